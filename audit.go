@@ -23,7 +23,7 @@ type Placement struct {
 	Invalid error   // the error of ParseTask if the task is open; otherwise nil
 	Lists   []State // the lists that hold the id
 	Scores  []Time  // the scores of the id in these lists, in the same order
-	Group   string  // if Task is nil, a group whose index holds the id; "" if no group is known
+	Group   string  // if Task is nil, a group that lists the id among its tasks; "" if no group is known
 }
 
 // Score returns the id's score in a list, or 0 if the list does not hold the id.
@@ -34,7 +34,8 @@ func (p Placement) Score(list State) Time {
 	return 0
 }
 
-// VerbRepair is the verb of a repair. A repair makes an inconsistent task consistent. It is not a transition.
+// VerbRepair is the verb of a Move that makes an inconsistent task consistent. The table [Transitions] contains no
+// repairs.
 const VerbRepair Verb = "repair"
 
 // Repair returns the Move that makes an inconsistent task consistent at the time now. The Move's Note describes the
@@ -68,8 +69,8 @@ func (p Placement) Repair(now Time) (Move, bool) {
 	return Move{}, false
 }
 
-// rightState returns the state that the task should have. This is usually the state in its hash. If a component of the
-// original TDF stopped in the middle of a move, the outcome or the lists decide.
+// rightState returns the state that the task should have. Usually this is the state in the task's hash. If a component
+// of the original TDF stopped in the middle of a move, rightState derives the state from the outcome or from the lists.
 func (p Placement) rightState() State {
 	t := p.Task
 	switch {
@@ -90,7 +91,7 @@ func (p Placement) rightState() State {
 
 func isLegacy(list State) bool { return list == LegacyTimeout || list == LegacyFailure }
 
-// neverEnds reports whether no component will end the current round of a running task.
+// neverEnds reports whether the current round of a running task would last forever, because no worker has the task.
 func (p Placement) neverEnds(now Time) bool {
 	r := p.Task.Current()
 	if r.Claim != "" {
@@ -111,7 +112,8 @@ func (p Placement) returnOrLose(why string, now Time) Move {
 	return m
 }
 
-// putBack gives the task the state home, and moves its id from all other lists to the list of this state.
+// putBack returns a repair that sets the state of the task to home. It also moves the task's id from all other lists to
+// the list of that state.
 func (p Placement) putBack(home State, why string) Move {
 	t := p.Task
 	m := Move{
@@ -137,20 +139,20 @@ func (p Placement) putBack(home State, why string) Move {
 }
 
 // LeftByOriginalServer reports whether the server of the original TDF made only the first of two steps of a move. The
-// original server must not run beside this one, so it will not make the second step. Callers may repair the task at
-// once.
+// server of the original TDF must not run beside a server of this project, so it will not make the second step. Callers
+// may therefore repair the task at once.
 func (p Placement) LeftByOriginalServer() bool {
 	return len(p.Lists) == 1 && isLegacy(p.Lists[0])
 }
 
-// ArchivedByOriginal reports whether a manager of the original TDF archived the task. The list archived then holds the
-// id, while the hash keeps the state in which the task ended. This task is consistent.
+// ArchivedByOriginal reports whether a manager of the original TDF archived the task. That manager moves the id to the
+// list archived, but the task's hash keeps the state in which the task ended. The task counts as consistent.
 func (p Placement) ArchivedByOriginal() bool {
 	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == Archived && p.Task.State.Settled()
 }
 
-// completeArchive sets the state and the outcome of a task that a manager of the original TDF archived. That manager
-// sets neither. The id keeps its score.
+// completeArchive returns a repair for a task that a manager of the original TDF archived. The repair sets the state
+// and the outcome, because that manager sets neither. The id keeps its score in the list archived.
 func (p Placement) completeArchive() Move {
 	t := p.Task
 	m, _ := t.Archive()
@@ -160,7 +162,7 @@ func (p Placement) completeArchive() Move {
 		m.set(fieldOutcome, string(t.State))
 	}
 	if at := p.Score(Archived); validSeconds(float64(at)) && at > 0 && at < Never {
-		m.Score = exactly(at)
+		m.Score = momentAt(at)
 		for i := range m.Stamp {
 			m.Stamp[i].At = m.Score
 		}
@@ -168,8 +170,8 @@ func (p Placement) completeArchive() Move {
 	return m
 }
 
-// finishOriginalStep makes the second step of a move that the original TDF's server began. The round has timed out or
-// failed. The step reopens the task or ends it.
+// finishOriginalStep makes the second step of a move that the original TDF's server began. The current round of the
+// task has timed out or failed. The second step reopens the task or ends it.
 func (p Placement) finishOriginalStep() Move {
 	t := *p.Task
 	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // the original server had already raised the counter
@@ -192,22 +194,23 @@ func (p Placement) finishOriginalStep() Move {
 	return m
 }
 
-// Reindex returns a Move that writes the task's entries in $ns:due and in the group's index again. The task keeps its
+// Reindex returns a Move that writes the task's id into $ns:due and into the group's index again. The task keeps its
 // state.
 func (p Placement) Reindex(why string) Move { return p.putBack(p.Task.State, why) }
 
-// CounterMismatch describes how the task's counters contradict its round number. It returns "" if they agree.
+// CounterMismatch describes how the task's counters contradict its round number. It returns "" if they do not.
 //
-// Each round before the current one raised one counter. The end of a task raises a counter, too, but begins no new
-// round. A user can then reopen the task, and the counter keeps its value (docs/lifecycle.md, "Rounds").
+// Each round before the current one raised one counter, so the counters add up to at least the round number. They may
+// add up to more, because the end of a task raises a counter without a new round. If a user reopens the task, this
+// counter keeps its value (docs/lifecycle.md, "Rounds").
 func (t *Task) CounterMismatch() string {
-	more := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Reopens - t.Round
-	most := t.Reopens
+	excess := t.Fails + t.Timeouts + t.Losses + t.Releases + t.Reopens - t.Round
+	allowed := t.Reopens
 	if t.State.Finished() {
-		most++
+		allowed++
 	}
-	if more < 0 || more > most {
-		return fmt.Sprintf("it is in round %d, but its counters add up to %d", t.Round, t.Round+more)
+	if excess < 0 || excess > allowed {
+		return fmt.Sprintf("it is in round %d, but its counters add up to %d", t.Round, t.Round+excess)
 	}
 	return ""
 }

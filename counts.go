@@ -26,7 +26,7 @@ func (c Counts) Waiting() int64 { return c[Succeeded] + c[Failed] + c[TimedOut] 
 // Finished returns the number of finished tasks, archived ones included.
 func (c Counts) Finished() int64 { return c.Total() - c.Unfinished() }
 
-// String returns the number of tasks in each state that has tasks, such as "open 4 running 2". The states have the
+// String returns the number of tasks in each state that has tasks, such as "open 4 running 2". The states come in the
 // order of a task's life.
 func (c Counts) String() string {
 	var parts []string

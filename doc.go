@@ -1,8 +1,8 @@
 // Package tdf is the rule book of the Task Distribution Framework. It defines what a task is, which states a task goes
-// through, and what the server decides about a task at a given time. docs/lifecycle.md describes the same for users.
+// through, and what the server decides about a task at a given time. docs/lifecycle.md describes these rules for users.
 //
-// All functions are pure: they do no I/O and read no clock. The package redisstate reads tasks from Redis and carries
-// out the decisions there.
+// All functions are pure: they do no I/O and read no clock. The package redisstate reads tasks from Redis, and carries
+// out the decisions in Redis.
 //
 // The main types are:
 //

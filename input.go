@@ -36,7 +36,18 @@ type splitter struct {
 	inWord bool // whether a word has begun; the word may still be empty, as after ''
 }
 
+// special are the bytes that do not simply belong to a word.
+const special = " \t\n\\'\""
+
 func (s *splitter) step() error {
+	if n := strings.IndexAny(s.rest, special); n != 0 {
+		if n < 0 {
+			n = len(s.rest)
+		}
+		s.word.WriteString(s.rest[:n])
+		s.rest, s.inWord = s.rest[n:], true
+		return nil
+	}
 	c := s.rest[0]
 	s.rest = s.rest[1:]
 	switch c {
@@ -56,11 +67,9 @@ func (s *splitter) step() error {
 		return s.single()
 	case '"':
 		return s.double()
-	case '\\':
+	default:
 		return s.escape()
 	}
-	s.word.WriteByte(c)
-	return nil
 }
 
 func (s *splitter) endWord() {

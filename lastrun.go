@@ -2,9 +2,9 @@ package tdf
 
 import "fmt"
 
-// LastRun returns the number of the round that ran last. Usually this is the current round. If the task is open,
-// expired or cancelled, and no worker has claimed the current round, it is the round before. LastRun returns 0 if the
-// task never ran.
+// LastRun returns the number of the round that ran last. Usually this is the current round. It is the previous round if
+// the task is open, expired or cancelled, and no worker has claimed the current round. LastRun returns 0 if the task
+// never ran.
 func (t *Task) LastRun() int {
 	if t.Current().Worker == "" && t.Round > 0 && t.mayLackClaim() {
 		return t.Round - 1
@@ -21,8 +21,8 @@ func (t *Task) mayLackClaim() bool {
 // panics with an error that wraps [ErrNotRead] if the text was not read.
 func (t *Task) LastOutput() string { return t.lastRun(TextOutput).Output }
 
-// LastError returns the text that the last run printed to stderr, or the reason why it could not be run. It panics
-// like [Task.LastOutput] if the text was not read.
+// LastError returns the text that the last run printed to stderr, or the reason why the program could not be run. It
+// panics like [Task.LastOutput] if the text was not read.
 func (t *Task) LastError() string { return t.lastRun(TextError).Error }
 
 // LastResult returns the content of the last run's result.json, or "" if there is none (docs/programs.md, "The round's

@@ -2,7 +2,7 @@ package tdf
 
 import "testing"
 
-// A task's last run is its current round, unless no worker has claimed that round.
+// A task's last run is its current round if a worker has claimed that round, and otherwise the previous round.
 func TestLastRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		h    Hash

@@ -17,11 +17,11 @@ func (t *Task) ReleaseLater(delay Seconds, reason string) (Move, error) {
 }
 
 // putOff returns the delay that [Task.ReleaseLater] gave the current round. The delay begins when the round becomes
-// open. putOff returns 0 if there is no delay, or if the delay ends before start_after. After the clock was set back,
-// the time in the property ready is wrong, but the delay is right.
+// open. putOff returns 0 if there is no delay, or if the delay ends before start_after. If Redis's clock is set back,
+// the time in the property ready becomes wrong, but the delay stays right.
 func (t *Task) putOff() Seconds {
 	if t.Ready <= t.StartAfter.Add(scoreSlack) {
-		return 0 // the property ready then only keeps the order of tasks with the same start_after
+		return 0 // in this case, the property ready only keeps the order of tasks with the same start_after
 	}
 	return max(0, t.Ready.Sub(t.Current().Entered[Open]))
 }

@@ -50,11 +50,11 @@ func TestRetryForgetsThatATaskWasPutOff(t *testing.T) {
 func TestChangeOfATaskThatWasPutOff(t *testing.T) {
 	task := taskIn(Open)
 	task.Current().Entered[Open], task.Ready = 100, 500
-	if m, err := task.Change(Changes{Input: new("2")}); err != nil || m.Score != exactly(500) {
+	if m, err := task.Change(Changes{Input: new("2")}); err != nil || m.Score != momentAt(500) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	m, err := task.Change(Changes{StartAfter: new(Time(120))})
-	if err != nil || m.Score != exactly(120) || !slices.Contains(m.Clear, "ready") {
+	if err != nil || m.Score != momentAt(120) || !slices.Contains(m.Clear, "ready") {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

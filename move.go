@@ -3,8 +3,8 @@ package tdf
 import "fmt"
 
 // A Move is one transition of one task, with everything that it writes. The rules return Moves, and the package
-// redisstate carries them out. Redis carries out a Move only if the task is still in the state From and in the round
-// Round, and only if the Move's fences hold. Otherwise nothing changes.
+// redisstate carries them out. Redis carries out a Move only if two conditions hold: the task is still in the state
+// From and the round Round, and the Move's fences hold. Otherwise nothing changes.
 type Move struct {
 	ID    int64
 	Verb  Verb
@@ -17,14 +17,14 @@ type Move struct {
 	Due   string // fence: the score that the task must have in $ns:due; "" if the score is not checked
 
 	Set     []Field  // properties to write
-	Stamp   []Stamp  // properties that get the time of a Moment
+	Stamp   []Stamp  // properties that get a time, which Redis computes
 	Clear   []string // properties to delete
 	Group   string   // the group of the task; Redis also updates the group's index
 	Score   Moment   // the score in the new list
 	NextDue Moment   // when the server must check the task next
 	Note    string   // the line for the task's log
 
-	Repair bool // whether the Move is a repair, which removes the id from every other list
+	Repair bool // whether the Move is a repair, which also removes the id from all lists except the new one
 }
 
 // NoClaim is the value of Move.Claim that requires a round without a claim. A round has no claim if no worker ran it,
@@ -50,7 +50,7 @@ type Moment struct {
 // Now is the time at which Redis carries out the Move.
 var Now = Moment{}
 
-// noEarlierThan returns the Moment that is t or, if this is later, the time of the Move.
+// noEarlierThan returns a Moment: the time of the Move, but at least t.
 func noEarlierThan(t Time) Moment { return Moment{Min: t} }
 
 // move returns a Move for the row (v, t.State, to) of [Transitions]. It returns a *StateError if there is no such row.
@@ -121,8 +121,8 @@ func (t *Task) counter(c Counter) int {
 	}
 }
 
-// VerbReschedule is the verb of a Move that only changes when the task is due. The server uses it after it has checked
-// the task and found nothing to settle.
+// VerbReschedule is the verb of a Move that changes nothing except the task's due time. The server uses it after it has
+// checked the task and found nothing to settle.
 const VerbReschedule Verb = "look"
 
 // Reschedule returns a Move that makes the task due at the given time.

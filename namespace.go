@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// namespaceParts are the words between a namespace and the rest of a key (docs/redis.md). A namespace must not contain
-// one of these words after a colon. For example, the keys of a namespace P:group could be keys of groups of the
-// namespace P.
+// namespaceParts are the words that can follow a namespace and a colon in a key (docs/redis.md). A namespace must not
+// contain one of these words after a colon. For example, a key of the namespace P:group could equal a key of a group in
+// the namespace P.
 var namespaceParts = []string{
 	"calls", "follow", "group", "open", "passed", "program", "successes", "task", "updates", "wake", "worker", "worker_id",
 }

@@ -3,8 +3,8 @@ package tdf
 import "strconv"
 
 // OpenFields returns the properties that a manager writes when it opens a task, except the id, the log and the time of
-// opening. If the original TDF does not know a property, OpenFields includes it only if its value is not the default.
-// The properties that are read most often come first, because Redis searches a small hash in order.
+// opening. It omits a property with its default value if the original TDF does not know this property. The properties
+// that are read most often come first, because Redis searches a small hash from the beginning.
 func (d *Properties) OpenFields(namespace string) []Field {
 	plain := Defaults("", "", "")
 	fields := []Field{

@@ -152,17 +152,25 @@ func (p *parser) fail(err error) {
 
 // stamp reads a property of a round whose value is a time. It returns 0 if the time is missing or invalid.
 func (p *parser) stamp(round int, name string) Time {
-	t, err := ParseTime(p.h[RoundField(round, name)])
+	value := p.h[RoundField(round, name)]
+	if value == "" {
+		return 0
+	}
+	t, err := ParseTime(value)
 	if err != nil {
 		return 0
 	}
 	return t
 }
 
-// bytes reads a property of a round whose value is a number from 0 up. It returns def if the number is missing or
-// invalid.
+// bytes reads a property of a round whose value is a number from 0 up. If the number is missing or invalid, bytes
+// returns the default def.
 func (p *parser) bytes(round int, name string, def int) int64 {
-	n, err := strconv.ParseInt(p.h[RoundField(round, name)], 10, 64)
+	value := p.h[RoundField(round, name)]
+	if value == "" {
+		return int64(def)
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 {
 		return int64(def)
 	}
@@ -188,15 +196,18 @@ func parseProgress(s string) Progress {
 
 // rounds reads the current round and those earlier rounds whose properties are in the hash.
 func (p *parser) rounds(current int) Rounds {
-	rounds := Rounds{current: p.round(current)}
+	rounds := Rounds{}
 	for name := range p.h {
 		number, _, ofRound := strings.Cut(name, ":")
 		if !ofRound {
 			continue
 		}
-		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < current && rounds[i] == nil && strconv.Itoa(i) == number {
+		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i <= current && rounds[i] == nil && strconv.Itoa(i) == number {
 			rounds[i] = p.round(i)
 		}
+	}
+	if rounds[current] == nil {
+		rounds[current] = &Round{}
 	}
 	return rounds
 }

@@ -1,6 +1,6 @@
 package tdf
 
-// FailOn is the rule by which a round fails (docs/lifecycle.md, "What makes a round fail").
+// FailOn is the rule that decides whether a round has failed (docs/lifecycle.md, "What makes a round fail").
 type FailOn string
 
 // The rules for failure. Under each rule, a round has also failed if a signal ended its program or if the program could
@@ -22,9 +22,9 @@ type Properties struct {
 	EndBefore  Time    // latest time at which the program must have ended; Never means no limit
 	Timeout    Seconds // maximum run time of a round; Forever means no limit
 
-	MaxFails    int // number of failed rounds after which the task still gets another round
-	MaxTimeouts int // number of timed out rounds after which the task still gets another round
-	MaxLosses   int // number of lost rounds after which the task still gets another round
+	MaxFails    int // maximum number of failed rounds after which the task runs again
+	MaxTimeouts int // maximum number of timed out rounds after which the task runs again
+	MaxLosses   int // maximum number of lost rounds after which the task runs again
 
 	Group  string // the group (campaign) of the task; "" if it has no group
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it

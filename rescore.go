@@ -1,18 +1,19 @@
 package tdf
 
 // An open task's score is the time from which a worker may claim it. It is start_after or the time when the task became
-// open, whichever is later. If the score is higher, Redis's clock has been set back since then. If a running task's
-// lease is longer than the longest possible lease, Redis's clock has been set back, too.
+// open, whichever is later. If the score is higher, Redis's clock has been set back after the score was written. If a
+// running task's lease is longer than the longest possible lease, Redis's clock has been set back, too.
 
-// scoreSlack is the difference by which a score may be too high without a correction. A claim postpones an invalid task
-// by 5 s, and components of the original TDF use their own clocks.
+// scoreSlack is the number of seconds by which a score may be too high without a correction. Small differences are
+// normal: a claim postpones an invalid task by 5 s, and components of the original TDF use their own clocks.
 const scoreSlack = Seconds(10)
 
 // Rescore returns a Move that corrects the score of an open task after Redis's clock was set back (docs/guarantees.md,
 // "Clock leaps"). It returns false if the score needs no correction.
 //
-// If the time of opening is in the future, Rescore replaces it by now. The caller numbers the tasks that it corrects
-// together: i is the number of this task. Rescore adds i microseconds to the score, so that the tasks keep their order.
+// If the time of opening is in the future, Rescore replaces it by now. If a caller corrects several tasks together, it
+// numbers them, and passes the task's number i. Rescore adds i microseconds to the score, so that the tasks keep their
+// order.
 func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	entered := t.Current().Entered[Open]
 	if t.State != Open || score <= max(t.StartAfter, min(entered, now).Add(t.putOff())).Add(scoreSlack) || score <= now.Add(scoreSlack) {
@@ -23,7 +24,7 @@ func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	opened := entered
 	if opened > now {
 		opened = now.Add(later)
-		m.stamp(string(Open), exactly(opened))
+		m.stamp(string(Open), momentAt(opened))
 	}
 	again := opened.Add(t.putOff())
 	ready := max(t.StartAfter, again)
@@ -36,16 +37,16 @@ func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	case t.Ready > 0:
 		m.Clear = append(m.Clear, fieldReady)
 	}
-	m.Score, m.NextDue = exactly(ready), exactly(t.EndBefore)
+	m.Score, m.NextDue = momentAt(ready), momentAt(t.EndBefore)
 	m.Note = "open: a new place in the queue, because Redis's clock was set back"
 	return m, err == nil
 }
 
 // RescoreRunning returns a Move that corrects the lease and the deadline of a running task after Redis's clock was set
-// back (docs/guarantees.md, "Clock leaps"). It returns false if both need no correction.
+// back (docs/guarantees.md, "Clock leaps"). It returns false if neither of them needs a correction.
 //
-// The argument score is the task's score in the list running. The argument longest is the longest lease that the task's
-// worker may have, or 0 if this is unknown. With 0, nothing is corrected.
+// The caller passes the task's score in the list running, and the longest lease that the task's worker may have. If
+// this lease is unknown, the caller passes 0, and nothing is corrected.
 //
 // A live worker renews its leases itself, so only tasks of dead workers need this correction.
 func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
@@ -67,31 +68,31 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 		at.Deadline = max(lease, t.Deadline.Add(-t.clockSetBackBy(now, lease)))
 		m.set(fieldDeadline, at.Deadline.String())
 	}
-	m.Score, m.NextDue = exactly(score), exactly(at.NextDue(now))
+	m.Score, m.NextDue = momentAt(score), momentAt(at.NextDue(now))
 	m.Note = "running: its lease counts from now, because Redis's clock was set back"
 	return m, err == nil
 }
 
-// clockSetBackBy returns the minimum time by which the clock was set back. The argument lease is the latest possible
-// end of the task's lease by the present clock.
+// clockSetBackBy returns the shortest time by which the clock can have been set back, according to the times of the
+// task. By the present clock, the task's lease can end at the time lease at the latest.
 func (t *Task) clockSetBackBy(now, lease Time) Seconds {
 	r := t.Current()
 	return max(t.LeaseUntil.Sub(lease), max(r.Entered[Running], r.Started).Sub(now))
 }
 
-// rescoreUnclaimed corrects a round that has no claim, if the round begins in the future. The round then begins now,
-// and the timeout counts from now.
+// rescoreUnclaimed returns a Move that corrects a round without a claim, if the round begins in the future. After the
+// Move, the round begins now, and its timeout counts from now.
 func (t *Task) rescoreUnclaimed(score, now Time) (Move, bool) {
 	r := t.Current()
 	if r.Entered[Running] <= now.Add(scoreSlack) {
 		return Move{}, false
 	}
 	m, err := t.move(VerbRescore, Running)
-	m.stamp(string(Running), exactly(now))
-	m.Score, m.NextDue = exactly(score), exactly(min(now.Add(t.Timeout), t.EndBefore, now.Add(recheckInterval)))
+	m.stamp(string(Running), momentAt(now))
+	m.Score, m.NextDue = momentAt(score), momentAt(min(now.Add(t.Timeout), t.EndBefore, now.Add(recheckInterval)))
 	m.Note = "running: its timeout counts from now, because Redis's clock was set back"
 	return m, err == nil
 }
 
-// exactly returns the Moment that is always t, whenever Redis carries out the Move.
-func exactly(t Time) Moment { return Moment{Min: t, Max: t} }
+// momentAt returns the Moment that is always t, whenever Redis carries out the Move.
+func momentAt(t Time) Moment { return Moment{Min: t, Max: t} }

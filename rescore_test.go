@@ -6,7 +6,7 @@ func TestRescore(t *testing.T) {
 	for name, c := range map[string]struct {
 		start, entered, score, now Time
 		i                          int
-		want, stamp                Time // 0 if no Move or no time is expected
+		want, stamp                Time // 0 means that the test expects no Move, or no stamp
 		ready                      string
 	}{
 		"the score is right":             {0, 50, 50, 100, 0, 0, 0, ""},
@@ -40,7 +40,7 @@ func TestRescore(t *testing.T) {
 				ready = f.Value
 			}
 		}
-		if m.Score != exactly(c.want) || stamp != c.stamp || ready != c.ready || m.NextDue != exactly(9000) || m.From != Open || m.To != Open || m.Next != 2 {
+		if m.Score != momentAt(c.want) || stamp != c.stamp || ready != c.ready || m.NextDue != momentAt(9000) || m.From != Open || m.To != Open || m.Next != 2 {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -59,7 +59,7 @@ func TestRescoreRunning(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease, deadline, entered, started Time
 		longest                           Seconds
-		want, wantDeadline, look          Time // 0 if the Move is not expected
+		want, wantDeadline, look          Time // 0 means that the test expects no Move
 	}{
 		"right":                            {130, 900, 50, 60, 30, 0, 0, 0},
 		"within the slack":                 {140, 900, 50, 60, 30, 0, 0, 0},
@@ -92,7 +92,7 @@ func TestRescoreRunning(t *testing.T) {
 		if c.wantDeadline > 0 {
 			deadline = c.wantDeadline.String()
 		}
-		if set["lease_until"] != c.want.String() || set["deadline"] != deadline || m.NextDue != exactly(c.look) || m.Score != exactly(77) || m.Next != 2 || len(m.Stamp) > 0 {
+		if set["lease_until"] != c.want.String() || set["deadline"] != deadline || m.NextDue != momentAt(c.look) || m.Score != momentAt(77) || m.Next != 2 || len(m.Stamp) > 0 {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
@@ -108,7 +108,7 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 		if ok != want {
 			t.Errorf("%v: %v, %+v", entered, ok, m)
 		}
-		if ok && (len(m.Stamp) != 1 || m.Stamp[0] != Stamp{"2:running", exactly(100)} || m.NextDue != exactly(140) || m.Score != exactly(77)) {
+		if ok && (len(m.Stamp) != 1 || m.Stamp[0] != Stamp{"2:running", momentAt(100)} || m.NextDue != momentAt(140) || m.Score != momentAt(77)) {
 			t.Errorf("%v: %+v", entered, m)
 		}
 	}
@@ -131,7 +131,7 @@ func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
 		task.StartAfter, task.EndBefore, task.Ready = c.start, 9000, c.ready
 		task.Current().Entered[Open] = c.entered
 		m, ok := task.Rescore(c.score, 100, 0)
-		if ok != (c.want > 0) || ok && (m.Score != exactly(c.want) || field(m, "ready") != c.wantReady) {
+		if ok != (c.want > 0) || ok && (m.Score != momentAt(c.want) || field(m, "ready") != c.wantReady) {
 			t.Errorf("%s: %v, %+v", name, ok, m)
 		}
 	}

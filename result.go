@@ -3,6 +3,7 @@ package tdf
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -32,13 +33,13 @@ type Result struct {
 	OutputBytes, ErrorBytes int64   // number of bytes printed; 0 if Output and Error are complete
 	JSON                    string  // content of result.json; "" if there is no such file
 
-	// ClearLive means that Redis deletes those properties of the round that are useful only while it runs.
+	// ClearLive means that Redis deletes those properties of the round that are useful only while the round runs.
 	ClearLive bool
 }
 
-// Execute returns a Move that stores the result of the current round, fenced by the claim. The time of execution is the
-// end of the program (Started + Seconds), or now if the end is unknown. So a result that had to wait for Redis does not
-// count as late.
+// Execute returns a Move that stores the result of the current round. The claim is a fence of the Move. The time of
+// execution is the end of the program (Started + Seconds), or the time of the Move if the end is unknown. So a result
+// does not count as late if the worker had to wait for Redis.
 func (t *Task) Execute(claim string, r Result) (Move, error) {
 	m, err := t.move(VerbExecute, Executed)
 	if err != nil {
@@ -61,8 +62,9 @@ func (m Move) WithResult(r Result) Move {
 }
 
 func (m *Move) addResult(f FailOn, r Result) {
+	text := r.errorText(f)
 	m.setRound(RoundOutput, r.Output)
-	m.setRound(RoundError, r.explained(f))
+	m.setRound(RoundError, text)
 	if r.Exit != "" && !r.Refused {
 		m.setRound(RoundExit, r.Exit)
 	}
@@ -72,7 +74,7 @@ func (m *Move) addResult(f FailOn, r Result) {
 	if r.ProgramSHA256 != "" {
 		m.setRound(RoundProgramSHA256, r.ProgramSHA256)
 	}
-	m.addCost(r)
+	m.addCost(r, text)
 	if r.JSON != "" {
 		m.setRound(roundResult, r.JSON)
 	}
@@ -83,15 +85,24 @@ func (m *Move) addResult(f FailOn, r Result) {
 	}
 }
 
-// addCost adds the resource usage of the program. If the program could not be run, addCost adds nothing.
-func (m *Move) addCost(r Result) {
+// addCost adds the resource usage of the program. If the program could not be run, addCost adds nothing. For a round in the
+// worker's process, addCost leaves out the values that a reader assumes if they are missing: no CPU time, and no bytes beside
+// an empty text. Such a round is short, and each property costs Redis time. The results of programs always have the same
+// properties, because Redis needs less time for similar results.
+func (m *Move) addCost(r Result, errorText string) {
 	if r.Exit == "" {
 		return
 	}
-	m.setRound(roundOutputBytes, fmt.Sprint(cmp.Or(r.OutputBytes, int64(len(r.Output)))))
-	m.setRound(roundErrorBytes, fmt.Sprint(cmp.Or(r.ErrorBytes, int64(len(r.Error)))))
+	if n := cmp.Or(r.OutputBytes, int64(len(r.Output))); n > 0 || !r.InProcess {
+		m.setRound(roundOutputBytes, strconv.FormatInt(n, 10))
+	}
+	if n := cmp.Or(r.ErrorBytes, int64(len(r.Error))); n > 0 || errorText != "" || !r.InProcess {
+		m.setRound(roundErrorBytes, strconv.FormatInt(n, 10))
+	}
 	if r.Seconds > 0 {
 		m.setRound(roundSeconds, r.Seconds.String())
+	}
+	if r.Seconds > 0 && (r.CPUSeconds > 0 || !r.InProcess) {
 		m.setRound(roundCPUSeconds, r.CPUSeconds.String())
 	}
 	if r.MaxRSS > 0 {
@@ -99,9 +110,9 @@ func (m *Move) addCost(r Result) {
 	}
 }
 
-// explained returns the round's error text. If the round has failed but its program printed nothing to stderr, the text is
-// one line that explains the failure.
-func (r Result) explained(f FailOn) string {
+// errorText returns the round's error text. If the round has failed but its program printed nothing to stderr, the text
+// is one line that explains the failure.
+func (r Result) errorText(f FailOn) string {
 	round := Round{Exit: r.Exit, HasError: r.Error != ""}
 	switch {
 	case r.Reason != "" && (r.Error == "" || strings.HasSuffix(r.Error, "\n")):
@@ -119,7 +130,8 @@ func (r Result) explained(f FailOn) string {
 	}
 }
 
-// Subject returns a name for what ended with Exit, for texts that explain the round.
+// Subject returns "run.sh", or "the round" if there was no run.sh. Texts that explain the result use it as their
+// subject.
 func (r Result) Subject() string {
 	if r.InProcess {
 		return "the round"

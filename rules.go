@@ -8,8 +8,8 @@ import (
 )
 
 // Settle returns the Move that the server makes with the task at the time now (docs/lifecycle.md, "What the server
-// decides"). The argument invalid is the error of [ParseTask], or nil. Settle returns false if there is nothing to
-// settle yet. [Task.NextDue] then returns when to call Settle again.
+// decides"). If [ParseTask] returned an error, the caller passes it as invalid. Settle returns false if there is
+// nothing to settle yet. In this case, [Task.NextDue] returns when to call Settle again.
 func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	var m Move
 	var err error
@@ -49,14 +49,15 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 const TimeoutMargin = Seconds(10)
 
 // ServerAbsence is the time without a heartbeat after which a server counts as absent. It is also the shortest leap of
-// Redis's clock that a server notices. So after each leap forward that a server notices, all servers count as absent
+// Redis's clock that a server notices. Because both times are equal, all servers count as absent after a leap forward,
 // until their next heartbeat.
 const ServerAbsence = Seconds(5)
 
 // leaseHolds reports whether the current round has a claim whose lease has not run out.
 func (t *Task) leaseHolds(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 
-// settleExecuted settles an executed task: the task expires if it was late, and otherwise fails or succeeds.
+// settleExecuted settles an executed task: the task expires if it was executed after its end_before, and otherwise
+// fails or succeeds.
 func (t *Task) settleExecuted() (Move, bool) {
 	var m Move
 	var err error
@@ -114,8 +115,9 @@ func (r *Round) HasFailed(f FailOn) bool {
 
 const exitSignal = "signal:"
 
-// endOrReopen reopens the task if its counter is below the limit. Otherwise the task moves to the state end. The
-// argument count is the counter before this round raises it.
+// endOrReopen returns a Move that reopens the task if its counter is below the limit. If the counter has reached the
+// limit, the Move changes the task's state to end. The caller passes the value of the counter before the Move raises
+// it.
 func (t *Task) endOrReopen(v Verb, count, limit int, end State) (Move, error) {
 	if count < limit && t.Round < MaxRound {
 		return t.move(v, Open)
@@ -143,8 +145,8 @@ func (t *Task) TimeOut() (Move, error) {
 	return m, err
 }
 
-// lose ends the current round because its lease ran out. The argument found is the state of the task in Redis. Usually
-// this is running. If the audit repairs an inconsistent task, it may be another state.
+// lose ends the current round because its lease ran out. In Redis, the task has the state found. This state is running,
+// except if the audit repairs an inconsistent task.
 func (t *Task) lose(found State) (Move, error) {
 	running := *t
 	running.State = Running
@@ -181,7 +183,8 @@ func withReopened(m Move, ending string) string {
 
 func (t *Task) expire() (Move, error) { return t.move(VerbExpire, Expired) }
 
-// Expire returns a Move that expires the task. A worker calls it for an open task that it finds past its end_before.
+// Expire returns a Move that expires the task. A worker that claims tasks uses it for open tasks whose end_before has
+// passed.
 func (t *Task) Expire() (Move, error) { return t.expire() }
 
 // reject moves an invalid open task to the state failed.
@@ -207,8 +210,8 @@ func (t *Task) Release(reason string) (Move, error) {
 const maxUnfitHosts = 3
 
 // ReleaseUnfit returns a Move that releases a running task because the worker's host cannot run its program. It returns
-// false if this has already happened three times, or if the task can have no further round. If ReleaseUnfit returns
-// false, the round counts as failed (docs/lifecycle.md, "Released rounds").
+// false if the task was already released three times for this reason, or if it can have no further round. If
+// ReleaseUnfit returns false, the round counts as failed (docs/lifecycle.md, "Released rounds").
 func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 	if t.UnfitHosts >= maxUnfitHosts {
 		return Move{}, false
@@ -221,7 +224,7 @@ func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
 // Archive returns a Move that archives a finished task after its manager has handled it.
 //
 // The round's claim is a fence of the Move. After a failover, Redis may have lost the end of the round, and another
-// claim may end the same round with another result. With the fence, a manager cannot archive a result that it has not
+// claim may end the same round with another result. With the fence, a manager archives only the result that it has
 // handled (docs/guarantees.md, "Transitions").
 func (t *Task) Archive() (Move, error) {
 	m, err := t.move(VerbArchive, Archived)
@@ -237,7 +240,7 @@ func (t *Task) Cancel() (Move, error) {
 }
 
 // Requeue returns a Move with which an operator takes a running task from its worker. The task is reopened, and the
-// round does not count as a failure. If elsewhere is true, this worker cannot claim the task again.
+// round does not count as a failure. If the task must run elsewhere, that worker cannot claim the task again.
 func (t *Task) Requeue(elsewhere bool) (Move, error) {
 	m, err := t.Release("requeued")
 	if worker := t.Current().Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, worker) {
@@ -257,8 +260,8 @@ func (t *Task) Remove() (Move, error) { return t.move(VerbRemove, None) }
 // ErrLastRound means that the task is in round [MaxRound] and can have no further round.
 var ErrLastRound = fmt.Errorf("it is in round %d, the last one that a task can have", MaxRound)
 
-// Reopen returns a Move that reopens a finished task for a user. The counters keep their values. The error is
-// [ErrLastRound] if the task can have no further round.
+// Reopen returns a Move that reopens a finished task for a user. Of the task's counters, only reopens changes. The
+// error is [ErrLastRound] if the task can have no further round.
 func (t *Task) Reopen() (Move, error) {
 	if t.Round >= MaxRound {
 		return Move{}, ErrLastRound

@@ -165,7 +165,7 @@ func TestResultIsExplained(t *testing.T) {
 			Refused: rapid.Bool().Draw(t, "refused"),
 		}
 		f := rapid.SampledFrom([]FailOn{FailOnStderr, FailOnExit, FailOnAny}).Draw(t, "fail_on")
-		text := r.explained(f)
+		text := r.errorText(f)
 		if r.Error != "" && text != r.Error {
 			t.Fatalf("the program's own words were changed: %q", text)
 		}

@@ -109,7 +109,7 @@ func (s Source) parseURL(raw string) (Source, error) {
 }
 
 func (s Source) parseRsync(rest string) (Source, error) {
-	// Only a checksum is cut off, because a path may contain #.
+	// Only #sha256= begins a checksum, because a path may contain #.
 	loc, sum, found := strings.Cut(rest, "#sha256=")
 	if found {
 		var err error
@@ -134,7 +134,7 @@ func (s Source) parseRedis(rest string) (Source, error) {
 	return s, nil
 }
 
-// parseFragment returns the checksum in a fragment. It refuses every other fragment, because it may be a mistyped
+// parseFragment returns the checksum in a fragment. It refuses all other fragments, because it may be a mistyped
 // checksum.
 func parseFragment(fragment string) (string, error) {
 	sum, found := strings.CutPrefix(fragment, "sha256=")
@@ -154,8 +154,8 @@ func parseSum(s string) (string, error) {
 	return strings.ToLower(s), nil
 }
 
-// archiveEndings are the endings that the name of an archive may have. The name does not decide the kind of the
-// archive: a worker checks the content.
+// archiveEndings are the endings that the name of an archive may have. A worker recognizes the format of an archive
+// from its content, and not from this ending.
 var archiveEndings = []string{
 	".tar", ".tar.gz", ".tgz", ".tar.bz", ".tar.bz2", ".tar.xz", ".tar.zst", ".zip",
 }

@@ -188,8 +188,9 @@ func TestSourceShowsNoCredentials(t *testing.T) {
 	}
 }
 
-// FuzzParseSource checks that no input makes ParseSource panic. ParseSource must accept the text of a valid source
-// again, and no part of the source may look like an option.
+// FuzzParseSource checks that no input makes ParseSource panic. If ParseSource accepts a text, it must also accept the
+// field Raw of the result. The location and the host of an rsync source must not begin with -, because rsync would read
+// them as options.
 func FuzzParseSource(f *testing.F) {
 	for _, s := range []string{"http://u:p@h/run.sh?x#y", "rsync:h:p.zip", "rsync:rsync://h/m/x.tar", "redis:" + someSum, "rsync:[::1]:x.zip"} {
 		f.Add(s)

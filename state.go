@@ -1,6 +1,6 @@
 package tdf
 
-// A State is a state of a task (docs/lifecycle.md). In Redis, the list of this name holds the task's id.
+// A State is a state of a task (docs/lifecycle.md). In Redis, the list with the name of the state holds the task's id.
 type State string
 
 // The states, in the order of a task's life.
@@ -27,5 +27,6 @@ func (s State) Settled() bool {
 	return s == Succeeded || s == Failed || s == TimedOut || s == Expired
 }
 
-// Finished reports whether a task in state s is finished or archived. Only a user can then make it run again.
+// Finished reports whether a task in state s is finished or archived. From these states, a task runs again only if a
+// user retries it.
 func (s State) Finished() bool { return s.Settled() || s == Archived }

@@ -6,10 +6,10 @@ import (
 )
 
 // Texts is a set of properties of a task or a round whose values may be long. A summary of a task does not contain
-// them.
+// these texts.
 type Texts uint16
 
-// The first four texts belong to a task. Each round has the other texts.
+// The first four texts belong to the task, and the last four to a round.
 const (
 	TextInput Texts = 1 << iota
 	TextMeta

@@ -35,8 +35,8 @@ type Task struct {
 	Deadline   Time // when the current round times out or expires; 0 without a claim
 	LeaseUntil Time // end of the current claim's lease; 0 without a claim
 
-	// Rounds holds the current round and the earlier rounds that were read. In a task that the server read to settle
-	// it, earlier rounds have only Worker and LostAt.
+	// Rounds holds the current round and the earlier rounds that were read. If the server has read the task to settle
+	// it, the earlier rounds contain only Worker and LostAt.
 	Rounds Rounds
 
 	// Unread lists the texts of the task that were not read. Their fields are empty. If the whole task was read, Unread
@@ -53,7 +53,7 @@ type Round struct {
 	TimedOutAt Time           // when the round timed out; 0 if it did not
 	FailedAt   Time           // when the server settled the round as failed; 0 if it did not fail
 	LostAt     Time           // when the server settled the round as lost; 0 if it was not lost
-	Started    Time           // when the program began, if the worker had to fetch it first; otherwise 0
+	Started    Time           // when the program began; set only if the worker had to fetch the program first, otherwise 0
 
 	Worker string // name of the worker that claimed the round; "" if no worker did
 	Claim  string // random id of the claim; "" if there is no claim, or if a worker of the original TDF made it
@@ -63,13 +63,13 @@ type Round struct {
 	HasError bool   // whether the error text is not empty; valid even if Error was not read
 	Exit     string // "0" to "255", or "signal: killed"; "" if unknown, or if the program could not be run
 
-	// Permanent means that the worker expects every further round to fail, too. If this round has failed, the task gets
-	// no further round, whatever max_fails allows (docs/lifecycle.md, "Failed for good").
+	// Permanent means that the worker expects every later round to fail, too. If this round has failed, the task gets
+	// no other round, whatever max_fails allows (docs/lifecycle.md, "Failed for good").
 	Permanent bool
 
 	// Committed means that the result is complete. A worker of the original TDF writes a result field by field. The
-	// result is incomplete until the last field is written. It stays incomplete if the worker loses the round before
-	// that.
+	// result is incomplete until the last field is written. If the worker loses the round earlier, the result stays
+	// incomplete.
 	Committed bool
 
 	ProgramSHA256 string // SHA-256 of the fetched file; "" for a program in a directory made by hand
@@ -83,7 +83,7 @@ type Round struct {
 
 	Result   string   // content of result.json; "" if there is no such file
 	Progress Progress // last reported progress
-	Tail     string   // while the program runs, the last 4 KiB of its output at the last renewal of the lease
+	Tail     string   // while the program runs, the last 4 KiB of its output, as of the last renewal of the lease
 	PID      int      // process id of run.sh on its worker's host; 0 if unknown
 
 	LastOutput Time // while the program runs, the time when it last printed something; 0 if it has not printed anything
@@ -98,12 +98,12 @@ type Progress struct {
 	Text     string
 }
 
-// Rounds holds rounds of a task by number. To save memory, it does not contain rounds that are empty in Redis or were
-// not read.
+// Rounds holds rounds of a task by number. To save memory, it does not contain rounds without properties in Redis, and
+// rounds that were not read.
 type Rounds map[int]*Round
 
-// At returns round n. If there is no entry for n, it returns a new empty Round. Changes of this Round do not change the
-// task.
+// At returns round n. If rounds does not contain this round, At returns a new empty Round. Changes to this empty Round
+// do not change the task.
 func (rounds Rounds) At(n int) *Round {
 	if r := rounds[n]; r != nil {
 		return r
@@ -129,7 +129,7 @@ func (t *Task) Current() *Round { return t.Rounds.At(t.Round) }
 var ErrNoTask = errors.New("there is no such task")
 
 // LeaseExpired reports whether the lease of a running task has run out at the time now. If the worker does not renew
-// the lease, the server will declare the round lost (docs/guarantees.md, "Leases").
+// the lease soon, the server declares the round lost (docs/guarantees.md, "Leases").
 func (t *Task) LeaseExpired(now Time) bool {
 	return t.State == Running && t.Current().Claim != "" && t.LeaseUntil > 0 && now >= t.LeaseUntil
 }

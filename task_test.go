@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A high round number in a corrupt hash does not make parsing expensive, because the cost depends only on the number of
+// A high round number in a corrupt hash does not make parsing expensive. The cost depends only on the number of
 // properties.
 func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}

@@ -9,8 +9,8 @@ import (
 )
 
 // A Time is a time as Redis stores it: seconds since the Unix epoch, with up to six decimals. [Never] is later than all
-// other times. Only Redis's clock counts (docs/guarantees.md, "One clock"). Use a time of another clock only if a user
-// chooses the time, as for a task's StartAfter.
+// other times. All times that TDF measures are times of Redis's clock (docs/guarantees.md, "One clock"). Only times
+// that a user chooses, such as a task's StartAfter, may come from another clock.
 type Time float64
 
 // Seconds is a span of time. [Forever] is an infinite span.
@@ -31,10 +31,10 @@ func At(t time.Time) Time { return Time(float64(t.UnixMicro()) / 1e6) }
 // For converts a [time.Duration] to Seconds.
 func For(d time.Duration) Seconds { return Seconds(d.Seconds()) }
 
-// Add returns the time s after t.
+// Add returns the time t + s.
 func (t Time) Add(s Seconds) Time { return t + Time(s) }
 
-// Sub returns the span from u to t.
+// Sub returns the span t - u.
 func (t Time) Sub(u Time) Seconds { return Seconds(t - u) }
 
 // Std converts t to a [time.Time]. For Never, it returns the zero time.
@@ -53,10 +53,10 @@ func (s Seconds) Std() time.Duration {
 	return time.Duration(float64(s) * 1e9)
 }
 
-// String returns t as Redis stores it: seconds, with six decimals unless t is a whole number, or "inf".
+// String returns t as Redis stores it: a whole number of seconds, a number of seconds with six decimals, or "inf".
 func (t Time) String() string { return formatFloat(float64(t)) }
 
-// String returns s as Redis stores it: seconds, with six decimals unless s is a whole number, or "inf".
+// String returns s as Redis stores it: a whole number of seconds, a number of seconds with six decimals, or "inf".
 func (s Seconds) String() string { return formatFloat(float64(s)) }
 
 func formatFloat(f float64) string {
@@ -92,7 +92,8 @@ func parseSeconds(s string) (float64, error) {
 }
 
 // isDecimal reports whether s is in decimal notation. It refuses hexadecimal numbers such as 0x1p4, which strconv
-// accepts but the scripts in Redis do not. Each claim would postpone a task with a time in this notation.
+// accepts but the scripts in Redis do not. Without this check, each claim would postpone a task with a hexadecimal
+// number, and the task would never run.
 func isDecimal(s string) bool {
 	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
 	case "inf", "infinity":

@@ -41,7 +41,7 @@ const (
 // A Counter is the name of a property that transitions raise by one.
 type Counter string
 
-// The counters. The sum of the first five depends on the number of the round (docs/lifecycle.md, "Rounds").
+// The counters. The sum of the first five counters depends on the number of the round (docs/lifecycle.md, "Rounds").
 const (
 	Fails     Counter = "fails"
 	Timeouts  Counter = "timeouts"
@@ -95,8 +95,8 @@ func findTransition(v Verb, from, to State) (Transition, bool) {
 	return Transition{}, false
 }
 
-// A StateError means that the transition is not permitted in the task's state, or that the task is in another round.
-// The task has not been changed.
+// A StateError means that the transition is not permitted in the task's state, or that the task is no longer in the
+// expected round. The task has not been changed.
 type StateError struct {
 	ID    int64
 	Verb  Verb

@@ -63,8 +63,9 @@ var requests = map[Verb]func(*Task) (Move, error){
 	},
 }
 
-// This test calls the function of each verb in each state. If the transition is permitted, the function returns a Move
-// that matches the table's row. Otherwise it returns an error with the task's state and round.
+// This test calls the function of each verb for tasks in each state. If the transition is permitted, the function
+// returns a Move that matches the row of the transition in [Transitions]. Otherwise it returns an error with the task's
+// state and round.
 func TestEveryStateAndVerb(t *testing.T) {
 	for _, state := range States {
 		for verb, request := range requests {
@@ -162,7 +163,7 @@ func TestEveryRowIsReachable(t *testing.T) {
 			}
 		}
 	}
-	elsewhere := []Verb{VerbOpen, VerbClaim} // these transitions are made by Properties.OpenFields and claim.lua
+	elsewhere := []Verb{VerbOpen, VerbClaim} // Properties.OpenFields and claim.lua make these transitions
 	for _, tr := range Transitions {
 		if key := string(tr.Verb + " " + Verb(tr.To)); !reached[key] && !slices.Contains(elsewhere, tr.Verb) {
 			t.Errorf("no request makes the transition %s", key)
@@ -198,8 +199,8 @@ func TestDocumentedTransitions(t *testing.T) {
 	}
 }
 
-// row returns a transition as "verb | from | to | by | counts". The page's column "when" is missing, because it is
-// prose.
+// row returns a transition as "verb | from | to | by | counts". It omits the page's column "when", because the code
+// does not contain this prose.
 func row(tr Transition) string {
 	var from, by []string
 	for _, s := range tr.From {

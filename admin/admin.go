@@ -20,9 +20,7 @@ type Admin struct {
 // closed.
 func New(m *manager.Manager) *Admin { return &Admin{friend.PartsOf(m), m} }
 
-func (a *Admin) redis(ctx context.Context) (*redisstate.Store, error) {
-	return friend.StoreOf(ctx, a.manager)
-}
+func (a *Admin) redis() *redisstate.Store { return friend.StoreOf(a.manager) }
 
 // store lists the methods of *redisstate.Store that this package and its watch use.
 type store interface {

@@ -22,10 +22,10 @@ func (c *situation) open() []Check {
 	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})
 }
 
-// turn returns the checks of the queue and of the workers. If an earlier check blocks the task, a long queue and busy
-// slots do not block it. They will have changed when that check passes.
+// turn returns the checks of the queue and of the workers. If an earlier check blocks the task, these two checks do not
+// block it. The queue and the slots will have changed when the earlier check passes.
 func (c *situation) turn(start CheckState) []Check {
-	queue, worker := c.queue(), c.free()
+	queue, worker := c.queue(), c.freeSlotCheck()
 	if start == Blocked && c.place.Listed {
 		queue = notYet(queue)
 	}
@@ -42,16 +42,16 @@ func notYet(c Check) Check {
 	return c
 }
 
-// running returns the checks of a running task.
+// running returns the checks of a running task, in the order in which they matter.
 func (c *situation) running() []Check {
 	return []Check{
-		{"start", Passed, "claimed " + c.since(c.task.Current().Entered[tdf.Running]) + " by " + c.task.Current().Worker, ""},
+		{"start", Passed, "claimed " + c.agoText(c.task.Current().Entered[tdf.Running]) + " by " + c.task.Current().Worker, ""},
 		c.holder(), c.lease(), c.run(), c.deadline(), c.serverCheck(),
 		{"settle", Ahead, "the server settles the task", ""},
 	}
 }
 
-// executed returns the checks of an executed task.
+// executed returns the checks of an executed task, in the order in which they matter.
 func (c *situation) executed() []Check {
 	r := c.task.Current()
 	if !r.Committed {
@@ -60,7 +60,7 @@ func (c *situation) executed() []Check {
 			c.serverCheck(),
 		}
 	}
-	return []Check{{"run", Passed, "ended " + c.since(r.Entered[tdf.Executed]) + ": " + listing.HowExited(r), ""}, c.serverCheck()}
+	return []Check{{"run", Passed, "ended " + c.agoText(r.Entered[tdf.Executed]) + ": " + listing.HowExited(r), ""}, c.serverCheck()}
 }
 
 // finished returns the checks of a finished task: its outcome, and whether it is archived.
@@ -71,12 +71,13 @@ func (c *situation) finished() []Check {
 		ended.Fix = c.retryFix()
 	}
 	if t.State == tdf.Archived {
-		return []Check{ended, {"manager", Passed, "archived " + c.since(t.Current().Entered[tdf.Archived]), ""}}
+		return []Check{ended, {"manager", Passed, "archived " + c.agoText(t.Current().Entered[tdf.Archived]), ""}}
 	}
 	return []Check{ended, {"archive", Passed, "not archived yet", ""}}
 }
 
-// retryFix returns the fix for a task that did not succeed. A retried task would expire at once if its end_before is past.
+// retryFix returns the fix for a task that did not succeed. If the end_before of the task is past, a retry needs a
+// later end_before, because the retried task would expire at once.
 func (c *situation) retryFix() string {
 	if c.task.EndBefore <= c.at {
 		return "retry the task with a later end_before"
@@ -84,16 +85,17 @@ func (c *situation) retryFix() string {
 	return "retry the task"
 }
 
-// endText returns the outcome, how the program ended, and the most informative line of stderr. It omits repetitions.
+// endText returns up to three texts: the outcome, how the program ended, and the most informative line of stderr. No
+// text repeats the words of an earlier text.
 func (c *situation) endText() []string {
 	t := c.task
 	ended := strings.ReplaceAll(listing.Outcome(t), "_", " ")
-	parts := []string{ended + " " + c.since(t.Current().Entered[listing.EndState(t)])}
+	parts := []string{ended + " " + c.agoText(t.Current().Entered[listing.EndState(t)])}
 	f := listing.LastFailure(t)
 	if f == nil || f.Round != t.Round {
 		return parts
 	}
-	for _, part := range []string{without(f.How, ended), without(without(f.Line(), ended), f.How)} {
+	for _, part := range []string{cutSaid(f.How, ended), cutSaid(cutSaid(f.Line(), ended), f.How)} {
 		if part != "" {
 			parts = append(parts, part)
 		}
@@ -101,8 +103,8 @@ func (c *situation) endText() []string {
 	return parts
 }
 
-// without removes the prefix said, which an earlier text already contains.
-func without(text, said string) string {
+// cutSaid removes the prefix said from text, because an earlier text already contains it.
+func cutSaid(text, said string) string {
 	rest, cut := strings.CutPrefix(text, said)
 	if !cut || rest != "" && rest[0] != ':' && rest[0] != ' ' {
 		return text
@@ -177,14 +179,16 @@ func (c *situation) queue() Check {
 	return behind
 }
 
-// slots counts all slots of the workers that claim tasks, and how many are free according to the heartbeats.
+// slots counts the slots of the workers that claim tasks: the free slots and all slots. A worker's heartbeat says how
+// many of its slots are free.
 func (c *situation) slots() (free, all int64) {
 	n := c.count()
 	return int64(n.free), int64(n.slots)
 }
 
-// free lists the workers that can run the task. If no worker can, it lists the reasons.
-func (c *situation) free() Check {
+// freeSlotCheck returns a check that lists the workers that can run the task. If no worker can run it, the check lists
+// the reasons.
+func (c *situation) freeSlotCheck() Check {
 	reasons := map[string][]string{}
 	alive := 0
 	for i := range c.workers {
@@ -197,7 +201,7 @@ func (c *situation) free() Check {
 		reasons[why] = append(reasons[why], w.Name)
 	}
 	if able := reasons[""]; len(able) > 0 {
-		return Check{"worker", Passed, fmt.Sprintf("%d of %d workers can run the task: %s", len(able), alive, some(able)), ""}
+		return Check{"worker", Passed, fmt.Sprintf("%d of %d workers can run the task: %s", len(able), alive, joinNames(able)), ""}
 	}
 	if alive == 0 {
 		return Check{"worker", Blocked, "no worker is alive", "start a worker"}
@@ -206,7 +210,7 @@ func (c *situation) free() Check {
 	var fixes []string
 	for _, o := range obstacles {
 		if names := reasons[o.why]; len(names) > 0 {
-			check.Text += "; " + o.why + ": " + some(names)
+			check.Text += "; " + o.why + ": " + joinNames(names)
 			fixes = append(fixes, strings.ReplaceAll(o.fix, workerNames, strings.Join(names[:min(len(names), mostNamed)], " ")))
 		}
 	}
@@ -251,18 +255,18 @@ func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 	return ""
 }
 
-// busy reports whether a live worker lacks only a free slot to run the task.
+// busy reports whether a live worker could run the task if one of its slots were free.
 func (c *situation) busy() bool {
 	return slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) && c.obstacle(&w) == busy })
 }
 
-// mostNamed is the maximum number of workers in a text.
+// mostNamed is the maximum number of workers that a text names.
 const mostNamed = 5
 
-// some joins at most mostNamed names.
-func some(names []string) string {
+// joinNames joins at most the first mostNamed names.
+func joinNames(names []string) string {
 	if len(names) > mostNamed {
-		return strings.Join(names[:mostNamed], ", ") + ", …"
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
 	}
 	return strings.Join(names, ", ")
 }
@@ -297,18 +301,19 @@ func (c *situation) lease() Check {
 	return Check{"lease", Blocked, "the lease ran out: the server declares the round lost", "wait until the server declares the round lost"}
 }
 
-// run returns the check of the running program, which compares its run time with that of other runs.
+// run returns the check of the running program. Its text compares the run time with the run times of earlier rounds of
+// the program.
 func (c *situation) run() Check {
 	r := c.task.Current()
-	what := "claimed " + c.since(r.Entered[tdf.Running])
+	what := "claimed " + c.agoText(r.Entered[tdf.Running])
 	switch {
 	case r.Started > 0:
-		what = "the program started " + c.since(r.Started)
+		what = "the program started " + c.agoText(r.Started)
 	case r.Claim != "" && r.PID == 0 && r.LastOutput == 0:
 		what += "; the worker is fetching or starting the program"
 	}
 	if r.LastOutput > 0 {
-		what += "; the program last printed something " + c.since(r.LastOutput)
+		what += "; the program last printed something " + c.agoText(r.LastOutput)
 	} else if r.PID > 0 {
 		what += "; the program has printed nothing yet"
 	}
@@ -339,8 +344,8 @@ func (c *situation) deadline() Check {
 	return Check{"deadline", Passed, "the round times out at " + c.moment(t.Deadline), ""}
 }
 
-// since returns a text that says how long ago t was.
-func (c *situation) since(t tdf.Time) string {
+// agoText returns a text that says how long ago t was.
+func (c *situation) agoText(t tdf.Time) string {
 	if t == 0 {
 		return "at an unknown time"
 	}
@@ -353,10 +358,10 @@ func (c *situation) moment(t tdf.Time) string {
 	if d := t.Sub(c.at); d > 0 {
 		return text + ", in " + span(d)
 	}
-	return text + ", " + c.since(t)
+	return text + ", " + c.agoText(t)
 }
 
-// span returns a text of the duration in a suitable unit.
+// span returns a duration as a text with a suitable unit.
 func span(s tdf.Seconds) string {
 	switch s = max(s, 0); {
 	case s < 10:

@@ -17,8 +17,8 @@ func (v *vitals) diagnose() []Diagnosis {
 	v.census = v.fleet.count()
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
-		v.version, v.persistence, v.eviction, v.access, v.replica, v.layout, v.clock,
-		v.serverHealth, v.liveWorkers, v.silentWorkers, v.paused, v.openTasks, v.longRuns, v.memoryLeft,
+		v.version, v.persistence, v.eviction, v.encoding, v.access, v.replica, v.layout, v.clock,
+		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.openTasks, v.longRuns, v.memoryLeft,
 	} {
 		look(&d)
 	}
@@ -39,8 +39,8 @@ func (d *diagnoses) problem(subject, text, fix string) {
 	d.all = append(d.all, Diagnosis{SeverityProblem, subject, text, fix})
 }
 
-// worse adds a problem if a task is unfinished, and otherwise a notice.
-func (v *vitals) worse(d *diagnoses, subject, text, fix string) {
+// addDiagnosis adds a diagnosis: a problem if there are unfinished tasks, and otherwise a notice.
+func (v *vitals) addDiagnosis(d *diagnoses, subject, text, fix string) {
 	if v.counts.Unfinished() > 0 {
 		d.problem(subject, text, fix)
 		return
@@ -94,6 +94,18 @@ func (v *vitals) eviction(d *diagnoses) {
 	}
 }
 
+const listpackSetting = "hash-max-listpack-value"
+
+// encoding reports a setting with which Redis needs about twice as much memory for a task.
+func (v *vitals) encoding(d *diagnoses) {
+	value, err := strconv.ParseInt(v.listpack, 10, 64)
+	if err != nil || value >= redisstate.HashMaxListpackValue {
+		return
+	}
+	d.notice("redis", fmt.Sprintf("Redis needs about twice as much memory for a task as necessary: %s is %d", listpackSetting, value),
+		fmt.Sprintf("run redis-cli config set %s %d, and set the same in redis.conf", listpackSetting, redisstate.HashMaxListpackValue))
+}
+
 func (v *vitals) access(d *diagnoses) {
 	ip := net.ParseIP(v.redis.Host)
 	if v.redis.Password == "" && v.redis.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
@@ -132,9 +144,9 @@ func (v *vitals) serverHealth(d *diagnoses) {
 	silent := v.at.Sub(v.fleet.server)
 	switch {
 	case v.fleet.server == 0:
-		v.worse(d, "server", "no server was ever seen in this namespace: executed tasks do not finish", fix)
+		v.addDiagnosis(d, "server", "no server was ever seen in this namespace: executed tasks do not finish", fix)
 	case v.fleet.serverMissing():
-		v.worse(d, "server", fmt.Sprintf("no server has been seen for %.0f s: executed tasks do not finish", silent), fix)
+		v.addDiagnosis(d, "server", fmt.Sprintf("no server has been seen for %.0f s: executed tasks do not finish", silent), fix)
 	case v.dueLag > behind:
 		d.problem("server", fmt.Sprintf("the server is %.0f s late with due tasks", v.dueLag), "read the server's log; start a server closer to Redis, or on a faster machine")
 	default:
@@ -145,7 +157,7 @@ func (v *vitals) serverHealth(d *diagnoses) {
 func (v *vitals) liveWorkers(d *diagnoses) {
 	switch {
 	case v.alive == 0:
-		v.worse(d, "workers", "no worker is alive: nothing runs", "start a worker")
+		v.addDiagnosis(d, "workers", "no worker is alive: nothing runs", "start a worker")
 	case v.claiming == 0:
 		var names []string
 		for i := range v.fleet.workers {
@@ -153,23 +165,14 @@ func (v *vitals) liveWorkers(d *diagnoses) {
 				names = append(names, w.Name)
 			}
 		}
-		v.worse(d, "workers", "all workers drain, start or stop, so no worker claims tasks: "+firstOf(names), "resume a worker, or start another one")
+		v.addDiagnosis(d, "workers", "all workers drain, start or stop, so no worker claims tasks: "+joinNames(names), "resume a worker, or start another one")
 	default:
 		d.ok("workers", "live: %d, claiming tasks: %d, busy slots: %d of %d", v.alive, v.claiming, v.busy, v.slots)
 	}
 }
 
-// firstOf joins at most the first five names.
-func firstOf(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
-}
-
-// silentWorkers reports silent workers. It omits workers that have been silent for a day, because an operator probably
-// removed them.
+// silentWorkers reports workers whose heartbeats have stopped. It omits workers that have been silent for a day,
+// because an operator probably removed them.
 func (v *vitals) silentWorkers(d *diagnoses) {
 	const removed = tdf.Seconds(24 * 3600)
 	var silent []string
@@ -180,17 +183,17 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 		}
 	}
 	if len(silent) > 0 {
-		d.problem("workers", "workers stopped sending heartbeats, but did not report their end: "+firstOf(silent),
+		d.problem("workers", "workers stopped sending heartbeats, but did not report their end: "+joinNames(silent),
 			"check their machines and processes, and start the workers again")
 	}
 }
 
-// paused reports each program that workers pause. If all workers pause a program, none of its tasks runs.
-func (v *vitals) paused(d *diagnoses) {
+// pausedPrograms reports each program that workers pause. If all workers pause a program, none of its tasks runs.
+func (v *vitals) pausedPrograms(d *diagnoses) {
 	const fix = "find out why the program fails, or cancel its tasks (docs/operations.md, \"Programs that a worker pauses\")"
 	for _, p := range v.fleet.pauses() {
 		if text := p.Text(stdtime.Time(v.at)); p.All() {
-			v.worse(d, "workers", text, fix)
+			v.addDiagnosis(d, "workers", text, fix)
 		} else {
 			d.notice("workers", text, fix)
 		}
@@ -198,7 +201,7 @@ func (v *vitals) paused(d *diagnoses) {
 }
 
 // openTasks reports a problem if open tasks wait although slots are free. Slots are also free for a moment between two
-// tasks. So openTasks reports nothing if a task was claimed or executed lately.
+// tasks. So openTasks reports a problem only if no task was claimed or executed lately.
 func (v *vitals) openTasks(d *diagnoses) {
 	const usual = tdf.Seconds(60)
 	if v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {

@@ -15,7 +15,7 @@ func healthy() vitals {
 	const now = 1_700_000_000
 	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30}, Seen: now}
 	return vitals{
-		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6},
+		redis: config.Redis{Host: "localhost"}, schema: "1", listpack: "1024", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6},
 		info: redisstate.Info{
 			"redis_version": "7.0.15", "aof_enabled": "1", "aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok",
 			"maxmemory_policy": "noeviction", "role": "master",
@@ -49,6 +49,7 @@ func TestDiagnose(t *testing.T) {
 		},
 		"could not rewrite":                                            {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
 		"Redis evicts keys":                                            {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
+		"hash-max-listpack-value is 64":                                {SeverityNotice, func(v *vitals) { v.listpack = "64" }},
 		"Redis has no password and is reachable":                       {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
 		"this Redis is a replica":                                      {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
 		"has layout version 0":                                         {SeverityNotice, func(v *vitals) { v.schema = "0" }},
@@ -132,10 +133,7 @@ func TestVitalsOfMoves(t *testing.T) {
 			}
 		}, true},
 	} {
-		s, err := onEmbedded(t).redis(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := onEmbedded(t).redis()
 		now, err := s.Now(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +178,8 @@ func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
 	}
 }
 
-// A run counts as long if it took far longer than most runs of its program. Without such runs, no run counts as long.
+// A run counts as long if it took far longer than most runs of its program. If too few runs of the program are known,
+// no run counts as long.
 func TestLongRuns(t *testing.T) {
 	const now = 10_000
 	ran := func(program string, seconds tdf.Seconds) *tdf.Task {

@@ -69,7 +69,7 @@ func (t *dumpTime) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Dumped is how many programs and tasks a dump contains.
+// Dumped says how many programs and tasks a dump contains.
 type Dumped struct {
 	Programs int64 `json:"programs"`
 	Tasks    int64 `json:"tasks"`
@@ -99,21 +99,18 @@ func (t *dumpText) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// dumpPage is the number of tasks in one read.
+// dumpPage is the number of tasks that Dump reads at once.
 const dumpPage = 500
 
-// Dump writes the namespace as JSON lines: its tasks with their outputs and updates, and its stored programs (docs/tdf.md,
-// "Dumps"). It may run beside all other work. The dump of each task is consistent, but different tasks are read at
-// different times. If a task or program could not be loaded again, Dump omits it and logs a warning.
+// Dump writes the namespace as JSON lines: its tasks with their outputs and updates, and its stored programs
+// (docs/tdf.md, "Dumps"). It may run beside all other work. The dump of each task is consistent, but different tasks
+// are read at different times. If Load would refuse a task or a program, Dump omits it and logs a warning.
 func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return Dumped{}, err
-	}
+	s := a.redis()
 	buffer := bufio.NewWriterSize(w, 1<<16)
 	d := &dump{Admin: a, store: s, encoder: json.NewEncoder(buffer), met: map[string]bool{}, named: map[string]bool{}}
 	d.encoder.SetEscapeHTML(false)
-	err = d.write(ctx)
+	err := d.write(ctx)
 	if err == nil {
 		err = buffer.Flush()
 	}
@@ -128,7 +125,7 @@ type dump struct {
 	*Admin
 	store   *redisstate.Store
 	encoder *json.Encoder
-	met     map[string]bool // the programs that were written or omitted
+	met     map[string]bool // the programs that Dump has already written or omitted
 	named   map[string]bool // the programs that tasks name
 	done    Dumped
 }
@@ -153,7 +150,8 @@ func (d *dump) write(ctx context.Context) error {
 	if err := d.tasks(ctx); err != nil {
 		return err
 	}
-	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) { // programs that were stored during the dump, or that are not listed
+	// The list of programs lacks, for example, programs that were stored during the dump.
+	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) {
 		if err := d.program(ctx, sha256); err != nil {
 			return err
 		}
@@ -174,7 +172,7 @@ func (d *dump) programs(ctx context.Context) error {
 	return nil
 }
 
-// program writes a program, but each program only once. It omits archives that no worker would run.
+// program writes a program, if the dump does not yet contain it. It omits archives that no worker would run.
 func (d *dump) program(ctx context.Context, sha256 string) error {
 	if d.met[sha256] {
 		return nil

@@ -122,7 +122,7 @@ func TestDumpAndRestore(t *testing.T) {
 	}
 }
 
-// After a load, a running task still belongs to its worker's claim.
+// After a load, the worker of a running task still holds its claim.
 func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, from), connect(t, from)
@@ -141,7 +141,7 @@ func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	apply(t, connect(t, to), move, err)
 }
 
-// If tasks have ids above the counter, Dump writes each of them once.
+// If tasks have higher ids than the id counter says, Dump writes each of these tasks once.
 func TestDumpWithoutTheCounter(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)
@@ -152,7 +152,7 @@ func TestDumpWithoutTheCounter(t *testing.T) {
 	}
 }
 
-// An error of the reader does not make the dump invalid.
+// If the reader fails, Load returns the reader's error, and not a DumpError.
 func TestLoadEndsWithTheErrorOfTheReader(t *testing.T) {
 	target := newManager(t, redisConfig(t, redistest.Shared(t)))
 	const header = `{"dump":{"format":1,"schema":1,"namespace":"x","time":1,"last_id":3}}` + "\n"
@@ -272,7 +272,7 @@ func TestDumpLeavesOutBrokenPrograms(t *testing.T) {
 	c.Set(t.Context(), cfg.Namespace+":program:"+sum, large, 0)
 	c.HSet(t.Context(), cfg.Namespace+":program:of another kind", "x", "y")
 	c.ZAdd(t.Context(), cfg.Namespace+":programs", z("abc"), z("of another kind"), z("gone"), z(sum))
-	dump, log := warned(t, cfg)
+	dump, log := dumpWithWarnings(t, cfg)
 	if !strings.Contains(dump, `{"end":{"programs":0,"tasks":0}}`) {
 		t.Errorf("dumped %.200q", dump)
 	}

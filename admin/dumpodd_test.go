@@ -25,29 +25,29 @@ import (
 
 func z(member string) redis.Z { return redis.Z{Member: member} }
 
-// A meddled reader calls the function do once, before the first Read at or above the offset after.
+// A meddled reader calls the function meddle once, when a Read begins at the field offset or behind it.
 type meddled struct {
 	*strings.Reader
-	after int64
-	do    func()
+	offset int64
+	meddle func()
 }
 
 func (m *meddled) Read(p []byte) (int, error) {
 	at, _ := m.Seek(0, io.SeekCurrent)
-	if m.do != nil && at >= m.after {
-		m.do()
-		m.do = nil
+	if m.meddle != nil && at >= m.offset {
+		m.meddle()
+		m.meddle = nil
 	}
 	return m.Reader.Read(p[:min(len(p), 300)])
 }
 
-// Seek subtracts 1<<40 from after if whence is io.SeekStart. So if after is 1<<40 + n, Read calls do at offset n, but only
-// after the reader was rewound.
-func (m *meddled) Seek(offset int64, whence int) (int64, error) {
+// Seek subtracts 1<<40 from the field offset when it rewinds the reader. So a test can set the field to 1<<40 + n. Read
+// then calls meddle at byte n, but only after the reader was rewound.
+func (m *meddled) Seek(to int64, whence int) (int64, error) {
 	if whence == io.SeekStart {
-		m.after -= 1 << 40
+		m.offset -= 1 << 40
 	}
-	return m.Reader.Seek(offset, whence)
+	return m.Reader.Seek(to, whence)
 }
 
 // If a task is opened during a load, its id differs from all ids of the dump.
@@ -141,17 +141,17 @@ func TestLoadOfBlankLines(t *testing.T) {
 	}
 }
 
-// warned returns a dump, and the warnings that Dump logged.
-func warned(t testing.TB, cfg config.Manager) (dump, log string) {
+// dumpWithWarnings returns a dump, and the warnings that Dump logged.
+func dumpWithWarnings(t testing.TB, cfg config.Manager) (dump, log string) {
 	t.Helper()
 	var b bytes.Buffer
 	m := newManager(t, cfg, testspace.Log(slog.New(slog.NewTextHandler(&b, nil))))
 	return dumped(t, m), b.String()
 }
 
-// reloaded loads a dump into another namespace, and checks that the new namespace gives an equal dump. It returns the
-// configuration of the new namespace.
-func reloaded(t testing.TB, dump string, from config.Manager) config.Manager {
+// loadElsewhere loads a dump into another namespace, and checks that the new namespace gives an equal dump. It returns
+// the configuration of the new namespace.
+func loadElsewhere(t testing.TB, dump string, from config.Manager) config.Manager {
 	t.Helper()
 	to := redisConfig(t, redistest.Shared(t))
 	target := newManager(t, to)
@@ -184,7 +184,7 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dump, log := warned(t, cfg)
+	dump, log := dumpWithWarnings(t, cfg)
 	if !strings.Contains(dump, `{"end":{"programs":2,"tasks":5}}`) || strings.Count(dump, `{"program":`) != 2 {
 		t.Errorf("dumped\n%s", dump)
 	}
@@ -200,7 +200,7 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	}
 }
 
-// A dump can be loaded even if other clients wrote invalid data into Redis.
+// A dump can be loaded even if other clients wrote invalid ids and updates into Redis.
 func TestDumpOfWhatOthersWrote(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)
@@ -211,27 +211,27 @@ func TestDumpOfWhatOthersWrote(t *testing.T) {
 	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:1", Values: []string{"time", "inf", "line", "hello"}})
 	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:2", ID: "1-0", Values: []string{"time", "1700000000.123456"}})
 	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:2", ID: "7-3", Values: []string{"time", "nan", "other", "x"}})
-	dump, log := warned(t, cfg)
+	dump, log := dumpWithWarnings(t, cfg)
 	if !strings.Contains(dump, `"tasks":12}`) || !strings.Contains(dump, `"time":"inf","line":"hello"`) || !strings.Contains(dump, `"time":1700000000.123456,`) {
 		t.Errorf("dumped\n%s", dump)
 	}
 	if strings.Count(log, "\n") != 1 || !strings.Contains(log, "task 9999999999999: its id is not from 1 to 1099511627775") {
 		t.Errorf("logged %s", log)
 	}
-	reloaded(t, dump, cfg)
+	loadElsewhere(t, dump, cfg)
 
 	c.Del(t.Context(), cfg.Namespace+foreign)
 	for _, counter := range []int64{-7, redisstate.MaxID + 1} {
 		c.Set(t.Context(), cfg.Namespace+":task_id", counter, 0)
-		dump, log := warned(t, cfg)
+		dump, log := dumpWithWarnings(t, cfg)
 		if log != "" {
 			t.Errorf("logged %s", log)
 		}
-		reloaded(t, dump, cfg)
+		loadElsewhere(t, dump, cfg)
 	}
 }
 
-// Dump is not slow if one task has the highest possible id and most ids below it belong to no task.
+// Dump is fast even if one task has the highest possible id, and most ids below it belong to no task.
 func TestDumpWhereMostIDsAreGone(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)

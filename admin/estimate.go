@@ -8,14 +8,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// An Estimate predicts when the remaining work will be done. In about 8 of 10 cases, this is between Low and High from
-// now.
+// An Estimate predicts how long the remaining work takes. In about 8 of 10 cases, it takes at least Low and at most
+// High.
 type Estimate struct {
 	Low, High time.Duration
 	Unknown   string // why no estimate is possible; "" if Low and High are valid
 }
 
-// work holds the facts from which estimate predicts the remaining time.
+// work holds the facts from which the method estimate predicts the remaining time.
 type work struct {
 	waiting int64         // tasks that may run now
 	running int64         // tasks that run now; on average, half of each task is done
@@ -23,22 +23,22 @@ type work struct {
 	runs    []tdf.Seconds // run times of similar tasks
 	later   int64         // open tasks that may not run yet; the estimate excludes them
 
-	done int64       // tasks that finished in the time over
-	over tdf.Seconds // the length of the time in which the tasks of done finished
+	done   int64       // tasks that finished within the period
+	period tdf.Seconds // the length of the period
 
-	still tdf.Seconds // how long no task has finished although a task could have
+	still tdf.Seconds // how long no task has finished, although a task could have finished
 }
 
 const (
 	leastRuns = 3    // the minimum number of known runs for an estimate
-	leastDone = 10   // the minimum number of finished tasks from which atWork derives the slots
+	leastDone = 10   // the minimum number of finished tasks from which atWork computes the slots in use
 	sure80    = 1.28 // an interval of this many standard deviations to each side contains 80 % of cases
 )
 
 // estimate returns bounds of the remaining time, or the reason why it is unknown. The remaining work is the sum of the
 // run times of the remaining tasks. A waiting task counts with one run, a running task with half a run. The sum is
-// uncertain because run times differ, and because their mean comes from a sample. The slots that work on these tasks share
-// the sum. At the end, one long run may continue alone.
+// uncertain because run times differ, and because their mean comes from a sample. The remaining time is the sum divided
+// by the number of slots that run these tasks. It is longer if one long run continues alone at the end.
 func (w work) estimate() (low, high tdf.Seconds, unknown string) {
 	left := float64(w.waiting) + float64(w.running)/2
 	switch {
@@ -74,22 +74,22 @@ func moments(runs []tdf.Seconds) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation / float64(len(runs)-1))
 }
 
-// stalled reports whether no task has finished for longer than the longest known run took.
+// stalled reports whether no task has finished for a minute plus twice the longest known run time.
 func (w work) stalled() bool { return w.still > 2*slices.Max(w.runs)+60 }
 
 // atWork returns bounds for the number of slots that run these tasks: the rate of finished tasks times the mean run time.
 // If other tasks share the slots, or if slots are idle between runs, this number is lower than the number of all slots.
 func (w work) atWork(mean float64) (fewest, most float64) {
 	slots := float64(w.slots)
-	if w.done < leastDone || float64(w.over) < 2*mean || mean == 0 {
+	if w.done < leastDone || float64(w.period) < 2*mean || mean == 0 {
 		return slots, slots
 	}
-	seen := float64(w.done) / float64(w.over) * mean
+	seen := float64(w.done) / float64(w.period) * mean
 	off := seen * sure80 / math.Sqrt(float64(w.done))
 	return min(slots, max(seen-off, seen/2)), min(slots, seen+off)
 }
 
-// tail returns how long the last run may take while all other slots are idle.
+// tail returns for how long the last run may continue while all other slots are idle.
 func (w work) tail(together float64) float64 {
 	runs := slices.Sorted(slices.Values(w.runs))
 	long := runs[min(len(runs)-1, len(runs)*9/10)]

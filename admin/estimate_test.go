@@ -24,17 +24,17 @@ func TestEstimate(t *testing.T) {
 		"no worker":                {work: work{waiting: 5, runs: constant(9, 1)}, unknown: "no worker"},
 		"nothing done":             {work: work{waiting: 5, slots: 2}, unknown: "too few"},
 		"two done":                 {work: work{waiting: 5, slots: 2, runs: constant(2, 1)}, unknown: "too few"},
-		"stalled":                  {work: work{running: 1, slots: 1, runs: constant(9, 10), over: 30, still: 81}, unknown: "the last task finished longer ago"},
-		"slow, not stalled":        {work: work{waiting: 6, slots: 1, runs: constant(9, 100), over: 30, still: 200}, low: 600, high: 600},
+		"stalled":                  {work: work{running: 1, slots: 1, runs: constant(9, 10), period: 30, still: 81}, unknown: "the last task finished longer ago"},
+		"slow, not stalled":        {work: work{waiting: 6, slots: 1, runs: constant(9, 100), period: 30, still: 200}, low: 600, high: 600},
 		"all start later":          {work: work{later: 5, slots: 2, runs: constant(9, 1)}, unknown: "start later"},
 		"some start later":         {work: work{waiting: 10, later: 5, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
 		"one slot":                 {work: work{waiting: 10, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
 		"those that run are half":  {work: work{waiting: 8, running: 4, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
 		"four slots and a tail":    {work: work{waiting: 40, slots: 4, runs: constant(9, 2)}, low: 20, high: 21.5},
 		"more slots than tasks":    {work: work{waiting: 2, slots: 100, runs: constant(9, 2)}, low: 2, high: 3},
-		"half of the slots work":   {work: work{waiting: 100, slots: 4, runs: constant(200, 1), done: 400, over: 200}, low: 46.9, high: 54.2},
-		"too few to tell the rate": {work: work{waiting: 100, slots: 1, runs: constant(9, 1), done: 5, over: 50}, low: 100, high: 100},
-		"runs of no time at all":   {work: work{waiting: 100, slots: 1, runs: constant(9, 0), done: 50, over: 5}, low: 0, high: 0},
+		"half of the slots work":   {work: work{waiting: 100, slots: 4, runs: constant(200, 1), done: 400, period: 200}, low: 46.9, high: 54.2},
+		"too few to tell the rate": {work: work{waiting: 100, slots: 1, runs: constant(9, 1), done: 5, period: 50}, low: 100, high: 100},
+		"runs of no time at all":   {work: work{waiting: 100, slots: 1, runs: constant(9, 0), done: 50, period: 5}, low: 0, high: 0},
 	} {
 		e := estimated(c.work)
 		if !(math.Abs(float64(e.Low)-c.low) < 0.1) || !(math.Abs(float64(e.High)-c.high) < 0.1) ||
@@ -63,7 +63,7 @@ func lognormal(r *rand.Rand, n int, sigma float64) []tdf.Seconds {
 	return runs
 }
 
-// makespan returns how long the slots take for all runs, if each free slot starts the next run.
+// makespan returns the time that the slots need for all runs. Each slot that becomes free starts the next run.
 func makespan(runs []tdf.Seconds, slots int) tdf.Seconds {
 	free := make([]tdf.Seconds, slots)
 	for _, run := range runs {
@@ -73,7 +73,7 @@ func makespan(runs []tdf.Seconds, slots int) tdf.Seconds {
 	return slices.Max(free)
 }
 
-// In about 8 of 10 cases the work takes a time within the estimate.
+// In about 8 of 10 simulated campaigns, the true remaining time lies within the estimate.
 func TestEstimateHolds(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const tries = 2000
@@ -101,7 +101,7 @@ func anyWork(r *rand.Rand) work {
 		waiting: r.Int64N(1000), running: r.Int64N(20), slots: 1 + r.IntN(50), runs: lognormal(r, 3+r.IntN(200), r.Float64()),
 	}
 	if r.IntN(2) == 0 {
-		w.done, w.over = r.Int64N(500), tdf.Seconds(1+r.IntN(300))
+		w.done, w.period = r.Int64N(500), tdf.Seconds(1+r.IntN(300))
 	}
 	return w
 }
@@ -123,7 +123,7 @@ func TestEstimateMakesSense(t *testing.T) {
 			t.Fatalf("%+v: %v to %v, and with 100 more %v to %v", w, e.Low, e.High, m.Low, m.High)
 		}
 		slower := w
-		slower.runs, slower.over = slices.Clone(w.runs), 7*w.over
+		slower.runs, slower.period = slices.Clone(w.runs), 7*w.period
 		for i := range slower.runs {
 			slower.runs[i] *= 7
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Check is one condition that a task must meet until it is finished.
+// A Check is one condition that a task must meet so that it can finish.
 type Check struct {
 	Name  string     `json:"name"`
 	State CheckState `json:"state"`
@@ -87,10 +87,7 @@ type situation struct {
 }
 
 func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return nil, err
-	}
+	s := a.redis()
 	c := &situation{}
 	stored, err := s.ReadOne(ctx, id, redisstate.Want{
 		Fields: redisstate.Rules | redisstate.Facts, Rounds: redisstate.LastRounds(listing.SummaryRounds), Texts: errorOfEnd,
@@ -107,7 +104,7 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		func() (err error) { c.full, err = s.Full(ctx); return err },
 		func() (err error) { c.place, err = s.QueuePosition(ctx, id); return err },
 		func() (err error) { c.source, err = c.sourceCheck(ctx, s); return err },
-		func() (err error) { c.took, err = took(ctx, s, c.task); return err },
+		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 	} {
 		if err := ask(); err != nil {
 			return nil, fmt.Errorf("explain task %d: %w", id, err)
@@ -124,11 +121,12 @@ func errorOfEnd(t *tdf.Task) []redisstate.TextsOf {
 	return []redisstate.TextsOf{{Round: t.Round, Texts: tdf.TextError}}
 }
 
-// mostTook is the number of rounds whose run times are read for comparison.
+// mostTook is the maximum number of rounds whose run times are read for comparison.
 const mostTook = 200
 
-// took returns the run times of the last successful rounds of the task's program, if the task runs.
-func took(ctx context.Context, s store, t *tdf.Task) ([]tdf.Seconds, error) {
+// runTimes returns the run times of the last successful rounds of the task's program. It returns none if the task does
+// not run.
+func runTimes(ctx context.Context, s store, t *tdf.Task) ([]tdf.Seconds, error) {
 	if t.State != tdf.Running {
 		return nil, nil
 	}

@@ -13,7 +13,8 @@ import (
 
 const testNow = tdf.Time(1_800_000_000)
 
-// waiting makes a situation with an open task that no check blocks. It then calls change with the situation, and returns it.
+// waiting returns a situation with an open task that no check blocks. Then it calls change, which may change the
+// situation.
 func waiting(change func(*situation)) *situation {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
@@ -31,7 +32,7 @@ func working(name string) redisstate.WorkerStatus {
 	}
 }
 
-// busyWith makes a situation with a task that worker w1 runs. It then calls change with the situation, and returns it.
+// busyWith returns a situation with a task that worker w1 runs. Then it calls change, which may change the situation.
 func busyWith(change func(*situation)) *situation {
 	return waiting(func(c *situation) {
 		c.task.State, c.task.LeaseUntil = tdf.Running, testNow+20
@@ -41,7 +42,7 @@ func busyWith(change func(*situation)) *situation {
 	})
 }
 
-// holding returns the names and texts of the checks that block the task.
+// holding returns the names and texts of those checks that block the task.
 func holding(checks []Check) string {
 	var parts []string
 	for _, g := range checks {
@@ -226,7 +227,7 @@ func TestSourceCheck(t *testing.T) {
 // Explain reads the text of the last error. It reads only the lengths of the other texts that rounds printed.
 func TestExplainReadsWhatItNeeds(t *testing.T) {
 	a := onEmbedded(t)
-	now, err := redisOf(t, a).Now(t.Context())
+	now, err := a.redis().Now(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 		h["0:executed"] = now.String()
 		switch i {
 		case 0:
-			fails(h, "3", "first\nno luck\n")
+			setFailed(h, "3", "first\nno luck\n")
 		case 1: // executed by a worker of the original TDF
 			h["state"], h["outcome"], h["0:claim"], h["0:output"], h["0:error"] = "executed", "", "", "", ""
 		case 2: // executed by a worker of the original TDF that is still writing the result

@@ -16,14 +16,15 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A FailureGroup is a group of failed rounds that ended in the same way and printed a similar last line.
+// A FailureGroup is a group of failed rounds that ended in the same way, and whose most informative lines of stderr are
+// similar.
 type FailureGroup struct {
 	ID   string `json:"id"`             // 8 hex digits, the same in all namespaces; Query.Failure selects by this ID
 	How  string `json:"how"`            // how the rounds ended: "exit status 3", "signal: killed" or "timed out", for example
 	Line string `json:"line,omitempty"` // the most informative line of stderr, with placeholders for numbers, names and paths
 
 	Tasks  int `json:"tasks"`  // tasks whose last failure is in the group
-	Rounds int `json:"rounds"` // failed rounds in the group, including forgiven ones
+	Rounds int `json:"rounds"` // failed rounds in the group, including rounds after which the task ran again
 
 	Programs map[string]int `json:"programs"` // the number of failed rounds by program
 	Workers  map[string]int `json:"workers"`  // the number of failed rounds by worker
@@ -47,25 +48,23 @@ type FailureExample struct {
 // Failures holds the failure groups of one page of tasks.
 type Failures struct {
 	Groups []FailureGroup // ordered by the number of tasks, the highest first
-	// Suspects lists workers on which a program fails far more often than on others. Only the first page sets it.
+	// Suspects lists workers on which a program fails far more often than on other workers. Only the first page
+	// contains suspects.
 	Suspects []Suspect
-	Looked   int    // how many tasks were read for this page
-	Of       int64  // how many tasks all pages read together, as of the last page
+	Looked   int    // how many tasks were read for this page; Merge adds the numbers of the pages
+	Of       int64  // how many tasks must be read for all pages together
 	Next     string // the cursor of the next page; "" on the last page
 }
 
 // Failures groups the failed rounds of the tasks that a query selects. If the query has neither states nor outcomes nor
-// ids, these are the tasks that failed, timed out or expired, including archived tasks. If the query has a worker, only
-// rounds of that worker count. Failures reads one page of tasks, like [manager.Manager.Page]. [Failures.Merge] combines
-// pages. If the query or the cursor is invalid, the error is a *[manager.QueryError].
+// ids, it selects the tasks that failed, timed out or expired, including archived tasks. If the query has a worker,
+// only rounds of that worker count. Failures reads one page of tasks, like [manager.Manager.Page]. [Failures.Merge]
+// combines pages. If the query or the cursor is invalid, the error is a *[manager.QueryError].
 func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (Failures, error) {
 	if err := q.Validate(cursor); err != nil {
 		return Failures{}, err
 	}
-	s, err := a.redis(ctx)
-	if err != nil {
-		return Failures{}, err
-	}
+	s := a.redis()
 	all, err := failures(ctx, s, friend.QueryOf(q), cursor, listing.PageBounds)
 	if err == nil && cursor == "" {
 		all.Suspects, err = suspects(ctx, s, friend.QueryOf(q))
@@ -101,7 +100,7 @@ func errorsOf(t *tdf.Task) []redisstate.TextsOf {
 	return texts
 }
 
-// toLookAt returns how many tasks a query reads on all its pages.
+// toLookAt returns how many tasks must be read for all pages of a query.
 func toLookAt(ctx context.Context, s store, q *listing.Query) (int64, error) {
 	if len(q.IDs) > 0 {
 		return int64(len(q.IDs)), nil
@@ -114,7 +113,7 @@ func toLookAt(ctx context.Context, s store, q *listing.Query) (int64, error) {
 	return n, err
 }
 
-// Merge adds the groups and numbers of a later page.
+// Merge adds the groups and the numbers of the next page.
 func (f *Failures) Merge(page Failures) {
 	groups := grouping{}
 	for _, g := range slices.Concat(f.Groups, page.Groups) {
@@ -128,8 +127,8 @@ func (f *Failures) Merge(page Failures) {
 // A grouping holds failure groups by their ids.
 type grouping map[string]*FailureGroup
 
-// add adds the failed rounds of a task. If worker is set, it adds only rounds of that worker. It always returns true, so
-// that the search continues.
+// add adds the failed rounds of a task. If worker is not "", it adds only rounds of the worker with this name. It
+// always returns true, so that the search continues.
 func (g grouping) add(t *tdf.Task, worker string) bool {
 	all := listing.FailuresOf(t)
 	for i := range all {
@@ -145,7 +144,7 @@ func (g grouping) add(t *tdf.Task, worker string) bool {
 	return true
 }
 
-// groupOf returns a new group that contains only this round.
+// groupOf returns a new group that contains only the round of this failure.
 func groupOf(f *listing.Failure) FailureGroup {
 	line := f.Line()
 	s, r := f.FingerprintOf(line), f.Task.Rounds.At(f.Round)

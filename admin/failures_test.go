@@ -23,19 +23,10 @@ func onEmbedded(t *testing.T) *Admin {
 	return New(testspace.Manager(t, testspace.Config(t, testspace.Embedded(t)), testspace.Log(testspace.Silent)))
 }
 
-func redisOf(t testing.TB, a *Admin) *redisstate.Store {
-	t.Helper()
-	s, err := a.redis(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // archive writes archived tasks. The function make changes the fields of each task.
 func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
 	t.Helper()
-	s := redisOf(t, a)
+	s := a.redis()
 	var records []redisstate.Record
 	for i := range many {
 		at := tdf.Time(1_800_000_000 + i)
@@ -51,8 +42,8 @@ func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
 	}
 }
 
-// fails changes the fields of a task so that the task failed in its only round.
-func fails(h tdf.Hash, exit, text string) {
+// setFailed changes the fields of a task so that the task failed in its only round.
+func setFailed(h tdf.Hash, exit, text string) {
 	h["outcome"], h["0:failure"], h["0:exit"], h["0:error"] = "failed", h["0:executed"], exit, text
 }
 
@@ -75,11 +66,12 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 	}
 }
 
-// Only rounds of a worker count as its failures, even if other workers ran earlier rounds of the same task.
+// If a query names a worker, only failed rounds of this worker count. Rounds that other workers ran for the same tasks
+// do not count.
 func TestFailuresOfAWorker(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 3, func(i int, h tdf.Hash) {
-		fails(h, "1", "bad")
+		setFailed(h, "1", "bad")
 		h["round"], h["0:worker"] = "2", "other"
 		h["1:worker"], h["1:failure"], h["1:exit"] = "good", "5", "1"
 		h["2:worker"], h["2:failure"], h["2:exit"], h["2:archived"] = "good", "6", "1", h["0:archived"]
@@ -109,22 +101,22 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	archive(t, a, many, func(i int, h tdf.Hash) {
 		switch {
 		case i%10 == 0:
-			fails(h, "1", fmt.Sprintf("Traceback\n  x\nValueError: bad value %d\n", i))
+			setFailed(h, "1", fmt.Sprintf("Traceback\n  x\nValueError: bad value %d\n", i))
 		case i%25 == 3:
-			fails(h, "signal: killed", strings.Repeat("long ", 1000))
+			setFailed(h, "signal: killed", strings.Repeat("long ", 1000))
 		case i%50 == 7: // the task failed, was opened again, and succeeded
 			h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "1", h["0:executed"], "ValueError: bad value -1", "1"
 			h["1:worker"], h["1:exit"], h["1:archived"] = "good", "0", h["0:archived"]
 		}
 	})
 	boundless := listing.Bounds{Time: time.Hour, Tasks: 1 << 30, Bytes: 1 << 40}
-	whole, err := failures(t.Context(), redisOf(t, a), listing.Query{}, "", boundless)
+	whole, err := failures(t.Context(), a.redis(), listing.Query{}, "", boundless)
 	if err != nil || whole.Next != "" || whole.Of != many || whole.Looked != many {
 		t.Fatalf("%+v, %v", whole, err)
 	}
 	var pages Failures
 	for n := 0; n == 0 || pages.Next != ""; n++ {
-		page, err := failures(t.Context(), redisOf(t, a), listing.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})
+		page, err := failures(t.Context(), a.redis(), listing.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})
 		if err != nil || n > many {
 			t.Fatal(err)
 		}
@@ -147,7 +139,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	if whole.Groups[0].First.Unix() != 1_800_000_000 || whole.Groups[0].Last.Unix() != 1_800_000_990 {
 		t.Errorf("from %v to %v", whole.Groups[0].First, whole.Groups[0].Last)
 	}
-	forgiven, err := failures(t.Context(), redisOf(t, a), listing.Query{States: tdf.States}, "", boundless)
+	forgiven, err := failures(t.Context(), a.redis(), listing.Query{States: tdf.States}, "", boundless)
 	if err != nil || forgiven.Groups[0].Rounds != 120 || forgiven.Groups[0].Line != "ValueError: bad value <n>" {
 		t.Errorf("with forgiven failures: %+v, %v", forgiven.Groups[0], err)
 	}
@@ -170,7 +162,7 @@ func TestFailuresNameTheWorkerWhoseFaultItIs(t *testing.T) {
 	archive(t, a, 200, func(i int, h tdf.Hash) {
 		h["0:worker"] = []string{"good", "fine", "bad"}[i%3]
 		if i%3 == 2 && i%2 == 0 || i%40 == 0 {
-			fails(h, "1", "no disk")
+			setFailed(h, "1", "no disk")
 		}
 	})
 	all, err := a.Failures(t.Context(), manager.Query{}, "")
@@ -192,7 +184,7 @@ func TestRounds(t *testing.T) {
 	})
 	for _, c := range []struct {
 		id    int64
-		round int // a number, or the constant last or current
+		round int // a number, or one of the constants last and current
 		want  string
 	}{
 		{1, last, "round 4: last why"},

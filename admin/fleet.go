@@ -24,7 +24,7 @@ type fleet struct {
 	lost    int // the number of running tasks whose leases ran out
 }
 
-// readFleet reads the fleet. The parameter running is the number of running tasks of all groups.
+// readFleet reads the fleet. The caller passes the number of running tasks of all groups.
 func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet, error) {
 	f := fleet{at: at, running: int(running)}
 	var err error
@@ -41,7 +41,7 @@ func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet,
 // mostLost is the maximum number of running tasks whose leases are checked. The longest-running tasks are checked first.
 const mostLost = 1000
 
-// countLost counts the running tasks whose leases ran out and which the server has not settled yet.
+// countLost counts the running tasks whose leases ran out. The server has not settled these tasks yet.
 func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Running}, OldestFirst: true}, "", mostLost)
 	n := 0
@@ -56,7 +56,8 @@ func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 // serverMissing reports whether no server has been seen for longer than ServerPatience.
 func (f *fleet) serverMissing() bool { return f.at.Sub(f.server) > friend.ServerPatience }
 
-// The states of a worker. A worker whose lease has run out is silent, unless it has reported that it has ended.
+// The states of a worker. A worker whose lease has run out is silent. A worker that has reported its end is gone, even
+// after its lease has run out.
 const (
 	workerStarting = "starting"
 	workerWorking  = "working"
@@ -82,7 +83,10 @@ type census struct {
 	alive, claiming int            // numbers of workers
 	states          map[string]int // number of workers by state, without workers that have ended
 	slots, busy     int
-	free            int // free slots: the smaller of two counts, from the heartbeats and from the running tasks; either may be late
+
+	// free is the number of free slots. Heartbeats and running tasks give two numbers, and free is the lower number,
+	// because both may be out of date.
+	free int
 }
 
 func (f *fleet) count() census {

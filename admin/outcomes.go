@@ -13,10 +13,7 @@ import (
 // even if managers archive tasks meanwhile. Outcomes reads every archived and every expired task, which takes about 10 s
 // for 1,000,000 tasks.
 func (a *Admin) Outcomes(ctx context.Context, group string) (map[string]int64, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return nil, err
-	}
+	s := a.redis()
 	outcomes, err := outcomesOf(ctx, s, group)
 	if err != nil {
 		return nil, fmt.Errorf("count outcomes: %w", err)

@@ -10,12 +10,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// A Pause is a program for which some workers claim no tasks for a while, because its rounds fail on them (docs/operations.md,
-// "Programs that a worker pauses").
+// A Pause says that some workers claim no tasks of a program for a while, because its rounds fail on these workers
+// (docs/operations.md, "Programs that a worker pauses").
 type Pause struct {
 	Program string    `json:"program"`
 	Workers int       `json:"workers"`         // the number of workers that pause the program
-	Of      int       `json:"of"`              // the number of workers that claim tasks
+	Of      int       `json:"of"`              // the number of all workers that claim tasks
 	Until   time.Time `json:"until" as:"unix"` // when the first of these workers tries one round
 	Why     string    `json:"why"`             // the reason that one of the workers reports
 }
@@ -23,7 +23,7 @@ type Pause struct {
 // All reports whether all workers pause the program.
 func (p *Pause) All() bool { return p.Workers == p.Of }
 
-// Text describes the pause in one line. The time now is by Redis's clock.
+// Text describes the pause in one line. The caller passes the present time of Redis's clock.
 func (p *Pause) Text(now time.Time) string {
 	until := "a trial round"
 	if p.Until.After(now) {
@@ -32,7 +32,7 @@ func (p *Pause) Text(now time.Time) string {
 	return fmt.Sprintf("program %s is paused on %d of %d workers until %s: %s", p.Program, p.Workers, p.Of, until, p.Why)
 }
 
-// pauses returns the programs that workers pause. The program that most workers pause is first.
+// pauses returns the programs that workers pause. They are ordered by the number of these workers, the highest first.
 func (f *fleet) pauses() []Pause {
 	claiming := 0
 	all := map[string]*Pause{}

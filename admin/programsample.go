@@ -8,13 +8,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/listing"
 )
 
-// A programsSample is a sample of the programs of a watch's open tasks.
+// A programsSample holds the programs that a sample of the watched open tasks uses.
 type programsSample struct {
 	programs map[string]bool
 	at       tdf.Time
 }
 
-// keepOwnPauses removes the pauses of all programs that no watched open task has.
+// keepOwnPauses removes the pauses of programs that no watched open task uses.
 func (w *Watch) keepOwnPauses(ctx context.Context, l *look) error {
 	if len(l.pauses) == 0 {
 		return nil
@@ -30,7 +30,8 @@ func (w *Watch) keepOwnPauses(ctx context.Context, l *look) error {
 	return nil
 }
 
-// openPrograms returns the programs of two samples of open tasks: those with the lowest and those with the highest ids.
+// openPrograms returns the programs of two samples of a group's open tasks: the tasks with the lowest ids, and the
+// tasks with the highest ids.
 func openPrograms(ctx context.Context, s store, group string) (map[string]bool, error) {
 	programs := map[string]bool{}
 	for _, oldest := range []bool{false, true} {

@@ -24,13 +24,10 @@ func (f Finding) String() string { return f.finding.String() }
 // Repairable reports whether [Admin.Repair] can repair the task.
 func (f Finding) Repairable() bool { return f.finding.Repair.Verb != "" }
 
-// Check reads all tasks and returns the inconsistent ones. It may run beside all other work. While a component of the
-// original TDF moves a task, that task also looks inconsistent.
+// Check reads all tasks and returns a Finding for each inconsistent task. It may run beside all other work. While a
+// component of the original TDF moves a task, that task also looks inconsistent.
 func (a *Admin) Check(ctx context.Context) ([]Finding, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return nil, err
-	}
+	s := a.redis()
 	found, err := s.Check(ctx)
 	findings := make([]Finding, len(found))
 	for i, f := range found {
@@ -39,15 +36,12 @@ func (a *Admin) Check(ctx context.Context) ([]Finding, error) {
 	return findings, err
 }
 
-// Repair repairs tasks that Check found, and returns how many. It skips tasks that have changed since the check. Pass only
-// findings that are Sure, or that two checks some time apart have found ([Unchanged]); others may be moves in progress.
-// During the grace period after an outage, Repair ends no running round. After a leap of Redis's clock, it expires no open
-// task (docs/guarantees.md, "After an outage").
+// Repair repairs tasks that Check found, and returns how many tasks it repaired. It skips tasks that have changed since
+// the check. Pass only findings that are Sure, or that two checks some time apart have found ([Unchanged]). Any other
+// finding may be a move in progress. During the grace period after an outage, Repair ends no running round. After a
+// leap of Redis's clock, it expires no open task (docs/guarantees.md, "After an outage").
 func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return 0, err
-	}
+	s := a.redis()
 	now, err := s.Now(ctx)
 	if err != nil {
 		return 0, err
@@ -65,8 +59,8 @@ func (a *Admin) Repair(ctx context.Context, findings []Finding) (int, error) {
 	return s.Repair(ctx, a.parts.Name, found)
 }
 
-// Unchanged returns the findings of the later check that an earlier check also found, if their tasks have not changed
-// between.
+// Unchanged returns the findings that two checks have in common, if their tasks have not changed between the checks.
+// The parameters are the findings of the earlier check and of the later check.
 func Unchanged(before, now []Finding) []Finding {
 	type sight struct {
 		id            int64

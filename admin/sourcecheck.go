@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// noProgram is the hash in a source that names no program. The rounds of such tasks run in the process of a worker
-// (docs/programs.md, "Rounds without a process").
+// noProgram is the SHA-256 in a source that names no program. The rounds of a task with this source run in the process
+// of a worker (docs/programs.md, "Rounds without a process").
 var noProgram = strings.Repeat("0", 64)
 
 // sourceCheck checks whether workers can get the program of an open task. Workers that run rounds in their own process
@@ -26,7 +26,7 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 	case t.State != tdf.Open:
 		return Check{}, nil
 	case err == nil && len(serving) > 0:
-		return Check{"source", Passed, "these workers run rounds in their own process and need no source: " + some(serving), ""}, nil
+		return Check{"source", Passed, "these workers run rounds in their own process and need no source: " + joinNames(serving), ""}, nil
 	case err == nil && src.Scheme == tdf.SchemeRedis && src.Location == noProgram:
 		return c.noProgramCheck(), nil
 	case err != nil:
@@ -73,8 +73,8 @@ func storedCheck(ctx context.Context, s *redisstate.Store, src tdf.Source) (Chec
 // headTimeout limits how long httpCheck waits for a web server.
 const headTimeout = 5 * time.Second
 
-// httpCheck requests the headers of an http source. It blocks the task only if the server answers "not found". Another
-// error does not block the task, because workers may reach servers that this machine cannot reach.
+// httpCheck requests the headers of an http source. The check blocks the task only if the server answers "not found".
+// Any other error does not block the task, because workers may reach servers that this machine cannot reach.
 func httpCheck(ctx context.Context, src tdf.Source) Check {
 	ctx, cancel := context.WithTimeout(ctx, headTimeout)
 	defer cancel()
@@ -82,14 +82,15 @@ func httpCheck(ctx context.Context, src tdf.Source) Check {
 	if err != nil {
 		return Check{"source", Ahead, src.String() + ": " + err.Error(), ""}
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true} // programs may replace the default transport
+	// A manager's program may have replaced http.DefaultTransport, so this check uses a transport of its own.
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	response, err := origin.Client(transport).Do(request)
 	if err != nil {
-		return Check{"source", Ahead, src.String() + ": from here: " + origin.Reason(err).Error(), ""}
+		return Check{"source", Ahead, src.String() + ": requested from this machine: " + origin.Reason(err).Error(), ""}
 	}
 	response.Body.Close()
-	check := Check{"source", Ahead, src.String() + ": from here: " + response.Status, ""}
+	check := Check{"source", Ahead, src.String() + ": requested from this machine: " + response.Status, ""}
 	switch code := response.StatusCode; {
 	case code == http.StatusNotFound || code == http.StatusGone:
 		check.State, check.Fix = Blocked, "put the program at this address; workers that already have the program do not need the address"

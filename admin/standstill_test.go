@@ -26,12 +26,12 @@ func (s *timed) LastServerHeartbeat(context.Context) (tdf.Time, error) {
 	return s.now.Add(-s.silent), nil
 }
 
-// A watch reports that no task finishes, even if it looks far more often than runs end. It also reports that tasks finish
-// again.
+// A watch reports that no task finishes for a long time, even if it looks far more often than runs end. It gives an
+// estimate again when a task has finished.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
-	s := redisOf(t, a)
+	s := a.redis()
 	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.PriorOwner{}); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	}
 }
 
-// Each task counts for one outcome, even if it is archived during the count.
+// Each task counts once, even if it is archived during the count.
 func TestOutcomesWhileTasksAreArchived(t *testing.T) {
 	for _, group := range []string{"", "g"} {
 		a := onEmbedded(t)
@@ -135,7 +135,7 @@ func TestOutcomesWhileTasksAreArchived(t *testing.T) {
 				delete(h, "0:archived")
 			}
 		})
-		s := redisOf(t, a)
+		s := a.redis()
 		outcomes, err := outcomesOf(t.Context(), &archiving{s, func() {
 			for id := range int64(100) {
 				archiveOne(t, s, id+20)

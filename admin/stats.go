@@ -20,7 +20,7 @@ type Stats struct {
 
 	Rate   float64       `json:"done_per_second"`          // tasks that finished per second, over the last minute
 	Waited time.Duration `json:"oldest_open_wait_seconds"` // time since the oldest open task became claimable; 0 if unknown, or if no task is open
-	DueLag time.Duration `json:"due_lag_seconds"`          // how long ago the first due task became due
+	DueLag time.Duration `json:"due_lag_seconds"`          // how long the longest waiting due task has been due; 0 if no task is due
 
 	Server  time.Time      `json:"server_seen" as:"unix"` // when a server was seen last; zero if never
 	Workers map[string]int `json:"workers"`               // number of workers by state: starting, working, draining, silent
@@ -35,7 +35,7 @@ type Stats struct {
 
 // Memory is the memory of Redis in bytes. All fields are 0 for the embedded Redis.
 type Memory struct {
-	Used   int64 // memory that all data in Redis uses
+	Used   int64 // memory that Redis uses for all namespaces together
 	Limit  int64 // maxmemory; 0 means no limit
 	System int64 // memory of the machine
 }
@@ -67,10 +67,7 @@ const rateSpan = tdf.Seconds(60)
 
 // Stats reads the metrics. The number of tasks hardly affects how long this takes.
 func (a *Admin) Stats(ctx context.Context) (Stats, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return Stats{}, err
-	}
+	s := a.redis()
 	n, err := readNumbers(ctx, s)
 	stats := Stats{Namespace: a.parts.Config.Namespace}
 	n.fill(&stats)
@@ -106,12 +103,12 @@ func readNumbers(ctx context.Context, s *redisstate.Store) (n numbers, err error
 		return n, err
 	}
 	n.counts = counts
-	due, err := s.NextDue(ctx)
+	due, _, err := s.NextDue(ctx)
 	if err != nil {
 		return n, err
 	}
 	n.dueLag = max(0, n.at.Sub(due))
-	if n.waited, err = waited(ctx, s, n.at); err != nil {
+	if n.waited, err = longestWait(ctx, s, n.at); err != nil {
 		return n, err
 	}
 	finished, err := finishedSince(ctx, s, n.at.Add(-rateSpan), n.at)
@@ -129,15 +126,15 @@ func (n *numbers) fill(s *Stats) {
 	s.Server, s.Workers, s.Slots, s.Busy = stdtime.Time(n.fleet.server), c.states, c.slots, c.busy
 }
 
-// Limits for waited.
+// Limits of the function waited.
 const (
-	firstOpen = 50                      // how many open tasks waited reads, because the first tasks may have scores that are not times
+	firstOpen = 50                      // how many open tasks are read, because the first tasks may have scores that are not times
 	longAgo   = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
 )
 
-// waited returns how long ago the oldest open task became claimable. It skips tasks whose scores are not times: a user or
-// a component of the original TDF may have written these scores.
-func waited(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
+// longestWait returns how long ago the oldest open task became claimable. It skips tasks whose scores are not times: a
+// user or a component of the original TDF may have written these scores.
+func longestWait(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
 	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, "", firstOpen)
 	var longest tdf.Seconds
 	for _, t := range page.Tasks {
@@ -148,11 +145,12 @@ func waited(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
 	return longest, err
 }
 
-// sampledArchived is how many archived tasks finishedSince reads to estimate how many of them finished in the span.
+// sampledArchived is the number of archived tasks that finishedSince reads as a sample.
 const sampledArchived = 200
 
-// finishedSince returns how many tasks finished in a span. If many tasks were archived in the span, it estimates from a
-// sample how many of them also finished in it.
+// finishedSince returns how many tasks finished in a span. A task that was archived in the span may have finished
+// earlier. If many tasks were archived in the span, finishedSince reads only a sample of them, and the result is an
+// estimate.
 func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, error) {
 	waiting, err := s.Between(ctx, from, to, listing.Settled...)
 	if err != nil {

@@ -21,21 +21,23 @@ type Suspect struct {
 	Rounds       int     `json:"rounds"`        // all rounds of the program on this worker
 	OthersFailed int     `json:"others_failed"` // failed rounds of the program on all other workers
 	OthersRounds int     `json:"others_rounds"`
-	P            float64 `json:"p"` // the probability of this difference if all workers were alike
+	P            float64 `json:"p"` // the probability that such a difference occurs by chance among equal workers
 }
 
-// The conditions that make a worker suspect. The probability is that any of the program's workers has this result by
-// chance. So a larger number of workers does not raise the number of false suspects.
+// The conditions that make a worker suspect. A worker may have many failed rounds by chance. suspectP limits the
+// probability of this for all workers of the program together, so there are not more false suspects if there are more
+// workers.
 const (
 	suspectFailures = 3     // the minimum number of failed rounds
 	suspectRatio    = 2     // the minimum multiple of the failure rate of the other workers
 	suspectP        = 0.001 // the maximum probability
 )
 
-// suspectSample limits how many tasks suspects reads.
+// suspectSample limits how many tasks are read to find suspects.
 var suspectSample = listing.Bounds{Time: 200 * time.Millisecond, Tasks: 2000, Bytes: 1 << 20}
 
-// suspects compares workers by the most recently finished tasks that the query selects.
+// suspects returns the suspect workers. It compares workers by the finished tasks that the query selects, the latest
+// tasks first.
 func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) {
 	f, err := listing.New(ctx, s, listing.Query{
 		IDs: q.IDs, States: listing.Finished,
@@ -56,8 +58,8 @@ type scoreboard map[string]map[string]score
 
 type score struct{ failed, rounds int }
 
-// add counts the rounds of a task whose ends depend on the program or the worker. It always returns true, so that the
-// search continues.
+// add counts the failed rounds of a task, and its successful round. It ignores rounds that were released and rounds
+// that expired. It always returns true, so that the search continues.
 func (b scoreboard) add(t *tdf.Task) bool {
 	for i, r := range t.Rounds.All() {
 		failed := 0
@@ -110,8 +112,8 @@ func (b scoreboard) suspects() []Suspect {
 
 func (s score) ratio() float64 { return float64(s.failed) / max(1, float64(s.rounds)) }
 
-// chance returns how probable it is that this worker has at least as many of all failures, if failures hit rounds at
-// random. It is the one-sided exact test by Fisher.
+// chance returns the probability of at least this number of failures in this number of rounds, if all failures hit
+// rounds at random. This is Fisher's exact test, one-sided.
 func (s score) chance(others score) float64 {
 	rounds, failed := s.rounds+others.rounds, s.failed+others.failed
 	p := 0.0

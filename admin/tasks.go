@@ -16,25 +16,14 @@ import (
 
 // LastID returns the highest id that any task has had, or 0 if no task was ever opened.
 func (a *Admin) LastID(ctx context.Context) (int64, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return s.LastID(ctx)
+	return a.redis().LastID(ctx)
 }
 
 // Metas returns the meta of each task of a group, newest first. The tasks may have any state. Metas reads no other
-// properties. If a task moves during the call, its meta still comes once. If a task is opened during the call, its meta
-// may be missing. After an error, the sequence ends.
+// properties. If a task moves during the call, Metas still returns its meta exactly once. If a task is opened during
+// the call, its meta may be missing. After an error, the sequence ends.
 func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		s, err := a.redis(ctx)
-		if err != nil {
-			yield("", err)
-			return
-		}
-		listing.Metas(ctx, s, group)(yield)
-	}
+	return listing.Metas(ctx, a.redis(), group)
 }
 
 // ErrNoRound is the error if a task has no round of this number.
@@ -50,12 +39,12 @@ func (a *Admin) Round(ctx context.Context, id int64, round int) (*manager.Task, 
 	})
 }
 
-// LastRun returns the same as [Admin.Round], for the round that ran last.
+// LastRun does the same as [Admin.Round] for the round that ran last.
 func (a *Admin) LastRun(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
 	return a.round(ctx, id, func(t *tdf.Task) (int, error) { return t.LastRun(), nil })
 }
 
-// CurrentRound returns the same as [Admin.Round], for the round that waits or runs. If the task is finished, this is the
+// CurrentRound does the same as [Admin.Round] for the round that waits or runs. If the task is finished, it reads the
 // round that ran last.
 func (a *Admin) CurrentRound(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
 	return a.round(ctx, id, func(t *tdf.Task) (int, error) {
@@ -67,10 +56,7 @@ func (a *Admin) CurrentRound(ctx context.Context, id int64) (*manager.Task, *man
 }
 
 func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int, error)) (*manager.Task, *manager.Round, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+	s := a.redis()
 	stored, err := s.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(listing.SummaryRounds)})
 	if err != nil {
 		return nil, nil, err
@@ -129,10 +115,7 @@ func (a Action) In(states ...tdf.State) Action {
 // Do applies an action to each task separately. The logs of the tasks name the manager. If Do fails, the result covers the
 // tasks that were handled before the error.
 func (a *Admin) Do(ctx context.Context, action Action, refs ...manager.Ref) (manager.Result, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return manager.Result{}, err
-	}
+	s := a.redis()
 	of := make([]acting.Ref, len(refs))
 	for i, r := range refs {
 		of[i] = acting.Ref(r)

@@ -17,16 +17,13 @@ type Update struct {
 	Line   string    `json:"line"`
 }
 
-// Updates returns up to limit updates of a task, in order. It starts after the given update, or at the first if after is
-// the zero Update.
+// Updates returns up to limit updates of a task, in order. The first of them is the update that follows after. If after
+// is the zero Update, Updates starts with the task's first update.
 func (a *Admin) Updates(ctx context.Context, id int64, after Update, limit int) ([]Update, error) {
 	if limit < 1 {
 		return nil, fmt.Errorf("read %d updates of task %d: limit must be at least 1", limit, id)
 	}
-	s, err := a.redis(ctx)
-	if err != nil {
-		return nil, err
-	}
+	s := a.redis()
 	found, err := s.Updates(ctx, id, redisstate.Update{Round: after.Round, Number: after.Number}, limit)
 	updates := make([]Update, len(found))
 	for i, u := range found {
@@ -35,13 +32,10 @@ func (a *Admin) Updates(ctx context.Context, id int64, after Update, limit int) 
 	return updates, err
 }
 
-// Follow asks the worker of a running task for frequent reports. The worker begins with its next
-// renewal of the lease. For 15 s, it then reports every second, instead of at each renewal. It reports the end of the
-// output (Round.Tail), the progress and the updates. To continue, call Follow again.
+// Follow asks the worker of a running task for frequent reports. The worker begins with its next renewal of the lease.
+// For 15 s, it then reports every second, instead of at each renewal. It reports the progress, the updates, and the end
+// of the output (Round.Tail). Call Follow again to get frequent reports for longer.
 func (a *Admin) Follow(ctx context.Context, id int64) error {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return err
-	}
+	s := a.redis()
 	return s.Follow(ctx, id)
 }

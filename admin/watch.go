@@ -19,14 +19,14 @@ type Watch struct {
 	admin  *Admin
 	store  store // nil before the first look
 	groups []string
-	query  listing.Query // selects the tasks whose runs ended by themselves
+	query  listing.Query // selects tasks whose rounds show how long a run takes
 	seen   []seenDone
 	first  seenDone
-	moved  tdf.Time // when a task was last seen to finish, or when no task could finish
+	moved  tdf.Time // when a look last found a newly finished task, or no task that could finish
 	runs   []tdf.Seconds
 	open   programsSample
-	share  float64  // the fraction of the group's open tasks that start later
-	sought tdf.Time // when the Watch read runs and share
+	share  float64  // the fraction of the group's open tasks that may not start yet
+	sought tdf.Time // when runs and share were read
 }
 
 type seenDone struct {
@@ -43,8 +43,8 @@ type Status struct {
 	Rate      float64 // tasks that finished per second, over the last half minute
 	RateSoFar float64 // tasks that finished per second, since the first look
 
-	// Later is the number of open tasks that start later. For a group with more than 400 open tasks it is an estimate from a
-	// sample.
+	// Later is the number of open tasks that may not start yet. For a group with more than 400 open tasks, Later is an
+	// estimate from a sample.
 	Later int64
 
 	Server  time.Time // when a server was seen last; zero if never
@@ -53,8 +53,8 @@ type Status struct {
 	Slots   int       // slots of the workers that claim tasks
 	Busy    int       // slots in which a task runs, whatever its group
 
-	// Pauses lists programs that workers pause, if open tasks have them. The program that most workers pause is first. The
-	// programs of the open tasks come from a sample.
+	// Pauses lists the programs of open tasks that workers pause. The programs are ordered by the number of these
+	// workers, the highest first. Look reads the programs of only a sample of the open tasks.
 	Pauses []Pause
 
 	Estimate Estimate
@@ -63,12 +63,12 @@ type Status struct {
 // Done returns the number of finished tasks.
 func (s *Status) Done() int64 { return s.Counts.Finished() }
 
-// ServerMissing reports whether no server has been seen for 10 s. Then no task finishes.
+// ServerMissing reports whether no server has been seen for 10 s. Without a server, no task finishes.
 func (s *Status) ServerMissing() bool {
 	return s.At.Sub(s.Server) > stdtime.Duration(friend.ServerPatience)
 }
 
-// MarshalJSON writes the fields of a look as in docs/tdf.md, with times as seconds.
+// MarshalJSON writes the JSON of tdf watch (docs/tdf.md), with times in seconds.
 func (s Status) MarshalJSON() ([]byte, error) {
 	o := jsonview.Object{}
 	o.Set("time", unix(s.At))
@@ -116,9 +116,9 @@ func ranToTheEnd(group string) listing.Query {
 const (
 	watchWindow  = tdf.Seconds(30)
 	sampledRuns  = 200
-	sampledOpen  = 200             // tasks with the lowest ids, and as many with the highest
+	sampledOpen  = 200             // the number of tasks with the lowest ids, and also of tasks with the highest ids
 	samplePauses = tdf.Seconds(10) // the time between two reads of the samples
-	soon         = tdf.Seconds(1)  // a task that starts this soon counts as waiting, because it may have been opened just now
+	soon         = tdf.Seconds(1)  // a task that starts within this time counts as waiting, because it may have been opened just now
 )
 
 // A look is the data that one call of Look reads.
@@ -141,9 +141,7 @@ func (w *Watch) Look(ctx context.Context) (Status, error) {
 
 func (w *Watch) look(ctx context.Context) (l look, err error) {
 	if w.store == nil {
-		if w.store, err = w.admin.redis(ctx); err != nil {
-			return l, err
-		}
+		w.store = w.admin.redis()
 	}
 	if l, err = w.read(ctx); err != nil {
 		return l, err
@@ -165,7 +163,7 @@ func (w *Watch) read(ctx context.Context) (l look, err error) {
 		return l, err
 	}
 	l.counts = counts
-	if l.later, err = w.store.Between(ctx, l.at.Add(soon), tdf.Never, tdf.Open); err != nil { // tasks of all groups
+	if l.later, err = w.store.Between(ctx, l.at.Add(soon), tdf.Never, tdf.Open); err != nil { // counts tasks of all groups
 		return l, err
 	}
 	if len(w.groups) > 0 {
@@ -182,7 +180,7 @@ func (w *Watch) read(ctx context.Context) (l look, err error) {
 	return l, nil
 }
 
-// sample reads data from a few tasks only, to estimate those of all tasks.
+// sample reads the run times and the start times of a few tasks, to estimate the times of all tasks.
 func (w *Watch) sample(ctx context.Context, l *look) (err error) {
 	if w.runs, err = lastRuns(ctx, w.store, w.query); err != nil {
 		return err
@@ -207,8 +205,8 @@ func (w *Watch) status(l *look) Status {
 	}
 	left := work{waiting: open - s.Later, running: s.Counts[tdf.Running], later: s.Later, slots: s.Slots, runs: w.runs}
 	w.note(l.at, s.Done(), &left)
-	if left.over > 0 {
-		s.Rate = float64(left.done) / float64(left.over)
+	if left.period > 0 {
+		s.Rate = float64(left.done) / float64(left.period)
 	}
 	if so := l.at.Sub(w.first.at); so > 0 {
 		s.RateSoFar = float64(max(0, s.Done()-w.first.done)) / float64(so)
@@ -230,15 +228,15 @@ func estimate(left *work, l *look) Estimate {
 	return Estimate{Low: stdtime.Duration(low), High: stdtime.Duration(high), Unknown: unknown}
 }
 
-// unsettled reports whether tasks will not finish because no server is alive. While executed tasks wait, a server counts
-// as alive only if its last heartbeat is recent.
+// unsettled reports whether tasks cannot finish because no server is alive. While executed tasks wait, a server counts
+// as alive only if its last heartbeat is at most 5 s old.
 func (l *look) unsettled() bool {
 	const lively = tdf.Seconds(5)
 	return l.counts.Unfinished() > 0 && l.fleet.serverMissing() || l.counts[tdf.Executed] > 0 && l.at.Sub(l.fleet.server) > lively
 }
 
-// note records how many tasks have finished. It stores the recent rate in left, and how long no task has finished. If
-// tasks were reopened or removed, they count as unfinished.
+// note records how many tasks have finished, and sets the fields done, period and still of the remaining work. If fewer
+// tasks have finished than before, because tasks were reopened or removed, it sets the field done to 0.
 func (w *Watch) note(now tdf.Time, done int64, left *work) {
 	if len(w.seen) == 0 {
 		w.first, w.moved = seenDone{now, done}, now
@@ -249,12 +247,12 @@ func (w *Watch) note(now tdf.Time, done int64, left *work) {
 	for len(w.seen) > 2 && now.Sub(w.seen[1].at) >= watchWindow {
 		w.seen = w.seen[1:]
 	}
-	left.done, left.over, left.still = max(0, done-w.seen[0].done), now.Sub(w.seen[0].at), now.Sub(w.moved)
+	left.done, left.period, left.still = max(0, done-w.seen[0].done), now.Sub(w.seen[0].at), now.Sub(w.moved)
 }
 
-// shareOfLater estimates the fraction of a group's open tasks that start later, from the tasks with the lowest and the
-// highest ids.
-func shareOfLater(ctx context.Context, s store, group string, than tdf.Time) (float64, error) {
+// shareOfLater estimates which fraction of a group's open tasks starts later than limit. It reads only the tasks with
+// the lowest and the highest ids.
+func shareOfLater(ctx context.Context, s store, group string, limit tdf.Time) (float64, error) {
 	later, looked := 0, 0
 	for _, oldest := range []bool{false, true} {
 		page, err := listing.Find(ctx, s, listing.Query{Group: group, States: []tdf.State{tdf.Open}, OldestFirst: oldest}, "", sampledOpen)
@@ -262,7 +260,7 @@ func shareOfLater(ctx context.Context, s store, group string, than tdf.Time) (fl
 			return 0, err
 		}
 		for _, t := range page.Tasks {
-			if max(t.StartAfter, t.Ready) > than {
+			if max(t.StartAfter, t.Ready) > limit {
 				later++
 			}
 		}

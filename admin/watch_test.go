@@ -20,8 +20,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
-// ended writes n ended tasks into Redis, each with the given run time in seconds.
-func ended(t testing.TB, s *redisstate.Store, first int64, n int, group, state, outcome string, seconds string) {
+// addFinished writes n finished tasks into Redis, each with the given run time in seconds.
+func addFinished(t testing.TB, s *redisstate.Store, first int64, n int, group, state, outcome string, seconds string) {
 	t.Helper()
 	for i := range n {
 		h := tdf.Hash{
@@ -41,8 +41,8 @@ func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 	}
 }
 
-// serves writes the heartbeat of a server that counts as alive during the whole test.
-func serves(t testing.TB, s *redisstate.Store) {
+// addServer writes the heartbeat of a server that counts as alive during the whole test.
+func addServer(t testing.TB, s *redisstate.Store) {
 	t.Helper()
 	now, err := s.Now(t.Context())
 	if err == nil {
@@ -61,8 +61,8 @@ func TestWatch(t *testing.T) {
 	if _, err := m.Open(t.Context(), d, d, d, d, d, d); err != nil {
 		t.Fatal(err)
 	}
-	ended(t, s, 1001, 5, "g", "succeeded", "succeeded", "10")
-	ended(t, s, 2001, 5, "other", "succeeded", "succeeded", "99999")
+	addFinished(t, s, 1001, 5, "g", "succeeded", "succeeded", "10")
+	addFinished(t, s, 2001, 5, "other", "succeeded", "succeeded", "99999")
 	if claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 2, Lease: 3600}); err != nil || len(claimed.Claims) != 2 {
 		t.Fatal(claimed, err)
 	}
@@ -73,14 +73,14 @@ func TestWatch(t *testing.T) {
 	if err != nil || !status.ServerMissing() || status.Estimate.Unknown != "no server settles executed tasks" {
 		t.Errorf("without a server: %+v, %v", status, err)
 	}
-	serves(t, s)
+	addServer(t, s)
 	if status, err = admin.New(m).Watch("g").Look(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if status.Counts.String() != "open 4 running 2 succeeded 5" || status.Done() != 5 || status.Workers != 2 || status.Slots != 2 || status.Busy != 2 {
 		t.Errorf("got %+v", status)
 	}
-	if e := status.Estimate; e.Unknown != "" || e.Low != 25*time.Second || e.High != 30*time.Second { // 5 runs of 10 s on two slots; the last run may continue for half a run
+	if e := status.Estimate; e.Unknown != "" || e.Low != 25*time.Second || e.High != 30*time.Second { // 5 runs of 10 s take 25 s on two slots; the last run may take 5 s longer
 		t.Errorf("the estimate is %+v", e)
 	}
 	if status.ServerMissing() {
@@ -95,13 +95,13 @@ func TestWatch(t *testing.T) {
 func TestWatchRate(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	ended(t, s, 1, 100, "", "failed", "failed", "1")
+	addFinished(t, s, 1, 100, "", "failed", "failed", "1")
 	w := admin.New(m).Watch("")
 	first, err := w.Look(t.Context())
 	if err != nil || first.Rate != 0 || first.RateSoFar != 0 {
 		t.Fatalf("at first: %+v, %v", first, err)
 	}
-	ended(t, s, 101, 7, "", "failed", "failed", "1")
+	addFinished(t, s, 101, 7, "", "failed", "failed", "1")
 	second, err := w.Look(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -159,11 +159,11 @@ func many(d manager.Definition, n int) []manager.Definition {
 func TestOutcomesOfArchivedTasks(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	ended(t, s, 1, 3, "g", "archived", "succeeded", "1")
-	ended(t, s, 11, 2, "g", "archived", "failed", "1")
-	ended(t, s, 21, 1, "g", "succeeded", "succeeded", "1")
-	ended(t, s, 31, 1, "g", "expired", "expired", "1")
-	ended(t, s, 41, 9, "other", "archived", "failed", "1")
+	addFinished(t, s, 1, 3, "g", "archived", "succeeded", "1")
+	addFinished(t, s, 11, 2, "g", "archived", "failed", "1")
+	addFinished(t, s, 21, 1, "g", "succeeded", "succeeded", "1")
+	addFinished(t, s, 31, 1, "g", "expired", "expired", "1")
+	addFinished(t, s, 41, 9, "other", "archived", "failed", "1")
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	if want := map[string]int64{"succeeded": 4, "failed": 2, "expired": 1}; err != nil || !maps.Equal(outcomes, want) {
 		t.Errorf("the outcomes are %v, %v", outcomes, err)
@@ -263,7 +263,7 @@ func TestStatsOfLostRounds(t *testing.T) {
 	}
 }
 
-// A watch counts tasks that start later separately, for all tasks and for a group.
+// A watch of all tasks, or of a group, counts the tasks that may not start yet separately.
 func TestWatchTellsWhatStartsLater(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -283,10 +283,10 @@ func TestWatchTellsWhatStartsLater(t *testing.T) {
 	open("later", time.Unix(9e9, 0), 10)
 	open("soon", time.Time{}, 10)
 	for i, group := range []string{"g", "later", "soon"} {
-		ended(t, s, 10_001+int64(100*i), 5, group, "succeeded", "succeeded", "1")
+		addFinished(t, s, 10_001+int64(100*i), 5, group, "succeeded", "succeeded", "1")
 	}
 	alive(t, s, "w", "working", 1)
-	serves(t, s)
+	addServer(t, s)
 	for group, want := range map[string]struct {
 		later    int64
 		low      tdf.Seconds
@@ -299,12 +299,12 @@ func TestWatchTellsWhatStartsLater(t *testing.T) {
 	}
 }
 
-// If a component of the original TDF settled a task, its end state is its outcome.
+// If a component of the original TDF settled a task, the state in which the task ended counts as its outcome.
 func TestOutcomesOfTheOriginal(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	ended(t, s, 1, 3, "g", "succeeded", "", "1")
-	ended(t, s, 11, 2, "g", "failed", "", "1")
+	addFinished(t, s, 1, 3, "g", "succeeded", "", "1")
+	addFinished(t, s, 11, 2, "g", "failed", "", "1")
 	if _, err := s.Restore(t.Context(), redisstate.Record{ID: 21, Hash: tdf.Hash{"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	}
 }
 
-// If a user or a component of the original TDF wrote an open task, its score may not be a time.
+// A user or a component of the original TDF may write an open task with a score that is not a time.
 func TestWaitedIsKnownOrNot(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s, c := newManager(t, cfg), connect(t, cfg), client(t, cfg)
@@ -345,11 +345,11 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	}
 }
 
-// An archived task does not count as finished now, because it may have finished long ago.
+// The rate does not count a task that was archived just now but finished long ago.
 func TestArchivingIsNoRate(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	ended(t, s, 1, 600, "", "succeeded", "succeeded", "1")
+	addFinished(t, s, 1, 600, "", "succeeded", "succeeded", "1")
 	for id := range int64(600) {
 		move, err := read(t, s, id+1).Archive()
 		apply(t, s, move, err)
@@ -389,9 +389,9 @@ func TestWatchNamesAPause(t *testing.T) {
 	}
 	open("paused", "bad")
 	open("well", "p")
-	ended(t, s, 1001, 5, "paused", "failed", "failed", "1")
-	ended(t, s, 2001, 5, "well", "succeeded", "succeeded", "1")
-	serves(t, s)
+	addFinished(t, s, 1001, 5, "paused", "failed", "failed", "1")
+	addFinished(t, s, 2001, 5, "well", "succeeded", "succeeded", "1")
+	addServer(t, s)
 	pauses := func(name string, pauses ...redisstate.Pause) {
 		t.Helper()
 		w := redisstate.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Pauses: pauses}

@@ -21,12 +21,13 @@ type Worker struct {
 	Slots   int           `json:"slots"`
 	Runs    []int64       `json:"runs"`  // the ids of the tasks that the worker ran
 	Seen    time.Time     `json:"seen"`  // when the last heartbeat arrived
-	Lease   time.Duration `json:"lease"` // a heartbeat is due after each third of the lease
+	Lease   time.Duration `json:"lease"` // the worker sends a heartbeat after each third of the lease
 
-	// Drained is who ordered the worker to drain, and when. It is "" if nobody did.
+	// Drained says who ordered the worker to drain, and when. If there is no order, Drained is "".
 	Drained string `json:"drained,omitempty"`
 
-	// Pauses lists the programs for which the worker claims no tasks for a while, because their rounds failed there.
+	// Pauses lists the programs for which the worker claims no tasks for a while, because their rounds failed on this
+	// worker.
 	Pauses []WorkerPause `json:"pauses,omitempty"`
 
 	Alive bool `json:"-"` // whether the worker is neither gone nor silent
@@ -46,11 +47,9 @@ func (w Worker) MarshalJSON() ([]byte, error) { return jsonview.Marshal(w) }
 
 // Workers returns the workers that sent a heartbeat within the last week, ordered by name.
 func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return nil, err
-	}
+	s := a.redis()
 	f := fleet{}
+	var err error
 	if f.at, err = s.Now(ctx); err != nil {
 		return nil, err
 	}
@@ -82,10 +81,7 @@ var ErrNoWorker = errors.New("no worker of this name was seen within the last we
 // does not exit. The order also applies to later workers of the same name, until [Admin.Resume]. The error may wrap
 // [ErrNoWorker].
 func (a *Admin) Drain(ctx context.Context, worker string) error {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return err
-	}
+	s := a.redis()
 	now, err := s.Now(ctx)
 	if err != nil {
 		return err
@@ -95,10 +91,7 @@ func (a *Admin) Drain(ctx context.Context, worker string) error {
 
 // Resume withdraws the order of [Admin.Drain]. The worker then claims tasks again. The error may wrap [ErrNoWorker].
 func (a *Admin) Resume(ctx context.Context, worker string) error {
-	s, err := a.redis(ctx)
-	if err != nil {
-		return err
-	}
+	s := a.redis()
 	return drain(ctx, s, worker, "")
 }
 

@@ -99,7 +99,8 @@ func (p *process) signal(s os.Signal) {
 	must(p, p.cmd.Process.Signal(s))
 }
 
-// exits waits until the process ends. It checks the exit status, and that stderr contains the given text.
+// exits waits for the end of the process, and checks how it exits: its exit status, and that stderr contains the given
+// text.
 func (p *process) exits(status int, text string) {
 	p.Helper()
 	select {
@@ -112,7 +113,7 @@ func (p *process) exits(status int, text string) {
 	}
 }
 
-// logs waits until the process has written the given text to stderr.
+// logs returns when the process has written the given text to stderr.
 func (p *process) logs(text string) {
 	p.Helper()
 	eventually(p, text, func() bool {

@@ -175,8 +175,8 @@ func TestStatesOfWorker(t *testing.T) {
 		t.Helper()
 		eventually(t, "the worker is "+want, func() bool { return s.workerField("w", "state") == want })
 	}
-	// Load the script of TakeName into Redis now. Otherwise, Redis would first reply that it does not know the script, and the
-	// proxy would drop that reply.
+	// Load the script of TakeName into Redis now. If the script were missing, Redis would first reply that it does not
+	// know the script, and the proxy would drop that reply.
 	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "other", State: "gone", Lease: 1}, redisstate.PriorOwner{})
 	must(t, err)
 	line.DropReplies(1<<30, func(command []string) bool { return strings.Contains(strings.Join(command, "\n"), "\nstarting\n") })

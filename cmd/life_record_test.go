@@ -35,7 +35,7 @@ type record struct {
 	host  string
 	user  *regexp.Regexp
 	begun time.Time
-	ids   map[string]string // name in the record of each random id
+	ids   map[string]string // maps each random id to its name in the record
 	last  page
 	text  strings.Builder
 }

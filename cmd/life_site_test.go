@@ -32,7 +32,7 @@ type life struct {
 	source string           // source of that program
 	ids    map[string]int64 // ids of the tasks by their names in this test
 
-	taken map[string]*process // process that takes tokens from a wake list during this step, by the list's name
+	taken map[string]*process // maps the name of a wake list to the process that takes its tokens during this step
 }
 
 const namespace = "life"
@@ -95,21 +95,21 @@ func (l *life) wait(key, field, want string) {
 	eventually(l, fmt.Sprintf("%s of %s is %s", field, key, want), func() bool { return l.get(key, field) == want })
 }
 
-// appears waits until a key of Redis matches the pattern.
-func (l *life) appears(pattern string) {
+// awaitKey waits until a key of Redis matches the pattern.
+func (l *life) awaitKey(pattern string) {
 	l.Helper()
 	eventually(l, "a key matches "+pattern, func() bool { return len(l.do("KEYS", pattern).([]any)) > 0 })
 }
 
-// reaches waits until a task is in the given state and in the given round.
-func (l *life) reaches(name, state string, round int) {
+// awaitState waits until a task is in the given state and in the given round.
+func (l *life) awaitState(name, state string, round int) {
 	l.Helper()
 	l.wait(l.key(name), "round", strconv.Itoa(round))
 	l.wait(l.key(name), "state", state)
 }
 
-// counts waits until a list contains n tasks.
-func (l *life) counts(list string, n int64) {
+// awaitCount waits until a list contains n tasks.
+func (l *life) awaitCount(list string, n int64) {
 	l.Helper()
 	eventually(l, fmt.Sprintf("%d tasks are %s", n, list), func() bool { return l.do("ZCARD", "$"+list).(int64) == n })
 }
@@ -240,9 +240,9 @@ func (l *life) worker(name, config string) *process {
 	return p
 }
 
-// shares waits until Redis contains a worker's report that a program succeeded on it. The report must not be older than the
-// given time. A worker updates its report once a minute.
-func (l *life) shares(name, program string, since float64) {
+// awaitSuccess waits until Redis contains a worker's report that a program succeeded on it. The report must not be
+// older than the given time. A worker updates its report once a minute.
+func (l *life) awaitSuccess(name, program string, since float64) {
 	l.Helper()
 	eventually(l, name+" reports its success", func() bool {
 		score, err := l.rdb.ZScore(l.Context(), namespace+":successes:"+program, name).Result()
@@ -292,10 +292,11 @@ func (l *life) stop(all ...*process) {
 	}
 }
 
-// runs waits until a worker runs the program of a task, and until the worker's heartbeat and lease renewal have reported the run.
-func (l *life) runs(worker, name string, round int) {
+// awaitRun waits until a worker runs the program of a task, and until the worker's heartbeat and lease renewal have
+// reported the run.
+func (l *life) awaitRun(worker, name string, round int) {
 	l.Helper()
-	l.reaches(name, "running", round)
+	l.awaitState(name, "running", round)
 	l.wait(l.key(name), fmt.Sprintf("%d:tail", round), "begun\n")
 	eventually(l, "Redis contains the id of the process", func() bool { return l.get(l.key(name), fmt.Sprintf("%d:pid", round)) != "" })
 	l.wait("$worker:"+worker, "runs", l.id(name))

@@ -26,21 +26,21 @@ func TestRecordedLife(t *testing.T) {
 	l.file("points.csv", "a,b\n1,x y\n2.50,\n", 0o644)
 	l.file("more.csv", "a,b\n2.50,\n007,z\n", 0o644)
 
-	l.opened()
+	l.openTasks()
 	l.succeeded()
-	l.failed()
-	l.changed()
-	l.lost()
-	l.released()
-	l.requeued()
+	l.failRounds()
+	l.changeTasks()
+	l.loseTasks()
+	l.releaseTasks()
+	l.requeueTasks()
 	l.drained()
-	l.expired()
-	l.original()
-	l.avoided()
-	l.repaired()
-	l.leapt()
+	l.expireTasks()
+	l.actAsOriginal()
+	l.pauseProgram()
+	l.repairTasks()
+	l.leapClock()
 	l.removed()
-	l.loaded()
+	l.loadDump()
 
 	got := l.record.text.String()
 	if *update {
@@ -87,8 +87,8 @@ report)
 esac
 `
 
-// opened runs tdf open with all of its flags.
-func (l *life) opened() {
+// openTasks runs tdf open with all of its flags.
+func (l *life) openTasks() {
 	l.step("push a program", func() {
 		l.tdf(0, "push", "work")
 		l.source = "redis:" + l.do("ZRANGE", "$programs", 0, 0).([]any)[0].(string)
@@ -115,23 +115,23 @@ func (l *life) succeeded() {
 	l.step("a worker executes the open tasks", func() {
 		begun := l.now()
 		w := l.worker("w1", "lease=600")
-		l.counts("open", 1)
-		l.counts("running", 0)
-		l.shares("w1", l.work, begun)
+		l.awaitCount("open", 1)
+		l.awaitCount("running", 0)
+		l.awaitSuccess("w1", l.work, begun)
 		l.stop(w)
 	})
 	l.step("a server settles, and wakes a manager", func() {
 		l.do("ZADD", "$managers", far, "manager")
 		s := l.server("")
-		l.counts("executed", 0)
+		l.awaitCount("executed", 0)
 		l.stop(s)
 	})
 	l.do("DEL", "$managers", "$wake:manager:manager")
 	l.step("archive", func() { l.hand("archive {all} {defaults}") })
 }
 
-// failed runs tasks whose programs fail, time out or kill themselves. A server and a worker run at the same time.
-func (l *life) failed() {
+// failRounds runs tasks whose programs fail, time out or kill themselves. A server and a worker run at the same time.
+func (l *life) failRounds() {
 	l.step("open tasks that will fail", func() {
 		l.open("fail", "--input", "fail 3", "--max-fails", "1")
 		l.open("stderr", "--input", "fail 4", "--fail-on", "stderr")
@@ -148,17 +148,17 @@ func (l *life) failed() {
 	l.step("the tasks fail", func() {
 		begun := l.now()
 		w, s := l.worker("w1", "lease=600"), l.server("")
-		l.reaches("fail", "failed", 1)
-		l.reaches("report", "succeeded", 1)
-		l.reaches("hang", "timed_out", 1)
-		l.counts("executed", 0)
-		l.shares("w1", l.work, begun)
+		l.awaitState("fail", "failed", 1)
+		l.awaitState("report", "succeeded", 1)
+		l.awaitState("hang", "timed_out", 1)
+		l.awaitCount("executed", 0)
+		l.awaitSuccess("w1", l.work, begun)
 		l.stop(w, s)
 	})
 }
 
-// changed changes tasks with tdf set, retry and cancel. Meanwhile, no server and no worker runs.
-func (l *life) changed() {
+// changeTasks changes tasks with tdf set, retry and cancel. Meanwhile, no server and no worker runs.
+func (l *life) changeTasks() {
 	l.step("change an open task", func() {
 		l.hand("set {later} --timeout 50 --max-fails 3 --max-timeouts 4 --max-losses 5 --fail-on exit --end-before 4102444801 " +
 			"--meta mine --start-after 4102444700")
@@ -170,41 +170,41 @@ func (l *life) changed() {
 	l.step("cancel the open tasks", func() { l.hand("cancel --state open") })
 }
 
-// lost kills two workers. The server notices that the task of the first worker is lost. For the second worker, a new worker of
-// the same name notices this.
-func (l *life) lost() {
+// loseTasks kills two workers. The server notices that the task of the first worker is lost. A new worker with the name
+// of the second worker notices that the task of the second worker is lost.
+func (l *life) loseTasks() {
 	var w *process
 	l.step("a task runs, and its lease is renewed", func() {
 		l.open("lost", "--input", "hang", "--max-losses", "1")
 		w = l.worker("w2", "lease=0.6")
-		l.runs("w2", "lost", 0)
+		l.awaitRun("w2", "lost", 0)
 	})
 	l.step("its worker is killed, and the lease runs out", func() {
 		w.kill()
 		s := l.server("")
-		l.reaches("lost", "open", 1)
+		l.awaitState("lost", "open", 1)
 		l.stop(s)
 	})
 	l.step("a new worker of the same name notices that the killed worker's task is lost", func() {
 		w = l.worker("w2", "lease=600")
-		l.reaches("lost", "running", 1)
+		l.awaitState("lost", "running", 1)
 		w.kill()
 		w = l.worker("w2", "lease=600")
 		l.stop(w)
 	})
 	l.step("the task was lost too often", func() {
 		s := l.server("")
-		l.reaches("lost", "failed", 1)
+		l.awaitState("lost", "failed", 1)
 		l.stop(s)
 	})
 }
 
-// released lets workers release a task because they stop, or because they cannot run the program.
-func (l *life) released() {
+// releaseTasks lets workers release a task because they stop, or because they cannot run the program.
+func (l *life) releaseTasks() {
 	l.step("a worker stops", func() {
 		l.open("released", "--input", "hang")
 		w := l.worker("w2", "lease=0.6")
-		l.runs("w2", "released", 0)
+		l.awaitRun("w2", "released", 0)
 		l.stop(w)
 	})
 	l.step("cancel the released task", func() { l.hand("cancel {released}") })
@@ -212,44 +212,44 @@ func (l *life) released() {
 		l.open("strange", "--program", "strange")
 		l.do("HSET", l.key("strange"), "unfit", 2)
 		w := l.worker("w3", "lease=600")
-		l.reaches("strange", "executed", 1)
+		l.awaitState("strange", "executed", 1)
 		w.kill() // a stopping worker would report for how long it pauses the program, and this time differs between two runs
 		l.forgetPositions()
 	})
 	l.step("the task fails", func() {
 		s := l.server("")
-		l.reaches("strange", "failed", 1)
+		l.awaitState("strange", "failed", 1)
 		l.stop(s)
 	})
 }
 
-// requeued follows a running task with tdf output --follow. Then it takes running tasks from their workers with tdf requeue and
-// tdf cancel.
-func (l *life) requeued() {
+// requeueTasks follows a running task with tdf output --follow. Then it takes running tasks from their workers with tdf
+// requeue and tdf cancel.
+func (l *life) requeueTasks() {
 	var w1, w2 *process
 	l.step("follow a running task", func() {
 		l.open("requeued", "--input", "hang", "--campaign", "moved")
 		w1 = l.worker("w1", "lease=0.6")
-		l.runs("w1", "requeued", 0)
+		l.awaitRun("w1", "requeued", 0)
 		follow := launch(l.T, l.command("output", "--follow", l.id("requeued")), environment(), nil)
-		l.appears("$follow:" + l.id("requeued"))
+		l.awaitKey("$follow:" + l.id("requeued"))
 		follow.signal(syscall.SIGINT)
 		follow.exits(130, "")
 	})
 	l.do("DEL", "$follow:"+l.id("requeued"))
 	l.step("requeue", func() {
 		l.hand("requeue {requeued}")
-		l.runs("w1", "requeued", 1)
+		l.awaitRun("w1", "requeued", 1)
 	})
 	l.step("requeue elsewhere", func() {
 		l.hand("requeue --worker w1 --elsewhere")
-		l.appears("$passed:*")
+		l.awaitKey("$passed:*")
 		l.wait("$worker:w1", "runs", "")
 	})
 	l.step("cancel a running task", func() {
 		l.stop(w1)
 		w2 = l.worker("w2", "lease=0.6")
-		l.runs("w2", "requeued", 2)
+		l.awaitRun("w2", "requeued", 2)
 		l.hand("cancel {requeued}")
 		l.wait("$worker:w2", "runs", "")
 		l.stop(w2)
@@ -263,8 +263,8 @@ func (l *life) drained() {
 		begun := l.now()
 		l.open("before", "--input", "say before")
 		w = l.worker("w1", "lease=0.6")
-		l.reaches("before", "executed", 0)
-		l.shares("w1", l.work, begun)
+		l.awaitState("before", "executed", 0)
+		l.awaitSuccess("w1", l.work, begun)
 		l.tdf(0, "drain", "w1")
 		l.wait("$worker:w1", "state", "draining")
 		l.wait("$worker:w1", "runs", "")
@@ -272,24 +272,24 @@ func (l *life) drained() {
 	})
 	l.step("end the drain", func() {
 		l.tdf(0, "drain", "--undo", "w1")
-		l.reaches("drained", "executed", 0)
+		l.awaitState("drained", "executed", 0)
 		l.stop(w)
 	})
 }
 
-// expired lets tasks expire in each state. To save time, it sets their end_before and due times in Redis.
-func (l *life) expired() {
+// expireTasks lets tasks expire in each state. To save time, it sets their end_before and due times in Redis.
+func (l *life) expireTasks() {
 	var w *process
 	l.step("an executed and a running task expire", func() {
 		l.open("running", "--input", "hang")
 		w = l.worker("w1", "lease=600")
-		l.reaches("running", "running", 0)
+		l.awaitState("running", "running", 0)
 		l.do("HSET", l.key("drained"), "end_before", past)
 		l.do("HSET", l.key("running"), "end_before", past)
 		l.do("ZADD", "$due", past, l.id("running"))
 		s := l.server("")
-		l.reaches("running", "expired", 0)
-		l.counts("executed", 0)
+		l.awaitState("running", "expired", 0)
+		l.awaitCount("executed", 0)
 		l.stop(s, w)
 	})
 	l.step("an open task expires", func() {
@@ -297,7 +297,7 @@ func (l *life) expired() {
 		l.do("HSET", l.key("late"), "end_before", past)
 		l.do("ZADD", "$due", past, l.id("late"))
 		s := l.server("")
-		l.reaches("late", "expired", 0)
+		l.awaitState("late", "expired", 0)
 		l.stop(s)
 	})
 	l.step("a worker finds an open task that has expired", func() {
@@ -305,19 +305,19 @@ func (l *life) expired() {
 		l.open("met", "--input", "say met")
 		l.do("HSET", l.key("met"), "end_before", past)
 		w = l.worker("w1", "lease=600")
-		l.reaches("met", "expired", 0)
+		l.awaitState("met", "expired", 0)
 		l.stop(w)
 	})
 }
 
-// original sends the same commands to Redis as managers and workers of the original TDF.
-func (l *life) original() {
+// actAsOriginal sends the same commands to Redis as managers and workers of the original TDF.
+func (l *life) actAsOriginal() {
 	l.step("the original's manager opens a task", func() { l.openByHand("original", "program", "old", "input", "'one word' two") })
 	l.step("a worker of this TDF executes the task", func() {
 		begun := l.now()
 		w := l.worker("old", "lease=600")
-		l.reaches("original", "executed", 0)
-		l.shares("old", "old", begun)
+		l.awaitState("original", "executed", 0)
+		l.awaitSuccess("old", "old", begun)
 		l.stop(w)
 	})
 	l.step("the original's workers claim and commit, and its server and its manager stop half-way", func() {
@@ -339,26 +339,26 @@ func (l *life) original() {
 	})
 	l.step("a server of this TDF settles the tasks", func() {
 		s := l.server("")
-		l.reaches("good", "succeeded", 0)
-		l.reaches("bad", "open", 1)
-		l.reaches("slow", "timed_out", 0)
-		l.reaches("between", "open", 1)
-		l.reaches("broken", "failed", 0)
-		l.reaches("seen", "archived", 0)
+		l.awaitState("good", "succeeded", 0)
+		l.awaitState("bad", "open", 1)
+		l.awaitState("slow", "timed_out", 0)
+		l.awaitState("between", "open", 1)
+		l.awaitState("broken", "failed", 0)
+		l.awaitState("seen", "archived", 0)
 		eventually(l, "the task is in the set of due tasks", func() bool { return l.do("ZSCORE", "$due", l.id("claimed")) != nil })
 		l.stop(s)
 	})
 	l.step("the original's worker commits", func() {
 		l.commitByHand("claimed", "")
 		s := l.server("")
-		l.reaches("claimed", "succeeded", 0)
+		l.awaitState("claimed", "succeeded", 0)
 		l.stop(s)
 	})
 	l.step("cancel the reopened tasks", func() { l.hand("cancel {bad} {between}") })
 }
 
-// avoided lets a program fail until the worker pauses the program.
-func (l *life) avoided() {
+// pauseProgram lets a program fail until the worker pauses the program.
+func (l *life) pauseProgram() {
 	l.step("a worker pauses a program", func() {
 		l.open("avoided", "--input", "fail 9")
 		w := l.worker("w4", "lease=0.6\nmax_failures_in_row=1")
@@ -368,8 +368,8 @@ func (l *life) avoided() {
 	})
 }
 
-// repaired makes tasks inconsistent. Then tdf check and the server repair them.
-func (l *life) repaired() {
+// repairTasks makes tasks inconsistent. Then tdf check and the server repair them.
+func (l *life) repairTasks() {
 	l.step("tasks are made inconsistent", func() {
 		l.open("nowhere", "--input", "say nowhere")
 		l.do("ZREM", "$open", l.id("nowhere"))
@@ -394,20 +394,20 @@ func (l *life) repaired() {
 		l.do("ZREM", "$open", l.id("nowhere"))
 		l.openByHand("invalid", "program", "old", "input", "'unclosed")
 		s := l.server("audit_grace=0.05")
-		l.reaches("invalid", "failed", 0)
+		l.awaitState("invalid", "failed", 0)
 		eventually(l, "the server has repaired the task", func() bool { return l.do("ZSCORE", "$open", l.id("nowhere")) != nil })
 		l.stop(s)
 	})
 }
 
-// leapt writes times in the future into Redis, as if the clock had been set back. It also starts a server after a time without
-// servers.
-func (l *life) leapt() {
+// leapClock writes times in the future into Redis, as if the clock had been set back. It also starts a server after a
+// time without servers.
+func (l *life) leapClock() {
 	l.step("scores and leases lie in the future", func() {
 		l.hand("cancel --state open")
 		l.open("ahead", "--input", "hang", "--campaign", "last")
 		w := l.worker("w1", "lease=600")
-		l.reaches("ahead", "running", 0)
+		l.awaitState("ahead", "running", 0)
 		w.kill()
 		l.open("future", "--input", "say future", "--campaign", "last", "--extend")
 		l.do("ZADD", "$open", far, l.id("future"))
@@ -422,7 +422,7 @@ func (l *life) leapt() {
 		l.do("DEL", "$servers")
 		l.do("ZADD", "$servers", began, "before")
 		s := start(l.T, "tdf-server", "s", l.config("", ""))
-		l.appears("$calm")
+		l.awaitKey("$calm")
 		eventually(l, "the server serves", func() bool { return l.do("ZSCORE", "$servers", "s") != nil })
 		l.stop(s)
 	})
@@ -433,9 +433,9 @@ func (l *life) removed() {
 	l.step("remove programs", func() { l.tdf(0, "programs", "rm", "--unused", "--yes") })
 }
 
-// loaded dumps the namespace, and loads the dump into another namespace. The record lists the differences between the two
-// namespaces.
-func (l *life) loaded() {
+// loadDump dumps the namespace, and loads the dump into another namespace. The record lists the differences between the
+// two namespaces.
+func (l *life) loadDump() {
 	before := l.record.last
 	var dump string
 	l.step("a dump changes nothing", func() { dump = l.file("life.dump", l.tdf(0, "dump"), 0o644) })

@@ -86,7 +86,7 @@ func (s *site) task(id int64) *tdf.Task {
 	return stored.Task
 }
 
-// succeeded waits until the tasks have succeeded, and returns them. It checks that no round has two results.
+// succeeded returns the tasks when all of them have succeeded. It checks that no round has two results.
 func (s *site) succeeded(ids []int64) []*tdf.Task {
 	s.Helper()
 	eventually(s, "all tasks have succeeded", func() bool { return s.count(tdf.Succeeded) >= int64(len(ids)) })
@@ -169,8 +169,8 @@ func (s *site) remains() (left []string) {
 	return left
 }
 
-// nothingRemains checks that no directory or process of a round is left, and that all tasks are consistent. All workers must have
-// ended.
+// nothingRemains checks that no directory or process of a round is left, and that all tasks are consistent. Before the call,
+// all workers must have ended.
 func (s *site) nothingRemains() {
 	s.Helper()
 	if left := s.remains(); len(left) > 0 {

@@ -73,10 +73,10 @@ type Worker struct {
 }
 
 // KeepsOutput reports whether the worker keeps the stdout of every round in a file, because the configuration sets
-// TaskOutputFilename. Otherwise it keeps the file of a round only if Redis does not hold the whole output.
+// TaskOutputFilename. Without this setting, it keeps the file of a round only if Redis does not hold the whole output.
 func (w Worker) KeepsOutput() bool { return w.OutputFilenameSet || w.TaskOutputFilename != outputFile }
 
-// KeepsError is KeepsOutput for stderr and TaskErrorFilename.
+// KeepsError is like KeepsOutput, but for stderr and TaskErrorFilename.
 func (w Worker) KeepsError() bool { return w.ErrorFilenameSet || w.TaskErrorFilename != errorFile }
 
 // Programs holds the limits for the resources of a program (docs/programs.md, "Isolation"). 0 means no limit.
@@ -87,7 +87,7 @@ type Programs struct {
 	Nice                 int // from 0 to 19
 }
 
-// Limits are the limits for a fetched program. Each is at least 1.
+// Limits are the limits for a fetched program. Each limit is at least 1.
 type Limits struct {
 	Bytes   int64 // maximum size of the download, and of all unpacked files together; default: 1 GiB
 	Entries int   // maximum number of files, directories and links; default: 100,000
@@ -107,7 +107,7 @@ type Manager struct {
 	Log                  Log
 }
 
-// LoadServer reads the file at path. Environment variables override it. Every error is an [*Error].
+// LoadServer reads the configuration file at path. Environment variables override the file. Every error is an [*Error].
 func LoadServer(path string) (Server, error) {
 	s, err := loadFile(path)
 	if err != nil {
@@ -116,7 +116,7 @@ func LoadServer(path string) (Server, error) {
 	return s.forServer(), nil
 }
 
-// LoadWorker reads the file at path. Environment variables override it. Every error is an [*Error].
+// LoadWorker reads the configuration file at path. Environment variables override the file. Every error is an [*Error].
 func LoadWorker(path string) (Worker, error) {
 	s, err := loadFile(path)
 	if err != nil {
@@ -125,7 +125,7 @@ func LoadWorker(path string) (Worker, error) {
 	return s.forWorker()
 }
 
-// LoadManager reads the file at path. Environment variables override it. Every error is an [*Error].
+// LoadManager reads the configuration file at path. Environment variables override the file. Every error is an [*Error].
 func LoadManager(path string) (Manager, error) {
 	s, err := loadFile(path)
 	if err != nil {
@@ -134,7 +134,8 @@ func LoadManager(path string) (Manager, error) {
 	return s.forManager()
 }
 
-// DefaultServer returns the default configuration of a server. Environment variables override it.
+// DefaultServer returns the default configuration of a server. Environment variables override the defaults. Every
+// error is an [*Error].
 func DefaultServer(namespace string) (Server, error) {
 	s, err := loadNamespace(namespace)
 	if err != nil {
@@ -143,7 +144,8 @@ func DefaultServer(namespace string) (Server, error) {
 	return s.forServer(), nil
 }
 
-// DefaultWorker returns the default configuration of a worker. Environment variables override it.
+// DefaultWorker returns the default configuration of a worker. Environment variables override the defaults. Every
+// error is an [*Error].
 func DefaultWorker(namespace string) (Worker, error) {
 	s, err := loadNamespace(namespace)
 	if err != nil {
@@ -152,7 +154,8 @@ func DefaultWorker(namespace string) (Worker, error) {
 	return s.forWorker()
 }
 
-// DefaultManager returns the default configuration of a manager. Environment variables override it.
+// DefaultManager returns the default configuration of a manager. Environment variables override the defaults. Every
+// error is an [*Error].
 func DefaultManager(namespace string) (Manager, error) {
 	s, err := loadNamespace(namespace)
 	if err != nil {

@@ -27,8 +27,8 @@ func (e *Error) Error() string {
 	return strings.Join(append(parts, e.Problem), ": ")
 }
 
-// Locate sets the Source of an Error that a caller creates after loading. The Source is the key's environment variable
-// if the variable is set, and otherwise the file.
+// Locate sets the Source of an Error that a caller creates after it has loaded the configuration. The Source is the
+// key's environment variable if the variable is set, and otherwise the file.
 func (e *Error) Locate(file string) {
 	e.Source = file
 	if k := find(e.Section, e.Key); k != nil {

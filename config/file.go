@@ -115,8 +115,8 @@ func prepare(source string, data []byte) ([]byte, error) {
 	return lines.Bytes(), nil
 }
 
-// lineProblem says what is wrong with a line, or returns "". The argument inSection is true for lines after the first
-// section header.
+// lineProblem says what is wrong with a line, or returns "". For lines after the first section header, inSection is
+// true.
 func lineProblem(line string, inSection bool) string {
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\t' }
 	switch {

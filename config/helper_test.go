@@ -68,8 +68,8 @@ func fileOf(k key, value string) string {
 	return ns + "[" + k.section + "]\n" + k.name + "=" + value + "\n"
 }
 
-// needs returns the environment variables without which the key k cannot be set.
-func needs(k key) []string {
+// neededVariables returns the environment variables without which the key k cannot be set.
+func neededVariables(k key) []string {
 	environ := []string{}
 	if k.name == "tls_ca" || k.name == "tls_server_name" {
 		environ = append(environ, "TDF_CFG_REDIS_TLS=True")

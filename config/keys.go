@@ -20,7 +20,7 @@ type key struct {
 // env returns the environment variable that sets the key.
 func (k key) env() string { return envPrefix + strings.ToUpper(k.section+"_"+k.name) }
 
-// verbatim reports whether # and ; belong to the value. In other values they are errors.
+// verbatim reports whether # and ; belong to the key's value. In the values of other keys, they are errors.
 func (k key) verbatim() bool { return k.secret() || k.name == "meta" }
 
 // secret reports whether the value must never be shown.
@@ -162,7 +162,7 @@ var logKeys = []key{
 	},
 }
 
-// find returns nil if the key is unknown.
+// find returns the key with this section and name, or nil if the key is unknown.
 func find(section, name string) *key {
 	i := slices.IndexFunc(keys, func(k key) bool { return k.section == section && k.name == name })
 	if i < 0 {

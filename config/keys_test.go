@@ -104,8 +104,8 @@ func TestEveryKeyByFileAndEnvironment(t *testing.T) {
 			if cmp.Equal(preset, s.want) {
 				t.Fatalf("the sample %v is the default; use another value", s.want)
 			}
-			inFile := s.get(mustLoad(t, fileOf(k, s.text), needs(k)...))
-			inEnv := s.get(mustLoad(t, "[tdf]\nnamespace=N", append(needs(k), k.env()+"="+s.text)...))
+			inFile := s.get(mustLoad(t, fileOf(k, s.text), neededVariables(k)...))
+			inEnv := s.get(mustLoad(t, "[tdf]\nnamespace=N", append(neededVariables(k), k.env()+"="+s.text)...))
 			if diff := cmp.Diff([]any{s.want, s.want}, []any{inFile, inEnv}); diff != "" {
 				t.Errorf("by file, by environment (-want +got):\n%s", diff)
 			}

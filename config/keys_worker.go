@@ -89,7 +89,7 @@ var workerKeys = []key{
 var programKeys = []key{
 	{
 		"worker", "env", "", names(func(s *settings) *[]string { return &s.worker.Env }),
-		"Programs get these variables of the worker's environment, in addition to those that they always get. The value is a list of names, separated by blanks or commas. See docs/programs.md, \"The environment\".",
+		"Names of variables, separated by blanks or commas. Programs get these variables from the worker's environment, in addition to the variables that they always get. See docs/programs.md, \"The environment\".",
 	},
 	{
 		"worker", "env_file", "", programFile(func(s *settings) *string { return &s.worker.EnvFile }),
@@ -133,7 +133,7 @@ var programKeys = []key{
 	},
 	{
 		"worker", "keep_scratch", "never", oneOf(func(s *settings) *string { return &s.worker.KeepScratch }, "never", "failed"),
-		"With `failed`, the worker keeps the `scratch/` of a failed round beside the round's output file. With `never`, the worker removes every `scratch/`.",
+		"`keep_scratch=failed`: the worker keeps the `scratch/` of a failed round beside the round's output file. `keep_scratch=never`: the worker removes every `scratch/`.",
 	},
 	{
 		"worker", "keep_files", "604800", duration(aboveOrInf, func(s *settings) *time.Duration { return &s.worker.KeepFiles }),

@@ -31,7 +31,7 @@ func bind[T any](want string, parse func(string) (T, bool), at func(*settings) *
 	}}
 }
 
-// matching is the kind of a text that valid accepts. The text is stored unchanged.
+// matching returns a kind that checks a text, and stores it unchanged.
 func matching(want string, valid func(string) bool, at func(*settings) *string) kind {
 	return bind(want, func(s string) (string, bool) { return s, valid(s) }, at)
 }
@@ -78,8 +78,8 @@ func namespace(at func(*settings) *string) kind {
 	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces or parts like :task", limit), valid, at)
 }
 
-// host is the kind of a host name or address. It refuses a value with a port, a scheme or a path. Without this check,
-// the component would return a less clear error when it connects.
+// host returns the kind of a host's name or address. This kind refuses a value with a port, a scheme or a path.
+// Without this check, the component would return a less clear error when it connects.
 func host(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		return s != "" && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
@@ -97,20 +97,20 @@ func filename(at func(*settings) *string) kind {
 	return matching("a path with no $ except in $program, $worker, $taskId and $round", valid, at)
 }
 
-// programFile is the kind of a path that may contain $program.
+// programFile returns the kind of a path that may contain $program.
 func programFile(at func(*settings) *string) kind {
 	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "$program", ""), "$") }
 	return matching("a path with no $ except in $program", valid, at)
 }
 
-// userName is the kind of a user's name. The name may contain %n, the number of the slot, so that each slot has its own
-// user.
+// userName returns the kind of a user's name. The name may contain %n, the number of the slot, so that each slot has
+// its own user.
 func userName(at func(*settings) *string) kind {
 	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "%n", ""), "%") }
 	return matching("a user's name or number, with no % except in %n", valid, at)
 }
 
-// target is the kind of an rsync target for the files of rounds.
+// target returns the kind of an rsync target, to which workers copy the files of rounds.
 func target(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		to, ok := strings.CutPrefix(s, "rsync:")
@@ -149,7 +149,7 @@ func anyOf(at func(*settings) *[]string, allowed ...string) kind {
 
 const maxSlots = 1000
 
-// slots is the kind of a number of slots. It stores auto, which means one slot per core, as 0.
+// slots returns the kind of a number of slots. The value auto means one slot per core, and is stored as 0.
 func slots(at func(*settings) *int) kind {
 	number := whole(1, maxSlots, at)
 	return kind{fmt.Sprintf("a whole number from 1 to %d, or auto", maxSlots), func(s *settings, text string) bool {
@@ -199,7 +199,7 @@ func whole[T ~int | ~int64](low, high int64, at func(*settings) *T) kind {
 	return bind(fmt.Sprintf("a whole number from %d to %d", low, high), parse, at)
 }
 
-// size is the kind of a whole number of bytes.
+// size returns the kind of a whole number of bytes.
 func size(low, high int64, at func(*settings) *int64) kind {
 	k := whole(low, high, at)
 	k.want = fmt.Sprintf("a whole number of bytes from %d to %d", low, high)
@@ -210,8 +210,8 @@ func size(low, high int64, at func(*settings) *int64) kind {
 // overflow.
 const maxSeconds = 1e9
 
-// duration is the kind of a number of seconds from 0 up. If opts.above is true, 0 is invalid. If opts.inf is true,
-// "inf" is valid and means Forever.
+// duration returns the kind of a number of seconds from 0 up. If opts.above is true, 0 is invalid. If opts.inf is
+// true, "inf" is valid and means Forever.
 func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	parse := func(s string) (time.Duration, bool) {
 		v, err := tdf.ParseSeconds(s)
@@ -227,7 +227,7 @@ func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	return bind(opts.want(fmt.Sprintf(", at most %.0f", maxSeconds)), parse, at)
 }
 
-// seconds is the kind of a task's duration. It has no upper limit.
+// seconds returns the kind of a task's duration, which has no upper limit.
 func seconds(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
 	parse := func(s string) (tdf.Seconds, bool) {
 		v, err := tdf.ParseSeconds(s)

@@ -30,9 +30,9 @@ type Override struct {
 // DefaultNamespace is the default namespace of a Tool without a file.
 const DefaultNamespace = "tdf"
 
-// LoadTool reads the file at path. If path is "", there is no file. Environment variables override the file, and
-// overrides override both. If the host is "embedded", the tool's manager and worker connect to the loopback address.
-// Every error is an [*Error].
+// LoadTool reads the file at path. If path is "", LoadTool reads no file. Environment variables override the file,
+// and overrides override both. If the host is "embedded", the tool's manager and worker connect to the loopback
+// address. Every error is an [*Error].
 func LoadTool(path string, overrides ...Override) (Tool, error) {
 	s := defaults("(no file)")
 	s.namespace = DefaultNamespace

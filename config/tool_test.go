@@ -43,8 +43,8 @@ func TestToolPrecedence(t *testing.T) {
 	}
 }
 
-// The namespace has a default only if there is no file. Otherwise it must be set in the file, in the environment or by
-// an override.
+// The namespace has a default only if there is no file. If there is a file, the namespace must be set in the file, in
+// the environment or by an override.
 func TestToolWithoutAFile(t *testing.T) {
 	clearEnvironment(t)
 	tool, err := LoadTool("")

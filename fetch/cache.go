@@ -8,14 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Cache remembers which programs were ready, so that [Fetcher.Ready] need not check them again for each round. The zero
-// Cache is ready for use. Fetchers of the same working directory, and for different users, may share it.
+// A Cache remembers which programs were ready, so that [Fetcher.Ready] need not check them again for each round. The
+// zero Cache is ready for use. Fetchers of the same working directory may share a Cache, even if their programs run as
+// different users.
 type Cache struct {
 	mu    sync.Mutex
 	known map[question]answer
 }
 
-// trust is how long an answer holds. Within this time, Ready checks only that run.sh and the record are still the same.
+// trust is the time for which Ready uses an answer of the Cache. Within this time, Ready checks only that run.sh and
+// the program's record have not changed.
 const trust = time.Second
 
 // maxAnswers bounds the memory of a Cache.
@@ -33,7 +35,7 @@ type answer struct {
 	hasRecord      bool
 }
 
-// get returns the program if it was ready a moment ago, and has not changed.
+// get returns the program if it was ready less than trust ago, and if its run.sh and its record have not changed.
 func (c *Cache) get(q question) (Program, bool) {
 	c.mu.Lock()
 	a, ok := c.known[q]
@@ -42,10 +44,10 @@ func (c *Cache) get(q question) (Program, bool) {
 		return Program{}, false
 	}
 	now := answer{program: a.program}
-	return a.program, now.look() && now.hasRecord == a.hasRecord && same(now.script, a.script) && same(now.record, a.record)
+	return a.program, now.look() && now.hasRecord == a.hasRecord && isSameFile(now.script, a.script) && isSameFile(now.record, a.record)
 }
 
-// prepare returns an answer with the present state of the files, from before they are checked.
+// prepare returns an answer with the present state of the files. Call it before the files are checked.
 func (c *Cache) prepare(dir string) (a answer, ok bool) {
 	a = answer{program: Program{Dir: dir}, given: time.Now()}
 	return a, a.look()
@@ -71,7 +73,7 @@ func (a *answer) look() bool {
 	return err == nil || err == unix.ENOENT
 }
 
-// same reports whether a file has not changed.
-func same(a, b unix.Stat_t) bool {
+// isSameFile reports whether a file has not changed.
+func isSameFile(a, b unix.Stat_t) bool {
 	return a.Dev == b.Dev && a.Ino == b.Ino && a.Mode == b.Mode && a.Size == b.Size && a.Mtim == b.Mtim && a.Ctim == b.Ctim
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// With a Cache, Ready notices at once that run.sh or the record has changed, and checks everything after a moment.
+// With a Cache, Ready notices at once that run.sh or the record has changed. When the cached answer is too old, Ready
+// checks everything.
 func TestReadyWithACache(t *testing.T) {
 	const source = "rsync:/nowhere/run.sh"
 	for name, c := range map[string]struct {

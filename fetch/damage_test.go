@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// unpacked unpacks an archive, and returns its files or the error.
-func unpacked(t testing.TB, data []byte) (map[string]string, error) {
+// unpackFiles unpacks an archive, and returns its files or the error.
+func unpackFiles(t testing.TB, data []byte) (map[string]string, error) {
 	t.Helper()
 	dir := t.TempDir()
 	tree := mkdir(t, dir+"/tree")
@@ -22,9 +22,9 @@ func unpacked(t testing.TB, data []byte) (map[string]string, error) {
 	return snapshot(t, tree), nil
 }
 
-// damageable returns a small archive for each compression. If the name of an archive begins with "two", it consists of
-// two compressed parts.
-func damageable(t testing.TB) map[string][]byte {
+// smallArchives returns a small archive for each compression. If the name of an archive begins with "two", it consists
+// of two compressed parts.
+func smallArchives(t testing.TB) map[string][]byte {
 	t.Helper()
 	plain := packTar(t, item{name: "a", body: noise(150)}, runItem, item{name: "zeros", body: string(make([]byte, 700))})
 	found := map[string][]byte{}
@@ -37,16 +37,16 @@ func damageable(t testing.TB) map[string][]byte {
 
 // If one bit of an archive is wrong, unpacking fails or returns the same files.
 func TestBitFlipIsFound(t *testing.T) {
-	for name, data := range damageable(t) {
+	for name, data := range smallArchives(t) {
 		t.Run(name, func(t *testing.T) {
-			want, err := unpacked(t, data)
+			want, err := unpackFiles(t, data)
 			must(t, err)
 			refused := 0
 			for i := range data {
 				bit := 8*i + i*5%8 // flip one bit of each byte in turn
 				bad := bytes.Clone(data)
 				bad[bit/8] ^= 1 << (bit % 8)
-				got, err := unpacked(t, bad)
+				got, err := unpackFiles(t, bad)
 				if err != nil {
 					refused++
 				} else if !maps.Equal(want, got) {
@@ -62,11 +62,11 @@ func TestBitFlipIsFound(t *testing.T) {
 
 // Unpacking a truncated archive fails, even if only checksums after the last entry are missing.
 func TestEveryTruncationIsFound(t *testing.T) {
-	for name, data := range damageable(t) {
-		want, err := unpacked(t, data)
+	for name, data := range smallArchives(t) {
+		want, err := unpackFiles(t, data)
 		must(t, err)
 		for end := range data {
-			if got, err := unpacked(t, data[:end]); err == nil && !maps.Equal(want, got) {
+			if got, err := unpackFiles(t, data[:end]); err == nil && !maps.Equal(want, got) {
 				t.Errorf("%s: the first %d of %d bytes unpack to other files, without an error", name, end, len(data))
 			} else if err == nil && end > len(data)-8 {
 				t.Errorf("%s: the first %d of %d bytes unpack without an error", name, end, len(data))
@@ -75,7 +75,8 @@ func TestEveryTruncationIsFound(t *testing.T) {
 	}
 }
 
-// If bytes follow the end of an archive, the unpacker does the same as GNU tar and the usual decompressors.
+// If bytes follow the end of an archive, the unpacker accepts or refuses them as GNU tar and the usual decompressors
+// do.
 func TestTrailingBytes(t *testing.T) {
 	zeros, text := make([]byte, 4096), []byte("something else\n")
 	plain := packTar(t, runItem)
@@ -103,7 +104,7 @@ func TestTrailingBytes(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := unpacked(t, tt.data)
+			got, err := unpackFiles(t, tt.data)
 			switch {
 			case tt.want != "":
 				checkFailed(t, err, "the archive is damaged or truncated", tt.want)
@@ -116,7 +117,7 @@ func TestTrailingBytes(t *testing.T) {
 	}
 }
 
-// Archives of GNU tar can be unpacked, whatever their record size and compressor are.
+// Archives of GNU tar can be unpacked, with any record size and any compressor.
 func TestArchivesOfGNUTar(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/p/run.sh", []byte(goodScript))

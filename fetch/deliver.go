@@ -48,9 +48,9 @@ func checkLocation(location string) error {
 	return nil
 }
 
-// Deliver copies the contents of dir to target/sub with rsync. The argument sub is a relative path such as 17/0.
+// Deliver copies the contents of dir to target/sub with rsync. sub must be a relative path, such as 17/0.
 //
-//   - Deliver creates sub and the last part of target's path.
+//   - Deliver creates the directory sub. In the path of target, it creates only the last directory.
 //   - Deliver replaces existing files, and adds files to existing directories.
 //   - Copied files get the default modes of the target, without setuid and setgid bits.
 //   - Deliver copies links as links. It skips special files.
@@ -90,8 +90,8 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 }
 
 // stageAs creates a directory in tmp that contains a symbolic link with the path sub to dir. rsync follows a link in
-// the path that it copies. With the option --relative, rsync creates the path sub at the other end. With some versions
-// of rsync, no other option does that.
+// the path that it copies. With the option --relative, rsync creates the path sub at the other end. Some versions of
+// rsync have no other option that creates this path.
 func stageAs(tmp, dir, sub string) (stage string, err error) {
 	if !filepath.IsLocal(sub) || filepath.Clean(sub) != sub || sub == "." {
 		return "", fmt.Errorf("%q is not a path below the target", sub)
@@ -128,8 +128,8 @@ var deliverCodes = map[int]string{
 	rsyncVanished: "files vanished during the delivery",
 }
 
-// deliverError adds an explanation to an error of rsync. If rsync reports a full disk, the target's disk is full, and
-// not the disk of this machine.
+// deliverError adds an explanation to an error of rsync. If rsync reports a full disk, the disk of the target is full,
+// and not the disk of this machine.
 func deliverError(err error, out string) error {
 	_, text := rsyncFailed(err, deliverCodes)
 	switch {

@@ -52,7 +52,7 @@ func (e *Error) Local() bool {
 	return errors.As(e.Err, &number) || errors.As(e.Err, new(localError)) || errors.As(e.Err, new(temporary)) || errors.As(e.Err, new(timeoutError))
 }
 
-// localError marks an error that this host caused.
+// localError marks an error that this host caused, and not the source.
 type localError struct{ err error }
 
 func (e localError) Error() string { return e.err.Error() }
@@ -78,7 +78,7 @@ func failed(ctx context.Context, src tdf.Source, step Step, err error) error {
 	return &Error{Source: src.String(), Step: step, Err: err}
 }
 
-// timeoutError is the cause with which fetch_timeout ends a fetch's context.
+// timeoutError is the cause of a fetch's context when the time fetch_timeout has passed.
 type timeoutError struct{ after time.Duration }
 
 func (e timeoutError) Error() string {

@@ -20,9 +20,9 @@ func (j *job) ensureExecutable(path string, mode fs.FileMode) error {
 	return err
 }
 
-// executableMode returns the mode that run.sh needs. The argument mode is its present mode. If OtherUser is set, this
-// process cannot test whether the programs' user may execute run.sh. Then everyone who can read run.sh may also execute
-// it.
+// executableMode returns the mode that run.sh needs. The caller passes the present mode of run.sh. If OtherUser is set,
+// this process cannot test whether the programs' user may execute run.sh. In this case, the returned mode lets everyone
+// who can read run.sh also execute it.
 func (j *job) executableMode(path string, mode fs.FileMode) fs.FileMode {
 	now := mode.Perm()
 	switch {

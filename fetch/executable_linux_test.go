@@ -9,8 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const nobody = 65534 // user id
-
 // openDir creates a directory that every user can enter. Only the owner can enter a directory of t.TempDir.
 func openDir(t *testing.T) string {
 	t.Helper()
@@ -21,8 +19,8 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// asNobody calls f as an unprivileged user. As root, the test would prove nothing, because root may execute a file if
-// any user may.
+// asNobody calls f as an unprivileged user. As root, the test would prove nothing, because root may execute every file
+// that any user may execute.
 func asNobody(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {

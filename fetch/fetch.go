@@ -27,14 +27,14 @@ type Fetcher struct {
 	Timeout time.Duration // maximum time of a call of Fetch, including setup.sh and waiting for other calls (fetch_timeout); default 600 s
 	Limits  Limits
 
-	// Blob opens the content of a source redis:SHA256. If the content is not stored, Blob returns an error that
-	// wraps fs.ErrNotExist. If Blob is nil, a fetch of such a source fails.
+	// Blob opens the content of a source redis:SHA256. If the content is not stored, Blob returns an error that wraps
+	// fs.ErrNotExist. If Blob is nil, a fetch of a source redis:SHA256 fails.
 	Blob func(ctx context.Context, sha256 string) (io.ReadCloser, error)
 
-	// Setup runs ./setup.sh in a program's directory until the script ends or ctx is done. The argument env is the
-	// whole environment of the script. Setup ends all processes of the script, and returns the last part of the
-	// script's output. If Setup is nil, setup.sh runs in a separate process group. Processes that leave this group are
-	// not ended.
+	// Setup runs ./setup.sh in a program's directory until the script ends or ctx is done. The environment of the
+	// script consists of env alone. Setup ends all processes of the script, and returns the last part of the script's
+	// output. If Setup is nil, setup.sh runs in a separate process group, and Fetch ends only the processes of this
+	// group.
 	Setup func(ctx context.Context, dir string, env []string) (printed []byte, err error)
 
 	// OtherUser means that programs run as another user than this process. A Fetcher then lets everyone who can read
@@ -42,10 +42,10 @@ type Fetcher struct {
 	OtherUser bool
 	User      int // if OtherUser is set, the id of that user; a Fetcher trusts the files of this user
 
-	Cache *Cache // remembers the answers of Ready; nil means that Ready checks everything
+	Cache *Cache // remembers the answers of Ready; nil means that each call of Ready checks everything
 
 	IdleTimeout time.Duration     // maximum time for which an http server or rsync may send no data; default 30 s
-	RetryPause  time.Duration     // pause before the first retry of a download; each further pause is twice as long; default 0.5 s
+	RetryPause  time.Duration     // pause before the first retry of a download; each later pause is twice as long as the one before; default 0.5 s
 	Transport   http.RoundTripper // for http and https; the default respects HTTP_PROXY, HTTPS_PROXY and NO_PROXY
 	Log         *slog.Logger      // nil means no log
 }
@@ -83,8 +83,8 @@ func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, e
 
 // Ready reports whether ./$program/ contains a run.sh that was fetched from this source or made by hand. Ready is
 // cheaper than Fetch. If the programs' user cannot execute run.sh, Ready makes run.sh executable. If Ready returns
-// false without an error, call Fetch. With a Cache, Ready may return what was true up to a second ago, but only if run.sh
-// and the record are the same.
+// false without an error, call Fetch. With a Cache, Ready may return an answer that is up to a second old. It then
+// checks only that run.sh and the program's record have not changed.
 func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 	q := question{program, source, f.User}
 	if f.Cache != nil {
@@ -108,7 +108,7 @@ func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 	return p, ok, failed(context.Background(), j.src, StepCheck, err)
 }
 
-// A job is one call of Fetch or Ready. In its copy of the Fetcher, the defaults replace the zero values.
+// A job is one call of Fetch or Ready. It contains a copy of the Fetcher, in which defaults have replaced zero values.
 type job struct {
 	Fetcher
 	program string

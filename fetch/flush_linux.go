@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flush writes all changes of dir's file system to disk, whatever the number of changed files is.
+// flush writes all changes of dir's file system to disk. One call is enough for any number of changed files.
 func flush(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

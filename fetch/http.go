@@ -23,7 +23,7 @@ func (j *job) download(ctx context.Context) (string, error) {
 		transport = t
 	}
 	client := origin.Client(transport)
-	return j.retrying(ctx, func() (string, error) { return j.attempt(ctx, client) })
+	return j.retry(ctx, func() (string, error) { return j.attempt(ctx, client) })
 }
 
 // newTransport returns a transport without automatic decompression, because the SHA-256 and the limits apply to the
@@ -38,7 +38,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-// attempt sends one request, follows redirects, and writes the answer to the file payload.
+// attempt sends one request, follows redirects, and writes the body of the response to the file payload.
 func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) {
 	ctx, idle := newIdleGuard(ctx, j.IdleTimeout)
 	defer idle.stop()

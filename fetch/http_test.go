@@ -47,8 +47,8 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// flaky returns the address of a server. The server passes requests to the handler bad, but answers the last retry of a
-// download correctly.
+// flaky returns the address of a server that fails until the last retry of a download. The server passes the earlier
+// requests to the handler bad.
 func flaky(t *testing.T, bad http.HandlerFunc) string {
 	var requests atomic.Int32
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
@@ -225,7 +225,7 @@ func TestCertificate(t *testing.T) {
 	fetchWorks(t, f, s.URL+"/run.sh")
 }
 
-// Credentials are sent only to the host of the source. No error contains them.
+// Credentials are sent only to the host of the source. No error contains credentials.
 func TestCredentials(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]string{} // maps the path of a request to its user, password and referrer

@@ -19,11 +19,11 @@ type format struct {
 	comp archives.Compression // compression of a tar; nil if the tar is not compressed
 }
 
-// compressions are the supported compressions of a tar. The options limit the memory of zstd. xz always limits its
-// memory.
+// compressions are the supported compressions of a tar. The options of zstd limit the memory that it uses. xz always
+// limits its memory.
 //
-// The package does not use archives.Identify, which is too risky for hostile bytes. Identify tries every format in
-// random order, and only guesses brotli and zlib.
+// This package does not use the function archives.Identify, which is too risky for hostile bytes. That function tries
+// every format in random order, and only guesses whether bytes are brotli or zlib.
 var compressions = []archives.Compression{
 	gz{},
 	archives.Bz2{},
@@ -38,8 +38,8 @@ var errUnknownFormat = errors.New("the content is not a supported archive (tar, 
 // tarBlock is the block size of a tar, in bytes.
 const tarBlock = 512
 
-// identify returns the format of an archive. The argument head is the first bytes of the archive, at most tarBlock.
-// identify does not check that a compressed file contains a tar, because it does not decompress head.
+// identify returns the format of an archive that begins with the bytes head, at most tarBlock of them. It does not
+// check that a compressed file contains a tar, because it does not decompress head.
 func identify(ctx context.Context, head []byte) (format, error) {
 	if isTar(head) {
 		return format{}, nil
@@ -60,8 +60,8 @@ func isZip(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
 }
 
-// isTar reports whether head begins a tar. It checks only the first block. It also recognizes a tar without entries,
-// because unpack returns a clearer error for it.
+// isTar reports whether head begins a tar. It checks only the first block. It accepts a tar without entries, because
+// the error of unpack is clearer.
 func isTar(head []byte) bool {
 	if len(head) < tarBlock {
 		return false
@@ -77,8 +77,9 @@ type secondBlock struct{}
 
 func (secondBlock) Read([]byte) (int, error) { return 0, errSecondBlock }
 
-// damaged adds an explanation to an error of an archive's reader. It returns a limitError unchanged.
-func damaged(err error) error {
+// explainDamage adds an explanation to an error that occurred while an archive was read. It returns a limitError
+// unchanged.
+func explainDamage(err error) error {
 	if limit := limitError(""); errors.As(err, &limit) {
 		return limit
 	}

@@ -49,8 +49,8 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 	return j.complete(ctx, into, sum, plan.journal)
 }
 
-// move renames a staged file into the program's directory. A running program may have replaced a directory by a link.
-// move follows no link that leads out of the program's directory.
+// move renames a staged file into the program's directory. A running program may have replaced one of its directories
+// by a link. Therefore move follows no link that leads out of the program's directory.
 func (j *job) move(into *os.Root, staged, name string) error {
 	from, err := os.Open(filepath.Dir(j.staged(staged)))
 	if err != nil {
@@ -69,8 +69,9 @@ func (j *job) move(into *os.Root, staged, name string) error {
 	return nil
 }
 
-// complete completes the program's directory: it writes the record and moves run.sh into place. First it flushes all
-// other files to disk. Otherwise, run.sh could exist after a power failure while other files are missing.
+// complete completes the program's directory: it writes the record and moves run.sh into place. Before that, it flushes
+// all other files to disk. Without this flush, run.sh could exist after a power failure, although other files are
+// missing.
 func (j *job) complete(ctx context.Context, into *os.Root, sum string, o journal) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // An Installed is a fetched program.
 type Installed struct {
 	Name    string
-	LastUse time.Time // recorded time of the last use; the true last use may be up to an hour later
+	LastUse time.Time // recorded time of the last use; the true time may be up to an hour later
 	Bytes   int64     // size of the files in Files and of run.sh
 	Files   []string  // slash-separated paths of the files that were fetched or that setup.sh created; without run.sh
 }
@@ -32,16 +32,16 @@ func Programs(dir string) ([]Installed, error) {
 		if !e.IsDir() || checkProgram(e.Name()) != nil {
 			continue
 		}
-		if p, ok := installed(dir, e.Name()); ok {
+		if p, ok := readInstalled(dir, e.Name()); ok {
 			found = append(found, p)
 		}
 	}
 	return found, err
 }
 
-// installed returns the fetched program with the given name. It returns false if the program was not fetched, or if its
-// directory cannot be read.
-func installed(dir, program string) (Installed, bool) {
+// readInstalled returns the fetched program with the given name. It returns false if the program was not fetched, or if
+// its directory cannot be read.
+func readInstalled(dir, program string) (Installed, bool) {
 	root, err := openProgram(dir, program)
 	if err != nil {
 		return Installed{}, false
@@ -58,7 +58,8 @@ func installed(dir, program string) (Installed, bool) {
 	return p, true
 }
 
-// recordIn returns the name and info of the record's file. The name differs after an interrupted removal.
+// recordIn returns the name and the info of the file that contains the record. After an interrupted removal, the file
+// has the name removedName.
 func recordIn(root *os.Root) (name string, info fs.FileInfo, err error) {
 	for _, name = range []string{recordName, removedName} {
 		if info, err = root.Lstat(name); err == nil && !info.Mode().IsRegular() {
@@ -71,8 +72,8 @@ func recordIn(root *os.Root) (name string, info fs.FileInfo, err error) {
 	return "", nil, fs.ErrNotExist
 }
 
-// maxJournal is the maximum size of a journal in bytes. Larger journals are not read, because a program can write to
-// its journal.
+// maxJournal is the maximum size of a journal in bytes. A larger journal is not read. A program can write to its
+// journal, and could fill the worker's memory.
 const maxJournal = 256 << 20
 
 // journalIn returns the journal of a complete program.

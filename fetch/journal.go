@@ -12,9 +12,9 @@ import (
 
 const journalName = reservedPrefix + "install.json"
 
-// A journal lists the files that an installation adds to ./$program/. With the journal, a failed installation is undone
-// at once. If the process dies during the installation, the next fetch undoes it. Users remove run.sh so that a program
-// is fetched again. The next fetch then undoes the complete installation.
+// A journal lists the files that an installation adds to ./$program/. The journal serves to undo the installation. A
+// failed installation is undone at once. If the process dies during the installation, the next fetch undoes it. If a
+// user has removed run.sh so that the program is fetched again, the next fetch undoes the complete installation.
 type journal struct {
 	// Done is set just before run.sh is moved into place. From then on, the program may run and create files.
 	Done bool `json:"done"`
@@ -27,9 +27,9 @@ type journal struct {
 	Files []string `json:"files"`
 }
 
-// installing reports whether dir contains a journal. A directory made by hand contains none. If dir has a journal but
-// no record, an installation is unfinished.
-func installing(dir string) bool {
+// hasJournal reports whether dir contains a journal. A directory made by hand contains no journal. If dir contains a
+// journal but no record, an installation is unfinished.
+func hasJournal(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, journalName))
 	return err == nil
 }

@@ -19,8 +19,8 @@ const (
 	DefaultRatio   = 200
 )
 
-// ratioFrom is the unpacked size in bytes above which Ratio is checked. A small harmless archive may exceed Ratio,
-// for example if it contains a file of blanks.
+// ratioFrom is the unpacked size in bytes above which Ratio is checked. Below this size, the ratio means little: a
+// small harmless archive may exceed Ratio, for example if it contains a file of blanks.
 const ratioFrom = 1 << 20
 
 func (l Limits) withDefaults() Limits {
@@ -85,7 +85,7 @@ func (b *budget) addEntry(names ...string) error {
 	return nil
 }
 
-// addBytes counts the bytes that are written to files. For a sparse file, these are more than the decompressed bytes.
+// addBytes counts the bytes that are written to files. A sparse file has more of these bytes than decompressed bytes.
 func (b *budget) addBytes(n int) error {
 	b.bytes += int64(n)
 	return b.check(b.bytes, b.limits.Bytes)

@@ -14,7 +14,7 @@ import (
 type link struct{ name, target string }
 
 // checkTarget returns an error if the target of a symbolic link is outside the archive. It does not detect a chain of
-// links that leads out of the archive. makeLinks detects it.
+// links that leads out of the archive. makeLinks detects this chain.
 func checkTarget(name, target string) error {
 	switch {
 	case target == "", strings.ContainsRune(target, 0), len(target) > maxPathBytes:

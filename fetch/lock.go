@@ -38,8 +38,8 @@ func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 // tryLock locks a file and returns it. It returns nil if another process holds the lock. Closing the file releases the
 // lock.
 //
-// TDF never removes the file. Otherwise, two processes could lock two files of the same name. A user may remove the
-// file, so tryLock checks that the locked file still has this name.
+// TDF never removes the file. If it did, two processes could lock two files of the same name. A user may remove the
+// file, so tryLock checks that the file that it has locked still has this name.
 func tryLock(name string) (*os.File, error) {
 	f, info, err := regular(os.OpenFile(name, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600))
 	if err != nil {

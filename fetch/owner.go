@@ -30,8 +30,8 @@ func (j *job) trusted(info fs.FileInfo) bool {
 	return uid == 0 || uid == os.Geteuid() || j.OtherUser && uid == j.User
 }
 
-// checkPlanted returns an error if everyone can write to the working directory and an untrusted user owns the program's
-// directory, or a link in its place. That user may have created the directory.
+// checkPlanted checks a program in a working directory to which everyone can write. It returns an error if an untrusted
+// user owns the program's directory, or a link in its place, because that user may have created it.
 func (j *job) checkPlanted() error {
 	working, err := os.Stat(j.Dir)
 	if err != nil || working.Mode()&0o002 == 0 {
@@ -41,7 +41,7 @@ func (j *job) checkPlanted() error {
 	if err != nil || j.trusted(info) {
 		return err
 	}
-	return fmt.Errorf("./%s belongs to user %d, and everyone can write to the working directory; remove it or give it to the worker's user (chown), and close the working directory (chmod o-w)",
+	return fmt.Errorf("./%s belongs to user %d, and everyone can write to the working directory; remove ./%[1]s or give it to the worker's user (chown), and close the working directory (chmod o-w)",
 		j.program, owner(info))
 }
 

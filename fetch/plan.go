@@ -12,11 +12,11 @@ import (
 )
 
 // A plan lists the moves of an installation. If the program's directory already contains one of the files to move,
-// [job.plan] returns an error. At that time, no file has been moved.
+// [job.plan] returns an error, before any file is moved.
 type plan struct {
 	journal
 	moves []string // paths to move from the staged tree to ./$program/, without run.sh
-	moved string   // the last path in moves, with a slash; if it is a directory, it is moved with all its files
+	moved string   // the last path in moves, followed by a slash; the move of a directory includes all its files
 }
 
 func (j *job) plan(ctx context.Context) (*plan, error) {

@@ -8,6 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const nobody = 65534 // user id
+
 // Other users can neither hold a lock nor read the staging directory, even if an earlier version of TDF gave them
 // access.
 func TestLocksArePrivate(t *testing.T) {
@@ -25,7 +27,7 @@ func TestLocksArePrivate(t *testing.T) {
 			}
 		}
 		lastUsed(t, f.Dir, 4*week)
-		removes(t, f, true)
+		checkRemove(t, f, true)
 	}
 }
 
@@ -69,7 +71,7 @@ func TestModesOfLinkTargetsAreKept(t *testing.T) {
 	}
 }
 
-// If a pipe has replaced a file, opening it does not block.
+// If a pipe has replaced a file, a fetch does not wait for a writer of the pipe.
 func TestPipesInsteadOfFiles(t *testing.T) {
 	for _, name := range []string{"run.sh", recordName, journalName} {
 		f := newFetcher(t)

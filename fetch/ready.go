@@ -31,7 +31,7 @@ func (j *job) ready() (Program, bool, error) {
 	if err != nil {
 		return Program{}, false, err
 	}
-	if rec == nil && (installing(j.dir) || !j.hasScript()) {
+	if rec == nil && (hasJournal(j.dir) || !j.hasScript()) {
 		// setup.sh of an unfinished fetch created this run.sh, or Remove has just removed it
 		return Program{}, false, nil
 	}
@@ -63,7 +63,7 @@ func (j *job) otherSource(rec *record) error {
 	if asked == rec.Source {
 		asked += " with other credentials"
 	}
-	return fmt.Errorf("./%s %w: it came from %s, and the task names %s; give the program another name, or remove the directory",
+	return fmt.Errorf("./%s %w: the program was fetched from %s, and the task names %s; give the program another name, or remove the directory",
 		j.program, ErrOtherSource, rec.Source, asked)
 }
 
@@ -81,7 +81,7 @@ func checkScript(info fs.FileInfo) error {
 }
 
 // checkRunScript checks the run.sh at the top of the staged tree, and makes it executable. It changes the mode without
-// further checks, because no program uses the staged tree yet.
+// other checks, because no program uses the staged tree yet.
 func (j *job) checkRunScript(tree string) error {
 	name := filepath.Join(tree, runScript)
 	info, err := os.Lstat(name)

@@ -67,7 +67,7 @@ func TestOtherSource(t *testing.T) {
 	f := newFetcher(t)
 	url := serve(t, []byte(goodScript))
 	fetchWorks(t, f, url+"/run.sh?token=hush")
-	err := fetchFails(t, f, url+"/other/run.sh?token=hush", "it came from "+url+"/run.sh?token=***", "the task names "+url+"/other/run.sh?token=***")
+	err := fetchFails(t, f, url+"/other/run.sh?token=hush", "the program was fetched from "+url+"/run.sh?token=***", "the task names "+url+"/other/run.sh?token=***")
 	if !errors.Is(err, ErrOtherSource) {
 		t.Errorf("%#v", err)
 	}

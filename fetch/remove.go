@@ -18,9 +18,9 @@ import (
 const removedName = reservedPrefix + "removed.json"
 
 // Remove removes a fetched program that was last used before olderThan. It returns the size of the removed files. It
-// removes the fetched files, the files that setup.sh created, and run.sh. It keeps files that runs of the program
-// created, with their directories. Remove keeps a program that was used within [UsedFor], a program that is being
-// fetched, and a directory made by hand.
+// removes the fetched files, the files that setup.sh created, and run.sh. It keeps the files that runs of the program
+// created, and the directories of these files. Remove keeps a program that was used within [UsedFor], a program that is
+// being fetched, and a directory made by hand.
 //
 // After an interrupted removal, the next Fetch fetches the program again, or the next Remove removes the remaining
 // files (docs/programs.md, "The record").
@@ -90,8 +90,8 @@ func removeFrom(root *os.Root, olderThan time.Time) (bool, int64, error) {
 }
 
 // takeRecord renames the record, so that no worker starts the program. A worker that does not find the record waits for
-// the lock. The argument before is the record's info that the caller read. If a worker has used the program since then,
-// takeRecord restores the name and returns false.
+// the lock. The caller has read the record's info earlier, and passes it as before. If a worker has used the program
+// since that time, takeRecord restores the name and returns false.
 func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	if name == removedName {
 		return true, nil

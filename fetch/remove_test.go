@@ -30,8 +30,8 @@ func lastUse(t *testing.T, dir string) time.Duration {
 	return time.Since(info.ModTime())
 }
 
-// old fetches the program prog, sets the time of its last use to 4 weeks ago, and returns its source.
-func old(t *testing.T, items ...item) (f *Fetcher, src string) {
+// fetchOld fetches the program prog, sets the time of its last use to 4 weeks ago, and returns its source.
+func fetchOld(t *testing.T, items ...item) (f *Fetcher, src string) {
 	t.Helper()
 	f = newFetcher(t)
 	src = source(t, append(items, runItem)...)
@@ -42,8 +42,8 @@ func old(t *testing.T, items ...item) (f *Fetcher, src string) {
 
 func aWeekAgo() time.Time { return time.Now().Add(-week) }
 
-// removes calls Remove. It checks that Remove removes prog if want is true, and that it keeps prog otherwise.
-func removes(t *testing.T, f *Fetcher, want bool) {
+// checkRemove calls Remove. It checks that Remove removes prog if want is true, and that it keeps prog otherwise.
+func checkRemove(t *testing.T, f *Fetcher, want bool) {
 	t.Helper()
 	before := snapshot(t, f.Dir)
 	removed, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
@@ -56,7 +56,7 @@ func removes(t *testing.T, f *Fetcher, want bool) {
 }
 
 func TestRemove(t *testing.T) {
-	f, src := old(t, item{name: "lib/a", body: "123"}, item{name: "lib/link", kind: '2', link: "a"}, item{name: "data", body: "4567"})
+	f, src := fetchOld(t, item{name: "lib/a", body: "123"}, item{name: "lib/link", kind: '2', link: "a"}, item{name: "data", body: "4567"})
 	removed, bytes, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
 	if want := int64(7 + len(goodScript)); err != nil || !removed || bytes != want {
 		t.Errorf("%v, %d bytes, %v; want %d", removed, bytes, err, want)
@@ -64,35 +64,35 @@ func TestRemove(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{}, snapshot(t, f.Dir)); diff != "" {
 		t.Error(diff)
 	}
-	removes(t, f, false)
+	checkRemove(t, f, false)
 	fetchWorks(t, f, src)
 }
 
 // Remove keeps files that runs of the program created, but not empty directories.
 func TestRemoveKeepsFilesOfRuns(t *testing.T) {
-	f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/sub/b", body: "x"})
+	f, src := fetchOld(t, item{name: "lib/a", body: "x"}, item{name: "lib/sub/b", body: "x"})
 	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
 	write(t, f.Dir+"/prog/lib/own", []byte("kept"))
 	must(t, os.MkdirAll(f.Dir+"/prog/empty/too", 0o755))
-	removes(t, f, true)
+	checkRemove(t, f, true)
 	kept := map[string]string{
 		"results": "drwxr-xr-x", "results/1.out": `-rw-r--r-- "kept"`, "lib": "drwxr-xr-x", "lib/own": `-rw-r--r-- "kept"`,
 	}
 	if diff := cmp.Diff(kept, snapshot(t, f.Dir+"/prog")); diff != "" {
 		t.Error(diff)
 	}
-	removes(t, f, false)
+	checkRemove(t, f, false)
 	fetchWorks(t, f, src)
 }
 
-// Remove removes files that setup.sh created. In directories that existed before the fetch, it keeps them.
+// Remove removes files that setup.sh created, except in directories that existed before the fetch.
 func TestRemoveFilesOfSetup(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
 	fetchWorks(t, f, source(t, item{name: "lib/a", body: "x"}, setup("mkdir -p venv/bin; echo x >venv/bin/python; echo x >lib/a.o; echo x >results/2.out"), runItem))
 	write(t, f.Dir+"/prog/venv/bin/own", []byte("kept"))
 	lastUsed(t, f.Dir, 4*week)
-	removes(t, f, true)
+	checkRemove(t, f, true)
 	kept := map[string]string{
 		"results": "drwxr-xr-x", "results/1.out": `-rw-r--r-- "kept"`, "results/2.out": `-rw-r--r-- "x\n"`,
 		"venv": "drwxr-xr-x", "venv/bin": "drwxr-xr-x", "venv/bin/own": `-rw-r--r-- "kept"`,
@@ -124,17 +124,17 @@ func TestNotRemoved(t *testing.T) {
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
-			f, _ := old(t)
+			f, _ := fetchOld(t)
 			change(t, f)
-			removes(t, f, false)
+			checkRemove(t, f, false)
 		})
 	}
 }
 
-// Remove keeps a program that was used within UsedFor, even if the argument olderThan is later.
+// Remove keeps a program that was used within UsedFor, even if olderThan is a later time.
 func TestRemoveKeepsUsedPrograms(t *testing.T) {
 	for ago, want := range map[time.Duration]bool{UsedFor - time.Minute: false, UsedFor + time.Minute: true} {
-		f, _ := old(t)
+		f, _ := fetchOld(t)
 		lastUsed(t, f.Dir, ago)
 		if removed, _, err := Remove(t.Context(), f.Dir, "prog", time.Now()); removed != want || err != nil {
 			t.Errorf("used %v ago: %v, %v", ago, removed, err)
@@ -143,7 +143,7 @@ func TestRemoveKeepsUsedPrograms(t *testing.T) {
 }
 
 func TestRemoveRefuses(t *testing.T) {
-	f, _ := old(t)
+	f, _ := fetchOld(t)
 	before := snapshot(t, f.Dir)
 	for _, name := range []string{"", ".", "..", ".tdf", "../x", "a/b", "-x", "a\x00"} {
 		if removed, _, err := Remove(t.Context(), f.Dir, name, aWeekAgo()); removed || err == nil {
@@ -171,7 +171,7 @@ func TestRemoveWithABadJournal(t *testing.T) {
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
-			f, _ := old(t)
+			f, _ := fetchOld(t)
 			must(t, os.Remove(f.Dir+"/prog/"+journalName))
 			change(t, f.Dir+"/prog/"+journalName)
 			_, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
@@ -184,7 +184,7 @@ func TestRemoveWithABadJournal(t *testing.T) {
 }
 
 func TestRemoveStaysInside(t *testing.T) {
-	f, _ := old(t, item{name: "lib/a", body: "x"})
+	f, _ := fetchOld(t, item{name: "lib/a", body: "x"})
 	outside := t.TempDir()
 	write(t, outside+"/a", []byte("precious"))
 	must(t, os.RemoveAll(f.Dir+"/prog/lib"))
@@ -204,7 +204,7 @@ func TestRemoveStaysInside(t *testing.T) {
 // removal removes the remaining files.
 func TestRemoveIsInterrupted(t *testing.T) {
 	begin := func(t *testing.T) (*Fetcher, string, *os.Root, *journal) {
-		f, src := old(t, item{name: "lib/a", body: "x"}, item{name: "lib/b", body: "x"})
+		f, src := fetchOld(t, item{name: "lib/a", body: "x"}, item{name: "lib/b", body: "x"})
 		root, err := os.OpenRoot(f.Dir + "/prog")
 		must(t, err)
 		t.Cleanup(func() { root.Close() })
@@ -247,8 +247,8 @@ func TestRemoveIsInterrupted(t *testing.T) {
 		t.Run(name+", removed again", func(t *testing.T) {
 			f, _, root, o := begin(t)
 			step(t, root, o)
-			known := name != "the record is gone" // only the journal remains in this case, and the next fetch removes it
-			removes(t, f, known)
+			known := name != "the record is gone" // in this case, only the journal remains, and only the next fetch removes it
+			checkRemove(t, f, known)
 			if got := snapshot(t, f.Dir); known != (len(got) == 0) {
 				t.Error(got)
 			}
@@ -258,10 +258,10 @@ func TestRemoveIsInterrupted(t *testing.T) {
 
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// A removal renames the record of a program. If a worker calls Ready just before, the program is kept. If a worker
-// calls Ready later, the program is not ready.
+// A removal renames the record of a program. If a worker calls Ready just before the renaming, the program is kept.
+// After the renaming, the program is not ready.
 func TestRemoveDuringUse(t *testing.T) {
-	f, src := old(t)
+	f, src := fetchOld(t)
 	root, err := os.OpenRoot(f.Dir + "/prog")
 	must(t, err)
 	defer root.Close()
@@ -273,7 +273,7 @@ func TestRemoveDuringUse(t *testing.T) {
 	if free, err := takeRecord(root, name, info); free || err != nil {
 		t.Errorf("the record of a used program was taken: %v, %v", free, err)
 	}
-	removes(t, f, false)
+	checkRemove(t, f, false)
 	lastUsed(t, f.Dir, 4*week)
 	name, info, err = recordIn(root)
 	must(t, err)
@@ -287,7 +287,7 @@ func TestRemoveDuringUse(t *testing.T) {
 
 // Ready records the last use, at most once an hour. If the recorded time is in the future, Ready sets it to now.
 func TestReadyRecordsTheLastUse(t *testing.T) {
-	f, src := old(t)
+	f, src := fetchOld(t)
 	for ago, written := range map[time.Duration]bool{
 		4 * week: true, touchEvery + time.Minute: true, touchEvery - time.Minute: false, -time.Hour: true, -52 * week: true,
 	} {
@@ -309,7 +309,7 @@ func TestReadyRecordsTheLastUse(t *testing.T) {
 }
 
 func TestTouchFollowsNoLink(t *testing.T) {
-	f, _ := old(t)
+	f, _ := fetchOld(t)
 	outside := write(t, t.TempDir()+"/x", nil)
 	then := time.Now().Add(-week)
 	must(t, os.Chtimes(outside, then, then))
@@ -322,7 +322,7 @@ func TestTouchFollowsNoLink(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
-	f, _ := old(t, item{name: "lib/a", body: "123"})
+	f, _ := fetchOld(t, item{name: "lib/a", body: "123"})
 	write(t, f.Dir+"/prog/results/1.out", []byte("not counted"))
 	write(t, f.Dir+"/byhand/run.sh", []byte(goodScript))
 	write(t, f.Dir+"/file", nil)

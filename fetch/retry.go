@@ -18,9 +18,9 @@ type temporary struct{ err error }
 func (t temporary) Error() string { return t.err.Error() }
 func (t temporary) Unwrap() error { return t.err }
 
-// retrying calls the function try. While the error is temporary, it repeats the call, at most maxRetries times. The
+// retry calls the function try. While the error is temporary, it repeats the call, at most maxRetries times. The
 // pauses double on average. They are random, so that many workers do not retry at the same time.
-func (j *job) retrying(ctx context.Context, try func() (string, error)) (string, error) {
+func (j *job) retry(ctx context.Context, try func() (string, error)) (string, error) {
 	pause := j.RetryPause
 	for n := 1; ; n++ {
 		sum, err := try()
@@ -41,7 +41,7 @@ func (j *job) retrying(ctx context.Context, try func() (string, error)) (string,
 // jitter returns a random duration between 0.5 d and 1.5 d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
 
-// A status is the http status of an answer other than 200.
+// A status is the http status of a response, if it is not 200.
 type status int
 
 func (s status) Error() string { return fmt.Sprintf("%d %s", int(s), http.StatusText(int(s))) }

@@ -120,7 +120,7 @@ func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 	return j.spool(ctx, f)
 }
 
-// Exit statuses of rsync that the source causes, and not this host.
+// Exit statuses of rsync for errors that the source causes, and not this host.
 const (
 	rsyncRefused  = 5
 	rsyncNotThere = 23
@@ -140,7 +140,8 @@ var rsyncCodes = map[int]string{
 	255:          "ssh failed",
 }
 
-// fetchCodes explains exit statuses that have another meaning for a delivery, which uses deliverCodes.
+// fetchCodes explains the exit statuses whose meaning for a fetch is not the same as for a delivery. For a delivery,
+// deliverCodes explains them.
 var fetchCodes = map[int]string{
 	rsyncNotThere: "the file does not exist, or cannot be read",
 	rsyncVanished: "the file vanished",
@@ -148,7 +149,8 @@ var fetchCodes = map[int]string{
 
 const noSpace = "No space left on device"
 
-// rsyncError adds an explanation to an error of a fetch. It marks the error if this host caused it.
+// rsyncError adds an explanation to an error of rsync during a fetch. If this host caused the error, rsyncError marks
+// it as a localError.
 func rsyncError(err error, out string) error {
 	code, text := rsyncFailed(err, fetchCodes)
 	switch {

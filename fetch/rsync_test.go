@@ -21,8 +21,9 @@ func needRsync(t *testing.T) {
 	}
 }
 
-// daemon serves dir as three rsync modules: m, locked (with a password) and in (writable). It starts an rsync for each
-// connection, as inetd does. If rsync itself listened, another process could have taken the port.
+// daemon serves dir as three rsync modules: m, locked and in. The module locked needs a password, and the module in is
+// writable. The test itself listens, and starts an rsync for each connection, as inetd does. If rsync listened, another
+// process could take the port first.
 func daemon(t *testing.T, dir string) (address string) {
 	t.Helper()
 	needRsync(t)
@@ -75,7 +76,7 @@ func serveRsync(t *testing.T, conf string, c *net.TCPConn) {
 		t.Error(err)
 		return
 	}
-	_ = cmd.Wait() // ignored, because the client reports errors
+	_ = cmd.Wait() // the error is ignored, because the client reports it
 }
 
 func TestRsyncDaemon(t *testing.T) {

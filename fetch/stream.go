@@ -13,9 +13,9 @@ import (
 // streamBuffer is the number of bytes that a stream reads between two checks of its context.
 const streamBuffer = 64 << 10
 
-// A stream reads a tar from a decompressor. It counts all decompressed bytes, even headers, skipped content, and bytes
-// after the last entry. It checks ctx when it reads compressed bytes, and again when it returns decompressed bytes,
-// because a decompressor may read many bytes and return few.
+// A stream reads a tar from a decompressor. It counts all decompressed bytes, including headers, skipped content, and
+// bytes after the last entry. It checks whether ctx has ended when it reads compressed bytes, and again when it returns
+// decompressed bytes. One check is not enough, because a decompressor may read many bytes and return few.
 type stream struct {
 	ctx    context.Context
 	r      io.Reader

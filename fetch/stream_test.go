@@ -66,7 +66,7 @@ func globalHeaders(t testing.TB, n int) []byte {
 	return buf.Bytes()
 }
 
-// All decompressed bytes count for the limits, even bytes outside entries.
+// All decompressed bytes count towards the limits, even bytes outside entries.
 func TestBottomlessArchives(t *testing.T) {
 	for _, ending := range tarEndings[1:] {
 		for name, data := range bottomless(t, ending) {
@@ -112,7 +112,7 @@ func TestBottomlessHeaders(t *testing.T) {
 
 var errEnough = errors.New("enough")
 
-// endsAfter is a context that ends after some calls of its method Err. The field left is the number of these calls.
+// endsAfter is a context that ends after some calls of its method Err.
 type endsAfter struct {
 	context.Context
 	left int // calls of Err that remain before the context ends
@@ -134,7 +134,7 @@ func (e *endsAfter) Err() error {
 	return e.Context.Err()
 }
 
-// unpack returns the cause of its context soon after the context has ended.
+// When its context ends, unpack soon stops and returns the cause of the context.
 func TestUnpackStopsWithContext(t *testing.T) {
 	archives := map[string][]byte{
 		"zip":           pack(t, "zip", append(many(20), item{name: "noise", body: noise(300_000)}, item{name: "l", kind: '2', link: "f1"}, runItem)...),

@@ -84,8 +84,8 @@ func tarMode(h *tar.Header) fs.FileMode {
 	return m | fs.ModeIrregular
 }
 
-// archiveError adds an explanation to an error of the archive's reader. If the error wraps an error of this package,
-// archiveError returns the wrapped error.
+// archiveError adds an explanation to an error that occurred while the archive was read. If the error wraps an error of
+// this package, archiveError returns the wrapped error unchanged.
 func (u *unpacker) archiveError(err error) error {
 	var ours *entryError
 	switch {
@@ -96,5 +96,5 @@ func (u *unpacker) archiveError(err error) error {
 	case u.ctx.Err() != nil:
 		return context.Cause(u.ctx)
 	}
-	return damaged(err)
+	return explainDamage(err)
 }

@@ -136,7 +136,7 @@ func (u *unpacker) mkdir(name string) error {
 	return explainExist(u.root.Mkdir(name, 0o755))
 }
 
-// parents creates the missing directories above name. They count as entries.
+// parents creates the missing directories above name. Each of them counts as an entry of the archive.
 func (u *unpacker) parents(name string) error {
 	dir := path.Dir(name)
 	if u.dirs[dir] {
@@ -156,7 +156,7 @@ func (u *unpacker) file(name string, e entry) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	r, err := e.open()
 	if err != nil {
-		return damaged(err)
+		return explainDamage(err)
 	}
 	defer r.Close()
 	_, err = io.Copy(&budgetWriter{f, &u.budget}, sourceReader{contextReader{u.ctx, r}})
@@ -198,7 +198,7 @@ type sourceReader struct{ r io.Reader }
 func (s sourceReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = damaged(err)
+		err = explainDamage(err)
 	}
 	return n, err
 }

@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// hostile lists archives that unpack must refuse, with a part of the error's text.
+// hostile lists archives that unpack must refuse. The expected error contains the text want.
 var hostile = []struct {
 	name    string
 	items   []item
 	want    string
-	tarOnly bool // whether a zip cannot contain this entry, or packZip cannot write it
+	tarOnly bool // the case applies only to a tar, because a zip cannot contain this entry or packZip cannot write it
 }{
 	{"parent", []item{{name: "../evil", body: "x"}}, `entry "../evil": has .. in its name`, false},
 	{"parent inside", []item{{name: "a/../../evil", body: "x"}}, "has .. in its name", false},

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The modification time of a program's record is the time of the program's last use. It is updated when a round starts,
-// at most once per touchEvery.
+// The modification time of a program's record is the time of the program's last use. A worker updates this time when a
+// round starts, at most once per touchEvery.
 const touchEvery = time.Hour
 
-// UsedFor is the time after the last recorded use in which [Remove] keeps a program.
+// UsedFor is the time for which [Remove] keeps a program after its last recorded use.
 const UsedFor = 2 * touchEvery
 
-// Touch records a use of a fetched program. Call Touch once an hour while a round runs. Otherwise, another worker in
-// the same working directory may remove the program. Touch ignores errors.
+// Touch records a use of a fetched program. Call Touch once an hour while a round runs. Without these calls, another
+// worker in the same working directory may remove the program. Touch ignores errors.
 func Touch(dir, program string) {
 	if checkProgram(program) == nil {
 		_ = touch(filepath.Join(dir, program, recordName))
@@ -35,8 +35,8 @@ func markUsed(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// recent reports whether t is less than touchEvery ago. A time in the future is not recent. It can occur after the
-// clock was set back.
+// recent reports whether t is less than touchEvery ago. A time in the future, which can occur after the clock was set
+// back, is not recent.
 func recent(t time.Time) bool {
 	age := time.Since(t)
 	return age >= 0 && age < touchEvery

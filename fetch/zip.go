@@ -10,7 +10,8 @@ import (
 	"os"
 )
 
-// Limits in bytes: the size of the central directory per entry, and the bytes that are read to find the directory.
+// Limits in bytes. zipEntryBytes limits the size of the central directory, per entry. zipSearchBytes limits the bytes
+// that are read to find the central directory.
 const (
 	zipEntryBytes  = 512
 	zipSearchBytes = 256 << 10
@@ -65,12 +66,12 @@ func zipEntry(file *zip.File) (entry, error) {
 func readTarget(file *zip.File) (string, error) {
 	r, err := file.Open()
 	if err != nil {
-		return "", damaged(err)
+		return "", explainDamage(err)
 	}
 	defer r.Close()
 	target, err := io.ReadAll(io.LimitReader(r, maxPathBytes+1))
 	if err != nil {
-		return "", damaged(err)
+		return "", explainDamage(err)
 	}
 	return string(target), nil
 }

@@ -33,13 +33,13 @@ func ByIDs(ids ...int64) []Ref {
 	return refs
 }
 
-// A Result says how many tasks an action changed, and why it skipped others. Each task changes in a separate step. The log
-// of the task names the manager.
+// A Result says how many tasks an action changed, and why it skipped the other tasks. Each task changes in a separate
+// step. The log of each changed task names the manager.
 type Result struct {
 	Done int // the number of changed tasks
-	// Skipped contains an error for each task that was skipped. If the task's state or round does not allow the action, the
-	// error wraps a *[tdf.StateError]. If the changes do not fit the task, it wraps a *[tdf.PropertyError],
-	// [tdf.ErrUnchanged] or [ErrPast].
+	// Skipped contains an error for each task that was skipped. If the task's state or round does not allow the action,
+	// the error wraps a *[tdf.StateError]. If the task cannot have the new properties, the error wraps a
+	// *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast].
 	Skipped []error
 }
 
@@ -51,8 +51,8 @@ var ErrPast = acting.ErrPast
 // change.
 type Changes struct {
 	Program, Source, Input           *string
-	StartAfter, EndBefore            *time.Time     // EndBefore: NoEnd() removes this limit
-	Timeout                          *time.Duration // NoTimeout removes the limit
+	StartAfter, EndBefore            *time.Time     // the value NoEnd() of EndBefore removes the limit
+	Timeout                          *time.Duration // the value NoTimeout removes the limit
 	MaxFails, MaxTimeouts, MaxLosses *int
 	Meta                             *string
 	FailOn                           *tdf.FailOn
@@ -73,8 +73,8 @@ func mapped[T, U any](value *T, convert func(T) U) *U {
 	return new(convert(*value))
 }
 
-// Retry runs finished tasks again, including archived tasks. Each task gets one more round, with the changes. Its counters
-// do not change.
+// Retry runs finished tasks again, including archived tasks. Each task gets the changes and one more round. Of its
+// counters, only Reopens changes.
 func (m *Manager) Retry(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbReopen, Changes: changes.changes()}, refs)
 }
@@ -106,13 +106,13 @@ func (m *Manager) Remove(ctx context.Context, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbRemove}, refs)
 }
 
-// Update changes properties of open tasks. If StartAfter does not change, they keep their places in the queue.
+// Update changes properties of open tasks. If StartAfter does not change, the tasks keep their places in the queue.
 func (m *Manager) Update(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
 	return m.act(ctx, acting.Action{Verb: tdf.VerbChange, Changes: changes.changes()}, refs)
 }
 
-// CancelOpen cancels the open tasks of a group and returns how many. It does not cancel running tasks. An empty group
-// means all tasks.
+// CancelOpen cancels the open tasks of a group, and returns how many tasks it cancelled. It does not cancel running
+// tasks. An empty group means all tasks.
 func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
 	refs, err := m.openRefs(ctx, group)
 	if err != nil {

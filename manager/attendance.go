@@ -8,22 +8,27 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// An attendance lasts while a manager waits for finished tasks. It keeps a record in Redis, so that Redis wakes the
-// manager.
+// An attendance is a record in Redis, which says that a manager waits for finished tasks. Because of the record, Redis
+// wakes the manager when a task finishes.
 type attendance struct {
 	store *redisstate.Store
 	waker *redisstate.Waker
+
+	first, registered time.Time // when Redis first and last accepted the record
 }
 
-// absence is how long the record stays in Redis while the manager calls callbacks. Without a record, the manager finds
-// finished tasks only after a round_duration.
+// absence is how long the record stays in Redis while the manager calls callbacks. If the record has expired, Redis
+// does not wake the manager, which then finds finished tasks only after a round_duration.
 const absence = tdf.Seconds(600)
 
-// registerBound is how long a manager tries to write its record. A full Redis refuses the record. The manager must then
-// continue, because archiving frees memory.
+// registerPause is how often a waiting manager renews its record.
+const registerPause = 10 * time.Second
+
+// registerBound is how long a manager tries to write its record. A full Redis refuses the record. The manager must
+// continue without it, because archiving tasks frees memory.
 const registerBound = time.Second
 
-// attend returns a function that waits for finished tasks, and a function that ends the attendance.
+// attend returns two functions. The function wait waits for finished tasks, and the function leave ends the attendance.
 func (m *Manager) attend(ctx context.Context) (wait func(ctx context.Context, most time.Duration) error, leave func()) {
 	if m.wait != nil {
 		return nil, func() {}
@@ -36,19 +41,31 @@ func (m *Manager) attend(ctx context.Context) (wait func(ctx context.Context, mo
 func (a *attendance) register(ctx context.Context, wait time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, registerBound)
 	defer cancel()
-	if now, err := a.store.Now(ctx); err == nil {
-		_ = a.store.ManagerHeartbeat(ctx, now, tdf.For(wait)+absence)
+	now, err := a.store.Now(ctx)
+	if err == nil {
+		err = a.store.ManagerHeartbeat(ctx, now, tdf.For(wait)+absence)
+	}
+	if err == nil {
+		a.registered = time.Now()
+		if a.first.IsZero() {
+			a.first = a.registered
+		}
 	}
 }
 
-// wait returns when a task may have finished, when ctx ends, or after the duration most.
+// wait returns when a task may have finished, when ctx ends, or when it has waited for the longest time, most.
 func (a *attendance) wait(ctx context.Context, most time.Duration) error {
-	a.register(ctx, most)
+	if time.Since(a.registered) >= registerPause || most > registerPause {
+		a.register(ctx, most)
+	}
+	if unknown := redisstate.ManagerUnknown - time.Since(a.first); unknown > 0 {
+		most = min(most, unknown)
+	}
 	a.waker.Wait(ctx, most)
 	return nil
 }
 
-// leave removes the record. If this fails, the record expires.
+// leave removes the record. If Redis does not answer in time, the record expires later.
 func (a *attendance) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -15,13 +15,13 @@ const (
 type backoff map[int64]*retry
 
 type retry struct {
-	after tdf.Time    // the earliest time of the next call; 0 means in the next round
+	after tdf.Time    // the earliest time of the next call; 0 means that the callback is called in the next round
 	pause tdf.Seconds // the next pause, if the callback fails again
 	round int         // the round of Run in which the task was last seen
 }
 
-// fresh returns how many of the tasks have no entry.
-func (b backoff) fresh(ids []int64) int {
+// countNew counts the tasks that b does not contain.
+func (b backoff) countNew(ids []int64) int {
 	n := 0
 	for _, id := range ids {
 		if b[id] == nil {
@@ -31,8 +31,21 @@ func (b backoff) fresh(ids []int64) int {
 	return n
 }
 
-// failed starts the next pause of a task, and returns the length of the pause.
-func (b backoff) failed(id int64, round int, now tdf.Time) tdf.Seconds {
+// upTo returns the first tasks: at most n, of which at most the given number have no entry.
+func (b backoff) upTo(ids []int64, n, fresh int) []int64 {
+	for i, id := range ids {
+		if b[id] == nil {
+			fresh--
+		}
+		if i == n || fresh < 0 {
+			return ids[:i]
+		}
+	}
+	return ids
+}
+
+// addFailure starts the next pause of a task, and returns the length of the pause.
+func (b backoff) addFailure(id int64, round int, now tdf.Time) tdf.Seconds {
 	pause := firstPause
 	if old := b[id]; old != nil {
 		pause = max(old.pause, firstPause)
@@ -41,11 +54,11 @@ func (b backoff) failed(id int64, round int, now tdf.Time) tdf.Seconds {
 	return pause
 }
 
-// notYet makes the task wait for the next round. It resets the length of later pauses.
+// notYet makes the task wait for the next round. If its callback fails later, the pauses begin with firstPause again.
 func (b backoff) notYet(id int64, round int) { b[id] = &retry{round: round} }
 
-// waits reports whether the task must still wait. It records that the task was seen in this round.
-func (b backoff) waits(id int64, round int, now tdf.Time) bool {
+// mustWait reports whether the task must still wait. It records that the task was seen in this round.
+func (b backoff) mustWait(id int64, round int, now tdf.Time) bool {
 	r := b[id]
 	if r == nil {
 		return false

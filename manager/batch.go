@@ -12,23 +12,25 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A batch collects tasks whose callbacks have returned nil. One call archives all of them. For each task, one atomic step
-// archives the task and opens its follow-ups.
+// A batch collects tasks whose callbacks have returned nil. One call to Redis archives all tasks of the batch. For each
+// task, one atomic step archives the task and opens its follow-ups. Follow-ups are the tasks that the callback passed
+// to [Finished.Open].
 type batch struct {
 	*round
-	alone  []*Finished // their callbacks open no tasks
-	others []*Finished
-	since  time.Time // when the first task was added
+	alone  []*Finished // tasks without follow-ups
+	others []*Finished // tasks with follow-ups
+	since  time.Time   // when the first task was added
 }
 
-// longestWait limits how long a task waits in a batch. After a crash, the callbacks of all waiting tasks run again.
+// longestWait limits how long a task waits in a batch. A long wait is bad, because after a crash the callbacks of all
+// waiting tasks run again.
 const longestWait = time.Second
 
 func (b *batch) overdue() bool {
 	return len(b.alone)+len(b.others) > 0 && time.Since(b.since) > longestWait
 }
 
-// call calls a task's callback, and handles its error.
+// call calls a task's callback, and handles the callback's error.
 func (b *batch) call(ctx context.Context, t *Finished) {
 	err := b.callback(ctx, t)
 	switch {
@@ -76,7 +78,7 @@ func (b *batch) callback(ctx context.Context, t *Finished) (err error) {
 	return err
 }
 
-// warn logs that a task is archived without a callback, unless the task succeeded.
+// warn logs a warning for a task that is archived without a callback. For a task that succeeded, it logs nothing.
 func (b *batch) warn(t *Finished) {
 	if t.State == tdf.Succeeded {
 		return
@@ -86,8 +88,8 @@ func (b *batch) warn(t *Finished) {
 		"outcome", t.Outcome, "error", text)
 }
 
-// archive archives the tasks of the batch. Tasks without follow-ups come first, because a full Redis accepts only these.
-// archive also works after ctx has ended.
+// archive archives the tasks of the batch. It begins with tasks without follow-ups, because a full Redis can archive
+// only these. If ctx ends, archive continues for up to archivingBound.
 func (b *batch) archive(ctx context.Context) error {
 	ctx, cancel := lingering(ctx)
 	defer cancel()
@@ -107,7 +109,7 @@ func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 	for i, t := range tasks {
 		m, err := t.task.Archive()
 		if err != nil {
-			return err // cannot happen: the task was read in a state from which it can be archived
+			return err // never happens, because the task was read in a state from which it can be archived
 		}
 		units[i] = redisstate.Unit{Moves: []tdf.Move{m}, Open: t.opens}
 	}
@@ -137,7 +139,7 @@ func (b *batch) conclude(ctx context.Context, t *Finished, o redisstate.Outcome)
 	b.summary.Opened += len(o.IDs)
 }
 
-// lingering returns a context that ends archivingBound after ctx.
+// lingering returns a context that ends when the time archivingBound has passed since the end of ctx.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

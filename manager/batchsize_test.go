@@ -1,35 +1,30 @@
 package manager
 
 import (
-	"slices"
 	"testing"
 )
 
-func TestBatchesAreSmallIfTasksAreLarge(t *testing.T) {
-	const huge, small = bytesPerBatch + 1, 1000
-	for name, c := range map[string]struct {
-		sizes []int64
-		want  []int // numbers of tasks in the batches
-	}{
-		"small":   {slices.Repeat([]int64{small}, 100), []int{64, 36}},
-		"unknown": {slices.Repeat([]int64{0}, 65), []int{64, 1}},
-		"huge":    {[]int64{huge, huge, small, small, huge}, []int{1, 1, 2, 1}},
-		"halves":  {slices.Repeat([]int64{bytesPerBatch / 2}, 5), []int{2, 2, 1}},
-		"none":    {nil, nil},
+// A batch has a limited number of tasks, and a limited number of tasks that no earlier round has seen.
+func TestUpTo(t *testing.T) {
+	ids := make([]int64, 100)
+	b := backoff{}
+	for i := range ids {
+		ids[i] = int64(i)
+		if i < 50 {
+			b[ids[i]] = &retry{}
+		}
+	}
+	for _, c := range []struct{ n, fresh, want int }{
+		{64, 1024, 64}, {200, 1024, 100}, {64, 10, 60}, {64, 0, 50}, {10, 0, 10}, {64, 14, 64}, {64, 13, 63},
 	} {
-		t.Run(name, func(t *testing.T) {
-			ids := make([]int64, len(c.sizes))
-			for i := range ids {
-				ids[i] = int64(i)
-			}
-			var got []int
-			var all []int64
-			for batch := range batches(ids, c.sizes) {
-				got, all = append(got, len(batch)), append(all, batch...)
-			}
-			if !slices.Equal(got, c.want) || !slices.Equal(all, ids) {
-				t.Errorf("batches of %v tasks with the ids %v, want %v", got, all, c.want)
-			}
-		})
+		if got := b.upTo(ids, c.n, c.fresh); len(got) != c.want || got[0] != 0 {
+			t.Errorf("%d tasks with %d without an entry: got %d, want %d", c.n, c.fresh, len(got), c.want)
+		}
+	}
+	if got := b.upTo(ids[50:], 64, 0); len(got) != 0 {
+		t.Errorf("got %d", len(got))
+	}
+	if got := b.upTo(nil, 64, 5); len(got) != 0 {
+		t.Errorf("got %d", len(got))
 	}
 }

@@ -12,14 +12,16 @@ import (
 // Callbacks are the functions that [Manager.Run] calls for finished tasks (docs/manager.md, "Callbacks"). All fields are
 // optional. Run calls one callback at a time.
 //
-// If a callback returns nil, its task is archived. If it returns an error or panics, Run keeps the task and calls the
-// callback again after a pause: 1 s, then 2 s, 4 s, up to 5 min. Other tasks are handled during the pause. A callback may
-// also run again after a crash of the manager. So it must be safe to run several times for the same task.
+// If a callback returns nil, Run archives the callback's task. If a callback returns an error or panics, Run keeps the
+// task and calls the callback again after a pause. The pauses are 1 s, 2 s, 4 s and so on, up to 5 min. Meanwhile, Run
+// handles other tasks. A callback may also run again after a crash of the manager. So a callback must be safe to run
+// several times for the same task.
 type Callbacks struct {
-	// Groups are the groups of the tasks that Run handles. If it is empty, Run handles all tasks.
+	// Groups are the groups of the tasks that Run handles. If Groups is empty, Run handles all tasks.
 	Groups []string
 
-	// If the callback for a task's state is nil, Run archives the task. It then logs a warning, unless the task succeeded.
+	// If the callback for a task's state is nil, Run archives the task. If the task did not succeed, Run also logs a
+	// warning.
 	Succeeded func(ctx context.Context, t *Finished) error
 	Failed    func(ctx context.Context, t *Finished) error
 	TimedOut  func(ctx context.Context, t *Finished) error
@@ -33,12 +35,12 @@ type Callbacks struct {
 	Stop func(ctx context.Context, s Summary) bool
 }
 
-// ErrNotYet is the error that a callback returns if its task must wait for other tasks. Run keeps the task, and calls the
-// callback again in the next round. If the previous round archived tasks, the next round starts at once. Otherwise it starts when a task
-// finishes, or after a RoundDuration.
+// ErrNotYet is the error that a callback returns if its task must wait for other tasks. Run keeps the task, and calls
+// the callback again in the next round. If the present round archives tasks, the next round starts at once. Otherwise
+// the next round starts when a task finishes, or after a RoundDuration.
 var ErrNotYet = errors.New("not yet")
 
-// A Finished is a finished task, as its callback gets it.
+// A Finished is a finished task, which Run passes to a callback.
 type Finished struct {
 	*Task
 	manager  *Manager
@@ -46,17 +48,17 @@ type Finished struct {
 	opens    []tdf.Properties // the follow-ups with their defaults
 }
 
-// Open opens tasks when t is archived, in the same atomic step. If the callback returns an error, no task is opened. An
-// invalid definition counts as an error of the callback. So do more than [MaxFollowUps] tasks.
+// Open opens tasks when t is archived, in the same atomic step. If the callback returns an error, no task is opened. If
+// a definition is invalid, or if there are more than [MaxFollowUps] tasks, this counts as an error of the callback.
 func (t *Finished) Open(definitions ...Definition) { t.followUp = append(t.followUp, definitions...) }
 
 // MaxFollowUps is the maximum number of tasks that one callback can open. Their sources, inputs and metas together can
-// have 4 MiB.
+// have at most 4 MiB.
 const MaxFollowUps = 1000
 
 const maxFollowUpBytes = 4 << 20
 
-// prepare checks the follow-ups, and sets their defaults.
+// prepare checks the follow-ups, and sets the properties for which their definitions have no value.
 func (t *Finished) prepare() error {
 	if n := len(t.followUp); n > MaxFollowUps {
 		return fmt.Errorf("open tasks from the callback: %d tasks are too many for one step, at most %d are possible; let some of the tasks open the others", n, MaxFollowUps)
@@ -75,7 +77,7 @@ func (t *Finished) prepare() error {
 	return nil
 }
 
-// forState returns the callback for tasks in state s, or nil if none is set.
+// forState returns the callback for tasks in state s, or nil if this callback is not set.
 func (c *Callbacks) forState(s tdf.State) func(context.Context, *Finished) error {
 	switch s {
 	case tdf.Succeeded:

@@ -1,8 +1,6 @@
 package manager
 
 import (
-	"context"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
@@ -16,9 +14,7 @@ func init() {
 		settings, err := options.(Options).settings()
 		return &Manager{settings: settings, store: s.Store, wait: s.Wait}, err
 	}
-	friend.StoreOf = func(_ context.Context, m any) (*redisstate.Store, error) {
-		return m.(*Manager).store, nil
-	}
+	friend.StoreOf = func(m any) *redisstate.Store { return m.(*Manager).store }
 	friend.PartsOf = func(of any) friend.Parts {
 		m := of.(*Manager)
 		return friend.Parts{Config: m.cfg, Log: m.log, Name: m.name}

@@ -51,8 +51,8 @@ func populate(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 	}
 }
 
-// takeOn chooses at random what happens to a claimed task. It may keep the task running, or execute and settle it. It
-// may then also archive or cancel the task.
+// takeOn chooses at random what happens to a claimed task. takeOn keeps the task running, or executes the task and may
+// settle it. After that, it may archive the task, or cancel it if it is open again.
 func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 	t.Helper()
 	if rand.IntN(8) == 0 {
@@ -271,14 +271,14 @@ func TestInvalidQueries(t *testing.T) {
 	}
 }
 
-// If a task stays in its state, it comes exactly once, even if other tasks move.
+// A task that stays in its state is on exactly one page, even if other tasks move.
 func TestPagesOfTasksThatMove(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
 	var defs []manager.Definition
 	for i := range 600 {
 		d := define([]string{"stays", "moves"}[i%2], source, strconv.Itoa(i))
-		d.StartAfter = time.Unix(5e9, 0) // all tasks start then, so hundreds of scores in the list of open tasks are equal
+		d.StartAfter = time.Unix(5e9, 0) // hundreds of open tasks then have the same score
 		defs = append(defs, d)
 	}
 	ids, err := testspace.IDs(m.Open(t.Context(), defs...))
@@ -301,7 +301,7 @@ func TestPagesOfTasksThatMove(t *testing.T) {
 		}
 		for i, id := range ids {
 			if want := 1 - i%2; seen[id] != want {
-				t.Errorf("order %v: task %d came %d times, want %d", order, id, seen[id], want)
+				t.Errorf("order %v: task %d is on %d pages, want %d", order, id, seen[id], want)
 			}
 		}
 	}

@@ -41,8 +41,9 @@ func Load(path string) (*Manager, error) {
 	return New(o)
 }
 
-// Connect connects to Redis, unless an earlier call has connected. If Redis does not answer, Connect waits until ctx ends,
-// like every call. If Redis answers but cannot be used, for example after a wrong password, Connect returns an error at once.
+// Connect connects to Redis, if no earlier call has connected. If Redis does not answer, Connect waits until ctx ends,
+// like all methods that need Redis. If Redis answers but cannot be used, for example because the password is wrong,
+// Connect returns an error at once.
 func (m *Manager) Connect(ctx context.Context) error { return m.store.Ready(ctx) }
 
 // Close ends the connection to Redis. Calls after Close return an error.

@@ -70,8 +70,8 @@ func validate(all []tdf.Properties) error {
 	return nil
 }
 
-// scatter adds the random offsets of add_random_start_offset (docs/configuration.md, "[task_defaults]"). An offset is less
-// than a second. It is added to start_after or, if that time is past, to the current time.
+// scatter adds the random offsets of add_random_start_offset (docs/configuration.md, "[task_defaults]"). An offset is
+// less than a second. It is added to start_after. If start_after is past, the offset is added to the current time.
 func (m *Manager) scatter(ctx context.Context, all []tdf.Properties) ([]tdf.Properties, error) {
 	if !m.cfg.AddRandomStartOffset || len(all) == 0 {
 		return all, nil
@@ -84,7 +84,7 @@ func (m *Manager) scatter(ctx context.Context, all []tdf.Properties) ([]tdf.Prop
 	for i := range all {
 		d := &all[i]
 		start := max(d.StartAfter, now).Add(tdf.Seconds(rand.IntN(1000)) / 1000)
-		if start < d.EndBefore { // a later start would make the task expire
+		if start < d.EndBefore { // with a start after its end_before, the task would never run
 			d.StartAfter = start
 		}
 	}

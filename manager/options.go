@@ -60,13 +60,13 @@ func OptionsOf(cfg config.Manager) Options {
 		TaskDefaults: definitionOf(cfg.TaskDefaults), AddRandomStartOffset: cfg.AddRandomStartOffset,
 		Log: cfg.Log.Logger(os.Stderr),
 	}
-	if cfg.RoundDuration == 0 { // 0 in Options.RoundDuration would mean the default
+	if cfg.RoundDuration == 0 { // in Options, the RoundDuration 0 means the default
 		o.RoundDuration = leastRound
 	}
 	return o
 }
 
-// settings are the options with their defaults, in the form that the rest of the package uses.
+// settings are the options with their defaults, in the form that a Manager uses.
 type settings struct {
 	cfg      config.Manager
 	log      *slog.Logger
@@ -79,7 +79,7 @@ func (o Options) settings() (settings, error) {
 	if err != nil {
 		return settings{}, fmt.Errorf("make manager: %w", err)
 	}
-	cfg.Namespace, cfg.Redis = o.Namespace, o.Redis // these options override the environment
+	cfg.Namespace, cfg.Redis = o.Namespace, o.Redis // Options override the environment variables that DefaultManager reads
 	cfg.Redis.Host = cmp.Or(o.Redis.Host, "localhost")
 	cfg.Redis.Port = cmp.Or(o.Redis.Port, 6379)
 	cfg.RoundDuration = cmp.Or(max(o.RoundDuration, 0), time.Second)
@@ -117,7 +117,7 @@ type Definition struct {
 	// StartAfter is the time before which no worker claims the task. Default: the task can be claimed at once.
 	StartAfter time.Time `json:"start_after,omitzero" only:"whole"`
 
-	// EndBefore is the time at which the task expires, unless it has been executed by then. Default: NoEnd().
+	// EndBefore is the time at which the task expires if it has not been executed before. Default: NoEnd().
 	EndBefore time.Time `json:"end_before,omitzero" only:"whole"`
 
 	// Timeout is the maximum run time of a round. Default: NoTimeout.
@@ -133,7 +133,8 @@ type Definition struct {
 	MaxLosses   *int `json:"max_losses" only:"whole"`
 }
 
-// properties returns the properties of a task. They have the values of d, or of defaults if a field of d is zero.
+// properties returns the properties of a task. They have the values of d. If a field of d is zero, the property has its
+// value in defaults.
 func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	p := defaults
 	override(&p.Program, d.Program)
@@ -163,8 +164,8 @@ func set[T any](property, value *T) {
 	}
 }
 
-// definitionOf returns a definition with these properties. A property that is empty or 0 leaves its field zero, so the
-// manager's default replaces it.
+// definitionOf returns a definition with these properties. If a property is empty or 0, its field in the definition is
+// zero. If a manager opens a task with the definition, the manager's default replaces this zero.
 func definitionOf(p tdf.Properties) Definition {
 	return Definition{
 		Program: p.Program, Source: p.Source, Input: p.Input, Group: p.Group, Meta: p.Meta,

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// The shortest times between two outputs.
+// The shortest times between two outputs of the progress, and the time over which it averages the rate.
 const (
 	linePause    = 5 * time.Second        // between plain lines
 	rewritePause = 100 * time.Millisecond // between versions of a terminal's line
@@ -22,7 +22,7 @@ type progress struct {
 	width int       // the width of the terminal; 0 if w is not a terminal
 	now   func() time.Time
 
-	shown   string    // the last line without its rate
+	shown   string    // the last line, without the rate at its end
 	at      time.Time // when the last line was written
 	pending Summary   // a summary that came too soon after the last line was written
 	late    bool      // whether pending holds a summary

@@ -8,8 +8,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// shows returns the output of a progress that shows the summary of each step at the time of the step.
-func shows(width int, steps []step) string {
+// outputOf returns the output of a progress that shows the summary of each step at the time of the step.
+func outputOf(width int, steps []step) string {
 	var out bytes.Buffer
 	clock := time.Unix(1_000_000, 0)
 	p := newProgress(&out)
@@ -46,7 +46,7 @@ func TestProgress(t *testing.T) {
 		"narrow":        {9, []step{{0, begin}}, "\r\x1b[K0/4 done\n"},
 		"only the last": {0, []step{{0, begin}, {100, half}, {140, end}}, "0/4 done, 4 open\n2/4 done, 1 open, 1 running, 1 timed out, 1 archived (0.0/s)\n4/4 done, 4 archived (0.1/s)\n"},
 	} {
-		if got := shows(c.width, c.steps); got != c.want {
+		if got := outputOf(c.width, c.steps); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Query selects the tasks that meet all of its conditions. A field that is zero is no condition, so the zero Query
+// A Query selects the tasks that meet all of its conditions. A field that is zero sets no condition, so the zero Query
 // selects all tasks. The last run of a task is [Task.LastRun].
 type Query struct {
 	IDs      []int64     // tasks with one of these ids
@@ -56,8 +56,8 @@ type Page struct {
 	Tasks []*Task
 	// Next is the cursor of the next page. On the last page it is "".
 	Next string
-	// Looked is the number of tasks that were read for this page. Redis finds tasks by state, group and time. For all other
-	// conditions, Page reads each task.
+	// Looked is the number of tasks that were read for this page. Redis can find tasks by state, group and time. To
+	// check any other condition, Page must read each task.
 	Looked int
 }
 

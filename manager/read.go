@@ -17,12 +17,13 @@ func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTask(stored.Task, true), nil // if a property is invalid, the server reports it
+	return newTask(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
 }
 
 // List returns all tasks that a query selects. It reads them in pages, so that few tasks are in memory at a time. If a
-// task moves to another state meanwhile, List may return it twice or not at all, unless the query has a Group or the order
-// is ByID. After an error, List returns no more tasks. If the query is invalid, the error is a *[QueryError].
+// task moves to another state meanwhile, List may return it twice or not at all. This cannot happen if the query has a
+// Group, or if its order is ByID. After an error, List returns no more tasks. If the query is invalid, the error is a
+// *[QueryError].
 func (m *Manager) List(ctx context.Context, q Query) iter.Seq2[*Task, error] {
 	return func(yield func(*Task, error) bool) {
 		if err := m.list(ctx, q, func(t *Task) bool { return yield(t, nil) }); err != nil {
@@ -40,11 +41,11 @@ func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) erro
 	return queryError(err)
 }
 
-// Page returns up to limit tasks that a query selects. The cursor of the first page is "". The cursor of any other page is
-// the Next of the previous page. If a task stays in its state, it is on exactly one page. If the query has a Group, every
-// task is on exactly one page.
+// Page returns up to limit tasks that a query selects. The cursor of the first page is "". The cursor of any other page
+// is the Next of the previous page. If a task stays in its state, it is on exactly one page. If the query has a Group,
+// every selected task is on exactly one page.
 //
-// Page takes at most about half a second. So a page may contain fewer tasks, or none, although further pages follow. If
+// Page takes at most about half a second. So a page may contain fewer tasks, or none, although more pages follow. If
 // the query or the cursor is invalid, the error is a *[QueryError].
 func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (Page, error) {
 	if q.Order == ByID && q.Group == "" {
@@ -75,8 +76,8 @@ func queryError(err error) error {
 	return err
 }
 
-// Counts returns the number of tasks in each state, all counted at one moment. It counts the tasks of the groups, or all
-// tasks if no group is given.
+// Counts returns the number of tasks in each state, all counted at one moment. It counts the tasks of the given groups,
+// or all tasks if no group is given.
 func (m *Manager) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
 	groups, err := scopeOf(groups)
 	if err != nil {

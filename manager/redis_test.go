@@ -28,8 +28,9 @@ import (
 
 var eventually = expect.Eventually
 
-// works starts a server, and a worker that executes all open tasks. The worker returns each task's input as its output.
-func works(t *testing.T, cfg config.Manager) *redisstate.Store {
+// startServerAndWorker starts a server, and a worker that executes all open tasks. The worker returns each task's input
+// as its output.
+func startServerAndWorker(t *testing.T, cfg config.Manager) *redisstate.Store {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{}, 2)
@@ -78,11 +79,11 @@ func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
 	}
 }
 
-// Two managers handle thousands of tasks at the same time. Each task has a follow-up. Each callback runs, and each
-// follow-up is opened once.
+// Two managers handle thousands of tasks at the same time. Each task has a follow-up. The callback of each task runs,
+// and each follow-up is opened once.
 func TestTwoManagersOnRedis(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
-	works(t, cfg)
+	startServerAndWorker(t, cfg)
 	const many = 1500
 	first := newManager(t, cfg, testspace.Log(silent))
 	var defs []manager.Definition
@@ -139,7 +140,8 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 	}
 }
 
-// Redis wakes a waiting manager. Otherwise the manager would wait for its round_duration of an hour.
+// Redis wakes a waiting manager when a task finishes. Without this, the manager would wait for its round_duration of an
+// hour.
 func TestAManagerIsWoken(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.RoundDuration = time.Hour
@@ -249,8 +251,8 @@ func TestRedisIsFull(t *testing.T) {
 	}
 }
 
-// If Redis refuses to archive a task, its callback is called again after a pause, as after an error. Here, the follow-up
-// names a group whose key holds a text.
+// If Redis refuses to archive a task, its callback is called again after a pause, as after an error. Redis refuses here
+// because the key of the follow-up's group has the wrong type.
 func TestRedisRefusesAFollowUp(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	rdb := testspace.Client(t, cfg)

@@ -65,7 +65,7 @@ func outcomesOf(s tdf.State) []string {
 	}
 }
 
-// In a list, a task has the same texts of its last run as the whole task.
+// A task that List returns has the same texts of its last run as the whole task.
 func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg, testspace.Log(silent))
@@ -115,7 +115,7 @@ func TestListByID(t *testing.T) {
 	for i := range 1500 {
 		h := tdf.Hash{"state": "archived", "round": "0", "program": "p", "source": source, "outcome": "succeeded", "0:worker": "w", "0:exit": "0"}
 		h["group"], h["0:output"], h["0:result"] = []string{"a", "b"}[i%2], fmt.Sprint("out ", i), fmt.Sprint(i)
-		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // archived in an order that is not the order of the ids
+		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // so that the order of archiving differs from the order of ids
 		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
 	}
 	if _, err := connect(t, cfg).Restore(t.Context(), records...); err != nil {

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"iter"
 	"slices"
 
 	"github.com/tdf-framework/tdf"
@@ -13,7 +12,7 @@ import (
 // Limits for the tasks in memory, and for the work in one round.
 const (
 	idsPerPage    = 1000
-	tasksPerBatch = 64                 // these tasks are read together
+	tasksPerBatch = 64                 // at most these tasks are read together
 	bytesPerBatch = 32 << 20           // a larger task is read alone
 	tasksPerList  = 16 * tasksPerBatch // tasks that wait since an earlier round do not count, so they cannot keep out later tasks
 )
@@ -52,7 +51,7 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 	return o.summary, err
 }
 
-// list handles one list of finished tasks. It skips tasks that must wait.
+// list handles one list of finished tasks. It skips tasks whose callbacks must not be called yet.
 func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 	var offset int64
 	for taken := 0; ; {
@@ -61,18 +60,20 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 			return err
 		}
 		before := o.summary.Archived
-		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.backoff.waits(id, o.rounds, o.now) })
+		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.backoff.mustWait(id, o.rounds, o.now) })
 		o.summary.Waiting += len(ids) - len(due)
-		sizes, err := o.store.MemoryOf(ctx, due)
-		if err != nil {
-			return err
-		}
-		for batch := range batches(due, sizes) {
-			if taken += o.backoff.fresh(batch); taken > tasksPerList {
+		for len(due) > 0 {
+			next := o.backoff.upTo(due, tasksPerBatch, tasksPerList-taken)
+			if len(next) == 0 {
 				o.cut = true
 				return nil
 			}
-			if err := o.batch(ctx, state, batch); err != nil {
+			tasks, err := o.store.Read(ctx, next, redisstate.Want{Fields: redisstate.Whole, MaxBytes: bytesPerBatch})
+			if err != nil {
+				return err
+			}
+			taken, due = taken+o.backoff.countNew(next[:len(tasks)]), due[len(tasks):]
+			if err := o.batch(ctx, state, tasks); err != nil {
 				return err
 			}
 		}
@@ -80,30 +81,8 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 	}
 }
 
-// batches splits tasks into batches that are read together. The sizes are the tasks' bytes in Redis, or 0 if Redis does not
-// report them.
-func batches(ids, sizes []int64) iter.Seq[[]int64] {
-	return func(yield func([]int64) bool) {
-		for begin := 0; begin < len(ids); {
-			end, bytes := begin+1, sizes[begin]
-			for end < len(ids) && end-begin < tasksPerBatch && bytes+sizes[end] <= bytesPerBatch {
-				bytes += sizes[end]
-				end++
-			}
-			if !yield(ids[begin:end]) {
-				return
-			}
-			begin = end
-		}
-	}
-}
-
-// batch reads tasks, calls their callbacks, and archives the tasks whose callbacks return nil.
-func (o *round) batch(ctx context.Context, state tdf.State, ids []int64) error {
-	tasks, err := o.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole})
-	if err != nil {
-		return err
-	}
+// batch calls the callbacks of tasks, and archives the tasks whose callbacks return nil.
+func (o *round) batch(ctx context.Context, state tdf.State, tasks []redisstate.Stored) error {
 	b := batch{round: o}
 	for i := range tasks {
 		t := tasks[i].Task
@@ -126,15 +105,15 @@ func (o *round) batch(ctx context.Context, state tdf.State, ids []int64) error {
 	return context.Cause(ctx)
 }
 
-// later schedules another call of the callbacks of tasks after a pause. The pause begins now, because the round may have
-// begun long before.
+// later makes Run call the callbacks of these tasks again after a pause. The pause begins at the present time, and not
+// at the beginning of the round, which may be long ago.
 func (o *round) later(ctx context.Context, err error, tasks ...*Finished) {
 	now, unknown := o.store.Now(ctx)
 	if unknown != nil { // ctx has ended
 		now = o.now
 	}
 	for _, t := range tasks {
-		pause := o.backoff.failed(t.ID, o.rounds, now)
+		pause := o.backoff.addFailure(t.ID, o.rounds, now)
 		o.summary.Waiting++
 		o.log.Error("callback failed; it is called again after a pause", "task", t.ID, "program", t.Program,
 			"state", t.State, "pause_seconds", float64(pause), "error", err)

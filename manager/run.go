@@ -10,8 +10,13 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// leastRound is the minimum pause between rounds. If round_duration is 0, it prevents a busy loop of requests to Redis.
+// leastRound is the minimum pause between rounds. If round_duration is 0, this pause prevents a busy loop of requests
+// to Redis.
 const leastRound = 10 * time.Millisecond
+
+// shortestRound is the shortest time between the starts of two rounds without more work. If many tasks finish, one round
+// then handles several of them, and needs less of Redis's time.
+const shortestRound = 5 * time.Millisecond
 
 // errRunning is the error of a Run that starts while another Run of the same manager is running.
 var errRunning = errors.New("run callbacks: this manager already runs callbacks; create a manager for each Run")
@@ -38,11 +43,11 @@ func (m *Manager) Run(ctx context.Context, c Callbacks) error {
 	defer leave()
 	for {
 		begun := time.Now()
-		done, err := r.once(ctx)
+		done, err := r.executeRound(ctx)
 		if done || err != nil {
 			return err
 		}
-		if err := r.wait(ctx, m.pause()-time.Since(begun)); err != nil {
+		if err := r.wait(ctx, begun); err != nil {
 			return err
 		}
 	}
@@ -78,8 +83,8 @@ func (m *Manager) newRun(c Callbacks) (*run, error) {
 	return r, nil
 }
 
-// once executes one round, and reports whether it was the last round.
-func (r *run) once(ctx context.Context) (done bool, err error) {
+// executeRound executes one round, and reports whether it was the last round.
+func (r *run) executeRound(ctx context.Context) (done bool, err error) {
 	s, err := r.round(ctx)
 	if err != nil {
 		return false, err
@@ -96,8 +101,9 @@ func (r *run) once(ctx context.Context) (done bool, err error) {
 	return s.Done(), nil
 }
 
-// wait returns when the next round must start.
-func (r *run) wait(ctx context.Context, most time.Duration) error {
+// wait returns when the next round must start. The caller passes the time when the last round started.
+func (r *run) wait(ctx context.Context, begun time.Time) error {
+	most := r.pause() - time.Since(begun)
 	held := tdf.Forever.Std()
 	if next := r.backoff.next(); next < tdf.Never {
 		now, err := r.store.Now(ctx)
@@ -110,9 +116,21 @@ func (r *run) wait(ctx context.Context, most time.Duration) error {
 	switch {
 	case r.again || held <= 0:
 	case r.Manager.wait != nil:
-		err = r.Manager.wait(ctx, r.pause(), held) // the duration most has no effect, because a test's clock stands still during a round
+		err = r.Manager.wait(ctx, r.pause(), held) // the parameter most has no effect here, because a test's clock stands still during a round
 	case most > 0:
 		err = r.attend(ctx, min(most, held))
+		sleep(ctx, min(shortestRound-time.Since(begun), held))
 	}
 	return cmp.Or(err, context.Cause(ctx))
+}
+
+// sleep returns after the time d, or when ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }

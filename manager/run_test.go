@@ -256,7 +256,7 @@ func TestPagingGoesPastHeldTasks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tm, _ := newTester(t)
 			inputs := slices.Repeat([]string{"held"}, 1101)
-			inputs[998] = "free" // the tasks finish at the same time; Redis then compares ids as strings, so 999 is the last
+			inputs[998] = "free" // task 999 is the last one, because Redis sorts these tasks by their ids as strings
 			open(t, tm.Manager, inputs...)
 			run(t, tm.Manager, manager.Callbacks{
 				Succeeded: func(_ context.Context, task *manager.Finished) error {
@@ -274,7 +274,7 @@ func TestPagingGoesPastHeldTasks(t *testing.T) {
 	}
 }
 
-// While all tasks wait, Run starts a round per RoundDuration, even if more tasks wait than a round handles new tasks.
+// While all tasks wait, Run starts only one round per RoundDuration, even if more tasks wait than one round can handle.
 func TestManyWaitingTasksDoNotKeepRunBusy(t *testing.T) {
 	tm, _ := newTester(t)
 	open(t, tm.Manager, slices.Repeat([]string{"held"}, 1100)...)
@@ -360,8 +360,8 @@ func TestEndOfRoundEndsRun(t *testing.T) {
 	}
 }
 
-// If ctx ends during a callback, Run archives the tasks whose callbacks had returned before. The callback may return the
-// error of ctx or its cause.
+// If ctx ends during a callback, Run archives the tasks whose callbacks had already returned. The callback may return
+// the error of ctx or its cause.
 func TestTheEndOfTheContext(t *testing.T) {
 	for name, ended := range map[string]func(context.Context) error{"cause": context.Cause, "error": context.Context.Err} {
 		t.Run(name, func(t *testing.T) { endsContext(t, ended) })

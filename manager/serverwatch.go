@@ -8,10 +8,10 @@ import (
 	"github.com/tdf-framework/tdf/internal/friend"
 )
 
-// lookPause is the minimum time between two checks.
+// lookPause is the minimum time between two checks for a server.
 const lookPause = tdf.Seconds(2)
 
-// serverWatch logs when no server is alive, because executed tasks then wait.
+// serverWatch logs a warning when no server is alive, because executed tasks wait until a server runs.
 type serverWatch struct {
 	store interface {
 		LastServerHeartbeat(ctx context.Context) (tdf.Time, error)

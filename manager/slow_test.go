@@ -14,7 +14,7 @@ import (
 // Large inputs and outputs of tasks reach the callbacks over a slow connection, too.
 func TestRunOverASlowLink(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
-	works(t, cfg)
+	startServerAndWorker(t, cfg)
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	far := cfg
 	far.Redis = redisConfig(t, proxy.Addr).Redis

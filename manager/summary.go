@@ -12,10 +12,10 @@ import (
 // A Summary is the result of one round of Run.
 type Summary struct {
 	Round    int        // the number of the round in this call of Run; the first is 1
-	Counts   tdf.Counts // of the tasks of Callbacks.Groups, all counted at one moment after the round
+	Counts   tdf.Counts // counts the tasks of Callbacks.Groups at one moment after the round
 	Archived int        // the number of tasks that the round archived
 	Opened   int        // the number of tasks that the round opened
-	Waiting  int        // the number of tasks whose callbacks will be called again
+	Waiting  int        // the number of tasks that wait for another call of their callbacks
 }
 
 // Done reports whether all tasks are archived.
@@ -32,8 +32,8 @@ func (s Summary) String() string {
 	return line
 }
 
-// PrintSummary writes a table with the number of tasks in each state. It counts the tasks of the groups, or all tasks
-// if no group is given.
+// PrintSummary writes a table with the number of tasks in each state. It counts the tasks of the given groups, or all
+// tasks if no group is given.
 func (m *Manager) PrintSummary(ctx context.Context, w io.Writer, groups ...string) error {
 	counts, err := m.Counts(ctx, groups...)
 	if err != nil {

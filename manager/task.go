@@ -7,11 +7,11 @@ import (
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// A Task is a task at the time when it was read. Its Definition sets all fields, so that you can change the Definition and
-// open it again.
+// A Task is a task at the time when it was read. All fields of its Definition are set, so that you can change the
+// Definition and open a new task with it.
 //
 // [Manager.List] and [Manager.Page] read summaries. A summary lacks Log and Checkpoint, and contains only the last two
-// rounds. The field Read of the [Query] selects the texts of rounds in the summary.
+// rounds. The field Read of the [Query] selects which texts of these rounds the summary contains.
 type Task struct {
 	ID int64 `json:"id"`
 	Definition
@@ -35,8 +35,8 @@ type Task struct {
 	NotOn      []string `json:"not_on,omitempty" only:"whole"`     // workers that must not run the task
 	Checkpoint string   `json:"checkpoint,omitempty" only:"whole"` // data that the program saved for its next round
 
-	// Deadline and LeaseUntil are set while the task runs. At the Deadline, the round times out or the task expires. The
-	// worker's claim holds until LeaseUntil.
+	// Deadline and LeaseUntil are set while the task runs. At the Deadline, the round times out or the task expires.
+	// The worker's claim holds until LeaseUntil. Each renewal of the lease extends this time.
 	Deadline   time.Time `json:"deadline,omitzero" only:"running"`
 	LeaseUntil time.Time `json:"lease_until,omitzero" only:"running"`
 
@@ -45,10 +45,10 @@ type Task struct {
 
 	task   *tdf.Task
 	whole  bool     // whether this is a whole task, not a summary
-	hidden []string // texts that the JSON omits: the query did not ask for them, but may have searched them
+	hidden []string // names of members that the JSON omits, because the query did not request their texts
 }
 
-// A Round is one try of a task.
+// A Round is one attempt at a task.
 type Round struct {
 	Number int `json:"round"` // the first is 0
 
@@ -86,7 +86,7 @@ type Round struct {
 	unread tdf.Texts
 }
 
-// A Progress is how far a program is, as the program reported.
+// A Progress says how much of its work a program has done, as the program reported.
 type Progress struct {
 	Fraction float64 `json:"fraction"` // from 0 to 1
 	Text     string  `json:"text,omitempty"`
@@ -98,8 +98,8 @@ func (r *Round) OutputWhole() bool { return int64(len(r.Output)) >= r.OutputByte
 // ErrorWhole reports whether Error contains all that the program printed to stderr.
 func (r *Round) ErrorWhole() bool { return int64(len(r.Error)) >= r.ErrorBytes }
 
-// LastRun returns the last round that ran. This is the current round or, if it has not run, the previous one. If the task
-// never ran, LastRun returns nil.
+// LastRun returns the last round that ran. This is the current round, or the previous round if the current round has
+// not run. If the task never ran, LastRun returns nil.
 func (t *Task) LastRun() *Round {
 	if r := t.RoundNumber(t.task.LastRun()); r != nil && r.Worker != "" {
 		return r
@@ -147,7 +147,7 @@ func newTask(t *tdf.Task, whole bool) *Task {
 func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 	v := Round{
 		Number: n, TimedOut: stdtime.Time(r.TimedOutAt), Failed: stdtime.Time(r.FailedAt), Lost: stdtime.Time(r.LostAt),
-		Worker: r.Worker, Started: stdtime.Time(max(r.Started, r.Entered[tdf.Running])), Ended: stdtime.Time(ended(t, n)), Exit: r.Exit,
+		Worker: r.Worker, Started: stdtime.Time(max(r.Started, r.Entered[tdf.Running])), Ended: stdtime.Time(endOf(t, n)), Exit: r.Exit,
 		RunTime: stdtime.Duration(r.Seconds), CPUTime: stdtime.Duration(r.CPUSeconds), MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
 		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
 		PID: r.PID, LastOutput: stdtime.Time(r.LastOutput), unread: r.Unread,
@@ -164,8 +164,8 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 	return v
 }
 
-// ended returns when a round ended, or 0 if the round has not ended.
-func ended(t *tdf.Task, n int) tdf.Time {
+// endOf returns when a round ended, or 0 if the round has not ended.
+func endOf(t *tdf.Task, n int) tdf.Time {
 	r := t.Rounds.At(n)
 	switch {
 	case r.Entered[tdf.Executed] > 0:

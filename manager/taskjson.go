@@ -4,17 +4,17 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
-// MarshalJSON writes the fields that docs/tdf.md lists in "JSON". A summary has some of the fields of a whole task.
+// MarshalJSON writes the fields that docs/tdf.md lists in "JSON". For a summary, it writes only some of these fields.
 func (t *Task) MarshalJSON() ([]byte, error) { return t.json(nil).MarshalJSON() }
 
-// memberOrder lists the names of members in the order of the JSON. It includes members that only tdf show adds.
+// memberOrder lists the names of the members of the JSON object, in their order. It includes members that only tdf show
+// adds.
 var memberOrder = strings.Fields(`
 	id campaign program state outcome round entered opened input parameters meta run
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress
@@ -23,7 +23,7 @@ var memberOrder = strings.Fields(`
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 
-// json returns the members of the task, merged with the other members, in their order.
+// json returns the members of the task and those of others, in the order of memberOrder.
 func (t *Task) json(others jsonview.Object) jsonview.Object {
 	o := t.object()
 	o.Merge(others)
@@ -41,7 +41,7 @@ func (t *Task) object() jsonview.Object {
 		parts = append(parts, "running")
 	}
 	o := jsonview.Of(t, parts...)
-	if parameters, ok := jsonObject(t.Meta); ok {
+	if parameters, ok := jsonview.ParseObject(t.Meta); ok {
 		o.Delete("meta")
 		o.Set("parameters", parameters)
 	}
@@ -66,7 +66,7 @@ func (t *Task) object() jsonview.Object {
 		of.Delete(t.hidden...)
 		if last.Worker != "" {
 			o.Set("run", last.Number)
-		} else { // Error is the server's reason why the round never ran
+		} else { // no round ran, and Error contains the server's reason
 			of.Delete("started", "ended", "output_bytes", "error_bytes")
 		}
 		o.Merge(of)
@@ -75,12 +75,6 @@ func (t *Task) object() jsonview.Object {
 		o.Merge(current.running())
 	}
 	return o
-}
-
-// jsonObject returns the text as JSON, and reports whether the text is a JSON object.
-func jsonObject(text string) (json.RawMessage, bool) {
-	object := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
-	return json.RawMessage(text), object && utf8.ValidString(text) && json.Valid([]byte(text))
 }
 
 // MarshalJSON writes the fields of a round, as in the JSON of a whole task.

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// If an output was not read, the method Output panics. Otherwise the output would seem empty.
+// If an output was not read, the method Output panics. If it returned "" instead, the output would seem empty.
 func TestFoundTasksDoNotPretend(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	s := connect(t, cfg)
@@ -48,7 +48,7 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 	}
 }
 
-// lastOutput returns the output of the last run. If the task panics, it returns the panic as an error.
+// lastOutput returns the output of the last run. If the method Output panics, lastOutput returns the panic as an error.
 func lastOutput(t *manager.Task) (text string, err error) {
 	defer func() {
 		if e, panicked := recover().(error); panicked {

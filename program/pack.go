@@ -22,7 +22,7 @@ import (
 
 // A Packed is an archive of a program's directory.
 type Packed struct {
-	Name    string // the directory's name and the first digits of the archive's SHA-256, so that changed files give another name
+	Name    string // the directory's name and the first digits of the archive's SHA-256; if files change, the name changes
 	Source  string // the program's source after it is stored: redis:SHA256
 	Archive []byte
 	Files   int   // number of files and links in the archive
@@ -31,10 +31,10 @@ type Packed struct {
 
 // Pack makes an archive of a program's directory (docs/tdf.md, "Programs"). The directory must contain run.sh.
 //
-// The same content gives the same archive. Pack ignores times, owners and permissions, but keeps whether a file is
-// executable. It keeps symbolic links that stay inside the directory. It omits .git, the files that match .tdfignore, and
-// the names that workers reserve. If workers could not unpack a file, the error names it. The archive can have at most 64
-// MiB.
+// The same content gives the same archive. Pack stores no times, owners and permissions, except whether a file is
+// executable. It keeps symbolic links that stay inside the directory. It omits .git, the files that match .tdfignore,
+// and the names that workers reserve. If the directory contains a file that workers could not unpack, the error names
+// this file. The archive can have at most 64 MiB.
 func Pack(dir string) (Packed, error) {
 	p, err := pack(dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func pack(dir string) (Packed, error) {
 
 const hashDigits = 8
 
-// nameAfter returns a program name that a shell need not quote, derived from the directory's name.
+// nameAfter derives a program's name from the directory's name. The result needs no quotes in a shell.
 func nameAfter(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -94,8 +94,8 @@ func nameAfter(dir string) (string, error) {
 	return name, nil
 }
 
-// Workers refuse an archive that unpacks to more than 1 MiB and more than 200 times its size (docs/programs.md, "Limits").
-// If an archive would come near this limit, it is not compressed.
+// Workers refuse an archive that unpacks to more than 1 MiB and more than 200 times its size (docs/programs.md,
+// "Limits"). Pack does not compress an archive that would come near this limit.
 const (
 	mostRatio = 100
 	ratioFrom = 1 << 20
@@ -103,7 +103,7 @@ const (
 
 func (t *packTree) archive(root *os.Root) ([]byte, error) {
 	archive, err := t.write(root, func(w io.Writer) (io.WriteCloser, error) {
-		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // with one thread, the same content gives the same bytes
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // several threads would not always give the same bytes
 	})
 	if err == nil && t.bytes > ratioFrom && t.bytes > mostRatio*int64(len(archive)) {
 		archive, err = t.write(root, func(w io.Writer) (io.WriteCloser, error) { return plainWriter{w}, nil })

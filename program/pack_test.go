@@ -28,8 +28,8 @@ import (
 
 const packedScript = "#!/bin/sh\ncat data/\"$1\"\n"
 
-// plant writes files into a directory. If a name ends in a slash, it makes a directory. If a text begins with ->, it makes
-// a symbolic link.
+// plant writes files into a directory. For a name that ends in a slash, it makes a directory. For a text that begins
+// with ->, it makes a symbolic link.
 func plant(t testing.TB, dir string, files map[string]string) string {
 	t.Helper()
 	for name, text := range files {
@@ -54,7 +54,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// fetched unpacks an archive as a worker does. It returns the files without those that the worker adds.
+// fetched unpacks an archive as a worker does. It returns the unpacked files, without the files that the worker adds.
 func fetched(t testing.TB, p program.Packed) (dir string, files map[string]string) {
 	t.Helper()
 	f := fetch.Fetcher{Dir: t.TempDir(), Blob: func(context.Context, string) (io.ReadCloser, error) {
@@ -281,7 +281,7 @@ func TestPackTooLarge(t *testing.T) {
 	}
 }
 
-// Pack refuses programs that workers with default limits refuse. It packs all other programs.
+// Pack refuses a program exactly if workers with default limits would refuse it.
 func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	deep := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, strings.Repeat("d/", fetch.DefaultDepth) + "x": "x"})
 	p, err := program.Pack(deep)

@@ -10,12 +10,14 @@ import (
 	"strings"
 )
 
-// ignoreFile is the name of a file in a program's directory. It lists patterns of files that are not part of the program.
+// ignoreFile is the name of a file in a program's directory. It lists patterns for the names of files that are not part
+// of the program.
 const ignoreFile = ".tdfignore"
 
 // ignore holds the patterns of a .tdfignore, one per line, with the syntax of path.Match. If a pattern has a slash
-// before its end, it matches paths from the program's directory. Otherwise it matches names in all directories. If a
-// pattern ends in a slash, it matches only directories. If a directory matches, everything in it is omitted.
+// before its end, it matches paths relative to the program's directory. A pattern without such a slash matches names in
+// all directories. If a pattern ends in a slash, it matches only directories. If a directory matches, everything in it
+// is omitted.
 type ignore []ignorePattern
 
 type ignorePattern struct {

@@ -37,7 +37,7 @@ type packTree struct {
 }
 
 type packEntry struct {
-	mode fs.FileMode // 0755 or 0644 for a file, only the type for a directory or a link
+	mode fs.FileMode // 0755 or 0644 for a file; without permissions for a directory or a link
 	size int64
 	link string // target of a link
 }
@@ -168,7 +168,8 @@ var errLeadsOut = errors.New("leads out of the directory")
 // maxLinks is the maximum number of links that Linux follows in one path.
 const maxLinks = 40
 
-// follow resolves a path as the operating system does. It replaces a link anywhere in the path by the link's target.
+// follow checks that a path leads to an entry of the archive. It resolves the path as the operating system does: it
+// replaces a link anywhere in the path by the link's target.
 func (t *packTree) follow(name string) error {
 	done, todo := "", strings.Split(name, "/")
 	for links := 0; len(todo) > 0; {

@@ -20,7 +20,7 @@ type Stored struct {
 // A Use says how many tasks use a stored program, and names examples.
 type Use struct {
 	Names      []string // the names that these tasks give the program, at most 3
-	Tasks      int64    // how many tasks use it
+	Tasks      int64    // how many tasks use the program
 	Unfinished int64    // how many of these tasks are open, running or executed
 	ID         int64    // the id of one of the tasks
 }
@@ -38,7 +38,7 @@ func (e *UsedError) Error() string {
 	return fmt.Sprintf("remove program %s: %d unfinished tasks use it, such as task %d; cancel them first", e.SHA256, e.Tasks, e.ID)
 }
 
-// Limits for one call that reads tasks.
+// Limits for one read of tasks.
 const (
 	tasksPerPage = 1000
 	bytesPerPage = 4 << 20
@@ -49,10 +49,7 @@ var unfinished = slices.DeleteFunc(slices.Clone(tdf.States), tdf.State.Finished)
 
 // List returns the programs that are stored in the namespace, ordered by size, the smallest first.
 func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
-	redis, err := friend.StoreOf(ctx, m)
-	if err != nil {
-		return nil, err
-	}
+	redis := friend.StoreOf(m)
 	stored, err := redis.Programs(ctx)
 	programs := make([]Stored, len(stored))
 	for i, p := range stored {
@@ -61,14 +58,11 @@ func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
 	return programs, err
 }
 
-// Uses returns how many tasks use each stored program, by the program's SHA-256. It counts tasks in the given states, or
-// all tasks if no state is given. It reads the tasks page by page, which takes some seconds for a million tasks. If a task
-// moves meanwhile, it may count twice.
+// Uses returns how many tasks use each stored program, by the program's SHA-256. It counts tasks in the given states,
+// or all tasks if no state is given. It reads the tasks page by page, which takes some seconds for a million tasks. If
+// a task changes its state meanwhile, it may count twice.
 func Uses(ctx context.Context, m *manager.Manager, states ...tdf.State) (map[string]Use, error) {
-	redis, err := friend.StoreOf(ctx, m)
-	if err != nil {
-		return nil, err
-	}
+	redis := friend.StoreOf(m)
 	return usesOf(ctx, redis, states...)
 }
 
@@ -77,7 +71,7 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 		states = tdf.States
 	}
 	uses := map[string]Use{}
-	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // oldest first, because a task that moves goes to the end of its new list
+	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // a task that changes its state goes to the end of its new list
 	for last := false; !last; {
 		var places []redisstate.ListEntry
 		var err error
@@ -93,13 +87,7 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 }
 
 func countUses(ctx context.Context, s *redisstate.Store, places []redisstate.ListEntry, uses map[string]Use) error {
-	var ids []int64
-	for _, p := range places {
-		if id, ok := p.ID(); ok {
-			ids = append(ids, id)
-		}
-	}
-	stored, err := s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Head | redisstate.Source})
+	stored, err := s.Read(ctx, redisstate.IDsOf(places), redisstate.Want{Fields: redisstate.Head | redisstate.Source})
 	if err != nil {
 		return err
 	}
@@ -126,13 +114,11 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 }
 
 // Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, Remove removes no program,
-// and the error is a *[UsedError]. Until a removed program is stored again, its finished tasks cannot be retried, and
-// new tasks cannot run it. If the same directory is stored again, it has the same source.
+// and the error is a *[UsedError]. After a removal, finished tasks of the program cannot be retried, and new tasks
+// cannot run it, until the program is stored again. If the same directory is stored again, the program has the same
+// source.
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
-	redis, err := friend.StoreOf(ctx, m)
-	if err != nil {
-		return err
-	}
+	redis := friend.StoreOf(m)
 	uses, err := usesOf(ctx, redis, unfinished...)
 	if err != nil {
 		return err

@@ -19,11 +19,11 @@ type Finding struct {
 	// Certain is false if the task may look inconsistent only because it is moving at this moment. If Certain is true,
 	// the task may be repaired at once.
 	Certain bool
-	// Harmless means that the task is consistent, but that a manager of the original TDF has archived it. The repair
-	// adds the properties that this manager did not write.
+	// Harmless means that the finding is no inconsistency: a manager of the original TDF has archived the task. The
+	// repair adds the properties that this manager did not write.
 	Harmless bool
-	// Snapshot identifies the state in which Examine found the task. It stays the same as long as the task does not
-	// change.
+	// Snapshot is a text about the task's state at the examination. If the task does not change, a later examination
+	// returns the same text.
 	Snapshot string
 }
 
@@ -89,11 +89,14 @@ func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error
 // Examine reads tasks and returns findings about the inconsistent ones. It reads each task in several steps, so a task
 // that moves between two steps may look inconsistent.
 func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Read the scores before the tasks: if a lease is renewed afterwards, the score no longer fits the fence of the repair.
+	// Read the scores before the tasks. If a lease is renewed in between, the repair's fence no longer fits, and the repair does nothing.
 	due, err := s.scores(ctx, s.keys.Due(), ids)
 	if err != nil {
 		return nil, err
@@ -106,7 +109,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	for i := range stored {
 		sightings[i] = stored[i].Placement()
 	}
-	groups, err := s.grouped(ctx, sightings)
+	groups, err := s.groupScores(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +132,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 // An index holds a task's scores in `due` and in the index of its group.
 type index struct {
 	due, group *redis.FloatCmd
-	rank       int // the number of findings about earlier tasks of the call
+	rank       int // the number of findings about the tasks before this one in the call
 
 	lease tdf.Seconds // the longest lease that the task's worker may have; 0 if it is unknown
 }
@@ -152,8 +155,8 @@ func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.F
 	return all, err
 }
 
-// grouped returns each task's score in the index of its group. It returns nil for a task without a group.
-func (s *Store) grouped(ctx context.Context, sightings []tdf.Placement) ([]*redis.FloatCmd, error) {
+// groupScores returns each task's score in the index of its group. It returns nil for a task without a group.
+func (s *Store) groupScores(ctx context.Context, sightings []tdf.Placement) ([]*redis.FloatCmd, error) {
 	all := make([]*redis.FloatCmd, len(sightings))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, sighting := range sightings {
@@ -187,7 +190,7 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 		return Finding{Problem: "its entry in due is missing or too late", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true
 	}
 	if x.misplaced(t) {
-		why := "the index of its group does not have it as " + string(t.State)
+		why := "the index of its group does not list it as " + string(t.State)
 		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
 	}
 	if why := t.CounterMismatch(); why != "" {

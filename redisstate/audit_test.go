@@ -46,7 +46,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 				s.rdb.ZRem(ctx, s.keys.Due(), id)
 				return id
 			}, tdf.Running},
-			{"the index of its group does not have it as open", func() int64 {
+			{"the index of its group does not list it as open", func() int64 {
 				id := mustOpen(t, s, grouped)[0]
 				s.rdb.ZRem(ctx, s.keys.Group("g"), id)
 				return id

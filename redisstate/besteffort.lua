@@ -1,9 +1,13 @@
 -- besteffort: carries out small commands, even if Redis has reached its maxmemory.
 --
--- KEYS  the key of each command
--- ARGV  for each command: its name, then n, then the n arguments that follow the key
---
 -- The commands are writes that are safe to repeat and safe to lose. Heartbeats of servers are an example.
+--
+-- KEYS:
+-- - the key of each command
+--
+-- ARGV, for each command:
+-- - the name of the command
+-- - the number of the arguments that follow the key, and these arguments
 
 for i = 1, #KEYS do
   local name, words = take(), take_list(1)

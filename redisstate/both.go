@@ -20,26 +20,37 @@ func (c scriptCall) send(ctx context.Context, s *Store, p redis.Pipeliner) *redi
 	return c.script.of(s).EvalSha(ctx, p, c.keys, c.args...)
 }
 
-// runBoth runs two scripts with one round trip, and repeats the calls until Redis has answered the first. If the connection
-// breaks between the two answers, it repeats the second call, too, because Redis may have carried it out. It also returns
-// the time just before the calls were first sent.
-func (s *Store) runBoth(ctx context.Context, first, second scriptCall) (sent time.Time, reply, reply2 any, err, err2 error) {
+// runBoth sends two calls in one round trip, and repeats both until Redis has answered the first call. If the answer to
+// the second call is lost, runBoth then repeats the second call alone. When the context sending has ended, runBoth no
+// longer sends the second call.
+//
+// runBoth also returns the time just before the calls were first sent, and how long the last exchange took.
+func (s *Store) runBoth(
+	ctx, sending context.Context, first, second scriptCall,
+) (sent time.Time, took time.Duration, reply, reply2 any, err, err2 error) {
 	sent = time.Now()
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
+		begun := time.Now()
 		p := s.rdb.Pipeline()
-		a, b := first.send(ctx, s, p), second.send(ctx, s, p)
+		a := first.send(ctx, s, p)
+		if err2 = context.Cause(sending); err2 != nil {
+			_, _ = p.Exec(ctx)
+			reply = a.Val()
+			return a.Err()
+		}
+		b := second.send(ctx, s, p)
 		_, _ = p.Exec(ctx) // each command has its own error
-		reply, reply2, err2 = a.Val(), b.Val(), b.Err()
+		reply, reply2, err2, took = a.Val(), b.Val(), b.Err(), time.Since(begun)
 		return a.Err()
 	})
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		reply, err = s.run(ctx, first.script, first.keys, first.args)
 	}
-	s.ran(first.script, err)
+	s.recordRun(first.script, err)
 	var refused redis.Error
-	if redis.HasErrorPrefix(err2, "NOSCRIPT") || err2 != nil && !errors.As(err2, &refused) {
-		reply2, err2 = s.run(ctx, second.script, second.keys, second.args)
+	if sending.Err() == nil && (redis.HasErrorPrefix(err2, "NOSCRIPT") || err2 != nil && !errors.As(err2, &refused)) {
+		reply2, err2 = s.run(sending, second.script, second.keys, second.args)
 	}
-	s.ran(second.script, err2)
-	return sent, reply, reply2, unstorable(err), err2
+	s.recordRun(second.script, err2)
+	return sent, took, reply, reply2, unstorable(err), err2
 }

@@ -21,8 +21,8 @@ func withoutTime(t *testing.T, s *Store) {
 	s.scripts.claim, s.scripts.renew = newScript(hasty+claimSource), newScript(hasty+renewSource)
 }
 
-// If a script's time budget is used up, the Store continues the work in further calls. No part of the work is missing,
-// and no part is done twice.
+// If a script's time budget is used up, the Store continues the work in more calls. No part of the work is missing, and
+// no part is done twice.
 func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // a real Redis, because the embedded Redis runs only unchanged scripts
 	withoutTime(t, s)

@@ -133,8 +133,8 @@ func (c *callSlots) take() (slot int, sequence uint64) {
 // keepPause is the longest time between two calls that renew the expiry of the stored answers.
 const keepPause = time.Hour
 
-// made reports whether this client has ever used a call slot.
-func (c *callSlots) made() bool {
+// hasSlots reports whether this client has ever used a call slot.
+func (c *callSlots) hasSlots() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.last) > 0
@@ -169,12 +169,13 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 		}
 		return err
 	})
-	s.ran(script, err)
+	s.recordRun(script, err)
 	return reply, sent, unstorable(err)
 }
 
-// ran records that Redis has run a script, if it has.
-func (s *Store) ran(script *luaScript, err error) {
+// recordRun records that Redis has run a script. If err is an error, Redis has not run the script, and recordRun
+// records nothing.
+func (s *Store) recordRun(script *luaScript, err error) {
 	if err == nil || err == redis.Nil { // go-redis returns redis.Nil if the script returns nothing
 		s.scriptWorked.Store(true)
 		if slices.Contains([]*luaScript{
@@ -186,8 +187,8 @@ func (s *Store) ran(script *luaScript, err error) {
 	}
 }
 
-// callOnce runs a script whose first arguments are a call slot and a sequence number. If once is false, the script
-// recognizes a repeated call by other means, and gets no call slot.
+// callOnce runs a script whose first arguments are a call slot and a sequence number. If once is false, the script gets
+// no call slot, and recognizes a repeated call by its claims.
 func (s *Store) callOnce(ctx context.Context, script *luaScript, keys []string, once bool, encode func(e *encoder)) (any, error) {
 	args := func(slot string, sequence uint64) []any {
 		e := encoder{args: make([]any, 0, 64)}

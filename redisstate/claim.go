@@ -23,7 +23,8 @@ type ClaimRequest struct {
 	Avoid []string // programs of which the worker wants no tasks; at most [MaxAvoided] programs
 
 	// Resume makes the claim skip the unwanted tasks that earlier claims of this worker met within the last minute. Set
-	// it if the last answer had Unwanted tasks. If Avoid is not empty, every claim skips these tasks.
+	// Resume if Claimed.Unwanted of the last claim was above 0. If Avoid is not empty, every claim skips unwanted tasks
+	// in this way, even without Resume.
 	Resume bool
 }
 
@@ -31,26 +32,27 @@ type ClaimRequest struct {
 type Claim struct {
 	Task    *tdf.Task // the task, now running, without the texts of earlier rounds
 	ID      string    // identifies this run in the worker's reports
-	Invalid error     // the reason why the task is invalid, or nil; the round then gets this error text
+	Invalid error     // the reason why the task is invalid, or nil; the error of the round has this text
 }
 
 // Claimed is the answer of [Store.Claim].
 type Claimed struct {
 	Claims []Claim
 	Now    tdf.Time  // time of the claim by Redis's clock
-	Sent   time.Time // time by this machine's clock before the call was first sent; the leases begin later
-	Next   tdf.Time  // when the next open task becomes due; Never if there is none, or if the claim got as many tasks as it asked for
+	Sent   time.Time // time by this machine's clock just before the call was first sent; the leases begin later
+	Next   tdf.Time  // when the next open task becomes due; Never if no task will, or if the claim got as many tasks as it asked for
 
 	// More means that the claim stopped before it had read all due tasks. The other due tasks may suit this worker.
 	More bool
 
 	// Unwanted is the number of due tasks that did not suit this worker. For these tasks, the claim has put a wake
 	// token into Redis, for another worker. This worker must pause instead of waiting for a token, because it would get
-	// that token itself.
+	// the new token itself.
 	Unwanted int
 }
 
-// claimProperties are the properties that a worker needs. claim.lua relies on the order of the first 12.
+// claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
+// properties.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
 	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit",
@@ -65,8 +67,8 @@ func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
 	return s.claimAndExpire(ctx, r, func([]tdf.Move) {})
 }
 
-// claimAndExpire does what Claim does, and passes the Moves of the expired tasks to a function. It does not collect them:
-// after a long time without workers, there may be a million overdue tasks.
+// claimAndExpire does the same as Claim, and passes the Moves of the expired tasks to a function. It does not collect
+// the Moves in memory: after a long time without workers, a million tasks may be overdue.
 func (s *Store) claimAndExpire(ctx context.Context, r ClaimRequest, expired func([]tdf.Move)) (Claimed, error) {
 	for {
 		c, overdue, err := s.claim(ctx, r)
@@ -101,7 +103,7 @@ func (s *Store) claimKeys() []string {
 	}
 }
 
-// claimArgs returns a function that returns the arguments of claim.lua for a call of a call slot.
+// claimArgs returns a function that builds the arguments of claim.lua from a call slot and a sequence number.
 func (s *Store) claimArgs(r ClaimRequest) func(slot int, sequence uint64) []any {
 	random := rand.Text()
 	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]

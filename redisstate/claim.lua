@@ -1,32 +1,49 @@
 -- claim: hands open tasks to a worker, beginning with the tasks that have been due for the longest time.
 --
--- from-state  open
--- to-state    running, with a claim id and a lease
+-- - from-state: open
+-- - to-state: running, with a claim id and a lease
 --
--- KEYS  1 calls of this client   2 due   3 running   4 servers   5 leap
---       6… pairs of an open list and its wake list, in the worker's order of preference
--- ARGV  1 call slot   2 sequence number   3 prefix of task keys   4 prefix of group keys
---       5 code of running in the group index   6 worker   7 maximum number of tasks   8 lease in seconds
---       9 random part of the claim ids   10 approximate limit for the bytes of inputs, sources and metas
---       11 name of the set of programs to avoid, or '' to start at the head of the lists
---       12 seconds after the deadline in which the worker reports the time-out itself
---       13 seconds after which a server without a heartbeat counts as absent
---       14 prefix of the keys of positions (see below)
---       15 n, n programs to avoid, then the properties that the worker needs. The first are state, round,
---       start_after, end_before, timeout, group, log, program, input, not_on, source and meta.
+-- KEYS:
+--  1. calls of this client
+--  2. due
+--  3. running
+--  4. servers
+--  5. leap
+-- - from 6 on: pairs of an open list and its wake list, in the worker's order of preference
+--
+-- ARGV:
+--  1. call slot
+--  2. sequence number
+--  3. prefix of task keys
+--  4. prefix of group keys
+--  5. code of the state running in a group's index
+--  6. worker
+--  7. maximum number of tasks
+--  8. lease in seconds
+--  9. random part of the claim ids
+-- 10. approximate limit for the bytes of inputs, sources and metas
+-- 11. name of the set of programs to avoid, or '' to start at the head of the lists
+-- 12. number of seconds after a deadline; until then, the worker itself reports the time-out
+-- 13. number of seconds after which a server without a heartbeat counts as absent
+-- 14. prefix of the keys of positions (see below)
+-- 15. the number of programs to avoid, and these programs
+-- - the names of the properties that the worker needs
+--
+-- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
+-- and meta.
 --
 -- Returns a list of six elements:
---   the time now
---   the time when the next task becomes due, or ''
---   the list of the ids of overdue tasks
---   the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
---   '1' if other due tasks may follow, or ''
---   the number of unwanted tasks
+--  1. the time now
+--  2. the time when the next task becomes due, or ''
+--  3. the list of the ids of overdue tasks
+--  4. the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
+--  5. '1' if the lists may have more due tasks, or ''
+--  6. the number of due tasks that the worker does not want
 --
 -- A task is overdue when its end_before is past. The client decides about the overdue tasks that the script returns. If
--- the clock may have leapt, the script does not return overdue tasks, and the server decides about them: see trusted.
--- The script delays an invalid task and adds it to `due`, so that the server decides about the task. The script removes
--- an id without a hash from its list. A repeated call returns the same tasks as the first call.
+-- the clock may have leapt, the script returns no overdue tasks, and the server decides about them (see the function
+-- trusted). The script delays an invalid task and adds it to `due`, so that the server decides about the task. If an id
+-- has no hash, the script removes the id from its list. A repeated call returns the same tasks as the first call.
 --
 -- A claim reads a limited number of tasks. At the head of a list, there may be many tasks that a worker does not want.
 -- A position is the place after these tasks: the next claim continues there. All workers that avoid the same programs
@@ -53,8 +70,8 @@ local function reply_of(id, claim, f)
 end
 
 local function read(id)
-  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error if the key is not a hash
-  if f[2] == '' then f[2] = '0' end -- the rules in Go, too, read an empty round as 0
+  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error reply if the key is not a hash
+  if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
   return f
 end
 
@@ -97,22 +114,23 @@ local function choose(list, id, f, end_before, timeout)
 end
 
 -- Returns whether the script may trust the clock when it decides that a task is overdue. If a server sees a leap of the
--- clock, it writes the leap to `leap` before its next heartbeat. So if there is a recent heartbeat, no leap happened
--- except the one in `leap`. If no server ever sent a heartbeat, the script trusts the clock, because no server could
--- report a leap.
+-- clock, it writes the leap to `leap` before its next heartbeat. So after a recent heartbeat, `leap` shows whether the
+-- clock has leapt. If no server has ever sent a heartbeat, the script has nothing to check the clock against, and
+-- trusts it.
 local trust
 local function trusted()
   if trust == nil then
-    local seen = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] -- an error if the key is not a sorted set
-    local till = redis.pcall('HGET', KEYS[5], 'until') -- an error if the key is not a hash
+    -- A reply is an error if its key has a wrong type.
+    local seen = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
+    local till = redis.pcall('HGET', KEYS[5], 'until')
     local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
     trust = not seen or over and math.abs(now - score_of(seen)) < absence
   end
   return trust
 end
 
--- Decides about one task. Returns 'avoided' if this worker avoids the task's program. Returns 'elsewhere' if the worker
--- must not get the task for another reason. In both cases, the task stays in the list.
+-- Decides whether the worker gets a task. Returns 'avoided' if the worker avoids the task's program. Returns
+-- 'elsewhere' if the worker must not get the task now, for another reason. In both cases, the task stays in the list.
 local function consider(list, id)
   if picky then
     local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on')
@@ -141,8 +159,8 @@ local function consider(list, id)
   end
 end
 
--- A position is stored as 'began score id'. `began` is the time of the call that began at the head of the list. `id`
--- is the last task that a call skipped, and `score` is its score in the list.
+-- A position is stored as 'began score id'. The first part is the time of the call that began at the head of the list.
+-- The third part is the id of the last task that a call skipped. The second part is the score of this task in the list.
 
 local function position(key)
   local at = unwanted_name ~= '' and redis.pcall('GET', key)
@@ -168,7 +186,7 @@ end
 -- Chooses tasks from one list, beginning at a rank. Returns two entries of the list. All workers that avoid the same
 -- programs can skip the tasks up to the first entry. This worker can skip the tasks up to the second entry.
 local function look_through(k, rank)
-  local page, all, mine, shared = math.min(wanted, PAGE), nil, nil, true
+  local page, all, mine, shared = math.max(1, math.min(wanted, PAGE)), nil, nil, true
   while true do
     local found = call('ZRANGE', KEYS[k], rank, rank + page - 1, 'WITHSCORES')
     for i = 1, #found, 2 do
@@ -215,7 +233,7 @@ local function look_in(k)
   if mine and (at_mine or mine ~= all) then keep(own, began, mine) end
 end
 
-local size = {} -- of the open lists, by their position in KEYS
+local size = {} -- sizes of the open lists, by the index of the list in KEYS
 for k = FIRST_PAIR, #KEYS, 2 do
   wrong, size[k] = not_sorted(KEYS[k])
   if wrong then return wrong end
@@ -266,7 +284,7 @@ for k = FIRST_PAIR, #KEYS, 2 do
     local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     if left[2] then next_due = math.min(next_due, score_of(left[2])) end
   end
-  -- Wake another worker: it may want the other due tasks, or the tasks that this worker has passed.
+  -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
   if #chosen + avoided > 0 and size[k] > #removed[k] then wake(KEYS[k + 1], 1) end
 end
 

@@ -11,10 +11,10 @@ import (
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// dialer makes connections that report why Redis closed them. If a value is too large, Redis refuses it as soon as it
-// has read the value's length, and closes the connection. At that time, the client is still sending the value. A plain
-// connection would report only that it is broken. The client would treat this as an outage, and would send the value
-// again for ever.
+// dialer returns a dial function whose connections report why Redis closed them. If a value is too large, Redis refuses
+// it as soon as it has read the value's length, and closes the connection. At that time, the client is still sending
+// the value. A plain connection would report only that it is broken. The client would treat this as an outage, and
+// would send the value again for ever.
 func dialer(dial dial) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -33,8 +33,8 @@ func dialer(dial dial) dial {
 // connection.
 type closeReasonConn struct{ net.Conn }
 
-// A rawCloseReasonConn is a closeReasonConn with the method SyscallConn. go-redis uses the method to check whether the
-// connection is still open.
+// A rawCloseReasonConn is a closeReasonConn with the method SyscallConn. The library go-redis uses this method to check
+// whether the connection is still open.
 type rawCloseReasonConn struct {
 	*closeReasonConn
 	syscall.Conn

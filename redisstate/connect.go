@@ -88,7 +88,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 // Close removes the record of this client's calls, and closes the connections. After an outage, the record stays until
 // it expires: a call that is still on its way must find its answer there.
 func (s *Store) Close() error {
-	if s.connected.Load() && s.calls.made() && s.Outages() == 0 {
+	if s.connected.Load() && s.calls.hasSlots() && s.Outages() == 0 {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
 		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: the record expires anyway
 		end()
@@ -148,7 +148,8 @@ func addTLS(options *redis.Options, cfg config.Redis) error {
 
 // credentials returns nil if the configuration has a password, or a user other than default. Otherwise it returns a
 // function that finds the password that tdf up has made for its Redis (docs/tdf.md, "All of it on one machine").
-// go-redis calls the function for each new connection, because tdf up makes a new password each time it starts.
+// The library go-redis calls the function for each new connection, because tdf up makes a new password each time it
+// starts.
 func credentials(cfg config.Redis) func() (user, password string) {
 	if cfg.Password != "" || cfg.Username != "" && cfg.Username != "default" {
 		return nil

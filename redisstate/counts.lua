@@ -1,9 +1,14 @@
 -- counts: counts the tasks in each state, all at one moment. It changes nothing.
 --
--- KEYS  the lists, or the indexes of groups
--- ARGV  empty to count whole lists; otherwise two values per state: the lowest and the highest score in a group's index
+-- KEYS:
+-- - the lists, or the indexes of groups
 --
--- Returns the number of tasks in each list, or the number in each state over all groups.
+-- ARGV:
+-- - for lists: nothing
+-- - for indexes of groups: for each state, the lowest and the highest score in an index
+--
+-- Returns the number of tasks in each list. For groups, returns the number of tasks in each state, summed over the
+-- groups.
 
 local counts = {}
 if #ARGV == 0 then

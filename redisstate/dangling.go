@@ -27,8 +27,8 @@ const (
 )
 
 // DanglingIDs examines the next page of ids in the indexes of groups. The page has about the given number of ids.
-// DanglingIDs returns findings about ids that have no task, for example because the task's hash was deleted by hand.
-// The result done is true if the page was the last one.
+// DanglingIDs returns findings about ids that have no task, for example because the task's hash was deleted by hand. If
+// the page was the last one, done is true.
 func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (dangling []Finding, next GroupPage, done bool, err error) {
 	if len(from.groups) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true
@@ -66,7 +66,7 @@ func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, n
 	prefix := s.keys.groupPrefix()
 	var found []string
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		found, next, err = s.rdb.ScanType(ctx, from, literally.Replace(prefix)+"*", keysScanned, "zset").Result()
+		found, next, err = s.rdb.ScanType(ctx, from, patternEscaper.Replace(prefix)+"*", keysScanned, "zset").Result()
 		return err
 	})
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, n
 }
 
 // scanIndex returns the next ids in the index of a group. It skips ids with an invalid score. If a score is invalid,
-// another program has added the member, or the key belongs to another namespace. The name of such a namespace begins
-// with the name of this namespace and ":group".
+// another program has added the member, or the key belongs to another namespace. The name of that other namespace
+// begins with the name of this namespace and ":group".
 func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most int64) (ids []int64, next uint64, err error) {
 	var scanned []string
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {

@@ -23,7 +23,7 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 			s.rdb.ZRem(ctx, s.keys.List(tdf.Open), id)
 		}
 		s.rdb.Set(ctx, s.keys.Group("wrong"), "a string", 0)
-		s.rdb.ZAdd(ctx, s.keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // may be the open list of a namespace whose name ends in :group
+		s.rdb.ZAdd(ctx, s.keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
 		findings, err := s.Check(ctx)
 		if err != nil || len(findings) != 150 || findings[0].Problem != `an id without a task, in the index of group "a:b"` {
 			t.Fatal(len(findings), findings[:min(3, len(findings))], err)

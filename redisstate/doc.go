@@ -7,7 +7,7 @@
 // has a warning.
 //
 // The other scripts do this:
-//   - counts, fields, names, find and rights read,
+//   - counts, fields, names, find and rights only read data,
 //   - heartbeat stores a worker's heartbeat,
 //   - restore writes tasks from a dump,
 //   - besteffort carries out small commands that a full Redis would refuse.

@@ -9,14 +9,14 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Due identifies a due task: the server must settle it now.
+// A Due identifies a due task.
 type Due struct {
 	ID    int64
 	Score string // the task's score in `due`: the fence of the server's Move (see [tdf.Move.Due])
 }
 
-// appendDue appends an entry of `due`. If the member is not an id, it would stay in the set for ever, in the place of a
-// task. So appendDue removes it.
+// appendDue appends an entry of `due`. A member that is not an id would stay in `due` for ever, and take the place of a
+// task in each page. So appendDue removes the member.
 func (s *Store) appendDue(ctx context.Context, due []Due, member string, score float64) ([]Due, error) {
 	ids := idsOf([]string{member})
 	if len(ids) == 0 {
@@ -25,17 +25,21 @@ func (s *Store) appendDue(ctx context.Context, due []Due, member string, score f
 	return append(due, Due{ID: ids[0], Score: dueScore(score)}), nil
 }
 
-// NextDue returns the time at which the next task becomes due, or Never.
-func (s *Store) NextDue(ctx context.Context) (tdf.Time, error) {
-	next := tdf.Never
-	err := s.untilAnswered(ctx, func(ctx context.Context) error {
-		first, err := s.rdb.ZRangeWithScores(ctx, s.keys.Due(), 0, 0).Result()
-		if len(first) == 1 {
-			next = tdf.Time(first[0].Score)
-		}
-		return err
+// NextDue returns the time at which the next task becomes due, or Never, and the time now.
+func (s *Store) NextDue(ctx context.Context) (next, now tdf.Time, err error) {
+	var first *redis.ZSliceCmd
+	var clock *redis.TimeCmd
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		first, clock = p.ZRangeWithScores(ctx, s.keys.Due(), 0, 0), p.Time(ctx)
 	})
-	return next, err
+	if err != nil {
+		return tdf.Never, 0, err
+	}
+	next = tdf.Never
+	if due := first.Val(); len(due) == 1 {
+		next = tdf.Time(due[0].Score)
+	}
+	return next, tdf.At(clock.Val()), nil
 }
 
 // Limits on the number of members that Overlooked reads from each list.

@@ -34,8 +34,8 @@ var ErrGroupTaken = errors.New("the group already has tasks")
 // ErrIDTaken means that a task cannot be restored because another task has its id.
 var ErrIDTaken = errors.New("another task has this id")
 
-// passing contains the first words of error replies that count as an outage, with a description of the outage. After a
-// time, Redis works again, by itself or with its operator's help.
+// passing contains the first words of error replies that count as an outage, with a description of the outage. Such an
+// outage passes by itself, or after an operator has repaired Redis.
 var passing = map[string]string{
 	"LOADING":     "it is loading its data",
 	"OOM":         "it is full (maxmemory is reached)",
@@ -78,9 +78,9 @@ func outage(err error) (why string, passes bool) {
 	return "", false
 }
 
-// refusal returns a *[RefusedError] if only an operator can repair the cause of err, and every call of this client
-// would fail. It returns nil for any other error. A client that gets this error at its start gives up. Later, the same
-// error counts as an outage (see [Store.outage]).
+// refusal returns a *[RefusedError] for an error that every call of this client would get, and whose cause only an
+// operator can repair. It returns nil for any other error. A client that is refused at its start gives up. Later, the
+// same refusal counts as an outage (see [Store.outage]).
 func refusal(addr string, err error) error {
 	if err == nil {
 		return nil
@@ -102,8 +102,8 @@ func refusal(addr string, err error) error {
 	return nil
 }
 
-// refusedBy returns the reason if Redis refuses every call of this client with this reply, and says how to fix the
-// cause. It returns "" for any other reply.
+// refusedBy returns the reason for a reply with which Redis refuses every call of this client. The reason also says how
+// to fix the cause. For any other reply, refusedBy returns "".
 func refusedBy(reply string) string {
 	has := func(part string) bool { return strings.Contains(reply, part) }
 	switch word, _, _ := strings.Cut(reply, " "); {
@@ -130,8 +130,8 @@ func refusedBy(reply string) string {
 // before. So a worker keeps its results (docs/guarantees.md, "Every call may be sent twice").
 //
 // A missing right counts as an outage only after a script has worked. If the user has had too few rights from the
-// beginning, waiting would hide a wrong configuration. [Store.untilAnswered] also checks whether only this call needs
-// the right.
+// beginning, waiting would hide a wrong configuration. The method [Store.untilAnswered] also checks whether only this
+// call needs the right.
 func (s *Store) outage(err error) (why string, passes bool) {
 	if why, passes = outage(err); passes || !s.connected.Load() {
 		return why, passes

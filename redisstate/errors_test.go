@@ -21,7 +21,7 @@ var _ redis.Error = replied("")
 func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 	for _, c := range []struct {
 		err                  error
-		first, later, worked bool // whether a call waits after err: before the first success, after it, and after a script has succeeded
+		first, later, worked bool // whether a call that gets err waits: before the first success, after the first success, and after a script has succeeded
 	}{
 		{replied("NOAUTH Authentication required."), false, true, true},
 		{fmt.Errorf("failed to authenticate: %w", replied("WRONGPASS invalid username-password pair or user is disabled.")), false, true, true},

@@ -34,9 +34,9 @@ type question struct {
 	names []string
 }
 
-// readFields reads properties of tasks into their hashes. names(i) returns the names of the properties to read of task
-// i. readFields leaves out properties that are too long. If a task has one, tooLong gets a *[tdf.PropertyError] for the
-// task.
+// readFields reads properties of tasks into their hashes. The function names returns the names of the properties to
+// read of task i. Properties that are too long are left out. For a task with a property that is too long, tooLong gets
+// a *[tdf.PropertyError].
 func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, tooLong []error, names func(i int) []string) error {
 	var asked []question
 	for i, id := range ids {
@@ -97,7 +97,8 @@ func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) 
 	return answers, nil
 }
 
-// take adds the values of an answer to a hash. It stores a length under lengthOf and the name of the property.
+// take adds the values of an answer to a hash. It stores the length of a property under the property's name with the
+// prefix lengthOf.
 func (q *question) take(h tdf.Hash, values []any) (tooLong error) {
 	for i, v := range values {
 		name := q.names[i]

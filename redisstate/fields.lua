@@ -1,16 +1,20 @@
 -- fields: reads properties of tasks, all at one moment. It leaves out values that are too long. It changes nothing.
 --
--- KEYS  the tasks' hashes
--- ARGV  1 longest value to return, in bytes
---       2 longest value of a property of one round, in bytes; the name of this property has a colon
---       3 maximum number of bytes of all values; the values of the first task may be longer
---       4 n, n sets of names: each consists of the number of names, and the names. A '?' before a name asks for
---         the length of the value
---       then the number of the set for each key, from 1
+-- KEYS:
+-- - the tasks' hashes
 --
--- Returns a list of values for each of the first keys, as many as the limit allows. The values have the order of the
--- names. If a property does not exist, its value is nil. If it is too long, or its name begins with '?', the value is
--- its length. If a key is not a hash, its list is empty.
+-- ARGV:
+--  1. maximum length of a value, in bytes
+--  2. maximum length of a value of one round, in bytes; the name of its property contains a colon
+--  3. maximum number of bytes of all values together; the first task is returned even if its values are longer
+--  4. the number of sets of names, and the sets; each set is the number of its names, and the names
+-- - for each key: the number of its set of names, counted from 1
+--
+-- A '?' before a name asks for the length of the value.
+--
+-- Returns a list of values for each key, until the values of the next key would exceed the limit. The values have the
+-- order of the names. If a property does not exist, its value is nil. If it is too long, or its name begins with '?',
+-- the value is its length. If a key is not a hash, its list is empty.
 --
 -- Valid values are short, and only other programs write values that are too long. So the script first reads PIECE
 -- values at once, and then checks their lengths. After the first value that is too long, the script checks the length

@@ -14,8 +14,8 @@ import (
 
 // A ListQuery selects tasks from the lists of some states, and orders them by their scores, which are times. If the
 // query selects the tasks of a group, it orders them by id. After and Before limit the time at which a task entered its
-// state. They have no effect on open tasks, on executed tasks, and on queries for a group: the scores of these tasks
-// have another meaning.
+// state. Both have no effect on open tasks, on executed tasks, and on queries for a group, because the scores of these
+// tasks have another meaning.
 type ListQuery struct {
 	States        []tdf.State
 	Group         string // "" selects the tasks of all groups, and tasks without a group
@@ -30,13 +30,23 @@ type ListEntry struct {
 	Member string  // the id; a member that another program added may be any text
 }
 
-// ID returns the id of the task. The result ok is false if the member is not an id.
+// ID returns the id of the task. If the member is not an id, ok is false.
 func (p ListEntry) ID() (id int64, ok bool) {
 	ids := idsOf([]string{p.Member})
 	if len(ids) == 0 {
 		return 0, false
 	}
 	return ids[0], true
+}
+
+// IDsOf returns the ids of tasks. It skips members that are not ids.
+func IDsOf(entries []ListEntry) (ids []int64) {
+	for _, p := range entries {
+		if id, ok := p.ID(); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // Compare orders entries as Redis orders the entries of one list.
@@ -50,8 +60,8 @@ var findSource string
 var findScript = newScript(findSource)
 
 // Find returns the first entries that a query selects, all as they were at one moment. It returns at most the given
-// number of entries, and at most 1,000. The result last is true if no more entries follow. A walk through a group finds
-// each task once, even if tasks change their states during the walk.
+// number of entries, and at most 1,000. If no more entries follow, last is true. A walk through a group finds each task
+// once, even if tasks change their states during the walk.
 func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []ListEntry, last bool, err error) {
 	if len(of.States) == 0 {
 		return nil, true, nil
@@ -136,8 +146,8 @@ func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
 	return l
 }
 
-// isBefore reports whether an entry with this order is outside a listRange, because it comes before the beginning. If
-// begin is 0, the listRange has no beginning.
+// isBefore reports whether an entry with this order comes before begin, the place at which a listRange begins. If begin
+// is 0, the listRange begins with the first entry of the list.
 func (of *ListQuery) isBefore(order, begin float64) bool {
 	switch {
 	case begin == 0:

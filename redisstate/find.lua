@@ -1,10 +1,14 @@
 -- find: returns a page of several sorted sets, all read at one moment. It changes nothing.
 --
--- KEYS  the sorted sets; one may occur several times
--- ARGV  1 'newest' or 'oldest': which entries come first
---       2 maximum number of entries to return of each set
---       then three values for each key: the score and the member of the entry after which to continue, and the score
---       at which to end; each may be ''
+-- KEYS:
+-- - the sorted sets; a set may occur several times
+--
+-- ARGV:
+--  1. 'newest' or 'oldest': which entries come first
+--  2. maximum number of entries to return of each set
+-- - for each key: the score and the member of the entry after which to continue, and the score at which to end
+--
+-- Each of these scores and members may be '', which means no limit.
 --
 -- Returns a list for each key: member, score, member, score and so on, in the order of the set. With 'newest', the list
 -- includes the entries with the score at which to end. With 'oldest', it does not.
@@ -12,7 +16,8 @@
 local newest, most = ARGV[1] == 'newest', tonumber(ARGV[2])
 
 -- Returns the number of entries before the given entry. If `too` is true, the entry itself counts as well. Redis orders
--- entries with equal scores by their members. There may be many of them, so this is a binary search.
+-- entries with equal scores by their members. Many entries may have the same score, so the function makes a binary
+-- search.
 local function before(key, score, member, too)
   local low = redis.call('ZCOUNT', key, '-inf', '(' .. score)
   local high = redis.call('ZCOUNT', key, '-inf', score)

@@ -11,46 +11,59 @@ import (
 // A form is what similar moves have in common: the states, the round, and the names of the properties. For example, all
 // results of round 0 have one form. The script move.lua makes moves of one form.
 type form struct {
-	units []int // the positions of its units in the call
-
 	shared    []tdf.Field // properties that have the same value in all moves
 	own       []int       // the positions of the other properties in Move.Set
 	ownMoment bool        // each move has its own min and max for its first moment
 }
 
-// maxForms is how many forms of a call get a call of move.lua.
-const maxForms = 4
+// longRun is the smallest number of successive units of one form that get a call of move.lua. Fewer units share a call
+// of transact.lua with units of other forms, because each call has a fixed cost.
+const longRun = 32
 
-// formsOf returns the forms of the units that move.lua can make, with at least one in four of the units, and the
-// positions of the other units.
-func formsOf(units []Unit) (forms []*form, others []int) {
-	byKey := map[string]*form{}
-	var key []byte
+// nextCall returns how many of the units go into the next call, and their form. The form is nil if transact.lua carries
+// out the units. The calls keep the order of the units, so that after an error the first outcomes are known.
+func nextCall(units []Unit) (n int, f *form) {
+	for n < len(units) {
+		run := runOf(units[n:])
+		if run >= longRun || run == len(units) {
+			if n == 0 {
+				return run, formOf(units[:run])
+			}
+			return n, nil
+		}
+		n += max(run, 1)
+	}
+	return n, nil
+}
+
+// runOf returns how many of the first units have the same form. It returns 0 if move.lua cannot carry out the first unit.
+func runOf(units []Unit) int {
+	var first, key []byte
 	for i := range units {
-		key = key[:0]
-		if units[i].isOneMove() {
-			key = appendFormKey(key, &units[i].Moves[0])
+		if !units[i].isOneMove() {
+			return i
 		}
-		f := byKey[string(key)]
-		if f == nil {
-			f = &form{ownMoment: len(key) > 0 && hasOwnMoment(&units[i].Moves[0])}
-			byKey[string(key)] = f
-			forms = append(forms, f)
-		}
-		f.units = append(f.units, i)
-	}
-	large := func(f *form) bool { return f != byKey[""] && maxForms*len(f.units) >= len(units) }
-	for _, f := range forms {
-		if !large(f) {
-			others = append(others, f.units...)
+		if key = appendFormKey(key[:0], &units[i].Moves[0]); i == 0 {
+			first = slices.Clone(key)
+		} else if !slices.Equal(first, key) {
+			return i
 		}
 	}
-	slices.Sort(others)
-	forms = slices.DeleteFunc(forms, func(f *form) bool { return !large(f) })
-	for _, f := range forms {
-		f.share(units)
+	return len(units)
+}
+
+// formOf returns the form of units that have the same form.
+func formOf(units []Unit) *form {
+	f := &form{ownMoment: hasOwnMoment(&units[0].Moves[0])}
+	for j, field := range units[0].Moves[0].Set {
+		differs := func(u Unit) bool { return u.Moves[0].Set[j].Value != field.Value }
+		if slices.ContainsFunc(units, differs) {
+			f.own = append(f.own, j)
+		} else {
+			f.shared = append(f.shared, field)
+		}
 	}
-	return forms, others
+	return f
 }
 
 // isOneMove reports whether the unit is a single move from one state to another.
@@ -100,22 +113,7 @@ func appendMoment(key []byte, m tdf.Moment) []byte {
 	return key
 }
 
-// share finds the properties that have the same value in all moves.
-func (f *form) share(units []Unit) {
-	for j, field := range units[f.units[0]].Moves[0].Set {
-		same := true
-		for _, i := range f.units {
-			same = same && units[i].Moves[0].Set[j].Value == field.Value
-		}
-		if same {
-			f.shared = append(f.shared, field)
-		} else {
-			f.own = append(f.own, j)
-		}
-	}
-}
-
-// move makes one call of move.lua with units of the form f. Its answer is that of transact.
+// move makes one call of move.lua with units of the form f. It returns the same as transact.
 func (s *Store) move(ctx context.Context, who string, f *form, units []Unit, once bool) ([]Outcome, error) {
 	reply, err := s.callOnce(ctx, s.scripts.move, s.moveKeys(ctx, &units[0].Moves[0]), once, func(e *encoder) {
 		s.encodeMove(e, who, f, units)
@@ -139,7 +137,7 @@ func (s *Store) encodeMove(e *encoder, who string, f *form, units []Unit) {
 	e.moves(f, units)
 }
 
-// form adds the form f of a call. The argument first is the first of its moves.
+// form adds the form f of a call. All moves of the call share these values, so form takes them from the first move.
 func (e *encoder) form(first *tdf.Move, f *form) {
 	e.args = append(e.args, string(first.From), first.Round, string(first.To), groupCode(first.To))
 	e.add(moment(first.Score), moment(first.NextDue), first.Note)

@@ -17,8 +17,8 @@ type FuturePage struct {
 // FutureTasks returns the next page of a walk through the tasks whose time lies in the future. In the open list, this
 // is the time from which a task may be claimed. In `due`, it is the time at which the server must settle the task. The
 // walk follows the order of these times, first in the open list and then in `due`. A page has at most the given number
-// of ids. The result done is true if the page was the last one. If the clock was set back, some of these times are
-// wrong. [Store.Examine] finds the tasks with a wrong time.
+// of ids. If the page was the last one, done is true. If the clock was set back, some of these times are wrong.
+// [Store.Examine] finds the tasks with a wrong time.
 func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
 	key, behind := s.keys.List(tdf.Open), ListEntry{Order: float64(now)}
 	if from.due {

@@ -15,16 +15,18 @@ import (
 // Limits for reading whole tasks. The limit readAtOnce applies as well.
 const (
 	hashesAtOnce = 500
-	hashesUnseen = 16   // number of tasks read at once if Redis does not report their sizes
-	smallHash    = 1000 // number of properties that one command can return without delaying other clients
-	fewNames     = 5000 // number of properties whose names one command can return without delaying other clients
+	hashesUnseen = 16             // number of tasks read at once if Redis does not report their sizes
+	smallHash    = 1000           // number of properties that one command can return without delaying other clients
+	smallBytes   = 50 * smallHash // a smaller task needs no count of its properties: each takes more than 50 bytes in a hash table
+	fewNames     = 5000           // number of properties whose names one command can return without delaying other clients
 )
 
-// wholeHashes reads all properties of tasks. It leaves out properties that are too long. If a task is large,
-// wholeHashes also leaves out properties with unknown names.
-func (s *Store) wholeHashes(ctx context.Context, ids []int64) (hashes []tdf.Hash, tooLong []error, err error) {
+// wholeHashes reads all properties of tasks: of the first tasks, as many as the maximum number of bytes allows, but of at
+// least one. It leaves out properties that are too long. If a task is large, wholeHashes also leaves out properties with
+// unknown names.
+func (s *Store) wholeHashes(ctx context.Context, ids []int64, most int) (hashes []tdf.Hash, tooLong []error, err error) {
 	tooLong = make([]error, len(ids))
-	err = s.eachHash(ctx, ids, validLength, func(_ int64, h tdf.Hash, lengths map[string]int) error {
+	err = s.eachHash(ctx, ids, most, validLength, func(_ int64, h tdf.Hash, lengths map[string]int) error {
 		for _, name := range slices.Sorted(maps.Keys(lengths)) {
 			if validLength(name) != unknownProperty {
 				tooLong[len(hashes)] = firstError(tooLong[len(hashes)], tooLongError(name, int64(lengths[name])))
@@ -39,24 +41,30 @@ func (s *Store) wholeHashes(ctx context.Context, ids []int64) (hashes []tdf.Hash
 // anyLength sets no length limit, because a dump contains properties of any length.
 func anyLength(string) int { return math.MaxInt }
 
-// eachHash reads all properties of tasks, and calls the function each once per task, in order. If a task does not
-// exist, its hash is empty. limit(name) is the maximum length of a property. The hash does not contain longer
-// properties, but tooLong contains their lengths.
-func (s *Store) eachHash(ctx context.Context, ids []int64, limit func(name string) int,
+// eachHash reads all properties of tasks, and calls the function each once per task, in order. It stops before a task
+// that would exceed the maximum number of bytes, unless the task is the first. If a task does not exist, its hash is
+// empty. The function limit returns the maximum length of a property. The hash does not contain longer properties, but
+// tooLong contains their lengths.
+func (s *Store) eachHash(ctx context.Context, ids []int64, most int, limit func(name string) int,
 	each func(id int64, h tdf.Hash, tooLong map[string]int) error,
 ) error {
+	left := most
 	for page := range slices.Chunk(ids, hashesAtOnce) {
 		sizes, err := s.hashSizes(ctx, page)
 		if err != nil {
 			return err
 		}
 		for len(page) > 0 {
-			n := fitting(sizes, readAtOnce)
+			if left < most && sizes[0] > left {
+				return nil
+			}
+			n := fitting(sizes, min(readAtOnce, left))
 			hashes, tooLong, err := s.hashes(ctx, page[:n], sizes[:n], limit)
 			if err != nil {
 				return err
 			}
 			for i, h := range hashes {
+				left -= hashSize(h)
 				if err := each(page[i], h, tooLong[i]); err != nil {
 					return err
 				}
@@ -69,26 +77,44 @@ func (s *Store) eachHash(ctx context.Context, ids []int64, limit func(name strin
 
 // hashSizes returns, for each task, how many of the readAtOnce bytes it uses.
 func (s *Store) hashSizes(ctx context.Context, ids []int64) ([]int, error) {
-	counts, err := s.fieldCounts(ctx, ids)
+	bytes, known, err := s.memory(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	bytes, known, err := s.memory(ctx, ids, counts)
-	if err != nil {
-		return nil, err
-	}
+	var counted []int64
 	sizes := make([]int, len(ids))
-	for i, n := range counts {
-		switch {
-		case n > smallHash, n > 0 && !known && len(ids) == 1:
-			sizes[i] = readAtOnce + 1
-		case !known:
+	for i, id := range ids {
+		sizes[i] = int(bytes[i])
+		if !known {
 			sizes[i] = readAtOnce / hashesUnseen
-		default:
-			sizes[i] = int(bytes[i])
+		}
+		if sizes[i] > smallBytes {
+			counted = append(counted, id)
 		}
 	}
+	counts, err := s.fieldCounts(ctx, counted)
+	if err != nil {
+		return nil, err
+	}
+	for i := range sizes {
+		if sizes[i] <= smallBytes {
+			continue
+		}
+		if counts[0] > smallHash || counts[0] > 0 && !known && len(ids) == 1 {
+			sizes[i] = readAtOnce + 1
+		}
+		counts = counts[1:]
+	}
 	return sizes, nil
+}
+
+// hashSize returns the bytes of all properties of a task.
+func hashSize(h tdf.Hash) int {
+	bytes := 0
+	for name, value := range h {
+		bytes += len(name) + len(value)
+	}
+	return bytes
 }
 
 // fieldCounts returns how many properties each task has.
@@ -158,7 +184,8 @@ func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int)
 	return nil, nil, err
 }
 
-// head reads the state and the other Head properties of a task. Some of them change whenever the task moves.
+// head reads the state and the other Head properties of a task. At least one of these properties changes whenever the
+// task moves.
 func (s *Store) head(ctx context.Context, id int64) (tdf.Hash, error) {
 	hashes, _, err := s.readHashes(ctx, []int64{id}, &Want{Fields: Head})
 	if err != nil {
@@ -172,7 +199,7 @@ var namesSource string
 
 var namesScript = newScript(namesSource)
 
-// namesPerScan is the approximate number of names that one call reads of a task with very many properties.
+// namesPerScan is the approximate number of names that one call reads if a task has very many properties.
 const namesPerScan = 100
 
 func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {

@@ -29,28 +29,20 @@ func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.St
 }
 
 // MemoryOf returns how many bytes of memory each task takes, without its entries in lists. It returns 0 for a task that
-// does not exist. It also returns 0 if Redis refuses or does not know the command, as the embedded Redis does.
+// does not exist. It also returns 0 if Redis refuses the command MEMORY USAGE or does not support it. The embedded
+// Redis does not support it.
 func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
-	counts, err := s.fieldCounts(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	bytes, _, err := s.memory(ctx, ids, counts)
+	bytes, _, err := s.memory(ctx, ids)
 	return bytes, err
 }
 
-// memory is like MemoryOf, but gets the number of properties of each task, and also reports whether the sizes are
-// known. For a task with very many properties, it returns an estimate, because an exact measurement would delay other
-// clients of Redis.
-func (s *Store) memory(ctx context.Context, ids, counts []int64) (bytes []int64, known bool, err error) {
+// memory is like MemoryOf. If Redis does not report the sizes, known is false. For a task with very many properties,
+// the size is an estimate, because an exact measurement would delay other clients of Redis.
+func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known bool, err error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
-			samples := 0 // 0 makes Redis measure all properties
-			if counts[i] > smallHash {
-				samples = smallHash
-			}
-			replies[i] = p.MemoryUsage(ctx, s.keys.Task(id), samples)
+			replies[i] = p.MemoryUsage(ctx, s.keys.Task(id), smallHash) // measures this number of properties, or all
 		}
 	})
 	known = err == nil

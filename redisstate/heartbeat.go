@@ -16,7 +16,7 @@ const (
 	week = 7 * day
 )
 
-// A WorkerInfo is the report about itself that a worker sends with a heartbeat.
+// A WorkerInfo is a worker's report about itself. The worker sends it with each heartbeat.
 type WorkerInfo struct {
 	Name, Host, Version string
 	PID                 int
@@ -101,14 +101,15 @@ func (e *NameTakenError) Error() string {
 	return text
 }
 
-// Silent reports whether the lease of the worker that has the name has ended without a new heartbeat. Redis may have
-// been unavailable during this lease. So that worker is known to be gone only if it sends no heartbeat for another
-// lease.
+// Silent reports whether the lease of the worker that has the name has ended without a new heartbeat. Even then, that
+// worker may be alive, because Redis may have been unavailable during the lease. It is known to be gone only if it
+// sends no heartbeat for another lease.
 func (e *NameTakenError) Silent() bool {
 	return e.Now.Sub(e.Seen) > e.Lease && e.Now >= e.GraceUntil
 }
 
-// A PriorOwner describes the worker that has a name, as far as a new worker that wants the name knows it.
+// A PriorOwner describes the worker that has a name. It contains only the facts that are known to a new worker that
+// wants this name.
 type PriorOwner struct {
 	Gone string // boot id of the prior owner if it is known to be gone; otherwise ""
 
@@ -117,15 +118,15 @@ type PriorOwner struct {
 	Seen, Since tdf.Time
 }
 
-// TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. The
-// result drained is the name of the user who drained the worker, or "". The result since is the time by Redis's clock
-// at which the worker took the name. Older claims under this name belong to earlier workers.
+// TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. If a
+// user has drained the worker, drained is the user's name, and otherwise it is "". TakeName also returns the time by
+// Redis's clock since which the worker has the name. Older claims under this name belong to earlier workers.
 func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time, err error) {
 	return s.heartbeat(ctx, w, "1", before)
 }
 
-// WorkerHeartbeat reports that a worker is alive, and its state. The result drained is the same as in [Store.TakeName].
-// If another worker has taken the name, the error is a *[NameTakenError].
+// WorkerHeartbeat reports that a worker is alive, and its state. It returns the same drained as [Store.TakeName]. If
+// another worker has taken the name, the error is a *[NameTakenError].
 func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained string, err error) {
 	drained, _, err = s.heartbeat(ctx, w, "", PriorOwner{})
 	return drained, err
@@ -159,8 +160,8 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 }
 
 // GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
-// of these tasks. The parameter before is the time at which another worker took the name. GiveUp ends only older claims.
-// Later claims belong to that worker, or to a later owner of the name.
+// of these tasks. Another worker took the name at the time before. GiveUp ends only older claims. Later claims belong
+// to that worker, or to a later owner of the name.
 func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
 	running := s.keys.List(tdf.Running)
 	given := map[int64]bool{}
@@ -184,7 +185,8 @@ func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, 
 	return len(given), err
 }
 
-// giveUpClaims adds the ids of the tasks to given.
+// giveUpClaims does the work of GiveUp for some running tasks. For each claim whose lease it ends, it adds the task's id
+// to the map given.
 func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, ids []int64, given map[int64]bool) error {
 	running, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {

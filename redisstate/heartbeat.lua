@@ -1,22 +1,35 @@
--- heartbeat: stores a worker's heartbeat. With its first heartbeat, a worker takes its name. Later heartbeats keep it.
+-- heartbeat: stores a worker's heartbeat. With its first heartbeat, a worker takes its name. Later heartbeats keep the
+-- name.
 --
--- KEYS  1 the worker's hash   2 workers   3 names of all workers ever seen   4 counter for numbers of names
---       5 number of this name   6 calm: the end of the grace period   7 servers
--- ARGV  1 name   2 boot id of this worker   3 '1' to take the name, '' to keep it
---       4 boot id of a worker that is known to be gone, or ''
---       5 time of the last heartbeat of the name's owner that this worker has seen, or ''
---       6 time from which this worker has seen no later heartbeat of the owner, or ''
---       7 seconds for which a worker stays in the list of workers after its last heartbeat
---       then the properties and values that the worker reports about itself
+-- KEYS:
+--  1. the worker's hash
+--  2. workers
+--  3. names of all workers ever seen
+--  4. counter for numbers of names
+--  5. number of this name
+--  6. calm: the end of the grace period
+--  7. servers
 --
--- Returns { '+', name of the user who drained the worker or '', now }. If another worker owns the name, returns { '-',
--- now, end of the grace period, then these values of the owner: host, pid, process, boot id, last heartbeat, lease }.
+-- ARGV:
+--  1. name
+--  2. boot id of this worker
+--  3. '1' to take the name, '' to keep it
+--  4. boot id of a worker that is known to be gone, or ''
+--  5. time of the owner's last heartbeat, as far as this worker knows, or ''
+--  6. time since which this worker has looked for a later heartbeat of the owner and seen none, or ''
+--  7. seconds for which a worker stays in the list of workers after its last heartbeat
+-- - the properties and values that the worker reports about itself
 --
--- A name is free if its owner has signed off, is known to be gone, or has sent no heartbeat for the time of its lease.
--- In the last case, there must be a proof that Redis was available. Either of these is a proof:
---   a server has sent a heartbeat after the end of the lease, because it would have started a grace period after an
---   outage;
---   this worker has seen no heartbeat of the owner for longer than the lease.
+-- Returns { '+', name of the user who drained the worker or '', now }.
+--
+-- If another worker owns the name, returns { '-', now, end of the grace period, values of the owner }. The values of
+-- the owner are host, pid, process, boot id, last heartbeat and lease.
+--
+-- A name is free if its owner has signed off, is known to be gone, or has been silent for longer than its lease. A
+-- silent owner may be alive, if Redis was unavailable. So if the owner is only silent, one of these facts must prove
+-- that Redis was available: - A server has sent a heartbeat after the end of the lease. After an outage, it would have
+-- started a grace period. - This worker has seen no heartbeat of the owner for longer than the lease.
+--
 -- During the grace period, no lease counts as ended. The owner keeps the name until another worker takes it.
 
 local NUMBER_KEPT = 30 * 86400

@@ -20,18 +20,18 @@ const (
 	// several connections may share a link. Without minRate, a caller could wait for ever for a peer that sends one
 	// byte now and then.
 	minRate = slowestLink / 2
-	// The peer must acknowledge bytes within unackedTimeouts times idleTimeout. This is 30 s. A tunnel to a slow link
-	// buffers some megabytes. It accepts more data only when a sixteenth of the buffer is free. At minRate, that takes
-	// 25 s.
+	// The peer must acknowledge bytes within unackedTimeouts times idleTimeout. The product is 30 s. A tunnel to a slow
+	// link buffers some megabytes. It accepts more data only when a sixteenth of the buffer is free. At minRate, the
+	// tunnel needs 25 s to send this sixteenth.
 	unackedTimeouts = 6
 	// longestReply is the longest time for one command or pipeline, even if bytes of its reply still arrive. At 32
 	// KiB/s, an archive of 64 MiB takes half an hour.
 	longestReply = time.Hour
 )
 
-// An idleTimeoutConn waits for a reply as long as bytes of the reply arrive. go-redis itself sets one deadline for a
-// reply of any size. With a deadline that suits small replies, a large reply over a slow link would time out. The
-// repeated call would time out again.
+// An idleTimeoutConn waits for a reply as long as bytes of the reply arrive. The library go-redis itself sets one
+// deadline for a reply of any size. With a deadline that suits small replies, a large reply over a slow link would time
+// out. The repeated call would time out again.
 //
 // So the time-out of go-redis is set to longestReply. Within that time, the connection sets shorter deadlines itself,
 // and extends them whenever bytes arrive.
@@ -74,7 +74,7 @@ func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(c
 	}
 }
 
-// SyscallConn gives go-redis the access with which it checks whether an idle connection was closed.
+// SyscallConn lets go-redis check whether an idle connection was closed.
 func (c *idleTimeoutConn) SyscallConn() (syscall.RawConn, error) {
 	return c.Conn.(syscall.Conn).SyscallConn()
 }
@@ -95,7 +95,7 @@ func (c *idleTimeoutConn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline sets the deadline for sending a command. The command begins now.
+// SetWriteDeadline sets the deadline for sending a command. The caller begins to send the command now.
 func (c *idleTimeoutConn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func (c *idleTimeoutConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readBy returns the time by which the next bytes must arrive. They must arrive within the idle timeout, and the
+// readBy returns the time by which the next bytes must arrive. The bytes must arrive within the idle timeout, and the
 // average speed since the caller began to wait must be at least minRate. The bytes of the command count as well,
 // because Redis replies only after it has received the whole command.
 func (c *idleTimeoutConn) readBy() time.Time {

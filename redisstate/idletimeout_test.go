@@ -18,8 +18,8 @@ import (
 // slowLink is the speed of a mobile link, in bytes per second.
 const slowLink = 32 << 10
 
-// patiently returns a context that ends after 90 s, so that a test fails instead of waiting for ever.
-func patiently(t *testing.T) context.Context {
+// patientContext returns a context that ends after 90 s, so that a test fails instead of waiting for ever.
+func patientContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
 	return ctx
@@ -66,7 +66,7 @@ func TestRepliesOverASlowLink(t *testing.T) {
 			proxy := redistest.NewProxy(t, direct)
 			s := connect(t, proxy.Addr, s.keys.ns)
 			proxy.Limit(slowLink)
-			bytes, err := read(patiently(t), s)
+			bytes, err := read(patientContext(t), s)
 			if err != nil || bytes != 200<<10 {
 				t.Errorf("%d bytes, %v", bytes, err)
 			}

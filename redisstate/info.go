@@ -18,7 +18,7 @@ func (i Info) major() int {
 	return v
 }
 
-// Info returns Redis's information about the server, and the given further sections of INFO.
+// Info returns Redis's information about the server, and the given additional sections of INFO.
 func (s *Store) Info(ctx context.Context, sections ...string) (info Info, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		info, err = s.info(ctx, sections...)

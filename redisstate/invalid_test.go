@@ -6,7 +6,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Rules does not include the definition of a running or executed task, so it does not make the task invalid.
+// Rules does not include the definition of a running or executed task. So a read with Rules does not report the task as
+// invalid.
 func TestRulesOfARunningTaskAreValid(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))

@@ -7,8 +7,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// The last part of some keys is a name that the user has chosen. So a namespace is refused if one of its keys could
-// also be a key of another namespace.
+// The last part of some keys is a name that the user has chosen. So two namespaces could have a key in common. A
+// namespace is refused if one of its keys could also be a key of another namespace.
 func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
 	k := Keys{ns: "P"}
 	for _, key := range []string{

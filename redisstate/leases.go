@@ -47,7 +47,7 @@ func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Placement, now tdf
 	return leases, nil
 }
 
-// leaseholder returns the worker of a running task with a valid lease, or "".
+// leaseholder returns the worker of a running task if the task's lease is valid. Otherwise it returns "".
 func leaseholder(s *tdf.Placement, now tdf.Time) string {
 	if t := s.Task; t != nil && t.State == tdf.Running && t.LeaseUntil > now && t.Current().Claim != "" {
 		return t.Current().Worker

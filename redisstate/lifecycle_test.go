@@ -102,7 +102,7 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 // A move succeeds only if the task is in the expected state and round. Otherwise, it changes nothing and returns the task's state.
 func TestMovesAreFenced(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		for _, state := range slices.Backward(tdf.States) { // the open task comes last, because a claim would claim it
+		for _, state := range slices.Backward(tdf.States) { // the open task comes last, because the claims for other states would claim it
 			id := put(t, s, state)
 			found := task(t, s, id)
 			if found.State != state {

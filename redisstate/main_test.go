@@ -218,8 +218,8 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// signed returns only the error of WorkerHeartbeat.
+// signed drops the other result of WorkerHeartbeat, and returns the error.
 func signed(_ string, err error) error { return err }
 
-// took returns only the error of TakeName.
+// took drops the other results of TakeName, and returns the error.
 func took(_ string, _ tdf.Time, err error) error { return err }

@@ -38,9 +38,12 @@ type waitingManagers struct {
 
 const (
 	mostManagers   = 16  // the largest number of managers that one call wakes
-	managersRead   = 256 // the choice is among this many managers, those with the latest heartbeats
+	managersRead   = 256 // the number of managers among which a call chooses: those with the latest heartbeats
 	managersCached = 100 * time.Millisecond
 )
+
+// ManagerUnknown is how long after its first heartbeat other clients may not know of a manager, and so may not wake it.
+const ManagerUnknown = 2 * managersCached
 
 // managersToWake returns the boot ids of the managers to wake when a task has finished. It ignores errors: without a
 // wake token, a manager only waits a little longer.

@@ -26,7 +26,7 @@ type ledger struct {
 // An entry is one task in the ledger.
 type entry struct {
 	d     tdf.Properties
-	left  map[place]place  // from each former state and round to the next state and round
+	left  map[place]place  // maps each former state and round to the next state and round
 	made  map[tdf.Verb]int // number of moves per verb
 	twice string           // the problem if something happened twice; otherwise ""
 }
@@ -79,8 +79,8 @@ func (l *ledger) moved(m tdf.Move) {
 	}
 }
 
-// at follows all moves of a task. It returns the task's last state and round, and the number of moves.
-func (e *entry) at() (place, int) {
+// followMoves follows all moves of a task. It returns the task's last state and round, and the number of moves.
+func (e *entry) followMoves() (place, int) {
 	p, steps := place{tdf.Open, 0}, 0
 	for {
 		next, ok := e.left[p]
@@ -91,18 +91,18 @@ func (e *entry) at() (place, int) {
 	}
 }
 
-// there returns the number of tasks that were opened but not removed.
-func (l *ledger) there() int { return len(l.tasks) - l.removed }
+// taskCount returns the number of tasks that were opened but not removed.
+func (l *ledger) taskCount() int { return len(l.tasks) - l.removed }
 
-// agrees compares a task in Redis with the ledger. It returns the difference, or "" if they agree.
-func (l *ledger) agrees(id int64, t *tdf.Task) string {
+// compareTask compares a task in Redis with the ledger. It returns the difference, or "" if they agree.
+func (l *ledger) compareTask(id int64, t *tdf.Task) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.tasks[id]
 	if e.twice != "" {
 		return e.twice
 	}
-	p, steps := e.at()
+	p, steps := e.followMoves()
 	if t == nil && p.state == tdf.None && steps == len(e.left) {
 		return ""
 	}
@@ -218,13 +218,13 @@ func (p *player) execute(ctx context.Context) {
 	}
 }
 
-// expect checks the answer to a move, if the player can predict it. If the argument again is true, the move may be
-// repeated. expect returns false if the move is a repetition.
+// expect checks the answer to a move, if the player can predict it. If the move may be a repetition, again is true. A
+// repeated move may succeed again; then expect returns false.
 func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	e := p.ledger.entry(m.ID)
-	at, _ := e.at()
+	at, _ := e.followMoves()
 	to, left := e.left[place{m.From, m.Round}]
 	repeated := again && left && to.state == m.To
 	if want := at == (place{m.From, m.Round}) || repeated && at.state != tdf.None; p.alone && (err == nil) != want {
@@ -242,7 +242,7 @@ func (p *player) renew(ctx context.Context) {
 	p.must(err)
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
-	at, _ := p.ledger.entry(c.Task.ID).at()
+	at, _ := p.ledger.entry(c.Task.ID).followMoves()
 	if want := at == (place{tdf.Running, c.Task.Round}); p.alone && (renewed.Lost[0] == nil) != want {
 		p.t.Errorf("renewing task %d, round %d, when it was %v: %v", c.Task.ID, c.Task.Round, at, renewed.Lost[0])
 	}
@@ -380,7 +380,7 @@ func (p *player) checkAll(from int64) {
 		tasks, err := p.s.Read(context.Background(), page, Want{Fields: Whole})
 		p.must(err)
 		for i, t := range tasks {
-			if wrong := p.ledger.agrees(page[i], t.Task); wrong != "" {
+			if wrong := p.ledger.compareTask(page[i], t.Task); wrong != "" {
 				p.t.Fatalf("task %d: %s", page[i], wrong)
 			}
 		}
@@ -436,13 +436,13 @@ func (p *player) checkTouched() {
 	tasks, err := p.s.Read(context.Background(), ids, Want{Fields: Whole})
 	p.must(err)
 	for i, t := range tasks {
-		if wrong := p.ledger.agrees(ids[i], t.Task); wrong != "" {
+		if wrong := p.ledger.compareTask(ids[i], t.Task); wrong != "" {
 			p.t.Errorf("task %d: %s", ids[i], wrong)
 		}
 	}
 	counts, err := p.s.Counts(context.Background())
 	p.must(err)
-	if want := p.ledger.there(); counts.Total() != int64(want) {
+	if want := p.ledger.taskCount(); counts.Total() != int64(want) {
 		p.t.Errorf("the lists hold %v, and there are %d tasks", counts, want)
 	}
 }

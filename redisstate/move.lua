@@ -1,20 +1,34 @@
--- move: makes moves of the same form: from the same state, in the same round, to the same state, with the same
--- properties. Each move succeeds or fails on its own. This is the fast way for moves that come by the thousand.
--- transact.lua makes all other moves.
+-- move: makes many moves of one form. They leave the same state and round, enter the same state, and set the same
+-- properties. Each move succeeds or fails on its own. The script is faster than transact.lua, which makes all other
+-- moves.
 --
--- from-state  the state that the form names
--- to-state    the state that the form names, another state
+-- - from-state: the state that the form names
+-- - to-state: another state, which the form also names
 --
--- KEYS  1 calls of this client   2 due   3 the list that the tasks leave   4 the list that they enter
---       5 the list of executed tasks   then wake lists of the components that wait for tasks in list 4
--- ARGV  1 call slot ('': the claim identifies a repeated call)   2 sequence number   3 prefix of task keys
---       4 prefix of group keys   5 the name of the component or user that makes the call
---       the form (see read_form)
---       for each move: id, claim, score in due, group, the values of its own properties,
---         min and max for its first moment if they are its own
+-- KEYS:
+--  1. calls of this client
+--  2. due
+--  3. the list that the tasks leave
+--  4. the list that the tasks enter
+--  5. the list of executed tasks
+-- - the wake lists of the components that wait for tasks in list 4
 --
--- Returns a line for each move: '+', '-id round state' or '~', as transact.lua does. It returns the error WRONGTYPE
--- before it has written anything.
+-- ARGV:
+--  1. call slot, or '' if the claim identifies a repeated call
+--  2. sequence number
+--  3. prefix of task keys
+--  4. prefix of group keys
+--  5. name of the component or user that makes the call
+-- - the form (see read_form)
+-- - the moves
+--
+-- Each move is:
+-- - id, claim, fence on the score in due, and group
+-- - the values of the move's own properties
+-- - min and max for the first moment, if the form says that each move has its own
+--
+-- Returns a line for each move: '+', '-id round state' or '~', as transact.lua does. If a key has a wrong type, the
+-- script writes nothing and returns the error WRONGTYPE.
 
 local call = redis.call
 local due, left, entered, executed = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -37,7 +51,7 @@ local n = (#ARGV - cursor) / each
 local of = round .. ':'
 local read = { '', 'state', 'round', 'log', of .. from, of .. 'claim', of .. 'executed', of .. 'started' }
 local reads = from == 'running' and 8 or 6
-local logs, times, strays, refused = {}, {}, {}, {} -- by the number of the move
+local logs, times, strays, refused = {}, {}, {}, {} -- the index is the number of the move
 
 local function found(id, state, in_round)
   state = string.gsub(state, '%c', '?')
@@ -47,7 +61,7 @@ end
 -- Returns the same as the function check of transact.lua.
 local function check(i, id, claim)
   read[1] = tasks .. id
-  local f = redis.pcall('HMGET', unpack(read, 1, reads)) -- an error if the key is not a hash
+  local f = redis.pcall('HMGET', unpack(read, 1, reads)) -- an error reply if the key is not a hash
   local state, mine = f[1] or '', claim ~= '' and (f[5] or '-') == claim
   if mine and f[6] and to == 'executed' then return 'done' end
   if f[2] ~= round and round_of(f[2]) ~= round then return found(id, state, round_of(f[2])) end

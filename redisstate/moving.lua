@@ -1,10 +1,18 @@
--- moving: code of the scripts that make moves of one form. It stands between the prelude and the source of these
--- scripts.
+-- moving: common code of the scripts for moves of one form. Go puts it between the prelude and the source of the
+-- script.
 
--- Reads a form: what the moves of a call have in common. Its arguments are: from, round, to, code of `to` in a group's
--- index, score, due time, note for the log, n, n properties and values, n, n properties and moments, n, n properties to
--- remove, n, n names of the moves' own properties, '1' if each move has its own min and max for its first moment.
--- Score and due time are moments.
+-- Reads a form: the states, the round and the properties that all moves of a call have in common.
+--
+-- The arguments of a form are, in this order:
+-- - from, round, to
+-- - code of the state `to` in a group's index
+-- - score and due time, which are moments: times relative to the call (see the function `moment` in the prelude)
+-- - note for the log
+-- - the number of properties to write, and these properties with their values
+-- - the number of properties whose value is a time, and for each its name and its moment
+-- - the number of properties to remove, and these properties
+-- - the number of the moves' own properties, and their names
+-- - '1' if each move has its own min and max for its first moment
 local function read_form()
   return {
     from = take(), round = take(), to = take(), code = tonumber(take()), score = take(), look = take(), note = take(),
@@ -12,17 +20,17 @@ local function read_form()
   }
 end
 
--- Returns the later of `at` and the time in a text. The timestamps of a round never decrease, even if the clock is set
--- back. A text without a plausible time does not count.
+-- Returns `at` or the time in the text `stamped`, whichever is later. The timestamps of a round never decrease, even if
+-- the clock is set back. If the text holds no plausible time, returns `at`.
 local function not_before(at, stamped)
   local t = stamped and tonumber(stamped)
   if t and t > at and t < 1e12 then return t end
   return at
 end
 
--- Returns two functions. The first moves a task. Its arguments are the id, the log, the time, the group, the position
--- in ARGV before the own values, and whether a result of another claim has put the task into the executed list.
--- The second function changes the lists, after the last move.
+-- Returns the functions `move` and `finish`. The function `move` writes the hash of one task. The move's own values
+-- begin at ARGV[position + 1]. If a result of another claim has put the task into the executed list, `is_stray` is
+-- true. After the last move, the function `finish` changes the lists.
 local function mover(form, tasks, groups, who)
   local stamps, own, set = form.stamps, form.own, form.set
   local write = { '', 'log', '', unpack(set) }
@@ -35,7 +43,7 @@ local function mover(form, tasks, groups, who)
 
   local function stamp(at)
     stamped_at, at_text = at, at == now and now_text or text(at)
-    score_text, look_text = moment_text(form.score, at), moment_text(form.look, at)
+    score_text, look_text = moment_text(form.score, at) or 'inf', moment_text(form.look, at)
     for i = 1, #stamps, 2 do write[stamped + i + 1] = moment_text(stamps[i + 1], at) end
   end
 
@@ -72,7 +80,7 @@ local function mover(form, tasks, groups, who)
     end
   end
 
-  -- KEYS from first_wake on are wake lists.
+  -- The wake lists are in KEYS, from the index first_wake on.
   local function finish(left, entered, due, executed, first_wake)
     bulk('ZREM', left, removed)
     bulk('ZREM', executed, stray)

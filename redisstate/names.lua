@@ -1,9 +1,12 @@
 -- names: returns a page of the names of a hash's properties, without their values. It changes nothing.
 --
--- KEYS  1 the hash
--- ARGV  1 the cursor: 0 to begin, then the cursor that the last call returned
---       2 approximate number of names to return
---       3 approximate limit for the bytes of the names and values that the script reads
+-- KEYS:
+--  1. the hash
+--
+-- ARGV:
+--  1. the cursor: 0 to begin, then the cursor that the last call returned
+--  2. approximate number of names to return
+--  3. approximate limit for the bytes of the names and values that the script reads
 --
 -- Returns { next cursor or 0 at the end, names }. All pages together contain each name at least once, unless the
 -- property is deleted meanwhile.

@@ -1,16 +1,31 @@
 -- open: opens tasks, all of them or none.
 --
--- from-state  none
--- to-state    open
+-- - from-state: none
+-- - to-state: open
 --
--- KEYS  1 calls of this client   2 due   3 task_id   4 open   5 wake list of the workers
--- ARGV  1 call slot   2 sequence number   3 prefix of task keys   4 prefix of group keys
---       5 code of open in a group's index   6 the name of the component or user that makes the call
---       7 a group that must have no tasks, or '' for no condition
---       n, n groups of the new tasks
---       n, n properties and values that all new tasks have in common
---       n, n new tasks: number of the group or 0, score, due time, n, n properties and values. Score and due time are
---       moments, as in transact.lua.
+-- KEYS:
+--  1. calls of this client
+--  2. due
+--  3. task_id
+--  4. open
+--  5. wake list of the workers
+--
+-- ARGV:
+--  1. call slot
+--  2. sequence number
+--  3. prefix of task keys
+--  4. prefix of group keys
+--  5. code of the state open in a group's index
+--  6. name of the component or user that makes the call
+--  7. a group that must have no tasks, or '' for no condition
+-- - the number of groups of the new tasks, and these groups
+-- - the number of properties that all new tasks have in common, and these properties with their values
+-- - the number of new tasks, and the tasks
+--
+-- Each new task is:
+-- - the index of its group among the groups, or 0
+-- - score and due time, which are moments as in transact.lua
+-- - the number of its properties, and these properties with their values
 --
 -- Returns '+' and the first id, '=' or '!reason', as transact.lua does. It also returns the errors of transact.lua.
 

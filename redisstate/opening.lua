@@ -1,7 +1,7 @@
--- opening: code of the scripts that open tasks. It stands between the prelude and the source of these scripts.
+-- opening: common code of the scripts that open tasks.
 
--- Returns the first of n free and consecutive ids. Returns nil if there are no such ids. The counter may be lost. So if
--- some of the next ids are taken, the search continues at higher ids, in steps that double.
+-- Returns the first of n consecutive free ids, or nil if no such ids are left. Redis may have lost the counter, so the
+-- next ids may be taken. Then the search continues at higher ids, and doubles its step each time.
 local function free_ids(tasks, counter, n)
   local first, step = 1 + math.floor(number(redis.call('GET', counter), 0) or INF), n
   while first + n <= IDS_END do
@@ -24,10 +24,11 @@ local function not_in_group(groups, group)
   end
 end
 
--- Returns a function that writes a new task. The first task gets the id `first`, and the others the next ids. `shared`
--- has the properties that all new tasks have in common. The function's arguments are the moment of the score, and the
--- position in ARGV and the number of the task's own properties. It returns the task's id, time of opening and score.
--- Each task is opened 1 µs after the one before, so that the tasks keep their order.
+-- Returns a function that writes a new task. The first task gets the id `first`, and each later task gets the next id.
+-- The argument `shared` has the properties that all new tasks have in common. The function has three arguments: the
+-- moment of the score, the index in ARGV before the task's own properties, and the number of these properties. It
+-- returns the task's id, time of opening and score. From task to task, the time of opening grows by 1 µs, so that the
+-- tasks keep their order.
 local function opener(tasks, first, who, shared)
   local opened, h = 0, { '', unpack(shared) }
   return function(score, from, properties)

@@ -157,7 +157,7 @@ func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 	}
 }
 
-// If a task must not run on one worker, this worker's position does not make other workers skip the task.
+// If a task must not run on one worker, the position of this worker does not hide the task from other workers.
 func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		broken := define("x")

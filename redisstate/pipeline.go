@@ -27,7 +27,7 @@ func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) erro
 	return err
 }
 
-// pipeline sends several commands together. They must only read, or must be safe to repeat.
+// pipeline sends several commands together. Each command must only read, or must be safe to repeat.
 func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
 	return s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.Pipeline()

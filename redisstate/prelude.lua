@@ -1,9 +1,9 @@
 -- prelude: code that the scripts share. Go puts it before the source of most scripts. If a script uses call slots, its
--- KEYS[1] is a hash with the last call of each call slot of this client.
+-- KEYS[1] is a hash that holds the last call of each of this client's call slots.
 
 local ARGV, KEYS = ARGV, KEYS -- access to locals is faster
 
-local INF = 1e300 -- means infinite; not every Redis's tonumber can read "inf"
+local INF = 1e300 -- stands for infinity, because tonumber cannot read "inf" in every Redis
 
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
@@ -24,8 +24,10 @@ end
 
 local now_text = text(now)
 
--- A moment is '' (now), '-' (never) or 'after,min,max' (now + after, but from min to max). Returns nil for never. Also
--- returns min, if the moment has one.
+-- Returns the time of a moment, or nil for never. The second result is min, if the moment has one. A moment is:
+-- - '': now
+-- - '-': never
+-- - 'after,min,max': now + after, but not before min and not after max
 local function moment(spec, at)
   if spec == '' then return at end
   if spec == '-' then return nil end
@@ -43,8 +45,8 @@ local function moment_text(spec, at)
   return t and text(t)
 end
 
--- Returns the number in a text if it is 0 or more. Returns the default if the text is missing or empty. Returns nil if
--- the text is not such a number.
+-- Returns the number in a text if it is 0 or more. Returns the default if the text is missing or empty. Returns nil for
+-- any other text.
 local function number(s, default)
   if not s or s == '' then return default end
   local n = tonumber(s) or tonumber((string.gsub(string.lower(s), '^(%d+)e', '%1.0e'))) -- see score_of
@@ -55,15 +57,15 @@ end
 -- Returns the number in a score that Redis printed. The embedded Redis prints 9e+09, but its tonumber needs 9.0e+09.
 local function score_of(s) return tonumber(s) or tonumber((string.gsub(s, 'e', '.0e', 1))) end
 
--- Returns the number of a round as Go reads it: an invalid number is '0'.
+-- Returns the number of a round as Go reads it: an invalid number counts as '0'.
 local function round_of(s)
   if s and #s <= 5 and string.match(s, '^[1-9]%d*$') then return s end
   return '0'
 end
 
--- These functions read arguments in order. `take` reads the next argument. `take_list` reads the number of elements,
--- and then `each` arguments per element. A script sets `cursor` to the index of the last argument that it has read
--- itself.
+-- These functions read arguments in order. The function `take` reads the next argument. The function `take_list` reads
+-- the number of elements, and then `each` arguments per element. A script sets `cursor` to the index of the last
+-- argument that it has read itself.
 local cursor = 0
 local function take()
   cursor = cursor + 1
@@ -86,17 +88,17 @@ local function answered(slot, sequence)
   if tonumber(done) > sequence then return nil, redis.error_reply('TDFSTALE a later call was answered') end
 end
 
--- Stores the answer to a call of a call slot. The first call of a slot, and each call whose sequence number is a
--- multiple of 100, lets all answers of the client expire a day later. A client makes such a call at least once in each
--- hour with calls.
+-- Stores the answer to a call of a call slot. All answers of a client expire together, a day after the last renewal of
+-- their expiry. The first call of a call slot renews the expiry. So does each call whose sequence number is a multiple
+-- of 100. In each hour with calls, the client gives at least one call a sequence number that is a multiple of 100.
 local function remember(slot, sequence, answer)
   if slot == '' then return end
   local new = redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
   if new == 1 or sequence % 100 == 0 then redis.call('EXPIRE', KEYS[1], 86400) end
 end
 
--- Returns an error reply if the key exists but is not a sorted set. Scripts check this before their first write,
--- because Redis does not undo the writes of a script that fails. Otherwise, returns nil and the size of the set.
+-- Returns an error reply if the key exists but is not a sorted set. Otherwise, returns nil and the size of the set.
+-- Scripts check this before their first write, because Redis does not undo the writes of a script that fails.
 local function not_sorted(key)
   local size = redis.pcall('ZCARD', key)
   if type(size) == 'table' then return redis.error_reply('WRONGTYPE ' .. key .. ' is not a sorted set') end
@@ -107,12 +109,12 @@ local function bulk(command, key, of)
   for i = 1, #of, 500 do redis.call(command, key, unpack(of, i, math.min(i + 499, #of))) end
 end
 
--- Puts wake tokens into a list. A few tokens are enough: if a component takes a token and does not do all the work, a
--- token is put back. Unused tokens expire after an hour.
+-- Puts wake tokens into a list. A few tokens are enough: if a component takes a token but leaves some of the work, a
+-- script puts in a new token. Unused tokens expire after an hour.
 local TOKENS = { '1', '1', '1', '1', '1', '1', '1', '1' }
 local function wake(key, tokens)
   local there = redis.pcall('LLEN', key)
-  if type(there) == 'table' or there >= #TOKENS then return end -- without a list, the component wakes up later
+  if type(there) == 'table' or there >= #TOKENS then return end -- without a token, the component wakes up later
   redis.call('LPUSH', key, unpack(TOKENS, 1, math.min(tokens, #TOKENS - there)))
   if there == 0 then redis.call('EXPIRE', key, 3600) end
 end

@@ -21,7 +21,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	sum := sha256.Sum256(archive)
 	name := hex.EncodeToString(sum[:])
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
-		// Write the entry in the list first, because Programs could not find an archive without an entry.
+		// Write the entry in the list of programs first: the method Programs finds only archives that have an entry.
 		err := s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
 		if err == nil {
 			err = s.rdb.Set(ctx, s.keys.program(name), archive, 0).Err()

@@ -20,16 +20,16 @@ const (
 	// Facts includes all properties of the task except the texts. It also includes the facts of the rounds that
 	// Want.Rounds selects.
 	Facts
-	// Rules includes the properties that decisions about the task need, such as [tdf.Task.Settle].
+	// Rules includes the properties that decisions about the task need. An example of a decision is [tdf.Task.Settle].
 	Rules
 	// Lists includes the lists that hold the task, and the task's score in each list.
 	Lists
 	// Whole includes all properties of the task and of all its rounds, with the texts.
 	Whole
 
-	// The parts of Rules. Every decision needs rulesAlways. Most decisions need rulesMore, but not a decision about a
-	// task that was executed in its first round. If a task may start again, the decision also needs its definition.
-	// Only decisions about running tasks need rulesRunning.
+	// Rules has these parts. Every decision needs rulesAlways. Every decision needs rulesMore, except the decision
+	// about a task that was executed in its first round. If a task may start again, the decision also needs its
+	// definition. Only decisions about running tasks need rulesRunning.
 	rulesAlways
 	rulesMore
 	definition
@@ -113,8 +113,8 @@ var roundProperties = []property{
 	{"result", unbounded},
 }
 
-// named returns the names of the properties that belong to one of the groups.
-func named(properties []property, in Fields) (names []string) {
+// namesOf returns the names of the properties that belong to one of the groups.
+func namesOf(properties []property, in Fields) (names []string) {
 	for _, p := range properties {
 		if p.in&in != 0 {
 			names = append(names, p.name)
@@ -133,18 +133,18 @@ func roundFields(round int, names []string) []string {
 }
 
 var (
-	headFields  = named(taskProperties, Head)
-	factFields  = named(taskProperties, Head|Source|Facts)
-	roundFacts  = named(roundProperties, Facts)
-	firstFields = slices.Concat(named(taskProperties, rulesAlways), roundFields(0, named(roundProperties, rulesAlways)),
+	headFields  = namesOf(taskProperties, Head)
+	factFields  = namesOf(taskProperties, Head|Source|Facts)
+	roundFacts  = namesOf(roundProperties, Facts)
+	firstFields = slices.Concat(namesOf(taskProperties, rulesAlways), roundFields(0, namesOf(roundProperties, rulesAlways)),
 		[]string{lengthOf + tdf.RoundField(0, tdf.RoundError)})
-	moreFields  = named(taskProperties, rulesMore)
-	roundRules  = named(roundProperties, rulesMore)
-	definedBy   = named(taskProperties, definition)
-	runningOnly = named(taskProperties, rulesRunning)
+	moreFields  = namesOf(taskProperties, rulesMore)
+	roundRules  = namesOf(roundProperties, rulesMore)
+	definedBy   = namesOf(taskProperties, definition)
+	runningOnly = namesOf(taskProperties, rulesRunning)
 )
 
-// Limits for the length of a property in bytes. They do not apply to outputs of programs, logs and checkpoints.
+// Limits for the length of a property in bytes. These limits do not apply to outputs of programs, logs and checkpoints.
 const (
 	longestField = tdf.MaxInput
 	longestFact  = 4 << 10 // for the facts of a round; a call may read a thousand of them

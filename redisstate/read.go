@@ -23,11 +23,11 @@ type Want struct {
 	// not select a task, its Stored.Task is nil.
 	Keep func(*tdf.Task) bool
 
-	// Texts returns the texts to read of a selected task. If Texts is nil, no texts are read, unless Fields includes
+	// Texts returns the texts to read of a selected task. If Texts is nil, Read reads texts only if Fields includes
 	// Whole.
 	Texts func(*tdf.Task) []TextsOf
-	// MaxBytes limits the bytes of the texts of all tasks together; 0 means no limit. If the texts exceed the limit,
-	// Read returns only the first tasks, but at least one.
+	// MaxBytes limits the bytes of the texts of all tasks together, or with Whole, of the tasks; 0 means no limit. If they
+	// exceed the limit, Read returns only the first tasks, but at least one.
 	MaxBytes int
 }
 
@@ -72,12 +72,12 @@ type Stored struct {
 	// open and finished tasks. With Facts or Whole, it checks all tasks. A property that is too long is invalid, and Read skips it.
 	Invalid error
 
-	// Lists are the lists that hold the task, and Scores are its scores in these lists. Both are empty unless
+	// Lists are the lists that hold the task, and Scores are its scores in these lists. Both are set only if
 	// Want.Fields includes Lists.
 	Lists  []tdf.State
 	Scores []tdf.Time
 
-	Bytes int // the bytes of the texts that were read
+	Bytes int // the number of bytes of the texts that were read
 }
 
 // Placement returns the task and the lists that hold it.
@@ -89,19 +89,20 @@ func (x *Stored) Placement() tdf.Placement {
 // set.
 //
 // It reads a few MiB at once, so that Redis can serve other clients in between:
-//   - With Whole, it reads a small task at one moment, and a large task in pieces. If the task moves between two pieces,
-//     Read reads it again, but only a few times.
-//   - Otherwise it reads a task in up to three steps, and texts after that. The task may move in between. Rules alone
-//     reads the state, the round and the revision in the first step. So if later values are newer, a Move that was
-//     decided on them is refused.
+//   - With Whole, it reads a small task at one moment, and a large task in pieces.
+//   - If a large task moves between two pieces, Read reads it again, but only a few times.
+//   - Without Whole, it reads a task in up to three steps, and texts after that. The task may move in between.
+//
+// With Rules alone, the first step reads the state, the round and the revision. So if the task moves before a later
+// step, Redis refuses a Move that is based on these values.
 func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, error) {
 	hashes, tooLong, err := s.readHashes(ctx, ids, &want)
 	if err != nil {
 		return nil, fmt.Errorf("read tasks: redis: %w", err)
 	}
-	stored := make([]Stored, len(ids))
-	for i, id := range ids {
-		stored[i] = want.parse(id, hashes[i], tooLong[i])
+	stored := make([]Stored, len(hashes))
+	for i, h := range hashes {
+		stored[i] = want.parse(ids[i], h, tooLong[i])
 	}
 	if want.Fields&Lists != 0 {
 		if err := s.readLists(ctx, stored); err != nil {
@@ -118,8 +119,9 @@ func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, err
 	return stored, nil
 }
 
-// ReadOne reads one task. If the task does not exist, the error wraps [tdf.ErrNoTask], unless want.Fields is 0 or Lists:
-// then ReadOne does not notice, and returns a task without properties.
+// ReadOne reads one task. If the task does not exist, the error wraps [tdf.ErrNoTask]. But if want.Fields is 0 or
+// Lists, ReadOne reads no property. So it cannot notice that the task does not exist, and returns a task without
+// properties.
 func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error) {
 	stored, err := s.Read(ctx, []int64{id}, want)
 	if err != nil {
@@ -154,7 +156,7 @@ func (w Want) ReadFrom(id int64, h tdf.Hash) Stored {
 // readHashes reads the properties of each task that want.Fields includes.
 func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []tdf.Hash, tooLong []error, err error) {
 	if want.Fields&Whole != 0 {
-		return s.wholeHashes(ctx, ids)
+		return s.wholeHashes(ctx, ids, cmp.Or(want.MaxBytes, math.MaxInt))
 	}
 	hashes, tooLong = make([]tdf.Hash, len(ids)), make([]error, len(ids))
 	for i := range hashes {
@@ -181,7 +183,7 @@ func (w *Want) steps() (steps []func(tdf.Hash) []string) {
 	case w.Fields&Facts != 0:
 		steps = append(steps, always(headFields))
 	case w.Fields&(Head|Source) != 0:
-		return append(steps, always(named(taskProperties, w.Fields)))
+		return append(steps, always(namesOf(taskProperties, w.Fields)))
 	}
 	if w.Fields&Facts != 0 {
 		steps = append(steps, w.facts)
@@ -207,8 +209,8 @@ const maxNamedLosses = 100
 
 // rules returns the names of the properties that only some decisions need. These are properties of the current round,
 // properties of earlier rounds that were lost, and the definition of a task that may start again. If a task was
-// executed in its first round, the server settles it without these properties. A repair always needs them. Only repairs
-// also want the lists.
+// executed in its first round, the server settles it without these properties. A repair always needs them. Only a
+// repair also reads Lists.
 func (w *Want) rules(h tdf.Hash) []string {
 	state := tdf.State(h["state"])
 	if len(h) == 0 || state == tdf.Executed && h["round"] == "0" && w.Fields&Lists == 0 {
@@ -231,8 +233,8 @@ func (w *Want) rules(h tdf.Hash) []string {
 // readsDefinition reports whether Rules includes the definition of a task in this state.
 func readsDefinition(state tdf.State) bool { return state == tdf.Open || state.Finished() }
 
-// readUnclaimed checks rounds that were executed without a claim. A worker of the original TDF writes the two texts of
-// such a round one after the other. So readUnclaimed marks which of the two texts exist.
+// readUnclaimed checks rounds that were executed without a claim. These are rounds of workers of the original TDF,
+// which write the two texts of a round one after the other. So readUnclaimed marks which of the two texts exist.
 func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
 	exist := map[int]map[string]*redis.BoolCmd{}
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {

@@ -89,7 +89,7 @@ func rounds(h tdf.Hash, n int) tdf.Hash {
 		for _, name := range roundFacts {
 			h[tdf.RoundField(i, name)] = fmt.Sprint(1000 + i)
 		}
-		for _, name := range named(roundProperties, unbounded) {
+		for _, name := range namesOf(roundProperties, unbounded) {
 			h[tdf.RoundField(i, name)] = fmt.Sprint(name, " of ", i)
 		}
 	}
@@ -342,4 +342,49 @@ func TestManyPropertiesDelayNoClient(t *testing.T) {
 			}
 		}
 	})
+}
+
+// MaxBytes limits how many whole tasks are read at once. At least one task is read.
+func TestWholeTasksAreBoundedInBytes(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		const large = 1 << 20
+		ids := make([]int64, 40)
+		for i := range ids {
+			ids[i] = int64(i + 1)
+			h := with(plain, tdf.Hash{"0:output": strings.Repeat("x", large)})
+			must(t, s.rdb.HSet(t.Context(), s.keys.Task(ids[i]), map[string]string(h)).Err())
+		}
+		for _, most := range []int{1, 3*large + large/2, 9 * large} {
+			for rest := ids; len(rest) > 0; {
+				stored, err := s.Read(t.Context(), rest, Want{Fields: Whole, MaxBytes: most})
+				must(t, err)
+				// If Redis does not report sizes, a few tasks are read before their sizes are known.
+				if n := len(stored); n < 1 || n > max(1, most/large) && n > hashesUnseen || stored[n-1].ID != rest[n-1] || stored[n-1].Task == nil {
+					t.Fatalf("%d tasks, up to task %d, with a limit of %d bytes", n, stored[max(0, n-1)].ID, most)
+				}
+				if real := infoOf(t, s)["redis_version"] != ""; real && len(stored) > max(1, most/large) {
+					t.Errorf("%d tasks with a limit of %d bytes", len(stored), most)
+				}
+				rest = rest[len(stored):]
+			}
+		}
+	})
+}
+
+// Redis measures a small task with one command, and reads it with another one.
+func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	const tasks = 20
+	ids := make([]int64, tasks)
+	for i := range ids {
+		ids[i] = int64(i + 1)
+		must(t, s.rdb.HSet(t.Context(), s.keys.Task(ids[i]), map[string]string(plain)).Err())
+	}
+	must(t, s.rdb.ConfigResetStat(t.Context()).Err())
+	if _, err := s.Read(t.Context(), ids, Want{Fields: Whole}); err != nil {
+		t.Fatal(err)
+	}
+	if m, h, l := commandCalls(t, s, "memory|usage"), commandCalls(t, s, "hgetall"), commandCalls(t, s, "hlen"); m != tasks || h != tasks || l != 0 {
+		t.Errorf("MEMORY USAGE %d, HGETALL %d, HLEN %d times", m, h, l)
+	}
 }

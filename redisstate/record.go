@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -37,10 +38,7 @@ func (r *Record) Validate() error {
 }
 
 func (r *Record) size() int {
-	bytes := 0
-	for name, value := range r.Hash {
-		bytes += len(name) + len(value)
-	}
+	bytes := hashSize(r.Hash)
 	for _, u := range r.Updates {
 		bytes += len(u.Line)
 	}
@@ -51,11 +49,11 @@ func (r *Record) size() int {
 // ids in the call. It reads all properties of a small task at one moment, but its updates a little later.
 func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) error) error {
 	for page := range slices.Chunk(ids, hashesAtOnce) {
-		reported, err := s.reported(ctx, page)
+		reported, err := s.haveUpdates(ctx, page)
 		if err != nil {
 			return err
 		}
-		err = s.eachHash(ctx, page, anyLength, func(id int64, h tdf.Hash, _ map[string]int) (err error) {
+		err = s.eachHash(ctx, page, math.MaxInt, anyLength, func(id int64, h tdf.Hash, _ map[string]int) (err error) {
 			if len(h) == 0 {
 				return nil
 			}
@@ -74,8 +72,8 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 	return nil
 }
 
-// reported returns, for each task, whether it has updates.
-func (s *Store) reported(ctx context.Context, ids []int64) (map[int64]bool, error) {
+// haveUpdates returns, for each task, whether it has updates.
+func (s *Store) haveUpdates(ctx context.Context, ids []int64) (map[int64]bool, error) {
 	replies := make([]*redis.IntCmd, len(ids))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, id := range ids {
@@ -104,8 +102,8 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 }
 
 // BeginRestore marks the namespace with the name of a dump, until EndRestore is called. It reserves the ids up to the
-// given last id of the dump, so that new tasks get higher ids. It returns the mark that the namespace now has. If the
-// restore of another dump has not ended, this is the mark of the other dump, and BeginRestore has changed nothing.
+// given last id of the dump, so that new tasks get higher ids. It returns the mark that the namespace then has. If the
+// restore of another dump has not ended, BeginRestore changes nothing, and returns the mark of that dump.
 func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (found string, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if err = s.rdb.SetNX(ctx, s.keys.loading(), mark, 0).Err(); err == nil {
@@ -119,7 +117,7 @@ func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (foun
 	return found, err
 }
 
-// RestoreUnderWay returns the mark of a restore that has not ended, or "" if no restore is under way.
+// RestoreUnderWay returns the mark of a restore that is under way, or "".
 func (s *Store) RestoreUnderWay(ctx context.Context) (mark string, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if mark, err = s.rdb.Get(ctx, s.keys.loading()).Result(); err == redis.Nil {

@@ -70,8 +70,8 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 	})
 }
 
-// If a program's archive cannot be added to the list of programs, it is not stored either. Otherwise users could not
-// find and remove it.
+// If a program's archive cannot be added to the list of programs, it is not stored either. If it were stored, users
+// could not find and remove it.
 func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		s.rdb.Set(t.Context(), s.keys.programs(), "not a list", 0)

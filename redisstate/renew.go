@@ -20,8 +20,8 @@ type Renewal struct {
 	// renewal.
 	Begun bool
 	// Limit is the time from now to the new deadline of the claim. The deadline is never later than Until, the task's
-	// end_before. If Limit is 0, the deadline stays unchanged. After the program has begun, Limit has an effect only
-	// with Ended. Ended means that the program has ended and the worker collects its output.
+	// end_before. If Limit is 0, the deadline stays unchanged. After the program has begun, Limit has an effect only if
+	// Ended is true. Ended means that the program has ended and the worker collects its output.
 	Limit tdf.Seconds
 	Ended bool
 	Until tdf.Time

@@ -1,26 +1,35 @@
 -- renew: extends the leases of claims, and stores the workers' reports about their rounds.
 --
--- from-state  running
--- to-state    running
+-- - from-state: running
+-- - to-state: running
 --
--- KEYS  1 due
--- ARGV  1 prefix of task keys   2 prefix of the keys of updates   3 prefix of the keys of followers
---       4 lease in seconds; 0 ends the leases
---       5 seconds after the deadline in which the worker reports the time-out itself
---       then for each claim: id of the task, round, claim id,
---       '1' if the program has begun, '2' if it has ended, otherwise '',
---       seconds from now to the deadline ('inf' means no deadline, '' keeps the deadline),
---       latest possible deadline ('inf' means no limit),
---       seconds since the last output of the program ('' means no new output),
---       n, n properties and values, number of the first update, n, n updates
+-- KEYS:
+--  1. due
+--
+-- ARGV:
+--  1. prefix of task keys
+--  2. prefix of the keys of updates
+--  3. prefix of the keys of followers
+--  4. lease in seconds; 0 ends the leases
+--  5. number of seconds after a deadline; until then, the worker itself reports the time-out
+--
+-- Then for each claim:
+-- - id of the task, round, claim id
+-- - '1' if the program has begun, '2' if it has ended, otherwise ''
+-- - seconds from now to the deadline; 'inf' means no deadline, and '' keeps the deadline
+-- - latest possible deadline; 'inf' means no limit
+-- - seconds since the last output of the program; '' means no new output
+-- - the number of properties to write, and these properties with their values
+-- - number of the first update in the round
+-- - the number of updates, and the updates
 --
 -- Returns { now, a line for each of the first claims }. The line is '+', or '+f' if a user watches the task. If the
 -- worker no longer has the claim, the line is '-id round state', with the task's true round and state. If the call
 -- takes too long, the script leaves out the last claims, but never the first.
 --
 -- A worker still has its claim if the task is in the same round, and the worker has not committed a result of this
--- round. The late result of another claim may have made the task executed: then the worker still has its claim, too. If
--- the stream already has an update, the script does not add it again.
+-- round. This holds even if the late result of another claim has made the task executed. If the stream of updates
+-- already has an update, the script does not add it again.
 
 local due, tasks, streams, follows = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local lease, margin = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -29,7 +38,7 @@ cursor = 5
 -- Returns the number of the last update of a round, or nil if the key is not a stream. An update's id in the stream
 -- consists of its round and its number.
 local function last_update(stream, round)
-  local last = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1) -- an error if the key is not a stream
+  local last = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1) -- an error reply if the key is not a stream
   if last.err then return nil end
   local of, n = string.match(last[1] and last[1][1] or '', '^(%d+)-(%d+)$')
   return of == round and tonumber(n) or 0
@@ -49,7 +58,7 @@ end
 local function renew(c)
   local key, of = tasks .. c.id, c.round .. ':'
   local f = redis.pcall('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline',
-    of .. 'running') -- an error if the key is not a hash
+    of .. 'running') -- an error reply if the key is not a hash
   local state = f[1] or ''
   local mine = round_of(f[2]) == c.round and f[3] == c.claim and not f[4]
   if not mine or state ~= 'running' and state ~= 'executed' then

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// If one to three replies to a writing call are lost, the answer and all data in Redis are the same as without a loss.
+// If one to three replies to a writing call are lost, the answer and all data in Redis are as if no reply was lost.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	for _, call := range []struct {
 		name string
@@ -85,7 +85,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		t.Run(call.name, func(t *testing.T) {
 			undisturbed := prepared(t, redistest.Shared(t))
 			want := call.make(t.Context(), t, undisturbed)
-			wantWorld := anonymous(dump(t, undisturbed), undisturbed)
+			wantWorld := anonymize(dump(t, undisturbed), undisturbed)
 			for drops := 1; drops <= 3; drops++ {
 				proxy := redistest.NewProxy(t, redistest.Shared(t))
 				s := prepared(t, proxy.Addr)
@@ -97,7 +97,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 				if got != want {
 					t.Errorf("%d replies lost: answered %v, want %v", drops, got, want)
 				}
-				if diff := changed(t, wantWorld, anonymous(dump(t, s), s)); diff != "" {
+				if diff := changed(t, wantWorld, anonymize(dump(t, s), s)); diff != "" {
 					t.Errorf("%d replies lost:\n%s", drops, diff)
 				}
 				mustBeSound(t, s)
@@ -127,9 +127,9 @@ var claimIDs = regexp.MustCompile(`[A-Z2-7]{26}\.`)
 
 var boots = regexp.MustCompile(`boot=[A-Z2-7]{26}`)
 
-// anonymous replaces the parts of a world that differ between namespaces: the name of the namespace, boot ids and claim
+// anonymize replaces the parts of a world that differ between namespaces: the name of the namespace, boot ids and claim
 // ids.
-func anonymous(w world, s *Store) world {
+func anonymize(w world, s *Store) world {
 	for key, value := range w {
 		value = boots.ReplaceAllString(value, "boot=B")
 		w[key] = claimIDs.ReplaceAllString(regexp.MustCompile(regexp.QuoteMeta(s.keys.ns)).ReplaceAllString(value, "NS"), "C.")

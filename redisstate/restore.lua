@@ -1,26 +1,42 @@
 -- restore: writes tasks from a dump, with their entries in the lists and indexes.
 --
--- from-state  (none)
--- to-state    the state in the task's hash
+-- - from-state: none
+-- - to-state: the state in the task's hash
 --
--- An existing task stays unchanged, so the call may be repeated at any time. If a task with the same id has another
--- group, or was opened at another time, it is another task. The times are compared to the microsecond. The group and
--- the time of opening never change.
+-- An existing task stays unchanged, so the call may be repeated at any time. The group and the time of opening of a
+-- task never change. So if an existing task with the same id differs in one of them, it is another task.
 --
--- KEYS  1 due   2 task_id   then the lists
--- ARGV  1 prefix of task keys   2 prefix of group keys   3 prefix of updates keys
---       4 the last id to reserve
---       n tasks, each: id, index of its list in KEYS ('0' if it is in no list), code of its state, score, group,
---       time at which it was opened ('' if unknown), due time ('-' if it never becomes due; a past time becomes now),
---       n, n properties and values, n, n updates: id, time and line
+-- KEYS:
+--  1. due
+--  2. task_id
+-- - the lists
 --
--- Returns the number of tasks that were written. If another task has an id of the call, the script writes nothing, and
--- returns the negative id of that task.
+-- ARGV:
+--  1. prefix of task keys
+--  2. prefix of group keys
+--  3. prefix of the keys of updates
+--  4. the last id to reserve
+--  5. the number of tasks
+--
+-- Then for each task:
+-- - id
+-- - index of the task's list in KEYS, or '0' if the task is in no list
+-- - code of the task's state in a group's index
+-- - score in the list
+-- - group
+-- - time at which the task was opened, or '' if it is unknown
+-- - due time, or '-' if the task never becomes due; a past time becomes now
+-- - the number of properties, and the properties with their values
+-- - the number of updates, and the id, time and line of each
+--
+-- Returns the number of tasks that were written. If one of the ids belongs to another task, the script writes nothing,
+-- and returns this id with a minus sign.
 
 local tasks, groups, updates, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 cursor = 4
 
--- Returns the first and the last index in ARGV of a list of properties or updates. They are not copied from ARGV.
+-- Skips a list of properties or updates. Returns the first and the last index of the list in ARGV, so that the list
+-- need not be copied.
 local function skip(each)
   local n, from = each * tonumber(take()), cursor + 1
   cursor = cursor + n
@@ -36,7 +52,7 @@ local function read_task()
 end
 
 local function is_there(t)
-  local there = redis.pcall('HMGET', tasks .. t.id, '0:open', 'group') -- an error if the key is not a hash
+  local there = redis.pcall('HMGET', tasks .. t.id, '0:open', 'group') -- an error reply if the key is not a hash
   return not there.err and (there[1] or '') == t.opened and (there[2] or '') == t.group
 end
 

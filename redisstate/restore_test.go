@@ -74,7 +74,7 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 		for range operations(1_000, 20_000) {
 			p.step(t.Context())
 		}
-		if _, err := s.Renew(t.Context(), 3600, reported(p.claims)...); err != nil {
+		if _, err := s.Renew(t.Context(), 3600, renewalsWithUpdates(p.claims)...); err != nil {
 			t.Fatal(err)
 		}
 		other := connect(t, s.addr, redistest.Namespace(t))
@@ -108,8 +108,8 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 	})
 }
 
-// reported returns renewals of claims. Each renewal reports two updates.
-func reported(claims []Claim) []Renewal {
+// renewalsWithUpdates returns renewals of claims. Each renewal reports two updates.
+func renewalsWithUpdates(claims []Claim) []Renewal {
 	var renewals []Renewal
 	for _, c := range claims {
 		renewals = append(renewals, Renewal{
@@ -319,8 +319,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// metered replaces the connections of a Store by meters. It returns the maximum that the meters record.
-func metered(t testing.TB, s *Store) (most *atomic.Int64) {
+// useMeters replaces the connections of a Store by meters. It returns the maximum that the meters record.
+func useMeters(t testing.TB, s *Store) (most *atomic.Int64) {
 	most = &atomic.Int64{}
 	options := *s.rdb.Options()
 	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -350,7 +350,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 		if infoOf(t, s)["redis_version"] == "" {
 			bound = hashesUnseen * (large + 100) // the embedded Redis does not report sizes
 		}
-		most := metered(t, s)
+		most := useMeters(t, s)
 		check := func(read int) {
 			t.Helper()
 			if n := most.Swap(0); read != len(all) || n < large || n > bound {

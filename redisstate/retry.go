@@ -12,8 +12,8 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// untilAnswered calls the function op until Redis has answered, or ctx has ended. So op may run several times.
-// untilAnswered returns nil, the error of ctx, or an error of op that is not an outage.
+// untilAnswered calls the function op until Redis has answered, or ctx has ended. So op may run several times. The
+// result is nil, the error of ctx, or an error of op that is not an outage.
 //
 // If the user lacks a right that only this call needs, the error is a *[ForbiddenError]. Before untilAnswered returns
 // this error, it calls op once more, because the rights may have changed.

@@ -1,7 +1,11 @@
 -- rights: fails if the user lacks the right to use a command that every move of a task needs. It leaves no changes.
 --
--- KEYS  1 due   2 the record of this client's calls
--- ARGV  1 '1' to try the commands that write, too
+-- KEYS:
+--  1. due
+--  2. the record of this client's calls
+--
+-- ARGV:
+--  1. '1' to try the commands that write, too
 --
 -- Returns 1.
 

@@ -32,17 +32,17 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 		"a renewal with an update": func(ctx context.Context) error { _, err := s.Renew(ctx, 60, news); return err },
 	} {
 		var forbidden *ForbiddenError
-		if err := call(briefly(t)); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant ") {
+		if err := call(briefContext(t)); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if renewed, err := s.Renew(briefly(t), 60, renewal); err != nil || renewed.Lost[0] != nil {
+	if renewed, err := s.Renew(briefContext(t), 60, renewal); err != nil || renewed.Lost[0] != nil {
 		t.Errorf("a renewal: %v, %v", renewed, err)
 	}
-	if sizes, err := s.MemoryOf(briefly(t), ids); err != nil || len(sizes) != 1 || sizes[0] != 0 {
+	if sizes, err := s.MemoryOf(briefContext(t), ids); err != nil || len(sizes) != 1 || sizes[0] != 0 {
 		t.Errorf("memory: %v, %v", sizes, err)
 	}
-	if _, next, done, err := s.Walk(briefly(t), WalkPage{phase: scanning, last: ids[0]}, 10); err != nil || done || next.phase != listing {
+	if _, next, done, err := s.Walk(briefContext(t), WalkPage{phase: scanning, last: ids[0]}, 10); err != nil || done || next.phase != listing {
 		t.Errorf("the walk: %v, %v, %v", next, done, err)
 	}
 	if n := s.Outages(); n > 0 {
@@ -61,17 +61,17 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	t.Cleanup(func() { operator.Close() })
 	s := connect(t, addr, redistest.Namespace(t))
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-@write", "-info").Err())
-	if _, err := s.Counts(briefly(t)); err != nil { // Counts runs a script
+	if _, err := s.Counts(briefContext(t)); err != nil { // Counts runs a script
 		t.Error(err)
 	}
 	var forbidden *ForbiddenError
-	if _, err := s.Info(briefly(t)); !errors.As(err, &forbidden) {
+	if _, err := s.Info(briefContext(t)); !errors.As(err, &forbidden) {
 		t.Errorf("%v", err)
 	}
 }
 
-// briefly returns a context that ends after 20 s, so that a call fails instead of waiting for ever.
-func briefly(t *testing.T) context.Context {
+// briefContext returns a context that ends after 20 s, so that a call fails instead of waiting for ever.
+func briefContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx

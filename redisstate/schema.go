@@ -8,11 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Schema is the version of the layout of keys that this release writes.
+// Schema is the version of the layout of keys that this release of TDF writes.
 const Schema = 1
 
-// Ready waits until Redis answers, and checks that this release can use the Redis and the namespace. If not, the error
-// is a *[RefusedError]. Until a check has succeeded, every other method of the Store first does the same.
+// Ready waits until Redis answers, and checks that this release of TDF can use the Redis and the namespace. If it
+// cannot, the error is a *[RefusedError]. Until a check has succeeded, each of the other methods of the Store first
+// does the same check.
 func (s *Store) Ready(ctx context.Context) error {
 	if s.connected.Load() {
 		return nil
@@ -86,8 +87,8 @@ func (s *Store) checkKinds(ctx context.Context) error {
 	return nil
 }
 
-// checkSchema returns a *[RefusedError] if this release does not know the layout of the namespace. It writes the layout
-// version into a new namespace.
+// checkSchema returns a *[RefusedError] if this release of TDF does not know the layout of the namespace. It writes the
+// layout version into a new namespace.
 func (s *Store) checkSchema(ctx context.Context) error {
 	var found string
 	err := s.retry(ctx, func(ctx context.Context) error {

@@ -51,7 +51,7 @@ type Grace struct {
 // Holds returns the time until which the grace period forbids a move, or 0 if it allows the move.
 func (g Grace) Holds(m *tdf.Move) tdf.Time {
 	switch {
-	case m.Verb == tdf.VerbRescore: // a rescore ends no task, so it does no harm
+	case m.Verb == tdf.VerbRescore: // a rescore does no harm, because it ends no task
 		return 0
 	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // the task's worker may have been unable to report
 		return g.Running

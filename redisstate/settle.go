@@ -25,9 +25,13 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 		e.count(most)
 		e.form(m, &form{shared: m.Set})
 		e.fields(u.Equal)
-		e.strings(u.Missing)
 		e.strings(u.Filled)
-		e.add(u.Empty)
+		e.count(len(u.Variants))
+		for _, v := range u.Variants {
+			e.fields(v.Equal)
+			e.strings(v.Missing)
+			e.add(v.Empty)
+		}
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("settle due tasks: %w", err)

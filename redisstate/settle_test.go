@@ -13,9 +13,9 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// executed are changes of a task that has been executed in its first round with exit status 0.
+// executed contains changes of a task that has been executed in its first round with exit status 0.
 var executed = map[string]struct {
-	with  map[string]string // properties to write; "-": to delete
+	with  map[string]string // properties to write; the value "-" deletes the property
 	usual bool
 }{
 	"usual":                      {nil, true},
@@ -28,22 +28,30 @@ var executed = map[string]struct {
 	"no exit status":             {map[string]string{"0:exit": "-"}, false},
 	"end_before":                 {map[string]string{"end_before": "9000000000"}, false},
 	"another spelling of inf":    {map[string]string{"end_before": "Inf"}, false},
-	"fail_on":                    {map[string]string{"fail_on": "any"}, false},
+	"fail_on exit":               {map[string]string{"fail_on": "exit", "0:error": "x"}, true},
+	"fail_on any":                {map[string]string{"fail_on": "any"}, true},
+	"fail_on any, and stderr":    {map[string]string{"fail_on": "any", "0:error": "x"}, false},
+	"fail_on stderr, written":    {map[string]string{"fail_on": "stderr"}, false}, // only the rules know that this is the default
+	"an unknown fail_on":         {map[string]string{"fail_on": "foo"}, false},
 	"a later round":              {map[string]string{"round": "1"}, false},
 	"another state":              {map[string]string{"state": "running"}, false},
 	"no claim":                   {map[string]string{"0:claim": "-"}, false},
 	"not stamped":                {map[string]string{"0:executed": "-"}, false},
 	"stamped with a word":        {map[string]string{"0:executed": "then"}, false},
 	"stamped with a negative":    {map[string]string{"0:executed": "-5"}, false},
+	"stamped in hex":             {map[string]string{"0:executed": "0x5"}, false},
+	"stamped with spaces":        {map[string]string{"0:executed": " 5 "}, false},
+	"stamped with an exponent":   {map[string]string{"0:executed": "1e400"}, false},
+	"stamped with nan":           {map[string]string{"0:executed": "nan"}, false},
 	"max_fails, and no failures": {map[string]string{"max_fails": "3"}, true},
 }
 
-// SettleUsual settles the tasks that fit the case as the rules do, and no others.
+// SettleUsual settles only the tasks that fit the usual case, and it settles them as the rules do.
 func TestSettleUsualIsSettle(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		names := slices.Sorted(maps.Keys(executed))
-		for _, name := range names { // two tasks each; SettleUsual gets the first, and the rules the second
+		for _, name := range names { // two tasks for each name: SettleUsual settles the first task, and the rules settle the second task
 			for range 2 {
 				id := mustOpen(t, s, define(name))[0]
 				c := mustClaim(t, s, 1)[0]
@@ -85,8 +93,8 @@ func TestSettleUsualIsSettle(t *testing.T) {
 	})
 }
 
-// compareSettled settles the task with the id id+1 by the rules. Then it compares this task with the task whose id is
-// id.
+// compareSettled compares two equal tasks. SettleUsual has already looked at the task with the id id. The function
+// first settles the task with the id id+1 by the rules.
 func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, now tdf.Time) {
 	t.Helper()
 	ctx := t.Context()
@@ -120,14 +128,24 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 	if err := s.rdb.ZScore(ctx, s.keys.List(list), fmt.Sprint(id)).Err(); err != nil {
 		t.Errorf("%s: the task is not in %s: %v", name, list, err)
 	}
+	if err := s.rdb.ZScore(ctx, s.keys.Due(), fmt.Sprint(id)).Err(); (err == redis.Nil) != usual {
+		t.Errorf("%s: due: %v", name, err)
+	}
+	if usual && got["0:succeeded"] < got["0:executed"] {
+		t.Errorf("%s: succeeded at %s, and was executed at %s", name, got["0:succeeded"], got["0:executed"])
+	}
 }
 
 // Members of due that are not ids, and due tasks that are missing, delay no other task.
 func TestSettleUsualWithOddMembers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
-		for _, odd := range []string{"", "a b", "1\n2", "-3", "99999999999999999999999", "7"} {
+		for _, odd := range []string{"", "a b", "1\n2", "-3", "99999999999999999999999", "007", "abc", "7"} {
 			must(t, s.rdb.ZAdd(ctx, s.keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
+		}
+		usual := map[string]any{"state": "executed", "round": "0", "end_before": "inf", "0:exit": "0", "0:claim": "c", "0:executed": "5"}
+		for _, odd := range []string{"abc", "007"} {
+			must(t, s.rdb.HSet(ctx, s.keys.taskPrefix()+odd, usual).Err())
 		}
 		now, err := s.Now(ctx)
 		must(t, err)

@@ -11,8 +11,9 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// For an hour, Redis keeps the names of the last two workers on which a program succeeded. Two names are enough for a
-// worker that asks whether the program succeeded on another worker: at most one of them is its own.
+// For an hour, Redis keeps the names of the last two workers on which a program succeeded. A worker asks whether the
+// program succeeded on another worker. Two names are enough for the answer, because at most one of them is the worker's
+// own name.
 const (
 	successLife    = time.Hour
 	keptSuccesses  = 2

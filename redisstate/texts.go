@@ -10,9 +10,9 @@ import (
 const readAtOnce = 4 << 20
 
 // readLong answers the first questions: as many as the maximum number of bytes allows, but at least one. It returns the
-// number of answered questions. It calls put for each property that is not empty, with the property's value and length.
-// limit(name) is the maximum length of a property. If a property is longer, put gets only its length. readLong reads a
-// few MiB at once.
+// number of answered questions. It calls the function put for each property that is not empty, with the property's
+// value and length. The function limit returns the maximum length of a property. If a property is longer, put gets only
+// its length. One reply of Redis has at most a few MiB.
 func (s *Store) readLong(ctx context.Context, asked []question, most int, limit func(name string) int,
 	put func(i int, name, value string, length int),
 ) (int, error) {
@@ -49,8 +49,8 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 	return n, nil
 }
 
-// readPieces reads properties in one pipeline. It reads the properties of successive questions about the same task by
-// one command.
+// readPieces reads properties in one pipeline. If successive questions are about the same task, one command reads their
+// properties.
 func (s *Store) readPieces(ctx context.Context, asked []question, names [][]string, put func(i int, name, value string)) error {
 	type piece struct {
 		of    []int // for each name, the index of its question
@@ -88,7 +88,7 @@ func (s *Store) readPieces(ctx context.Context, asked []question, names [][]stri
 	return nil
 }
 
-// lengths returns the length of each property that was asked for.
+// lengths returns the length of each property that the questions ask for.
 func (s *Store) lengths(ctx context.Context, asked []question) ([][]int, error) {
 	replies := make([][]*redis.IntCmd, len(asked))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {

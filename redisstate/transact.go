@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,7 +22,7 @@ const (
 type Unit struct {
 	Moves    []tdf.Move
 	Open     []tdf.Properties
-	NewGroup string // a group that must not have tasks yet; if it has, the unit fails with [ErrGroupTaken]; "" sets no condition
+	NewGroup string // a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
 }
 
 // An Outcome is the result of a unit.
@@ -34,7 +33,7 @@ type Outcome struct {
 
 // Apply carries out units, in as few calls as the limits allow. Each unit succeeds or fails on its own. A unit that
 // fails changes nothing. The tasks' logs name the given user or component. If Apply returns an error, it also returns
-// the outcomes of the first units, for which Redis has answered. No task may occur twice.
+// the outcomes of the first units: those for which Redis had already answered. No task may occur twice.
 func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome, error) {
 	return s.apply(ctx, who, units, true)
 }
@@ -42,73 +41,32 @@ func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome
 func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	var all []Outcome
 	for len(units) > 0 {
-		n := unitBatch(units)
-		outcomes, err := s.applyBatch(ctx, who, units[:n], once)
+		if err := s.Ready(ctx); err != nil { // check Redis before wakeKeys reads which managers to wake
+			return all, err
+		}
+		n, f := nextCall(units[:unitBatch(units)])
+		n = min(n, s.pace.next())
+		outcomes, err := s.carryOut(ctx, who, f, units[:n], once)
 		all = append(all, outcomes...)
 		if err != nil {
 			return all, err
 		}
-		units = units[n:]
+		s.pace.recordUnits(len(outcomes), n)
+		units = units[len(outcomes):]
 	}
 	return all, nil
 }
 
-// applyBatch carries out units whose number and size are limited: moves of the most frequent forms with move.lua, the
-// other units with transact.lua.
-func (s *Store) applyBatch(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
-	if err := s.Ready(ctx); err != nil { // check Redis before wakeKeys reads which managers to wake
-		return nil, err
+// carryOut makes one call. Units of the form f go to move.lua. If f is nil, the units go to transact.lua.
+func (s *Store) carryOut(ctx context.Context, who string, f *form, units []Unit, once bool) ([]Outcome, error) {
+	if f == nil {
+		return s.transact(ctx, who, units, once)
 	}
-	b := unitsDone{units: units, outcomes: make([]Outcome, len(units)), done: make([]bool, len(units))}
-	forms, others := formsOf(units)
-	for _, f := range forms {
-		err := b.do(&s.pace, f.units, func(units []Unit) ([]Outcome, error) { return s.move(ctx, who, f, units, once) })
-		if err != nil {
-			return b.first(), err
-		}
-	}
-	err := b.do(&s.pace, others, func(units []Unit) ([]Outcome, error) { return s.transact(ctx, who, units, once) })
-	return b.first(), err
-}
-
-// unitsDone holds the outcomes of units that are carried out in another order.
-type unitsDone struct {
-	units    []Unit
-	outcomes []Outcome
-	done     []bool // which units have an outcome
-}
-
-// do carries out the units at the given positions, in as many calls as Redis has time for.
-func (b *unitsDone) do(p *pace, positions []int, call func(units []Unit) ([]Outcome, error)) error {
-	for len(positions) > 0 {
-		n := min(len(positions), p.next())
-		units := make([]Unit, n)
-		for i, at := range positions[:n] {
-			units[i] = b.units[at]
-		}
-		outcomes, err := call(units)
-		for i, o := range outcomes {
-			b.outcomes[positions[i]], b.done[positions[i]] = o, true
-		}
-		if err != nil {
-			return err
-		}
-		p.did(len(outcomes), n)
-		positions = positions[len(outcomes):]
-	}
-	return nil
-}
-
-// first returns the outcomes of the first units, up to the first unit without an outcome.
-func (b *unitsDone) first() []Outcome {
-	if n := slices.Index(b.done, false); n >= 0 {
-		return b.outcomes[:n]
-	}
-	return b.outcomes
+	return s.move(ctx, who, f, units, once)
 }
 
 // A pace limits the number of units in the next call. If Redis had no time for all units of the last calls, the next
-// call contains fewer. The zero pace sets the highest limit.
+// call contains fewer units. The zero pace sets the highest limit.
 type pace struct{ most atomic.Int64 }
 
 const slowestPace = 16
@@ -120,8 +78,8 @@ func (p *pace) next() int {
 	return maxTasksPerCall
 }
 
-// did records the number of units that Redis has carried out in a call.
-func (p *pace) did(done, of int) {
+// recordUnits records the number of units that Redis has carried out in a call.
+func (p *pace) recordUnits(done, of int) {
 	if done < of {
 		p.most.Store(int64(max(done, slowestPace)))
 	} else {
@@ -133,6 +91,15 @@ func (p *pace) did(done, of int) {
 func unitBatch(units []Unit) int {
 	return batch(len(units), bound{maxTasksPerCall, func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
 		bound{maxBytesPerCall, func(i int) int { return units[i].size() }})
+}
+
+// sizeOf returns the bytes of all values in the units.
+func sizeOf(units []Unit) int {
+	bytes := 0
+	for i := range units {
+		bytes += units[i].size()
+	}
+	return bytes
 }
 
 func (u *Unit) size() int {
@@ -170,7 +137,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	return outcomes(units, reply)
 }
 
-// outcomes parses the answer of transact. It stops at the first unit for which Redis had no time.
+// outcomes parses the answer of transact.lua or move.lua. It stops at the first unit for which Redis had no time.
 func outcomes(units []Unit, reply any) ([]Outcome, error) {
 	lines := strings.Split(fmt.Sprint(reply), "\n")
 	if len(lines) != len(units) || lines[0] == "~" {
@@ -222,7 +189,7 @@ func parseFound(line string) *tdf.StateError {
 	return e
 }
 
-// notDue is the fence of a Move that requires that `due` does not contain the task.
+// notDue is the fence of a Move that has an effect only if `due` does not contain the task.
 const notDue = "-1"
 
 // dueScore returns a score as the text of a fence, without rounding.

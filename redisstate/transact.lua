@@ -1,43 +1,76 @@
 -- transact: moves tasks from one state to another and opens new ones.
 --
--- from-state  for each move, the state and the round that it requires
--- to-state    for each move, the state to which it leads, or none if it removes the task; open for new tasks
+-- - from-state: for each move, the state and the round that it requires
+-- - to-state: for each move, the state to which it leads, or none if it removes the task; open for new tasks
 --
 -- A call is a list of units. A unit consists of moves and new tasks that happen together or not at all. Units do not
 -- depend on each other. No task occurs twice in a call. Before its first write, the script reads everything that its
 -- decisions need. If the call takes too long, the script leaves out the last units, but never the first.
 --
--- KEYS  1 calls of this client   2 due   3 task_id   4… the lists   then the wake lists
--- ARGV  1 call slot, or '' if the claim identifies a repeated call   2 sequence number   3 prefix of task keys
---       4 prefix of group keys   5 prefix of the keys of updates   6 prefix of the keys of followers
---       7 name of the user or component that makes the call, for the logs of the tasks
---       n, n names and codes of the lists in KEYS: the lists that moves leave or enter, or all lists if a move is a
---       repair. The name of a list is its state, and the code is the number of the state in a group's index.
---       n, n names of the lists to which the wake lists in KEYS belong
---       n, n shapes: the parts that several moves have in common
---       n, n properties and values that all new tasks have in common
---       n units, each: number of moves, number of new tasks, the group that must not have tasks yet or '', the moves,
---       the new tasks
---   shape  from, round, to ('' if the task stays in its list, '-' if the move removes it), '1' for a repair, score,
---          due time, note for the log, n, n properties and values, n, n properties and moments, n, n properties to
---          remove, n, n names of the moves' own properties
---   move   number of its shape, id, claim, fence on the score in due, group, the values of its own properties
---   new    group, score, due time, n, n properties and values
---   Score and due time are moments. A moment is '' (now), '-' (never) or 'after,min,max' (now + after, but from min to
---   max).
+-- KEYS:
+--  1. calls of this client
+--  2. due
+--  3. task_id
+-- - the lists
+-- - the wake lists
+--
+-- ARGV:
+--  1. call slot, or '' if the claim identifies a repeated call
+--  2. sequence number
+--  3. prefix of task keys
+--  4. prefix of group keys
+--  5. prefix of the keys of updates
+--  6. prefix of the keys of followers
+--  7. name of the user or component that makes the call, for the logs of the tasks
+-- - the number of lists in KEYS, and the name and the code of each
+-- - the number of wake lists in KEYS, and the name of the list to which each belongs
+-- - the number of shapes, and the shapes: the parts that several moves have in common
+-- - the number of properties that all new tasks have in common, and these properties with their values
+-- - the number of units, and the units
+--
+-- The lists are those that moves leave or enter. If a move is a repair, they are all lists. The name of a list is its
+-- state. The code of a list is the number of this state in a group's index.
+--
+-- Each unit is:
+-- - number of moves
+-- - number of new tasks
+-- - the group that must not have tasks yet, or ''
+-- - the moves
+-- - the new tasks
+--
+-- Each shape is:
+-- - from
+-- - round
+-- - to, or '' if the task stays in its list, or '-' if the move removes the task
+-- - '1' for a repair
+-- - score
+-- - due time
+-- - note for the log
+-- - the number of properties to write, and these properties with their values
+-- - the number of properties whose value is a time, and for each its name and its moment
+-- - the number of properties to remove, and these properties
+-- - the number of the moves' own properties, and their names
+--
+-- Each move is: number of its shape, id, claim, fence on the score in due, group, the values of its own properties.
+--
+-- Each new task is: group, score, due time, the number of its properties, and these properties with their values.
+--
+-- Score and due time are moments. A moment is '' (now), '-' (never) or 'after,min,max' (now + after, but not before min
+-- and not after max).
 --
 -- Returns a line for each unit:
---   '+' and the id of its first new task; the others follow in ascending order
---   '-id round state': the first task that is not in the state that its move requires, and its true round and state
---   '=': the group that must not have tasks yet has tasks
---   '!reason': the unit is impossible
---   '~': there was no time for the unit; the client sends it again
--- Returns one of these errors if the call is impossible, and then writes nothing:
---   'TDFSTALE': a later call of the same call slot was already answered
---   'TDFIDS': no ids are left
---   'WRONGTYPE': a key of the namespace has another type
+-- - '+' and the id of its first new task; the ids of the other new tasks follow in ascending order
+-- - '-id round state': the first task that is not in the state that its move requires, and its true round and state
+-- - '=': the group that must not have tasks yet has tasks
+-- - '!reason': Redis cannot carry out the unit, for the given reason
+-- - '~': there was no time for the unit; the client sends it again
+--
+-- If the call is impossible, the script writes nothing and returns one of these errors:
+-- - 'TDFSTALE': a later call of the same call slot was already answered
+-- - 'TDFIDS': no ids are left
+-- - 'WRONGTYPE': a key of the namespace has another type
 
-local call = redis.call -- access to a local is faster, and this script runs more often than the others
+local call = redis.call -- access to a local is faster
 local due, counter = KEYS[2], KEYS[3]
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who = ARGV[5], ARGV[6], ARGV[7]
@@ -76,11 +109,11 @@ local looked_at, forgotten = into(add, due), into(remove, due)
 
 -- The first part of the script reads the whole call, and then everything that the decisions need.
 
--- `write` holds the arguments of HSET that all moves of a shape have in common. Each move adds its key, log and own
--- values. `read` holds the arguments of HMGET, and each move adds its key.
+-- The field `write` holds the arguments of HSET that all moves of a shape have in common. Each move adds its key, log
+-- and own values. The field `read` holds the arguments of HMGET, and each move adds its key.
 local function stamp(s, at)
   s.at, s.at_text = at, text(at)
-  s.score_text, s.look_text = moment_text(s.score, at), moment_text(s.look, at)
+  s.score_text, s.look_text = moment_text(s.score, at) or 'inf', moment_text(s.look, at)
   for i = 1, #s.stamps, 2 do s.write[s.stamped + i] = moment_text(s.stamps[i + 1], at) end
 end
 
@@ -134,8 +167,10 @@ local function read_new()
   new_tasks[#new_tasks + 1] = new
 end
 
--- For each unit: the index of its last move in `moves`, the index of its last new task in `new_tasks`, and the reason
--- if the unit is refused.
+-- These lists have one element for each unit:
+-- - the index of its last move in `moves`
+-- - the index of its last new task in `new_tasks`
+-- - the reason if the unit is refused
 local unit_moves, unit_new, refused = {}, {}, {}
 
 for i = 1, tonumber(take()) do
@@ -192,7 +227,7 @@ local NO_CLAIM = '-'
 local function check(m)
   local s = m[SHAPE]
   s.read[1] = m[KEY]
-  local f = redis.pcall('HMGET', unpack(s.read)) -- an error if the key is not a hash
+  local f = redis.pcall('HMGET', unpack(s.read)) -- an error reply if the key is not a hash
   local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
   m[LOG] = f[3]
   local mine = m[CLAIM] ~= '' and (claim or NO_CLAIM) == m[CLAIM]
@@ -222,8 +257,8 @@ local function late(tasks_done, times)
   return spent(times)
 end
 
--- The answer to a refused unit names the first task that is in another state. A move that was already made does not
--- count as refused, and is not repeated.
+-- The answer to a refused unit names the first task that is not in the state that its move requires. If a move was
+-- already made, it is neither repeated nor refused.
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 for i = 1, #unit_moves do
   if i > 1 and late(unit_moves[i] - unit_moves[i - 1], 1) then

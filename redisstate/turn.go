@@ -7,25 +7,28 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// ExecuteAndClaim reports rounds that have ended as [Store.Execute] does, and claims tasks as [Store.Claim] does. If the
-// results have one form, both calls travel together. So a worker that runs many short rounds waits for Redis once, not
-// twice. A claim that Redis refuses, for example because Redis is full, does not delay the results. ExecuteAndClaim leaves
-// overdue tasks to the next claim.
-func (s *Store) ExecuteAndClaim(ctx context.Context, r ClaimRequest, results ...tdf.Move) (outcomes []Outcome, c Claimed, err, claimErr error) {
+// ExecuteAndClaim reports rounds that have ended as [Store.Execute] does, and claims tasks as [Store.Claim] does. If
+// the results have one form, both calls travel together. So a worker that runs many short rounds waits for Redis once,
+// not twice. A claim that Redis refuses, for example because Redis is full, does not delay the results. ExecuteAndClaim
+// leaves overdue tasks to the next claim. When the context claiming has ended, ExecuteAndClaim no longer sends the
+// claim, but still sends the results.
+func (s *Store) ExecuteAndClaim(
+	ctx, claiming context.Context, r ClaimRequest, results ...tdf.Move,
+) (outcomes []Outcome, c Claimed, err, claimErr error) {
 	units := unitsOf(results)
-	forms, others := formsOf(units)
-	if err := s.Ready(ctx); err != nil || len(forms) != 1 || len(others) > 0 || min(unitBatch(units), s.pace.next()) < len(units) {
+	n, f := nextCall(units)
+	if err := s.Ready(ctx); err != nil || f == nil || min(n, unitBatch(units), s.pace.next()) < len(units) {
 		outcomes, err := s.apply(ctx, r.Worker, units, false)
 		if err == nil {
-			c, _, claimErr = s.claim(ctx, r)
+			c, _, claimErr = s.claim(claiming, r)
 		}
 		return outcomes, c, err, claimErr
 	}
-	return s.turn(ctx, r, units, forms[0])
+	return s.turn(ctx, claiming, r, units, f)
 }
 
-// turn sends a call of move.lua and a call of claim.lua together. It returns the answers of both.
-func (s *Store) turn(ctx context.Context, r ClaimRequest, units []Unit, f *form) (done []Outcome, c Claimed, err, claimErr error) {
+// turn sends a call of move.lua and a call of claim.lua together. It returns the answers to both calls.
+func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit, f *form) (done []Outcome, c Claimed, err, claimErr error) {
 	e := encoder{args: make([]any, 0, 64+16*len(units))}
 	e.add("", "0")
 	s.encodeMove(&e, r.Worker, f, units)
@@ -33,10 +36,11 @@ func (s *Store) turn(ctx context.Context, r ClaimRequest, units []Unit, f *form)
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
 	claim := scriptCall{s.scripts.claim, s.claimKeys(), s.claimArgs(r)(slot, sequence)}
-	sent, moved, claimed, err, claimErr := s.runBoth(ctx, move, claim)
+	sent, took, moved, claimed, err, claimErr := s.runBoth(ctx, claiming, move, claim)
 	if claimErr != nil {
 		claimErr = fmt.Errorf("claim tasks: redis: %w", claimErr)
 	} else {
+		s.link.observe(replySize(claimed)+sizeOf(units), took)
 		c, _, claimErr = readClaimed(r.Worker, claimed)
 		c.Sent = sent
 	}
@@ -47,13 +51,14 @@ func (s *Store) turn(ctx context.Context, r ClaimRequest, units []Unit, f *form)
 	return done, c, err, claimErr
 }
 
-// rest returns the outcomes in the answer of move.lua. If Redis had no time for all units, rest carries out the others.
+// rest returns the outcomes in the answer of move.lua. If Redis had no time for all units, the function rest carries
+// out the remaining units.
 func (s *Store) rest(ctx context.Context, who string, units []Unit, reply any) ([]Outcome, error) {
 	done, err := outcomes(units, reply)
 	if err != nil {
 		return nil, err
 	}
-	s.pace.did(len(done), len(units))
+	s.pace.recordUnits(len(done), len(units))
 	if len(done) == len(units) {
 		return done, nil
 	}

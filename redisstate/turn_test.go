@@ -9,13 +9,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// turned makes one call of ExecuteAndClaim, and describes its answer.
-func turned(t *testing.T, s *Store) string {
+// turnOnce makes one call of ExecuteAndClaim, and describes its answer.
+func turnOnce(t *testing.T, s *Store) string {
 	t.Helper()
 	running := task(t, s, runningID)
 	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
 	must(t, err)
-	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
+	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
 	answer := fmt.Sprint(outcomes, err, claimErr)
 	for _, claim := range c.Claims {
 		answer += fmt.Sprint(" ", claim.Task.ID, claim.Task.Input, claim.Task.State, claim.Task.Round)
@@ -23,27 +23,27 @@ func turned(t *testing.T, s *Store) string {
 	return answer
 }
 
-// If replies to the report or to the claim are lost, the answer and all data in Redis are the same as without a loss.
+// If replies to the report or to the claim are lost, the answer and all data in Redis are as if no reply was lost.
 func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 	undisturbed := prepared(t, redistest.Shared(t))
-	want := turned(t, undisturbed)
+	want := turnOnce(t, undisturbed)
 	if want != "[{[] <nil>}] <nil> <nil> 4firstrunning0 5secondrunning0" {
 		t.Fatalf("without a loss: %s", want)
 	}
-	wantWorld := anonymous(dump(t, undisturbed), undisturbed)
+	wantWorld := anonymize(dump(t, undisturbed), undisturbed)
 	for name, script := range map[string]*luaScript{"report": undisturbed.scripts.move, "claim": undisturbed.scripts.claim} {
 		for drops := 1; drops <= 3; drops++ {
 			t.Run(fmt.Sprintf("%s %d", name, drops), func(t *testing.T) {
 				proxy := redistest.NewProxy(t, redistest.Shared(t))
 				s := prepared(t, proxy.Addr)
 				proxy.DropReplies(drops, func(command []string) bool { return slices.Contains(command, script.of(s).Hash()) })
-				if got := turned(t, s); got != want {
+				if got := turnOnce(t, s); got != want {
 					t.Errorf("answered %s, want %s", got, want)
 				}
 				if proxy.Dropped() != drops {
 					t.Errorf("%d replies were dropped", proxy.Dropped())
 				}
-				if diff := changed(t, wantWorld, anonymous(dump(t, s), s)); diff != "" {
+				if diff := changed(t, wantWorld, anonymize(dump(t, s), s)); diff != "" {
 					t.Error(diff)
 				}
 				mustBeSound(t, s)
@@ -60,7 +60,7 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	running := task(t, s, runningID)
 	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
 	must(t, err)
-	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
+	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
 	if err != nil || len(outcomes) != 1 || outcomes[0].Err != nil {
 		t.Errorf("reported: %v, %v", outcomes, err)
 	}
@@ -77,9 +77,9 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 func TestReportWithAClaimLoadsItsScripts(t *testing.T) {
 	own := redistest.Start(t)
 	s := prepared(t, own.Addr)
-	want := turned(t, prepared(t, redistest.Shared(t)))
+	want := turnOnce(t, prepared(t, redistest.Shared(t)))
 	must(t, s.rdb.ScriptFlush(t.Context()).Err())
-	if got := turned(t, s); got != want {
+	if got := turnOnce(t, s); got != want {
 		t.Errorf("answered %s, want %s", got, want)
 	}
 	mustBeSound(t, s)

@@ -115,7 +115,7 @@ func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 func TestWaitOnAClosedWaker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		w := s.WakeServer()
-		defer w.Close() // for the case that Wait has started a goroutine
+		defer w.Close() // ends the goroutine that Wait may have started
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -21,8 +21,9 @@ type WalkPage struct {
 	cursor uint64 // the cursor of the scan through the keys or through the list
 }
 
-// A walk has two parts. First, it goes through all numbers from 1 to the last id that was given out. If nearly all tasks
-// with these ids were removed, it scans the keys of Redis instead. Then it goes through the lists.
+// A walk has two parts. First, it goes through all numbers from 1 to the last id that was given out. If nearly all
+// tasks with these ids were removed, it scans the keys of Redis instead. In the second part, it goes through the lists,
+// because they may contain other ids.
 type walkPhase int
 
 const (
@@ -33,8 +34,8 @@ const (
 )
 
 // Walk returns the next page of a walk through the ids of all tasks. Some of the ids may belong to no task, because the
-// task was removed. An id may come more than once. The result done is true if the page was the last one. If Redis's
-// user lacks the right to SCAN, Walk may leave out tasks that are in no list, and logs this once.
+// task was removed. An id may come more than once. If the page was the last one, done is true. If Redis's user lacks
+// the right to SCAN, Walk may leave out tasks that are in no list, and logs this once.
 func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int64, next WalkPage, done bool, err error) {
 	if from.phase == beginning {
 		if from, err = s.walkFrom(ctx); err != nil {
@@ -52,8 +53,9 @@ func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int6
 	return s.walkLists(ctx, from, most)
 }
 
-// A walk goes through all numbers from 1 to the last id if the last id is at most countedForEach * (number of tasks) +
-// countedAnyway. Otherwise it scans all keys of Redis, because that costs less.
+// A walk computes the limit countedForEach * (number of tasks) + countedAnyway. If the last id is not above the limit,
+// the walk goes through all numbers from 1 to the last id. Otherwise it scans all keys of Redis, because the scan costs
+// less.
 const (
 	countedForEach = 10
 	countedAnyway  = 100_000
@@ -86,7 +88,7 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 	prefix := s.keys.taskPrefix()
 	var found []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		found, from.cursor, err = s.rdb.Scan(ctx, from.cursor, literally.Replace(prefix)+"*", most).Result()
+		found, from.cursor, err = s.rdb.Scan(ctx, from.cursor, patternEscaper.Replace(prefix)+"*", most).Result()
 		return err
 	})
 	if lacksRights(err) {
@@ -105,8 +107,8 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 	return idsOf(found), from, nil
 }
 
-// literally escapes the special characters in a text, so that a pattern matches the text itself.
-var literally = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+// patternEscaper escapes the special characters in a text, so that a pattern matches the text itself.
+var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, bool, error) {
 	lists := append(s.listKeys(), s.keys.Due())

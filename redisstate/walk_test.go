@@ -62,7 +62,7 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 // If most ids have no task, a walk scans the keys instead of trying every id. It also finds tasks that are in no list.
 func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // unless it is escaped, this name is a pattern
+		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // without escapes, this name would be a pattern
 		for _, s := range []*Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
 			mustRestore(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})

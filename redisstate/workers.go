@@ -19,13 +19,13 @@ type WorkerStatus struct {
 	Drained string   // name of the user who has drained the worker; "" if it is not drained
 }
 
-// Alive reports whether the worker has not signed off and its lease has not ended at the time now.
+// Alive reports whether the worker is alive at the time now: it has not signed off, and its lease has not ended.
 func (w *WorkerStatus) Alive(now tdf.Time) bool {
 	return w.State != "gone" && now.Sub(w.Seen) <= w.Lease
 }
 
-// Pausing returns the worker's pause of a program, and the time at which the worker tries a round again. The result
-// pauses is false if the worker does not pause the program.
+// Pausing returns the worker's pause of a program, and the time at which the worker tries a round again. If the worker
+// does not pause the program, pauses is false.
 func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses bool) {
 	i := slices.IndexFunc(w.Pauses, func(p Pause) bool { return p.Program == program })
 	if i < 0 {

@@ -153,7 +153,7 @@ func TestNoIDsAreLeft(t *testing.T) {
 	}
 }
 
-// If the id of a task is higher than MaxID, the index of its group does not contain the task. Its score would belong to
+// The index of a group contains no task with an id above MaxID. A higher id would give the task a score that means
 // another state.
 func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {

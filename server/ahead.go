@@ -19,12 +19,12 @@ const (
 	aheadPages = 4
 )
 
-// ahead is a walk through the tasks with times in the future, after Redis's clock was set back. It gives open tasks new
-// scores, and corrects scores in $ns:due. Redis stores that the walk is needed, so another server can finish it. Two
-// servers may walk at once.
+// ahead is a walk through tasks with times in the future. A server makes the walk after Redis's clock was set back. The
+// walk gives open tasks new scores, and corrects scores in $ns:due. Redis stores that the walk is needed, so that
+// another server can finish it. Two servers may make the walk at the same time.
 type ahead struct {
 	page redisstate.FuturePage
-	back tdf.Time // Redis's time at the last step; if the clock is set back later, the walk restarts
+	back tdf.Time // Redis's time at the last step; if Redis's clock is set back later, the walk restarts
 	busy bool     // the walk is not finished
 }
 

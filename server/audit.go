@@ -17,33 +17,44 @@ type auditStore interface {
 	DanglingIDs(ctx context.Context, from redisstate.GroupPage, limit int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
 }
 
-// Limits for one round of the server: tasks at the head of the open list, tasks of the walk, ids in groups, and
-// suspects.
+// Limits for one round of the server.
 const (
-	headExamined = 20
-	walkExamined = 50
-	groupWalked  = 500
-	maxSuspects  = 1000
+	headExamined = 20   // tasks at the head of the open list
+	maxSuspects  = 1000 // suspects
 )
+
+// Every walkPause, the audit examines pagesPerWalk pages of the walk through all tasks and of the indexes of groups. If it
+// examined one page in each round, an idle server would mainly wait for the answers to these small calls.
+const (
+	walkPause    = tdf.Seconds(10)
+	pagesPerWalk = 10
+	walkExamined = 50  // tasks in one page of the walk
+	groupWalked  = 500 // ids in one page of the groups' indexes
+)
+
+// headPause is how long the audit does not examine a task at the head of the open list again.
+const headPause = tdf.Seconds(60)
 
 // clockSkew is the largest expected error of the clocks of the original TDF's components.
 const clockSkew = tdf.Seconds(10)
 
 // audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, and edits by
-// hand, may cause both. If a task may be in the middle of a move, it is a suspect. The audit repairs a suspect only if
-// it has not changed for audit_grace (docs/guarantees.md, "The audit").
+// hand, may cause both. An inconsistent task that may be in the middle of a move is a suspect. The audit repairs a
+// suspect only if the suspect has not changed for audit_grace (docs/guarantees.md, "The audit").
 type audit struct {
 	store    auditStore
 	grace    tdf.Seconds
 	page     redisstate.WalkPage
 	groups   redisstate.GroupPage
-	looked   tdf.Time // time of the last call of Overlooked
+	looked   tdf.Time           // time of the last call of Overlooked
+	walked   tdf.Time           // time of the last pages of the walk
+	head     map[int64]tdf.Time // when the audit examined the tasks at the head of the open list
 	suspects map[int64]suspicion
 }
 
 type suspicion struct {
-	sign  string   // the Snapshot of the finding
-	since tdf.Time // when the audit first found the task with this Snapshot
+	snapshot string   // the Snapshot of the finding
+	since    tdf.Time // when the audit first found the task with this Snapshot
 }
 
 // suspect makes the next audit examine a task.
@@ -56,7 +67,8 @@ func (a *audit) suspect(id int64) {
 // runAudit examines a page of tasks, and repairs those that are certainly inconsistent.
 func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 	done := Done{}
-	findings, err := s.audit.findings(ctx, now)
+	walks := now.Sub(s.audit.walked) >= walkPause || now < s.audit.walked
+	findings, err := s.audit.findings(ctx, now, walks)
 	if err != nil {
 		return done, err
 	}
@@ -71,33 +83,44 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 		}
 		moves = append(moves, f.Repair)
 	}
-	if err := s.apply(ctx, moves, done); err != nil {
+	if err := s.apply(ctx, moves, done); err != nil || !walks {
 		return done, err
 	}
-	return done, s.removeGhosts(ctx, done)
+	for range pagesPerWalk {
+		last, err := s.removeGhosts(ctx, done)
+		if err != nil {
+			return done, err
+		}
+		if last {
+			break
+		}
+	}
+	s.audit.walked = now
+	return done, nil
 }
 
-// removeGhosts removes ids without a hash from a page of the groups' indexes. Otherwise a manager that runs until its
-// groups are finished would never end.
-func (s *Server) removeGhosts(ctx context.Context, done Done) error {
-	ghosts, next, _, err := s.store.DanglingIDs(ctx, s.audit.groups, groupWalked)
+// removeGhosts removes ids of tasks without a hash from one page of the groups' indexes. An id without a hash would
+// keep its group unfinished, and the Run of the group's manager would never end. It reports whether the page was the last
+// one.
+func (s *Server) removeGhosts(ctx context.Context, done Done) (last bool, err error) {
+	ghosts, next, last, err := s.store.DanglingIDs(ctx, s.audit.groups, groupWalked)
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.audit.groups = next
 	var moves []tdf.Move
 	for _, f := range ghosts {
 		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID })
-		if !twice { // if an id is in two groups, the next walk removes it from the second group
+		if !twice { // the next walk removes the id from its other groups
 			moves = append(moves, f.Repair)
 		}
 	}
-	return s.apply(ctx, moves, done)
+	return last, s.apply(ctx, moves, done)
 }
 
 // findings returns the findings that may be repaired now.
-func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Finding, error) {
-	ids, err := a.ids(ctx, now)
+func (a *audit) findings(ctx context.Context, now tdf.Time, walks bool) ([]redisstate.Finding, error) {
+	ids, err := a.ids(ctx, now, walks)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +133,12 @@ func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Findin
 	for _, f := range found {
 		before := a.suspects[f.ID]
 		switch {
-		case f.Certain, before.sign == f.Snapshot && now.Sub(before.since) >= a.grace:
+		case f.Certain, before.snapshot == f.Snapshot && now.Sub(before.since) >= a.grace:
 			ripe = append(ripe, f)
-		case before.sign == f.Snapshot:
+		case before.snapshot == f.Snapshot:
 			suspects[f.ID] = before
 		case len(suspects) < maxSuspects:
-			suspects[f.ID] = suspicion{sign: f.Snapshot, since: now}
+			suspects[f.ID] = suspicion{snapshot: f.Snapshot, since: now}
 		}
 	}
 	a.suspects = suspects
@@ -125,25 +148,49 @@ func (a *audit) findings(ctx context.Context, now tdf.Time) ([]redisstate.Findin
 // ids returns the ids of the tasks that this audit examines:
 //   - the suspects
 //   - new tasks that are not in $ns:due
-//   - the head of the open list
-//   - the next page of the walk through all tasks
-func (a *audit) ids(ctx context.Context, now tdf.Time) ([]int64, error) {
+//   - tasks at the head of the open list that were not examined lately
+//   - if walks is set, the next pages of the walk through all tasks
+func (a *audit) ids(ctx context.Context, now tdf.Time, walks bool) ([]int64, error) {
 	ids := slices.Collect(maps.Keys(a.suspects))
 	newest, err := a.store.Overlooked(ctx, now, max(0, a.looked.Add(-clockSkew)))
 	if err != nil {
 		return nil, err
 	}
 	a.looked = now
+	head, err := a.newHead(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	ids = append(append(ids, newest...), head...)
+	last := !walks
+	for range pagesPerWalk {
+		if last {
+			break
+		}
+		var page []int64
+		if page, a.page, last, err = a.store.Walk(ctx, a.page, walkExamined); err != nil {
+			return nil, err
+		}
+		ids = append(ids, page...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// newHead returns the tasks at the head of the open list that were not examined within headPause.
+func (a *audit) newHead(ctx context.Context, now tdf.Time) (ids []int64, err error) {
 	head, err := a.store.List(ctx, tdf.Open, "", 0, headExamined)
 	if err != nil {
 		return nil, err
 	}
-	page, next, _, err := a.store.Walk(ctx, a.page, walkExamined)
-	if err != nil {
-		return nil, err
+	examined := map[int64]tdf.Time{}
+	for _, id := range head {
+		at, known := a.head[id]
+		if !known || now < at || now.Sub(at) >= headPause {
+			at, ids = now, append(ids, id)
+		}
+		examined[id] = at
 	}
-	a.page = next
-	ids = append(append(append(ids, newest...), head...), page...)
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	a.head = examined
+	return ids, nil
 }

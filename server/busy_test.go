@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A busyStore lets the time of a heartbeat come before each batch, as if the batch before had taken that long.
+// A busyStore makes a heartbeat due before each batch, as if the previous batch had taken a long time.
 type busyStore struct {
 	Store
 	server *Server
@@ -30,7 +30,8 @@ func (s *busyStore) ServerHeartbeat(ctx context.Context, name string, now tdf.Ti
 	return s.Store.ServerHeartbeat(ctx, name, now)
 }
 
-// A server sends heartbeats between batches, too. Otherwise another server that starts meanwhile would begin a grace period.
+// A server sends heartbeats between batches, too. Without these heartbeats, another server that starts meanwhile would
+// begin a grace period.
 func TestHeartbeatsBetweenBatches(t *testing.T) {
 	s := newSite(t, redistest.Shared(t))
 	d := define()

@@ -24,8 +24,8 @@ type leaper struct {
 	runs bool   // whether the clock is real; an artificial clock may stand still between two calls
 }
 
-// claim and claimable update the clock first. The opening times of tasks that one call opened differ by microseconds, and
-// must all be in the past.
+// claim and claimable update the clock first. Tasks that one call opened have opening times a microsecond apart, and
+// all these times must be in the past.
 
 func (s *leaper) claim(lease tdf.Seconds) redisstate.Claim {
 	s.Helper()
@@ -40,7 +40,7 @@ func (s *leaper) claimable() []int64 {
 }
 
 // onEachClock runs a test on an embedded Redis with an artificial clock, and on a real Redis. A test cannot make the
-// real clock leap, so it moves all stored times in the other direction.
+// real clock leap. Instead, it moves all times that Redis stores in the other direction.
 func onEachClock(t *testing.T, test func(s *leaper)) {
 	t.Run("embedded", func(t *testing.T) {
 		r := miniredis.RunT(t)
@@ -145,7 +145,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		soon, bounded := define(), define()
-		soon.StartAfter = s.now().Add(-1800) // in the past now, but in the future after the clock is set back
+		soon.StartAfter = s.now().Add(-1800) // this time is past now, but not after the clock is set back
 		bounded.EndBefore = s.now().Add(100)
 		s.open(define(), define(), soon, define(), bounded)
 		s.leap(-3600)
@@ -174,7 +174,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 		if again := s.round(); again.Total() != 0 {
 			s.Errorf("another round did %v", again)
 		}
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
@@ -218,8 +218,8 @@ func TestRescoringIsResumed(t *testing.T) {
 	})
 }
 
-// The clock leaps forward and back again. Neither a claim nor the server expires an open task. No task waits until the
-// clock again reaches the time of the leap.
+// The clock leaps forward and back again. Meanwhile, neither a claim nor the server expires an open task. After the
+// leap back, no open task waits for a time that the clock showed only while it was ahead.
 func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
@@ -256,7 +256,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		if ids := s.claimable(); fmt.Sprint(ids) != "[1 3 4]" {
 			s.Errorf("claimed %v", ids)
 		}
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
@@ -278,12 +278,12 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 		for id := range int64(2) {
 			s.mustBe(id+1, tdf.Expired, 0)
 		}
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
-// A worker dies, and the clock is set back. Its task is lost after one lease, even though the clock has not reached the
-// old end of the lease.
+// A worker dies, and then the clock is set back. The worker's task is lost after one lease, although the clock has not
+// yet reached the stored end of the lease.
 func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		for _, name := range []string{"w", "beside"} {
@@ -324,7 +324,7 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		if again := s.round(); again.Total() != 0 || s.grace().CheckFuture {
 			s.Errorf("another round did %v", again)
 		}
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
@@ -361,7 +361,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 		if ids := s.claimable(); fmt.Sprint(ids) != "[1 2]" {
 			s.Errorf("claimed %v", ids)
 		}
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
@@ -373,7 +373,7 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 		}
 		s.open(define())
 		s.claim(30)
-		s.consistent()
+		s.checkConsistent()
 		ahead := s.now().Add(3600)
 		s.do("HSET", "$task:1", "lease_until", ahead.String())
 		s.do("ZADD", "$due", ahead.String(), 1)
@@ -385,7 +385,7 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 		if lease := s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 {
 			s.Errorf("the lease ends in %v", lease)
 		}
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 

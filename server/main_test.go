@@ -131,8 +131,8 @@ func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 	return outcomes[0].Err
 }
 
-// mustBe returns a task. It ends the test unless the hash has this state and round, and the list of this state contains
-// the id.
+// mustBe returns a task. It ends the test if the hash has another state or round, or if the list of this state does not
+// contain the id.
 func (s *site) mustBe(id int64, state tdf.State, round int) *tdf.Task {
 	s.Helper()
 	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})
@@ -146,8 +146,8 @@ func (s *site) mustBe(id int64, state tdf.State, round int) *tdf.Task {
 	return task
 }
 
-// consistent checks that the audit finds nothing.
-func (s *site) consistent() {
+// checkConsistent checks that the audit finds nothing.
+func (s *site) checkConsistent() {
 	s.Helper()
 	findings, err := s.store.Check(s.Context())
 	if err != nil || len(findings) > 0 {

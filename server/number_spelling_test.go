@@ -6,8 +6,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// The claim script and the server agree whether a property is valid. Otherwise a task that only one of them rejects would
-// be postponed forever.
+// The claim script and the server agree whether a property is valid. If they disagreed, a task that only one of them
+// rejects would be postponed forever.
 func TestClaimAndServerAgreeOnProperties(t *testing.T) {
 	onEach(t, func(s *site) {
 		id := 0

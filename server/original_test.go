@@ -59,7 +59,7 @@ func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 		}
 		s.server.apply(s.Context(), []tdf.Move{m}, Done{})
 		s.mustBe(1, tdf.Archived, 0)
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
@@ -82,7 +82,7 @@ func TestOriginalWorkersTasksAreSettledInTheNextRound(t *testing.T) {
 		s.mustBe(5, tdf.Open, 1)
 		s.mustBe(6, tdf.Expired, 0)
 		s.mustBe(7, tdf.Running, 0)
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
@@ -123,7 +123,7 @@ func (s *site) repairedAfterGrace() {
 		s.Fatalf("not repaired after the grace: %v", done)
 	}
 	s.round() // settle the repaired tasks
-	s.consistent()
+	s.checkConsistent()
 }
 
 func TestOriginalWorkerDiedInItsClaim(t *testing.T) {
@@ -178,7 +178,8 @@ func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
 	})
 }
 
-// A worker of the original TDF loses its round. It then writes its result into the next round, which another worker runs.
+// A worker of the original TDF loses its round. It then writes its result into the next round, which another worker is
+// running.
 func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50", "max_timeouts", "1")
@@ -202,7 +203,7 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 		if task := s.mustBe(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds.At(1).Error != "mine" {
 			s.Errorf("settled by %+v", task.Rounds.At(1))
 		}
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
@@ -262,7 +263,7 @@ func TestStuckInTheOriginalsTransientLists(t *testing.T) {
 		if task := s.mustBe(5, tdf.Failed, 0); task.Fails != 1 {
 			s.Errorf("counted twice: %d", task.Fails)
 		}
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
@@ -297,7 +298,7 @@ func TestOtherThingsInTheLists(t *testing.T) {
 		s.do("ZADD", "$failed", "5", "no number")
 		s.byHand(2)
 		s.do("HSET", "$task:2", "state", "confused")
-		s.do("ZADD", "$due", "1", "2") // settling this task again does no harm
+		s.do("ZADD", "$due", "1", "2") // it does no harm to settle this task again
 		s.byHand(3)
 		s.do("ZADD", "$succeeded", "5", "3")
 		s.repairedAfterGrace()
@@ -312,7 +313,7 @@ func TestOtherThingsInTheLists(t *testing.T) {
 	})
 }
 
-// If a consistent task is in one of the original's transient lists, this entry does no harm.
+// If the id of a consistent task is also in one of the two legacy lists of the original TDF, this does no harm.
 func TestStaleEntryInTransientLists(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.open(define(), define())
@@ -328,8 +329,8 @@ func TestStaleEntryInTransientLists(t *testing.T) {
 	})
 }
 
-// If a worker of the original TDF claimed a task, the task times out on time. A due time from end_before does not prevent
-// this, and many later claims of other tasks do not prevent it.
+// If a worker of the original TDF claimed a task, the task times out on time. This holds even if the task's score in
+// $ns:due comes from its end_before, and even if many other tasks are claimed later.
 func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
@@ -369,6 +370,7 @@ func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
 		s.do("ZREM", "$open", "1")
 		for range 60 {
 			s.open(define())
+			s.server.audit.walked = 0 // as if walkPause was over
 			s.round()
 		}
 		s.mustBe(1, tdf.Open, 0)

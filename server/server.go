@@ -17,7 +17,7 @@ type Store interface {
 	watchStore
 	aheadStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
-	NextDue(ctx context.Context) (tdf.Time, error)
+	NextDue(ctx context.Context) (next, now tdf.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
 	WakeServer() *redisstate.Waker
 }
@@ -32,9 +32,11 @@ type Server struct {
 	ahead ahead
 	audit audit
 	seen  time.Time // time of the last heartbeat
+
+	settled time.Time // start of the last search for due tasks
 }
 
-// An Option of [New].
+// An Option changes a Server that [New] creates.
 type Option func(*Server)
 
 // WithClock replaces the clock of this process. The server compares this clock with Redis's clock to notice leaps. Tests
@@ -83,11 +85,12 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time.Millisecond) }
 
 // heartbeatPause is the maximum time between two heartbeats. It does not depend on round_duration. It is shorter than
-// [absence], so that a new server notices this server. Managers and tdf report a missing server after 10 s.
+// the constant absence, so that a new server sees that this server is running. Managers and tdf report a missing server
+// after 10 s.
 const heartbeatPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(time.Second))
 
-// heartbeat stores the time of the watch's last look at Redis. The server has noticed every event in Redis before that
-// time (docs/operations.md, "Names of workers").
+// heartbeat stores the time of the watch's last look at Redis. The server has noticed all outages and leaps of the
+// clock before that time (docs/operations.md, "Names of workers").
 func (s *Server) heartbeat(ctx context.Context) error {
 	s.seen = time.Now()
 	return s.store.ServerHeartbeat(ctx, s.name, s.watch.last.clock.at)
@@ -100,6 +103,10 @@ func (s *Server) heartbeatIfDue(ctx context.Context) error {
 	return s.heartbeat(ctx)
 }
 
+// settlePause is the shortest time between the starts of two searches for due tasks. If many results arrive, one search
+// then settles several tasks, and needs less of Redis's time.
+const settlePause = 5 * time.Millisecond
+
 // stuckPause is how long the server waits after it could not settle a due task.
 const stuckPause = 50 * time.Millisecond
 
@@ -109,11 +116,7 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 	if left <= 0 {
 		return false
 	}
-	next, err := s.store.NextDue(ctx)
-	if err != nil {
-		return false
-	}
-	now, err := s.store.Now(ctx)
+	next, now, err := s.store.NextDue(ctx)
 	if err != nil {
 		return false
 	}
@@ -126,9 +129,12 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 	}
 	if until < left {
 		waker.Wait(ctx, until)
+		waitFor(ctx, settlePause-time.Since(s.settled))
 		return ctx.Err() == nil
 	}
-	return waker.Wait(ctx, left)
+	woken := waker.Wait(ctx, left)
+	waitFor(ctx, settlePause-time.Since(s.settled))
+	return woken
 }
 
 // RunOnce settles due tasks, sends a heartbeat and audits once. It returns how many tasks it moved.
@@ -157,6 +163,7 @@ func (s *Server) Settle(ctx context.Context) (Done, error) {
 
 // settle settles due tasks. If Redis's clock was set back, it also corrects tasks with times in the future.
 func (s *Server) settle(ctx context.Context) (Done, error) {
+	s.settled = time.Now()
 	done, err := s.settleDue(ctx)
 	if err != nil {
 		return done, err
@@ -167,6 +174,9 @@ func (s *Server) settle(ctx context.Context) (Done, error) {
 }
 
 func waitFor(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():

@@ -45,7 +45,7 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 		if again := s.round(); again.Total() != 0 {
 			s.Errorf("another round did %v", again)
 		}
-		s.consistent()
+		s.checkConsistent()
 	})
 }
 
@@ -128,7 +128,7 @@ func TestSeveralServers(t *testing.T) {
 			t.Errorf("task %d failed %d times", id+1, task.Fails)
 		}
 	}
-	s.consistent()
+	s.checkConsistent()
 }
 
 // endOf waits until Run of a server ends, and returns its error.
@@ -145,7 +145,8 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 	return err
 }
 
-// Results and due times wake a waiting server. With a round_duration of an hour, nothing else can wake it.
+// Results and due times wake a waiting server. The round_duration is an hour, so nothing else can wake the server in
+// this test.
 func TestServerIsWoken(t *testing.T) {
 	onEach(t, func(s *site) {
 		ctx, stop := context.WithCancel(s.Context())

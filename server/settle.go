@@ -44,7 +44,7 @@ func (d Done) count(kind string, n int) {
 	}
 }
 
-// attrs returns the counts as attributes of a log line, in a fixed order.
+// attrs returns the counts as attributes of a log message, in a fixed order.
 func (d Done) attrs() []any {
 	var attrs []any
 	for _, kind := range slices.Sorted(maps.Keys(d)) {
@@ -81,8 +81,8 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-// decide returns a Move for each due task. If a task's due time changes before its Move is applied, for example by a
-// renewal, the Move is void.
+// decide returns a Move for each due task. If a renewal, for example, changes a task's due time before its Move is
+// applied, the Move has no effect.
 func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) ([]tdf.Move, error) {
 	ids := make([]int64, len(due))
 	for i, d := range due {
@@ -117,7 +117,7 @@ func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace redisstate.G
 	return t.Task.Reschedule(t.Task.NextDue(now))
 }
 
-// apply applies the Moves, and adds those that were not void to done.
+// apply applies the Moves, and counts in done the Moves that had an effect.
 func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 	units := make([]redisstate.Unit, len(moves))
 	for i := range moves {

@@ -29,8 +29,8 @@ type watch struct {
 	log   *slog.Logger
 	clock func() time.Time // the clock of this process
 
-	// last is the observation of the last complete look. A failed look does not change it, so the next look
-	// notices the same event.
+	// last is the observation of the last complete look. A failed look does not change it, so that the next look
+	// notices the same event again.
 	last observation
 	kept redisstate.Grace // the grace period at the last complete look
 }
@@ -43,15 +43,15 @@ type observation struct {
 	clock          reading // the reading of Redis's clock
 }
 
-// An event begins a grace period.
+// An event is a reason to begin a grace period.
 type event struct {
 	why  string // "" means no event
-	leap bool   // Redis's clock leapt, or may have leapt
+	leap bool   // Redis's clock has leapt, or may have leapt
 	back bool   // Redis's clock was set back
 }
 
-// A reading is a time of Redis's clock, with the times of this process's clock before and after the call. If Redis or the
-// server is slow, these two times are far apart, although no clock has leapt.
+// A reading is a time of Redis's clock, with the times of this process's clock before and after the call that read it.
+// If Redis or the server is slow, these two times are far apart, although no clock has leapt.
 type reading struct {
 	at            tdf.Time
 	before, after time.Time
@@ -65,10 +65,10 @@ func (r reading) leapt(before reading) (leapt, back bool) {
 	return back || passed >= longest+leap, back
 }
 
-// Limits in seconds. If an observation exceeds a limit, it is an event.
+// Limits in seconds. If a look finds a time beyond one of these limits, this is an event.
 const (
-	absence = tdf.ServerAbsence // the time without a server
-	leap    = tdf.ServerAbsence // the divergence of Redis's clock and this process's clock between two looks
+	absence = tdf.ServerAbsence // how long no server has sent a heartbeat
+	leap    = tdf.ServerAbsence // how far Redis's clock has diverged from this process's clock since the last look
 )
 
 // look returns the time of Redis's clock, and the current grace period.
@@ -94,8 +94,8 @@ func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err
 	return now, g, nil
 }
 
-// begin begins a grace period for all servers. If the clock was set back, begin shortens an earlier grace period.
-// Otherwise the earlier grace period would last until the clock reaches its end again.
+// begin begins a grace period for all servers. If the clock was set back, begin shortens an earlier grace period. If
+// begin did not shorten it, the earlier grace period would last until the clock reaches the old end of this period.
 func (w *watch) begin(ctx context.Context, now tdf.Time, g redisstate.Grace, e event) (redisstate.Grace, error) {
 	lease, err := w.store.LongestLease(ctx, now)
 	if err != nil {

@@ -60,11 +60,11 @@ func (s *site) grace() redisstate.Grace {
 	return g
 }
 
-// settlesAll checks that a round settles the tasks of openThreeOverdue, if no grace period holds.
+// settlesAll ends the grace period, and checks that a round then settles the tasks of openThreeOverdue.
 func (s *site) settlesAll() {
 	s.Helper()
 	s.endGrace()
-	if done := s.round(); done.Total() != 3 { // all postponed tasks are due when the grace period ends
+	if done := s.round(); done.Total() != 3 { // the tasks were postponed to the end of the grace period, so make them due now
 		for id := range int64(3) {
 			s.do("ZADD", "$due", "1", id+1)
 		}
@@ -127,7 +127,7 @@ func TestGraceAfterClockLeap(t *testing.T) {
 	})
 }
 
-// A slow Redis, a slow server, and a pause of a minute are not leaps of the clock.
+// The server does not mistake a slow Redis, a slow server or a pause of a minute for a leap of the clock.
 func TestNoGraceAfterASlowLook(t *testing.T) {
 	for _, slow := range []struct{ before, after, between time.Duration }{
 		{before: time.Minute}, {after: time.Minute}, {between: time.Minute}, {time.Minute, time.Minute, time.Minute},
@@ -217,7 +217,7 @@ func TestNoGraceAfterASlowStart(t *testing.T) {
 	})
 }
 
-// If any call of a look fails, the next look notices the event.
+// If any of the calls that a look makes fails, the next look notices the same event.
 func TestFailedLookIsRepeated(t *testing.T) {
 	for _, fail := range []string{"now", "grace", "info", "lease", "set"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestGraceHoldsForNewServers(t *testing.T) {
 	})
 }
 
-// During a grace period, the audit declares no round lost, even if its task is inconsistent.
+// During a grace period, the audit declares no round lost, even if the task of a round is inconsistent.
 func TestGraceHoldsForTheAudit(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxRecord is the maximum size of a row in bytes. No task could hold a longer row. Most longer rows come from a quote
-// that is not closed.
+// maxRecord is the maximum size of a row in bytes. The parameters of a longer row would not fit into a task. Most
+// longer rows come from a quote that is not closed.
 const maxRecord = 1 << 20
 
 var (
@@ -22,9 +22,10 @@ var (
 	errNotUTF8 = errors.New("not UTF-8 text")
 )
 
-// CSV reads rows from comma-separated values (RFC 4180). The first record names the parameters. CSV accepts
-// a byte order mark and CRLF, and skips blank lines. It keeps blanks around values, and removes blanks around names.
-// The sequence ends with the first error. The error is a *[RowError], unless a read of r failed.
+// CSV reads rows from comma-separated values (RFC 4180). The first record names the parameters. CSV accepts a byte
+// order mark and CRLF, and skips blank lines. It keeps blanks around values, and removes blanks around names. The
+// sequence ends with the first error. If reading from r fails, the error is the error of r. Any other error is a
+// *[RowError].
 func CSV(r io.Reader) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		c := newCSVReader(r)
@@ -51,8 +52,8 @@ func CSV(r io.Reader) iter.Seq2[Row, error] {
 type csvReader struct {
 	*csv.Reader
 	source *boundedReader
-	line   int64 // first line of the last record
-	next   int64 // line after the last record
+	line   int64 // number of the first line of the last record
+	next   int64 // number of the line after the last record
 }
 
 func newCSVReader(r io.Reader) *csvReader {
@@ -147,7 +148,7 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// boundedReader is a reader that fails after a number of bytes, to limit the memory for a record.
+// boundedReader is a reader that fails after a number of bytes. It limits the memory that one record can take.
 type boundedReader struct {
 	r    io.Reader
 	left int // number of bytes that may still be read

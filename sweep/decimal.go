@@ -8,14 +8,17 @@ import (
 	"strings"
 )
 
-// maxDigits is the number of decimal digits that stay the same if a number is converted to float64 and back.
+// maxDigits is the maximum number of decimal digits with which a number can be converted to float64 and back without
+// loss.
 const maxDigits = 15
 
 var numberSyntax = regexp.MustCompile(`^` + numberPattern + `$`)
 
-// isNumber reports whether a text is a number that a reader can convert to a float64 without loss.
-// A text is not a number if it has leading zeros or more than 15 digits, if it is outside the range of a
-// float64, or if it looks like an id (docs/tdf.md, "Sweeps").
+// isNumber reports whether a text is a number that a reader can convert to a float64 without loss. These texts do not
+// count as numbers (docs/tdf.md, "Sweeps"):
+//   - texts with leading zeros or with more than 15 digits
+//   - numbers outside the range of a float64
+//   - texts that look like ids
 func isNumber(text string) bool {
 	const longest = len("-0.") + maxDigits + len("e-308")
 	if len(text) > longest || !numberSyntax.MatchString(text) {
@@ -54,7 +57,7 @@ func inRange(number, mantissa string) bool {
 	return err == nil && (math.Abs(f) >= leastNormal || strings.Trim(mantissa, "-0.") == "")
 }
 
-// A decimal is the number digits · 10^exponent.
+// A decimal represents the number digits · 10^exponent.
 type decimal struct {
 	digits   string // may begin with a minus sign
 	exponent int
@@ -65,7 +68,7 @@ func parseDecimal(number string) decimal {
 	mantissa, power, _ := cutExponent(number)
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	d := decimal{digits: whole + fraction}
-	d.exponent, _ = strconv.Atoi(power) // Atoi clamps exponents that are too large
+	d.exponent, _ = strconv.Atoi(power) // for an exponent that is too large, Atoi returns the largest int
 	if d.exponent = max(min(d.exponent, outOfRange), -outOfRange); strings.Trim(d.digits, "-0") == "" {
 		d.exponent = min(d.exponent, 0) // zero needs no exponent
 	}
@@ -76,8 +79,8 @@ func parseDecimal(number string) decimal {
 // outOfRange is an exponent that is too large for a float64.
 const outOfRange = 1000
 
-// units returns the number as a multiple of 10^exponent. The result is false if the number has more than 15 digits, or is
-// outside the range of a float64.
+// units returns the number as a multiple of 10^exponent. If the number has more than 15 digits, or is outside the range
+// of a float64, units returns false.
 func (d decimal) units(exponent int) (int64, bool) {
 	n, err := strconv.ParseInt(d.digits, 10, 64)
 	zeros := d.exponent - exponent
@@ -105,8 +108,8 @@ func plainDigits(n int64, exponent int) int {
 	return digits + exponent
 }
 
-// plain formats n·10^exponent without an exponent and without trailing zeros: 0.5, not 0.50.
-func plain(n int64, exponent int) string {
+// formatPlain formats n·10^exponent without an exponent and without trailing zeros: 0.5, not 0.50.
+func formatPlain(n int64, exponent int) string {
 	text := strconv.FormatInt(max(n, -n), 10)
 	switch decimals := -exponent; {
 	case n == 0:
@@ -124,8 +127,8 @@ func plain(n int64, exponent int) string {
 	return text
 }
 
-// scientific formats n·10^exponent with one digit before the point: 1.5e-20.
-func scientific(n int64, exponent int) string {
+// formatScientific formats n·10^exponent with one digit before the point: 1.5e-20.
+func formatScientific(n int64, exponent int) string {
 	if n == 0 {
 		return "0"
 	}

@@ -19,7 +19,7 @@ type axis struct {
 	count int64 // number of values
 }
 
-// maxPoints limits the points of a grid. It is more tasks than Redis could store.
+// maxPoints is the maximum number of points of a grid. Redis could not store so many tasks.
 const maxPoints = 1_000_000_000_000
 
 // ParseGrid parses a grid such as a=1..10 b=x,y c=0.1..0.5/0.1. Blanks separate parameters, and commas separate
@@ -28,7 +28,7 @@ const maxPoints = 1_000_000_000_000
 //   - The step follows a slash. The default step of a range of whole numbers is 1. Other ranges need a step.
 //   - Decimals are exact, and may have exponents: 1e-3..5e-3/1e-3 is 0.001, 0.002 and so on.
 //   - Quotes ('…', "…", \) work as in an input: blanks, commas and dots within quotes are text.
-//   - 1-10 and 1:10 are errors unless quoted, because most users mean ranges by them.
+//   - 1-10 and 1:10 are errors, because most users mean ranges by them. Within quotes, they are text.
 func ParseGrid(text string) (*Grid, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("parse grid %q: %w", text, errNotUTF8)
@@ -130,7 +130,7 @@ type gridWord struct {
 
 type gridItem struct {
 	text   string
-	quoted bool // a part of the item was in quotes, so it is not a range
+	quoted bool // a part of the item was in quotes, so the item is not a range
 }
 
 var (
@@ -149,7 +149,7 @@ func splitGrid(text string) ([]gridWord, error) {
 			return nil, errNoEquals
 		}
 		w := gridWord{name: l.rest[:end]}
-		for more := true; more; { // the equals sign and each comma are followed by an item
+		for more := true; more; { // an item follows the equals sign and each comma
 			l.rest = l.rest[end+1:]
 			item, err := l.item()
 			if err != nil {
@@ -167,7 +167,7 @@ type lexer struct{ rest string }
 
 func (l *lexer) skipBlanks() { l.rest = strings.TrimLeft(l.rest, " \t\n\r") }
 
-// item reads an item: the text up to the next comma, blank or end.
+// item reads an item, which ends at the next comma, at the next blank, or at the end of the text.
 func (l *lexer) item() (gridItem, error) {
 	var item gridItem
 	var b strings.Builder
@@ -179,7 +179,7 @@ func (l *lexer) item() (gridItem, error) {
 			continue
 		}
 		item.quoted = true
-		text, err := l.quoted(c)
+		text, err := l.readQuoted(c)
 		if err != nil {
 			return item, err
 		}
@@ -192,8 +192,8 @@ func (l *lexer) item() (gridItem, error) {
 	return item, nil
 }
 
-// quoted reads the text after an opening quote, or the character after a backslash.
-func (l *lexer) quoted(mark byte) (string, error) {
+// readQuoted reads the text after an opening quote, or the character after a backslash.
+func (l *lexer) readQuoted(mark byte) (string, error) {
 	if mark == '\\' {
 		if l.rest == "" {
 			return "", errors.New("a backslash at the end escapes nothing")

@@ -110,7 +110,8 @@ func TestGridRefuses(t *testing.T) {
 	}
 }
 
-// A grid may have many points: Len does not visit them, and row returns one row without the rows before it.
+// Large grids are not slow. The method Len does not visit the points, and the method row computes one row without the
+// rows before it.
 func TestLargeGrid(t *testing.T) {
 	g, err := ParseGrid("a=1..1000000 b=1..1000000")
 	if err != nil || g.Len() != 1e12 {
@@ -123,14 +124,14 @@ func TestLargeGrid(t *testing.T) {
 	checkError(t, "a row", row.Wrong(errEmpty), "point 999999999999: ")
 }
 
-// A range of decimals has the same values as a range of whole numbers, divided by a power of ten.
+// The values of a range of decimals are the values of a range of whole numbers, divided by a power of ten.
 func TestGridDecimals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		decimals := rapid.IntRange(0, 4).Draw(t, "decimals")
 		first := rapid.Int64Range(-1e6, 1e6).Draw(t, "first")
 		step := rapid.Int64Range(1, 1e5).Draw(t, "step")
 		count := rapid.Int64Range(1, 50).Draw(t, "count")
-		write := func(n int64) string { return plain(n, -decimals) }
+		write := func(n int64) string { return formatPlain(n, -decimals) }
 		g, err := ParseGrid(fmt.Sprintf("a=%s..%s/%s", write(first), write(first+(count-1)*step), write(step)))
 		if err != nil {
 			t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 
 // JSONL reads rows from lines. Each line is a JSON object. The members of the object are the row's parameters, in their
 // order. Lines may have different parameters. Numbers keep their spelling, null becomes an empty text, and arrays and
-// objects become compact JSON. JSONL skips blank lines. The sequence ends with the first error. The error is a
-// *[RowError], unless a read of r failed.
+// objects become compact JSON. JSONL skips blank lines. The sequence ends with the first error. If reading from r
+// fails, the error is the error of r. Any other error is a *[RowError].
 func JSONL(r io.Reader) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		source := &failingReader{r: r}
@@ -44,8 +44,8 @@ func JSONL(r io.Reader) iter.Seq2[Row, error] {
 	}
 }
 
-// failingReader keeps the error of its reader, because the scanner hides this error at first: if a read fails, the scanner first
-// returns the incomplete last line.
+// failingReader keeps the error of its reader. After a failed read, the scanner first returns the incomplete last line.
+// JSONL then returns the kept error, instead of an error about that line.
 type failingReader struct {
 	r   io.Reader
 	err error
@@ -114,7 +114,7 @@ func parseMember(d *json.Decoder, others []string) (Param, error) {
 	return p, p.set(value)
 }
 
-// set sets the parameter's value from JSON. The JSON must be valid.
+// set sets the parameter's value from a JSON value, which must be valid.
 func (p *Param) set(value []byte) error {
 	switch value[0] {
 	case '"':
@@ -132,7 +132,8 @@ func (p *Param) set(value []byte) error {
 	return err
 }
 
-// withoutEOF replaces io.EOF with another error, because only the line ends. More rows may follow.
+// withoutEOF replaces io.EOF with another error, because io.EOF would mean the end of the whole input. Only the line
+// ends too early.
 func withoutEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the text ends too early")

@@ -11,7 +11,7 @@ const (
 	double                // "…"
 )
 
-// quote escapes a value, so that the value can stand within these quotes.
+// quote returns a value with the escapes that it needs within these quotes.
 func (q quoting) quote(value string) string {
 	switch q {
 	case single:

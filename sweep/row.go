@@ -15,13 +15,13 @@ import (
 // A Param is one parameter of a row.
 type Param struct {
 	Name string
-	Text string // value as the program gets it
-	json string // value in JSON; if it is "", appendJSON derives the JSON from Text
+	Text string // the value as the program gets it
+	json string // the value in JSON; if the field is "", appendJSON derives the JSON from Text
 }
 
 // A Row is one point of a sweep.
 type Row struct {
-	Line   int64 // number of the row's first line in its file, or of the point in its grid, counted from 1
+	Line   int64 // number of the row's first line in its file, or number of the point in its grid; the first is 1
 	Params []Param
 	ofGrid bool // the row is a point of a grid
 }
@@ -117,8 +117,8 @@ func checkInput(input string) (string, error) {
 	return input, nil
 }
 
-// A Point identifies the parameters of a row and their values. Their order does not matter: two rows have the same Point
-// if they have the same names and texts. The type in JSON does not matter: a program gets the same text from 1 and "1".
+// A Point identifies the parameters of a row and their values. Two rows have the same Point if they have the same names
+// and texts, in any order. The type in JSON does not matter, because a program gets the same text from 1 and "1".
 type Point [16]byte
 
 // Point returns the row's Point.

@@ -173,7 +173,7 @@ func TestJSONLNamesTheLine(t *testing.T) {
 	}
 }
 
-// For a row's JSON, PointOf returns the row's Point.
+// PointOf finds a row's Point from the row's JSON.
 func TestPointOf(t *testing.T) {
 	text := anyText().Filter(func(s string) bool { return s == strings.ToValidUTF8(s, "") })
 	rapid.Check(t, func(t *rapid.T) {
@@ -224,8 +224,8 @@ func TestRowJSON(t *testing.T) {
 	}
 }
 
-// A value with an exponent becomes a number in JSON, unless it would lose precision as a float64. Its text in the
-// input is never changed.
+// A value with an exponent becomes a number in JSON if a float64 can represent it. The text of the value in the input
+// never changes.
 func TestNumbersWithExponents(t *testing.T) {
 	for _, number := range []string{
 		"1e-3", "1E5", "1e5", "2.5e-05", "-1e5", "1e+06", "10e3", "100e-6", "6.02214076e23", "1e20", "5E18", "1e308", "0e5", "0.0e-999",

@@ -11,7 +11,7 @@ import (
 // A span is one value, or a range of decimal numbers: first, first + step, and so on.
 type span struct {
 	text        string // single value; "" for a range
-	first, step int64  // multiples of 10^exponent
+	first, step int64  // in units of 10^exponent
 	exponent    int
 	scientific  bool // values have the format 1.5e-20, because they would have too many digits without an exponent
 	count       int64
@@ -53,7 +53,7 @@ func (item gridItem) suggestion() string {
 	case strings.Contains(item.text, "/"):
 		return match[1] + ".." + match[2] + "/" + match[3]
 	}
-	return "FIRST..LAST/STEP" // no exact suggestion: some languages write first:step:last, others first:last:step
+	return "FIRST..LAST/STEP" // no exact suggestion, because some languages write first:step:last and others first:last:step
 }
 
 // betweenNumbers reports whether a text looks like a range of numbers that rangeSyntax does not match, such as .5..1 or
@@ -103,7 +103,8 @@ func parseRange(text string) (span, error) {
 	return s, nil
 }
 
-// stepHint suggests a step for a range without a step. A range of whole numbers needs no step, so the hint is "".
+// stepHint suggests a step for a range without a step. For a range of whole numbers, which needs no step, it returns
+// "".
 func stepHint(text string, from, to decimal) string {
 	exponent := min(from.exponent, to.exponent)
 	switch {
@@ -115,14 +116,14 @@ func stepHint(text string, from, to decimal) string {
 	return ""
 }
 
-// value returns the value with index i. If two values of ranges are equal as numbers, they are also equal as texts.
+// value returns the value with index i. If values of different ranges are equal as numbers, their texts are equal, too.
 func (s *span) value(i int64) string {
 	if s.step == 0 {
 		return s.text
 	}
 	n := s.first + i*s.step
 	if s.scientific {
-		return scientific(n, s.exponent)
+		return formatScientific(n, s.exponent)
 	}
-	return plain(n, s.exponent)
+	return formatPlain(n, s.exponent)
 }

@@ -20,7 +20,7 @@ type part struct {
 	within quoting
 }
 
-// ParseTemplate parses a template. It returns an error if the template cannot become a valid input.
+// ParseTemplate parses a template. It returns an error if no row could turn the template into a valid input.
 func ParseTemplate(text string) (*Template, error) {
 	p := parser{rest: text}
 	for p.rest != "" {
@@ -123,7 +123,8 @@ func (p *parser) place() error {
 	return nil
 }
 
-// Fill returns the input for a row. If a parameter is missing or contains a NUL byte, the error names the parameter.
+// Fill returns the input that the template makes from a row. If a parameter is missing or contains a NUL byte, the
+// error names the parameter.
 func (t *Template) Fill(row *Row) (string, error) {
 	var wrong error
 	input := t.fill(func(p part) string {

@@ -106,7 +106,7 @@ func TestWords(t *testing.T) {
 	})
 }
 
-// A templateWord is a word of a template, and the word that Fill must make of it.
+// A templateWord is a word of a template, together with the word that Fill must make from it.
 type templateWord struct{ written, filled string }
 
 func drawWord(t *rapid.T, row *Row) templateWord {
@@ -129,7 +129,7 @@ func drawWord(t *rapid.T, row *Row) templateWord {
 	return w
 }
 
-// Whatever the values are, the input has the same words as the template, and each word contains its values.
+// For any values, the input has as many words as the template, and each word contains the values of its parameters.
 func TestFillProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rowOf("a", anyText().Draw(t, "a"), "b", anyText().Draw(t, "b"))

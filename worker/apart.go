@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// A Runner or Preparer in this process is code that the worker cannot end. It runs in a goroutine of its own, so that
-// neither a call that never returns nor a call that ends its goroutine keeps the slot for ever.
+// A Runner or Preparer in this process is code that the worker cannot end. It runs in a goroutine of its own. So it
+// does not keep the slot for ever, even if it never returns or ends its goroutine.
 
 var (
 	errLeft   = errors.New("the call has not returned")
 	errGoexit = errors.New("the handler ended its goroutine by runtime.Goexit, as t.FailNow does")
 )
 
-// apart calls f in a goroutine of its own, and returns its results. The error is errLeft if the call has not returned
-// when leave is closed, and errGoexit if the call ends its goroutine.
-func apart[T any](leave <-chan struct{}, f func() (T, error)) (T, error) {
+// callApart calls f in a goroutine of its own, and returns its results. The error is errLeft if the call has not
+// returned when leave is closed, and errGoexit if the call ends its goroutine.
+func callApart[T any](leave <-chan struct{}, f func() (T, error)) (T, error) {
 	type results struct {
 		v   T
 		err error
@@ -47,13 +47,17 @@ func apart[T any](leave <-chan struct{}, f func() (T, error)) (T, error) {
 // prepare calls the Preparer. A fetch has a limit of its own; the preparation in this process ends with the limit of
 // HoldTimeout.
 func (e *execution) prepare(ctx context.Context, r *Round) (Runner, error) {
+	switch e.s.preparer.(type) {
+	case handlers, direct: // these return at once
+		return e.s.preparer.Prepare(ctx, r)
+	}
 	if !e.s.inProcess() {
 		return e.s.preparer.Prepare(ctx, r)
 	}
 	preparing, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	e.limitPreparation = e.newLimit(preparing, end)
-	runner, err := apart(e.s.leaving.Done(), func() (Runner, error) { return e.s.preparer.Prepare(preparing, r) })
+	runner, err := callApart(e.s.leaving.Done(), func() (Runner, error) { return e.s.preparer.Prepare(preparing, r) })
 	switch {
 	case err == errLeft:
 		e.s.leave(e)
@@ -81,7 +85,7 @@ func (e *execution) newLimit(preparing context.Context, end context.CancelCauseF
 
 // runApart runs the round in this process.
 func (e *execution) runApart(ctx context.Context, runner Runner, r *Round, mask func(string) string) (Ended, error) {
-	ended, err := apart(e.s.leaving.Done(), func() (Ended, error) { return runInProcess(ctx, runner, r, mask) })
+	ended, err := callApart(e.s.leaving.Done(), func() (Ended, error) { return runInProcess(ctx, runner, r, mask) })
 	switch err {
 	case errLeft:
 		e.s.leave(e)

@@ -18,7 +18,7 @@ import (
 // program. Then the breaker becomes half-open: the worker tries one round (docs/operations.md, "Programs that a worker
 // pauses").
 //
-// If rounds run and fail, the tasks may be the cause: a whole region of a sweep may fail. Such failures therefore open
+// If rounds run and fail, the tasks may be the cause: a whole region of a sweep may fail. Failed rounds therefore open
 // a breaker only if the program succeeds on another worker.
 type breakers struct {
 	*sync.Mutex
@@ -221,7 +221,7 @@ func (bs *breakers) removeOldest() {
 	delete(bs.programs, oldest)
 }
 
-// short returns a reason as one line of bounded length, because a program may have written the reason.
+// short shortens a reason to one line of bounded length, because a program may have written the reason.
 func short(reason string) string {
 	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "\uFFFD")), " ")
 	if len(reason) > maxShortReason {

@@ -75,8 +75,9 @@ func TestRedisClockIsSet(t *testing.T) {
 			now := redisClock{redis: m}
 			now.drive(t)
 			w.store = w.connect(m.Addr())
-			// The round must not time out, however slowly the test runs. The server must see the leap before there is a
-			// task. Otherwise, on a slow machine, the server might find that the short lease has run out.
+			// The round must not time out, however slowly the test runs, so the leap begins a grace period of an hour.
+			// The server must look at the clock once before there is a task: if it looked for the first time after the
+			// leap, it would not notice the leap, and on a slow machine it might find that the short lease has run out.
 			serve := w.serving(func(cfg *config.Server) { cfg.OutageGrace = time.Hour })
 			serve()
 			w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/worker/internal/friend"
 )
 
 // maxOutput is the limit of each output, in bytes, if max_output sets no limit. Redis stores no value above 512 MiB.
@@ -33,33 +34,34 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	e.reportLast(x)
 	e.keepOutputs(e.s.maxOutputBytes())
 	texts, err := x.record.Read(e.s.maxOutputBytes(), e.s.name, x.secrets)
+	e.read = err == nil
 	result.Output, result.OutputBytes = texts.Output, texts.OutputBytes
 	result.Error, result.ErrorBytes = texts.Error, texts.ErrorBytes
 	if err != nil || ran != nil {
 		if isUnfit(ran) || isLater(ran) {
-			return result, masked(x, ran)
+			return result, maskError(x, ran)
 		}
 		e.keepFiles(x)
 		e.keepScratch(x, true)
-		return result, errors.Join(masked(x, ran), err)
+		return result, errors.Join(maskError(x, ran), err)
 	}
 	if err := e.collectResult(x, &result); err != nil {
 		e.keepFiles(x)
 		e.keepScratch(x, true)
-		return result, masked(x, err)
+		return result, maskError(x, err)
 	}
 	failed := (&tdf.Round{Exit: result.Exit, HasError: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
 	// On a full disk, the program may have been unable to write its error.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
-		result.Reason, failed = appendLine(result.Reason, "the worker's disk is full"), true
+		result.Reason, failed = friend.AppendLine(result.Reason, "the worker's disk is full"), true
 	}
 	e.keepScratch(x, failed)
 	return result, nil
 }
 
-// masked hides values of secrets in the text of an error. errors.Is and errors.As still find the original error. The
+// maskError hides values of secrets in the text of an error. errors.Is and errors.As still find the original error. The
 // errors of this package itself stay unchanged, even if a secret happens to be one of their words.
-func masked(x *roundIO, err error) error {
+func maskError(x *roundIO, err error) error {
 	if err == nil || err == errTimedOut || err == errStopping || err == errLeaseEnded {
 		return err
 	}
@@ -129,7 +131,7 @@ func (e *execution) sendFiles(x *roundIO) error {
 		err = fetch.Deliver(ctx, e.s.rounds(), sealed.Path, sub, e.s.cfg.Collect)
 	}
 	if err != nil {
-		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name, e.kept("files"))
+		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name, e.keptPath("files"))
 	}
 	if sealed.LeftOut > 0 {
 		e.log.Warn("collected files/ without some entries: links that lead out of it, and entries that are neither files nor directories",
@@ -151,7 +153,7 @@ func (e *execution) keepFiles(x *roundIO) error {
 }
 
 func (e *execution) keepScratch(x *roundIO, failed bool) {
-	if !failed || e.s.cfg.KeepScratch != "failed" {
+	if !failed || e.s.cfg.KeepScratch != "failed" || x.dir == nil {
 		return
 	}
 	if err := e.keep("scratch", x.dir.KeepScratch); err != nil {

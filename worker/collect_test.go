@@ -28,10 +28,10 @@ func deskWith(t *testing.T, secret string) *roundIO {
 // Errors may contain texts of other programs, for example file names from rsync. Secrets in them are masked.
 func TestErrorsAreMasked(t *testing.T) {
 	d := deskWith(t, "hunter22")
-	if got := masked(d, errors.New("rsync: hunter22.txt: no space")); got.Error() != "rsync: ***.txt: no space" {
+	if got := maskError(d, errors.New("rsync: hunter22.txt: no space")); got.Error() != "rsync: ***.txt: no space" {
 		t.Error(got)
 	}
-	if got := masked(d, nil); got != nil {
+	if got := maskError(d, nil); got != nil {
 		t.Error(got)
 	}
 }
@@ -43,12 +43,12 @@ func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
 		d := deskWith(t, secret)
 		for _, reason := range []error{errTimedOut, errStopping} {
-			if got := masked(d, reason); got != reason {
+			if got := maskError(d, reason); got != reason {
 				t.Errorf("%q: %v became %v", secret, reason, got)
 			}
 		}
 		for _, err := range []error{errTimedOut, errStopping, gone, Unfit(os.ErrNotExist)} {
-			got := masked(d, fmt.Errorf("%s: %w", secret, err))
+			got := maskError(d, fmt.Errorf("%s: %w", secret, err))
 			if !errors.Is(got, err) || strings.Contains(got.Error(), secret) {
 				t.Errorf("%q: %v became %v", secret, err, got)
 			}

@@ -27,7 +27,7 @@ func TestDrain(t *testing.T) {
 	eventually(t, "the worker to drain", func() bool { return w.workerState() == stateDraining })
 	second := w.open(p.path)
 	p.release()
-	w.executed(first) // if a server ran before that, it might find that the short lease has run out
+	w.executed(first) // wait without a server: a server that runs before the result arrives might find that the short lease has run out
 	if got := w.finished(first); got.State != tdf.Succeeded {
 		t.Errorf("the running task is %s", got.State)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// inherited names the variables that a program gets from the worker's environment (docs/programs.md, "The
+// inherited lists the names of the variables that a program gets from the worker's environment (docs/programs.md, "The
 // environment"). A program needs them to find interpreters, and to reach data through a proxy. None of the variables
 // says how to reach Redis.
 var inherited = []string{
@@ -19,10 +19,10 @@ var inherited = []string{
 // also marks the processes of the round.
 const dirVariable = "TDF_DIR="
 
-// environment returns the environment for a process of the round.
-func (e *execution) environment(x *roundIO) []string {
+// environment returns the environment for a process of the round, whose directory is dir.
+func (e *execution) environment(dir string) []string {
 	started := e.clock.Load().redis
-	env := append(allowed(os.Environ(), e.s.cfg.Env),
+	env := append(allowedVariables(os.Environ(), e.s.cfg.Env),
 		"TDF_NAMESPACE="+e.s.cfg.Namespace,
 		"TDF_TASK_ID="+strconv.FormatInt(e.task.ID, 10),
 		"TDF_ROUND="+strconv.Itoa(e.task.Round),
@@ -33,14 +33,14 @@ func (e *execution) environment(x *roundIO) []string {
 		"TDF_END_BEFORE="+e.task.EndBefore.String(),
 		"TDF_GROUP="+e.task.Group,
 		"TDF_META="+e.task.Meta,
-		dirVariable+x.dir.Path(),
+		dirVariable+dir,
 	)
-	return append(env, x.secrets.Env()...)
+	return append(env, e.secrets.Env()...)
 }
 
-// allowed returns the variables of environ that a program gets. Their names are listed in inherited or in configured,
-// or begin with LC_.
-func allowed(environ, configured []string) []string {
+// allowedVariables returns the variables of environ that a program gets. Their names are listed in inherited or in
+// configured, or begin with LC_.
+func allowedVariables(environ, configured []string) []string {
 	var env []string
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")

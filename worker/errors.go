@@ -10,7 +10,7 @@ import (
 )
 
 // Permanent marks an error of a [Handler] or [Runner] as final: the task fails, even if max_fails allows more rounds.
-// Use it for an error that every further round would meet, such as an invalid input. A user can still retry the task
+// Use it for an error that every later round would meet, such as an invalid input. A user can still retry the task
 // (docs/lifecycle.md, "Failed for good"). Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {

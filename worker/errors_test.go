@@ -31,10 +31,11 @@ func (f *failing) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisst
 }
 
 func (f *failing) ExecuteAndClaim(
-	ctx context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
+	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
 ) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
 	outcomes, err := f.Execute(ctx, r.Worker, results...)
-	return outcomes, redisstate.Claimed{}, err, nil
+	c, claimErr := f.Claim(claiming, r)
+	return outcomes, c, err, claimErr
 }
 
 func (f *failing) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/internal/friend"
 	"github.com/tdf-framework/tdf/worker/record"
+	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
 // errTimedOut ends a program that ran for longer than its task's timeout.
@@ -30,7 +32,9 @@ type execution struct {
 	ctx     context.Context           // ends when the program must end
 	end     context.CancelCauseFunc   // ends ctx
 	began   time.Time                 // when the program began
+	secrets *secrets.Secrets          // the program's secrets; nil if there are none
 	held    bool                      // HoldTimeout has stopped the task's timeout
+	freeing bool                      // see session.freeing
 
 	limitPreparation func(time.Duration) // called by HoldTimeout; nil if the preparation has another limit
 
@@ -41,6 +45,7 @@ type execution struct {
 	number   atomic.Int64   // the number in the names of the output files; above 1 if earlier executions of this round left files (docs/programs.md); 0 while no file has a name
 	followed atomic.Bool    // whether a user watches the round
 	record   *record.Record // the output files; nil if the round did not get that far
+	read     bool           // the result has the round's output
 	stored   bool           // Redis has accepted a report with the round's output
 	result   tdf.Result     // the round's result, once the round has ended
 	cause    error          // why the round was cut short; nil if it was not
@@ -70,7 +75,7 @@ func (e *execution) run(ctx context.Context) {
 	e.cause = cutShort(ctx, err)
 	if err != nil && e.cause == nil {
 		e.reason = err.Error()
-		result.Refused, result.Reason = true, appendLine(e.reason, result.Reason)
+		result.Refused, result.Reason = true, friend.AppendLine(e.reason, result.Reason)
 	}
 	c := e.clock.Load()
 	if e.began.IsZero() {
@@ -102,13 +107,13 @@ func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
 	if err != nil {
 		return tdf.Result{}, err
 	}
-	ctx, end := e.limited(ctx)
+	ctx, end := e.withTimeout(ctx)
 	defer end()
 	return e.runWithIO(ctx, runner, r)
 }
 
-// limited returns a context that ends with errTimedOut when the task's timeout is over.
-func (e *execution) limited(ctx context.Context) (context.Context, func()) {
+// withTimeout returns a context that ends with errTimedOut when the task's timeout is over.
+func (e *execution) withTimeout(ctx context.Context) (context.Context, func()) {
 	if e.task.Timeout == tdf.Forever {
 		return ctx, func() {}
 	}
@@ -131,7 +136,8 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	defer e.close(x)
 	e.setIO(x)
 	e.began = time.Now()
-	r.Dir, r.Env, r.Stdout, r.Stderr = x.dir.Path(), e.environment(x), x.record.Stdout, x.record.Stderr
+	r.Stdout, r.Stderr = x.record.Writers()
+	r.directory = func() (string, error) { return e.directory(x, before) }
 	r.Checkpoint, r.LastError, r.Deadline = before.Checkpoint, before.LastError, e.deadline()
 	run := runner.Run
 	if e.s.inProcess() {
@@ -144,6 +150,7 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
+	e.endDir(x)
 	if isLost(err) {
 		e.setIO(nil)
 		return tdf.Result{}, err
@@ -180,13 +187,3 @@ func (e *lostError) Error() string { return e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
 func isLost(err error) bool { return errors.As(err, new(*lostError)) }
-
-func appendLine(text, line string) string {
-	if line == "" {
-		return text
-	}
-	if text != "" && text[len(text)-1] != '\n' {
-		text += "\n"
-	}
-	return text + line
-}

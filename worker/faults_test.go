@@ -21,7 +21,7 @@ type fault struct {
 	want  ended
 	says  []string                                             // parts of the error, if another program writes its exact text
 	log   string                                               // part of the worker's log
-	check func(t *testing.T, r *runningWorker, task *tdf.Task) // further checks
+	check func(t *testing.T, r *runningWorker, task *tdf.Task) // more checks of the task and the worker
 }
 
 const noting = "#!/bin/sh\nulimit -c 0\necho $$ >>$PIDS\n"
@@ -204,8 +204,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// happen runs the program, and checks the result. Then it checks that nothing remains of the round, and that the
-// worker runs further tasks.
+// happen runs the program, and checks the result. Then it checks that nothing remains of the round, and that the worker
+// still runs tasks.
 func (f fault) happen(t *testing.T, w *world) {
 	if strings.HasPrefix(f.script, "#!") {
 		w.script("p", f.script)

@@ -112,7 +112,7 @@ func nameTaken(err error) bool { return errors.As(err, new(*redisstate.NameTaken
 
 // takeName takes the name. If another worker has the name, takeName takes the name only if that worker is gone. A
 // worker may also be silent because Redis was away. If no server can rule that out, takeName waits for the length of
-// the other worker's lease. The result since is the time when the name was taken, by Redis's clock.
+// the other worker's lease. It also returns the time by Redis's clock since which this worker has the name.
 func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, err error) {
 	var before redisstate.PriorOwner
 	var boot string

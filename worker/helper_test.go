@@ -148,7 +148,7 @@ func (w *world) newServer() *server.Server {
 	return server.New("s1", cfg, w.store, w.logger())
 }
 
-// finished runs a server until the task is finished, and returns the task.
+// finished returns the task when it is finished. Until then, it runs a server.
 func (w *world) finished(id int64) *tdf.Task {
 	w.Helper()
 	s := w.newServer()
@@ -160,12 +160,22 @@ func (w *world) finished(id int64) *tdf.Task {
 	return w.task(id)
 }
 
+// dirOf returns the directory of a round.
+func dirOf(r *Round) string {
+	dir, err := r.Dir()
+	if err != nil {
+		panic(err)
+	}
+	return dir
+}
+
 // session starts a session of a worker. The test itself calls claim and renew.
 func (w *world) session(worker *Worker) (s *session, end func()) {
 	w.Helper()
 	closeHost, err := worker.prepareHost()
 	must(w, err)
 	s, closeSession := worker.open(w.Context())
+	s.once.Store(true)
 	return s, func() {
 		closeSession()
 		closeHost()
@@ -199,7 +209,7 @@ func (w *world) pipe() *pipe {
 	return &pipe{world: w, path: path}
 }
 
-// begun waits for a line from the program.
+// begun returns when the program has begun: it waits for a line from the program.
 func (p *pipe) begun() {
 	p.Helper()
 	opened := make(chan *os.File, 1)
@@ -214,7 +224,7 @@ func (p *pipe) begun() {
 	must(p, err)
 }
 
-// ended waits until no process has the pipe open.
+// ended returns when the program has ended: it waits until no process has the pipe open.
 func (p *pipe) ended() {
 	p.Helper()
 	_, err := io.Copy(io.Discard, p.file)

@@ -2,7 +2,11 @@ package worker
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +27,7 @@ func TestLeftoverGoroutineReachesNoOtherRound(t *testing.T) {
 			return nil
 		}
 		if err := left.SetResult("leftover"); err == nil {
-			t.Errorf("the first round's directory is that of the second round: %v", left.Dir == r.Dir)
+			t.Error("a result was set after the end of the round")
 		}
 		return nil
 	}))
@@ -175,4 +179,48 @@ func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	}
 	stop()
 	wait()
+}
+
+// A round in this process makes files only if its handler uses them.
+func TestHandlerWithoutFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		use   func(r *Round) error
+		files bool
+	}{
+		"nothing":      {func(*Round) error { return nil }, false},
+		"some output":  {func(r *Round) error { _, err := io.WriteString(r.Stdout, "x"); return err }, false},
+		"large output": {func(r *Round) error { _, err := r.Stdout.Write(make([]byte, 1<<20)); return err }, true},
+		"a result":     {func(r *Round) error { return r.SetResult(1) }, true},
+		"an update":    {func(r *Round) error { r.Update("x"); return nil }, true},
+		"its directory": {func(r *Round) error {
+			env, err := r.Env()
+			if dir := dirOf(r); !slices.Contains(env, "TDF_DIR="+dir) {
+				return fmt.Errorf("the environment lacks %s: %q", dir, env)
+			}
+			return err
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.open("", ofProgram("p"))
+			var left *Round
+			w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
+				left = r
+				err := c.use(r)
+				if _, missing := os.Stat(w.worker().rounds()); (missing == nil) != c.files {
+					t.Errorf("files: %v, want %v", missing == nil, c.files)
+				}
+				return err
+			})))
+			if got := w.finished(id); got.State != tdf.Succeeded {
+				t.Errorf("%s: %s", got.State, got.LastError())
+			}
+			if _, err := os.Stat(w.path(ownDir)); !os.IsNotExist(err) {
+				t.Errorf("left behind: %v", err)
+			}
+			if dir, err := left.Dir(); err == nil {
+				t.Errorf("after its end, the round got the directory %s", dir)
+			}
+		})
+	}
 }

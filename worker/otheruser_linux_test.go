@@ -22,11 +22,11 @@ func (w *world) asNobody() {
 		w.Skip("needs root: only root can run programs as another user")
 	}
 	w.cfg.User = "nobody"
-	w.opened(w.cfg.Directory)
+	w.openToAll(w.cfg.Directory)
 }
 
-// opened lets every user enter a directory and the directories above it.
-func (w *world) opened(dir string) {
+// openToAll lets every user enter a directory and the directories above it.
+func (w *world) openToAll(dir string) {
 	w.Helper()
 	for ; dir != "/"; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o005 != 0o005 {
@@ -146,7 +146,7 @@ func TestUserPerSlot(t *testing.T) {
 	w.cfg.Concurrency = 2
 	w.cfg.Require = []string{"user"}
 	p := w.pipe()
-	w.opened(filepath.Dir(p.path))
+	w.openToAll(filepath.Dir(p.path))
 	must(t, os.Chmod(p.path, 0o666))
 	w.script("p", `#!/bin/sh
 id -u

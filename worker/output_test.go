@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,7 +102,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 				w.keepOutputs()
 			}
 			p := w.pipe()
-			w.script("p", "#!/bin/sh\necho $1; if [ $1 = 1 ]; then echo >"+p.path+"; read line <"+p.path+"; fi\n")
+			w.script("p", "#!/bin/sh\necho $1; echo >"+p.path+"; read line <"+p.path+"\n")
 			for _, input := range []string{"1", "2"} {
 				w.open(input)
 			}
@@ -119,8 +121,10 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 			eventually(t, "the end of the first round", func() bool { return s.freeSlots() == 1 })
 			_, _, err = s.claim(1, false)
 			must(t, err)
+			p.begun()
 			_, err = late.WriteString("late\n")
 			must(t, err)
+			p.release()
 			end()
 			for id, want := range map[int64]string{1: "1\n", 2: "2\n"} {
 				if got := w.task(id).Current().Output; got != want {
@@ -145,4 +149,76 @@ func TestOutputOfAKilledWorkerIsKept(t *testing.T) {
 	absent(t, w.path("p/results/w1-17-3.err"))
 	absent(t, worker.rounds())
 	w.logged("kept output of an earlier worker of this name")
+}
+
+// leaveOutput prints to the output files of a round as a worker does that is then killed.
+func leaveOutput(t *testing.T, slot *record.Slot, of record.Round) {
+	t.Helper()
+	r, _, err := record.Open(record.Files{Slot: slot, Round: of})
+	must(t, err)
+	for _, f := range []*os.File{r.Stdout, r.Stderr} {
+		_, err = f.WriteString("of the killed worker")
+		must(t, err)
+	}
+	r.Close()
+}
+
+// If the name of one output file of a round is taken, both output files get the next free number, so that they have the
+// same number in their names.
+func TestBothFilesOfARoundHaveTheSameNumber(t *testing.T) {
+	for taken, want := range map[string]string{"": "", "w1-17-3.out": "~2", "w1-17-3.err": "~2", "w1-17-3.files": "~2"} {
+		w := newWorld(t)
+		worker := w.worker()
+		leaveOutput(t, record.NewSlot(worker.rounds(), 1), record.Round{Program: "p", Task: 17, Round: 3})
+		if taken != "" {
+			must(t, os.MkdirAll(w.path("p/results"), 0o755))
+			must(t, os.WriteFile(w.path("p/results", taken), nil, 0o644))
+		}
+		worker.sweep(t.Context())
+		for _, ending := range []string{".out", ".err"} {
+			fileHas(t, w.path("p/results/w1-17-3"+want+ending), "of the killed worker")
+		}
+	}
+}
+
+// A killed worker had chosen a number for the round, because only stderr has a file of its own. Stdout gets that number.
+func TestOutputOfAKilledWorkerKeepsItsNumber(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.ErrorFilenameSet = true
+	must(t, os.MkdirAll(w.path("p/results"), 0o755))
+	must(t, os.WriteFile(w.path("p/results/w1-1-0.err"), nil, 0o644))
+	w.open("")
+	var worker *Worker
+	worker = w.running(func(_ context.Context, r *Round) (Ended, error) {
+		_, err := r.Stdout.Write([]byte("out"))
+		must(t, err)
+		worker.salvageOutputs() // a killed worker leaves the same files
+		fileHas(t, w.path("p/results/w1-1-0~2.out"), "out")
+		fileHas(t, w.path("p/results/w1-1-0~2.err"), "")
+		return Ended{}, nil
+	})
+	w.runOnce(worker)
+}
+
+// If another process takes the name of a file in the meantime, the round gets a new number.
+func TestNumberOfARoundIsChosenAgain(t *testing.T) {
+	w := newWorld(t)
+	d := tdf.Defaults("p", handMade, "")
+	e := &execution{s: &session{Worker: w.worker()}, task: &tdf.Task{ID: 1, Properties: d}}
+	must(t, e.chooseNumber())
+	must(t, os.WriteFile(w.path("p/results/w1-1-0.out"), nil, 0o644))
+	for stream, want := range []string{"p/results/w1-1-0~2.out", "p/results/w1-1-0~2.err"} {
+		path, err := e.keepOutput(stream, func(dir *os.File, name string) error {
+			f, err := os.OpenFile(filepath.Join(dir.Name(), name), os.O_CREATE|os.O_EXCL, 0o644)
+			f.Close()
+			return err
+		})
+		must(t, err)
+		if path != w.path(want) {
+			t.Errorf("stream %d: %s, want %s", stream, path, want)
+		}
+	}
+	if got := e.keptPath("files"); got != w.path("p/results/w1-1-0~2.files") {
+		t.Errorf("files/ is kept in %s", got)
+	}
 }

@@ -16,8 +16,12 @@ import (
 // openRecord opens the two output files of the round. For each key of the configuration that names a file, it makes that
 // file, and sets e.number, the number in the names. Otherwise the round uses a file of its slot.
 func (e *execution) openRecord(private bool) (*record.Record, error) {
+	slot, round := e.s.outputSlot(e.slot), record.Round{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round}
+	if e.s.inProcess() && !e.s.cfg.KeepsOutput() && !e.s.cfg.KeepsError() {
+		return record.NewInMemory(slot, round, private), nil
+	}
 	f := e.recordFiles()
-	f.Private, f.Slot = private, e.s.outputSlot(e.slot)
+	f.Private, f.Slot = private, slot
 	if e.s.cfg.KeepsOutput() {
 		dir, err := e.openOutputDir(e.s.cfg.TaskOutputFilename)
 		if err != nil {
@@ -97,6 +101,11 @@ func (e *execution) chooseNumber() error {
 	if e.number.Load() > 0 {
 		return nil
 	}
+	return e.renumber()
+}
+
+// renumber sets e.number to the first number for which all names are free.
+func (e *execution) renumber() error {
 	f := e.recordFiles()
 	for at, pattern := range map[*record.Place]string{&f.Stdout: e.s.cfg.TaskOutputFilename, &f.Stderr: e.s.cfg.TaskErrorFilename} {
 		dir, err := e.openOutputDir(pattern)
@@ -113,13 +122,13 @@ func (e *execution) chooseNumber() error {
 	return err
 }
 
-// kept returns where files/ or scratch/ of the round is kept: beside the file for stdout.
-func (e *execution) kept(what string) string {
+// keptPath returns where files/ or scratch/ of the round is kept: beside the file for stdout.
+func (e *execution) keptPath(what string) string {
 	_ = e.chooseNumber() // keep returns the error
 	return e.output(retention.Beside(e.s.cfg.TaskOutputFilename, "."+what), max(e.number.Load(), 1))
 }
 
-// keep moves files/ or scratch/ of the round to the path that kept returns.
+// keep moves files/ or scratch/ of the round to the path that keptPath returns.
 func (e *execution) keep(what string, move func(to *os.File, name string) error) error {
 	if err := e.chooseNumber(); err != nil {
 		return err
@@ -129,7 +138,7 @@ func (e *execution) keep(what string, move func(to *os.File, name string) error)
 		return err
 	}
 	defer dir.Close()
-	return move(dir, filepath.Base(e.kept(what)))
+	return move(dir, filepath.Base(e.keptPath(what)))
 }
 
 // keepOutputs keeps the output files that have more than limit bytes. It logs where they are.
@@ -144,10 +153,11 @@ func (e *execution) keepOutputs(limit int64) {
 	}
 }
 
-// mostNames bounds how many names keepOutput tries.
-const mostNames = 1000
+// renumberings bounds how often keepOutput chooses another number.
+const renumberings = 3
 
-// keepOutput moves the file for a stream to the path that the configuration names. It returns the path.
+// keepOutput moves the file for a stream to the path that the configuration names. It returns the path. If another process
+// has taken the name in the meantime, the round gets another number.
 func (e *execution) keepOutput(stream int, move func(to *os.File, name string) error) (path string, err error) {
 	if err := e.chooseNumber(); err != nil {
 		return "", err
@@ -157,13 +167,15 @@ func (e *execution) keepOutput(stream int, move func(to *os.File, name string) e
 		return "", err
 	}
 	defer dir.Close()
-	for n := e.number.Load(); n <= mostNames; n++ {
-		path = e.outputs(n)[stream]
-		if err = move(dir, filepath.Base(path)); !errors.Is(err, fs.ErrExist) {
-			break
+	for tries := 0; ; tries++ {
+		path = e.outputs(e.number.Load())[stream]
+		if err = move(dir, filepath.Base(path)); !errors.Is(err, fs.ErrExist) || tries == renumberings {
+			return path, err
+		}
+		if err = e.renumber(); err != nil {
+			return "", err
 		}
 	}
-	return path, err
 }
 
 // settleOutput ends the use of the round's output files. It keeps them if Redis has not accepted the round's output.
@@ -183,16 +195,22 @@ func (w *Worker) salvageOutputs() {
 		log := w.log.With("task", left.Task, "round", left.Round.Round)
 		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
 		if d.Validate() != nil || left.Task <= 0 || left.Round.Round < 0 {
-			return // no worker has written this
+			log.Warn("output of an earlier worker of this name could not be kept", "program", short(left.Program), "error", "a program has changed the file that says whose output it is")
+			return
 		}
 		e := &execution{s: &session{Worker: w}, log: log, task: &tdf.Task{ID: left.Task, Properties: d}}
 		e.task.Round = left.Round.Round
-		path, err := e.keepOutput(left.Stream, left.Keep)
-		if err != nil {
-			log.Warn("output of an earlier worker of this name could not be kept", "error", err)
-			return
+		e.number.Store(int64(left.Number))
+		for _, stream := range left.Streams() {
+			path, err := e.keepOutput(stream, func(dir *os.File, name string) error { return left.Keep(stream, dir, name) })
+			if err != nil {
+				log.Warn("output of an earlier worker of this name could not be kept", "error", err)
+				continue
+			}
+			log.Info("kept output of an earlier worker of this name", "file", path)
 		}
-		log.Info("kept output of an earlier worker of this name", "file", path)
+	}, func(file string, why error) {
+		w.log.Warn("output of an earlier worker of this name could not be kept", "file", file, "error", why)
 	})
 	if err != nil {
 		w.log.Warn("output of an earlier worker of this name could not be kept", "error", err)

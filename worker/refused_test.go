@@ -160,7 +160,7 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 	end := make(chan struct{})
 	worker := g.running(func(ctx context.Context, r *Round) (Ended, error) {
 		if r.Args[0] == "a" {
-			must(t, os.WriteFile(r.Dir+"/checkpoint", make([]byte, 3<<20), 0o644))
+			must(t, os.WriteFile(dirOf(r)+"/checkpoint", make([]byte, 3<<20), 0o644))
 		}
 		wait(ctx, end)
 		return Ended{}, ctx.Err()

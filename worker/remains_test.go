@@ -70,7 +70,7 @@ func (w *world) work(f fault) *runningWorker {
 	return r
 }
 
-// over runs a server until the first round of the task has ended, and returns the task.
+// over returns the task when its first round is over. Until then, it runs a server.
 func (r *runningWorker) over(id int64) *tdf.Task {
 	r.Helper()
 	s := r.newServer()
@@ -83,7 +83,7 @@ func (r *runningWorker) over(id int64) *tdf.Task {
 	return r.task(id)
 }
 
-// next runs a task of another program, which succeeds.
+// next checks that the next task succeeds. This task is of another program.
 func (r *runningWorker) next() {
 	r.Helper()
 	id := r.open("", func(d *tdf.Properties) { d.Program = "next" })

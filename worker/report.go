@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -12,7 +13,9 @@ import (
 )
 
 type reporter interface {
-	ExecuteAndClaim(ctx context.Context, r redisstate.ClaimRequest, results ...tdf.Move) (o []redisstate.Outcome, c redisstate.Claimed, err, claimErr error)
+	ExecuteAndClaim(
+		ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
+	) (o []redisstate.Outcome, c redisstate.Claimed, err, claimErr error)
 	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 }
@@ -29,59 +32,104 @@ type backlog struct {
 	logged  time.Time        // when the error was last logged
 }
 
+// maxReports is how many calls with reports are under way at the same time. While Redis carries out one of them, the worker
+// runs the tasks that came with the answer to another one.
+const maxReports = 2
+
+// An answer is the outcome of one call with reports.
+type answer struct {
+	refused []delivery // the reports that Redis has refused
+	err     error
+	retried bool // the call also sent the backlog's earlier reports
+}
+
 // report sends the reports of executions that have ended, until ctx ends. The executions that end during a call are
-// reported together in the next call. When the context bound ends, report interrupts its call and drops the backlog.
+// reported together in a later call. When the context bound ends, report interrupts its calls and drops the backlog.
 func (s *session) report(ctx, bound context.Context) {
 	defer context.AfterFunc(bound, s.reported.give)()
 	var b backlog
-	for {
-		due := false
+	done := make(chan answer, maxReports)
+	for under := 0; ; {
+		ended, again, due := s.reported, b.again, false
+		if under == maxReports {
+			ended, again = nil, nil
+		}
 		select {
-		case <-s.reported:
+		case <-ended:
 			due = bound.Err() != nil
-		case <-b.again:
+		case <-again:
 			due = true
+		case r := <-done:
+			under--
+			s.putOff(&b, r)
 		case <-ctx.Done():
 			return
 		}
-		s.gather()
-		deliveries := s.deliveries()
-		if due {
-			deliveries, b.refused = append(b.refused, deliveries...), nil
+		if n := s.gather(); !due && (n == 0 || under > 0 && n < s.worthACall()) {
+			continue
 		}
-		refused, err := s.reportAll(bound, deliveries)
-		s.putOff(&b, refused, err, due)
+		deliveries := s.deliveries()
+		parts := inParts(deliveries, maxReports-under)
+		if due {
+			parts, b.refused = [][]delivery{append(b.refused, deliveries...)}, nil
+		}
+		for _, part := range parts {
+			under++
+			s.loops.Go(func() {
+				refused, err := s.reportAll(bound, part)
+				done <- answer{refused, err, due}
+			})
+		}
 	}
+}
+
+// worthACall is the smallest number of reports that are sent while another call is under way. Calls with fewer reports
+// would cost Redis more time than they save.
+func (s *session) worthACall() int { return max(leastPart, 9*s.slots()/(10*maxReports)) }
+
+// leastPart is the smallest number of reports that is worth a call of its own.
+const leastPart = 8
+
+// inParts splits reports into at most n parts for calls of their own.
+func inParts(all []delivery, n int) [][]delivery {
+	n = min(n, max(1, len(all)/leastPart))
+	return slices.Collect(slices.Chunk(all, max(1, (len(all)+n-1)/n)))
 }
 
 // logPause is the shortest time between two log messages about a backlog.
 const logPause = time.Minute
 
-// putOff adds refused reports to the backlog. tried says that the last call also sent the backlog's earlier reports.
-func (s *session) putOff(b *backlog, refused []delivery, err error, tried bool) {
-	b.refused = append(b.refused, refused...)
+// putOff adds the reports that Redis has refused to the backlog.
+func (s *session) putOff(b *backlog, r answer) {
+	for i := range r.refused {
+		r.refused[i].refused = true
+	}
+	b.refused = append(b.refused, r.refused...)
 	if len(b.refused) == 0 {
-		*b = backlog{}
+		if r.retried {
+			*b = backlog{}
+		}
 		return
 	}
-	if err != nil && time.Since(b.logged) > logPause {
-		s.log.Error("rounds could not be reported, trying again", "rounds", len(b.refused), "error", err)
+	if r.err != nil && time.Since(b.logged) > logPause {
+		s.log.Error("rounds could not be reported, trying again", "rounds", len(b.refused), "error", r.err)
 		b.logged = time.Now()
 	}
-	if b.again == nil || tried {
+	if b.again == nil || r.retried {
 		b.pause = min(max(2*b.pause, errorPause), longestPause)
 		b.again = s.after(b.pause)
 	}
 }
 
-// gather lets other executions that are about to end do so, so that one call reports them all.
-func (s *session) gather() {
+// gather lets other executions that are about to end do so, so that one call reports them all. It returns how many
+// executions have ended.
+func (s *session) gather() int {
 	for before := -1; ; {
 		s.mu.Lock()
 		ended := len(s.ended)
 		s.mu.Unlock()
 		if ended == before {
-			return
+			return ended
 		}
 		before = ended
 		runtime.Gosched()
@@ -205,6 +253,7 @@ type delivery struct {
 	move     tdf.Move // has no verb if there is nothing to report
 	success  bool
 	stored   bool                      // the report contains the round's output
+	refused  bool                      // Redis has refused the report at least once
 	accepted func(ctx context.Context) // called when Redis has accepted the report
 }
 
@@ -216,7 +265,7 @@ func (e *execution) delivery(r tdf.Result) delivery {
 	case e.cause == nil:
 		return e.executed(r)
 	case errors.Is(e.cause, errTimedOut):
-		d.stored = true
+		d.stored = e.read
 		d.move, _ = e.task.TimeOut()
 		if r.Error == "" {
 			r.Error = "timed out: it ran for longer than " + e.task.Timeout.String() + " s, and printed nothing to stderr"
@@ -235,7 +284,7 @@ func (e *execution) delivery(r tdf.Result) delivery {
 }
 
 func (e *execution) executed(r tdf.Result) delivery {
-	d := delivery{e: e, stored: true}
+	d := delivery{e: e, stored: e.read}
 	d.move, _ = e.task.Execute(e.claim, r)
 	if r.Refused {
 		d.accepted = func(ctx context.Context) { e.logRefused(ctx, r.Exit) }
@@ -344,13 +393,13 @@ func (s *session) drop(d delivery, reason error) {
 
 func (e *execution) logDropped(reason error) { e.log.Info("dropped", "reason", reason) }
 
-// logUndelivered logs that the worker stops before Redis has accepted a report. If the round printed something, only the
-// output files have it now. keepOutputs logs where they are.
+// logUndelivered logs that the worker stops before Redis has accepted a report. If the round printed something, only its
+// output files have the output now. settleOutput then keeps the files of the slot, and logs where they are. The other files
+// are where the configuration says.
 func (e *execution) logUndelivered(reason error) {
 	if e.cause != nil || e.record == nil {
 		e.logDropped(reason)
 		return
 	}
-	e.keepOutputs(0)
 	e.log.Warn("the result is dropped", "reason", reason)
 }

@@ -18,9 +18,9 @@ import (
 
 // A Round is one round of a task, for a [Handler] or a [Runner] to run.
 //
-// Its methods write files in Dir, like a program that runs in a process of its own (docs/programs.md, "The round's
-// directory"). The worker reads these files as often as it renews the lease, and when the round has ended. The methods may
-// be called from several goroutines.
+// Its methods write files in the round's directory, like a program that runs in a process of its own (docs/programs.md, "The
+// round's directory"). The worker reads these files as often as it renews the lease, and when the round has ended. The
+// methods may be called from several goroutines.
 type Round struct {
 	ID      int64  // the task's id
 	Number  int    // the number of the round; the first round of a task is 0
@@ -38,16 +38,34 @@ type Round struct {
 	Checkpoint []byte // the last checkpoint of the task's earlier rounds; nil if they set none
 	LastError  string // the error of the task's previous round; "" if it had no error
 
-	Dir    string    // the round's directory; programs get its path as TDF_DIR
-	Env    []string  // the environment for a process of this round
-	Stdout io.Writer // for the round's output; in a worker it is an *os.File, which os/exec passes directly to a process
-	Stderr io.Writer // for the round's error output; in a worker it is also an *os.File
+	Stdout io.Writer // for the round's output
+	Stderr io.Writer // for the round's error output
 	Log    *slog.Logger
 
 	// ProgramSHA256 is the checksum of the fetched program. A [Preparer] sets it. "" means that nothing was fetched.
 	ProgramSHA256 string
 
 	execution *execution // nil in tests without a worker
+	directory func() (string, error)
+}
+
+// Dir returns the round's directory. The first call of Dir, or of a method that writes a file, makes the directory, because
+// most rounds need none. If that fails, the error is [Unfit].
+func (r *Round) Dir() (string, error) {
+	if r.directory == nil {
+		return "", errors.New("the round has no directory yet")
+	}
+	return r.directory()
+}
+
+// Env returns the environment for a process of this round (docs/programs.md, "The environment"). It includes TDF_DIR, the
+// round's directory. The errors are those of [Round.Dir].
+func (r *Round) Env() ([]string, error) {
+	dir, err := r.Dir()
+	if err != nil || r.execution == nil {
+		return append(os.Environ(), dirVariable+dir), err
+	}
+	return r.execution.environment(dir), nil
 }
 
 // newRound returns a Round without the fields that need the round's directory.
@@ -113,26 +131,38 @@ func (r *Round) Progress(fraction float64, text string) {
 // Update adds a line to the task's updates, for people who watch the task. Each line of a text becomes an update of its
 // own. A line may have up to 4 KiB. Update is best effort: an error is only logged.
 func (r *Round) Update(line string) {
-	f, err := os.OpenFile(filepath.Join(r.Dir, "updates"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-	if err == nil {
-		_, err = io.WriteString(f, strings.TrimSuffix(line, "\n")+"\n")
-		err = cmp.Or(err, f.Close())
-	}
-	if err != nil {
+	if err := r.addUpdate(line); err != nil {
 		r.Log.Warn("an update could not be reported", "error", err)
 	}
 }
 
+func (r *Round) addUpdate(line string) error {
+	dir, err := r.Dir()
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "updates"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, strings.TrimSuffix(line, "\n")+"\n")
+	return cmp.Or(err, f.Close())
+}
+
 // replace writes a file in one step, so that the worker never reads half of it.
 func (r *Round) replace(name string, data []byte) error {
-	f, err := os.CreateTemp(r.Dir, "."+name+"-*")
+	dir, err := r.Dir()
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+name+"-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(r.Dir, name))
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())

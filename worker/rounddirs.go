@@ -54,7 +54,7 @@ func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secr
 }
 
 // putDir keeps an untouched directory for a later round, and removes any other. A round in this process may have left a
-// goroutine behind, which still knows the directory. So the directory of such a round is always removed.
+// goroutine behind, which still knows the directory. So putDir always removes the directory of a round in this process.
 func (s *session) putDir(dir *rounddir.Dir) {
 	if s.inProcess() || !dir.Untouched() {
 		_ = dir.Remove() // best effort: the next start of the worker removes the rest

@@ -19,7 +19,8 @@ import (
 type roundIO struct {
 	secrets *secrets.Secrets
 	record  *record.Record // the output files
-	dir     *rounddir.Dir  // the round's directory
+	dir     *rounddir.Dir  // the round's directory; nil if the round has not used it
+	ended   bool           // the round has ended, so it gets no directory any more
 	tail    *string        // the end of the output if Redis has not accepted it yet, else nil
 	pid     int            // the program's PID if Redis has not accepted it yet, else 0
 
@@ -41,13 +42,39 @@ func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, erro
 	if err != nil {
 		return nil, before, Unfit(err)
 	}
-	e.record = x.record
-	x.dir, err = e.s.takeDir(e.slot, before, x.secrets)
-	if err != nil {
+	e.record, e.secrets = x.record, x.secrets
+	if e.s.inProcess() {
+		return x, before, nil
+	}
+	if _, err = e.directory(x, before); err != nil {
 		x.record.Close()
-		return nil, before, Unfit(fmt.Errorf("the round's directory: %w", err))
+		return nil, before, err
 	}
 	return x, before, nil
+}
+
+// directory returns the path of the round's directory. The first call makes the directory.
+func (e *execution) directory(x *roundIO, before rounddir.Before) (string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x.ended {
+		return "", errors.New("the round has ended")
+	}
+	if x.dir == nil {
+		dir, err := e.s.takeDir(e.slot, before, x.secrets)
+		if err != nil {
+			return "", Unfit(fmt.Errorf("the round's directory: %w", err))
+		}
+		x.dir = dir
+	}
+	return x.dir.Path(), nil
+}
+
+// endDir makes sure that a goroutine that a handler left behind makes no directory.
+func (e *execution) endDir(x *roundIO) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x.ended = true
 }
 
 // readEnvFile returns the program's secrets, or nil if there is no file. The program's user must not choose which file the worker reads, so
@@ -70,7 +97,9 @@ func (e *execution) readEnvFile() (*secrets.Secrets, error) {
 
 func (e *execution) close(x *roundIO) {
 	x.record.Close()
-	e.s.putDir(x.dir)
+	if x.dir != nil {
+		e.s.putDir(x.dir)
+	}
 }
 
 // earlier returns the data that the task's earlier rounds left for this one.
@@ -120,9 +149,9 @@ func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport,
 
 // accepted records that Redis has accepted a report, so that its data is not reported again.
 func (e *execution) accepted(x *roundIO, news rounddir.Report, r redisstate.LiveReport) {
-	x.dir.Accepted(news)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	x.dir.Accepted(news)
 	if x.tail == r.Tail {
 		x.tail = nil
 	}

@@ -23,7 +23,7 @@ type Runner interface {
 // A Preparer prepares each round before the round's directory is made. Its Prepare can also delay the task's timeout
 // ([Round.HoldTimeout]). A [Runner] for [WithRunner] may also be a Preparer.
 type Preparer interface {
-	// Prepare returns the Runner of this one round. The Round has no Dir, Env, Stdout, Stderr, Checkpoint, LastError
+	// Prepare returns the Runner of this one round. The Round has no directory, Stdout, Stderr, Checkpoint, LastError
 	// and Deadline yet. If Prepare returns an error, the round fails as "could not be run", unless the error is [Later]
 	// or [Unfit]. A panic ends the process.
 	Prepare(ctx context.Context, r *Round) (Runner, error)
@@ -113,7 +113,9 @@ func cut(text string, most int) string {
 }
 
 func init() {
-	friend.RunInProcess = func(ctx context.Context, runner, round any) (any, error) {
-		return runInProcess(ctx, runner.(Runner), round.(*Round), func(text string) string { return text })
+	friend.RunInProcess = func(ctx context.Context, runner, round any, dir string) (any, error) {
+		r := round.(*Round)
+		r.directory = func() (string, error) { return dir, nil }
+		return runInProcess(ctx, runner.(Runner), r, func(text string) string { return text })
 	}
 }

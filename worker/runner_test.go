@@ -55,13 +55,13 @@ func TestGoRunner(t *testing.T) {
 			ended{tdf.Failed, "", "the round ended with exit status 3 and printed nothing to stderr", "3"},
 		},
 		"a bad result": {func(_ context.Context, r *Round) (Ended, error) {
-			return Ended{Exit: "3"}, os.WriteFile(filepath.Join(r.Dir, "result.json"), []byte(`{`), 0o644)
+			return Ended{Exit: "3"}, os.WriteFile(filepath.Join(dirOf(r), "result.json"), []byte(`{`), 0o644)
 		}, ended{tdf.Failed, "", "result.json: it is not JSON: unexpected end of JSON input (byte 1) (the round ended with 3)", ""}},
 		"a result": {func(_ context.Context, r *Round) (Ended, error) {
-			return Ended{}, os.WriteFile(filepath.Join(r.Dir, "result.json"), []byte(`{"a": 1}`), 0o644)
+			return Ended{}, os.WriteFile(filepath.Join(dirOf(r), "result.json"), []byte(`{"a": 1}`), 0o644)
 		}, ended{tdf.Succeeded, "", "", "0"}},
 		"no result": {func(_ context.Context, r *Round) (Ended, error) {
-			return Ended{}, os.WriteFile(filepath.Join(r.Dir, "result.json"), []byte(`{"a": `), 0o644)
+			return Ended{}, os.WriteFile(filepath.Join(dirOf(r), "result.json"), []byte(`{"a": `), 0o644)
 		}, ended{State: tdf.Failed, Error: "result.json"}},
 		"a panic": {func(context.Context, *Round) (Ended, error) { panic("oh no") }, ended{tdf.Failed, "", "panic: oh no\n\ngoroutine ", "2"}},
 	} {
@@ -186,10 +186,11 @@ func (c *counting) Claim(ctx context.Context, r redisstate.ClaimRequest) (rediss
 }
 
 func (c *counting) ExecuteAndClaim(
-	ctx context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
+	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
 ) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
 	outcomes, err := c.Execute(ctx, r.Worker, results...)
-	return outcomes, redisstate.Claimed{}, err, nil
+	claimed, claimErr := c.Claim(claiming, r)
+	return outcomes, claimed, err, claimErr
 }
 
 func (c *counting) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {

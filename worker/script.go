@@ -129,9 +129,13 @@ type launch struct {
 
 // Run runs ./run.sh until it ends. If ctx ends first, Run ends the program, and the error says why.
 func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
+	dir, err := r.Dir()
+	if err != nil {
+		return Ended{}, err
+	}
 	p, err := l.start(ctx, l.dir, process.Command{
-		Slot: r.Slot, Args: r.Args, Env: append(r.Env, l.host.UserEnv(r.Slot)...), Stdout: r.Stdout.(*os.File), Stderr: r.Stderr.(*os.File),
-		Mark: dirVariable + r.Dir,
+		Slot: r.Slot, Args: r.Args, Env: append(r.execution.environment(dir), l.host.UserEnv(r.Slot)...),
+		Stdout: r.Stdout.(*os.File), Stderr: r.Stderr.(*os.File), Mark: dirVariable + dir,
 	})
 	if err != nil {
 		return Ended{}, err

@@ -19,6 +19,7 @@ import (
 type session struct {
 	*Worker
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
+	awaiting context.Context // done when the worker gives up waiting for the answer to a claim
 	alive    context.Context // done when programs must end
 	leaving  context.Context // done when the worker leaves handlers behind that ignore the end of alive
 	looping  context.Context // done when all executions are reported
@@ -26,13 +27,15 @@ type session struct {
 	endClaims   context.CancelCauseFunc // ends stopping
 	endPrograms context.CancelCauseFunc // ends alive
 
-	mu    sync.Mutex
-	held  map[*execution]bool // executions that are not yet reported
-	busy  int                 // slots that have an execution or pause after an execution
-	taken []bool              // taken[n-1] says whether slot n is busy
-	ended []*execution        // executions that have ended and are not in a report yet
-	left  []string            // rounds whose handlers were left behind
-	dirs  []*rounddir.Dir     // directories that no round uses at present
+	mu       sync.Mutex
+	held     map[*execution]bool // executions that are not yet reported
+	busy     int                 // slots that have an execution or pause after an execution
+	reserved int                 // slots for the tasks of claims that are under way
+	freeing  int                 // reserved slots that are still busy, until Redis has accepted their results
+	taken    []bool              // taken[n-1] says whether slot n is busy
+	ended    []*execution        // executions that have ended and are not in a report yet
+	left     []string            // rounds whose handlers were left behind
+	dirs     []*rounddir.Dir     // directories that no round uses at present
 
 	outputs []*record.Slot // outputs[n-1] has the output files of slot n
 
@@ -40,7 +43,7 @@ type session struct {
 	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
 	work, loops, pauses               sync.WaitGroup
 
-	claiming sync.Mutex  // held from counting the free slots to starting the claimed tasks
+	once     atomic.Bool // no report claims tasks, because the worker runs one task only
 	resuming atomic.Bool // the next claim must resume after unwanted tasks
 }
 
@@ -61,8 +64,10 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1), reported: make(signal, 1),
 	}
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
+	awaiting, endAwaiting := w.outlive(s.stopping, w.answer, w.answer)
+	s.awaiting = awaiting
 	s.alive, s.endPrograms = w.outlive(s.stopping, w.cfg.Grace, 0)
-	leaving, endLeaving := w.outlive(s.alive, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
+	leaving, endFreeing := w.outlive(s.alive, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
 	s.leaving = leaving
 	reporting, endReports := w.outlive(s.stopping, w.reportBound(), w.answer)
 	loops, stop := context.WithCancel(context.WithoutCancel(stopping))
@@ -79,7 +84,8 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 		stop()
 		s.loops.Wait()
 		endReports(nil)
-		endLeaving(nil)
+		endAwaiting(nil)
+		endFreeing(nil)
 		s.endPrograms(nil)
 		s.endClaims(nil)
 		s.pauses.Wait()
@@ -141,21 +147,30 @@ func (s *session) freeAfterPause(e *execution, success bool) {
 	}
 	s.work.Done()
 	if pause == 0 {
-		s.free(e)
+		s.freeSlot(e)
 		return
 	}
 	s.pauses.Go(func() {
 		s.sleep(s.stopping, pause)
-		s.free(e)
+		s.freeSlot(e)
 	})
 }
 
-func (s *session) free(e *execution) {
+func (s *session) freeSlot(e *execution) {
 	s.mu.Lock()
 	s.busy--
 	s.taken[e.slot-1] = false
+	s.endFreeing(e)
 	s.mu.Unlock()
 	s.freed.give()
+}
+
+// endFreeing records that the slot of e is no longer both busy and reserved. The caller holds s.mu.
+func (s *session) endFreeing(e *execution) {
+	if e.freeing {
+		e.freeing = false
+		s.freeing--
+	}
 }
 
 // takeSlot takes the free slot with the lowest number, and returns the number.
@@ -169,10 +184,24 @@ func (s *session) takeSlot() int {
 	return i + 1
 }
 
+// freeSlots returns the number of slots that are free and not reserved.
 func (s *session) freeSlots() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.slots() - s.busy
+	return s.free()
+}
+
+// free does the work of freeSlots. The caller holds s.mu.
+func (s *session) free() int { return s.slots() - s.busy - s.reserved + s.freeing }
+
+// reserve changes the number of reserved slots.
+func (s *session) reserve(n int) {
+	s.mu.Lock()
+	s.reserved += n
+	s.mu.Unlock()
+	if n < 0 {
+		s.freed.give()
+	}
 }
 
 // executions returns the executions of the session, in no particular order.
@@ -238,30 +267,32 @@ const (
 
 // claimForFreeSlots claims tasks for the free slots and starts them. It returns the number of tasks that it asked for.
 func (s *session) claimForFreeSlots() (asked int, c redisstate.Claimed, err error) {
-	s.claiming.Lock()
-	defer s.claiming.Unlock()
-	if free := s.freeSlots(); free > 0 {
-		return s.claim(free, s.resuming.Load())
+	s.mu.Lock()
+	free := max(0, s.free())
+	s.reserved += free
+	s.mu.Unlock()
+	if free == 0 {
+		return 0, c, nil
 	}
-	return 0, c, nil
+	asked, c, err = s.claim(free, s.resuming.Load())
+	s.reserve(-free)
+	return asked, c, err
 }
 
 // claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
 // asked for. A worker that stops still waits for the answer, because the tasks in an unread answer would become lost.
 func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed, err error) {
-	ctx, end := s.outlive(s.stopping, s.answer, s.answer)
-	defer end(nil)
 	avoid, probing := s.breakers.avoided()
 	if probing {
 		most = 1
 	}
-	c, err = s.store.Claim(ctx, redisstate.ClaimRequest{
+	c, err = s.store.Claim(s.awaiting, redisstate.ClaimRequest{
 		Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Avoid: avoid, Resume: resume,
 	})
 	if err != nil {
 		return most, c, err
 	}
-	s.startClaimed(ctx, c)
+	s.startClaimed(s.awaiting, c, time.Now())
 	if probing && !c.More {
 		s.breakers.nothingToProbe()
 	}

@@ -25,9 +25,9 @@ func shebang(head []byte) (interpreter, argument string, ok bool) {
 	return string(rest), "", ok
 }
 
-// checkEnv checks that env finds the interpreter of a first line such as #!/usr/bin/env python3. The command env
-// itself starts on every host. Without this check, a missing interpreter would count as a failure of the program. The
-// parameter env is the program's environment.
+// checkEnv checks that env finds the interpreter of a first line such as #!/usr/bin/env python3. The command env itself
+// starts on every host. Without this check, a missing interpreter would count as a failure of the program. The caller
+// passes the program's environment as env.
 func (s *script) checkEnv(path, dir string, env []string) error {
 	head, err := readHead(path)
 	if err != nil {

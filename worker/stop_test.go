@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// until runs the worker in the background until ctx ends. wait waits until Run returns.
+// until runs the worker in the background until ctx ends. The function wait returns when Run has returned.
 func (w *world) until(ctx context.Context, worker *Worker) (wait func()) {
 	done := make(chan error, 1)
 	go func() { done <- worker.Run(ctx) }()
@@ -107,8 +109,8 @@ func TestStopInTheLastRound(t *testing.T) {
 	}
 }
 
-// inLastRound sets the number of a task's round to the last possible one. Code that reads whole tasks ignores such a
-// number.
+// inLastRound puts an open task into the last round that a task can have. It also raises the counter reopens, so that
+// the counters explain the number of the round.
 func (w *world) inLastRound(id int64) {
 	w.Helper()
 	opened := w.task(id).Current().Entered[tdf.Open].String()
@@ -144,32 +146,52 @@ func TestStopDuringAFetch(t *testing.T) {
 	}
 }
 
-// If a result cannot be delivered, a stopping worker waits for a limited time only.
+// If a result cannot be delivered, a stopping worker waits for a limited time only. It says once where the output is.
 func TestStopWithoutRedis(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.Grace = time.Second
-	w.script("p", "#!/bin/sh\necho output; echo begun >\"$1\"; read line <\"$1\"\n")
-	p := w.pipe()
-	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	id := w.open(p.path)
-	worker, timers := w.workerOn(w.connect(proxy.Addr)), &clock{}
-	worker.after = timers.after
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
-	p.begun()
-	proxy.Refuse()
-	proxy.Cut()
-	p.ended()
-	p.release()
-	stop()
-	timers.fire(t, worker.reportBound())
-	timers.fire(t, worker.answer) // the bound of the last heartbeat
-	wait()
-	if got := w.task(id).State; got != tdf.Running {
-		t.Errorf("the task is %s", got)
+	for name, c := range map[string]struct {
+		blocked bool // the output cannot be kept
+		message string
+	}{
+		"the output is kept":        {false, `msg="kept output that Redis does not hold"`},
+		"the output cannot be kept": {true, `msg="output that Redis does not hold could not be kept"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Grace = time.Second
+			w.script("p", "#!/bin/sh\necho output; echo begun >\"$1\"; read line <\"$1\"\n")
+			if c.blocked {
+				must(t, os.WriteFile(w.path("p/results"), nil, 0o644))
+			}
+			p := w.pipe()
+			proxy := redistest.NewProxy(t, redistest.Shared(t))
+			id := w.open(p.path)
+			worker, timers := w.workerOn(w.connect(proxy.Addr)), &clock{}
+			worker.after = timers.after
+			ctx, stop := context.WithCancel(t.Context())
+			wait := w.until(ctx, worker)
+			p.begun()
+			proxy.Refuse()
+			proxy.Cut()
+			p.ended()
+			p.release()
+			stop()
+			timers.fire(t, worker.reportBound())
+			timers.fire(t, worker.answer) // the bound of the last claim
+			timers.fire(t, worker.answer) // the bound of the last heartbeat
+			wait()
+			if got := w.task(id).State; got != tdf.Running {
+				t.Errorf("the task is %s", got)
+			}
+			w.logged(`level=WARN msg="the result is dropped"`)
+			if got := strings.Count(w.log.String(), c.message); got != 1 {
+				t.Errorf("%d messages about the output, want 1:\n%s", got, w.log.String())
+			}
+			if !c.blocked {
+				w.logged("file=" + w.path("p/results/w1-1-0.out"))
+				fileHas(t, w.path("p/results/w1-1-0.out"), "output\n")
+			}
+		})
 	}
-	w.logged(`level=WARN msg="the result is dropped"`)
-	w.logged("file=" + w.path("p/results/w1-1-0.out"))
 }
 
 func TestStopWhileIdle(t *testing.T) {

@@ -15,51 +15,79 @@ var errNoSlot = errors.New("its worker has no free slot")
 // reportAndClaim sends the results of rounds that succeeded, and in the same call claims tasks for the slots that become
 // free. So a worker with short rounds does not wait for Redis twice.
 func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refused []delivery, err error) {
-	most := s.slotsAfter(results)
-	if most == 0 || !s.claiming.TryLock() { // the other goroutine that claims has the lock
+	most := 0
+	if s.mayClaimWith(results) {
+		most = s.reserveAfter(results)
+	}
+	if most == 0 {
 		return s.deliver(ctx, results, s.execute)
 	}
-	defer s.claiming.Unlock()
+	defer s.endReservation(most, results)
 	s.work.Add(1) // the session stays open until the claimed tasks have started
 	defer s.work.Done()
-	var c redisstate.Claimed
+	sent, start := false, func() {}
 	refused, err = s.deliver(ctx, results, func(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error) {
-		if most == 0 { // deliver sends some results again
+		if sent { // deliver sends some results again, which may take longer than a lease
+			start()
+			start = func() {}
 			return s.execute(ctx, moves...)
 		}
-		r := redisstate.ClaimRequest{Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease)}
-		most = 0
+		sent = true
 		// The error of the claim is ignored here. claimUntilStopped claims again, and gets the same error.
-		outcomes, claimed, err, _ := s.store.ExecuteAndClaim(ctx, r, moves...)
-		c = claimed
+		outcomes, c, err, _ := s.store.ExecuteAndClaim(ctx, s.awaiting, redisstate.ClaimRequest{
+			Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease),
+		}, moves...)
+		received := time.Now()
+		start = func() { s.startClaimed(ctx, c, received) }
 		return outcomes, err
 	})
-	s.startClaimed(ctx, c)
+	start()
 	return refused, err
 }
 
-// slotsAfter returns the number of slots that are free after the results have been reported. It returns 0 if the worker must
-// not claim tasks with these results: then claimUntilStopped claims tasks.
-func (s *session) slotsAfter(results []delivery) int {
-	if len(results) == 0 || s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() || s.cfg.SleepAfterSuccess > 0 {
-		return 0
+// reserveAfter reserves the slots that are free after the results have been reported. It returns their number.
+func (s *session) reserveAfter(results []delivery) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most := max(0, s.free()+len(results))
+	s.reserved += most
+	for _, d := range results[:min(most, len(results))] { // each of the other slots is already reserved by another claim
+		d.e.freeing = true
+		s.freeing++
 	}
-	if avoid, probing := s.breakers.avoided(); len(avoid) > 0 || probing {
-		return 0
-	}
-	for _, d := range results {
-		if !d.success { // a failure may pause its program, or its slot
-			return 0
-		}
-	}
-	return max(0, s.freeSlots()) + len(results)
+	return most
 }
 
-// startClaimed starts the executions of claimed tasks.
-func (s *session) startClaimed(ctx context.Context, c redisstate.Claimed) {
+// endReservation ends the reservation of reserveAfter. The slots of refused results are still busy.
+func (s *session) endReservation(n int, results []delivery) {
+	s.mu.Lock()
+	for _, d := range results {
+		s.endFreeing(d.e)
+	}
+	s.mu.Unlock()
+	s.reserve(-n)
+}
+
+// mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.
+func (s *session) mayClaimWith(results []delivery) bool {
+	if len(results) == 0 || s.once.Load() || s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() || s.cfg.SleepAfterSuccess > 0 {
+		return false
+	}
+	if avoid, probing := s.breakers.avoided(); len(avoid) > 0 || probing {
+		return false
+	}
+	for _, d := range results {
+		if !d.success || d.refused { // a failure may pause its program or its slot, and Redis may refuse a report again
+			return false
+		}
+	}
+	return true
+}
+
+// startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
+func (s *session) startClaimed(ctx context.Context, c redisstate.Claimed, received time.Time) {
 	for _, claim := range c.Claims {
 		s.breakers.claimed(claim.Task.Program)
 	}
-	received := time.Now()
 	s.start(c, s.renewLate(ctx, c), received)
 }

@@ -206,6 +206,7 @@ func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
 	}
 	defer closeHost()
 	s, closeSession := w.open(ctx)
+	s.once.Store(true)
 	_, c, err := s.claim(1, false)
 	closeSession()
 	return len(c.Claims) > 0, cmp.Or(err, s.leftError())

@@ -21,8 +21,8 @@ func warn(log *slog.Logger, cfg config.Redis, info redisstate.Info) {
 	}
 }
 
-// loopback reports whether a host is this machine. Of all names, it accepts only localhost, because other names may lead to
-// another machine.
+// loopback reports whether a host is this machine. The only name that it accepts is localhost, because other names may lead
+// to another machine.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -27,9 +27,9 @@ type app struct {
 	namespace string   // --namespace
 	redis     string   // --redis
 	set       []string // --set
-	parsed    bool     // the arguments are valid for the command
+	parsed    bool     // whether the arguments are valid for the command
 
-	grace atomic.Int64 // time for which the command may still run after a signal, as a [time.Duration]
+	grace atomic.Int64 // how long the command may still run after a signal, as a [time.Duration]
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -41,7 +41,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	return a
 }
 
-// warningsTo returns a log handler that writes only warnings and errors. The lines have no time and no level.
+// warningsTo returns a log handler that writes only warnings and errors. Its lines contain no time and no level.
 func warningsTo(w io.Writer) slog.Handler {
 	return slog.NewTextHandler(w, &slog.HandlerOptions{
 		Level: slog.LevelWarn,
@@ -116,7 +116,7 @@ func (a *app) begin(c *cobra.Command, args []string) error {
 // mayBeEmpty lists the flags whose value may be the empty string.
 var mayBeEmpty = []string{"input", "meta"}
 
-// A group is a section of tdf --help with its commands.
+// A group is a section of tdf --help, with the commands that the section lists.
 type group struct {
 	id, title string
 	commands  []func(*app) *cobra.Command

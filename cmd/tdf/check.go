@@ -17,7 +17,8 @@ func newCheck(a *app) *cobra.Command {
 		Use: "check", Short: "Find inconsistent tasks and repair them",
 		Long: "Checks all tasks. Managers, servers and workers may run meanwhile. A task must be in the list of its state, its time in the set of\n" +
 			"due tasks must be right, and its counters must agree. The server's audit makes the same checks, for some tasks at a time.\n" +
-			"--repair repairs a certain finding at once. It repairs an uncertain finding only if the finding is unchanged after --wait.\n" +
+			"With --repair, the command repairs a task at once if the task is certainly inconsistent. If the task may be in the middle of a\n" +
+			"transition, the command repairs it only if its finding is unchanged after --wait.\n" +
 			"Exit status 3 means that some tasks are still inconsistent.",
 		Example: "  tdf check --repair",
 		Args:    noArguments,
@@ -29,7 +30,7 @@ func newCheck(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&repair, "repair", false, "repair of the inconsistent tasks")
-	c.Flags().DurationVar(&pause, "wait", time.Minute, "`SPAN` time after which --repair checks uncertain findings again")
+	c.Flags().DurationVar(&pause, "wait", time.Minute, "`SPAN` time after which --repair checks tasks again that may be in the middle of a transition")
 	return c
 }
 
@@ -89,8 +90,8 @@ func afterRepair(f admin.Finding) string {
 
 func repairable(f admin.Finding) bool { return f.Repairable() }
 
-// repair repairs findings, and returns the findings that remain. It repairs the sure findings at once. Other findings may be
-// transitions in progress. repair repairs these findings only if they are unchanged after the pause.
+// repair repairs findings, and returns the findings that remain. It repairs the sure findings at once. Any other finding may
+// be a transition in progress: repair repairs it only if it is unchanged after the pause.
 func (a *app) repair(ctx context.Context, m *client, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
 	var sure, others []admin.Finding
 	for _, f := range findings {
@@ -133,7 +134,7 @@ func (a *app) repairNow(ctx context.Context, m *client, findings []admin.Finding
 	if err != nil {
 		return err
 	}
-	if n < len(findings) { // Repair returns only the number of repaired findings, so only the next check can name the remaining findings
+	if n < len(findings) { // Repair does not say which findings remain; the next check does
 		a.say("repaired %d of %s", n, counted(len(findings), "finding"))
 		return nil
 	}

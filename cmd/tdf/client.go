@@ -12,7 +12,7 @@ import (
 
 // A client is a manager with methods that only tdf needs.
 type client struct {
-	*manager.Manager                // without defaults of tasks, because they would replace empty values from the command line
+	*manager.Manager                // has no defaults for tasks, because defaults would replace empty values from the command line
 	defaults         tdf.Properties // the configuration's [task_defaults]
 }
 
@@ -24,8 +24,8 @@ func (c *client) now(ctx context.Context) (tdf.Time, error) {
 	return stdtime.TDF(now), err
 }
 
-// define returns the properties of a new task: the arguments, even if they are empty, and the configuration's defaults for all
-// other properties.
+// define returns the properties of a new task. It keeps empty arguments, and uses the configuration's defaults for all other
+// properties.
 func (c *client) define(program, source, input string) tdf.Properties {
 	p := c.defaults
 	p.Program, p.Source, p.Input = program, source, input
@@ -34,13 +34,13 @@ func (c *client) define(program, source, input string) tdf.Properties {
 
 type opener func(context.Context, ...manager.Definition) ([]*manager.Task, error)
 
-// open opens tasks with exactly these properties by one of the manager's methods, and returns their ids.
-func (c *client) open(ctx context.Context, by opener, all ...tdf.Properties) ([]int64, error) {
+// open opens tasks with exactly the given properties, and returns their ids. The opener is a method of the manager.
+func (c *client) open(ctx context.Context, open opener, all ...tdf.Properties) ([]int64, error) {
 	definitions := make([]manager.Definition, len(all))
 	for i := range all {
 		definitions[i] = friend.DefinitionOf(all[i]).(manager.Definition)
 	}
-	tasks, err := by(ctx, definitions...)
+	tasks, err := open(ctx, definitions...)
 	ids := make([]int64, len(tasks))
 	for i, t := range tasks {
 		ids[i] = t.ID

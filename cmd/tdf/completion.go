@@ -49,7 +49,8 @@ func newCompletion(a *app) *cobra.Command {
 	}
 }
 
-// Commands and flags whose values are files or directories. Shells complete file names only for these values.
+// pathCommands and pathFlags are the commands and flags whose values are files or directories. Shells
+// complete file names only for these values.
 var (
 	pathCommands = []string{"push", "load"}
 	pathFlags    = []string{"config", "from", "program", "data", "directory", "output"}
@@ -126,8 +127,8 @@ func completeListed(values []string) cobra.CompletionFunc {
 	}
 }
 
-// complete returns a completion function. The function offers the values that read returns. It leaves out values that the command
-// line already contains, and values with control characters. A value may be followed by a tab and a description.
+// complete returns a completion function, which offers values that it reads from Redis. It leaves out values that the
+// command line already contains, and values with control characters. In a value, a description may follow after a tab.
 func (a *app) complete(read func(context.Context, *client, *cobra.Command) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(c.Context(), completionLimit)
@@ -154,7 +155,7 @@ const sampled = 1000
 func newestNames(name func(*manager.Task) string) func(context.Context, *client, *cobra.Command) []string {
 	return func(ctx context.Context, m *client, _ *cobra.Command) []string {
 		var all []string
-		for _, state := range tdf.States { // one sample per state, because a large campaign rarely fills all of them
+		for _, state := range tdf.States { // one sample for each state, because a large campaign rarely fills the samples of all states
 			page, err := m.Page(ctx, manager.Query{States: []tdf.State{state}}, "", sampled)
 			if err != nil {
 				return all

@@ -70,7 +70,7 @@ func (a *app) overrides() ([]config.Override, error) {
 	return slices.Clip(all), nil
 }
 
-// withManager connects to Redis, calls do, and closes the connection.
+// withManager connects to Redis, runs a function with the connection, and closes the connection.
 func (a *app) withManager(ctx context.Context, do func(*client) error) error {
 	tool, err := a.tool()
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *app) withManager(ctx context.Context, do func(*client) error) error {
 	return a.withManagerOf(ctx, tool, do)
 }
 
-// withManagerOf does the same as withManager, with a configuration that the caller has read.
+// withManagerOf does the same as withManager, but with a configuration that the caller has read.
 func (a *app) withManagerOf(ctx context.Context, tool config.Tool, do func(*client) error) error {
 	m, err := a.connect(ctx, tool)
 	if err != nil {

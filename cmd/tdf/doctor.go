@@ -14,7 +14,7 @@ func newDoctor(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Diagnose problems and suggest fixes",
 		Long: "Checks Redis (its version, settings and memory), the server, the workers, and tasks that run or wait too long. It suggests a fix for\n" +
-			"each problem. Exit status 3 means that it has found a problem. --config-only checks only the configuration.",
+			"each problem. Exit status 3 means that it has found a problem. With --config-only, the command checks only the configuration.",
 		Example: "  tdf doctor --quiet || mail -s 'TDF has a problem' root",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {

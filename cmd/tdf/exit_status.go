@@ -17,7 +17,7 @@ const (
 	statusInterrupted = 130
 )
 
-// errProblems makes a command exit with statusProblems. Before, the command must print the reason.
+// errProblems makes a command exit with statusProblems. The command must print the reason before it returns errProblems.
 var errProblems = errors.New("the command found problems or skipped tasks")
 
 // status prints the error of a command, and returns the command's exit status.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fixCommands lists fixes that package admin suggests, each with the commands that carry out the fix. ID stands for the task's id.
-// A fix comes before a fix that is its beginning.
+// fixCommands lists fixes that package admin suggests, each with the commands that carry out the fix. ID stands for the
+// task's id. If one fix begins with the text of another fix, the longer fix comes first.
 var fixCommands = []struct{ fix, command string }{
 	{"start a server", "start tdf-server, or tdf up"},
 	{"start a worker", "start tdf-worker, or tdf up"},
@@ -27,8 +27,8 @@ var fixCommands = []struct{ fix, command string }{
 	{"wait for the server's audit", "tdf check"},
 }
 
-// withCommands adds the commands of tdf to a fix: "start a server (start tdf-server, or tdf up)". id is the task's id, or 0 if
-// the fix is not for a task.
+// withCommands adds the commands of tdf to a fix: "start a server (start tdf-server, or tdf up)". If the fix is not for
+// a task, the id is 0.
 func withCommands(fix string, id int64) string {
 	var commands []string
 	rest := fix

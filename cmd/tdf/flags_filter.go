@@ -71,8 +71,8 @@ func (f *filter) query(ctx context.Context, m *client, ids []string) (manager.Qu
 	return q, err
 }
 
-// read returns the query without the times, because they depend on Redis's clock. It checks that the values of --older-than and
-// --newer-than are valid, but does not put them into the query.
+// read returns the query, but without --older-than and --newer-than, because these times depend on Redis's clock. It only
+// checks that the values of these two flags are valid.
 func (f *filter) read(ids []string) (manager.Query, error) {
 	q := manager.Query{
 		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
@@ -171,7 +171,7 @@ func parseIDs(args []string) ([]int64, error) {
 		case to-from >= maxRange:
 			return nil, usage("invalid range %q: want at most %d ids", arg, maxRange)
 		}
-		for n := range to - from + 1 { // counts ids, because no id is above the highest number
+		for n := range to - from + 1 { // a condition id <= to would always hold if to is the highest int64
 			ids = append(ids, from+n)
 		}
 	}

@@ -39,7 +39,7 @@ func (f *taskFlags) flags(c *cobra.Command) {
 // check returns an error for invalid flags. It needs no connection to Redis. It accepts times in the past, because
 // Redis's clock may differ from the clock of this machine.
 func (f *taskFlags) check() error {
-	all, err := f.fixed()
+	all, err := f.readFixed()
 	if err == nil {
 		err = f.moments(tdf.At(time.Now()), &all)
 	}
@@ -51,7 +51,7 @@ func (f *taskFlags) check() error {
 
 // read returns the changes for the flags that were given.
 func (f *taskFlags) read(ctx context.Context, m *client) (manager.Changes, error) {
-	all, err := f.fixed()
+	all, err := f.readFixed()
 	if err != nil || !f.changed("start-after") && !f.changed("end-before") {
 		return all, err
 	}
@@ -68,8 +68,8 @@ func (f *taskFlags) read(ctx context.Context, m *client) (manager.Changes, error
 	return all, err
 }
 
-// fixed reads the flags whose meaning does not depend on the current time.
-func (f *taskFlags) fixed() (manager.Changes, error) {
+// readFixed reads the flags whose meaning does not depend on the current time.
+func (f *taskFlags) readFixed() (manager.Changes, error) {
 	all := manager.Changes{
 		MaxFails: f.number("max-fails", &f.maxFails), MaxTimeouts: f.number("max-timeouts", &f.maxTimeouts), MaxLosses: f.number("max-losses", &f.maxLosses),
 	}

@@ -27,8 +27,8 @@ func parseTime(flag, text string, now tdf.Time) (tdf.Time, error) {
 	return at, nil
 }
 
-// checkEnd returns an error for an end_before in the past, because the task would expire at once. The argument name is the
-// flag or the configuration key that sets it.
+// checkEnd returns an error for an end_before in the past, because the task would expire at once. The error contains
+// the name of the flag or of the configuration key that sets end_before.
 func checkEnd(name string, at, now tdf.Time) error {
 	if at > now {
 		return nil

@@ -67,7 +67,7 @@ const allPage = 1000
 
 // list prints one page of tasks. With --all, it prints all pages.
 func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []string, out *taskPrinter) error {
-	found := map[int64]bool{}
+	existing := map[int64]bool{}
 	shown, read, limit := 0, 0, l.paging.limit
 	if l.paging.all {
 		limit = allPage
@@ -80,9 +80,9 @@ func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []s
 		if err := out.print(page.Tasks); err != nil {
 			return err
 		}
-		if len(args) > 0 { // without arguments, the map would only take memory
+		if len(args) > 0 { // reportUnknown needs the map only if the user gave ids
 			for _, t := range page.Tasks {
-				found[t.ID] = true
+				existing[t.ID] = true
 			}
 		}
 		shown, read, cursor = shown+len(page.Tasks), read+page.Looked, page.Next
@@ -91,7 +91,7 @@ func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []s
 			if cursor != "" {
 				return nil
 			}
-			return l.a.reportUnknown(ctx, m, args, found)
+			return l.a.reportUnknown(ctx, m, args, existing)
 		}
 	}
 }

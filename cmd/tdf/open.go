@@ -32,9 +32,9 @@ func newOpen(a *app) *cobra.Command {
 
 If the program is a directory, tdf packs it and stores it in Redis first, as tdf push does.
 
-In a sweep, --input is a template. {a} stands for the value of parameter a as one word. {a|raw} stands for the value without quotes.
-{{ and }} stand for braces. Without --input, run.sh gets all parameters in their order. The parameters also
-become the meta of the task, as JSON.
+In a sweep, --input is a template. The text {a} stands for the value of parameter a as one word, and {a|raw} for the value without quotes.
+Write {{ and }} for braces. Without --input, run.sh gets all parameters in their order. The parameters also become the meta of the
+task, as JSON.
 
 tdf checks a file of rows to its end before it opens tasks. If the rows come from stdin (-), it opens tasks as rows arrive.
 It prints the ids of the tasks as ranges: 1-1000.`,
@@ -55,7 +55,7 @@ It prints the ids of the tasks as ranges: 1-1000.`,
 	flags.StringVar(&o.campaign, "campaign", "", "`NAME` name of the campaign (sets the tasks' group)")
 	flags.StringVar(&o.campaign, "group", "", "`NAME` same as --campaign")
 	flags.BoolVar(&o.extend, "extend", false, "extension of a campaign that has tasks; a sweep adds only points that the campaign does not have")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "number of tasks and the first few tasks, without opening any")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "number of tasks and list of the first few, without any change")
 	o.task.flags(c)
 	return c
 }

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// idRanges holds the ids of opened tasks as ranges. Ranges need little memory: there may be 100 million ids, and most of them are
+// idRanges holds the ids of opened tasks as ranges. Ranges need little memory: there may be 10 million ids, and most of them are
 // consecutive.
 type idRanges []idRange
 

@@ -107,14 +107,14 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 	}
 	counts, err := p.m.Counts(ctx, p.base.Group)
 	if err == nil && counts.Total() > 0 {
-		return p.taken(fmt.Sprintf("has %s (%s)", tasks(counts.Total()), counts))
+		return p.takenError(fmt.Sprintf("has %s (%s)", tasks(counts.Total()), counts))
 	}
 	p.fresh = true
 	return err
 }
 
-// taken returns the error for a campaign that has tasks.
-func (p *plan) taken(cause string) error {
+// takenError returns the error for a campaign that has tasks.
+func (p *plan) takenError(cause string) error {
 	remedy := "--extend adds this task"
 	if p.sweep.rows != nil {
 		remedy = "--extend adds the points that the campaign does not have"

@@ -45,8 +45,8 @@ func (o *opening) sweep(ctx context.Context) (*rowSource, error) {
 	return s, nil
 }
 
-// maxTasks limits a grid. Otherwise, a mistyped number could fill the memory of this machine and of Redis. A task needs
-// about 1 KiB in Redis, and about 100 bytes in the tally of tdf open.
+// maxTasks limits a grid. Without this limit, a mistyped number could fill the memory of this machine and of Redis. A
+// task needs about 1 KiB in Redis, and about 100 bytes in the tally of tdf open.
 const maxTasks = 10_000_000
 
 func (o *opening) fromGrid(s *rowSource) error {
@@ -92,7 +92,7 @@ func (o *opening) fromFile(ctx context.Context, s *rowSource) error {
 	return nil
 }
 
-// stream makes s read its rows from a pipe or terminal. These rows can be read only once.
+// stream makes the source read its rows from a pipe or terminal. These rows can be read only once.
 func (s *rowSource) stream(ctx context.Context, name string, r io.Reader, read func(io.Reader) iter.Seq2[sweep.Row, error]) {
 	in := interruptible(ctx, r)
 	s.name, s.once, s.close = name, true, func() { in.Close() }

@@ -133,8 +133,8 @@ func (r *openRun) admits(point sweep.Point) bool {
 	return r.walk.second && !r.extend || r.walk.admits(point)
 }
 
-// flush opens the batch. Before the first batch, it stores the program. An earlier stored program would be unused for as long as
-// no row arrives, so that programs rm --unused could remove it.
+// flush opens the batch. Before the first batch, it stores the program. If flush stored it earlier, no task would use the
+// program until a row arrives, and programs rm --unused could remove it.
 func (r *openRun) flush(ctx context.Context) error {
 	if len(r.batch) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (r *openRun) flush(ctx context.Context) error {
 	}
 	ids, err := r.m.open(ctx, open, r.batch...)
 	if errors.Is(err, manager.ErrGroupTaken) {
-		return r.taken("was opened by another command just now")
+		return r.takenError("was opened by another command just now")
 	}
 	r.opened.add(ids)
 	r.bar.Add(len(ids))

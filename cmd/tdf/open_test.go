@@ -72,7 +72,7 @@ func (c *call) check(name string, got string, want ...string) {
 	}
 }
 
-// wait polls until ok returns true.
+// wait waits until a condition is true, or until scriptLimit has passed.
 func wait(t *testing.T, condition string, ok func() bool) {
 	t.Helper()
 	tick, limit := time.NewTicker(5*time.Millisecond), time.NewTimer(scriptLimit)
@@ -96,7 +96,7 @@ func csvOf(first, last int) string {
 	return b.String()
 }
 
-// An interrupted tdf open prints the ids of the opened tasks, and the command that opens the rest. --extend opens the rest.
+// An interrupted tdf open prints the ids of the opened tasks, and the command that opens the rest: tdf open --extend.
 func TestOpenInterrupted(t *testing.T) {
 	addr := redistest.Shared(t)
 	c := newCall(t, addr)

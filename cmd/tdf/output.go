@@ -29,7 +29,7 @@ func newOutput(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "output ID", Short: "Print the output of a task's program",
 		Long: "Prints the stdout of a task's program in its last run, byte for byte. On a terminal, it prints control characters as escapes.\n" +
-			"While the program runs, the command prints the last 4 KiB of its stdout and stderr. --follow waits for the rest.",
+			"While the program runs, the command prints the last 4 KiB of its stdout and stderr. With --follow, it waits for the rest.",
 		Example: "  tdf output 17 --error",
 		Args:    exactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -142,7 +142,7 @@ func (p *printout) printWhole(t *manager.Task) error {
 	return nil
 }
 
-// printTail prints the last lines of a round. Redis contains no other output of this round.
+// printTail prints the last known lines of a round's output. Redis contains no other output of this round.
 func (p *printout) printTail(t *manager.Task) error {
 	r := p.r
 	state := "has ended without a result"

@@ -86,8 +86,8 @@ type tailReader struct {
 // maxKept is the maximum number of bytes that a tailReader keeps.
 const maxKept = 4 << 20
 
-// next returns the part of a tail that the previous tail does not contain. The result skipped reports
-// whether text is missing between the two tails.
+// next returns the part of a tail that the previous tail does not contain. Its second result reports whether
+// text is missing between the two tails.
 func (r *tailReader) next(tail string) (text string, skipped bool) {
 	if tail == "" { // no output yet, or the tail was removed
 		return "", false

@@ -17,6 +17,6 @@ func newRequeue(a *app) *cobra.Command {
 			"when the worker next renews its leases. The round does not count as a failure.",
 		Example: "  tdf requeue --worker node-7 --elsewhere",
 	})
-	c.Flags().BoolVar(&s.elsewhere, "elsewhere", false, "another worker than the current one for the next round")
+	c.Flags().BoolVar(&s.elsewhere, "elsewhere", false, "next round on any worker except the current one")
 	return c
 }

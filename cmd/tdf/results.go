@@ -27,7 +27,7 @@ func newResults(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as CSV or JSON lines",
 		Long: "Writes a row for each task, sorted by id: parameters, outcome, times, costs, the fields of result.json, stdout and stderr.\n" +
-			"CSV has a column for each parameter. A cell that is not text is in base64, and the column base64 names the column of this cell.\n" +
+			"CSV has a column for each parameter. A cell that is not text is written in base64. The cell base64 of the row contains the names of such columns.\n" +
 			"JSON lines contain the fields of tdf ls --json, and stdout and stderr. docs/python.md shows how to read both formats with pandas.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv",
 		Args:    atMostOne("CAMPAIGN"),
@@ -53,7 +53,7 @@ func newResults(a *app) *cobra.Command {
 	c.Flags().BoolVar(&e.csv, "csv", false, "CSV with column names in the first row (default)")
 	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
-	c.Flags().BoolVar(&e.wait, "wait", false, "wait for the end of all open, running and executed tasks before writing")
+	c.Flags().BoolVar(&e.wait, "wait", false, "wait for all unfinished tasks before writing")
 	c.Flags().BoolVar(&e.noOutput, "no-output", false, "results without stdout and stderr")
 	return c
 }
@@ -101,7 +101,7 @@ func (e *export) waitOrWarn(ctx context.Context, m *client) error {
 	return err
 }
 
-// waitForAll waits until all tasks have finished. It prints a warning if a cause keeps tasks from finishing.
+// waitForAll waits until all tasks have finished. It prints a warning if tasks cannot finish now.
 func (e *export) waitForAll(ctx context.Context, m *client) error {
 	watch, warnings := m.admin().Watch(e.filter.campaign), watchWarnings{say: e.a.say, campaign: e.filter.campaign}
 	for first := true; ; first = false {
@@ -140,11 +140,11 @@ func (e *export) writeLines(ctx context.Context, m *client, q manager.Query, out
 	return n, nil
 }
 
-// reading returns a query that reads tasks with their results, in the order of their ids. If printed is true, the query also reads
-// stdout and stderr.
-func reading(q manager.Query, printed bool) manager.Query {
+// reading returns a query that reads tasks with their results, in the order of their ids. If withOutput is true, the query
+// also reads stdout and stderr.
+func reading(q manager.Query, withOutput bool) manager.Query {
 	q.Order, q.Read = manager.ByID, manager.ReadResult
-	if printed {
+	if withOutput {
 		q.Read = manager.ReadOutput
 	}
 	return q

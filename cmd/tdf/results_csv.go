@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -40,12 +41,12 @@ func (e *export) writeCSV(ctx context.Context, m *client, q manager.Query, out *
 	}
 	w := csv.NewWriter(out)
 	names := c.names(!e.noOutput)
-	if err := w.Write(e.safe(slices.Clone(names))); err != nil {
+	if err := w.Write(e.escapeCells(slices.Clone(names))); err != nil {
 		return 0, err
 	}
 	for t, err := range m.List(ctx, reading(q, !e.noOutput)) {
 		if err == nil {
-			err = w.Write(e.safe(c.row(t, names)))
+			err = w.Write(e.escapeCells(c.row(t, names)))
 		}
 		if err != nil {
 			return n, err
@@ -59,8 +60,8 @@ func (e *export) writeCSV(ctx context.Context, m *client, q manager.Query, out *
 	return n, w.Error()
 }
 
-// safe escapes cells for a terminal and, with --spreadsheet, for a spreadsheet.
-func (e *export) safe(row []string) []string {
+// escapeCells escapes cells for a terminal and, with --spreadsheet, for a spreadsheet.
+func (e *export) escapeCells(row []string) []string {
 	if e.spreadsheet {
 		escapeFormulas(row)
 	}
@@ -134,10 +135,10 @@ func (c *columns) add(of map[string]string, order *[]string, key, name, prefix s
 	*order = append(*order, name)
 }
 
-// names returns the names of all columns. If printed is true, it includes the columns for stdout and stderr.
-func (c *columns) names(printed bool) []string {
+// names returns the names of all columns. If withOutput is true, it includes the columns for stdout and stderr.
+func (c *columns) names(withOutput bool) []string {
 	names := slices.Concat(firstColumns, c.order, runColumns, c.resultOrder)
-	if printed {
+	if withOutput {
 		names = append(names, printedColumns...)
 	}
 	return append(names, lastColumns...)
@@ -218,7 +219,7 @@ func fieldsOf(text string) []field {
 	if text == "" {
 		return nil
 	}
-	object, ok := objectOf(text)
+	object, ok := jsonview.ParseObject(text)
 	if !ok {
 		return []field{{wholeKey, json.RawMessage(text)}}
 	}
@@ -252,10 +253,4 @@ func (f *field) text() string {
 		return compact.String()
 	}
 	return string(f.value)
-}
-
-// objectOf returns text as JSON, and whether it is a JSON object.
-func objectOf(text string) (json.RawMessage, bool) {
-	object := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
-	return json.RawMessage(text), object && utf8.ValidString(text) && json.Valid([]byte(text))
 }

@@ -14,8 +14,8 @@ func newRetry(a *app) *cobra.Command {
 	c := s.command(&cobra.Command{
 		Use: "retry", Short: "Run finished tasks again",
 		Long: "Runs finished tasks again: each gets one more round. By default, filters select only tasks that failed, timed out or expired.\n" +
-			"--state and --outcome select other finished tasks. Ids select any finished task. The flags of tdf set change properties of the tasks\n" +
-			"before they run.",
+			"The flags --state and --outcome select other finished tasks. Ids select any finished task. The flags of tdf set change properties of\n" +
+			"the tasks before they run.",
 		Example: "  tdf retry --failure 5f3a --program ./corrected",
 	})
 	s.changes.addTo(c)

@@ -233,7 +233,7 @@ func (s *services) stop() {
 // scriptLimit is the maximum time for which a script waits for a condition.
 const scriptLimit = time.Minute
 
-// poll calls ok repeatedly until ok returns true.
+// poll waits until a condition is true, or until scriptLimit has passed.
 func poll(ts *testscript.TestScript, condition string, ok func() bool) {
 	tick, limit := time.NewTicker(20*time.Millisecond), time.NewTimer(scriptLimit)
 	defer tick.Stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A selection holds the tasks that a steering command selected by ids and filters.
+// A selection holds the tasks that ids and filters selected for a command that changes tasks (cancel, retry, ...).
 type selection struct {
 	eligible   []manager.Ref
 	skipped    []string          // a text about each task that is not eligible, with the reason
@@ -100,8 +100,8 @@ func (s *steering) saySkipped(reasons []string) {
 }
 
 // reportUnknown prints the arguments that name no existing task. If it has printed an argument, it returns errProblems.
-func (a *app) reportUnknown(ctx context.Context, m *client, args []string, found map[int64]bool) error {
-	unknown, err := unknownIDs(ctx, m, args, found)
+func (a *app) reportUnknown(ctx context.Context, m *client, args []string, existing map[int64]bool) error {
+	unknown, err := unknownIDs(ctx, m, args, existing)
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
@@ -115,15 +115,15 @@ func (a *app) reportUnknown(ctx context.Context, m *client, args []string, found
 	return errProblems
 }
 
-// unknownIDs returns a line for each argument that names no existing task. The map found contains ids of
-// tasks that are known to exist.
-func unknownIDs(ctx context.Context, m *client, args []string, found map[int64]bool) (lines []string, err error) {
+// unknownIDs returns a line for each argument that names no existing task. The map has an entry for each id
+// whose task is known to exist.
+func unknownIDs(ctx context.Context, m *client, args []string, existing map[int64]bool) (lines []string, err error) {
 	for _, arg := range args {
 		ids, err := parseIDs([]string{arg})
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(ids, func(id int64) bool { return found[id] }) {
+		if slices.ContainsFunc(ids, func(id int64) bool { return existing[id] }) {
 			continue
 		}
 		exists, err := matchesAny(ctx, m, manager.Query{IDs: ids})
@@ -146,7 +146,7 @@ func (f *filter) checkFailure(ctx context.Context, m *client) error {
 	return err
 }
 
-// matchesAny reports whether any task matches q.
+// matchesAny reports whether any task matches the query.
 func matchesAny(ctx context.Context, m *client, q manager.Query) (bool, error) {
 	for _, err := range m.List(ctx, q) {
 		return err == nil, err

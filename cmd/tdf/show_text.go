@@ -40,14 +40,14 @@ func (v *view) writeFacts(w io.Writer, facts []fact) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range facts {
 		if f.value != "" {
-			fmt.Fprintf(t, "  %s\t%s\n", f.name, strings.ReplaceAll(v.safe(f.value), "\n", "\n  \t"))
+			fmt.Fprintf(t, "  %s\t%s\n", f.name, strings.ReplaceAll(v.escape(f.value), "\n", "\n  \t"))
 		}
 	}
 	t.Flush()
 }
 
-// safe escapes control characters, unless --raw is given.
-func (v *view) safe(text string) string {
+// escape escapes control characters, unless --raw is given.
+func (v *view) escape(text string) string {
 	if v.raw {
 		return text
 	}
@@ -204,7 +204,7 @@ func (v *view) texts(w io.Writer, r *manager.Round) {
 	v.head(w, "result", r.Result, int64(len(r.Result)), fmt.Sprintf("tdf show %d --json", v.ID))
 	if tail := strings.TrimRight(r.Tail, "\n"); tail != "" {
 		lines := strings.Split(tail, "\n")
-		fmt.Fprintf(w, "  last lines\n%s\n", indented(v.safe(strings.Join(lines[max(0, len(lines)-headLines):], "\n"))))
+		fmt.Fprintf(w, "  last lines\n%s\n", indented(v.escape(strings.Join(lines[max(0, len(lines)-headLines):], "\n"))))
 	}
 }
 
@@ -222,7 +222,7 @@ func (v *view) head(w io.Writer, name, text string, bytes int64, whole string) {
 	if len(head) < len(text) {
 		fmt.Fprintf(w, " (whole: %s)", whole)
 	}
-	fmt.Fprintf(w, "\n%s\n", indented(v.safe(strings.TrimRight(head, "\n"))))
+	fmt.Fprintf(w, "\n%s\n", indented(v.escape(strings.TrimRight(head, "\n"))))
 }
 
 func indented(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
@@ -236,5 +236,5 @@ func (v *view) logText() string {
 			lines[i] = clock(stdtime.Time(t)) + " " + rest
 		}
 	}
-	return v.safe(strings.Join(lines, "\n"))
+	return v.escape(strings.Join(lines, "\n"))
 }

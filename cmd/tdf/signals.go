@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Most commands end soon after a signal. A command that computes, or writes to a full pipe, does not notice the signal. After
-// usualGrace, tdf exits without waiting for the command. usualGrace is longer than 5 s, because a command may wait 5 s for a last
-// reply of Redis before it prints its results.
+// Most commands end soon after a signal. A command that computes, or writes to a full pipe, does not notice the signal. So
+// tdf exits after usualGrace, even if the command still runs. This time is longer than 5 s, because a command may wait 5 s
+// for a last reply of Redis before it prints its results.
 const (
 	usualGrace = 7 * time.Second              // time after the first signal, and the same time after the second signal
-	noLimit    = time.Duration(math.MaxInt64) // for a command that limits its own time
+	noLimit    = time.Duration(math.MaxInt64) // for tdf up, which itself limits how long it waits for programs
 )
 
 // execute runs the command and returns its exit status (docs/tdf.md, "Exit status"). It returns even if the command

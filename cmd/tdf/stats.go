@@ -17,8 +17,8 @@ func newStats(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stats", Short: "Show metrics of the namespace",
 		Long: "Shows metrics: tasks by state, waiting times, the server, workers and their slots, stored programs, and the memory of Redis.\n" +
-			"--prometheus prints the metrics in Prometheus's text format, for the textfile collector of node_exporter. --output replaces a file\n" +
-			"atomically, so that readers always see a complete file.",
+			"With --prometheus, the command prints the metrics in Prometheus's text format, for the textfile collector of node_exporter.\n" +
+			"With --output, it replaces a file atomically, so that readers always see a complete file.",
 		Example: "  tdf stats --prometheus --output /var/lib/node_exporter/tdf.prom",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -24,7 +24,7 @@ type steering struct {
 	past string // participle for messages about changed tasks, such as "cancelled"
 
 	states   []tdf.State // states to select if the user gives no id, state or outcome
-	outcomes []string    // outcomes to select in the same case
+	outcomes []string    // outcomes to select if the user gives no id, state or outcome
 	scope    string      // message about the eligible states, printed if a selected task is in another state
 
 	filter    filter
@@ -38,7 +38,7 @@ type steering struct {
 // finished lists the states of tasks that can be retried or removed.
 var finished = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}
 
-// command completes a command with the arguments and flags that all steering commands share.
+// command adds the arguments and flags that all these commands have in common.
 func (s *steering) command(c *cobra.Command) *cobra.Command {
 	s.filter.flags(c)
 	s.name = c.Use
@@ -148,7 +148,7 @@ func (s *steering) report(acted manager.Result, interrupted bool) {
 	s.a.say("%s: %d%s", s.past, acted.Done, more)
 	var refused []string
 	for _, err := range acted.Skipped {
-		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" ")) // the error begins with the verb, which may differ from the command's name
+		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" ")) // the error begins with the verb of the transition, and users know only the name of the command
 	}
 	s.saySkipped(refused)
 	if slices.ContainsFunc(acted.Skipped, isPast) {

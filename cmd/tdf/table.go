@@ -42,7 +42,7 @@ func (t *table) visible() [][]string {
 	return t.rows
 }
 
-// flat replaces tabs and newlines, because they would end a cell or a row.
+// flat is a replacer that puts blanks in place of tabs and newlines, because these would end a cell or a row.
 var flat = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 
 // cell returns text on one line, with control characters escaped.
@@ -69,13 +69,13 @@ func (t *table) columns() string {
 	w.Style().Box.PaddingLeft, w.Style().Box.PaddingRight = "", "  "
 	w.SetAllowedRowLength(t.a.terminal.width)
 	for i, row := range t.visible() {
-		w.AppendRow(t.coloured(row, i == 0 && !t.headless))
+		w.AppendRow(t.colourRow(row, i == 0 && !t.headless))
 	}
 	return w.Render() + "\n"
 }
 
-// coloured returns a row with the heading in bold and states in colour, if the terminal shows colours.
-func (t *table) coloured(cells []string, heading bool) pretty.Row {
+// colourRow returns a row with the heading in bold and states in colour, if the terminal shows colours.
+func (t *table) colourRow(cells []string, heading bool) pretty.Row {
 	row := make(pretty.Row, len(cells))
 	for i, c := range cells {
 		c = cell(c)

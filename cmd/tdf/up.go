@@ -55,8 +55,8 @@ func newUp(a *app) *cobra.Command {
 	return c
 }
 
-// workersFor returns the number of workers that together have one slot per core. The argument concurrency is the number of slots of one
-// worker; 0 means one slot per core.
+// workersFor returns the number of workers that together have one slot per core. Each worker has concurrency slots; 0
+// means one slot per core.
 func workersFor(cores, concurrency int) int {
 	if concurrency == 0 {
 		return 1
@@ -64,7 +64,7 @@ func workersFor(cores, concurrency int) int {
 	return min(max(1, cores/concurrency), maxWorkers)
 }
 
-// run runs Redis, the server and the workers until a signal. The argument chosen is true if --workers was given.
+// run runs Redis, the server and the workers until a signal. If the user gave --workers, chosen is true.
 func (u *up) run(ctx context.Context, chosen bool) error {
 	if chosen && (u.workers < 1 || u.workers > maxWorkers) {
 		return usage("invalid value %d for --workers: want a number from 1 to %d", u.workers, maxWorkers)
@@ -186,7 +186,7 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string) {
 	say("Ctrl-C ends tdf up. Next, in another terminal: %s", u.next())
 }
 
-// exportLine returns a shell command. All tdf commands that follow it in the same shell use this Redis.
+// exportLine returns a shell command. After it, all tdf commands in the same shell use this Redis.
 func exportLine(m config.Manager) string {
 	words := []string{"export", "TDF_CFG_TDF_NAMESPACE=" + shellWord(m.Namespace), "TDF_CFG_REDIS_HOST=" + m.Redis.Host, "TDF_CFG_REDIS_PORT=" + strconv.Itoa(m.Redis.Port)}
 	if m.Redis.DB != 0 {

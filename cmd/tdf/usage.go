@@ -26,7 +26,7 @@ func flagError(c *cobra.Command, err error) error {
 	return usage("%s; %s --help lists the flags", problem, c.CommandPath())
 }
 
-// wants describes the valid values of a flag, by the flag's type.
+// wants maps each type of flags to a description of the valid values.
 var wants = map[string]string{
 	"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 2h30m", "bool": "true or false",
 }
@@ -107,7 +107,7 @@ func flagUsages(flags *pflag.FlagSet) string {
 	return shown.FlagUsages()
 }
 
-// A namedValue is a flag's value. --help prints name as its type.
+// A namedValue is a flag's value with a name, which --help prints as the flag's type.
 type namedValue struct {
 	pflag.Value
 	name string

@@ -120,7 +120,8 @@ func terminalLine(s *admin.Status, width int) string {
 	return line
 }
 
-// fitting returns the most important pieces that fit into width. It may shorten the reason for a missing estimate.
+// fitting returns the most important pieces that fit into a line of the given width. It may shorten the reason for
+// a missing estimate.
 func fitting(all []piece, width int) []piece {
 	const separator, minLeft = len("; "), len("time left unknown")
 	room := width + separator
@@ -149,7 +150,7 @@ const (
 	barFrame = len("100% ||")
 )
 
-// bar returns a progress bar of at most room characters, or "" if room is too small for a bar.
+// bar returns a progress bar that fits into the given number of characters, or "" if no bar fits.
 func bar(s *admin.Status, room int) string {
 	width := min(maxBar, room-barFrame)
 	if width < minBar {

@@ -1,5 +1,5 @@
-// Command sum computes the sum of m..n in buckets of p. It then sums these results in buckets of p in the same way. It
-// repeats this until one number is left. See README.md.
+// Command sum divides the numbers m..n into buckets of p numbers, and sums each bucket. It then divides and sums
+// the results in the same way, until one number is left. See README.md.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run runs the command. It returns the exit status: 0, 1 if the sum failed, or 2 for invalid arguments.
+// run runs the command. It returns the exit status: 0 after success, 1 if the sum failed, and 2 for invalid arguments.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, err := parse(args, stderr)
 	if errors.Is(err, errHelp) {
@@ -46,8 +46,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// compute computes the sum. With a configuration, it uses the Redis of the configuration. Otherwise it runs all components
-// in its own process.
+// compute computes the sum. With a configuration, it uses the Redis of the configuration. Without one, it runs all
+// components in its own process.
 func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) {
 	if c.config == "" {
 		return c.computeHere(ctx, stderr)

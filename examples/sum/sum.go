@@ -18,8 +18,8 @@ const programName = "sum"
 //
 // All state is in Redis. So a killed manager can be restarted, and several managers may run at once:
 //   - The meta of each task is its place in the plan. An archived task keeps its result.
-//   - The last task of a bucket is archived only when all results of the bucket exist. The same atomic step opens
-//     the task's parent. So each parent is opened once.
+//   - The last task of a bucket is archived only when all results of the bucket exist. The step that archives this
+//     task also opens its parent. So each parent is opened once.
 //   - A new manager reads the results of archived tasks from Redis.
 type sum struct {
 	*plan
@@ -37,7 +37,7 @@ func newSum(m *manager.Manager, p *plan, source, group string) *sum {
 	return &sum{plan: p, m: m, source: source, group: group, results: map[place]int64{}}
 }
 
-// compute returns the sum. It returns when all tasks are archived.
+// compute opens the missing tasks, waits until all tasks are archived, and returns the sum.
 func (s *sum) compute(ctx context.Context) (int64, error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err

@@ -17,8 +17,8 @@ import (
 
 const source = "rsync:/programs/sum/run.sh"
 
-// adds computes the same result as run.sh.
-func adds(r managertest.Run) managertest.Result {
+// runSum computes the same result as run.sh.
+func runSum(r managertest.Run) managertest.Result {
 	var sum int64
 	for _, arg := range r.Args {
 		first, last, found := strings.Cut(arg, "..")
@@ -59,7 +59,7 @@ func TestSum(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d..%d by %d", c.from, c.to, c.bucket), func(t *testing.T) {
 			tm := managertest.New(t)
-			tm.Program("sum", adds)
+			tm.Program("sum", runSum)
 			got, err := newSum(tm.Manager, mustPlan(t, c.from, c.to, c.bucket), source, "g").compute(t.Context())
 			if got != c.want || err != nil {
 				t.Errorf("got %d, %v, want %d", got, err, c.want)
@@ -73,7 +73,7 @@ func TestSum(t *testing.T) {
 
 func TestEachTaskIsOpenedOnce(t *testing.T) {
 	tm := managertest.New(t)
-	tm.Program("sum", adds)
+	tm.Program("sum", runSum)
 	p := mustPlan(t, 1, 100, 3)
 	if _, err := newSum(tm.Manager, p, source, "g").compute(t.Context()); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestInterrupted(t *testing.T) {
 	p := mustPlan(t, 1, 40, 4)
 	for rounds := 1; ; rounds++ {
 		tm := managertest.New(t)
-		tm.Program("sum", adds)
+		tm.Program("sum", runSum)
 		ended := interrupt(t, tm, p, rounds)
 		got, err := newSum(tm.Another(), p, source, "g").compute(t.Context())
 		if got != 820 || err != nil {
@@ -141,7 +141,7 @@ func interrupt(t *testing.T, tm *managertest.Tester, p *plan, rounds int) (ended
 
 func TestInterruptedOpening(t *testing.T) {
 	tm := managertest.New(t)
-	tm.Program("sum", adds)
+	tm.Program("sum", runSum)
 	p := mustPlan(t, 1, 100, 5)
 	half := newSum(tm.Manager, p, source, "g")
 	for i := range p.widths[0] / 2 {
@@ -158,7 +158,7 @@ func TestInterruptedOpening(t *testing.T) {
 
 func TestTwoManagersAtOnce(t *testing.T) {
 	tm := managertest.New(t)
-	tm.Program("sum", adds)
+	tm.Program("sum", runSum)
 	p := mustPlan(t, 1, 300, 6)
 	var wg sync.WaitGroup
 	for range 3 {
@@ -174,7 +174,7 @@ func TestTwoManagersAtOnce(t *testing.T) {
 
 func TestSameRunAgain(t *testing.T) {
 	tm := managertest.New(t)
-	tm.Program("sum", adds)
+	tm.Program("sum", runSum)
 	p := mustPlan(t, 1, 100, 5)
 	for range 2 {
 		if got, err := newSum(tm.Another(), p, source, "g").compute(t.Context()); got != 5050 || err != nil {
@@ -199,7 +199,7 @@ func TestNoSum(t *testing.T) {
 				if r.Args[0] == "11..15" {
 					return c.result
 				}
-				return adds(r)
+				return runSum(r)
 			})
 			_, err := newSum(tm.Manager, mustPlan(t, 1, 100, 5), source, "g").compute(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "11..15") {

@@ -22,9 +22,9 @@ type Store interface {
 // An Action is an operation that can be applied to tasks.
 type Action struct {
 	Verb      tdf.Verb    // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive or VerbRemove
-	From      []tdf.State // the states that a task must have; if empty, any state that the verb allows
+	From      []tdf.State // the state of a task must be one of these; if empty, each state that the verb allows is possible
 	Changes   tdf.Changes // the new properties, for VerbReopen and VerbChange
-	Elsewhere bool        // for VerbRelease: the current workers of the tasks do not get them again
+	Elsewhere bool        // for VerbRelease: the current worker of a task cannot claim the task again
 }
 
 // AnyRound is the Round of a [Ref] that matches the task in any round.
@@ -39,7 +39,7 @@ type Ref struct {
 // A Result says how many tasks an action changed, and why it skipped other tasks.
 type Result struct {
 	Done    int
-	Skipped []error // an error for each task that was skipped
+	Skipped []error // contains an error for each skipped task
 }
 
 // ErrPast is the error if a retried task would expire at once, because its end_before is past by Redis's clock.
@@ -47,11 +47,11 @@ var ErrPast = errors.New("its end_before is past, so the task would expire at on
 
 const (
 	tasksAtOnce = 500
-	tries       = 5 // after a conflict with another move, the verb may still be possible
+	tries       = 5 // how often an action is tried, because it may still be possible after a conflict with another Move
 )
 
-// Do applies an action to each task separately. In the tasks' logs, the parameter who is the actor. If Do fails, the
-// result covers the tasks that were handled before the error.
+// Do applies an action to each task separately. It writes the actor's name, who, into the logs of the tasks. If Do
+// fails, the result covers the tasks that were handled before the error.
 func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (Result, error) {
 	decide, err := action.decider()
 	if err != nil {
@@ -79,7 +79,7 @@ type hand struct {
 	who    string
 	action Action
 	decide func(*tdf.Task) (tdf.Move, error)
-	rounds map[int64]int // the rounds in which the tasks were seen, by id
+	rounds map[int64]int // the rounds of the Refs, by the id of the task
 	now    tdf.Time
 	result Result
 }

@@ -13,7 +13,7 @@ import (
 
 // Arguments are the arguments of a command: NAME FILE.cfg.
 type Arguments struct {
-	Name string // the name, in which the host's name has replaced %h
+	Name string // the name; each %h in the argument has been replaced by the host's name
 	File string
 }
 
@@ -67,8 +67,11 @@ func usage(command, description string) string {
   -h, --help   print this help
   --version    print the version
 
-SIGTERM and SIGINT stop the command. The exit status is 0 after a signal, 2 if the arguments
-or the configuration are invalid or Redis refuses the login, and 1 for any other error.
+SIGTERM and SIGINT stop the command. Its exit status is one of these:
+
+  0   the command was stopped by a signal, or it printed the help or the version
+  1   any other error
+  2   an error that would occur again after a restart, such as an invalid configuration
 `, command, description)
 }
 

@@ -14,11 +14,11 @@ import (
 const (
 	StatusStopped = 0
 	StatusFailed  = 1
-	StatusRefused = 2 // for errors of [Refused]
+	StatusRefused = 2 // for errors for which [Refused] returns true
 )
 
-// Status writes the error of a command to stderr, and returns the command's exit status. If a signal has ended ctx, Status
-// ignores the error, unless [Refused] returns true for it.
+// Status writes the error of a command to stderr, and returns the command's exit status. If a signal has ended ctx,
+// Status ignores an error for which [Refused] returns false.
 func Status(ctx context.Context, command string, err error, stderr io.Writer) int {
 	if err == nil || errors.Is(err, ErrAnswered) || ctx.Err() != nil && !Refused(err) {
 		return StatusStopped
@@ -30,8 +30,8 @@ func Status(ctx context.Context, command string, err error, stderr io.Writer) in
 	return StatusFailed
 }
 
-// Refused reports whether a restart would fail again. This is so if the arguments or the configuration are invalid, if Redis
-// refuses the login, or if another worker has the worker's name.
+// Refused reports whether the same error would occur again after a restart. It returns true if the arguments or the
+// configuration are invalid, if Redis refuses the login, or if another worker has the worker's name.
 func Refused(err error) bool {
 	var usage *UsageError
 	var configuration *config.Error

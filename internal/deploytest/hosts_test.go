@@ -28,7 +28,8 @@ export PATH="$TEST_HOSTS/.bin:$PATH"
 exec sh -c "$*"
 `
 
-// commands contains scripts that replace commands of a host, because the real commands would change or describe this machine.
+// commands maps names of a host's commands to the scripts that replace them. The real commands would change or describe
+// this machine.
 var commands = map[string]string{
 	"uname":   `cat "$DESTDIR/machine" 2>/dev/null || echo Linux x86_64`,
 	"id":      `[ "$2" = tdf ] || { cat "$DESTDIR/uid" 2>/dev/null && [ -z "$SUDO" ] || echo 0; exit; }; [ -e "$DESTDIR/etc/passwd" ]`,

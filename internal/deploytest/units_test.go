@@ -43,8 +43,8 @@ func setting(t testing.TB, unit, name string) []string {
 	return all
 }
 
-// systemd waits long enough for a stopping worker. The worker lets programs finish, ends the remaining programs, and reports the
-// results.
+// systemd waits long enough for a worker that stops. The worker first lets programs finish. It then ends the programs
+// that still run, and reports the results.
 func TestWorkerHasTimeToStop(t *testing.T) {
 	t.Setenv("TDF_CFG_TDF_NAMESPACE", "x")
 	cfg, err := config.LoadWorker(filepath.Join(root, "configs", "worker.cfg"))
@@ -74,8 +74,8 @@ func TestUnitsAgreeWithTheInstaller(t *testing.T) {
 	}
 }
 
-// The unit has the settings that workers need: systemd lets a worker end its programs and make cgroups, keeps the worker when a
-// program runs out of memory, and always restarts the worker.
+// The unit has the settings that workers need. systemd lets a worker end its programs and make cgroups. It keeps the
+// worker when a program runs out of memory, and it always restarts the worker.
 func TestSettingsOfWorkers(t *testing.T) {
 	for name, want := range map[string]string{
 		"KillMode": "mixed", "Delegate": "yes", "OOMPolicy": "continue", "Restart": "always", "StartLimitIntervalSec": "0",

@@ -10,8 +10,8 @@ import (
 
 const module = "github.com/tdf-framework/tdf"
 
-// imports returns the imports of the Go files in each folder. If ofTests is true, it reads only test files. Otherwise
-// it reads only the other files.
+// imports returns the imports of the Go files in each folder. If ofTests is true, it reads only test files. If ofTests
+// is false, it reads only the other files.
 func imports(t testing.TB, ofTests bool) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -31,8 +31,8 @@ func imports(t testing.TB, ofTests bool) map[string][]string {
 	return all
 }
 
-// within returns the folder of an imported package. It returns false if the package belongs to another module.
-func within(imported string) (folder string, ok bool) {
+// folderOf returns the folder of an imported package. It returns false if the package belongs to another module.
+func folderOf(imported string) (folder string, ok bool) {
 	if imported == module {
 		return ".", true
 	}
@@ -58,7 +58,7 @@ func TestImportRules(t *testing.T) {
 			continue
 		}
 		for _, path := range imported {
-			if other, ok := within(path); ok && !slices.Contains(may, other) {
+			if other, ok := folderOf(path); ok && !slices.Contains(may, other) {
 				t.Errorf("%s imports %s, but ARCHITECTURE.md allows only %v", folder, other, may)
 			}
 		}
@@ -74,7 +74,7 @@ func TestDependencies(t *testing.T) {
 			delete(code, folder)
 		}
 	}
-	used, tested := foreign(code), foreign(tests)
+	used, tested := foreignPackages(code), foreignPackages(tests)
 	var listed []string
 	for _, row := range rows(t, "docs/development.md", "## Dependencies") {
 		forTests := strings.HasPrefix(row[1], "tests:")
@@ -98,13 +98,13 @@ func helpsTests(folder string) bool {
 	return strings.HasPrefix(folder, "internal/") && strings.HasSuffix(folder, "test")
 }
 
-// foreign returns the imported packages that belong to other modules.
-func foreign(all map[string][]string) []string {
+// foreignPackages returns the imported packages that belong to other modules.
+func foreignPackages(all map[string][]string) []string {
 	var paths []string
 	for _, imported := range all {
 		for _, path := range imported {
 			host, _, _ := strings.Cut(path, "/")
-			if _, ours := within(path); !ours && strings.Contains(host, ".") {
+			if _, ours := folderOf(path); !ours && strings.Contains(host, ".") {
 				paths = append(paths, path)
 			}
 		}

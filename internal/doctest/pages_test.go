@@ -80,7 +80,7 @@ func TestReferences(t *testing.T) {
 		text := lineBreaks.ReplaceAllString(read(t, file), " ")
 		for _, m := range reference.FindAllStringSubmatch(text, -1) {
 			found++
-			if problem := missing(t, m[1], m[2]); problem != "" {
+			if problem := referenceProblem(t, m[1], m[2]); problem != "" {
 				t.Errorf("%s refers to %s, %s", file, m[1], problem)
 			}
 		}
@@ -90,8 +90,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// missing says why a reference is wrong. It returns "" if the reference is right.
-func missing(t testing.TB, page, heading string) string {
+// referenceProblem says why a reference is wrong. It returns "" if the reference is right.
+func referenceProblem(t testing.TB, page, heading string) string {
 	text, err := os.ReadFile(filepath.Join(root, page))
 	switch {
 	case err != nil:

@@ -80,7 +80,7 @@ func beginning(e ast.Expr) []string {
 	if s, ok := text(e); ok {
 		return []string{s}
 	}
-	return nil // the key is a list of a state, which TestKeys reads from tdf.Lists
+	return nil // the key is the name of a list, as in string(s); TestKeys takes these names from tdf.Lists
 }
 
 // constants returns the values of string constants of a file. The name of a constant must begin with one of the

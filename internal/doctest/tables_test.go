@@ -8,7 +8,7 @@ import (
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// rows returns the cells of the table below a heading, row by row. The head of the table is left out.
+// rows returns the cells of the table below a heading, row by row. It omits the head of the table.
 func rows(t testing.TB, page, heading string) [][]string {
 	t.Helper()
 	_, rest, found := strings.Cut(read(t, page), "\n"+heading+"\n")

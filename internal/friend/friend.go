@@ -2,7 +2,6 @@
 package friend
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/tdf-framework/tdf"
@@ -25,9 +24,8 @@ const ServerPatience = tdf.Seconds(10)
 
 // Package manager sets these functions. Parameters and results of type any have types of package manager.
 var (
-	// StoreOf returns the connection of a *manager.Manager to Redis. If the manager is not connected, StoreOf connects it
-	// first.
-	StoreOf func(ctx context.Context, manager any) (*redisstate.Store, error)
+	// StoreOf returns the connection of a *manager.Manager to Redis. It connects at its first call.
+	StoreOf func(manager any) *redisstate.Store
 	// PartsOf returns the parts of a *manager.Manager.
 	PartsOf func(manager any) Parts
 

@@ -7,9 +7,9 @@ import (
 )
 
 // Process makes this process non-dumpable (PR_SET_DUMPABLE, proc(5)). Other processes of its user can then neither
-// trace it nor read its environment and memory in /proc. Processes with CAP_SYS_PTRACE, such as those of root, can
-// still do this. If this process crashes, the kernel writes no core dump. A child of this process becomes dumpable when
-// it calls exec.
+// trace it nor read its environment and memory in /proc. Processes with CAP_SYS_PTRACE, such as the processes of root,
+// can still do both. If this process crashes, the kernel writes no core dump. A child of this process becomes dumpable
+// when it calls exec.
 func Process() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }

@@ -1,6 +1,6 @@
 // Package jsonview writes the types of packages manager and admin as the JSON that the command tdf prints (docs/tdf.md, "JSON").
 //
-// It differs from encoding/json in these values:
+// It writes these values in another way than encoding/json does:
 //   - A time.Time is an RFC 3339 time in UTC with six decimals. With the tag as:"unix", it is a number of seconds since 1970.
 //   - A time.Duration is a number of seconds.
 //   - A string that is not UTF-8 is {"base64": "…"}.
@@ -26,8 +26,8 @@ type Member struct {
 	Value any
 }
 
-// Of returns the fields of a struct that have a json tag. It includes the fields of embedded structs. omitempty and omitzero work
-// as in encoding/json. A field with the tag only:"x" is included only if parts contains "x".
+// Of returns the fields of a struct that have a json tag. It includes the fields of embedded structs. omitempty and
+// omitzero work as in encoding/json. A field with the tag only:"x" is included only if parts contains "x".
 func Of(v any, parts ...string) Object {
 	var o Object
 	o.addStruct(reflect.Indirect(reflect.ValueOf(v)), parts)
@@ -70,7 +70,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// convert turns a value into one that encoding/json writes in the form of this package.
+// convert turns a value into another value, which encoding/json writes as this package promises.
 func convert(v reflect.Value, unix bool) any {
 	switch value := v.Interface().(type) {
 	case time.Time:
@@ -192,7 +192,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 		if err := encoder.Encode(m.Name); err != nil {
 			return nil, err
 		}
-		b.Truncate(b.Len() - 1) // the newline
+		b.Truncate(b.Len() - 1) // remove the newline that Encode has added
 		b.WriteByte(':')
 		if err := encoder.Encode(m.Value); err != nil {
 			return nil, err
@@ -203,9 +203,15 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SetTime sets a member to a time, unless the time is zero.
+// SetTime sets a member to a time. If the time is zero, it does nothing.
 func (o *Object) SetTime(name string, t time.Time) {
 	if !t.IsZero() {
 		o.Set(name, timeOf(t, false))
 	}
+}
+
+// ParseObject returns the text as JSON, and reports whether the text is a JSON object.
+func ParseObject(text string) (json.RawMessage, bool) {
+	object := strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{")
+	return json.RawMessage(text), object && utf8.ValidString(text) && json.Valid([]byte(text))
 }

@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// timeout is the maximum time for goroutines to end after the tests. On a busy machine, they need longer than goleak's
-// half second.
+// timeout is the maximum time for goroutines to end after the tests. It is long, because on a busy machine goroutines
+// need more than goleak's half second.
 const timeout = 30 * time.Second
 
 // M runs a package's tests like [testing.M], and fails if a goroutine still runs afterwards. It ignores the goroutines
@@ -24,15 +24,15 @@ func (m M) Run() int {
 	if status != 0 {
 		return status
 	}
-	if err := left(timeout); err != nil {
+	if err := checkGoroutines(timeout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-// left returns an error if goroutines still run after the timeout.
-func left(timeout time.Duration) error {
+// checkGoroutines returns an error if goroutines still run after the timeout.
+func checkGoroutines(timeout time.Duration) error {
 	for end := time.Now().Add(timeout); ; {
 		err := goleak.Find(goleak.IgnoreAnyFunction("github.com/tdf-framework/tdf/internal/redistest.(*process).supervise"))
 		if err == nil || time.Now().After(end) {

@@ -10,16 +10,16 @@ import (
 func TestMain(m *testing.M) { os.Exit(M{m}.Run()) }
 
 func TestLeft(t *testing.T) {
-	if err := left(time.Minute); err != nil {
+	if err := checkGoroutines(time.Minute); err != nil {
 		t.Error(err)
 	}
 	end := make(chan struct{})
 	go stray(end)
-	if err := left(0); err == nil || !strings.Contains(err.Error(), "leaktest.stray") {
+	if err := checkGoroutines(0); err == nil || !strings.Contains(err.Error(), "leaktest.stray") {
 		t.Errorf("got %v", err)
 	}
 	time.AfterFunc(time.Second, func() { close(end) }) // later than goleak's own timeout
-	if err := left(time.Minute); err != nil {
+	if err := checkGoroutines(time.Minute); err != nil {
 		t.Error(err)
 	}
 }

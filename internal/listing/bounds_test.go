@@ -25,7 +25,7 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		bounds listing.Bounds
-		looked int // how many tasks the first page reads
+		looked int // how many tasks are read for the first page
 	}{
 		"tasks": {listing.Bounds{Time: time.Hour, Tasks: 600, Bytes: 1 << 20}, 2 * mostAtOnce},
 		"bytes": {listing.Bounds{Time: time.Hour, Tasks: 1 << 20, Bytes: 5 * 700}, 700},

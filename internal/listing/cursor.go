@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A position is the last task that a walk has examined.
+// A position identifies the last task that a walk has examined.
 type position struct {
 	kind  string                // the kind of the query, which decides the meaning of place.Order
 	place *redisstate.ListEntry // nil before the first task
@@ -41,7 +41,7 @@ func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.kind + " " + order + " " + p.place.Member))
 }
 
-// position parses a text that position.String returned for the same query.
+// position parses a cursor, which is a text that position.String has returned for the same query.
 func (q *Query) position(text string) (position, error) {
 	p := position{kind: q.kind()}
 	if text == "" {
@@ -63,8 +63,8 @@ func (q *Query) position(text string) (position, error) {
 	return p, nil
 }
 
-// among returns the places of the ids that follow the position. It returns at most limit places.
-func (p position) among(ids []int64, limit int) (places []redisstate.ListEntry, last bool) {
+// placesAmong returns places for the next ids after the position, at most limit of them.
+func (p position) placesAmong(ids []int64, limit int) (places []redisstate.ListEntry, last bool) {
 	from := 0
 	if p.place != nil {
 		from = int(max(-1, min(p.place.Order, float64(len(ids))))) + 1

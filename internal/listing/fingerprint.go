@@ -58,13 +58,13 @@ const (
 	HowLost       = "lost with its worker"
 	HowNotRun     = "could not be run"
 	HowRefused    = "ran, and what it left was refused" // a worker refused its result.json or files, or Redis could not store them
-	HowNoExit     = "no exit status"                    // a worker of the original TDF ran the round, and does not report exit statuses
+	HowNoExit     = "no exit status"                    // workers of the original TDF report no exit status
 	HowNeverRan   = "expired before it ran"
 	HowRanTooLong = "expired while it ran"
 	HowLate       = "executed after end_before"
 )
 
-// FailuresOf returns the failed rounds of a task, oldest first. It knows only the rounds that were read.
+// FailuresOf returns the failed rounds of a task, oldest first. It returns only rounds that were read.
 func FailuresOf(t *tdf.Task) []Failure {
 	var all []Failure
 	for i := range t.Rounds.All() {
@@ -75,7 +75,7 @@ func FailuresOf(t *tdf.Task) []Failure {
 	return all
 }
 
-// LastFailure returns the last failed round that was read, or nil if no such round failed.
+// LastFailure returns the last failed round of a task, or nil if no round that was read has failed.
 func LastFailure(t *tdf.Task) *Failure {
 	all := FailuresOf(t)
 	if len(all) == 0 {
@@ -128,12 +128,12 @@ func howExpired(r *tdf.Round) string {
 	return HowNeverRan
 }
 
-// Limits for tellingLine: the bytes at each end of a text, and the lines that it reads.
+// Limits for the search for the most informative line.
 const (
-	endsLooked  = 64 << 10
-	linesLooked = 100 // lines that are not blank
-	lineLooked  = 1000
-	lineKept    = 200
+	endsLooked  = 64 << 10 // bytes that are searched at each end of a text
+	linesLooked = 100      // lines that are searched, without blank lines
+	lineLooked  = 1000     // bytes that are read of a line
+	lineKept    = 200      // characters of a line in a fingerprint
 )
 
 // tellingLine returns the line of a program's stderr that best explains the failure. This is the last line without
@@ -164,7 +164,7 @@ func tellingLine(text string) string {
 	return strings.TrimSpace(indented)
 }
 
-// isRemark reports whether a line is one that runtimes print below the error.
+// isRemark reports whether a line is a remark that a language's runtime prints below the error.
 func isRemark(line string) bool {
 	return strings.HasPrefix(line, "note: ") || strings.HasPrefix(line, "Node.js v")
 }
@@ -201,8 +201,8 @@ func clean(line string) string {
 	}, line), " ")
 }
 
-// placeholders lists patterns of text that differs between similar failures, and what replaces it. They apply in this
-// order.
+// placeholders lists patterns of text that differs between similar failures, each with the text that replaces it. The
+// patterns apply in this order.
 var placeholders = []struct {
 	what  *regexp.Regexp
 	stand string
@@ -216,7 +216,7 @@ var placeholders = []struct {
 	{regexp.MustCompile(`\s+`), " "},
 }
 
-// normalise replaces the parts of a line that differ between similar failures with placeholders.
+// normalise puts placeholders in place of the parts of a line that differ between similar failures.
 func normalise(line string) string {
 	for _, p := range placeholders {
 		line = p.what.ReplaceAllString(line, p.stand)

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// idsPerPage is the number of tasks that one page of all tasks contains.
+// idsPerPage is the number of tasks that are read together from all tasks.
 const idsPerPage = 1000
 
 // Find returns up to limit tasks that a query selects. It begins after the cursor, or with the first task if the cursor is
@@ -25,11 +25,11 @@ func Find(ctx context.Context, s Store, q Query, after string, limit int) (Page,
 	return w.Page(limit)
 }
 
-// ByID calls take with each task that a query selects, by ascending id, until take returns false. It reads the texts that
-// the query searches, and those that the function texts returns.
+// ByID calls the function take with each task that a query selects, by ascending id, until take returns false. It reads
+// the texts that the query searches, and those that the function texts returns.
 func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	q.OldestFirst = true
-	if _, err := q.prepared(); err != nil {
+	if _, err := q.prepare(); err != nil {
 		return err
 	}
 	if len(q.IDs) > 0 || q.Group != "" { // the list of a group is already sorted by id
@@ -49,14 +49,14 @@ func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisst
 	return nil
 }
 
-// Each calls take with each task that a query selects, in the query's order, until take returns false. It reads the texts
-// that the query searches, and those that the function texts returns.
+// Each calls the function take with each task that a query selects, in the query's order, until take returns false. It
+// reads the texts that the query searches, and those that the function texts returns.
 func Each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	_, err := each(ctx, s, q, texts, take)
 	return err
 }
 
-// each does the work of Each, and reports whether take wants more tasks.
+// each does the work of Each. It returns false if take has returned false.
 func each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) (more bool, err error) {
 	more = true
 	for after := ""; more; {

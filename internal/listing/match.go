@@ -16,8 +16,8 @@ type QueryError struct{ Problem string }
 
 func (e *QueryError) Error() string { return e.Problem }
 
-// prepared returns the query with its defaults, or a *[QueryError].
-func (q Query) prepared() (Query, error) {
+// prepare returns the query with its defaults, or a *[QueryError].
+func (q Query) prepare() (Query, error) {
 	if _, err := path.Match(q.Program, ""); err != nil {
 		return q, &QueryError{fmt.Sprintf("invalid pattern %q for the program: * and ? are wildcards, and each [ needs a ]", q.Program)}
 	}
@@ -33,14 +33,14 @@ func (q Query) prepared() (Query, error) {
 		}
 	}
 	q.States = q.states()
-	if !slices.IsSortedFunc(q.IDs, ascending) {
+	if !slices.IsSortedFunc(q.IDs, compareIDs) {
 		q.IDs = withoutRepeats(q.IDs)
 	}
 	return q, nil
 }
 
-// ascending compares two ids. It returns -1 for equal ids too, so that IsSortedFunc rejects duplicates.
-func ascending(a, b int64) int {
+// compareIDs compares two ids. It returns -1 for equal ids too, so that IsSortedFunc rejects duplicates.
+func compareIDs(a, b int64) int {
 	if a > b {
 		return 1
 	}
@@ -82,7 +82,8 @@ func (q *Query) head(t *tdf.Task) bool {
 		(q.Program == "" || program)
 }
 
-// facts reports whether a task meets all other conditions for which no text must be read.
+// facts reports whether a task meets the conditions that the method head does not check, except the conditions on
+// texts.
 func (q *Query) facts(t *tdf.Task) bool {
 	entered := t.Current().Entered[t.State]
 	r := t.Rounds.At(t.LastRun())
@@ -117,7 +118,7 @@ func (q *Query) Searched(t *tdf.Task) []redisstate.TextsOf {
 	return texts
 }
 
-// textsMatch reports whether a task meets the conditions on texts.
+// textsMatch reports whether a task meets the conditions on its texts.
 func (q *Query) textsMatch(t *tdf.Task) bool {
 	r := t.Rounds.At(t.LastRun())
 	return strings.Contains(r.Output, q.Output) && strings.Contains(r.Error, q.Error) &&

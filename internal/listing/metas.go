@@ -13,8 +13,8 @@ import (
 const bytesAtOnce = 4 << 20
 
 // Metas returns the meta of each task of a group, newest first. The tasks may have any state. If a task moves during
-// the call, its meta still comes once. If a task is opened during the call, its meta may be missing. After an error,
-// the sequence ends.
+// the call, Metas still returns its meta exactly once. If a task is opened during the call, its meta may be missing.
+// After an error, the sequence ends.
 func Metas(ctx context.Context, s Store, group string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		stretch := redisstate.ListQuery{States: tdf.States, Group: group}
@@ -38,7 +38,7 @@ func Metas(ctx context.Context, s Store, group string) iter.Seq2[string, error] 
 }
 
 func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(string, error) bool) (more bool, err error) {
-	ids := idsAt(places)
+	ids := redisstate.IDsOf(places)
 	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextMeta})
 	for len(ids) > 0 {
 		stored, err := s.Read(ctx, ids, redisstate.Want{Texts: meta, MaxBytes: bytesAtOnce})
@@ -53,14 +53,4 @@ func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yie
 		ids = ids[len(stored):]
 	}
 	return true, nil
-}
-
-// idsAt returns the ids of the tasks at these places.
-func idsAt(places []redisstate.ListEntry) (ids []int64) {
-	for _, p := range places {
-		if id, ok := p.ID(); ok {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }

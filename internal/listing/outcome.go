@@ -12,8 +12,8 @@ var Settled = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool
 // Finished lists the states of finished tasks.
 var Finished = append(slices.Clone(Settled), tdf.Archived)
 
-// Outcome returns how a task ended, or "" if it has not ended. Components of the original TDF store no outcome. For a task
-// that they settled, the outcome is the state.
+// Outcome returns how a task ended, or "" if it has not ended. Components of the original TDF store no outcome. If they
+// settled the task, Outcome returns the state of the task.
 func Outcome(t *tdf.Task) string {
 	if t.Outcome == "" && t.State.Settled() {
 		return string(t.State)

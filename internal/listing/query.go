@@ -25,7 +25,7 @@ type Query struct {
 
 // Validate checks the query and the cursor, without Redis. If one of them is invalid, it returns a *[QueryError].
 func (q Query) Validate(after string) error {
-	prepared, err := q.prepared()
+	prepared, err := q.prepare()
 	if err == nil {
 		_, err = prepared.position(after)
 	}

@@ -17,7 +17,7 @@ type Store interface {
 	IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error]
 }
 
-// Bounds limit the work for one page. A page ends when it reaches any of them.
+// Bounds limit the work for one page. A page ends when it reaches one of its bounds.
 type Bounds struct {
 	Time  time.Duration
 	Tasks int
@@ -29,7 +29,10 @@ var PageBounds = Bounds{Time: 400 * time.Millisecond, Tasks: 100_000, Bytes: 64 
 
 const (
 	leastAtOnce = 50
-	mostAtOnce  = 300 // the limit for each of up to eight lists in one call, so that other clients of Redis do not wait long
+
+	// mostAtOnce is the maximum number of tasks of one list in one call. A call reads up to eight lists, and other
+	// clients of Redis must not wait long for its end.
+	mostAtOnce = 300
 
 	// SummaryRounds is the number of rounds in a summary: the current round and the previous one.
 	SummaryRounds = 2
@@ -43,7 +46,7 @@ type Walk struct {
 	Bounds Bounds                               // default: PageBounds
 	Rounds int                                  // the number of rounds that are read of each task
 	Texts  func(*tdf.Task) []redisstate.TextsOf // returns which texts of a selected task are read
-	Looked int                                  // the number of tasks that were read so far
+	Looked int                                  // the number of tasks that the walk has read
 
 	ctx    context.Context
 	store  Store
@@ -57,13 +60,13 @@ type Walk struct {
 // New returns a walk through the tasks of a query. It begins after the cursor, or with the first task if the cursor is "".
 // If the query or the cursor is invalid, the error is a *[QueryError].
 func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
-	q, err := q.prepared()
+	q, err := q.prepare()
 	if err != nil {
 		return nil, err
 	}
 	at, err := q.position(after)
 	rounds := SummaryRounds
-	if q.Failure != "" { // failure groups also search this number of rounds
+	if q.Failure != "" { // as many rounds as are searched to find failure groups
 		rounds = FailureRounds
 	}
 	return &Walk{
@@ -72,12 +75,12 @@ func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
 	}, err
 }
 
-// Add sets which texts of each task are read, besides those that the query searches.
+// Add selects texts of each task that are read in addition to the texts that the query searches.
 func (f *Walk) Add(texts func(*tdf.Task) []redisstate.TextsOf) {
 	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return slices.Concat(texts(t), f.Query.Searched(t)) }
 }
 
-// Page returns the next selected tasks, up to the number most.
+// Page returns the next selected tasks. The argument most limits their number.
 func (f *Walk) Page(most int) (Page, error) {
 	var page Page
 	f.atOnce = min(max(most, leastAtOnce), mostAtOnce)
@@ -97,7 +100,7 @@ func (f *Walk) Next() string {
 	return f.at.String()
 }
 
-// Each calls take with each selected task, until take returns false or the walk reaches a bound.
+// Each calls the function take with each selected task, until take returns false or the walk reaches a bound.
 func (f *Walk) Each(take func(*tdf.Task) bool) error {
 	for more := true; more && !f.ended; more = more && !f.tired() {
 		places, last, err := f.places()
@@ -129,7 +132,7 @@ func (f *Walk) tired() bool {
 // places returns the places of the next tasks that the query may select.
 func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 	if len(f.Query.IDs) > 0 {
-		places, last = f.at.among(f.Query.IDs, f.atOnce)
+		places, last = f.at.placesAmong(f.Query.IDs, f.atOnce)
 		return places, last, nil
 	}
 	return f.store.Find(f.ctx, redisstate.ListQuery{

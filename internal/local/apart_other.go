@@ -4,6 +4,6 @@ package local
 
 import "syscall"
 
-// apart returns the attributes of a child with its own process group. If this process is killed, the child keeps
-// running.
-func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// ownProcessGroup returns the attributes of a child with its own process group. If this process is killed, the child
+// keeps running.
+func ownProcessGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

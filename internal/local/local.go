@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/worker"
 )
 
-// A Config is the configuration of a TDF. The server, too, uses the Redis and the namespace of Worker: those of Server are
-// ignored.
+// A Config is the configuration of a TDF. The server and the workers use the Redis and the namespace of the field
+// Worker. Start ignores the Redis and the namespace of the field Server.
 type Config struct {
 	Server config.Server
 	Worker config.Worker // if Directory is "", Start makes a temporary directory, and Stop removes it
@@ -23,7 +23,7 @@ type Config struct {
 	Name    string   // the server's name
 	Workers []string // the workers' names
 	Version string   // version of the release
-	Shared  bool     // this process has other children, which workers must not mistake for orphans of programs
+	Shared  bool     // this process has other children, which workers must not mistake for processes that a program left behind
 	Log     *slog.Logger
 }
 
@@ -62,7 +62,8 @@ func (t *TDF) start(ctx context.Context) error {
 		return err
 	}
 	t.store = store
-	for _, name := range t.cfg.Workers { // make all workers before the first one runs, because an error of one worker must stop all of them
+	// All workers are made before the first worker runs, so that no worker runs if one of them cannot be made.
+	for _, name := range t.cfg.Workers {
 		if err := t.newWorker(name); err != nil {
 			return err
 		}
@@ -83,12 +84,13 @@ func (t *TDF) makeDirectory() (err error) {
 	return err
 }
 
-// newWorker makes a worker. Unless Config.Shared is set, the worker may kill orphans of programs (see worker.WithSole). This is
-// safe, although the process has several workers and a redis-server:
-//   - If there are no cgroups, an orphan with its own session and an empty environment may belong to any running program. All workers of
-//     this process know the process's children. So they kill the orphan only after the last of these programs has ended.
+// newWorker makes a worker. If Config.Shared is false, the worker may kill orphans, which are processes that a program
+// left behind (see worker.WithSole). This is safe, although the process has several workers and a redis-server:
+//   - If there are no cgroups, an orphan with its own session and an empty environment may belong to any running
+//     program. All workers of this process know all programs that run in it. So they kill the orphan only after the
+//     last of these programs has ended.
 //   - The redis-server starts before the first worker, and workers ignore processes that are older than themselves.
-//   - While a worker fetches a program, no worker kills orphans, because an orphan may belong to the fetch.
+//   - While a worker fetches a program, no worker kills orphans, because an orphan may be a process of the fetch.
 func (t *TDF) newWorker(name string) error {
 	cfg := t.cfg.Worker
 	cfg.Directory = t.Directory

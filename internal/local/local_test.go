@@ -98,7 +98,7 @@ sleep 0.05
 echo done
 `
 
-// The workers kill orphans of all programs. They do not kill the redis-server.
+// The workers kill the orphans that programs leave behind. They do not kill the redis-server.
 func TestOrphansAreKilledAndRedisIsNot(t *testing.T) {
 	r, at := serve(t, t.TempDir(), "")
 	pid := serverPID(t, client(t, at))
@@ -167,7 +167,8 @@ func TestStopNow(t *testing.T) {
 	}
 }
 
-// If a worker cannot start, Start or Failed returns its error. Then Stop still ends all components.
+// If a worker cannot be made, Start returns the error. If a worker fails later, the channel of Failed returns the
+// error, and Stop still ends all components.
 func TestStartFails(t *testing.T) {
 	at := embeddedRedis(t)
 	cfg := configured(t, at, 2)

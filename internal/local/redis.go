@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
@@ -48,7 +49,7 @@ func Embedded(at config.Redis) (*Redis, error) {
 	})}, nil
 }
 
-// Ended returns a channel that is closed when Redis has ended. Then, Err returns the cause.
+// Ended returns a channel that is closed when Redis has ended. After that, Err returns the cause.
 func (r *Redis) Ended() <-chan struct{} { return r.ended }
 
 // Err returns the error with which Redis ended. It returns nil while Redis runs, and after Stop.
@@ -95,7 +96,7 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 	}
 	cmd := exec.Command(path, "-") // pass the configuration on stdin, because other users can see arguments
 	cmd.Stdin = strings.NewReader(serverConfig(at, dir))
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, apart()
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, ownProcessGroup()
 	cmd.ExtraFiles = []*os.File{lock}
 	r, err := launch(cmd, log)
 	if err != nil {
@@ -137,7 +138,7 @@ func lockDirectory(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// checkBefore checks for problems that redis-server itself would not report clearly.
+// checkBefore returns an error for problems that redis-server itself would not report clearly.
 func checkBefore(at config.Redis, dir string) error {
 	_, noFile := os.Stat(filepath.Join(dir, "appendonlydir"))
 	if _, err := os.Stat(filepath.Join(dir, "dump.rdb")); err == nil && noFile != nil {
@@ -154,7 +155,7 @@ func checkBefore(at config.Redis, dir string) error {
 }
 
 // serverConfig returns the configuration of a redis-server. It sets every key whose default in a Linux distribution could lose
-// tasks.
+// tasks, and the keys that docs/operations.md recommends.
 func serverConfig(at config.Redis, dir string) string {
 	lines := [][]string{
 		{"bind", at.Host},
@@ -168,6 +169,7 @@ func serverConfig(at config.Redis, dir string) string {
 		{"appendfsync", "everysec"},
 		{"save", ""},
 		{"maxmemory-policy", "noeviction"},
+		{"hash-max-listpack-value", fmt.Sprint(redisstate.HashMaxListpackValue)},
 	}
 	if at.Password != "" {
 		lines = append(lines, []string{"requirepass", at.Password})
@@ -195,7 +197,8 @@ func launch(cmd *exec.Cmd, log *os.File) (*Redis, error) {
 	began, _ := log.Seek(0, 2)
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the kernel kills the child when this thread ends, so the thread waits for the child
+		// The kernel kills the child when this thread ends, so the thread must wait for the end of the child.
+		runtime.LockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err != nil {

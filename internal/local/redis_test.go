@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // freeAddr returns an address that is free at the moment.
@@ -105,7 +108,7 @@ func TestServeKeepsData(t *testing.T) {
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"appendonly": "yes", "save": "", "maxmemory-policy": "noeviction", "bind": "127.0.0.1"} {
+	for name, want := range map[string]string{"appendonly": "yes", "save": "", "maxmemory-policy": "noeviction", "bind": "127.0.0.1", "hash-max-listpack-value": "1024"} {
 		if got := c.ConfigGet(t.Context(), name).Val()[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
@@ -121,6 +124,39 @@ func TestServeKeepsData(t *testing.T) {
 	defer r.Stop()
 	if got := client(t, at).Get(t.Context(), "k").Val(); got != "v" {
 		t.Errorf("after a restart k is %q", got)
+	}
+}
+
+// The pages recommend the settings that a redis-server of this package gets.
+func TestServerConfigMatchesThePages(t *testing.T) {
+	has := func(setting string) bool {
+		name, value, _ := strings.Cut(setting, " ")
+		return strings.Contains(serverConfig(config.Redis{}, ""), "\n"+name+" "+quote(value)+"\n")
+	}
+	settings := func(page, heading string, setting *regexp.Regexp) (found []string) {
+		text, err := os.ReadFile(filepath.Join("../../docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, section, _ := strings.Cut(string(text), heading)
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, m := range setting.FindAllStringSubmatch(section, -1) {
+			found = append(found, m[1])
+		}
+		return found
+	}
+	table := settings("operations.md", "\n## Redis\n", regexp.MustCompile("(?m)^\\| `([a-z-]+ [a-z0-9]+)` \\|"))
+	file := settings("tutorial.md", "\n## Add a second machine\n", regexp.MustCompile(`(?m)^   ((?:append|hash|maxmemory)[a-z-]* \S+)$`))
+	listpack := fmt.Sprintf("hash-max-listpack-value %d", redisstate.HashMaxListpackValue)
+	for page, found := range map[string][]string{"operations.md": table, "tutorial.md": file} {
+		if !slices.Contains(found, listpack) || !slices.Contains(found, "appendonly yes") {
+			t.Errorf("%s recommends %q, without %q or without appendonly", page, found, listpack)
+		}
+		for _, setting := range found {
+			if !has(setting) {
+				t.Errorf("%s recommends %q, but serverConfig does not contain it", page, setting)
+			}
+		}
 	}
 }
 

@@ -96,15 +96,16 @@ func lockFile(path string) (*os.File, error) {
 	}
 }
 
-// isFileAt reports whether f is still the file at path. The previous owner of the lock may have removed the file.
+// isFileAt reports whether f is still the file at path. The process that held the lock before may have removed the
+// file.
 func isFileAt(f *os.File, path string) bool {
 	a, err := f.Stat()
 	b, err2 := os.Lstat(path)
 	return err == nil && err2 == nil && os.SameFile(a, b)
 }
 
-// Find returns the password of the Redis that this user's tdf up runs at a loopback address. If no tdf up of this user runs
-// there, Find returns "".
+// Find returns the password of a Redis at a loopback address, if this user started this Redis with `tdf up`. Otherwise
+// Find returns "".
 func Find(host string, port int) string {
 	if !isLoopback(host) {
 		return ""
@@ -128,7 +129,7 @@ func read(path string) string {
 		return ""
 	}
 	defer f.Close()
-	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // not locked by a running tdf up
+	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // no running tdf up has locked the file
 		return ""
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
@@ -152,7 +153,7 @@ func nameOf(host string, port int) string {
 	return fmt.Sprintf("redis-%s-%s", machine, net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
-// directories returns the possible directories of the file, in order of preference.
+// directories returns the directories in which the file may be, in order of preference.
 func directories() []string {
 	var dirs []string
 	if dir, err := os.UserConfigDir(); err == nil {
@@ -181,7 +182,7 @@ func checkOwnDirectory(dir string) error {
 	return checkOwner(d, 0o022)
 }
 
-// checkOwnFile returns an error unless f is a regular file that only this user can read.
+// checkOwnFile returns an error if f is not a regular file, or if another user owns it or has access to it.
 func checkOwnFile(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -35,14 +35,15 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 			return refuse("the redirects form a loop through %s", to)
 		}
 	}
-	req.Header.Del("Referer") // would contain the query, which may contain a token
+	req.Header.Del("Referer") // the header would contain the query of the previous URL, which may contain a token
 	if originOf(req.URL) != originOf(via[0].URL) {
-		req.Header.Del("Authorization") // net/http would send it to other ports and to subdomains
+		req.Header.Del("Authorization") // net/http would send this header to other ports and to subdomains, too
 	}
 	return nil
 }
 
-// originOf returns the origin of a URL: its scheme, host and port. Credentials belong to an origin.
+// originOf returns the origin of a URL: its scheme, host and port. A client sends credentials only to the origin for
+// which they are meant.
 func originOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

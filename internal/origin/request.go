@@ -36,7 +36,8 @@ func Reason(err error) error {
 	return redacted{err}
 }
 
-// redacted is an error whose text shows no credentials and queries of URLs. The URLs may be those of a proxy or of a redirect.
+// redacted is an error whose text shows no credentials and no queries of URLs. For example, the error may quote the URL
+// of a proxy or of a redirect.
 type redacted struct{ err error }
 
 var (

@@ -18,7 +18,7 @@ const (
 // Properties of a link whose rate is limited (Proxy.Limit).
 const (
 	piecesPerSecond = 50
-	burst           = 200 * time.Millisecond // if the test's host was slow, the link catches up on at most this delay
+	burst           = 200 * time.Millisecond // if the test's host was slow, the link makes up for at most this delay
 )
 
 // A link is a client's connection to the proxy, with the proxy's connection to Redis.
@@ -29,7 +29,7 @@ type link struct {
 	closed        chan struct{}
 
 	mu      sync.Mutex
-	pending []bool // for each unanswered command, in order, whether to drop its reply
+	pending []bool // whether to drop the reply, for each unanswered command in order
 }
 
 func (l *link) close() {
@@ -118,7 +118,7 @@ func (l *link) push(drop bool) {
 }
 
 // pop reports whether to drop the reply to the oldest unanswered command. In RESP2, a message to a subscriber may
-// arrive without such a command, and is not dropped.
+// arrive although no command is unanswered. The proxy does not drop this message.
 func (l *link) pop() (drop bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

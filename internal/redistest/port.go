@@ -8,12 +8,14 @@ import (
 	"strconv"
 )
 
-// All ports are below the ports of outgoing connections (from 32768 on Linux), so that no connection can get the port
-// of a stopped server. Each port plus 10000 is also a valid port, as the bus of a Redis Cluster needs.
+// This package uses the ports from firstPort to endPort. They are below the ports of outgoing connections, which begin
+// at 32768 on Linux. So no connection can get the port of a stopped server. Each port plus 10000 is also a valid port,
+// because a node of a Redis Cluster needs it as a second port.
 const firstPort, endPort = 20000, 30000
 
-// listenFree listens on a free port of 127.0.0.1. Until the claim is closed, no other user of this package gets the
-// port, so that a stopped server or a refusing proxy can use it again. The claim is the UDP port with the same number.
+// listenFree listens on a free port of 127.0.0.1. Until the returned claim is closed, this package gives the port to no
+// other server or proxy. So a stopped server or a refusing proxy can use its port again. The claim is the UDP port with
+// the same number.
 func listenFree() (listener net.Listener, claim io.Closer, err error) {
 	for range 1000 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(endPort-firstPort)))

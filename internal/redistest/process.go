@@ -18,7 +18,7 @@ const startLimit = time.Minute
 // A process is one run of redis-server.
 type process struct {
 	cmd  *exec.Cmd
-	log  *os.File      // the file is already removed from its directory, so it needs no cleanup
+	log  *os.File      // the file has already been removed from its directory, so it needs no cleanup
 	done chan struct{} // closed when the process has ended
 }
 
@@ -47,7 +47,7 @@ func launch(dir string, args []string) (*process, error) {
 }
 
 // supervise runs the process on a separate thread, and waits until it ends. The kernel kills the process when this
-// thread ends, so the process also ends if the test process ends.
+// thread ends. So the process also ends when the test process ends.
 func (p *process) supervise(started chan<- error) {
 	runtime.LockOSThread() // never unlocked, so that the thread ends with this function
 	p.cmd.SysProcAttr = diesWithThread()
@@ -70,24 +70,24 @@ func (p *process) awaitReady() error {
 	limit := time.NewTimer(startLimit)
 	defer limit.Stop()
 	for {
-		if strings.Contains(p.logged(), "Ready to accept connections") {
+		if strings.Contains(p.readLog(), "Ready to accept connections") {
 			return nil
 		}
 		select {
 		case <-poll.C:
 		case <-p.done:
 			defer p.log.Close()
-			return fmt.Errorf("redis-server did not start: %s\n%s", p.cmd, p.logged())
+			return fmt.Errorf("redis-server did not start: %s\n%s", p.cmd, p.readLog())
 		case <-limit.C:
 			p.kill()
-			return fmt.Errorf("redis-server was not ready after %v: %s\n%s", startLimit, p.cmd, p.logged())
+			return fmt.Errorf("redis-server was not ready after %v: %s\n%s", startLimit, p.cmd, p.readLog())
 		}
 	}
 }
 
-// logged returns the server's present log. It does not change the file's offset, because the server uses the same
+// readLog returns the server's present log. It does not change the file's offset, because the server uses the same
 // offset.
-func (p *process) logged() string {
+func (p *process) readLog() string {
 	text, err := io.ReadAll(io.NewSectionReader(p.log, 0, 1<<20))
 	if err != nil {
 		return err.Error()

@@ -32,7 +32,7 @@ type Proxy struct {
 // A fault holds the current faults of a proxy.
 type fault struct {
 	drops int                         // number of replies that are still to be dropped
-	match func(command []string) bool // selects the commands whose replies are dropped
+	match func(command []string) bool // reports whether the reply to a command is dropped
 	delay time.Duration               // delay of each frame
 	rate  int                         // bytes per second in each direction; 0 means no limit
 }
@@ -80,7 +80,7 @@ func (p *Proxy) Dropped() int {
 	return p.dropped
 }
 
-// Delay delays every command and every reply by d. It keeps their order.
+// Delay delays every command and every reply by d. Their order does not change.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,8 +225,8 @@ func (p *Proxy) hold(l *link) bool {
 	return true
 }
 
-// reserve returns how many of the next n bytes the link may write as one piece, and how long it must wait first. The
-// channel resumed is closed when the wait must end early.
+// reserve limits the rate of a link. It returns how many of the next n bytes the link may write as one piece, and how
+// long the link must wait before the write. If the channel resumed is closed, the wait must end early.
 func (p *Proxy) reserve(d direction, n int) (piece int, wait time.Duration, resumed chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

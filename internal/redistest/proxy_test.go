@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// world has a key in Redis, a client that connects through a proxy, and a client that connects directly.
+// world holds a key in Redis, a client that connects through a proxy, and a client that connects directly.
 type world struct {
 	*Proxy
 	through, direct *redis.Client

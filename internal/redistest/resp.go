@@ -11,7 +11,7 @@ import (
 // A frame is a complete command, reply or message of the Redis protocol (RESP2 or RESP3).
 type frame struct {
 	raw   []byte   // the bytes as received
-	words []string // all strings, in order; for a command, these are its name and arguments
+	words []string // all strings in the frame, in order; the strings of a command are its name and its arguments
 }
 
 // readFrame reads a frame of any kind.
@@ -66,7 +66,8 @@ func (f *frame) readString(r *bufio.Reader, length string) error {
 	return nil
 }
 
-// readValues reads count times per values. In RESP2, the count of a nil array is -1.
+// readValues reads a number of values: the product of the parameters count and per. In RESP2, the count of a nil array
+// is -1.
 func (f *frame) readValues(r *bufio.Reader, count string, per int) error {
 	n, err := strconv.Atoi(count)
 	if err != nil {

@@ -31,7 +31,8 @@ func Args(args ...string) Option {
 	return func(all []string) []string { return append(all, args...) }
 }
 
-// AOF keeps the data in an append-only file. The argument fsync is "always", "everysec" or "no".
+// AOF keeps the data in an append-only file. The value of redis-server's setting appendfsync is fsync: "always",
+// "everysec" or "no".
 func AOF(fsync string) Option { return Args("--appendonly", "yes", "--appendfsync", fsync) }
 
 // Start starts a server on a free port, in a temporary directory. Without [AOF], the server keeps no data on disk. It
@@ -112,7 +113,7 @@ func (s *Server) RestartEmpty() {
 }
 
 // Log returns the server's log since its last start.
-func (s *Server) Log() string { return s.process.logged() }
+func (s *Server) Log() string { return s.process.readLog() }
 
 func (s *Server) end(sig syscall.Signal) {
 	s.t.Helper()

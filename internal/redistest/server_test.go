@@ -15,7 +15,7 @@ func TestRestart(t *testing.T) {
 		options []Option
 		end     func(*Server)
 		again   func(*Server)
-		want    string // the key's value after the restart; before, it was 1
+		want    string // the key's value after the restart; before the restart, the value was 1
 	}{
 		"killed, nothing on disk":  {nil, (*Server).Kill, (*Server).Restart, ""},
 		"stopped, nothing on disk": {nil, (*Server).Stop, (*Server).Restart, ""},
@@ -95,4 +95,22 @@ func TestPortsAreClaimed(t *testing.T) {
 		t.Errorf("the claim is free: %v, %v", l, err)
 	}
 	s.Restart()
+}
+
+// A server of a command stops when the command calls stop.
+func TestCommand(t *testing.T) {
+	addr, stop, err := Command(t.TempDir(), Args("--hash-max-listpack-value", "77"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
+	defer c.Close()
+	if got := c.ConfigGet(t.Context(), "hash-max-listpack-value").Val(); got["hash-max-listpack-value"] != "77" {
+		t.Errorf("got %v", got)
+	}
+	stop()
+	stop()
+	if err := c.Ping(t.Context()).Err(); err == nil {
+		t.Error("the server answers after stop")
+	}
 }

@@ -1,5 +1,4 @@
-// Package stdtime converts between the times of package tdf and those of package time. Redis contains times of package
-// tdf.
+// Package stdtime converts times of package tdf, which are the times in Redis, to times of package time, and back.
 package stdtime
 
 import (

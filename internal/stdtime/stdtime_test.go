@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// If a value is converted and converted back, it is the same, to the microsecond.
+// If a value is converted and converted back, the result is the same value, to the microsecond.
 func TestRoundTrips(t *testing.T) {
 	for _, at := range []tdf.Time{0, 1, 0.5, 1_800_000_000.123456, 9e9, tdf.Never} {
 		if got := TDF(Time(at)); got != at {

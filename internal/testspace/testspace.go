@@ -1,4 +1,5 @@
-// Package testspace gives each test its own namespace, with a manager and connections. It also moves tasks.
+// Package testspace gives each test its own namespace, with a manager and connections. It also has helpers that move
+// and read tasks.
 package testspace
 
 import (
@@ -49,7 +50,7 @@ func Embedded(t testing.TB) string {
 	return r.Addr()
 }
 
-// Manager returns a manager that is closed when the test ends. The functions in change may change its options.
+// Manager returns a manager that is closed when the test ends. The given functions can change the manager's options.
 func Manager(t testing.TB, cfg config.Manager, change ...func(*manager.Options)) *manager.Manager {
 	t.Helper()
 	o := manager.OptionsOf(cfg)
@@ -91,7 +92,8 @@ func Client(t testing.TB, cfg config.Manager) *redis.Client {
 	return c
 }
 
-// Apply applies a move. The parameter err is the error of deciding the move; if it is not nil, the test fails.
+// Apply applies a Move. The parameters m and err are the results of the function that decided the Move. If err is not
+// nil, the test fails.
 func Apply(t testing.TB, s *redisstate.Store, m tdf.Move, err error) {
 	t.Helper()
 	if err != nil {
@@ -113,7 +115,7 @@ func Read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
 	return stored.Task
 }
 
-// IDs returns the ids of opened tasks, and passes the error on. Its parameters are the results of Manager.Open.
+// IDs returns the ids of tasks, and returns the error unchanged. Its parameters are the results of Manager.Open.
 func IDs(tasks []*manager.Task, err error) ([]int64, error) {
 	var ids []int64
 	for _, t := range tasks {

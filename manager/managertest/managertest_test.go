@@ -83,8 +83,9 @@ func (r *recorder) end() {
 	}
 }
 
-// lives runs a task until it is archived, and returns the task. Round i ends with results[i], or with the last result.
-func lives(t *testing.T, change func(*manager.Definition), results ...managertest.Result) *manager.Task {
+// runToArchive runs a task until it is archived, and returns the task. Round i ends with results[i]. Further rounds end
+// with the last result.
+func runToArchive(t *testing.T, change func(*manager.Definition), results ...managertest.Result) *manager.Task {
 	t.Helper()
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result { return results[min(r.Round, len(results)-1)] })
@@ -119,7 +120,7 @@ func TestLives(t *testing.T) {
 		"is lost once": {func(*manager.Definition) {}, []managertest.Result{lost, good}, "succeeded", [4]int{1, 0, 0, 1}, 35},
 	} {
 		t.Run(name, func(t *testing.T) {
-			task := lives(t, c.change, c.results...)
+			task := runToArchive(t, c.change, c.results...)
 			if got := [4]int{task.Round, task.Fails, task.Timeouts, task.Losses}; got != c.counts || task.Outcome != c.outcome {
 				t.Errorf("outcome %s, rounds, fails, timeouts, losses %v; want %s, %v", task.Outcome, got, c.outcome, c.counts)
 			}
@@ -233,8 +234,8 @@ func TestResultsComeByID(t *testing.T) {
 	}
 }
 
-// Tasks that finish at the same time come by ascending id. The test compares ids as numbers, but Redis compares them as
-// strings.
+// If tasks finish at the same time, their callbacks run by ascending id, as numbers. Redis compares the ids as strings,
+// so the tester must not leave the order to Redis.
 func TestOrderOfResults(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {
@@ -255,7 +256,7 @@ func TestOrderOfResults(t *testing.T) {
 	}
 }
 
-// An operator requeues a running task. The first worker then reports its result, but too late.
+// An operator requeues a running task. The result of the first worker then comes too late.
 func TestRequeuedElsewhere(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {
@@ -279,7 +280,8 @@ func TestRequeuedElsewhere(t *testing.T) {
 	}
 }
 
-// Run waits for a task that runs for weeks. It needs few rounds, and each round sees a recent heartbeat of the server.
+// Run waits for a task that runs for weeks. Run makes few rounds meanwhile, and in each round the last heartbeat of the
+// server is recent.
 func TestLongWait(t *testing.T) {
 	log := &testlog.Buffer{}
 	tm := managertest.NewWith(t, manager.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
@@ -307,7 +309,7 @@ func TestLongWait(t *testing.T) {
 		t.Errorf("%v after %v and %d rounds", err, took, rounds)
 	}
 	if log.Count("server") > 0 {
-		t.Errorf("the log misses a server:\n%s", log.String())
+		t.Errorf("the log says that no server runs:\n%s", log.String())
 	}
 }
 
@@ -333,7 +335,7 @@ func TestSlowRounds(t *testing.T) {
 	}
 }
 
-// Callbacks and later rounds get the results, checkpoints and updates of programs.
+// The results, checkpoints and updates of programs reach callbacks and later rounds.
 func TestWhatProgramsLeave(t *testing.T) {
 	tm := managertest.New(t)
 	var checkpoints []string

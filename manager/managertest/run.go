@@ -11,10 +11,10 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// lease is the lease in seconds of a worker that is lost.
+// lease is the lease in seconds of a worker that never reports.
 const lease = tdf.Seconds(30)
 
-// A run is the execution of a program. Its result is known when it starts.
+// A run is the execution of a program. The test knows its result from the start.
 type run struct {
 	redisstate.Claim
 	began    tdf.Time
@@ -23,7 +23,7 @@ type run struct {
 	result   Result
 }
 
-// claim claims and starts the open tasks that are due.
+// claim claims and starts the open tasks that may start now.
 func (w *world) claim() error {
 	ids, err := w.startable()
 	if err != nil || len(ids) == 0 {
@@ -53,8 +53,9 @@ func (w *world) claim() error {
 	return w.renew(begun)
 }
 
-// startable returns the ids of the open tasks that are due, in the order of claims. The tasks of one call of Open become
-// due a microsecond apart. The clock passes these microseconds, so that the tasks start together.
+// startable returns the ids of the open tasks that may start now, in the order of claims. Tasks that one call of Open
+// opened have start times a microsecond apart. startable advances the clock by these microseconds, so that the tasks
+// start together.
 func (w *world) startable() ([]int64, error) {
 	const most = 1000
 	open := redisstate.ListQuery{States: []tdf.State{tdf.Open}, OldestFirst: true}
@@ -62,7 +63,7 @@ func (w *world) startable() ([]int64, error) {
 	var ids []int64
 	last := w.now
 	if w.start = end; !all {
-		w.start = w.now // more tasks may be due, so claim again at once
+		w.start = w.now // more tasks may start now, so claim again at once
 	}
 	for _, p := range places {
 		start := tdf.Time(p.Order)
@@ -81,8 +82,8 @@ func (w *world) startable() ([]int64, error) {
 	return ids, err
 }
 
-// claimOne claims the first open task, usually the one with this id, for a worker that may run it. It returns nil if no
-// task can be claimed.
+// claimOne claims the first open task, for a worker that may run it. Usually this is the task with the given id.
+// claimOne returns nil if no task can be claimed.
 func (w *world) claimOne(id int64) (*redisstate.Claim, error) {
 	for worker := fmt.Sprintf("worker-%d", id); ; worker += "b" {
 		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: end.Sub(w.now)})
@@ -128,8 +129,8 @@ func (w *world) resultOf(t *tdf.Task) Result {
 	return r
 }
 
-// renew reports that programs have started, with their checkpoints and updates. It drops runs that were cancelled
-// meanwhile.
+// renew reports that programs have started, with their checkpoints and updates. It drops runs whose tasks were
+// cancelled meanwhile.
 func (w *world) renew(begun []*run) error {
 	for _, lost := range []bool{false, true} {
 		until := end.Sub(w.now)
@@ -160,8 +161,8 @@ func (w *world) renew(begun []*run) error {
 	return nil
 }
 
-// report reports the runs that have ended. Redis sorts tasks that finish at the same time by their ids as strings.
-// Therefore one call reports only ids with the same number of digits.
+// report reports the runs that have ended. Redis sorts tasks that finish at the same time by their ids, but compares
+// the ids as strings. Therefore one call reports only tasks whose ids have the same number of digits.
 func (w *world) report() error {
 	slices.SortStableFunc(w.runs, func(a, b *run) int {
 		return cmp.Or(cmp.Compare(a.ends, b.ends), cmp.Compare(a.Task.ID, b.Task.ID))

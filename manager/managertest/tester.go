@@ -60,7 +60,7 @@ func (x *Tester) Another() *manager.Manager {
 }
 
 // Program sets the function that replaces the program of this name. The function is called once for each round. If a
-// task needs a program that is not set, the test fails.
+// task needs a program for which the test has set no function, the test fails.
 func (x *Tester) Program(name string, run func(Run) Result) { x.world.programs.Store(name, run) }
 
 // A Run is the execution of a program in one round of a task.
@@ -81,7 +81,7 @@ type Result struct {
 	Updates    []string // lines that the program reports when it starts
 
 	Duration time.Duration // run time; with [Forever], the program runs until the round times out or the task expires
-	Lost     bool          // the worker never reports: the task is lost when its lease of 30 s runs out, unless it times out earlier
+	Lost     bool          // the worker never reports, so the round times out, or it is lost after its lease of 30 s
 }
 
 // Forever is the Duration of a program that never ends.

@@ -18,18 +18,19 @@ var finished = redisstate.ListQuery{States: []tdf.State{tdf.Succeeded, tdf.Faile
 // mostFinished is the maximum number of finished tasks that a wait reads.
 const mostFinished = 1000
 
-// stuckAfter is a time in seconds. If no event happens for longer, the test fails.
+// stuckAfter is a time in seconds. If no event happens for this time, and if none can follow, the test fails.
 const stuckAfter = tdf.Seconds(60 * 60)
 
 // heartbeat is the time in seconds between two heartbeats of the server. After 10 s without a heartbeat, managers log a
 // warning.
 const heartbeat = tdf.Seconds(4)
 
-// newWait returns the function with which Run of one manager waits. The function advances the clock until another task has
-// finished, or until the manager's next round. If no finished task exists, the next round would find nothing to do, so the
-// function advances the clock further.
+// newWait returns the function with which one manager's Run waits. The function advances the clock until another task
+// has finished, or until the manager's next round. Without finished tasks, the next round would have nothing to do. In
+// this case, the function also advances the clock beyond this round, from event to event, until a task has finished or
+// no event can follow.
 func (w *world) newWait() func(ctx context.Context, round, held time.Duration) error {
-	var known []redisstate.ListEntry // the finished tasks when the last wait ended
+	var known []redisstate.ListEntry // the tasks that were finished when the last wait ended
 	return func(ctx context.Context, round, held time.Duration) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -67,21 +68,21 @@ func (w *world) newWait() func(ctx context.Context, round, held time.Duration) e
 	}
 }
 
-// nextRound returns the latest time of a manager's next round. The longer no event happens, the rarer rounds become.
-// Otherwise an hour without an event would take thousands of rounds.
+// nextRound returns the latest time of a manager's next round. The time between rounds grows while no event happens. If
+// it did not grow, an hour without an event would take thousands of rounds.
 func (w *world) nextRound(round, held time.Duration) tdf.Time {
 	idle := w.now.Sub(w.changed) / 8
 	return w.now.Add(min(max(tdf.For(round), idle), tdf.For(held)))
 }
 
-// settle handles everything that is due now, and returns the time of the next event. If no event follows, that time is
-// tdf.Never or later.
+// settle lets workers and server do all that they can do now, and returns the time of the next event. If no event
+// follows, that time is the end of the test's time.
 func (w *world) settle() (tdf.Time, error) {
 	for {
 		if err := w.step(); err != nil {
 			return 0, err
 		}
-		due, err := w.store.NextDue(w.ctx)
+		due, _, err := w.store.NextDue(w.ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -96,12 +97,12 @@ func (w *world) settle() (tdf.Time, error) {
 	}
 }
 
-// step lets the workers report once, then the server settle, then the workers claim.
+// step lets the workers report once. Then it lets the server settle tasks, and at last it lets the workers claim tasks.
 func (w *world) step() error {
 	if err := w.report(); err != nil {
 		return err
 	}
-	due, err := w.store.NextDue(w.ctx)
+	due, _, err := w.store.NextDue(w.ctx)
 	if err != nil {
 		return err
 	}
@@ -117,9 +118,9 @@ func (w *world) step() error {
 	return w.claim()
 }
 
-// stuck fails the test, because no further event can happen.
+// stuck fails the test, because no event can happen any more.
 func (w *world) stuck() error {
-	lines := []string{"managertest: Run waits, but no further event can happen:"}
+	lines := []string{"managertest: Run waits, but no event can happen any more:"}
 	for _, t := range w.tasks() {
 		if t.State != tdf.Archived {
 			lines = append(lines, fmt.Sprintf("task %d (%s %s) is %s: %s", t.ID, t.Program, t.Input, t.State, why(t)))

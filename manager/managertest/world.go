@@ -16,15 +16,15 @@ import (
 	"github.com/tdf-framework/tdf/server"
 )
 
-// The beginning and the end of the test's time. Each lease lasts until this end, unless its worker will be lost. So the
-// clock need not stop for renewals.
+// The beginning and the end of the test's time. The lease of each run lasts until this end, so that the clock need not
+// stop for renewals. Only workers that never report have shorter leases.
 var (
 	begin = tdf.At(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))
 	end   = begin.Add(1e10)
 )
 
-// instant is the smallest step of the clock, in seconds. If two times differ by less than aboutInstant, they differ by one
-// step or none.
+// instant is the smallest step of the clock, in seconds. If two times differ by less than aboutInstant, they are equal
+// or one step apart.
 const (
 	instant      = tdf.Seconds(1e-6)
 	aboutInstant = 1.5 * instant
@@ -35,19 +35,19 @@ type world struct {
 	t        T
 	ctx      context.Context // ends when the test ends
 	redis    *embedded.Redis
-	store    *redisstate.Store // connection of the server, the workers and the test
+	store    *redisstate.Store // the connection that the server, the workers and the test use
 	server   *server.Server
 	programs sync.Map // functions func(Run) Result by program name
 
 	mu      sync.Mutex // locked while time passes; protects the fields below
 	now     tdf.Time
 	runs    []*run
-	start   tdf.Time // when the next open task becomes due
+	start   tdf.Time // when the next open task may start
 	seen    tdf.Time // when the server sent its last heartbeat
 	changed tdf.Time // when the last event happened
 }
 
-// newWorld starts a world. It ends when the test ends.
+// newWorld starts a world, which ends when the test ends.
 func newWorld(t T, namespace string) *world {
 	t.Helper()
 	w := &world{t: t, changed: begin}
@@ -68,11 +68,11 @@ func newWorld(t T, namespace string) *world {
 	return w
 }
 
-// A steady store never reports a restart of Redis. The server would interpret a new connection as a restart, because an
-// embedded Redis has no run id.
+// A steady store never reports a restart of Redis. Without it, the server would take each new connection for a restart,
+// because an embedded Redis has no run id.
 type steady struct{ *redisstate.Store }
 
-// Dials returns 0: the Redis of a test does not restart.
+// Dials returns 0, as if there were no new connections.
 func (steady) Dials() int64 { return 0 }
 
 // check ends the test if the embedded Redis returned an error.
@@ -98,8 +98,8 @@ func (w *world) connect(namespace string) *redisstate.Store {
 	return store
 }
 
-// set moves the clock to a time that is rounded up to a microsecond, as Redis stores it. Without rounding, a task that is
-// due now could seem to be due later.
+// set moves the clock to the given time, rounded up to a microsecond. Redis stores microseconds. Without rounding up,
+// the clock could stop a fraction of a microsecond before the task's start or deadline.
 func (w *world) set(now tdf.Time) {
 	at := now.Std()
 	if tdf.At(at) < now {

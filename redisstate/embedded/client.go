@@ -15,7 +15,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// A client is the connection of one client. Its goroutine reads requests, makes miniredis execute them, and writes the replies.
+// A client is the front's side of a connection. Its goroutine reads requests, makes miniredis execute them, and writes
+// the replies.
 type client struct {
 	redis *Redis
 	conn  net.Conn

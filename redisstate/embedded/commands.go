@@ -9,9 +9,9 @@ import (
 )
 
 // allowed lists the commands that clients may send. TDF uses some of them. Users use the other commands to read keys or to change
-// a task by hand (docs/redis.md). The front refuses the commands of miniredis that are not in the list. Some of the refused
-// commands panic, allocate as much memory as the client asks for, or run in goroutines where the front cannot recover from a
-// panic.
+// a task by hand (docs/redis.md). The front refuses the commands of miniredis that are not in the list. Some of the
+// refused commands panic. Some allocate as much memory as the client asks for. Some run in goroutines, where the front
+// cannot recover from a panic.
 var allowed = setOf(`
 	PING ECHO AUTH HELLO QUIT SELECT CLIENT INFO TIME DBSIZE MEMORY FLUSHDB FLUSHALL
 	MULTI EXEC DISCARD EVAL EVALSHA SCRIPT

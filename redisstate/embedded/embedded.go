@@ -45,9 +45,9 @@ type Option func(*Redis)
 // Password sets the password of Redis's user default. Without a password, every client that can connect may use the Redis.
 func Password(password string) Option { return func(r *Redis) { r.password = password } }
 
-// Scripts allows only the Lua scripts with these SHA-1 sums, in hexadecimal. For other scripts, a client gets an error that
-// names the release. If there is a password, the option has no effect. Without this option, every script may run, even an
-// endless one.
+// Scripts allows only the Lua scripts with these SHA-1 sums, in hexadecimal. For other scripts, a client gets an error
+// that names the release of TDF. If there is a password, the option has no effect. Without this option, every script
+// may run, even an endless one.
 func Scripts(release string, sums ...string) Option {
 	return func(r *Redis) {
 		r.release, r.scripts = release, map[string]bool{}

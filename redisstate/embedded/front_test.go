@@ -53,8 +53,8 @@ func clientOf(t testing.TB, r *Redis, password string) *redis.Client {
 	return c
 }
 
-// words returns a request with these words, in Redis's protocol.
-func words(args ...string) string {
+// encodeRequest returns a request with these words, in Redis's protocol.
+func encodeRequest(args ...string) string {
 	text := fmt.Sprintf("*%d\r\n", len(args))
 	for _, a := range args {
 		text += fmt.Sprintf("$%d\r\n%s\r\n", len(a), a)
@@ -80,7 +80,7 @@ func TestMalformedRequests(t *testing.T) {
 			t.Errorf("%.40q: got %q", request, got)
 		}
 	}
-	if got := exchange(t, r, words("PING")+words("echo", "x\r\ny")); got != "+PONG\r\n$4\r\nx\r\ny\r\n" {
+	if got := exchange(t, r, encodeRequest("PING")+encodeRequest("echo", "x\r\ny")); got != "+PONG\r\n$4\r\nx\r\ny\r\n" {
 		t.Errorf("afterwards: got %q", got)
 	}
 }
@@ -89,7 +89,7 @@ func TestMalformedRequests(t *testing.T) {
 func TestUnknownCommands(t *testing.T) {
 	r := start(t)
 	for _, name := range []string{"SUBSCRIBE", "setrange", "XREADGROUP", "SHUTDOWN", "", "x\r\n+OK", strings.Repeat("x", 1000)} {
-		got := exchange(t, r, words(name, "a", "b")+words("PING"))
+		got := exchange(t, r, encodeRequest(name, "a", "b")+encodeRequest("PING"))
 		if !strings.HasPrefix(got, "-ERR unknown command '") || !strings.HasSuffix(got, "\r\n+PONG\r\n") || strings.Count(got, "\n") != 2 {
 			t.Errorf("%.40q: got %q", name, got)
 		}
@@ -102,10 +102,10 @@ func TestPanicIsAnError(t *testing.T) {
 	var panicked []string
 	r.panicked = func(request []string, _ any) { panicked = append(panicked, request[0]) }
 	const request = "return print"
-	if got := exchange(t, r, words("PING")+words("EVAL", request, "0")+words("PING")); got != "+PONG\r\n-ERR the embedded Redis failed at this command\r\n" {
+	if got := exchange(t, r, encodeRequest("PING")+encodeRequest("EVAL", request, "0")+encodeRequest("PING")); got != "+PONG\r\n-ERR the embedded Redis failed at this command\r\n" {
 		t.Errorf("got %q", got)
 	}
-	if got := exchange(t, r, words("MULTI")+words("EVAL", request, "0")+words("EXEC")); !strings.HasSuffix(got, "-ERR the embedded Redis failed at this command\r\n") {
+	if got := exchange(t, r, encodeRequest("MULTI")+encodeRequest("EVAL", request, "0")+encodeRequest("EXEC")); !strings.HasSuffix(got, "-ERR the embedded Redis failed at this command\r\n") {
 		t.Errorf("in a transaction: got %q", got)
 	}
 	if len(panicked) != 2 {
@@ -119,24 +119,24 @@ func TestPanicIsAnError(t *testing.T) {
 func TestPassword(t *testing.T) {
 	r := start(t, Password("secret"))
 	for request, want := range map[string]string{
-		words("GET", "k"):   "-NOAUTH ",
-		words("HELLO", "2"): "-NOAUTH ",
-		words("HELLO", "3", "AUTH", "default", "Secret"): "-WRONGPASS ",
-		words("AUTH", "wrong"):                           "-WRONGPASS ",
-		words("AUTH", ""):                                "-WRONGPASS ",
-		words("AUTH", "root", "secret"):                  "-WRONGPASS ",
-		words("AUTH"):                                    "-ERR wrong number",
-		words("SUBSCRIBE", "c"):                          "-ERR unknown command",
-		words("ECHO", strings.Repeat("x", 20<<10)):       "-ERR Protocol error",
-		"*11\r\n":     "-ERR Protocol error",
-		words("QUIT"): "+OK",
+		encodeRequest("GET", "k"):                                "-NOAUTH ",
+		encodeRequest("HELLO", "2"):                              "-NOAUTH ",
+		encodeRequest("HELLO", "3", "AUTH", "default", "Secret"): "-WRONGPASS ",
+		encodeRequest("AUTH", "wrong"):                           "-WRONGPASS ",
+		encodeRequest("AUTH", ""):                                "-WRONGPASS ",
+		encodeRequest("AUTH", "root", "secret"):                  "-WRONGPASS ",
+		encodeRequest("AUTH"):                                    "-ERR wrong number",
+		encodeRequest("SUBSCRIBE", "c"):                          "-ERR unknown command",
+		encodeRequest("ECHO", strings.Repeat("x", 20<<10)):       "-ERR Protocol error",
+		"*11\r\n":             "-ERR Protocol error",
+		encodeRequest("QUIT"): "+OK",
 	} {
-		if got := exchange(t, r, request+words("GET", "k")); !strings.HasPrefix(got, want) || strings.Contains(got, "$-1") {
+		if got := exchange(t, r, request+encodeRequest("GET", "k")); !strings.HasPrefix(got, want) || strings.Contains(got, "$-1") {
 			t.Errorf("%.60q: got %q, want %q", request, got, want)
 		}
 	}
-	for _, request := range []string{words("AUTH", "secret"), words("AUTH", "default", "secret"), words("hello", "2", "setname", "x", "auth", "default", "secret")} {
-		if got := exchange(t, r, request+words("ECHO", strings.Repeat("x", 20<<10))); !strings.HasSuffix(got, "x\r\n") {
+	for _, request := range []string{encodeRequest("AUTH", "secret"), encodeRequest("AUTH", "default", "secret"), encodeRequest("hello", "2", "setname", "x", "auth", "default", "secret")} {
+		if got := exchange(t, r, request+encodeRequest("ECHO", strings.Repeat("x", 20<<10))); !strings.HasSuffix(got, "x\r\n") {
 			t.Errorf("%.60q: got %.200q", request, got)
 		}
 	}
@@ -148,8 +148,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// Without a password, a client may run only the scripts of the release. For another script, the error is not NOPERM, because a
-// client might wait for the missing right.
+// Without a password, a client may run only the scripts of this release of TDF. For another script, the error is not
+// NOPERM, because a client of TDF might wait for the missing right.
 func TestScripts(t *testing.T) {
 	r := start(t, Scripts("v1.2", sha1Hex("return 1")))
 	c := clientOf(t, r, "")
@@ -166,8 +166,8 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// If there is a password, a client with the password may run scripts of any release. A client without the password may not run
-// scripts.
+// If there is a password, a client with the password may run scripts of any release of TDF. A client without the
+// password may not run scripts.
 func TestScriptsWithAPassword(t *testing.T) {
 	r := start(t, Password("secret"), Scripts("v1.2", sha1Hex("return 1")))
 	script := redis.NewScript("return 2")
@@ -191,14 +191,14 @@ func TestBlockingPop(t *testing.T) {
 	var readers []*bufio.Reader
 	for i := range waiting {
 		conn, rd := connect(t, r)
-		if _, err := io.WriteString(conn, words("SELECT", "0")+words("BLPOP", "other", "l", "0")); err != nil {
+		if _, err := io.WriteString(conn, encodeRequest("SELECT", "0")+encodeRequest("BLPOP", "other", "l", "0")); err != nil {
 			t.Fatal(err)
 		}
 		readers = append(readers, rd)
 		inLine(t, r, "l", i+1)
 	}
 	gone, _ := connect(t, r)
-	if _, err := io.WriteString(gone, words("BRPOP", "l", "0")); err != nil {
+	if _, err := io.WriteString(gone, encodeRequest("BRPOP", "l", "0")); err != nil {
 		t.Fatal(err)
 	}
 	inLine(t, r, "l", waiting+1)
@@ -250,15 +250,15 @@ func inLine(t *testing.T, r *Redis, key string, want int) {
 func TestBlockingPopRefuses(t *testing.T) {
 	r := start(t)
 	for request, want := range map[string]string{
-		words("BLPOP", "l", "-1"):                                                     "-ERR timeout is negative",
-		words("BLPOP", "l", "nan"):                                                    "-ERR timeout is not a float",
-		words("BLPOP", "l", "1e99"):                                                   "-ERR timeout is not a float",
-		words("BLPOP", "l"):                                                           "-ERR wrong number",
-		words("SET", "s", "x") + words("BRPOP", "l", "s", "0"):                        "+OK\r\n-WRONGTYPE",
-		words("MULTI") + words("BLPOP", "none", "0") + words("EXEC"):                  "+OK\r\n+QUEUED\r\n*1\r\n*-1\r\n",
-		words("MULTI") + words("SELECT", "1") + words("EXEC"):                         "+OK\r\n-ERR SELECT is not allowed",
-		words("MULTI") + words("EXEC", "x") + words("SELECT", "1") + words("DISCARD"): "+OK\r\n-ERR wrong number of arguments for 'exec' command\r\n-ERR SELECT is not",
-		words("SELECT", "3") + words("RPUSH", "l3", "x") + words("BLPOP", "l3", "0"):  "+OK\r\n:1\r\n*2\r\n$2\r\nl3\r\n$1\r\nx\r\n",
+		encodeRequest("BLPOP", "l", "-1"):                                                                             "-ERR timeout is negative",
+		encodeRequest("BLPOP", "l", "nan"):                                                                            "-ERR timeout is not a float",
+		encodeRequest("BLPOP", "l", "1e99"):                                                                           "-ERR timeout is not a float",
+		encodeRequest("BLPOP", "l"):                                                                                   "-ERR wrong number",
+		encodeRequest("SET", "s", "x") + encodeRequest("BRPOP", "l", "s", "0"):                                        "+OK\r\n-WRONGTYPE",
+		encodeRequest("MULTI") + encodeRequest("BLPOP", "none", "0") + encodeRequest("EXEC"):                          "+OK\r\n+QUEUED\r\n*1\r\n*-1\r\n",
+		encodeRequest("MULTI") + encodeRequest("SELECT", "1") + encodeRequest("EXEC"):                                 "+OK\r\n-ERR SELECT is not allowed",
+		encodeRequest("MULTI") + encodeRequest("EXEC", "x") + encodeRequest("SELECT", "1") + encodeRequest("DISCARD"): "+OK\r\n-ERR wrong number of arguments for 'exec' command\r\n-ERR SELECT is not",
+		encodeRequest("SELECT", "3") + encodeRequest("RPUSH", "l3", "x") + encodeRequest("BLPOP", "l3", "0"):          "+OK\r\n:1\r\n*2\r\n$2\r\nl3\r\n$1\r\nx\r\n",
 	} {
 		if got := exchange(t, r, request); !strings.HasPrefix(got, want) {
 			t.Errorf("%q: got %q, want %q", request, got, want)
@@ -274,7 +274,7 @@ func TestSlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn, _ := connect(t, r)
-	if _, err := io.WriteString(conn, words("GET", "large")+words("INCR", "read")); err != nil {
+	if _, err := io.WriteString(conn, encodeRequest("GET", "large")+encodeRequest("INCR", "read")); err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {
@@ -290,7 +290,7 @@ func TestCloseWithClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn, rd := connect(t, r)
-	if _, err := io.WriteString(conn, words("BLPOP", "l", "0")); err != nil {
+	if _, err := io.WriteString(conn, encodeRequest("BLPOP", "l", "0")); err != nil {
 		t.Fatal(err)
 	}
 	inLine(t, r, "l", 1)

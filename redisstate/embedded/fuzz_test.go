@@ -22,8 +22,8 @@ func (s script) Write(p []byte) (int, error)       { return len(p), nil }
 func (s script) Close() error                      { return nil }
 func (s script) SetReadDeadline(t time.Time) error { return nil }
 
-// fuzzed starts an embedded Redis for a fuzz test. The only Lua script that it runs does nothing.
-func fuzzed(f *testing.F) *Redis { return start(f, Scripts("v1", sha1Hex("return 1"))) }
+// startForFuzzing starts an embedded Redis for a fuzz test. The only Lua script that it runs does nothing.
+func startForFuzzing(f *testing.F) *Redis { return start(f, Scripts("v1", sha1Hex("return 1"))) }
 
 // serve lets a Redis serve a client that sends the given requests.
 func serve(t *testing.T, r *Redis, requests string) {
@@ -35,10 +35,10 @@ func serve(t *testing.T, r *Redis, requests string) {
 
 // The process survives any bytes that a client sends.
 func FuzzBytes(f *testing.F) {
-	for _, s := range []string{"*-5\r\n", "*0\r\n", "*1\r\n$-1\r\n", "PING\r\n", "*1\r\n$4\r\nPING\r\n", words("HELLO", "3") + words("ECHO", "x")} {
+	for _, s := range []string{"*-5\r\n", "*0\r\n", "*1\r\n$-1\r\n", "PING\r\n", "*1\r\n$4\r\nPING\r\n", encodeRequest("HELLO", "3") + encodeRequest("ECHO", "x")} {
 		f.Add([]byte(s))
 	}
-	r := fuzzed(f)
+	r := startForFuzzing(f)
 	f.Fuzz(func(t *testing.T, requests []byte) { serve(t, r, string(requests)) })
 }
 
@@ -60,7 +60,7 @@ func commandsOf(choices []byte) string {
 			args = append(args, fuzzedArgs[int(choices[0])%len(fuzzedArgs)])
 			choices = choices[1:]
 		}
-		all.WriteString(words(args...))
+		all.WriteString(encodeRequest(args...))
 	}
 	return all.String()
 }
@@ -68,9 +68,9 @@ func commandsOf(choices []byte) string {
 // No allowed command makes miniredis panic, with any arguments.
 func FuzzCommands(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{3, 1, 2, 3}, 8))
-	r := fuzzed(f)
+	r := startForFuzzing(f)
 	f.Fuzz(func(t *testing.T, choices []byte) {
-		serve(t, r, words("FLUSHALL")+words("SET", "str", "x")+words("RPUSH", "l", "a", "b")+words("HSET", "h", "a", "1")+words("SADD", "s", "a")+
-			words("ZADD", "z", "1", "a", "2", "b")+words("XADD", "x", "1-1", "a", "b")+commandsOf(choices))
+		serve(t, r, encodeRequest("FLUSHALL")+encodeRequest("SET", "str", "x")+encodeRequest("RPUSH", "l", "a", "b")+encodeRequest("HSET", "h", "a", "1")+encodeRequest("SADD", "s", "a")+
+			encodeRequest("ZADD", "z", "1", "a", "2", "b")+encodeRequest("XADD", "x", "1-1", "a", "b")+commandsOf(choices))
 	})
 }

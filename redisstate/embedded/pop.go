@@ -120,8 +120,8 @@ func (c *client) popFrom(name, key string) bool {
 	return true
 }
 
-// stopWaiting removes the waiter from all queues. Then it signals the next waiter of each list that has elements, because the
-// removed waiter may have got a signal and not used it.
+// stopWaiting removes the waiter from all queues. Then it signals the next waiter of each list that has elements: the
+// removed waiter may have got a signal without taking an element.
 func (c *client) stopWaiting(keys []string, w *waiter) {
 	c.redis.mu.Lock()
 	defer c.redis.mu.Unlock()

@@ -17,7 +17,7 @@ type limits struct {
 var (
 	// strangerLimits apply to a client that has not logged in.
 	strangerLimits = limits{args: 10, bytes: 16 << 10}
-	// clientLimits apply to all other clients. Redis has the same limits, and also its setting client-query-buffer-limit.
+	// clientLimits apply to all other clients. A real Redis has the same limits.
 	clientLimits = limits{args: 1 << 20, bytes: 512 << 20}
 )
 

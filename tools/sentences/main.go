@@ -84,7 +84,7 @@ func showLines(w io.Writer, path string, line, around int) error {
 	return nil
 }
 
-const least = 30 // the minimum share of a kind that contains at least so many sentences
+const least = 30 // the minimum share of a kind, unless the kind contains fewer sentences
 
 // divide returns the number of sentences that the sample of n sentences contains of each kind. Each kind gets the
 // minimum share. The remaining sentences are divided in proportion to the total numbers of sentences.

@@ -47,6 +47,8 @@ func F() { // behind the code
 	_ = Command{Use: "how to use", Short: "Do a thing", Long: "One long line\nof help."}
 	// The first sentence is here.
 }
+
+type t struct { F string ` + "`json:\"no\" only:\"sentence of tags\"`" + ` }
 `,
 	"code_test.go": "package p\n\n// TestF is no test.\nfunc TestF() { println(\"no sentence of tests\") }\n",
 	"script.lua":   "-- A comment in Lua,\n-- of two lines.\nlocal x = 1 -- and one behind\nreturn x\n-- one that is separate\n",

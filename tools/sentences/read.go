@@ -129,9 +129,10 @@ func (r *reader) readGo(content string) error {
 }
 
 // readStrings reads the strings of a Go file. Two kinds of strings are help texts: the last argument of a call that
-// declares a flag, and the fields Short and Long of cobra.Command. Other strings are messages.
+// declares a flag, and the fields Short and Long of cobra.Command. Other strings are messages. The tags of struct
+// fields are no sentences.
 func (r *reader) readStrings(file *ast.File, line func(token.Pos) int) {
-	helps := map[ast.Node]bool{}
+	helps, tags := map[ast.Node]bool{}, map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.KeyValueExpr:
@@ -145,6 +146,11 @@ func (r *reader) readStrings(file *ast.File, line func(token.Pos) int) {
 			}
 		case *ast.BinaryExpr:
 			helps[n.X], helps[n.Y] = helps[n], helps[n]
+		case *ast.Field:
+			tags[n.Tag] = true
+		}
+		if n == nil || tags[n] {
+			return false
 		}
 		e, _ := n.(ast.Expr)
 		s, whole := literal(e)

@@ -21,7 +21,7 @@ const (
 	subtree    = "cgroup.subtree_control"
 )
 
-// controllers are the cgroup controllers that limits need. Their names are those of the kernel.
+// controllers are the cgroup controllers that limits need. The kernel gives them these names.
 var controllers = []string{"memory", "pids"}
 
 // A cgroups manages the directory in which a Host makes a cgroup for each program.
@@ -31,7 +31,7 @@ type cgroups struct {
 	path    string // the same cgroup as dir, in the form of /proc/PID/cgroup
 	leaf    string // the cgroup to which this process was moved; "" if it was not moved
 	lock    *os.File
-	enabled []string          // controllers that this Host enabled in own
+	enabled []string          // controllers that this Host enabled in the cgroup own
 	has     map[string]bool   // controllers that the cgroups of programs have
 	lacks   map[string]string // for each missing controller, why it is missing
 	stale   int               // number of processes of an earlier Host that were ended
@@ -39,11 +39,11 @@ type cgroups struct {
 
 	mu    sync.Mutex // guards the fields below
 	free  []*group   // empty cgroups that programs have left
-	taken []bool     // which numbers the names of cgroups contain at present; p1 has the index 0
+	taken []bool     // whether each number is in use in the name of a cgroup; the index of the name p1 is 0
 }
 
-// newCgroups makes the Host's directory. If sole is set, this process may move to a cgroup of its own, in order to
-// make controllers available.
+// newCgroups makes the Host's directory. If sole is true ([Config].Sole), this process may move to a cgroup of its own,
+// in order to make controllers available.
 func newCgroups(name string, sole bool) (*cgroups, error) {
 	path, err := cgroupOf("self")
 	if err != nil {
@@ -54,7 +54,7 @@ func newCgroups(name string, sole bool) (*cgroups, error) {
 		return nil, err
 	}
 	c := &cgroups{own: own, has: map[string]bool{}, lacks: map[string]string{}}
-	prefix := "tdf-" + safe(name) + "-"
+	prefix := "tdf-" + directoryName(name) + "-"
 	c.stale, c.stuck = removeStale(own, path, prefix)
 	if err := c.make(prefix); err != nil {
 		return nil, err
@@ -86,16 +86,16 @@ func mountedAt(mounts, path string) (string, error) {
 			return filepath.Join(unescape(fields[4]), below), nil
 		}
 	}
-	return "", fmt.Errorf("no file system of type cgroup2 is mounted that shows %s", path)
+	return "", fmt.Errorf("no mounted file system of type cgroup2 contains %s", path)
 }
 
-// unescape decodes the escapes of mountinfo, such as that of a blank.
+// unescape decodes the escapes of mountinfo, such as \040 for a blank.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// safe returns a directory name for any name. It returns different directory names for different names.
-func safe(name string) string {
+// directoryName converts any name to the name of a directory. Different names give different directories.
+func directoryName(name string) string {
 	const most = 60
 	clean := strings.Map(func(r rune) rune {
 		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -109,13 +109,13 @@ func safe(name string) string {
 	return fmt.Sprintf("%.*s.%x", most, clean, sha256.Sum256([]byte(name)))[:min(most, len(clean))+1+8]
 }
 
-// made counts the directories that this process has made. The count is a part of their names.
-var made atomic.Uint64
+// madeDirectories counts the directories that this process has made. The count is a part of their names.
+var madeDirectories atomic.Uint64
 
 // make makes the directory of this Host. The Host holds a lock on the directory until the Host is closed.
 func (c *cgroups) make(prefix string) error {
 	for {
-		dir := filepath.Join(c.own, fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), made.Add(1)))
+		dir := filepath.Join(c.own, fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), madeDirectories.Add(1)))
 		err := os.Mkdir(dir, 0o755)
 		if errors.Is(err, fs.ErrExist) {
 			continue
@@ -148,14 +148,14 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // removeStale ends the processes in the cgroups of dead Hosts with this name, and removes the cgroups. It returns how
-// many processes ended, and which processes did not end. path is the same cgroup as own, in the form of
-// /proc/PID/cgroup.
+// many processes ended, and which processes did not end. own and path name the same cgroup: own is its directory, and
+// path is its form in /proc/PID/cgroup.
 func removeStale(own, path, prefix string) (ended int, stuck []proc) {
 	dirs, _ := filepath.Glob(filepath.Join(own, prefix+"*-*"))
 	for _, dir := range dirs {
 		pid, number, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), prefix), "-")
 		if !isNumber(pid) || !isNumber(number) {
-			continue // the directory of another Host, whose name begins with the same text
+			continue // the directory belongs to another Host: its name only begins with the same text
 		}
 		if lock, err := lockDir(dir); err == nil {
 			g := &group{dir: dir, path: filepath.Join(path, filepath.Base(dir))}
@@ -203,8 +203,8 @@ func (c *cgroups) enableOne(name string, sole bool) error {
 	return writeFile(c.dir, subtree, "+"+name)
 }
 
-// enableHere enables a controller for the cgroups below own. The kernel allows that only in a cgroup without
-// processes. If sole is set, this process moves away first.
+// enableHere enables a controller for the cgroups below the cgroup own. The kernel allows that only if own has no
+// processes. So if sole is true, this process first moves to another cgroup.
 func (c *cgroups) enableHere(name string, sole bool) error {
 	have, _ := os.ReadFile(filepath.Join(c.own, subtree))
 	if strings.Contains(" "+strings.TrimSpace(string(have))+" ", " "+name+" ") {

@@ -13,7 +13,7 @@ import (
 func TestSafeNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"worker-1", "worker.1", "worker/1", "worker 1", "..", ".", "", "a", strings.Repeat("x", 300), strings.Repeat("x", 301), "ä", "ö", "a\x00b", "worker_1"} {
-		dir := safe(name)
+		dir := directoryName(name)
 		if other, ok := seen[dir]; ok {
 			t.Errorf("%q and %q are both %q", name, other, dir)
 		}
@@ -137,8 +137,8 @@ func TestStaleCgroups(t *testing.T) {
 	until(t, "its process is gone", func() bool { return gone(cmd.Process.Pid) })
 }
 
-// Before Linux 5.14, the processes of a cgroup are killed one by one. When the signal is sent, a listed PID may
-// belong to another process.
+// Before Linux 5.14, the processes of a cgroup are killed one by one. When the signal is sent, a listed PID may already
+// belong to a process of another cgroup. This process gets no signal.
 func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 	path, err := cgroupOf("self")
 	if err != nil {
@@ -179,7 +179,7 @@ func TestCgroupsBelow(t *testing.T) {
 		mkdir -p "$dir/a/b"
 		setsid sleep 1000 & echo $! >"$dir/a/b/cgroup.procs"
 		echo $!; exec sleep 1000`}})
-	below := pid(t, r.printing(1)[0])
+	below := pid(t, r.awaitLines(1)[0])
 	if n := len(r.group.members()); n != 2 {
 		t.Errorf("%d processes are seen", n)
 	}
@@ -227,5 +227,71 @@ func TestControllersAreEnabledWhereTheyAre(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(dir, subtree)); err != nil || string(text) != "+pids" {
 			t.Errorf("%s: %q, %v", dir, text, err)
 		}
+	}
+}
+
+// A program of the worker's user may write limits into its cgroup. They do not hold for the next program.
+func TestLimitsOfAnEarlierProgram(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		reused bool
+	}{
+		"none":        {"", true},
+		"descendants": {`echo 0 >"$dir/cgroup.max.descendants"`, false},
+		"depth":       {`echo 3 >"$dir/cgroup.max.depth"`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, true, Config{})
+			if s.host.cgroups == nil || s.host.cgroups.has["memory"] {
+				t.Skip("no cgroup is used again on this machine: ", s.host.Missing()[Cgroup])
+			}
+			run := func(script string) (inode, limits string) {
+				r := s.start(Command{Path: "/bin/sh", Env: []string{"CG=" + s.host.cgroups.dir}, Args: []string{"-c", `
+					dir=$CG/$(sed -n 's,^0::.*/,,p' /proc/self/cgroup)
+					stat -c %i "$dir"; cat "$dir/cgroup.max.descendants" "$dir/cgroup.max.depth"
+					` + script}})
+				r.wait()
+				inode, limits, _ = strings.Cut(r.printed(), "\n")
+				return inode, limits
+			}
+			before, made := run(c.script)
+			after, limits := run("")
+			if reused := after == before; reused != c.reused {
+				t.Errorf("the same cgroup: %t, want %t", reused, c.reused)
+			}
+			if made != "max\nmax\n" || limits != made {
+				t.Errorf("limits: first %q, then %q", made, limits)
+			}
+		})
+	}
+}
+
+// Ordinary files replace the files of the kernel here, because many machines have no controller pids for tests.
+func TestChangedLimitsAreFound(t *testing.T) {
+	has, l := map[string]bool{"pids": true}, Limits{Processes: 50}
+	for name, c := range map[string]struct {
+		file, text string
+		want       bool
+	}{
+		"as made":          {"pids.max", "50\n", true},
+		"processes":        {"pids.max", "1\n", false},
+		"type":             {"cgroup.type", "domain threaded\n", false},
+		"controllers":      {subtree, "pids\n", false},
+		"more controllers": {"../" + subtree, "cpu pids\n", false},
+	} {
+		g := &group{dir: filepath.Join(t.TempDir(), "p1")}
+		if err := os.Mkdir(g.dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for file, text := range map[string]string{
+			"cgroup.max.descendants": "max\n", "cgroup.max.depth": "max\n", "cgroup.type": "domain\n",
+			subtree: "", "../" + subtree: "pids\n", "pids.max": "50\n", c.file: c.text,
+		} {
+			write(t, filepath.Join(g.dir, file), text)
+		}
+		if got := g.hasLimits(has, l); got != c.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+		g.close()
 	}
 }

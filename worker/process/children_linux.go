@@ -28,7 +28,8 @@ func anyEnded() int {
 	}
 }
 
-// pidIn returns the PID in the answer of waitid. It is the first field after the common part of the structure.
+// pidIn returns the PID in the answer of waitid. The PID is the first field after the part that all kinds of siginfo
+// have in common.
 func pidIn(info *unix.Siginfo) int {
 	const common = unsafe.Sizeof(int32(0)) * 3
 	at := (common + unsafe.Alignof(uintptr(0)) - 1) &^ (unsafe.Alignof(uintptr(0)) - 1)

@@ -38,8 +38,8 @@ type Config struct {
 	Slots   int      // how many programs may run at once; slots are numbered from 1
 	Require []string // kinds of isolation without which New fails
 
-	// Sole says that this process has only two kinds of children: programs, and children that other code starts after
-	// [Host.Hold] and before it calls release. Any other orphan must then come from a program.
+	// Sole says that other code of this process starts children only between a call of [Host.Hold] and the call of its
+	// release function. So a new child or orphan that appears outside these calls comes from a program.
 	Sole bool
 
 	// LingerGrace gives a grace period to processes that a program left behind. They get SIGTERM first, and SIGKILL
@@ -67,8 +67,8 @@ type Command struct {
 type Ended struct {
 	Exit        string        // "0" to "255", or "signal: " and the signal's name
 	Ran         time.Duration // run time of the program itself, without processes that it left behind
-	CPU         time.Duration // CPU time of all its processes, as far as the system knows
-	MaxRSS      int64         // peak memory in bytes: of the cgroup with cached files, or of the largest process; 0 if not above the peak of this process
+	CPU         time.Duration // CPU time of all processes of the program, as far as the system knows
+	MaxRSS      int64         // peak memory in bytes: of the cgroup, including cached files, or of the largest process; 0 if it may be the peak of this process
 	OutOfMemory string        // why the program ran out of memory; "" if it did not, or if that is unknown
 	Lingered    int           // processes that were left when the program ended by itself
 }

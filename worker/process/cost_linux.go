@@ -14,8 +14,8 @@ import (
 
 func maxRSS(ru *syscall.Rusage) int64 { return ru.Maxrss * 1024 }
 
-// peakMargin is how far a program's peak must exceed the peak of this process to count as the program's own. The
-// kernel counts memory for each CPU, so its numbers are exact only to some hundred KiB.
+// peakMargin returns the margin by which a program's peak must exceed the peak of this process. A smaller peak does not
+// count as the program's own. The kernel counts memory for each CPU, so its numbers are exact only to some hundred KiB.
 func peakMargin(own int64) int64 { return 1<<20 + own/8 }
 
 // ownPeak returns the peak memory of this process, in bytes. Linux also counts this peak for each process that this
@@ -32,8 +32,8 @@ func ownPeak() int64 {
 	return kib * 1024
 }
 
-// settle completes the measurements. The numbers of the cgroup replace the sums over reaped processes, because they are
-// more exact. settle leaves out a peak that may be the peak of this process.
+// settle completes the measurements. If there is a cgroup, its numbers replace the sums over reaped processes, because
+// the cgroup's numbers are more exact. The peak is left out if it may be the peak of this process.
 func (p *Process) settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,12 +83,12 @@ type oomCount struct {
 	read time.Time
 }
 
-// oomAge is how old a count may be when a program starts. A kill within this time before the start would count as one of
-// the program's time, if the program is killed, too.
+// oomAge is the maximum age of a count of killed processes when a program starts. The kernel may kill another process
+// within this time before the start. Then a later SIGKILL of the program wrongly seems to be for lack of memory.
 const oomAge = time.Second
 
-// recent returns a count that is at most oomAge old.
-func (c *oomCount) recent() int64 {
+// recentCount returns a count that is at most oomAge old.
+func (c *oomCount) recentCount() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.read.IsZero() || time.Since(c.read) > oomAge {
@@ -112,8 +112,8 @@ type peak struct {
 	atUsage int64 // the answer of getrusage when bytes was read
 }
 
-// own returns what ownPeak returns. It reads the number again only after it has grown. getrusage is faster, but it also
-// counts the program that started this process.
+// own returns the same as ownPeak, but reads the file only if the answer of getrusage has changed, because getrusage is
+// faster. That answer cannot replace the file: it also counts the program that started this process.
 func (p *peak) own() int64 {
 	var ru syscall.Rusage
 	err := syscall.Getrusage(syscall.RUSAGE_SELF, &ru)

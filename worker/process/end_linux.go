@@ -15,15 +15,15 @@ const (
 	lastPause  = 50 * time.Millisecond
 )
 
-// If an orphan ends during a scan, the scan may miss processes that the orphan started. doubtPasses is how often finish
-// repeats the scan for that reason.
+// If an orphan ends during a scan, the scan may miss processes that the orphan started. The constant doubtPasses is how
+// often finish repeats the scan for this reason.
 const doubtPasses = 16
 
 // haltPasses is how often a Host tries to stop all processes of a program before it kills them.
 const haltPasses = 16
 
 // finish is called when the program itself has ended. It returns when none of the program's processes is left. If End
-// does not end the remaining processes, finish sends them SIGTERM and, after the grace period, SIGKILL.
+// was not called, finish sends the remaining processes SIGTERM and, after the grace period, SIGKILL.
 func (p *Process) finish() {
 	var grace <-chan time.Time
 	noGrace, pause, killing, reported := p.noGrace, firstPause, false, false
@@ -63,8 +63,9 @@ func (p *Process) linger(left []proc) {
 	p.signal(left, syscall.SIGTERM)
 }
 
-// remains returns the living processes of the program. certain says that the program has certainly no other processes.
-// If the program has a cgroup, remains reads /proc only if necessary, or if thorough is set.
+// remains returns the living processes of the program. If the program certainly has no other processes, certain is
+// true. If the program has a cgroup, remains reads /proc only for a thorough search, or if an orphan has ended whose
+// children may have escaped from the cgroup.
 func (p *Process) remains(thorough bool) (left []proc, certain bool) {
 	if p.group != nil {
 		if p.group.populated() {
@@ -99,7 +100,8 @@ func (p *Process) terminate() {
 	p.whilePresent(func() { p.signal(p.members(), syscall.SIGTERM) })
 }
 
-// whilePresent calls do unless the program has left its cgroup. From then on, another program may use the cgroup.
+// whilePresent calls the function do, unless the program has already left its cgroup. After that, the cgroup may belong
+// to another program.
 func (p *Process) whilePresent(do func()) {
 	p.leaving.RLock()
 	defer p.leaving.RUnlock()
@@ -123,8 +125,8 @@ func (p *Process) kill() {
 }
 
 // killPass kills the given processes. From the second pass on, it stops them with SIGSTOP before it kills them, since
-// stopped processes cannot fork. It logs once if processes do not end after SIGKILL. slow makes the pauses between
-// the passes longer.
+// stopped processes cannot fork. It logs once if processes do not end after SIGKILL. It records each pass in slow,
+// which makes the pauses between the passes longer.
 func (p *Process) killPass(all []proc, slow *stubborn) {
 	p.killed.Store(true)
 	mortal := all
@@ -139,7 +141,7 @@ func (p *Process) killPass(all []proc, slow *stubborn) {
 		return
 	}
 	if slow.saw(all); slow.isNews() {
-		p.host.log.Warn("waiting for processes of a program: they do not end after SIGKILL", "pids", some(all))
+		p.host.log.Warn("waiting for processes of a program: they do not end after SIGKILL", "pids", firstPIDs(all))
 	}
 }
 

@@ -47,7 +47,7 @@ func TestSIGTERMIgnoredByAll(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		for _, how := range []string{"grace", "noGrace"} {
 			r := s.sh(deaf)
-			r.printing(1)
+			r.awaitLines(1)
 			grace, noGrace := make(chan time.Time), make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() { r.End(grace, noGrace) })
@@ -89,7 +89,7 @@ func TestSIGTERMReachesAll(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(`trap 'echo main; wait; exit 7' TERM
 			setsid sh -c 'trap "echo child; exit" TERM; echo begun; while :; do sleep 0.01; done' & echo begun; while :; do sleep 0.01; done`)
-		r.printing(2)
+		r.awaitLines(2)
 		r.End(nil, nil)
 		if out, ended := r.printed(), r.wait(); ended.Exit != "7" || !strings.Contains(out, "main\n") || !strings.Contains(out, "child\n") {
 			t.Errorf("got %+v, %q", ended, out)
@@ -171,7 +171,7 @@ func TestEightAtOnce(t *testing.T) {
 func TestOneEndsTheOtherRunsOn(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		long := s.sh("setsid sleep 1000 & echo begun; wait")
-		long.printing(1)
+		long.awaitLines(1)
 		short := s.sh("setsid sleep 1000 &")
 		short.wait()
 		if n := len(long.members()); n != 2 {
@@ -186,7 +186,7 @@ func TestOneEndsTheOtherRunsOn(t *testing.T) {
 func TestCloseEndsWhatRuns(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(deaf)
-		r.printing(1)
+		r.awaitLines(1)
 		if err := s.host.Close(); err != nil {
 			t.Error(err)
 		}

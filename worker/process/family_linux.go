@@ -16,11 +16,11 @@ import (
 // A family records all processes below this process, and the owner of each. All Hosts use the same family, since they
 // share the children of this process.
 type family struct {
-	// A goroutine that starts a child holds forks for reading until the child is registered. So a goroutine that
-	// holds forks for writing sees only children with a registered owner.
+	// A goroutine that starts a child holds the lock forks for reading until the child is registered. So a goroutine
+	// that holds the lock for writing sees only children with a registered owner.
 	forks sync.RWMutex
 
-	scanning sync.Mutex // held by a scan, so that only one runs at a time; all calls made before the scan began share its result
+	scanning sync.Mutex // held by a scan, so that only one scan runs at a time; calls that were made before the scan began share its result
 
 	mu         sync.Mutex // guards the fields below
 	begun      uint64     // how many scans have begun
@@ -42,19 +42,20 @@ type family struct {
 // A view is the result of a scan.
 type view struct {
 	living map[*Process][]proc
-	// ended contains the programs whose orphans ended during the scan. Such an orphan may have started processes after
-	// the scan had listed all processes. living lacks these processes; the next view contains them.
+	// ended contains the programs whose orphans ended during the scan. An orphan that ends may have started processes
+	// after the scan had listed all processes. These processes are missing in living. The next view contains them.
 	ended map[*Process]bool
 }
 
-// An owner says to which program a process belongs: to program, or to one of suspects. If both are empty, the process
-// belongs to no program.
+// An owner says to which program a process belongs. If this program is known, it is in the field program. If it is not
+// known, the process belongs to one of the programs in suspects. If both fields are empty, the process belongs to no
+// program.
 type owner struct {
 	program  *Process
 	suspects map[*Process]struct{}
 }
 
-// endedOf records that an orphan has ended. It may have belonged to any program in o.
+// endedOf records that an orphan has ended. The orphan may have belonged to any program in o.
 func (v view) endedOf(o *owner) {
 	if o == nil {
 		return
@@ -67,8 +68,8 @@ func (v view) endedOf(o *owner) {
 	}
 }
 
-// sure returns the program if there is only one candidate, or else nil.
-func (o *owner) sure() *Process {
+// onlyCandidate returns the program if there is only one candidate, and nil otherwise.
+func (o *owner) onlyCandidate() *Process {
 	if len(o.suspects) == 1 {
 		for p := range o.suspects {
 			return p
@@ -97,12 +98,13 @@ func (f *family) join(p *Process) {
 }
 
 // leave removes a program that has no processes left. It reaps the program first, so that no scan mistakes the program
-// for an orphan. It returns false, and removes nothing, if only this program can have started some orphan.
+// for an orphan. If there is an orphan that only this program can have started, leave returns false and removes
+// nothing.
 func (f *family) leave(p *Process) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, o := range f.seen {
-		if o.suspects != nil && o.sure() == p {
+		if o.suspects != nil && o.onlyCandidate() == p {
 			return false
 		}
 	}
@@ -121,7 +123,8 @@ func (f *family) leave(p *Process) bool {
 	return true
 }
 
-// orphanEnded reports whether a child has ended that is no program, as far as this can be found out without a scan.
+// orphanEnded reports whether an orphan has ended: a child of this process that is no program. It does not scan, so it
+// may miss an orphan.
 func (f *family) orphanEnded() bool {
 	if pid := anyEnded(); pid == 0 || f.isProgram(pid) {
 		return false
@@ -171,7 +174,8 @@ func (f *family) scan() view {
 	return f.last
 }
 
-// mustSnapshot repeats the snapshot until it succeeds. For example, this process may lack a descriptor for some time.
+// mustSnapshot repeats the snapshot until it succeeds. A snapshot fails, for example, while this process has no free
+// descriptor.
 func mustSnapshot() []proc {
 	for {
 		all, err := snapshot()
@@ -182,8 +186,8 @@ func mustSnapshot() []proc {
 	}
 }
 
-// assignOwners returns the owner of each process below this one. quiet says that no other code of this process can have
-// started one of them.
+// assignOwners returns the owner of each process below this one. If no other code of this process can have started one
+// of these processes, quiet is true.
 func (f *family) assignOwners(all []proc, quiet bool) view {
 	below := map[int][]proc{}
 	for _, pr := range all {
@@ -196,7 +200,7 @@ func (f *family) assignOwners(all []proc, quiet bool) view {
 			o = foreign
 		}
 		seen[pr.key] = o
-		if p := o.sure(); p != nil && pr.alive() {
+		if p := o.onlyCandidate(); p != nil && pr.alive() {
 			who.living[p] = append(who.living[p], pr)
 		}
 		for _, child := range below[pr.pid] {
@@ -231,7 +235,7 @@ func (f *family) ownerOf(child proc, quiet bool) *owner {
 	if o != nil && o.suspects == nil {
 		return o
 	}
-	if p := f.traced(child); p != nil {
+	if p := f.traceOwner(child); p != nil {
 		return &owner{program: p}
 	}
 	switch {
@@ -254,8 +258,8 @@ func (f *family) ownerOf(child proc, quiet bool) *owner {
 	return o
 }
 
-// traced returns the program of an orphan that is seen for the first time.
-func (f *family) traced(orphan proc) *Process {
+// traceOwner returns the program of an orphan that is seen for the first time, or nil if the program is unknown.
+func (f *family) traceOwner(orphan proc) *Process {
 	if len(f.groups) > 0 {
 		if path, err := cgroupOf(strconv.Itoa(orphan.pid)); err == nil && f.groups[path] != nil && f.groups[path].born <= orphan.born {
 			return f.groups[path]
@@ -282,8 +286,8 @@ func (f *family) reap(child proc, o *owner, quiet bool) bool {
 	}
 	belongs := o != nil && o != foreign
 	// A program leads a session of its own. A child that other code started is in the session of this process.
-	adopted := child.sid != child.pid && child.sid != ownSession() || f.inProgramCgroup(child.pid)
-	if !belongs && !adopted && (f.sole == 0 || !quiet) {
+	correctParents := child.sid != child.pid && child.sid != ownSession() || f.inProgramCgroup(child.pid)
+	if !belongs && !correctParents && (f.sole == 0 || !quiet) {
 		return false
 	}
 	var ru syscall.Rusage
@@ -291,8 +295,8 @@ func (f *family) reap(child proc, o *owner, quiet bool) bool {
 	if pid != child.pid || err != nil {
 		return false
 	}
-	if belongs && o.sure() != nil {
-		o.sure().charge(&ru)
+	if belongs && o.onlyCandidate() != nil {
+		o.onlyCandidate().charge(&ru)
 	}
 	return true
 }

@@ -14,9 +14,9 @@ import (
 const nameless = `env -i setsid sh -c '(setsid sh -c "echo \$\$; exec sleep 1000" &)' &
 while ! [ -s out ]; do sleep 0.01; done; wait`
 
-// orphaning runs nameless until the script has ended. No scan runs before that, because a scan would record the owner
+// leaveOrphan runs nameless until the script has ended. No scan runs before that, because a scan would record the owner
 // of the process.
-func (s *site) orphaning() *run {
+func (s *site) leaveOrphan() *run {
 	s.t.Helper()
 	ours.scanning.Lock()
 	defer ours.scanning.Unlock()
@@ -27,7 +27,7 @@ func (s *site) orphaning() *run {
 
 func TestUnknownOrphanIsEndedWithSole(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
-	r := s.orphaning()
+	r := s.leaveOrphan()
 	ended := r.wait()
 	if pid := pid(t, r.printed()); !gone(pid) || ended.Exit != "0" || ended.Lingered == 0 {
 		t.Errorf("process %d remains; got %+v", pid, ended)
@@ -39,8 +39,8 @@ func TestUnknownOrphanIsEndedWithSole(t *testing.T) {
 func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	long := s.sh("echo begun; exec sleep 1000")
-	long.printing(1)
-	short := s.orphaning()
+	long.awaitLines(1)
+	short := s.leaveOrphan()
 	short.wait()
 	orphan := pid(t, short.printed())
 	if gone(orphan) {
@@ -60,7 +60,7 @@ func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 // Without Sole, other code may start children, so unknown processes are not ended.
 func TestUnknownOrphanRunsOnWithoutSole(t *testing.T) {
 	s := newSite(t, false, Config{})
-	r := s.orphaning()
+	r := s.leaveOrphan()
 	r.wait()
 	orphan := pid(t, r.printed())
 	if gone(orphan) {
@@ -143,7 +143,7 @@ func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(`(sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $$' &); exec sleep 1000`)
-		orphan := pid(t, r.printing(1)[0])
+		orphan := pid(t, r.awaitLines(1)[0])
 		until(t, "the orphan is waited for", func() bool { return gone(orphan) })
 		if ended := r.end(); ended.CPU < 20e6 {
 			t.Errorf("the orphan's usage is not charged: %+v", ended)
@@ -151,7 +151,7 @@ func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 	})
 }
 
-// If another process has the PID by now, that process gets no signal.
+// If the PID of an ended process now belongs to another process, the other process gets no signal.
 func TestReusedPIDIsNotSignalled(t *testing.T) {
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	pr, err := look(cmd.Process.Pid)
@@ -220,7 +220,7 @@ func TestSweep(t *testing.T) {
 	if n := Sweep(t.Context(), mark+"/1/", quiet(t)); n < 2 {
 		t.Errorf("swept %d", n)
 	}
-	var status syscall.WaitStatus // the parent of the process is now this process or an unknown process
+	var status syscall.WaitStatus // Wait4 sets it only if the orphan has become a child of this process
 	if swept, err := syscall.Wait4(pid(t, line), &status, 0, nil); err == nil && status.Signal() != syscall.SIGKILL {
 		t.Errorf("%d ended by %v", swept, status)
 	}
@@ -245,8 +245,8 @@ func TestProcessCutOffDuringAScanIsRecorded(t *testing.T) {
 	}
 }
 
-// A scan may miss a process that an orphan started just before the orphan ended. So if an orphan ended during a scan,
-// the scan does not prove that no process is left.
+// A scan may miss a process that an orphan started just before the orphan ended. So after this scan, a process may be
+// left that the scan has not found.
 func TestOrphanThatEndsDuringAScanLeavesDoubt(t *testing.T) {
 	p, other := &Process{host: &Host{}}, &Process{host: &Host{}}
 	f := &family{programs: map[key]*Process{}, seen: map[key]*owner{}}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFiles are small files of the kernel that stay open, because they are read again and again. Unlike os.ReadFile, read
-// needs one system call if the file is open.
+// openFiles are small files of the kernel that stay open, because they are read again and again. If a file is already
+// open, the method read needs only one system call, unlike os.ReadFile.
 type openFiles struct {
 	fds map[string]int // -1 for a file that this kernel or cgroup does not have
 	buf [4 << 10]byte

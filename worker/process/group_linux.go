@@ -24,6 +24,7 @@ type group struct {
 
 	open   *os.File // the directory; nil unless a program may start in the cgroup
 	files  openFiles
+	limits Limits
 	used   bool        // an earlier program was in the cgroup
 	killed atomic.Bool // cgroup.kill was used
 	number int         // index in cgroups.taken
@@ -37,6 +38,7 @@ func (c *cgroups) newGroup(l Limits) (*group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the program's cgroup: %w", err)
 	}
+	g.limits = l
 	err = g.limit(c.has, l)
 	if err != nil {
 		err = fmt.Errorf("limits of the program's cgroup: %w", err)
@@ -95,25 +97,33 @@ func (c *cgroups) remove(g *group) error {
 
 // take returns an empty cgroup for a program: one that earlier programs have left, or a new one.
 func (c *cgroups) take(l Limits) (*group, error) {
+	if g := c.takeFree(); g != nil {
+		return g, nil
+	}
+	return c.newGroup(l)
+}
+
+// takeFree returns a cgroup that earlier programs have left, or nil.
+func (c *cgroups) takeFree() *group {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	n := len(c.free)
 	if n == 0 {
-		c.mu.Unlock()
-		return c.newGroup(l)
+		return nil
 	}
-	defer c.mu.Unlock()
 	g := c.free[n-1]
 	c.free = c.free[:n-1]
-	return g, nil
+	return g
 }
 
 // put takes back the cgroup of a program that has ended. It removes the cgroup unless another program can use it.
 //
-// With the controller memory, no other program can: its pages, such as files in /dev/shm, still count, and the peak
-// remains. After a use of cgroup.kill, no other program can either: some versions of Linux kill a program that starts in
-// the cgroup, because clone3 compares the number of kills with that of another cgroup.
+// With the controller memory, no other program can use the cgroup. The pages of the ended program, such as files in
+// /dev/shm, still count, and so does its peak. After a use of cgroup.kill, no other program can use the cgroup either.
+// Some versions of Linux kill each program that starts in this cgroup: clone3 compares the cgroup's number of kills
+// with the number of another cgroup.
 func (c *cgroups) put(g *group) error {
-	if c.has["memory"] || g.killed.Load() || !g.asMade() {
+	if c.has["memory"] || g.killed.Load() || !g.asMade() || !g.hasLimits(c.has, g.limits) {
 		return c.remove(g)
 	}
 	g.used, g.before = true, g.after
@@ -123,7 +133,7 @@ func (c *cgroups) put(g *group) error {
 	return nil
 }
 
-// asMade reports whether the cgroup has no process, no cgroup below it, and is not frozen.
+// asMade reports whether the cgroup is like a new one: it has no process and no cgroup below it, and it is not frozen.
 func (g *group) asMade() bool {
 	events, err := g.files.read(g.dir, "cgroup.events")
 	if err != nil || !bytes.Contains(events, []byte("populated 0\n")) || bytes.Contains(events, []byte("frozen 1\n")) {
@@ -131,6 +141,27 @@ func (g *group) asMade() bool {
 	}
 	var info unix.Stat_t
 	return g.open != nil && unix.Fstat(int(g.open.Fd()), &info) == nil && info.Nlink == 2
+}
+
+// hasLimits reports whether the limits of the cgroup are still those that newGroup has set. A program that runs as the
+// worker's user can change the limits of its cgroup, and can make controllers available in it.
+func (g *group) hasLimits(has map[string]bool, l Limits) bool {
+	if has["memory"] {
+		return false // hasLimits does not compare the limits of memory: put keeps no cgroup with this controller
+	}
+	is := func(file, want string) bool {
+		text, err := g.files.read(g.dir, file)
+		return err == nil && string(text) == want
+	}
+	controllers, processes := "", "max\n"
+	if has["pids"] {
+		controllers = "pids\n"
+		if l.Processes > 0 {
+			processes = strconv.Itoa(l.Processes) + "\n"
+		}
+	}
+	return is("cgroup.max.descendants", "max\n") && is("cgroup.max.depth", "max\n") && is("cgroup.type", "domain\n") &&
+		is(subtree, "") && is("../"+subtree, controllers) && (!has["pids"] || is("pids.max", processes))
 }
 
 func (g *group) limit(has map[string]bool, l Limits) error {
@@ -218,7 +249,7 @@ func (g *group) kill() error {
 	return err
 }
 
-// The kernel may take removeTries times removePause to release a cgroup.
+// The kernel needs some time to release a cgroup. So remove tries removeTries times, with pauses of removePause.
 const (
 	removeTries = 200
 	removePause = 5 * time.Millisecond
@@ -230,7 +261,7 @@ func (g *group) remove() error {
 	var err error
 	for range removeTries {
 		if g.populated() && g.kill() != nil {
-			for _, pr := range g.members() { // not by PID alone: another process may have the PID by now
+			for _, pr := range g.members() { // signal checks that the PID still belongs to the same process
 				_ = pr.signal(syscall.SIGKILL)
 			}
 		}

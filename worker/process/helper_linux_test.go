@@ -20,7 +20,7 @@ import (
 
 // programs are functions that the test binary can run instead of tests. A test starts them by their names.
 var programs = map[string]func(args []string){
-	// open opens files until an open fails.
+	// open opens files until it gets an error.
 	"open": func([]string) {
 		for i := 0; ; i++ {
 			if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
@@ -299,8 +299,8 @@ func (r *run) printed() string {
 	return string(text)
 }
 
-// printing waits until the program has printed the given number of lines, and returns them.
-func (r *run) printing(lines int) []string {
+// awaitLines waits until the program has printed the given number of lines, and returns them.
+func (r *run) awaitLines(lines int) []string {
 	r.s.t.Helper()
 	until(r.s.t, "it has printed", func() bool { return strings.Count(r.printed(), "\n") >= lines })
 	return strings.Split(strings.TrimSuffix(r.printed(), "\n"), "\n")

@@ -96,7 +96,8 @@ func (h *Host) prepare(withCgroups bool) error {
 // exec.
 const nowhere = "/proc/self/tdf-nowhere"
 
-// try tries to start nowhere in the same way as a program. It returns nil if all steps before the exec succeed.
+// try tries to start the missing program nowhere in the same way as a real program. It returns nil if all steps before
+// the exec succeed.
 func (h *Host) try(change func(*syscall.SysProcAttr)) error {
 	attr := h.attr(1)
 	change(attr)
@@ -143,7 +144,7 @@ func (h *Host) prepareCgroups(with bool) {
 			h.log.Warn("ended processes that an earlier worker of this name had left running", "processes", c.stale)
 		}
 		if len(c.stuck) > 0 {
-			h.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", some(c.stuck))
+			h.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", firstPIDs(c.stuck))
 		}
 		ours.registerCgroup(c.path, true)
 	}
@@ -176,13 +177,13 @@ func (h *Host) prepareLimits() {
 	case h.cgroups != nil && h.cgroups.has["pids"]:
 		h.isolation.set(Processes, nil)
 	case h.uid() == 0:
-		h.isolation.set(Processes, fmt.Errorf("only a cgroup limits root, and %s; set user", h.noPids()))
+		h.isolation.set(Processes, fmt.Errorf("only a cgroup can limit the processes of root, and %s; set user", h.noPids()))
 	}
 }
 
 func (h *Host) noPids() string {
 	if h.cgroups == nil {
-		return "there is none"
+		return "there is no cgroup"
 	}
 	return h.cgroups.lacks["pids"]
 }

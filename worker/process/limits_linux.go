@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A limit is a resource limit that the Host sets on the program's process. name is the kind of isolation, such as
-// [FileSize].
+// A limit is a resource limit that the Host sets on the program's process. The field name is the kind of isolation,
+// such as [FileSize].
 type limit struct {
 	name  string
 	apply func(pid int) error
@@ -57,9 +57,10 @@ func setRlimit(pid, resource int, soft, hard uint64) error {
 	return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(soft, hard), Max: hard}, nil)
 }
 
-// asUser calls do with the user and group of c as real user and group. The effective user and group do not change. To
-// change the limits of a process, the kernel requires the user of that process or CAP_SYS_RESOURCE. Root may lack this
-// capability in a container. The caller must have locked this thread, since only this thread changes its user.
+// asUser calls the function do while this thread has the user and group of c as its real user and group. The effective
+// user and group do not change. A thread may change the limits of a process if it has the same real user, or the
+// capability CAP_SYS_RESOURCE. In a container, root may lack this capability. The caller must have locked this thread,
+// since only this thread changes its user.
 func asUser(c *syscall.Credential, do func() error) error {
 	const keep = ^uintptr(0)
 	set := func(uid, gid int) error {
@@ -114,7 +115,7 @@ func (h *Host) probeLimits(all []limit) (works []limit) {
 		return nil
 	}
 	for _, l := range all {
-		err := asUser(h.of(1).credential, func() error { return l.apply(cmd.Process.Pid) })
+		err := asUser(h.userOf(1).credential, func() error { return l.apply(cmd.Process.Pid) })
 		if err == nil {
 			works = append(works, l)
 		}

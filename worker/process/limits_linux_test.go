@@ -136,7 +136,7 @@ func TestRequire(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		h, err := newHost(Config{Limits: Limits{Processes: 10}, Require: []string{Processes}}, false)
-		if err == nil || !strings.Contains(err.Error(), "processes (only a cgroup limits root, and there is none; set user)") {
+		if err == nil || !strings.Contains(err.Error(), "processes (only a cgroup can limit the processes of root, and there is no cgroup; set user)") {
 			t.Errorf("processes of root: %v, %v", h, err)
 		}
 	}

@@ -52,7 +52,7 @@ func (h *Host) Close() error { return nil }
 // Sweep finds nothing on this system.
 func Sweep(context.Context, string, *slog.Logger) int { return 0 }
 
-// Start starts a program. Its errors are those of os/exec.
+// Start starts a program. It returns the same errors as os/exec.
 func (h *Host) Start(cmd Command) (*Process, error) {
 	c := exec.Command(cmd.Path, cmd.Args...)
 	c.Dir, c.Env = cmd.Dir, append([]string{}, cmd.Env...)
@@ -62,7 +62,7 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 	if cmd.Stderr != nil {
 		c.Stderr = cmd.Stderr
 	}
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: h.of(cmd.Slot).credential}
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: h.userOf(cmd.Slot).credential}
 	if err := c.Start(); err != nil {
 		return nil, err
 	}

@@ -83,12 +83,12 @@ func snapshot() ([]proc, error) {
 			all = append(all, p)
 		}
 	}
-	return adopted(all), nil
+	return correctParents(all), nil
 }
 
-// adopted corrects a snapshot. If the parent of a process ended during the snapshot, the process has a new parent, so
-// adopted reads the process again.
-func adopted(all []proc) []proc {
+// correctParents corrects a snapshot. If the parent of a process ended during the snapshot, the process has a new
+// parent, so correctParents reads the process again.
+func correctParents(all []proc) []proc {
 	there := make(map[int]bool, len(all))
 	for _, p := range all {
 		there[p.pid] = true
@@ -145,7 +145,7 @@ func parseStat(pid int, text []byte) (proc, error) {
 // mostEnviron is the limit for reading an environment, in bytes. The kernel allows only smaller environments.
 const mostEnviron = 8 << 20
 
-// An execve can take long on a busy machine. environ waits for up to execTries times execPause.
+// An execve can take long on a busy machine. So environ waits for up to execTries times execPause.
 const (
 	execTries = 5000
 	execPause = 200 * time.Microsecond
@@ -184,8 +184,8 @@ func readProc(pid int, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, mostEnviron))
 }
 
-// cgroupOf returns the cgroup (v2) of a process, below the root that this process sees. It also works for a process
-// that has ended, until that process is reaped.
+// cgroupOf returns the cgroup (v2) of a process, as a path below the root that this process sees. It also works for a
+// process that has ended, until that process is reaped.
 func cgroupOf(pid string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", pid, "cgroup"))
 	if err != nil {

@@ -27,7 +27,7 @@ type own struct {
 
 var errClosed = errors.New("the worker stops, and starts no more programs")
 
-// Start starts a program. Its errors are those of os/exec: errors.Is finds ENOENT, EACCES and so on.
+// Start starts a program. It returns the same errors as os/exec, so errors.Is finds ENOENT, EACCES and so on.
 func (h *Host) Start(cmd Command) (*Process, error) {
 	p := &Process{
 		host: h, cmd: cmd,
@@ -49,8 +49,8 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 // PID returns the process id of the program itself.
 func (p *Process) PID() int { return p.pid }
 
-// supervise starts the program, and waits for its end. It stays on one thread for two reasons: the kernel ends a child
-// when the thread that started it ends, and only that thread may trace the child.
+// supervise starts the program, and waits for its end. It stays on one thread for two reasons. The kernel ends a child
+// when the thread that started the child ends. And only this thread may trace the child.
 func (p *Process) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -73,7 +73,7 @@ func (p *Process) supervise(started chan<- error) {
 
 func (p *Process) start() error {
 	if p.host.cgroups == nil || !p.host.cgroups.has["memory"] {
-		p.oomBefore = p.host.oom.recent()
+		p.oomBefore = p.host.oom.recentCount()
 	}
 	err := p.forkInGroup()
 	if err == nil && len(p.host.limits) > 0 {
@@ -105,7 +105,7 @@ func (p *Process) forkInGroup() (err error) {
 	return p.fork()
 }
 
-// isOfCgroup reports whether the cgroup may be the cause of an error of fork.
+// isOfCgroup reports whether fork may have failed because of the cgroup.
 func isOfCgroup(err error) bool {
 	for _, cause := range []error{syscall.EBUSY, syscall.ENODEV, syscall.EOPNOTSUPP, syscall.EAGAIN} {
 		if errors.Is(err, cause) {
@@ -142,7 +142,7 @@ func (p *Process) fork() error {
 	return nil
 }
 
-// lastOfEach returns the environment without variables that a later one of the same name replaces.
+// lastOfEach returns the environment with only the last variable of each name.
 func lastOfEach(env []string) []string {
 	last := make(map[string]int, len(env))
 	for i, variable := range env {
@@ -162,7 +162,7 @@ func lastOfEach(env []string) []string {
 }
 
 func (h *Host) attr(slot int) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: h.of(slot).credential}
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Credential: h.userOf(slot).credential}
 }
 
 // limit sets the limits while the program is stopped before its first instruction. Then it lets the program run.
@@ -171,7 +171,7 @@ func (p *Process) limit() error {
 		p.note(ended)
 		return nil
 	}
-	if err := asUser(p.host.of(p.cmd.Slot).credential, p.applyLimits); err != nil {
+	if err := asUser(p.host.userOf(p.cmd.Slot).credential, p.applyLimits); err != nil {
 		p.discard()
 		return err
 	}

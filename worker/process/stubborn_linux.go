@@ -5,13 +5,13 @@ import "time"
 // longestPause is the longest pause between two passes that kill the same processes.
 const longestPause = time.Second
 
-// mostPIDs is how many PIDs a log line has at most.
+// mostPIDs is the largest number of PIDs in a log line.
 const mostPIDs = 20
 
 // A stubborn says how long to pause between two passes that kill processes. While the passes find the same processes,
-// the pause doubles: the kernel keeps these processes, for example in state D, and more passes would not end them
-// sooner. After a pass that finds a new process, the next pass follows soon, so that processes cannot fork faster
-// than they are killed.
+// the pause doubles. The kernel keeps these processes, for example in state D, and more passes would not end them
+// sooner. After a pass that finds a new process, the next pass follows soon, so that processes cannot fork faster than
+// they are killed.
 type stubborn struct {
 	first    time.Duration // the pause after the first pass; 0 before that pass
 	pause    time.Duration // the next pause
@@ -38,7 +38,8 @@ func (s *stubborn) saw(left []proc) {
 	s.pause, s.same = min(2*s.pause, longestPause), s.same+1
 }
 
-// isNews returns true once: when the passes have found the same processes for about twice the longest pause.
+// isNews says when to log that processes do not end: it returns true once, after the pause has grown to longestPause.
+// By then, the passes have found the same processes for about twice this time.
 func (s *stubborn) isNews() bool {
 	if s.reported || s.pause < longestPause {
 		return false
@@ -47,8 +48,8 @@ func (s *stubborn) isNews() bool {
 	return true
 }
 
-// some returns the PIDs of the first mostPIDs processes.
-func some(all []proc) []int {
+// firstPIDs returns the PIDs of the first mostPIDs processes.
+func firstPIDs(all []proc) []int {
 	pids := make([]int, 0, min(len(all), mostPIDs))
 	for _, pr := range all[:min(len(all), mostPIDs)] {
 		pids = append(pids, pr.pid)

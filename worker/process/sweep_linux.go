@@ -18,11 +18,11 @@ const (
 )
 
 // Sweep kills the processes that an earlier worker left on this machine: those with an environment variable TDF_DIR
-// whose value begins with prefix. prefix is an absolute directory that no other worker uses. Sweep never kills this
-// process or its ancestors.
+// whose value begins with prefix. The prefix must be an absolute directory that no other worker uses. Sweep never kills
+// this process or its ancestors.
 //
-// It returns how many processes ended. It logs and skips processes that do not end because the kernel keeps them
-// (state D), or because this process may not signal them (docs/operations.md, "Names of workers").
+// It returns how many processes ended. It logs and skips processes that the kernel keeps in state D, and processes that
+// this process may not signal. See docs/operations.md, "Names of workers".
 func Sweep(ctx context.Context, prefix string, log *slog.Logger) int {
 	if len(prefix) < 2 || prefix[0] != '/' {
 		return 0 // the mark would match all programs
@@ -41,7 +41,7 @@ func Sweep(ctx context.Context, prefix string, log *slog.Logger) int {
 
 // A sweep is one call of Sweep. A test replaces its functions.
 type sweep struct {
-	find  func(denied map[key]bool) ([]proc, error) // finds the living processes to end, without those in denied
+	find  func(denied map[key]bool) ([]proc, error) // finds the living processes to end, except the processes in denied
 	kill  func(pr proc) error
 	pause func(ctx context.Context, d time.Duration)
 	log   *slog.Logger
@@ -63,12 +63,12 @@ func (s *sweep) run(ctx context.Context) (ended int) {
 		}
 		slow.saw(left)
 		if slow.same == sweepSamePasses || pass == sweepAllPasses {
-			s.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", some(left), "error", err)
+			s.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", firstPIDs(left), "error", err)
 			stuck = left
 			break
 		}
 		if slow.isNews() {
-			s.log.Warn("waiting for processes that an earlier worker left behind: they do not end after SIGKILL", "pids", some(left), "error", err)
+			s.log.Warn("waiting for processes that an earlier worker left behind: they do not end after SIGKILL", "pids", firstPIDs(left), "error", err)
 		}
 		s.pause(ctx, slow.pause)
 	}

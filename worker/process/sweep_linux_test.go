@@ -30,8 +30,8 @@ func aSweep(find func(pass int) []proc, kill func(proc) error) (*sweep, *testlog
 
 func processNumber(pid int) proc { return proc{key: key{pid, 1}, state: 'D'} }
 
-// Processes of an earlier worker may survive SIGKILL for hours in state D. They are logged. They neither delay a worker
-// for long nor keep a processor busy.
+// Processes of an earlier worker may survive SIGKILL for hours in state D. The sweep logs these processes. They delay a
+// worker only for a short time, and do not keep a processor busy.
 func TestASweepIsBounded(t *testing.T) {
 	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
 	if ended := s.run(t.Context()); ended != 0 {

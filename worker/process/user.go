@@ -103,8 +103,8 @@ func (r runAs) isSelf() bool {
 	return r.credential == nil || int(r.credential.Uid) == os.Geteuid()
 }
 
-// of returns the user of a slot.
-func (h *Host) of(slot int) runAs {
+// userOf returns the user of a slot.
+func (h *Host) userOf(slot int) runAs {
 	if len(h.users) == 1 {
 		return h.users[0]
 	}
@@ -114,10 +114,10 @@ func (h *Host) of(slot int) runAs {
 // OtherUser reports whether this process and its programs run as different users.
 func (h *Host) OtherUser() bool { return h.users[0].credential != nil }
 
-// Credentials returns the user and group of the programs of a slot. ok is false if the programs run as the user of
-// this process.
+// Credentials returns the user and group of the programs of a slot. If the programs run as the user of this process, ok
+// is false.
 func (h *Host) Credentials(slot int) (uid, gid int, ok bool) {
-	c := h.of(slot).credential
+	c := h.userOf(slot).credential
 	if c == nil {
 		return 0, 0, false
 	}
@@ -125,4 +125,4 @@ func (h *Host) Credentials(slot int) (uid, gid int, ok bool) {
 }
 
 // UserEnv returns HOME, USER and LOGNAME of the user of a slot, or nothing if Config.User is empty.
-func (h *Host) UserEnv(slot int) []string { return h.of(slot).env }
+func (h *Host) UserEnv(slot int) []string { return h.userOf(slot).env }

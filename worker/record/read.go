@@ -24,27 +24,26 @@ type Texts struct {
 func (r *Record) Read(limit int64, worker string, s *secrets.Secrets) (Texts, error) {
 	var t Texts
 	var err error
-	if t.Output, t.OutputBytes, err = read(r.files[0].file, r.places[0], max(limit, 0), worker, s); err != nil {
+	if t.Output, t.OutputBytes, err = read(r.files[0].source, r.places[0], max(limit, 0), worker, s); err != nil {
 		return t, fmt.Errorf("reading stdout: %w", err)
 	}
-	if t.Error, t.ErrorBytes, err = read(r.files[1].file, r.places[1], max(limit, 0), worker, s); err != nil {
+	if t.Error, t.ErrorBytes, err = read(r.files[1].source, r.places[1], max(limit, 0), worker, s); err != nil {
 		return t, fmt.Errorf("reading stderr: %w", err)
 	}
 	return t, nil
 }
 
-func read(f *os.File, place string, limit int64, worker string, s *secrets.Secrets) (string, int64, error) {
-	info, err := f.Stat()
+func read(f source, place string, limit int64, worker string, s *secrets.Secrets) (string, int64, error) {
+	size, _, err := f.state()
 	if err != nil {
 		return "", 0, err
 	}
-	size := info.Size()
 	if size <= limit {
-		b, err := appendPart(make([]byte, 0, size+beyond(s)), f, 0, size, s)
+		b, err := appendPart(make([]byte, 0, size+extraBytes(s)), f, 0, size, s)
 		return text(b), size, err
 	}
-	note := leftOut(place, info, size-limit, worker)
-	b := make([]byte, 0, limit+int64(len(note))+1+beyond(s))
+	note := leftOut(place, f, size-limit, worker)
+	b := make([]byte, 0, limit+int64(len(note))+1+extraBytes(s))
 	if b, err = appendPart(b, f, 0, limit-limit/2, s); err != nil {
 		return "", size, err
 	}
@@ -58,23 +57,35 @@ func read(f *os.File, place string, limit int64, worker string, s *secrets.Secre
 
 // leftOut returns the line about missing bytes. If a program has removed or replaced the file, or if the file could not be
 // kept, the line says that the bytes are lost.
-func leftOut(place string, info os.FileInfo, n int64, worker string) string {
+func leftOut(place string, f source, n int64, worker string) string {
 	if place == "" {
 		return fmt.Sprintf("[%d bytes are left out here; they are lost: worker %s could not keep the file]\n", n, worker)
 	}
-	if now, err := os.Lstat(place); err != nil || !os.SameFile(now, info) {
+	if !isAt(place, f) {
 		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced %s]\n", n, worker, place)
 	}
 	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker %s in %s]\n", n, worker, place)
 }
 
-// beyond returns how many bytes around a part must be read, in addition to the part, so that no secret is overlooked.
-func beyond(s *secrets.Secrets) int64 { return 2 * int64(max(s.Longest()-1, 0)) }
+// isAt reports whether f is the file at the path.
+func isAt(path string, f source) bool {
+	file, ok := f.(onDisk)
+	if !ok {
+		return false
+	}
+	now, err := os.Lstat(path)
+	info, err2 := file.Stat()
+	return err == nil && err2 == nil && os.SameFile(now, info)
+}
+
+// extraBytes returns how many bytes around a part must be read, in addition to the part, so that no secret is
+// overlooked.
+func extraBytes(s *secrets.Secrets) int64 { return 2 * int64(max(s.Longest()-1, 0)) }
 
 // appendPart appends the content of f between two offsets, masked. It appends less if f has become shorter. b needs
 // free room for the part and for beyond(s) more bytes.
 func appendPart(b []byte, f io.ReaderAt, from, to int64, s *secrets.Secrets) ([]byte, error) {
-	around := beyond(s) / 2
+	around := extraBytes(s) / 2
 	low := max(0, from-around)
 	into := grow(b, int(to+around-low))
 	n, err := f.ReadAt(into, low)

@@ -9,13 +9,17 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/worker/safepath"
 )
 
 // A Record holds the open files of one round. Several goroutines may call its methods.
 type Record struct {
-	Stdout, Stderr *os.File // the program inherits these files
+	Stdout, Stderr *os.File // the program inherits these files; nil after NewInMemory
 
-	slot *Slot // nil if both files have names of their own
+	slot   *Slot // nil if both files have names of their own
+	memory [2]*memory
+	spill  *spill // nil unless the round runs in the worker's process
 
 	mu     sync.Mutex
 	closed bool
@@ -64,6 +68,7 @@ func Open(f Files) (r *Record, n int, err error) {
 		return r, 0, nil
 	}
 	for n = 1; n <= mostExecutions; n++ {
+		f.Round.Number = n
 		r, err = openAs(f, f.Names(n))
 		if !errors.Is(err, fs.ErrExist) {
 			return r, n, err
@@ -86,12 +91,12 @@ func openAs(f Files, names Names) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the file for stdout ([worker] task_output_filename): %w", err)
 	}
-	r.use(0, out)
+	r.setFile(0, out)
 	failure, err := f.create(f.Stderr, names.Stderr)
 	if err != nil {
 		err = fmt.Errorf("the file for stderr ([worker] task_error_filename): %w", err)
 	}
-	r.use(1, failure)
+	r.setFile(1, failure)
 	if err == nil {
 		err = r.openSpares(f)
 	}
@@ -113,12 +118,12 @@ func openAs(f Files, names Names) (*Record, error) {
 func (f Files) taken(names Names) error {
 	if f.Stdout.Dir != nil && !f.Stdout.Shared {
 		for _, name := range names.Beside {
-			if isThere(f.Stdout.Dir, name) {
+			if safepath.IsThere(f.Stdout.Dir, name) {
 				return taken(f.Stdout.Dir, name)
 			}
 		}
 	}
-	if f.Stderr.Dir != nil && !f.Stderr.Shared && isThere(f.Stderr.Dir, names.Stderr) {
+	if f.Stderr.Dir != nil && !f.Stderr.Shared && safepath.IsThere(f.Stderr.Dir, names.Stderr) {
 		return taken(f.Stderr.Dir, names.Stderr)
 	}
 	return nil
@@ -128,19 +133,19 @@ func (f Files) taken(names Names) error {
 func Free(f Files) (n int, err error) {
 	for n = 1; n <= mostExecutions; n++ {
 		names := f.Names(n)
-		if err = f.taken(names); err == nil && (f.Stdout.Shared || !isThere(f.Stdout.Dir, names.Stdout)) {
+		if err = f.taken(names); err == nil && (f.Stdout.Shared || !safepath.IsThere(f.Stdout.Dir, names.Stdout)) {
 			return n, nil
 		}
 	}
 	return 0, tooMany(taken(f.Stdout.Dir, f.Names(1).Stdout))
 }
 
-// use makes f the file that the program inherits as a stream. f may be nil.
-func (r *Record) use(i int, f *os.File) {
+// setFile sets the file that the program inherits as stream i. f may be nil.
+func (r *Record) setFile(i int, f *os.File) {
 	if f == nil {
 		return
 	}
-	r.files[i].file, r.places[i] = f, f.Name()
+	r.files[i].source, r.places[i] = onDisk{f}, f.Name()
 	*[2]**os.File{&r.Stdout, &r.Stderr}[i] = f
 }
 
@@ -157,16 +162,11 @@ func (r *Record) openSpares(f Files) error {
 	r.slot, r.spare = f.Slot, spare
 	for i := range spare {
 		if spare[i] {
-			r.use(i, program[i])
-			r.files[i].file, r.places[i] = f.Slot.files[i].File, ""
+			r.setFile(i, program[i])
+			r.files[i].source, r.places[i] = onDisk{f.Slot.files[i].File}, ""
 		}
 	}
 	return nil
-}
-
-func isThere(dir *os.File, name string) bool {
-	var info unix.Stat_t
-	return unix.Fstatat(int(dir.Fd()), name, &info, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
 
 func taken(dir *os.File, name string) error {
@@ -203,9 +203,15 @@ func (r *Record) Close() {
 		if f != nil {
 			f.Close()
 		}
-		if own := r.files[i].file; own != nil && own != f && !r.spare[i] {
+		if r.memory[i] != nil {
+			r.memory[i].close()
+		}
+		if own, ok := r.files[i].source.(onDisk); ok && own.File != f && !r.spare[i] {
 			own.Close()
 		}
+	}
+	if r.spill != nil {
+		r.spill.close()
 	}
 }
 
@@ -217,7 +223,7 @@ func (r *Record) Unkept(limit int64) (streams []int) {
 		if !spare {
 			continue
 		}
-		if info, err := r.files[i].file.Stat(); err == nil && info.Size() > limit {
+		if size, _, err := r.files[i].source.state(); err == nil && size > limit {
 			streams = append(streams, i)
 		}
 	}
@@ -229,21 +235,28 @@ func (r *Record) Unkept(limit int64) (streams []int) {
 func (r *Record) Keep(stream int, dir *os.File, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept, err := r.slot.keep(stream, dir, name)
+	kept, err := r.keep(stream, dir, name)
 	if err != nil {
 		return err
 	}
-	r.spare[stream], r.places[stream], r.files[stream].file = false, filepath.Join(dir.Name(), name), kept
+	r.spare[stream], r.places[stream], r.files[stream].source = false, filepath.Join(dir.Name(), name), onDisk{kept}
 	if r.closed {
 		kept.Close()
 	}
 	return nil
 }
 
+func (r *Record) keep(stream int, dir *os.File, name string) (*os.File, error) {
+	if m := r.memory[stream]; m != nil && !m.isInFile() {
+		return m.copyTo(dir, name, r.spill.private)
+	}
+	return r.slot.keep(stream, dir, name)
+}
+
 // Release empties the files of the slot. The slot's next round can then use them. Release must be the last call.
 func (r *Record) Release() {
 	for i, spare := range r.spare {
-		if spare {
+		if spare && (r.memory[i] == nil || r.memory[i].isInFile()) {
 			r.slot.empty(i)
 		}
 	}

@@ -24,8 +24,9 @@ type Slot struct {
 	path   string // the directory of the files
 	number int    // the number of the slot; a part of the files' names
 	dir    *os.File
-	at     int      // the descriptor of dir
-	label  *os.File // says whose output the files contain, for [Salvage]
+	at     int         // the descriptor of dir
+	label  *os.File    // says whose output the files contain, for [Salvage]
+	made   unix.Stat_t // the label as it was made
 	files  [2]*spare
 }
 
@@ -34,6 +35,7 @@ type Round struct {
 	Program string `json:"program"`
 	Task    int64  `json:"task"`
 	Round   int    `json:"round"`
+	Number  int    `json:"number"` // the number in the names of the round's files; 0 if no file has a name
 }
 
 // A Slot has a file that [Salvage] reads. A label is the content of this file.
@@ -132,18 +134,36 @@ func (s *Slot) openDir() error {
 // write records whose output the files will contain. The file has one line; text after this line is left from an earlier
 // round.
 func (s *Slot) write(n label) error {
-	if s.label == nil {
-		f, err := s.create(s.labelName(), unix.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		s.label = f
+	if err := s.openLabel(); err != nil {
+		return err
 	}
 	line, err := json.Marshal(n)
 	if err == nil {
 		_, err = s.label.WriteAt(append(line, '\n'), 0)
 	}
 	return err
+}
+
+// openLabel makes a new label if there is none, or if a program has replaced or changed it.
+func (s *Slot) openLabel() error {
+	if s.label != nil {
+		var now unix.Stat_t
+		if unix.Fstatat(s.at, s.labelName(), &now, unix.AT_SYMLINK_NOFOLLOW) == nil && isAsMade(&s.made, &now) {
+			return nil
+		}
+		s.label.Close()
+		s.label = nil
+	}
+	f, err := s.create(s.labelName(), unix.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Fstat(int(f.Fd()), &s.made); err != nil {
+		f.Close()
+		return os.NewSyscallError("fstat", err)
+	}
+	s.label = f
+	return nil
 }
 
 // openFile opens the file for a stream a second time, for a program. It makes a new file if the old one is not as this
@@ -181,7 +201,7 @@ func (s *Slot) openProgram(f *spare) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	var now unix.Stat_t
-	if err = unix.Fstat(fd, &now); err == nil && !f.is(&now) {
+	if err = unix.Fstat(fd, &now); err == nil && !isAsMade(&f.info, &now) {
 		err = errors.New("a program has changed the file")
 	}
 	if err == nil && now.Size > 0 {
@@ -194,10 +214,10 @@ func (s *Slot) openProgram(f *spare) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// is reports whether now describes the file as it was made, apart from its size and times. A file with a second name is
-// not as it was made: a program has kept the file.
-func (f *spare) is(now *unix.Stat_t) bool {
-	return now.Dev == f.info.Dev && now.Ino == f.info.Ino && now.Mode == f.info.Mode && now.Uid == f.info.Uid && now.Gid == f.info.Gid && now.Nlink == 1
+// isAsMade reports whether now describes a file as it was made, apart from its size and times. A file with a second
+// name is not as it was made: a program has kept the file.
+func isAsMade(made, now *unix.Stat_t) bool {
+	return now.Dev == made.Dev && now.Ino == made.Ino && now.Mode == made.Mode && now.Uid == made.Uid && now.Gid == made.Gid && now.Nlink == 1
 }
 
 func mode(private bool) uint32 {
@@ -304,27 +324,45 @@ func (f *spare) copyTo(to *os.File, name string) (*os.File, error) {
 	return kept, nil
 }
 
-// A Leftover is a file that a Slot of a killed worker has left. It is not empty.
+// A Leftover has the files that a Slot of a killed worker has left.
 type Leftover struct {
 	Round
-	Stream int // 0 for stdout, 1 for stderr
 
-	at   int
-	file spare
+	at    int
+	files [2]*spare // nil for a stream without output
 }
 
-// Keep moves the file to a directory. If the name is taken, the error is [os.ErrExist].
-func (l *Leftover) Keep(dir *os.File, name string) error {
-	kept, err := l.file.moveTo(l.at, dir, name)
-	if err == nil && kept != l.file.File {
+// Streams returns the streams with output: 0 for stdout, 1 for stderr.
+func (l *Leftover) Streams() (streams []int) {
+	for i, f := range l.files {
+		if f != nil {
+			streams = append(streams, i)
+		}
+	}
+	return streams
+}
+
+// Keep moves the file for a stream to a directory. If the name is taken, the error is [os.ErrExist].
+func (l *Leftover) Keep(stream int, dir *os.File, name string) error {
+	f := l.files[stream]
+	kept, err := f.moveTo(l.at, dir, name)
+	if err == nil && kept != f.File {
 		kept.Close()
 	}
 	return err
 }
 
-// Salvage calls keep for each file that the Slots of a killed worker left in the directory at path. It removes no file. No
-// other process may use the directory.
-func Salvage(path string, keep func(*Leftover)) error {
+func (l *Leftover) close() {
+	for _, i := range l.Streams() {
+		l.files[i].Close()
+	}
+}
+
+// Salvage calls keep for each round whose output the Slots of a killed worker left in the directory at path. It removes no
+// file. No other process may use the directory.
+//
+// Programs may have changed the files. Salvage calls leftOut for each file that it leaves out for this reason.
+func Salvage(path string, keep func(*Leftover), leftOut func(file string, why error)) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -336,9 +374,24 @@ func Salvage(path string, keep func(*Leftover)) error {
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	for _, name := range names {
-		if strings.HasSuffix(name, labelEnding) {
-			salvage(fd, name, keep)
+		if !strings.HasSuffix(name, labelEnding) {
+			continue
 		}
+		l, err := readLabel(fd, name)
+		if err != nil {
+			leftOut(filepath.Join(path, name), err)
+			continue
+		}
+		left := &Leftover{Round: l.Round, at: fd}
+		for i, name := range l.Files {
+			if left.files[i], err = openLeftover(fd, name); err != nil {
+				leftOut(filepath.Join(path, name), err)
+			}
+		}
+		if len(left.Streams()) > 0 {
+			keep(left)
+		}
+		left.close()
 	}
 	return err
 }
@@ -346,30 +399,44 @@ func Salvage(path string, keep func(*Leftover)) error {
 // maxLabel bounds how much of a label is read, in bytes.
 const maxLabel = 4 << 10
 
-// salvage calls keep for the files that a label names. It skips labels that no worker can have written.
-func salvage(at int, name string, keep func(*Leftover)) {
+var errNoLabel = errors.New("the file is not as a worker writes it")
+
+func readLabel(at int, name string) (l label, err error) {
 	f, err := openRegular(at, name)
 	if err != nil {
-		return
+		return l, err
 	}
 	defer f.Close()
 	line, _ := bufio.NewReader(io.LimitReader(f, maxLabel)).ReadBytes('\n')
-	var l label
-	if json.Unmarshal(line, &l) != nil {
-		return
+	if json.Unmarshal(line, &l) != nil || l.Number < 0 || l.Number > mostExecutions {
+		return l, errNoLabel
 	}
-	for i, name := range l.Files {
-		if name == "" || name != filepath.Base(name) {
-			continue
-		}
-		if f, err := openRegular(at, name); err == nil {
-			left := &Leftover{Round: l.Round, Stream: i, at: at, file: spare{File: f, fd: int(f.Fd()), name: name}}
-			if unix.Fstat(left.file.fd, &left.file.info) == nil && left.file.info.Size > 0 {
-				keep(left)
-			}
-			f.Close()
+	for _, name := range l.Files {
+		if name != "" && name != filepath.Base(name) {
+			return l, errNoLabel
 		}
 	}
+	return l, nil
+}
+
+// openLeftover opens a file that a label names. It returns nil if there is no such file, or if the file is empty.
+func openLeftover(at int, name string) (*spare, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := openRegular(at, name)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil // the worker had kept this file
+	}
+	if err != nil {
+		return nil, err
+	}
+	left := &spare{File: f, fd: int(f.Fd()), name: name}
+	if err = unix.Fstat(left.fd, &left.info); err == nil && left.info.Size > 0 {
+		return left, nil
+	}
+	f.Close()
+	return nil, err
 }
 
 // openRegular opens a regular file that has only one name.
@@ -379,8 +446,12 @@ func openRegular(at int, name string) (*os.File, error) {
 		return nil, err
 	}
 	var info unix.Stat_t
-	if err = unix.Fstat(fd, &info); err == nil && (info.Mode&unix.S_IFMT != unix.S_IFREG || info.Nlink != 1) {
-		err = unix.EINVAL
+	switch err = unix.Fstat(fd, &info); {
+	case err != nil:
+	case info.Mode&unix.S_IFMT != unix.S_IFREG:
+		err = errors.New("the file is not a regular file")
+	case info.Nlink != 1:
+		err = fmt.Errorf("the file has %d names", info.Nlink)
 	}
 	if err != nil {
 		unix.Close(fd)

@@ -226,16 +226,18 @@ func TestSalvage(t *testing.T) {
 	defer place.Close()
 	var found []string
 	must(t, Salvage(dir, func(l *Leftover) {
-		found = append(found, fmt.Sprint(l.Round, l.Stream))
-		must(t, l.Keep(place, "kept"))
-	}))
-	if len(found) != 1 || found[0] != "{p 7 2} 1" {
+		found = append(found, fmt.Sprint(l.Round, l.Streams()))
+		for _, stream := range l.Streams() {
+			must(t, l.Keep(stream, place, "kept"))
+		}
+	}, nil))
+	if len(found) != 1 || found[0] != "{p 7 2 0} [1]" {
 		t.Errorf("found %v", found)
 	}
 	if got, err := os.ReadFile(filepath.Join(to, "kept")); err != nil || string(got) != "two" {
 		t.Errorf("%q, %v", got, err)
 	}
-	must(t, Salvage(filepath.Join(dir, "missing"), nil))
+	must(t, Salvage(filepath.Join(dir, "missing"), nil, nil))
 }
 
 // A program may have written the labels. They name no file outside of the directory, and no link.
@@ -248,9 +250,94 @@ func TestSalvageOfHostileLabels(t *testing.T) {
 	must(t, os.Symlink(secret, filepath.Join(dir, "slot-9.round")))
 	must(t, os.WriteFile(filepath.Join(dir, "slot-8.round"), []byte("{"), 0o600))
 	for i, name := range []string{"../" + filepath.Base(filepath.Dir(secret)) + "/secret", secret, "link", "hard", "."} {
-		line, err := json.Marshal(label{Round{"p", 1, 0}, [2]string{name, name}})
+		line, err := json.Marshal(label{Round{"p", 1, 0, 0}, [2]string{name, name}})
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("slot-%d.round", i)), append(line, '\n'), 0o600))
 	}
-	must(t, Salvage(dir, func(l *Leftover) { t.Errorf("found %v", l) }))
+	leftOut := 0
+	must(t, Salvage(dir, func(l *Leftover) { t.Errorf("found %v", l) }, func(string, error) { leftOut++ }))
+	if leftOut == 0 {
+		t.Error("no file is reported as left out")
+	}
+}
+
+// A program may do anything to the label of its slot. The next round gets a label all the same.
+func TestLabelAfterAHostileProgram(t *testing.T) {
+	for name, act := range map[string]func(label string) error{
+		"none":             func(string) error { return nil },
+		"removes it":       os.Remove,
+		"renames it":       func(label string) error { return os.Rename(label, label+".mine") },
+		"links it":         func(label string) error { return os.Link(label, label+".mine") },
+		"changes its mode": func(label string) error { return os.Chmod(label, 0) },
+		"replaces it": func(label string) error {
+			return errors.Join(os.WriteFile(label+".mine", nil, 0o600), os.Rename(label+".mine", label))
+		},
+		"replaces it by a link": func(label string) error {
+			return errors.Join(os.Remove(label), os.Symlink(label+".mine", label))
+		},
+		"replaces it by a directory": func(label string) error { return errors.Join(os.Remove(label), os.Mkdir(label, 0o755)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := NewSlot(t.TempDir(), 1)
+			r := openSlot(t, s, 0)
+			must(t, act(filepath.Join(s.path, "slot-1.round")))
+			r.Close()
+			r.Release()
+			next, _, err := Open(Files{Slot: s, Round: Round{Program: "p", Task: 7, Round: 1}})
+			if name == "replaces it by a directory" {
+				if err == nil {
+					t.Error("the round began without a label")
+				}
+				return
+			}
+			must(t, err)
+			print(t, next.Stdout, "next")
+			next.Close()
+			var found []string
+			must(t, Salvage(s.path, func(l *Leftover) { found = append(found, fmt.Sprint(l.Round.Round)) }, func(file string, why error) {
+				t.Errorf("left out: %s: %v", file, why)
+			}))
+			if len(found) != 1 || found[0] != "1" {
+				t.Errorf("found output of the rounds %v", found)
+			}
+		})
+	}
+}
+
+// Salvage says which files it leaves out, and why.
+func TestSalvageSaysWhatItLeavesOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		act  func(dir string) error
+		want string
+	}{
+		"nothing":                   {func(string) error { return nil }, ""},
+		"no file":                   {func(dir string) error { return os.Remove(dir + "/slot-1.out") }, ""},
+		"a file with another name":  {func(dir string) error { return os.Link(dir+"/slot-1.out", dir+"/mine") }, "slot-1.out: the file has 2 names"},
+		"a label with another name": {func(dir string) error { return os.Link(dir+"/slot-1.round", dir+"/mine") }, "slot-1.round: the file has 2 names"},
+		"no regular file": {func(dir string) error {
+			return errors.Join(os.Remove(dir+"/slot-1.out"), os.Mkdir(dir+"/slot-1.out", 0o755))
+		}, "slot-1.out: the file is not a regular file"},
+		"a link": {func(dir string) error {
+			return errors.Join(os.Remove(dir+"/slot-1.out"), os.Symlink("slot-1.err", dir+"/slot-1.out"))
+		}, "slot-1.out: too many levels of symbolic links"},
+		"a file without rights": {func(dir string) error { return os.Chmod(dir+"/slot-1.out", 0) }, "slot-1.out: permission denied"},
+		"no label":              {func(dir string) error { return os.WriteFile(dir+"/slot-1.round", []byte("{"), 0o600) }, "slot-1.round: the file is not as a worker writes it"},
+		"an empty label":        {func(dir string) error { return os.Truncate(dir+"/slot-1.round", 0) }, "slot-1.round: the file is not as a worker writes it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "a file without rights" && os.Geteuid() == 0 {
+				t.Skip("root can read every file")
+			}
+			dir := t.TempDir()
+			r := openSlot(t, NewSlot(dir, 1), 0)
+			print(t, r.Stdout, "out")
+			r.Close()
+			must(t, c.act(dir))
+			got := ""
+			must(t, Salvage(dir, func(*Leftover) {}, func(file string, why error) { got += filepath.Base(file) + ": " + why.Error() }))
+			if got != c.want {
+				t.Errorf("left out: %q, want %q", got, c.want)
+			}
+		})
+	}
 }

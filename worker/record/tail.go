@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -41,28 +42,44 @@ func (r *Record) Silent() time.Duration {
 		if r.closed {
 			break
 		}
-		if info, err := r.files[i].file.Stat(); err == nil && info.Size() > 0 && info.ModTime().After(last) {
-			last = info.ModTime()
+		if size, changed, err := r.files[i].source.state(); err == nil && size > 0 && changed.After(last) {
+			last = changed
 		}
 	}
 	return max(time.Since(last), 0)
 }
 
-// A stream is a file that is read while it grows.
+// A source has the bytes of a stream.
+type source interface {
+	io.ReaderAt
+	state() (size int64, changed time.Time, err error)
+}
+
+// An onDisk is a source in a file.
+type onDisk struct{ *os.File }
+
+func (f onDisk) state() (size int64, changed time.Time, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	return info.Size(), info.ModTime(), nil
+}
+
+// A stream is stdout or stderr of a round. It is read while it grows.
 type stream struct {
-	file  *os.File
-	size  int64 // the size of the file at the last call of follow
-	shown int64 // the offset up to which the text was shown or skipped
+	source source
+	size   int64 // the size at the last call of follow
+	shown  int64 // the offset up to which the text was shown or skipped
 }
 
 // follow adds the new text of the file to the tail, but at most the last tailBytes. It returns whether the file has
 // changed.
 func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
-	info, err := f.file.Stat()
-	if err != nil || info.Size() == f.size {
+	size, _, err := f.source.state()
+	if err != nil || size == f.size {
 		return false
 	}
-	size := info.Size()
 	if size < f.size { // the program emptied the file
 		f.shown = 0
 	}
@@ -72,7 +89,7 @@ func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
 		tail.skip()
 	}
 	f.shown = max(from, size-f.unfinished(size, s))
-	part, err := appendPart(nil, f.file, from, f.shown, s)
+	part, err := appendPart(nil, f.source, from, f.shown, s)
 	if err == nil {
 		tail.add(part)
 	}
@@ -83,7 +100,7 @@ func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
 func (f *stream) unfinished(size int64, s *secrets.Secrets) int64 {
 	low := max(0, size-max(int64(s.Longest()-1), utf8.UTFMax-1))
 	end := make([]byte, size-low)
-	n, _ := f.file.ReadAt(end, low)
+	n, _ := f.source.ReadAt(end, low)
 	return int64(max(s.Partial(end[:n]), cutLetter(end[:n])))
 }
 

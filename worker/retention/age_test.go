@@ -18,7 +18,7 @@ func TestKeep(t *testing.T) {
 	put(t, dir, week-time.Hour, "a/results/w-2-0.out", "a/results/w-2-0.err")
 	put(t, dir, 52*week, "a/run.sh", "a/results/notes", "a/results/w-1-0.txt", "a/results/w-1.out", "a/results/w-01-0.out",
 		"a/results/w-1-0.out.gz", "a/results/.w-1-0.out", "a/w-1-0.out", ".hidden/results/w-1-0.out", "a/results/sub/w-1-0.out")
-	removed := leaves(t, byDefault(dir), "a/results/w-2-0.out", "a/results/w-2-0.err", "b/results/",
+	removed := checkLeft(t, byDefault(dir), "a/results/w-2-0.out", "a/results/w-2-0.err", "b/results/",
 		"a/run.sh", "a/results/notes", "a/results/w-1-0.txt", "a/results/w-1.out", "a/results/w-01-0.out",
 		"a/results/w-1-0.out.gz", "a/results/.w-1-0.out", "a/w-1-0.out", ".hidden/results/w-1-0.out", "a/results/sub/w-1-0.out")
 	if diff := cmp.Diff(Removed{Files: 3, Bytes: 30}, removed); diff != "" {
@@ -43,7 +43,7 @@ func TestRoundsGoTogether(t *testing.T) {
 		name := fmt.Sprintf("a/results/w-%d-0.", i+1)
 		want = append(want, name+"out", name+"err", name+"files/deep/x", name+"scratch/x")
 	}
-	if diff := cmp.Diff(Removed{Files: 4, Bytes: 40}, leaves(t, byDefault(dir), want...)); diff != "" {
+	if diff := cmp.Diff(Removed{Files: 4, Bytes: 40}, checkLeft(t, byDefault(dir), want...)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -54,7 +54,7 @@ func TestForever(t *testing.T) {
 	install(t, dir, "b", 2000*week)
 	p := byDefault(dir)
 	p.Keep = Forever
-	leaves(t, p, "a/results/w-1-0.out", "b/run.sh", "b/results/w-1-0.out")
+	checkLeft(t, p, "a/results/w-1-0.out", "b/run.sh", "b/results/w-1-0.out")
 }
 
 func TestKeepWithoutALimit(t *testing.T) {
@@ -63,13 +63,13 @@ func TestKeepWithoutALimit(t *testing.T) {
 	for _, keep := range []time.Duration{0, -1} {
 		p := byDefault(dir)
 		p.Keep = keep
-		if _, err := p.Apply(t.Context()); err == nil || len(left(t, dir)) != 1 {
+		if _, err := p.Apply(t.Context()); err == nil || len(listLeft(t, dir)) != 1 {
 			t.Errorf("Keep %v: %v", keep, err)
 		}
 	}
 }
 
-// After the clock was set back, files have times in the future. They count as new for both limits.
+// After the clock was set back, files have times in the future. These files count as new for both limits.
 func TestClockSetBack(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, 52 * week} {
 		dir := t.TempDir()
@@ -78,7 +78,7 @@ func TestClockSetBack(t *testing.T) {
 		install(t, dir, "b", -ahead)
 		p := byDefault(dir)
 		p.MaxBytes = 1
-		leaves(t, p, "a/results/w-1-0.out", "a/results/w-1-0.err", "b/run.sh", "b/results/w-1-0.out")
+		checkLeft(t, p, "a/results/w-1-0.out", "a/results/w-1-0.err", "b/run.sh", "b/results/w-1-0.out")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestClockSetAhead(t *testing.T) {
 		dir := t.TempDir()
 		put(t, dir, ahead, "a/results/w-1-0.out")
 		install(t, dir, "b", ahead)
-		leaves(t, byDefault(dir), want...)
+		checkLeft(t, byDefault(dir), want...)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestPrograms(t *testing.T) {
 	put(t, dir, day, "old/results/w-6-0.out")
 	p := byDefault(dir)
 	p.InUse = func(path string) bool { return path == filepath.Join(dir, "running") }
-	removed := leaves(t, p, "young/run.sh", "young/results/w-1-0.out", "running/run.sh", "running/results/w-1-0.out",
+	removed := checkLeft(t, p, "young/run.sh", "young/results/w-1-0.out", "running/run.sh", "running/results/w-1-0.out",
 		"byhand/run.sh", "byhand/data", "old/results/w-6-0.out")
 	if diff := cmp.Diff(Removed{Files: 1, Programs: 1, Bytes: 1020}, removed); diff != "" {
 		t.Error(diff)
@@ -122,7 +122,7 @@ func TestRoundsInUseStay(t *testing.T) {
 	p := byDefault(dir)
 	p.MaxBytes = 1
 	p.InUse = func(path string) bool { return path == filepath.Join(dir, "a/results/w-1-0.err") }
-	leaves(t, p, "a/results/w-1-0.out", "a/results/w-1-0.err")
+	checkLeft(t, p, "a/results/w-1-0.out", "a/results/w-1-0.err")
 }
 
 func TestCancelled(t *testing.T) {
@@ -133,8 +133,8 @@ func TestCancelled(t *testing.T) {
 	why := errors.New("stopping")
 	cancel(why)
 	removed, err := byDefault(dir).Apply(ctx)
-	if !errors.Is(err, why) || removed != (Removed{}) || len(left(t, dir)) != 3 {
-		t.Errorf("%+v, %v, %v", removed, err, left(t, dir))
+	if !errors.Is(err, why) || removed != (Removed{}) || len(listLeft(t, dir)) != 3 {
+		t.Errorf("%+v, %v, %v", removed, err, listLeft(t, dir))
 	}
 }
 
@@ -156,7 +156,7 @@ func TestManyFiles(t *testing.T) {
 			want = append(want, name+".out", name+".err")
 		}
 	}
-	if got := leaves(t, byDefault(dir), want...); got.Files != 5400 {
+	if got := checkLeft(t, byDefault(dir), want...); got.Files != 5400 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -7,8 +7,8 @@
 // the name of the output file with the extension .files or .scratch. Below the working directory, retention follows
 // no link (find.go, remove.go). It keeps files that came with a program.
 //
-// It removes files of all workers, even of workers with other names, because the files of a worker that never comes
-// back must not fill the disk. The age of a file counts from its last write.
+// It removes files of all workers, even of workers with other names. If it removed only its own files, the files of a
+// worker that never comes back could fill the disk. The age of a file counts from its last write.
 //
 // A file with a time in the future counts as new, since the clock was probably set back. If the clock was set ahead,
 // for example by a year, all files that are not in use count as old.

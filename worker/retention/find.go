@@ -28,25 +28,26 @@ type file struct {
 
 func (f file) path() string { return filepath.Join(f.dir.base, f.dir.below, f.name) }
 
-// A place is a directory. The administrator controls base. The path from base to the directory is below.
+// A place is a directory: base is a directory that the administrator controls, and below is the path from base to the
+// place.
 type place struct{ base, below string }
 
-// A target is a pattern of the names to search for. tree says that the entries are directories.
+// A target is a pattern of the names to search for. For names of directories, tree is true.
 type target struct {
 	part
 	tree bool
 }
 
-// A hunt is one search for targets in all directories that match dirs. Usually the output files and the error files
-// are in the same directories, and share one hunt.
+// A hunt is one search for targets, in all directories whose paths match the patterns dirs. Usually the output files
+// and the error files are in the same directories, and share one hunt.
 type hunt struct {
 	base    string
 	dirs    []part
 	targets []target
 }
 
-// hunts returns a hunt for output files and the directories beside them, and a hunt for error files. If all of them are
-// in the same directories, hunts returns a single hunt.
+// hunts returns a hunt for output files and the directories beside them, and a hunt for error files. If output files
+// and error files are in the same directories, hunts returns a single hunt.
 func hunts(output, failure *pattern) []*hunt {
 	var all []*hunt
 	add := func(p *pattern, targets ...target) {

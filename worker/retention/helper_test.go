@@ -51,7 +51,7 @@ func age(t testing.TB, name string, ago time.Duration) {
 	must(t, os.Chtimes(name, then, then))
 }
 
-// install fetches a program, and sets its last use to the given time ago. The program has run.sh and a file of 1000
+// install fetches a program, and sets its last use to a time before now. The program has run.sh and a file of 1000
 // bytes.
 func install(t testing.TB, dir, program string, ago time.Duration) {
 	t.Helper()
@@ -71,8 +71,8 @@ func install(t testing.TB, dir, program string, ago time.Duration) {
 	age(t, filepath.Join(dir, program, ".tdf-program.json"), ago)
 }
 
-// left returns the files and the empty directories in a directory. It leaves out the files of the fetcher.
-func left(t testing.TB, dir string) []string {
+// listLeft returns the files and the empty directories in a directory. It leaves out the files of the fetcher.
+func listLeft(t testing.TB, dir string) []string {
 	t.Helper()
 	var all []string
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -99,15 +99,15 @@ func left(t testing.TB, dir string) []string {
 	return all
 }
 
-// leaves applies the policy, and checks which files are left.
-func leaves(t testing.TB, p Policy, want ...string) Removed {
+// checkLeft applies the policy, and checks which files are left.
+func checkLeft(t testing.TB, p Policy, want ...string) Removed {
 	t.Helper()
 	removed, err := p.Apply(t.Context())
 	if err != nil {
 		t.Error(err)
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, left(t, p.Dir)); diff != "" {
+	if diff := cmp.Diff(want, listLeft(t, p.Dir)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 	return removed

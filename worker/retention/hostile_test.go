@@ -32,9 +32,9 @@ func TestLinks(t *testing.T) {
 	age(t, filepath.Join(dir, "a/results/w-4-0.files"), 52*week)
 	p := byDefault(dir)
 	p.MaxBytes = 1
-	leaves(t, p, "linked", "a/results/w-1-0.out", "a/results/w-2-0.files", "a/results/w-3-0.out", "b/results",
+	checkLeft(t, p, "linked", "a/results/w-1-0.out", "a/results/w-2-0.files", "a/results/w-3-0.out", "b/results",
 		"d/other/w-1-0.out", "d/results")
-	if got := left(t, outside); len(got) != 3 {
+	if got := listLeft(t, outside); len(got) != 3 {
 		t.Errorf("outside: %v", got)
 	}
 }
@@ -46,7 +46,7 @@ func TestOtherKindsOfFiles(t *testing.T) {
 	for _, name := range []string{"a/results/w-1-0.out", "a/results/w-3-0.err", "a/results/w-4-0.out"} {
 		age(t, filepath.Join(dir, name), 52*week)
 	}
-	leaves(t, byDefault(dir), "a/results/w-1-0.out/x", "a/results/w-2-0.files", "a/results/w-3-0.err/y", "a/results/w-4-0.out", "results")
+	checkLeft(t, byDefault(dir), "a/results/w-1-0.out/x", "a/results/w-2-0.files", "a/results/w-3-0.err/y", "a/results/w-4-0.out", "results")
 }
 
 // asNobody calls a function as a user who is not root, on a thread that ends afterwards.
@@ -95,7 +95,7 @@ func TestUnreadable(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "permission denied (and 2 more errors)") || removed.Files != 1 {
 			t.Errorf("%+v, %v", removed, err)
 		}
-		if got := left(t, dir); len(got) != 4 {
+		if got := listLeft(t, dir); len(got) != 4 {
 			t.Error(got)
 		}
 	})
@@ -115,7 +115,8 @@ func TestForeignDirectory(t *testing.T) {
 	})
 }
 
-// A program leaves directories that nobody can read or enter. They are still removed, with all files in them.
+// A program leaves directories that nobody can read or enter. The directories are still removed, with all files in
+// them.
 func TestUnreadableFiles(t *testing.T) {
 	dir := open4all(t)
 	asNobody(t, func() {
@@ -128,7 +129,7 @@ func TestUnreadableFiles(t *testing.T) {
 		if removed, err := byDefault(dir).Apply(context.Background()); err != nil || removed.Files != 1 {
 			t.Errorf("%+v, %v", removed, err)
 		}
-		if got := left(t, dir); len(got) != 1 || got[0] != "a/results/" {
+		if got := listLeft(t, dir); len(got) != 1 || got[0] != "a/results/" {
 			t.Error(got)
 		}
 	})
@@ -151,7 +152,7 @@ func TestFilesThatVanish(t *testing.T) {
 		}
 		return false
 	}
-	if removed := leaves(t, p, "a/results/w-2-0.out", "c/results/w-1-0.out/"); removed.Files != 1 {
+	if removed := checkLeft(t, p, "a/results/w-2-0.out", "c/results/w-1-0.out/"); removed.Files != 1 {
 		t.Errorf("%+v", removed)
 	}
 }
@@ -178,8 +179,8 @@ func TestTwoWorkersAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, name := range left(t, dir) {
-		if !strings.HasSuffix(name, "/") { // an empty directory may stay: the other worker may not have emptied it yet when this worker removed the program
+	for _, name := range listLeft(t, dir) {
+		if !strings.HasSuffix(name, "/") { // an empty directory is allowed: this worker may have removed the program before the other worker emptied the directory
 			t.Error(name)
 		}
 	}

@@ -59,11 +59,11 @@ func Execution(text string, n int64) string {
 	if n > 1 {
 		mark = fmt.Sprintf("~%d", n)
 	}
-	return strings.Replace(numbered(text), again, mark, 1)
+	return strings.Replace(insertAgain(text), again, mark, 1)
 }
 
-// numbered inserts the placeholder $again before the extension.
-func numbered(text string) string {
+// insertAgain inserts the placeholder $again before the extension.
+func insertAgain(text string) string {
 	stem, extension := cutExtension(text)
 	return stem + again + extension
 }
@@ -82,8 +82,8 @@ func cutExtension(text string) (stem, extension string) {
 	return strings.TrimSuffix(text, extension), extension
 }
 
-// Split splits a configured name into base and below. base is a directory that the administrator controls: dir, or a
-// directory outside of dir. below is the rest of the name.
+// Split splits a configured name into two parts. The first part, base, is a directory that the administrator controls:
+// dir, or a directory outside of dir. The second part, below, is the rest of the name.
 func Split(dir, text string) (base, below string) {
 	clean := filepath.Clean(text)
 	base = dir
@@ -108,7 +108,7 @@ func parse(dir, text string) (pattern, error) {
 	for _, text := range texts[:len(texts)-1] {
 		p.dirs = append(p.dirs, parsePart(text))
 	}
-	p.file = parsePart(numbered(p.text))
+	p.file = parsePart(insertAgain(p.text))
 	return p, nil
 }
 
@@ -163,5 +163,5 @@ func (p part) ofTask() bool {
 
 // beside returns the pattern of a directory that is kept beside the file.
 func (p *pattern) beside(extension string) part {
-	return parsePart(numbered(Beside(p.text, extension)))
+	return parsePart(insertAgain(Beside(p.text, extension)))
 }

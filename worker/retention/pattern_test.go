@@ -66,7 +66,7 @@ func TestPatterns(t *testing.T) {
 			}
 			p := byDefault(dir)
 			p.OutputPattern, p.ErrorPattern = tt.output, tt.failure
-			leaves(t, p, append(tt.want, tt.stay...)...)
+			checkLeft(t, p, append(tt.want, tt.stay...)...)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestExecutionsAreRemovedOneByOne(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "p/results/w-1-0.out", "p/results/w-1-0.err")
 	put(t, dir, day, "p/results/w-1-0~2.out", "p/results/w-1-0~2.err")
-	leaves(t, byDefault(dir), "p/results/w-1-0~2.err", "p/results/w-1-0~2.out")
+	checkLeft(t, byDefault(dir), "p/results/w-1-0~2.err", "p/results/w-1-0~2.out")
 }
 
 // A file that all rounds share never counts as old. Other files are removed.
@@ -108,8 +108,8 @@ func TestSharedFiles(t *testing.T) {
 		p.OutputPattern, p.ErrorPattern = output, "$program/$taskId.err"
 		put(t, dir, 52*week, "a/1.err")
 		removed, err := p.Apply(t.Context())
-		if !errors.Is(err, ErrShared) || removed.Files != 1 || len(left(t, dir)) != 3 {
-			t.Errorf("%s: %+v, %v, %v", output, removed, err, left(t, dir))
+		if !errors.Is(err, ErrShared) || removed.Files != 1 || len(listLeft(t, dir)) != 3 {
+			t.Errorf("%s: %+v, %v, %v", output, removed, err, listLeft(t, dir))
 		}
 	}
 }
@@ -125,10 +125,10 @@ func TestAbsolutePattern(t *testing.T) {
 	must(t, os.Symlink("a", filepath.Join(disk, "link")))
 	p := byDefault(dir)
 	p.OutputPattern, p.ErrorPattern = logs+"/$program/$taskId.out", logs+"/$program/$taskId.err"
-	leaves(t, p, "a/1.out")
+	checkLeft(t, p, "a/1.out")
 	p.Dir = disk
 	p.Keep = Forever
-	leaves(t, p, "2.out", "a/2.out.gz", "link")
+	checkLeft(t, p, "2.out", "a/2.out.gz", "link")
 }
 
 func TestPatternAboveTheWorkingDirectory(t *testing.T) {
@@ -136,8 +136,8 @@ func TestPatternAboveTheWorkingDirectory(t *testing.T) {
 	put(t, top, 52*week, "out/1.out", "work/1.out")
 	p := byDefault(filepath.Join(top, "work"))
 	p.OutputPattern, p.ErrorPattern = "../out/$taskId.out", "../out/$taskId.err"
-	leaves(t, p, "1.out")
-	if got := left(t, filepath.Join(top, "out")); len(got) != 0 {
+	checkLeft(t, p, "1.out")
+	if got := listLeft(t, filepath.Join(top, "out")); len(got) != 0 {
 		t.Error(got)
 	}
 }
@@ -152,9 +152,9 @@ func TestEmptyDirectoriesOfTasks(t *testing.T) {
 	age(t, filepath.Join(dir, "out/2"), day)
 	p := byDefault(dir)
 	p.OutputPattern, p.ErrorPattern = "out/$taskId/stdout", "out/$taskId/stderr"
-	leaves(t, p, "out/2/", "out/x/", "young/3/")
+	checkLeft(t, p, "out/2/", "out/x/", "young/3/")
 	must(t, os.Mkdir(filepath.Join(dir, "byhand"), 0o755))
 	age(t, filepath.Join(dir, "byhand"), 52*week)
 	p.OutputPattern, p.ErrorPattern = "$program/$taskId.out", "$program/$taskId.err"
-	leaves(t, p, "byhand/", "out/2/", "out/x/", "young/3/")
+	checkLeft(t, p, "byhand/", "out/2/", "out/x/", "young/3/")
 }

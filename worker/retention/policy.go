@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Young protects new files: Apply removes no file younger than Young to make room. A program is protected for
+// Young protects new files: when Apply makes room, it removes no file younger than Young. A program is protected for
 // [fetch.UsedFor] after its last use.
 const Young = 5 * time.Minute
 
@@ -21,7 +21,7 @@ type Policy struct {
 	Dir           string        // the working directory
 	OutputPattern string        // task_output_filename
 	ErrorPattern  string        // task_error_filename
-	Keep          time.Duration // older files are removed (keep_files); above zero
+	Keep          time.Duration // files older than this are removed (keep_files); must be above zero
 	MaxBytes      int64         // bound for output files and programs together (max_files_bytes); 0 means no bound
 
 	// InUse reports whether a path is in use, so that it must not be removed. The path is that of an output file, of a
@@ -39,9 +39,9 @@ type Removed struct {
 }
 
 // Apply removes files older than Keep. Then it removes the oldest files until the remaining files have at most MaxBytes
-// together. It continues after an error, and at the end returns the first error, with the number of further errors. It
-// ignores files that other processes remove in the meantime. If a configured file name has no $taskId, [ErrShared] is
-// among these errors.
+// together. It continues after an error, and at the end returns the first error, with the number of the other errors.
+// It ignores files that other processes remove in the meantime. If a configured file name has no $taskId, [ErrShared]
+// is among these errors.
 //
 // Workers that share a working directory may call Apply at any time. Each worker must call it at least once an hour,
 // because Apply also marks programs as used ([fetch.Touch]).

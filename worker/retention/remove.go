@@ -23,7 +23,8 @@ func (r *remover) close() {
 	r.at, r.root = nil, nil
 }
 
-// remove removes a file, unless the file has changed since the search found it. It returns how many bytes that freed.
+// remove removes a file, unless the file has changed since the search found it. It returns how many bytes the removal
+// freed.
 func (r *remover) remove(f file) (removed bool, bytes int64, err error) {
 	if err := r.enter(f.dir); err != nil {
 		return false, 0, err

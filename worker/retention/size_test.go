@@ -36,7 +36,7 @@ func TestMaxBytes(t *testing.T) {
 	} {
 		p := byDefault(rounds(t))
 		p.MaxBytes = tt.max
-		if diff := cmp.Diff(tt.gone, leaves(t, p, tt.want...)); diff != "" {
+		if diff := cmp.Diff(tt.gone, checkLeft(t, p, tt.want...)); diff != "" {
 			t.Errorf("MaxBytes %d: %s", tt.max, diff)
 		}
 	}
@@ -54,7 +54,7 @@ func TestMaxBytesOfPrograms(t *testing.T) {
 		{2*program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 10, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/w-1-0.out"}},
 		{program + 9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}},
-		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // new stays, because its recorded last use may be an hour too old
+		{9, []string{"new/run.sh", "new/results/w-1-0.out", "a/results/"}}, // the program "new" stays, because its recorded last use may be an hour too old
 	} {
 		dir := t.TempDir()
 		install(t, dir, "old", 5*time.Hour)
@@ -63,6 +63,6 @@ func TestMaxBytesOfPrograms(t *testing.T) {
 		put(t, dir, 6*time.Hour, "a/results/w-2-0.out")
 		p := byDefault(dir)
 		p.MaxBytes = tt.max
-		leaves(t, p, tt.want...)
+		checkLeft(t, p, tt.want...)
 	}
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // Untouched reports whether the program left the directory unchanged. If so, another round can use the directory
-// ([Dir.Again]). On many file systems, making a new directory takes longer than a short program runs. Untouched is
-// always false for a directory of another user, because that user's other programs may have open files in it.
+// ([Dir.Again]). Again saves time: on many file systems, making a new directory takes longer than running a short
+// program. Untouched is always false for a directory of another user, because that user's other programs may have open
+// files in it.
 func (d *Dir) Untouched() bool {
 	if d.owner != nil {
 		return false

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A stamp shows whether a file has changed. If the stamp is young, the file may have changed although the stamp is the
-// same: a file system's clock ticks every few milliseconds, and a file can change twice within one tick.
+// A stamp shows whether a file has changed. A young stamp may stay the same although the file changes. The clock of a
+// file system ticks every few milliseconds, and a file can change twice within one tick.
 type stamp struct {
 	inode, size, modified, changed int64
 	young                          bool

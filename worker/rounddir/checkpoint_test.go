@@ -37,7 +37,7 @@ func TestCheckpointThatChangesAtOnce(t *testing.T) {
 	}
 }
 
-// A checkpoint that has not changed for a while is not read again.
+// If a checkpoint has not changed for a while, it is read only once.
 func TestCheckpointIsReadOnce(t *testing.T) {
 	d := plain(t)
 	d.write(t, "checkpoint", "x")

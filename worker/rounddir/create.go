@@ -26,7 +26,7 @@ const (
 
 // Before contains the data of the task's earlier rounds.
 type Before struct {
-	Checkpoint []byte // empty if there is none
+	Checkpoint []byte // empty if there is no checkpoint
 	LastError  string // the error of the previous round; "" if it had no error
 }
 
@@ -40,7 +40,8 @@ type Limits struct {
 	Updates    int64 // all updates of the round together
 }
 
-// A Dir is the directory of one round. Several goroutines may call its methods.
+// A Dir is the directory of one round. Several goroutines may call its methods. A nil *Dir stands for a directory that the
+// round never asked for: it has no news, no result and no files.
 type Dir struct {
 	path    string
 	dir     *dir
@@ -59,8 +60,9 @@ type Dir struct {
 	reported map[string]bool // kinds of problems that were reported
 }
 
-// Create makes the directory at path. It first removes any old directory there. Only owner can use the new directory. A
-// nil owner means the worker's user. The values of s are masked in progress, updates and the result. s may be nil.
+// Create makes the directory at path. It first removes any old directory there. Only the user owner can use the new
+// directory. A nil owner means the worker's user. The methods of the Dir mask the values of s in progress, updates and
+// the result. The argument s may be nil.
 func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.Secrets) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

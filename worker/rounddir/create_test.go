@@ -116,7 +116,7 @@ func TestCreateForAnotherUser(t *testing.T) {
 	must(t, d.Remove())
 }
 
-// If the program did not touch the directory, the next round can use it. Otherwise it cannot.
+// The next round can use the directory only if the program did not touch it.
 func TestAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		do        func(dir string) error
@@ -133,7 +133,7 @@ func TestAgain(t *testing.T) {
 		"open to others":  {func(dir string) error { return os.Chmod(dir, 0o777) }, false},
 		"itself replaced": {func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) }, false},
 	} {
-		again(t, name, func(t *testing.T, d *Dir) {
+		withBothDirectories(t, name, func(t *testing.T, d *Dir) {
 			if err := c.do(d.Path()); err != nil {
 				t.Fatal(err)
 			}
@@ -159,8 +159,8 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// again runs a test with a new directory, and with one that an earlier round has used.
-func again(t *testing.T, name string, test func(t *testing.T, d *Dir)) {
+// withBothDirectories runs a test with a new directory, and with one that an earlier round has used.
+func withBothDirectories(t *testing.T, name string, test func(t *testing.T, d *Dir)) {
 	for _, used := range []bool{false, true} {
 		t.Run(fmt.Sprintf("%s, used %t", name, used), func(t *testing.T) {
 			d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)

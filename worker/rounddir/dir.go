@@ -60,8 +60,7 @@ func (d *dir) makeUsable(name string) error {
 	return unix.Fchmodat(d.fd(), name, 0o700, 0)
 }
 
-// each calls do for each entry of the directory. If the function do removes entries, the iteration may miss other
-// entries.
+// each calls the function do for each entry of the directory. If do removes entries, each may miss other entries.
 func (d *dir) each(do func(name string)) error {
 	if _, err := d.Seek(0, 0); err != nil {
 		return err

@@ -71,8 +71,8 @@ func readFull(f *os.File, offset, limit int64) ([]byte, error) {
 	return b[:n], err
 }
 
-// readWhole reads a file of at most limit bytes. For a larger file, it returns an error that names the size and key,
-// the configuration key of the limit.
+// readWhole reads a file of at most limit bytes. If the file is larger, the error contains its size, and the
+// configuration key that sets the limit.
 func readWhole(f *os.File, size, limit int64, key string) ([]byte, error) {
 	var b []byte
 	if size <= limit {

@@ -86,7 +86,7 @@ func sameReport(t testing.TB, got, want Report) {
 	}
 }
 
-// odd lists other kinds of entries that a program may leave in place of a file, each with the reported problem.
+// odd contains the other kinds of entries that a program may leave in place of a file, each with the reported problem.
 var odd = map[string]struct {
 	leave func(path string) error
 	want  string

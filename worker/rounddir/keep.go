@@ -14,6 +14,9 @@ import (
 // Files reports whether files/ has entries. It must be called after the program has ended. It returns an error if
 // files/ is not a directory.
 func (d *Dir) Files() (any bool, err error) {
+	if d == nil {
+		return false, nil
+	}
 	if d.sealed != nil {
 		return true, nil
 	}
@@ -70,7 +73,7 @@ func move(from *dir, name string, to *os.File, toName, what string) error {
 	}
 	err = unix.Renameat(from.fd(), name, int(to.Fd()), toName)
 	if errors.Is(err, unix.EXDEV) {
-		return fmt.Errorf("%s/ can be kept only on the file system of the round's directory: %w", what, err)
+		return fmt.Errorf("cannot keep %s/: the target is on another file system than the round's directory: %w", what, err)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "rename", Path: filepath.Join(to.Name(), toName), Err: err}

@@ -6,23 +6,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A mark is what a change of a directory changes: an entry that is made, removed or renamed there, or new rights, set the
-// time of the last change.
+// A mark shows whether a directory has changed. It contains the time of the last change. The file system sets this time
+// if an entry of the directory is made, removed or renamed, or if the directory's rights change.
 type mark struct {
 	device, inode uint64
 	mode          uint32
 	changed       unix.Timespec
 }
 
-// marks are the marks of the round's directory, files/ and scratch/, as the worker made them.
+// marks contains the marks of the round's directory, of files/ and of scratch/, as they were when the worker made the
+// directories.
 type marks struct {
 	all  [3]mark
 	made time.Time
 	ok   bool // the marks are known
 }
 
-// settled is the age from which marks are trusted. A change that follows another one within the resolution of the file
-// system's times, up to two seconds, may leave the time as it was.
+// settled is the age from which marks are trusted. The times of a file system have a resolution of up to two seconds.
+// If a directory changes twice within this time, the second change may leave the time of the last change as it was.
 const settled = 3 * time.Second
 
 func markOf(info *unix.Stat_t) mark {
@@ -42,14 +43,14 @@ func (d *Dir) marksNow() (m marks) {
 	return m
 }
 
-// topUnchanged reports whether certainly no entry of the directory itself was made, removed or renamed since the round
-// began.
+// topUnchanged returns true only if it is certain that no entry of the directory itself was made, removed or renamed
+// since the round began.
 func (d *Dir) topUnchanged() bool {
 	var info unix.Stat_t
 	return d.quick && unix.Fstat(d.dir.fd(), &info) == nil && markOf(&info) == d.marks.all[0]
 }
 
-// unchanged reports whether certainly nothing in the directory has changed since the round began.
+// unchanged returns true only if it is certain that nothing in the directory has changed since the round began.
 func (d *Dir) unchanged() bool {
 	if !d.quick {
 		return false

@@ -11,7 +11,7 @@ import (
 
 // A Report is the data that a program has written and that Redis has not accepted yet.
 type Report struct {
-	Progress    string // a number from 0 to 1, a blank and a text; "" unless HasProgress
+	Progress    string // a number from 0 to 1, a blank and a text; "" if HasProgress is false
 	HasProgress bool
 	Checkpoint  []byte // nil means unchanged; empty means deleted
 
@@ -32,14 +32,17 @@ type Report struct {
 type state struct {
 	generation int // counts accepted reports
 	progress   string
-	stamp      stamp // of the file checkpoint
+	stamp      stamp // the stamp of the file checkpoint
 	checkpoint digest
 	updates    position
 }
 
-// News returns the data that is new since the last accepted report. final says that the program has ended. If so, News
-// also returns the last line of updates if it has no line end.
+// News returns the data that is new since the last accepted report. After the end of the program, the caller sets
+// final. Then News also returns the last line of updates, even if the line has no line end.
 func (d *Dir) News(final bool) Report {
+	if d == nil {
+		return Report{}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := Report{from: d.seen, to: d.seen, FirstUpdate: d.seen.updates.lines + 1}
@@ -56,6 +59,9 @@ func (d *Dir) News(final bool) Report {
 // Accepted records that a report was stored, so that its data will not be reported again. Accepted ignores a report
 // that was made before the last accepted one.
 func (d *Dir) Accepted(r Report) {
+	if d == nil {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.from.generation == d.seen.generation {

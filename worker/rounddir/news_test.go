@@ -66,7 +66,7 @@ func TestProgressIsReportedUntilAccepted(t *testing.T) {
 	d.news(t, Report{Progress: "0.1", HasProgress: true})
 }
 
-// A line without an end is not read completely.
+// If a line never ends, only its beginning is read.
 func TestProgressOfAnEndlessFile(t *testing.T) {
 	d := plain(t)
 	d.write(t, "progress", "0.5 x")

@@ -58,11 +58,11 @@ func removeFull(parent *dir, name string) error {
 // A clearing empties a directory.
 type clearing struct {
 	top   *dir
-	moved int // numbers the directories that were moved up
+	moved int // counts the tries to move a directory up; the directory gets this number as its new name
 }
 
-// pass goes through the entries of the top directory once. It removes as much as it can. done says that there were no
-// entries. pass returns an error if it made no progress.
+// pass goes through the entries of the top directory once. It removes as much as it can. If the directory had no
+// entries, done is true. If pass neither removed nor moved an entry, it returns an error.
 func (c *clearing) pass() (done bool, err error) {
 	some, got := false, false
 	var first error

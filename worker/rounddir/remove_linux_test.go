@@ -26,8 +26,8 @@ func asUser(t *testing.T, do func() error) {
 	must(t, <-done)
 }
 
-// shared makes a directory that every user can use.
-func shared(t *testing.T) string {
+// makeShared makes a directory that every user can use.
+func makeShared(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rounddir")
 	must(t, err)
@@ -39,7 +39,7 @@ func shared(t *testing.T) string {
 // A program may make directories inaccessible, at any depth.
 func TestRemoveAllUnreadable(t *testing.T) {
 	for _, mode := range []os.FileMode{0, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600} {
-		path := filepath.Join(shared(t), "x")
+		path := filepath.Join(makeShared(t), "x")
 		asUser(t, func() error {
 			inner := filepath.Join(path, "a", "b", "c", "d")
 			if err := os.MkdirAll(inner, 0o700); err != nil {
@@ -60,7 +60,7 @@ func TestRemoveAllUnreadable(t *testing.T) {
 }
 
 func TestKeepUnreadable(t *testing.T) {
-	dir := shared(t)
+	dir := makeShared(t)
 	asUser(t, func() error {
 		d, err := Create(dir+"/x", Before{}, nil, limits, nil)
 		if err != nil {
@@ -87,7 +87,7 @@ func TestKeepUnreadable(t *testing.T) {
 
 // The error names entries that cannot be removed. The other entries are removed.
 func TestRemoveAllFails(t *testing.T) {
-	dir := shared(t)
+	dir := makeShared(t)
 	asUser(t, func() error { return os.MkdirAll(dir+"/x/a/b", 0o777) })
 	if os.Geteuid() != 0 {
 		t.Skip("only root can leave what another user cannot remove")
@@ -103,7 +103,7 @@ func TestRemoveAllFails(t *testing.T) {
 }
 
 func TestNewsOfUnreadableFiles(t *testing.T) {
-	dir := shared(t)
+	dir := makeShared(t)
 	asUser(t, func() error {
 		d, err := Create(dir+"/x", Before{}, nil, limits, nil)
 		if err != nil {
@@ -137,7 +137,7 @@ func TestKeepOnAnotherFileSystem(t *testing.T) {
 		t.Skip("temporary files are in /dev/shm, too: there is no other file system")
 	}
 	d.write(t, "files/x", "x")
-	contains(t, d.KeepFiles(here.File, "x"), "files/ can be kept only on the file system of the round's directory: ")
+	contains(t, d.KeepFiles(here.File, "x"), "cannot keep files/: the target is on another file system than the round's directory: ")
 	if any, err := d.Files(); !any || err != nil {
 		t.Errorf("they are gone: %v", err)
 	}

@@ -35,9 +35,9 @@ func TestRemoveAll(t *testing.T) {
 		"odd names": func(path string) error {
 			return leaveIn(path, func(in string) error { return os.MkdirAll(in+"/\n/-rf/\xff", 0o700) })
 		},
-		"names like ours": numbered,
+		"names like ours": makeNumbered,
 		"many":            many,
-		"deep":            func(path string) error { return deep(path, 3000) },
+		"deep":            func(path string) error { return makeDeep(path, 3000) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "parent", "1-0")
@@ -64,8 +64,8 @@ func leaveIn(path string, leave func(in string) error) error {
 	return nil
 }
 
-// numbered makes entries with the same names that RemoveAll gives to directories that it moves up.
-func numbered(path string) error {
+// makeNumbered makes entries with the same names that RemoveAll gives to directories that it moves up.
+func makeNumbered(path string) error {
 	for i := range 4 {
 		if err := os.MkdirAll(fmt.Sprintf("%s/%d/%d/x", path, i, i+1), 0o700); err != nil {
 			return err
@@ -92,8 +92,8 @@ func many(path string) error {
 	return nil
 }
 
-// deep makes a path that is longer than the kernel allows.
-func deep(path string, levels int) error {
+// makeDeep makes a path that is longer than the kernel allows.
+func makeDeep(path string, levels int) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func deep(path string, levels int) error {
 
 func TestRemoveAllTakesFewDescriptors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
-	must(t, deep(path, 300))
+	must(t, makeDeep(path, 300))
 	var before, limit unix.Rlimit
 	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
 	limit = before

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. ok says
-// whether there is a result.json. An error makes the round fail. It says which part of the file is invalid.
+// Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. If the file
+// does not exist, ok is false. An error makes the round fail. It says which part of the file is invalid.
 func (d *Dir) Result() (text string, ok bool, err error) {
-	if d.topUnchanged() {
+	if d == nil || d.topUnchanged() {
 		return "", false, nil
 	}
 	b, err := d.readResult()

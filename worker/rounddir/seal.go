@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/worker/safepath"
 )
 
 // Sealed is the result of Seal.
@@ -30,13 +32,13 @@ const mostDeep = 100
 // mostPasses bounds the passes over a directory while another program adds entries to it.
 const mostPasses = 100
 
-// Seal makes files/ safe for the worker to read. That is needed if programs run as another user: other rounds of that
+// Seal makes files/ safe for the worker to read. This is needed if programs run as another user. Other rounds of that
 // user may have directories of files/ open, and change them.
 //
 // Seal moves files/ into a directory that only the worker can enter. There it makes new directories that belong to the
 // worker, and moves every entry into them. Programs can then no longer replace an entry, and Seal checks it. The sealed
 // directory contains only directories, files of that user, and links that do not lead out of it. If a file belongs to
-// another user, Seal returns an error: the file may be a hard link to a file that the program cannot read. After an
+// another user, Seal returns an error. The file may be a hard link to a file that the program cannot read. After an
 // error, [Dir.KeepFiles] keeps all of files/.
 //
 // If programs run as the worker's user, they can read all that the worker can. Seal then returns files/ unchanged.
@@ -77,8 +79,8 @@ func (d *Dir) close() (*dir, error) {
 	return closed, nil
 }
 
-// keepSealed keeps the entries that Seal has checked. If Seal could not check all of files/, keepSealed also keeps
-// the other entries.
+// keepSealed keeps the entries that Seal has checked. If Seal could not check all of files/, keepSealed also keeps the
+// entries that were not checked.
 func (d *Dir) keepSealed(to *os.File, name string) error {
 	if d.checked {
 		return move(d.sealed, keptDir, to, name, filesDir)
@@ -168,13 +170,13 @@ func (s *seal) entry(from, to *dir, name, path string, depth int) (moved bool, e
 		return false, ignoreGone(err)
 	}
 	if info.Mode&unix.S_IFMT == unix.S_IFDIR {
-		if isThere(to, name) {
+		if safepath.IsThere(to.File, name) {
 			return false, nil // this directory was moved before, and a program has added entries to it since
 		}
 		if err := s.directory(from, name, to, name, path, depth+1); err != nil {
 			return false, err
 		}
-		_ = unix.Unlinkat(from.fd(), name, unix.AT_REMOVEDIR) // entries that are added now are left behind
+		_ = unix.Unlinkat(from.fd(), name, unix.AT_REMOVEDIR) // fails if a program has added an entry since; the entry is left behind
 		return true, nil
 	}
 	if err := unix.Renameat(from.fd(), name, to.fd(), name); err != nil {
@@ -231,11 +233,6 @@ func (s *seal) leftOut(path string) {
 	if s.result.LeftOut++; s.result.Example == "" {
 		s.result.Example = path
 	}
-}
-
-func isThere(in *dir, name string) bool {
-	var info unix.Stat_t
-	return unix.Fstatat(in.fd(), name, &info, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
 
 func ignoreGone(err error) error {

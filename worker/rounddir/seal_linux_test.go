@@ -31,8 +31,8 @@ func ofNobody(t *testing.T) *Dir {
 	return d
 }
 
-// theirs makes the user nobody the owner of everything in files/, except the targets of links.
-func (d *Dir) theirs(t *testing.T) {
+// giveToNobody makes the user nobody the owner of everything in files/, except the targets of links.
+func (d *Dir) giveToNobody(t *testing.T) {
 	t.Helper()
 	must(t, filepath.WalkDir(d.in("files"), func(path string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Lchown(path, nobody, nobody))
@@ -63,7 +63,7 @@ func TestSeal(t *testing.T) {
 	must(t, syscall.Mkfifo(d.in("files/pipe"), 0o666))
 	must(t, unix.Mknod(d.in("files/sub/null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
 	must(t, socket(d.in("files/socket")))
-	d.theirs(t)
+	d.giveToNobody(t)
 	got, err := d.Seal(t.Context())
 	must(t, err)
 	if got.LeftOut != 7 || got.Example == "" {
@@ -96,7 +96,7 @@ func TestProgramsCannotReachSealedFiles(t *testing.T) {
 	must(t, os.Mkdir(d.in("files/sub"), 0o755))
 	d.write(t, "files/x", "x")
 	d.write(t, "files/sub/x", "y")
-	d.theirs(t)
+	d.giveToNobody(t)
 	var held []*os.File
 	for _, dir := range []string{"files", "files/sub"} {
 		held = append(held, directory(t, d.in(dir)))
@@ -118,13 +118,14 @@ func TestProgramsCannotReachSealedFiles(t *testing.T) {
 	}
 }
 
-// A file that only root can read is never collected. Then all of files/ is kept on the worker.
+// A file that only root can read is never collected. If files/ contains such a file, all of files/ is kept on the
+// worker.
 func TestSealRefusesFilesOfOthers(t *testing.T) {
 	d := ofNobody(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	d.write(t, "files/x", "x")
-	d.theirs(t)
+	d.giveToNobody(t)
 	if err := os.Link(secret, d.in("files/hard")); err != nil {
 		d.write(t, "files/hard", "secret") // use a file of root instead of a hard link, since the secret is on another file system
 	}
@@ -136,7 +137,7 @@ func TestSealRefusesFilesOfOthers(t *testing.T) {
 func TestSealRefusesDeepDirectories(t *testing.T) {
 	d := ofNobody(t)
 	must(t, os.MkdirAll(d.in("files"+strings.Repeat("/d", mostDeep+1)), 0o755))
-	d.theirs(t)
+	d.giveToNobody(t)
 	_, err := d.Seal(t.Context())
 	contains(t, err, "it is nested more than 100 directories deep")
 	keeps(t, d, nil)
@@ -145,7 +146,7 @@ func TestSealRefusesDeepDirectories(t *testing.T) {
 func TestSealEndsWithItsContext(t *testing.T) {
 	d := ofNobody(t)
 	d.write(t, "files/x", "x")
-	d.theirs(t)
+	d.giveToNobody(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("it took too long"))
 	_, err := d.Seal(ctx)

@@ -9,9 +9,9 @@ import (
 
 // Bounds of one report's updates.
 const (
-	updatesRead  = 256 << 10 // bytes to read from the file
-	updatesLines = 1000      // lines to report
-	updateBytes  = 4 << 10   // bytes to report of a line
+	updatesRead  = 256 << 10 // maximum number of bytes to read from the file
+	updatesLines = 1000      // maximum number of lines to report
+	updateBytes  = 4 << 10   // maximum number of bytes to report of each line
 	leastUpdate  = 64        // a line counts as at least this many bytes, because even a short line takes that much memory in Redis
 )
 
@@ -21,7 +21,7 @@ type position struct {
 	offset int64
 	within bool // the offset is within a line that is too long; the beginning of the line was reported
 	lines  int
-	bytes  int64 // how many bytes the lines so far count against the limit
+	bytes  int64 // the number of bytes of the lines so far, as the limit counts them
 	closed bool  // the limit was reached
 }
 

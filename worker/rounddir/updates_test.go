@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// all gets and accepts reports until nothing is left to report. It returns the lines of these reports.
-func (d *Dir) all(t testing.TB, final bool) (lines []string) {
+// allLines gets and accepts reports until nothing is left to report. It returns the lines of these reports.
+func (d *Dir) allLines(t testing.TB, final bool) (lines []string) {
 	t.Helper()
 	for {
 		r := d.News(final)
@@ -72,7 +72,7 @@ func TestUpdatesAreText(t *testing.T) {
 	}
 }
 
-// 10 MB arrive in small parts, without a gap, up to the limit.
+// Updates of 10 MB arrive in small parts, without a gap, up to the limit.
 func TestManyUpdates(t *testing.T) {
 	d := create(t, Before{}, Limits{Updates: 1e6}, nil)
 	var b strings.Builder
@@ -80,14 +80,14 @@ func TestManyUpdates(t *testing.T) {
 	for i := 0; b.Len() < 10e6; i++ {
 		line := fmt.Sprintf("line %d", i)
 		fmt.Fprintln(&b, line)
-		if (i+1)*leastUpdate <= 1e6 { // each line counts as leastUpdate bytes, because it is shorter
+		if (i+1)*leastUpdate <= 1e6 { // each line counts as leastUpdate bytes, because each line is shorter
 			want = append(want, line)
 		}
 	}
 	d.write(t, "updates", b.String())
 	b.Reset()
 	want = append(want, "[updates end here: more than 1000000 bytes (max_updates)]")
-	if diff := cmp.Diff(want, d.all(t, false)); diff != "" {
+	if diff := cmp.Diff(want, d.allLines(t, false)); diff != "" {
 		t.Error(diff)
 	}
 	d.append(t, "updates", "one more\n")
@@ -111,7 +111,7 @@ func TestUpdatesLimit(t *testing.T) {
 	}
 }
 
-// A line without an end is not read completely, and its beginning is not kept in memory.
+// If a line never ends, it is not read completely, and its beginning is not kept in memory.
 func TestEndlessUpdate(t *testing.T) {
 	d := create(t, Before{}, Limits{Updates: 10 << 20}, nil)
 	d.write(t, "updates", "first\n")
@@ -128,7 +128,7 @@ func TestEndlessUpdate(t *testing.T) {
 		t.Error("there is no more")
 	}
 	want := []string{"first", cut, "[updates end here: more than 10485760 bytes (max_updates)]"}
-	if diff := cmp.Diff(want, d.all(t, false)); diff != "" {
+	if diff := cmp.Diff(want, d.allLines(t, false)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -138,15 +138,15 @@ func TestLongUpdateComesInParts(t *testing.T) {
 	part := strings.Repeat("x", 300<<10)
 	cut := part[:updateBytes-3] + "…"
 	d.append(t, "updates", part)
-	if diff := cmp.Diff([]string{cut}, d.all(t, false)); diff != "" {
+	if diff := cmp.Diff([]string{cut}, d.allLines(t, false)); diff != "" {
 		t.Error(diff)
 	}
 	d.append(t, "updates", part)
-	if got := d.all(t, false); got != nil {
+	if got := d.allLines(t, false); got != nil {
 		t.Errorf("%d lines", len(got))
 	}
 	d.append(t, "updates", part+"\nnext\n")
-	if diff := cmp.Diff([]string{"next"}, d.all(t, false)); diff != "" {
+	if diff := cmp.Diff([]string{"next"}, d.allLines(t, false)); diff != "" {
 		t.Error(diff)
 	}
 }

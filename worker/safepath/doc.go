@@ -7,5 +7,5 @@
 // replaced it.
 //
 // A worker that is not root runs programs as its own user. Such programs can do everything that the worker can do, so
-// for such a worker the package checks nothing.
+// for a worker that is not root the package checks nothing.
 package safepath

@@ -13,14 +13,14 @@ import (
 // OpenFile opens a file below base for reading. It makes no directories. The error is [fs.ErrNotExist] if there is no
 // entry with that name. For a link to a missing file, OpenFile returns a different error.
 //
-// OpenFile returns an error for a file with several names in a directory that another user controls: that user may
-// have made a hard link to a file of root there.
+// OpenFile returns an error if the file has several names and is in a directory that another user controls. That user
+// may have made a hard link to a file of root there.
 func OpenFile(base, below string) (*os.File, error) {
 	path := filepath.Join(base, below)
 	if os.Geteuid() != 0 {
 		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, dangling(path, err)
+			return nil, explainMissing(path, err)
 		}
 		return f, err
 	}
@@ -80,8 +80,8 @@ func (w *walk) checkNames(f *os.File) error {
 	return nil
 }
 
-// dangling returns err if the file is missing, and another error if the path is a link to a missing file.
-func dangling(path string, err error) error {
+// explainMissing returns err if the file is missing, and another error if the path is a link to a missing file.
+func explainMissing(path string, err error) error {
 	if _, wrong := os.Lstat(path); wrong != nil {
 		return err
 	}

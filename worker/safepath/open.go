@@ -14,8 +14,8 @@ import (
 // mostLinks bounds the links in one path, as the kernel does.
 const mostLinks = 40
 
-// Open opens a directory below base, and makes missing directories. If own is true, Open returns an error if another
-// user controls the directory ([Check]). The error names the directory and wraps the cause.
+// Open opens a directory below base, and makes missing directories. If own is true and another user controls the
+// directory ([Check]), Open returns an error. The error names the directory and wraps the cause.
 func Open(base, below string, own bool) (*os.File, error) {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func split(path string) []string { return strings.Split(path, string(filepath.Se
 
 // A walk opens the directories of a path, one after the other.
 type walk struct {
-	at    int // if open is set, the descriptor of the present directory
+	at    int // the descriptor of the present directory; valid if the field open is true
 	open  bool
 	path  string
 	rest  []string
@@ -148,8 +148,8 @@ func (w *walk) check() error {
 	return controlled(w.path, &info)
 }
 
-// Check returns an error if a user other than root and the worker's user controls a directory. Such a user owns the
-// directory, or can replace entries in it.
+// Check returns an error if a user other than root and the worker's user controls a directory. A user controls a
+// directory if the user owns it, or can replace entries in it.
 func Check(dir string) error {
 	var info unix.Stat_t
 	if err := unix.Stat(dir, &info); err != nil {
@@ -164,11 +164,17 @@ func controlled(path string, info *unix.Stat_t) error {
 	case !trusted(info.Uid):
 		return fmt.Errorf("%s belongs to user %d; want root or the worker's user (chown root %[1]s)", path, info.Uid)
 	case mode&0o002 != 0 && !sticky:
-		return fmt.Errorf("all users may write to %s; want one that only root or the worker writes to (chmod go-w %[1]s)", path)
+		return fmt.Errorf("all users may write to %s; want a directory to which only root or the worker may write (chmod go-w %[1]s)", path)
 	case mode&0o020 != 0 && !sticky && info.Gid != 0 && int(info.Gid) != os.Getegid():
-		return fmt.Errorf("group %d may write to %s; want one that only root or the worker writes to (chmod go-w %[2]s)", info.Gid, path)
+		return fmt.Errorf("group %d may write to %s; want a directory to which only root or the worker may write (chmod go-w %[2]s)", info.Gid, path)
 	}
 	return nil
 }
 
 func trusted(uid uint32) bool { return uid == 0 || int(uid) == os.Geteuid() }
+
+// IsThere reports whether a directory has an entry of that name. It follows no link.
+func IsThere(dir *os.File, name string) bool {
+	var info unix.Stat_t
+	return unix.Fstatat(int(dir.Fd()), name, &info, unix.AT_SYMLINK_NOFOLLOW) == nil
+}

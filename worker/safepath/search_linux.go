@@ -2,5 +2,5 @@ package safepath
 
 import "golang.org/x/sys/unix"
 
-// search is the flag to open a directory. With it, no right to read the directory is needed.
+// search is the flag to open a directory. With this flag, the worker needs no right to read the directory.
 const search = unix.O_PATH

@@ -38,8 +38,8 @@ func newSecrets(env []string) *Secrets {
 	return s
 }
 
-// forms returns the forms in which a value may be printed: as it is, within JSON, and each line of a value with
-// several lines, such as a key.
+// forms returns the forms in which a value may be printed: as it is, and within JSON. If a value has several lines, as
+// a key has, each line is a form of its own.
 func forms(value string) []string {
 	texts := []string{value, inJSON(value)}
 	lines := strings.NewReplacer(`\r`, "\n", `\n`, "\n", "\r", "\n").Replace(value)
@@ -76,8 +76,8 @@ func (s *Secrets) Env() []string {
 	return slices.Clone(s.env)
 }
 
-// Longest returns the length of the longest text that Mask replaces, in bytes, or 0 if Mask replaces nothing. If a
-// caller of MaskPart cuts a text, it must pass Longest - 1 more bytes at each cut than it keeps.
+// Longest returns the length of the longest text that Mask replaces, in bytes, or 0 if Mask replaces nothing. A caller
+// of MaskPart may cut a text. Then it must also pass the Longest - 1 bytes beyond each cut.
 func (s *Secrets) Longest() int {
 	if s == nil {
 		return 0
@@ -119,15 +119,15 @@ func (s *Secrets) MaskPart(b []byte, from, to int) []byte {
 // spanEnd returns the end of the value that begins at i. If other values overlap that value, spanEnd returns the end
 // of the last one. It returns i if no value begins at i.
 func (s *Secrets) spanEnd(b []byte, i int) int {
-	end := i + s.at(b[i:])
+	end := i + s.lengthAt(b[i:])
 	for i++; i < end; i++ {
-		end = max(end, i+s.at(b[i:]))
+		end = max(end, i+s.lengthAt(b[i:]))
 	}
 	return end
 }
 
-// at returns the length of the longest value at the beginning of b.
-func (s *Secrets) at(b []byte) int {
+// lengthAt returns the length of the longest value at the beginning of b.
+func (s *Secrets) lengthAt(b []byte) int {
 	if len(b) < Shortest || !s.first[b[0]] {
 		return 0
 	}

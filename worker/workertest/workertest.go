@@ -86,26 +86,27 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 	defer dir.Remove()
 	var stdout, stderr bytes.Buffer
 	r := t.round()
-	r.Dir, r.Stdout, r.Stderr = dir.Path(), &stdout, &stderr
+	r.Stdout, r.Stderr = &stdout, &stderr
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if t.Timeout > 0 {
 		r.Deadline = time.Now().Add(t.Timeout)
 		defer time.AfterFunc(t.Timeout, func() { end(errTimedOut) }).Stop()
 	}
-	ended, err := run(ctx, h, r)
+	ended, err := run(ctx, h, r, dir.Path())
 	result := Result{Output: stdout.String(), Error: stderr.String(), Exit: ended.Exit, Permanent: ended.Permanent}
 	collects := result.setErr(ctx, ended, err)
 	result.readNews(dir)
 	if collects {
 		result.readJSON(dir)
 	}
-	result.Error = appendLine(result.Error, ended.Reason)
+	result.Error = friend.AppendLine(result.Error, ended.Reason)
 	result.applyFailOn(cmp.Or(t.FailOn, tdf.FailOnStderr))
 	return result
 }
 
-// errTimedOut ends the context as in a worker, where the context has no deadline.
+// errTimedOut is the cause with which Run ends the context when the timeout is over. As in a worker, the context has no
+// deadline.
 var errTimedOut = errors.New("the task's timeout is over")
 
 func (t Task) round() *worker.Round {
@@ -117,13 +118,13 @@ func (t Task) round() *worker.Round {
 }
 
 // run runs the handler. It returns the handler's own error, because Ended contains only the text of the error.
-func run(ctx context.Context, h worker.Handler, r *worker.Round) (worker.Ended, error) {
+func run(ctx context.Context, h worker.Handler, r *worker.Round, dir string) (worker.Ended, error) {
 	var own error
 	kept := worker.Handler(func(ctx context.Context, r *worker.Round) error {
 		own = h(ctx, r)
 		return own
 	})
-	ended, err := friend.RunInProcess(ctx, kept, r)
+	ended, err := friend.RunInProcess(ctx, kept, r, dir)
 	return ended.(worker.Ended), cmp.Or(err, own)
 }
 
@@ -175,7 +176,7 @@ func (result *Result) readJSON(dir *rounddir.Dir) {
 	result.JSON = json
 	if err != nil {
 		result.Err = errors.Join(err, result.Err)
-		result.Error, result.Exit = appendLine(result.Error, err.Error()), ""
+		result.Error, result.Exit = friend.AppendLine(result.Error, err.Error()), ""
 	}
 }
 
@@ -185,11 +186,4 @@ func (result *Result) applyFailOn(rule tdf.FailOn) {
 	if result.Err == nil && round.HasFailed(rule) {
 		result.Err = fmt.Errorf("the round fails because the handler wrote to Stderr (fail_on=%s): %s", rule, result.Error)
 	}
-}
-
-func appendLine(text, line string) string {
-	if text != "" && line != "" && text[len(text)-1] != '\n' {
-		text += "\n"
-	}
-	return text + line
 }

@@ -12,8 +12,9 @@ import (
 type Setup struct {
 	// Store is the manager's connection to Redis. The manager closes it.
 	Store *redisstate.Store
-	// Wait returns when a task has finished, or after the duration round. If held is shorter, it returns after held, because
-	// a failed callback is then called again. If Wait returns an error, Run ends.
+	// Wait returns when a task has finished, or when it has waited for the time until the next round. A failed callback
+	// may have to be called again earlier: then held is shorter than round, and Wait returns after the time held. If
+	// Wait returns an error, Run ends.
 	Wait func(ctx context.Context, round, held time.Duration) error
 }
 

@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A longRun is a running task that takes far longer than other runs of its program.
+type longRun struct {
+	task  *tdf.Task
+	runs  tdf.Seconds
+	usual tdf.Seconds // the run time that 95 of 100 runs do not exceed
+}
+
+// Limits of the search for long runs. A run is long if it takes more than farLonger times the usual run time, and more
+// than leastLong.
+const (
+	sampledEnded   = 1000 // the maximum number of finished tasks that are read
+	sampledRunning = 500  // the maximum number of running tasks that are read
+	leastEnded     = 10   // the minimum number of finished tasks of a program from which its usual run time is computed
+	farLonger      = 10
+	leastLong      = tdf.Seconds(60)
+)
+
+func vitalsOfRuns(ctx context.Context, r *redisstate.Store, v *vitals) error {
+	running, err := listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Running}, OldestFirst: true}, "", sampledRunning)
+	if err != nil || len(running.Tasks) == 0 {
+		return err
+	}
+	ended, err := listing.Find(ctx, r, ranToTheEnd(""), "", sampledEnded)
+	if err != nil {
+		return err
+	}
+	v.long = longRuns(v.at, running.Tasks, ended.Tasks)
+	return nil
+}
+
+func longRuns(now tdf.Time, running, ended []*tdf.Task) []longRun {
+	took := map[string][]tdf.Seconds{}
+	for _, t := range ended {
+		if seconds, ran := runTime(t.Current()); ran {
+			took[t.Program] = append(took[t.Program], seconds)
+		}
+	}
+	var long []longRun
+	for _, t := range running {
+		times := slices.Sorted(slices.Values(took[t.Program]))
+		began := max(t.Current().Entered[tdf.Running], t.Current().Started)
+		if len(times) < leastEnded || began == 0 {
+			continue
+		}
+		usual := times[(len(times)*95-1)/100]
+		if runs := now.Sub(began); runs > max(leastLong, farLonger*usual) {
+			long = append(long, longRun{t, runs, usual})
+		}
+	}
+	return long
+}

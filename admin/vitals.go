@@ -1,0 +1,115 @@
+package admin
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// vitals holds the facts about a namespace from which diagnose makes the diagnoses.
+type vitals struct {
+	numbers
+	census
+	redis    config.Redis
+	info     redisstate.Info // empty for the embedded Redis
+	memory   Memory
+	listpack string // the setting hash-max-listpack-value; "" if unknown
+	schema   string
+	loading  bool        // a dump is being loaded, or the load was interrupted
+	clockOff tdf.Seconds // how far this machine's clock is ahead of Redis's clock
+	moved    tdf.Time    // when a task was last claimed or executed; 0 if that was long ago
+	taskSize int64       // size of one open task in bytes; 0 if unknown
+	long     []longRun
+}
+
+func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
+	if v.info, err = r.Info(ctx, "memory", "persistence", "replication"); err != nil {
+		return err
+	}
+	v.memory = memoryOf(v.info)
+	if v.listpack, err = r.Setting(ctx, listpackSetting); err != nil {
+		return err
+	}
+	if v.schema, err = r.SchemaOf(ctx); err != nil {
+		return err
+	}
+	mark, err := r.RestoreUnderWay(ctx)
+	if err != nil {
+		return err
+	}
+	v.loading = mark != ""
+	before := time.Now()
+	now, err := r.Now(ctx)
+	v.clockOff = tdf.At(before.Add(time.Since(before) / 2)).Sub(now)
+	return err
+}
+
+const sampledSizes = 20
+
+func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
+	if v.numbers, err = readNumbers(ctx, r); err != nil {
+		return err
+	}
+	page, err := listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
+	if err != nil {
+		return err
+	}
+	var ids []int64
+	for _, t := range page.Tasks {
+		ids = append(ids, t.ID)
+	}
+	sizes, err := r.MemoryOf(ctx, ids)
+	v.taskSize = meanSize(sizes)
+	return err
+}
+
+// places is the approximate number of bytes that a task's id takes in three lists: the open tasks, the tasks of the
+// group, and the due tasks.
+const places = 350
+
+func meanSize(sizes []int64) int64 {
+	sum, n := int64(0), int64(0)
+	for _, size := range sizes {
+		if size > 0 {
+			sum, n = sum+size, n+1
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	return sum/n + places
+}
+
+// idle is a time in seconds. If no task was claimed or executed for longer, free slots are suspicious.
+const idle = tdf.Seconds(30)
+
+// sampledOpened is the number of open tasks whose earlier rounds are checked. The newest open tasks are checked.
+const sampledOpened = 50
+
+// vitalsOfMoves stores in v the time when a task was last claimed or executed. It considers tasks in all states, even
+// tasks that are open again.
+func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
+	since := v.at.Add(-idle)
+	moved, err := r.Between(ctx, since, tdf.Never, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived)
+	if err != nil || moved > 0 {
+		v.moved = v.at
+		return err
+	}
+	page, err := listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Open}}, "", sampledOpened)
+	for _, t := range page.Tasks {
+		last := t.Rounds.At(t.LastRun())
+		v.moved = max(v.moved, last.Entered[tdf.Running], last.Entered[tdf.Executed], last.FailedAt, last.TimedOutAt, last.LostAt)
+	}
+	return err
+}
+
+// number returns a number from the output of INFO, or 0 if INFO does not contain the number.
+func number(info redisstate.Info, name string) int64 {
+	n, _ := strconv.ParseInt(info[name], 10, 64)
+	return n
+}

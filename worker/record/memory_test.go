@@ -1,0 +1,128 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func inMemory(t *testing.T) (*Record, string) {
+	t.Helper()
+	dir := t.TempDir()
+	slot := NewSlot(filepath.Join(dir, "slots"), 1)
+	t.Cleanup(slot.Close)
+	return NewInMemory(slot, Round{Program: "p", Task: 1}, false), dir
+}
+
+func countFiles(t *testing.T, dir string) int {
+	t.Helper()
+	names, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// A stream is the same in memory and in a file, at each size around the bound.
+func TestStreamInMemory(t *testing.T) {
+	for _, size := range []int{0, 1, InMemory - 1, InMemory, InMemory + 1, 3 * InMemory} {
+		for _, chunk := range []int{1000, InMemory, 4 * InMemory} {
+			t.Run(fmt.Sprint(size, " by ", chunk), func(t *testing.T) {
+				r, dir := inMemory(t)
+				stdout, stderr := r.Writers()
+				want := strings.Repeat("0123456789\n", size/11+1)[:size]
+				for rest := want; rest != ""; {
+					n := min(chunk, len(rest))
+					must(t, writeTo(stdout, rest[:n]))
+					rest = rest[n:]
+				}
+				must(t, writeTo(stderr, "e"))
+				if tail, changed := r.Tail(nil); !changed || !strings.HasSuffix(tail, want[max(0, size-50):]+"e") {
+					t.Errorf("the tail is %q, %v", tail, changed)
+				}
+				texts, err := r.Read(1<<20, "w", nil)
+				if err != nil || texts.Output != want || texts.OutputBytes != int64(size) || texts.Error != "e" {
+					t.Errorf("read %d bytes of %d, %q, %v", len(texts.Output), size, texts.Error, err)
+				}
+				if got := countFiles(t, filepath.Join(dir, "slots")) > 0; got != (size > InMemory) {
+					t.Errorf("there are files: %v", got)
+				}
+				r.Close()
+				if err := writeTo(stdout, "late"); !errors.Is(err, os.ErrClosed) {
+					t.Errorf("writing after the end: %v", err)
+				}
+				keptAs(t, r, dir, want)
+			})
+		}
+	}
+}
+
+// keptAs keeps stdout, and compares the file.
+func keptAs(t *testing.T, r *Record, dir, want string) {
+	t.Helper()
+	if want == "" {
+		if streams := r.Unkept(0); len(streams) != 1 {
+			t.Errorf("unkept: %v", streams)
+		}
+		return
+	}
+	to, err := os.Open(dir)
+	must(t, err)
+	defer to.Close()
+	must(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
+	if err := r.Keep(0, to, "taken"); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a taken name: %v", err)
+	}
+	must(t, r.Keep(0, to, "kept"))
+	got, err := os.ReadFile(filepath.Join(dir, "kept"))
+	if err != nil || string(got) != want {
+		t.Errorf("kept %d bytes of %d, %v", len(got), len(want), err)
+	}
+	r.Release()
+}
+
+// After a round with files, the slot's next round finds the files empty.
+func TestSlotAfterAStreamInAFile(t *testing.T) {
+	dir := t.TempDir()
+	slot := NewSlot(dir, 1)
+	defer slot.Close()
+	for _, text := range []string{"a", "b"} {
+		r := NewInMemory(slot, Round{Program: "p", Task: 1}, true)
+		stdout, _ := r.Writers()
+		want := strings.Repeat(text, InMemory+1)
+		must(t, writeTo(stdout, want))
+		if texts, err := r.Read(1<<20, "w", nil); err != nil || texts.Output != want {
+			t.Errorf("%s: read %d bytes, %v", text, len(texts.Output), err)
+		}
+		r.Close()
+		r.Release()
+	}
+}
+
+// If the file cannot be made, the round gets the error, and the stream keeps its text.
+func TestStreamWithoutAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, nil, 0o600))
+	slot := NewSlot(filepath.Join(path, "slots"), 1)
+	defer slot.Close()
+	r := NewInMemory(slot, Round{Program: "p", Task: 1}, false)
+	stdout, _ := r.Writers()
+	must(t, writeTo(stdout, "kept"))
+	if err := writeTo(stdout, strings.Repeat("x", InMemory)); err == nil {
+		t.Error("no error")
+	}
+	if texts, err := r.Read(100, "w", nil); err != nil || texts.Output != "kept" {
+		t.Errorf("read %q, %v", texts.Output, err)
+	}
+	r.Close()
+	r.Release()
+}
+
+func writeTo(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
+}

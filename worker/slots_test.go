@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/config"
+)
+
+// A slotsModel makes claims and reports in any order, as concurrent goroutines do. Each element of steps is the rest of a
+// claim or a report that is under way.
+type slotsModel struct {
+	*session
+	t       *rapid.T
+	running []*execution
+	steps   [][]func()
+}
+
+// started starts as many tasks as a claim returned.
+func (m *slotsModel) started(most int) {
+	for range rapid.IntRange(0, most).Draw(m.t, "claimed") {
+		m.busy++
+		e := &execution{slot: m.takeSlot()}
+		m.running = append(m.running, e)
+		if m.busy > m.slots() {
+			m.t.Fatalf("%d slots are busy of %d", m.busy, m.slots())
+		}
+	}
+}
+
+func (m *slotsModel) claim() {
+	free := max(0, m.free())
+	m.reserved += free
+	m.steps = append(m.steps, []func(){func() { m.started(free) }, func() { m.reserve(-free) }})
+}
+
+func (m *slotsModel) report() {
+	n := rapid.IntRange(0, len(m.running)).Draw(m.t, "results")
+	results := make([]delivery, n)
+	for i, e := range m.running[:n] {
+		results[i].e = e
+	}
+	m.running = slices.Clone(m.running[n:])
+	most := m.reserveAfter(results)
+	var steps []func()
+	var refused []*execution
+	for _, d := range results {
+		if rapid.IntRange(0, 9).Draw(m.t, "refused") == 0 {
+			refused = append(refused, d.e)
+		} else {
+			steps = append(steps, func() { m.freeSlot(d.e) })
+		}
+	}
+	// The slot of a refused result is not free. The worker releases a task that was claimed for it.
+	m.steps = append(m.steps, append(steps, func() { m.started(max(0, most-len(refused))) }, func() {
+		m.endReservation(most, results)
+		m.running = append(m.running, refused...)
+	}))
+}
+
+// Claims and reports that are under way at the same time never reserve a slot twice.
+func TestSlotsAreReservedOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &slotsModel{t: t, session: &session{Worker: &Worker{cfg: config.Worker{Concurrency: rapid.IntRange(1, 6).Draw(t, "slots")}}, freed: make(signal, 1)}}
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			switch k := rapid.IntRange(0, len(m.steps)+1).Draw(t, "step"); k {
+			case 0:
+				m.claim()
+			case 1:
+				m.report()
+			default:
+				next := m.steps[k-2]
+				if next[0](); len(next) > 1 {
+					m.steps[k-2] = next[1:]
+				} else {
+					m.steps = slices.Delete(m.steps, k-2, k-1)
+				}
+			}
+		}
+		for len(m.steps) > 0 {
+			for _, step := range m.steps[0] {
+				step()
+			}
+			m.steps = m.steps[1:]
+		}
+		if m.reserved != 0 || m.freeing != 0 || m.busy != len(m.running) {
+			t.Errorf("at the end, %d reserved, %d freeing, %d busy with %d rounds", m.reserved, m.freeing, m.busy, len(m.running))
+		}
+	})
+}

@@ -1,0 +1,169 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A turning store counts the calls that report and claim.
+type turning struct {
+	*failing
+	turns atomic.Int64
+}
+
+func (s *turning) ExecuteAndClaim(
+	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
+) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
+	s.turns.Add(1)
+	return s.failing.ExecuteAndClaim(ctx, claiming, r, results...)
+}
+
+// A turn is the first of two rounds on a worker with one slot. The report of the first round may claim the second task.
+type turn struct {
+	*world
+	s      *session
+	store  *turning
+	timers *clock
+	now    atomic.Int64 // the clock of the breakers, in seconds
+	failed bool         // the first round fails
+}
+
+// A report of a result claims the next task, except in the cases of this test.
+func TestAReportThatClaims(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(r *turn) // before the round ends
+		after  func(r *turn) // while the report waits for its next try
+		claims bool
+	}{
+		"nothing prevents it": {claims: true},
+		"draining":            {before: func(r *turn) { r.s.drain.obey("ann", r.s.log) }},
+		"stopping":            {before: func(r *turn) { r.s.endClaims(errStopping) }},
+		"a paused program":    {before: func(r *turn) { r.s.breakers.unfit("other", "no interpreter") }},
+		"a half-open breaker": {before: func(r *turn) {
+			r.s.breakers.unfit("other", "no interpreter")
+			r.now.Add(3600)
+		}},
+		"a failed result": {before: func(r *turn) { r.failed = true }},
+		"a result that Redis has refused before": {
+			before: func(r *turn) {
+				r.store.reports.Store(1)
+				r.s.once.Store(true) // so that the first report claims nothing
+			},
+			after: func(r *turn) {
+				r.timers.waitedFor(r, errorPause)
+				r.s.once.Store(false)
+				r.timers.fire(r, errorPause)
+			},
+		},
+		"sleep_after_success": {before: func(r *turn) { r.s.cfg.SleepAfterSuccess = time.Nanosecond }},
+		"resuming":            {before: func(r *turn) { r.s.resuming.Store(true) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &turn{world: newWorld(t), timers: &clock{}}
+			r.cfg.Grace, r.cfg.SleepAfterFailure = time.Hour, 0
+			first, second := r.open("first"), r.open("second")
+			r.store = &turning{failing: &failing{Store: r.world.store}}
+			running, end := make(chan struct{}), make(chan struct{})
+			worker := r.workerOn(r.store, WithRunner(goRunner(func(_ context.Context, round *Round) (Ended, error) {
+				if round.ID == first {
+					close(running)
+					<-end
+				}
+				if r.failed {
+					fmt.Fprintln(round.Stderr, "failed")
+				}
+				return Ended{}, nil
+			})))
+			worker.breakers.clock = func() time.Time { return time.Unix(1000+r.now.Load(), 0) }
+			worker.after = r.timers.after
+			s, closeSession := r.session(worker)
+			r.s = s
+			_, _, err := s.claim(1, false)
+			must(t, err)
+			receive(t, "the first round", running)
+			s.once.Store(false)
+			if c.before != nil {
+				c.before(r)
+			}
+			close(end)
+			if c.after != nil {
+				c.after(r)
+			}
+			r.executed(first)
+			if claims := r.store.turns.Load() > 0; claims != c.claims {
+				t.Errorf("the report claims: %t, want %t", claims, c.claims)
+			}
+			if c.claims {
+				r.executed(second)
+			}
+			closeSession()
+			if got := r.task(second); (got.State == tdf.Open) == c.claims || got.Releases != 0 {
+				t.Errorf("the second task is %s, with %d releases", got.State, got.Releases)
+			}
+		})
+	}
+}
+
+// RunOnce runs one task, although the report of this task could claim another.
+func TestRunOnceRunsOneTask(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.open(""), w.open("")
+	w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
+	if got := w.task(first).State; got != tdf.Executed {
+		t.Errorf("the first task is %s", got)
+	}
+	if got := w.task(second); got.State != tdf.Open || got.Releases != 0 {
+		t.Errorf("the second task is %s, with %d releases", got.State, got.Releases)
+	}
+}
+
+// Redis refuses a result, and in the same call gives out a task. The slot is not free, so the worker releases the task, once.
+func TestATaskClaimedWithARefusedResult(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SleepAfterFailure, w.cfg.SleepAfterNoProcessClaimed = 0, time.Millisecond
+	refused, next := w.open("refused"), w.open("next")
+	store, timers := &turning{failing: &failing{Store: w.store}}, &clock{}
+	store.refused.Store(refused)
+	worker := w.workerOn(store, WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
+		fmt.Fprintln(r.Stdout, r.Args[0])
+		return Ended{}, nil
+	})))
+	worker.after = timers.after
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, worker)
+	eventually(t, "the release", func() bool { return w.task(next).Releases == 1 })
+	for _, pause := range []time.Duration{errorPause, 2 * errorPause, 4 * errorPause, 8 * errorPause} {
+		timers.waitedFor(t, pause)
+		if got := w.task(refused); got.State != tdf.Running {
+			t.Errorf("the task with the refused result is %s: %s", got.State, got.Log)
+		}
+		if got := w.task(next); got.State != tdf.Open || got.Releases != 1 {
+			t.Errorf("the other task is %s, with %d releases: %s", got.State, got.Releases, got.Log)
+		}
+		timers.fire(t, pause)
+	}
+	w.logged(`msg=released task=2 round=0 program=p reason="` + errNoSlot.Error() + `"`)
+	timers.waitedFor(t, longestPause)
+	if got := store.turns.Load(); got != 1 {
+		t.Errorf("%d reports claimed tasks, want 1", got)
+	}
+	store.refused.Store(0)
+	timers.fire(t, longestPause)
+	for id, want := range map[int64]string{refused: "refused\n", next: "next\n"} {
+		if got := w.executed(id); got.LastOutput() != want || strings.Count(got.Log, "released") > 1 {
+			t.Errorf("task %d: output %q\n%s", id, got.LastOutput(), got.Log)
+		}
+	}
+	if got := w.task(next).Releases; got != 1 {
+		t.Errorf("the other task was released %d times", got)
+	}
+	stop()
+	wait()
+}
