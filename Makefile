@@ -21,7 +21,7 @@ setup: ## install the missing tools for tests and linters
 	scripts/setup
 
 test: ## install missing tools, and run all tests with the race detector
-	scripts/setup go gcc git python3 redis-server rsync
+	scripts/setup go gcc git node npm parallel python3 redis-server rsync
 	go vet ./...
 	CGO_ENABLED=1 go test -race -count=1 -timeout 30m ./...
 	@set -e; for module in $(MODULES); do echo "go vet, go test: $$module"; \
@@ -47,13 +47,13 @@ bench: ## run the benchmarks of calls to Redis; BENCH selects some, COUNT repeat
 	scripts/setup go redis-server
 	cd bench && go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -timeout 0 .
 
-bench-peers: ## compare TDF with asynq and BullMQ, and check the targets for speed
-	scripts/setup go redis-server node npm
+bench-peers: ## compare TDF with other tools, and check the targets for speed
+	scripts/setup go redis-server node npm parallel
 	cd bench && go run ./peers
 
 bench-run: ## measure runs per second, compared with xargs, GNU parallel and a bare loop
 	scripts/setup go redis-server parallel
-	cd bench && go run ./run
+	cd bench && go run ./peers -bars run
 
 bench-look: ## measure how fast tdf answers with a million tasks
 	scripts/setup go redis-server

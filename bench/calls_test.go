@@ -39,6 +39,27 @@ func BenchmarkExecute(b *testing.B) {
 	})
 }
 
+// BenchmarkExecuteAndClaim measures the call of a busy worker: it reports results, and claims as many tasks.
+func BenchmarkExecuteAndClaim(b *testing.B) {
+	for _, batch := range batches {
+		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
+			r := emptyRedis(b)
+			c := newCaller(b, r)
+			claims, err := c.bringMany(b.Context(), batch, tdf.Running)
+			if err == nil {
+				_, err = c.bringMany(b.Context(), b.N*batch, tdf.Open)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			measure(b, r, batch, func(ctx context.Context, _ int) error {
+				claims, err = c.executeAndClaim(ctx, claims)
+				return err
+			})
+		})
+	}
+}
+
 func BenchmarkSettle(b *testing.B) {
 	perBatch(b, tdf.Executed, func(c *caller, batch int, _ []redisstate.Claim) call {
 		return func(ctx context.Context, _ int) error { return c.settle(ctx, batch) }
@@ -61,7 +82,7 @@ func BenchmarkLife(b *testing.B) {
 	})
 }
 
-// A call is a measured call. i counts the calls of a measurement.
+// A call makes one measured call: the i-th call of a measurement.
 type call func(ctx context.Context, i int) error
 
 // perBatch measures a call for each number of tasks. The tasks are already in the given state.
@@ -94,8 +115,8 @@ func (c *caller) bringMany(ctx context.Context, n int, state tdf.State) ([]redis
 	return all, nil
 }
 
-// bring opens n tasks and brings them into a state, with one call for each transition. No task may be in an earlier
-// state.
+// bring opens n tasks and brings them into a state, with one call for each transition. Before bring is called, no task
+// may be in an earlier state.
 func (c *caller) bring(ctx context.Context, n int, state tdf.State) (claims []redisstate.Claim, err error) {
 	for _, step := range []struct {
 		from tdf.State // the state before the step
@@ -115,6 +136,26 @@ func (c *caller) bring(ctx context.Context, n int, state tdf.State) (claims []re
 		}
 	}
 	return claims, nil
+}
+
+// A worker executes all tasks by calls of ExecuteAndClaim.
+func TestExecuteAndClaim(t *testing.T) {
+	const batch, calls = 10, 3
+	c := newCaller(t, emptyRedis(t))
+	claims, err := c.bringMany(t.Context(), batch, tdf.Running)
+	if err == nil {
+		err = c.open(t.Context(), calls*batch)
+	}
+	for range calls {
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, err = c.executeAndClaim(t.Context(), claims)
+	}
+	executed, err2 := c.inState(t.Context(), tdf.Executed)
+	if err != nil || err2 != nil || len(claims) != batch || executed != calls*batch {
+		t.Errorf("%d claims, %d executed tasks; errors %v, %v", len(claims), executed, err, err2)
+	}
 }
 
 // The benchmarks themselves do not run in tests, so this test makes each of their calls once.

@@ -55,8 +55,8 @@ func (c *caller) serverRound(b *testing.B, due int) {
 	}
 }
 
-// executeOldest executes the n oldest open tasks, archives the tasks that an earlier round has settled, and opens n new
-// tasks.
+// executeOldest executes the n oldest open tasks, archives and removes the tasks that an earlier round has settled, and
+// opens n new tasks. So the number of stored tasks stays the same.
 func (c *caller) executeOldest(ctx context.Context, n int) error {
 	const most = 1000
 	for ; n > 0; n -= most {
@@ -65,7 +65,11 @@ func (c *caller) executeOldest(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		if err := c.archive(ctx, int(min(succeeded, int64(batch)))); err != nil {
+		settled := int(min(succeeded, int64(batch)))
+		if err := c.archive(ctx, settled); err != nil {
+			return err
+		}
+		if err := c.remove(ctx, settled); err != nil {
 			return err
 		}
 		if err := c.open(ctx, batch); err != nil {
@@ -103,5 +107,8 @@ func TestServerRound(t *testing.T) {
 		if done, err := s.RunOnce(t.Context()); err != nil || done.Total() != 10 {
 			t.Fatalf("the server settled %v; error %v", done, err)
 		}
+	}
+	if archived, err := c.inState(t.Context(), tdf.Archived); archived > 0 || err != nil {
+		t.Errorf("%d archived tasks remain; error %v", archived, err)
 	}
 }

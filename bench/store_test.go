@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -20,7 +21,7 @@ import (
 type caller struct {
 	store  *redisstate.Store
 	random *rand.Rand
-	number int // of the last opened task
+	number int // the number of the last opened task
 }
 
 func newCaller(t testing.TB, r *redisserver.Server) *caller {
@@ -49,7 +50,7 @@ func (c *caller) open(ctx context.Context, n int) error {
 
 const lease = 600 // s
 
-// claim claims n tasks, in one call unless a limit of claims prevents this.
+// claim claims n tasks. It makes one call, or several calls if the limits of a claim require that.
 func (c *caller) claim(ctx context.Context, n int) ([]redisstate.Claim, error) {
 	var claims []redisstate.Claim
 	for len(claims) < n {
@@ -77,14 +78,37 @@ func (c *caller) renew(ctx context.Context, claims []redisstate.Claim) error {
 
 // execute reports a result for each claim.
 func (c *caller) execute(ctx context.Context, claims []redisstate.Claim) error {
+	results, err := c.results(claims)
+	if err != nil {
+		return err
+	}
+	return firstError(c.store.Execute(ctx, "worker", results...))
+}
+
+// executeAndClaim reports a result for each claim, and claims as many tasks.
+func (c *caller) executeAndClaim(ctx context.Context, claims []redisstate.Claim) ([]redisstate.Claim, error) {
+	results, err := c.results(claims)
+	if err != nil {
+		return nil, err
+	}
+	r := redisstate.ClaimRequest{Worker: "worker", Most: len(claims), Lease: lease}
+	outcomes, claimed, err, claimErr := c.store.ExecuteAndClaim(ctx, ctx, r, results...)
+	if err := firstError(outcomes, errors.Join(err, claimErr)); err != nil {
+		return nil, err
+	}
+	rest, err := c.claim(ctx, len(claims)-len(claimed.Claims)) // a limit of claims may leave a rest
+	return append(claimed.Claims, rest...), err
+}
+
+func (c *caller) results(claims []redisstate.Claim) ([]tdf.Move, error) {
 	results := make([]tdf.Move, len(claims))
 	for i, claim := range claims {
 		var err error
 		if results[i], err = claim.Task.Execute(claim.ID, c.result(claim.Task)); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return firstError(c.store.Execute(ctx, "worker", results...))
+	return results, nil
 }
 
 // result returns a result like those of a worker: no two tasks have the same start and resource usage.
@@ -123,20 +147,30 @@ func (c *caller) settle(ctx context.Context, n int) error {
 
 // archive archives n succeeded tasks as a manager does. It reads the whole tasks first.
 func (c *caller) archive(ctx context.Context, n int) error {
-	ids, err := c.store.List(ctx, tdf.Succeeded, "", 0, int64(n))
+	return c.move(ctx, n, tdf.Succeeded, redisstate.Whole, (*tdf.Task).Archive)
+}
+
+// remove removes n archived tasks.
+func (c *caller) remove(ctx context.Context, n int) error {
+	return c.move(ctx, n, tdf.Archived, redisstate.Rules, (*tdf.Task).Remove)
+}
+
+// move reads n tasks in a state, and moves them.
+func (c *caller) move(ctx context.Context, n int, state tdf.State, fields redisstate.Fields, decide func(*tdf.Task) (tdf.Move, error)) error {
+	ids, err := c.store.List(ctx, state, "", 0, int64(n))
 	if err != nil {
 		return err
 	}
 	if len(ids) < n {
-		return fmt.Errorf("%d of %d tasks have succeeded", len(ids), n)
+		return fmt.Errorf("%d of %d tasks are %s", len(ids), n, state)
 	}
-	tasks, err := c.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole})
+	tasks, err := c.store.Read(ctx, ids, redisstate.Want{Fields: fields})
 	if err != nil {
 		return err
 	}
 	units := make([]redisstate.Unit, n)
 	for i, t := range tasks {
-		move, err := t.Task.Archive()
+		move, err := decide(t.Task)
 		if err != nil {
 			return err
 		}

@@ -27,8 +27,8 @@ var places = []struct {
 	{tdf.Archived, tdf.Failed, 2},
 }
 
-// put is the number of tasks that one call stores.
-const put = 5000
+// tasksPerCall is the number of tasks that one call stores.
+const tasksPerCall = 5000
 
 // fill stores tasks in all states, with typical results.
 func fill(ctx context.Context, server *redisserver.Server, tasks int) error {
@@ -44,7 +44,7 @@ func fill(ctx context.Context, server *redisserver.Server, tasks int) error {
 	random := rand.New(rand.NewPCG(1, 2))
 	for id := 1; id <= tasks; {
 		var records []redisstate.Record
-		for ; id <= tasks && len(records) < put; id++ {
+		for ; id <= tasks && len(records) < tasksPerCall; id++ {
 			at := now.Add(-tdf.Seconds(tasks-id) / 1000)
 			records = append(records, redisstate.Record{ID: int64(id), Hash: task(int64(id), at, random)})
 		}

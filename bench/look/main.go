@@ -11,10 +11,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -52,14 +54,17 @@ func main() {
 	tasks := flag.Int("tasks", 1_000_000, "number of tasks")
 	repeats := flag.Int("repeats", 5, "number of runs of each command; the result is the median")
 	flag.Parse()
-	if err := run(context.Background(), *tasks, *repeats, os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *tasks, *repeats, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-look:", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context, tasks, repeats int, out io.Writer) error {
-	server, err := redisserver.Start()
+	server, err := redisserver.Start(redisserver.Shipped...)
 	if err != nil {
 		return err
 	}
@@ -101,8 +106,10 @@ func (l *look) all(ctx context.Context, repeats int, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	defer w.Flush()
 	fmt.Fprintln(w, "command\tresponse time, ms\tslowest command in Redis, ms")
-	yardstick := exec.Command("redis-cli", "-p", strconv.Itoa(l.server.Port), "zrange", namespace+":failed", "0", "49")
-	if err := l.measure(ctx, w, "redis-cli zrange, 50 ids", repeats, func() *exec.Cmd { return clone(yardstick) }); err != nil {
+	yardstick := func() *exec.Cmd {
+		return exec.CommandContext(ctx, "redis-cli", "-p", strconv.Itoa(l.server.Port), "zrange", namespace+":failed", "0", "49")
+	}
+	if err := l.measure(ctx, w, "redis-cli zrange, 50 ids", repeats, yardstick); err != nil {
 		return err
 	}
 	for _, text := range looks {
@@ -118,8 +125,6 @@ func (l *look) all(ctx context.Context, repeats int, out io.Writer) error {
 	}
 	return nil
 }
-
-func clone(c *exec.Cmd) *exec.Cmd { return exec.Command(c.Path, c.Args[1:]...) }
 
 // measure runs a command several times, and measures the time until it ends. For tdf watch, it measures the time until the first
 // line.

@@ -81,7 +81,7 @@ func (asynqSystem) checkProcessed(t *trial, n int) error {
 func asynqOpenerRole(_ context.Context, j job) (map[string]child.Verb, func(), error) {
 	client := asynq.NewClient(asynq.RedisClientOpt{Addr: redisConfig(j.Port).Addr()})
 	open := func(ctx context.Context) (any, error) {
-		return timed(func() error {
+		return timeOf(func() error {
 			return inParallel(j.Callers, j.Tasks, func(i int) error {
 				_, err := client.EnqueueContext(ctx, asynq.NewTask(namespace, []byte(payload(int64(i)))))
 				return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"text/tabwriter"
@@ -15,29 +16,32 @@ import (
 // A bar is a target, and the measurements that show whether it is met.
 type bar struct {
 	name  string
-	unit  string // of the sides' figures
+	unit  string // the unit of the sides' figures
 	sides []side
 	any   bool
 	wants []want
 
 	figures []map[string]figure // of each round, by side
+	failed  map[string]bool     // the sides that failed; their figures do not count
 }
 
 // A side is one of the compared measurements of a bar.
 type side struct {
 	name     string
-	settings []string // further arguments of redis-server
+	settings []string // additional arguments of redis-server
 	measure  func(t *trial) (figure, error)
 }
 
-// A figure is the result of one measurement. CPU and Commands are the usage of Redis per task, or 0.
+// A figure is the result of one measurement. CPU and Commands are the usage of Redis per task, or 0. ToolCPU is the CPU
+// time per task of the measured tool and of the programs that it ran, or 0.
 type figure struct {
 	Value    float64
 	CPU      float64 // µs
 	Commands float64 // including those in scripts
+	ToolCPU  float64 // µs
 }
 
-// A want is a condition for a figure that is computed from the figures of one round.
+// A want is a condition. It limits a figure that is computed from the figures of one round.
 type want struct {
 	unit   string
 	atMost bool
@@ -48,19 +52,19 @@ type want struct {
 // A sample computes a figure of one round from the figures of the sides. It returns false if a side was not measured.
 type sample func(figures map[string]figure) (float64, bool)
 
-// errMissing means that a side cannot be measured on this machine.
-var errMissing = errors.New("not measured")
-
-// measureAll measures the bars, and prints a table and the bars' lines. The sides of a bar take turns.
+// measureAll measures the bars, and prints a table and the bars' lines. The sides of a bar take turns. If a side fails,
+// measureAll goes on with the other sides, and returns the error at the end.
 func measureAll(ctx context.Context, all []*bar, rounds int, s size, out io.Writer) error {
-	for _, b := range all {
+	var errs []error
+	for _, b := range all { // if ctx ends, the side that was being measured fails
 		for round := range rounds {
-			if err := b.measure(ctx, round, s); err != nil {
-				return err
+			if ctx.Err() == nil {
+				errs = append(errs, b.measure(ctx, round, s))
 			}
 		}
 	}
-	fmt.Fprintf(out, "medians of %d; %d tasks of 100 bytes; redis-server without persistence on loopback\n\n", rounds, s.tasks)
+	fmt.Fprintf(out, "medians of %d; %d tasks of 100 bytes, or %d runs of a program; redis-server without persistence on loopback\n\n",
+		rounds, s.tasks, s.runs)
 	if err := printTable(out, all); err != nil {
 		return err
 	}
@@ -74,12 +78,13 @@ func measureAll(ctx context.Context, all []*bar, rounds int, s size, out io.Writ
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf("%d of %d bars were not measured", missing, len(all))
+		errs = append(errs, fmt.Errorf("%d of %d bars were not measured", missing, len(all)))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// measure measures each side once. Every other round begins with the last side.
+// measure measures each side once, unless it failed in an earlier round. In the second, fourth, sixth round and so on,
+// it measures the sides in reverse order.
 func (b *bar) measure(ctx context.Context, round int, s size) error {
 	figures := map[string]figure{}
 	b.figures = append(b.figures, figures)
@@ -87,28 +92,40 @@ func (b *bar) measure(ctx context.Context, round int, s size) error {
 	if round%2 == 1 {
 		slices.Reverse(order)
 	}
+	var errs []error
 	for _, side := range order {
-		f, err := measureSide(ctx, side, s)
-		if errors.Is(err, errMissing) {
-			fmt.Fprintf(os.Stderr, "%s, %s: %v\n", b.name, side.name, err)
+		if b.failed[side.name] || ctx.Err() != nil {
 			continue
 		}
+		f, err := measureSide(ctx, side, s)
 		if err != nil {
-			return fmt.Errorf("bar %s, %s: %w", b.name, side.name, err)
+			err = fmt.Errorf("bar %s, %s: %w", b.name, side.name, err)
+			fmt.Fprintln(os.Stderr, err)
+			errs = append(errs, err)
+			b.fail(side.name)
+			continue
 		}
 		fmt.Fprintf(os.Stderr, "%s, round %d, %s: %s %s\n", b.name, round+1, side.name, bars.Format(f.Value), b.unit)
 		figures[side.name] = f
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// result returns the bar's parts. Each sample compares figures of the same round.
+func (b *bar) fail(side string) {
+	if b.failed == nil {
+		b.failed = map[string]bool{}
+	}
+	b.failed[side] = true
+}
+
+// result returns the bar's parts. Each sample compares figures of the same round. A part that needs a side that failed has
+// no samples.
 func (b *bar) result() bars.Bar {
 	line := bars.Bar{Name: b.name, Any: b.any}
 	for _, w := range b.wants {
 		part := bars.Part{Unit: w.unit, AtMost: w.atMost, Limit: w.limit}
 		for _, figures := range b.figures {
-			if x, ok := w.of(figures); ok {
+			if x, ok := w.of(b.unlessFailed(figures)); ok {
 				part.Samples = append(part.Samples, x)
 			}
 		}
@@ -117,23 +134,29 @@ func (b *bar) result() bars.Bar {
 	return line
 }
 
+func (b *bar) unlessFailed(figures map[string]figure) map[string]figure {
+	figures = maps.Clone(figures)
+	maps.DeleteFunc(figures, func(side string, _ figure) bool { return b.failed[side] })
+	return figures
+}
+
 func printTable(out io.Writer, all []*bar) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "name\tside\tmedian\tmin-max\t\tRedis CPU, µs per task\tcommands per task")
+	fmt.Fprintln(w, "name\tside\tmedian\tmin-max\t\tRedis CPU, µs per task\tcommands per task\tCPU of the tool, µs per task")
 	for _, b := range all {
 		for _, side := range b.sides {
-			var values, cpu, commands []float64
+			var values, cpu, commands, tool []float64
 			for _, figures := range b.figures {
 				if f, ok := figures[side.name]; ok {
-					values, cpu, commands = append(values, f.Value), append(cpu, f.CPU), append(commands, f.Commands)
+					values, cpu, commands, tool = append(values, f.Value), append(cpu, f.CPU), append(commands, f.Commands), append(tool, f.ToolCPU)
 				}
 			}
 			if len(values) == 0 {
-				fmt.Fprintf(w, "%s\t%s\t-\t\t\t\t\n", b.name, side.name)
+				fmt.Fprintf(w, "%s\t%s\t-\t\t\t\t\t\n", b.name, side.name)
 				continue
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s-%s\t%s\t%s\t%s\n", b.name, side.name, bars.Format(bars.Median(values)),
-				bars.Format(slices.Min(values)), bars.Format(slices.Max(values)), b.unit, unlessZero(bars.Median(cpu)), unlessZero(bars.Median(commands)))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s-%s\t%s\t%s\t%s\t%s\n", b.name, side.name, bars.Format(bars.Median(values)),
+				bars.Format(slices.Min(values)), bars.Format(slices.Max(values)), b.unit, unlessZero(bars.Median(cpu)), unlessZero(bars.Median(commands)), unlessZero(bars.Median(tool)))
 		}
 	}
 	return w.Flush()
@@ -146,7 +169,7 @@ func unlessZero(x float64) string {
 	return fmt.Sprintf("%.1f", x)
 }
 
-// ratio returns the figure of side a, divided by that of side b.
+// ratio returns a sample that divides the figure of side a by the figure of side b.
 func ratio(a, b string) sample {
 	return func(figures map[string]figure) (float64, bool) {
 		x, measured := figures[a]
@@ -155,7 +178,7 @@ func ratio(a, b string) sample {
 	}
 }
 
-// value returns the figure of a side.
+// value returns a sample that computes nothing, and returns the figure of one side.
 func value(a string) sample {
 	return func(figures map[string]figure) (float64, bool) {
 		x, measured := figures[a]

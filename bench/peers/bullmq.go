@@ -26,9 +26,9 @@ func (bullmqSystem) worker(t *trial, j job) (*child.Process, error) {
 }
 
 func (t *trial) startBullMQ(role string, j job) (*child.Process, error) {
-	modules, err := installed()
+	modules, err := installOnce(t.ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errMissing, err)
+		return nil, fmt.Errorf("BullMQ is not installed: %w", err)
 	}
 	script := filepath.Join(t.dir, "bullmq.js")
 	if err := os.WriteFile(script, bullmqScript, 0o644); err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// chainBar measures a chain of tasks. The callback of each task opens the next one. round_duration is 1 s, the default.
+// chainBar measures a chain of tasks. The callback of each task opens the next task. The configuration key
+// round_duration has its default, 1 s.
 func chainBar() *bar {
 	return &bar{
 		name: "chain", unit: "ms per link",

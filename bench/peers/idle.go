@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -14,13 +16,13 @@ import (
 func idleBar() *bar {
 	return &bar{
 		name: "idle", unit: "commands/s per worker",
-		sides: []side{{tdfSide, redisserver.Shipped, idles}},
+		sides: []side{{tdfSide, redisserver.Shipped, countIdleCommands}},
 		wants: []want{atMost(1.5, "commands/s per worker", value(tdfSide))},
 	}
 }
 
-// idles counts the commands of idle workers with one slot each, and of a server.
-func idles(t *trial) (figure, error) {
+// countIdleCommands counts the commands of idle workers with one slot each, and of a server.
+func countIdleCommands(t *trial) (figure, error) {
 	if err := t.startServer(); err != nil {
 		return figure{}, err
 	}
@@ -30,18 +32,19 @@ func idles(t *trial) (figure, error) {
 	if err := t.sleep(t.warmup); err != nil {
 		return figure{}, err
 	}
-	commands, err := countCommands(t.redis.Addr(), t.idle)
+	commands, err := countCommands(t.ctx, t.redis.Addr(), t.idle)
 	return figure{Value: float64(commands) / t.idle.Seconds() / float64(t.workers)}, err
 }
 
 // countCommands returns the number of commands that clients send to Redis within a time. It does not count the commands
 // that scripts call.
-func countCommands(addr string, within time.Duration) (int, error) {
-	conn, err := net.Dial("tcp", addr)
+func countCommands(ctx context.Context, addr string, within time.Duration) (int, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
 		return 0, err
 	}
@@ -60,5 +63,5 @@ func countCommands(addr string, within time.Duration) (int, error) {
 	if err, ok := lines.Err().(net.Error); ok && err.Timeout() {
 		return commands, nil
 	}
-	return 0, fmt.Errorf("MONITOR ended: %w", lines.Err())
+	return 0, fmt.Errorf("MONITOR ended: %w", errors.Join(context.Cause(ctx), lines.Err()))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/server"
 )
 
-// idleRoundBar compares a server's round with many open tasks with a round without tasks. No task is due.
+// idleRoundBar compares two rounds of a server: one with many open tasks, and one without tasks. No task is due.
 func idleRoundBar() *bar {
 	const none, many = "TDF, no tasks", "TDF, large backlog"
 	return &bar{
@@ -27,11 +27,7 @@ func idleRoundBar() *bar {
 func (t *trial) idleRound(open int) (figure, error) {
 	s := tdfSystem{}
 	if open > 0 {
-		opener, err := s.opener(t, job{Tasks: open, Batch: 1000})
-		if err != nil {
-			return figure{}, err
-		}
-		if err := opener.Call("open", nil); err != nil {
+		if err := t.openAll(s, job{Tasks: open, Batch: 1000}); err != nil {
 			return figure{}, err
 		}
 	}
@@ -44,6 +40,9 @@ func (t *trial) idleRound(open int) (figure, error) {
 		return figure{}, err
 	}
 	defer store.Close()
+	if err := t.sleep(t.warmup); err != nil { // after the tasks were opened, Redis is still busy with its own tables
+		return figure{}, err
+	}
 	one := server.New("server", cfg, store, discard())
 	var took []float64
 	for range t.rounds {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,9 +15,20 @@ const (
 	ioredisVersion = "5.11.1"
 )
 
-// installed installs BullMQ below the user's cache directory, unless it is already there. It returns the directory of
-// the modules.
-var installed = sync.OnceValues(func() (string, error) {
+// installOnce installs BullMQ below the user's cache directory, unless it is already there. It returns the directory of
+// the modules. It tries this only once, so a second call returns the error of the first.
+func installOnce(ctx context.Context) (modules string, err error) {
+	installation.once.Do(func() { installation.modules, installation.err = installBullMQ(ctx) })
+	return installation.modules, installation.err
+}
+
+var installation struct {
+	once    sync.Once
+	modules string
+	err     error
+}
+
+func installBullMQ(ctx context.Context) (string, error) {
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
 			return "", fmt.Errorf("%w; run scripts/setup node npm", err)
@@ -31,11 +43,11 @@ var installed = sync.OnceValues(func() (string, error) {
 	if _, err := os.Stat(filepath.Join(modules, "bullmq")); err == nil {
 		return modules, nil
 	}
-	return modules, install(dir)
-})
+	return modules, install(ctx, dir)
+}
 
 // install installs into a temporary directory. Then it renames this directory to dir. So an interrupted installation is not used.
-func install(dir string) error {
+func install(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
@@ -44,7 +56,7 @@ func install(dir string) error {
 		return err
 	}
 	defer os.RemoveAll(temporary)
-	npm := exec.Command("npm", "install", "--prefix", temporary, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error",
+	npm := exec.CommandContext(ctx, "npm", "install", "--prefix", temporary, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error",
 		"bullmq@"+bullmqVersion, "ioredis@"+ioredisVersion)
 	npm.Stdout, npm.Stderr = os.Stderr, os.Stderr
 	if err := npm.Run(); err != nil {

@@ -9,28 +9,28 @@ import (
 )
 
 // lifeCycleBar compares whole systems at work: tasks are opened and processed at the same time. TDF also settles and
-// archives them. The workers of TDF and BullMQ are idle at first. asynq's worker starts when the first task waits,
-// because an idle one looks for tasks only once a second.
+// archives them. The workers of TDF and BullMQ are idle at first. The worker of asynq starts when the first task waits,
+// because an idle worker of asynq looks for tasks only once a second.
 func lifeCycleBar() *bar {
 	return &bar{
 		name: "life-cycle", unit: "tasks/s",
 		sides: []side{
-			{tdfSide, redisserver.Shipped, lives(tdfSystem{whole: true}, job{Batch: 1000}, idleFirst)},
-			{asynqSide, nil, lives(asynqSystem{}, job{Callers: 16}, tasksFirst)},
-			{bullmqSide, nil, lives(bullmqSystem{}, job{Batch: 1000}, idleFirst)},
+			{tdfSide, redisserver.Shipped, measureLives(tdfSystem{whole: true}, job{Batch: 1000}, idleFirst)},
+			{asynqSide, nil, measureLives(asynqSystem{}, job{Callers: 16}, tasksFirst)},
+			{bullmqSide, nil, measureLives(bullmqSystem{}, job{Batch: 1000}, idleFirst)},
 		},
 		wants: []want{atLeast(2, "× asynq", ratio(tdfSide, asynqSide))},
 	}
 }
 
-// When a worker starts.
+// Values that say when a worker starts.
 const (
 	idleFirst  = false // before the first task is opened
 	tasksFirst = true  // when the first task waits
 )
 
-// lives returns a measurement of the whole life of tasks.
-func lives(s system, opening job, late bool) func(*trial) (figure, error) {
+// measureLives returns a function that measures the whole life of tasks.
+func measureLives(s system, opening job, late bool) func(*trial) (figure, error) {
 	return func(t *trial) (figure, error) {
 		j := opening
 		j.Tasks = t.tasks
@@ -70,33 +70,4 @@ func (t *trial) openAndProcess(s system, opener, worker *child.Process, late boo
 	err := t.untilProcessed(s, int64(t.tasks))
 	took := time.Since(began)
 	return took, errors.Join(err, <-done)
-}
-
-// idleWorker starts a worker that waits for tasks.
-func (t *trial) idleWorker(s system, j job) (*child.Process, error) {
-	worker, err := s.worker(t, j)
-	if err != nil {
-		return nil, err
-	}
-	return worker, worker.Call("work", nil)
-}
-
-// checkWorker checks that the worker got each task once. Then it ends all children. At last it checks a sample of the tasks.
-func (t *trial) checkWorker(s system, worker *child.Process) error {
-	var got tally
-	if err := worker.Call("report", &got); err != nil {
-		return err
-	}
-	n := int64(t.tasks)
-	for _, err := range []error{
-		expect("error in a payload", got.Wrong, ""),
-		expect("tasks that the worker got", got.Count, n),
-		expect("sum of the tasks' numbers", got.Sum, n*(n-1)/2),
-		t.stopChildren(),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return s.checkProcessed(t, t.tasks)
 }

@@ -4,6 +4,6 @@ package main
 func allBars() []*bar {
 	return []*bar{
 		processBar(), openBulkBar(), openSingleBar(), lifeCycleBar(), redisCPUBar(), pickupBar(), memoryBar(),
-		chainBar(), backlogBar(), idleRoundBar(), idleBar(),
+		chainBar(), backlogBar(), idleRoundBar(), idleBar(), runBar(),
 	}
 }

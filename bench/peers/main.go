@@ -1,4 +1,4 @@
-// Command peers compares TDF with asynq and BullMQ, and checks the project's targets for speed (docs/development.md,
+// Command peers compares TDF with asynq, BullMQ and GNU parallel, and checks the project's targets for speed (docs/development.md,
 // "Measuring"). It starts its own redis-server for each measurement.
 package main
 
@@ -21,7 +21,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	exit(command(ctx, os.Args[1:], os.Stdout))
+	exit(compare(ctx, os.Args[1:], os.Stdout))
 }
 
 func exit(err error) {
@@ -35,21 +35,22 @@ func exit(err error) {
 // A size says how much each measurement does.
 type size struct {
 	tasks   int           // tasks of most measurements
+	runs    int           // runs of a program
 	pickups int           // tasks that an idle worker picks up
 	links   int           // tasks of the chain
-	backlog int           // open tasks of the large backlog; the small one has a tenth
+	backlog int           // open tasks of the large backlog; the small backlog has a tenth of them
 	rounds  int           // rounds of an idle server
 	workers int           // idle workers
-	warmup  time.Duration // time until workers count as idle
+	warmup  time.Duration // time until workers and Redis count as idle
 	idle    time.Duration // how long commands of idle workers are counted
 }
 
 var (
-	fullSize  = size{tasks: 20_000, pickups: 300, links: 100, backlog: 1_000_000, rounds: 200, workers: 100, warmup: 12 * time.Second, idle: 30 * time.Second}
-	quickSize = size{tasks: 100, pickups: 5, links: 3, backlog: 500, rounds: 3, workers: 2, warmup: time.Second / 2, idle: time.Second / 2}
+	fullSize  = size{tasks: 20_000, runs: 2000, pickups: 300, links: 100, backlog: 1_000_000, rounds: 200, workers: 100, warmup: 12 * time.Second, idle: 30 * time.Second}
+	quickSize = size{tasks: 100, runs: 6, pickups: 5, links: 3, backlog: 500, rounds: 3, workers: 2, warmup: time.Second / 2, idle: time.Second / 2}
 )
 
-func command(ctx context.Context, args []string, out io.Writer) error {
+func compare(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench-peers", flag.ContinueOnError)
 	names := flags.String("bars", "", "comma-separated names of the bars to measure; empty means all bars")
 	rounds := flags.Int("rounds", 3, "number of measurements of each side; the result is the median")

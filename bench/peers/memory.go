@@ -7,17 +7,18 @@ func memoryBar() *bar {
 	return &bar{
 		name: "memory", unit: "bytes per open task",
 		sides: []side{
-			{tdfSide, redisserver.Shipped, stores(tdfSystem{}, job{Batch: 1000})},
-			{tdfSide + ", Redis's defaults", nil, stores(tdfSystem{}, job{Batch: 1000})},
-			{asynqSide, nil, stores(asynqSystem{}, job{Callers: 16})},
-			{bullmqSide, nil, stores(bullmqSystem{}, job{Batch: 1000})},
+			{tdfSide, redisserver.Shipped, measureMemory(tdfSystem{}, job{Batch: 1000})},
+			{tdfSide + ", Redis's defaults", nil, measureMemory(tdfSystem{}, job{Batch: 1000})},
+			{asynqSide, nil, measureMemory(asynqSystem{}, job{Callers: 16})},
+			{bullmqSide, nil, measureMemory(bullmqSystem{}, job{Batch: 1000})},
 		},
 		wants: []want{atMost(1.1, "× asynq", ratio(tdfSide, asynqSide))},
 	}
 }
 
-// stores returns a measurement of the memory of open tasks. The processes of the system have ended by then.
-func stores(s system, opening job) func(*trial) (figure, error) {
+// measureMemory returns a function that measures the memory of open tasks. The processes of the system have ended by
+// then.
+func measureMemory(s system, opening job) func(*trial) (figure, error) {
 	return func(t *trial) (figure, error) {
 		before, err := t.redis.Memory(t.ctx)
 		if err != nil {
@@ -25,11 +26,7 @@ func stores(s system, opening job) func(*trial) (figure, error) {
 		}
 		j := opening
 		j.Tasks = t.tasks
-		opener, err := s.opener(t, j)
-		if err != nil {
-			return figure{}, err
-		}
-		if err := opener.Call("open", nil); err != nil {
+		if err := t.openAll(s, j); err != nil {
 			return figure{}, err
 		}
 		if err := t.stopChildren(); err != nil {

@@ -11,9 +11,9 @@ func openBulkBar() *bar {
 	return &bar{
 		name: "open-bulk", unit: "tasks/s",
 		sides: []side{
-			{tdfSide, redisserver.Shipped, opens(tdfSystem{}, job{Batch: 1000})},
-			{asynqSide, nil, opens(asynqSystem{}, job{Callers: 16})},
-			{bullmqSide, nil, opens(bullmqSystem{}, job{Batch: 1000})},
+			{tdfSide, redisserver.Shipped, measureOpening(tdfSystem{}, job{Batch: 1000})},
+			{asynqSide, nil, measureOpening(asynqSystem{}, job{Callers: 16})},
+			{bullmqSide, nil, measureOpening(bullmqSystem{}, job{Batch: 1000})},
 		},
 		wants: []want{atLeast(2, "× asynq with 16 callers", ratio(tdfSide, asynqSide))},
 	}
@@ -24,18 +24,18 @@ func openSingleBar() *bar {
 	return &bar{
 		name: "open-single", unit: "tasks/s",
 		sides: []side{
-			{tdfSide, redisserver.Shipped, opens(tdfSystem{}, job{Batch: 1})},
-			{asynqSide, nil, opens(asynqSystem{}, job{Callers: 1})},
-			{bullmqSide, nil, opens(bullmqSystem{}, job{Batch: 1})},
+			{tdfSide, redisserver.Shipped, measureOpening(tdfSystem{}, job{Batch: 1})},
+			{asynqSide, nil, measureOpening(asynqSystem{}, job{Callers: 1})},
+			{bullmqSide, nil, measureOpening(bullmqSystem{}, job{Batch: 1})},
 		},
 		wants: []want{atLeast(1, "× asynq", ratio(tdfSide, asynqSide))},
 	}
 }
 
-// opens returns a measurement of opening tasks.
-func opens(s system, j job) func(*trial) (figure, error) {
+// measureOpening returns a function that measures the opening of tasks.
+func measureOpening(s system, opening job) func(*trial) (figure, error) {
 	return func(t *trial) (figure, error) {
-		j := j
+		j := opening
 		j.Tasks = t.tasks
 		opener, err := s.opener(t, j)
 		if err != nil {

@@ -23,7 +23,7 @@ func pickupBar() *bar {
 	}
 }
 
-// picksUp returns a measurement of the median time until a task starts.
+// picksUp returns a function that measures the median time until a task starts.
 func picksUp(s system) func(*trial) (figure, error) {
 	return func(t *trial) (figure, error) {
 		opener, err := s.opener(t, job{Tasks: t.pickups})
@@ -56,5 +56,5 @@ func picksUp(s system) func(*trial) (figure, error) {
 	}
 }
 
-// trickleGap is the pause between two tasks for an idle system.
+// trickleGap is the pause between two tasks. It is long enough for a system to become idle again.
 const trickleGap = 25 * time.Millisecond

@@ -16,8 +16,8 @@ func redisCPUBar() *bar {
 		sides: []side{
 			{tdfSide, redisserver.Shipped, redisCPU(phases(tdfSystem{whole: true}))},
 			{bullmqSide, nil, redisCPU(phases(bullmqSystem{}))},
-			{tdfSide + running, redisserver.Shipped, redisCPU(lives(tdfSystem{whole: true}, job{Batch: 1, Callers: 1}, idleFirst))},
-			{bullmqSide + running, nil, redisCPU(lives(bullmqSystem{}, job{Batch: 1, Callers: 1}, idleFirst))},
+			{tdfSide + running, redisserver.Shipped, redisCPU(measureLives(tdfSystem{whole: true}, job{Batch: 1}, idleFirst))},
+			{bullmqSide + running, nil, redisCPU(measureLives(bullmqSystem{}, job{Batch: 1}, idleFirst))},
 		},
 		wants: []want{atMost(0.75, "× BullMQ", ratio(tdfSide, bullmqSide))},
 	}
@@ -32,10 +32,10 @@ func redisCPU(measure func(*trial) (figure, error)) func(*trial) (figure, error)
 	}
 }
 
-// phases returns a measurement that opens all tasks before it starts the worker.
+// phases returns a function for a measurement that opens all tasks before it starts the worker.
 func phases(s system) func(*trial) (figure, error) {
 	return func(t *trial) (figure, error) {
-		opener, err := s.opener(t, job{Tasks: t.tasks, Batch: 1, Callers: 1})
+		opener, err := s.opener(t, job{Tasks: t.tasks, Batch: 1})
 		if err != nil {
 			return figure{}, err
 		}

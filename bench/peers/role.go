@@ -49,8 +49,8 @@ func runRole(ctx context.Context, in io.Reader, out io.Writer) error {
 // opened is the reply to the verb "open".
 type opened struct{ Seconds float64 }
 
-// timed measures the time that work takes.
-func timed(work func() error) (any, error) {
+// timeOf measures the time that work takes.
+func timeOf(work func() error) (any, error) {
 	began := time.Now()
 	err := work()
 	return opened{time.Since(began).Seconds()}, err
@@ -77,10 +77,10 @@ func inParallel(callers, n int, work func(i int) error) error {
 	return nil
 }
 
-// A tally is what a worker knows about its tasks. It is the reply to the verb "report".
+// A tally contains the numbers that a worker reports about its tasks. It is the reply to the verb "report".
 type tally struct {
-	Count int64     // tasks
-	Sum   int64     // of the numbers in the payloads
+	Count int64     // the number of tasks
+	Sum   int64     // the sum of the numbers in the payloads
 	Waits []float64 // for each task, the ms from the opener's call to the start of the handler
 	Wrong string    // an error in a payload
 }

@@ -16,14 +16,15 @@ type system interface {
 	worker(t *trial, j job) (*child.Process, error)
 	// waiting returns the number of tasks that no worker has claimed.
 	waiting(t *trial) (int64, error)
-	// processed returns the number of tasks that the system is done with.
+	// processed returns the number of tasks for which the system has nothing left to do.
 	processed(t *trial) (int64, error)
-	// checkOpened and checkProcessed read a sample of the first n tasks, and return an error if a task is not whole.
+	// checkOpened and checkProcessed read a sample of the first n tasks, and return an error if a task is incomplete or
+	// wrong.
 	checkOpened(t *trial, n int) error
 	checkProcessed(t *trial, n int) error
 }
 
-// The names of sides.
+// The names of the sides that a bar compares.
 const (
 	tdfSide    = "TDF"
 	asynqSide  = "asynq"
@@ -58,7 +59,7 @@ func sampled(n int) []int {
 	return sample
 }
 
-// expect returns an error unless got is want.
+// expect returns an error if got and want differ.
 func expect[T comparable](what string, got, want T) error {
 	if got == want {
 		return nil

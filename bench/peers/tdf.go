@@ -16,7 +16,8 @@ import (
 // namespace is TDF's namespace.
 const namespace = "bench"
 
-// A tdfSystem is TDF. If whole is set, a server and a manager run as well, and a task is processed when it is archived.
+// A tdfSystem is TDF. With whole set, a server and a manager run as well, and a task counts as processed when it is
+// archived.
 type tdfSystem struct{ whole bool }
 
 func (s tdfSystem) opener(t *trial, j job) (*child.Process, error) {
@@ -43,10 +44,10 @@ func (s tdfSystem) worker(t *trial, j job) (*child.Process, error) {
 
 func (s tdfSystem) waiting(t *trial) (int64, error) { return t.count(tdf.Open) }
 
-func (s tdfSystem) processed(t *trial) (int64, error) { return t.count(s.last()) }
+func (s tdfSystem) processed(t *trial) (int64, error) { return t.count(s.finalState()) }
 
-// last returns the state of processed tasks.
-func (s tdfSystem) last() tdf.State {
+// finalState returns the state of processed tasks.
+func (s tdfSystem) finalState() tdf.State {
 	if s.whole {
 		return tdf.Archived
 	}
@@ -60,12 +61,12 @@ func (t *trial) count(state tdf.State) (int64, error) {
 
 func (s tdfSystem) checkOpened(t *trial, n int) error { return checkTDF(t, n, tdf.Open) }
 
-func (s tdfSystem) checkProcessed(t *trial, n int) error { return checkTDF(t, n, s.last()) }
+func (s tdfSystem) checkProcessed(t *trial, n int) error { return checkTDF(t, n, s.finalState()) }
 
 // transitions lists the states that a task of a measurement enters, in order.
 var transitions = []tdf.State{tdf.Open, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Archived}
 
-// checkTDF reads a sample of the tasks with the ids 1 to n, and checks that each task is whole.
+// checkTDF reads a sample of the tasks with the ids 1 to n, and checks that each task is complete.
 func checkTDF(t *trial, n int, state tdf.State) error {
 	m, err := newManager(t.redis.Port)
 	if err != nil {

@@ -26,7 +26,7 @@ func tdfOpenerRole(ctx context.Context, j job) (map[string]child.Verb, func(), e
 	}
 	var running sync.WaitGroup
 	verbs := map[string]child.Verb{
-		"open":    func(ctx context.Context) (any, error) { return timed(func() error { return openTDF(ctx, m, j) }) },
+		"open":    func(ctx context.Context) (any, error) { return timeOf(func() error { return openTDF(ctx, m, j) }) },
 		"trickle": func(ctx context.Context) (any, error) { return nil, trickle(ctx, j.Tasks, openOne(ctx, m)) },
 		"chain":   func(ctx context.Context) (any, error) { return chain(ctx, m, j.Tasks) },
 		"archive": func(ctx context.Context) (any, error) {
@@ -86,7 +86,7 @@ func tdfServerRole(ctx context.Context, j job) (map[string]child.Verb, func(), e
 }
 
 // tdfWorkerRole is one or more workers with the default configuration, apart from the number of slots. Their tasks do
-// nothing.
+// nothing, or run a program (runBar).
 func tdfWorkerRole(ctx context.Context, j job) (map[string]child.Verb, func(), error) {
 	c := &counter{timed: j.Timed}
 	var workers []*worker.Worker
@@ -125,13 +125,16 @@ func newWorker(j job, n int, c *counter) (*worker.Worker, error) {
 	if err := os.MkdirAll(cfg.Directory, 0o755); err != nil {
 		return nil, err
 	}
+	if j.Programs {
+		return worker.New(workerName(n), cfg, worker.WithLog(discard()), worker.WithSole())
+	}
 	return worker.New(workerName(n), cfg, worker.WithLog(discard()), worker.Handle(namespace, func(_ context.Context, r *worker.Round) error {
 		c.add(r.Input)
 		return nil
 	}))
 }
 
-// waitForWorkers waits until all workers have sent a heartbeat that says that they are working.
+// waitForWorkers waits until all workers have reported the state working in a heartbeat.
 func waitForWorkers(ctx context.Context, j job) error {
 	rdb := redis.NewClient(&redis.Options{Addr: redisConfig(j.Port).Addr(), Protocol: 2})
 	defer rdb.Close()
@@ -150,8 +153,8 @@ func waitForWorkers(ctx context.Context, j job) error {
 	return nil
 }
 
-// trickle opens tasks one by one. It waits before each task, so that the system is idle. The number of a task is the time
-// of the call that opens it.
+// trickle opens tasks one by one. It waits before each task, so that the system is idle. It passes the time of the call
+// as the number of the task.
 func trickle(ctx context.Context, n int, open func(number int64) error) error {
 	for range n {
 		select {

@@ -59,17 +59,18 @@ type job struct {
 	Port   int
 	Dir    string
 
-	Tasks   int
-	Batch   int  // opened in one call
-	Callers int  // calls at the same time
-	Slots   int  // of a worker
-	Workers int  // in the process
-	Timed   bool // the worker reports how long tasks have waited
+	Tasks    int
+	Batch    int  // number of tasks that one call opens
+	Callers  int  // number of calls at the same time
+	Slots    int  // number of slots of a worker
+	Workers  int  // number of workers in the process
+	Programs bool // the worker runs programs; otherwise it calls a handler
+	Timed    bool // the worker reports how long tasks have waited
 }
 
 const jobVariable = "TDF_BENCH_JOB"
 
-// start starts a child process of the program name with a job.
+// start starts the program with the given name as a child process, and gives it a job.
 func (t *trial) start(j job, env []string, program string, args ...string) (*child.Process, error) {
 	j.Port, j.Dir = t.redis.Port, t.dir
 	text, err := json.Marshal(j)
@@ -102,6 +103,44 @@ func (t *trial) stopChildren() error {
 	}
 	t.children = nil
 	return errors.Join(errs...)
+}
+
+// openAll opens the tasks of a job in a process of its own.
+func (t *trial) openAll(s system, j job) error {
+	opener, err := s.opener(t, j)
+	if err != nil {
+		return err
+	}
+	return opener.Call("open", nil)
+}
+
+// idleWorker starts a worker that waits for tasks.
+func (t *trial) idleWorker(s system, j job) (*child.Process, error) {
+	worker, err := s.worker(t, j)
+	if err != nil {
+		return nil, err
+	}
+	return worker, worker.Call("work", nil)
+}
+
+// checkWorker checks that the worker got each task once. Then it ends all children. At last it checks a sample of the tasks.
+func (t *trial) checkWorker(s system, worker *child.Process) error {
+	var got tally
+	if err := worker.Call("report", &got); err != nil {
+		return err
+	}
+	n := int64(t.tasks)
+	for _, err := range []error{
+		expect("error in a payload", got.Wrong, ""),
+		expect("tasks that the worker got", got.Count, n),
+		expect("sum of the tasks' numbers", got.Sum, n*(n-1)/2),
+		t.stopChildren(),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return s.checkProcessed(t, t.tasks)
 }
 
 // pollPause is the shortest pause between two polls. It is short compared with a measurement.

@@ -4,65 +4,55 @@ package redisserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Shipped contains the arguments of redis-server for the settings of the Redis that TDF ships, apart from persistence.
-var Shipped = []string{"--hash-max-listpack-value", "1024"}
+var Shipped = []string{"--hash-max-listpack-value", strconv.Itoa(redisstate.HashMaxListpackValue)}
 
-// A Server is a redis-server that listens on loopback and saves nothing to disk.
+// A Server is a redis-server that listens on loopback and saves nothing to disk. It ends with this process, even if this
+// process is killed.
 type Server struct {
 	Port   int
 	dir    string
-	cmd    *exec.Cmd
+	addr   string
+	stop   func()
 	client *redis.Client
 }
 
-// Start starts a redis-server on a free port, with further arguments for redis-server.
+// Start starts a redis-server on a free port, with additional arguments for redis-server.
 func Start(settings ...string) (*Server, error) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		return nil, errors.New("redis-server is not installed; run make setup")
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
 	dir, err := os.MkdirTemp("", "tdf-bench")
 	if err != nil {
 		return nil, err
 	}
-	r := &Server{Port: port, dir: dir}
-	args := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", dir}
-	r.cmd = exec.Command("redis-server", append(args, settings...)...)
-	if err := r.cmd.Start(); err != nil {
+	addr, stop, err := redistest.Command(dir, redistest.Args(settings...))
+	if err != nil {
+		os.RemoveAll(dir)
 		return nil, err
 	}
-	r.client = redis.NewClient(&redis.Options{Addr: r.Addr(), Protocol: 2, DialerRetries: 100})
-	if err := r.client.Ping(context.Background()).Err(); err != nil {
-		r.Stop()
-		return nil, fmt.Errorf("redis-server does not answer: %w", err)
-	}
-	return r, nil
+	_, port, _ := net.SplitHostPort(addr)
+	r := &Server{dir: dir, addr: addr, stop: stop, client: redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})}
+	r.Port, err = strconv.Atoi(port)
+	return r, err
 }
 
 // Addr returns the server's host:port.
-func (r *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(r.Port)) }
+func (r *Server) Addr() string { return r.addr }
 
 // Stop ends the server, and removes its directory.
 func (r *Server) Stop() {
 	r.client.Close()
-	r.cmd.Process.Kill()
-	r.cmd.Wait()
+	r.stop()
 	os.RemoveAll(r.dir)
 }
 

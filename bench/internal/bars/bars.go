@@ -16,7 +16,7 @@ type Bar struct {
 	Parts []Part
 }
 
-// A Part is a condition for one figure.
+// A Part is a condition for one measured number, the figure: it must be at least or at most Limit.
 type Part struct {
 	Unit    string // follows the figure in the line, such as "× asynq with 16 callers"
 	AtMost  bool   // the figure must be at most Limit; otherwise it must be at least Limit
@@ -51,8 +51,8 @@ func (b Bar) Line() string {
 	return fmt.Sprintf("bar %s %s want %s: %s", b.Name, strings.Join(figures, ", "), strings.Join(conditions, word), b.Verdict())
 }
 
-// Verdict returns whether the bar is met. If any part is met, it does not matter that other parts of a bar with Any were
-// not measured.
+// Verdict returns whether the bar is met. A bar with Any is met if one part is met, even if other parts were not
+// measured.
 func (b Bar) Verdict() Verdict {
 	var verdicts []Verdict
 	for _, p := range b.Parts {
@@ -69,8 +69,8 @@ func (b Bar) Verdict() Verdict {
 	return Met
 }
 
-// tolerance is the largest relative distance to the limit at which a part is met, if the limit is also within the
-// interval of the samples.
+// tolerance is the share of the limit by which the median of a part may miss the limit. This applies only if the best
+// sample reaches the limit.
 const tolerance = 0.05
 
 func (p Part) verdict() Verdict {

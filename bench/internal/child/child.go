@@ -49,7 +49,7 @@ func Start(name string, cmd *exec.Cmd) (*Process, error) {
 		return nil, err
 	}
 	if err := p.read(nil); err != nil {
-		_ = p.Stop() // the first error says more
+		_ = p.Stop() // the error of read says more than the error of Stop
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	return p, nil
@@ -99,6 +99,17 @@ func (p *Process) Stop() error {
 		return fmt.Errorf("%s did not end within %s", p.name, patience)
 	}
 	return err
+}
+
+// CPU returns the CPU time that the child and its ended children have used. The child must have ended.
+func (p *Process) CPU() time.Duration { return CPUOf(p.cmd) }
+
+// CPUOf returns the CPU time of a command that has ended, with its ended children.
+func CPUOf(cmd *exec.Cmd) time.Duration {
+	if cmd.ProcessState == nil {
+		return 0
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 // A Verb is a function of a child. Its result is encoded as JSON.
