@@ -13,6 +13,8 @@ type Changes struct {
 	StartAfter, EndBefore            *Time
 	Timeout                          *Seconds
 	MaxFails, MaxTimeouts, MaxLosses *int
+	Backoff, BackoffMax              *Seconds
+	BackoffFactor                    *float64
 	Meta                             *string
 	FailOn                           *FailOn
 }
@@ -31,6 +33,9 @@ func (c Changes) Apply(d Properties) Properties {
 	replace(&d.MaxFails, c.MaxFails)
 	replace(&d.MaxTimeouts, c.MaxTimeouts)
 	replace(&d.MaxLosses, c.MaxLosses)
+	replace(&d.Backoff, c.Backoff)
+	replace(&d.BackoffFactor, c.BackoffFactor)
+	replace(&d.BackoffMax, c.BackoffMax)
 	replace(&d.Meta, c.Meta)
 	replace(&d.FailOn, c.FailOn)
 	return d

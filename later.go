@@ -10,13 +10,18 @@ func (t *Task) ReleaseLater(delay Seconds, reason string) (Move, error) {
 	if err != nil {
 		return m, err
 	}
-	m.Score = Moment{After: max(delay, 0), Min: t.StartAfter}
-	m.Stamp = append(m.Stamp, Stamp{fieldReady, m.Score})
+	m.delay(t, max(delay, 0))
 	m.Note = fmt.Sprintf("released for %s s: %s", max(delay, 0), oneLine(reason))
 	return m, nil
 }
 
-// putOff returns the delay that [Task.ReleaseLater] gave the current round. The delay begins when the round becomes
+// delay makes a reopened task wait: workers can claim it after the delay, but not before its start_after.
+func (m *Move) delay(t *Task, delay Seconds) {
+	m.Score = Moment{After: delay, Min: t.StartAfter}
+	m.Stamp = append(m.Stamp, Stamp{fieldReady, m.Score})
+}
+
+// putOff returns the delay that [Task.ReleaseLater] or a back-off gave the current round. The delay begins when the round becomes
 // open. putOff returns 0 if there is no delay, or if the delay ends before start_after. If Redis's clock is set back,
 // the time in the property ready becomes wrong, but the delay stays right.
 func (t *Task) putOff() Seconds {

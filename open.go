@@ -28,6 +28,9 @@ func (d *Properties) OpenFields(namespace string) []Field {
 		}
 	}
 	optional(fieldMaxLosses, strconv.Itoa(d.MaxLosses), d.MaxLosses != plain.MaxLosses)
+	optional(fieldBackoff, d.Backoff.String(), d.Backoff != plain.Backoff)
+	optional(fieldBackoffFactor, Seconds(d.BackoffFactor).String(), d.BackoffFactor != plain.BackoffFactor)
+	optional(fieldBackoffMax, d.BackoffMax.String(), d.BackoffMax != plain.BackoffMax)
 	optional(fieldGroup, d.Group, d.Group != "")
 	optional(fieldMeta, d.Meta, d.Meta != "")
 	optional(fieldFailOn, string(d.FailOn), d.FailOn != plain.FailOn)

@@ -8,30 +8,33 @@ import (
 // Names of a task's properties in Redis (docs/redis.md). The names of the counters are the values of [Counter], and
 // [RoundField] returns the names of a round's properties.
 const (
-	fieldID          = "id"
-	fieldNamespace   = "namespace"
-	fieldProgram     = "program"
-	fieldSource      = "source"
-	fieldInput       = "input"
-	fieldStartAfter  = "start_after"
-	fieldEndBefore   = "end_before"
-	fieldTimeout     = "timeout"
-	fieldMaxFails    = "max_fails"
-	fieldMaxTimeouts = "max_timeouts"
-	fieldMaxLosses   = "max_losses"
-	fieldState       = "state"
-	fieldRound       = "round"
-	fieldGroup       = "group"
-	fieldMeta        = "meta"
-	fieldFailOn      = "fail_on"
-	fieldOutcome     = "outcome"
-	fieldLog         = "log"
-	fieldReady       = "ready"
-	fieldDeadline    = "deadline"
-	fieldLeaseUntil  = "lease_until"
-	fieldUnfit       = "unfit"
-	fieldNotOn       = "not_on"
-	FieldCheckpoint  = "checkpoint"
+	fieldID            = "id"
+	fieldNamespace     = "namespace"
+	fieldProgram       = "program"
+	fieldSource        = "source"
+	fieldInput         = "input"
+	fieldStartAfter    = "start_after"
+	fieldEndBefore     = "end_before"
+	fieldTimeout       = "timeout"
+	fieldMaxFails      = "max_fails"
+	fieldMaxTimeouts   = "max_timeouts"
+	fieldMaxLosses     = "max_losses"
+	fieldBackoff       = "backoff"
+	fieldBackoffFactor = "backoff_factor"
+	fieldBackoffMax    = "backoff_max"
+	fieldState         = "state"
+	fieldRound         = "round"
+	fieldGroup         = "group"
+	fieldMeta          = "meta"
+	fieldFailOn        = "fail_on"
+	fieldOutcome       = "outcome"
+	fieldLog           = "log"
+	fieldReady         = "ready"
+	fieldDeadline      = "deadline"
+	fieldLeaseUntil    = "lease_until"
+	fieldUnfit         = "unfit"
+	fieldNotOn         = "not_on"
+	FieldCheckpoint    = "checkpoint"
 )
 
 // Names of a round's properties, without the number of the round ([RoundField]).
@@ -109,6 +112,9 @@ func (p *parser) properties() Properties {
 	d.MaxFails = p.count(fieldMaxFails, d.MaxFails, MaxCount)
 	d.MaxTimeouts = p.count(fieldMaxTimeouts, d.MaxTimeouts, MaxCount)
 	d.MaxLosses = p.count(fieldMaxLosses, d.MaxLosses, MaxCount)
+	d.Backoff = Seconds(p.time(fieldBackoff, Time(d.Backoff)))
+	d.BackoffFactor = float64(p.time(fieldBackoffFactor, Time(d.BackoffFactor)))
+	d.BackoffMax = Seconds(p.time(fieldBackoffMax, Time(d.BackoffMax)))
 	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
 	if f := p.h[fieldFailOn]; f != "" {
 		d.FailOn = FailOn(f)

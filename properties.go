@@ -26,16 +26,22 @@ type Properties struct {
 	MaxTimeouts int // maximum number of timed out rounds after which the task runs again
 	MaxLosses   int // maximum number of lost rounds after which the task runs again
 
+	// After a failed or timed out round, the task waits before it runs again. The n-th wait is about Backoff times
+	// BackoffFactor to the power of n-1, and about BackoffMax at the most (docs/lifecycle.md, "Back-off").
+	Backoff       Seconds // the first wait; 0 means that the task does not wait
+	BackoffFactor float64 // from 1 up
+	BackoffMax    Seconds
+
 	Group  string // the group (campaign) of the task; "" if it has no group
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it
 	FailOn FailOn
 }
 
-// Defaults returns the properties of a task with the built-in defaults: no time limits, MaxLosses 3, no group, and
-// [FailOnStderr]. With MaxFails and MaxTimeouts 0, the first failure or timeout ends the task.
+// Defaults returns the properties of a task with the built-in defaults: no time limits, MaxLosses 3, no back-off, no
+// group, and [FailOnStderr]. With MaxFails and MaxTimeouts 0, the first failure or timeout ends the task.
 func Defaults(program, source, input string) Properties {
 	return Properties{
 		Program: program, Source: source, Input: input,
-		EndBefore: Never, Timeout: Forever, MaxLosses: 3, FailOn: FailOnStderr,
+		EndBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300, FailOn: FailOnStderr,
 	}
 }

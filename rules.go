@@ -133,6 +133,7 @@ func (t *Task) fail() (Move, error) {
 	m, err := t.endOrReopen(VerbFail, t.Fails, tolerated, Failed)
 	m.stamp(roundFailure, Now)
 	m.Note = withReopened(m, what)
+	m.backOff(t)
 	return m, err
 }
 
@@ -142,6 +143,7 @@ func (t *Task) TimeOut() (Move, error) {
 	m, err := t.endOrReopen(VerbTimeOut, t.Timeouts, t.MaxTimeouts, TimedOut)
 	m.stamp(roundTimeout, Now)
 	m.Note = withReopened(m, "timed out")
+	m.backOff(t)
 	return m, err
 }
 
@@ -260,8 +262,8 @@ func (t *Task) Remove() (Move, error) { return t.move(VerbRemove, None) }
 // ErrLastRound means that the task is in round [MaxRound] and can have no further round.
 var ErrLastRound = fmt.Errorf("it is in round %d, the last one that a task can have", MaxRound)
 
-// Reopen returns a Move that reopens a finished task for a user. Of the task's counters, only reopens changes. The
-// error is [ErrLastRound] if the task can have no further round.
+// Reopen returns a Move that reopens a finished task for a user. Of the task's counters, the Move changes only
+// reopens. The error is [ErrLastRound] if the task can have no further round.
 func (t *Task) Reopen() (Move, error) {
 	if t.Round >= MaxRound {
 		return Move{}, ErrLastRound

@@ -128,7 +128,7 @@ func (s Source) parseRsync(rest string) (Source, error) {
 func (s Source) parseRedis(rest string) (Source, error) {
 	sum, err := parseSum(rest)
 	if err != nil {
-		return Source{}, fmt.Errorf("want the archive's SHA-256 after redis: %w", err)
+		return Source{}, fmt.Errorf("want redis: and the archive's SHA-256: %w", err)
 	}
 	s.Location, s.SHA256 = sum, sum
 	return s, nil

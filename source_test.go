@@ -126,7 +126,7 @@ func TestParseSourceRefuses(t *testing.T) {
 		{"rsync:rsync://h/m/?/run.sh", "pattern"},
 		{"rsync:rsync://u:p@h/m/run.sh", "takes no password"},
 		{"rsync:rsync://@h/m/run.sh", "takes no password"},
-		{"redis:", "want the archive's SHA-256 after redis: not a SHA-256 sum (64 hex digits)"},
+		{"redis:", "want redis: and the archive's SHA-256: not a SHA-256 sum (64 hex digits)"},
 		{"redis:xyz", "not a SHA-256 sum"},
 		{"redis:" + someSum + "#sha256=" + someSum, "not a SHA-256 sum"},
 	}

@@ -142,7 +142,7 @@ func (c *situation) start() Check {
 	case c.task.StartAfter > c.at:
 		return Check{"start", Blocked, "not before " + c.moment(c.task.StartAfter) + " (start_after)", "wait, or change the task's start_after"}
 	case from > c.at:
-		return Check{"start", Blocked, "not before " + c.moment(from) + ": a worker released the task, so it waits before it runs again", "wait"}
+		return Check{"start", Blocked, "not before " + c.moment(from) + ": the task waits between two rounds, because of its back-off or because a handler put it off", "wait"}
 	}
 	return Check{"start", Passed, "the task may start", ""}
 }

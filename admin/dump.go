@@ -150,7 +150,7 @@ func (d *dump) write(ctx context.Context) error {
 	if err := d.tasks(ctx); err != nil {
 		return err
 	}
-	// The list of programs lacks, for example, programs that were stored during the dump.
+	// Tasks may name programs that are not in the list, for example programs that were stored during the dump.
 	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) {
 		if err := d.program(ctx, sha256); err != nil {
 			return err
@@ -209,7 +209,7 @@ func (d *dump) tasks(ctx context.Context) error {
 
 func (d *dump) task(r redisstate.Record) error {
 	if err := r.Validate(); err != nil {
-		d.parts.Log.Warn("a task could not be loaded again; it is left out", "why", err)
+		d.parts.Log.Warn("a task is invalid and would not load; the dump leaves it out", "why", err)
 		return nil
 	}
 	if source, err := tdf.ParseSource(r.Hash["source"]); err == nil && source.Scheme == tdf.SchemeRedis {

@@ -229,7 +229,7 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 		"line 2: task 0: its id":                               header + strings.Replace(task, ":1,", ":0,", 1) + end,
 		"line 2: task 1: it has no properties":                 header + `{"task":{"id":1,"hash":{}}}` + "\n" + end,
 		"line 2: task 1: update 0-0":                           header + strings.Replace(task, `"hash"`, `"updates":[{"round":0,"number":0,"line":"x"}],"hash"`, 1) + end,
-		"line 2: the archive of program \"00\"":                header + `{"program":{"sha256":"00","archive":"AAAA"}}` + "\n",
+		"line 2: the SHA-256 of the archive of program \"00\"": header + `{"program":{"sha256":"00","archive":"AAAA"}}` + "\n",
 	} {
 		for _, r := range []io.Reader{strings.NewReader(text), pipe{strings.NewReader(text)}} {
 			_, err := admin.New(target).Load(t.Context(), r)

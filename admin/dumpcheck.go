@@ -162,7 +162,7 @@ func (c *dumpCheck) check(line dumpLine) error {
 	case line.Program != nil:
 		c.found.Programs++
 		if programName(line.Program.Archive) != line.Program.SHA256 {
-			return c.wrong("the archive of program %q has another SHA-256", line.Program.SHA256)
+			return c.wrong("the SHA-256 of the archive of program %q differs from the name", line.Program.SHA256)
 		}
 	case line.Task != nil:
 		c.found.Tasks++

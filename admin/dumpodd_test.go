@@ -41,8 +41,8 @@ func (m *meddled) Read(p []byte) (int, error) {
 	return m.Reader.Read(p[:min(len(p), 300)])
 }
 
-// Seek subtracts 1<<40 from the field offset when it rewinds the reader. So a test can set the field to 1<<40 + n. Read
-// then calls meddle at byte n, but only after the reader was rewound.
+// Seek subtracts 1<<40 from the field offset when it rewinds the reader. If a test sets the field to 1<<40 + n, Read calls
+// meddle at byte n, but only after the reader was rewound.
 func (m *meddled) Seek(to int64, whence int) (int64, error) {
 	if whence == io.SeekStart {
 		m.offset -= 1 << 40

@@ -65,7 +65,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"full":         {func(c *situation) { c.full = true }, "memory: Redis is full (maxmemory is reached): workers claim nothing"},
 		"start after":  {func(c *situation) { c.task.StartAfter = testNow + 3600 }, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after)"},
 		"never starts": {func(c *situation) { c.task.StartAfter = tdf.Never }, "start: the task never starts (start_after is inf)"},
-		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: a worker released the task, so it waits before it runs again"},
+		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: the task waits between two rounds, because of its back-off or because a handler put it off"},
 		"too late":     {func(c *situation) { c.task.EndBefore = testNow - 1 }, "end: end_before was 2027-01-15 07:59:59 UTC, 1.0 s ago: the task will expire"},
 		"in time":      {func(c *situation) { c.task.EndBefore = testNow + 1 }, ""},
 		"unlisted":     {func(c *situation) { c.place.Listed = false }, "queue: the task is not in the list of open tasks"},

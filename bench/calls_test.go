@@ -85,7 +85,7 @@ func BenchmarkLife(b *testing.B) {
 // A call makes one measured call: the i-th call of a measurement.
 type call func(ctx context.Context, i int) error
 
-// perBatch measures a call for each number of tasks. The tasks are already in the given state.
+// perBatch measures a call with each number of tasks that batches lists. The tasks are already in the given state.
 func perBatch(b *testing.B, state tdf.State, prepare func(c *caller, batch int, claims []redisstate.Claim) call) {
 	for _, batch := range batches {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {

@@ -96,7 +96,7 @@ func (c *caller) executeAndClaim(ctx context.Context, claims []redisstate.Claim)
 	if err := firstError(outcomes, errors.Join(err, claimErr)); err != nil {
 		return nil, err
 	}
-	rest, err := c.claim(ctx, len(claims)-len(claimed.Claims)) // a limit of claims may leave a rest
+	rest, err := c.claim(ctx, len(claims)-len(claimed.Claims)) // a call may claim fewer tasks than it asks for
 	return append(claimed.Claims, rest...), err
 }
 

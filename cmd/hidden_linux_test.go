@@ -28,7 +28,8 @@ func ordinary(t *testing.T) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// A process cannot read the environment of a tdf-server or tdf-worker of the same user, because it may contain a password.
+// A process cannot read the environment of a tdf-server or tdf-worker of the same user. The environment may contain a
+// password.
 func TestEnvironmentIsHidden(t *testing.T) {
 	dir, err := os.MkdirTemp("", "tdf-hidden-*") // not t.TempDir, because other users cannot enter it
 	must(t, err)

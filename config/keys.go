@@ -134,6 +134,18 @@ var taskKeys = []key{
 		"How many times the task runs again after a lost round.",
 	},
 	{
+		"task_defaults", "backoff", "0", span(func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.Backoff }),
+		"How long the task waits before it runs again after its first failed or timed out round. 0 means no wait.",
+	},
+	{
+		"task_defaults", "backoff_factor", "2", factor(1, tdf.MaxBackoffFactor, func(s *settings) *float64 { return &s.manager.TaskDefaults.BackoffFactor }),
+		"Each further wait is longer than the last one by this factor.",
+	},
+	{
+		"task_defaults", "backoff_max", "300", span(func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.BackoffMax }),
+		"The longest wait. Each wait varies at random by up to 20 %.",
+	},
+	{
 		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),
 		"The group that the task belongs to, such as a campaign or a stage. Empty means no group.",
 	},

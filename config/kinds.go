@@ -236,6 +236,23 @@ func seconds(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
 	return bind(opts.want(""), parse, at)
 }
 
+// span returns the kind of a back-off.
+func span(at func(*settings) *tdf.Seconds) kind {
+	parse := func(s string) (tdf.Seconds, bool) {
+		v, err := tdf.ParseSeconds(s)
+		return v, err == nil && v <= tdf.MaxBackoff
+	}
+	return bind(fmt.Sprintf("a number of seconds from 0 to %v", tdf.MaxBackoff), parse, at)
+}
+
+func factor(low, high float64, at func(*settings) *float64) kind {
+	parse := func(s string) (float64, bool) {
+		v, err := strconv.ParseFloat(s, 64)
+		return v, err == nil && low <= v && v <= high
+	}
+	return bind(fmt.Sprintf("a number from %v to %v", low, high), parse, at)
+}
+
 func moment(inf bool, at func(*settings) *tdf.Time) kind {
 	want := "a Unix time in seconds from 0 up"
 	if inf {

@@ -15,7 +15,7 @@ type settings struct {
 	manager   Manager
 
 	source string            // the configuration file, for errors about missing keys
-	from   map[string]string // maps the environment variable of each set key to the source of the key's value
+	from   map[string]string // where each key's value comes from, by the name of the key's environment variable
 }
 
 func loadFile(path string) (*settings, error) {

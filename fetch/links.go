@@ -35,7 +35,7 @@ func (u *unpacker) hardLink(name, target string) error {
 	}
 	info, err := u.root.Lstat(clean)
 	if err != nil || !info.Mode().IsRegular() {
-		return fmt.Errorf("is a hard link to %q, which is not a file before it in the archive", shorten(target))
+		return fmt.Errorf("is a hard link to %q, but no earlier file of the archive has this name", shorten(target))
 	}
 	return explainExist(u.root.Link(clean, name))
 }

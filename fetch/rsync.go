@@ -42,7 +42,7 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 	return j.takeOne(ctx, into, out)
 }
 
-// rsyncArgs returns the arguments of rsync that depend on the location, for reading and for writing.
+// rsyncArgs returns the arguments that rsync needs for a location, to read from it or to write to it.
 func rsyncArgs(location string, idle time.Duration) []string {
 	args := []string{
 		"--secluded-args", // the shell of the other host must not interpret the path

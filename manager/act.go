@@ -54,6 +54,8 @@ type Changes struct {
 	StartAfter, EndBefore            *time.Time     // the value NoEnd() of EndBefore removes the limit
 	Timeout                          *time.Duration // the value NoTimeout removes the limit
 	MaxFails, MaxTimeouts, MaxLosses *int
+	Backoff, BackoffMax              *time.Duration
+	BackoffFactor                    *float64
 	Meta                             *string
 	FailOn                           *tdf.FailOn
 }
@@ -63,6 +65,7 @@ func (c Changes) changes() tdf.Changes {
 		Program: c.Program, Source: c.Source, Input: c.Input,
 		StartAfter: mapped(c.StartAfter, stdtime.TDF), EndBefore: mapped(c.EndBefore, stdtime.TDF), Timeout: mapped(c.Timeout, stdtime.Seconds),
 		MaxFails: c.MaxFails, MaxTimeouts: c.MaxTimeouts, MaxLosses: c.MaxLosses, Meta: c.Meta, FailOn: c.FailOn,
+		Backoff: mapped(c.Backoff, stdtime.Seconds), BackoffFactor: c.BackoffFactor, BackoffMax: mapped(c.BackoffMax, stdtime.Seconds),
 	}
 }
 

@@ -53,7 +53,7 @@ func (a *attendance) register(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// wait returns when a task may have finished, when ctx ends, or when it has waited for the longest time, most.
+// wait waits until a task may have finished or ctx ends, but no longer than most.
 func (a *attendance) wait(ctx context.Context, most time.Duration) error {
 	if time.Since(a.registered) >= registerPause || most > registerPause {
 		a.register(ctx, most)

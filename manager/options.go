@@ -131,6 +131,13 @@ type Definition struct {
 	MaxFails    *int `json:"max_fails" only:"whole"`
 	MaxTimeouts *int `json:"max_timeouts" only:"whole"`
 	MaxLosses   *int `json:"max_losses" only:"whole"`
+
+	// Backoff is how long the task waits before it runs again after a failed or timed out round. Each further wait is
+	// BackoffFactor times as long, but about BackoffMax at the most. Waits vary by up to 20 %. Defaults: 0, which means no
+	// wait; 2; and 5 minutes.
+	Backoff       *time.Duration `json:"backoff" only:"whole"`
+	BackoffFactor float64        `json:"backoff_factor" only:"whole"`
+	BackoffMax    time.Duration  `json:"backoff_max" only:"whole"`
 }
 
 // properties returns the properties of a task. They have the values of d. If a field of d is zero, the property has its
@@ -146,9 +153,12 @@ func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	override(&p.EndBefore, stdtime.TDF(d.EndBefore))
 	override(&p.Timeout, stdtime.Seconds(d.Timeout))
 	override(&p.FailOn, d.FailOn)
+	override(&p.BackoffFactor, d.BackoffFactor)
+	override(&p.BackoffMax, stdtime.Seconds(d.BackoffMax))
 	set(&p.MaxFails, d.MaxFails)
 	set(&p.MaxTimeouts, d.MaxTimeouts)
 	set(&p.MaxLosses, d.MaxLosses)
+	set(&p.Backoff, mapped(d.Backoff, stdtime.Seconds))
 	return p
 }
 
@@ -171,5 +181,6 @@ func definitionOf(p tdf.Properties) Definition {
 		Program: p.Program, Source: p.Source, Input: p.Input, Group: p.Group, Meta: p.Meta,
 		StartAfter: stdtime.Time(p.StartAfter), EndBefore: stdtime.Time(p.EndBefore), Timeout: stdtime.Duration(p.Timeout), FailOn: p.FailOn,
 		MaxFails: &p.MaxFails, MaxTimeouts: &p.MaxTimeouts, MaxLosses: &p.MaxLosses,
+		Backoff: new(stdtime.Duration(p.Backoff)), BackoffFactor: p.BackoffFactor, BackoffMax: stdtime.Duration(p.BackoffMax),
 	}
 }

@@ -19,7 +19,7 @@ var memberOrder = strings.Fields(`
 	id campaign program state outcome round entered opened input parameters meta run
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress
 	result output output_whole error error_whole tail
-	source start_after end_before timeout fail_on max_fails max_timeouts max_losses
+	source start_after end_before timeout fail_on max_fails max_timeouts max_losses backoff backoff_factor backoff_max
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 
@@ -53,6 +53,9 @@ func (t *Task) object() jsonview.Object {
 	}
 	if t.StartAfter.Equal(stdtime.Never()) {
 		o.Delete("start_after")
+	}
+	if t.Backoff == nil || *t.Backoff == 0 {
+		o.Delete("backoff", "backoff_factor", "backoff_max")
 	}
 	if t.whole {
 		o.Set("source", tdf.HideCredentials(t.Source))

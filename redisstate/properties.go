@@ -28,10 +28,11 @@ const (
 	Whole
 
 	// Rules has these parts. Every decision needs rulesAlways. Every decision needs rulesMore, except the decision
-	// about a task that was executed in its first round. If a task may start again, the decision also needs its
-	// definition. Only decisions about running tasks need rulesRunning.
+	// about a task that was executed in its first round. If this task has a back-off, the decision needs backoff. If a
+	// task may start again, the decision also needs its definition. Only decisions about running tasks need rulesRunning.
 	rulesAlways
 	rulesMore
+	backoff
 	definition
 	rulesRunning
 
@@ -59,6 +60,9 @@ var taskProperties = []property{
 	{"max_fails", Facts | rulesAlways},
 	{"max_timeouts", Facts | rulesMore},
 	{"max_losses", Facts | rulesMore},
+	{"backoff", Facts | rulesAlways},
+	{"backoff_factor", Facts | rulesMore | backoff},
+	{"backoff_max", Facts | rulesMore | backoff},
 	{"fail_on", Facts | rulesAlways},
 	{"fails", Facts | rulesAlways},
 	{"timeouts", Facts | rulesMore},
@@ -140,6 +144,7 @@ var (
 		[]string{lengthOf + tdf.RoundField(0, tdf.RoundError)})
 	moreFields  = namesOf(taskProperties, rulesMore)
 	roundRules  = namesOf(roundProperties, rulesMore)
+	backoffMore = namesOf(taskProperties, backoff)
 	definedBy   = namesOf(taskProperties, definition)
 	runningOnly = namesOf(taskProperties, rulesRunning)
 )

@@ -209,12 +209,18 @@ const maxNamedLosses = 100
 
 // rules returns the names of the properties that only some decisions need. These are properties of the current round,
 // properties of earlier rounds that were lost, and the definition of a task that may start again. If a task was
-// executed in its first round, the server settles it without these properties. A repair always needs them. Only a
-// repair also reads Lists.
+// executed in its first round, the server settles it without these properties, except those of the back-off. A repair
+// always needs all of them. Only a repair also reads Lists.
 func (w *Want) rules(h tdf.Hash) []string {
 	state := tdf.State(h["state"])
-	if len(h) == 0 || state == tdf.Executed && h["round"] == "0" && w.Fields&Lists == 0 {
+	switch {
+	case len(h) == 0:
 		return nil
+	case state == tdf.Executed && h["round"] == "0" && w.Fields&Lists == 0:
+		if h["backoff"] == "" {
+			return nil
+		}
+		return backoffMore
 	}
 	round := h.Round()
 	names := slices.Concat(moreFields, roundFields(round, roundRules), []string{lengthOf + tdf.RoundField(round, tdf.RoundError)})

@@ -49,8 +49,8 @@ func TestTheRecordOfALostReplyStays(t *testing.T) {
 	}
 }
 
-// The number of a worker's name expires if no worker uses the name for a month. The numbers of workers of the original
-// TDF do not expire.
+// Each worker's name has a number in Redis. The number expires if no worker uses the name for a month. The original TDF's
+// numbers do not expire.
 func TestNumbersOfNamesExpire(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()

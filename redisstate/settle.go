@@ -9,9 +9,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// SettleUsual makes the Move of a usual case for each task that is due at the time now and fits the case. It looks at no
-// more than the given number of due tasks. It returns how many tasks it has moved, and the other due tasks, in the order of
-// their due times.
+// SettleUsual examines the tasks that are due at the time now, but at most the given number. It moves each task that fits
+// the usual case u. It returns how many tasks it has moved, and the others of these tasks, in the order of their due times.
 func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (moved int, others []Due, err error) {
 	if err := s.Ready(ctx); err != nil {
 		return 0, nil, err

@@ -115,8 +115,8 @@ func (u *Unit) size() int {
 	return bytes
 }
 
-// transact makes one call, and returns the outcomes of the first units. If the call takes too long, the script leaves
-// out the last units. It carries out at least one. If once is true, Redis recognizes a repeated call by its call slot.
+// transact makes one call, and returns the outcomes of the units that were carried out: at least one. If the call takes too
+// long, the script leaves out the last units. If once is true, Redis recognizes a repeated call by its call slot.
 // Otherwise, it recognizes repeated moves by their claims.
 func (s *Store) transact(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	script := s.scripts.transact

@@ -155,7 +155,7 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 
 // A slowStore answers after a delay.
 type slowStore struct {
-	before, after time.Duration // delays before and after Now reads the clock
+	before, after time.Duration // delays of Now: before it reads the clock, and after
 	ahead         tdf.Seconds   // added to the time that Redis's clock shows
 	between       time.Duration // delay before LastServerHeartbeat answers; 0 means that no other server exists
 	grace         redisstate.Grace

@@ -132,8 +132,8 @@ func (p *Param) set(value []byte) error {
 	return err
 }
 
-// withoutEOF replaces io.EOF with another error, because io.EOF would mean the end of the whole input. Only the line
-// ends too early.
+// withoutEOF replaces io.EOF with another error for a line that ends too early. Callers take io.EOF for the end of the
+// whole input.
 func withoutEOF(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the text ends too early")

@@ -42,7 +42,7 @@ func TestRedisIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newDistant(t)
 			begin, goOn := w.pipe(), w.pipe()
-			w.server.Hang() // the lease is so short that a slow machine would renew it too late
+			w.server.Hang() // otherwise the server might declare the task lost: on a slow machine, the lease may end before its renewal
 			w.script("p", "#!/bin/sh\necho $$ >pid; exec 3>\"$1\"; echo begun >&3; read line <\"$2\"; echo done\n")
 			began := time.Now()
 			w.id = w.open(begin.path + " " + goOn.path)

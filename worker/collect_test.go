@@ -59,7 +59,8 @@ func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	}
 }
 
-// A round that ran for too long has timed out, even if a secret is a word in the message about the timeout.
+// A round that ran for too long counts as timed out, even if the message about the timeout contains a secret, which the
+// worker masks.
 func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.EnvFile = "$program.env"

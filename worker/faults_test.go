@@ -264,7 +264,7 @@ func (f fault) compare(t *testing.T, r *runningWorker, task *tdf.Task) {
 	}
 }
 
-// cutFrom checks which part of an output is stored in the fault "1 GB on both".
+// cutFrom checks the stored part of one output of a program that writes 1 GB to both outputs.
 func cutFrom(t *testing.T, text string, size int64, file string) {
 	t.Helper()
 	const all = 1<<30 + 10_000_000 + int64(len("end\n"))

@@ -97,7 +97,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 }
 
 // cleanUp ends the processes and removes the directories that an earlier worker of this name left on this machine. It
-// also gives up the claims that this name had before the time since. The tasks of these claims are then lost.
+// also gives up the claims that this name made before the time since. The rounds of these claims are then lost.
 func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	w.sweep(ctx)
 	lost, err := w.store.GiveUp(ctx, w.name, since)

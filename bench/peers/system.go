@@ -10,9 +10,9 @@ import (
 
 // A system is a task queue that is measured.
 type system interface {
-	// opener starts a process with the verb "open", which opens the job's tasks.
+	// opener starts a process of this program with the argument "open". The process opens the job's tasks.
 	opener(t *trial, j job) (*child.Process, error)
-	// worker starts a process with the verb "work", which starts a worker and returns when the worker is ready.
+	// worker starts a process of this program with the argument "work". It returns when the worker in it is ready.
 	worker(t *trial, j job) (*child.Process, error)
 	// waiting returns the number of tasks that no worker has claimed.
 	waiting(t *trial) (int64, error)

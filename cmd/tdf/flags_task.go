@@ -17,10 +17,12 @@ type taskFlags struct {
 	changed                          func(flag string) bool
 	startAfter, endBefore, timeout   string
 	maxFails, maxTimeouts, maxLosses int
+	backoff, backoffMax              string
+	backoffFactor                    float64
 	meta, failOn                     string
 }
 
-var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "meta", "fail-on"}
+var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "backoff", "backoff-factor", "backoff-max", "meta", "fail-on"}
 
 // flags adds the flags to a command.
 func (f *taskFlags) flags(c *cobra.Command) {
@@ -32,6 +34,9 @@ func (f *taskFlags) flags(c *cobra.Command) {
 	flags.IntVar(&f.maxFails, "max-fails", 0, "`N` number of failed rounds that are allowed")
 	flags.IntVar(&f.maxTimeouts, "max-timeouts", 0, "`N` number of timed-out rounds that are allowed")
 	flags.IntVar(&f.maxLosses, "max-losses", 0, "`N` number of lost rounds that are allowed")
+	flags.StringVar(&f.backoff, "backoff", "", "`SPAN` wait after the first failed or timed-out round: 30 (seconds), 30s, 5m, or 0")
+	flags.Float64Var(&f.backoffFactor, "backoff-factor", 0, "`N` factor by which each further wait is longer (default: 2)")
+	flags.StringVar(&f.backoffMax, "backoff-max", "", "`SPAN` longest wait (default: 5m)")
 	flags.StringVar(&f.meta, "meta", "", "`TEXT` your own data about the task")
 	flags.StringVar(&f.failOn, "fail-on", "", "`RULE` rule by which a round fails: stderr, exit or any")
 }
@@ -78,6 +83,22 @@ func (f *taskFlags) readFixed() (manager.Changes, error) {
 	}
 	if f.changed("fail-on") {
 		all.FailOn = (*tdf.FailOn)(&f.failOn)
+	}
+	if f.changed("backoff-factor") {
+		all.BackoffFactor = &f.backoffFactor
+	}
+	for _, s := range []struct {
+		flag, text string
+		to         **time.Duration
+	}{{"backoff", f.backoff, &all.Backoff}, {"backoff-max", f.backoffMax, &all.BackoffMax}} {
+		if !f.changed(s.flag) {
+			continue
+		}
+		span, err := parseBackoff(s.flag, s.text)
+		if err != nil {
+			return all, err
+		}
+		*s.to = new(stdtime.Duration(span))
 	}
 	if f.changed("timeout") {
 		timeout, err := parseTimeout(f.timeout)

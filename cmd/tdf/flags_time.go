@@ -45,6 +45,15 @@ func parseTimeout(text string) (tdf.Seconds, error) {
 	return s, nil
 }
 
+// parseBackoff reads the value of --backoff or --backoff-max.
+func parseBackoff(flag, text string) (tdf.Seconds, error) {
+	s, err := parseSpan(text)
+	if err != nil || s > tdf.MaxBackoff {
+		return 0, usage("invalid value %q for --%s: want a span of at most %v days, such as 90, 90s or 2h30m", text, flag, tdf.MaxBackoff/86400)
+	}
+	return s, nil
+}
+
 // parseSpan reads a span: seconds without a unit, units as in 2h30m, or inf. Negative spans are errors.
 func parseSpan(text string) (tdf.Seconds, error) {
 	s, err := tdf.ParseSeconds(text)

@@ -82,6 +82,7 @@ func (v *view) definition() []fact {
 		{"fails", unless(v.Fails+*d.MaxFails == 0, countText(v.Fails, *d.MaxFails))},
 		{"timeouts", unless(v.Timeouts+*d.MaxTimeouts == 0, countText(v.Timeouts, *d.MaxTimeouts))},
 		{"losses", unless(v.Losses == 0 && *d.MaxLosses == usual.MaxLosses, countText(v.Losses, *d.MaxLosses))},
+		{"back-off", unless(*d.Backoff == 0, backoffText(d))},
 		{"releases", unless(v.Releases == 0, releasesText(friend.TaskOf(v.Task)))},
 		{"retries", unless(v.Reopens == 0, number(v.Reopens))},
 		{"changes", unless(v.Revision == 0, number(v.Revision))},
@@ -93,6 +94,10 @@ func (v *view) definition() []fact {
 }
 
 func countText(n, allowed int) string { return fmt.Sprintf("%d (%d allowed)", n, allowed) }
+
+func backoffText(d manager.Definition) string {
+	return fmt.Sprintf("%s, then %v times as long each time, at most %s", span(*d.Backoff), d.BackoffFactor, span(d.BackoffMax))
+}
 
 func releasesText(t *tdf.Task) string {
 	if t.UnfitHosts == 0 {

@@ -48,7 +48,7 @@ func newUp(a *app) *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return u.run(c.Context(), c.Flags().Changed("workers")) },
 	}
 	flags := c.Flags()
-	flags.IntVar(&u.workers, "workers", 0, "`N` number of workers; each has [worker] concurrency slots (default: one slot per core in total)")
+	flags.IntVar(&u.workers, "workers", 0, "`N` number of workers; each has `concurrency` slots, a key of [worker] (default: as many workers as give one slot per core)")
 	flags.StringVar(&u.data, "data", "", "`DIR` directory in which Redis keeps its data")
 	flags.StringVar(&u.directory, "directory", "", "`DIR` directory for the workers' programs (default: [worker] directory if set, else work in --data, else a temporary directory)")
 	flags.BoolVarP(&u.verbose, "verbose", "v", false, "all log lines that [log] level allows, not only warnings and errors")

@@ -22,7 +22,8 @@ type Parts struct {
 // server sends a heartbeat every few seconds, even during a long round.
 const ServerPatience = tdf.Seconds(10)
 
-// Package manager sets these functions. Parameters and results of type any have types of package manager.
+// Package manager sets these functions. A parameter or result of type any holds a type of package manager, which this
+// package cannot import.
 var (
 	// StoreOf returns the connection of a *manager.Manager to Redis. It connects at its first call.
 	StoreOf func(manager any) *redisstate.Store

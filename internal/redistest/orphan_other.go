@@ -20,7 +20,7 @@ func watch(pid int) (stop func()) {
 	if err := shell.Start(); err != nil {
 		return func() {}
 	}
-	return func() { // from now on, pid may belong to another process
+	return func() { // when the process has ended, pid may belong to another process
 		shell.Process.Kill()
 		shell.Wait()
 	}

@@ -226,7 +226,8 @@ func (p *Proxy) hold(l *link) bool {
 }
 
 // reserve limits the rate of a link. It returns how many of the next n bytes the link may write as one piece, and how
-// long the link must wait before the write. If the channel resumed is closed, the wait must end early.
+// long the link must wait before the write. The wait must end early when the
+// channel resumed is closed.
 func (p *Proxy) reserve(d direction, n int) (piece int, wait time.Duration, resumed chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

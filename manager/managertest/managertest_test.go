@@ -335,6 +335,18 @@ func TestSlowRounds(t *testing.T) {
 	}
 }
 
+// A task with a back-off waits after each failed round.
+func TestBackoff(t *testing.T) {
+	fails := managertest.Result{Error: "no"}
+	task := runToArchive(t, func(d *manager.Definition) {
+		d.MaxFails, d.Backoff, d.BackoffFactor, d.BackoffMax = new(3), new(10*time.Second), 4, time.Minute
+	}, fails, fails, fails, managertest.Result{})
+	took := task.Entered.Sub(task.Opened)
+	if sum := 10*time.Second + 40*time.Second + time.Minute; task.Outcome != "succeeded" || took < sum*8/10 || took > sum*12/10 {
+		t.Errorf("outcome %s after %v, want about %v", task.Outcome, took, sum)
+	}
+}
+
 // The results, checkpoints and updates of programs reach callbacks and later rounds.
 func TestWhatProgramsLeave(t *testing.T) {
 	tm := managertest.New(t)

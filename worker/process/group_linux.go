@@ -176,9 +176,10 @@ func (g *group) limit(has map[string]bool, l Limits) error {
 	if err := writeFile(g.dir, "memory.max", strconv.FormatInt(l.Memory, 10)); err != nil {
 		return err
 	}
+	// A missing file is no error: the kernel is old or has no swap.
 	for name, value := range map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"} {
 		if err := writeFile(g.dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err // the file is missing if the kernel is old or has no swap
+			return err
 		}
 	}
 	return nil

@@ -22,8 +22,8 @@ type Host struct {
 	isolation isolation
 	users     []runAs  // one user for each slot, or one user for all slots
 	cgroups   *cgroups // nil if there are no cgroups
-	limits    []limit  // limits that are set on each program before it begins
-	claimed   bool     // whether claim was called, because of Sole
+	limits    []limit  // limits for each program; they are set before it starts
+	claimed   bool     // whether claim was called; Config.Sole asks for it
 	adopting  bool     // whether adopt was called
 	null      *os.File // /dev/null
 	oom       oomCount

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Slot has the output files that rounds use one after the other, where the configuration keeps no file for each round.
-// Only one round at a time uses a Slot.
+// A Slot has one pair of output files. Rounds use it one after the other, if the configuration does not ask for files of
+// each round.
 //
 // A program that has ended may have left a process behind, or may have passed its output to a process of another
 // program. So a round gets the files of the round before only if the kernel says that no other process has them open.

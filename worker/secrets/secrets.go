@@ -77,7 +77,7 @@ func (s *Secrets) Env() []string {
 }
 
 // Longest returns the length of the longest text that Mask replaces, in bytes, or 0 if Mask replaces nothing. A caller
-// of MaskPart may cut a text. Then it must also pass the Longest - 1 bytes beyond each cut.
+// of MaskPart that cuts a text must also pass the bytes that follow the cut: one byte less than Longest returns.
 func (s *Secrets) Longest() int {
 	if s == nil {
 		return 0

@@ -12,9 +12,8 @@ import (
 type Setup struct {
 	// Store is the manager's connection to Redis. The manager closes it.
 	Store *redisstate.Store
-	// Wait returns when a task has finished, or when it has waited for the time until the next round. A failed callback
-	// may have to be called again earlier: then held is shorter than round, and Wait returns after the time held. If
-	// Wait returns an error, Run ends.
+	// Wait waits until a task has finished, but no longer than round, the time until the manager's next round, and no
+	// longer than held, the time until a failed callback is called again. If Wait returns an error, Run ends.
 	Wait func(ctx context.Context, round, held time.Duration) error
 }
 

@@ -1,0 +1,52 @@
+package tdf
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// Limits for the back-off of a task.
+const (
+	MaxBackoff       = Seconds(365 * 24 * 60 * 60) // maximum value of backoff and backoff_max: 365 days
+	MaxBackoffFactor = 1000                        // maximum value of backoff_factor
+)
+
+// backOff makes the task wait if the Move reopens it after a failed or timed out round (docs/lifecycle.md, "Back-off").
+func (m *Move) backOff(t *Task) {
+	if delay := t.backoff(); m.To == Open && delay > 0 {
+		m.delay(t, delay)
+		m.Note += fmt.Sprintf(", waits %s s", delay)
+	}
+}
+
+// backoff returns how long the task waits if its current round fails or times out.
+func (t *Task) backoff() Seconds {
+	if t.Backoff == 0 {
+		return 0
+	}
+	grown := float64(t.Backoff) * math.Pow(t.BackoffFactor, float64(t.Fails+t.Timeouts))
+	delay := min(grown, float64(t.BackoffMax)) * spread(t.ID, t.Round)
+	return Seconds(math.Round(delay*1000) / 1000)
+}
+
+// spread returns a factor from 0.8 to 1.2. Tasks that fail together get different factors, so they do not start together
+// again. The factor depends only on the id and the round, because all servers must decide alike.
+func spread(id int64, round int) float64 {
+	return 0.8 + 0.4*rand.New(rand.NewPCG(uint64(id), uint64(round))).Float64()
+}
+
+func (d *Properties) checkBackoff() error {
+	for _, c := range []struct {
+		name  string
+		value Seconds
+	}{{fieldBackoff, d.Backoff}, {fieldBackoffMax, d.BackoffMax}} {
+		if !(c.value >= 0 && c.value <= MaxBackoff) {
+			return invalidProperty(c.name, "%v is not a number of seconds from 0 to %v", c.value, MaxBackoff)
+		}
+	}
+	if !(d.BackoffFactor >= 1 && d.BackoffFactor <= MaxBackoffFactor) {
+		return invalidProperty(fieldBackoffFactor, "%v is not a number from 1 to %d", d.BackoffFactor, MaxBackoffFactor)
+	}
+	return nil
+}

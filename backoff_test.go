@@ -1,0 +1,158 @@
+package tdf
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The waits grow by the factor, up to the longest wait. Failed and timed out rounds count together (docs/lifecycle.md,
+// "Back-off").
+func TestBackoffGrows(t *testing.T) {
+	for before, want := range []Seconds{10, 30, 90, 270, 300, 300} {
+		for _, ending := range []struct {
+			state State
+			end   func(*Task) Move
+		}{{Executed, mustFail}, {Running, mustTimeOut}} {
+			task := taskIn(ending.state)
+			task.Backoff, task.BackoffFactor, task.BackoffMax = 10, 3, 300
+			task.MaxFails, task.MaxTimeouts = 100, 100
+			task.Fails, task.Timeouts = before/2, before-before/2
+			task.StartAfter = 70
+			m := ending.end(task)
+			if m.To != Open || m.Score.After < want*0.8 || m.Score.After > want*1.2 || m.Score.Min != 70 {
+				t.Errorf("after %d rounds: to %s, %+v; want about %v", before, m.To, m.Score, want)
+			}
+			if !slices.Contains(m.Stamp, Stamp{"ready", m.Score}) {
+				t.Errorf("after %d rounds: the property ready is missing: %+v", before, m.Stamp)
+			}
+			if !strings.HasSuffix(m.Note, fmt.Sprintf("reopened, waits %s s", m.Score.After)) {
+				t.Errorf("after %d rounds: the note is %q", before, m.Note)
+			}
+			checkRow(t, task, m)
+		}
+	}
+}
+
+func mustFail(t *Task) Move {
+	t.Current().HasError = true
+	m, _ := t.Settle(111, nil)
+	return m
+}
+
+func mustTimeOut(t *Task) Move {
+	m, _ := t.TimeOut()
+	return m
+}
+
+// A task without a back-off does not wait. Neither does a lost or released round, nor a task that ends.
+func TestNoBackoff(t *testing.T) {
+	for name, m := range map[string]Move{
+		"without a back-off": func() Move {
+			task := taskIn(Executed)
+			task.MaxFails = 1
+			return mustFail(task)
+		}(),
+		"failed for good": func() Move {
+			task := taskIn(Executed)
+			task.MaxFails, task.Backoff, task.BackoffMax = 1, 10, 300
+			task.Current().Permanent = true
+			return mustFail(task)
+		}(),
+		"lost": func() Move {
+			task := taskIn(Running)
+			task.MaxLosses, task.Backoff, task.BackoffMax = 3, 10, 300
+			m, _ := task.lose(Running)
+			return m
+		}(),
+		"released": func() Move {
+			task := taskIn(Running)
+			task.Backoff, task.BackoffMax = 10, 300
+			m, _ := task.Release("draining")
+			return m
+		}(),
+	} {
+		if m.Score.After != 0 || strings.Contains(m.Note, "waits") || slices.ContainsFunc(m.Stamp, func(s Stamp) bool { return s.Name == "ready" }) {
+			t.Errorf("%s: it waits: %+v", name, m)
+		}
+	}
+}
+
+// Whatever the values are, the wait is a finite time of at most 1.2 × backoff_max.
+func TestBackoffIsBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		task := taskIn(Executed)
+		task.ID = rapid.Int64Range(1, math.MaxInt64).Draw(t, "id")
+		task.Round = rapid.IntRange(0, MaxRound).Draw(t, "round")
+		task.Fails, task.Timeouts = rapid.IntRange(0, MaxCount).Draw(t, "fails"), rapid.IntRange(0, MaxCount).Draw(t, "timeouts")
+		task.Backoff = Seconds(rapid.Float64Range(0, float64(MaxBackoff)).Draw(t, "backoff"))
+		task.BackoffFactor = rapid.Float64Range(1, MaxBackoffFactor).Draw(t, "factor")
+		task.BackoffMax = Seconds(rapid.Float64Range(0, float64(MaxBackoff)).Draw(t, "max"))
+		if err := task.checkBackoff(); err != nil {
+			t.Fatal(err)
+		}
+		delay := task.backoff()
+		if !(delay >= 0 && delay <= task.BackoffMax*1.2+0.001) || delay != task.backoff() {
+			t.Fatalf("the wait is %v", delay)
+		}
+	})
+}
+
+// Tasks that fail together wait for different times, spread over the whole range.
+func TestBackoffSpreads(t *testing.T) {
+	tenths := map[int]int{}
+	for id := range int64(1000) {
+		tenths[int((spread(id+1, 2)-0.8)/0.04)]++
+	}
+	for tenth := range 10 {
+		if n := tenths[tenth]; n < 60 || n > 140 {
+			t.Errorf("%d of 1000 tasks have a factor in tenth %d of the range", n, tenth)
+		}
+	}
+}
+
+func TestInvalidBackoff(t *testing.T) {
+	for _, c := range []struct {
+		property string
+		change   func(*Properties)
+	}{
+		{"backoff", func(d *Properties) { d.Backoff = -1 }},
+		{"backoff", func(d *Properties) { d.Backoff = MaxBackoff + 1 }},
+		{"backoff", func(d *Properties) { d.Backoff = Forever }},
+		{"backoff", func(d *Properties) { d.Backoff = Seconds(math.NaN()) }},
+		{"backoff_max", func(d *Properties) { d.BackoffMax = -1 }},
+		{"backoff_max", func(d *Properties) { d.BackoffMax = Forever }},
+		{"backoff_factor", func(d *Properties) { d.BackoffFactor = 0.5 }},
+		{"backoff_factor", func(d *Properties) { d.BackoffFactor = -2 }},
+		{"backoff_factor", func(d *Properties) { d.BackoffFactor = 1001 }},
+		{"backoff_factor", func(d *Properties) { d.BackoffFactor = math.Inf(1) }},
+		{"backoff_factor", func(d *Properties) { d.BackoffFactor = math.NaN() }},
+	} {
+		d := Defaults("p", "http://h/run.sh", "")
+		c.change(&d)
+		err := d.Validate()
+		if err == nil || !strings.HasPrefix(err.Error(), c.property+": ") {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+}
+
+// A property that is not set has its default, and needs no space in Redis.
+func TestBackoffIsStored(t *testing.T) {
+	d := Defaults("p", "http://h/run.sh", "")
+	if fields := fmt.Sprint(d.OpenFields("")); strings.Contains(fields, "backoff") {
+		t.Errorf("a task without a back-off has %s", fields)
+	}
+	d.Backoff, d.BackoffFactor, d.BackoffMax = 0.5, 1.5, 60
+	h := Hash{}
+	for _, f := range d.OpenFields("") {
+		h[f.Name] = f.Value
+	}
+	if task, err := ParseTask(1, h); err != nil || task.Properties != d {
+		t.Errorf("got %+v, %v; want %+v", task.Properties, err, d)
+	}
+}
