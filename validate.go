@@ -79,6 +79,9 @@ func (d *Properties) checkInput() error {
 	if strings.IndexByte(d.Input, 0) >= 0 {
 		return invalidProperty("input", "contains a NUL byte, which an argument of a program cannot contain")
 	}
+	if !strings.ContainsAny(d.Input, "\\'\"\n") {
+		return nil // only blanks separate its words, so SplitInput would find no error
+	}
 	if _, err := SplitInput(d.Input); err != nil {
 		return invalidProperty("input", "%v", err)
 	}

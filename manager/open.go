@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -33,23 +34,26 @@ func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*
 type opener func(s *redisstate.Store, ctx context.Context, who string, all ...tdf.Properties) ([]int64, error)
 
 func (m *Manager) open(ctx context.Context, definitions []Definition, open opener) ([]*Task, error) {
-	all := m.properties(definitions)
-	if err := validate(all); err != nil {
-		return nil, fmt.Errorf("open tasks: %w", err)
-	}
-	all, err := m.scatter(ctx, all)
+	all, err := m.scatter(ctx, m.properties(definitions))
 	if err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
+	tasks := make([]*Task, len(all))
+	var making sync.WaitGroup
+	making.Go(func() { // while Redis opens the tasks
+		for i := range all {
+			tasks[i] = newTask(&tdf.Task{Properties: all[i], State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, true)
+		}
+	})
 	ids, err := open(m.store, ctx, m.name, all...)
 	if err != nil {
 		err = fmt.Errorf("open tasks: %w", err)
 	}
-	tasks := make([]*Task, len(ids))
+	making.Wait()
 	for i, id := range ids {
-		tasks[i] = newTask(&tdf.Task{ID: id, Properties: all[i], State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, true)
+		tasks[i].ID, tasks[i].task.ID = id, id
 	}
-	return tasks, err
+	return tasks[:len(ids)], err
 }
 
 // properties returns the properties of new tasks, with defaults for the fields that a definition does not set.
@@ -75,6 +79,9 @@ func validate(all []tdf.Properties) error {
 func (m *Manager) scatter(ctx context.Context, all []tdf.Properties) ([]tdf.Properties, error) {
 	if !m.cfg.AddRandomStartOffset || len(all) == 0 {
 		return all, nil
+	}
+	if err := validate(all); err != nil {
+		return nil, err
 	}
 	now, err := m.store.Now(ctx)
 	if err != nil {

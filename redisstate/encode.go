@@ -117,8 +117,12 @@ func (e *encoder) move(m *tdf.Move, shapes *shapes) {
 func (e *encoder) opening(d *tdf.Properties, fields, shared []tdf.Field) {
 	score, look := d.Schedule()
 	e.add(moment(score), moment(look))
-	own := slices.DeleteFunc(fields, func(f tdf.Field) bool { return slices.Contains(shared, f) })
-	e.fields(own)
+	e.fields(without(fields, shared))
+}
+
+// without returns the fields that are not shared.
+func without(fields, shared []tdf.Field) []tdf.Field {
+	return slices.DeleteFunc(fields, func(f tdf.Field) bool { return slices.Contains(shared, f) })
 }
 
 // sharedFields returns the properties that all new tasks of a call have in common. The call contains each of them only

@@ -7,7 +7,7 @@
 --  1. maximum length of a value, in bytes
 --  2. maximum length of a value of one round, in bytes; the name of its property contains a colon
 --  3. maximum number of bytes of all values together; the first task is returned even if its values are longer
---  4. the number of sets of property names, followed by the sets; each set is its number of names, followed by the names
+--  4. the number of sets of property names, then the sets; each set is its number of names, then the names
 -- - for each key: the number of its set of names, counted from 1
 --
 -- A '?' before a name asks for the length of the value.

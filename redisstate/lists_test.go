@@ -90,7 +90,7 @@ func TestOpenRefusesAllOrNothing(t *testing.T) {
 		bad := define("'x")
 		before := dump(t, s)
 		ids, err := s.Open(t.Context(), "manager", define("a"), bad)
-		if err == nil || err.Error() != "open task 2 of 2: input: a quote is not closed" || len(ids) > 0 {
+		if err == nil || err.Error() != "task 2 of 2: input: a quote is not closed" || len(ids) > 0 {
 			t.Errorf("%v, %v", ids, err)
 		}
 		if diff := changed(t, before, dump(t, s)); diff != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -28,38 +29,56 @@ func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Pr
 func (s *Store) open(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
 	for i := range definitions {
 		if err := definitions[i].Validate(); err != nil {
-			return nil, fmt.Errorf("open task %d of %d: %w", i+1, len(definitions), err)
+			return nil, fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
 		}
 	}
 	var ids []int64
-	for len(definitions) > 0 {
-		n := openBatch(definitions)
-		opened, err := s.openAtOnce(ctx, who, newGroup, definitions[:n])
+	for call := s.openCall(who, newGroup, definitions); len(call.definitions) > 0; {
+		definitions = definitions[len(call.definitions):]
+		var next openCall
+		var encoding sync.WaitGroup
+		encoding.Go(func() { next = s.openCall(who, "", definitions) }) // while Redis runs this call
+		opened, err := s.openAtOnce(ctx, call)
+		encoding.Wait()
 		if err != nil {
 			return ids, err
 		}
 		ids = append(ids, opened...)
-		definitions, newGroup = definitions[n:], ""
+		call = next
 	}
 	return ids, nil
 }
 
-// openAtOnce opens tasks in one call.
-func (s *Store) openAtOnce(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
+// An openCall is one call that opens tasks.
+type openCall struct {
+	definitions []tdf.Properties
+	args        []any
+}
+
+// openCall returns a call for as many of the definitions as one call may have.
+func (s *Store) openCall(who, newGroup string, definitions []tdf.Properties) openCall {
+	if len(definitions) == 0 {
+		return openCall{}
+	}
+	definitions = definitions[:openBatch(definitions)]
+	e := encoder{args: make([]any, 0, 64+8*len(definitions))}
+	e.add(s.keys.taskPrefix(), s.keys.groupPrefix())
+	e.count(groupCode(tdf.Open))
+	e.add(who, newGroup)
+	e.openings(s.keys.ns, definitions)
+	return openCall{definitions, e.args}
+}
+
+func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) {
 	if err := s.Ready(ctx); err != nil {
 		return nil, err
 	}
 	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen()}
-	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, func(e *encoder) {
-		e.add(s.keys.taskPrefix(), s.keys.groupPrefix())
-		e.count(groupCode(tdf.Open))
-		e.add(who, newGroup)
-		e.openings(s.keys.ns, definitions)
-	})
+	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, func(e *encoder) { e.args = append(e.args, call.args...) })
 	if err != nil {
 		return nil, err
 	}
-	unit := Unit{Open: definitions}
+	unit := Unit{Open: call.definitions}
 	o := outcome(&unit, text(reply))
 	return o.IDs, o.Err
 }
@@ -74,13 +93,64 @@ func (e *encoder) openings(namespace string, definitions []tdf.Properties) {
 		}
 	}
 	shared := sharedFields(fields)
+	placements := make([]placement, len(definitions))
+	for i := range definitions {
+		fields[i] = without(fields[i], shared)
+		score, look := definitions[i].Schedule()
+		placements[i] = placement{slices.Index(groups, definitions[i].Group) + 1, moment(score), moment(look)}
+	}
+	names, same := commonNames(fields), allEqual(placements)
 	e.strings(groups)
 	e.fields(shared)
+	e.strings(names)
+	e.flag(names == nil)
+	e.flag(same)
+	if same {
+		e.placement(placements[0])
+	}
 	e.count(len(definitions))
 	for i := range definitions {
-		e.count(slices.Index(groups, definitions[i].Group) + 1)
-		e.opening(&definitions[i], fields[i], shared)
+		if !same {
+			e.placement(placements[i])
+		}
+		if names == nil {
+			e.fields(fields[i])
+			continue
+		}
+		for _, f := range fields[i] {
+			e.add(f.Value)
+		}
 	}
+}
+
+// A placement says where open.lua puts a new task: the number of its group, from 1, or 0; its score; and its due time.
+type placement struct {
+	group       int
+	score, look string
+}
+
+func (e *encoder) placement(p placement) {
+	e.count(p.group)
+	e.add(p.score, p.look)
+}
+
+func allEqual(placements []placement) bool {
+	return !slices.ContainsFunc(placements, func(p placement) bool { return p != placements[0] })
+}
+
+// commonNames returns the names of the fields if all tasks have fields with the same names in the same order. Otherwise,
+// it returns nil.
+func commonNames(fields [][]tdf.Field) []string {
+	for _, of := range fields {
+		if !slices.EqualFunc(of, fields[0], func(a, b tdf.Field) bool { return a.Name == b.Name }) {
+			return nil
+		}
+	}
+	names := make([]string, len(fields[0]))
+	for i, f := range fields[0] {
+		names[i] = f.Name
+	}
+	return names
 }
 
 // maxOpenedAtOnce is the largest number of tasks that one atomic call opens. The limit keeps the call short, because

@@ -20,12 +20,20 @@
 --  7. a group that must have no tasks, or '' for no condition
 -- - the number of groups of the new tasks, and these groups
 -- - the number of properties that all new tasks have in common, and these properties with their values
+-- - the number of properties that each new task has with a value of its own, and the names of these properties
+-- - '1' if new tasks have other properties, too, or ''
+-- - '1' and a placement, if all new tasks have this placement, or ''
 -- - the number of new tasks, and the tasks
 --
 -- Each new task is:
--- - the index of its group among the groups, or 0
+-- - its placement, if the new tasks have different placements
+-- - the number of its other properties, if new tasks have other properties
+-- - the values of the properties that each new task has
+-- - its other properties, with their values
+--
+-- A placement is:
+-- - the index of the task's group among the groups, or 0
 -- - score and due time, which are moments as in transact.lua
--- - the number of its properties, and these properties with their values
 --
 -- Returns '+' and the first id, '=' or '!reason', as transact.lua does. It also returns the errors of transact.lua.
 
@@ -42,11 +50,15 @@ local wrong = not_sorted(due) or not_sorted(open_list)
 if wrong then return wrong end
 
 local of_group = take_list(1)
-local shared = take_list(2)
+local shared, names, have_others = take_list(2), take_list(1), take() == '1'
+local group, score, look
+local function take_placement() group, score, look = tonumber(take()), take(), take() end
+local same_placement = take() == '1'
+if same_placement then take_placement() end
 local n = tonumber(take())
 
 local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
-for _, group in ipairs(of_group) do refused = refused or not_in_group(groups, group) end
+for _, name in ipairs(of_group) do refused = refused or not_in_group(groups, name) end
 if refused then
   remember(slot, sequence, refused)
   return refused
@@ -58,12 +70,12 @@ if not first then return no_ids(KEYS[3]) end
 -- From here on, the script writes.
 
 local opened, looks, indexed = {}, {}, {}
-local open = opener(tasks, first, who, shared)
+local open = opener(tasks, first, who, shared, names)
 for i = 1, n do
-  local group, score, look = tonumber(ARGV[cursor + 1]), ARGV[cursor + 2], ARGV[cursor + 3]
-  local properties = tonumber(ARGV[cursor + 4])
-  local id, at, score_text = open(score, cursor + 4, properties)
-  cursor = cursor + 4 + 2 * properties
+  if not same_placement then take_placement() end
+  local others = have_others and tonumber(take()) or 0
+  local id, at, score_text = open(score, cursor, others)
+  cursor = cursor + #names + 2 * others
   opened[2 * i - 1], opened[2 * i] = score_text, id
   if look ~= '-' then
     looks[#looks + 1] = moment_text(look, at)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/tdf-framework/tdf"
 )
 
@@ -74,5 +76,35 @@ func TestOpenGroupAtOnce(t *testing.T) {
 		if got := strings.Join(opened, ""); got != "[1 2 3]" {
 			t.Errorf("opened: %s", got)
 		}
+	})
+}
+
+// Tasks of one call keep their own values, whether they have the same properties, the same group and start, or not.
+func TestOpenTasksThatDiffer(t *testing.T) {
+	changes := []func(*tdf.Properties){
+		func(*tdf.Properties) {},
+		func(d *tdf.Properties) { d.Meta = "m" },
+		func(d *tdf.Properties) { d.Meta, d.FailOn = "n", tdf.FailOnAny },
+		func(d *tdf.Properties) { d.Group = "g" },
+		func(d *tdf.Properties) { d.Group, d.StartAfter = "h", 4e9 },
+		func(d *tdf.Properties) { d.EndBefore = 5e9 },
+		func(d *tdf.Properties) { d.Input = "other" },
+	}
+	onEach(t, func(t *testing.T, s *Store) {
+		rapid.Check(t, func(r *rapid.T) {
+			var all []tdf.Properties
+			for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(changes)-1), 1, 6).Draw(r, "changes") {
+				d := define("x")
+				changes[i](&d)
+				all = append(all, d)
+			}
+			ids := mustOpen(t, s, all...)
+			for i, id := range ids {
+				if got := task(t, s, id).Properties; got != all[i] {
+					r.Fatalf("task %d has %+v, want %+v", i, got, all[i])
+				}
+			}
+		})
+		mustBeSound(t, s)
 	})
 }

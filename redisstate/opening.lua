@@ -25,12 +25,17 @@ local function not_in_group(groups, group)
 end
 
 -- Returns a function that writes a new task. The first task gets the id `first`, and each later task gets the next id.
--- The argument `shared` has the properties that all new tasks have in common. The function has three arguments: the
--- moment of the score, the index in ARGV before the task's own properties, and the number of these properties. It
--- returns the task's id, time of opening and score. From task to task, the time of opening grows by 1 µs, so that the
--- tasks keep their order.
-local function opener(tasks, first, who, shared)
+-- The argument `shared` has the properties that all new tasks have in common. The argument `names` has the names of
+-- properties that each new task has with a value of its own.
+--
+-- The function has three arguments: the moment of the score, the index in ARGV before the task's own values, and the
+-- number of other properties. These properties, with their values, follow the values in ARGV. The function returns the
+-- task's id, time of opening and score. From task to task, the time of opening grows by 1 µs, so that the tasks keep
+-- their order.
+local function opener(tasks, first, who, shared, names)
   local opened, h = 0, { '', unpack(shared) }
+  local named, own = #h, #names
+  for i, name in ipairs(names) do h[named + 2 * i - 1] = name end
   return function(score, from, properties)
     local id, at = string.format('%.0f', first + opened), now + opened / 1000000
     local at_text = text(at)
@@ -44,8 +49,9 @@ local function opener(tasks, first, who, shared)
     end
     opened = opened + 1
     h[1] = tasks .. id
-    local n = 1 + #shared
-    for i = 1, 2 * properties do h[n + i] = ARGV[from + i] end
+    for i = 1, own do h[named + 2 * i] = ARGV[from + i] end
+    local n = named + 2 * own
+    for i = 1, 2 * properties do h[n + i] = ARGV[from + own + i] end
     n = n + 2 * properties
     h[n + 1], h[n + 2], h[n + 3], h[n + 4] = 'log', at_text .. ' ' .. who .. ': open', '0:open', at_text
     h[n + 5], h[n + 6], h[n + 7], h[n + 8] = 'id', id, 'ready', score_text

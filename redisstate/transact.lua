@@ -331,7 +331,7 @@ local function apply(m)
   look_again(id, s.look_text)
 end
 
-local opened, open_task = 0, opener(tasks, first, who, shared)
+local opened, open_task = 0, opener(tasks, first, who, shared, {})
 local function open(new)
   local id, at, score_text = open_task(new.score, new.from, new.properties)
   opened = opened + 1
