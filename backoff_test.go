@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The waits grow by the factor, up to the longest wait. Failed and timed out rounds count together (docs/lifecycle.md,
-// "Back-off").
+// Each wait is backoff_factor times as long as the previous wait, but at most backoff_max. Failed and timed out rounds
+// count together (docs/lifecycle.md, "Back-off").
 func TestBackoffGrows(t *testing.T) {
 	for before, want := range []Seconds{10, 30, 90, 270, 300, 300} {
 		for _, ending := range []struct {
@@ -25,7 +25,7 @@ func TestBackoffGrows(t *testing.T) {
 			task.StartAfter = 70
 			m := ending.end(task)
 			if m.To != Open || m.Score.After < want*0.8 || m.Score.After > want*1.2 || m.Score.Min != 70 {
-				t.Errorf("after %d rounds: to %s, %+v; want about %v", before, m.To, m.Score, want)
+				t.Errorf("after %d rounds: the task is %s, with the score %+v; want a wait of about %v", before, m.To, m.Score, want)
 			}
 			if !slices.Contains(m.Stamp, Stamp{"ready", m.Score}) {
 				t.Errorf("after %d rounds: the property ready is missing: %+v", before, m.Stamp)
@@ -49,7 +49,8 @@ func mustTimeOut(t *Task) Move {
 	return m
 }
 
-// A task without a back-off does not wait. Neither does a lost or released round, nor a task that ends.
+// A task does not wait if it has no back-off. It also does not wait after a lost or released round, or if it has failed
+// for good.
 func TestNoBackoff(t *testing.T) {
 	for name, m := range map[string]Move{
 		"without a back-off": func() Move {
@@ -77,7 +78,7 @@ func TestNoBackoff(t *testing.T) {
 		}(),
 	} {
 		if m.Score.After != 0 || strings.Contains(m.Note, "waits") || slices.ContainsFunc(m.Stamp, func(s Stamp) bool { return s.Name == "ready" }) {
-			t.Errorf("%s: it waits: %+v", name, m)
+			t.Errorf("%s: the task waits: %+v", name, m)
 		}
 	}
 }
@@ -141,7 +142,7 @@ func TestInvalidBackoff(t *testing.T) {
 	}
 }
 
-// A property that is not set has its default, and needs no space in Redis.
+// A back-off property that has its default is not stored in Redis. Any other value is stored and read unchanged.
 func TestBackoffIsStored(t *testing.T) {
 	d := Defaults("p", "http://h/run.sh", "")
 	if fields := fmt.Sprint(d.OpenFields("")); strings.Contains(fields, "backoff") {

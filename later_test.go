@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// If a task was put off, workers can claim it at the end of the delay. The property ready holds this time
-// (docs/lifecycle.md, "Put off").
+// If a task was put off, workers can claim it again only after the delay. The property ready of the task is the end of
+// the delay (docs/lifecycle.md, "Put off").
 func TestReleaseLater(t *testing.T) {
 	task := taskIn(Running)
 	task.StartAfter = 50
@@ -71,16 +71,16 @@ func TestPermanentFailure(t *testing.T) {
 		r.Permanent = false
 		usual, usually := task.Settle(now, nil)
 		if ok != usually || m.Verb != usual.Verb {
-			t.Fatalf("Permanent changed whether or how the task is settled: %+v, and without it %+v", m, usual)
+			t.Fatalf("with Permanent, the task is settled as %+v; without Permanent, as %+v", m, usual)
 		}
 		if ok && m.Verb == VerbFail && m.To != Failed {
-			t.Fatalf("%d failures of %d, to %s", task.Fails+1, task.MaxFails, m.To)
+			t.Fatalf("permanent failure %d, with max_fails %d: the task is %s, want failed", task.Fails+1, task.MaxFails, m.To)
 		}
 		if ok && m.Verb != VerbFail && m.To != usual.To {
-			t.Fatalf("%s: to %s, and without it to %s", m.Verb, m.To, usual.To)
+			t.Fatalf("%s: the task is %s; without Permanent, it is %s", m.Verb, m.To, usual.To)
 		}
 		if ok && m.Verb == VerbFail && field(m, "fails") != field(usual, "fails") {
-			t.Fatalf("the failure counts %s, and without it %s", field(m, "fails"), field(usual, "fails"))
+			t.Fatalf("the property fails is %s; without Permanent, it is %s", field(m, "fails"), field(usual, "fails"))
 		}
 	})
 }

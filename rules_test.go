@@ -66,7 +66,8 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 	}
 }
 
-// Workers release a task at most three times because their hosts cannot run it (docs/lifecycle.md, "Released rounds").
+// If the hosts of workers cannot run a task, workers release it at most three times (docs/lifecycle.md, "Released
+// rounds").
 func TestReleaseUnfit(t *testing.T) {
 	task := taskIn(Running)
 	for i := range maxUnfitHosts {
@@ -155,7 +156,8 @@ func TestHasFailed(t *testing.T) {
 	}
 }
 
-// The error text explains every failure. A round that has not failed gets no error text.
+// If a round has failed, its error text is not empty. The error text is the text on stderr or, if stderr is empty, an
+// explanation of the failure.
 func TestResultIsExplained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Result{
@@ -167,7 +169,7 @@ func TestResultIsExplained(t *testing.T) {
 		f := rapid.SampledFrom([]FailOn{FailOnStderr, FailOnExit, FailOnAny}).Draw(t, "fail_on")
 		text := r.errorText(f)
 		if r.Error != "" && text != r.Error {
-			t.Fatalf("the program's own words were changed: %q", text)
+			t.Fatalf("the text on stderr was changed: %q", text)
 		}
 		failed := r.Refused || (&Round{Exit: r.Exit, HasError: r.Error != ""}).HasFailed(f)
 		if (text != "") != (failed || r.Error != "") {
@@ -176,7 +178,8 @@ func TestResultIsExplained(t *testing.T) {
 	})
 }
 
-// A refused round has failed under every rule. The Move stores its resource usage and the full lengths of its texts.
+// A refused round has failed, whatever fail_on is. The Move stores the resource usage of the round and the full lengths
+// of its texts.
 func TestExecuteRefused(t *testing.T) {
 	task := taskIn(Running)
 	r := Result{Output: "out", OutputBytes: 2000, Exit: "0", Refused: true, Reason: "files/ is gone", Seconds: 3, CPUSeconds: 2, MaxRSS: 4096}
@@ -217,7 +220,7 @@ func drawTask(t *rapid.T) *Task {
 	return task
 }
 
-// Settle keeps the rules of docs/lifecycle.md for any task at any time.
+// For any task at any time, Settle follows the rules of docs/lifecycle.md.
 func TestSettleKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := drawTask(t)
@@ -245,28 +248,28 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 			}
 		case VerbFail:
 			if !r.HasError || r.Entered[Executed] > task.EndBefore {
-				t.Fatalf("failed without a failure on time")
+				t.Fatalf("failed, although the round has not failed or was late")
 			}
 			if (m.To == Open) != (task.Fails+1 <= task.MaxFails && !r.Permanent) {
-				t.Fatalf("failure %d of %d tolerated ones: %s", task.Fails+1, task.MaxFails, m.To)
+				t.Fatalf("failure %d, with max_fails %d: the task is %s", task.Fails+1, task.MaxFails, m.To)
 			}
 		case VerbTimeOut:
 			if now <= task.deadline() || now > task.EndBefore {
 				t.Fatalf("timed out at %v, deadline %v", now, task.deadline())
 			}
 			if (m.To == Open) != (task.Timeouts+1 <= task.MaxTimeouts) {
-				t.Fatalf("timeout %d of %d tolerated ones: %s", task.Timeouts+1, task.MaxTimeouts, m.To)
+				t.Fatalf("timeout %d, with max_timeouts %d: the task is %s", task.Timeouts+1, task.MaxTimeouts, m.To)
 			}
 		case VerbLose:
 			if r.Claim == "" || now < task.LeaseUntil {
-				t.Fatalf("lost while its lease lives")
+				t.Fatalf("lost before the end of its lease")
 			}
 			if (m.To == Open) != (task.Losses+1 <= task.MaxLosses) {
-				t.Fatalf("loss %d of %d tolerated ones: %s", task.Losses+1, task.MaxLosses, m.To)
+				t.Fatalf("loss %d, with max_losses %d: the task is %s", task.Losses+1, task.MaxLosses, m.To)
 			}
 		case VerbSucceed:
 			if r.HasError || r.Entered[Executed] > task.EndBefore {
-				t.Fatalf("succeeded though it failed or was late")
+				t.Fatalf("succeeded, although the round has failed or was late")
 			}
 		default:
 			t.Fatalf("the server must not %s a task", m.Verb)

@@ -19,7 +19,7 @@ func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 		}
 	})
 	if allocations > 500 {
-		t.Errorf("there were %v allocations", allocations)
+		t.Errorf("ParseTask made %v allocations", allocations)
 	}
 	if bytes := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
@@ -27,7 +27,7 @@ func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 			_, _ = ParseTask(1, h)
 		}
 	}).AllocedBytesPerOp(); bytes > 100_000 {
-		t.Errorf("it takes %d bytes", bytes)
+		t.Errorf("ParseTask allocates %d bytes", bytes)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestSummariesPanicForUnreadTexts(t *testing.T) {
 		}()
 		summary.Current().Unread &^= text
 		if got := read(); got != "" {
-			t.Errorf("the %v is read, and %q", text, got)
+			t.Errorf("the %v was read and is empty, but the method returned %q", text, got)
 		}
 	}
 }

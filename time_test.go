@@ -37,6 +37,6 @@ func TestNeverAndForever(t *testing.T) {
 		t.Error(Never, Forever, Never.Std(), Forever.Std())
 	}
 	if Time(5).Add(Forever) != Never || Time(7).Sub(5) != 2 || For(1500*time.Millisecond) != 1.5 || Seconds(0.25).Std() != 250*time.Millisecond {
-		t.Error("arithmetic")
+		t.Error("the arithmetic of times or the conversion of durations is wrong")
 	}
 }

@@ -112,7 +112,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 		return
 	}
 	if m.From != task.State || m.Round != task.Round {
-		t.Errorf("%s: the move is not fenced by the state and round it was made from: %+v", m.Verb, m)
+		t.Errorf("%s: the fence of the Move is not the state and round of the task: %+v", m.Verb, m)
 	}
 	next := task.Round
 	if tr.NewRound {

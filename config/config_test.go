@@ -86,7 +86,7 @@ func TestEmbeddedIsOnlyForTheServer(t *testing.T) {
 	}
 	t.Setenv("TDF_CFG_REDIS_HOST", "127.0.0.1")
 	if worker, err := LoadWorker(path); err != nil || worker.Redis.Embedded() {
-		t.Errorf("with a variable for the host: redis %v, error %v", worker.Redis, err)
+		t.Errorf("with an environment variable for the host: redis %v, error %v", worker.Redis, err)
 	}
 }
 

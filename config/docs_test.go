@@ -56,10 +56,12 @@ var components = map[string][]string{
 	"manager": {"redis", "tdf", "manager", "task_defaults", "log"},
 }
 
-// commented lists keys that are commented out in configs/: even their defaults would have an effect.
+// commented lists the keys that are commented out in configs/. They have an effect even if they are set to their
+// defaults.
 var commented = []string{"task_output_filename", "task_error_filename"}
 
-// Each file in configs/ contains every key of its component. Each key has its default, and a comment above it.
+// Each file in configs/ contains every key of its component. Each key is set to its default, and has a comment above
+// it.
 func TestReadyToUseFiles(t *testing.T) {
 	for component, sections := range components {
 		t.Run(component, func(t *testing.T) {

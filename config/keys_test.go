@@ -18,7 +18,8 @@ type sample struct {
 	get  func(*settings) any
 }
 
-// samples has, for every key, a value that is not the default, and the field that the key sets.
+// samples has one element for every key: a text that is not the default, the value that this text stands for, and a
+// function that reads the field of the key.
 var samples = []sample{
 	{"REDIS_HOST", "::1", "::1", func(s *settings) any { return s.server.Redis.Host }},
 	{"REDIS_PORT", "65535", 65535, func(s *settings) any { return s.server.Redis.Port }},
@@ -191,7 +192,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// If two keys had the same variable, it could set only one of them.
+// If two keys had the same environment variable, the variable could set only one of the keys.
 func TestVariablesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range keys {

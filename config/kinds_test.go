@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every kind refuses invalid values, in a file and in the environment. The test compares whole error texts.
+// Keys of every kind refuse invalid values, in a file and in the environment. The test compares whole error texts.
 func TestInvalidValues(t *testing.T) {
 	const (
 		aboveZero = "a number of seconds above 0, at most 1000000000"

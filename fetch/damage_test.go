@@ -22,8 +22,8 @@ func unpackFiles(t testing.TB, data []byte) (map[string]string, error) {
 	return snapshot(t, tree), nil
 }
 
-// smallArchives returns a small archive for each compression. If the name of an archive begins with "two", it consists
-// of two compressed parts.
+// smallArchives returns a small archive for each compression. An archive whose name begins with "two" consists of two
+// compressed parts.
 func smallArchives(t testing.TB) map[string][]byte {
 	t.Helper()
 	plain := packTar(t, item{name: "a", body: noise(150)}, runItem, item{name: "zeros", body: string(make([]byte, 700))})

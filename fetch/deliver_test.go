@@ -94,7 +94,7 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// The files of several rounds and tasks can go to the same target.
+// The files of several rounds and tasks can be delivered to the same target.
 func TestDeliverBesideOthers(t *testing.T) {
 	needRsync(t)
 	to := t.TempDir()
@@ -147,7 +147,7 @@ func TestDeliverShellFails(t *testing.T) {
 			fakeSSH(t, c.command)
 			err := deliverFails(t, t.Context(), "rsync:far.example:out", c.want)
 			if errors.Is(err, syscall.ENOSPC) {
-				t.Error("the error says that this machine's disk is full, and not the target's")
+				t.Error("the error says that the disk of this machine is full; want an error about the target's disk")
 			}
 		})
 	}

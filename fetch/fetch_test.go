@@ -116,7 +116,8 @@ func TestFetchRefusesNames(t *testing.T) {
 	checkSame(t, f.Dir, map[string]string{})
 }
 
-// blocking sends the first bytes of a file, and then waits until the client disconnects.
+// blocking starts an http server that sends the first bytes of a file, and then waits until the client disconnects.
+// After the first bytes, the server sends a signal to the channel began.
 func blocking(t *testing.T) (url string, began chan struct{}) {
 	began = make(chan struct{}, 1)
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +125,7 @@ func blocking(t *testing.T) (url string, began chan struct{}) {
 		_ = http.NewResponseController(w).Flush()
 		select {
 		case began <- struct{}{}:
-		default: // a retry
+		default: // this request is a retry: the signal of an earlier request is still in the channel
 		}
 		<-r.Context().Done()
 	}), began

@@ -47,8 +47,8 @@ func TestStatusCodes(t *testing.T) {
 	}
 }
 
-// flaky returns the address of a server that fails until the last retry of a download. The server passes the earlier
-// requests to the handler bad.
+// flaky starts a server and returns its address. The server passes all requests of a download to the handler bad,
+// except the last retry. It answers the last retry with the file.
 func flaky(t *testing.T, bad http.HandlerFunc) string {
 	var requests atomic.Int32
 	return serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +95,7 @@ func TestRetriedAfterSilence(t *testing.T) {
 		began := time.Now()
 		fetchWorks(t, f, "http://example.org/run.sh")
 		if took := time.Since(began); took < maxRetries*DefaultIdleTimeout || took > (maxRetries+1)*DefaultIdleTimeout {
-			t.Errorf("it took %v", took)
+			t.Errorf("the fetch took %v", took)
 		}
 	})
 }

@@ -147,7 +147,7 @@ func TestKilledWhileInstalling(t *testing.T) {
 			t.Errorf("files after the next fetch: %v", got)
 		}
 		if existed && (got["results/1.out"] != `-rw-r--r-- "kept"` || got["data/own"] != `-rw-r--r-- "kept"`) {
-			t.Errorf("lost: %v", got)
+			t.Errorf("files that existed before the fetch are lost: %v", got)
 		}
 	}
 }

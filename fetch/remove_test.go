@@ -247,7 +247,7 @@ func TestRemoveIsInterrupted(t *testing.T) {
 		t.Run(name+", removed again", func(t *testing.T) {
 			f, _, root, o := begin(t)
 			step(t, root, o)
-			known := name != "the record is gone" // in this case, only the journal remains, and only the next fetch removes it
+			known := name != "the record is gone" // Remove ignores a program without a record, so the journal stays until the next fetch
 			checkRemove(t, f, known)
 			if got := snapshot(t, f.Dir); known != (len(got) == 0) {
 				t.Error(got)

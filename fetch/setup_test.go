@@ -50,7 +50,7 @@ func TestSetupCannotBeRun(t *testing.T) {
 	fetchFails(t, newFetcher(t), source(t, item{name: "setup.sh/x", body: "x"}, runItem), "setup.sh: not a regular file")
 }
 
-// A fetch does not run a setup.sh that was in the directory before.
+// A fetch does not run a setup.sh that was in the program's directory before the fetch.
 func TestExistingSetupIsNotRun(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/setup.sh", []byte("#!/bin/sh\nexit 1\n"))

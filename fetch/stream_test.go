@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// emptyHeaders returns n PAX headers without an entry.
+// emptyHeaders returns n PAX headers that no entry follows.
 func emptyHeaders(t testing.TB, n int) []byte {
 	t.Helper()
 	var buf bytes.Buffer

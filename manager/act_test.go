@@ -107,7 +107,7 @@ func TestRetryNeedsTime(t *testing.T) {
 	}
 }
 
-// CancelOpen cancels all open tasks of a group, even if they fill more than a page.
+// CancelOpen cancels all open tasks of a group, even if one page cannot contain all of them.
 func TestCancelOpen(t *testing.T) {
 	tm, _ := newTester(t)
 	const many = 1100

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// A batch has a limited number of tasks, and a limited number of tasks that no earlier round has seen.
+// A batch has at most n tasks. At most fresh of these tasks have no entry, because no earlier round has seen them.
 func TestUpTo(t *testing.T) {
 	ids := make([]int64, 100)
 	b := backoff{}
@@ -18,7 +18,7 @@ func TestUpTo(t *testing.T) {
 		{64, 1024, 64}, {200, 1024, 100}, {64, 10, 60}, {64, 0, 50}, {10, 0, 10}, {64, 14, 64}, {64, 13, 63},
 	} {
 		if got := b.upTo(ids, c.n, c.fresh); len(got) != c.want || got[0] != 0 {
-			t.Errorf("%d tasks with %d without an entry: got %d, want %d", c.n, c.fresh, len(got), c.want)
+			t.Errorf("at most %d tasks, of which at most %d have no entry: got %d, want %d", c.n, c.fresh, len(got), c.want)
 		}
 	}
 	if got := b.upTo(ids[50:], 64, 0); len(got) != 0 {

@@ -52,7 +52,7 @@ func Example() {
 	// Output: 30 <nil>
 }
 
-// One atomic step archives the callback's task and opens the next one.
+// One atomic step archives the callback's task and opens the next task.
 func ExampleFinished_Open() {
 	m, done := load()
 	defer done()

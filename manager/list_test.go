@@ -88,7 +88,8 @@ func settle(t testing.TB, s *redisstate.Store, id int64) {
 	apply(t, s, m, nil)
 }
 
-// selects reports whether a query selects a whole task. It checks the conditions one by one, without Redis.
+// selects reports whether a query selects a task. All texts of the task must have been read. selects checks the
+// conditions one by one, without Redis.
 func selects(q manager.Query, t *tdf.Task) bool {
 	last := t.Current()
 	if last.Worker == "" && t.Round > 0 {

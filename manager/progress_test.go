@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// outputOf returns the output of a progress that shows the summary of each step at the time of the step.
+// outputOf returns the output of a progress. At the time of each step, the progress shows the summary of the step.
 func outputOf(width int, steps []step) string {
 	var out bytes.Buffer
 	clock := time.Unix(1_000_000, 0)

@@ -251,8 +251,8 @@ func TestRedisIsFull(t *testing.T) {
 	}
 }
 
-// If Redis refuses to archive a task, its callback is called again after a pause, as after an error. Redis refuses here
-// because the key of the follow-up's group has the wrong type.
+// If Redis refuses to archive a task, the manager calls the task's callback again after a pause, as if the callback had
+// failed. Redis refuses here because the key of the follow-up's group has the wrong type.
 func TestRedisRefusesAFollowUp(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	rdb := testspace.Client(t, cfg)
@@ -280,7 +280,7 @@ func TestRedisRefusesAFollowUp(t *testing.T) {
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Archived == 1 || s.Round == 100 },
 	})
 	if log.Count("callback failed") != 1 || log.Count("task not archived") != 0 {
-		t.Errorf("the log does not say once that the callback failed:\n%s", log.String())
+		t.Errorf("the log does not say exactly once that the callback failed:\n%s", log.String())
 	}
 }
 
@@ -372,6 +372,6 @@ func TestNoServer(t *testing.T) {
 	m := newManager(t, redisConfig(t, redistest.Shared(t)), log.option())
 	run(t, m, manager.Callbacks{Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 3 }})
 	if log.Count("no server was ever seen") != 1 {
-		t.Errorf("the log does not say once that there is no server: %s", log.String())
+		t.Errorf("the log does not say exactly once that there is no server: %s", log.String())
 	}
 }

@@ -65,7 +65,7 @@ func outcomesOf(s tdf.State) []string {
 	}
 }
 
-// A task that List returns has the same texts of its last run as the whole task.
+// If List returns a task, the texts of its last run are the same as in the whole task.
 func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg, testspace.Log(silent))

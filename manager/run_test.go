@@ -143,13 +143,13 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 				},
 			})
 			if want := []time.Duration{0, 1e9, 3e9, 7e9, 15e9, 31e9}; !slices.Equal(at, want) {
-				t.Errorf("it was called after %v, want %v", at, want)
+				t.Errorf("the callback was called after %v, want %v", at, want)
 			}
 			if log.Count("callback failed; it is called again") != 5 || log.Count("no disk left") != 5 {
 				t.Errorf("the log does not have five failures:\n%s", log.String())
 			}
 			if n := len(tm.In(tdf.Archived)); n != 4 {
-				t.Errorf("%d are archived, want 3 and one follow-up", n)
+				t.Errorf("%d tasks are archived, want 3 tasks and one follow-up", n)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestPausesEndAtFiveMinutes(t *testing.T) {
 		Stop: func(_ context.Context, s manager.Summary) bool { return pause == 5*time.Minute },
 	})
 	if n := len(tm.In(tdf.Succeeded)); n != 1 {
-		t.Errorf("%d tasks are still succeeded, want the one", n)
+		t.Errorf("%d tasks are still in the state succeeded, want 1", n)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestManyWaitingTasksDoNotKeepRunBusy(t *testing.T) {
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 6 },
 	})
 	if last := begun[5].Sub(begun[4]); last < time.Second {
-		t.Errorf("the last round began %v after the one before it, want a RoundDuration", last)
+		t.Errorf("the last round began %v after the previous round, want at least RoundDuration", last)
 	}
 }
 
@@ -310,12 +310,12 @@ func TestPausesBeginWithTheFailure(t *testing.T) {
 	})
 	for i, want := range []time.Duration{time.Second, 2 * time.Second} {
 		if pause := again[i+1].Sub(failed[i]).Round(time.Millisecond); pause != want {
-			t.Errorf("call %d came %v after the failure, want %v", i+2, pause, want)
+			t.Errorf("call %d was made %v after the failure, want %v", i+2, pause, want)
 		}
 	}
 }
 
-// passTime lets another manager run a task of this duration, so that the test's clock advances.
+// passTime advances the test's clock by the duration d: another manager runs a task that takes this time.
 func passTime(t *testing.T, tm *managertest.Tester, d time.Duration) {
 	t.Helper()
 	tm.Program("slow", func(managertest.Run) managertest.Result { return managertest.Result{Duration: d} })
@@ -339,7 +339,7 @@ func TestGroups(t *testing.T) {
 	run(t, tm.Manager, manager.Callbacks{Groups: []string{"b", "b", "unused"}})
 	archived := tm.In(tdf.Archived)
 	if len(archived) != 1 || archived[0].Group != "b" {
-		t.Errorf("archived %v, want the one of group b", archived)
+		t.Errorf("archived %v, want only the task of group b", archived)
 	}
 	if err := tm.Manager.Run(t.Context(), manager.Callbacks{Groups: []string{""}}); err == nil {
 		t.Error(`Run accepted a group named ""`)
@@ -360,8 +360,8 @@ func TestEndOfRoundEndsRun(t *testing.T) {
 	}
 }
 
-// If ctx ends during a callback, Run archives the tasks whose callbacks had already returned. The callback may return
-// the error of ctx or its cause.
+// If ctx ends during a callback, Run archives the tasks whose callbacks had already returned. The interrupted callback
+// may return ctx.Err() or context.Cause(ctx).
 func TestTheEndOfTheContext(t *testing.T) {
 	for name, ended := range map[string]func(context.Context) error{"cause": context.Cause, "error": context.Context.Err} {
 		t.Run(name, func(t *testing.T) { endsContext(t, ended) })

@@ -24,7 +24,7 @@ func TestRunOverASlowLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy.Limit(32 << 10)
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // limits the test if it hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // ends the test if Run hangs
 	defer cancel()
 	bytes := 0
 	err := m.Run(ctx, manager.Callbacks{Succeeded: func(_ context.Context, t *manager.Finished) error {

@@ -6,7 +6,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// The JSON of tasks is as docs/tdf.md describes it in "JSON".
+// The JSON of tasks has the form that docs/tdf.md describes in the section "JSON".
 func TestTaskJSON(t *testing.T) {
 	for name, c := range map[string]struct {
 		h     tdf.Hash

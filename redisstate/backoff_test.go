@@ -29,7 +29,7 @@ func TestBackoff(t *testing.T) {
 			}
 			waiting := task(t, s, id)
 			if wait := got.Next.Sub(got.Now); waiting.State != tdf.Open || wait < 390 || wait > 600 || waiting.Ready != got.Next {
-				t.Errorf("it is %s, and waits for %v; ready is %v after the next claim", waiting.State, wait, waiting.Ready.Sub(got.Next))
+				t.Errorf("the task is %s, and waits for %v s; the property ready is %v s after the time at which a worker can claim the task", waiting.State, wait, waiting.Ready.Sub(got.Next))
 			}
 			m, err := waiting.Change(tdf.Changes{Input: new("y")})
 			mustApply(t, s, m, err)

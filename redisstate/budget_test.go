@@ -67,7 +67,7 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	mustBeSound(t, s)
 }
 
-// If its time budget is used up, a script stops before it has carried out all units.
+// If a script has used up its time budget, it stops before it has carried out all units.
 func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	var units []Unit
@@ -120,7 +120,7 @@ func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
 		t.Fatalf("%d pieces", len(pieces))
 	}
 	if last := pieces[128].Report; last.FirstUpdate != 5+127*maxUpdatesPerCall || len(last.Updates) != maxUpdatesPerCall {
-		t.Errorf("the last piece has %d from %d", len(last.Updates), last.FirstUpdate)
+		t.Errorf("the last piece has %d updates, and the first of them is update %d", len(last.Updates), last.FirstUpdate)
 	}
 	for len(pieces) > 0 {
 		n, updates := renewalBatch(pieces), 0
@@ -128,7 +128,7 @@ func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
 			updates += len(p.Report.Updates)
 		}
 		if updates > maxUpdatesPerCall {
-			t.Fatalf("a call has %d updates", updates)
+			t.Fatalf("a call has %d updates, which are too many", updates)
 		}
 		pieces = pieces[n:]
 	}

@@ -42,7 +42,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	})
 }
 
-// After a task was removed, its worker can no longer write to it.
+// After a task was removed, its worker can no longer renew its lease or report a result.
 func TestNothingRevivesARemovedTask(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -121,7 +121,7 @@ func TestChangeOfTimes(t *testing.T) {
 	})
 }
 
-// If a task was requeued for other workers, its former worker does not get it again. Other workers can get it.
+// If a task was requeued for other workers, its former worker cannot claim it again. Other workers can claim it.
 func TestRequeueElsewhere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -162,7 +162,7 @@ func TestRequeueElsewhere(t *testing.T) {
 	})
 }
 
-// If a worker must not get the first tasks of the queue, it still gets the tasks behind them.
+// If a worker must not run the first tasks of the queue, the worker can still claim the tasks behind them.
 func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []tdf.Properties
@@ -256,7 +256,7 @@ func TestDrain(t *testing.T) {
 		now, err := s.Now(t.Context())
 		must(t, err)
 		if !all[0].Alive(now) || all[0].Alive(now.Add(61)) {
-			t.Error("it counts as alive until the end of its lease")
+			t.Error("want the worker to count as alive now, but not after the end of its lease")
 		}
 		_, err = s.Drain(t.Context(), "w", "")
 		must(t, err)

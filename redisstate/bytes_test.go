@@ -44,7 +44,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	})
 }
 
-// Each reply of Redis is short, even if all properties of many rounds together are long.
+// Each reply of Redis is short, even if a task has many rounds and all their properties are long.
 func TestLongFactsOfManyRounds(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		const many = 30

@@ -65,7 +65,7 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 			t.Errorf("claimed %q, next %v, want %v: %v", inputs(c.Claims), c.Next, later.StartAfter, err)
 		}
 		if got := task(t, s, 3); got.Ready <= later.StartAfter || got.Ready > later.StartAfter+0.001 {
-			t.Errorf("the third of the call is ready at %v", got.Ready)
+			t.Errorf("the third task of the call is ready at %v", got.Ready)
 		}
 		mustBeSound(t, s)
 	})
@@ -99,7 +99,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		}
 		open := s.rdb.ZRangeWithScores(ctx, s.keys.List(tdf.Open), 0, -1).Val()
 		if len(open) != 4 || open[3].Member != "5" || tdf.Time(open[3].Score).String() != now.Add(500).String() {
-			t.Errorf("left in open: %v", open)
+			t.Errorf("the list open contains %v", open)
 		}
 	})
 }
@@ -204,12 +204,13 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 		mustSettle(t, s, 1)
 		r := task(t, s, 1).Current()
 		if r.Started < ahead || r.Entered[tdf.Executed] < ahead || r.Entered[tdf.Succeeded] < r.Entered[tdf.Executed] {
-			t.Errorf("running %v, started %v, then %v", ahead, r.Started, r.Entered)
+			t.Errorf("running at %v, started at %v, and the states were entered at %v", ahead, r.Started, r.Entered)
 		}
 	})
 }
 
-// A claim skips tasks of programs that the worker avoids, even if many of them come first. Other workers get these tasks.
+// A claim skips tasks of programs that the worker avoids, even if many of these tasks are at the head of the queue.
+// Other workers can claim these tasks.
 func TestClaimAvoidsPrograms(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties

@@ -167,7 +167,7 @@ func TestFullRedis(t *testing.T) {
 		t.Errorf("a grace period until %v, %v", grace, err)
 	}
 	if left := s.rdb.TTL(t.Context(), s.keys.followPrefix()+"2").Val(); left <= 0 || left > followLife {
-		t.Errorf("the follow lasts %v", left)
+		t.Errorf("Redis removes the record of the followed task after %v", left)
 	}
 	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})); err != nil {
 		t.Error(err)
@@ -177,8 +177,8 @@ func TestFullRedis(t *testing.T) {
 	}
 }
 
-// If a Store is made while Redis is down, it works as soon as Redis is up. Its first calls all wait for the same check
-// of the namespace.
+// If a Store is made while Redis is down, it works as soon as Redis is up. The first calls of the Store wait together
+// for one check of the namespace.
 func TestNewDoesNotNeedRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()

@@ -35,7 +35,7 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 			t.Errorf("repaired %d, %v", n, err)
 		}
 		if n := s.rdb.ZCard(ctx, s.keys.Group("a:b")).Val(); n != 151 {
-			t.Errorf("%d are left in the group", n)
+			t.Errorf("%d ids are left in the group", n)
 		}
 		if n := s.rdb.ZCard(ctx, s.keys.Group("open")).Val(); n != 1 {
 			t.Error("another namespace's list was changed")

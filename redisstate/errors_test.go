@@ -50,7 +50,7 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 		}
 		check("before the first contact", c.first)
 		s.connected.Store(true)
-		check("after it", c.later)
+		check("after the first contact", c.later)
 		s.scriptWorked.Store(true)
 		check("after a script has worked", c.worked)
 	}

@@ -31,7 +31,8 @@ func (r *afterFirstStep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A change that was checked against old values of the task is refused, even if the task changed while it was read.
+// A change that was checked against old values of the task is refused, even if the task changed between two steps of
+// the read.
 func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))

@@ -39,7 +39,7 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 	for _, p := range places {
 		id, ok := p.ID()
 		if !ok {
-			t.Errorf("an entry of %q", p.Member)
+			t.Errorf("an entry has the invalid member %q", p.Member)
 		}
 		all = append(all, id)
 	}
@@ -182,7 +182,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 		}
 		want.Keep = func(*tdf.Task) bool { return false }
 		if stored, err := s.Read(t.Context(), []int64{id}, want); err != nil || stored[0].Task != nil {
-			t.Errorf("a task that was not selected came back: %v, %v", stored, err)
+			t.Errorf("the read returned a task that Keep does not select: %v, %v", stored, err)
 		}
 		ids := []int64{id, 99, id}
 		texts := SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{2, tdf.TextOutput | tdf.TextError}, TextsOf{9, tdf.TextError})
@@ -196,7 +196,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 				t.Errorf("%d bytes of %+v, %+v", x.Bytes, x.Task, r)
 			}
 			if r := x.Task.Rounds.At(2); x.Task.Unread != tdf.TextLog|tdf.TextCheckpoint || r.Unread != tdf.TextResult|tdf.TextTail {
-				t.Errorf("not read: %v, %v", x.Task.Unread, r.Unread)
+				t.Errorf("the unread texts are %v and %v", x.Task.Unread, r.Unread)
 			}
 		}
 	})

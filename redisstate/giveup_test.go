@@ -58,7 +58,7 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 			}
 		}
 		if missing > 0 || len(left) != tasks-ending || n != len(due) {
-			t.Errorf("%d of %d running tasks were skipped; it gave up %d, and %d are due", missing, len(left), n, len(due))
+			t.Errorf("%d of %d running tasks were skipped; GiveUp returned %d, and %d tasks are due", missing, len(left), n, len(due))
 		}
 	})
 }

@@ -40,10 +40,10 @@ func TestBetween(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, err := s.Between(t.Context(), 1000, 2000, tdf.Failed, tdf.Succeeded); n != 2 || err != nil {
-			t.Errorf("there are %d, %v", n, err)
+			t.Errorf("Between counts %d failed and succeeded tasks, %v", n, err)
 		}
 		if n, err := s.Between(t.Context(), 950, tdf.Never, tdf.Open); n != 2 || err != nil {
-			t.Errorf("there are %d open ones, %v", n, err)
+			t.Errorf("Between counts %d open tasks, %v", n, err)
 		}
 	})
 }

@@ -81,8 +81,9 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	})
 }
 
-// After another worker has taken the name of a worker, GiveUp makes the earlier claims under this name lost at once.
-// Later claims under this name, and claims of other workers, are not lost.
+// When another worker has taken over a name, GiveUp ends the leases of the earlier claims under this name, so that the
+// rounds of these claims are lost at once. It does not end the leases of later claims under this name, or of other
+// workers' claims.
 func TestGiveUp(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
@@ -183,7 +184,7 @@ func mustBeTaken(t *testing.T, err error) *NameTakenError {
 	t.Helper()
 	var taken *NameTakenError
 	if !errors.As(err, &taken) {
-		t.Fatalf("the name was not taken: %v", err)
+		t.Fatalf("got %v, want a *NameTakenError", err)
 	}
 	return taken
 }

@@ -127,8 +127,8 @@ func TestIdleTimeoutConn(t *testing.T) {
 	}
 }
 
-// A connection waits for the reply until the command has had time to arrive. After the write, the kernel may still have
-// to send most of the command.
+// A connection gives the command time to arrive before it gives up waiting for the reply. When Write returns, the
+// kernel may still have to send most of the command.
 func TestIdleTimeoutConnWaitsForTheCommandToArrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

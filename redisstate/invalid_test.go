@@ -6,8 +6,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Rules does not include the definition of a running or executed task. So a read with Rules does not report the task as
-// invalid.
+// A read with the fields Rules does not read the definition of a running or executed task. So the missing definition
+// does not make the task invalid.
 func TestRulesOfARunningTaskAreValid(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))

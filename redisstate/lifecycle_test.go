@@ -162,13 +162,14 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 			t.Errorf("ids %v", got)
 		}
 		if task(t, s, a).State != tdf.Succeeded || task(t, s, b).State != tdf.Archived {
-			t.Error("the refused unit changed Redis, or the other did not")
+			t.Error("the refused unit changed Redis, or the other unit did not change it")
 		}
 		mustBeSound(t, s)
 	})
 }
 
-// If a worker reports a result late, the task's time of execution is still the end of the program.
+// If a worker reports a result late, Redis still stores the end of the program as the time at which the task was
+// executed.
 func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
@@ -179,7 +180,7 @@ func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 		mustExecute(t, s, c.Claims[0], tdf.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
 		got := task(t, s, 1).Current().Entered
 		if want := c.Now.Add(1e-6); got[tdf.Executed].String() != want.String() {
-			t.Errorf("executed at %v, done at %v", got[tdf.Executed], want)
+			t.Errorf("the stored time is %v, but the program ended at %v", got[tdf.Executed], want)
 		}
 	})
 }
@@ -204,7 +205,7 @@ func TestLogKeepsFirstAndLastLines(t *testing.T) {
 			}
 		}
 		if moments.ReplaceAllString(lines[0], "T") != "T manager: open" || rounds != 45 {
-			t.Errorf("first %q, %d of the last 90 are re-openings", lines[0], rounds)
+			t.Errorf("the first line is %q, and %d of the last 90 lines are about a reopening", lines[0], rounds)
 		}
 	})
 }

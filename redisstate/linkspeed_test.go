@@ -46,7 +46,7 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 		}
 	}
 	if c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15}); err != nil || len(c.Claims) > 0 || c.More {
-		t.Errorf("then claimed %d, more %t, %v", len(c.Claims), c.More, err)
+		t.Errorf("a third claim claimed %d tasks, more %t, %v", len(c.Claims), c.More, err)
 	}
 	if far.Outages() > 0 {
 		t.Error("the client gave up waiting for a reply")

@@ -218,8 +218,8 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// signed drops the other result of WorkerHeartbeat, and returns the error.
+// signed returns only the error of a call of WorkerHeartbeat.
 func signed(_ string, err error) error { return err }
 
-// took drops the other results of TakeName, and returns the error.
+// took returns only the error of a call of TakeName.
 func took(_ string, _ tdf.Time, err error) error { return err }

@@ -15,8 +15,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A ledger records all moves that succeeded, as the answers to the clients say. The ledger is the model of the test:
-// the tasks in Redis must agree with it.
+// A ledger records all moves that succeeded according to the answers that the clients received. The ledger is the model
+// of the test: the tasks in Redis must agree with it.
 type ledger struct {
 	mu      sync.Mutex
 	tasks   map[int64]*entry
@@ -112,7 +112,7 @@ func (l *ledger) compareTask(id int64, t *tdf.Task) string {
 	counted := [5]int{t.Fails, t.Timeouts, t.Losses, t.Releases, t.Reopens}
 	made := [5]int{e.made[tdf.VerbFail], e.made[tdf.VerbTimeOut], e.made[tdf.VerbLose], e.made[tdf.VerbRelease], e.made[tdf.VerbReopen]}
 	if counted != made {
-		return fmt.Sprintf("its counters are %v; of the moves that count there were %v", counted, made)
+		return fmt.Sprintf("its counters are %v; the numbers of the moves that they count are %v", counted, made)
 	}
 	return ""
 }
@@ -218,8 +218,9 @@ func (p *player) execute(ctx context.Context) {
 	}
 }
 
-// expect checks the answer to a move, if the player can predict it. If the move may be a repetition, again is true. A
-// repeated move may succeed again; then expect returns false.
+// expect checks the answer to a move, if the player can predict the answer. The parameter again says whether the move
+// may be a repetition. If the same move has succeeded before, expect returns false, because the ledger already contains
+// it.
 func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
@@ -228,7 +229,7 @@ func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	to, left := e.left[place{m.From, m.Round}]
 	repeated := again && left && to.state == m.To
 	if want := at == (place{m.From, m.Round}) || repeated && at.state != tdf.None; p.alone && (err == nil) != want {
-		p.t.Errorf("%s task %d from %s, round %d, when it was %v: %v", m.Verb, m.ID, m.From, m.Round, at, err)
+		p.t.Errorf("%s task %d from %s, round %d, when the task was in %v: %v", m.Verb, m.ID, m.From, m.Round, at, err)
 	}
 	return !repeated
 }
@@ -244,7 +245,7 @@ func (p *player) renew(ctx context.Context) {
 	defer p.ledger.mu.Unlock()
 	at, _ := p.ledger.entry(c.Task.ID).followMoves()
 	if want := at == (place{tdf.Running, c.Task.Round}); p.alone && (renewed.Lost[0] == nil) != want {
-		p.t.Errorf("renewing task %d, round %d, when it was %v: %v", c.Task.ID, c.Task.Round, at, renewed.Lost[0])
+		p.t.Errorf("renew task %d, round %d, when the task was in %v: %v", c.Task.ID, c.Task.Round, at, renewed.Lost[0])
 	}
 }
 
@@ -275,7 +276,8 @@ func (p *player) settle(ctx context.Context) {
 	p.apply(ctx, moves...)
 }
 
-// byHand makes a random move that a user, a manager or a worker can make. It may fail because of the task's state.
+// byHand makes a random move that a user, a manager or a worker can make. The move may fail because of the task's
+// state.
 func (p *player) byHand(ctx context.Context) {
 	if len(p.ids) == 0 {
 		return
@@ -364,7 +366,7 @@ func (p *player) fatal(err error) {
 	runtime.Goexit()
 }
 
-// checkAll compares the tasks from an id on with the ledger.
+// checkAll compares all tasks whose ids are at least from with the ledger.
 func (p *player) checkAll(from int64) {
 	p.t.Helper()
 	p.ledger.mu.Lock()
@@ -387,8 +389,8 @@ func (p *player) checkAll(from int64) {
 	}
 }
 
-// operations returns the number of random operations of a test. If TDF_SOAK is set, this is the long number, otherwise
-// the short one.
+// operations returns the number of random operations of a test. If TDF_SOAK is set, it returns the number long.
+// Otherwise, it returns the number short.
 func operations(short, long int) int {
 	if os.Getenv("TDF_SOAK") != "" {
 		return long
@@ -429,7 +431,8 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 	})
 }
 
-// checkTouched compares some of the last changed tasks with the ledger, and also the total number of tasks.
+// checkTouched compares the tasks that the player opened or claimed last with the ledger. It also compares the total
+// number of tasks.
 func (p *player) checkTouched() {
 	p.t.Helper()
 	ids := unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))
@@ -443,7 +446,7 @@ func (p *player) checkTouched() {
 	counts, err := p.s.Counts(context.Background())
 	p.must(err)
 	if want := p.ledger.taskCount(); counts.Total() != int64(want) {
-		p.t.Errorf("the lists hold %v, and there are %d tasks", counts, want)
+		p.t.Errorf("the lists contain %v, but the ledger has %d tasks", counts, want)
 	}
 }
 

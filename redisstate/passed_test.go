@@ -67,8 +67,8 @@ func commandCalls(t testing.TB, s *Store, command string) int {
 	return n
 }
 
-// Workers that avoid the same program share a position. So if one of them has passed a task, the others do not read the
-// task. A claim reads a limited number of tasks.
+// Workers that avoid the same program share a position. So if one of these workers has passed a task, the other workers
+// do not read the task. A claim reads a limited number of tasks.
 func TestWorkersSharePositions(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks, workers = 30_000, 10
@@ -92,7 +92,7 @@ func TestWorkersSharePositions(t *testing.T) {
 		t.Errorf("claimed %q", inputs(c.Claims))
 	}
 	if looked := commandCalls(t, s, "hmget") - before; looked > 10 {
-		t.Errorf("looked at %d tasks again", looked)
+		t.Errorf("the workers looked at %d tasks that they had already passed", looked)
 	}
 	if c, n := claimUntil(t, s, workers); n != 1 || c.Claims[0].Task.Program != "broken" {
 		t.Errorf("a worker that avoids nothing got %v after %d claims", c.Claims, n)
@@ -131,7 +131,8 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 	})
 }
 
-// If many workers avoid different sets of programs, each of them still finds a task behind many tasks that it avoids.
+// If many workers avoid different sets of programs, each worker still finds a task behind many tasks that the worker
+// avoids.
 func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	backlog(t, s, "broken", 3000)
@@ -140,7 +141,7 @@ func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 	missing := sets
 	for pass := 0; missing > 0; pass++ {
 		if pass == 20 {
-			t.Fatalf("%d of %d workers did not get behind 3000 tasks", missing, sets)
+			t.Fatalf("%d of %d workers did not find the task behind 3000 tasks that they avoid", missing, sets)
 		}
 		missing = 0
 		for i := range sets {

@@ -81,7 +81,8 @@ func (l *load) add(values []any) {
 	l.names += len(values)
 }
 
-// rounds returns a copy of a hash with n rounds. Each round has all properties that a round can have.
+// rounds returns a copy of the task h in which the task has n rounds. Each round has all properties that a round can
+// have.
 func rounds(h tdf.Hash, n int) tdf.Hash {
 	h = maps.Clone(h)
 	h["round"] = fmt.Sprint(n - 1)
@@ -201,7 +202,7 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 			}
 		}
 		if l.fields < 500 || l.fields > namesAtOnce || len(l.whole) > 0 {
-			t.Errorf("up to %d properties at once, and whole %v", l.fields, l.whole)
+			t.Errorf("up to %d properties in one reply, and these commands read a whole hash: %v", l.fields, l.whole)
 		}
 		l.names, l.bytes = 0, 0
 		x, err := s.ReadOne(t.Context(), 2, Want{Fields: Rules | Facts, Rounds: LastRounds(2)})
@@ -215,12 +216,12 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 			t.Errorf("round 17: %+v", r)
 		}
 		if l.names > 200 || l.bytes > 1000 {
-			t.Errorf("%d properties were asked for, and up to %d bytes came", l.names, l.bytes)
+			t.Errorf("the replies had %d values, and the longest reply had %d bytes", l.names, l.bytes)
 		}
 	})
 }
 
-// A large task with long outputs is also read in pieces.
+// A task with many long outputs is read in pieces, too.
 func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	large := rounds(plain, 12)
@@ -235,7 +236,7 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	}
 	reads := commandCalls(t, s, "hmget")
 	if pieces := 12 << 20 / readAtOnce; reads <= pieces || commandCalls(t, s, "hgetall") > 0 {
-		t.Errorf("%d commands read at least %d pieces", reads, pieces)
+		t.Errorf("%d commands, want more than %d short commands, and no HGETALL", reads, pieces)
 	}
 }
 
@@ -261,7 +262,7 @@ func TestInventedRounds(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 		if l.names > 1000 {
-			t.Errorf("%d properties were asked for", l.names)
+			t.Errorf("the replies had %d values", l.names)
 		}
 	})
 }
@@ -307,7 +308,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 			t.Errorf("texts: %+v, %+v", x, y)
 		}
 		if l.bytes > 1000 {
-			t.Errorf("up to %d bytes came", l.bytes)
+			t.Errorf("the longest reply had %d bytes", l.bytes)
 		}
 	})
 }
@@ -371,7 +372,7 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 	})
 }
 
-// Redis measures a small task with one command, and reads it with another one.
+// To read a small task takes two commands: the first measures the task, and the second reads it.
 func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks = 20

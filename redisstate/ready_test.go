@@ -8,8 +8,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// If the user may not run one of the commands of the first check, Connect returns an error. It says that the user lacks
-// a right.
+// If the user may not run one of the commands of the first check, Connect returns an error, which says that the user
+// lacks a right.
 func TestReadyNamesAMissingRight(t *testing.T) {
 	r := redistest.Start(t)
 	admin, err := Connect(t.Context(), redisAt(t, r.Addr), "admin", quiet)

@@ -237,7 +237,7 @@ func TestRestoreOfManyRounds(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		if got := records(t, s); len(got) != 1 || !maps.Equal(got[0].Hash, h) {
-			t.Error("it differs from the restored task")
+			t.Error("the task in Redis differs from the record")
 		}
 		mustBeSound(t, s)
 	})
@@ -354,7 +354,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 		check := func(read int) {
 			t.Helper()
 			if n := most.Swap(0); read != len(all) || n < large || n > bound {
-				t.Errorf("%d tasks, of which %d bytes came at once; want %d, and at most %d", read, n, len(all), bound)
+				t.Errorf("%d tasks were read, and the largest reply had %d bytes; want %d tasks, and at most %d bytes", read, n, len(all), bound)
 			}
 		}
 		check(len(records(t, s)))

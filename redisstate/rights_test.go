@@ -53,8 +53,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	}
 }
 
-// If the Redis user has no rights to write and to call INFO, scripts that only read still work. A call that needs INFO
-// fails.
+// If the Redis user may neither write nor call INFO, scripts that only read still work. A call that needs INFO fails.
 func TestAMissingRightOfAReader(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})

@@ -25,7 +25,7 @@ func TestSetting(t *testing.T) {
 	expectSetting("hash-max-listpack-value", "")
 }
 
-// The embedded Redis has no settings.
+// Setting returns no error, even for the embedded Redis, which has no settings.
 func TestSettingOfTheEmbeddedRedis(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		if _, err := s.Setting(t.Context(), "hash-max-listpack-value"); err != nil {

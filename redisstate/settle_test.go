@@ -31,7 +31,7 @@ var executed = map[string]struct {
 	"fail_on exit":               {map[string]string{"fail_on": "exit", "0:error": "x"}, true},
 	"fail_on any":                {map[string]string{"fail_on": "any"}, true},
 	"fail_on any, and stderr":    {map[string]string{"fail_on": "any", "0:error": "x"}, false},
-	"fail_on stderr, written":    {map[string]string{"fail_on": "stderr"}, false}, // only the rules know that this is the default
+	"fail_on stderr, written":    {map[string]string{"fail_on": "stderr"}, false}, // only the rules in Go know that this is the default
 	"an unknown fail_on":         {map[string]string{"fail_on": "foo"}, false},
 	"a later round":              {map[string]string{"round": "1"}, false},
 	"another state":              {map[string]string{"state": "running"}, false},
@@ -93,8 +93,8 @@ func TestSettleUsualIsSettle(t *testing.T) {
 	})
 }
 
-// compareSettled compares two equal tasks. SettleUsual has already looked at the task with the id id. The function
-// first settles the task with the id id+1 by the rules.
+// compareSettled compares two tasks that were equal before SettleUsual examined the first task. The first task has the
+// given id. The second task has the next id: compareSettled settles it by the rules, and then compares the tasks.
 func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, now tdf.Time) {
 	t.Helper()
 	ctx := t.Context()
@@ -136,7 +136,8 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 	}
 }
 
-// Members of due that are not ids, and due tasks that are missing, delay no other task.
+// SettleUsual removes members of the list due that are not ids. It returns a missing task among the tasks that do not
+// fit.
 func TestSettleUsualWithOddMembers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
@@ -154,7 +155,7 @@ func TestSettleUsualWithOddMembers(t *testing.T) {
 			t.Errorf("moved %d, others %v, %v", moved, others, err)
 		}
 		if left := s.rdb.ZRange(ctx, s.keys.Due(), 0, -1).Val(); !slices.Equal(left, []string{"7"}) {
-			t.Errorf("left: %q", left)
+			t.Errorf("the list due contains %q", left)
 		}
 	})
 }

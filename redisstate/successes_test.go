@@ -26,10 +26,10 @@ func TestSuccesses(t *testing.T) {
 		elsewhere("w1", "p", true)
 		key := s.keys.successes("p")
 		if n := s.rdb.ZCard(t.Context(), key).Val(); n != keptSuccesses {
-			t.Errorf("%d workers are kept", n)
+			t.Errorf("Redis keeps the successes of %d workers", n)
 		}
 		if left := s.rdb.TTL(t.Context(), key).Val(); left <= 0 || left > successLife {
-			t.Errorf("it lives for %v", left)
+			t.Errorf("the key expires after %v", left)
 		}
 		for _, z := range s.rdb.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
 			z.Score -= successLife.Seconds() + 60

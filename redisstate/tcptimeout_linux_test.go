@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// If the peer does not acknowledge any bytes, the connection breaks before minRate would break it.
+// If the peer does not acknowledge any bytes, the connection breaks earlier than the limit minRate would break it.
 func TestAPeerThatAcknowledgesNothing(t *testing.T) {
 	small := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })

@@ -49,7 +49,7 @@ func TestUnusedTokensGoBack(t *testing.T) {
 		idle := s.WakeWorker()
 		defer idle.Close()
 		if !idle.Wait(t.Context(), ever) {
-			t.Error("the reader that no longer waits kept the token")
+			t.Error("the Waker whose Wait has returned kept the token")
 		}
 	})
 }
@@ -63,7 +63,7 @@ func TestALostTokenWakes(t *testing.T) {
 	w := s.WakeWorker()
 	defer w.Close()
 	if !w.Wait(t.Context(), ever) || proxy.Dropped() != 1 {
-		t.Errorf("not woken, or %d tokens were lost and not one", proxy.Dropped())
+		t.Errorf("not woken, or %d tokens were lost; want 1", proxy.Dropped())
 	}
 }
 
@@ -134,7 +134,7 @@ func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 			until := now.Add(tdf.Seconds(10 * (i + 1)))
 			s.rdb.ZAdd(t.Context(), s.keys.managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
 		}
-		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // half of the crashed managers have later heartbeats in Redis
+		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // the entries of half of the crashed managers expire later
 		for range 4 {
 			s.waiting.read = time.Time{}
 			mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})

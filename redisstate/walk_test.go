@@ -89,7 +89,7 @@ func TestWalkCounts(t *testing.T) {
 			s.rdb.Set(t.Context(), s.keys.taskID(), last, 0)
 			ids, page, done, err := s.Walk(t.Context(), WalkPage{}, 500)
 			if err != nil || done || (page.id == 0) != sparse || !sparse && len(ids) != 500 {
-				t.Errorf("to %d: %d ids, then %+v, %v", last, len(ids), page, err)
+				t.Errorf("with the last id %d: %d ids, and the next page %+v, %v", last, len(ids), page, err)
 			}
 		}
 	})

@@ -33,11 +33,11 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 			t.Fatal(err, applyErr, outcomes)
 		}
 		if got := task(t, s, ids[0]).State; got != tdf.Archived {
-			t.Errorf("it is %s", got)
+			t.Errorf("the task is %s", got)
 		}
 		before := dump(t, s)
 		if _, err := s.Open(t.Context(), "manager", grouped); err == nil || !strings.Contains(err.Error(), "group:g is not the index of a group") {
-			t.Errorf("opening into it: %v", err)
+			t.Errorf("opening a task of the group: %v", err)
 		}
 		if diff := changed(t, before, dump(t, s)); diff != "" {
 			t.Error(diff)
@@ -89,7 +89,7 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 			t.Fatalf("%v, %v", renewed.Lost, err)
 		}
 		if after := task(t, s, 2).LeaseUntil; after <= before {
-			t.Errorf("the other lease is until %v, and was %v", after, before)
+			t.Errorf("the lease of task 2 ends at %v, and ended at %v before the renewal", after, before)
 		}
 	})
 }

@@ -42,6 +42,6 @@ func TestHeartbeatsBetweenBatches(t *testing.T) {
 	done, err := s.server.Settle(t.Context())
 	expect.NoError(t, err)
 	if want := []string{"due", "heartbeat", "due", "heartbeat", "due", "heartbeat"}; !slices.Equal(slow.calls, want) || done["expired"] != 2*batchSize {
-		t.Errorf("%v, then %v", slow.calls, done)
+		t.Errorf("the calls are %v, and the server did %v", slow.calls, done)
 	}
 }

@@ -40,7 +40,7 @@ func (s *leaper) claimable() []int64 {
 }
 
 // onEachClock runs a test on an embedded Redis with an artificial clock, and on a real Redis. A test cannot make the
-// real clock leap. Instead, it moves all times that Redis stores in the other direction.
+// real clock leap. Instead, the test shifts all times that are stored in Redis in the opposite direction.
 func onEachClock(t *testing.T, test func(s *leaper)) {
 	t.Run("embedded", func(t *testing.T) {
 		r := miniredis.RunT(t)
@@ -145,7 +145,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		soon, bounded := define(), define()
-		soon.StartAfter = s.now().Add(-1800) // this time is past now, but not after the clock is set back
+		soon.StartAfter = s.now().Add(-1800) // in the past now, but in the future after the clock is set back
 		bounded.EndBefore = s.now().Add(100)
 		s.open(define(), define(), soon, define(), bounded)
 		s.leap(-3600)
@@ -163,13 +163,13 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 		left := s.cli.ZRangeWithScores(s.Context(), s.ns+":open", 0, -1).Val()
 		start, _ := tdf.ParseTime(s.do("HGET", "$task:3", "start_after").(string))
 		if len(left) != 1 || left[0].Member != "3" || tdf.Time(left[0].Score) < start || tdf.Time(left[0].Score) > start.Add(0.001) {
-			s.Errorf("left in open: %v; its start_after is %v", left, start)
+			s.Errorf("the list open contains %v; the start_after of task 3 is %v", left, start)
 		}
 		if entered := s.mustBe(4, tdf.Running, 0).Rounds[0].Entered; entered[tdf.Open] > now || entered[tdf.Running] < entered[tdf.Open] {
 			s.Errorf("stamps %v", entered)
 		}
 		if s.grace().CheckFuture || s.server.ahead.busy {
-			s.Error("the look ahead has not ended")
+			s.Error("the server still examines tasks with times in the future")
 		}
 		if again := s.round(); again.Total() != 0 {
 			s.Errorf("another round did %v", again)
@@ -219,7 +219,7 @@ func TestRescoringIsResumed(t *testing.T) {
 }
 
 // The clock leaps forward and back again. Meanwhile, neither a claim nor the server expires an open task. After the
-// leap back, no open task waits for a time that the clock showed only while it was ahead.
+// leap back, no open task waits for a time that the clock showed only while the clock was ahead.
 func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 	onEachClock(t, func(s *leaper) {
 		s.round()

@@ -221,7 +221,7 @@ func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
 		s.claimByHand(2, "0", s.now()-100)
 		s.server.audit.grace = 0
 		s.round()
-		s.executeByHand(2, "0", "") // round 1 is not claimed yet
+		s.executeByHand(2, "0", "") // no worker has claimed round 1 yet
 		s.repairedAfterGrace()
 		if task := s.mustBe(2, tdf.Open, 2); task.Losses != 1 {
 			s.Errorf("losses %d", task.Losses)

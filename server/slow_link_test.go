@@ -19,7 +19,7 @@ func TestSettlesOverASlowLink(t *testing.T) {
 	proxy := redistest.NewProxy(t, s.addr)
 	slow := New("server", settings, connect(t, proxy.Addr, s.ns), quiet())
 	proxy.Limit(32 << 10)
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // limits the test if it hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // ends the test if RunOnce hangs
 	defer cancel()
 	done, err := slow.RunOnce(ctx)
 	if err != nil || done["expired"] != 2 {

@@ -27,7 +27,8 @@ func (s *walkStore) Walk(_ context.Context, from redisstate.WalkPage, _ int64) (
 	return []int64{1000 + int64(s.pages)}, from, false, nil
 }
 
-// Between two walks, an audit examines only the tasks that are new at the head of the open list.
+// Between two walks, an audit examines only these tasks at the head of the open list: the tasks that are new there, and
+// the tasks that no audit has examined for headPause.
 func TestWhatAnAuditExamines(t *testing.T) {
 	store := &walkStore{open: []int64{1, 2}}
 	a := audit{store: store}
@@ -41,7 +42,7 @@ func TestWhatAnAuditExamines(t *testing.T) {
 		{100, true, []int64{1, 2}, []int64{1, 2, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008, 1009, 1010}, 10},
 		{101, false, []int64{1, 2}, nil, 10},
 		{102, false, []int64{2, 3}, []int64{3}, 10},
-		{103, false, []int64{1, 3}, []int64{1}, 10}, // task 1 is back
+		{103, false, []int64{1, 3}, []int64{1}, 10}, // task 1 is at the head of the list again
 		{159, false, []int64{1, 3}, nil, 10},
 		{162, false, []int64{1, 3}, []int64{3}, 10},
 		{90, false, []int64{1, 3}, []int64{1, 3}, 10}, // the clock was set back
@@ -54,7 +55,7 @@ func TestWhatAnAuditExamines(t *testing.T) {
 	}
 }
 
-// An audit walks after walkPause, and after the clock was set back.
+// An audit walks if walkPause has passed since the last walk, or if the clock was set back.
 func TestAuditWalks(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()

@@ -135,7 +135,7 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := &slowStore{}
 			w := watch{store: store, grace: 30, log: quiet(), clock: time.Now}
-			for look := range 7 { // only the last look is quick
+			for look := range 7 { // looks 1, 3 and 5 may be slow; the last look is quick
 				store.before, store.after = 0, 0
 				if look%2 == 1 {
 					store.before, store.after = slow.before, slow.after
@@ -280,7 +280,7 @@ func TestGraceAfterRedisWasAway(t *testing.T) {
 	}
 	proxy.Resume()
 	if did := <-done; did.Total() != 0 {
-		t.Errorf("redis was away: the round did %v", did)
+		t.Errorf("after an outage of Redis, the round did %v", did)
 	}
 	s.settlesAll()
 }

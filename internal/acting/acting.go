@@ -42,16 +42,17 @@ type Result struct {
 	Skipped []error // contains an error for each skipped task
 }
 
-// ErrPast is the error if a retried task would expire at once, because its end_before is past by Redis's clock.
+// ErrPast is the reason why a retry skips a task: by Redis's clock, the end_before of the task is past, so the task
+// would expire at once.
 var ErrPast = errors.New("its end_before is past, so the task would expire at once")
 
 const (
 	tasksAtOnce = 500
-	tries       = 5 // how often an action is tried, because it may still be possible after a conflict with another Move
+	tries       = 5 // how often Do tries an action: after a conflict with another Move, the action may still be possible
 )
 
-// Do applies an action to each task separately. It writes the actor's name, who, into the logs of the tasks. If Do
-// fails, the result covers the tasks that were handled before the error.
+// Do applies an action to each task separately. The parameter who is the actor's name. Do writes this name into the
+// logs of the tasks. If Do fails, the result covers the tasks that were handled before the error.
 func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (Result, error) {
 	decide, err := action.decider()
 	if err != nil {

@@ -25,8 +25,8 @@ type UsageError struct{ Problem string }
 
 func (e *UsageError) Error() string { return e.Problem }
 
-// Parse parses the arguments of a command. description is the text about the command in its help. If Parse
-// returns an error, the error is [ErrAnswered] or a *[UsageError].
+// Parse parses the arguments of a command. The parameter description is a text for the command's help. If Parse returns
+// an error, the error is [ErrAnswered] or a *[UsageError].
 func Parse(command, description string, args []string, stdout io.Writer) (Arguments, error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

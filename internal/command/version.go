@@ -5,8 +5,9 @@ import "runtime/debug"
 // stamped is the version of the release. The linker sets it when scripts/dist builds a release.
 var stamped string
 
-// Version returns the version of the release. If this program is not from a release, Version returns the version of the module,
-// which contains the revision of the repository. If that is unknown, too, Version returns "(devel)".
+// Version returns the version of the release. If this program is not from a release, Version returns the version of the
+// module, which contains the revision of the repository. If the version of the module is unknown, too, Version returns
+// "(devel)".
 func Version() string {
 	if stamped != "" {
 		return stamped

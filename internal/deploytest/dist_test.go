@@ -79,7 +79,7 @@ func TestDist(t *testing.T) {
 		t.Errorf("the version is %q, %v", out, err)
 	}
 
-	// The same commit gives the same archives if the directory, the umask and the times of the files differ.
+	// The same commit gives the same archives, even if the directory, the umask and the times of the files differ.
 	other := filepath.Join(t.TempDir(), "other", "place")
 	must(t, os.MkdirAll(filepath.Dir(other), 0o755))
 	command(t, filepath.Dir(other), "sh", "-c", "umask 077; git clone --quiet '"+dir+"' '"+other+"'; cd '"+other+"'; umask 002; TZ=Asia/Tokyo GOFLAGS=-race scripts/dist")

@@ -92,7 +92,7 @@ func TestInstallAfterFailure(t *testing.T) {
 		}
 		must(t, os.Remove(w.path("a", name)))
 		if stdout, _ := w.install(0, "-c", cfg, "a"); !strings.Contains(stdout, "workers restarted: 1\n") {
-			t.Errorf("%s, then installed again: %q", name, stdout)
+			t.Errorf("the second installation, after a failure (%s), printed %q", name, stdout)
 		}
 	}
 }
@@ -126,7 +126,8 @@ func TestInstallOnMany(t *testing.T) {
 	}
 }
 
-// Other users cannot read worker.cfg and worker.env, even if a user has written these files by hand. Programs cannot read worker.env.
+// Other users cannot read worker.cfg and worker.env, even if a user has written these files by hand. Programs cannot
+// read worker.env.
 func TestInstalledSecrets(t *testing.T) {
 	w := newWorld(t, "a")
 	variables := filepath.Join(t.TempDir(), "my env")

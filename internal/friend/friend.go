@@ -18,8 +18,8 @@ type Parts struct {
 	Name   string // the manager's name in the logs of tasks
 }
 
-// ServerPatience is a time in seconds. If no server has sent a heartbeat for longer, the server counts as missing. A
-// server sends a heartbeat every few seconds, even during a long round.
+// ServerPatience is a time in seconds. If the latest heartbeat of all servers is older, TDF assumes that no server is
+// running. A server sends a heartbeat every few seconds, even during a long round.
 const ServerPatience = tdf.Seconds(10)
 
 // Package manager sets these functions. A parameter or result of type any holds a type of package manager, which this
@@ -34,8 +34,8 @@ var (
 	QueryOf   func(query any) listing.Query
 	ChangesOf func(changes any) tdf.Changes
 
-	// TaskOf returns the tdf.Task of a *manager.Task. ViewOf returns a *manager.Task for a tdf.Task, and sets whether it is
-	// whole.
+	// TaskOf returns the tdf.Task of a *manager.Task. ViewOf returns a *manager.Task for a tdf.Task. The parameter
+	// whole is false if the tdf.Task is a summary.
 	TaskOf func(task any) *tdf.Task
 	ViewOf func(task *tdf.Task, whole bool) any
 

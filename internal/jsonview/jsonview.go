@@ -70,7 +70,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// convert turns a value into another value, which encoding/json writes as this package promises.
+// convert replaces a value by one that encoding/json writes in the form that this package documents.
 func convert(v reflect.Value, unix bool) any {
 	switch value := v.Interface().(type) {
 	case time.Time:

@@ -63,7 +63,7 @@ func (q *Query) position(text string) (position, error) {
 	return p, nil
 }
 
-// placesAmong returns places for the next ids after the position, at most limit of them.
+// placesAmong returns the places of the ids that follow the position, but at most limit places.
 func (p position) placesAmong(ids []int64, limit int) (places []redisstate.ListEntry, last bool) {
 	from := 0
 	if p.place != nil {

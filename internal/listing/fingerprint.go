@@ -131,14 +131,14 @@ func howExpired(r *tdf.Round) string {
 // Limits for the search for the most informative line.
 const (
 	endsLooked  = 64 << 10 // bytes that are searched at each end of a text
-	linesLooked = 100      // lines that are searched, without blank lines
+	linesLooked = 100      // lines that are searched; blank lines do not count
 	lineLooked  = 1000     // bytes that are read of a line
 	lineKept    = 200      // characters of a line in a fingerprint
 )
 
 // tellingLine returns the line of a program's stderr that best explains the failure. This is the last line without
-// indentation, because tracebacks are indented. For a Go program, it is the line of the panic, because the traces follow
-// that line.
+// indentation, because tracebacks are indented. For a Go program, it is the line of the panic, because Go prints its
+// traces below that line.
 func tellingLine(text string) string {
 	if line := panicLine(text); line != "" {
 		return clean(line)

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// idsPerPage is the number of tasks that are read together from all tasks.
+// idsPerPage is the largest number of ids that ByID handles at once.
 const idsPerPage = 1000
 
 // Find returns up to limit tasks that a query selects. It begins after the cursor, or with the first task if the cursor is
@@ -26,7 +26,7 @@ func Find(ctx context.Context, s Store, q Query, after string, limit int) (Page,
 }
 
 // ByID calls the function take with each task that a query selects, by ascending id, until take returns false. It reads
-// the texts that the query searches, and those that the function texts returns.
+// the texts that the query searches, and the texts that the function texts names.
 func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	q.OldestFirst = true
 	if _, err := q.prepare(); err != nil {
@@ -50,7 +50,7 @@ func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisst
 }
 
 // Each calls the function take with each task that a query selects, in the query's order, until take returns false. It
-// reads the texts that the query searches, and those that the function texts returns.
+// reads the texts that the query searches, and the texts that the function texts names.
 func Each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	_, err := each(ctx, s, q, texts, take)
 	return err

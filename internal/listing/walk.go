@@ -66,7 +66,7 @@ func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
 	}
 	at, err := q.position(after)
 	rounds := SummaryRounds
-	if q.Failure != "" { // as many rounds as are searched to find failure groups
+	if q.Failure != "" { // LastFailure may find the failure in an earlier round
 		rounds = FailureRounds
 	}
 	return &Walk{
@@ -75,12 +75,12 @@ func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
 	}, err
 }
 
-// Add selects texts of each task that are read in addition to the texts that the query searches.
+// Add makes the walk read the texts that the function texts names, in addition to the texts that the query searches.
 func (f *Walk) Add(texts func(*tdf.Task) []redisstate.TextsOf) {
 	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return slices.Concat(texts(t), f.Query.Searched(t)) }
 }
 
-// Page returns the next selected tasks. The argument most limits their number.
+// Page returns the next selected tasks. The parameter most is the maximum number of tasks.
 func (f *Walk) Page(most int) (Page, error) {
 	var page Page
 	f.atOnce = min(max(most, leastAtOnce), mostAtOnce)

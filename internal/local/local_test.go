@@ -64,7 +64,7 @@ func start(t *testing.T, cfg Config) (*TDF, *redisstate.Store) {
 	return running, store
 }
 
-// open puts a program into the working directory, and opens tasks for it.
+// open puts a program into the working directory, and opens tasks of this program.
 func open(t *testing.T, running *TDF, store *redisstate.Store, script string, inputs ...string) {
 	t.Helper()
 	dir := filepath.Join(running.Directory, "p")
@@ -90,8 +90,8 @@ func counts(t *testing.T, store *redisstate.Store) tdf.Counts {
 	return c
 }
 
-// orphaning is a program that leaves an orphan, with its own session and an empty environment. Only a cgroup would show
-// that the orphan belongs to the program.
+// orphaning is a program that leaves an orphan behind. The orphan has its own session and an empty environment, so only
+// a cgroup would show that the orphan belongs to the program.
 const orphaning = `setsid -f env -i /bin/sh -c 'echo $$ > "$0.new"; mv "$0.new" "$0"; exec /bin/sleep 4242' "$1" </dev/null >/dev/null 2>&1
 while [ ! -e "$1" ]; do sleep 0.01; done
 sleep 0.05
@@ -167,8 +167,8 @@ func TestStopNow(t *testing.T) {
 	}
 }
 
-// If a worker cannot be made, Start returns the error. If a worker fails later, the channel of Failed returns the
-// error, and Stop still ends all components.
+// If a worker cannot be made, Start returns the error. If a worker fails later, the error arrives on the channel that
+// Failed returns, and Stop still ends all components.
 func TestStartFails(t *testing.T) {
 	at := embeddedRedis(t)
 	cfg := configured(t, at, 2)

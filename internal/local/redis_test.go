@@ -127,7 +127,7 @@ func TestServeKeepsData(t *testing.T) {
 	}
 }
 
-// The pages recommend the settings that a redis-server of this package gets.
+// Serve gives a redis-server all settings that docs/operations.md and docs/tutorial.md recommend.
 func TestServerConfigMatchesThePages(t *testing.T) {
 	has := func(setting string) bool {
 		name, value, _ := strings.Cut(setting, " ")
@@ -275,7 +275,7 @@ func childOf(t *testing.T, parent int) int {
 	return 0
 }
 
-// Ended is closed after Stop, also for the embedded Redis.
+// The channel of Ended is closed after Stop, also for the embedded Redis.
 func TestEmbeddedRedisEnds(t *testing.T) {
 	r, err := Embedded(config.Redis{Host: "127.0.0.1", Port: 0})
 	if err != nil {
@@ -285,7 +285,7 @@ func TestEmbeddedRedisEnds(t *testing.T) {
 	select {
 	case <-r.Ended():
 	case <-time.After(time.Minute):
-		t.Fatal("it has not ended")
+		t.Fatal("the embedded Redis has not ended")
 	}
 	if err := r.Err(); err != nil {
 		t.Error(err)

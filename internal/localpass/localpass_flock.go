@@ -65,7 +65,7 @@ func (f *File) Close() error {
 }
 
 const (
-	lockTries = 50                    // number of tries, because a reader may lock the file for a moment
+	lockTries = 50                    // number of tries; one is not enough, because a reader may lock the file for a moment
 	lockPause = 10 * time.Millisecond // time between two tries
 )
 
@@ -129,7 +129,7 @@ func read(path string) string {
 		return ""
 	}
 	defer f.Close()
-	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // no running tdf up has locked the file
+	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // if Flock succeeds, no running tdf up holds the lock
 		return ""
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))

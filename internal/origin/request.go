@@ -24,8 +24,8 @@ func NewRequest(ctx context.Context, method, location string) (*http.Request, er
 	return req, nil
 }
 
-// Reason returns the cause of an error of [Client], without the quoted URL, credentials and queries. It returns a
-// *[RedirectError] if the client refused a redirect.
+// Reason returns the cause of an error of [Client]. The text of the cause contains no credentials, no queries, and not
+// the URL that net/http adds. Reason returns a *[RedirectError] if the client refused a redirect.
 func Reason(err error) error {
 	if quoting := (&url.Error{}); errors.As(err, &quoting) {
 		err = quoting.Err

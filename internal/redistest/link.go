@@ -29,7 +29,7 @@ type link struct {
 	closed        chan struct{}
 
 	mu      sync.Mutex
-	pending []bool // whether to drop the reply, for each unanswered command in order
+	pending []bool // for each unanswered command, in order: whether to drop its reply
 }
 
 func (l *link) close() {
@@ -59,7 +59,7 @@ func (l *link) passCommands() {
 		if !l.proxy.hold(l) {
 			return
 		}
-		l.push(l.proxy.claimDrop(command.words)) // the reply can arrive as soon as the command is passed
+		l.push(l.proxy.claimDrop(command.words)) // before the command is passed, because the reply can arrive immediately after that
 		if !l.pass(toRedis, l.redis, command.raw) {
 			return
 		}

@@ -14,8 +14,8 @@ import (
 
 var eventually = expect.Eventually
 
-// childVariable is an environment variable. If it is set, this test program starts a server, prints its address, and
-// exits at the end of its stdin.
+// childVariable is an environment variable. If the variable is set, this test program starts a server, prints the
+// address of the server, and exits at the end of its stdin.
 const childVariable = "REDISTEST_CHILD"
 
 func TestMain(m *testing.M) {

@@ -2,7 +2,7 @@ package redistest
 
 import "syscall"
 
-// diesWithThread returns attributes with which the kernel kills the child when the thread that started it ends.
+// diesWithThread returns the attributes of a child that the kernel kills when the thread that started the child ends.
 func diesWithThread() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -10,8 +10,8 @@ import (
 
 func diesWithThread() *syscall.SysProcAttr { return nil }
 
-// watch starts a shell that kills the process pid when this process ends. The shell notices this at the end of a pipe
-// that only this process can write to.
+// watch starts a shell that kills the process pid when this process ends. The shell reads from a pipe that only this
+// process can write to, so the pipe ends when this process ends.
 func watch(pid int) (stop func()) {
 	shell := exec.Command("sh", "-c", "read line; kill -9 "+strconv.Itoa(pid))
 	if _, err := shell.StdinPipe(); err != nil {
@@ -20,7 +20,7 @@ func watch(pid int) (stop func()) {
 	if err := shell.Start(); err != nil {
 		return func() {}
 	}
-	return func() { // when the process has ended, pid may belong to another process
+	return func() { // ends the shell; otherwise the shell could kill a later process with the same pid
 		shell.Process.Kill()
 		shell.Wait()
 	}

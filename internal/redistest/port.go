@@ -10,7 +10,7 @@ import (
 
 // This package uses the ports from firstPort to endPort. They are below the ports of outgoing connections, which begin
 // at 32768 on Linux. So no connection can get the port of a stopped server. Each port plus 10000 is also a valid port,
-// because a node of a Redis Cluster needs it as a second port.
+// because a node of a Redis Cluster also uses that second port.
 const firstPort, endPort = 20000, 30000
 
 // listenFree listens on a free port of 127.0.0.1. Until the returned claim is closed, this package gives the port to no

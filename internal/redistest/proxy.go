@@ -145,7 +145,7 @@ func (p *Proxy) Resume() {
 func (p *Proxy) accept(listener net.Listener) {
 	for {
 		client, err := listener.Accept()
-		if err != nil { // closed
+		if err != nil { // the listener was closed
 			return
 		}
 		p.links.Go(func() { p.serve(listener, client) })
@@ -226,8 +226,7 @@ func (p *Proxy) hold(l *link) bool {
 }
 
 // reserve limits the rate of a link. It returns how many of the next n bytes the link may write as one piece, and how
-// long the link must wait before the write. The wait must end early when the
-// channel resumed is closed.
+// long the link must wait before the write. If the channel resumed is closed, the link must stop waiting.
 func (p *Proxy) reserve(d direction, n int) (piece int, wait time.Duration, resumed chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

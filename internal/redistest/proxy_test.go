@@ -66,7 +66,7 @@ func TestProxyPassesMessages(t *testing.T) {
 		defer client.Close()
 		messages := client.Subscribe(t.Context(), w.key)
 		defer messages.Close()
-		if _, err := messages.Receive(t.Context()); err != nil { // the subscription
+		if _, err := messages.Receive(t.Context()); err != nil { // the confirmation of the subscription
 			t.Fatal(err)
 		}
 		if err := w.direct.Publish(t.Context(), w.key, "hello").Err(); err != nil {

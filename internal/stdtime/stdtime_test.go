@@ -23,6 +23,6 @@ func TestRoundTrips(t *testing.T) {
 		t.Errorf("0.29 s are %v s", got)
 	}
 	if !Time(0).IsZero() || !Time(tdf.Never).Equal(Never()) || Never().Year() != 5138 || TDF(time.Time{}) != 0 {
-		t.Error("0 or Never")
+		t.Error("0 or Never is converted to a wrong time")
 	}
 }

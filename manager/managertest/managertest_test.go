@@ -83,8 +83,8 @@ func (r *recorder) end() {
 	}
 }
 
-// runToArchive runs a task until it is archived, and returns the task. Round i ends with results[i]. Further rounds end
-// with the last result.
+// runToArchive runs a task until it is archived, and returns the task. Round i ends with results[i]. If there are more
+// rounds than results, the further rounds end with the last result.
 func runToArchive(t *testing.T, change func(*manager.Definition), results ...managertest.Result) *manager.Task {
 	t.Helper()
 	tm := managertest.New(t)
@@ -126,7 +126,7 @@ func TestLives(t *testing.T) {
 			}
 			took := tdf.For(task.Entered.Sub(task.Opened))
 			if took < c.took || took > c.took+0.001 {
-				t.Errorf("it took %v s, want %v", took, c.took)
+				t.Errorf("the task took %v s, want %v", took, c.took)
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("outcomes %s and %s", tasks[0].Outcome, tasks[1].Outcome)
 	}
 	if ran := tasks[1].LastRun().Started; ran.Sub(late.StartAfter).Abs() > 10*time.Microsecond {
-		t.Errorf("it ran at %v, want %v", ran, late.StartAfter)
+		t.Errorf("the late task ran at %v, want %v", ran, late.StartAfter)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestResultsComeByID(t *testing.T) {
 }
 
 // If tasks finish at the same time, their callbacks run by ascending id, as numbers. Redis compares the ids as strings,
-// so the tester must not leave the order to Redis.
+// so the tester must not rely on the order that Redis returns.
 func TestOrderOfResults(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {
@@ -256,7 +256,7 @@ func TestOrderOfResults(t *testing.T) {
 	}
 }
 
-// An operator requeues a running task. The result of the first worker then comes too late.
+// An operator requeues a running task. The result of the first worker then arrives too late, and is ignored.
 func TestRequeuedElsewhere(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {
@@ -313,7 +313,7 @@ func TestLongWait(t *testing.T) {
 	}
 }
 
-// A round may take longer than a RoundDuration on the real clock. The test's clock advances nevertheless.
+// A round of the manager may take longer than RoundDuration on the real clock. The test's clock advances nevertheless.
 func TestSlowRounds(t *testing.T) {
 	const duration = 10 * time.Millisecond
 	tm := managertest.NewWith(t, manager.Options{RoundDuration: duration})

@@ -22,7 +22,7 @@ func TestStart(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if _, err := Start(r.Addr()); err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("a second one on %s: %v", r.Addr(), err)
+		t.Errorf("a second embedded Redis on %s: %v", r.Addr(), err)
 	}
 	r.Close()
 }

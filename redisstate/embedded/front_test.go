@@ -185,7 +185,7 @@ func TestBlockingPop(t *testing.T) {
 	r := start(t)
 	c := clientOf(t, r, "")
 	if err := c.Do(t.Context(), "BLPOP", "l", "0.001").Err(); err != redis.Nil {
-		t.Errorf("of nothing: %v", err)
+		t.Errorf("of an empty list: %v", err)
 	}
 	const waiting = 5
 	var readers []*bufio.Reader

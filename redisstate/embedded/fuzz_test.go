@@ -13,7 +13,7 @@ import (
 
 // A script is a connection to a client that sends the given bytes and reads no reply.
 type script struct {
-	net.Conn // nil, because the front calls only the methods below
+	net.Conn // nil, because the embedded Redis calls only the methods that are defined below
 	requests io.Reader
 }
 
@@ -65,7 +65,7 @@ func commandsOf(choices []byte) string {
 	return all.String()
 }
 
-// No allowed command makes miniredis panic, with any arguments.
+// No allowed command makes miniredis panic, whatever its arguments are.
 func FuzzCommands(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{3, 1, 2, 3}, 8))
 	r := startForFuzzing(f)
