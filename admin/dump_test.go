@@ -118,11 +118,11 @@ func TestDumpAndRestore(t *testing.T) {
 		t.Errorf("the next task is %v, %v", ids, err)
 	}
 	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(dump)); !errors.Is(err, admin.ErrOccupied) {
-		t.Errorf("loading it again: %v", err)
+		t.Errorf("loading the same dump again: %v", err)
 	}
 }
 
-// After a load, the worker of a running task still holds its claim.
+// A load restores the claim of a running task, so the task still belongs to its worker.
 func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, from), connect(t, from)
@@ -141,7 +141,7 @@ func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	apply(t, connect(t, to), move, err)
 }
 
-// If tasks have higher ids than the id counter says, Dump writes each of these tasks once.
+// Dump writes each task once, even if the ids of some tasks are higher than the id counter.
 func TestDumpWithoutTheCounter(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	population(t, cfg)
@@ -261,8 +261,8 @@ func TestLoadRefusesANamespaceWithTasks(t *testing.T) {
 	}
 }
 
-// A dump omits two kinds of stored programs. A program that differs from its SHA-256 would never run. A program that is
-// too large could not be stored again.
+// A dump omits a stored program whose archive does not match the SHA-256 in its name, because no worker would run the
+// program. It also omits a program that is too large, because Load could not store the program.
 func TestDumpLeavesOutBrokenPrograms(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	c := client(t, cfg)

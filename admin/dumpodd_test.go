@@ -25,7 +25,8 @@ import (
 
 func z(member string) redis.Z { return redis.Z{Member: member} }
 
-// A meddled reader calls the function meddle once, when a Read begins at the field offset or behind it.
+// A meddled reader calls the function in its field meddle once: before the first Read that begins at or after the
+// position in its field offset.
 type meddled struct {
 	*strings.Reader
 	offset int64
@@ -85,8 +86,8 @@ func TestLoadWhileTasksAreOpened(t *testing.T) {
 	}
 }
 
-// If a task of the dump has an id above the header's last id, another task may have taken this id. Load then fails. After
-// the other task is removed, the load continues.
+// If a task of the dump has an id above the header's last id, another task may have taken this id. Load then fails.
+// After the other task is removed, a second Load continues the first one.
 func TestLoadMeetsAnotherTask(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	population(t, from)
@@ -112,7 +113,7 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 	}
 	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
 	if err != nil || restored.Tasks != 12 {
-		t.Errorf("then: %+v, %v", restored, err)
+		t.Errorf("after task 6 was removed: %+v, %v", restored, err)
 	}
 	if again := dumped(t, target); body(again, to) != body(dump, from) {
 		t.Errorf("got\n%s\nwant\n%s", body(again, to), body(dump, from))
@@ -130,7 +131,7 @@ func TestLoadOfBlankLines(t *testing.T) {
 		target := newManager(t, to)
 		_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(dump + "\nx")})
 		if err == nil || !strings.Contains(err.Error(), "the dump continues") || !strings.Contains(err.Error(), "load the whole dump again") {
-			t.Errorf("with an x behind it: %v", err)
+			t.Errorf("with an x after the dump: %v", err)
 		}
 		if _, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(text)}); err != nil {
 			t.Errorf("%.20q: %v", text, err)
@@ -240,7 +241,7 @@ func TestDumpWhereMostIDsAreGone(t *testing.T) {
 	if _, err := connect(t, cfg).Restore(t.Context(), redisstate.Record{ID: redisstate.MaxID, Hash: h}); err != nil {
 		t.Fatal(err)
 	}
-	c.HSet(t.Context(), cfg.Namespace+":task:50", "state", "running", "program", "p", "source", "rsync:/p/run.sh") // in no list
+	c.HSet(t.Context(), cfg.Namespace+":task:50", "state", "running", "program", "p", "source", "rsync:/p/run.sh") // in no list of tasks
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	m := newManager(t, cfg)

@@ -29,7 +29,7 @@ func TestEstimate(t *testing.T) {
 		"all start later":          {work: work{later: 5, slots: 2, runs: constant(9, 1)}, unknown: "start later"},
 		"some start later":         {work: work{waiting: 10, later: 5, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
 		"one slot":                 {work: work{waiting: 10, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
-		"those that run are half":  {work: work{waiting: 8, running: 4, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
+		"running tasks count half": {work: work{waiting: 8, running: 4, slots: 1, runs: constant(9, 3)}, low: 30, high: 30},
 		"four slots and a tail":    {work: work{waiting: 40, slots: 4, runs: constant(9, 2)}, low: 20, high: 21.5},
 		"more slots than tasks":    {work: work{waiting: 2, slots: 100, runs: constant(9, 2)}, low: 2, high: 3},
 		"half of the slots work":   {work: work{waiting: 100, slots: 4, runs: constant(200, 1), done: 400, period: 200}, low: 46.9, high: 54.2},

@@ -52,7 +52,7 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 1, func(_ int, h tdf.Hash) {
 		h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "5", h["0:executed"], "bad", "1"
-		for round := 1; round <= 5; round++ { // release all rounds except the last one
+		for round := 1; round <= 5; round++ { // rounds 1 to 4 get no result, as if they were released
 			h[tdf.RoundField(round, "worker")] = "good"
 		}
 		h["5:exit"], h["5:archived"] = "0", h["0:archived"]
@@ -94,7 +94,7 @@ func TestFailuresOfAWorker(t *testing.T) {
 }
 
 // A thousand tasks fail in three ways. The pages together give the same groups as one page of all tasks. The ID of each
-// group selects exactly its tasks.
+// group selects exactly the tasks of this group.
 func TestFailuresOfPagesAddUp(t *testing.T) {
 	a := onEmbedded(t)
 	const many = 1000

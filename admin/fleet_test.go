@@ -7,7 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A fleet counts workers and slots by its rules. It never counts more busy slots than exist.
+// A fleet counts workers and slots by the rules in its doc comment. It never counts more busy slots than slots.
 func TestFleet(t *testing.T) {
 	worker := func(state string, silent bool, slots int, runs ...int64) redisstate.WorkerStatus {
 		w := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs, Lease: 30}, Seen: testNow}

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A manager's program may replace http.DefaultTransport by its own transport.
+// The check works even if the manager's program has replaced http.DefaultTransport by its own transport.
 func TestSourceCheckNeedsNoDefaultTransport(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

@@ -26,8 +26,8 @@ func (s *timed) LastServerHeartbeat(context.Context) (tdf.Time, error) {
 	return s.now.Add(-s.silent), nil
 }
 
-// A watch reports that no task finishes for a long time, even if it looks far more often than runs end. It gives an
-// estimate again when a task has finished.
+// If no task has finished for a long time, a watch gives no estimate and says why, even if Look is called far more
+// often than tasks finish. As soon as a task finishes, the watch gives an estimate again.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
 	a := onEmbedded(t)
 	archive(t, a, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
@@ -60,16 +60,16 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := look(55); e.Unknown != "" || e.High == 0 {
-		t.Errorf("too early: %+v", e)
+		t.Errorf("after 55 s without a finished task: %+v", e)
 	}
 	if e := look(20); !strings.HasPrefix(e.Unknown, "the last task finished longer ago") {
-		t.Errorf("without an end for 75 s: %+v", e)
+		t.Errorf("after 75 s without a finished task: %+v", e)
 	}
 	if _, err := a.manager.Cancel(t.Context(), manager.ByIDs(21)...); err != nil {
 		t.Fatal(err)
 	}
 	if e := look(1); e.Unknown != "" {
-		t.Errorf("after an end: %+v", e)
+		t.Errorf("after a task has finished: %+v", e)
 	}
 }
 
@@ -83,12 +83,12 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 		silent tdf.Seconds
 		want   string
 	}{
-		"a server is alive":            {tdf.Counts{tdf.Open: 9, tdf.Executed: 9}, 3, ""},
-		"tasks wait for it":            {tdf.Counts{tdf.Open: 9, tdf.Executed: 9}, 6, none},
-		"no task waits for it yet":     {tdf.Counts{tdf.Open: 9}, 6, ""},
-		"the server is missing":        {tdf.Counts{tdf.Open: 9}, 11, none},
-		"only executed tasks are left": {tdf.Counts{tdf.Executed: 9}, 11, none},
-		"all tasks are finished":       {tdf.Counts{tdf.Succeeded: 9}, 11, ""},
+		"a server is alive":                  {tdf.Counts{tdf.Open: 9, tdf.Executed: 9}, 3, ""},
+		"executed tasks wait for the server": {tdf.Counts{tdf.Open: 9, tdf.Executed: 9}, 6, none},
+		"no task waits for the server yet":   {tdf.Counts{tdf.Open: 9}, 6, ""},
+		"the server is missing":              {tdf.Counts{tdf.Open: 9}, 11, none},
+		"only executed tasks are left":       {tdf.Counts{tdf.Executed: 9}, 11, none},
+		"all tasks are finished":             {tdf.Counts{tdf.Succeeded: 9}, 11, ""},
 	} {
 		w := a.Watch("")
 		w.runs = []tdf.Seconds{1, 1, 1}
@@ -100,7 +100,7 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	}
 }
 
-// An archiving store archives tasks after each count.
+// An archiving store calls the function in its field archive after each call of Counts.
 type archiving struct {
 	store
 	archive func()

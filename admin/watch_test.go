@@ -114,7 +114,7 @@ func TestWatchRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if third, err := w.Look(t.Context()); err != nil || third.Rate != 0 || third.RateSoFar != 0 {
-		t.Errorf("after some were reopened: %+v, %v", third, err)
+		t.Errorf("after some tasks were reopened: %+v, %v", third, err)
 	}
 }
 
@@ -314,7 +314,8 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	}
 }
 
-// A user or a component of the original TDF may write an open task with a score that is not a time.
+// A user or a component of the original TDF may write an open task whose score is not a time. It is unknown how long
+// this task has waited, so the task does not count.
 func TestWaitedIsKnownOrNot(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s, c := newManager(t, cfg), connect(t, cfg), client(t, cfg)
@@ -327,7 +328,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	}
 	for _, d := range diagnoses {
 		if d.Subject == "tasks" {
-			t.Errorf("without a time: %+v", d)
+			t.Errorf("for an open task whose score is not a time: %+v", d)
 		}
 	}
 	now, err := s.Now(t.Context())

@@ -39,7 +39,8 @@ func BenchmarkExecute(b *testing.B) {
 	})
 }
 
-// BenchmarkExecuteAndClaim measures the call of a busy worker: it reports results, and claims as many tasks.
+// BenchmarkExecuteAndClaim measures the calls of a busy worker. One call reports results, and claims the same number of
+// tasks.
 func BenchmarkExecuteAndClaim(b *testing.B) {
 	for _, batch := range batches {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
@@ -82,10 +83,11 @@ func BenchmarkLife(b *testing.B) {
 	})
 }
 
-// A call makes one measured call: the i-th call of a measurement.
+// A call is a function that makes the i-th call of a measurement.
 type call func(ctx context.Context, i int) error
 
-// perBatch measures a call with each number of tasks that batches lists. The tasks are already in the given state.
+// perBatch measures a call for each number of tasks in batches. When the measurement begins, the tasks are in the given
+// state.
 func perBatch(b *testing.B, state tdf.State, prepare func(c *caller, batch int, claims []redisstate.Claim) call) {
 	for _, batch := range batches {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
@@ -115,8 +117,8 @@ func (c *caller) bringMany(ctx context.Context, n int, state tdf.State) ([]redis
 	return all, nil
 }
 
-// bring opens n tasks and brings them into a state, with one call for each transition. Before bring is called, no task
-// may be in an earlier state.
+// bring opens n tasks and brings them into a state, with one call for each transition. Before the call of bring, no
+// task may be in a state that precedes the given state.
 func (c *caller) bring(ctx context.Context, n int, state tdf.State) (claims []redisstate.Claim, err error) {
 	for _, step := range []struct {
 		from tdf.State // the state before the step

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/bench/redisserver"
 )
 
-// shared is the redis-server of all benchmarks that need no other settings.
+// shared is one redis-server for all benchmarks that do not need a redis-server with other settings.
 var shared = sync.OnceValues(func() (*redisserver.Server, error) { return redisserver.Start(redisserver.Shipped...) })
 
 func TestMain(m *testing.M) {
@@ -32,8 +32,8 @@ func emptyRedis(t testing.TB) *redisserver.Server {
 	return r
 }
 
-// measure measures b.N calls of work, each for the given number of tasks. It reports the time of this process and of
-// Redis, and the number of Redis commands, per task. The number includes the commands that scripts call.
+// measure measures b.N calls of work, each for the given number of tasks. For each task, it reports the elapsed time,
+// the CPU time of Redis, and the number of Redis commands. The number includes the commands that scripts call.
 func measure(b *testing.B, r *redisserver.Server, tasks int, work func(ctx context.Context, i int) error) {
 	b.Helper()
 	ctx := b.Context()

@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// This file contains all calls to the store.
+// This file contains all calls to the store that the benchmarks make.
 
 // A caller makes the calls of all components.
 type caller struct {
@@ -85,7 +85,7 @@ func (c *caller) execute(ctx context.Context, claims []redisstate.Claim) error {
 	return firstError(c.store.Execute(ctx, "worker", results...))
 }
 
-// executeAndClaim reports a result for each claim, and claims as many tasks.
+// executeAndClaim reports a result for each claim, and claims the same number of tasks.
 func (c *caller) executeAndClaim(ctx context.Context, claims []redisstate.Claim) ([]redisstate.Claim, error) {
 	results, err := c.results(claims)
 	if err != nil {
@@ -125,8 +125,8 @@ func (c *caller) result(t *tdf.Task) tdf.Result {
 	}
 }
 
-// settle settles n executed tasks as a server does. It returns an error if fewer tasks are due, or if one of them is not the
-// usual case.
+// settle settles n executed tasks as a server does. It returns an error if SettleUsual settles fewer tasks, because
+// fewer tasks are due, or because a due task is not a usual success.
 func (c *caller) settle(ctx context.Context, n int) error {
 	now, err := c.store.Now(ctx)
 	if err != nil {

@@ -99,8 +99,7 @@ func (p *process) signal(s os.Signal) {
 	must(p, p.cmd.Process.Signal(s))
 }
 
-// exits waits for the end of the process, and checks how it exits: its exit status, and that stderr contains the given
-// text.
+// exits waits for the end of the process. Then it checks the exit status, and that stderr contains the given text.
 func (p *process) exits(status int, text string) {
 	p.Helper()
 	select {

@@ -240,8 +240,8 @@ func (l *life) worker(name, config string) *process {
 	return p
 }
 
-// awaitSuccess waits until Redis contains a worker's report that a program succeeded on it. The report must not be
-// older than the given time. A worker updates its report once a minute.
+// awaitSuccess waits until Redis contains a worker's report that a program has succeeded on this worker. The report
+// must not be older than the given time. A worker updates its report once a minute.
 func (l *life) awaitSuccess(name, program string, since float64) {
 	l.Helper()
 	eventually(l, name+" reports its success", func() bool {

@@ -15,7 +15,7 @@ func (w *world) forget() {
 	must(w, w.client().Del(w.Context(), keys...).Err())
 }
 
-// After Redis has given out a task's id again, the files of the earlier task stay.
+// If Redis has lost its data and a new task gets the id of an earlier task, the worker keeps the earlier task's files.
 func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	w := newWorld(t)
 	w.keepOutputs()
@@ -25,7 +25,7 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 		id := w.open(input)
 		w.runOnce(w.worker())
 		if id != 1 {
-			t.Errorf("its id is %d", id)
+			t.Errorf("the task has the id %d, want 1", id)
 		}
 		if input == "two" {
 			has(t, w.task(id).Current().Output, "all of it is on worker w1 in "+w.path("p/results/w1-1-0~2.out"))

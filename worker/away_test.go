@@ -27,17 +27,17 @@ type line struct {
 	store *redisstate.Store
 }
 
-// Redis is away for the worker and the server. Nothing is lost. The round has one result. The recorded time of the
-// round is the run time of the program.
+// The worker and the server cannot reach Redis for some time. The task is not lost, and its round has one result. The
+// recorded time of the round is the run time of the program.
 func TestRedisIsAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  bool // the program still runs when Redis is back
 		long bool // Redis is away for longer than the lease
 	}{
-		"during a run":                      {true, false},
-		"during a report":                   {false, false},
-		"during a run, longer than a lease": {true, true},
-		"during a report, and longer":       {false, true},
+		"during a run":                         {true, false},
+		"during a report":                      {false, false},
+		"during a run, longer than a lease":    {true, true},
+		"during a report, longer than a lease": {false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newDistant(t)
@@ -128,7 +128,7 @@ func (w *distant) goAway() {
 	for _, l := range []line{w.worker, w.server} {
 		l.Refuse()
 		l.Cut()
-		eventually(w, "it is noticed", func() bool { return l.store.Outages() > 0 })
+		eventually(w, "the cut is noticed", func() bool { return l.store.Outages() > 0 })
 	}
 }
 

@@ -34,13 +34,13 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	}
 	fail(2)
 	is(false)
-	a.succeeded("p") // a success ends the row of failures
+	a.succeeded("p") // after a success, the count of failures in a row begins again
 	fail(2)
 	is(false)
 	fail(100) // no other worker succeeds with p
 	is(false)
 	if asked != 1 {
-		t.Errorf("asked %d times within a minute", asked)
+		t.Errorf("the worker asked Redis %d times within a minute, want 1", asked)
 	}
 	at, elsewhere = at.Add(probePause), true
 	fail(1)

@@ -51,7 +51,7 @@ func (c *redisClock) drive(t *testing.T) {
 	})
 }
 
-// serving returns a function that runs one round of a server. The server has already seen the time before the leap.
+// serving makes a server, and returns a function that runs one round of this server.
 func (w *world) serving(change func(*config.Server)) (round func()) {
 	w.Helper()
 	cfg, err := config.DefaultServer(w.cfg.Namespace)
@@ -67,7 +67,7 @@ func (w *world) serving(change func(*config.Server)) (round func()) {
 
 // Redis's clock is changed while a program runs. The lease continues, and the round ends as usual.
 func TestRedisClockIsSet(t *testing.T) {
-	for name, by := range map[string]time.Duration{"back an hour": -time.Hour, "forth an hour": time.Hour} {
+	for name, by := range map[string]time.Duration{"back an hour": -time.Hour, "ahead an hour": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Lease = 300 * time.Millisecond
@@ -113,7 +113,7 @@ func TestRedisClockIsSet(t *testing.T) {
 			p.begun()
 			p.ended()
 			p.release()
-			eventually(t, "the end of the next", func() bool { serve(); return w.task(next).State == tdf.Succeeded })
+			eventually(t, "the end of the next task", func() bool { serve(); return w.task(next).State == tdf.Succeeded })
 			stop()
 			wait()
 		})

@@ -36,8 +36,8 @@ func TestErrorsAreMasked(t *testing.T) {
 	}
 }
 
-// A secret may be any word, even a word in the worker's own messages. errors.Is still finds a masked error, and the
-// worker's own messages are not masked.
+// A secret may be any word, even a word in the worker's own messages. After the text of an error was masked, errors.Is
+// still finds the original error. The worker's own messages are not masked.
 func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	gone := &lostError{&tdf.StateError{ID: 7, Verb: tdf.VerbExecute, State: tdf.Expired}}
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {

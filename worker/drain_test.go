@@ -88,7 +88,8 @@ func TestRunningTaskHasPIDAndLastOutput(t *testing.T) {
 	r := w.task(id).Current()
 	now, err := w.store.Now(t.Context())
 	must(t, err)
-	// File systems round times to the tick of the kernel's clock.
+	// The last output may seem to be earlier than the start of this test, because file systems round times down to the
+	// tick of the kernel's clock.
 	if r.Tail != strconv.Itoa(r.PID)+"\n" || r.LastOutput < before.Add(-1) || r.LastOutput > now {
 		t.Errorf("pid %d, tail %q, last output %v of %v to %v", r.PID, r.Tail, r.LastOutput, before, now)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A program's user who owns the directory of its env_file cannot choose which file root reads.
+// If the user of the programs owns the directory of an env_file, this user still cannot make root read another file.
 func TestEnvFileFollowsNoLinkOfAProgram(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, want string

@@ -16,7 +16,9 @@ import (
 // A failing store returns an error for the first calls. Unlike an outage, such an error ends the call at once.
 type failing struct {
 	*redisstate.Store
-	claims, reports, calls atomic.Int64 // claims and reports that will still fail; calls so far
+	// The fields claims and reports say how many more claims and reports fail. The field calls counts all claims, and the
+	// reports with a refused result.
+	claims, reports, calls atomic.Int64
 	refused                atomic.Int64 // the id of a task whose result every call refuses; 0 means no task
 }
 
@@ -115,7 +117,7 @@ func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 	}
 	store.refused.Store(0)
 	if got := w.executed(bad); got.LastOutput() != "result\n" {
-		t.Errorf("its output is %q", got.LastOutput())
+		t.Errorf("the output of the refused task is %q", got.LastOutput())
 	}
 	stop()
 	wait()

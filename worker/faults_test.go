@@ -61,7 +61,7 @@ var daemons = map[string]fault{
 		want: ended{tdf.TimedOut, "out\n", "timed out: it ran for longer than 1000 s, and printed nothing to stderr", "signal: killed"},
 		log:  `msg="timed out"`,
 	},
-	"SIGTERM ignored by what is left behind": {
+	"SIGTERM ignored by a process left behind": {
 		script: "trap '' TERM; setsid sh -c 'echo $$ >>$PIDS; while :; do sleep 1000; done' &\n" + bothNoted + "echo out\n",
 		during: func(r *runningWorker) { r.timers.fire(r, r.cfg.KillGrace) },
 		want:   ended{tdf.Succeeded, "out\n", "", "0"},
@@ -69,7 +69,7 @@ var daemons = map[string]fault{
 }
 
 var outputs = map[string]fault{
-	"1 GB on both": {
+	"1 GB on each output": {
 		script: "printf 'begin\\n' | tee -a /proc/self/fd/2; truncate -s 1G /proc/self/fd/1 /proc/self/fd/2\n" +
 			"head -c 10000000 /dev/zero | tee -a /proc/self/fd/2; printf 'end\\n' | tee -a /proc/self/fd/2\n",
 		task: failOn(tdf.FailOnExit),
@@ -84,7 +84,7 @@ var outputs = map[string]fault{
 		script: `printf '\000\377\n\r\001no end'; printf '\200\000' >&2`,
 		want:   ended{tdf.Failed, "\x00\xff\n\r\x01no end", "\x80\x00", "0"},
 	},
-	"outputs closed, and runs on": {
+	"runs on after it closed its outputs": {
 		script: "echo out; exec >&- 2>&-; sleep 0.1; echo after >../after; exit 3",
 		task:   failOn(tdf.FailOnExit),
 		want:   ended{tdf.Failed, "out\n", "run.sh ended with exit status 3 and printed nothing to stderr", "3"},
@@ -146,7 +146,7 @@ var ends = map[string]fault{
 			}
 		},
 	},
-	"its directory removed": {
+	"the program's directory removed": {
 		script: "rm -r ../p; cd /; echo end",
 		want:   ended{tdf.Succeeded, "end\n", "", "0"},
 	},

@@ -224,11 +224,11 @@ func TestMarkedErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, wrapped)
 		}
 		if c.is(cause) {
-			t.Errorf("%s: an error without the mark has it", name)
+			t.Errorf("%s: an error that was not marked counts as marked", name)
 		}
 	}
 	if Permanent(nil) != nil || Unfit(nil) != nil || Later(0, nil) == nil {
-		t.Error("a marked nil is not as documented")
+		t.Error("marking a nil error: want nil from Permanent and Unfit, and an error from Later")
 	}
 }
 

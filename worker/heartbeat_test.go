@@ -66,7 +66,7 @@ func TestASecondStartIsRefused(t *testing.T) {
 	w := newWorld(t)
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, w.worker())
-	eventually(t, "the first one", func() bool { return w.workerState() == stateWorking })
+	eventually(t, "the first worker", func() bool { return w.workerState() == stateWorking })
 	second := w.workerOn(w.connect(redistest.Shared(t)))
 	err := second.Run(t.Context())
 	var taken *redisstate.NameTakenError
@@ -77,12 +77,13 @@ func TestASecondStartIsRefused(t *testing.T) {
 	wait()
 	ctx, stop = context.WithCancel(t.Context())
 	wait = w.until(ctx, second)
-	eventually(t, "the second one", func() bool { return w.workerState() == stateWorking })
+	eventually(t, "the second worker", func() bool { return w.workerState() == stateWorking })
 	stop()
 	wait()
 }
 
-// A worker ends its programs and stops if another worker has taken its name. Its tasks are lost at once.
+// If another worker takes the name of a worker, the tasks of the first worker are lost at once. The first worker ends
+// its programs and stops.
 func TestAWorkerThatHasLostItsName(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 300 * time.Millisecond
@@ -149,14 +150,14 @@ func TestStartEndsLeftProcesses(t *testing.T) {
 	must(t, os.MkdirAll(worker.rounds()+"/7/files", 0o755))
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, worker)
-	if err := receive(t, "the end of what was left", ended); err == nil {
+	if err := receive(t, "the end of the process that was left", ended); err == nil {
 		t.Error("the process ended by itself")
 	}
 	stop()
 	wait()
 	w.logged("ended processes that an earlier worker of this name had left running")
 	if _, err := os.Stat(worker.rounds()); !os.IsNotExist(err) {
-		t.Errorf("its directories: %v", err)
+		t.Errorf("the directory of rounds still exists: %v", err)
 	}
 }
 
@@ -250,8 +251,8 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 
 const waitingForName = "the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away"
 
-// Redis was away for both workers. The second worker reaches Redis again before the first worker does. The first worker
-// keeps the name.
+// Neither worker could reach Redis for some time. Although the second worker reaches Redis again first, the first
+// worker keeps the name.
 func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 	w := newWorld(t)
 	comesBack := w.silentWorker(600)

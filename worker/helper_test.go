@@ -80,7 +80,8 @@ func (w *world) workerOn(store store, with ...Option) *Worker {
 	w.Helper()
 	worker, err := New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)
 	must(w, err)
-	worker.answer, worker.leaveBound = patience, patience+time.Second // their timers differ
+	// The durations differ, so that tests can tell the two timers apart.
+	worker.answer, worker.leaveBound = patience, patience+time.Second
 	return worker
 }
 

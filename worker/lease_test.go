@@ -87,12 +87,12 @@ func TestNextRenewal(t *testing.T) {
 		after     time.Duration
 		want      time.Duration
 	}{
-		"never":         {tdf.Never, 0, 10 * time.Second},
-		"far":           {1100, 0, 10 * time.Second},
-		"soon":          {1004, 0, 4*time.Second + expirySlack},
-		"soon, later":   {1100, 99 * time.Second, time.Second + expirySlack},
-		"over":          {1004, 5 * time.Second, expiryPause},
-		"over for long": {1004, time.Hour, expiryPause},
+		"never":          {tdf.Never, 0, 10 * time.Second},
+		"far":            {1100, 0, 10 * time.Second},
+		"soon":           {1004, 0, 4*time.Second + expirySlack},
+		"soon, later":    {1100, 99 * time.Second, time.Second + expirySlack},
+		"over":           {1004, 5 * time.Second, expiryPause},
+		"ended long ago": {1004, time.Hour, expiryPause},
 	} {
 		w := &Worker{}
 		w.cfg.Lease = 30 * time.Second

@@ -128,7 +128,8 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	end()
 }
 
-// If the leases of a late claim cannot be renewed, its programs end at once, not at the next check of the leases.
+// If the leases of a late claim cannot be renewed, the programs of its tasks end at once, not at the next check of the
+// leases.
 func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour

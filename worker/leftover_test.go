@@ -42,7 +42,7 @@ func TestLeftoverGoroutineReachesNoOtherRound(t *testing.T) {
 	wait()
 }
 
-// The same holds if the next round runs in another session of this process.
+// A goroutine that a handler left behind cannot write into a round of a later session of this process either.
 func TestLeftoverGoroutineReachesNoLaterSession(t *testing.T) {
 	w := newWorld(t)
 	var left *Round
@@ -50,7 +50,7 @@ func TestLeftoverGoroutineReachesNoLaterSession(t *testing.T) {
 		if left == nil {
 			left = r
 		} else if err := left.SetResult("leftover"); err == nil {
-			t.Error("the first round's directory exists")
+			t.Error("the first round could still set a result")
 		}
 		return nil
 	})
@@ -88,7 +88,7 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 			timers.fire(w, w.cfg.Grace)
 			timers.fire(w, w.cfg.KillGrace)
 		},
-		"at once": func(w *world, worker *Worker, timers *clock) { // kill_grace does not count
+		"at once": func(w *world, worker *Worker, timers *clock) { // the worker does not wait for kill_grace
 			worker.StopNow()
 			timers.fire(w, 0)
 			timers.fire(w, worker.leaveBound)
@@ -124,7 +124,7 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 	}
 }
 
-// A Preparer may ignore its context, too.
+// A Preparer may also ignore its context. The worker releases its task all the same, and Run returns an error.
 func TestStopDoesNotWaitForAPreparer(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", ofProgram("p"))

@@ -53,7 +53,8 @@ func TestMaxOutput(t *testing.T) {
 	}
 }
 
-// Without names in the configuration, the worker keeps no file of a round whose output is in Redis.
+// If the configuration sets no names of output files, the worker keeps no output file of a round whose output is in
+// Redis.
 func TestOutputFilesOfASlot(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/bin/sh\necho out; echo err >&2\n")
@@ -66,7 +67,8 @@ func TestOutputFilesOfASlot(t *testing.T) {
 	absent(t, w.path(roundsDir))
 }
 
-// Each key decides only about its own file. A file is kept even if it is empty.
+// If the configuration names only one of the two output files, the worker keeps only this file. It keeps the file even
+// if the file is empty.
 func TestOneOutputFileHasAName(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.ErrorFilenameSet = true
@@ -77,7 +79,7 @@ func TestOneOutputFileHasAName(t *testing.T) {
 	absent(t, w.path("p/results/w1-1-0.out"))
 }
 
-// If Redis does not get the output of a round, the worker keeps it.
+// If Redis does not get the output of a round, the worker keeps the output files.
 func TestOutputOfADroppedRoundIsKept(t *testing.T) {
 	w := newWorld(t)
 	p := w.pipe()
@@ -151,7 +153,8 @@ func TestOutputOfAKilledWorkerIsKept(t *testing.T) {
 	w.logged("kept output of an earlier worker of this name")
 }
 
-// leaveOutput prints to the output files of a round as a worker does that is then killed.
+// leaveOutput writes the output files of a round, and leaves them in the slot, like a worker that is killed during the
+// round.
 func leaveOutput(t *testing.T, slot *record.Slot, of record.Round) {
 	t.Helper()
 	r, _, err := record.Open(record.Files{Slot: slot, Round: of})
@@ -181,7 +184,8 @@ func TestBothFilesOfARoundHaveTheSameNumber(t *testing.T) {
 	}
 }
 
-// A killed worker had chosen a number for the round, because only stderr has a file of its own. Stdout gets that number.
+// The configuration names only the file for stderr, so the worker chooses the number in this name when the round
+// begins. After the worker was killed, stdout is kept under the same number.
 func TestOutputOfAKilledWorkerKeepsItsNumber(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.ErrorFilenameSet = true
@@ -200,7 +204,7 @@ func TestOutputOfAKilledWorkerKeepsItsNumber(t *testing.T) {
 	w.runOnce(worker)
 }
 
-// If another process takes the name of a file in the meantime, the round gets a new number.
+// If another process creates a file with the chosen name before the worker does, the round gets a new number.
 func TestNumberOfARoundIsChosenAgain(t *testing.T) {
 	w := newWorld(t)
 	d := tdf.Defaults("p", handMade, "")

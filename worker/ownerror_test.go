@@ -13,7 +13,8 @@ import (
 // errOther is an error that a handler may get from a manager, about another task.
 var errOther = &tdf.StateError{ID: 99, State: tdf.Archived}
 
-// A handler's own error may contain a StateError. It says nothing about the handler's task.
+// A handler's own error may contain a StateError. If this StateError is about another task, it says nothing about the
+// handler's task.
 func TestStateErrorOfAHandler(t *testing.T) {
 	for name, c := range map[string]struct {
 		mark  func(error) error
@@ -38,7 +39,7 @@ func TestStateErrorOfAHandler(t *testing.T) {
 	}
 }
 
-// The error of a Preparer may be a StateError, too. Its round could not be run.
+// The error of a Preparer may also be a StateError about another task. The round then fails with this error.
 func TestStateErrorOfAPreparer(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("")

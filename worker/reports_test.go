@@ -216,7 +216,7 @@ func (w *world) named(name string) *Worker {
 }
 
 // After some failed rounds, a worker pauses a program that succeeds on another worker. It does not pause other
-// programs, or a program that fails on all workers. The workers share which programs succeed.
+// programs, or a program that fails on all workers. Through Redis, the workers tell each other which programs succeed.
 func TestCircuitBreaker(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = 90 * time.Millisecond
@@ -251,7 +251,7 @@ func TestCircuitBreaker(t *testing.T) {
 			t.Errorf("task %d is %s, want %s", id, got, want)
 		}
 	}
-	eventually(t, "its own successes", func() bool {
+	eventually(t, "the worker's own successes", func() bool {
 		elsewhere, err := w.store.SucceededElsewhere(t.Context(), "w2", "p")
 		must(t, err)
 		return elsewhere

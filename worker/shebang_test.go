@@ -40,8 +40,8 @@ func TestEnvFinds(t *testing.T) {
 	}
 }
 
-// The search uses the PATH of the program: an env_file may set it. Relative elements are relative to the program's
-// directory.
+// The worker searches for the interpreter in the PATH of the program, since an env_file may set another PATH. Relative
+// elements of PATH are relative to the program's directory.
 func TestEnvLooksInTheProgramsPath(t *testing.T) {
 	for name, c := range map[string]struct {
 		path string // in the program's directory, b/own is a program, c/own is a directory, and d/own is not executable

@@ -9,8 +9,8 @@ import (
 	"github.com/tdf-framework/tdf/config"
 )
 
-// A slotsModel makes claims and reports in any order, as concurrent goroutines do. Each element of steps is the rest of a
-// claim or a report that is under way.
+// A slotsModel makes claims and reports in any order, as concurrent goroutines do. Each element of the field steps
+// contains the remaining steps of one claim or report that is under way.
 type slotsModel struct {
 	*session
 	t       *rapid.T
@@ -18,7 +18,7 @@ type slotsModel struct {
 	steps   [][]func()
 }
 
-// started starts as many tasks as a claim returned.
+// started starts a random number of tasks, at most the given number, as if a claim had returned these tasks.
 func (m *slotsModel) started(most int) {
 	for range rapid.IntRange(0, most).Draw(m.t, "claimed") {
 		m.busy++
@@ -53,7 +53,7 @@ func (m *slotsModel) report() {
 			steps = append(steps, func() { m.freeSlot(d.e) })
 		}
 	}
-	// The slot of a refused result is not free. The worker releases a task that was claimed for it.
+	// The slot of a refused result is not free. If a task was claimed for this slot, the worker releases the task.
 	m.steps = append(m.steps, append(steps, func() { m.started(max(0, most-len(refused))) }, func() {
 		m.endReservation(most, results)
 		m.running = append(m.running, refused...)

@@ -35,7 +35,7 @@ type turn struct {
 	failed bool         // the first round fails
 }
 
-// A report of a result claims the next task, except in the cases of this test.
+// A report of a result claims the next task, unless something prevents it. Each case of this test but one prevents it.
 func TestAReportThatClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(r *turn) // before the round ends
@@ -124,7 +124,8 @@ func TestRunOnceRunsOneTask(t *testing.T) {
 	}
 }
 
-// Redis refuses a result, and in the same call gives out a task. The slot is not free, so the worker releases the task, once.
+// In the same call, Redis refuses a result, and the worker claims a task. The slot is not free, because it still holds
+// the refused result. So the worker releases the claimed task, and does this only once.
 func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterFailure, w.cfg.SleepAfterNoProcessClaimed = 0, time.Millisecond

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// places lists pairs of a state and an outcome, and the percentage of the tasks that get this pair.
+// places lists pairs of a state and an outcome. Each pair has the percentage of the tasks that get this pair.
 var places = []struct {
 	state   tdf.State
 	outcome tdf.State

@@ -91,7 +91,7 @@ func run(ctx context.Context, tasks, repeats int, out io.Writer) error {
 	return l.all(ctx, repeats, out)
 }
 
-// A look runs commands. It reads in Redis's slow log for how long each command blocked Redis.
+// A look runs commands. From Redis's slow log, it reads for how long each command blocked Redis.
 type look struct {
 	tdf    string
 	server *redisserver.Server

@@ -2,7 +2,7 @@ package main
 
 import "github.com/tdf-framework/tdf/bench/redisserver"
 
-// backlogBar compares processing with a large backlog and with a backlog of a tenth of that size.
+// backlogBar compares the speed of processing with a large backlog to the speed with a backlog of a tenth of that size.
 func backlogBar() *bar {
 	const small, large = "TDF, small backlog", "TDF, large backlog"
 	return &bar{

@@ -21,7 +21,7 @@ type bar struct {
 	any   bool
 	wants []want
 
-	figures []map[string]figure // of each round, by side
+	figures []map[string]figure // one map for each round, with the name of the side as key
 	failed  map[string]bool     // the sides that failed; their figures do not count
 }
 
@@ -32,12 +32,13 @@ type side struct {
 	measure  func(t *trial) (figure, error)
 }
 
-// A figure is the result of one measurement. CPU and Commands are the usage of Redis per task, or 0. ToolCPU is the CPU
-// time per task of the measured tool and of the programs that it ran, or 0.
+// A figure is the result of one measurement. CPU and Commands are the usage of Redis per task. ToolCPU is the CPU time
+// per task of the measured tool and of the programs that it ran. These three fields are 0 if the side does not measure
+// them.
 type figure struct {
 	Value    float64
 	CPU      float64 // µs
-	Commands float64 // including those in scripts
+	Commands float64 // including the commands that scripts call
 	ToolCPU  float64 // µs
 }
 
@@ -118,8 +119,8 @@ func (b *bar) fail(side string) {
 	b.failed[side] = true
 }
 
-// result returns the bar's parts. Each sample compares figures of the same round. A part that needs a side that failed has
-// no samples.
+// result returns the bar's parts. Each sample compares figures of the same round. If a side has failed, the parts that
+// use its figures have no samples.
 func (b *bar) result() bars.Bar {
 	line := bars.Bar{Name: b.name, Any: b.any}
 	for _, w := range b.wants {
@@ -178,7 +179,7 @@ func ratio(a, b string) sample {
 	}
 }
 
-// value returns a sample that computes nothing, and returns the figure of one side.
+// value returns a sample whose result is the figure of one side.
 func value(a string) sample {
 	return func(figures map[string]figure) (float64, bool) {
 		x, measured := figures[a]

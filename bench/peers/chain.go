@@ -40,8 +40,8 @@ func chains(t *trial) (figure, error) {
 	return figure{Value: took.Seconds / float64(t.links) * 1000}, tdfSystem{whole: true}.checkProcessed(t, t.links)
 }
 
-// chain opens the first task, and runs the manager until all tasks of the chain are archived. The time in its reply does
-// not include the run times of the tasks.
+// chain opens the first task, and runs the manager until all tasks of the chain are archived. The time that chain
+// returns does not include the run times of the tasks.
 func chain(ctx context.Context, m *manager.Manager, links int) (any, error) {
 	began := time.Now()
 	if _, err := m.Open(ctx, definition(0)); err != nil {

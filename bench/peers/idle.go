@@ -36,8 +36,8 @@ func countIdleCommands(t *trial) (figure, error) {
 	return figure{Value: float64(commands) / t.idle.Seconds() / float64(t.workers)}, err
 }
 
-// countCommands returns the number of commands that clients send to Redis within a time. It does not count the commands
-// that scripts call.
+// countCommands returns the number of commands that clients send to Redis within the given time. It does not count the
+// commands that scripts call.
 func countCommands(ctx context.Context, addr string, within time.Duration) (int, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {

@@ -23,7 +23,7 @@ func idleRoundBar() *bar {
 	}
 }
 
-// idleRound measures the median duration of a server's round while tasks are open.
+// idleRound measures the median duration of a server's round while the given number of tasks is open.
 func (t *trial) idleRound(open int) (figure, error) {
 	s := tdfSystem{}
 	if open > 0 {

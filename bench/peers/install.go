@@ -16,7 +16,8 @@ const (
 )
 
 // installOnce installs BullMQ below the user's cache directory, unless it is already there. It returns the directory of
-// the modules. It tries this only once, so a second call returns the error of the first.
+// the modules. Only the first call tries to install BullMQ. Later calls return the same result or error as the first
+// call.
 func installOnce(ctx context.Context) (modules string, err error) {
 	installation.once.Do(func() { installation.modules, installation.err = installBullMQ(ctx) })
 	return installation.modules, installation.err
@@ -46,7 +47,8 @@ func installBullMQ(ctx context.Context) (string, error) {
 	return modules, install(ctx, dir)
 }
 
-// install installs into a temporary directory. Then it renames this directory to dir. So an interrupted installation is not used.
+// install installs BullMQ into a temporary directory, and then renames this directory to dir. If the installation is
+// interrupted, dir does not exist.
 func install(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err

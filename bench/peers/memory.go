@@ -16,8 +16,8 @@ func memoryBar() *bar {
 	}
 }
 
-// measureMemory returns a function that measures the memory of open tasks. The processes of the system have ended by
-// then.
+// measureMemory returns a function that measures the memory of open tasks. It ends the processes of the system before
+// it measures the memory.
 func measureMemory(s system, opening job) func(*trial) (figure, error) {
 	return func(t *trial) (figure, error) {
 		before, err := t.redis.Memory(t.ctx)

@@ -47,8 +47,8 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// If a side fails, its bar is not measured. The figures of the other sides and bars are printed. The side is not measured
-// again.
+// If a side fails, it is not measured again, and the verdict of its bar is "not measured". The figures of the other
+// sides and bars are still printed.
 func TestASideFails(t *testing.T) {
 	calls := map[string]int{}
 	is := func(name string, value float64, errs ...error) side {

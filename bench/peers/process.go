@@ -7,7 +7,8 @@ import (
 	"github.com/tdf-framework/tdf/bench/redisserver"
 )
 
-// processBar compares worker processes that process tasks that were opened before.
+// processBar compares how fast one worker process of each system processes tasks. All tasks are opened before the
+// worker starts.
 func processBar() *bar {
 	return &bar{
 		name: "process", unit: "tasks/s",
@@ -40,7 +41,7 @@ func (t *trial) process(s system, opening job, open, n int) (figure, error) {
 	}
 	f, err := t.costOf(n, func() (time.Duration, error) {
 		took, err := t.processBy(s, worker.Call, int64(open), int64(n))
-		if open > n { // the worker must stop, because otherwise it goes on
+		if open > n { // stop the worker, because otherwise it would process the tasks after the first n
 			err = errors.Join(err, t.stopChildren())
 		}
 		return took, err

@@ -130,7 +130,8 @@ func checkOutput(task *manager.Task, r *manager.Round) error {
 	return nil
 }
 
-// A tool runs ./run.sh in a directory, as often as asked. It returns the time and the CPU time that it took.
+// A tool runs ./run.sh in a directory, as often as the argument runs says. It returns the time and the CPU time that
+// all runs together took.
 type tool func(ctx context.Context, dir string, runs int) (took, cpu time.Duration, err error)
 
 // runsOf returns a measurement of a tool.

@@ -10,9 +10,10 @@ import (
 
 // A system is a task queue that is measured.
 type system interface {
-	// opener starts a process of this program with the argument "open". The process opens the job's tasks.
+	// opener starts a child process. When the process gets the verb "open", it opens the job's tasks.
 	opener(t *trial, j job) (*child.Process, error)
-	// worker starts a process of this program with the argument "work". It returns when the worker in it is ready.
+	// worker starts a child process, and returns when the process is ready. When the process gets the verb "work", it
+	// begins to process tasks.
 	worker(t *trial, j job) (*child.Process, error)
 	// waiting returns the number of tasks that no worker has claimed.
 	waiting(t *trial) (int64, error)

@@ -16,8 +16,8 @@ import (
 // namespace is TDF's namespace.
 const namespace = "bench"
 
-// A tdfSystem is TDF. With whole set, a server and a manager run as well, and a task counts as processed when it is
-// archived.
+// A tdfSystem is TDF. If the field whole is true, a server and a manager also run, and a task counts as processed when
+// it is archived.
 type tdfSystem struct{ whole bool }
 
 func (s tdfSystem) opener(t *trial, j job) (*child.Process, error) {

@@ -153,8 +153,8 @@ func waitForWorkers(ctx context.Context, j job) error {
 	return nil
 }
 
-// trickle opens tasks one by one. It waits before each task, so that the system is idle. It passes the time of the call
-// as the number of the task.
+// trickle opens tasks one by one. Before each task, it waits for trickleGap, so that the system becomes idle. As the
+// number of a task, it passes the time at which it opens the task.
 func trickle(ctx context.Context, n int, open func(number int64) error) error {
 	for range n {
 		select {

@@ -95,7 +95,7 @@ func (t *trial) startSelf(j job) (*child.Process, error) {
 	return t.start(j, nil, self)
 }
 
-// stopChildren ends all child processes, the youngest first.
+// stopChildren ends all child processes. The order is the reverse of the order in which they were started.
 func (t *trial) stopChildren() error {
 	var errs []error
 	for _, p := range slices.Backward(t.children) {
@@ -123,7 +123,8 @@ func (t *trial) idleWorker(s system, j job) (*child.Process, error) {
 	return worker, worker.Call("work", nil)
 }
 
-// checkWorker checks that the worker got each task once. Then it ends all children. At last it checks a sample of the tasks.
+// checkWorker checks that the worker got each task once. Then it ends all children. Finally, it checks a sample of the
+// tasks.
 func (t *trial) checkWorker(s system, worker *child.Process) error {
 	var got tally
 	if err := worker.Call("report", &got); err != nil {
@@ -159,8 +160,8 @@ func (t *trial) poll(read func(t *trial) (int64, error), fulfilled func(int64) b
 	}
 }
 
-// untilProcessed waits until the system has processed n tasks. It polls more often near the end. So its polls use little
-// of the CPU time of Redis that a measurement counts.
+// untilProcessed waits until the system has processed n tasks. Far from the end, it polls rarely, because polls use CPU
+// time of Redis, and the measurement counts this time. Near the end, it polls more often.
 func (t *trial) untilProcessed(s system, n int64) error {
 	began := time.Now()
 	for {

@@ -16,7 +16,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Shipped contains the arguments of redis-server for the settings of the Redis that TDF ships, apart from persistence.
+// Shipped contains the arguments that give a redis-server the settings of the Redis that TDF ships. Only the settings
+// for persistence are missing.
 var Shipped = []string{"--hash-max-listpack-value", strconv.Itoa(redisstate.HashMaxListpackValue)}
 
 // A Server is a redis-server that listens on loopback and saves nothing to disk. It ends with this process, even if this
@@ -80,7 +81,7 @@ type Usage struct{ CPU, Commands float64 }
 // Minus returns u minus v.
 func (u Usage) Minus(v Usage) Usage { return Usage{u.CPU - v.CPU, u.Commands - v.Commands} }
 
-// Usage returns the server's usage since its start. It waits a moment for fresh numbers.
+// Usage returns the server's usage since its start. First, it waits until Redis has updated the numbers.
 func (r *Server) Usage(ctx context.Context) (Usage, error) {
 	time.Sleep(150 * time.Millisecond) // Redis updates INFO ten times a second
 	info, err := r.client.Info(ctx, "cpu", "commandstats").Result()

@@ -96,7 +96,8 @@ func csvOf(first, last int) string {
 	return b.String()
 }
 
-// An interrupted tdf open prints the ids of the opened tasks, and the command that opens the rest: tdf open --extend.
+// An interrupted tdf open prints the ids of the opened tasks, and the command that opens the remaining tasks: tdf open
+// --extend.
 func TestOpenInterrupted(t *testing.T) {
 	addr := redistest.Shared(t)
 	c := newCall(t, addr)
@@ -170,7 +171,7 @@ func TestOpenReportsTheSignal(t *testing.T) {
 func TestOpenInterruptedWhileChecking(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
-	var asked atomic.Bool // the command has read the counts of the campaign, and checks the rows next
+	var asked atomic.Bool // true when the command has asked for the counts of the campaign; next, it checks the rows
 	proxy.DropReplies(1, func(command []string) bool {
 		asked.Store(asked.Load() || redistest.Scripts(command))
 		return false
@@ -243,7 +244,8 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 	proxy.Resume()
 }
 
-// If Redis is full, the command ends with an error. When Redis has free memory again, --extend opens the rest.
+// If Redis is full, the command ends with an error. When Redis has free memory again, --extend opens the remaining
+// tasks.
 func TestOpenUntilRedisIsFull(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})

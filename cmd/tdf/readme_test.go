@@ -85,7 +85,7 @@ var (
 	rates  = regexp.MustCompile(`; [0-9.]+/s.*`)
 )
 
-// pattern returns a regular expression that matches the line, also if other workers run the tasks.
+// pattern returns a regular expression that matches the line, even if other workers run the tasks.
 func pattern(line string) string {
 	const varies = "\x00"
 	line = rates.ReplaceAllString(chance.ReplaceAllString(line, varies), varies)

@@ -19,7 +19,7 @@ package main
 //	serve [WORKERS] [SECTION.KEY=VALUE…]
 //	                          runs a server and workers (default 1) in the test's process, until the script ends. The
 //	                          names of the workers are worker-1 and so on. Their grace is 0, and their directory is
-//	                          $WORK/workers. When serve returns, each has sent a heartbeat. A short worker.lease makes
+//	                          $WORK/workers. When serve returns, each worker has sent a heartbeat. A short worker.lease makes
 //	                          heartbeats frequent. The lease must be longer than a pause of the machine. A pause may take seconds
 //	unserve                   ends the server and the workers at once
 //	settled                   waits until no task is open, running or executed

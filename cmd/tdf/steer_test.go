@@ -39,7 +39,7 @@ func TestInterruptedConfirmation(t *testing.T) {
 	keyboard.Write([]byte("\n")) // ends the pending read
 }
 
-// If a signal ends the command while Redis does not answer, the last call may have changed tasks.
+// If a signal ends the command while Redis does not answer, the command says that its last call may have changed tasks.
 func TestInterruptedWhileRedisHangs(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)

@@ -34,7 +34,7 @@ func runSum(r managertest.Run) managertest.Result {
 			sum += n
 		}
 	}
-	// The results arrive in another order than the order in which the tasks were opened.
+	// The durations differ, so that the tasks do not finish in the order in which they were opened.
 	return managertest.Result{Output: fmt.Sprintln(sum), Duration: time.Duration(r.Task.ID*7%5) * time.Second}
 }
 
@@ -107,7 +107,7 @@ func TestInterrupted(t *testing.T) {
 		ended := interrupt(t, tm, p, rounds)
 		got, err := newSum(tm.Another(), p, source, "g").compute(t.Context())
 		if got != 820 || err != nil {
-			t.Fatalf("interrupted after %d rounds: got %d, %v", rounds, got, err)
+			t.Fatalf("killed after %d rounds of the manager: got %d, %v", rounds, got, err)
 		}
 		checkEachOnce(t, tm, p)
 		if ended {
@@ -116,7 +116,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// interrupt runs a sum for a number of rounds, and reports whether the sum was complete after them.
+// interrupt runs a sum until the given number of rounds of the manager is over, and reports whether the sum was
+// complete by then.
 func interrupt(t *testing.T, tm *managertest.Tester, p *plan, rounds int) (ended bool) {
 	t.Helper()
 	s := newSum(tm.Manager, p, source, "g")

@@ -148,8 +148,8 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // removeStale ends the processes in the cgroups of dead Hosts with this name, and removes the cgroups. It returns how
-// many processes ended, and which processes did not end. own and path name the same cgroup: own is its directory, and
-// path is its form in /proc/PID/cgroup.
+// many processes ended, and which processes did not end. The arguments own and path name the same cgroup: own is its
+// directory, and path is its form in /proc/PID/cgroup.
 func removeStale(own, path, prefix string) (ended int, stuck []proc) {
 	dirs, _ := filepath.Glob(filepath.Join(own, prefix+"*-*"))
 	for _, dir := range dirs {

@@ -138,7 +138,7 @@ func TestStaleCgroups(t *testing.T) {
 }
 
 // Before Linux 5.14, the processes of a cgroup are killed one by one. When the signal is sent, a listed PID may already
-// belong to a process of another cgroup. This process gets no signal.
+// belong to a process of another cgroup. Such a process gets no signal.
 func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 	path, err := cgroupOf("self")
 	if err != nil {
@@ -168,7 +168,7 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 	}
 }
 
-// A program may make cgroups below its own cgroup.
+// A program may make cgroups below its own cgroup. The processes in them end with the program.
 func TestCgroupsBelow(t *testing.T) {
 	s := newSite(t, true, Config{})
 	if s.host.cgroups == nil {
@@ -185,7 +185,7 @@ func TestCgroupsBelow(t *testing.T) {
 	}
 	r.end()
 	if !gone(below) {
-		t.Error("a cgroup below remains")
+		t.Error("the process in the cgroup below remains")
 	}
 }
 
@@ -230,7 +230,7 @@ func TestControllersAreEnabledWhereTheyAre(t *testing.T) {
 	}
 }
 
-// A program of the worker's user may write limits into its cgroup. They do not hold for the next program.
+// A program of the worker's user may write limits into its cgroup. These limits do not hold for the next program.
 func TestLimitsOfAnEarlierProgram(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string

@@ -100,8 +100,8 @@ func (p *Process) terminate() {
 	p.whilePresent(func() { p.signal(p.members(), syscall.SIGTERM) })
 }
 
-// whilePresent calls the function do, unless the program has already left its cgroup. After that, the cgroup may belong
-// to another program.
+// whilePresent calls the function do, unless the program has already left its cgroup. A cgroup that the program has
+// left may belong to another program.
 func (p *Process) whilePresent(do func()) {
 	p.leaving.RLock()
 	defer p.leaving.RUnlock()

@@ -75,7 +75,7 @@ func TestLeftProcessesAreKilledAfterTheGrace(t *testing.T) {
 		<-asked
 		select {
 		case <-r.Done():
-			t.Error("it is done before the end of the grace period")
+			t.Error("the program is done before the end of the grace period")
 		case grace <- time.Time{}:
 		}
 		if ended := r.wait(); ended.Exit != "0" || ended.Lingered == 0 {

@@ -44,12 +44,12 @@ func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	short.wait()
 	orphan := pid(t, short.printed())
 	if gone(orphan) {
-		t.Error("it was ended with the first program, but may belong to the other")
+		t.Error("the orphan was ended with the first program, but it may belong to the other program")
 	}
 	young := s.sh("true") // this program began later than the orphan
 	young.wait()
 	if gone(orphan) {
-		t.Error("it was ended with a program that began later")
+		t.Error("the orphan was ended with a program that began later than the orphan")
 	}
 	long.end()
 	if !gone(orphan) {
@@ -64,7 +64,7 @@ func TestUnknownOrphanRunsOnWithoutSole(t *testing.T) {
 	r.wait()
 	orphan := pid(t, r.printed())
 	if gone(orphan) {
-		t.Fatal("it was ended")
+		t.Fatal("the orphan was ended")
 	}
 	reapByHand(t, orphan)
 }
@@ -115,7 +115,8 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 	}
 }
 
-// Processes that other code starts between Hold and release are not ended. They are only reaped.
+// The Host does not end processes that other code starts between Hold and release. It only reaps them when they have
+// ended.
 func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	release := s.host.Hold()
@@ -131,7 +132,7 @@ func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	left := pid(t, line)
 	s.sh("true").wait()
 	if gone(left) {
-		t.Error("it was ended with a program")
+		t.Error("the process of other code was ended with a program")
 	}
 	if err := syscall.Kill(left, syscall.SIGKILL); err != nil {
 		t.Error(err)
@@ -210,11 +211,11 @@ func TestSweep(t *testing.T) {
 	waiting.Go(func() { child.Wait() })
 	defer waiting.Wait()
 	if n := Sweep(t.Context(), mark+"/2", quiet(t)); n != 0 {
-		t.Errorf("of another prefix: %d", n)
+		t.Errorf("with another prefix: %d processes ended", n)
 	}
 	for _, everybodys := range []string{"", "/", "tmp"} {
 		if n := Sweep(t.Context(), everybodys, quiet(t)); n != 0 {
-			t.Errorf("of %q: %d", everybodys, n)
+			t.Errorf("with the prefix %q: %d processes ended", everybodys, n)
 		}
 	}
 	if n := Sweep(t.Context(), mark+"/1/", quiet(t)); n < 2 {
@@ -224,7 +225,7 @@ func TestSweep(t *testing.T) {
 	if swept, err := syscall.Wait4(pid(t, line), &status, 0, nil); err == nil && status.Signal() != syscall.SIGKILL {
 		t.Errorf("%d ended by %v", swept, status)
 	}
-	until(t, "it is gone", func() bool { pr, err := look(pid(t, line)); return err != nil || !pr.alive() })
+	until(t, "the process of the program is gone", func() bool { pr, err := look(pid(t, line)); return err != nil || !pr.alive() })
 	if pr, err := look(bystander.Process.Pid); err != nil || !pr.alive() {
 		t.Error("the bystander was ended")
 	}

@@ -61,7 +61,7 @@ func TestStreamInMemory(t *testing.T) {
 	}
 }
 
-// keptAs keeps stdout, and compares the file.
+// keptAs keeps stdout as a file, and compares the content of this file with want.
 func keptAs(t *testing.T, r *Record, dir, want string) {
 	t.Helper()
 	if want == "" {

@@ -134,7 +134,7 @@ func TestReadTakesNoMoreMemoryThanAsked(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	must(t, err)
 	if !strings.HasSuffix(got.Output, "\x00***") {
-		t.Error("it is not masked")
+		t.Error("the secret is not masked")
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > most*5/4 {
 		t.Errorf("%d bytes for %d", took, most)
@@ -192,7 +192,7 @@ func TestReadRemovedFile(t *testing.T) {
 	}
 }
 
-// A program empties its own output with `> file`.
+// If a program empties its own output with `> file`, Read returns only the text that the program prints afterwards.
 func TestReadEmptiedFile(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "before")

@@ -27,7 +27,7 @@ func open(t testing.TB) *Record {
 	r, n, err := Open(files(t, t.TempDir(), "r.out", "r.err"))
 	must(t, err)
 	if n != 1 {
-		t.Errorf("it is number %d", n)
+		t.Errorf("the execution has the number %d, want 1", n)
 	}
 	t.Cleanup(r.Close)
 	return r
@@ -90,7 +90,7 @@ func TestOpenLeavesEarlierFiles(t *testing.T) {
 			r, n, err := Open(f)
 			must(t, err)
 			if n != number {
-				t.Errorf("it is number %d, want %d", n, number)
+				t.Errorf("the execution has the number %d, want %d", n, number)
 			}
 			print(t, r.Stdout, fmt.Sprint(number))
 			print(t, r.Stderr, "new")
@@ -108,7 +108,7 @@ func TestOpenLeavesEarlierFiles(t *testing.T) {
 			}
 		}
 		if left, _ := os.ReadDir(dir); len(left) != 7 {
-			t.Errorf("there is more: %v", left)
+			t.Errorf("the directory contains %v, want 7 entries", left)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func openSlot(t testing.TB, s *Slot, round int) *Record {
 	r, n, err := Open(Files{Slot: s, Round: Round{Program: "p", Task: 7, Round: round}})
 	must(t, err)
 	if n != 0 {
-		t.Errorf("it is number %d", n)
+		t.Errorf("the files of a slot have the number %d, want 0", n)
 	}
 	return r
 }
@@ -53,7 +53,7 @@ func TestSlotReusesItsFiles(t *testing.T) {
 		if first == nil {
 			first = inode(t, r.Stdout)
 		} else if !os.SameFile(first, inode(t, r.Stdout)) {
-			t.Error("another file")
+			t.Error("the round got another file than the first round")
 		}
 		r.Close()
 		if text, changed := r.Tail(nil); text != "" || changed {
@@ -145,7 +145,7 @@ func TestSlotAfterAHostileProgram(t *testing.T) {
 				t.Errorf("the next round has %q, %q", out, failure)
 			}
 			if info := inode(t, next.Stdout); info.Mode() != 0o644 {
-				t.Errorf("its mode is %v", info.Mode())
+				t.Errorf("the file of the next round has the mode %v", info.Mode())
 			}
 			next.Close()
 			next.Release()
@@ -240,7 +240,8 @@ func TestSalvage(t *testing.T) {
 	must(t, Salvage(filepath.Join(dir, "missing"), nil, nil))
 }
 
-// A program may have written the labels. They name no file outside of the directory, and no link.
+// A program may have written the labels. If a label names a link, or a file outside of the directory, Salvage does not
+// use this file.
 func TestSalvageOfHostileLabels(t *testing.T) {
 	dir := t.TempDir()
 	secret := filepath.Join(t.TempDir(), "secret")

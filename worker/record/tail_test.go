@@ -75,7 +75,8 @@ func TestTailIsText(t *testing.T) {
 	}
 }
 
-// A character is shown when it is complete, even if output to the other file comes in between.
+// Tail shows a character when the character is complete, even if the program writes to the other file between its
+// bytes.
 func TestTailOfHalfACharacter(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "1 €"[:4])

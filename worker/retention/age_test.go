@@ -112,7 +112,7 @@ func TestPrograms(t *testing.T) {
 	}
 	info, err := os.Stat(filepath.Join(dir, "running", ".tdf-program.json"))
 	if err != nil || time.Since(info.ModTime()) > time.Hour {
-		t.Error("nothing tells the others that it runs")
+		t.Error("the last use of the running program was not updated, so other workers may remove the program")
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Links with matching names lead to files and directories outside. Retention does not follow them.
+// Links with matching names lead to files and directories outside of the working directory. Retention does not follow
+// them.
 func TestLinks(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, outside, 52*week, "results/w-1-0.out", "x", "files/w-1-0.out")

@@ -44,7 +44,7 @@ func TestPatterns(t *testing.T) {
 			nil,
 		},
 		{
-			"executions of a round that was given out again", "$program/$worker-$taskId-$round.out", "$program/$taskId.$round",
+			"several executions of one round", "$program/$worker-$taskId-$round.out", "$program/$taskId.$round",
 			[]string{"a/w-1-0.out", "a/w-1-0~2.out", "a/w-1-0~12.files/x", "a/w-1-0~2.scratch/x", "a/1.0", "a/1.0~2"},
 			[]string{"a/w-1-0~.out", "a/w-1-0~0.out", "a/w-1-0~2x.out", "a/1.0~x", "a/1.0~99999", "a/w-1-0.out~2"},
 			nil,

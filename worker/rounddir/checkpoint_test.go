@@ -27,7 +27,8 @@ func TestCheckpoint(t *testing.T) {
 	d.news(t, Report{})
 }
 
-// If a file changes twice within a tick of the file system's clock, its stamp stays the same.
+// If a file changes twice within a tick of the file system's clock, its stamp stays the same. The second change is
+// still reported.
 func TestCheckpointThatChangesAtOnce(t *testing.T) {
 	d := plain(t)
 	for i := range 200 {
@@ -45,7 +46,7 @@ func TestCheckpointIsReadOnce(t *testing.T) {
 	for end := time.Now().Add(30 * time.Second); d.seen.stamp.young; {
 		d.Accepted(d.news(t, Report{}))
 		if time.Now().After(end) {
-			t.Fatal("it stays young")
+			t.Fatal("the stamp still counts as young after 30 s")
 		}
 	}
 	d.seen.checkpoint = digest{} // with this digest, a second reading would report the checkpoint

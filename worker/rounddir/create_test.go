@@ -38,7 +38,7 @@ func TestCreate(t *testing.T) {
 			d.news(t, Report{}) // files that the worker wrote are not reported
 			must(t, d.Remove())
 			if _, err := os.Lstat(d.Path()); !os.IsNotExist(err) {
-				t.Errorf("it is still there: %v", err)
+				t.Errorf("the directory is still there: %v", err)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestCreateForAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		contains(t, err, "to the program's user: ")
 		if _, err := os.Lstat(path); !os.IsNotExist(err) {
-			t.Errorf("it is still there: %v", err)
+			t.Errorf("the directory is still there: %v", err)
 		}
 		return
 	}
@@ -127,7 +127,7 @@ func TestAgain(t *testing.T) {
 		"a file to keep":  {func(dir string) error { return os.WriteFile(dir+"/files/x", nil, 0o644) }, false},
 		"a hidden file":   {func(dir string) error { return os.WriteFile(dir+"/scratch/.x", nil, 0o644) }, false},
 		"removed":         {func(dir string) error { return os.Remove(dir + "/files") }, false},
-		"another in it":   {func(dir string) error { return os.Rename(dir+"/files", dir+"/other") }, false},
+		"another name":    {func(dir string) error { return os.Rename(dir+"/files", dir+"/other") }, false},
 		"a link":          {func(dir string) error { return errors.Join(os.Remove(dir+"/files"), os.Symlink("/tmp", dir+"/files")) }, false},
 		"closed":          {func(dir string) error { return os.Chmod(dir+"/scratch", 0) }, false},
 		"open to others":  {func(dir string) error { return os.Chmod(dir, 0o777) }, false},
@@ -189,7 +189,7 @@ func withBothDirectories(t *testing.T, name string, test func(t *testing.T, d *D
 	}
 }
 
-// A link that was put into the directory does not make the worker write elsewhere.
+// If a program puts a link into the directory, the worker does not write to the target of the link.
 func TestAgainFollowsNoLink(t *testing.T) {
 	for _, name := range []string{"last_error", "checkpoint"} {
 		d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)
@@ -204,7 +204,7 @@ func TestAgainFollowsNoLink(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 		if _, err := os.Lstat(elsewhere); !os.IsNotExist(err) {
-			t.Errorf("%s: it was written through: %v", name, err)
+			t.Errorf("%s: the worker wrote through the link: %v", name, err)
 		}
 		if err := d.Remove(); err != nil {
 			t.Error(err)

@@ -50,7 +50,7 @@ func (d *Dir) append(t testing.TB, name, text string) {
 	must(t, f.Close())
 }
 
-// replace writes a file under another name, and renames it to name.
+// replace writes a file under a temporary name, and then renames the file to the given name.
 func (d *Dir) replace(t testing.TB, name, text string) {
 	t.Helper()
 	d.write(t, name+".new", text)

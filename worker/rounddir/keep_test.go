@@ -53,7 +53,7 @@ func TestKeep(t *testing.T) {
 	d := plain(t)
 	must(t, d.KeepFiles(kept, "nothing.files"))
 	if _, err := os.Lstat(filepath.Dir(to) + "/nothing.files"); !os.IsNotExist(err) {
-		t.Errorf("nothing was to be kept, and there is something: %v", err)
+		t.Errorf("files/ is empty, but something was kept: %v", err)
 	}
 }
 

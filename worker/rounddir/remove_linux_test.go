@@ -36,7 +36,7 @@ func makeShared(t *testing.T) string {
 	return dir
 }
 
-// A program may make directories inaccessible, at any depth.
+// RemoveAll also removes directories that a program has made inaccessible, at any depth.
 func TestRemoveAllUnreadable(t *testing.T) {
 	for _, mode := range []os.FileMode{0, 0o100, 0o200, 0o300, 0o400, 0o500, 0o600} {
 		path := filepath.Join(makeShared(t), "x")
@@ -139,6 +139,6 @@ func TestKeepOnAnotherFileSystem(t *testing.T) {
 	d.write(t, "files/x", "x")
 	contains(t, d.KeepFiles(here.File, "x"), "cannot keep files/: the target is on another file system than the round's directory: ")
 	if any, err := d.Files(); !any || err != nil {
-		t.Errorf("they are gone: %v", err)
+		t.Errorf("the files are gone: %v", err)
 	}
 }

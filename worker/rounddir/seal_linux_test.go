@@ -88,7 +88,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// A program that has a directory of files/ open cannot change what was sealed.
+// A program that still has a directory in files/ open cannot change the sealed files.
 func TestProgramsCannotReachSealedFiles(t *testing.T) {
 	d := ofNobody(t)
 	secret := t.TempDir()

@@ -125,7 +125,7 @@ func TestEndlessUpdate(t *testing.T) {
 	}
 	cut := strings.Repeat("\x00", updateBytes-3) + "…"
 	if !got.More {
-		t.Error("there is no more")
+		t.Error("the report says that there is no more to read")
 	}
 	want := []string{"first", cut, "[updates end here: more than 10485760 bytes (max_updates)]"}
 	if diff := cmp.Diff(want, d.allLines(t, false)); diff != "" {

@@ -79,7 +79,7 @@ func refused(t *testing.T, path, want string) {
 		t.Fatalf("%v, %v; want %q", s, err, want)
 	}
 	if strings.Contains(err.Error(), "hunter22") {
-		t.Errorf("it shows the value: %v", err)
+		t.Errorf("the error shows the secret: %v", err)
 	}
 }
 

@@ -76,8 +76,8 @@ func TestMaskPart(t *testing.T) {
 	}
 }
 
-// Wherever a text is cut, its masked parts together show no more than the whole masked text.
-// Masking makes no part longer.
+// Wherever a text is cut, its masked parts together show no more than the whole masked text. No masked part is longer
+// than the part was before.
 func TestMaskPartShowsNoSecret(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[ab]{4,9}`)

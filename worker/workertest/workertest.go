@@ -46,8 +46,8 @@ type Result struct {
 	Exit   string // "0", "1" after an error, "2" after a panic; "" if the round has no exit status
 
 	// Err is nil if the round succeeded. Otherwise it is the handler's error, or the cause of the context's end if the
-	// context had ended. After a panic, its text is the panic's message and the stack. If the handler returned nil, but
-	// Task.FailOn makes its text on Stderr a failure, Err says so.
+	// context had ended. After a panic, the text of Err is the panic's message and the stack. If the handler returned
+	// nil, but Task.FailOn makes its text on Stderr a failure, Err says so.
 	Err error
 
 	Permanent bool          // the task fails for good

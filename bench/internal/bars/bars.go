@@ -12,14 +12,14 @@ import (
 // A Bar is a target for one measurement. It has one or more parts.
 type Bar struct {
 	Name  string
-	Any   bool // the bar is met if any part is met; otherwise all parts must be met
+	Any   bool // true: one part must be met; false: all parts must be met
 	Parts []Part
 }
 
 // A Part is a condition for one measured number, the figure: it must be at least or at most Limit.
 type Part struct {
 	Unit    string // follows the figure in the line, such as "× asynq with 16 callers"
-	AtMost  bool   // the figure must be at most Limit; otherwise it must be at least Limit
+	AtMost  bool   // true: the figure must be at most Limit; false: it must be at least Limit
 	Limit   float64
 	Samples []float64 // one figure for each round; empty if the figure was not measured
 }

@@ -55,7 +55,8 @@ func Start(name string, cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Call sends a verb, waits for the reply and decodes it into reply, unless reply is nil.
+// Call sends a verb, and waits for the answer of the child. If the argument reply is not nil, Call decodes the answer
+// into it.
 func (p *Process) Call(verb string, reply any) error {
 	p.calls.Lock()
 	defer p.calls.Unlock()
@@ -115,7 +116,8 @@ func CPUOf(cmd *exec.Cmd) time.Duration {
 // A Verb is a function of a child. Its result is encoded as JSON.
 type Verb func(ctx context.Context) (any, error)
 
-// Serve answers the verbs of the parent until in ends. It runs in the child.
+// Serve runs in the child. It reads verbs of the parent from the reader in, and answers them, until the reader is at
+// its end.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, verbs map[string]Verb) error {
 	lines := bufio.NewScanner(in)
 	encoder := json.NewEncoder(out)
