@@ -10,8 +10,8 @@ const (
 	lastPause  = tdf.Seconds(5 * 60)
 )
 
-// backoff holds the tasks whose callbacks must be called again, by id. It exists only in memory, so a restarted manager
-// calls all callbacks at once.
+// backoff holds the tasks whose callbacks must be called again, by id. It exists only in memory, so after a restart the
+// manager does not wait for the pauses to end.
 type backoff map[int64]*retry
 
 type retry struct {

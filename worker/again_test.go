@@ -28,7 +28,7 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 			t.Errorf("the task has the id %d, want 1", id)
 		}
 		if input == "two" {
-			has(t, w.task(id).Current().Output, "all of it is on worker w1 in "+w.path("p/results/w1-1-0~2.out"))
+			has(t, w.task(id).Current().Output, "the whole output is on worker w1 in "+w.path("p/results/w1-1-0~2.out"))
 		}
 		w.forget()
 	}

@@ -16,8 +16,8 @@ import (
 // A failing store returns an error for the first calls. Unlike an outage, such an error ends the call at once.
 type failing struct {
 	*redisstate.Store
-	// The fields claims and reports say how many more claims and reports fail. The field calls counts all claims, and the
-	// reports with a refused result.
+	// The fields claims and reports say how many more claims and reports fail. The field calls holds the number of all
+	// claims and of the reports with a refused result.
 	claims, reports, calls atomic.Int64
 	refused                atomic.Int64 // the id of a task whose result every call refuses; 0 means no task
 }

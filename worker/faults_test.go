@@ -268,7 +268,7 @@ func (f fault) compare(t *testing.T, r *runningWorker, task *tdf.Task) {
 func cutFrom(t *testing.T, text string, size int64, file string) {
 	t.Helper()
 	const all = 1<<30 + 10_000_000 + int64(len("end\n"))
-	note := fmt.Sprintf("[%d bytes are left out here; all of it is on worker w1 in %s]\n", all-(1<<20), file)
+	note := fmt.Sprintf("[%d bytes are left out here; the whole output is on worker w1 in %s]\n", all-(1<<20), file)
 	if size != all {
 		t.Errorf("%d bytes, want %d", size, all)
 	}

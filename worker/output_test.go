@@ -24,7 +24,7 @@ func TestOutputFilesStay(t *testing.T) {
 		}
 	}
 	r := w.task(id).Current()
-	if want := "01\n[6 bytes are left out here; all of it is on worker w1 in " + w.path("p/results/w1-1-0.out") + "]\n89"; r.Output != want || r.Error != "err" {
+	if want := "01\n[6 bytes are left out here; the whole output is on worker w1 in " + w.path("p/results/w1-1-0.out") + "]\n89"; r.Output != want || r.Error != "err" {
 		t.Errorf("got %q, %q", r.Output, r.Error)
 	}
 }

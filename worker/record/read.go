@@ -64,7 +64,7 @@ func leftOut(place string, f source, n int64, worker string) string {
 	if !isAt(place, f) {
 		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced %s]\n", n, worker, place)
 	}
-	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker %s in %s]\n", n, worker, place)
+	return fmt.Sprintf("[%d bytes are left out here; the whole output is on worker %s in %s]\n", n, worker, place)
 }
 
 // isAt reports whether f is the file at the path.

@@ -12,7 +12,7 @@ import (
 )
 
 func note(n int64, path string) string {
-	return fmt.Sprintf("[%d bytes are left out here; all of it is on worker w1 in %s]\n", n, path)
+	return fmt.Sprintf("[%d bytes are left out here; the whole output is on worker w1 in %s]\n", n, path)
 }
 
 func TestRead(t *testing.T) {

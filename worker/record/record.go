@@ -149,7 +149,7 @@ func (r *Record) setFile(i int, f *os.File) {
 	*[2]**os.File{&r.Stdout, &r.Stderr}[i] = f
 }
 
-// openSpares opens the files of the slot for the streams that have no file yet.
+// openSpares opens the slot's file for each stream that has no file yet.
 func (r *Record) openSpares(f Files) error {
 	spare := [2]bool{r.Stdout == nil, r.Stderr == nil}
 	if !spare[0] && !spare[1] {

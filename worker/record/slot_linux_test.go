@@ -194,7 +194,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 			must(t, r.Keep(0, dir, "kept"))
 			read, err := r.Read(4, "w1", nil)
 			must(t, err)
-			if want := "01\n[6 bytes are left out here; all of it is on worker w1 in " + to + "/kept]\n89"; read.Output != want {
+			if want := "01\n[6 bytes are left out here; the whole output is on worker w1 in " + to + "/kept]\n89"; read.Output != want {
 				t.Errorf("got %q", read.Output)
 			}
 			r.Close()

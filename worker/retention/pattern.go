@@ -83,7 +83,7 @@ func cutExtension(text string) (stem, extension string) {
 }
 
 // Split splits a configured name into two parts. The first part, base, is a directory that the administrator controls:
-// dir, or a directory outside of dir. The second part, below, is the rest of the name.
+// dir, or a directory outside of dir. The second part is the rest of the name, below that directory.
 func Split(dir, text string) (base, below string) {
 	clean := filepath.Clean(text)
 	base = dir

@@ -52,7 +52,7 @@ type Dir struct {
 	marks marks
 	quick bool // the marks can be trusted, and no data of earlier rounds was put into the directory
 
-	sealed  *dir // the directory that Seal made of files/; nil before Seal
+	sealed  *dir // the directory that Seal made from files/; nil until Seal is called
 	checked bool // whether Seal has checked all entries of files/
 
 	mu       sync.Mutex
@@ -61,8 +61,8 @@ type Dir struct {
 }
 
 // Create makes the directory at path. It first removes any old directory there. Only the user owner can use the new
-// directory. A nil owner means the worker's user. The methods of the Dir mask the values of s in progress, updates and
-// the result. The argument s may be nil.
+// directory. A nil owner means the worker's user. The methods of the Dir mask the values of s in the updates, the
+// result and the progress. The argument s may be nil.
 func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.Secrets) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
