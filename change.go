@@ -15,6 +15,7 @@ type Changes struct {
 	MaxFails, MaxTimeouts, MaxLosses *int
 	Backoff, BackoffMax              *Seconds
 	BackoffFactor                    *float64
+	KeepFinished, KeepArchived       *Seconds
 	Meta                             *string
 	FailOn                           *FailOn
 }
@@ -36,6 +37,8 @@ func (c Changes) Apply(d Properties) Properties {
 	replace(&d.Backoff, c.Backoff)
 	replace(&d.BackoffFactor, c.BackoffFactor)
 	replace(&d.BackoffMax, c.BackoffMax)
+	replace(&d.KeepFinished, c.KeepFinished)
+	replace(&d.KeepArchived, c.KeepArchived)
 	replace(&d.Meta, c.Meta)
 	replace(&d.FailOn, c.FailOn)
 	return d

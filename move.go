@@ -53,6 +53,14 @@ var Now = Moment{}
 // noEarlierThan returns a Moment: the time of the Move, but at least t.
 func noEarlierThan(t Time) Moment { return Moment{Min: t} }
 
+// in returns the Moment that is a span after the time of the Move. If the span is Forever, it returns the Moment Never.
+func in(s Seconds) Moment {
+	if s == Forever {
+		return noEarlierThan(Never)
+	}
+	return Moment{After: s}
+}
+
 // move returns a Move for the row (v, t.State, to) of [Transitions]. It returns a *StateError if there is no such row.
 func (t *Task) move(v Verb, to State) (Move, error) {
 	tr, ok := findTransition(v, t.State, to)
@@ -85,6 +93,11 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 		m.NextDue = Now
 	case to.Settled():
 		m.set(fieldOutcome, outcomeOf(v, to))
+	}
+	if to.Finished() {
+		at := *t
+		at.State = to
+		m.NextDue = in(at.keep())
 	}
 	return m, nil
 }

@@ -31,6 +31,8 @@ func (d *Properties) OpenFields(namespace string) []Field {
 	optional(fieldBackoff, d.Backoff.String(), d.Backoff != plain.Backoff)
 	optional(fieldBackoffFactor, Seconds(d.BackoffFactor).String(), d.BackoffFactor != plain.BackoffFactor)
 	optional(fieldBackoffMax, d.BackoffMax.String(), d.BackoffMax != plain.BackoffMax)
+	optional(fieldKeepFinished, d.KeepFinished.String(), d.KeepFinished != plain.KeepFinished)
+	optional(fieldKeepArchived, d.KeepArchived.String(), d.KeepArchived != plain.KeepArchived)
 	optional(fieldGroup, d.Group, d.Group != "")
 	optional(fieldMeta, d.Meta, d.Meta != "")
 	optional(fieldFailOn, string(d.FailOn), d.FailOn != plain.FailOn)

@@ -24,6 +24,8 @@ const (
 	fieldBackoffMax    = "backoff_max"
 	fieldState         = "state"
 	fieldRound         = "round"
+	fieldKeepFinished  = "keep_finished"
+	fieldKeepArchived  = "keep_archived"
 	fieldGroup         = "group"
 	fieldMeta          = "meta"
 	fieldFailOn        = "fail_on"
@@ -115,6 +117,8 @@ func (p *parser) properties() Properties {
 	d.Backoff = Seconds(p.time(fieldBackoff, Time(d.Backoff)))
 	d.BackoffFactor = float64(p.time(fieldBackoffFactor, Time(d.BackoffFactor)))
 	d.BackoffMax = Seconds(p.time(fieldBackoffMax, Time(d.BackoffMax)))
+	d.KeepFinished = Seconds(p.time(fieldKeepFinished, Time(d.KeepFinished)))
+	d.KeepArchived = Seconds(p.time(fieldKeepArchived, Time(d.KeepArchived)))
 	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
 	if f := p.h[fieldFailOn]; f != "" {
 		d.FailOn = FailOn(f)

@@ -32,16 +32,21 @@ type Properties struct {
 	BackoffFactor float64 // from 1 up
 	BackoffMax    Seconds
 
+	// The server removes a task that has been finished for KeepFinished, or archived for KeepArchived (docs/lifecycle.md,
+	// "Retention"). Forever means that the task stays.
+	KeepFinished, KeepArchived Seconds
+
 	Group  string // the group (campaign) of the task; "" if it has no group
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it
 	FailOn FailOn
 }
 
 // Defaults returns the properties of a task with the built-in defaults: no time limits, MaxLosses 3, no back-off, no
-// group, and [FailOnStderr]. With MaxFails and MaxTimeouts 0, the first failure or timeout ends the task.
+// retention period, no group, and [FailOnStderr]. With MaxFails and MaxTimeouts 0, the first failure or timeout ends the task.
 func Defaults(program, source, input string) Properties {
 	return Properties{
 		Program: program, Source: source, Input: input,
-		EndBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300, FailOn: FailOnStderr,
+		EndBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300,
+		KeepFinished: Forever, KeepArchived: Forever, FailOn: FailOnStderr,
 	}
 }

@@ -22,6 +22,8 @@ func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 		return t.settleRunning(now)
 	case t.State == Executed && t.Current().Committed:
 		return t.settleExecuted()
+	case t.State.Finished() && now >= t.removeAt():
+		m, err = t.Remove()
 	default:
 		return Move{}, false
 	}
@@ -86,6 +88,9 @@ func (t *Task) NextDue(now Time) Time {
 		return min(t.deadline(), t.EndBefore, now.Add(recheckInterval)) // a worker of the original TDF has no claim and no lease
 	case Executed:
 		return now.Add(1) // a worker of the original TDF may still be writing the result; if the result stays incomplete, the audit repairs the task
+	}
+	if t.State.Finished() {
+		return t.removeAt()
 	}
 	return Never
 }
@@ -256,7 +261,8 @@ func (t *Task) Requeue(elsewhere bool) (Move, error) {
 // maxNotOn is the maximum number of names in the property not_on. If there are more, the oldest ones are dropped.
 const maxNotOn = 16
 
-// Remove returns a Move that deletes a finished task and its outputs.
+// Remove returns a Move that deletes a finished task and its outputs. A user makes this Move, or the server when the
+// task's retention period is over.
 func (t *Task) Remove() (Move, error) { return t.move(VerbRemove, None) }
 
 // ErrLastRound means that the task is in round [MaxRound] and can have no further round.

@@ -82,7 +82,7 @@ var Transitions = []Transition{
 	{VerbChange, []State{Open}, Open, []Actor{Manager}, Revisions, false},
 	{VerbRescore, []State{Open}, Open, []Actor{Server}, "", false},
 	{VerbRescore, []State{Running}, Running, []Actor{Server}, "", false},
-	{VerbRemove, []State{Succeeded, Failed, TimedOut, Expired, Archived}, None, []Actor{Manager}, "", false},
+	{VerbRemove, []State{Succeeded, Failed, TimedOut, Expired, Archived}, None, []Actor{Manager, Server}, "", false},
 }
 
 // findTransition returns the row for a verb and two states.

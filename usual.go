@@ -2,10 +2,11 @@ package tdf
 
 // A Usual describes a kind of task that is so frequent that the server settles many tasks of this kind with one
 // decision. Settle would return the same Move for each of these tasks. A task is of this kind if it meets the
-// conditions Equal and Filled, and all conditions of at least one Variant.
+// conditions Equal, Filled and Missing, and all conditions of at least one Variant.
 type Usual struct {
 	Equal    []Field  // properties that must have these values
 	Filled   []string // properties that must not be empty
+	Missing  []string // properties that the task must not have
 	Variants []Variant
 	Move     Move // the result of Settle, without the ID and the Group of a task
 }
@@ -17,7 +18,7 @@ type Variant struct {
 	Empty   string   // a property that must be missing or empty; "" sets no condition
 }
 
-// UsualSuccess returns the most frequent kind of task: it has no end_before, and its program has ended in the first
+// UsualSuccess returns the most frequent kind of task: it has no end_before and no keep_finished, and its program has ended in the first
 // round with exit status 0. If fail_on makes stderr a failure, the program also printed nothing to stderr. The Move
 // makes the task succeed.
 func UsualSuccess() Usual {
@@ -30,7 +31,8 @@ func UsualSuccess() Usual {
 		Equal: []Field{
 			{fieldState, string(Executed)}, {fieldRound, "0"}, {fieldEndBefore, t.EndBefore.String()}, {RoundField(0, RoundExit), "0"},
 		},
-		Filled: []string{RoundField(0, RoundClaim)},
+		Filled:  []string{RoundField(0, RoundClaim)},
+		Missing: []string{fieldKeepFinished},
 		Variants: []Variant{
 			{Missing: []string{fieldFailOn}, Empty: stderr},
 			{Equal: []Field{{fieldFailOn, string(FailOnExit)}}},

@@ -146,6 +146,14 @@ var taskKeys = []key{
 		"The longest wait. Each wait varies at random by up to 20 %.",
 	},
 	{
+		"task_defaults", "keep_finished", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.KeepFinished }),
+		"How long a finished task stays in Redis if no manager archives it. Then the server removes it, with its outputs. `inf` means no limit.",
+	},
+	{
+		"task_defaults", "keep_archived", "inf", seconds(zeroToInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.KeepArchived }),
+		"How long an archived task stays in Redis. Then the server removes it, with its outputs. `inf` means no limit.",
+	},
+	{
 		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),
 		"The group that the task belongs to, such as a campaign or a stage. Empty means no group.",
 	},

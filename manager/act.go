@@ -56,6 +56,7 @@ type Changes struct {
 	MaxFails, MaxTimeouts, MaxLosses *int
 	Backoff, BackoffMax              *time.Duration
 	BackoffFactor                    *float64
+	KeepFinished, KeepArchived       *time.Duration // KeepForever removes the limit
 	Meta                             *string
 	FailOn                           *tdf.FailOn
 }
@@ -66,6 +67,7 @@ func (c Changes) changes() tdf.Changes {
 		StartAfter: mapped(c.StartAfter, stdtime.TDF), EndBefore: mapped(c.EndBefore, stdtime.TDF), Timeout: mapped(c.Timeout, stdtime.Seconds),
 		MaxFails: c.MaxFails, MaxTimeouts: c.MaxTimeouts, MaxLosses: c.MaxLosses, Meta: c.Meta, FailOn: c.FailOn,
 		Backoff: mapped(c.Backoff, stdtime.Seconds), BackoffFactor: c.BackoffFactor, BackoffMax: mapped(c.BackoffMax, stdtime.Seconds),
+		KeepFinished: mapped(c.KeepFinished, stdtime.Seconds), KeepArchived: mapped(c.KeepArchived, stdtime.Seconds),
 	}
 }
 

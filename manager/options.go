@@ -98,6 +98,9 @@ func (o Options) settings() (settings, error) {
 // NoTimeout is a Timeout without a limit.
 const NoTimeout = stdtime.Forever
 
+// KeepForever is a KeepFinished or KeepArchived without a limit.
+const KeepForever = stdtime.Forever
+
 // NoEnd returns the EndBefore of a task that never expires. This time is in the year 5138.
 func NoEnd() time.Time { return stdtime.Never() }
 
@@ -138,6 +141,11 @@ type Definition struct {
 	Backoff       *time.Duration `json:"backoff" only:"whole"`
 	BackoffFactor float64        `json:"backoff_factor" only:"whole"`
 	BackoffMax    time.Duration  `json:"backoff_max" only:"whole"`
+
+	// KeepFinished and KeepArchived are how long the task stays in Redis after it has finished, and after it was archived.
+	// Then the server removes it. Default: KeepForever. KeepFinished must be above 0.
+	KeepFinished *time.Duration `json:"keep_finished" only:"whole"`
+	KeepArchived *time.Duration `json:"keep_archived" only:"whole"`
 }
 
 // properties returns the properties of a task. They have the values of d. If a field of d is zero, the property has its
@@ -158,6 +166,8 @@ func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	set(&p.MaxFails, d.MaxFails)
 	set(&p.MaxTimeouts, d.MaxTimeouts)
 	set(&p.MaxLosses, d.MaxLosses)
+	set(&p.KeepFinished, mapped(d.KeepFinished, stdtime.Seconds))
+	set(&p.KeepArchived, mapped(d.KeepArchived, stdtime.Seconds))
 	set(&p.Backoff, mapped(d.Backoff, stdtime.Seconds))
 	return p
 }
@@ -182,5 +192,6 @@ func definitionOf(p tdf.Properties) Definition {
 		StartAfter: stdtime.Time(p.StartAfter), EndBefore: stdtime.Time(p.EndBefore), Timeout: stdtime.Duration(p.Timeout), FailOn: p.FailOn,
 		MaxFails: &p.MaxFails, MaxTimeouts: &p.MaxTimeouts, MaxLosses: &p.MaxLosses,
 		Backoff: new(stdtime.Duration(p.Backoff)), BackoffFactor: p.BackoffFactor, BackoffMax: stdtime.Duration(p.BackoffMax),
+		KeepFinished: new(stdtime.Duration(p.KeepFinished)), KeepArchived: new(stdtime.Duration(p.KeepArchived)),
 	}
 }

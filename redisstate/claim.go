@@ -56,7 +56,6 @@ type Claimed struct {
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
 	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit",
-	"fails", "backoff", "backoff_factor", "backoff_max",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.

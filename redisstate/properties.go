@@ -63,6 +63,8 @@ var taskProperties = []property{
 	{"backoff", Facts | rulesAlways},
 	{"backoff_factor", Facts | rulesMore | backoff},
 	{"backoff_max", Facts | rulesMore | backoff},
+	{"keep_finished", Facts | rulesAlways},
+	{"keep_archived", Facts | rulesMore},
 	{"fail_on", Facts | rulesAlways},
 	{"fails", Facts | rulesAlways},
 	{"timeouts", Facts | rulesMore},

@@ -227,6 +227,9 @@ func (w *Want) rules(h tdf.Hash) []string {
 	for i := max(0, round-maxNamedLosses); i < round; i++ {
 		names = append(names, tdf.RoundField(i, tdf.RoundWorker), tdf.RoundField(i, "lost"))
 	}
+	if state.Finished() {
+		names = append(names, tdf.RoundField(round, string(state))) // its retention period counts from this time
+	}
 	switch {
 	case readsDefinition(state):
 		names = append(names, definedBy...)

@@ -41,7 +41,7 @@ func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 // The zero Grace means that there never was a grace period.
 type Grace struct {
 	Running tdf.Time // until this time, no running task is lost, timed out or expired
-	Open    tdf.Time // until this time, no open task expires, since Redis's clock may have leapt
+	Open    tdf.Time // until this time, no open task expires and no finished task is removed, since Redis's clock may have leapt
 
 	// CheckFuture means that the clock was set back, and a server must still check all tasks with a time in the future:
 	// see [Store.FutureTasks].
@@ -55,7 +55,7 @@ func (g Grace) Holds(m *tdf.Move) tdf.Time {
 		return 0
 	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // the task's worker may have been unable to report
 		return g.Running
-	case m.From == tdf.Open && m.Verb == tdf.VerbExpire: // the clock may be wrong
+	case m.From == tdf.Open && m.Verb == tdf.VerbExpire, m.Verb == tdf.VerbRemove: // the clock may be wrong
 		return g.Open
 	}
 	return 0

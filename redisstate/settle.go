@@ -25,6 +25,7 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 		e.form(m, &form{shared: m.Set})
 		e.fields(u.Equal)
 		e.strings(u.Filled)
+		e.strings(u.Missing)
 		e.count(len(u.Variants))
 		for _, v := range u.Variants {
 			e.fields(v.Equal)

@@ -22,6 +22,7 @@
 -- - the form (see read_form), without own properties
 -- - the number of properties that must have certain values, and these properties with the values
 -- - the number of properties that must not be empty, and these properties
+-- - the number of properties that must be missing, and these properties
 -- - the number of variants, and the variants; the task must fit one of them
 --
 -- Each variant is:
@@ -51,7 +52,7 @@ if wrong then return wrong end
 -- Read and check.
 
 local form = read_form()
-local equal, filled, variants = take_list(2), take_list(1), {}
+local equal, filled, missing, variants = take_list(2), take_list(1), take_list(1), {}
 for i = 1, tonumber(take()) do variants[i] = { equal = take_list(2), missing = take_list(1), empty = take() } end
 
 local read = { '', 'log', 'group', form.round .. ':' .. form.from }
@@ -64,7 +65,7 @@ local function positions(names, step)
   for i = 1, #names, step do at[#at + 1] = position(names[i]) end
   return at
 end
-local at_equal, at_filled = positions(equal, 2), positions(filled, 1)
+local at_equal, at_filled, at_missing = positions(equal, 2), positions(filled, 1), positions(missing, 1)
 for _, v in ipairs(variants) do v.at_equal, v.at_missing = positions(v.equal, 2), positions(v.missing, 1) end
 
 local function is_equal(f, at, wanted)
@@ -74,11 +75,15 @@ local function is_equal(f, at, wanted)
   return true
 end
 
-local function fits_variant(f, v)
-  if not is_equal(f, v.at_equal, v.equal) then return false end
-  for _, k in ipairs(v.at_missing) do
+local function lacks(f, at)
+  for _, k in ipairs(at) do
     if f[k] then return false end
   end
+  return true
+end
+
+local function fits_variant(f, v)
+  if not is_equal(f, v.at_equal, v.equal) or not lacks(f, v.at_missing) then return false end
   return v.empty == '' or call('HSTRLEN', read[1], v.empty) == 0
 end
 
@@ -86,7 +91,7 @@ end
 local function fitting(id)
   read[1] = tasks .. id
   local f = redis.pcall('HMGET', unpack(read)) -- an error reply if the key is not a hash
-  if not is_equal(f, at_equal, equal) then return nil end
+  if not is_equal(f, at_equal, equal) or not lacks(f, at_missing) then return nil end
   if not f[3] or not string.match(f[3], '^%d+%.?%d*$') or tonumber(f[3]) <= 0 then return nil end
   for _, k in ipairs(at_filled) do
     if not f[k] or f[k] == '' then return nil end

@@ -33,6 +33,8 @@ var executed = map[string]struct {
 	"fail_on any, and stderr":    {map[string]string{"fail_on": "any", "0:error": "x"}, false},
 	"fail_on stderr, written":    {map[string]string{"fail_on": "stderr"}, false}, // only the rules in Go know that this is the default
 	"an unknown fail_on":         {map[string]string{"fail_on": "foo"}, false},
+	"keep_finished":              {map[string]string{"keep_finished": "60"}, false},
+	"keep_archived":              {map[string]string{"keep_archived": "60"}, true},
 	"a later round":              {map[string]string{"round": "1"}, false},
 	"another state":              {map[string]string{"state": "running"}, false},
 	"no claim":                   {map[string]string{"0:claim": "-"}, false},

@@ -101,7 +101,7 @@ func (s *site) shift(by tdf.Seconds) {
 		}
 	}
 	for _, id := range s.cli.Keys(s.Context(), s.ns+":task:*").Val() {
-		for _, field := range []string{"0:open", "0:running", "start_after", "end_before", "lease_until", "deadline", "ready"} {
+		for _, field := range []string{"0:open", "0:running", "0:succeeded", "start_after", "end_before", "lease_until", "deadline", "ready"} {
 			if value, ok := shifted(s.do("HGET", id, field)); ok {
 				s.do("HSET", id, field, value)
 			}

@@ -20,7 +20,8 @@ const (
 	maxBatches = 40
 )
 
-// Done is how many Moves a server's round made, by kind. A kind is a new state, or reopened, lost, repaired or rescored.
+// Done is how many Moves a server's round made, by kind. A kind is a new state, or reopened, lost, removed, repaired or
+// rescored.
 type Done map[string]int
 
 // Total returns the number of all moves.
@@ -150,6 +151,8 @@ func kindOf(m tdf.Move) string {
 		return "reopened"
 	case m.Verb == tdf.VerbLose:
 		return "lost"
+	case m.Verb == tdf.VerbRemove:
+		return "removed"
 	}
 	return string(m.To)
 }

@@ -73,7 +73,9 @@ func TestTimeout(t *testing.T) {
 			w := newWorld(t)
 			w.script("p", c.script)
 			p := w.pipe()
-			id := w.open(p.path, timeout, func(d *tdf.Properties) { d.MaxTimeouts = c.forgive })
+			id := w.open(p.path, timeout, func(d *tdf.Properties) {
+				d.MaxTimeouts, d.Backoff, d.BackoffMax, d.KeepFinished = c.forgive, 1000, 500, 7000
+			})
 			worker, timers := w.worker(), &clock{}
 			worker.after = timers.after
 			wait := w.background(t.Context(), worker)
@@ -92,6 +94,12 @@ func TestTimeout(t *testing.T) {
 			}
 			if task.State != c.state || r.Exit != c.exit || r.Output != output || r.Error != "err\n" || r.TimedOutAt == 0 {
 				t.Errorf("%s, round 0: %+v", task.State, r)
+			}
+			if wait := task.Ready.Sub(r.TimedOutAt); task.State == tdf.Open && (wait < 390 || wait > 610) {
+				t.Errorf("it waits for %v s, want about 500 s", wait)
+			}
+			if next, _, err := w.store.NextDue(t.Context()); task.State == tdf.TimedOut && (err != nil || next.Sub(r.TimedOutAt) < 6999) {
+				t.Errorf("the server removes it after %v s, want 7000 s; %v", next.Sub(r.TimedOutAt), err)
 			}
 			w.logged(`msg="timed out"`)
 		})

@@ -159,15 +159,34 @@ func (s *session) deliveries() []delivery {
 func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused []delivery, err error) {
 	var results, others []delivery
 	for _, d := range deliveries {
-		if d.move.Verb == tdf.VerbExecute {
+		switch d.move.Verb {
+		case tdf.VerbExecute:
 			results = append(results, d)
-		} else {
+		case tdf.VerbTimeOut:
+			others = append(others, s.decidedAgain(ctx, d))
+		default:
 			others = append(others, d)
 		}
 	}
 	refused, err = s.reportAndClaim(ctx, results)
 	more, otherErr := s.deliver(ctx, others, s.apply)
 	return append(refused, more...), errors.Join(err, otherErr)
+}
+
+// decidedAgain decides again about a round that timed out. It first reads the properties that only this decision needs.
+// Claims leave these properties out, because few rounds time out.
+func (s *session) decidedAgain(ctx context.Context, d delivery) delivery {
+	t := d.e.task
+	stored, err := s.store.ReadOne(ctx, t.ID, redisstate.Want{Fields: redisstate.Rules})
+	if err != nil {
+		return d // the task no longer exists, or Redis will also refuse the report
+	}
+	found := stored.Task
+	t.Fails, t.Backoff, t.BackoffFactor, t.BackoffMax = found.Fails, found.Backoff, found.BackoffFactor, found.BackoffMax
+	t.KeepFinished = found.KeepFinished
+	again := d.e.delivery(d.e.result)
+	again.refused = d.refused
+	return again
 }
 
 // A send is a function that sends moves, in several calls if necessary. If a call fails, the function returns the

@@ -18,11 +18,12 @@ type taskFlags struct {
 	startAfter, endBefore, timeout   string
 	maxFails, maxTimeouts, maxLosses int
 	backoff, backoffMax              string
+	keepFinished, keepArchived       string
 	backoffFactor                    float64
 	meta, failOn                     string
 }
 
-var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "backoff", "backoff-factor", "backoff-max", "meta", "fail-on"}
+var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "backoff", "backoff-factor", "backoff-max", "keep-finished", "keep-archived", "meta", "fail-on"}
 
 // flags adds the flags to a command.
 func (f *taskFlags) flags(c *cobra.Command) {
@@ -37,6 +38,8 @@ func (f *taskFlags) flags(c *cobra.Command) {
 	flags.StringVar(&f.backoff, "backoff", "", "`SPAN` wait after the first failed or timed-out round: 30 (seconds), 30s, 5m, or 0")
 	flags.Float64Var(&f.backoffFactor, "backoff-factor", 0, "`N` factor by which each further wait is longer (default: 2)")
 	flags.StringVar(&f.backoffMax, "backoff-max", "", "`SPAN` longest wait (default: 5m)")
+	flags.StringVar(&f.keepFinished, "keep-finished", "", "`SPAN` how long the finished task stays in Redis if nobody archives it: 3600, 12h, 7d, or inf")
+	flags.StringVar(&f.keepArchived, "keep-archived", "", "`SPAN` how long the archived task stays in Redis, or inf")
 	flags.StringVar(&f.meta, "meta", "", "`TEXT` your own data about the task")
 	flags.StringVar(&f.failOn, "fail-on", "", "`RULE` rule by which a round fails: stderr, exit or any")
 }
@@ -90,22 +93,21 @@ func (f *taskFlags) readFixed() (manager.Changes, error) {
 	for _, s := range []struct {
 		flag, text string
 		to         **time.Duration
-	}{{"backoff", f.backoff, &all.Backoff}, {"backoff-max", f.backoffMax, &all.BackoffMax}} {
+	}{
+		{"timeout", f.timeout, &all.Timeout},
+		{"backoff", f.backoff, &all.Backoff},
+		{"backoff-max", f.backoffMax, &all.BackoffMax},
+		{"keep-finished", f.keepFinished, &all.KeepFinished},
+		{"keep-archived", f.keepArchived, &all.KeepArchived},
+	} {
 		if !f.changed(s.flag) {
 			continue
 		}
-		span, err := parseBackoff(s.flag, s.text)
+		span, err := parseSpanFlag(s.flag, s.text)
 		if err != nil {
 			return all, err
 		}
 		*s.to = new(stdtime.Duration(span))
-	}
-	if f.changed("timeout") {
-		timeout, err := parseTimeout(f.timeout)
-		if err != nil {
-			return all, err
-		}
-		all.Timeout = new(stdtime.Duration(timeout))
 	}
 	return all, nil
 }

@@ -36,29 +36,24 @@ func checkEnd(name string, at, now tdf.Time) error {
 	return usage("invalid %s: in the past, because Redis's clock shows %v; the task would expire at once", name, now)
 }
 
-// parseTimeout reads the value of --timeout.
-func parseTimeout(text string) (tdf.Seconds, error) {
+// parseSpanFlag reads the value of a flag that is a span. The rules for properties check its range.
+func parseSpanFlag(flag, text string) (tdf.Seconds, error) {
 	s, err := parseSpan(text)
-	if err != nil || s <= 0 {
-		return 0, usage("invalid value %q for --timeout: want a span above 0, such as 90, 90s or 2h30m, or inf", text)
+	if err != nil {
+		return 0, usage("invalid value %q for --%s: want a span such as 90, 90s, 2h30m or 7d, or inf", text, flag)
 	}
 	return s, nil
 }
 
-// parseBackoff reads the value of --backoff or --backoff-max.
-func parseBackoff(flag, text string) (tdf.Seconds, error) {
-	s, err := parseSpan(text)
-	if err != nil || s > tdf.MaxBackoff {
-		return 0, usage("invalid value %q for --%s: want a span of at most %v days, such as 90, 90s or 2h30m", text, flag, tdf.MaxBackoff/86400)
-	}
-	return s, nil
-}
-
-// parseSpan reads a span: seconds without a unit, units as in 2h30m, or inf. Negative spans are errors.
+// parseSpan reads a span: seconds without a unit, units as in 2h30m, days as in 7d, or inf. Negative spans are errors.
 func parseSpan(text string) (tdf.Seconds, error) {
 	s, err := tdf.ParseSeconds(text)
 	if err == nil {
 		return s, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		s, err := tdf.ParseSeconds(days)
+		return 24 * 60 * 60 * s, err
 	}
 	d, err := time.ParseDuration(text)
 	if err == nil && d < 0 {

@@ -194,7 +194,7 @@ func TestOpenThroughLostReplies(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
 	c := newCall(t, proxy.Addr)
-	proxy.DropReplies(3, func(command []string) bool { return redistest.Scripts(command) && len(command) > 1000 })
+	proxy.DropReplies(3, func(command []string) bool { return redistest.Scripts(command) && len(command) > 300 })
 	if status := c.open(nil, "--grid", "a=1..1300", "--campaign", "c"); status != 0 {
 		t.Errorf("status %d: %s", status, c.err.String())
 	}

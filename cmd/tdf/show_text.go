@@ -83,6 +83,8 @@ func (v *view) definition() []fact {
 		{"timeouts", unless(v.Timeouts+*d.MaxTimeouts == 0, countText(v.Timeouts, *d.MaxTimeouts))},
 		{"losses", unless(v.Losses == 0 && *d.MaxLosses == usual.MaxLosses, countText(v.Losses, *d.MaxLosses))},
 		{"back-off", unless(*d.Backoff == 0, backoffText(d))},
+		{"keep finished", unless(*d.KeepFinished == manager.KeepForever, span(*d.KeepFinished))},
+		{"keep archived", unless(*d.KeepArchived == manager.KeepForever, span(*d.KeepArchived))},
 		{"releases", unless(v.Releases == 0, releasesText(friend.TaskOf(v.Task)))},
 		{"retries", unless(v.Reopens == 0, number(v.Reopens))},
 		{"changes", unless(v.Revision == 0, number(v.Revision))},

@@ -1,0 +1,31 @@
+package tdf
+
+// keep returns how long the task stays in Redis in its state. It is Forever if the task is not finished.
+func (t *Task) keep() Seconds {
+	switch {
+	case t.State == Archived:
+		return t.KeepArchived
+	case t.State.Settled():
+		return t.KeepFinished
+	}
+	return Forever
+}
+
+// removeAt returns the time at which the server removes the finished task, or Never (docs/lifecycle.md, "Retention").
+func (t *Task) removeAt() Time {
+	entered := t.Current().Entered[t.State]
+	if entered == 0 {
+		return Never // a component of the original TDF has not written the time
+	}
+	return entered.Add(t.keep())
+}
+
+func (d *Properties) checkRetention() error {
+	switch {
+	case !validSeconds(float64(d.KeepFinished)) || d.KeepFinished == 0:
+		return invalidProperty(fieldKeepFinished, "%v is neither a number of seconds above 0 nor inf", float64(d.KeepFinished))
+	case !validSeconds(float64(d.KeepArchived)):
+		return invalidProperty(fieldKeepArchived, "%v is neither a number of seconds from 0 up nor inf", float64(d.KeepArchived))
+	}
+	return nil
+}
