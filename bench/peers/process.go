@@ -35,6 +35,11 @@ func (t *trial) process(s system, opening job, open, n int) (figure, error) {
 	if err := t.openAll(s, opening); err != nil {
 		return figure{}, err
 	}
+	if open > n { // Redis is still busy with its own tables
+		if err := t.sleep(t.warmup); err != nil {
+			return figure{}, err
+		}
+	}
 	worker, err := s.worker(t, job{Slots: slots})
 	if err != nil {
 		return figure{}, err
