@@ -19,6 +19,7 @@ type Move struct {
 	Set     []Field  // properties to write
 	Stamp   []Stamp  // properties that get a time, which Redis computes
 	Clear   []string // properties to delete
+	Unique  string   // the unique key that the task takes when it is reopened, or gives back when it is removed; "" if there is none
 	Group   string   // the group of the task; Redis also updates the group's index
 	Score   Moment   // the score in the new list
 	NextDue Moment   // when the server must check the task next

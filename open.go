@@ -36,6 +36,8 @@ func (d *Properties) OpenFields(namespace string) []Field {
 	optional(fieldGroup, d.Group, d.Group != "")
 	optional(fieldMeta, d.Meta, d.Meta != "")
 	optional(fieldFailOn, string(d.FailOn), d.FailOn != plain.FailOn)
+	optional(fieldUnique, d.Unique, d.Unique != "")
+	optional(fieldUniqueUntil, string(d.UniqueUntil), d.UniqueUntil != plain.UniqueUntil)
 	return fields
 }
 

@@ -26,6 +26,8 @@ const (
 	fieldRound         = "round"
 	fieldKeepFinished  = "keep_finished"
 	fieldKeepArchived  = "keep_archived"
+	fieldUnique        = "unique"
+	fieldUniqueUntil   = "unique_until"
 	fieldGroup         = "group"
 	fieldMeta          = "meta"
 	fieldFailOn        = "fail_on"
@@ -122,6 +124,10 @@ func (p *parser) properties() Properties {
 	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
 	if f := p.h[fieldFailOn]; f != "" {
 		d.FailOn = FailOn(f)
+	}
+	d.Unique = p.h[fieldUnique]
+	if u := p.h[fieldUniqueUntil]; u != "" {
+		d.UniqueUntil = UniqueUntil(u)
 	}
 	return d
 }

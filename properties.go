@@ -39,6 +39,11 @@ type Properties struct {
 	Group  string // the group (campaign) of the task; "" if it has no group
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it
 	FailOn FailOn
+
+	// Only one task at a time holds a unique key. While a task holds it, opening another task with this key returns that
+	// task instead (docs/lifecycle.md, "Unique tasks").
+	Unique      string // the key; "" if the task needs none
+	UniqueUntil UniqueUntil
 }
 
 // Defaults returns the properties of a task with the built-in defaults: no time limits, MaxLosses 3, no back-off, no
@@ -47,6 +52,6 @@ func Defaults(program, source, input string) Properties {
 	return Properties{
 		Program: program, Source: source, Input: input,
 		EndBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300,
-		KeepFinished: Forever, KeepArchived: Forever, FailOn: FailOnStderr,
+		KeepFinished: Forever, KeepArchived: Forever, FailOn: FailOnStderr, UniqueUntil: UntilFinished,
 	}
 }

@@ -263,7 +263,11 @@ const maxNotOn = 16
 
 // Remove returns a Move that deletes a finished task and its outputs. A user makes this Move, or the server when the
 // task's retention period is over.
-func (t *Task) Remove() (Move, error) { return t.move(VerbRemove, None) }
+func (t *Task) Remove() (Move, error) {
+	m, err := t.move(VerbRemove, None)
+	m.Unique = t.Unique
+	return m, err
+}
 
 // ErrLastRound means that the task is in round [MaxRound] and can have no further round.
 var ErrLastRound = fmt.Errorf("it is in round %d, the last one that a task can have", MaxRound)
@@ -275,6 +279,7 @@ func (t *Task) Reopen() (Move, error) {
 		return Move{}, ErrLastRound
 	}
 	m, err := t.move(VerbReopen, Open)
+	m.Unique = t.Unique
 	m.Clear = append(m.Clear, fieldOutcome, fieldNotOn)
 	if t.Ready > 0 {
 		m.Clear = append(m.Clear, fieldReady) // ready still has a value if a round that was put off ended before a worker claimed it

@@ -154,6 +154,10 @@ var taskKeys = []key{
 		"How long an archived task stays in Redis. Then the server removes it, with its outputs. `inf` means no limit.",
 	},
 	{
+		"task_defaults", "unique_until", "finished", oneOf(func(s *settings) *tdf.UniqueUntil { return &s.manager.TaskDefaults.UniqueUntil }, string(tdf.UntilFinished), string(tdf.UntilArchived)),
+		"When a task with a unique key gives the key back: when it has finished, or when it is archived.",
+	},
+	{
 		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),
 		"The group that the task belongs to, such as a campaign or a stage. Empty means no group.",
 	},

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,8 +18,11 @@ import (
 // Open checks all definitions first. If a definition is invalid, Open opens no task, and the error wraps a
 // *[tdf.PropertyError]. Open opens up to 250 tasks in one atomic step, and more tasks in several steps. After any other error,
 // Open returns the tasks that it has opened.
+//
+// If another task holds a definition's Unique key, Open opens no task for the definition. It returns the other task
+// instead, with Existing set. If a definition has a key, each task is opened in a step of its own.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, (*redisstate.Store).Open)
+	return m.open(ctx, definitions, openTasks)
 }
 
 // ErrGroupTaken is the error of OpenGroup if the group already has tasks.
@@ -28,10 +32,10 @@ var ErrGroupTaken = redisstate.ErrGroupTaken
 // OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If two managers open the same group at the same time, only
 // one of them succeeds.
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, (*redisstate.Store).OpenGroup)
+	return m.open(ctx, definitions, openNewGroup)
 }
 
-type opener func(s *redisstate.Store, ctx context.Context, who string, all ...tdf.Properties) ([]int64, error)
+type opener func(s *redisstate.Store, ctx context.Context, who string, all []tdf.Properties) ([]redisstate.Opened, error)
 
 func (m *Manager) open(ctx context.Context, definitions []Definition, open opener) ([]*Task, error) {
 	all, err := m.scatter(ctx, m.properties(definitions))
@@ -45,15 +49,67 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 			tasks[i] = newTask(&tdf.Task{Properties: all[i], State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, true)
 		}
 	})
-	ids, err := open(m.store, ctx, m.name, all...)
+	opened, err := open(m.store, ctx, m.name, all)
+	making.Wait()
+	for i, o := range opened {
+		tasks[i].ID, tasks[i].task.ID = o.ID, o.ID
+	}
+	tasks = tasks[:len(opened)]
+	if err == nil {
+		err = m.readExisting(ctx, opened, tasks)
+	}
 	if err != nil {
 		err = fmt.Errorf("open tasks: %w", err)
 	}
-	making.Wait()
-	for i, id := range ids {
-		tasks[i].ID, tasks[i].task.ID = id, id
+	return tasks, err
+}
+
+// readExisting replaces the tasks that already existed by the tasks in Redis.
+func (m *Manager) readExisting(ctx context.Context, opened []redisstate.Opened, tasks []*Task) error {
+	for i, o := range opened {
+		if !o.Existing {
+			continue
+		}
+		found, err := m.Get(ctx, o.ID)
+		switch {
+		case err == nil:
+			tasks[i] = found
+		case !errors.Is(err, tdf.ErrNoTask): // if the task was removed in the meantime, its id is all that is known
+			return err
+		}
+		tasks[i].Existing = true
 	}
-	return tasks[:len(ids)], err
+	return nil
+}
+
+// openTasks opens tasks that may have unique keys.
+func openTasks(s *redisstate.Store, ctx context.Context, who string, all []tdf.Properties) ([]redisstate.Opened, error) {
+	if hasUnique(all) {
+		return s.OpenUnique(ctx, who, "", all...)
+	}
+	ids, err := s.Open(ctx, who, all...)
+	return newlyOpened(ids), err
+}
+
+// openNewGroup does the same as openTasks, in a group that must be new.
+func openNewGroup(s *redisstate.Store, ctx context.Context, who string, all []tdf.Properties) ([]redisstate.Opened, error) {
+	if hasUnique(all) {
+		return s.OpenUnique(ctx, who, all[0].Group, all...)
+	}
+	ids, err := s.OpenGroup(ctx, who, all...)
+	return newlyOpened(ids), err
+}
+
+func hasUnique(all []tdf.Properties) bool {
+	return slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.Unique != "" })
+}
+
+func newlyOpened(ids []int64) []redisstate.Opened {
+	opened := make([]redisstate.Opened, len(ids))
+	for i, id := range ids {
+		opened[i].ID = id
+	}
+	return opened
 }
 
 // properties returns the properties of new tasks, with defaults for the fields that a definition does not set.

@@ -106,3 +106,30 @@ func checkFollowUpsAreScattered(t *testing.T, tm *managertest.Tester) {
 		t.Errorf("%d of 20 follow-ups have an offset", scattered)
 	}
 }
+
+// If a task holds the unique key of a definition, Open returns that task, and says so. A new group can contain unique
+// tasks, too (docs/lifecycle.md, "Unique tasks").
+func TestOpenUnique(t *testing.T) {
+	tm := managertest.New(t)
+	d := define("p", source, "a")
+	d.Unique, d.Group = "k", "g"
+	first, err := tm.Manager.OpenGroup(t.Context(), d, define("p", source, "plain"))
+	if err != nil || len(first) != 2 || first[0].Existing || first[1].Existing {
+		t.Fatal(first, err)
+	}
+	d.Input, d.Group = "b", "h"
+	again, err := tm.Manager.Open(t.Context(), define("p", source, "c"), d)
+	if err != nil || len(again) != 2 || again[0].Existing || !again[1].Existing {
+		t.Fatal(again, err)
+	}
+	if held := again[1]; held.ID != first[0].ID || held.Input != "a" || held.Group != "g" || held.Opened.IsZero() {
+		t.Errorf("got %+v, want the first task", held)
+	}
+	d.Group = "g"
+	if _, err := tm.Manager.OpenGroup(t.Context(), d, define("p", source, "d")); !errors.Is(err, manager.ErrGroupTaken) {
+		t.Errorf("a group that has tasks: %v", err)
+	}
+	if n := len(tm.Tasks()); n != 3 {
+		t.Errorf("%d tasks, want 3", n)
+	}
+}

@@ -142,6 +142,11 @@ type Definition struct {
 	BackoffFactor float64        `json:"backoff_factor" only:"whole"`
 	BackoffMax    time.Duration  `json:"backoff_max" only:"whole"`
 
+	// Unique is a key that only one task holds at a time. If a task holds it, Open returns that task. UniqueUntil says how
+	// long a task holds its key. Defaults: no key; tdf.UntilFinished.
+	Unique      string          `json:"unique,omitempty" only:"whole"`
+	UniqueUntil tdf.UniqueUntil `json:"unique_until" only:"whole"`
+
 	// KeepFinished and KeepArchived are how long the task stays in Redis after it has finished, and after it was archived.
 	// Then the server removes it. Default: KeepForever. KeepFinished must be above 0.
 	KeepFinished *time.Duration `json:"keep_finished" only:"whole"`
@@ -161,6 +166,8 @@ func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	override(&p.EndBefore, stdtime.TDF(d.EndBefore))
 	override(&p.Timeout, stdtime.Seconds(d.Timeout))
 	override(&p.FailOn, d.FailOn)
+	override(&p.Unique, d.Unique)
+	override(&p.UniqueUntil, d.UniqueUntil)
 	override(&p.BackoffFactor, d.BackoffFactor)
 	override(&p.BackoffMax, stdtime.Seconds(d.BackoffMax))
 	set(&p.MaxFails, d.MaxFails)
@@ -193,5 +200,6 @@ func definitionOf(p tdf.Properties) Definition {
 		MaxFails: &p.MaxFails, MaxTimeouts: &p.MaxTimeouts, MaxLosses: &p.MaxLosses,
 		Backoff: new(stdtime.Duration(p.Backoff)), BackoffFactor: p.BackoffFactor, BackoffMax: stdtime.Duration(p.BackoffMax),
 		KeepFinished: new(stdtime.Duration(p.KeepFinished)), KeepArchived: new(stdtime.Duration(p.KeepArchived)),
+		Unique: p.Unique, UniqueUntil: p.UniqueUntil,
 	}
 }

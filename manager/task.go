@@ -43,6 +43,9 @@ type Task struct {
 	Rounds []Round  `json:"rounds" only:"whole"` // in ascending order, without rounds that have no data in Redis
 	Log    []string `json:"log" only:"whole"`    // a line for each transition, with its time, its author and its description
 
+	// Existing is set by Open: the task already existed, and holds the Unique key of the definition.
+	Existing bool `json:"-"`
+
 	task   *tdf.Task
 	whole  bool     // whether this is a whole task, not a summary
 	hidden []string // names of members that the JSON omits, because the query did not request their texts

@@ -20,7 +20,7 @@ var memberOrder = strings.Fields(`
 	id campaign program state outcome round entered opened input parameters meta run
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress
 	result output output_whole error error_whole tail
-	source start_after end_before timeout fail_on max_fails max_timeouts max_losses backoff backoff_factor backoff_max keep_finished keep_archived
+	source start_after end_before timeout fail_on max_fails max_timeouts max_losses backoff backoff_factor backoff_max keep_finished keep_archived unique unique_until
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 
@@ -57,6 +57,9 @@ func (t *Task) object() jsonview.Object {
 	}
 	if t.Backoff == nil || *t.Backoff == 0 {
 		o.Delete("backoff", "backoff_factor", "backoff_max")
+	}
+	if t.Unique == "" {
+		o.Delete("unique_until")
 	}
 	for name, keep := range map[string]*time.Duration{"keep_finished": t.KeepFinished, "keep_archived": t.KeepArchived} {
 		if keep == nil || *keep == KeepForever {

@@ -69,7 +69,7 @@ func listsOf(units []Unit) []tdf.State {
 }
 
 func (s *Store) transactKeys(v callLists) []string {
-	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID()}
+	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.unique()}
 	for _, list := range v.lists {
 		keys = append(keys, s.keys.List(list))
 	}

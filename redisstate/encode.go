@@ -41,6 +41,27 @@ func (e *encoder) callLists(v callLists) {
 	}
 }
 
+// holdingStates adds the states in which tasks hold unique keys, if a unit needs them.
+func (e *encoder) holdingStates(units []Unit) {
+	for _, until := range []tdf.UniqueUntil{tdf.UntilFinished, tdf.UntilArchived} {
+		if !slices.ContainsFunc(units, Unit.needsKeys) {
+			e.count(0)
+			continue
+		}
+		states := until.HoldingStates()
+		e.count(len(states))
+		for _, s := range states {
+			e.add(string(s))
+		}
+	}
+}
+
+// needsKeys reports whether a task of the unit has a unique key.
+func (u Unit) needsKeys() bool {
+	return slices.ContainsFunc(u.Moves, func(m tdf.Move) bool { return m.Unique != "" }) ||
+		slices.ContainsFunc(u.Open, func(d tdf.Properties) bool { return d.Unique != "" })
+}
+
 func (e *encoder) fields(fields []tdf.Field) {
 	e.count(len(fields))
 	for _, f := range fields {
@@ -81,6 +102,7 @@ func (e *encoder) shapes(shapes *shapes) {
 	for _, s := range shapes.all {
 		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first))
 		e.flag(s.first.Repair)
+		e.flag(s.first.Unique != "")
 		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
 		e.fields(s.shared)
 		e.stamps(s.first.Stamp)
@@ -107,6 +129,9 @@ func destination(m *tdf.Move) string {
 func (e *encoder) move(m *tdf.Move, shapes *shapes) {
 	s := shapes.byKey[shapeKey(m)]
 	e.args = append(e.args, s.number, m.ID, m.Claim, m.Due, m.Group)
+	if m.Unique != "" {
+		e.add(m.Unique)
+	}
 	for _, name := range s.own {
 		i := slices.IndexFunc(m.Set, func(f tdf.Field) bool { return f.Name == name })
 		e.add(m.Set[i].Value)
@@ -116,7 +141,7 @@ func (e *encoder) move(m *tdf.Move, shapes *shapes) {
 // opening adds a new task, without its group.
 func (e *encoder) opening(d *tdf.Properties, fields, shared []tdf.Field) {
 	score, look := d.Schedule()
-	e.add(moment(score), moment(look))
+	e.add(moment(score), moment(look), d.Unique)
 	e.fields(without(fields, shared))
 }
 

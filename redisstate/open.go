@@ -11,7 +11,7 @@ import (
 
 // Open opens tasks and returns their ids in ascending order. One atomic call opens up to 250 tasks or 4 MiB. Open makes
 // several calls for more tasks. If a call fails, Open also returns the ids of the tasks that it has already opened. If
-// any definition is invalid, it opens no task.
+// any definition is invalid, it opens no task. Definitions with a unique key need [Store.OpenUnique].
 func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	return s.open(ctx, who, "", definitions)
 }
@@ -27,10 +27,8 @@ func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Pr
 }
 
 func (s *Store) open(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
-	for i := range definitions {
-		if err := definitions[i].Validate(); err != nil {
-			return nil, fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
-		}
+	if err := validate(definitions); err != nil {
+		return nil, err
 	}
 	var ids []int64
 	for call := s.openCall(who, newGroup, definitions); len(call.definitions) > 0; {
@@ -47,6 +45,15 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 		call = next
 	}
 	return ids, nil
+}
+
+func validate(definitions []tdf.Properties) error {
+	for i := range definitions {
+		if err := definitions[i].Validate(); err != nil {
+			return fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
+		}
+	}
+	return nil
 }
 
 // An openCall is one call that opens tasks.

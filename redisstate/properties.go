@@ -65,6 +65,8 @@ var taskProperties = []property{
 	{"backoff_max", Facts | rulesMore | backoff},
 	{"keep_finished", Facts | rulesAlways},
 	{"keep_archived", Facts | rulesMore},
+	{"unique", Facts | rulesMore},
+	{"unique_until", Facts},
 	{"fail_on", Facts | rulesAlways},
 	{"fails", Facts | rulesAlways},
 	{"timeouts", Facts | rulesMore},

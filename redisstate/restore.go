@@ -57,7 +57,7 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 	for i := range records {
 		e.record(&records[i])
 	}
-	keys := append([]string{s.keys.Due(), s.keys.taskID()}, s.listKeys()...)
+	keys := append([]string{s.keys.Due(), s.keys.taskID(), s.keys.unique()}, s.listKeys()...)
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		written, err = restoreScript.run(ctx, s, keys, e.args...).Int()
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
@@ -85,17 +85,20 @@ func restoreBatch(records []Record) int {
 // unknown, the task gets no entry in a list. The audit later finds and repairs it.
 func (e *encoder) record(r *Record) {
 	t, _ := tdf.ParseTask(r.ID, r.Hash) // an invalid task is restored as it is
-	list, look := 0, "-"
+	list, look, key := 0, "-", ""
+	if t.HoldsKey() {
+		key = t.Unique
+	}
 	score := tdf.Time(0)
 	if code := slices.Index(tdf.Lists, t.State); code >= 0 {
 		places := tdf.Placement{ID: r.ID, Task: t}.Reindex("")
-		list, score = code+3, places.Score.Min
+		list, score = code+4, places.Score.Min
 		if places.NextDue.Min < tdf.Never {
 			look = places.NextDue.Min.String()
 		}
 	}
 	e.args = append(e.args, r.ID, list, groupCode(t.State))
-	e.add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look)
+	e.add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key)
 	e.count(len(r.Hash))
 	for name, value := range r.Hash {
 		e.add(name, value)

@@ -9,6 +9,7 @@
 -- KEYS:
 --  1. due
 --  2. task_id
+--  3. unique
 -- - the lists
 --
 -- ARGV:
@@ -26,6 +27,7 @@
 -- - group
 -- - time at which the task was opened, or '' if it is unknown
 -- - due time, or '-' if the task never becomes due; a past time becomes now
+-- - the unique key that the task holds, or ''
 -- - the number of properties, and the properties with their values
 -- - the number of updates, and the id, time and line of each
 --
@@ -45,7 +47,7 @@ end
 
 local function read_task()
   local t = { id = take(), list = tonumber(take()), code = tonumber(take()) }
-  t.score, t.group, t.opened, t.look = take(), take(), take(), take()
+  t.score, t.group, t.opened, t.look, t.unique = take(), take(), take(), take(), take()
   t.hash, t.hash_end = skip(2)
   t.updates, t.updates_end = skip(3)
   return t
@@ -57,7 +59,7 @@ local function is_there(t)
 end
 
 for i = 1, #KEYS do
-  local wrong = i ~= 2 and not_sorted(KEYS[i])
+  local wrong = i ~= 2 and i ~= 3 and not_sorted(KEYS[i])
   if wrong then return wrong end
 end
 
@@ -89,6 +91,7 @@ for _, t in ipairs(new) do
     if index then put(index, place(t.code, t.id), t.id) end
   end
   if t.look ~= '-' then put(KEYS[1], tonumber(t.look) < now and text(now) or t.look, t.id) end
+  if t.unique ~= '' then redis.pcall('HSETNX', KEYS[3], t.unique, t.id) end
   if t.updates_end > t.updates then redis.call('DEL', updates .. t.id) end
   for i = t.updates, t.updates_end, 3 do
     redis.call('XADD', updates .. t.id, ARGV[i], 'time', ARGV[i + 1], 'line', ARGV[i + 2])

@@ -27,8 +27,9 @@ type Unit struct {
 
 // An Outcome is the result of a unit.
 type Outcome struct {
-	IDs []int64 // the ids of the new tasks
-	Err error   // *[tdf.StateError], [ErrGroupTaken], or the reason why Redis refused the unit; nil if the unit succeeded
+	IDs      []int64 // the ids of the new tasks
+	Existing []bool  // whether the task with the id already existed, and held the unique key; nil if there is no such task
+	Err      error   // *[tdf.StateError], *[tdf.UniqueError], [ErrGroupTaken], or the reason why Redis refused the unit; nil if the unit succeeded
 }
 
 // Apply carries out units, in as few calls as the limits allow. Each unit succeeds or fails on its own. A unit that
@@ -128,6 +129,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	lists := s.callLists(ctx, units)
 	reply, err := s.callOnce(ctx, script, s.transactKeys(lists), once, func(e *encoder) {
 		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who)
+		e.holdingStates(units)
 		e.callLists(lists)
 		e.units(s.keys.ns, units)
 	})
@@ -154,13 +156,13 @@ func outcomes(units []Unit, reply any) ([]Outcome, error) {
 }
 
 func outcome(u *Unit, line string) Outcome {
-	if first, ok := strings.CutPrefix(line, "+"); ok {
-		id, _ := strconv.ParseInt(first, 10, 64)
-		ids := make([]int64, len(u.Open))
-		for i := range ids {
-			ids[i] = id + int64(i)
-		}
-		return Outcome{IDs: ids}
+	if ids, ok := strings.CutPrefix(line, "+"); ok {
+		return opened(len(u.Open), ids)
+	}
+	if taken, ok := strings.CutPrefix(line, "*"); ok {
+		e := &tdf.UniqueError{}
+		fmt.Sscan(taken, &e.ID, &e.Holder)
+		return Outcome{Err: e}
 	}
 	if line == "=" {
 		return Outcome{Err: ErrGroupTaken}
@@ -175,6 +177,31 @@ func outcome(u *Unit, line string) Outcome {
 		}
 	}
 	return Outcome{Err: found}
+}
+
+// opened parses 'first i=id …': the id of the first new task, and the ids of tasks that already existed.
+func opened(n int, line string) Outcome {
+	words := strings.Fields(line)
+	o := Outcome{IDs: make([]int64, n)}
+	var next int64
+	if len(words) > 0 {
+		next, _ = strconv.ParseInt(words[0], 10, 64)
+		words = words[1:]
+	}
+	for _, word := range words {
+		position, id, _ := strings.Cut(word, "=")
+		if i, err := strconv.Atoi(position); err == nil && i >= 1 && i <= n {
+			o.IDs[i-1], _ = strconv.ParseInt(id, 10, 64)
+			o.Existing = append(o.Existing, make([]bool, n-len(o.Existing))...)
+			o.Existing[i-1] = true
+		}
+	}
+	for i := range o.IDs {
+		if o.Existing == nil || !o.Existing[i] {
+			o.IDs[i], next = next, next+1
+		}
+	}
+	return o
 }
 
 // parseFound parses '-id round state'. A script returns this line if a task is not in the expected state.

@@ -11,6 +11,7 @@
 --  1. calls of this client
 --  2. due
 --  3. task_id
+--  4. unique
 -- - the lists
 -- - the wake lists
 --
@@ -22,6 +23,8 @@
 --  5. prefix of the keys of updates
 --  6. prefix of the keys of followers
 --  7. name of the user or component that makes the call, for the logs of the tasks
+-- - the number of states in which a task with unique_until=finished holds its unique key, and these states
+-- - the same for unique_until=archived
 -- - the number of lists in KEYS, and the name and the code of each
 -- - the number of wake lists in KEYS, and the name of the list to which each belongs
 -- - the number of shapes, and the shapes: the parts that several moves have in common
@@ -43,6 +46,7 @@
 -- - round
 -- - to, or '' if the task stays in its list, or '-' if the move removes the task
 -- - '1' for a repair
+-- - '1' if each move has a unique key
 -- - score
 -- - due time
 -- - note for the log
@@ -51,15 +55,20 @@
 -- - the number of properties to remove, and these properties
 -- - the number of the moves' own properties, and their names
 --
--- Each move is: number of its shape, id, claim, fence on the score in due, group, the values of its own properties.
+-- Each move is: number of its shape, id, claim, fence on the score in due, group, its unique key if the shape says so,
+-- the values of its own properties. A task that is reopened takes the key, and a task that is removed gives it back.
 --
--- Each new task is: group, score, due time, the number of its properties, and these properties with their values.
+-- Each new task is: group, score, due time, its unique key or '', the number of its properties, and these properties
+-- with their values.
 --
 -- Score and due time are moments. A moment is '' (now), '-' (never) or 'after,min,max' (now + after, but not before min
 -- and not after max).
 --
 -- Returns a line for each unit:
--- - '+' and the id of its first new task; the ids of the other new tasks follow in ascending order
+-- - '+' and the id of its first new task; the ids of the other new tasks follow in ascending order. If another task
+--   holds the unique key of the i-th new task, the new task was not opened, and the line also has ' i=id' with the id
+--   of the other task.
+-- - '*id other': a task cannot be reopened, because the other task holds its unique key
 -- - '-id round state': the first task that is not in the state that its move requires, and its true round and state
 -- - '=': the group that must not have tasks yet has tasks
 -- - '!reason': Redis cannot carry out the unit, for the given reason
@@ -71,7 +80,8 @@
 -- - 'WRONGTYPE': a key of the namespace has another type
 
 local call = redis.call -- access to a local is faster
-local due, counter = KEYS[2], KEYS[3]
+local due, counter, unique = KEYS[2], KEYS[3], KEYS[4]
+local FIRST_LIST = 5
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who = ARGV[5], ARGV[6], ARGV[7]
 local REMOVED = '-'
@@ -80,10 +90,13 @@ cursor = 7
 local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
 
+local holding = { finished = {}, archived = {} }
+for _, state in ipairs(take_list(1)) do holding.finished[state] = true end
+for _, state in ipairs(take_list(1)) do holding.archived[state] = true end
 local list, code, lists = {}, {}, tonumber(take())
 for i = 1, lists do
   local name = take()
-  list[name], code[name] = KEYS[3 + i], tonumber(take())
+  list[name], code[name] = KEYS[FIRST_LIST + i - 1], tonumber(take())
 end
 local wakes = take_list(1)
 local wrong = not_sorted(due)
@@ -119,8 +132,8 @@ end
 
 local function read_shape()
   local s = {
-    from = take(), round = take(), to = take(), repair = take() == '1', score = take(), look = take(), note = take(),
-    set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
+    from = take(), round = take(), to = take(), repair = take() == '1', unique = take() == '1', score = take(),
+    look = take(), note = take(), set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
   }
   local of = s.round .. ':'
   s.read = { '', 'state', 'round', 'log', of .. s.from, s.from == s.to and 'revision' or of .. 'claim' }
@@ -145,16 +158,18 @@ for i = 1, tonumber(take()) do shapes[i] = read_shape() end
 local shared = take_list(2)
 
 -- A move is an array with these indexes, because a call may have a thousand moves and arrays are faster.
-local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED, UNIQUE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 local moves, new_tasks = {}, {}
 local fenced, fenced_ids = {}, {} -- the moves with a fence on their score in due, and the ids of their tasks
 
 local function read_move()
   local shape, id = shapes[tonumber(ARGV[cursor + 1])], ARGV[cursor + 2]
+  local head = shape.unique and 6 or 5
   local m = {
-    shape, id, tasks .. id, ARGV[cursor + 3], ARGV[cursor + 4], ARGV[cursor + 5], cursor + 5, now, false, false, false,
+    shape, id, tasks .. id, ARGV[cursor + 3], ARGV[cursor + 4], ARGV[cursor + 5], cursor + head, now, false, false,
+    false, shape.unique and ARGV[cursor + 6],
   }
-  cursor = cursor + 5 + #shape.own
+  cursor = cursor + head + #shape.own
   if m[DUE] ~= '' then
     fenced[#fenced + 1], fenced_ids[#fenced + 1] = m, id
   end
@@ -162,7 +177,7 @@ local function read_move()
 end
 
 local function read_new()
-  local new = { group = take(), score = take(), look = take(), properties = tonumber(take()) }
+  local new = { group = take(), score = take(), look = take(), unique = take(), properties = tonumber(take()) }
   new.from, cursor = cursor, cursor + 2 * new.properties
   new_tasks[#new_tasks + 1] = new
 end
@@ -257,6 +272,41 @@ local function late(tasks_done, times)
   return spent(times)
 end
 
+-- The state to which this call moves a task, by the task's id.
+local moved_to = {}
+
+-- Returns the task that holds a unique key, or false: the id of a task, or a new task of this call.
+local holders = {}
+local function holder_of(key)
+  if holders[key] ~= nil then return holders[key] end
+  local id = call('HGET', unique, key)
+  if not id then return false end
+  local f = redis.pcall('HMGET', tasks .. id, 'unique', 'state', 'unique_until') -- an error if the key is no hash
+  local states = holding[f[3] == 'archived' and 'archived' or 'finished']
+  return f[1] == key and states[moved_to[id] or f[2]] and id or false
+end
+
+-- Decides which tasks of a unit take their unique keys. Returns an answer if a task cannot be reopened.
+local function take_keys(first_move, last_move, first_new, last_new)
+  for j = first_move, last_move do
+    local m = moves[j]
+    local other = m and m[UNIQUE] and m[SHAPE].to == 'open' and holder_of(m[UNIQUE])
+    if other and other ~= m[ID] then return string.format('*%s %s', m[ID], type(other) == 'table' and '0' or other) end
+  end
+  for j = first_move, last_move do
+    local m = moves[j]
+    if m then moved_to[m[ID]] = m[SHAPE].to ~= '' and m[SHAPE].to or nil end
+    if m and m[UNIQUE] and m[SHAPE].to == 'open' then holders[m[UNIQUE]] = m[ID] end
+  end
+  for j = first_new, last_new do
+    local new = new_tasks[j]
+    if new.unique ~= '' then
+      new.same = holder_of(new.unique)
+      if not new.same then holders[new.unique] = new end
+    end
+  end
+end
+
 -- The answer to a refused unit names the first task that is not in the state that its move requires. If a move was
 -- already made, it is neither repeated nor refused.
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
@@ -270,7 +320,10 @@ for i = 1, #unit_moves do
     if otherwise then moves[j] = false end
     if otherwise and otherwise ~= 'done' then refused[i] = refused[i] or otherwise end
   end
-  if not refused[i] then opening = opening + unit_new[i] - from_new end
+  refused[i] = refused[i] or take_keys(from, unit_moves[i], from_new + 1, unit_new[i])
+  for j = from_new + 1, refused[i] and 0 or unit_new[i] do
+    if not new_tasks[j].same then opening = opening + 1 end
+  end
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end
 
@@ -307,6 +360,7 @@ local function remove_task(m)
   call('UNLINK', m[KEY], updates .. m[ID], follows .. m[ID])
   local key = group_index(groups, m[GROUP], m[ID])
   if key then drop(into(remove, key), m[ID]) end
+  if m[UNIQUE] and redis.pcall('HGET', unique, m[UNIQUE]) == m[ID] then call('HDEL', unique, m[UNIQUE]) end
   look_again(m[ID], nil)
 end
 
@@ -326,6 +380,7 @@ local function apply(m)
   for i = 1, #s.own do write[s.owned + 2 * i] = ARGV[m[OWN] + i] end
   call('HSET', unpack(write))
   if #s.clear > 0 then call('HDEL', m[KEY], unpack(s.clear)) end
+  if m[UNIQUE] then call('HSET', unique, m[UNIQUE], id) end
   put(s.entered, s.score_text, id)
   index(s.to, id, m[GROUP])
   look_again(id, s.look_text)
@@ -333,7 +388,10 @@ end
 
 local opened, open_task = 0, opener(tasks, first, who, shared, {})
 local function open(new)
+  if new.same then return end
   local id, at, score_text = open_task(new.score, new.from, new.properties)
+  new.id = id
+  if new.unique ~= '' then call('HSET', unique, new.unique, id) end
   opened = opened + 1
   put(into(add, list.open), score_text, id)
   index('open', id, new.group)
@@ -353,7 +411,14 @@ for i = 1, #unit_moves do
     for j = from, unit_moves[i] do
       if moves[j] then apply(moves[j]) end
     end
-    for j = from_new, unit_new[i] do open(new_tasks[j]) end
+    for j = from_new, unit_new[i] do
+      local new = new_tasks[j]
+      open(new)
+      local same = new.same
+      if same then
+        lines[i] = string.format('%s %d=%s', lines[i], j - from_new + 1, type(same) == 'table' and same.id or same)
+      end
+    end
   end
   from, from_new = unit_moves[i] + 1, unit_new[i] + 1
 end
@@ -362,7 +427,7 @@ for key, of in pairs(remove) do bulk('ZREM', key, of) end
 for key, of in pairs(add) do bulk('ZADD', key, of) end
 
 for i, state in ipairs(wakes) do
-  if arrived[state] then wake(KEYS[3 + lists + i], arrived[state]) end
+  if arrived[state] then wake(KEYS[FIRST_LIST + lists + i - 1], arrived[state]) end
 end
 
 answer = table.concat(lines, '\n')

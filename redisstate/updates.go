@@ -29,13 +29,13 @@ type Update struct {
 }
 
 // Updates returns the updates of a task that follow the given update, in order. After the zero Update, it begins with
-// the first update. It returns at most the given number of updates. Entries of rounds after
-// [tdf.MaxRound], which no worker writes, are left out.
+// the first update. It returns at most the given number of updates. If another program
+// wrote an entry whose id needs more than 63 bits, Updates ends before that entry.
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	var found []redis.XMessage
 	from := fmt.Sprintf("%d-%d", after.Round, after.Number+1)
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		found, err = s.rdb.XRangeN(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10), from, strconv.Itoa(tdf.MaxRound), int64(most)).Result()
+		found, err = s.rdb.XRangeN(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most)).Result()
 		return err
 	})
 	if err != nil {
@@ -44,8 +44,10 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 	updates := make([]Update, len(found))
 	for i, m := range found {
 		round, number, _ := strings.Cut(m.ID, "-")
-		updates[i].Round, _ = strconv.Atoi(round)
-		if updates[i].Number, err = strconv.Atoi(number); err != nil {
+		var errRound, errNumber error
+		updates[i].Round, errRound = strconv.Atoi(round)
+		updates[i].Number, errNumber = strconv.Atoi(number)
+		if errRound != nil || errNumber != nil {
 			return updates[:i], nil
 		}
 		updates[i].Time, _ = tdf.ParseTime(text(m.Values["time"]))

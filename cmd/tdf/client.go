@@ -34,16 +34,11 @@ func (c *client) define(program, source, input string) tdf.Properties {
 
 type opener func(context.Context, ...manager.Definition) ([]*manager.Task, error)
 
-// open opens tasks with exactly the given properties, and returns their ids. The opener is a method of the manager.
-func (c *client) open(ctx context.Context, open opener, all ...tdf.Properties) ([]int64, error) {
+// open opens tasks with exactly the given properties. The opener is a method of the manager.
+func (c *client) open(ctx context.Context, open opener, all ...tdf.Properties) ([]*manager.Task, error) {
 	definitions := make([]manager.Definition, len(all))
 	for i := range all {
 		definitions[i] = friend.DefinitionOf(all[i]).(manager.Definition)
 	}
-	tasks, err := open(ctx, definitions...)
-	ids := make([]int64, len(tasks))
-	for i, t := range tasks {
-		ids[i] = t.ID
-	}
-	return ids, err
+	return open(ctx, definitions...)
 }

@@ -38,7 +38,7 @@ func (f *taskFlags) flags(c *cobra.Command) {
 	flags.StringVar(&f.backoff, "backoff", "", "`SPAN` wait after the first failed or timed-out round: 30 (seconds), 30s, 5m, or 0")
 	flags.Float64Var(&f.backoffFactor, "backoff-factor", 0, "`N` factor by which each further wait is longer (default: 2)")
 	flags.StringVar(&f.backoffMax, "backoff-max", "", "`SPAN` longest wait (default: 5m)")
-	flags.StringVar(&f.keepFinished, "keep-finished", "", "`SPAN` how long the finished task stays in Redis if nobody archives it: 3600, 12h, 7d, or inf")
+	flags.StringVar(&f.keepFinished, "keep-finished", "", "`SPAN` how long the finished task stays in Redis if it is not archived: 3600, 12h, 7d, or inf")
 	flags.StringVar(&f.keepArchived, "keep-archived", "", "`SPAN` how long the archived task stays in Redis, or inf")
 	flags.StringVar(&f.meta, "meta", "", "`TEXT` your own data about the task")
 	flags.StringVar(&f.failOn, "fail-on", "", "`RULE` rule by which a round fails: stderr, exit or any")

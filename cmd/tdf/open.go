@@ -19,6 +19,7 @@ type opening struct {
 	program, source, input string
 	from, format, grid     string
 	campaign               string
+	unique, uniqueUntil    string
 	extend, dryRun         bool
 	task                   taskFlags
 }
@@ -56,6 +57,8 @@ It prints the ids of the tasks as ranges: 1-1000.`,
 	flags.StringVar(&o.campaign, "group", "", "`NAME` same as --campaign")
 	flags.BoolVar(&o.extend, "extend", false, "extension of a campaign that has tasks; a sweep adds only points that the campaign does not have")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "number of tasks and list of the first few, without any change")
+	flags.StringVar(&o.unique, "unique", "", "`KEY` no new task if a task already holds this key; then the id of that task")
+	flags.StringVar(&o.uniqueUntil, "unique-until", "", "`STATE` state in which the task gives its key back: finished (default) or archived")
 	o.task.flags(c)
 	return c
 }
@@ -106,6 +109,16 @@ func (o *opening) check() error {
 		return usage("--format without --from: there is no file to read")
 	case o.changed("meta") && (o.from != "" || o.grid != ""):
 		return usage("--meta in a sweep: the parameters become the meta; leave --meta out")
+	}
+	return o.checkUnique()
+}
+
+func (o *opening) checkUnique() error {
+	switch {
+	case o.unique != "" && (o.from != "" || o.grid != ""):
+		return usage("--unique in a sweep: all tasks would have the same key, so only one would be opened; leave --unique out, or see --extend")
+	case o.changed("unique-until") && o.unique == "":
+		return usage("--unique-until without --unique: there is no key")
 	}
 	return o.task.check()
 }

@@ -59,6 +59,10 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	if p.campaign != "" {
 		p.base.Group = p.campaign
 	}
+	p.base.Unique = p.unique
+	if p.changed("unique-until") {
+		p.base.UniqueUntil = tdf.UniqueUntil(p.uniqueUntil)
+	}
 	properties, err := p.task.read(ctx, p.m)
 	if err != nil {
 		return err

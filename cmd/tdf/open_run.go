@@ -51,7 +51,8 @@ type openRun struct {
 	batch  []tdf.Properties
 	bytes  int
 	opened idRanges
-	unsure int // number of tasks that were sent to Redis but not confirmed
+	unsure int           // number of tasks that were sent to Redis but not confirmed
+	holder *manager.Task // the task that holds the unique key; nil if a task was opened
 }
 
 func (r *openRun) open(ctx context.Context) error {
@@ -149,9 +150,16 @@ func (r *openRun) flush(ctx context.Context) error {
 	if r.fresh && len(r.opened) == 0 {
 		open = r.m.OpenGroup
 	}
-	ids, err := r.m.open(ctx, open, r.batch...)
+	opened, err := r.m.open(ctx, open, r.batch...)
 	if errors.Is(err, manager.ErrGroupTaken) {
 		return r.takenError("was opened by another command just now")
+	}
+	ids := make([]int64, len(opened))
+	for i, t := range opened {
+		ids[i] = t.ID
+		if t.Existing {
+			r.holder = t
+		}
 	}
 	r.opened.add(ids)
 	r.bar.Add(len(ids))
@@ -189,6 +197,10 @@ func (r *openRun) sayOpened(n int64) {
 	}
 	r.a.sayRepeated(w.repeated)
 	name := sweep.Quote(r.base.Group)
+	if t := r.holder; t != nil {
+		r.a.say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique, stateText(t))
+		return
+	}
 	if r.base.Group == "" {
 		r.a.say("opened %s; details: tdf show %d", tasks(n), r.opened[0].first)
 		return

@@ -85,6 +85,7 @@ func (v *view) definition() []fact {
 		{"back-off", unless(*d.Backoff == 0, backoffText(d))},
 		{"keep finished", unless(*d.KeepFinished == manager.KeepForever, span(*d.KeepFinished))},
 		{"keep archived", unless(*d.KeepArchived == manager.KeepForever, span(*d.KeepArchived))},
+		{"unique key", unless(d.Unique == "", d.Unique+", until it is "+string(d.UniqueUntil))},
 		{"releases", unless(v.Releases == 0, releasesText(friend.TaskOf(v.Task)))},
 		{"retries", unless(v.Reopens == 0, number(v.Reopens))},
 		{"changes", unless(v.Revision == 0, number(v.Revision))},

@@ -1,0 +1,207 @@
+package redisstate
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func keyed(key string, until tdf.UniqueUntil) tdf.Properties {
+	d := define("x")
+	d.Unique, d.UniqueUntil = key, until
+	return d
+}
+
+// mustOpenUnique opens a task with a key, and returns its id and whether the task already existed.
+func mustOpenUnique(t *testing.T, s *Store, d tdf.Properties) Opened {
+	t.Helper()
+	opened, err := s.OpenUnique(t.Context(), "manager", "", d)
+	if err != nil || len(opened) != 1 {
+		t.Fatal(opened, err)
+	}
+	return opened[0]
+}
+
+// While a task holds a key, opening another task with this key returns the first one. Then the key is free.
+func TestUnique(t *testing.T) {
+	for until, freeIn := range map[tdf.UniqueUntil][]tdf.State{
+		tdf.UntilFinished: {tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived},
+		tdf.UntilArchived: {tdf.Archived},
+	} {
+		onEach(t, func(t *testing.T, s *Store) {
+			for _, state := range tdf.States {
+				id := put(t, s, state)
+				key := string(state)
+				must(t, s.rdb.HSet(t.Context(), s.keys.Task(id), "unique", key, "unique_until", string(until)).Err())
+				must(t, s.rdb.HSet(t.Context(), s.keys.unique(), key, id).Err())
+				got := mustOpenUnique(t, s, keyed(key, until))
+				free := false
+				for _, f := range freeIn {
+					free = free || f == state
+				}
+				if got.Existing == free || !free && got.ID != id || free && got.ID == id {
+					t.Errorf("until %s, and the holder is %s: %+v", until, state, got)
+				}
+				if free { // so that no other state of this test claims the new task
+					m, err := task(t, s, got.ID).Cancel()
+					mustApply(t, s, m, err)
+				}
+				if state == tdf.Open {
+					m, err := task(t, s, id).Cancel()
+					mustApply(t, s, m, err)
+				}
+			}
+			mustBeSound(t, s)
+		})
+	}
+}
+
+// Of equal keys in one call, only the first gets a task. Ids stay in the order of the definitions.
+func TestUniqueWithinACall(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
+		opened, err := s.OpenUnique(t.Context(), "manager", "", a, b, a, define("plain"), b)
+		if want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"; err != nil || fmt.Sprint(opened) != want {
+			t.Errorf("%v, %v; want %s", opened, err, want)
+		}
+		outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: []tdf.Properties{define("p"), a, keyed("c", tdf.UntilFinished), keyed("c", tdf.UntilFinished), define("q")}})
+		must(t, err)
+		if got, want := fmt.Sprint(outcomes[0].IDs, outcomes[0].Existing), "[4 1 5 5 6] [false true false true false]"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// Of many clients that open a task with the same key at once, one opens it, and the others get the same id.
+func TestUniqueAtOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var all [8]Opened
+		var clients sync.WaitGroup
+		for i := range all {
+			clients.Go(func() { all[i] = mustOpenUnique(t, s, keyed("k", tdf.UntilFinished)) })
+		}
+		clients.Wait()
+		opened := 0
+		for _, o := range all {
+			if !o.Existing {
+				opened++
+			}
+			if o.ID != 1 {
+				t.Errorf("got task %d", o.ID)
+			}
+		}
+		if opened != 1 {
+			t.Errorf("%d clients opened a task", opened)
+		}
+	})
+}
+
+// A retried task takes its key again. If another task holds the key, the error names that task.
+func TestReopenTakesTheKey(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := keyed("k", tdf.UntilFinished)
+		first := mustOpenUnique(t, s, d).ID
+		cancel := func(id int64) {
+			m, err := task(t, s, id).Cancel()
+			mustApply(t, s, m, err)
+		}
+		cancel(first)
+		second := mustOpenUnique(t, s, d).ID
+		m, err := task(t, s, first).Reopen()
+		must(t, err)
+		outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})
+		must(t, err)
+		var taken *tdf.UniqueError
+		if !errors.As(outcomes[0].Err, &taken) || taken.ID != first || taken.Holder != second {
+			t.Errorf("got %v", outcomes[0].Err)
+		}
+		cancel(second)
+		mustApply(t, s, m, nil)
+		if got := mustOpenUnique(t, s, d); !got.Existing || got.ID != first {
+			t.Errorf("after the retry: %+v", got)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// Removing the task that holds the key in Redis deletes the key. Removing an earlier holder does not.
+func TestRemoveGivesTheKeyBack(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := keyed("k", tdf.UntilFinished)
+		first := mustOpenUnique(t, s, d).ID
+		m, err := task(t, s, first).Cancel()
+		mustApply(t, s, m, err)
+		second := mustOpenUnique(t, s, d).ID
+		m, err = task(t, s, first).Remove()
+		mustApply(t, s, m, err)
+		if holder := s.rdb.HGet(t.Context(), s.keys.unique(), "k").Val(); holder != fmt.Sprint(second) {
+			t.Errorf("the holder is %q", holder)
+		}
+		m, err = task(t, s, second).Cancel()
+		mustApply(t, s, m, err)
+		m, err = task(t, s, second).Remove()
+		mustApply(t, s, m, err)
+		if n := s.rdb.HLen(t.Context(), s.keys.unique()).Val(); n != 0 {
+			t.Errorf("%d keys are left", n)
+		}
+	})
+}
+
+// The follow-up of a task may have the key that the task gives up in the same step.
+func TestFollowUpTakesTheKey(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := keyed("k", tdf.UntilArchived)
+		mustOpenUnique(t, s, d)
+		c := mustClaim(t, s, 1)[0]
+		mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		mustSettle(t, s, c.Task.ID)
+		m, err := task(t, s, c.Task.ID).Archive()
+		must(t, err)
+		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{d}})
+		must(t, err)
+		if o := outcomes[0]; o.Err != nil || o.Existing != nil || o.IDs[0] != 2 {
+			t.Errorf("got %+v", o)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A key of another type, or an entry of an unknown task, stops nobody.
+func TestOddUniqueKeys(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		must(t, s.rdb.HSet(t.Context(), s.keys.unique(), "a", "99", "b", "x", "c", "").Err())
+		for i, key := range []string{"a", "b", "c"} {
+			if got := mustOpenUnique(t, s, keyed(key, tdf.UntilFinished)); got.Existing || got.ID != int64(i+1) {
+				t.Errorf("key %s: %+v", key, got)
+			}
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A task that is loaded from a dump takes its key, if it is in a state that holds the key.
+func TestRestoreTakesTheKey(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		held, free := keyed("held", tdf.UntilFinished), keyed("free", tdf.UntilFinished)
+		mustOpenUnique(t, s, held)
+		id := mustOpenUnique(t, s, free).ID
+		m, err := task(t, s, id).Cancel()
+		mustApply(t, s, m, err)
+		all := records(t, s)
+		must(t, s.rdb.Del(t.Context(), s.rdb.Keys(t.Context(), s.keys.ns+":*").Val()...).Err())
+		if _, err := s.Restore(t.Context(), all...); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustOpenUnique(t, s, held); !got.Existing || got.ID != 1 {
+			t.Errorf("the key of the open task: %+v", got)
+		}
+		if got := mustOpenUnique(t, s, free); got.Existing {
+			t.Errorf("the key of the cancelled task: %+v", got)
+		}
+		mustBeSound(t, s)
+	})
+}

@@ -1,0 +1,46 @@
+package tdf
+
+import (
+	"fmt"
+	"slices"
+)
+
+// UniqueUntil says how long a task holds its unique key (docs/lifecycle.md, "Unique tasks").
+type UniqueUntil string
+
+// The times until which a task holds its unique key.
+const (
+	UntilFinished UniqueUntil = "finished" // until the task has finished; this is the default
+	UntilArchived UniqueUntil = "archived" // until the task is archived or removed
+)
+
+// HoldingStates returns the states in which a task holds its unique key.
+func (u UniqueUntil) HoldingStates() []State {
+	return slices.DeleteFunc(slices.Clone(States), func(s State) bool {
+		return s == Archived || s.Settled() && u != UntilArchived
+	})
+}
+
+// HoldsKey reports whether the task may hold its unique key.
+func (t *Task) HoldsKey() bool {
+	return t.Unique != "" && slices.Contains(t.UniqueUntil.HoldingStates(), t.State)
+}
+
+// A UniqueError means that another task holds the unique key of the task.
+type UniqueError struct {
+	ID     int64 // the task that cannot be reopened
+	Holder int64 // the task that holds the key
+}
+
+func (e *UniqueError) Error() string {
+	return fmt.Sprintf("task %d: task %d holds its unique key", e.ID, e.Holder)
+}
+
+func (d *Properties) checkUnique() error {
+	switch d.UniqueUntil {
+	case UntilFinished, UntilArchived:
+	default:
+		return invalidProperty(fieldUniqueUntil, "%q is unknown; want finished or archived", string(d.UniqueUntil))
+	}
+	return checkName(fieldUnique, d.Unique)
+}
