@@ -20,7 +20,8 @@ import (
 type ledger struct {
 	mu      sync.Mutex
 	tasks   map[int64]*entry
-	removed int // number of tasks that were removed
+	keys    map[string]int64 // the task that last took each unique key
+	removed int              // number of tasks that were removed
 }
 
 // An entry is one task in the ledger.
@@ -28,6 +29,7 @@ type entry struct {
 	d     tdf.Properties
 	left  map[place]place  // maps each former state and round to the next state and round
 	made  map[tdf.Verb]int // number of moves per verb
+	last  tdf.Verb         // the verb of the last move
 	twice string           // the problem if something happened twice; otherwise ""
 }
 
@@ -36,7 +38,7 @@ type place struct {
 	round int
 }
 
-func newLedger() *ledger { return &ledger{tasks: map[int64]*entry{}} }
+func newLedger() *ledger { return &ledger{tasks: map[int64]*entry{}, keys: map[string]int64{}} }
 
 func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
 	l.mu.Lock()
@@ -47,6 +49,34 @@ func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
 			e.twice = "its id was given out twice"
 		}
 		e.d = definitions[i]
+		if key := definitions[i].Unique; key != "" {
+			l.keys[key] = id
+		}
+	}
+}
+
+// holder returns the task that holds a unique key, or 0. The caller holds the mutex.
+func (l *ledger) holder(key string) int64 {
+	id := l.keys[key]
+	if e := l.tasks[id]; e != nil {
+		if at, _ := e.followMoves(); slices.Contains(e.d.UniqueUntil.HoldingStates(), at.state) {
+			return id
+		}
+	}
+	return 0
+}
+
+// answered records the answer to one definition. If the player is alone, it checks whether the ledger predicts the answer.
+func (p *player) answered(d tdf.Properties, id int64, existing bool) {
+	p.ledger.mu.Lock()
+	holder := p.ledger.holder(d.Unique)
+	p.ledger.mu.Unlock()
+	if want := d.Unique != "" && holder != 0; p.alone && (existing != want || existing && id != holder) {
+		p.t.Errorf("opening a task with the key %q, which task %d holds: task %d, existing: %v", d.Unique, holder, id, existing)
+	}
+	if !existing {
+		p.ledger.opened([]int64{id}, []tdf.Properties{d})
+		p.ids = append(p.ids, id)
 	}
 }
 
@@ -74,6 +104,10 @@ func (l *ledger) moved(m tdf.Move) {
 	}
 	e.left[from] = place{m.To, m.Next}
 	e.made[m.Verb]++
+	e.last = m.Verb
+	if m.Verb == tdf.VerbReopen && e.d.Unique != "" {
+		l.keys[e.d.Unique] = m.ID
+	}
 	if m.Verb == tdf.VerbRemove {
 		l.removed++
 	}
@@ -130,7 +164,7 @@ type player struct {
 }
 
 func (p *player) step(ctx context.Context) {
-	plays := []func(context.Context){p.open, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive}
+	plays := []func(context.Context){p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive}
 	plays[p.rand.IntN(len(plays))](ctx)
 }
 
@@ -148,6 +182,18 @@ func (p *player) definition() tdf.Properties {
 	if d.EndBefore == tdf.Never && p.chance(5) {
 		d.StartAfter = 9e9
 	}
+	if p.chance(10) {
+		d.Backoff = 3600
+	}
+	if p.chance(10) {
+		d.KeepFinished, d.KeepArchived = 1e-6, 0
+	}
+	if p.chance(20) {
+		d.Unique = "k" + strconv.Itoa(p.rand.IntN(5))
+		if p.chance(50) {
+			d.UniqueUntil = tdf.UntilArchived
+		}
+	}
 	if p.chance(50) {
 		d.Group = "g" + strconv.Itoa(p.rand.IntN(3))
 	}
@@ -158,6 +204,19 @@ func (p *player) open(ctx context.Context) {
 	definitions := make([]tdf.Properties, 1+p.rand.IntN(4))
 	for i := range definitions {
 		definitions[i] = p.definition()
+	}
+	opened, err := p.s.OpenUnique(ctx, "player", "", definitions...)
+	p.must(err)
+	for i, o := range opened {
+		p.answered(definitions[i], o.ID, o.Existing)
+	}
+}
+
+// openPlain opens tasks without unique keys.
+func (p *player) openPlain(ctx context.Context) {
+	definitions := []tdf.Properties{p.definition(), p.definition()}
+	for i := range definitions {
+		definitions[i].Unique = ""
 	}
 	ids, err := p.s.Open(ctx, "player", definitions...)
 	p.must(err)
@@ -174,15 +233,30 @@ func (p *player) claim(ctx context.Context) {
 	})
 	p.must(err)
 	for _, claim := range c.Claims {
+		before := p.lastMoveOfWaiting(claim.Task.ID)
 		p.ledger.moved(tdf.Move{ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running, Next: claim.Task.Round})
 		p.claims = append(p.claims, claim)
 		p.ids = append(p.ids, claim.Task.ID)
 		if d := claim.Task.Properties; d.EndBefore <= c.Now || d.StartAfter > c.Now {
 			p.t.Errorf("task %d was claimed too early or too late", claim.Task.ID)
 		}
+		if before == tdf.VerbFail || before == tdf.VerbTimeOut {
+			p.t.Errorf("task %d was claimed during its back-off", claim.Task.ID)
+		}
 	}
 	p.claims = p.claims[max(0, len(p.claims)-60):]
 	p.ids = p.ids[max(0, len(p.ids)-200):]
+}
+
+// lastMoveOfWaiting returns the verb of the last move of a task with a back-off. It returns "" for other tasks, and if the
+// player is not alone.
+func (p *player) lastMoveOfWaiting(id int64) tdf.Verb {
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	if e := p.ledger.entry(id); p.alone && e.d.Backoff > 0 {
+		return e.last
+	}
+	return ""
 }
 
 func (p *player) lease() tdf.Seconds {
@@ -228,7 +302,11 @@ func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	at, _ := e.followMoves()
 	to, left := e.left[place{m.From, m.Round}]
 	repeated := again && left && to.state == m.To
-	if want := at == (place{m.From, m.Round}) || repeated && at.state != tdf.None; p.alone && (err == nil) != want {
+	want := at == (place{m.From, m.Round}) || repeated && at.state != tdf.None
+	if holder := p.ledger.holder(e.d.Unique); m.Verb == tdf.VerbReopen && e.d.Unique != "" && holder != 0 && holder != m.ID {
+		want = false
+	}
+	if p.alone && (err == nil) != want {
 		p.t.Errorf("%s task %d from %s, round %d, when the task was in %v: %v", m.Verb, m.ID, m.From, m.Round, at, err)
 	}
 	return !repeated
@@ -330,7 +408,9 @@ func (p *player) archive(ctx context.Context) {
 			p.expect(m, outcomes[0].Err, false)
 			if outcomes[0].Err == nil {
 				p.ledger.moved(m)
-				p.ledger.opened(outcomes[0].IDs, u.Open)
+				for i, id := range outcomes[0].IDs {
+					p.answered(u.Open[i], id, outcomes[0].Existing != nil && outcomes[0].Existing[i])
+				}
 			}
 		}
 	}
