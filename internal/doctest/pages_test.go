@@ -50,13 +50,19 @@ func TestLinks(t *testing.T) {
 	links := 0
 	for _, page := range files(t, ".md") {
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, page), ""), -1) {
-			target, _, _ := strings.Cut(m[1], "#")
-			if target == "" || strings.Contains(target, "://") {
+			target, section, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
 				continue
 			}
 			links++
-			if _, err := os.Stat(filepath.Join(root, filepath.Dir(page), target)); err != nil {
+			path := page // a link to a section of the same page has no target
+			if target != "" {
+				path = filepath.Join(filepath.Dir(page), target)
+			}
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
 				t.Errorf("%s links to %s, which does not exist", page, m[1])
+			} else if section != "" && !slices.Contains(anchors(read(t, path)), section) {
+				t.Errorf("%s links to %s, but %s has no such section", page, m[1], path)
 			}
 		}
 	}
@@ -110,6 +116,18 @@ func headings(page string) []string {
 		if title := strings.TrimLeft(line, "#"); title != line {
 			all = append(all, strings.Trim(title, " `"))
 		}
+	}
+	return all
+}
+
+// notInAnchors matches the characters that GitHub leaves out of the anchor of a heading.
+var notInAnchors = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+
+// anchors returns the anchors of a page's headings, as GitHub makes them.
+func anchors(page string) []string {
+	all := headings(code.ReplaceAllString(page, ""))
+	for i, heading := range all {
+		all[i] = strings.ReplaceAll(notInAnchors.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 	}
 	return all
 }

@@ -1,0 +1,137 @@
+package doctest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const comparedPage = "docs/compared.md"
+
+// The columns of the tables of docs/compared.md.
+const (
+	promiseColumn = iota
+	keptColumn
+	whereColumn
+	testColumn
+	comparedColumns // the number of columns
+)
+
+// Each promise that TDF keeps, also in part or in another way, has a link to a section and a test that exists. A promise
+// that TDF does not keep yet has neither.
+func TestComparedPromises(t *testing.T) {
+	promises, tested := promises(t), 0
+	for _, p := range promises {
+		kept, _, _ := strings.Cut(p[keptColumn], ":")
+		links, tests := link.FindAllStringSubmatch(p[whereColumn], -1), names(p[testColumn])
+		switch kept {
+		case "not yet":
+			if p[whereColumn]+p[testColumn] != "" {
+				t.Errorf("%q is not kept yet, but has a section or a test", p[promiseColumn])
+			}
+		case "yes", "in part", "another way":
+			if len(links) == 0 || len(tests) == 0 && p[testColumn] != "none" {
+				t.Errorf("%q has no section or no test", p[promiseColumn])
+			}
+		default:
+			t.Errorf("%q: kept is %q, want yes, in part, another way or not yet", p[promiseColumn], kept)
+		}
+		for _, m := range links {
+			if !strings.Contains(m[1], "#") {
+				t.Errorf("%q links to %s, want a section of a page", p[promiseColumn], m[1])
+			}
+		}
+		for _, name := range tests {
+			tested++
+			if problem := testProblem(t, name); problem != "" {
+				t.Errorf("%q names %s: %s", p[promiseColumn], name, problem)
+			}
+		}
+	}
+	if len(promises) < 60 || tested < 60 {
+		t.Errorf("only %d promises and %d tests were found: does this test still read the page?", len(promises), tested)
+	}
+}
+
+// promises returns the rows of the page's tables, without the heads of the tables.
+func promises(t testing.TB) [][]string {
+	t.Helper()
+	var all [][]string
+	for line := range strings.Lines(read(t, comparedPage)) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| --- ") || strings.HasPrefix(line, "| promise ") {
+			continue
+		}
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
+		if len(cells) != comparedColumns {
+			t.Fatalf("%s has a row of %d columns, want %d: %s", comparedPage, len(cells), comparedColumns, line)
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		all = append(all, cells)
+	}
+	return all
+}
+
+// namedTest matches the directory of a package and the name of a test, and the name of a script of cmd/tdf.TestScripts.
+var namedTest = regexp.MustCompile(`^([a-z/]+)\.(Test\w+)(?:/(\w+))?$`)
+
+// testProblem says why a test's name on the page is wrong. It returns "" if the test exists.
+func testProblem(t testing.TB, name string) string {
+	t.Helper()
+	m := namedTest.FindStringSubmatch(name)
+	if m == nil {
+		return "want a directory, a dot and the name of a test"
+	}
+	dir, test, script := m[1], m[2], m[3]
+	if dir == "tdf" {
+		dir = "."
+	}
+	declared := func(file string) bool { return strings.Contains("\n"+read(t, file), "\nfunc "+test+"(") }
+	if !slices.ContainsFunc(testFiles(t, dir), declared) {
+		return "no file " + filepath.Join(dir, "*_test.go") + " has this test"
+	}
+	if script == "" {
+		return ""
+	}
+	if _, err := os.Stat(filepath.Join(root, dir, "testdata", "script", script+".txt")); err != nil {
+		return "there is no script " + script
+	}
+	return ""
+}
+
+// testFiles returns the paths, relative to the root, of a directory's files with tests.
+func testFiles(t testing.TB, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range paths {
+		if paths[i], err = filepath.Rel(root, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return paths
+}
+
+func TestTestProblem(t *testing.T) {
+	for name, right := range map[string]bool{
+		"redisstate.TestUnique":         true,
+		"tdf.TestSettle":                true,
+		"manager/managertest.TestLives": true,
+		"cmd/tdf.TestScripts/updates":   true,
+		"cmd/tdf.TestScripts/nosuch":    false,
+		"redisstate.TestUniq":           false,
+		"nosuch.TestUnique":             false,
+		"TestUnique":                    false,
+	} {
+		if problem := testProblem(t, name); (problem == "") != right {
+			t.Errorf("%s: %q", name, problem)
+		}
+	}
+}
