@@ -391,3 +391,28 @@ func TestResultMustBeJSON(t *testing.T) {
 		t.Errorf("failures %q", r.failures)
 	}
 }
+
+// The server removes tasks whose retention period is over. Run ends although these tasks no longer exist.
+func TestRetention(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Duration: time.Second} })
+	brief, kept := define("p", source, "brief"), define("p", source, "kept")
+	brief.KeepArchived = new(time.Duration(0))
+	kept.KeepArchived = new(time.Hour)
+	if _, err := tm.Manager.Open(t.Context(), brief, kept); err != nil {
+		t.Fatal(err)
+	}
+	called := 0
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		Succeeded: func(context.Context, *manager.Finished) error { called++; return nil },
+		Stop:      func(_ context.Context, s manager.Summary) bool { return s.Done() && s.Round > 3 },
+	})
+	if err != nil || called != 2 {
+		t.Errorf("%d callbacks, %v", called, err)
+	}
+	for _, task := range tm.Tasks() {
+		if task.Input == "brief" {
+			t.Error("the task with a period of 0 still exists")
+		}
+	}
+}
