@@ -30,20 +30,23 @@ func (t *Task) backoff() Seconds {
 	return Seconds(math.Round(delay*1000) / 1000)
 }
 
-// spread returns a factor from 0.8 to 1.2. Tasks that fail together get different factors, so they do not start together
-// again. The factor depends only on the id and the round, because all servers must decide alike.
+// spreads is the number of different factors. Tasks with the same factor wait for the same time, so one call of a script
+// reopens many of them with the same arguments.
+const spreads = 17
+
+// spread returns a factor from 0.8 to 1.2. Tasks that fail together get different factors, so they do not all start
+// together again. The factor depends only on the id and the round, because all servers must decide alike.
 func spread(id int64, round int) float64 {
-	return 0.8 + 0.4*rand.New(rand.NewPCG(uint64(id), uint64(round))).Float64()
+	step := rand.New(rand.NewPCG(uint64(id), uint64(round))).IntN(spreads)
+	return 0.8 + 0.4*float64(step)/(spreads-1)
 }
 
 func (d *Properties) checkBackoff() error {
-	for _, c := range []struct {
-		name  string
-		value Seconds
-	}{{fieldBackoff, d.Backoff}, {fieldBackoffMax, d.BackoffMax}} {
-		if !(c.value >= 0 && c.value <= MaxBackoff) {
-			return invalidProperty(c.name, "%v is not a number of seconds from 0 to %v", c.value, MaxBackoff)
-		}
+	if !(d.Backoff >= 0 && d.Backoff <= MaxBackoff) {
+		return invalidProperty(fieldBackoff, "%v is not a number of seconds from 0 to %v", d.Backoff, MaxBackoff)
+	}
+	if !(d.BackoffMax >= leastSeconds && d.BackoffMax <= MaxBackoff) {
+		return invalidProperty(fieldBackoffMax, "%v is not a number of seconds above 0, up to %v", d.BackoffMax, MaxBackoff)
 	}
 	if !(d.BackoffFactor >= 1 && d.BackoffFactor <= MaxBackoffFactor) {
 		return invalidProperty(fieldBackoffFactor, "%v is not a number from 1 to %d", d.BackoffFactor, MaxBackoffFactor)

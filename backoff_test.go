@@ -92,7 +92,7 @@ func TestBackoffIsBounded(t *testing.T) {
 		task.Fails, task.Timeouts = rapid.IntRange(0, MaxCount).Draw(t, "fails"), rapid.IntRange(0, MaxCount).Draw(t, "timeouts")
 		task.Backoff = Seconds(rapid.Float64Range(0, float64(MaxBackoff)).Draw(t, "backoff"))
 		task.BackoffFactor = rapid.Float64Range(1, MaxBackoffFactor).Draw(t, "factor")
-		task.BackoffMax = Seconds(rapid.Float64Range(0, float64(MaxBackoff)).Draw(t, "max"))
+		task.BackoffMax = Seconds(rapid.Float64Range(1e-6, float64(MaxBackoff)).Draw(t, "max"))
 		if err := task.checkBackoff(); err != nil {
 			t.Fatal(err)
 		}
@@ -105,14 +105,17 @@ func TestBackoffIsBounded(t *testing.T) {
 
 // Tasks that fail together wait for different times, spread over the whole range.
 func TestBackoffSpreads(t *testing.T) {
-	tenths := map[int]int{}
-	for id := range int64(1000) {
-		tenths[int((spread(id+1, 2)-0.8)/0.04)]++
+	factors := map[float64]int{}
+	for id := range int64(1700) {
+		factors[spread(id+1, 2)]++
 	}
-	for tenth := range 10 {
-		if n := tenths[tenth]; n < 60 || n > 140 {
-			t.Errorf("%d of 1000 tasks have a factor in tenth %d of the range", n, tenth)
+	for factor, n := range factors {
+		if factor < 0.8 || factor > 1.2000001 || n < 60 || n > 140 {
+			t.Errorf("%d of 1700 tasks have the factor %v", n, factor)
 		}
+	}
+	if len(factors) != spreads {
+		t.Errorf("%d different factors", len(factors))
 	}
 }
 
@@ -126,6 +129,7 @@ func TestInvalidBackoff(t *testing.T) {
 		{"backoff", func(d *Properties) { d.Backoff = Forever }},
 		{"backoff", func(d *Properties) { d.Backoff = Seconds(math.NaN()) }},
 		{"backoff_max", func(d *Properties) { d.BackoffMax = -1 }},
+		{"backoff_max", func(d *Properties) { d.BackoffMax = 0 }},
 		{"backoff_max", func(d *Properties) { d.BackoffMax = Forever }},
 		{"backoff_factor", func(d *Properties) { d.BackoffFactor = 0.5 }},
 		{"backoff_factor", func(d *Properties) { d.BackoffFactor = -2 }},
@@ -155,5 +159,41 @@ func TestBackoffIsStored(t *testing.T) {
 	}
 	if task, err := ParseTask(1, h); err != nil || task.Properties != d {
 		t.Errorf("got %+v, %v; want %+v", task.Properties, err, d)
+	}
+}
+
+// An invalid value in Redis counts as the default. It must not stop the server, or delete a result.
+func TestInvalidValuesInRedis(t *testing.T) {
+	for _, change := range []Hash{
+		{"backoff": "inf", "backoff_max": "inf"},
+		{"backoff": "1e11"},
+		{"backoff": "10", "backoff_factor": "0"},
+		{"backoff": "x"},
+		{"keep_finished": "0"},
+		{"keep_finished": "0.0000001"},
+		{"keep_finished": "x"},
+		{"keep_archived": "-1"},
+	} {
+		d := Defaults("p", "http://h/run.sh", "")
+		d.MaxFails = 1
+		h := Hash{}
+		for _, f := range d.OpenFields("") {
+			h[f.Name] = f.Value
+		}
+		h["state"], h["0:executed"], h["0:claim"], h["0:exit"], h["0:error"] = "executed", "100", "c", "1", "boom"
+		for name, value := range change {
+			h[name] = value
+		}
+		task, err := ParseTask(1, h)
+		if err == nil {
+			t.Errorf("%v: no error", change)
+		}
+		if m, ok := task.Settle(200, err); !ok || m.To != Open || m.Score != (Moment{}) {
+			t.Errorf("%v: a failed round leads to %+v", change, m)
+		}
+		task.MaxFails = 0
+		if m, _ := task.Settle(200, err); m.NextDue != noEarlierThan(Never) {
+			t.Errorf("%v: the finished task is due %+v", change, m.NextDue)
+		}
 	}
 }

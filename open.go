@@ -37,7 +37,7 @@ func (d *Properties) OpenFields(namespace string) []Field {
 	optional(fieldMeta, d.Meta, d.Meta != "")
 	optional(fieldFailOn, string(d.FailOn), d.FailOn != plain.FailOn)
 	optional(fieldUnique, d.Unique, d.Unique != "")
-	optional(fieldUniqueUntil, string(d.UniqueUntil), d.UniqueUntil != plain.UniqueUntil)
+	optional(fieldUniqueUntil, string(d.UniqueUntil), d.Unique != "" && d.UniqueUntil != plain.UniqueUntil)
 	return fields
 }
 

@@ -119,8 +119,16 @@ func (p *parser) properties() Properties {
 	d.Backoff = Seconds(p.time(fieldBackoff, Time(d.Backoff)))
 	d.BackoffFactor = float64(p.time(fieldBackoffFactor, Time(d.BackoffFactor)))
 	d.BackoffMax = Seconds(p.time(fieldBackoffMax, Time(d.BackoffMax)))
+	if err := d.checkBackoff(); err != nil {
+		p.fail(err)
+		d.Backoff = 0
+	}
 	d.KeepFinished = Seconds(p.time(fieldKeepFinished, Time(d.KeepFinished)))
 	d.KeepArchived = Seconds(p.time(fieldKeepArchived, Time(d.KeepArchived)))
+	if err := d.checkRetention(); err != nil {
+		p.fail(err)
+		d.KeepFinished, d.KeepArchived = Forever, Forever
+	}
 	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
 	if f := p.h[fieldFailOn]; f != "" {
 		d.FailOn = FailOn(f)

@@ -20,9 +20,12 @@ func (t *Task) removeAt() Time {
 	return entered.Add(t.keep())
 }
 
+// leastSeconds is the smallest number of seconds above 0 that Redis stores. A smaller number is stored as 0.
+const leastSeconds = Seconds(1e-6)
+
 func (d *Properties) checkRetention() error {
 	switch {
-	case !validSeconds(float64(d.KeepFinished)) || d.KeepFinished == 0:
+	case !validSeconds(float64(d.KeepFinished)) || d.KeepFinished < leastSeconds:
 		return invalidProperty(fieldKeepFinished, "%v is neither a number of seconds above 0 nor inf", float64(d.KeepFinished))
 	case !validSeconds(float64(d.KeepArchived)):
 		return invalidProperty(fieldKeepArchived, "%v is neither a number of seconds from 0 up nor inf", float64(d.KeepArchived))

@@ -134,7 +134,7 @@ var taskKeys = []key{
 		"How many times the task runs again after a lost round.",
 	},
 	{
-		"task_defaults", "backoff", "0", span(func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.Backoff }),
+		"task_defaults", "backoff", "0", backoff(fromZero, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.Backoff }),
 		"How long the task waits before it runs again after its first failed or timed out round. 0 means no wait.",
 	},
 	{
@@ -142,7 +142,7 @@ var taskKeys = []key{
 		"Each further wait is longer than the last one by this factor.",
 	},
 	{
-		"task_defaults", "backoff_max", "300", span(func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.BackoffMax }),
+		"task_defaults", "backoff_max", "300", backoff(aboveZero, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.BackoffMax }),
 		"The longest wait. Each wait varies at random by up to 20 %.",
 	},
 	{

@@ -236,13 +236,13 @@ func seconds(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
 	return bind(opts.want(""), parse, at)
 }
 
-// span returns the kind of a back-off.
-func span(at func(*settings) *tdf.Seconds) kind {
-	parse := func(s string) (tdf.Seconds, bool) {
+// backoff returns the kind of a wait between rounds.
+func backoff(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
+	k := seconds(opts, at)
+	return bind(fmt.Sprintf("%s, at most %v", k.want, tdf.MaxBackoff), func(s string) (tdf.Seconds, bool) {
 		v, err := tdf.ParseSeconds(s)
-		return v, err == nil && v <= tdf.MaxBackoff
-	}
-	return bind(fmt.Sprintf("a number of seconds from 0 to %v", tdf.MaxBackoff), parse, at)
+		return v, err == nil && (v > 0 || !opts.above) && v <= tdf.MaxBackoff
+	}, at)
 }
 
 func factor(low, high float64, at func(*settings) *float64) kind {

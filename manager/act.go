@@ -39,7 +39,8 @@ type Result struct {
 	Done int // the number of changed tasks
 	// Skipped contains an error for each task that was skipped. If the task's state or round does not allow the action,
 	// the error wraps a *[tdf.StateError]. If the task cannot have the new properties, the error wraps a
-	// *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast].
+	// *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast]. If another task holds the unique key of a retried task, it is a
+	// *[tdf.UniqueError].
 	Skipped []error
 }
 

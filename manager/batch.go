@@ -136,7 +136,7 @@ func (b *batch) conclude(ctx context.Context, t *Finished, o redisstate.Outcome)
 		return
 	}
 	b.summary.Archived++
-	b.summary.Opened += len(o.IDs)
+	b.summary.Opened += len(o.IDs) - o.Held()
 }
 
 // lingering returns a context that ends when the time archivingBound has passed since the end of ctx.

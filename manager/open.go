@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -51,33 +50,48 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 	})
 	opened, err := open(m.store, ctx, m.name, all)
 	making.Wait()
+	var made []*Task
 	for i, o := range opened {
-		tasks[i].ID, tasks[i].task.ID = o.ID, o.ID
+		if o.ID > 0 {
+			tasks[i].ID, tasks[i].task.ID, tasks[i].Existing = o.ID, o.ID, o.Existing
+			made = append(made, tasks[i])
+		}
 	}
-	tasks = tasks[:len(opened)]
 	if err == nil {
-		err = m.readExisting(ctx, opened, tasks)
+		err = m.readExisting(ctx, made)
 	}
 	if err != nil {
 		err = fmt.Errorf("open tasks: %w", err)
 	}
-	return tasks, err
+	return made, err
 }
 
-// readExisting replaces the tasks that already existed by the tasks in Redis.
-func (m *Manager) readExisting(ctx context.Context, opened []redisstate.Opened, tasks []*Task) error {
-	for i, o := range opened {
-		if !o.Existing {
-			continue
+// readExisting replaces the tasks that already existed by summaries of the tasks in Redis. If such a task was removed in
+// the meantime, only its id is known.
+func (m *Manager) readExisting(ctx context.Context, tasks []*Task) error {
+	var ids []int64
+	for _, t := range tasks {
+		if t.Existing {
+			ids = append(ids, t.ID)
 		}
-		found, err := m.Get(ctx, o.ID)
-		switch {
-		case err == nil:
-			tasks[i] = found
-		case !errors.Is(err, tdf.ErrNoTask): // if the task was removed in the meantime, its id is all that is known
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	found := map[int64]*Task{}
+	for t, err := range m.List(ctx, Query{IDs: ids}) {
+		if err != nil {
 			return err
 		}
-		tasks[i].Existing = true
+		t.Existing = true
+		found[t.ID] = t
+	}
+	for i, t := range tasks {
+		if x := found[t.ID]; t.Existing && x != nil {
+			tasks[i] = x
+		}
 	}
 	return nil
 }

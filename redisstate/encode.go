@@ -41,10 +41,10 @@ func (e *encoder) callLists(v callLists) {
 	}
 }
 
-// holdingStates adds the states in which tasks hold unique keys, if a unit needs them.
-func (e *encoder) holdingStates(units []Unit) {
+// holdingStates adds the states in which tasks hold unique keys. If the call needs none, it adds empty lists.
+func (e *encoder) holdingStates(needed bool) {
 	for _, until := range []tdf.UniqueUntil{tdf.UntilFinished, tdf.UntilArchived} {
-		if !slices.ContainsFunc(units, Unit.needsKeys) {
+		if !needed {
 			e.count(0)
 			continue
 		}

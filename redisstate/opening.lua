@@ -13,6 +13,31 @@ local function free_ids(tasks, counter, n)
   end
 end
 
+-- Returns the id of the task that holds a unique key, or false. The table `holding` has the states in which a task
+-- holds its key, for each value of unique_until. The table `moved_to` has the states to which the call moves tasks, by
+-- id. The key `unique` must be a hash.
+local function task_with_key(unique, key, tasks, holding, moved_to)
+  local id = redis.call('HGET', unique, key)
+  if not id then return false end
+  local f = redis.pcall('HMGET', tasks .. id, 'unique', 'state', 'unique_until') -- an error if the key is no hash
+  local states = holding[f[3] == 'archived' and 'archived' or 'finished']
+  return f[1] == key and states[moved_to[id] or f[2]] and id or false
+end
+
+-- Reads the states in which a task holds its unique key: first until it is finished, then until it is archived.
+local function take_holding()
+  local holding = { finished = {}, archived = {} }
+  for _, state in ipairs(take_list(1)) do holding.finished[state] = true end
+  for _, state in ipairs(take_list(1)) do holding.archived[state] = true end
+  return holding
+end
+
+-- Returns the reason why no unique key can be taken, or false.
+local function no_keys(unique)
+  local kind = redis.call('TYPE', unique).ok
+  return kind ~= 'none' and kind ~= 'hash' and '!redis: WRONGTYPE ' .. unique .. ' is not a hash'
+end
+
 local function no_ids(counter)
   return redis.error_reply('TDFIDS ' .. counter .. ' leaves no ids: it must be a number, and ids end at 1099511627775')
 end

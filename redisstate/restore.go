@@ -14,7 +14,7 @@ import (
 //go:embed restore.lua
 var restoreSource string
 
-var restoreScript = newScript(prelude + restoreSource)
+var restoreScript = newScript(prelude + opening + restoreSource)
 
 // Limits for one call of restore.lua, so that other clients of Redis wait only a few milliseconds.
 const (
@@ -53,6 +53,7 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 	}
 	e := encoder{}
 	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), strconv.FormatInt(last, 10))
+	e.holdingStates(true)
 	e.count(len(records))
 	for i := range records {
 		e.record(&records[i])

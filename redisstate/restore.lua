@@ -17,7 +17,8 @@
 --  2. prefix of group keys
 --  3. prefix of the keys of updates
 --  4. the last id to reserve
---  5. the number of tasks
+-- - the states in which tasks hold their unique keys, as in transact.lua
+-- - the number of tasks
 --
 -- Then for each task:
 -- - id
@@ -63,11 +64,13 @@ for i = 1, #KEYS do
   if wrong then return wrong end
 end
 
+local holding, keys_refused = take_holding(), no_keys(KEYS[3])
 local new = {}
 for _ = 1, tonumber(take()) do
   local t = read_task()
   if redis.call('EXISTS', tasks .. t.id) == 0 then
     new[#new + 1] = t
+    t.takes_key = t.unique ~= '' and not keys_refused and not task_with_key(KEYS[3], t.unique, tasks, holding, {})
   elseif not is_there(t) then
     return -tonumber(t.id)
   end
@@ -91,7 +94,7 @@ for _, t in ipairs(new) do
     if index then put(index, place(t.code, t.id), t.id) end
   end
   if t.look ~= '-' then put(KEYS[1], tonumber(t.look) < now and text(now) or t.look, t.id) end
-  if t.unique ~= '' then redis.pcall('HSETNX', KEYS[3], t.unique, t.id) end
+  if t.takes_key then redis.call('HSET', KEYS[3], t.unique, t.id) end
   if t.updates_end > t.updates then redis.call('DEL', updates .. t.id) end
   for i = t.updates, t.updates_end, 3 do
     redis.call('XADD', updates .. t.id, ARGV[i], 'time', ARGV[i + 1], 'line', ARGV[i + 2])

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -30,6 +31,17 @@ type Outcome struct {
 	IDs      []int64 // the ids of the new tasks
 	Existing []bool  // whether the task with the id already existed, and held the unique key; nil if there is no such task
 	Err      error   // *[tdf.StateError], *[tdf.UniqueError], [ErrGroupTaken], or the reason why Redis refused the unit; nil if the unit succeeded
+}
+
+// Held returns the number of new tasks that were not opened, because other tasks hold their unique keys.
+func (o Outcome) Held() int {
+	n := 0
+	for _, existing := range o.Existing {
+		if existing {
+			n++
+		}
+	}
+	return n
 }
 
 // Apply carries out units, in as few calls as the limits allow. Each unit succeeds or fails on its own. A unit that
@@ -129,7 +141,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	lists := s.callLists(ctx, units)
 	reply, err := s.callOnce(ctx, script, s.transactKeys(lists), once, func(e *encoder) {
 		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who)
-		e.holdingStates(units)
+		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
 		e.callLists(lists)
 		e.units(s.keys.ns, units)
 	})

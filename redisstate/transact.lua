@@ -90,9 +90,8 @@ cursor = 7
 local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
 
-local holding = { finished = {}, archived = {} }
-for _, state in ipairs(take_list(1)) do holding.finished[state] = true end
-for _, state in ipairs(take_list(1)) do holding.archived[state] = true end
+local holding = take_holding()
+local keys_refused = next(holding.finished) and no_keys(unique)
 local list, code, lists = {}, {}, tonumber(take())
 for i = 1, lists do
   local name = take()
@@ -279,17 +278,17 @@ local moved_to = {}
 local holders = {}
 local function holder_of(key)
   if holders[key] ~= nil then return holders[key] end
-  local id = call('HGET', unique, key)
-  if not id then return false end
-  local f = redis.pcall('HMGET', tasks .. id, 'unique', 'state', 'unique_until') -- an error if the key is no hash
-  local states = holding[f[3] == 'archived' and 'archived' or 'finished']
-  return f[1] == key and states[moved_to[id] or f[2]] and id or false
+  return task_with_key(unique, key, tasks, holding, moved_to)
 end
 
--- Decides which tasks of a unit take their unique keys. Returns an answer if a task cannot be reopened.
+-- Decides which tasks of a unit take their unique keys. Returns an answer if a task cannot be opened or reopened.
 local function take_keys(first_move, last_move, first_new, last_new)
+  for j = first_new, last_new do
+    if keys_refused and new_tasks[j].unique ~= '' then return keys_refused end
+  end
   for j = first_move, last_move do
     local m = moves[j]
+    if keys_refused and m and m[UNIQUE] and m[SHAPE].to == 'open' then return keys_refused end
     local other = m and m[UNIQUE] and m[SHAPE].to == 'open' and holder_of(m[UNIQUE])
     if other and other ~= m[ID] then return string.format('*%s %s', m[ID], type(other) == 'table' and '0' or other) end
   end
@@ -311,7 +310,7 @@ end
 -- already made, it is neither repeated nor refused.
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 for i = 1, #unit_moves do
-  if i > 1 and late(unit_moves[i] - unit_moves[i - 1], 1) then
+  if i > 1 and late(unit_moves[i] - unit_moves[i - 1] + unit_new[i] - unit_new[i - 1], 1) then
     units = i - 1
     break
   end

@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/tdf-framework/tdf"
@@ -8,14 +9,14 @@ import (
 
 // An Opened is the answer to one definition.
 type Opened struct {
-	ID       int64
-	Existing bool // whether the task already existed: it holds the unique key of the definition
+	ID       int64 // 0 if Redis refused to open the task
+	Existing bool  // whether the task already existed: it holds the unique key of the definition
 }
 
 // OpenUnique opens tasks, some of which have unique keys (docs/lifecycle.md, "Unique tasks"). For each definition whose key
 // another task holds, it returns that task. If newGroup is not empty and the group of this name has tasks, OpenUnique
-// opens nothing, and the error is [ErrGroupTaken]. Each task is opened on its own. If a call fails, OpenUnique also
-// returns the first answers, which Redis had already given.
+// opens nothing, and the error is [ErrGroupTaken]. Each task is opened on its own. If Redis refuses a task or a call fails,
+// OpenUnique returns the error, and the answers that Redis has given.
 func (s *Store) OpenUnique(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
 	if err := validate(definitions); err != nil {
 		return nil, err
@@ -25,11 +26,14 @@ func (s *Store) OpenUnique(ctx context.Context, who, newGroup string, definition
 		units[i].Open = definitions[i : i+1]
 	}
 	var opened []Opened
-	if newGroup != "" && len(units) > 0 {
+	for newGroup != "" && len(units) > 0 { // one call for each, until one of them makes the group
 		units[0].NewGroup = newGroup
-		outcomes, err := s.Apply(ctx, who, units[0]) // alone, because the other units would not notice its failure
+		outcomes, err := s.Apply(ctx, who, units[0])
 		if opened, err = appendOpened(opened, outcomes, err); err != nil {
 			return opened, err
+		}
+		if !opened[len(opened)-1].Existing {
+			newGroup = ""
 		}
 		units = units[1:]
 	}
@@ -37,12 +41,16 @@ func (s *Store) OpenUnique(ctx context.Context, who, newGroup string, definition
 	return appendOpened(opened, outcomes, err)
 }
 
+// appendOpened returns the answers with those of the outcomes, and the first error.
 func appendOpened(opened []Opened, outcomes []Outcome, err error) ([]Opened, error) {
+	var refused error
 	for _, o := range outcomes {
 		if o.Err != nil {
-			return opened, o.Err
+			refused = cmp.Or(refused, o.Err)
+			opened = append(opened, Opened{})
+			continue
 		}
-		opened = append(opened, Opened{o.IDs[0], o.Existing != nil && o.Existing[0]})
+		opened = append(opened, Opened{o.IDs[0], o.Held() > 0})
 	}
-	return opened, err
+	return opened, cmp.Or(refused, err)
 }

@@ -3,6 +3,8 @@ package redisstate
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"testing"
 
@@ -203,5 +205,58 @@ func TestRestoreTakesTheKey(t *testing.T) {
 			t.Errorf("the key of the cancelled task: %+v", got)
 		}
 		mustBeSound(t, s)
+
+		stale := keyed("stale", tdf.UntilFinished)
+		m, err = task(t, s, mustOpenUnique(t, s, stale).ID).Cancel()
+		mustApply(t, s, m, err)
+		loaded := all[0]
+		loaded.ID, loaded.Hash = 50, maps.Clone(loaded.Hash)
+		loaded.Hash["id"], loaded.Hash["unique"] = "50", "stale"
+		if _, err := s.Restore(t.Context(), loaded); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustOpenUnique(t, s, stale); !got.Existing || got.ID != 50 {
+			t.Errorf("a key with an entry of a cancelled task: %+v", got)
+		}
+	})
+}
+
+// If Redis refuses one of several tasks, the answer says which tasks were opened.
+func TestOpenUniqueRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		must(t, s.rdb.Set(t.Context(), s.keys.Group("bad"), "x", 0).Err())
+		bad := define("x")
+		bad.Group = "bad"
+		opened, err := s.OpenUnique(t.Context(), "manager", "", keyed("a", tdf.UntilFinished), bad, define("y"))
+		if got := fmt.Sprint(opened); err == nil || got != "[{1 false} {0 false} {2 false}]" {
+			t.Errorf("%s, %v", got, err)
+		}
+	})
+}
+
+// The first task that is really opened makes the new group. So of two callers, only one opens tasks in it.
+func TestOpenUniqueInANewGroup(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpenUnique(t, s, keyed("a", tdf.UntilFinished))
+		a, b := keyed("a", tdf.UntilFinished), define("b")
+		a.Group, b.Group = "g", "g"
+		opened, err := s.OpenUnique(t.Context(), "manager", "g", a, b, b)
+		if got := fmt.Sprint(opened); err != nil || got != "[{1 true} {2 false} {3 false}]" {
+			t.Errorf("%s, %v", got, err)
+		}
+		if _, err := s.OpenUnique(t.Context(), "manager", "g", a, b); !errors.Is(err, ErrGroupTaken) {
+			t.Errorf("the second caller: %v", err)
+		}
+	})
+}
+
+// If another program uses the key `unique`, only tasks with unique keys are refused.
+func TestUniqueOfAnotherType(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		must(t, s.rdb.Set(t.Context(), s.keys.unique(), "x", 0).Err())
+		opened, err := s.OpenUnique(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))
+		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE "+s.keys.unique()+" is not a hash") || opened[0].ID != 1 || opened[1].ID != 0 {
+			t.Errorf("%v, %v", opened, err)
+		}
 	})
 }

@@ -33,7 +33,7 @@ type Update struct {
 // wrote an entry whose id needs more than 63 bits, Updates ends before that entry.
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	var found []redis.XMessage
-	from := fmt.Sprintf("%d-%d", after.Round, after.Number+1)
+	from := fmt.Sprintf("(%d-%d", after.Round, after.Number)
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		found, err = s.rdb.XRangeN(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most)).Result()
 		return err

@@ -157,36 +157,48 @@ func (s *session) deliveries() []delivery {
 
 // reportAll sends reports. It returns the reports that Redis has refused, and the error.
 func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused []delivery, err error) {
-	var results, others []delivery
+	var results, timedOut, others []delivery
 	for _, d := range deliveries {
 		switch d.move.Verb {
 		case tdf.VerbExecute:
 			results = append(results, d)
 		case tdf.VerbTimeOut:
-			others = append(others, s.decidedAgain(ctx, d))
+			timedOut = append(timedOut, d)
 		default:
 			others = append(others, d)
 		}
 	}
 	refused, err = s.reportAndClaim(ctx, results)
-	more, otherErr := s.deliver(ctx, others, s.apply)
+	more, otherErr := s.deliver(ctx, append(others, s.decidedAgain(ctx, timedOut)...), s.apply)
 	return append(refused, more...), errors.Join(err, otherErr)
 }
 
-// decidedAgain decides again about a round that timed out. It first reads the properties that only this decision needs.
+// decidedAgain decides again about rounds that timed out. It first reads the properties that only these decisions need.
 // Claims leave these properties out, because few rounds time out.
-func (s *session) decidedAgain(ctx context.Context, d delivery) delivery {
-	t := d.e.task
-	stored, err := s.store.ReadOne(ctx, t.ID, redisstate.Want{Fields: redisstate.Rules})
-	if err != nil {
-		return d // the task no longer exists, or Redis will also refuse the report
+func (s *session) decidedAgain(ctx context.Context, timedOut []delivery) []delivery {
+	if len(timedOut) == 0 {
+		return nil
 	}
-	found := stored.Task
-	t.Fails, t.Backoff, t.BackoffFactor, t.BackoffMax = found.Fails, found.Backoff, found.BackoffFactor, found.BackoffMax
-	t.KeepFinished = found.KeepFinished
-	again := d.e.delivery(d.e.result)
-	again.refused = d.refused
-	return again
+	ids := make([]int64, len(timedOut))
+	for i, d := range timedOut {
+		ids[i] = d.e.task.ID
+	}
+	stored, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
+	if err != nil {
+		return timedOut // Redis will also refuse the reports, or the worker is stopping
+	}
+	for i, x := range stored {
+		if x.Task == nil {
+			continue
+		}
+		e, found := timedOut[i].e, x.Task
+		t, refused := e.task, timedOut[i].refused
+		t.Fails, t.Backoff, t.BackoffFactor, t.BackoffMax = found.Fails, found.Backoff, found.BackoffFactor, found.BackoffMax
+		t.KeepFinished = found.KeepFinished
+		timedOut[i] = e.delivery(e.result)
+		timedOut[i].refused = refused
+	}
+	return timedOut
 }
 
 // A send is a function that sends moves, in several calls if necessary. If a call fails, the function returns the

@@ -98,7 +98,8 @@ func (p *plan) sayRules() {
 	p.a.say("%s", p.rule)
 }
 
-// checkCampaign makes up a name if a sweep has no campaign. Without --extend, it refuses a campaign that has tasks.
+// checkCampaign makes up a name if a sweep has no campaign. Without --extend, it refuses a campaign that has tasks. It
+// does not refuse a task with a unique key, because this task may exist already.
 func (p *plan) checkCampaign(ctx context.Context) error {
 	isSweep := p.sweep.rows != nil
 	switch {
@@ -106,7 +107,7 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 		return usage("--extend without a campaign: want --campaign NAME")
 	case p.base.Group == "" && isSweep:
 		return p.makeUpName(ctx)
-	case p.extend || p.base.Group == "" || !isSweep && p.campaign == "":
+	case p.extend || p.unique != "" || p.base.Group == "" || !isSweep && p.campaign == "":
 		return nil
 	}
 	counts, err := p.m.Counts(ctx, p.base.Group)

@@ -131,6 +131,8 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 			switch {
 			case o.Err == nil:
 				h.result.Done++
+			case errors.As(o.Err, new(*tdf.UniqueError)): // another try would not help
+				h.result.Skipped = append(h.result.Skipped, o.Err)
 			case try < tries:
 				ids = append(ids, units[i].Moves[0].ID)
 			default:

@@ -416,3 +416,13 @@ func TestRetention(t *testing.T) {
 		}
 	}
 }
+
+// A task that times out waits and is removed as a task that fails.
+func TestTimeoutsWithBackoffAndRetention(t *testing.T) {
+	task := runToArchive(t, func(d *manager.Definition) {
+		d.Timeout, d.MaxTimeouts, d.Backoff, d.KeepFinished = time.Second, new(1), new(100*time.Second), new(time.Hour)
+	}, managertest.Result{Duration: managertest.Forever})
+	if took := task.Entered.Sub(task.Opened); task.Outcome != "timed_out" || took < 82*time.Second || took > 122*time.Second {
+		t.Errorf("outcome %s after %v, want about 102 s", task.Outcome, took)
+	}
+}

@@ -198,7 +198,11 @@ func (w *world) execute(r *run) error {
 		}
 		return err
 	}
-	m, err := r.Task.TimeOut()
+	stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Rules}) // a claim leaves out what only a time-out needs
+	if err != nil {
+		return err
+	}
+	m, err := stored.Task.TimeOut()
 	if err != nil {
 		return err
 	}
