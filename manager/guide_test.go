@@ -93,6 +93,35 @@ func ExampleDefinition() {
 	// Output: 1 3 <nil>
 }
 
+// The wait, the key and the retention period of the guide's page have an effect.
+func TestUniquePage(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("crawl", func(r managertest.Run) managertest.Result {
+		if r.Round < 2 {
+			return managertest.Result{Error: "no answer"}
+		}
+		return managertest.Result{Duration: time.Second}
+	})
+	m, ctx, began := tm.Manager, t.Context(), tm.Now()
+
+	page := manager.Definition{
+		Program: "crawl", Source: source, Input: "https://example.org/",
+		MaxFails: new(5), Backoff: new(10 * time.Second), // waits of about 10, 20, 40, 80 and 160 s
+		Unique:       "https://example.org/", // no second task for this page until this one has finished
+		KeepArchived: new(24 * time.Hour),    // a day after the archiving, the server removes the task
+	}
+	tasks, err := m.Open(ctx, page, page)
+	if err != nil || len(tasks) != 2 || tasks[0].Existing || !tasks[1].Existing || tasks[1].ID != tasks[0].ID {
+		t.Fatal(tasks, err)
+	}
+	if err := m.Run(ctx, manager.Callbacks{}); err != nil {
+		t.Fatal(err)
+	}
+	if took := tm.Now().Sub(began); took < 25*time.Second || took > 37*time.Second {
+		t.Errorf("it took %v, want about 31 s", took)
+	}
+}
+
 func ExampleManager_Get() {
 	m, done := load()
 	defer done()
