@@ -30,8 +30,8 @@ func (t *Task) backoff() Seconds {
 	return Seconds(math.Round(delay*1000) / 1000)
 }
 
-// spreads is the number of different factors. Tasks with the same factor wait for the same time, so one call of a script
-// reopens many of them with the same arguments.
+// spreads is the number of different factors. It is small, so that many tasks with equal properties wait for the same
+// time, and one call can reopen them with the same arguments.
 const spreads = 17
 
 // spread returns a factor from 0.8 to 1.2. Tasks that fail together get different factors, so they do not all start

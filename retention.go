@@ -1,6 +1,7 @@
 package tdf
 
-// keep returns how long the task stays in Redis in its state. It is Forever if the task is not finished.
+// keep returns how long Redis keeps the task after it has entered its present state. It is Forever if the task is not
+// finished.
 func (t *Task) keep() Seconds {
 	switch {
 	case t.State == Archived:
@@ -15,12 +16,12 @@ func (t *Task) keep() Seconds {
 func (t *Task) removeAt() Time {
 	entered := t.Current().Entered[t.State]
 	if entered == 0 {
-		return Never // a component of the original TDF has not written the time
+		return Never // the time is missing: a component of the original TDF moved the task
 	}
 	return entered.Add(t.keep())
 }
 
-// leastSeconds is the smallest number of seconds above 0 that Redis stores. A smaller number is stored as 0.
+// leastSeconds is the smallest number of seconds above 0 that TDF can write to Redis. A smaller number may become 0.
 const leastSeconds = Seconds(1e-6)
 
 func (d *Properties) checkRetention() error {

@@ -21,7 +21,8 @@ func (u UniqueUntil) HoldingStates() []State {
 	})
 }
 
-// HoldsKey reports whether the task may hold its unique key.
+// HoldsKey reports whether the task has a unique key and is in a state in which it holds the key. Another task may have
+// taken the key since.
 func (t *Task) HoldsKey() bool {
 	return t.Unique != "" && slices.Contains(t.UniqueUntil.HoldingStates(), t.State)
 }

@@ -143,7 +143,7 @@ var taskKeys = []key{
 	},
 	{
 		"task_defaults", "backoff_max", "300", backoff(aboveZero, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.BackoffMax }),
-		"The longest wait. Each wait varies at random by up to 20 %.",
+		"The longest wait, before it varies by up to 20 %.",
 	},
 	{
 		"task_defaults", "keep_finished", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.KeepFinished }),

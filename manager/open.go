@@ -11,15 +11,15 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Open opens tasks and returns them in the order of the definitions, with ascending ids. The returned tasks contain no
-// times, because Redis sets the times.
+// Open opens tasks and returns them in the order of the definitions. New tasks have ascending ids. They contain no times,
+// because Redis sets the times.
 //
 // Open checks all definitions first. If a definition is invalid, Open opens no task, and the error wraps a
 // *[tdf.PropertyError]. Open opens up to 250 tasks in one atomic step, and more tasks in several steps. After any other error,
 // Open returns the tasks that it has opened.
 //
 // If another task holds a definition's Unique key, Open opens no task for the definition. It returns the other task
-// instead, with Existing set. If a definition has a key, each task is opened in a step of its own.
+// instead, with Existing set. If any definition has a key, every task of the call is opened in a step of its own.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	return m.open(ctx, definitions, openTasks)
 }
@@ -67,7 +67,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 }
 
 // readExisting replaces the tasks that already existed by summaries of the tasks in Redis. If such a task was removed in
-// the meantime, only its id is known.
+// the meantime, the returned task has its id, and the properties of the definition.
 func (m *Manager) readExisting(ctx context.Context, tasks []*Task) error {
 	var ids []int64
 	for _, t := range tasks {

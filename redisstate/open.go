@@ -62,7 +62,7 @@ type openCall struct {
 	args        []any
 }
 
-// openCall returns a call for as many of the definitions as one call may have.
+// openCall returns a call for the first definitions: as many as fit into one call.
 func (s *Store) openCall(who, newGroup string, definitions []tdf.Properties) openCall {
 	if len(definitions) == 0 {
 		return openCall{}

@@ -24,7 +24,8 @@ local function task_with_key(unique, key, tasks, holding, moved_to)
   return f[1] == key and states[moved_to[id] or f[2]] and id or false
 end
 
--- Reads the states in which a task holds its unique key: first until it is finished, then until it is archived.
+-- Reads two lists of states in which a task holds its unique key: for unique_until=finished, and for
+-- unique_until=archived.
 local function take_holding()
   local holding = { finished = {}, archived = {} }
   for _, state in ipairs(take_list(1)) do holding.finished[state] = true end

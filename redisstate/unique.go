@@ -14,7 +14,7 @@ type Opened struct {
 }
 
 // OpenUnique opens tasks, some of which have unique keys (docs/lifecycle.md, "Unique tasks"). For each definition whose key
-// another task holds, it returns that task. If newGroup is not empty and the group of this name has tasks, OpenUnique
+// another task holds, it returns the id of that task. If newGroup is not empty and the group of this name has tasks, OpenUnique
 // opens nothing, and the error is [ErrGroupTaken]. Each task is opened on its own. If Redis refuses a task or a call fails,
 // OpenUnique returns the error, and the answers that Redis has given.
 func (s *Store) OpenUnique(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
@@ -26,7 +26,7 @@ func (s *Store) OpenUnique(ctx context.Context, who, newGroup string, definition
 		units[i].Open = definitions[i : i+1]
 	}
 	var opened []Opened
-	for newGroup != "" && len(units) > 0 { // one call for each, until one of them makes the group
+	for newGroup != "" && len(units) > 0 { // one call per definition, until one opens the first task of the group
 		units[0].NewGroup = newGroup
 		outcomes, err := s.Apply(ctx, who, units[0])
 		if opened, err = appendOpened(opened, outcomes, err); err != nil {
@@ -41,7 +41,7 @@ func (s *Store) OpenUnique(ctx context.Context, who, newGroup string, definition
 	return appendOpened(opened, outcomes, err)
 }
 
-// appendOpened returns the answers with those of the outcomes, and the first error.
+// appendOpened appends one answer per outcome. It returns the first error of the outcomes, or else err.
 func appendOpened(opened []Opened, outcomes []Outcome, err error) ([]Opened, error) {
 	var refused error
 	for _, o := range outcomes {

@@ -13,7 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 )
 
-// An updateReader holds the flags of tdf updates and the position of its reader.
+// An updateReader holds the flags of tdf updates, and the last update that it has printed.
 type updateReader struct {
 	a      *app
 	m      *client
