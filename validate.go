@@ -39,6 +39,17 @@ func (d *Properties) Validate() error {
 	return nil
 }
 
+// ValidateAll validates the properties of several tasks. The error wraps the *[PropertyError] of the first invalid task, and
+// says which task it is.
+func ValidateAll(all []Properties) error {
+	for i := range all {
+		if err := all[i].Validate(); err != nil {
+			return fmt.Errorf("task %d of %d: %w", i+1, len(all), err)
+		}
+	}
+	return nil
+}
+
 func (d *Properties) checkProgram() error {
 	p := d.Program
 	switch {

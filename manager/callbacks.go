@@ -71,7 +71,7 @@ func (t *Finished) prepare() error {
 	if bytes > maxFollowUpBytes {
 		return fmt.Errorf("open tasks from the callback: their sources, inputs and metas have %d bytes in total, at most %d are possible", bytes, maxFollowUpBytes)
 	}
-	if err := validate(t.opens); err != nil {
+	if err := tdf.ValidateAll(t.opens); err != nil {
 		return fmt.Errorf("open tasks from the callback: %w", err)
 	}
 	return nil

@@ -135,22 +135,13 @@ func (m *Manager) properties(definitions []Definition) []tdf.Properties {
 	return all
 }
 
-func validate(all []tdf.Properties) error {
-	for i := range all {
-		if err := all[i].Validate(); err != nil {
-			return fmt.Errorf("task %d of %d: %w", i+1, len(all), err)
-		}
-	}
-	return nil
-}
-
 // scatter adds the random offsets of add_random_start_offset (docs/configuration.md, "[task_defaults]"). An offset is
 // less than a second. It is added to start_after. If start_after is past, the offset is added to the current time.
 func (m *Manager) scatter(ctx context.Context, all []tdf.Properties) ([]tdf.Properties, error) {
 	if !m.cfg.AddRandomStartOffset || len(all) == 0 {
 		return all, nil
 	}
-	if err := validate(all); err != nil {
+	if err := tdf.ValidateAll(all); err != nil {
 		return nil, err
 	}
 	now, err := m.store.Now(ctx)

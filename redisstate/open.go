@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -27,7 +26,7 @@ func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Pr
 }
 
 func (s *Store) open(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
-	if err := validate(definitions); err != nil {
+	if err := tdf.ValidateAll(definitions); err != nil {
 		return nil, err
 	}
 	var ids []int64
@@ -45,15 +44,6 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 		call = next
 	}
 	return ids, nil
-}
-
-func validate(definitions []tdf.Properties) error {
-	for i := range definitions {
-		if err := definitions[i].Validate(); err != nil {
-			return fmt.Errorf("task %d of %d: %w", i+1, len(definitions), err)
-		}
-	}
-	return nil
 }
 
 // An openCall is one call that opens tasks.

@@ -18,7 +18,7 @@ type Opened struct {
 // opens nothing, and the error is [ErrGroupTaken]. Each task is opened on its own. If Redis refuses a task or a call fails,
 // OpenUnique returns the error, and the answers that Redis has given.
 func (s *Store) OpenUnique(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
-	if err := validate(definitions); err != nil {
+	if err := tdf.ValidateAll(definitions); err != nil {
 		return nil, err
 	}
 	units := make([]Unit, len(definitions))

@@ -42,8 +42,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// originOf returns the origin of a URL: its scheme, host and port. A client sends credentials only to the origin for
-// which they are meant.
+// originOf returns the origin of a URL: its scheme, host and port. The credentials of a URL
+// belong to its origin, and a client sends them nowhere else.
 func originOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
