@@ -130,7 +130,7 @@ func (c *situation) serverCheck() Check {
 }
 
 var fullCheck = Check{
-	"memory", Blocked, "Redis is full (maxmemory is reached): workers claim nothing",
+	"memory", Blocked, "Redis uses nearly all of its maxmemory: workers claim nothing",
 	"archive and remove finished tasks, or raise maxmemory",
 }
 

@@ -18,7 +18,7 @@ func (v *vitals) diagnose() []Diagnosis {
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
 		v.version, v.persistence, v.eviction, v.encoding, v.access, v.replica, v.layout, v.clock,
-		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.openTasks, v.longRuns, v.memoryLeft,
+		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.openTasks, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
 	} {
 		look(&d)
 	}
@@ -251,8 +251,45 @@ func (v *vitals) memoryLeft(d *diagnoses) {
 	case float64(left) < little*float64(limit):
 		d.problem("memory", text, fix)
 	case m.Limit == 0:
-		d.notice("memory", text, "set maxmemory below the machine's memory, so that Redis refuses new tasks before the operating system ends Redis")
+		d.notice("memory", text, "set maxmemory below the machine's memory: without it, the setting high_water has no effect, and the operating system may end Redis")
 	default:
 		d.ok("memory", "%s", text)
+	}
+}
+
+func (v *vitals) invalidSettings(d *diagnoses) {
+	if v.invalid != nil {
+		text := strings.ReplaceAll(v.invalid.Error(), "\n", "; ")
+		d.problem("redis", "the namespace has an invalid setting, and its default holds: "+text, "change the setting")
+	}
+}
+
+// tasksLimit reports whether the namespace can hold more tasks.
+func (v *vitals) tasksLimit(d *diagnoses) {
+	const nearly = 0.9
+	stored, most := v.counts.Total(), v.settings.MaxTasks
+	if most == tdf.NoLimit {
+		return
+	}
+	text := fmt.Sprintf("the namespace holds %d tasks, and its setting max_tasks is %d", stored, most)
+	switch fix := "archive and remove finished tasks, or raise max_tasks"; {
+	case stored >= most:
+		d.problem("tasks", text+": new tasks are refused", fix)
+	case float64(stored) > nearly*float64(most):
+		d.notice("tasks", text, fix)
+	default:
+		d.ok("tasks", "%s", text)
+	}
+}
+
+// memoryWaits reports whether new tasks or claims wait for memory.
+func (v *vitals) memoryWaits(d *diagnoses) {
+	used := fmt.Sprintf("Redis uses %.0f %% of its maxmemory", 100*float64(v.room.Used)/float64(max(1, v.room.Max)))
+	const fix = "archive and remove finished tasks, or raise maxmemory"
+	switch {
+	case v.settings.ClaimsWait(v.room):
+		d.problem("memory", used+": new tasks and claims wait", fix)
+	case v.settings.OpensWait(v.room):
+		d.problem("memory", fmt.Sprintf("%s: above high_water (%s), new tasks wait", used, v.settings.Value(tdf.SettingHighWater)), fix)
 	}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ func healthy() vitals {
 	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30}, Seen: now}
 	return vitals{
 		redis: config.Redis{Host: "localhost"}, schema: "1", listpack: "1024", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6},
+		settings: tdf.DefaultSettings(), room: tdf.Memory{Used: 1e6, Max: 100e6},
 		info: redisstate.Info{
 			"redis_version": "7.0.15", "aof_enabled": "1", "aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok",
 			"maxmemory_policy": "noeviction", "role": "master",
@@ -76,10 +78,15 @@ func TestDiagnose(t *testing.T) {
 			v.fleet.running, v.waited, v.moved = 1, 501, v.at-31
 			v.fleet.workers[0].Runs = []int64{1, 2}
 		}},
-		"task 7 has run for 900 s on w1; 95 of 100": {SeverityNotice, func(v *vitals) { v.long = []longRun{aLongRun(7)} }},
-		"5.0 MB of maxmemory are left":              {SeverityProblem, func(v *vitals) { v.memory.Used = 95e6 }},
-		"199.0 MB of the machine's":                 {SeverityNotice, func(v *vitals) { v.memory = Memory{Used: 1e6, System: 200e6} }},
-		"0.0 MB of maxmemory are left; an open t":   {SeverityProblem, func(v *vitals) { v.memory.Used = 101e6 }},
+		"task 7 has run for 900 s on w1; 95 of 100":                          {SeverityNotice, func(v *vitals) { v.long = []longRun{aLongRun(7)} }},
+		"5.0 MB of maxmemory are left":                                       {SeverityProblem, func(v *vitals) { v.memory.Used = 95e6 }},
+		"uses 81 % of its maxmemory: above high_water (0.8), new tasks wait": {SeverityProblem, func(v *vitals) { v.room.Used = 81e6 }},
+		"uses 96 % of its maxmemory: new tasks and claims wait":              {SeverityProblem, func(v *vitals) { v.room.Used = 96e6 }},
+		"max_tasks is 14: new tasks are refused":                             {SeverityProblem, func(v *vitals) { v.settings.MaxTasks = 14 }},
+		"holds 14 tasks, and its setting max_tasks is 15":                    {SeverityNotice, func(v *vitals) { v.settings.MaxTasks = 15 }},
+		"an invalid setting, and its default holds: x; y":                    {SeverityProblem, func(v *vitals) { v.invalid = errors.New("x\ny") }},
+		"199.0 MB of the machine's":                                          {SeverityNotice, func(v *vitals) { v.memory = Memory{Used: 1e6, System: 200e6} }},
+		"0.0 MB of maxmemory are left; an open t":                            {SeverityProblem, func(v *vitals) { v.memory.Used = 101e6 }},
 	} {
 		v := healthy()
 		c.change(&v)

@@ -80,7 +80,7 @@ type situation struct {
 	task    *tdf.Task
 	invalid error
 	grace   redisstate.Grace
-	full    bool // Redis has reached its maxmemory
+	full    bool // Redis uses so much memory that workers claim nothing
 	place   redisstate.QueuePosition
 	source  Check
 	took    []tdf.Seconds // run times of successful rounds of the program, in ascending order

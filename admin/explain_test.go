@@ -62,7 +62,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"invalid":      {func(c *situation) { c.invalid = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: the definition is invalid, so the task will fail: input: bad"},
 		"no server":    {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
 		"server gone":  {func(c *situation) { c.server = testNow - 300 }, "server: no server has been seen for 5 min"},
-		"full":         {func(c *situation) { c.full = true }, "memory: Redis is full (maxmemory is reached): workers claim nothing"},
+		"full":         {func(c *situation) { c.full = true }, "memory: Redis uses nearly all of its maxmemory: workers claim nothing"},
 		"start after":  {func(c *situation) { c.task.StartAfter = testNow + 3600 }, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after)"},
 		"never starts": {func(c *situation) { c.task.StartAfter = tdf.Never }, "start: the task never starts (start_after is inf)"},
 		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: the task waits between two rounds, because of its back-off or because a handler put it off"},

@@ -18,6 +18,9 @@ type vitals struct {
 	redis    config.Redis
 	info     redisstate.Info // empty for the embedded Redis
 	memory   Memory
+	settings tdf.Settings
+	invalid  error // the reason why settings in Redis are invalid
+	room     tdf.Memory
 	listpack string // the setting hash-max-listpack-value; "" if unknown
 	schema   string
 	loading  bool        // a dump is being loaded, or the load was interrupted
@@ -32,6 +35,9 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		return err
 	}
 	v.memory = memoryOf(v.info)
+	if v.settings, v.invalid, v.room, err = r.Room(ctx); err != nil {
+		return err
+	}
 	if v.listpack, err = r.Setting(ctx, listpackSetting); err != nil {
 		return err
 	}

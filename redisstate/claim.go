@@ -49,6 +49,10 @@ type Claimed struct {
 	// token into Redis, for another worker. This worker must pause instead of waiting for a token, because it would get
 	// the new token itself.
 	Unwanted int
+
+	// MustWait means that Redis has too little memory for claims, so that the call claimed nothing. This worker must pause for
+	// [RoomPause].
+	MustWait bool
 }
 
 // claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
@@ -84,6 +88,9 @@ func (s *Store) claimAndExpire(ctx context.Context, r ClaimRequest, expired func
 }
 
 func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, error) {
+	if s.claimsMustWait(ctx) {
+		return Claimed{Next: tdf.Never, MustWait: true}, nil, nil
+	}
 	start := time.Now()
 	reply, err := s.call(ctx, s.scripts.claim, s.claimKeys(), s.claimArgs(r))
 	if err != nil {

@@ -32,6 +32,7 @@ type Store struct {
 	scripts scripts
 	outages atomic.Int64
 	waiting waitingManagers
+	room    room
 	dials   atomic.Int64
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
@@ -53,6 +54,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	s := &Store{
 		keys: Keys{ns: namespace}, addr: cfg.Addr(), log: log, boot: rand.Text(), options: options,
 		scripts: loadScripts(), checking: make(chan struct{}, 1),
+		room: room{reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}
 	options.OnConnect = func(context.Context, *redis.Conn) error {
 		s.dials.Add(1)

@@ -130,6 +130,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 func TestFullRedis(t *testing.T) {
 	full := redistest.Start(t)
 	s := connect(t, full.Addr, redistest.Namespace(t))
+	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
 	mustOpen(t, s, define("a"), define("b"))
 	claims := mustClaim(t, s, 2)
 	if err := s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {

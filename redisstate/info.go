@@ -28,15 +28,24 @@ func (s *Store) Info(ctx context.Context, sections ...string) (info Info, err er
 }
 
 func (s *Store) info(ctx context.Context, sections ...string) (Info, error) {
-	info := Info{}
 	text, err := s.rdb.Info(ctx, append([]string{"server"}, sections...)...).Result()
-	if err != nil && (strings.Contains(err.Error(), "is not supported") || strings.Contains(err.Error(), "wrong number of arguments")) {
-		return info, nil // the embedded Redis does not know sections
+	if err != nil && noSections(err) {
+		return Info{}, nil
 	}
+	return parseInfo(text), err
+}
+
+// noSections reports whether the embedded Redis has refused INFO, because it does not know the section.
+func noSections(err error) bool {
+	return strings.Contains(err.Error(), "is not supported") || strings.Contains(err.Error(), "wrong number of arguments")
+}
+
+func parseInfo(text string) Info {
+	info := Info{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			info[name] = value
 		}
 	}
-	return info, err
+	return info
 }

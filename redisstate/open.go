@@ -70,8 +70,17 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	if err := s.Ready(ctx); err != nil {
 		return nil, err
 	}
-	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen()}
-	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, func(e *encoder) { e.args = append(e.args, call.args...) })
+	maxTasks, err := s.maxTasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := append([]string{
+		s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen(),
+	}, s.countedLists(maxTasks)...)
+	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, func(e *encoder) {
+		e.add(maxTasks)
+		e.args = append(e.args, call.args...)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -9,15 +9,17 @@
 --  3. task_id
 --  4. open
 --  5. wake list of the workers
+-- - if the number of tasks has a limit: all lists
 --
 -- ARGV:
 --  1. call slot
 --  2. sequence number
---  3. prefix of task keys
---  4. prefix of group keys
---  5. code of the state open in a group's index
---  6. name of the component or user that makes the call
---  7. a group that must have no tasks, or '' for no condition
+--  3. the largest number of tasks, or ''
+--  4. prefix of task keys
+--  5. prefix of group keys
+--  6. code of the state open in a group's index
+--  7. name of the component or user that makes the call
+--  8. a group that must have no tasks, or '' for no condition
 -- - the number of groups of the new tasks, and these groups
 -- - the number of properties that all new tasks have in common, and these properties with their values
 -- - the number of properties that each new task has with a value of its own, and the names of these properties
@@ -35,13 +37,14 @@
 -- - the index of the task's group among the groups, or 0
 -- - score and due time, which are moments as in transact.lua
 --
--- Returns '+' and the first id, '=' or '!reason', as transact.lua does. It also returns the errors of transact.lua.
+-- Returns '+' and the first id, '=', '^tasks limit' or '!reason', as transact.lua does. It also returns the errors of
+-- transact.lua.
 
 local call = redis.call
 local due, open_list = KEYS[2], KEYS[4]
-local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local code, who, new_group = tonumber(ARGV[5]), ARGV[6], ARGV[7]
-cursor = 7
+local slot, sequence, most, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local code, who, new_group = tonumber(ARGV[6]), ARGV[7], ARGV[8]
+cursor = 8
 
 local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
@@ -59,6 +62,7 @@ local n = tonumber(take())
 
 local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
 for _, name in ipairs(of_group) do refused = refused or not_in_group(groups, name) end
+refused = refused or too_many(most, stored_tasks(most, 6), n)
 if refused then
   remember(slot, sequence, refused)
   return refused

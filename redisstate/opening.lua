@@ -50,6 +50,24 @@ local function not_in_group(groups, group)
   end
 end
 
+-- Returns the number of stored tasks, or 0 if their number has no limit. From the given index on, the keys are all
+-- lists.
+local function stored_tasks(most, first_key)
+  local stored = 0
+  if most == '' then return stored end
+  for i = first_key, #KEYS do
+    local _, size = not_sorted(KEYS[i])
+    stored = stored + (size or 0)
+  end
+  return stored
+end
+
+-- Returns the reason why n more tasks cannot be opened, or nil.
+local function too_many(most, stored, n)
+  if most == '' or stored + n <= tonumber(most) then return nil end
+  return string.format('^%.0f %s', stored, most)
+end
+
 -- Returns a function that writes a new task. The first task gets the id `first`, and each later task gets the next id.
 -- The argument `shared` has the properties that all new tasks have in common. The argument `names` has the names of
 -- properties that each new task has with a value of its own.

@@ -44,10 +44,8 @@ func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
 	return n > 0, nil
 }
 
-// Full reports whether Redis has reached its maxmemory. A full Redis refuses claims and new tasks.
+// Full reports whether Redis uses so much of its maxmemory that claims wait.
 func (s *Store) Full(ctx context.Context) (bool, error) {
-	info, err := s.Info(ctx, "memory")
-	most, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
-	used, _ := strconv.ParseInt(info["used_memory"], 10, 64)
-	return most > 0 && used >= most, err
+	settings, _, m, err := s.Room(ctx)
+	return settings.ClaimsWait(m), err
 }

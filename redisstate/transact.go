@@ -30,7 +30,7 @@ type Unit struct {
 type Outcome struct {
 	IDs      []int64 // the ids of the new tasks
 	Existing []bool  // whether the task with the id already existed, and held the unique key; nil if there is no such task
-	Err      error   // *[tdf.StateError], *[tdf.UniqueError], [ErrGroupTaken], or the reason why Redis refused the unit; nil if the unit succeeded
+	Err      error   // *[tdf.StateError], *[tdf.UniqueError], *[tdf.TasksLimitError], [ErrGroupTaken], or the reason why Redis refused the unit; nil if the unit succeeded
 }
 
 // Held returns the number of new tasks that were not opened, because other tasks hold their unique keys.
@@ -106,6 +106,10 @@ func unitBatch(units []Unit) int {
 		bound{maxBytesPerCall, func(i int) int { return units[i].size() }})
 }
 
+// onlyOpens reports whether the unit opens tasks and moves none. Follow-ups, which are opened together with a move, neither
+// wait for memory nor count for max_tasks: the manager could not archive their task.
+func (u Unit) onlyOpens() bool { return len(u.Open) > 0 && len(u.Moves) == 0 }
+
 // sizeOf returns the bytes of all values in the units.
 func sizeOf(units []Unit) int {
 	bytes := 0
@@ -138,9 +142,17 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 			script = s.scripts.transactOpening
 		}
 	}
+	maxTasks := ""
+	if slices.ContainsFunc(units, Unit.onlyOpens) {
+		var err error
+		if maxTasks, err = s.maxTasks(ctx); err != nil {
+			return nil, err
+		}
+	}
 	lists := s.callLists(ctx, units)
-	reply, err := s.callOnce(ctx, script, s.transactKeys(lists), once, func(e *encoder) {
-		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who)
+	keys := append(s.transactKeys(lists), s.countedLists(maxTasks)...)
+	reply, err := s.callOnce(ctx, script, keys, once, func(e *encoder) {
+		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who, maxTasks)
 		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
 		e.callLists(lists)
 		e.units(s.keys.ns, units)
@@ -175,6 +187,9 @@ func outcome(u *Unit, line string) Outcome {
 		e := &tdf.UniqueError{}
 		fmt.Sscan(taken, &e.ID, &e.Holder)
 		return Outcome{Err: e}
+	}
+	if strings.HasPrefix(line, "^") {
+		return Outcome{Err: parseTooMany(line)}
 	}
 	if line == "=" {
 		return Outcome{Err: ErrGroupTaken}

@@ -14,6 +14,7 @@
 --  4. unique
 -- - the lists
 -- - the wake lists
+-- - if the number of tasks has a limit: all lists
 --
 -- ARGV:
 --  1. call slot, or '' if the claim identifies a repeated call
@@ -23,6 +24,7 @@
 --  5. prefix of the keys of updates
 --  6. prefix of the keys of followers
 --  7. name of the user or component that makes the call, for the logs of the tasks
+--  8. the largest number of tasks, or ''; a unit with moves may exceed it
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
 -- - the number of lists in KEYS, and the name and the code of each
@@ -71,6 +73,7 @@
 -- - '*id other': a task cannot be reopened, because the other task holds its unique key
 -- - '-id round state': the first task that is not in the state that its move requires, and its true round and state
 -- - '=': the group that must not have tasks yet has tasks
+-- - '^tasks limit': there are this many tasks, and the unit would exceed the limit
 -- - '!reason': Redis cannot carry out the unit, for the given reason
 -- - '~': there was no time for the unit; the client sends it again
 --
@@ -83,9 +86,9 @@ local call = redis.call -- access to a local is faster
 local due, counter, unique = KEYS[2], KEYS[3], KEYS[4]
 local FIRST_LIST = 5
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local updates, follows, who = ARGV[5], ARGV[6], ARGV[7]
+local updates, follows, who, most = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local REMOVED = '-'
-cursor = 7
+cursor = 8
 
 local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
@@ -306,8 +309,17 @@ local function take_keys(first_move, last_move, first_new, last_new)
   end
 end
 
+-- Undoes take_keys for the new tasks of a unit that is refused.
+local function give_keys_back(first_new, last_new)
+  for j = first_new, last_new do
+    local new = new_tasks[j]
+    if holders[new.unique] == new then holders[new.unique] = nil end
+  end
+end
+
 -- The answer to a refused unit names the first task that is not in the state that its move requires. If a move was
 -- already made, it is neither repeated nor refused.
+local stored = stored_tasks(most, FIRST_LIST + lists + #wakes)
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 for i = 1, #unit_moves do
   if i > 1 and late(unit_moves[i] - unit_moves[i - 1] + unit_new[i] - unit_new[i - 1], 1) then
@@ -320,8 +332,13 @@ for i = 1, #unit_moves do
     if otherwise and otherwise ~= 'done' then refused[i] = refused[i] or otherwise end
   end
   refused[i] = refused[i] or take_keys(from, unit_moves[i], from_new + 1, unit_new[i])
-  for j = from_new + 1, refused[i] and 0 or unit_new[i] do
-    if not new_tasks[j].same then opening = opening + 1 end
+  if not refused[i] then
+    local new = 0
+    for j = from_new + 1, unit_new[i] do
+      if not new_tasks[j].same then new = new + 1 end
+    end
+    refused[i] = unit_moves[i] < from and new > 0 and too_many(most, stored + opening, new)
+    if refused[i] then give_keys_back(from_new + 1, unit_new[i]) else opening = opening + new end
   end
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end

@@ -17,7 +17,7 @@ func (s *Store) ExecuteAndClaim(
 ) (outcomes []Outcome, c Claimed, err, claimErr error) {
 	units := unitsOf(results)
 	n, f := nextCall(units)
-	if err := s.Ready(ctx); err != nil || f == nil || min(n, unitBatch(units), s.pace.next()) < len(units) {
+	if err := s.Ready(ctx); err != nil || f == nil || s.claimsMustWait(ctx) || min(n, unitBatch(units), s.pace.next()) < len(units) {
 		outcomes, err := s.apply(ctx, r.Worker, units, false)
 		if err == nil {
 			c, _, claimErr = s.claim(claiming, r)

@@ -248,6 +248,8 @@ func (s *session) claimUntilStopped() {
 		}
 		more = 0
 		switch {
+		case c.MustWait:
+			s.sleep(s.stopping, redisstate.RoomPause)
 		case c.More:
 			s.sleep(s.stopping, claimPause)
 		case c.Unwanted > 0:

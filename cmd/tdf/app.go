@@ -126,7 +126,7 @@ var groups = []group{
 	{"open", "Open tasks:", []func(*app) *cobra.Command{newOpen, newPush}},
 	{"look", "Inspect:", []func(*app) *cobra.Command{newWatch, newLs, newShow, newOutput, newUpdates, newFailures, newExplain, newResults, newWorkers}},
 	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newDrain, newPrograms}},
-	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newStats, newDoctor, newCheck, newDump, newLoad, newCompletion}},
+	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newStats, newSettings, newDoctor, newCheck, newDump, newLoad, newCompletion}},
 }
 
 // say writes a message to stderr. It escapes control characters, because the message may contain texts from Redis.

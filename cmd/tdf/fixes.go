@@ -18,6 +18,8 @@ var fixCommands = []struct{ fix, command string }{
 	{"find out why the program fails on", "tdf failures"},
 	{"find out why the program fails, or cancel", "tdf failures, tdf watch CAMPAIGN --stop-after N"},
 	{"archive and remove finished tasks", "tdf archive, tdf rm"},
+	{"raise max_tasks", "tdf settings max_tasks=N"},
+	{"change the setting", "tdf settings NAME=VALUE"},
 	{"load the same dump again", "tdf load FILE"},
 	{"explain one of the open tasks", "tdf ls --state open, tdf explain ID"},
 	{"list the running tasks", "tdf ls --state running"},

@@ -244,7 +244,7 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 	proxy.Resume()
 }
 
-// If Redis is full, the command ends with an error. When Redis has free memory again, --extend opens the remaining
+// If Redis is full and high_water is 1, the command ends with an error. When Redis has free memory again, --extend opens the remaining
 // tasks.
 func TestOpenUntilRedisIsFull(t *testing.T) {
 	server := redistest.Start(t)
@@ -265,6 +265,9 @@ func TestOpenUntilRedisIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCall(t, server.Addr)
+	if err := client.HSet(t.Context(), c.namespace+":settings", "high_water", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
 	if status := c.open(nil, "--from", file, "--campaign", "c"); status != statusFailed {
 		t.Errorf("status %d", status)
 	}

@@ -1,0 +1,213 @@
+package redisstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A room holds what this client last read about the room for more tasks: the settings of the namespace, and the memory of
+// Redis. Calls that open or claim tasks use these values, so that they need no command of their own.
+type room struct {
+	reading chan struct{} // holds an element while a goroutine reads
+
+	mu       sync.Mutex
+	settings tdf.Settings
+	memory   tdf.Memory
+	read     time.Time
+	logged   map[roomWait]bool // the waits that the log has reported
+}
+
+type roomWait int
+
+const (
+	opensWait roomWait = iota
+	claimsWait
+)
+
+// The values in a room are at most this old when tasks are opened or claimed. A claim may use older values, because many
+// workers claim at the same time. While claims wait, their values are as fresh as those of opens.
+const (
+	roomForOpens  = time.Second
+	roomForClaims = 5 * time.Second
+)
+
+// RoomPause is how long a client that waits for memory waits before it reads Redis's memory again.
+const RoomPause = time.Second
+
+// Room reads the settings of the namespace and the memory of Redis. A setting with an invalid value has its default, and
+// invalid then says why. If Redis does not report its memory, the Memory is zero. The embedded Redis does not report it.
+func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error) {
+	var values []any
+	var info Info
+	err = s.untilAnswered(ctx, func(ctx context.Context) error {
+		p := s.rdb.Pipeline()
+		named, memory := p.HMGet(ctx, s.keys.settings(), tdf.SettingNames...), p.Info(ctx, "memory")
+		_, _ = p.Exec(ctx) // each command has its own error
+		values = named.Val()
+		if err := named.Err(); err != nil && !isWrongType(err) {
+			return err
+		}
+		text, err := memory.Result()
+		if err != nil && (lacksRights(err) || noSections(err)) {
+			return nil
+		}
+		info = parseInfo(text)
+		return err
+	})
+	if err != nil {
+		return settings, nil, m, fmt.Errorf("read the settings of the namespace: redis: %w", err)
+	}
+	settings = tdf.DefaultSettings()
+	for i, v := range values {
+		if value := text(v); v != nil {
+			invalid = errors.Join(invalid, settings.Change(tdf.SettingNames[i], value))
+		}
+	}
+	return settings, invalid, info.memory(), nil
+}
+
+// ChangeSetting changes a setting of the namespace. All clients obey the new value within some seconds.
+func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
+	settings := tdf.DefaultSettings()
+	if err := settings.Change(name, value); err != nil {
+		return err
+	}
+	err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.HSet(ctx, s.keys.settings(), name, settings.Value(name)) })
+	if err != nil {
+		return fmt.Errorf("change the setting %s: redis: %w", name, err)
+	}
+	return nil
+}
+
+// memory returns the memory that Redis compares with its maxmemory.
+func (i Info) memory() tdf.Memory {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(i[name], 10, 64)
+		return n
+	}
+	return tdf.Memory{Used: number("used_memory") - number("mem_not_counted_for_evict"), Max: number("maxmemory")}
+}
+
+// known returns the values of the room. It reads them again if they are older than the given time.
+func (s *Store) known(ctx context.Context, age time.Duration) (tdf.Settings, tdf.Memory, error) {
+	r := &s.room
+	if settings, m, fresh := r.get(age); fresh {
+		return settings, m, nil
+	}
+	select {
+	case r.reading <- struct{}{}:
+		defer func() { <-r.reading }()
+	case <-ctx.Done():
+		return tdf.Settings{}, tdf.Memory{}, context.Cause(ctx)
+	}
+	if settings, m, fresh := r.get(age); fresh { // another goroutine read the values meanwhile
+		return settings, m, nil
+	}
+	settings, _, m, err := s.Room(ctx)
+	if err != nil {
+		return settings, m, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settings, r.memory, r.read = settings, m, time.Now()
+	return settings, m, nil
+}
+
+func (r *room) get(age time.Duration) (settings tdf.Settings, m tdf.Memory, fresh bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.logged[claimsWait] {
+		age = min(age, roomForOpens)
+	}
+	return r.settings, r.memory, !r.read.IsZero() && time.Since(r.read) < age
+}
+
+// changed records whether clients wait, and reports whether the log must say so.
+func (r *room) changed(w roomWait, waits bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.logged[w]
+	r.logged[w] = waits
+	return before != waits
+}
+
+// maxTasks waits until new tasks may be opened. It then returns the largest number of tasks, for the scripts that open
+// tasks; "" means that there is no limit.
+func (s *Store) maxTasks(ctx context.Context) (string, error) {
+	for {
+		settings, m, err := s.known(ctx, roomForOpens)
+		if err != nil {
+			return "", err
+		}
+		waits := settings.OpensWait(m)
+		if s.room.changed(opensWait, waits) {
+			s.logRoom(waits, m, func() {
+				s.log.Warn("new tasks wait, because redis uses too much of its maxmemory", "used", m.Used, "maxmemory", m.Max,
+					"high_water", settings.HighWater, "remedy", "remove finished tasks, open tasks with keep_finished and keep_archived, or raise maxmemory")
+			})
+		}
+		if !waits {
+			return limitText(settings), nil
+		}
+		if !sleep(ctx, RoomPause) {
+			return "", fmt.Errorf("redis uses %d of %d bytes (maxmemory), and new tasks wait above %s: %w",
+				m.Used, m.Max, settings.Value(tdf.SettingHighWater), context.Cause(ctx))
+		}
+	}
+}
+
+func limitText(settings tdf.Settings) string {
+	if settings.MaxTasks == tdf.NoLimit {
+		return ""
+	}
+	return settings.Value(tdf.SettingMaxTasks)
+}
+
+// claimsMustWait reports whether claims must wait until Redis uses less memory. If Redis's memory cannot be read, they need not
+// wait: Redis refuses them if it is full.
+func (s *Store) claimsMustWait(ctx context.Context) bool {
+	settings, m, err := s.known(ctx, roomForClaims)
+	if err != nil {
+		return false
+	}
+	waits := settings.ClaimsWait(m)
+	if s.room.changed(claimsWait, waits) {
+		s.logRoom(waits, m, func() {
+			s.log.Warn("claims wait, because redis uses nearly all of its maxmemory", "used", m.Used, "maxmemory", m.Max,
+				"remedy", "remove finished tasks, or raise maxmemory")
+		})
+	}
+	return waits
+}
+
+func (s *Store) logRoom(waits bool, m tdf.Memory, warn func()) {
+	if waits {
+		warn()
+		return
+	}
+	s.log.Info("redis has enough memory again", "used", m.Used, "maxmemory", m.Max)
+}
+
+// countedLists returns the lists whose tasks count for max_tasks, if there is a limit.
+func (s *Store) countedLists(maxTasks string) []string {
+	if maxTasks == "" {
+		return nil
+	}
+	return s.listKeys()
+}
+
+// parseTooMany parses '^tasks limit', the answer of a script that opens no tasks because of max_tasks.
+func parseTooMany(line string) error {
+	e := &tdf.TasksLimitError{}
+	fmt.Sscan(strings.TrimPrefix(line, "^"), &e.Tasks, &e.MaxTasks)
+	return e
+}

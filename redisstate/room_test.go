@@ -1,0 +1,306 @@
+package redisstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// limitTasks sets max_tasks, and makes the client obey it at once.
+func limitTasks(t *testing.T, s *Store, value string) {
+	t.Helper()
+	must(t, s.ChangeSetting(t.Context(), tdf.SettingMaxTasks, value))
+	forgetRoom(s)
+}
+
+// forgetRoom makes the client read the settings and the memory again.
+func forgetRoom(s *Store) {
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	s.room.read = time.Time{}
+}
+
+// tooMany reports whether err is the error of an open that max_tasks refuses.
+func tooMany(err error, tasks, limit int64) bool {
+	e := new(tdf.TasksLimitError)
+	return errors.As(err, &e) && *e == tdf.TasksLimitError{Tasks: tasks, MaxTasks: limit}
+}
+
+// The limit counts tasks in all states. Removing a task makes room. An open that does not fit opens nothing.
+func TestMaxTasks(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, state := range tdf.States[1:] {
+			put(t, s, state)
+		}
+		put(t, s, tdf.Open)
+		stored := int64(len(tdf.States))
+		limitTasks(t, s, strconv.FormatInt(stored+2, 10))
+		before := dump(t, s)
+		if ids, err := s.Open(t.Context(), "m", define("a"), define("b"), define("c")); !tooMany(err, stored, stored+2) || len(ids) > 0 {
+			t.Errorf("opened %v, %v", ids, err)
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+		mustOpen(t, s, define("a"), define("b"))
+		if _, err := s.OpenUnique(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); !tooMany(err, stored+2, stored+2) {
+			t.Error(err)
+		}
+		ids, err := s.List(t.Context(), tdf.Archived, "", 0, 1)
+		must(t, err)
+		m, err := task(t, s, ids[0]).Remove()
+		mustApply(t, s, m, err)
+		if opened := mustOpenUnique(t, s, keyed("k", tdf.UntilFinished)); opened.Existing {
+			t.Error("a task that was not opened holds its key")
+		}
+		limitTasks(t, s, "inf")
+		mustOpen(t, s, define("d"))
+		mustBeSound(t, s)
+	})
+}
+
+// A call for many units opens those that fit. A refused unit takes no unique key, and an existing task needs no room.
+func TestMaxTasksWithinACall(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		limitTasks(t, s, "3")
+		a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
+		outcomes, err := s.Apply(t.Context(), "m",
+			Unit{Open: []tdf.Properties{a, define("p")}},
+			Unit{Open: []tdf.Properties{b, define("p")}},
+			Unit{Open: []tdf.Properties{b}},
+			Unit{Open: []tdf.Properties{a, b}},
+			Unit{Open: []tdf.Properties{define("q")}},
+		)
+		must(t, err)
+		var got []string
+		for _, o := range outcomes {
+			got = append(got, fmt.Sprint(o.IDs, o.Existing, o.Err != nil))
+		}
+		want := "[1 2] [] false; [] [] true; [3] [] false; [1 3] [true true] false; [] [] true"
+		if text := strings.Join(got, "; "); text != want {
+			t.Errorf("%s, want %s", text, want)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A manager can archive a task with its follow-ups, even above the limit.
+func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := put(t, s, tdf.Succeeded)
+		limitTasks(t, s, "1")
+		m, err := task(t, s, id).Archive()
+		must(t, err)
+		outcomes, err := s.Apply(t.Context(), "m",
+			Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("x"), define("y")}}, Unit{Open: []tdf.Properties{define("z")}})
+		if err != nil || outcomes[0].Err != nil || len(outcomes[0].IDs) != 2 || !tooMany(outcomes[1].Err, 3, 1) {
+			t.Errorf("%+v, %v", outcomes, err)
+		}
+		if _, err := s.Open(t.Context(), "m", define("z")); !tooMany(err, 3, 1) {
+			t.Error(err)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// Many clients never exceed the limit together.
+func TestMaxTasksOfManyClients(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		const most = 100
+		limitTasks(t, s, strconv.Itoa(most))
+		var all sync.WaitGroup
+		for range 8 {
+			client := connect(t, s.addr, s.keys.ns)
+			all.Go(func() {
+				for i := 0; ; i++ {
+					var err error
+					if i%2 == 0 {
+						_, err = client.Open(t.Context(), "m", define("a"), define("b"))
+					} else {
+						_, err = client.OpenUnique(t.Context(), "m", "", keyed(client.boot+strconv.Itoa(i), tdf.UntilFinished))
+					}
+					if err != nil {
+						if !errors.As(err, new(*tdf.TasksLimitError)) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		counts, err := s.Counts(t.Context())
+		if err != nil || counts.Total() > most || counts.Total() < most-1 {
+			t.Errorf("%d tasks, %v; want %d or one less", counts.Total(), err, most)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A repeated call whose reply was lost gets the first answer, also if the limit is reached meanwhile.
+func TestMaxTasksAndLostReplies(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	s := connect(t, proxy.Addr, redistest.Namespace(t))
+	limitTasks(t, s, "2")
+	proxy.DropReplies(2, redistest.Scripts)
+	if ids := mustOpen(t, s, define("a"), define("b")); fmt.Sprint(ids) != "[1 2]" {
+		t.Errorf("opened %v", ids)
+	}
+	mustBeSound(t, s)
+}
+
+// Values that another client wrote do no harm: an invalid value counts as the default.
+func TestInvalidSettings(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, value := range []string{"", "0", "-5", "NaN", "many", strings.Repeat("9", 400), "\x00"} {
+			must(t, s.rdb.HSet(t.Context(), s.keys.settings(), "max_tasks", value, "high_water", value, "other", value).Err())
+			settings, invalid, _, err := s.Room(t.Context())
+			if err != nil || invalid == nil || settings != tdf.DefaultSettings() {
+				t.Errorf("%q: %+v, %v, %v", value, settings, invalid, err)
+			}
+			forgetRoom(s)
+			mustOpen(t, s, define("x"))
+		}
+		if err := s.ChangeSetting(t.Context(), "other", "1"); err == nil {
+			t.Error("an unknown setting was changed")
+		}
+		must(t, s.rdb.Del(t.Context(), s.keys.settings()).Err())
+		must(t, s.rdb.Set(t.Context(), s.keys.settings(), "text", 0).Err()) // written after the client's start
+		if settings, _, _, err := s.Room(t.Context()); err != nil || settings != tdf.DefaultSettings() {
+			t.Errorf("%+v, %v", settings, err)
+		}
+	})
+}
+
+// limited returns a Store whose Redis has a maxmemory of which the given part is used.
+func limited(t *testing.T) (s *Store, lines <-chan string, use func(part float64)) {
+	t.Helper()
+	server := redistest.Start(t)
+	log, lines := logged()
+	s, err := Connect(t.Context(), redisAt(t, server.Addr), "limited", log)
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s, lines, func(part float64) {
+		t.Helper()
+		must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		_, _, m, err := s.Room(t.Context())
+		must(t, err)
+		must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", fmt.Sprintf("%.0f", float64(m.Used)/part)).Err())
+		forgetRoom(s)
+	}
+}
+
+// Above high_water, new tasks wait, and the log says so once. Follow-ups, results and removals do not wait.
+func TestOpensWaitForMemory(t *testing.T) {
+	s, lines, use := limited(t)
+	mustOpen(t, s, define("a"), define("b"))
+	claims := mustClaim(t, s, 1)
+	use(0.85)
+	opened := make(chan error, 2)
+	go func() { _, err := s.Open(t.Context(), "m", define("c")); opened <- err }()
+	go func() { _, err := s.OpenUnique(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); opened <- err }()
+	if line := <-lines; !strings.Contains(line, "new tasks wait") || !strings.Contains(line, "remedy=") {
+		t.Error(line)
+	}
+	mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
+	mustSettle(t, s, 1)
+	m, err := task(t, s, 1).Archive()
+	must(t, err)
+	outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
+	if err != nil || outcomes[0].Err != nil {
+		t.Fatal(outcomes, err)
+	}
+	if more := mustClaim(t, s, 1); len(more) != 1 {
+		t.Error("claims wait, too")
+	}
+	m, err = task(t, s, 1).Remove()
+	mustApply(t, s, m, err)
+	select {
+	case err := <-opened:
+		t.Errorf("opened above high_water: %v", err)
+	default:
+	}
+	use(0.5)
+	for range 2 {
+		must(t, <-opened)
+	}
+	if line := <-lines; !strings.Contains(line, "enough memory again") {
+		t.Error(line)
+	}
+	mustBeSound(t, s)
+	select {
+	case line := <-lines:
+		t.Errorf("logged twice: %s", line)
+	default:
+	}
+}
+
+// The end of the context ends the wait. The error says why the call waited.
+func TestWaitForMemoryEndsWithItsContext(t *testing.T) {
+	s, lines, use := limited(t)
+	use(0.85)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-lines; cancel() }()
+	if _, err := s.Open(ctx, "m", define("a")); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "maxmemory") {
+		t.Error(err)
+	}
+	if counts, err := s.Counts(t.Context()); err != nil || counts.Total() != 0 {
+		t.Error(counts, err)
+	}
+}
+
+// Above 0.95 of maxmemory, claims return at once without tasks. Results are stored.
+func TestClaimsWaitForMemory(t *testing.T) {
+	s, lines, use := limited(t)
+	mustOpen(t, s, define("a"), define("b"), define("c"))
+	claims := mustClaim(t, s, 1)
+	use(0.97)
+	r := ClaimRequest{Worker: "w", Most: 1, Lease: 60}
+	for range 2 {
+		if c, err := s.Claim(t.Context(), r); err != nil || !c.MustWait || len(c.Claims) > 0 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	}
+	m, err := claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})
+	must(t, err)
+	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), t.Context(), r, m)
+	if err != nil || claimErr != nil || outcomes[0].Err != nil || len(c.Claims) > 0 {
+		t.Errorf("%+v, %+v, %v, %v", outcomes, c, err, claimErr)
+	}
+	if line := <-lines; !strings.Contains(line, "claims wait") {
+		t.Error(line)
+	}
+	use(0.9)
+	if c, err := s.Claim(t.Context(), r); err != nil || len(c.Claims) != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if line := <-lines; !strings.Contains(line, "enough memory again") {
+		t.Error(line)
+	}
+}
+
+// A client reads the settings and the memory at most once a second, however many calls it makes.
+func TestRoomCostsNoCommandPerCall(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, "ns")
+	mustOpen(t, s, define("x"))
+	s.room.mu.Lock()
+	s.room.read = time.Now().Add(time.Hour) // the values stay fresh during the test
+	s.room.mu.Unlock()
+	must(t, s.rdb.ConfigResetStat(t.Context()).Err())
+	for range 20 {
+		mustOpen(t, s, define("x"))
+		mustClaim(t, s, 1)
+	}
+	stats := s.rdb.Info(t.Context(), "commandstats").Val()
+	if strings.Contains(stats, "cmdstat_info") {
+		t.Error(stats)
+	}
+}
