@@ -16,6 +16,7 @@ type Changes struct {
 	Backoff, BackoffMax              *Seconds
 	BackoffFactor                    *float64
 	KeepFinished, KeepArchived       *Seconds
+	KeepOutputs                      *Seconds
 	Meta                             *string
 	FailOn                           *FailOn
 }
@@ -39,6 +40,7 @@ func (c Changes) Apply(d Properties) Properties {
 	replace(&d.BackoffMax, c.BackoffMax)
 	replace(&d.KeepFinished, c.KeepFinished)
 	replace(&d.KeepArchived, c.KeepArchived)
+	replace(&d.KeepOutputs, c.KeepOutputs)
 	replace(&d.Meta, c.Meta)
 	replace(&d.FailOn, c.FailOn)
 	return d

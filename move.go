@@ -19,6 +19,7 @@ type Move struct {
 	Set     []Field  // properties to write
 	Stamp   []Stamp  // properties that get a time, which Redis computes
 	Clear   []string // properties to delete
+	Updates bool     // whether the Move deletes the task's updates
 	Unique  string   // the unique key that the task takes when it is reopened, or gives back when it is removed; "" if there is none
 	Group   string   // the group of the task; Redis also updates the group's index
 	Score   Moment   // the score in the new list
@@ -96,9 +97,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 		m.set(fieldOutcome, outcomeOf(v, to))
 	}
 	if to.Finished() {
-		at := *t
-		at.State = to
-		m.NextDue = in(at.keep())
+		m.NextDue = t.keepFrom(to)
 	}
 	return m, nil
 }

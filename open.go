@@ -33,6 +33,7 @@ func (d *Properties) OpenFields(namespace string) []Field {
 	optional(fieldBackoffMax, d.BackoffMax.String(), d.BackoffMax != plain.BackoffMax)
 	optional(fieldKeepFinished, d.KeepFinished.String(), d.KeepFinished != plain.KeepFinished)
 	optional(fieldKeepArchived, d.KeepArchived.String(), d.KeepArchived != plain.KeepArchived)
+	optional(fieldKeepOutputs, d.KeepOutputs.String(), d.KeepOutputs != plain.KeepOutputs)
 	optional(fieldGroup, d.Group, d.Group != "")
 	optional(fieldMeta, d.Meta, d.Meta != "")
 	optional(fieldFailOn, string(d.FailOn), d.FailOn != plain.FailOn)

@@ -26,6 +26,7 @@ const (
 	fieldRound         = "round"
 	fieldKeepFinished  = "keep_finished"
 	fieldKeepArchived  = "keep_archived"
+	fieldKeepOutputs   = "keep_outputs"
 	fieldUnique        = "unique"
 	fieldUniqueUntil   = "unique_until"
 	fieldGroup         = "group"
@@ -38,6 +39,8 @@ const (
 	fieldLeaseUntil    = "lease_until"
 	fieldUnfit         = "unfit"
 	fieldNotOn         = "not_on"
+	fieldOutputsFrom   = "outputs_from"
+	fieldOutputsGone   = "outputs_removed"
 	FieldCheckpoint    = "checkpoint"
 )
 
@@ -93,6 +96,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
 		UnfitHosts: p.count(fieldUnfit, 0, MaxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
 		Outcome: h[fieldOutcome], Log: h[fieldLog],
+		OutputsFrom: p.count(fieldOutputsFrom, 0, MaxRound+1), OutputsRemoved: p.time(fieldOutputsGone, 0),
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}
 	t.Rounds = p.rounds(t.Round)
@@ -125,9 +129,10 @@ func (p *parser) properties() Properties {
 	}
 	d.KeepFinished = Seconds(p.time(fieldKeepFinished, Time(d.KeepFinished)))
 	d.KeepArchived = Seconds(p.time(fieldKeepArchived, Time(d.KeepArchived)))
+	d.KeepOutputs = Seconds(p.time(fieldKeepOutputs, Time(d.KeepOutputs)))
 	if err := d.checkRetention(); err != nil {
 		p.fail(err)
-		d.KeepFinished, d.KeepArchived = Forever, Forever
+		d.KeepFinished, d.KeepArchived, d.KeepOutputs = Forever, Forever, Forever
 	}
 	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
 	if f := p.h[fieldFailOn]; f != "" {

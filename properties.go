@@ -36,6 +36,10 @@ type Properties struct {
 	// "Retention"). Forever means that the task stays.
 	KeepFinished, KeepArchived Seconds
 
+	// The server removes the outputs of a task that has been finished for KeepOutputs. Forever means that they stay as long
+	// as the task.
+	KeepOutputs Seconds
+
 	Group  string // the group (campaign) of the task; "" if it has no group
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it
 	FailOn FailOn
@@ -52,6 +56,6 @@ func Defaults(program, source, input string) Properties {
 	return Properties{
 		Program: program, Source: source, Input: input,
 		EndBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300,
-		KeepFinished: Forever, KeepArchived: Forever, FailOn: FailOnStderr, UniqueUntil: UntilFinished,
+		KeepFinished: Forever, KeepArchived: Forever, KeepOutputs: Forever, FailOn: FailOnStderr, UniqueUntil: UntilFinished,
 	}
 }

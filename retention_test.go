@@ -105,3 +105,119 @@ func TestInvalidRetention(t *testing.T) {
 		}
 	}
 }
+
+// A finished task is due when its outputs must go. Archiving does not extend their time. Afterwards, the task is due at
+// the end of its own retention period.
+func TestOutputsAreRemoved(t *testing.T) {
+	for _, c := range []struct {
+		state   State
+		outcome string
+		removed Time
+	}{
+		{Succeeded, "succeeded", 260},
+		{Failed, "failed", 260},
+		{Archived, "succeeded", 160},
+		{Archived, "cancelled", 170},
+		{Archived, "", Never},
+		{Running, "", Never},
+	} {
+		task := taskIn(c.state)
+		task.Current().Entered = map[State]Time{Succeeded: 100, Expired: 110, c.state: 200}
+		task.Outcome, task.KeepFinished, task.KeepArchived, task.KeepOutputs = c.outcome, 1000, 1000, 60
+		if at := task.removeOutputsAt(); at != c.removed || c.removed < Never && task.NextDue(205) != at {
+			t.Errorf("%s, %q: removed at %v, due at %v; want %v", c.state, c.outcome, at, task.NextDue(205), c.removed)
+		}
+		if c.removed == Never {
+			continue
+		}
+		if m, ok := task.Settle(c.removed.Add(-1), nil); ok {
+			t.Errorf("%s: settled too early: %+v", c.state, m)
+		}
+		m, ok := task.Settle(c.removed, nil)
+		if !ok || m.Verb != VerbRemoveOutputs || m.From != c.state || m.Next != task.Round || m.NextDue.Min != 1200 || !m.Updates {
+			t.Errorf("%s: %v, %+v", c.state, ok, m)
+		}
+		task.OutputsFrom, task.OutputsRemoved = task.Round+1, 300
+		if m, ok := task.Settle(1199, nil); ok || task.NextDue(300) != 1200 {
+			t.Errorf("%s: settled twice: %+v", c.state, m)
+		}
+		if m, ok := task.Settle(1200, nil); !ok || m.Verb != VerbRemove {
+			t.Errorf("%s: not removed: %+v", c.state, m)
+		}
+	}
+}
+
+// A task with many rounds loses its outputs in several bounded Moves. No round is left out, and the last Move removes the
+// checkpoint.
+func TestOutputsOfManyRoundsAreRemoved(t *testing.T) {
+	task := taskIn(Failed)
+	task.Round, task.KeepOutputs, task.KeepFinished = 250, 60, Forever
+	task.Rounds = Rounds{250: {Entered: map[State]Time{Failed: 100}}}
+	cleared := map[string]bool{}
+	for step := 1; ; step++ {
+		m, ok := task.Settle(160, nil)
+		if !ok {
+			break
+		}
+		if len(m.Clear) > 500 || step > 3 || m.Updates != (step == 3) || (m.NextDue.Min < Never) != (step < 3) {
+			t.Fatalf("step %d: %d names, next due %+v", step, len(m.Clear), m.NextDue)
+		}
+		for _, name := range m.Clear {
+			cleared[name] = true
+		}
+		task.OutputsFrom += roundsAtOnce
+	}
+	for n := range 251 {
+		for _, name := range []string{"output", "error", "result", "tail"} {
+			if !cleared[RoundField(n, name)] {
+				t.Errorf("round %d keeps its %s", n, name)
+			}
+		}
+	}
+	if len(cleared) != 4*251+1 || !cleared[FieldCheckpoint] {
+		t.Errorf("%d properties were removed", len(cleared))
+	}
+}
+
+// Each Move that leads to a finished state sets the time when the task or its outputs must go, whichever is earlier.
+func TestOutputsAreDue(t *testing.T) {
+	for _, c := range []struct {
+		finished, archived, outputs Seconds
+		from                        int
+		ends, archives              Moment
+	}{
+		{Forever, Forever, 60, 0, Moment{After: 60}, Moment{Min: 160}},
+		{30, Forever, 60, 0, Moment{After: 30}, Moment{Min: 160}},
+		{90, 5, 60, 0, Moment{After: 60}, Moment{After: 5, Max: 160}},
+		{90, 5, 60, 1, Moment{After: 60}, Moment{After: 5}},
+		{Forever, 0, Forever, 0, Moment{Min: Never}, Moment{}},
+	} {
+		task := taskIn(Executed)
+		task.Round, task.Rounds = 0, Rounds{0: {Entered: map[State]Time{Executed: 90}, Committed: true}}
+		task.EndBefore, task.KeepFinished, task.KeepArchived, task.KeepOutputs = Never, c.finished, c.archived, c.outputs
+		if m, ok := task.Settle(95, nil); !ok || m.NextDue != c.ends {
+			t.Errorf("%+v: succeed: %+v", c, m.NextDue)
+		}
+		task.State, task.OutputsFrom = Succeeded, c.from
+		task.Rounds[0].Entered[Succeeded] = 100
+		if m, err := task.Archive(); err != nil || m.NextDue != c.archives {
+			t.Errorf("%+v: archive: %+v, %v", c, m.NextDue, err)
+		}
+	}
+}
+
+func TestInvalidKeepOutputs(t *testing.T) {
+	for _, keep := range []Seconds{0, -1, Seconds(math.NaN()), 1e12, Seconds(math.Inf(-1))} {
+		d := Defaults("p", "http://h/run.sh", "")
+		d.KeepOutputs = keep
+		if err := d.Validate(); err == nil || !strings.HasPrefix(err.Error(), "keep_outputs: ") {
+			t.Errorf("%v: %v", keep, err)
+		}
+	}
+	for _, value := range []string{"-1", "x", "0x1", "nan", "1e300"} {
+		task, err := ParseTask(1, Hash{"program": "p", "source": "http://h/run.sh", "state": "failed", "keep_outputs": value, "outputs_from": value})
+		if err == nil || task.OutputsFrom > MaxRound+1 {
+			t.Errorf("keep_outputs=%s: %v, %d", value, err, task.OutputsFrom)
+		}
+	}
+}

@@ -24,6 +24,8 @@ func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 		return t.settleExecuted()
 	case t.State.Finished() && now >= t.removeAt():
 		m, err = t.Remove()
+	case t.State.Finished() && now >= t.removeOutputsAt():
+		m = t.removeOutputs()
 	default:
 		return Move{}, false
 	}
@@ -90,7 +92,7 @@ func (t *Task) NextDue(now Time) Time {
 		return now.Add(1) // a worker of the original TDF may still be writing the result; if the result stays incomplete, the audit repairs the task
 	}
 	if t.State.Finished() {
-		return t.removeAt()
+		return t.nextRemoval()
 	}
 	return Never
 }

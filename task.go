@@ -26,6 +26,11 @@ type Task struct {
 	// Checkpoint is the data that the program saved for its next round (docs/programs.md, "The round's directory").
 	Checkpoint string
 
+	// OutputsFrom is the first round whose outputs were not removed by keep_outputs. OutputsRemoved is when the server last
+	// removed outputs; 0 if it never did (docs/lifecycle.md, "Retention").
+	OutputsFrom    int
+	OutputsRemoved Time
+
 	// Outcome is how a finished task ended: succeeded, failed, timed_out, expired or cancelled. Archiving keeps the
 	// outcome. It is "" if the task is not finished.
 	Outcome string

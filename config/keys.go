@@ -154,6 +154,10 @@ var taskKeys = []key{
 		"How long an archived task stays in Redis. Then the server removes it, with its outputs. `inf` means no limit.",
 	},
 	{
+		"task_defaults", "keep_outputs", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.KeepOutputs }),
+		"How long the outputs of a finished task stay in Redis. Then the server removes them, and the rest of the task stays. `inf` means no limit.",
+	},
+	{
 		"task_defaults", "unique_until", "finished", oneOf(func(s *settings) *tdf.UniqueUntil { return &s.manager.TaskDefaults.UniqueUntil }, string(tdf.UntilFinished), string(tdf.UntilArchived)),
 		"When a task with a unique key gives the key back: when it has finished, or when it is archived.",
 	},

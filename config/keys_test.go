@@ -81,6 +81,7 @@ var samples = []sample{
 	{"TASK_DEFAULTS_KEEP_FINISHED", "60", tdf.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.KeepFinished }},
 	{"TASK_DEFAULTS_KEEP_ARCHIVED", "0", tdf.Seconds(0), func(s *settings) any { return s.manager.TaskDefaults.KeepArchived }},
 	{"TASK_DEFAULTS_UNIQUE_UNTIL", "archived", tdf.UntilArchived, func(s *settings) any { return s.manager.TaskDefaults.UniqueUntil }},
+	{"TASK_DEFAULTS_KEEP_OUTPUTS", "60", tdf.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.KeepOutputs }},
 	{"TASK_DEFAULTS_GROUP", "stage 1", "stage 1", func(s *settings) any { return s.manager.TaskDefaults.Group }},
 	{"TASK_DEFAULTS_META", `{"a": " ; #"}`, `{"a": " ; #"}`, func(s *settings) any { return s.manager.TaskDefaults.Meta }},
 	{"TASK_DEFAULTS_FAIL_ON", "any", tdf.FailOnAny, func(s *settings) any { return s.manager.TaskDefaults.FailOn }},

@@ -58,6 +58,7 @@ type Changes struct {
 	Backoff, BackoffMax              *time.Duration
 	BackoffFactor                    *float64
 	KeepFinished, KeepArchived       *time.Duration // KeepForever removes the limit
+	KeepOutputs                      *time.Duration
 	Meta                             *string
 	FailOn                           *tdf.FailOn
 }
@@ -69,6 +70,7 @@ func (c Changes) changes() tdf.Changes {
 		MaxFails: c.MaxFails, MaxTimeouts: c.MaxTimeouts, MaxLosses: c.MaxLosses, Meta: c.Meta, FailOn: c.FailOn,
 		Backoff: mapped(c.Backoff, stdtime.Seconds), BackoffFactor: c.BackoffFactor, BackoffMax: mapped(c.BackoffMax, stdtime.Seconds),
 		KeepFinished: mapped(c.KeepFinished, stdtime.Seconds), KeepArchived: mapped(c.KeepArchived, stdtime.Seconds),
+		KeepOutputs: mapped(c.KeepOutputs, stdtime.Seconds),
 	}
 }
 

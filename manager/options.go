@@ -98,7 +98,7 @@ func (o Options) settings() (settings, error) {
 // NoTimeout is a Timeout without a limit.
 const NoTimeout = stdtime.Forever
 
-// KeepForever is a KeepFinished or KeepArchived without a limit.
+// KeepForever is a KeepFinished, KeepArchived or KeepOutputs without a limit.
 const KeepForever = stdtime.Forever
 
 // NoEnd returns the EndBefore of a task that never expires. This time is in the year 5138.
@@ -151,6 +151,10 @@ type Definition struct {
 	// Then the server removes it. Default: KeepForever. KeepFinished must be above 0.
 	KeepFinished *time.Duration `json:"keep_finished" only:"whole"`
 	KeepArchived *time.Duration `json:"keep_archived" only:"whole"`
+
+	// KeepOutputs is how long the outputs of the finished task stay in Redis. Then the server removes them, and the rest of
+	// the task stays. Default: KeepForever. It must be above 0.
+	KeepOutputs *time.Duration `json:"keep_outputs" only:"whole"`
 }
 
 // properties returns the properties of a task. They have the values of d. If a field of d is zero, the property has its
@@ -175,6 +179,7 @@ func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	set(&p.MaxLosses, d.MaxLosses)
 	set(&p.KeepFinished, mapped(d.KeepFinished, stdtime.Seconds))
 	set(&p.KeepArchived, mapped(d.KeepArchived, stdtime.Seconds))
+	set(&p.KeepOutputs, mapped(d.KeepOutputs, stdtime.Seconds))
 	set(&p.Backoff, mapped(d.Backoff, stdtime.Seconds))
 	return p
 }
@@ -200,6 +205,7 @@ func definitionOf(p tdf.Properties) Definition {
 		MaxFails: &p.MaxFails, MaxTimeouts: &p.MaxTimeouts, MaxLosses: &p.MaxLosses,
 		Backoff: new(stdtime.Duration(p.Backoff)), BackoffFactor: p.BackoffFactor, BackoffMax: stdtime.Duration(p.BackoffMax),
 		KeepFinished: new(stdtime.Duration(p.KeepFinished)), KeepArchived: new(stdtime.Duration(p.KeepArchived)),
-		Unique: p.Unique, UniqueUntil: p.UniqueUntil,
+		KeepOutputs: new(stdtime.Duration(p.KeepOutputs)),
+		Unique:      p.Unique, UniqueUntil: p.UniqueUntil,
 	}
 }

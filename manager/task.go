@@ -79,6 +79,10 @@ type Round struct {
 	Error  string `json:"error,omitempty"`  // stderr, or why the program could not run
 	Tail   string `json:"tail,omitempty"`   // while the program runs, the last 4 KiB that it printed, as of the last renewal of the lease
 
+	// OutputsRemoved is when the server removed Output, Error, Result and Tail, because of KeepOutputs. If it has removed
+	// outputs of several rounds, this is the last time. It is zero if it has not removed the outputs of this round.
+	OutputsRemoved time.Time `json:"outputs_removed,omitzero"`
+
 	// The numbers of bytes that the program printed. Output and Error may be shorter, because the worker cuts long texts.
 	OutputBytes int64 `json:"-"`
 	ErrorBytes  int64 `json:"-"`
@@ -154,6 +158,9 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 		RunTime: stdtime.Duration(r.Seconds), CPUTime: stdtime.Duration(r.CPUSeconds), MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
 		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
 		PID: r.PID, LastOutput: stdtime.Time(r.LastOutput), unread: r.Unread,
+	}
+	if n < t.OutputsFrom {
+		v.OutputsRemoved = stdtime.Time(t.OutputsRemoved)
 	}
 	if r.Progress != (tdf.Progress{}) {
 		v.Progress = &Progress{r.Progress.Fraction, r.Progress.Text}

@@ -19,8 +19,8 @@ func (t *Task) MarshalJSON() ([]byte, error) { return t.json(nil).MarshalJSON() 
 var memberOrder = strings.Fields(`
 	id campaign program state outcome round entered opened input parameters meta run
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress
-	result output output_whole error error_whole tail
-	source start_after end_before timeout fail_on max_fails max_timeouts max_losses backoff backoff_factor backoff_max keep_finished keep_archived unique unique_until
+	outputs_removed result output output_whole error error_whole tail
+	source start_after end_before timeout fail_on max_fails max_timeouts max_losses backoff backoff_factor backoff_max keep_finished keep_archived keep_outputs unique unique_until
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 
@@ -61,7 +61,7 @@ func (t *Task) object() jsonview.Object {
 	if t.Unique == "" {
 		o.Delete("unique_until")
 	}
-	for name, keep := range map[string]*time.Duration{"keep_finished": t.KeepFinished, "keep_archived": t.KeepArchived} {
+	for name, keep := range map[string]*time.Duration{"keep_finished": t.KeepFinished, "keep_archived": t.KeepArchived, "keep_outputs": t.KeepOutputs} {
 		if keep == nil || *keep == KeepForever {
 			o.Delete(name)
 		}

@@ -103,6 +103,7 @@ func (e *encoder) shapes(shapes *shapes) {
 		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first))
 		e.flag(s.first.Repair)
 		e.flag(s.first.Unique != "")
+		e.flag(s.first.Updates)
 		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
 		e.fields(s.shared)
 		e.stamps(s.first.Stamp)

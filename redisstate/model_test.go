@@ -92,7 +92,7 @@ func (l *ledger) entry(id int64) *entry {
 }
 
 func (l *ledger) moved(m tdf.Move) {
-	if m.Verb == tdf.VerbReschedule {
+	if m.Verb == tdf.VerbReschedule || m.Verb == tdf.VerbRemoveOutputs { // the task stays where it is
 		return
 	}
 	l.mu.Lock()
@@ -143,10 +143,28 @@ func (l *ledger) compareTask(id int64, t *tdf.Task) string {
 	if t == nil || t.State != p.state || t.Round != p.round || steps != len(e.left) {
 		return fmt.Sprintf("it is %+v; %d of the moves %v lead to %v", t, steps, e.left, p)
 	}
+	if wrong := outputsRemoved(t); wrong != "" {
+		return wrong
+	}
 	counted := [5]int{t.Fails, t.Timeouts, t.Losses, t.Releases, t.Reopens}
 	made := [5]int{e.made[tdf.VerbFail], e.made[tdf.VerbTimeOut], e.made[tdf.VerbLose], e.made[tdf.VerbRelease], e.made[tdf.VerbReopen]}
 	if counted != made {
 		return fmt.Sprintf("its counters are %v; the numbers of the moves that they count are %v", counted, made)
+	}
+	return ""
+}
+
+// outputsRemoved returns the problem if rounds before OutputsFrom still have outputs, or if a later round that was executed has
+// none.
+func outputsRemoved(t *tdf.Task) string {
+	for n, r := range t.Rounds.All() {
+		executed := r.Entered[tdf.Executed] > 0
+		if removed := n < t.OutputsFrom; removed && r.Output+r.Error != "" || !removed && executed && r.Output == "" {
+			return fmt.Sprintf("its outputs before round %d are removed, but the output of round %d is %q", t.OutputsFrom, n, r.Output)
+		}
+	}
+	if t.OutputsFrom > 0 && t.KeepOutputs == tdf.Forever {
+		return "its outputs were removed, but they have no limit"
 	}
 	return ""
 }
@@ -187,6 +205,9 @@ func (p *player) definition() tdf.Properties {
 	}
 	if p.chance(10) {
 		d.KeepFinished, d.KeepArchived = 1e-6, 0
+	}
+	if p.chance(20) {
+		d.KeepOutputs = 1e-6
 	}
 	if p.chance(20) {
 		d.Unique = "k" + strconv.Itoa(p.rand.IntN(5))

@@ -65,6 +65,9 @@ var taskProperties = []property{
 	{"backoff_max", Facts | rulesMore | backoff},
 	{"keep_finished", Facts | rulesAlways},
 	{"keep_archived", Facts | rulesMore},
+	{"keep_outputs", Facts | rulesAlways},
+	{"outputs_from", Facts | rulesMore},
+	{"outputs_removed", Facts},
 	{"unique", Facts | rulesMore},
 	{"unique_until", Facts},
 	{"fail_on", Facts | rulesAlways},
@@ -150,7 +153,9 @@ var (
 	roundRules  = namesOf(roundProperties, rulesMore)
 	backoffMore = namesOf(taskProperties, backoff)
 	definedBy   = namesOf(taskProperties, definition)
-	runningOnly = namesOf(taskProperties, rulesRunning)
+	// settledStates are the names of the times at which a round may have finished.
+	settledStates = []string{string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
+	runningOnly   = namesOf(taskProperties, rulesRunning)
 )
 
 // Limits for the length of a property in bytes. These limits do not apply to outputs of programs, logs and checkpoints.

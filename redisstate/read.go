@@ -229,6 +229,9 @@ func (w *Want) rules(h tdf.Hash) []string {
 	}
 	if state.Finished() {
 		names = append(names, tdf.RoundField(round, string(state))) // its retention period counts from this time
+		if state == tdf.Archived && h["keep_outputs"] != "" {
+			names = append(names, roundFields(round, settledStates)...)
+		}
 	}
 	switch {
 	case readsDefinition(state):

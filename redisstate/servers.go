@@ -55,7 +55,7 @@ func (g Grace) Holds(m *tdf.Move) tdf.Time {
 		return 0
 	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // the task's worker may have been unable to report
 		return g.Running
-	case m.From == tdf.Open && m.Verb == tdf.VerbExpire, m.Verb == tdf.VerbRemove: // the clock may be wrong
+	case m.From == tdf.Open && m.Verb == tdf.VerbExpire, m.Verb == tdf.VerbRemove, m.Verb == tdf.VerbRemoveOutputs: // the clock may be wrong
 		return g.Open
 	}
 	return 0

@@ -34,6 +34,7 @@ var executed = map[string]struct {
 	"fail_on stderr, written":    {map[string]string{"fail_on": "stderr"}, false}, // only the rules in Go know that this is the default
 	"an unknown fail_on":         {map[string]string{"fail_on": "foo"}, false},
 	"keep_finished":              {map[string]string{"keep_finished": "60"}, false},
+	"keep_outputs":               {map[string]string{"keep_outputs": "60"}, false},
 	"keep_archived":              {map[string]string{"keep_archived": "60"}, true},
 	"a later round":              {map[string]string{"round": "1"}, false},
 	"another state":              {map[string]string{"state": "running"}, false},

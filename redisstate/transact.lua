@@ -46,9 +46,11 @@
 -- Each shape is:
 -- - from
 -- - round
--- - to, or '' if the task stays in its list, or '-' if the move removes the task
+-- - to, or '' if the task stays in its list, or '-' if the move removes the task. If the task stays and there is no
+--   note, the move only changes its due time.
 -- - '1' for a repair
 -- - '1' if each move has a unique key
+-- - '1' if the task's updates are removed
 -- - score
 -- - due time
 -- - note for the log
@@ -134,8 +136,9 @@ end
 
 local function read_shape()
   local s = {
-    from = take(), round = take(), to = take(), repair = take() == '1', unique = take() == '1', score = take(),
-    look = take(), note = take(), set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
+    from = take(), round = take(), to = take(), repair = take() == '1', unique = take() == '1',
+    updates = take() == '1', score = take(), look = take(),
+    note = take(), set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
   }
   local of = s.round .. ':'
   s.read = { '', 'state', 'round', 'log', of .. s.from, s.from == s.to and 'revision' or of .. 'claim' }
@@ -380,10 +383,23 @@ local function remove_task(m)
   look_again(m[ID], nil)
 end
 
+local function write_task(m)
+  local s = m[SHAPE]
+  local write = s.write
+  write[1], write[3] = m[KEY], logged(m[LOG], s.at_text, who, s.note)
+  for i = 1, #s.own do write[s.owned + 2 * i] = ARGV[m[OWN] + i] end
+  call('HSET', unpack(write))
+  bulk('HDEL', m[KEY], s.clear)
+  if s.updates then call('UNLINK', updates .. m[ID]) end
+end
+
 local function apply(m)
   local s, id = m[SHAPE], m[ID]
   if m[AT] ~= s.at then stamp(s, m[AT]) end
-  if s.to == '' and not s.repair then return look_again(id, s.look_text) end
+  if s.to == '' and not s.repair then
+    if s.note ~= '' then write_task(m) end
+    return look_again(id, s.look_text)
+  end
   leave(s, m)
   if s.to == '' then -- a repair of an id without a task
     local key = group_index(groups, m[GROUP], id)
@@ -391,11 +407,7 @@ local function apply(m)
     return look_again(id, nil)
   end
   if s.to == REMOVED then return remove_task(m) end
-  local write = s.write
-  write[1], write[3] = m[KEY], logged(m[LOG], s.at_text, who, s.note)
-  for i = 1, #s.own do write[s.owned + 2 * i] = ARGV[m[OWN] + i] end
-  call('HSET', unpack(write))
-  if #s.clear > 0 then call('HDEL', m[KEY], unpack(s.clear)) end
+  write_task(m)
   if m[UNIQUE] then call('HSET', unique, m[UNIQUE], id) end
   put(s.entered, s.score_text, id)
   index(s.to, id, m[GROUP])

@@ -118,3 +118,154 @@ func TestRetentionAfterALeap(t *testing.T) {
 		s.checkConsistent()
 	})
 }
+
+// written lists the properties of round 0 and of the task that a program writes, and that Redis still holds.
+func (s *site) written(id int64) (names []string) {
+	s.Helper()
+	for _, name := range []string{"0:output", "0:error", "0:result", "0:tail", "checkpoint", "1:output"} {
+		if s.do("HEXISTS", fmt.Sprintf("$task:%d", id), name).(int64) > 0 {
+			names = append(names, name)
+		}
+	}
+	if s.do("EXISTS", fmt.Sprintf("$updates:%d", id)).(int64) > 0 {
+		names = append(names, "updates")
+	}
+	return names
+}
+
+// report gives a finished task all that a program can write.
+func (s *site) report(id int64) {
+	s.Helper()
+	s.do("HSET", fmt.Sprintf("$task:%d", id), "0:result", "{}", "0:tail", "t", "checkpoint", "c")
+	s.do("XADD", fmt.Sprintf("$updates:%d", id), "0-1", "time", "1", "line", "x")
+}
+
+// The server removes the outputs of finished and archived tasks, and nothing else. The tasks keep their places.
+func TestKeepOutputs(t *testing.T) {
+	onEach(t, func(s *site) {
+		brief, long := define(), define()
+		brief.KeepOutputs, long.KeepOutputs = 3600, 7200
+		a, b, c, d := s.finish(brief), s.finish(brief), s.finish(long), s.finish(define())
+		s.archive(b)
+		for _, id := range []int64{a, b, c, d} {
+			s.report(id)
+		}
+		places := func() string {
+			text := ""
+			for _, list := range []string{"$succeeded", "$archived", "$group:g"} {
+				text += fmt.Sprint(s.do("ZRANGE", list, 0, -1, "WITHSCORES"))
+			}
+			return text
+		}
+		before := places()
+		for _, id := range []int64{a, b, c, d} { // an hour passes
+			key := fmt.Sprintf("$task:%d", id)
+			s.do("HSET", key, "0:succeeded", s.mustBeFinished(id).Current().Entered[tdf.Succeeded].Add(-3600).String())
+			s.do("ZADD", "$due", s.now().Add(-1).String(), id)
+		}
+		s.round()
+		for id, want := range map[int64]int{a: 0, b: 0, c: 6, d: 6} {
+			if left := s.written(id); len(left) != want {
+				s.Errorf("task %d still has %v, want %d of them", id, left, want)
+			}
+		}
+		if after := places(); after != before {
+			s.Errorf("the tasks moved from %s to %s", before, after)
+		}
+		task := s.mustBe(b, tdf.Archived, 0)
+		if task.OutputsFrom != 1 || task.OutputsRemoved == 0 || task.Current().Exit != "0" || task.Outcome != "succeeded" {
+			s.Errorf("%+v", task)
+		}
+		if s.do("ZSCORE", "$due", a) != nil || s.due(c).Sub(s.mustBeFinished(c).Current().Entered[tdf.Succeeded]) != 7200 {
+			s.Error("the tasks are due at the wrong times")
+		}
+		s.checkConsistent()
+	})
+}
+
+func (s *site) mustBeFinished(id int64) *tdf.Task {
+	s.Helper()
+	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})
+	if err != nil || !stored.Task.State.Finished() {
+		s.Fatal(stored, err)
+	}
+	return stored.Task
+}
+
+// A task without its outputs can be retried. The outputs of the new round have a period of their own.
+func TestRetryAfterTheOutputsAreRemoved(t *testing.T) {
+	onEach(t, func(s *site) {
+		d := define()
+		d.KeepOutputs = 1e-6
+		id := s.finish(d)
+		s.round()
+		if left := s.written(id); len(left) > 0 {
+			s.Fatalf("it still has %v", left)
+		}
+		m, err := s.mustBe(id, tdf.Succeeded, 0).Reopen()
+		if err != nil {
+			s.Fatal(err)
+		}
+		if outcomes, err := s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}}); err != nil || outcomes[0].Err != nil {
+			s.Fatal(outcomes, err)
+		}
+		if err := s.execute(s.claim(60), tdf.Result{Output: "again", Exit: "0"}); err != nil {
+			s.Fatal(err)
+		}
+		if left := s.written(id); fmt.Sprint(left) != "[1:output]" {
+			s.Errorf("before it is settled, it has %v", left)
+		}
+		s.round()
+		s.round()
+		if task := s.mustBe(id, tdf.Succeeded, 1); task.OutputsFrom != 2 || len(s.written(id)) > 0 {
+			s.Errorf("%+v", task)
+		}
+		s.checkConsistent()
+	})
+}
+
+// A user retries the task after the server has decided, and before its Move arrives. The Move then changes nothing.
+func TestOutputsOfARetriedTaskStay(t *testing.T) {
+	onEach(t, func(s *site) {
+		d := define()
+		d.KeepOutputs = 3600
+		id := s.finish(d)
+		task := s.mustBeFinished(id)
+		remove, ok := task.Settle(task.Current().Entered[tdf.Succeeded].Add(3600), nil)
+		reopen, err := task.Reopen()
+		if !ok || remove.Verb != tdf.VerbRemoveOutputs || err != nil {
+			s.Fatal(remove, err)
+		}
+		outcomes, err := s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{reopen}})
+		if err != nil || outcomes[0].Err != nil {
+			s.Fatal(outcomes, err)
+		}
+		outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{remove}})
+		if err != nil || outcomes[0].Err == nil || len(s.written(id)) != 2 {
+			s.Errorf("%+v, %v, left: %v", outcomes, err, s.written(id))
+		}
+		s.checkConsistent()
+	})
+}
+
+// After the clock leapt forward, the server removes no outputs before the end of the grace period.
+func TestKeepOutputsAfterALeap(t *testing.T) {
+	onEachClock(t, func(s *leaper) {
+		d := define()
+		d.KeepOutputs = 1800
+		id := s.finish(d)
+		s.leap(3600)
+		s.round()
+		s.round()
+		if left := s.written(id); len(left) == 0 {
+			s.Error("the outputs were removed")
+		}
+		s.endGrace()
+		s.do("ZADD", "$due", s.now().Add(-1).String(), id)
+		s.round()
+		if left := s.written(id); len(left) > 0 {
+			s.Errorf("after the grace period, it still has %v", left)
+		}
+		s.checkConsistent()
+	})
+}

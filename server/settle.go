@@ -20,8 +20,8 @@ const (
 	maxBatches = 40
 )
 
-// Done is how many Moves a server's round made, by kind. A kind is a new state, or reopened, lost, removed, repaired or
-// rescored.
+// Done is how many Moves a server's round made, by kind. A kind is a new state, or reopened, lost, removed, outputs_removed,
+// repaired or rescored.
 type Done map[string]int
 
 // Total returns the number of all moves.
@@ -153,6 +153,8 @@ func kindOf(m tdf.Move) string {
 		return "lost"
 	case m.Verb == tdf.VerbRemove:
 		return "removed"
+	case m.Verb == tdf.VerbRemoveOutputs:
+		return "outputs_removed"
 	}
 	return string(m.To)
 }

@@ -194,7 +194,7 @@ func (s *session) decidedAgain(ctx context.Context, timedOut []delivery) []deliv
 		e, found := timedOut[i].e, x.Task
 		t, refused := e.task, timedOut[i].refused
 		t.Fails, t.Backoff, t.BackoffFactor, t.BackoffMax = found.Fails, found.Backoff, found.BackoffFactor, found.BackoffMax
-		t.KeepFinished = found.KeepFinished
+		t.KeepFinished, t.KeepOutputs = found.KeepFinished, found.KeepOutputs
 		timedOut[i] = e.delivery(e.result)
 		timedOut[i].refused = refused
 	}

@@ -19,11 +19,12 @@ type taskFlags struct {
 	maxFails, maxTimeouts, maxLosses int
 	backoff, backoffMax              string
 	keepFinished, keepArchived       string
+	keepOutputs                      string
 	backoffFactor                    float64
 	meta, failOn                     string
 }
 
-var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "backoff", "backoff-factor", "backoff-max", "keep-finished", "keep-archived", "meta", "fail-on"}
+var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "backoff", "backoff-factor", "backoff-max", "keep-finished", "keep-archived", "keep-outputs", "meta", "fail-on"}
 
 // flags adds the flags to a command.
 func (f *taskFlags) flags(c *cobra.Command) {
@@ -40,6 +41,7 @@ func (f *taskFlags) flags(c *cobra.Command) {
 	flags.StringVar(&f.backoffMax, "backoff-max", "", "`SPAN` longest wait (default: 5m)")
 	flags.StringVar(&f.keepFinished, "keep-finished", "", "`SPAN` how long the finished task stays in Redis if it is not archived: 3600, 12h, 7d, or inf")
 	flags.StringVar(&f.keepArchived, "keep-archived", "", "`SPAN` how long the archived task stays in Redis, or inf")
+	flags.StringVar(&f.keepOutputs, "keep-outputs", "", "`SPAN` how long the outputs of the finished task stay in Redis, or inf")
 	flags.StringVar(&f.meta, "meta", "", "`TEXT` your own data about the task")
 	flags.StringVar(&f.failOn, "fail-on", "", "`RULE` rule by which a round fails: stderr, exit or any")
 }
@@ -99,6 +101,7 @@ func (f *taskFlags) readFixed() (manager.Changes, error) {
 		{"backoff-max", f.backoffMax, &all.BackoffMax},
 		{"keep-finished", f.keepFinished, &all.KeepFinished},
 		{"keep-archived", f.keepArchived, &all.KeepArchived},
+		{"keep-outputs", f.keepOutputs, &all.KeepOutputs},
 	} {
 		if !f.changed(s.flag) {
 			continue

@@ -66,6 +66,10 @@ func (p *printout) run(ctx context.Context) error {
 	if p.follow && !roundEnded(t, p.round) {
 		return p.followRound(ctx, t)
 	}
+	if removed := removedText(p.r); removed != "" && p.text() == "" {
+		p.a.say("the outputs of round %d were %s", p.round, removed)
+		return nil
+	}
 	if len(p.text()) == 0 && p.r.Tail != "" {
 		return p.printTail(t)
 	}

@@ -85,6 +85,7 @@ func (v *view) definition() []fact {
 		{"back-off", unless(*d.Backoff == 0, backoffText(d))},
 		{"keep finished", unless(*d.KeepFinished == manager.KeepForever, span(*d.KeepFinished))},
 		{"keep archived", unless(*d.KeepArchived == manager.KeepForever, span(*d.KeepArchived))},
+		{"keep outputs", unless(*d.KeepOutputs == manager.KeepForever, span(*d.KeepOutputs))},
 		{"unique key", unless(d.Unique == "", d.Unique+", until it is "+string(d.UniqueUntil))},
 		{"releases", unless(v.Releases == 0, releasesText(friend.TaskOf(v.Task)))},
 		{"retries", unless(v.Reopens == 0, number(v.Reopens))},
@@ -149,6 +150,7 @@ func (v *view) round(r *manager.Round) []fact {
 		{"program hash", r.ProgramSHA256},
 		{"progress", progressText(r.Progress)},
 		{"last output", v.lastOutput(r)},
+		{"outputs", removedText(r)},
 	}
 }
 
@@ -197,6 +199,16 @@ func memoryText(r *manager.Round) string {
 	}
 	return size(r.MaxRSS)
 }
+
+// removedText says that keep_outputs has removed the outputs of the round. It returns "" if it has not.
+func removedText(r *manager.Round) string {
+	if r.OutputsRemoved.IsZero() {
+		return ""
+	}
+	return removedAt(r.OutputsRemoved)
+}
+
+func removedAt(t time.Time) string { return "removed at " + clock(t) + ", because of keep_outputs" }
 
 func progressText(p *manager.Progress) string {
 	if p == nil {

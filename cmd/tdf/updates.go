@@ -11,6 +11,9 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // An updateReader holds the flags of tdf updates, and the last update that it has printed.
@@ -75,6 +78,7 @@ func (u *updateReader) run(ctx context.Context) error {
 	for round := t.Round; ; {
 		ended := !u.follow || roundEnded(t, round) // decided before the updates are read, so that none of them is missed
 		if err := u.printNew(ctx); err != nil || ended {
+			u.sayRemoved(t)
 			return err
 		}
 		if err := u.m.admin().Follow(ctx, u.id); err != nil {
@@ -86,6 +90,13 @@ func (u *updateReader) run(ctx context.Context) error {
 		if t, _, err = u.m.admin().CurrentRound(ctx, u.id); err != nil {
 			return err
 		}
+	}
+}
+
+// sayRemoved says that keep_outputs has removed the task's updates, if the command has printed none.
+func (u *updateReader) sayRemoved(t *manager.Task) {
+	if removed := friend.TaskOf(t).OutputsRemoved; u.after.Number == 0 && removed > 0 {
+		u.a.say("earlier updates of task %d were %s", t.ID, removedAt(stdtime.Time(removed)))
 	}
 }
 
