@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -15,6 +17,11 @@ import (
 type Stored struct {
 	SHA256 string // SHA-256 of the archive
 	Bytes  int64  // size of the archive
+
+	// LastUse is when a client last stored the program or opened tasks with it, or when the server last found it in a task.
+	// It is zero if the program is pinned. If no task names the program, the server removes it a week later.
+	LastUse time.Time
+	Pinned  bool // whether the server keeps the program even if no task names it
 }
 
 // A Use says how many tasks use a stored program, and names examples.
@@ -53,7 +60,7 @@ func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
 	stored, err := redis.Programs(ctx)
 	programs := make([]Stored, len(stored))
 	for i, p := range stored {
-		programs[i] = Stored(p)
+		programs[i] = Stored{SHA256: p.SHA256, Bytes: p.Bytes, LastUse: stdtime.Time(p.LastUse), Pinned: p.Pinned}
 	}
 	return programs, err
 }
@@ -134,4 +141,14 @@ func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
 		}
 	}
 	return nil
+}
+
+// Pin makes the server keep stored programs, even if no task names them. The programs are given by their SHA-256.
+func Pin(ctx context.Context, m *manager.Manager, sha256 ...string) error {
+	return friend.StoreOf(m).PinPrograms(ctx, sha256...)
+}
+
+// Unpin ends the effect of Pin. If no task names such a program, the server removes it a week later.
+func Unpin(ctx context.Context, m *manager.Manager, sha256 ...string) error {
+	return friend.StoreOf(m).UnpinPrograms(ctx, sha256...)
 }

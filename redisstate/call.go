@@ -38,6 +38,8 @@ var (
 	bestEffortSource string
 	//go:embed counts.lua
 	countsSource string
+	//go:embed unused.lua
+	unusedSource string
 	//go:embed rights.lua
 	rightsSource string
 )
@@ -73,7 +75,7 @@ func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...an
 // scripts are the scripts of a Store. A full Redis refuses new tasks and claims. It still accepts results, renewals and
 // heartbeats.
 type scripts struct {
-	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, counts, rights *luaScript
+	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, counts, rights, unused *luaScript
 }
 
 func loadScripts() scripts {
@@ -85,6 +87,7 @@ func loadScripts() scripts {
 		claim: newScript(prelude + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), rights: newFreeingScript(prelude + rightsSource),
+		unused: newFreeingScript(prelude + unusedSource),
 	}
 }
 
@@ -95,7 +98,7 @@ func Scripts() []string {
 	var sums []string
 	for _, script := range []*luaScript{
 		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
-		all.heartbeat, all.bestEffort, all.counts, all.rights,
+		all.heartbeat, all.bestEffort, all.counts, all.rights, all.unused,
 		fieldsScript, namesScript, findScript, restoreScript,
 	} {
 		sums = append(sums, script.plain.Hash())

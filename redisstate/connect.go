@@ -33,6 +33,7 @@ type Store struct {
 	outages atomic.Int64
 	waiting waitingManagers
 	room    room
+	used    usedPrograms
 	dials   atomic.Int64
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
@@ -40,6 +41,7 @@ type Store struct {
 	flags        atomic.Bool   // Redis knows script flags
 	scriptWorked atomic.Bool   // a script has succeeded
 	taskMoved    atomic.Bool   // a script that moves tasks has succeeded
+	scanMissing  atomic.Bool   // the user lacks the right to SCAN
 	scanRefused  sync.Once     // logs once that the user lacks the right to SCAN
 }
 

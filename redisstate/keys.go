@@ -48,6 +48,7 @@ func (k Keys) wakeServer() string              { return k.key("wake:server") }
 func (k Keys) wakeManager(boot string) string  { return k.key("wake:manager:" + boot) }
 func (k Keys) program(sha256 string) string    { return k.key("program:" + sha256) }
 func (k Keys) programs() string                { return k.key("programs") }
+func (k Keys) programsUsed() string            { return k.key("programs_used") }
 func (k Keys) loading() string                 { return k.key("loading") }
 func (k Keys) passedPrefix() string            { return k.key("passed:") }
 
@@ -59,7 +60,7 @@ func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
-		k.programs(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.programs(): "zset", k.programsUsed(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

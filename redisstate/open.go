@@ -74,6 +74,9 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := s.nameDefinitions(ctx, call.definitions); err != nil {
+		return nil, err
+	}
 	keys := append([]string{
 		s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen(),
 	}, s.countedLists(maxTasks)...)

@@ -20,9 +20,18 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	}
 	sum := sha256.Sum256(archive)
 	name := hex.EncodeToString(sum[:])
+	now, err := s.Now(ctx)
+	if err != nil {
+		return "", err
+	}
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
-		// Write the entry in the list of programs first: the method Programs finds only archives that have an entry.
-		err := s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
+		// First renew the last use, so that no server removes the program.
+		used := redis.ZAddArgs{GT: true, Members: []redis.Z{{Score: float64(now), Member: name}}}
+		err := s.rdb.ZAddArgs(ctx, s.keys.programsUsed(), used).Err()
+		// Then write the entry in the list of programs: the method Programs finds only archives that have an entry.
+		if err == nil {
+			err = s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
+		}
 		if err == nil {
 			err = s.rdb.Set(ctx, s.keys.program(name), archive, 0).Err()
 		}

@@ -3,12 +3,16 @@ package redisstate
 import (
 	"context"
 	"fmt"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // A StoredProgram describes an archive that [Store.PutProgram] stored.
 type StoredProgram struct {
-	SHA256 string
-	Bytes  int64
+	SHA256  string
+	Bytes   int64
+	LastUse tdf.Time // 0 if unknown: a client of an older release stored the program, and the server has not seen it yet
+	Pinned  bool     // the server keeps the program, even if no task names it
 }
 
 // Programs returns the stored archives, ordered by size.
@@ -23,6 +27,16 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 		}
 		return err
 	})
+	if err == nil && len(programs) > 0 {
+		var uses map[string]float64
+		uses, err = s.programUses(ctx)
+		for i := range programs {
+			p := &programs[i]
+			if p.Pinned = uses[p.SHA256] == pinned; !p.Pinned {
+				p.LastUse = tdf.Time(uses[p.SHA256])
+			}
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list stored programs: redis: %w", err)
 	}
@@ -35,6 +49,7 @@ func (s *Store) RemoveProgram(ctx context.Context, sha256 string) error {
 		p := s.rdb.TxPipeline()
 		p.Unlink(ctx, s.keys.program(sha256)) // unlike DEL, UNLINK frees the memory in the background
 		p.ZRem(ctx, s.keys.programs(), sha256)
+		p.ZRem(ctx, s.keys.programsUsed(), sha256)
 		_, err := p.Exec(ctx)
 		return err
 	})

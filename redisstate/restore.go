@@ -58,6 +58,9 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 	for i := range records {
 		e.record(&records[i])
 	}
+	if err := s.nameRecords(ctx, records); err != nil {
+		return 0, err
+	}
 	keys := append([]string{s.keys.Due(), s.keys.taskID(), s.keys.unique()}, s.listKeys()...)
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		written, err = restoreScript.run(ctx, s, keys, e.args...).Int()

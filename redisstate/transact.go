@@ -59,6 +59,9 @@ func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) 
 		}
 		n, f := nextCall(units[:unitBatch(units)])
 		n = min(n, s.pace.next())
+		if err := s.nameUnits(ctx, units[:n]); err != nil {
+			return all, err
+		}
 		outcomes, err := s.carryOut(ctx, who, f, units[:n], once)
 		all = append(all, outcomes...)
 		if err != nil {

@@ -92,6 +92,7 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 		return err
 	})
 	if lacksRights(err) {
+		s.scanMissing.Store(true)
 		s.scanRefused.Do(func() { s.log.Warn("redis refuses SCAN; tasks in no list are left out", "error", err) })
 		return nil, WalkPage{phase: listing}, nil
 	}

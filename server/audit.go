@@ -50,6 +50,7 @@ type audit struct {
 	walked   tdf.Time           // time of the last pages of the walk
 	head     map[int64]tdf.Time // when the audit examined the tasks at the head of the open list
 	suspects map[int64]suspicion
+	programs programs
 }
 
 type suspicion struct {
@@ -96,7 +97,7 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 		}
 	}
 	s.audit.walked = now
-	return done, nil
+	return done, s.keepPrograms(ctx, now, grace)
 }
 
 // removeGhosts removes ids of tasks without a hash from one page of the groups' indexes. An id without a hash would
@@ -163,6 +164,9 @@ func (a *audit) ids(ctx context.Context, now tdf.Time, walks bool) ([]int64, err
 	}
 	ids = append(append(ids, newest...), head...)
 	last := !walks
+	if walks {
+		a.programs.beginPart(now, a.page == redisstate.WalkPage{})
+	}
 	for range pagesPerWalk {
 		if last {
 			break
@@ -172,6 +176,8 @@ func (a *audit) ids(ctx context.Context, now tdf.Time, walks bool) ([]int64, err
 			return nil, err
 		}
 		ids = append(ids, page...)
+		a.programs.ids = append(a.programs.ids, page...)
+		a.programs.ended = last
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil

@@ -95,7 +95,7 @@ func (s *site) shift(by tdf.Seconds) {
 		t, err := tdf.ParseTime(value)
 		return t.Add(by).String(), err == nil && t > 1e9 && t < tdf.Never
 	}
-	for _, key := range []string{"open", "running", "expired", "due", "servers"} {
+	for _, key := range []string{"open", "running", "expired", "due", "servers", "programs_used"} {
 		for _, z := range s.cli.ZRangeWithScores(s.Context(), s.ns+":"+key, 0, -1).Val() {
 			s.do("ZADD", "$"+key, strconv.FormatFloat(z.Score+float64(by), 'f', 6, 64), z.Member)
 		}

@@ -16,6 +16,7 @@ type Store interface {
 	auditStore
 	watchStore
 	aheadStore
+	programStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (next, now tdf.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error

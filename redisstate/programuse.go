@@ -1,0 +1,228 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A stored program has a last use: the time when a client last stored it, opened tasks with it, or found it in a task. The
+// server removes programs whose last use is long ago. A pinned program has the last use pinned, so that it stays.
+var pinned = math.Inf(1)
+
+// usedPrograms holds the times at which this client last renewed the last use of stored programs. A client renews it
+// again only after renewPause. This time is far shorter than tdf.ProgramKeep.
+type usedPrograms struct {
+	mu      sync.Mutex
+	renewed map[string]time.Time
+}
+
+const (
+	renewPause  = time.Hour
+	mostRenewed = 1000 // the largest number of programs that a client remembers
+)
+
+// stale returns the programs whose last use this client must renew.
+func (u *usedPrograms) stale(sums []string) (stale []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, sum := range sums {
+		if at, known := u.renewed[sum]; !known || time.Since(at) >= renewPause {
+			stale = append(stale, sum)
+		}
+	}
+	return stale
+}
+
+func (u *usedPrograms) record(sums []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.renewed == nil || len(u.renewed) >= mostRenewed {
+		u.renewed = map[string]time.Time{}
+	}
+	for _, sum := range sums {
+		u.renewed[sum] = time.Now()
+	}
+}
+
+// nameDefinitions prepares a call that opens tasks: no server removes the stored programs that the tasks name. Without
+// such programs, it sends no command.
+func (s *Store) nameDefinitions(ctx context.Context, definitions []tdf.Properties) error {
+	sums := map[string]bool{}
+	for i := range definitions {
+		sums[tdf.StoredProgram(definitions[i].Source)] = true
+	}
+	return s.namePrograms(ctx, sums)
+}
+
+// nameUnits is like nameDefinitions, for a call that carries out units.
+func (s *Store) nameUnits(ctx context.Context, units []Unit) error {
+	sums := map[string]bool{}
+	for i := range units {
+		for j := range units[i].Open {
+			sums[tdf.StoredProgram(units[i].Open[j].Source)] = true
+		}
+		for j := range units[i].Moves {
+			sums[units[i].Moves[j].NamedProgram()] = true
+		}
+	}
+	return s.namePrograms(ctx, sums)
+}
+
+// nameRecords is like nameDefinitions, for a call that restores tasks.
+func (s *Store) nameRecords(ctx context.Context, records []Record) error {
+	sums := map[string]bool{}
+	for i := range records {
+		sums[tdf.StoredProgram(records[i].Hash["source"])] = true
+	}
+	return s.namePrograms(ctx, sums)
+}
+
+func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
+	if delete(sums, ""); len(sums) == 0 {
+		return nil
+	}
+	stale := s.used.stale(slices.Collect(maps.Keys(sums)))
+	if len(stale) == 0 {
+		return nil
+	}
+	now, err := s.Now(ctx)
+	if err == nil {
+		err = s.UsePrograms(ctx, now, stale...)
+	}
+	if err == nil {
+		s.used.record(stale)
+	}
+	return err
+}
+
+// UsePrograms renews the last use of stored programs. It ignores programs that are not stored.
+func (s *Store) UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error {
+	for page := range slices.Chunk(sums, programsAtOnce) {
+		err := s.setUse(ctx, float64(now), redis.ZAddArgs{XX: true, GT: true}, page)
+		if err != nil {
+			return fmt.Errorf("renew the last use of programs: redis: %w", err)
+		}
+	}
+	return nil
+}
+
+const programsAtOnce = 500
+
+func (s *Store) setUse(ctx context.Context, score float64, how redis.ZAddArgs, sums []string) error {
+	for _, sum := range sums {
+		how.Members = append(how.Members, redis.Z{Score: score, Member: sum})
+	}
+	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZAddArgs(ctx, s.keys.programsUsed(), how) })
+}
+
+// PinPrograms makes the server keep stored programs, even if no task names them. UnpinPrograms ends this.
+func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
+	for _, sum := range sums {
+		if err := s.setUse(ctx, pinned, redis.ZAddArgs{}, []string{sum}); err != nil {
+			return fmt.Errorf("pin program %s: redis: %w", sum, err)
+		}
+		stored, err := s.HasProgram(ctx, sum) // after the pin: from now on, no server removes the program
+		if err == nil && !stored {
+			err = fmt.Errorf("pin program %s: it is not stored; push it again", sum)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UnpinPrograms ends the effect of PinPrograms. It counts as a use of the programs.
+func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
+	now, err := s.Now(ctx)
+	if err == nil && len(sums) > 0 {
+		err = s.setUse(ctx, float64(now), redis.ZAddArgs{XX: true}, sums)
+	}
+	if err != nil {
+		return fmt.Errorf("unpin programs: redis: %w", err)
+	}
+	return nil
+}
+
+// MissingUses gives a last use, the time now, to stored programs that have none: a client of an older release stored
+// them. It reads one page of the stored programs, and returns the cursor of the next page. stored is false if the
+// namespace has no programs.
+func (s *Store) MissingUses(ctx context.Context, now tdf.Time, cursor uint64) (stored bool, next uint64, err error) {
+	var programs, used *redis.IntCmd
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		programs, used = p.ZCard(ctx, s.keys.programs()), p.ZCard(ctx, s.keys.programsUsed())
+	})
+	if err != nil || programs.Val() == used.Val() {
+		return programs != nil && programs.Val() > 0, 0, err
+	}
+	var page []string
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		page, next, err = s.rdb.ZScan(ctx, s.keys.programs(), cursor, "", programsAtOnce).Result()
+		return err
+	})
+	var sums []string
+	for i := 0; i < len(page); i += 2 { // a score follows each member
+		sums = append(sums, page[i])
+	}
+	if err == nil && len(sums) > 0 {
+		err = s.setUse(ctx, float64(now), redis.ZAddArgs{NX: true}, sums)
+	}
+	return programs.Val()+used.Val() > 0, next, err
+}
+
+// RemoveUnused removes stored programs whose last use was before the given time, but at most the given number. It
+// returns their SHA-256 sums. If a client uses a program in the meantime, it stays.
+func (s *Store) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error) {
+	if s.scanMissing.Load() {
+		return nil, nil // walks may have left out tasks
+	}
+	var unused []string
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		unused, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: s.keys.programsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
+		}).Result()
+		return err
+	})
+	if err == nil && len(unused) > 0 {
+		removed, err = s.removeUnused(ctx, before, unused)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("remove unused programs: redis: %w", err)
+	}
+	return removed, nil
+}
+
+func (s *Store) removeUnused(ctx context.Context, before tdf.Time, unused []string) (removed []string, err error) {
+	keys, args := []string{s.keys.programsUsed(), s.keys.programs()}, []any{before.String()}
+	for _, sum := range unused {
+		keys, args = append(keys, s.keys.program(sum)), append(args, sum)
+	}
+	reply, err := s.run(ctx, s.scripts.unused, keys, args)
+	for _, sum := range list(reply) {
+		removed = append(removed, text(sum))
+	}
+	return removed, err
+}
+
+// programUses returns the last use of each stored program.
+func (s *Store) programUses(ctx context.Context) (map[string]float64, error) {
+	uses := map[string]float64{}
+	err := s.untilAnswered(ctx, func(ctx context.Context) error {
+		used, err := s.rdb.ZRangeWithScores(ctx, s.keys.programsUsed(), 0, -1).Result()
+		for _, z := range used {
+			name, _ := z.Member.(string)
+			uses[name] = z.Score
+		}
+		return err
+	})
+	return uses, err
+}

@@ -1,0 +1,240 @@
+package redisstate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// putProgram stores an archive, and returns its SHA-256.
+func putProgram(t *testing.T, s *Store, archive string) string {
+	t.Helper()
+	source, err := s.PutProgram(t.Context(), []byte(archive))
+	must(t, err)
+	return strings.TrimPrefix(source, "redis:")
+}
+
+// lastUse returns the score of a program in programs_used, or -1.
+func lastUse(t *testing.T, s *Store, sum string) float64 {
+	t.Helper()
+	score, err := s.rdb.ZScore(t.Context(), s.keys.programsUsed(), sum).Result()
+	if err == redis.Nil {
+		return -1
+	}
+	must(t, err)
+	return score
+}
+
+// age sets the last use of programs to the given time.
+func age(t *testing.T, s *Store, at float64, sums ...string) {
+	t.Helper()
+	for _, sum := range sums {
+		must(t, s.rdb.ZAdd(t.Context(), s.keys.programsUsed(), redis.Z{Score: at, Member: sum}).Err())
+	}
+	s.used.mu.Lock()
+	defer s.used.mu.Unlock()
+	s.used.renewed = nil
+}
+
+// RemoveUnused removes programs whose last use was before the given time, all traces of them, and no others.
+func TestRemoveUnused(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		old, edge, fresh, kept := putProgram(t, s, "old"), putProgram(t, s, "edge"), putProgram(t, s, "fresh"), putProgram(t, s, "pinned")
+		must(t, s.PinPrograms(t.Context(), kept))
+		age(t, s, 99, old)
+		age(t, s, 100, edge)
+		if removed, err := s.RemoveUnused(t.Context(), 100, 10); err != nil || !slices.Equal(removed, []string{old}) {
+			t.Errorf("removed %v, %v", removed, err)
+		}
+		if removed, err := s.RemoveUnused(t.Context(), 0, 10); err != nil || len(removed) > 0 {
+			t.Errorf("removed %v, %v", removed, err)
+		}
+		programs, err := s.Programs(t.Context())
+		must(t, err)
+		for _, p := range programs {
+			if p.SHA256 == old || p.Pinned != (p.SHA256 == kept) || !p.Pinned && p.LastUse == 0 {
+				t.Errorf("%+v", p)
+			}
+		}
+		if stored, err := s.HasProgram(t.Context(), old); stored || err != nil || len(programs) != 3 || lastUse(t, s, old) != -1 {
+			t.Errorf("%d programs, %v", len(programs), err)
+		}
+		must(t, s.UnpinPrograms(t.Context(), kept))
+		if use := lastUse(t, s, kept); use < lastUse(t, s, fresh) || math.IsInf(use, 1) {
+			t.Errorf("after unpin: %v", use)
+		}
+		must(t, s.RemoveProgram(t.Context(), edge))
+		if lastUse(t, s, edge) != -1 {
+			t.Error("a removed program has a last use")
+		}
+		if err := s.PinPrograms(t.Context(), strings.Repeat("0", 64)); err == nil {
+			t.Error("a program that is not stored was pinned")
+		}
+	})
+}
+
+// One call removes a bounded number of programs, and the next calls remove the others.
+func TestRemoveUnusedIsBounded(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for i := range 25 {
+			age(t, s, 1, putProgram(t, s, fmt.Sprint(i)))
+		}
+		for _, want := range []int{10, 10, 5, 0} {
+			if removed, err := s.RemoveUnused(t.Context(), 100, 10); err != nil || len(removed) != want {
+				t.Errorf("removed %d programs, %v, want %d", len(removed), err, want)
+			}
+		}
+	})
+}
+
+// Each of these calls renews the last use of a program. A server that has chosen the program before can no longer remove
+// it.
+func TestUsesOfPrograms(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		sum := putProgram(t, s, "archive")
+		source := "redis:" + sum
+		named := define("x")
+		named.Source = source
+		finished := put(t, s, tdf.Failed)
+		ids := mustOpen(t, s, define("a"), define("b"))
+		for name, use := range map[string]func() error{
+			"push":        func() error { _, err := s.PutProgram(t.Context(), []byte("archive")); return err },
+			"open":        func() error { _, err := s.Open(t.Context(), "m", named); return err },
+			"open unique": func() error { _, err := s.OpenUnique(t.Context(), "m", "", named); return err },
+			"change": func() error {
+				m, err := task(t, s, ids[1]).Change(tdf.Changes{Source: &source, Input: new(fmt.Sprint(lastUse(t, s, sum)))})
+				mustApply(t, s, m, err)
+				return nil
+			},
+			"retry": func() error {
+				m, err := task(t, s, finished).ReopenWith(tdf.Changes{Source: &source})
+				mustApply(t, s, m, err)
+				return nil
+			},
+			"restore": func() error {
+				h := tdf.Hash{"id": "500", "state": "archived", "program": "p", "source": source, "0:open": "1", "0:archived": "2"}
+				_, err := s.Restore(t.Context(), Record{ID: 500, Hash: h})
+				return err
+			},
+			"unpin": func() error { return s.UnpinPrograms(t.Context(), sum) },
+		} {
+			age(t, s, 50, sum)
+			must(t, use())
+			if lastUse(t, s, sum) < 1e9 {
+				t.Errorf("%s: the last use is %v", name, lastUse(t, s, sum))
+			}
+			removed, err := s.removeUnused(t.Context(), 100, []string{sum}) // a server chose it before the use
+			if err != nil || len(removed) > 0 {
+				t.Errorf("%s: removed %v, %v", name, removed, err)
+			}
+		}
+	})
+}
+
+// A use does not unpin a program, does not make a last use older, and adds no program that is not stored.
+func TestUseKeepsThePin(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		sum, missing := putProgram(t, s, "archive"), strings.Repeat("1", 64)
+		before := lastUse(t, s, sum)
+		must(t, s.UsePrograms(t.Context(), 5, sum, missing))
+		if lastUse(t, s, sum) != before || lastUse(t, s, missing) != -1 {
+			t.Errorf("last uses %v and %v", lastUse(t, s, sum), lastUse(t, s, missing))
+		}
+		must(t, s.PinPrograms(t.Context(), sum))
+		putProgram(t, s, "archive")
+		must(t, s.UsePrograms(t.Context(), 9e9, sum))
+		if !math.IsInf(lastUse(t, s, sum), 1) {
+			t.Error("the pin is gone")
+		}
+	})
+}
+
+// A client renews a program's last use once, and not for each call. Calls without stored programs send no command.
+func TestUsesCostNoCommandPerCall(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		sum := putProgram(t, s, "archive")
+		named := define("x")
+		named.Source = "redis:" + sum
+		mustOpen(t, s, named)
+		must(t, s.rdb.ZAdd(t.Context(), s.keys.programsUsed(), redis.Z{Score: 7, Member: sum}).Err())
+		mustOpen(t, s, named)
+		mustOpen(t, s, define("y"))
+		if use := lastUse(t, s, sum); use != 7 {
+			t.Errorf("the last use was renewed twice: %v", use)
+		}
+		if n := s.rdb.ZCard(t.Context(), s.keys.programsUsed()).Val(); n != 1 {
+			t.Errorf("%d programs have a last use", n)
+		}
+	})
+}
+
+// A program without a last use gets one, so that it is not removed at once. Entries without a program do no harm.
+func TestMissingUses(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		if stored, _, err := s.MissingUses(t.Context(), 1000, 0); stored || err != nil {
+			t.Errorf("%v, %v", stored, err)
+		}
+		sum, known := putProgram(t, s, "archive"), putProgram(t, s, "other")
+		before := lastUse(t, s, known)
+		must(t, s.rdb.ZRem(t.Context(), s.keys.programsUsed(), sum).Err())
+		if stored, next, err := s.MissingUses(t.Context(), 1000, 0); !stored || next != 0 || err != nil {
+			t.Errorf("%v, %d, %v", stored, next, err)
+		}
+		if lastUse(t, s, sum) != 1000 || lastUse(t, s, known) != before {
+			t.Errorf("last uses %v and %v", lastUse(t, s, sum), lastUse(t, s, known))
+		}
+		age(t, s, 1, "ghost", "a\x00b:*")
+		if removed, err := s.RemoveUnused(t.Context(), 100, 10); err != nil || len(removed) > 0 {
+			t.Errorf("removed %q, %v", removed, err)
+		}
+		if lastUse(t, s, "ghost") != -1 {
+			t.Error("an entry without a program stays")
+		}
+	})
+}
+
+// Clients push and open tasks while servers remove all that they may. No task loses its program.
+func TestRemoveUnusedRacesWithOpens(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var all sync.WaitGroup
+		stop := make(chan struct{})
+		remover := connect(t, s.addr, s.keys.ns)
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := remover.RemoveUnused(t.Context(), 100, 10); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+		for i := range 50 {
+			archive := fmt.Sprint("archive ", i%5)
+			sum := putProgram(t, s, archive)
+			age(t, s, 1, sum)
+			if i%2 == 0 {
+				sum = putProgram(t, s, archive) // the archive is stored again, or still there
+			}
+			named := define("x")
+			named.Source = "redis:" + sum
+			mustOpen(t, s, named)
+			used := lastUse(t, s, sum) > 0
+			if stored, err := s.HasProgram(t.Context(), sum); err != nil || stored != used || i%2 == 0 && !stored {
+				t.Errorf("step %d: stored %v, in the list %v, %v", i, stored, used, err)
+			}
+		}
+		close(stop)
+		all.Wait()
+	})
+}

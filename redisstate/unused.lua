@@ -1,0 +1,29 @@
+-- unused: removes stored programs that were not used for a long time.
+--
+-- Each program is removed only if it was not used in the meantime.
+--
+-- KEYS:
+--  1. programs_used
+--  2. programs
+-- - the keys of the programs
+--
+-- ARGV:
+--  1. the time before which the last use of each program must lie
+-- - the SHA-256 sums of the programs
+--
+-- Returns the SHA-256 sums of the removed programs.
+
+local wrong = not_sorted(KEYS[1]) or not_sorted(KEYS[2])
+if wrong then return wrong end
+
+local before, removed = tonumber(ARGV[1]), {}
+for i = 3, #KEYS do
+  local sum = ARGV[i - 1]
+  local used = score_of(redis.call('ZSCORE', KEYS[1], sum) or 'none') -- nil for a pinned program on the embedded Redis
+  if used and used < before then
+    redis.call('ZREM', KEYS[1], sum)
+    redis.call('ZREM', KEYS[2], sum)
+    if redis.call('UNLINK', KEYS[i]) == 1 then removed[#removed + 1] = sum end
+  end
+end
+return removed

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+type programStore interface {
+	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
+	UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error
+	MissingUses(ctx context.Context, now tdf.Time, cursor uint64) (stored bool, next uint64, err error)
+	RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error)
+}
+
+// removedAtOnce is the largest number of stored programs that the server removes after a part of the walk.
+const removedAtOnce = 10
+
+// programs follows the audit's walk through all tasks, to find the stored programs that no task names. The walk renews the
+// last use of the programs that tasks name. Only a complete walk proves that an older program has no task.
+type programs struct {
+	ids    []int64  // the tasks of the present part of the walk
+	began  tdf.Time // when the present walk began; 0 if a part of it is missing, because of an error
+	part   tdf.Time // the value of began if the present part succeeds
+	ended  bool     // the present part is the end of the walk
+	walked tdf.Time // when the last complete walk began; 0 if there was none
+	cursor uint64   // see MissingUses
+}
+
+// beginPart prepares the next part of the walk. If first is true, a new walk begins.
+func (p *programs) beginPart(now tdf.Time, first bool) {
+	p.ids, p.ended = p.ids[:0], false
+	p.part, p.began = p.began, 0
+	if first {
+		p.part = now
+	}
+}
+
+// endPart records that the present part is complete. Without this call, the walk proves nothing.
+func (p *programs) endPart() {
+	if p.began = p.part; p.ended && p.began > 0 {
+		p.walked = p.began
+	}
+}
+
+// keepPrograms renews the last use of the programs that the tasks of the last part of the walk name. Then it removes
+// unused programs.
+func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace redisstate.Grace) error {
+	p := &s.audit.programs
+	var stored bool
+	var err error
+	if stored, p.cursor, err = s.store.MissingUses(ctx, now, p.cursor); err != nil {
+		return err
+	}
+	if stored {
+		if err := s.useNamed(ctx, now, p.ids); err != nil {
+			return err
+		}
+	}
+	p.endPart()
+	if !stored || now < grace.Open {
+		return nil
+	}
+	removed, err := s.store.RemoveUnused(ctx, tdf.UnusedBefore(now, p.walked), removedAtOnce)
+	for _, sum := range removed {
+		s.log.Info("unused program removed", "sha256", sum)
+	}
+	return err
+}
+
+func (s *Server) useNamed(ctx context.Context, now tdf.Time, ids []int64) error {
+	tasks, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Source})
+	if err != nil {
+		return err
+	}
+	named := map[string]bool{}
+	var sums []string
+	for _, t := range tasks {
+		if t.Task == nil {
+			continue
+		}
+		if sum := tdf.StoredProgram(t.Task.Source); sum != "" && !named[sum] {
+			named[sum], sums = true, append(sums, sum)
+		}
+	}
+	return s.store.UsePrograms(ctx, now, sums...)
+}

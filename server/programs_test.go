@@ -1,0 +1,193 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// storeOld stores an archive whose last use was long ago. It returns the program's source.
+func (s *site) storeOld(archive string) string {
+	s.Helper()
+	source, err := s.store.PutProgram(s.Context(), []byte(archive))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.do("ZADD", "$programs_used", 1, strings.TrimPrefix(source, "redis:"))
+	return source
+}
+
+func (s *site) isStored(source string) bool {
+	s.Helper()
+	stored, err := s.store.HasProgram(s.Context(), strings.TrimPrefix(source, "redis:"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return stored
+}
+
+// openWith opens a task as a client of an older release does, which does not renew the last use of the program.
+func (s *site) openWith(source string) int64 {
+	s.Helper()
+	id := s.open(define())[0]
+	s.do("HSET", fmt.Sprintf("$task:%d", id), "source", source)
+	return id
+}
+
+// walk lets a server make n parts of its walk. A part is complete only if every call to Redis succeeds.
+func (s *site) walk(srv *Server, n int) {
+	s.Helper()
+	for range n {
+		srv.audit.walked = 0
+		if _, err := srv.RunOnce(s.Context()); err != nil && !errors.Is(err, errRead) {
+			s.Fatal(err)
+		}
+	}
+}
+
+// wholeWalk is the number of parts of the walk through a small namespace.
+const wholeWalk = 2
+
+// After a complete walk, the server removes the old programs that no task names. It keeps the programs of tasks in all
+// states.
+func TestUnusedProgramsAreRemoved(t *testing.T) {
+	onEach(t, func(s *site) {
+		unused, open, archived, fresh, pinned := s.storeOld("unused"), s.storeOld("open"), s.storeOld("archived"), s.storeOld("fresh"), s.storeOld("pinned")
+		task := s.finish(define())
+		s.openWith(open)
+		s.do("HSET", fmt.Sprintf("$task:%d", task), "source", archived)
+		s.archive(task)
+		if _, err := s.store.PutProgram(s.Context(), []byte("fresh")); err != nil {
+			s.Fatal(err)
+		}
+		if err := s.store.PinPrograms(s.Context(), strings.TrimPrefix(pinned, "redis:")); err != nil {
+			s.Fatal(err)
+		}
+		srv := New("new", settings, s.store, quiet())
+		s.walk(srv, 1)
+		if !s.isStored(unused) {
+			s.Error("a program was removed before the end of the walk")
+		}
+		s.walk(srv, wholeWalk)
+		for source, want := range map[string]bool{unused: false, open: true, archived: true, fresh: true, pinned: true} {
+			if s.isStored(source) != want {
+				s.Errorf("%s is stored: %v", source, !want)
+			}
+		}
+		s.walk(srv, 3*wholeWalk)
+		for _, source := range []string{open, archived, fresh, pinned} {
+			if !s.isStored(source) {
+				s.Errorf("a later walk removed %s", source)
+			}
+		}
+		s.checkConsistent()
+	})
+}
+
+var errRead = errors.New("a read that fails")
+
+// failingReads is a store in which reads of sources fail.
+type failingReads struct {
+	*redisstate.Store
+	fails int // how many more reads fail
+}
+
+func (f *failingReads) Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error) {
+	if want.Fields == redisstate.Source {
+		if f.fails--; f.fails >= 0 {
+			return nil, errRead
+		}
+	}
+	return f.Store.Read(ctx, ids, want)
+}
+
+// If a part of the walk fails, the walk proves nothing: the server removes a program only after the next complete walk.
+func TestAWalkWithAnErrorRemovesNoProgram(t *testing.T) {
+	onEach(t, func(s *site) {
+		source := s.storeOld("of a task")
+		s.openWith(source)
+		unused := s.storeOld("unused")
+		store := &failingReads{Store: s.store, fails: 1}
+		srv := New("new", settings, store, quiet())
+		s.walk(srv, wholeWalk)
+		if !s.isStored(source) || !s.isStored(unused) {
+			s.Error("a program was removed after an incomplete walk")
+		}
+		s.walk(srv, 2*wholeWalk)
+		if !s.isStored(source) || s.isStored(unused) {
+			s.Error("after a complete walk, the wrong programs are stored")
+		}
+	})
+}
+
+// The server removes a bounded number of programs at once, and logs each of them.
+func TestUnusedProgramsAreRemovedInParts(t *testing.T) {
+	onEach(t, func(s *site) {
+		for i := range 2*removedAtOnce + 1 {
+			s.storeOld(fmt.Sprint(i))
+		}
+		srv := New("new", settings, s.store, quiet())
+		s.walk(srv, wholeWalk)
+		for left := removedAtOnce + 1; left > 0; left -= removedAtOnce {
+			if n := s.do("ZCARD", "$programs").(int64); n != int64(left) {
+				s.Errorf("%d programs are left, want %d", n, left)
+			}
+			s.walk(srv, 1)
+		}
+		if n := s.do("ZCARD", "$programs").(int64); n != 0 {
+			s.Errorf("%d programs are left", n)
+		}
+	})
+}
+
+// After Redis's clock leapt forward, the server removes no program before the end of the grace period.
+func TestUnusedProgramsAfterALeap(t *testing.T) {
+	onEachClock(t, func(s *leaper) {
+		source := s.storeOld("unused")
+		s.do("ZADD", "$programs_used", s.now().String(), strings.TrimPrefix(source, "redis:"))
+		s.round()
+		s.leap(2 * tdf.ProgramKeep)
+		s.walk(s.server, 3*wholeWalk)
+		if !s.isStored(source) {
+			s.Error("the program was removed")
+		}
+		s.endGrace()
+		s.walk(s.server, wholeWalk)
+		if s.isStored(source) {
+			s.Error("after the grace period, the program is still stored")
+		}
+	})
+}
+
+// Only a walk without a missing part counts as complete.
+func TestCompleteWalks(t *testing.T) {
+	var p programs
+	for _, part := range []struct {
+		at                 tdf.Time
+		first, fails, ends bool
+		walked             tdf.Time
+	}{
+		{10, false, false, true, 0}, // the end of a walk of which the beginning is unknown
+		{20, true, false, false, 0},
+		{30, false, false, true, 20},
+		{40, true, false, false, 20},
+		{50, false, true, false, 20},
+		{60, false, false, false, 20},
+		{70, false, false, true, 20},
+		{80, true, false, true, 80},
+	} {
+		p.beginPart(part.at, part.first)
+		p.ended = part.ends
+		if !part.fails {
+			p.endPart()
+		}
+		if p.walked != part.walked {
+			t.Errorf("at %v: the last complete walk began at %v, want %v", part.at, p.walked, part.walked)
+		}
+	}
+}
