@@ -19,7 +19,7 @@ type Move struct {
 	Set     []Field  // properties to write
 	Stamp   []Stamp  // properties that get a time, which Redis computes
 	Clear   []string // properties to delete
-	Updates bool     // whether the Move deletes the task's updates
+	Updates bool     // whether the Move deletes the task's updates, and Redis then stores the task in less memory
 	Unique  string   // the unique key that the task takes when it is reopened, or gives back when it is removed; "" if there is none
 	Group   string   // the group of the task; Redis also updates the group's index
 	Score   Moment   // the score in the new list

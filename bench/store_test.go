@@ -22,6 +22,8 @@ type caller struct {
 	store  *redisstate.Store
 	random *rand.Rand
 	number int // the number of the last opened task
+	output int // if not 0, each task prints this number of bytes
+	tune   func(*tdf.Properties)
 }
 
 func newCaller(t testing.TB, r *redisserver.Server) *caller {
@@ -43,6 +45,9 @@ func (c *caller) open(ctx context.Context, n int) error {
 	for i := range tasks {
 		c.number++
 		tasks[i] = tdf.Defaults("bench", "rsync:/srv/bench/run.sh", hundred(c.number))
+		if c.tune != nil {
+			c.tune(&tasks[i])
+		}
 	}
 	_, err := c.store.Open(ctx, "manager", tasks...)
 	return err
@@ -115,8 +120,12 @@ func (c *caller) results(claims []redisstate.Claim) ([]tdf.Move, error) {
 func (c *caller) result(t *tdf.Task) tdf.Result {
 	microseconds := func(most int) tdf.Seconds { return tdf.Seconds(1+c.random.IntN(most)) / 1e6 }
 	const page = 4096
+	output := hundred(int(t.ID))
+	if c.output > 0 {
+		output = strings.Repeat(output, c.output/len(output))
+	}
 	return tdf.Result{
-		Output:     hundred(int(t.ID)),
+		Output:     output,
 		Exit:       "0",
 		Started:    t.Current().Entered[tdf.Running].Add(microseconds(1000)),
 		Seconds:    microseconds(5000),
@@ -131,6 +140,15 @@ func (c *caller) settle(ctx context.Context, n int) error {
 	now, err := c.store.Now(ctx)
 	if err != nil {
 		return err
+	}
+	if c.tune != nil { // such tasks are no usual successes
+		return c.move(ctx, n, tdf.Executed, redisstate.Rules, func(t *tdf.Task) (tdf.Move, error) {
+			m, ok := t.Settle(now, nil)
+			if !ok {
+				return m, errors.New("an executed task was not settled")
+			}
+			return m, nil
+		})
 	}
 	for left := n; left > 0; {
 		settled, others, err := c.store.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, left)

@@ -50,7 +50,7 @@
 --   note, the move only changes its due time.
 -- - '1' for a repair
 -- - '1' if each move has a unique key
--- - '1' if the task's updates are removed
+-- - '1' if the task's updates are removed, and its hash is made compact
 -- - score
 -- - due time
 -- - note for the log
@@ -383,6 +383,15 @@ local function remove_task(m)
   look_again(m[ID], nil)
 end
 
+-- Writes a small hash again. Redis keeps the large encoding of a hash, even after it has lost its long values.
+local MOST_COMPACTED = 128 -- Redis's default for the size of a hash with the compact encoding
+local function compact(key)
+  if call('HLEN', key) > MOST_COMPACTED then return end
+  local fields = call('HGETALL', key)
+  call('UNLINK', key)
+  call('HSET', key, unpack(fields))
+end
+
 local function write_task(m)
   local s = m[SHAPE]
   local write = s.write
@@ -390,7 +399,10 @@ local function write_task(m)
   for i = 1, #s.own do write[s.owned + 2 * i] = ARGV[m[OWN] + i] end
   call('HSET', unpack(write))
   bulk('HDEL', m[KEY], s.clear)
-  if s.updates then call('UNLINK', updates .. m[ID]) end
+  if s.updates then
+    call('UNLINK', updates .. m[ID])
+    compact(m[KEY])
+  end
 end
 
 local function apply(m)
