@@ -108,6 +108,7 @@ func TestUniquePage(t *testing.T) {
 		Program: "crawl", Source: source, Input: "https://example.org/",
 		MaxFails: new(5), Backoff: new(10 * time.Second), // waits of about 10, 20, 40, 80 and 160 s
 		Unique:       "https://example.org/", // no second task for this page until this one has finished
+		KeepOutputs:  new(6 * time.Hour),     // six hours after the end, the server removes the outputs of the task
 		KeepArchived: new(24 * time.Hour),    // a day after the archiving, the server removes the task
 	}
 	tasks, err := m.Open(ctx, page, page)

@@ -179,11 +179,40 @@ type player struct {
 	ids    []int64
 	alone  bool // there is no other player, so this player can predict every answer
 	guest  bool // the player runs in a goroutine of its own
+	most   int  // the limit max_tasks that the player has set; 0 means no limit
 }
 
 func (p *player) step(ctx context.Context) {
 	plays := []func(context.Context){p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive}
+	if p.alone {
+		plays = append(plays, p.limit)
+	}
 	plays[p.rand.IntN(len(plays))](ctx)
+}
+
+// limit sets or removes the limit max_tasks. The new limit is near the present number of tasks.
+func (p *player) limit(context.Context) {
+	value := "inf"
+	if p.most = 0; p.chance(50) {
+		p.most = max(1, p.ledger.taskCount()+p.rand.IntN(4)-1)
+		value = strconv.Itoa(p.most)
+	}
+	limitTasks(p.t, p.s, value)
+}
+
+// hasRoom reports whether max_tasks allows n more tasks.
+func (p *player) hasRoom(n int) bool { return p.most == 0 || p.ledger.taskCount()+n <= p.most }
+
+// checkRefused checks the error of a call that opens tasks, and reports whether max_tasks refused the call.
+func (p *player) checkRefused(err error, fits bool) (refused bool) {
+	p.t.Helper()
+	if refused = errors.As(err, new(*tdf.TasksLimitError)); !refused {
+		p.must(err)
+	}
+	if p.alone && refused == fits {
+		p.t.Errorf("%d tasks, and the limit is %d: %v", p.ledger.taskCount(), p.most, err)
+	}
+	return refused
 }
 
 func (p *player) chance(percent int) bool { return p.rand.IntN(100) < percent }
@@ -227,9 +256,15 @@ func (p *player) open(ctx context.Context) {
 		definitions[i] = p.definition()
 	}
 	opened, err := p.s.OpenUnique(ctx, "player", "", definitions...)
-	p.must(err)
 	for i, o := range opened {
-		p.answered(definitions[i], o.ID, o.Existing)
+		if o.ID > 0 {
+			p.answered(definitions[i], o.ID, o.Existing)
+		} else {
+			p.checkRefused(err, p.hasRoom(1))
+		}
+	}
+	if len(opened) < len(definitions) {
+		p.must(err)
 	}
 }
 
@@ -240,7 +275,9 @@ func (p *player) openPlain(ctx context.Context) {
 		definitions[i].Unique = ""
 	}
 	ids, err := p.s.Open(ctx, "player", definitions...)
-	p.must(err)
+	if p.checkRefused(err, p.hasRoom(len(definitions))) {
+		return
+	}
 	p.ledger.opened(ids, definitions)
 	p.ids = append(p.ids, ids...)
 }
