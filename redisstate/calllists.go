@@ -59,6 +59,9 @@ func listsOf(units []Unit) []tdf.State {
 			if m.Repair {
 				return tdf.Lists
 			}
+			if m.Verb == tdf.VerbRequire {
+				continue
+			}
 			used[m.From], used[m.To] = true, true
 			if m.Claim != "" && m.From == tdf.Running {
 				used[tdf.Executed] = true

@@ -100,7 +100,7 @@ func (e *encoder) units(namespace string, units []Unit) {
 func (e *encoder) shapes(shapes *shapes) {
 	e.count(len(shapes.all))
 	for _, s := range shapes.all {
-		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first))
+		e.args = append(e.args, string(s.first.From), s.first.Round, s.first.Revision, destination(s.first))
 		e.flag(s.first.Repair)
 		e.flag(s.first.Unique != "")
 		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
@@ -120,8 +120,11 @@ func (e *encoder) stamps(stamps []tdf.Stamp) {
 
 // destination returns the state to which a move leads, in the notation of transact.lua.
 func destination(m *tdf.Move) string {
-	if m.Verb == tdf.VerbRemove {
+	switch m.Verb {
+	case tdf.VerbRemove:
 		return "-"
+	case tdf.VerbRequire:
+		return "="
 	}
 	return string(m.To)
 }

@@ -157,6 +157,6 @@ const maxOpenedAtOnce = 250
 func openBatch(definitions []tdf.Properties) int {
 	return batch(len(definitions), atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int {
 		u := Unit{Open: definitions[i : i+1]}
-		return u.size()
+		return u.Size()
 	}})
 }

@@ -64,6 +64,16 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			m, _ := task(t, s, succeededID).Archive()
 			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("next")}}))
 		}},
+		{"a transaction", func(ctx context.Context, t *testing.T, s *Store) any {
+			m, _ := task(t, s, succeededID).Archive()
+			open := task(t, s, firstOpenID)
+			cancel, _ := open.Cancel()
+			u := Unit{
+				Moves: []tdf.Move{m, cancel.IfUnchanged(open), task(t, s, runningID).Require()},
+				Open:  []tdf.Properties{define("next")},
+			}
+			return fmt.Sprint(s.Apply(ctx, "manager", u))
+		}},
 		{"remove", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Remove()
 			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))

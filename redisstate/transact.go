@@ -30,7 +30,8 @@ type Unit struct {
 type Outcome struct {
 	IDs      []int64 // the ids of the new tasks
 	Existing []bool  // whether the task with the id already existed, and held the unique key; nil if there is no such task
-	Err      error   // *[tdf.StateError], *[tdf.UniqueError], [ErrGroupTaken], or the reason why Redis refused the unit; nil if the unit succeeded
+	Err      error   // the first of Refused; nil if the unit succeeded
+	Refused  []error // *[tdf.StateError], *[tdf.UniqueError], [ErrGroupTaken], or other reasons why Redis refused the unit
 }
 
 // Held returns the number of new tasks that were not opened, because other tasks hold their unique keys.
@@ -103,19 +104,20 @@ func (p *pace) recordUnits(done, of int) {
 // unitBatch returns how many of the units fit into the next call. It returns at least 1.
 func unitBatch(units []Unit) int {
 	return batch(len(units), bound{maxTasksPerCall, func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
-		bound{maxBytesPerCall, func(i int) int { return units[i].size() }})
+		bound{maxBytesPerCall, func(i int) int { return units[i].Size() }})
 }
 
 // sizeOf returns the bytes of all values in the units.
 func sizeOf(units []Unit) int {
 	bytes := 0
 	for i := range units {
-		bytes += units[i].size()
+		bytes += units[i].Size()
 	}
 	return bytes
 }
 
-func (u *Unit) size() int {
+// Size returns the bytes of all values in the unit.
+func (u *Unit) Size() int {
 	bytes := 0
 	for i := range u.Moves {
 		for _, f := range u.Moves[i].Set {
@@ -171,24 +173,34 @@ func outcome(u *Unit, line string) Outcome {
 	if ids, ok := strings.CutPrefix(line, "+"); ok {
 		return opened(len(u.Open), ids)
 	}
-	if taken, ok := strings.CutPrefix(line, "*"); ok {
+	var o Outcome
+	for reason := range strings.SplitSeq(line, "\t") {
+		o.Refused = append(o.Refused, parseRefusal(u, reason))
+	}
+	o.Err = o.Refused[0]
+	return o
+}
+
+// parseRefusal parses one reason why a script has refused a unit.
+func parseRefusal(u *Unit, reason string) error {
+	if taken, ok := strings.CutPrefix(reason, "*"); ok {
 		e := &tdf.UniqueError{}
 		fmt.Sscan(taken, &e.ID, &e.Holder)
-		return Outcome{Err: e}
+		return e
 	}
-	if line == "=" {
-		return Outcome{Err: ErrGroupTaken}
+	if reason == "=" {
+		return ErrGroupTaken
 	}
-	if reason, ok := strings.CutPrefix(line, "!"); ok {
-		return Outcome{Err: errors.New(reason)}
+	if text, ok := strings.CutPrefix(reason, "!"); ok {
+		return errors.New(text)
 	}
-	found := parseFound(line)
+	found := parseFound(reason)
 	for i := range u.Moves {
 		if u.Moves[i].ID == found.ID {
 			found.Verb = u.Moves[i].Verb
 		}
 	}
-	return Outcome{Err: found}
+	return found
 }
 
 // opened parses 'first i=id …': the id of the first new task, and the ids of tasks that already existed.
@@ -216,13 +228,15 @@ func opened(n int, line string) Outcome {
 	return o
 }
 
-// parseFound parses '-id round state'. A script returns this line if a task is not in the expected state.
+// parseFound parses '-id round state' or '-id round,revision state'. A script returns this line if a task is not in the expected state.
 func parseFound(line string) *tdf.StateError {
 	e := &tdf.StateError{}
 	words := strings.SplitN(strings.TrimPrefix(line, "-"), " ", 3)
 	if len(words) == 3 {
 		e.ID, _ = strconv.ParseInt(words[0], 10, 64)
-		e.Round, _ = strconv.Atoi(words[1])
+		round, revision, _ := strings.Cut(words[1], ",")
+		e.Round, _ = strconv.Atoi(round)
+		e.Revision, _ = strconv.Atoi(revision)
 		e.State = tdf.State(words[2])
 	}
 	return e

@@ -44,7 +44,9 @@
 -- Each shape is:
 -- - from
 -- - round
--- - to, or '' if the task stays in its list, or '-' if the move removes the task
+-- - the revision that the task must have, or '' for any revision
+-- - to, or '' if the task stays in its list, or '-' if the move removes the task, or '=' if the move changes nothing
+--   and is only a guard: the unit requires that the task has the state, the round and the revision
 -- - '1' for a repair
 -- - '1' if each move has a unique key
 -- - score
@@ -68,11 +70,13 @@
 -- - '+' and the id of its first new task; the ids of the other new tasks follow in ascending order. If another task
 --   holds the unique key of the i-th new task, the new task was not opened, and the line also has ' i=id' with the id
 --   of the other task.
--- - '*id other': a task cannot be reopened, because the other task holds its unique key
--- - '-id round state': the first task that is not in the state that its move requires, and its true round and state
--- - '=': the group that must not have tasks yet has tasks
--- - '!reason': Redis cannot carry out the unit, for the given reason
 -- - '~': there was no time for the unit; the client sends it again
+-- - all reasons why the unit was refused, with a tab between two of them:
+--   - '*id other': the task cannot be reopened, because the other task holds its unique key
+--   - '-id round state': the task is not in the state that its move requires; these are its true round and state. If
+--     the move requires a revision, a comma and the true revision follow the round.
+--   - '=': the group that must not have tasks yet has tasks
+--   - '!reason': Redis cannot carry out the unit, for the given reason
 --
 -- If the call is impossible, the script writes nothing and returns one of these errors:
 -- - 'TDFSTALE': a later call of the same call slot was already answered
@@ -84,7 +88,7 @@ local due, counter, unique = KEYS[2], KEYS[3], KEYS[4]
 local FIRST_LIST = 5
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who = ARGV[5], ARGV[6], ARGV[7]
-local REMOVED = '-'
+local REMOVED, UNCHANGED = '-', '='
 cursor = 7
 
 local answer, stale = answered(slot, sequence)
@@ -131,20 +135,22 @@ end
 
 local function read_shape()
   local s = {
-    from = take(), round = take(), to = take(), repair = take() == '1', unique = take() == '1', score = take(),
-    look = take(), note = take(), set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
+    from = take(), round = take(), revision = take(), to = take(), repair = take() == '1', unique = take() == '1',
+    score = take(), look = take(), note = take(), set = take_list(2), stamps = take_list(2), clear = take_list(1),
+    own = take_list(1),
   }
   local of = s.round .. ':'
   s.read = { '', 'state', 'round', 'log', of .. s.from, s.from == s.to and 'revision' or of .. 'claim' }
   if s.from == 'running' then
     for _, name in ipairs({ 'executed', 'started' }) do s.read[#s.read + 1] = of .. name end
   end
+  if s.revision ~= '' then s.read[#s.read + 1], s.revision_at = 'revision', #s.read end
   s.write = { '', 'log', '', unpack(s.set) }
   s.stamped = #s.write + 1
   for i = 1, #s.stamps, 2 do s.write[s.stamped + i - 1], s.write[s.stamped + i] = s.stamps[i], '' end
   s.owned = #s.write
   for i, name in ipairs(s.own) do s.write[s.owned + 2 * i - 1], s.write[s.owned + 2 * i] = name, '' end
-  if s.to ~= '' then
+  if s.to ~= '' and s.to ~= UNCHANGED then
     if s.to ~= REMOVED then s.entered = into(add, list[s.to]) end
     if not s.repair then s.left = into(remove, list[s.from]) end
   end
@@ -184,16 +190,23 @@ end
 -- These lists have one element for each unit:
 -- - the index of its last move in `moves`
 -- - the index of its last new task in `new_tasks`
--- - the reason if the unit is refused
+-- - the reasons if the unit is refused
 local unit_moves, unit_new, refused = {}, {}, {}
+
+local function refuse(i, reason)
+  local reasons = refused[i] or {}
+  refused[i] = reasons
+  reasons[#reasons + 1] = reason
+end
 
 for i = 1, tonumber(take()) do
   local n, new, group = tonumber(take()), tonumber(take()), take()
-  if group ~= '' and call('EXISTS', groups .. group) == 1 then refused[i] = '=' end
+  if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
   for _ = 1, n do read_move() end
   for _ = 1, new do
     read_new()
-    refused[i] = refused[i] or not_in_group(groups, new_tasks[#new_tasks].group)
+    local wrong_key = not refused[i] and not_in_group(groups, new_tasks[#new_tasks].group)
+    if wrong_key then refuse(i, wrong_key) end
   end
   unit_moves[i], unit_new[i] = #moves, #new_tasks
 end
@@ -209,9 +222,15 @@ local function not_before(m, stamped)
   if t and t > m[AT] and t < 1e12 then m[AT] = t end
 end
 
-local function found(m, state, round)
+local function found(m, state, round, revision)
   state = string.gsub(state, '%c', '?')
+  if revision then round = string.format('%s,%.0f', round, revision) end
   return string.format('-%s %s %s', m[ID], round, state)
+end
+
+-- Returns the task's revision if its move requires one. The argument f has the properties that the script has read.
+local function revision_of(s, f)
+  return s.revision_at and math.min(number(f[s.revision_at], 0) or 0, 1e15)
 end
 
 -- Returns the value that a move writes to a property, or nil if the move does not write to the property.
@@ -243,20 +262,22 @@ local function check(m)
   s.read[1] = m[KEY]
   local f = redis.pcall('HMGET', unpack(s.read)) -- an error reply if the key is not a hash
   local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
+  local revision = revision_of(s, f)
   m[LOG] = f[3]
   local mine = m[CLAIM] ~= '' and (claim or NO_CLAIM) == m[CLAIM]
   if mine and executed and s.to == 'executed' then return 'done' end
-  if round ~= s.round then return found(m, state, round) end
+  if round ~= s.round then return found(m, state, round, revision) end
   if m[CLAIM] ~= '' then
-    if not mine then return found(m, state, s.round) end
+    if not mine then return found(m, state, round, revision) end
     if s.from == 'running' and not executed and state == 'executed' then
       state, m[STRAY] = s.from, 'executed'
     end
   end
-  if state ~= s.from then return found(m, state, s.round) end
-  if s.from == s.to and overtaken(m, claim) then return found(m, state, s.round) end
+  if state ~= s.from then return found(m, state, round, revision) end
+  if revision and revision ~= tonumber(s.revision) then return found(m, state, round, revision) end
+  if s.from == s.to and overtaken(m, claim) then return found(m, state, round, revision) end
   if m[DUE] ~= '' and score_of(m[SCHEDULED] or '-1') ~= score_of(m[DUE]) then
-    return found(m, state, s.round)
+    return found(m, state, round, revision)
   end
   not_before(m, f[4])
   not_before(m, f[7])
@@ -281,21 +302,35 @@ local function holder_of(key)
   return task_with_key(unique, key, tasks, holding, moved_to)
 end
 
--- Decides which tasks of a unit take their unique keys. Returns an answer if a task cannot be opened or reopened.
-local function take_keys(first_move, last_move, first_new, last_new)
-  for j = first_new, last_new do
-    if keys_refused and new_tasks[j].unique ~= '' then return keys_refused end
-  end
+-- Decides which tasks of a unit take their unique keys. Refuses the unit if a task cannot be opened or reopened. Keys
+-- that the unit's other tasks give back are free.
+local function take_keys(i, first_move, last_move, first_new, last_new)
+  local reopened, taken = {}, {}
   for j = first_move, last_move do
     local m = moves[j]
-    if keys_refused and m and m[UNIQUE] and m[SHAPE].to == 'open' then return keys_refused end
-    local other = m and m[UNIQUE] and m[SHAPE].to == 'open' and holder_of(m[UNIQUE])
-    if other and other ~= m[ID] then return string.format('*%s %s', m[ID], type(other) == 'table' and '0' or other) end
+    local to = m and m[SHAPE].to
+    if m and to ~= UNCHANGED then moved_to[m[ID]] = to ~= '' and to or nil end
+    if to == 'open' and m[UNIQUE] then reopened[#reopened + 1] = m end
   end
-  for j = first_move, last_move do
-    local m = moves[j]
-    if m then moved_to[m[ID]] = m[SHAPE].to ~= '' and m[SHAPE].to or nil end
-    if m and m[UNIQUE] and m[SHAPE].to == 'open' then holders[m[UNIQUE]] = m[ID] end
+  local needed = #reopened > 0
+  for j = first_new, last_new do needed = needed or new_tasks[j].unique ~= '' end
+  if needed and keys_refused then return refuse(i, keys_refused) end
+  for _, m in ipairs(reopened) do
+    local key = m[UNIQUE]
+    local other = holder_of(key)
+    if other and other ~= m[ID] then
+      refuse(i, string.format('*%s %s', m[ID], type(other) == 'table' and '0' or other))
+    else
+      taken[#taken + 1] = { key, holders[key] }
+      holders[key] = m[ID]
+    end
+  end
+  if refused[i] then -- the unit moves no task and takes no key
+    for j = first_move, last_move do
+      if moves[j] then moved_to[moves[j][ID]] = nil end
+    end
+    for _, t in ipairs(taken) do holders[t[1]] = t[2] end
+    return
   end
   for j = first_new, last_new do
     local new = new_tasks[j]
@@ -306,7 +341,7 @@ local function take_keys(first_move, last_move, first_new, last_new)
   end
 end
 
--- The answer to a refused unit names the first task that is not in the state that its move requires. If a move was
+-- The answer to a refused unit names all tasks that are not in the state that their moves require. If a move was
 -- already made, it is neither repeated nor refused.
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 for i = 1, #unit_moves do
@@ -317,9 +352,9 @@ for i = 1, #unit_moves do
   for j = from, unit_moves[i] do
     local otherwise = check(moves[j])
     if otherwise then moves[j] = false end
-    if otherwise and otherwise ~= 'done' then refused[i] = refused[i] or otherwise end
+    if otherwise and otherwise ~= 'done' then refuse(i, otherwise) end
   end
-  refused[i] = refused[i] or take_keys(from, unit_moves[i], from_new + 1, unit_new[i])
+  take_keys(i, from, unit_moves[i], from_new + 1, unit_new[i])
   for j = from_new + 1, refused[i] and 0 or unit_new[i] do
     if not new_tasks[j].same then opening = opening + 1 end
   end
@@ -365,6 +400,7 @@ end
 
 local function apply(m)
   local s, id = m[SHAPE], m[ID]
+  if s.to == UNCHANGED then return end
   if m[AT] ~= s.at then stamp(s, m[AT]) end
   if s.to == '' and not s.repair then return look_again(id, s.look_text) end
   leave(s, m)
@@ -404,7 +440,7 @@ for i = 1, #unit_moves do
   if i > units then
     lines[i] = '~'
   elseif refused[i] then
-    lines[i] = refused[i]
+    lines[i] = table.concat(refused[i], '\t')
   else
     lines[i] = unit_new[i] >= from_new and '+' .. string.format('%.0f', first + opened) or '+'
     for j = from, unit_moves[i] do
