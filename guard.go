@@ -1,6 +1,9 @@
 package tdf
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // VerbRequire is the verb of a Move that changes nothing. If the task has changed, Redis refuses this Move, and with it
 // all Moves of its unit.
@@ -9,6 +12,7 @@ const VerbRequire Verb = "require"
 // Require returns a Move that changes nothing, and that requires the task to be unchanged since it was read.
 func (t *Task) Require() Move {
 	m := Move{ID: t.ID, Verb: VerbRequire, From: t.State, Round: t.Round, To: t.State, Next: t.Round}
+	m.Claim = cmp.Or(t.Current().Claim, NoClaim)
 	return m.IfUnchanged(t)
 }
 

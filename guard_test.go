@@ -6,8 +6,12 @@ import "testing"
 func TestRequire(t *testing.T) {
 	for _, state := range States {
 		task := &Task{ID: 7, State: state, Round: 2, Revision: 3}
+		if m := task.Require(); m.Claim != NoClaim {
+			t.Errorf("%s: a task without a claim: %+v", state, m)
+		}
+		task.Rounds = Rounds{2: {Claim: "c"}}
 		m := task.Require()
-		if m.ID != 7 || m.Verb != VerbRequire || m.From != state || m.To != state || m.Round != 2 || m.Next != 2 || m.Revision != "3" {
+		if m.ID != 7 || m.Verb != VerbRequire || m.From != state || m.To != state || m.Round != 2 || m.Next != 2 || m.Revision != "3" || m.Claim != "c" {
 			t.Errorf("%s: %+v", state, m)
 		}
 		if len(m.Set)+len(m.Stamp)+len(m.Clear) > 0 || m.Note != "" {

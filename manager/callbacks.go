@@ -40,7 +40,7 @@ type Callbacks struct {
 // the next round starts when a task finishes, or after a RoundDuration.
 var ErrNotYet = errors.New("not yet")
 
-// A Finished is a finished task, which Run passes to a callback (docs/manager.md, "Follow-ups").
+// A Finished is a finished task, which Run passes to a callback (docs/manager.md, "Callbacks").
 type Finished struct {
 	*Task
 	// Step is the step in which Run archives the task. The callback can add to it: for example, t.Open opens tasks when t

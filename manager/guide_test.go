@@ -344,3 +344,33 @@ func flush(text string) string {
 	}
 	return out.String()
 }
+
+// split cancels a task that no worker has claimed, and opens its parts instead. If the task is no longer open, nothing happens.
+func split(ctx context.Context, m *manager.Manager, t *manager.Task, parts ...manager.Definition) ([]*manager.Task, error) {
+	tx := m.Transaction()
+	tx.Cancel(t)
+	tx.Open(parts...)
+	opened, err := tx.Commit(ctx)
+	if refused := new(manager.StepError); errors.As(err, &refused) {
+		for _, c := range refused.Changed {
+			log.Printf("task %d was %v, and is %v now", c.ID, c.Wanted, c.Found)
+		}
+	}
+	return opened, err
+}
+
+func TestSplit(t *testing.T) {
+	tm := managertest.New(t)
+	whole, err := tm.Manager.Open(t.Context(), define("p", source, "1 2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := split(t.Context(), tm.Manager, whole[0], define("p", source, "1"), define("p", source, "2"))
+	if err != nil || len(parts) != 2 || len(tm.In(tdf.Expired)) != 1 {
+		t.Errorf("%v, %v", parts, err)
+	}
+	parts, err = split(t.Context(), tm.Manager, whole[0], define("p", source, "1"), define("p", source, "2"))
+	if e := new(manager.StepError); parts != nil || !errors.As(err, &e) || len(tm.Tasks()) != 3 {
+		t.Errorf("%v, %v", parts, err)
+	}
+}

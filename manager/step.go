@@ -189,7 +189,7 @@ func (s *Step) refusal(reasons []error) error {
 			refused.Causes = append(refused.Causes, reason)
 			continue
 		}
-		refused.changed(s.actions[i], Version{found.State, found.Round, found.Revision})
+		refused.changed(s.actions[i], Version{State: found.State, Round: found.Round, Revision: found.Revision})
 	}
 	return refused
 }

@@ -29,6 +29,15 @@ type Version struct {
 	State    tdf.State // tdf.None if there is no such task
 	Round    int
 	Revision int
+
+	claim string // after a failover of Redis, another claim may have run the same round
+}
+
+func (c ChangedTask) String() string {
+	if c.Wanted.String() == c.Found.String() {
+		return fmt.Sprintf("task %d has changed: it is %v, but another claim has run the round", c.ID, c.Found)
+	}
+	return fmt.Sprintf("task %d has changed: want %v, found %v", c.ID, c.Wanted, c.Found)
 }
 
 func (v Version) String() string {
@@ -46,7 +55,7 @@ func versionOf(t *tdf.Task) Version {
 	if t == nil {
 		return Version{State: tdf.None}
 	}
-	return Version{t.State, t.Round, t.Revision}
+	return Version{t.State, t.Round, t.Revision, t.Current().Claim}
 }
 
 // maxReasons is the largest number of reasons in the text of an error.
@@ -55,7 +64,7 @@ const maxReasons = 10
 func (e *StepError) Error() string {
 	var reasons []string
 	for _, c := range e.Changed {
-		reasons = append(reasons, fmt.Sprintf("task %d has changed: want %v, found %v", c.ID, c.Wanted, c.Found))
+		reasons = append(reasons, c.String())
 	}
 	for _, cause := range e.Causes {
 		reasons = append(reasons, cause.Error())

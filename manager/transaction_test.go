@@ -180,6 +180,23 @@ func TestImpossibleTransactions(t *testing.T) {
 	}
 }
 
+// After a failover, another claim may have run the round that the caller has seen.
+func TestTransactionNamesTheClaim(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m := newManager(t, cfg)
+	id := open(t, m, "x")[0]
+	succeed(t, connect(t, cfg), id)
+	seen := get(t, m, id)
+	if err := testspace.Client(t, cfg).HSet(t.Context(), fmt.Sprint(cfg.Namespace, ":task:", id), "0:claim", "another").Err(); err != nil {
+		t.Fatal(err)
+	}
+	x := m.Transaction()
+	x.Archive(seen)
+	if _, err := x.Commit(t.Context()); err == nil || !strings.Contains(err.Error(), "it is succeeded in round 0, but another claim has run the round") {
+		t.Error(err)
+	}
+}
+
 // A StepError with many reasons has a short text.
 func TestManyReasons(t *testing.T) {
 	e := &manager.StepError{Changed: make([]manager.ChangedTask, 999)}

@@ -133,3 +133,15 @@ func TestKeysInOneUnit(t *testing.T) {
 		mustBeSound(t, s)
 	})
 }
+
+// After a failover, another claim may have run the same round. Then a guard of the first claim fails.
+func TestGuardsNameTheClaim(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := put(t, s, tdf.Succeeded)
+		guard := task(t, s, id).Require()
+		must(t, s.rdb.HSet(t.Context(), s.keys.Task(id), "0:claim", "another").Err())
+		if o := transaction(t, s, nil, guard); o.Err == nil {
+			t.Error("the guard holds")
+		}
+	})
+}
