@@ -52,7 +52,7 @@ func (b *batch) take(t *Finished) {
 		b.since = time.Now()
 	}
 	switch {
-	case len(t.actions) > 0:
+	case len(t.actions) > 0 || t.decide != "":
 		b.naming = append(b.naming, t)
 	case len(t.definitions) > 0:
 		b.others = append(b.others, t)

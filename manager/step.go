@@ -20,6 +20,7 @@ import (
 type Step struct {
 	definitions []Definition
 	actions     []stepAction
+	decide      string // the group whose completion the step decides, or ""
 }
 
 // A stepAction is an action on one task, which the caller has read.
@@ -57,6 +58,11 @@ func (s *Step) Update(changes Changes, tasks ...*Task) {
 // progress of a running task are no changes.
 func (s *Step) Require(tasks ...*Task) { s.add(acting.Action{Verb: tdf.VerbRequire}, tasks) }
 
+// Decide requires that a group is complete, and that no other step has decided this. So of all steps that decide the same
+// group, only one happens. Afterwards, the group cannot be extended. A step can decide one group. See
+// [Manager.CloseGroup].
+func (s *Step) Decide(group string) { s.decide = group }
+
 func (s *Step) add(action acting.Action, tasks []*Task) {
 	for _, t := range tasks {
 		s.actions = append(s.actions, stepAction{action, t})
@@ -80,7 +86,7 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	if err != nil {
 		return redisstate.Unit{}, err
 	}
-	u := redisstate.Unit{Open: open}
+	u := redisstate.Unit{Open: open, Decide: s.decide}
 	if own != nil {
 		move, err := own.task.Archive()
 		if err != nil {

@@ -12,7 +12,8 @@ type StepError struct {
 	// Changed are the tasks that have changed since the caller read them. Read these tasks again, and make a new step.
 	Changed []ChangedTask
 	// Causes are the other reasons. A *[tdf.StateError] means that an action is not possible in the state of its task, and
-	// a *[tdf.UniqueError] means that another task holds the unique key of a retried task.
+	// a *[tdf.UniqueError] means that another task holds the unique key of a retried task. A *[tdf.GroupError] means that a
+	// group is closed, or that its completion cannot be decided.
 	Causes []error
 }
 

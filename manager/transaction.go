@@ -41,7 +41,7 @@ func (x *Transaction) Commit(ctx context.Context) ([]*Task, error) {
 func (x *Transaction) commit(ctx context.Context) ([]*Task, error) {
 	m := x.manager
 	u, err := m.unit(ctx, &x.Step, nil)
-	if err != nil || len(u.Moves)+len(u.Open) == 0 {
+	if err != nil || len(u.Moves)+len(u.Open) == 0 && u.Decide == "" {
 		return nil, err
 	}
 	outcomes, err := m.store.Apply(ctx, m.name, u)

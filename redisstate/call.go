@@ -38,6 +38,8 @@ var (
 	bestEffortSource string
 	//go:embed counts.lua
 	countsSource string
+	//go:embed marks.lua
+	marksSource string
 	//go:embed rights.lua
 	rightsSource string
 )
@@ -73,7 +75,7 @@ func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...an
 // scripts are the scripts of a Store. A full Redis refuses new tasks and claims. It still accepts results, renewals and
 // heartbeats.
 type scripts struct {
-	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, counts, rights *luaScript
+	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, counts, marks, rights *luaScript
 }
 
 func loadScripts() scripts {
@@ -84,7 +86,7 @@ func loadScripts() scripts {
 		move:            newFreeingScript(prelude + moving + moveSource), settle: newFreeingScript(prelude + moving + settleSource),
 		claim: newScript(prelude + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
-		counts: newScript(countsSource), rights: newFreeingScript(prelude + rightsSource),
+		counts: newScript(countsSource), marks: newFreeingScript(prelude + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
 	}
 }
 
@@ -95,7 +97,7 @@ func Scripts() []string {
 	var sums []string
 	for _, script := range []*luaScript{
 		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
-		all.heartbeat, all.bestEffort, all.counts, all.rights,
+		all.heartbeat, all.bestEffort, all.counts, all.marks, all.rights,
 		fieldsScript, namesScript, findScript, restoreScript,
 	} {
 		sums = append(sums, script.plain.Hash())

@@ -70,7 +70,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	if err := s.Ready(ctx); err != nil {
 		return nil, err
 	}
-	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen()}
+	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.groups()}
 	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, func(e *encoder) { e.args = append(e.args, call.args...) })
 	if err != nil {
 		return nil, err

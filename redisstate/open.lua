@@ -9,6 +9,7 @@
 --  3. task_id
 --  4. open
 --  5. wake list of the workers
+--  6. groups: the marks of groups
 --
 -- ARGV:
 --  1. call slot
@@ -35,7 +36,8 @@
 -- - the index of the task's group among the groups, or 0
 -- - score and due time, which are moments as in transact.lua
 --
--- Returns '+' and the first id, '=' or '!reason', as transact.lua does. It also returns the errors of transact.lua.
+-- Returns '+' and the first id, '=', '#mark group' or '!reason', as transact.lua does. It also returns the errors of
+-- transact.lua.
 
 local call = redis.call
 local due, open_list = KEYS[2], KEYS[4]
@@ -58,7 +60,7 @@ if same_placement then take_placement() end
 local n = tonumber(take())
 
 local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
-for _, name in ipairs(of_group) do refused = refused or not_in_group(groups, name) end
+for _, name in ipairs(of_group) do refused = refused or not_openable(groups, KEYS[6], name) end
 if refused then
   remember(slot, sequence, refused)
   return refused

@@ -24,6 +24,7 @@ type Unit struct {
 	Moves    []tdf.Move
 	Open     []tdf.Properties
 	NewGroup string // a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
+	Decide   string // a group that must be complete and undecided; the unit marks it as decided; "" for none
 }
 
 // An Outcome is the result of a unit.
@@ -31,7 +32,7 @@ type Outcome struct {
 	IDs      []int64 // the ids of the new tasks
 	Existing []bool  // whether the task with the id already existed, and held the unique key; nil if there is no such task
 	Err      error   // the first of Refused; nil if the unit succeeded
-	Refused  []error // *[tdf.StateError], *[tdf.UniqueError], [ErrGroupTaken], or other reasons why Redis refused the unit
+	Refused  []error // *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], [ErrGroupTaken], or other reasons why Redis refused the unit
 }
 
 // Held returns the number of new tasks that were not opened, because other tasks hold their unique keys.
@@ -144,6 +145,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	reply, err := s.callOnce(ctx, script, s.transactKeys(lists), once, func(e *encoder) {
 		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who)
 		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
+		e.unfinishedCodes(slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
 		e.callLists(lists)
 		e.units(s.keys.ns, units)
 	})
@@ -190,6 +192,14 @@ func parseRefusal(u *Unit, reason string) error {
 	}
 	if reason == "=" {
 		return ErrGroupTaken
+	}
+	if mark, ok := strings.CutPrefix(reason, "#"); ok {
+		mark, group, _ := strings.Cut(mark, " ")
+		return &tdf.GroupError{Group: group, Err: tdf.GroupMark(mark).CheckOpening()}
+	}
+	if mark, ok := strings.CutPrefix(reason, "%"); ok {
+		mark, group, _ := strings.Cut(mark, " ")
+		return &tdf.GroupError{Group: group, Err: tdf.GroupMark(mark).CheckDecision(true)}
 	}
 	if text, ok := strings.CutPrefix(reason, "!"); ok {
 		return errors.New(text)

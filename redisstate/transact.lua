@@ -12,6 +12,7 @@
 --  2. due
 --  3. task_id
 --  4. unique
+--  5. groups: the marks of groups
 -- - the lists
 -- - the wake lists
 --
@@ -25,6 +26,7 @@
 --  7. name of the user or component that makes the call, for the logs of the tasks
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
+-- - the number of codes of the states in which a task is not finished, and these codes
 -- - the number of lists in KEYS, and the name and the code of each
 -- - the number of wake lists in KEYS, and the name of the list to which each belongs
 -- - the number of shapes, and the shapes: the parts that several moves have in common
@@ -38,6 +40,7 @@
 -- - number of moves
 -- - number of new tasks
 -- - the group that must not have tasks yet, or ''
+-- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
 -- - the moves
 -- - the new tasks
 --
@@ -76,6 +79,8 @@
 --   - '-id round state': the task is not in the state that its move requires; these are its true round and state. If
 --     the move requires a revision, a comma and the true revision follow the round.
 --   - '=': the group that must not have tasks yet has tasks
+--   - '#mark group': no task can be opened in the group, because it has this mark
+--   - '%mark group': the group cannot be decided: its mark is not `closed`, or some of its tasks are not finished
 --   - '!reason': Redis cannot carry out the unit, for the given reason
 --
 -- If the call is impossible, the script writes nothing and returns one of these errors:
@@ -84,8 +89,8 @@
 -- - 'WRONGTYPE': a key of the namespace has another type
 
 local call = redis.call -- access to a local is faster
-local due, counter, unique = KEYS[2], KEYS[3], KEYS[4]
-local FIRST_LIST = 5
+local due, counter, unique, marks = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local FIRST_LIST = 6
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who = ARGV[5], ARGV[6], ARGV[7]
 local REMOVED, UNCHANGED = '-', '='
@@ -95,6 +100,7 @@ local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
 
 local holding = take_holding()
+local unfinished = take_list(1)
 local keys_refused = next(holding.finished) and no_keys(unique)
 local list, code, lists = {}, {}, tonumber(take())
 for i = 1, lists do
@@ -191,7 +197,8 @@ end
 -- - the index of its last move in `moves`
 -- - the index of its last new task in `new_tasks`
 -- - the reasons if the unit is refused
-local unit_moves, unit_new, refused = {}, {}, {}
+-- - the group that it decides, or ''
+local unit_moves, unit_new, refused, decides = {}, {}, {}, {}
 
 local function refuse(i, reason)
   local reasons = refused[i] or {}
@@ -199,14 +206,42 @@ local function refuse(i, reason)
   reasons[#reasons + 1] = reason
 end
 
+-- The last unit that opens a task in a group, by the group. Each unit checks a group once.
+local checked = {}
+local function check_group(i, group)
+  if checked[group] == i then return end
+  checked[group] = i
+  local wrong_group = not_openable(groups, marks, group)
+  if wrong_group then refuse(i, wrong_group) end
+end
+
+local function is_complete(group)
+  for _, of in ipairs(unfinished) do
+    if call('ZCOUNT', groups .. group, of * IDS_END, of * IDS_END + IDS_END - 1) > 0 then return false end
+  end
+  return true
+end
+
+local decided = {}
+local function check_decision(i, group)
+  local mark, wrong_marks = mark_of(marks, group)
+  local wrong_index = not_in_group(groups, group)
+  if decided[group] then mark = 'decided' end
+  if wrong_marks or wrong_index then
+    refuse(i, wrong_marks or wrong_index)
+  elseif mark ~= 'closed' or not is_complete(group) then
+    refuse(i, string.format('%%%s %s', mark, group))
+  end
+end
+
 for i = 1, tonumber(take()) do
   local n, new, group = tonumber(take()), tonumber(take()), take()
+  decides[i] = take()
   if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
   for _ = 1, n do read_move() end
   for _ = 1, new do
     read_new()
-    local wrong_key = not refused[i] and not_in_group(groups, new_tasks[#new_tasks].group)
-    if wrong_key then refuse(i, wrong_key) end
+    check_group(i, new_tasks[#new_tasks].group)
   end
   unit_moves[i], unit_new[i] = #moves, #new_tasks
 end
@@ -354,7 +389,9 @@ for i = 1, #unit_moves do
     if otherwise then moves[j] = false end
     if otherwise and otherwise ~= 'done' then refuse(i, otherwise) end
   end
+  if decides[i] ~= '' then check_decision(i, decides[i]) end
   take_keys(i, from, unit_moves[i], from_new + 1, unit_new[i])
+  if not refused[i] and decides[i] ~= '' then decided[decides[i]] = true end
   for j = from_new + 1, refused[i] and 0 or unit_new[i] do
     if not new_tasks[j].same then opening = opening + 1 end
   end
@@ -390,10 +427,16 @@ local function leave(s, m)
   end
 end
 
+-- The indexes of groups that may become empty, by the names of the groups.
+local shrunk = {}
+
 local function remove_task(m)
   call('UNLINK', m[KEY], updates .. m[ID], follows .. m[ID])
   local key = group_index(groups, m[GROUP], m[ID])
-  if key then drop(into(remove, key), m[ID]) end
+  if key then
+    drop(into(remove, key), m[ID])
+    shrunk[m[GROUP]] = key
+  end
   if m[UNIQUE] and redis.pcall('HGET', unique, m[UNIQUE]) == m[ID] then call('HDEL', unique, m[UNIQUE]) end
   look_again(m[ID], nil)
 end
@@ -406,7 +449,10 @@ local function apply(m)
   leave(s, m)
   if s.to == '' then -- a repair of an id without a task
     local key = group_index(groups, m[GROUP], id)
-    if key then drop(into(remove, key), id) end
+    if key then
+      drop(into(remove, key), id)
+      shrunk[m[GROUP]] = key
+    end
     return look_again(id, nil)
   end
   if s.to == REMOVED then return remove_task(m) end
@@ -442,6 +488,7 @@ for i = 1, #unit_moves do
   elseif refused[i] then
     lines[i] = table.concat(refused[i], '\t')
   else
+    if decides[i] ~= '' then call('HSET', marks, decides[i], 'decided ' .. now_text) end
     lines[i] = unit_new[i] >= from_new and '+' .. string.format('%.0f', first + opened) or '+'
     for j = from, unit_moves[i] do
       if moves[j] then apply(moves[j]) end
@@ -460,6 +507,13 @@ end
 if opened > 0 then call('SET', counter, string.format('%.0f', first + opened - 1)) end
 for key, of in pairs(remove) do bulk('ZREM', key, of) end
 for key, of in pairs(add) do bulk('ZADD', key, of) end
+
+-- A group without tasks has no mark, so that the marks need no more memory than the groups.
+if next(shrunk) and redis.pcall('HLEN', marks) ~= 0 then
+  for group, key in pairs(shrunk) do
+    if call('EXISTS', key) == 0 then redis.pcall('HDEL', marks, group) end
+  end
+end
 
 for i, state in ipairs(wakes) do
   if arrived[state] then wake(KEYS[FIRST_LIST + lists + i - 1], arrived[state]) end
