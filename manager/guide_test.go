@@ -374,3 +374,34 @@ func TestSplit(t *testing.T) {
 		t.Errorf("%v, %v", parts, err)
 	}
 }
+
+// nextStage opens the tasks of the next stage, if the group is complete. It returns false if the group is not complete, or if
+// another manager has opened the next stage.
+func nextStage(ctx context.Context, m *manager.Manager, group string, tasks ...manager.Definition) (bool, error) {
+	tx := m.Transaction()
+	tx.Decide(group)
+	tx.Open(tasks...)
+	_, err := tx.Commit(ctx)
+	if errors.Is(err, tdf.ErrGroupUnfinished) || errors.Is(err, tdf.ErrGroupDecided) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func TestNextStage(t *testing.T) {
+	tm := managertest.New(t)
+	m := tm.Manager
+	first, err := m.Open(t.Context(), ofGroup("g", "a"))
+	must(t, err)
+	must(t, m.CloseGroup(t.Context(), "g"))
+	for i, want := range []bool{false, true, false} {
+		if opened, err := nextStage(t.Context(), m, "g", ofGroup("next", "b")); opened != want || err != nil {
+			t.Errorf("call %d: %t, %v", i, opened, err)
+		}
+		_, err := m.Cancel(t.Context(), first[0].Ref())
+		must(t, err)
+	}
+	if len(tm.Tasks()) != 2 {
+		t.Errorf("%d tasks", len(tm.Tasks()))
+	}
+}
