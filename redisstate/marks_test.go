@@ -39,6 +39,10 @@ func TestClosedGroup(t *testing.T) {
 		if o := transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}); len(o.Refused) != 1 {
 			t.Errorf("the reasons are not listed once: %v", o.Refused)
 		}
+		outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped("h")}}, Unit{Open: []tdf.Properties{grouped("g")}}, Unit{Open: []tdf.Properties{grouped("g")}})
+		if err != nil || outcomes[0].Err != nil || outcomes[1].Err == nil || outcomes[2].Err == nil {
+			t.Errorf("a closed group concerns another unit: %v, %v", outcomes, err)
+		}
 		mustOpen(t, s, define("x"), grouped("h"))
 		m, err = task(t, s, ids[0]).Cancel()
 		mustApply(t, s, m, err)
