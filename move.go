@@ -16,6 +16,8 @@ type Move struct {
 	Claim string // fence: the claim that the round must have, or NoClaim; "" if the claim is not checked
 	Due   string // fence: the score that the task must have in $ns:due; "" if the score is not checked
 
+	Revision string // fence: the revision that the task must have; "" if the revision is not checked
+
 	Set     []Field  // properties to write
 	Stamp   []Stamp  // properties that get a time, which Redis computes
 	Clear   []string // properties to delete

@@ -102,11 +102,17 @@ type StateError struct {
 	Verb  Verb
 	State State // the state of the task; None if the task does not exist
 	Round int   // the round of the task
+
+	Revision int // the revision of the task, if the move required a revision; otherwise 0
 }
 
 func (e *StateError) Error() string {
 	if e.State == None {
 		return fmt.Sprintf("%s task %d: there is no such task", e.Verb, e.ID)
 	}
-	return fmt.Sprintf("%s task %d: it is %s in round %d", e.Verb, e.ID, e.State, e.Round)
+	text := fmt.Sprintf("%s task %d: it is %s in round %d", e.Verb, e.ID, e.State, e.Round)
+	if e.Revision > 0 {
+		text += fmt.Sprintf(", revision %d", e.Revision)
+	}
+	return text
 }

@@ -27,6 +27,7 @@ type store interface {
 	listing.Store
 	Now(ctx context.Context) (tdf.Time, error)
 	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
+	GroupMark(ctx context.Context, group string) (redisstate.Mark, error)
 	Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error)
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)

@@ -40,6 +40,9 @@ type Status struct {
 	Group  string // "" means all tasks
 	Counts tdf.Counts
 
+	Closed   bool // no task can be opened in the group
+	Complete bool // the group is closed, and all of its tasks are finished
+
 	Rate      float64 // tasks that finished per second, over the last half minute
 	RateSoFar float64 // tasks that finished per second, since the first look
 
@@ -74,6 +77,10 @@ func (s Status) MarshalJSON() ([]byte, error) {
 	o.Set("time", unix(s.At))
 	if s.Group != "" {
 		o.Set("campaign", s.Group)
+	}
+	if s.Group != "" {
+		o.Set("closed", s.Closed)
+		o.Set("complete", s.Complete)
 	}
 	o.Set("counts", allStates(s.Counts))
 	o.Set("done", s.Done())
@@ -124,6 +131,7 @@ const (
 // A look is the data that one call of Look reads.
 type look struct {
 	at     tdf.Time
+	mark   tdf.GroupMark
 	counts tdf.Counts
 	later  int64
 	fleet  fleet
@@ -157,6 +165,13 @@ func (w *Watch) look(ctx context.Context) (l look, err error) {
 func (w *Watch) read(ctx context.Context) (l look, err error) {
 	if l.at, err = w.store.Now(ctx); err != nil {
 		return l, err
+	}
+	for _, group := range w.groups {
+		mark, err := w.store.GroupMark(ctx, group) // before the counts: see manager.GroupStatus
+		if err != nil {
+			return l, err
+		}
+		l.mark = mark.Mark
 	}
 	counts, err := w.store.Counts(ctx, w.groups...)
 	if err != nil {
@@ -197,6 +212,7 @@ func (w *Watch) status(l *look) Status {
 	c := l.fleet.count()
 	s := Status{
 		At: stdtime.Time(l.at), Group: w.query.Group, Counts: l.counts, Later: min(l.later, l.counts[tdf.Open]), Pauses: l.pauses,
+		Closed: l.mark != tdf.GroupOpen, Complete: l.mark.IsComplete(l.counts),
 		Server: stdtime.Time(l.fleet.server), Workers: c.alive, Drained: c.alive - c.claiming, Slots: c.slots, Busy: c.busy,
 	}
 	open := s.Counts[tdf.Open]

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	bin = dir
-	out, err := exec.Command("go", "build", "-o", dir, "./tdf", "./tdf-server", "./tdf-worker").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", dir, "./tdf", "./tdf-server", "./tdf-worker", "../examples/mapreduce").CombinedOutput()
 	status := 1
 	if err == nil {
 		status = m.Run()

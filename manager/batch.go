@@ -14,11 +14,12 @@ import (
 
 // A batch collects tasks whose callbacks have returned nil. One call to Redis archives all tasks of the batch. For each
 // task, one atomic step archives the task and opens its follow-ups. Follow-ups are the tasks that the callback passed
-// to [Finished.Open].
+// to Open. A task whose step names other tasks gets a call of its own, because no task may occur twice in a call.
 type batch struct {
 	*round
 	alone  []*Finished // tasks without follow-ups
 	others []*Finished // tasks with follow-ups
+	naming []*Finished // tasks whose steps name other tasks
 	since  time.Time   // when the first task was added
 }
 
@@ -27,7 +28,7 @@ type batch struct {
 const longestWait = time.Second
 
 func (b *batch) overdue() bool {
-	return len(b.alone)+len(b.others) > 0 && time.Since(b.since) > longestWait
+	return len(b.naming) > 0 || len(b.alone)+len(b.others) > 0 && time.Since(b.since) > longestWait
 }
 
 // call calls a task's callback, and handles the callback's error.
@@ -50,32 +51,36 @@ func (b *batch) take(t *Finished) {
 	if len(b.alone)+len(b.others) == 0 {
 		b.since = time.Now()
 	}
-	if len(t.opens) > 0 {
+	switch {
+	case len(t.actions) > 0 || t.decide != "":
+		b.naming = append(b.naming, t)
+	case len(t.definitions) > 0:
 		b.others = append(b.others, t)
-	} else {
+	default:
 		b.alone = append(b.alone, t)
 	}
 }
 
 func (b *batch) callback(ctx context.Context, t *Finished) (err error) {
-	f := b.forState(t.State)
-	if f == nil {
+	if f := b.forState(t.State); f == nil {
 		b.warn(t)
-		return nil
+	} else if err := recovered(ctx, f, t); err != nil {
+		return err
 	}
+	if t.unit, err = b.unit(ctx, &t.Step, t.Task); err != nil {
+		return fmt.Errorf("step of the callback: %w", err)
+	}
+	return nil
+}
+
+// recovered calls a callback. If the callback panics, recovered returns an error.
+func recovered(ctx context.Context, f func(context.Context, *Finished) error, t *Finished) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("callback panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if err := f(ctx, t); err != nil {
-		return err
-	}
-	if err := t.prepare(); err != nil {
-		return err
-	}
-	t.opens, err = b.scatter(ctx, t.opens)
-	return err
+	return f(ctx, t)
 }
 
 // warn logs a warning for a task that is archived without a callback. For a task that succeeded, it logs nothing.
@@ -93,12 +98,20 @@ func (b *batch) warn(t *Finished) {
 func (b *batch) archive(ctx context.Context) error {
 	ctx, cancel := lingering(ctx)
 	defer cancel()
-	alone, others := b.alone, b.others
-	b.alone, b.others = nil, nil
+	alone, others, naming := b.alone, b.others, b.naming
+	b.alone, b.others, b.naming = nil, nil, nil
 	if err := b.apply(ctx, alone); err != nil {
 		return err
 	}
-	return b.apply(ctx, others)
+	if err := b.apply(ctx, others); err != nil {
+		return err
+	}
+	for i := range naming {
+		if err := b.apply(ctx, naming[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
@@ -107,11 +120,7 @@ func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 	}
 	units := make([]redisstate.Unit, len(tasks))
 	for i, t := range tasks {
-		m, err := t.task.Archive()
-		if err != nil {
-			return err // never happens, because the task was read in a state from which it can be archived
-		}
-		units[i] = redisstate.Unit{Moves: []tdf.Move{m}, Open: t.opens}
+		units[i] = t.unit
 	}
 	outcomes, err := b.store.Apply(ctx, b.name, units...)
 	for i, o := range outcomes {
@@ -125,9 +134,10 @@ func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 }
 
 func (b *batch) conclude(ctx context.Context, t *Finished, o redisstate.Outcome) {
-	moved := errors.As(o.Err, new(*tdf.StateError))
+	found := new(tdf.StateError)
+	moved := errors.As(o.Err, &found) && found.ID == t.ID // the task itself is the first of a unit
 	if o.Err != nil && !moved {
-		b.later(ctx, fmt.Errorf("archive the task: %w", o.Err), t)
+		b.later(ctx, fmt.Errorf("step of the callback: %w", t.refusal(o.Refused)), t)
 		return
 	}
 	delete(b.backoff, t.ID)
@@ -137,6 +147,24 @@ func (b *batch) conclude(ctx context.Context, t *Finished, o redisstate.Outcome)
 	}
 	b.summary.Archived++
 	b.summary.Opened += len(o.IDs) - o.Held()
+	b.left++
+	for _, a := range t.actions {
+		b.recordMoved(a)
+	}
+}
+
+// recordMoved records that a step has moved another task.
+func (o *round) recordMoved(a stepAction) {
+	switch a.Verb {
+	case tdf.VerbRequire:
+		return
+	case tdf.VerbArchive:
+		o.summary.Archived++
+		o.left++
+	case tdf.VerbReopen:
+		o.left++
+	}
+	o.moved[a.task.ID] = true
 }
 
 // lingering returns a context that ends when the time archivingBound has passed since the end of ctx.

@@ -3,10 +3,10 @@ package manager
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Callbacks are the functions that [Manager.Run] calls for finished tasks (docs/manager.md, "Callbacks"). All fields are
@@ -40,41 +40,15 @@ type Callbacks struct {
 // the next round starts when a task finishes, or after a RoundDuration.
 var ErrNotYet = errors.New("not yet")
 
-// A Finished is a finished task, which Run passes to a callback.
+// A Finished is a finished task, which Run passes to a callback (docs/manager.md, "Callbacks").
 type Finished struct {
 	*Task
-	manager  *Manager
-	followUp []Definition
-	opens    []tdf.Properties // the follow-ups with their defaults
-}
+	// Step is the step in which Run archives the task. The callback can add to it: for example, t.Open opens tasks when t
+	// is archived. If the callback returns an error, or if Redis refuses the step, nothing of it happens. A refused step
+	// counts as an error of the callback.
+	Step
 
-// Open opens tasks when t is archived, in the same atomic step. If the callback returns an error, no task is opened. If
-// a definition is invalid, or if there are more than [MaxFollowUps] tasks, this counts as an error of the callback.
-func (t *Finished) Open(definitions ...Definition) { t.followUp = append(t.followUp, definitions...) }
-
-// MaxFollowUps is the maximum number of tasks that one callback can open. Their sources, inputs and metas together can
-// have at most 4 MiB.
-const MaxFollowUps = 1000
-
-const maxFollowUpBytes = 4 << 20
-
-// prepare checks the follow-ups, and sets the properties for which their definitions have no value.
-func (t *Finished) prepare() error {
-	if n := len(t.followUp); n > MaxFollowUps {
-		return fmt.Errorf("open tasks from the callback: %d tasks are too many for one step, at most %d are possible; let some of the tasks open the others", n, MaxFollowUps)
-	}
-	t.opens = t.manager.properties(t.followUp)
-	bytes := 0
-	for i := range t.opens {
-		bytes += len(t.opens[i].Source) + len(t.opens[i].Input) + len(t.opens[i].Meta)
-	}
-	if bytes > maxFollowUpBytes {
-		return fmt.Errorf("open tasks from the callback: their sources, inputs and metas have %d bytes in total, at most %d are possible", bytes, maxFollowUpBytes)
-	}
-	if err := tdf.ValidateAll(t.opens); err != nil {
-		return fmt.Errorf("open tasks from the callback: %w", err)
-	}
-	return nil
+	unit redisstate.Unit // the step, after the callback has returned nil
 }
 
 // forState returns the callback for tasks in state s, or nil if this callback is not set.

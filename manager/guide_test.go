@@ -345,3 +345,64 @@ func flush(text string) string {
 	}
 	return out.String()
 }
+
+// split cancels a task that no worker has claimed, and opens its parts instead. If the task is no longer open, nothing happens.
+func split(ctx context.Context, m *manager.Manager, t *manager.Task, parts ...manager.Definition) ([]*manager.Task, error) {
+	tx := m.Transaction()
+	tx.Cancel(t)
+	tx.Open(parts...)
+	opened, err := tx.Commit(ctx)
+	if refused := new(manager.StepError); errors.As(err, &refused) {
+		for _, c := range refused.Changed {
+			log.Printf("task %d was %v, and is %v now", c.ID, c.Wanted, c.Found)
+		}
+	}
+	return opened, err
+}
+
+func TestSplit(t *testing.T) {
+	tm := managertest.New(t)
+	whole, err := tm.Manager.Open(t.Context(), define("p", source, "1 2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := split(t.Context(), tm.Manager, whole[0], define("p", source, "1"), define("p", source, "2"))
+	if err != nil || len(parts) != 2 || len(tm.In(tdf.Expired)) != 1 {
+		t.Errorf("%v, %v", parts, err)
+	}
+	parts, err = split(t.Context(), tm.Manager, whole[0], define("p", source, "1"), define("p", source, "2"))
+	if e := new(manager.StepError); parts != nil || !errors.As(err, &e) || len(tm.Tasks()) != 3 {
+		t.Errorf("%v, %v", parts, err)
+	}
+}
+
+// nextStage opens the tasks of the next stage, if the group is complete. It returns false if the group is not complete, or if
+// another manager has opened the next stage.
+func nextStage(ctx context.Context, m *manager.Manager, group string, tasks ...manager.Definition) (bool, error) {
+	tx := m.Transaction()
+	tx.Decide(group)
+	tx.Open(tasks...)
+	_, err := tx.Commit(ctx)
+	if errors.Is(err, tdf.ErrGroupUnfinished) || errors.Is(err, tdf.ErrGroupDecided) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func TestNextStage(t *testing.T) {
+	tm := managertest.New(t)
+	m := tm.Manager
+	first, err := m.Open(t.Context(), ofGroup("g", "a"))
+	must(t, err)
+	must(t, m.CloseGroup(t.Context(), "g"))
+	for i, want := range []bool{false, true, false} {
+		if opened, err := nextStage(t.Context(), m, "g", ofGroup("next", "b")); opened != want || err != nil {
+			t.Errorf("call %d: %t, %v", i, opened, err)
+		}
+		_, err := m.Cancel(t.Context(), first[0].Ref())
+		must(t, err)
+	}
+	if len(tm.Tasks()) != 2 {
+		t.Errorf("%d tasks", len(tm.Tasks()))
+	}
+}

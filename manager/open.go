@@ -45,7 +45,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 	var making sync.WaitGroup
 	making.Go(func() { // while Redis opens the tasks
 		for i := range all {
-			tasks[i] = newTask(&tdf.Task{Properties: all[i], State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, true)
+			tasks[i] = openedTask(all[i])
 		}
 	})
 	opened, err := open(m.store, ctx, m.name, all)
@@ -53,7 +53,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 	var made []*Task
 	for i, o := range opened {
 		if o.ID > 0 {
-			tasks[i].ID, tasks[i].task.ID, tasks[i].Existing = o.ID, o.ID, o.Existing
+			tasks[i].setOpened(o.ID, o.Existing)
 			made = append(made, tasks[i])
 		}
 	}
@@ -65,6 +65,13 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 	}
 	return made, err
 }
+
+// openedTask returns a task with these properties, as it is after its opening, but without an id.
+func openedTask(d tdf.Properties) *Task {
+	return newTask(&tdf.Task{Properties: d, State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, true)
+}
+
+func (t *Task) setOpened(id int64, existing bool) { t.ID, t.task.ID, t.Existing = id, id, existing }
 
 // readExisting replaces the tasks that already existed by summaries of the tasks in Redis. If such a task was removed in
 // the meantime, the returned task has its id, and the properties of the definition.

@@ -22,12 +22,14 @@ type round struct {
 	*run
 	now     tdf.Time
 	summary Summary
-	cut     bool // whether tasks remain for the next round because this round reached tasksPerList
+	left    int            // the number of tasks that have left the lists of finished tasks
+	moved   map[int64]bool // the tasks that the steps of other tasks have moved
+	cut     bool           // whether tasks remain for the next round because this round reached tasksPerList
 }
 
 func (r *run) round(ctx context.Context) (Summary, error) {
 	r.rounds++
-	o := &round{run: r, summary: Summary{Round: r.rounds}}
+	o := &round{run: r, summary: Summary{Round: r.rounds}, moved: map[int64]bool{}}
 	var err error
 	if o.now, err = r.store.Now(ctx); err != nil {
 		return o.summary, err
@@ -59,7 +61,7 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		before := o.summary.Archived
+		before := o.left
 		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.backoff.mustWait(id, o.rounds, o.now) })
 		o.summary.Waiting += len(ids) - len(due)
 		for len(due) > 0 {
@@ -77,7 +79,7 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 				return err
 			}
 		}
-		offset += int64(len(ids) - (o.summary.Archived - before))
+		offset = max(0, offset+int64(len(ids)-(o.left-before)))
 	}
 }
 
@@ -86,13 +88,13 @@ func (o *round) batch(ctx context.Context, state tdf.State, tasks []redisstate.S
 	b := batch{round: o}
 	for i := range tasks {
 		t := tasks[i].Task
-		if t == nil || t.State != state {
-			continue // another manager has archived the task
+		if t == nil || t.State != state || o.moved[t.ID] {
+			continue // another manager or the step of another task has moved the task
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		b.call(ctx, &Finished{Task: newTask(t, true), manager: o.Manager})
+		b.call(ctx, &Finished{Task: newTask(t, true)})
 		if b.overdue() {
 			if err := b.archive(ctx); err != nil {
 				return err

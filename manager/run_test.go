@@ -206,7 +206,7 @@ func TestFollowUpsThatMakeNoSense(t *testing.T) {
 			task.Open(define("p", source, "fine"), define("", source, ""))
 		}, "task 2 of 2: program: is empty"},
 		"too many": {func(m *manager.Manager, task *manager.Finished) {
-			task.Open(slices.Repeat([]manager.Definition{define("p", source, "x")}, manager.MaxFollowUps+1)...)
+			task.Open(slices.Repeat([]manager.Definition{define("p", source, "x")}, manager.MaxStep+1)...)
 		}, "1001 tasks are too many for one step"},
 		"too long": {func(m *manager.Manager, task *manager.Finished) {
 			task.Open(slices.Repeat([]manager.Definition{define("p", source, strings.Repeat("x", 100_000))}, 50)...)

@@ -40,6 +40,8 @@ var (
 	countsSource string
 	//go:embed unused.lua
 	unusedSource string
+	//go:embed marks.lua
+	marksSource string
 	//go:embed rights.lua
 	rightsSource string
 )
@@ -75,7 +77,7 @@ func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...an
 // scripts are the scripts of a Store. A full Redis refuses new tasks and claims. It still accepts results, renewals and
 // heartbeats.
 type scripts struct {
-	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, counts, rights, unused *luaScript
+	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, counts, marks, rights, unused *luaScript
 }
 
 func loadScripts() scripts {
@@ -86,7 +88,7 @@ func loadScripts() scripts {
 		move:            newFreeingScript(prelude + moving + moveSource), settle: newFreeingScript(prelude + moving + settleSource),
 		claim: newScript(prelude + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
-		counts: newScript(countsSource), rights: newFreeingScript(prelude + rightsSource),
+		counts: newScript(countsSource), marks: newFreeingScript(prelude + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
 		unused: newFreeingScript(prelude + unusedSource),
 	}
 }
@@ -98,7 +100,7 @@ func Scripts() []string {
 	var sums []string
 	for _, script := range []*luaScript{
 		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
-		all.heartbeat, all.bestEffort, all.counts, all.rights, all.unused,
+		all.heartbeat, all.bestEffort, all.counts, all.marks, all.rights, all.unused,
 		fieldsScript, namesScript, findScript, restoreScript,
 	} {
 		sums = append(sums, script.plain.Hash())

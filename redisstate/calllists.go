@@ -59,6 +59,9 @@ func listsOf(units []Unit) []tdf.State {
 			if m.Repair {
 				return tdf.Lists
 			}
+			if m.Verb == tdf.VerbRequire {
+				continue
+			}
 			used[m.From], used[m.To] = true, true
 			if m.Claim != "" && m.From == tdf.Running {
 				used[tdf.Executed] = true
@@ -69,7 +72,7 @@ func listsOf(units []Unit) []tdf.State {
 }
 
 func (s *Store) transactKeys(v callLists) []string {
-	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.unique()}
+	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.unique(), s.keys.groups()}
 	for _, list := range v.lists {
 		keys = append(keys, s.keys.List(list))
 	}

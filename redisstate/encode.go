@@ -2,6 +2,7 @@ package redisstate
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -62,6 +63,18 @@ func (u Unit) needsKeys() bool {
 		slices.ContainsFunc(u.Open, func(d tdf.Properties) bool { return d.Unique != "" })
 }
 
+// unfinishedCodes adds the codes of the states in which a group's task keeps the group from being complete. If the call
+// needs none, it adds an empty list.
+func (e *encoder) unfinishedCodes(needed bool) {
+	var codes []string
+	for _, list := range tdf.Lists {
+		if needed && !list.Finished() {
+			codes = append(codes, strconv.Itoa(groupCode(list)))
+		}
+	}
+	e.strings(codes)
+}
+
 func (e *encoder) fields(fields []tdf.Field) {
 	e.count(len(fields))
 	for _, f := range fields {
@@ -85,7 +98,7 @@ func (e *encoder) units(namespace string, units []Unit) {
 		u := &units[i]
 		e.count(len(u.Moves))
 		e.count(len(u.Open))
-		e.add(u.NewGroup)
+		e.add(u.NewGroup, u.Decide)
 		for j := range u.Moves {
 			e.move(&u.Moves[j], shapes)
 		}
@@ -100,7 +113,7 @@ func (e *encoder) units(namespace string, units []Unit) {
 func (e *encoder) shapes(shapes *shapes) {
 	e.count(len(shapes.all))
 	for _, s := range shapes.all {
-		e.args = append(e.args, string(s.first.From), s.first.Round, destination(s.first))
+		e.args = append(e.args, string(s.first.From), s.first.Round, s.first.Revision, destination(s.first))
 		e.flag(s.first.Repair)
 		e.flag(s.first.Unique != "")
 		e.flag(s.first.Updates)
@@ -121,8 +134,11 @@ func (e *encoder) stamps(stamps []tdf.Stamp) {
 
 // destination returns the state to which a move leads, in the notation of transact.lua.
 func destination(m *tdf.Move) string {
-	if m.Verb == tdf.VerbRemove {
+	switch m.Verb {
+	case tdf.VerbRemove:
 		return "-"
+	case tdf.VerbRequire:
+		return "="
 	}
 	return string(m.To)
 }

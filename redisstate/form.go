@@ -68,11 +68,11 @@ func formOf(units []Unit) *form {
 
 // isOneMove reports whether the unit is a single move from one state to another.
 func (u *Unit) isOneMove() bool {
-	if len(u.Moves) != 1 || len(u.Open) > 0 || u.NewGroup != "" {
+	if len(u.Moves) != 1 || len(u.Open) > 0 || u.NewGroup != "" || u.Decide != "" {
 		return false
 	}
 	m := &u.Moves[0]
-	return !m.Repair && m.Unique == "" && m.To != tdf.None && m.To != m.From
+	return !m.Repair && m.Unique == "" && m.Revision == "" && m.To != tdf.None && m.To != m.From
 }
 
 // hasOwnMoment reports whether the move's first moment is the end of a program, which differs from move to move.

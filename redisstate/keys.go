@@ -32,6 +32,7 @@ func (k Keys) Due() string { return k.key("due") }
 func (k Keys) taskID() string                  { return k.key("task_id") }
 func (k Keys) unique() string                  { return k.key("unique") }
 func (k Keys) settings() string                { return k.key("settings") }
+func (k Keys) groups() string                  { return k.key("groups") }
 func (k Keys) schema() string                  { return k.key("schema") }
 func (k Keys) calls(boot string) string        { return k.key("calls:" + boot) }
 func (k Keys) servers() string                 { return k.key("servers") }
@@ -60,7 +61,7 @@ func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
-		k.programs(): "zset", k.programsUsed(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.programs(): "zset", k.programsUsed(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash", k.groups(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

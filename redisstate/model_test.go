@@ -92,7 +92,7 @@ func (l *ledger) entry(id int64) *entry {
 }
 
 func (l *ledger) moved(m tdf.Move) {
-	if m.Verb == tdf.VerbReschedule || m.Verb == tdf.VerbRemoveOutputs { // the task stays where it is
+	if m.Verb == tdf.VerbReschedule || m.Verb == tdf.VerbRemoveOutputs || m.Verb == tdf.VerbRequire { // the task stays where it is
 		return
 	}
 	l.mu.Lock()
@@ -183,7 +183,7 @@ type player struct {
 }
 
 func (p *player) step(ctx context.Context) {
-	plays := []func(context.Context){p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive}
+	plays := []func(context.Context){p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive, p.transact}
 	if p.alone {
 		plays = append(plays, p.limit)
 	}
@@ -471,6 +471,53 @@ func (p *player) archive(ctx context.Context) {
 				}
 			}
 		}
+	}
+}
+
+// transact moves or requires several tasks, and opens tasks, in one unit. If any move fails, nothing happens.
+func (p *player) transact(ctx context.Context) {
+	if len(p.ids) == 0 {
+		return
+	}
+	var ids []int64
+	for range 1 + p.rand.IntN(4) {
+		ids = append(ids, p.ids[p.rand.IntN(len(p.ids))])
+	}
+	stored, err := p.s.Read(ctx, unique(ids), Want{Fields: Whole})
+	p.must(err)
+	u, possible, keyed := Unit{}, true, false
+	for _, x := range stored {
+		if x.Task == nil {
+			return
+		}
+		decisions := []func() (tdf.Move, error){x.Task.Archive, x.Task.Cancel, x.Task.Reopen}
+		m, err := decisions[p.rand.IntN(len(decisions))]()
+		if err != nil {
+			m = x.Task.Require()
+		}
+		if m = m.IfUnchanged(x.Task); p.chance(10) {
+			m.Revision, possible = "77", false // no task has this revision
+		}
+		keyed = keyed || m.Verb == tdf.VerbReopen && x.Task.Unique != ""
+		u.Moves = append(u.Moves, m)
+	}
+	if p.chance(50) {
+		u.Open = []tdf.Properties{p.definition(), p.definition()}
+	}
+	outcomes, err := p.s.Apply(ctx, "player", u)
+	p.must(err)
+	o := outcomes[0]
+	if p.alone && !keyed && (o.Err == nil) != possible {
+		p.t.Errorf("a unit with the moves %+v: %v", u.Moves, o.Refused)
+	}
+	if o.Err != nil {
+		return
+	}
+	for _, m := range u.Moves {
+		p.ledger.moved(m)
+	}
+	for i, id := range o.IDs {
+		p.answered(u.Open[i], id, o.Existing != nil && o.Existing[i])
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 		return nil, err
 	}
 	keys := append([]string{
-		s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen(),
+		s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.groups(),
 	}, s.countedLists(maxTasks)...)
 	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, func(e *encoder) {
 		e.add(maxTasks)
@@ -169,6 +169,6 @@ const maxOpenedAtOnce = 250
 func openBatch(definitions []tdf.Properties) int {
 	return batch(len(definitions), atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int {
 		u := Unit{Open: definitions[i : i+1]}
-		return u.size()
+		return u.Size()
 	}})
 }

@@ -9,6 +9,7 @@
 --  3. task_id
 --  4. open
 --  5. wake list of the workers
+--  6. groups: the marks of groups
 -- - if the number of tasks has a limit: all lists
 --
 -- ARGV:
@@ -37,8 +38,8 @@
 -- - the index of the task's group among the groups, or 0
 -- - score and due time, which are moments as in transact.lua
 --
--- Returns '+' and the first id, '=', '^tasks limit' or '!reason', as transact.lua does. It also returns the errors of
--- transact.lua.
+-- Returns '+' and the first id, '=', '#mark group', '^tasks limit' or '!reason', as transact.lua does. It also returns
+-- the errors of transact.lua.
 
 local call = redis.call
 local due, open_list = KEYS[2], KEYS[4]
@@ -61,8 +62,8 @@ if same_placement then take_placement() end
 local n = tonumber(take())
 
 local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
-for _, name in ipairs(of_group) do refused = refused or not_in_group(groups, name) end
-refused = refused or too_many(most, stored_tasks(most, 6), n)
+for _, name in ipairs(of_group) do refused = refused or not_openable(groups, KEYS[6], name) end
+refused = refused or too_many(most, stored_tasks(most, 7), n)
 if refused then
   remember(slot, sequence, refused)
   return refused

@@ -51,7 +51,7 @@ func TestGroupTakenConcernsOneUnit(t *testing.T) {
 		outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: ofGroup("old", 1), NewGroup: "old"},
 			Unit{Open: ofGroup("new", 2), NewGroup: "new"}, Unit{Open: ofGroup("old", 1)})
 		must(t, err)
-		if got := fmt.Sprint(outcomes); got != "[{[] [] "+ErrGroupTaken.Error()+"} {[2 3] [] <nil>} {[4] [] <nil>}]" {
+		if got := fmt.Sprint(outcomes); got != "[{[] [] "+ErrGroupTaken.Error()+" ["+ErrGroupTaken.Error()+"]} {[2 3] [] <nil> []} {[4] [] <nil> []}]" {
 			t.Error(got)
 		}
 		mustBeSound(t, s)

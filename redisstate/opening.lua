@@ -68,6 +68,25 @@ local function too_many(most, stored, n)
   return string.format('^%.0f %s', stored, most)
 end
 
+-- Returns the mark of a group, or '' if it has none. If the key of the marks has another type, returns '' and a reason.
+local known_marks = {}
+local function mark_of(marks, group)
+  if known_marks[group] then return known_marks[group] end
+  local mark = redis.pcall('HGET', marks, group)
+  if type(mark) == 'table' then return '', string.format('!redis: WRONGTYPE %s is not a hash', marks) end
+  known_marks[group] = mark and string.match(mark, '^%S*') or ''
+  return known_marks[group]
+end
+
+-- Returns the reason why no task can be opened in a group, or nil. A group with a mark is closed.
+local function not_openable(groups, marks, group)
+  if group == '' then return nil end
+  local wrong = not_in_group(groups, group)
+  if wrong then return wrong end
+  local mark, unreadable = mark_of(marks, group)
+  return unreadable or mark ~= '' and string.format('#%s %s', mark, group) or nil
+end
+
 -- Returns a function that writes a new task. The first task gets the id `first`, and each later task gets the next id.
 -- The argument `shared` has the properties that all new tasks have in common. The argument `names` has the names of
 -- properties that each new task has with a value of its own.

@@ -64,6 +64,25 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			m, _ := task(t, s, succeededID).Archive()
 			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("next")}}))
 		}},
+		{"a transaction", func(ctx context.Context, t *testing.T, s *Store) any {
+			m, _ := task(t, s, succeededID).Archive()
+			open := task(t, s, firstOpenID)
+			cancel, _ := open.Cancel()
+			u := Unit{
+				Moves: []tdf.Move{m, cancel.IfUnchanged(open), task(t, s, runningID).Require()},
+				Open:  []tdf.Properties{define("next")},
+			}
+			return fmt.Sprint(s.Apply(ctx, "manager", u))
+		}},
+		{"close and extend a group", func(ctx context.Context, t *testing.T, s *Store) any {
+			return fmt.Sprint(s.Open(ctx, "m", grouped("g"))) + fmt.Sprint(s.CloseGroup(ctx, "g"), s.ExtendGroup(ctx, "g"), s.CloseGroup(ctx, "g"))
+		}},
+		{"decide a group", func(ctx context.Context, t *testing.T, s *Store) any {
+			ids, err := s.Open(ctx, "m", grouped("g"))
+			m, _ := task(t, s, ids[0]).Cancel()
+			u := Unit{Decide: "g", Open: []tdf.Properties{define("next")}}
+			return fmt.Sprint(ids, err, s.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", Unit{Moves: []tdf.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
+		}},
 		{"remove", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Remove()
 			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))

@@ -24,13 +24,15 @@ type Unit struct {
 	Moves    []tdf.Move
 	Open     []tdf.Properties
 	NewGroup string // a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
+	Decide   string // a group that must be complete and undecided; the unit marks it as decided; "" for none
 }
 
 // An Outcome is the result of a unit.
 type Outcome struct {
 	IDs      []int64 // the ids of the new tasks
 	Existing []bool  // whether the task with the id already existed, and held the unique key; nil if there is no such task
-	Err      error   // *[tdf.StateError], *[tdf.UniqueError], *[tdf.TasksLimitError], [ErrGroupTaken], or the reason why Redis refused the unit; nil if the unit succeeded
+	Err      error   // the first of Refused; nil if the unit succeeded
+	Refused  []error // *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken], or other reasons why Redis refused the unit
 }
 
 // Held returns the number of new tasks that were not opened, because other tasks hold their unique keys.
@@ -106,7 +108,7 @@ func (p *pace) recordUnits(done, of int) {
 // unitBatch returns how many of the units fit into the next call. It returns at least 1.
 func unitBatch(units []Unit) int {
 	return batch(len(units), bound{maxTasksPerCall, func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
-		bound{maxBytesPerCall, func(i int) int { return units[i].size() }})
+		bound{maxBytesPerCall, func(i int) int { return units[i].Size() }})
 }
 
 // onlyOpens reports whether the unit opens tasks and moves none. Follow-ups, which are opened together with a move, neither
@@ -117,12 +119,13 @@ func (u Unit) onlyOpens() bool { return len(u.Open) > 0 && len(u.Moves) == 0 }
 func sizeOf(units []Unit) int {
 	bytes := 0
 	for i := range units {
-		bytes += units[i].size()
+		bytes += units[i].Size()
 	}
 	return bytes
 }
 
-func (u *Unit) size() int {
+// Size returns the bytes of all values in the unit.
+func (u *Unit) Size() int {
 	bytes := 0
 	for i := range u.Moves {
 		for _, f := range u.Moves[i].Set {
@@ -157,6 +160,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	reply, err := s.callOnce(ctx, script, keys, once, func(e *encoder) {
 		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who, maxTasks)
 		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
+		e.unfinishedCodes(slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
 		e.callLists(lists)
 		e.units(s.keys.ns, units)
 	})
@@ -186,27 +190,45 @@ func outcome(u *Unit, line string) Outcome {
 	if ids, ok := strings.CutPrefix(line, "+"); ok {
 		return opened(len(u.Open), ids)
 	}
-	if taken, ok := strings.CutPrefix(line, "*"); ok {
+	var o Outcome
+	for reason := range strings.SplitSeq(line, "\t") {
+		o.Refused = append(o.Refused, parseRefusal(u, reason))
+	}
+	o.Err = o.Refused[0]
+	return o
+}
+
+// parseRefusal parses one reason why a script has refused a unit.
+func parseRefusal(u *Unit, reason string) error {
+	if taken, ok := strings.CutPrefix(reason, "*"); ok {
 		e := &tdf.UniqueError{}
 		fmt.Sscan(taken, &e.ID, &e.Holder)
-		return Outcome{Err: e}
+		return e
 	}
-	if strings.HasPrefix(line, "^") {
-		return Outcome{Err: parseTooMany(line)}
+	if strings.HasPrefix(reason, "^") {
+		return parseTooMany(reason)
 	}
-	if line == "=" {
-		return Outcome{Err: ErrGroupTaken}
+	if reason == "=" {
+		return ErrGroupTaken
 	}
-	if reason, ok := strings.CutPrefix(line, "!"); ok {
-		return Outcome{Err: errors.New(reason)}
+	if mark, ok := strings.CutPrefix(reason, "#"); ok {
+		mark, group, _ := strings.Cut(mark, " ")
+		return &tdf.GroupError{Group: group, Err: tdf.GroupMark(mark).CheckOpening()}
 	}
-	found := parseFound(line)
+	if mark, ok := strings.CutPrefix(reason, "%"); ok {
+		mark, group, _ := strings.Cut(mark, " ")
+		return &tdf.GroupError{Group: group, Err: tdf.GroupMark(mark).CheckDecision(true)}
+	}
+	if text, ok := strings.CutPrefix(reason, "!"); ok {
+		return errors.New(text)
+	}
+	found := parseFound(reason)
 	for i := range u.Moves {
 		if u.Moves[i].ID == found.ID {
 			found.Verb = u.Moves[i].Verb
 		}
 	}
-	return Outcome{Err: found}
+	return found
 }
 
 // opened parses 'first i=id …': the id of the first new task, and the ids of tasks that already existed.
@@ -234,13 +256,15 @@ func opened(n int, line string) Outcome {
 	return o
 }
 
-// parseFound parses '-id round state'. A script returns this line if a task is not in the expected state.
+// parseFound parses '-id round state' or '-id round,revision state'. A script returns this line if a task is not in the expected state.
 func parseFound(line string) *tdf.StateError {
 	e := &tdf.StateError{}
 	words := strings.SplitN(strings.TrimPrefix(line, "-"), " ", 3)
 	if len(words) == 3 {
 		e.ID, _ = strconv.ParseInt(words[0], 10, 64)
-		e.Round, _ = strconv.Atoi(words[1])
+		round, revision, _ := strings.Cut(words[1], ",")
+		e.Round, _ = strconv.Atoi(round)
+		e.Revision, _ = strconv.Atoi(revision)
 		e.State = tdf.State(words[2])
 	}
 	return e

@@ -12,6 +12,7 @@
 --  2. due
 --  3. task_id
 --  4. unique
+--  5. groups: the marks of groups
 -- - the lists
 -- - the wake lists
 -- - if the number of tasks has a limit: all lists
@@ -27,6 +28,7 @@
 --  8. the largest number of tasks, or ''; a unit with moves may exceed it
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
+-- - the number of codes of the states in which a task is not finished, and these codes
 -- - the number of lists in KEYS, and the name and the code of each
 -- - the number of wake lists in KEYS, and the name of the list to which each belongs
 -- - the number of shapes, and the shapes: the parts that several moves have in common
@@ -40,14 +42,17 @@
 -- - number of moves
 -- - number of new tasks
 -- - the group that must not have tasks yet, or ''
+-- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
 -- - the moves
 -- - the new tasks
 --
 -- Each shape is:
 -- - from
 -- - round
--- - to, or '' if the task stays in its list, or '-' if the move removes the task. If the task stays and there is no
---   note, the move only changes its due time.
+-- - the revision that the task must have, or '' for any revision
+-- - to, or '' if the task stays in its list, or '-' if the move removes the task, or '=' if the move changes nothing
+--   and is only a guard: the unit requires that the task has the state, the round and the revision. If the task stays
+--   and there is no note, the move only changes its due time.
 -- - '1' for a repair
 -- - '1' if each move has a unique key
 -- - '1' if the task's updates are removed, and its hash is made compact
@@ -72,12 +77,16 @@
 -- - '+' and the id of its first new task; the ids of the other new tasks follow in ascending order. If another task
 --   holds the unique key of the i-th new task, the new task was not opened, and the line also has ' i=id' with the id
 --   of the other task.
--- - '*id other': a task cannot be reopened, because the other task holds its unique key
--- - '-id round state': the first task that is not in the state that its move requires, and its true round and state
--- - '=': the group that must not have tasks yet has tasks
--- - '^tasks limit': there are this many tasks, and the unit would exceed the limit
--- - '!reason': Redis cannot carry out the unit, for the given reason
 -- - '~': there was no time for the unit; the client sends it again
+-- - all reasons why the unit was refused, with a tab between two of them:
+--   - '*id other': the task cannot be reopened, because the other task holds its unique key
+--   - '-id round state': the task is not in the state that its move requires; these are its true round and state. If
+--     the move requires a revision, a comma and the true revision follow the round.
+--   - '=': the group that must not have tasks yet has tasks
+--   - '#mark group': no task can be opened in the group, because it has this mark
+--   - '%mark group': the group cannot be decided: its mark is not `closed`, or some of its tasks are not finished
+--   - '^tasks limit': there are this many tasks, and the unit would exceed the limit
+--   - '!reason': Redis cannot carry out the unit, for the given reason
 --
 -- If the call is impossible, the script writes nothing and returns one of these errors:
 -- - 'TDFSTALE': a later call of the same call slot was already answered
@@ -85,17 +94,18 @@
 -- - 'WRONGTYPE': a key of the namespace has another type
 
 local call = redis.call -- access to a local is faster
-local due, counter, unique = KEYS[2], KEYS[3], KEYS[4]
-local FIRST_LIST = 5
+local due, counter, unique, marks = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local FIRST_LIST = 6
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who, most = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local REMOVED = '-'
+local REMOVED, UNCHANGED = '-', '='
 cursor = 8
 
 local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
 
 local holding = take_holding()
+local unfinished = take_list(1)
 local keys_refused = next(holding.finished) and no_keys(unique)
 local list, code, lists = {}, {}, tonumber(take())
 for i = 1, lists do
@@ -136,21 +146,22 @@ end
 
 local function read_shape()
   local s = {
-    from = take(), round = take(), to = take(), repair = take() == '1', unique = take() == '1',
-    updates = take() == '1', score = take(), look = take(),
-    note = take(), set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
+    from = take(), round = take(), revision = take(), to = take(), repair = take() == '1', unique = take() == '1',
+    updates = take() == '1', score = take(), look = take(), note = take(), set = take_list(2), stamps = take_list(2),
+    clear = take_list(1), own = take_list(1),
   }
   local of = s.round .. ':'
   s.read = { '', 'state', 'round', 'log', of .. s.from, s.from == s.to and 'revision' or of .. 'claim' }
   if s.from == 'running' then
     for _, name in ipairs({ 'executed', 'started' }) do s.read[#s.read + 1] = of .. name end
   end
+  if s.revision ~= '' then s.read[#s.read + 1], s.revision_at = 'revision', #s.read end
   s.write = { '', 'log', '', unpack(s.set) }
   s.stamped = #s.write + 1
   for i = 1, #s.stamps, 2 do s.write[s.stamped + i - 1], s.write[s.stamped + i] = s.stamps[i], '' end
   s.owned = #s.write
   for i, name in ipairs(s.own) do s.write[s.owned + 2 * i - 1], s.write[s.owned + 2 * i] = name, '' end
-  if s.to ~= '' then
+  if s.to ~= '' and s.to ~= UNCHANGED then
     if s.to ~= REMOVED then s.entered = into(add, list[s.to]) end
     if not s.repair then s.left = into(remove, list[s.from]) end
   end
@@ -190,16 +201,52 @@ end
 -- These lists have one element for each unit:
 -- - the index of its last move in `moves`
 -- - the index of its last new task in `new_tasks`
--- - the reason if the unit is refused
-local unit_moves, unit_new, refused = {}, {}, {}
+-- - the reasons if the unit is refused
+-- - the group that it decides, or ''
+local unit_moves, unit_new, refused, decides = {}, {}, {}, {}
+
+local function refuse(i, reason)
+  local reasons = refused[i] or {}
+  refused[i] = reasons
+  reasons[#reasons + 1] = reason
+end
+
+-- The last unit that opens a task in a group, by the group. Each unit checks a group once.
+local checked = {}
+local function check_group(i, group)
+  if checked[group] == i then return end
+  checked[group] = i
+  local wrong_group = not_openable(groups, marks, group)
+  if wrong_group then refuse(i, wrong_group) end
+end
+
+local function is_complete(group)
+  for _, of in ipairs(unfinished) do
+    if call('ZCOUNT', groups .. group, of * IDS_END, of * IDS_END + IDS_END - 1) > 0 then return false end
+  end
+  return true
+end
+
+local decided = {}
+local function check_decision(i, group)
+  local mark, wrong_marks = mark_of(marks, group)
+  local wrong_index = not_in_group(groups, group)
+  if decided[group] then mark = 'decided' end
+  if wrong_marks or wrong_index then
+    refuse(i, wrong_marks or wrong_index)
+  elseif mark ~= 'closed' or not is_complete(group) then
+    refuse(i, string.format('%%%s %s', mark, group))
+  end
+end
 
 for i = 1, tonumber(take()) do
   local n, new, group = tonumber(take()), tonumber(take()), take()
-  if group ~= '' and call('EXISTS', groups .. group) == 1 then refused[i] = '=' end
+  decides[i] = take()
+  if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
   for _ = 1, n do read_move() end
   for _ = 1, new do
     read_new()
-    refused[i] = refused[i] or not_in_group(groups, new_tasks[#new_tasks].group)
+    check_group(i, new_tasks[#new_tasks].group)
   end
   unit_moves[i], unit_new[i] = #moves, #new_tasks
 end
@@ -215,9 +262,15 @@ local function not_before(m, stamped)
   if t and t > m[AT] and t < 1e12 then m[AT] = t end
 end
 
-local function found(m, state, round)
+local function found(m, state, round, revision)
   state = string.gsub(state, '%c', '?')
+  if revision then round = string.format('%s,%.0f', round, revision) end
   return string.format('-%s %s %s', m[ID], round, state)
+end
+
+-- Returns the task's revision if its move requires one. The argument f has the properties that the script has read.
+local function revision_of(s, f)
+  return s.revision_at and math.min(number(f[s.revision_at], 0) or 0, 1e15)
 end
 
 -- Returns the value that a move writes to a property, or nil if the move does not write to the property.
@@ -249,20 +302,22 @@ local function check(m)
   s.read[1] = m[KEY]
   local f = redis.pcall('HMGET', unpack(s.read)) -- an error reply if the key is not a hash
   local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
+  local revision = revision_of(s, f)
   m[LOG] = f[3]
   local mine = m[CLAIM] ~= '' and (claim or NO_CLAIM) == m[CLAIM]
   if mine and executed and s.to == 'executed' then return 'done' end
-  if round ~= s.round then return found(m, state, round) end
+  if round ~= s.round then return found(m, state, round, revision) end
   if m[CLAIM] ~= '' then
-    if not mine then return found(m, state, s.round) end
+    if not mine then return found(m, state, round, revision) end
     if s.from == 'running' and not executed and state == 'executed' then
       state, m[STRAY] = s.from, 'executed'
     end
   end
-  if state ~= s.from then return found(m, state, s.round) end
-  if s.from == s.to and overtaken(m, claim) then return found(m, state, s.round) end
+  if state ~= s.from then return found(m, state, round, revision) end
+  if revision and revision ~= tonumber(s.revision) then return found(m, state, round, revision) end
+  if s.from == s.to and overtaken(m, claim) then return found(m, state, round, revision) end
   if m[DUE] ~= '' and score_of(m[SCHEDULED] or '-1') ~= score_of(m[DUE]) then
-    return found(m, state, s.round)
+    return found(m, state, round, revision)
   end
   not_before(m, f[4])
   not_before(m, f[7])
@@ -287,21 +342,35 @@ local function holder_of(key)
   return task_with_key(unique, key, tasks, holding, moved_to)
 end
 
--- Decides which tasks of a unit take their unique keys. Returns an answer if a task cannot be opened or reopened.
-local function take_keys(first_move, last_move, first_new, last_new)
-  for j = first_new, last_new do
-    if keys_refused and new_tasks[j].unique ~= '' then return keys_refused end
-  end
+-- Decides which tasks of a unit take their unique keys. Refuses the unit if a task cannot be opened or reopened. Keys
+-- that the unit's other tasks give back are free.
+local function take_keys(i, first_move, last_move, first_new, last_new)
+  local reopened, taken = {}, {}
   for j = first_move, last_move do
     local m = moves[j]
-    if keys_refused and m and m[UNIQUE] and m[SHAPE].to == 'open' then return keys_refused end
-    local other = m and m[UNIQUE] and m[SHAPE].to == 'open' and holder_of(m[UNIQUE])
-    if other and other ~= m[ID] then return string.format('*%s %s', m[ID], type(other) == 'table' and '0' or other) end
+    local to = m and m[SHAPE].to
+    if m and to ~= UNCHANGED then moved_to[m[ID]] = to ~= '' and to or nil end
+    if to == 'open' and m[UNIQUE] then reopened[#reopened + 1] = m end
   end
-  for j = first_move, last_move do
-    local m = moves[j]
-    if m then moved_to[m[ID]] = m[SHAPE].to ~= '' and m[SHAPE].to or nil end
-    if m and m[UNIQUE] and m[SHAPE].to == 'open' then holders[m[UNIQUE]] = m[ID] end
+  local needed = #reopened > 0
+  for j = first_new, last_new do needed = needed or new_tasks[j].unique ~= '' end
+  if needed and keys_refused then return refuse(i, keys_refused) end
+  for _, m in ipairs(reopened) do
+    local key = m[UNIQUE]
+    local other = holder_of(key)
+    if other and other ~= m[ID] then
+      refuse(i, string.format('*%s %s', m[ID], type(other) == 'table' and '0' or other))
+    else
+      taken[#taken + 1] = { key, holders[key] }
+      holders[key] = m[ID]
+    end
+  end
+  if refused[i] then -- the unit moves no task and takes no key
+    for j = first_move, last_move do
+      if moves[j] then moved_to[moves[j][ID]] = nil end
+    end
+    for _, t in ipairs(taken) do holders[t[1]] = t[2] end
+    return
   end
   for j = first_new, last_new do
     local new = new_tasks[j]
@@ -320,7 +389,7 @@ local function give_keys_back(first_new, last_new)
   end
 end
 
--- The answer to a refused unit names the first task that is not in the state that its move requires. If a move was
+-- The answer to a refused unit names all tasks that are not in the state that their moves require. If a move was
 -- already made, it is neither repeated nor refused.
 local stored = stored_tasks(most, FIRST_LIST + lists + #wakes)
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
@@ -332,17 +401,24 @@ for i = 1, #unit_moves do
   for j = from, unit_moves[i] do
     local otherwise = check(moves[j])
     if otherwise then moves[j] = false end
-    if otherwise and otherwise ~= 'done' then refused[i] = refused[i] or otherwise end
+    if otherwise and otherwise ~= 'done' then refuse(i, otherwise) end
   end
-  refused[i] = refused[i] or take_keys(from, unit_moves[i], from_new + 1, unit_new[i])
+  if decides[i] ~= '' then check_decision(i, decides[i]) end
+  take_keys(i, from, unit_moves[i], from_new + 1, unit_new[i])
   if not refused[i] then
     local new = 0
     for j = from_new + 1, unit_new[i] do
       if not new_tasks[j].same then new = new + 1 end
     end
-    refused[i] = unit_moves[i] < from and new > 0 and too_many(most, stored + opening, new)
-    if refused[i] then give_keys_back(from_new + 1, unit_new[i]) else opening = opening + new end
+    local excess = unit_moves[i] < from and new > 0 and too_many(most, stored + opening, new)
+    if excess then
+      refuse(i, excess)
+      give_keys_back(from_new + 1, unit_new[i])
+    else
+      opening = opening + new
+    end
   end
+  if not refused[i] and decides[i] ~= '' then decided[decides[i]] = true end
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end
 
@@ -375,10 +451,16 @@ local function leave(s, m)
   end
 end
 
+-- The indexes of groups that may become empty, by the names of the groups.
+local shrunk = {}
+
 local function remove_task(m)
   call('UNLINK', m[KEY], updates .. m[ID], follows .. m[ID])
   local key = group_index(groups, m[GROUP], m[ID])
-  if key then drop(into(remove, key), m[ID]) end
+  if key then
+    drop(into(remove, key), m[ID])
+    shrunk[m[GROUP]] = key
+  end
   if m[UNIQUE] and redis.pcall('HGET', unique, m[UNIQUE]) == m[ID] then call('HDEL', unique, m[UNIQUE]) end
   look_again(m[ID], nil)
 end
@@ -407,6 +489,7 @@ end
 
 local function apply(m)
   local s, id = m[SHAPE], m[ID]
+  if s.to == UNCHANGED then return end
   if m[AT] ~= s.at then stamp(s, m[AT]) end
   if s.to == '' and not s.repair then
     if s.note ~= '' then write_task(m) end
@@ -415,7 +498,10 @@ local function apply(m)
   leave(s, m)
   if s.to == '' then -- a repair of an id without a task
     local key = group_index(groups, m[GROUP], id)
-    if key then drop(into(remove, key), id) end
+    if key then
+      drop(into(remove, key), id)
+      shrunk[m[GROUP]] = key
+    end
     return look_again(id, nil)
   end
   if s.to == REMOVED then return remove_task(m) end
@@ -445,8 +531,9 @@ for i = 1, #unit_moves do
   if i > units then
     lines[i] = '~'
   elseif refused[i] then
-    lines[i] = refused[i]
+    lines[i] = table.concat(refused[i], '\t')
   else
+    if decides[i] ~= '' then call('HSET', marks, decides[i], 'decided ' .. now_text) end
     lines[i] = unit_new[i] >= from_new and '+' .. string.format('%.0f', first + opened) or '+'
     for j = from, unit_moves[i] do
       if moves[j] then apply(moves[j]) end
@@ -465,6 +552,13 @@ end
 if opened > 0 then call('SET', counter, string.format('%.0f', first + opened - 1)) end
 for key, of in pairs(remove) do bulk('ZREM', key, of) end
 for key, of in pairs(add) do bulk('ZADD', key, of) end
+
+-- A group without tasks has no mark, so that the marks need no more memory than the groups.
+if next(shrunk) and redis.pcall('HLEN', marks) ~= 0 then
+  for group, key in pairs(shrunk) do
+    if call('EXISTS', key) == 0 then redis.pcall('HDEL', marks, group) end
+  end
+end
 
 for i, state in ipairs(wakes) do
   if arrived[state] then wake(KEYS[FIRST_LIST + lists + i - 1], arrived[state]) end

@@ -27,7 +27,7 @@ func turnOnce(t *testing.T, s *Store) string {
 func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 	undisturbed := prepared(t, redistest.Shared(t))
 	want := turnOnce(t, undisturbed)
-	if want != "[{[] [] <nil>}] <nil> <nil> 4firstrunning0 5secondrunning0" {
+	if want != "[{[] [] <nil> []}] <nil> <nil> 4firstrunning0 5secondrunning0" {
 		t.Fatalf("without a loss: %s", want)
 	}
 	wantWorld := anonymize(dump(t, undisturbed), undisturbed)

@@ -24,7 +24,7 @@ const (
 func (p *plan) carryOut(ctx context.Context) error {
 	if p.found != nil && p.found.admitted == 0 {
 		p.a.say("nothing was opened: campaign %s already has all %s", p.base.Group, counted(p.found.known, "point"))
-		return nil
+		return p.closeCampaign(ctx)
 	}
 	r := &openRun{plan: p, walk: &walk{points: p.points, second: p.found != nil}, bar: p.a.progressBar(p.total(), "opening")}
 	err := r.open(ctx)
@@ -32,7 +32,31 @@ func (p *plan) carryOut(ctx context.Context) error {
 	if unprinted := r.opened.print(p.a.stdout); err == nil {
 		err = unprinted
 	}
+	if err == nil {
+		err = p.closeCampaign(ctx)
+	}
 	return r.finish(ctx, err)
+}
+
+// closeCampaign closes a campaign that this command has opened or extended. After an error, the campaign stays open, so that
+// a repeated command can open the rest.
+func (p *plan) closeCampaign(ctx context.Context) error {
+	if !p.fresh && !p.extend {
+		return nil
+	}
+	if err := p.m.CloseGroup(ctx, p.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+		return err
+	}
+	return nil
+}
+
+// extendCampaign opens a closed campaign again.
+func (p *plan) extendCampaign(ctx context.Context) error {
+	err := p.m.ExtendGroup(ctx, p.base.Group)
+	if errors.Is(err, tdf.ErrGroupDecided) {
+		return usage("extend campaign %s: its completion was already acted on; choose another name", p.base.Group)
+	}
+	return err
 }
 
 // total returns the number of tasks to open, or -1 if it is unknown.
@@ -143,6 +167,11 @@ func (r *openRun) flush(ctx context.Context) error {
 	if r.packed != nil && len(r.opened) == 0 {
 		r.bar.Clear()
 		if err := r.a.store(ctx, r.m, *r.packed); err != nil {
+			return err
+		}
+	}
+	if r.extend && len(r.opened) == 0 {
+		if err := r.extendCampaign(ctx); err != nil {
 			return err
 		}
 	}

@@ -30,6 +30,7 @@ const (
 	needWorkers
 	needLater
 	needRateSoFar
+	needClosed
 )
 
 // pieces returns all pieces, in the order in which the line shows them.
@@ -58,6 +59,12 @@ func pieces(s *admin.Status) []piece {
 	all = append(all, piece{workersText(s), needWorkers})
 	if s.Later > 0 {
 		all = append(all, piece{fmt.Sprintf("%d start later", s.Later), needLater})
+	}
+	switch {
+	case s.Complete:
+		all = append(all, piece{"complete", needClosed})
+	case s.Closed:
+		all = append(all, piece{"closed", needClosed})
 	}
 	return all
 }

@@ -21,7 +21,7 @@ type Store interface {
 
 // An Action is an operation that can be applied to tasks.
 type Action struct {
-	Verb      tdf.Verb    // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive or VerbRemove
+	Verb      tdf.Verb    // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive, VerbRemove or VerbRequire
 	From      []tdf.State // the state of a task must be one of these; if empty, each state that the verb allows is possible
 	Changes   tdf.Changes // the new properties, for VerbReopen and VerbChange
 	Elsewhere bool        // for VerbRelease: the current worker of a task cannot claim the task again
@@ -103,6 +103,8 @@ func (a Action) decider() (func(*tdf.Task) (tdf.Move, error), error) {
 		return (*tdf.Task).Archive, nil
 	case tdf.VerbRemove:
 		return (*tdf.Task).Remove, nil
+	case tdf.VerbRequire:
+		return func(t *tdf.Task) (tdf.Move, error) { return t.Require(), nil }, nil
 	}
 	return nil, fmt.Errorf("act on tasks: unknown action %q", a.Verb)
 }
@@ -155,13 +157,26 @@ func (h *hand) move(s redisstate.Stored) (tdf.Move, error) {
 	if round != AnyRound && round != t.Round || len(h.action.From) > 0 && !slices.Contains(h.action.From, t.State) {
 		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: t.State, Round: t.Round}
 	}
-	move, err := h.decide(t)
-	if err == nil && h.action.Verb == tdf.VerbReopen && h.action.Changes.Apply(t.Properties).EndBefore <= h.now {
+	return h.action.move(t, h.decide, h.now)
+}
+
+// Move returns the Move of the action for a task, at the time now.
+func (a Action) Move(t *tdf.Task, now tdf.Time) (tdf.Move, error) {
+	decide, err := a.decider()
+	if err != nil {
+		return tdf.Move{}, err
+	}
+	return a.move(t, decide, now)
+}
+
+func (a Action) move(t *tdf.Task, decide func(*tdf.Task) (tdf.Move, error), now tdf.Time) (tdf.Move, error) {
+	move, err := decide(t)
+	if err == nil && a.Verb == tdf.VerbReopen && a.Changes.Apply(t.Properties).EndBefore <= now {
 		err = ErrPast
 	}
 	var elsewhere *tdf.StateError
 	if err != nil && !errors.As(err, &elsewhere) {
-		err = fmt.Errorf("%s task %d: %w", h.action.Verb, s.ID, err)
+		err = fmt.Errorf("%s task %d: %w", a.Verb, t.ID, err)
 	}
 	return move, err
 }

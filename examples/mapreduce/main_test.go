@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/managertest"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
+
+// write writes files with these texts, and returns their paths.
+func write(t *testing.T, texts ...string) (paths []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for i, text := range texts {
+		path := filepath.Join(dir, fmt.Sprintf("it's text %d", i))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+func TestEmbedded(t *testing.T) {
+	for want, texts := range map[string][]string{
+		"cat=1\ndog=1\nend=2\nthe=4\n": {"the cat, the dog\n", "The End, the end.", ""},
+		"one=2\n":                      {"one one"},
+		"":                             {"", "12 -- 34\n"},
+	} {
+		var stdout, stderr testlog.Buffer
+		if status := run(t.Context(), write(t, texts...), &stdout, &stderr); status != 0 || stdout.String() != want {
+			t.Errorf("exit status %d, stdout %q, want %q, stderr:\n%s", status, stdout.String(), want, stderr.String())
+		}
+	}
+}
+
+func TestInvalidArguments(t *testing.T) {
+	file := write(t, "text")[0]
+	for want, args := range map[string][]string{
+		"got 0 files: want 1 to 250":          {},
+		"got 251 files: want 1 to 250":        slices.Repeat([]string{file}, 251),
+		"no such file":                        {file, file + "x"},
+		"flag provided but not defined":       {"-x", file},
+		"no/such.cfg":                         {"-config", "no/such.cfg", file},
+		"usage: mapreduce [-config FILE.cfg ": {"-h"},
+	} {
+		var stdout, stderr testlog.Buffer
+		status := run(t.Context(), args, &stdout, &stderr)
+		if help := args != nil && slices.Contains(args, "-h"); (status == 0) != help || stdout.String() != "" || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q: exit status %d, stdout %q, stderr %q, want %q", args[:min(2, len(args))], status, stdout.String(), stderr.String(), want)
+		}
+	}
+}
+
+func TestScript(t *testing.T) {
+	file := write(t, "a b\nA_b\x00 \xff c")[0]
+	for want, args := range map[string][]string{
+		"a=2\nb=2\nc=1\n":    {"map", file},
+		"a=1000002\nbb=10\n": {"reduce", "a=1", "bb=10", "a=1", "a=1000000"},
+		"":                   {"reduce"},
+	} {
+		if out, err := exec.Command("./run.sh", args...).Output(); string(out) != want || err != nil {
+			t.Errorf("%q: got %q, %v, want %q", args, out, err, want)
+		}
+	}
+	for _, args := range [][]string{{}, {"map", "/no/such/file"}, {"map"}} {
+		cmd := exec.Command("./run.sh", args...)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		if cmd.Run(); stderr.Len() == 0 {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}
+
+// counted returns a tester whose map tasks print the given counts, and whose reduce tasks print their input.
+func counted(t *testing.T, counts string) (*managertest.Tester, *wordCount) {
+	t.Helper()
+	tm := managertest.New(t)
+	tm.Program(programName, func(r managertest.Run) managertest.Result {
+		output := counts
+		if r.Args[0] == "reduce" {
+			output = strings.Join(r.Args[1:], "\n")
+		}
+		return managertest.Result{Output: output, Duration: time.Duration(r.Task.ID*7%5) * time.Second}
+	})
+	return tm, &wordCount{m: tm.Manager, source: "https://example.org/run.sh", group: "g", files: slices.Repeat([]string{"f"}, 20)}
+}
+
+// Each count is in the result once, also if another manager starts again after the end.
+func TestEachCountOnce(t *testing.T) {
+	tm, w := counted(t, "a=1 b=2")
+	for range 2 {
+		counts, err := w.run(t.Context())
+		if n := len(strings.Fields(counts)); err != nil || n != 2*len(w.files) {
+			t.Errorf("%d counts in %q, %v", n, counts, err)
+		}
+		w = &wordCount{m: tm.Another(), source: w.source, group: w.group, files: w.files}
+	}
+	if left := len(tm.Tasks()) - len(tm.In(tdf.Archived)); left > 0 {
+		t.Errorf("%d tasks are not archived", left)
+	}
+}
+
+func TestTooManyWords(t *testing.T) {
+	_, w := counted(t, strings.Repeat("word=1 ", 15_000))
+	if _, err := w.run(t.Context()); err == nil || !strings.Contains(err.Error(), "count fewer files") {
+		t.Error(err)
+	}
+}
+
+func TestFailedTask(t *testing.T) {
+	tm, w := counted(t, "")
+	tm.Program(programName, func(managertest.Run) managertest.Result { return managertest.Result{Error: "out of luck"} })
+	if _, err := w.run(context.Background()); err == nil || !strings.Contains(err.Error(), "(map f) failed: out of luck") {
+		t.Error(err)
+	}
+}
+
+func TestConfigurationFiles(t *testing.T) {
+	if _, err := config.LoadServer("cfg/server.cfg"); err != nil {
+		t.Error(err)
+	}
+	if _, err := config.LoadWorker("cfg/worker.cfg"); err != nil {
+		t.Error(err)
+	}
+	if _, err := manager.LoadOptions("cfg/manager.cfg"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,56 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/stdtime"
+)
+
+// A GroupStatus is the state of a group.
+type GroupStatus struct {
+	Counts  tdf.Counts // the number of tasks in each state, counted at one moment
+	Closed  bool       // no task can be opened in the group
+	Decided bool       // a step has decided the completion of the group, so the group cannot be extended
+	Since   time.Time  // when the group was closed or decided; zero if it is not closed
+}
+
+// Complete reports whether the group is closed, and all of its tasks are finished. After a retry, a group is no longer
+// complete until the retried tasks have finished.
+func (s GroupStatus) Complete() bool { return s.Closed && s.Counts.Unfinished() == 0 }
+
+// GroupStatus returns the state of a group. If the group has no tasks, all counts are 0, and the group is not closed.
+func (m *Manager) GroupStatus(ctx context.Context, group string) (GroupStatus, error) {
+	if _, err := scopeOf([]string{group}); err != nil {
+		return GroupStatus{}, fmt.Errorf("read group: %w", err)
+	}
+	mark, err := m.store.GroupMark(ctx, group) // before the counts, so that no task can be opened between the two
+	if err != nil {
+		return GroupStatus{}, err
+	}
+	counts, err := m.store.Counts(ctx, group)
+	return GroupStatus{
+		Counts: counts, Closed: mark.Mark != tdf.GroupOpen, Decided: mark.Mark == tdf.GroupDecided, Since: stdtime.Time(mark.Since),
+	}, err
+}
+
+// CloseGroup closes a group (docs/lifecycle.md, "Closed groups"): no task can be opened in it, until [Manager.ExtendGroup]
+// opens the group again. Retries stay possible. If the group is already closed, nothing changes. If it has no tasks, the
+// error wraps [tdf.ErrGroupEmpty]. When the last task of a closed group is removed, the group is no longer closed.
+func (m *Manager) CloseGroup(ctx context.Context, group string) error {
+	if err := m.store.CloseGroup(ctx, group); err != nil {
+		return fmt.Errorf("close group: %w", err)
+	}
+	return nil
+}
+
+// ExtendGroup opens a closed group again, so that tasks can be opened in it. If the group is not closed, nothing changes.
+// If a step has decided its completion, the error wraps [tdf.ErrGroupDecided].
+func (m *Manager) ExtendGroup(ctx context.Context, group string) error {
+	if err := m.store.ExtendGroup(ctx, group); err != nil {
+		return fmt.Errorf("extend group: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func ofGroup(group, input string) manager.Definition {
+	d := define("p", source, input)
+	d.Group = group
+	return d
+}
+
+func checkStatus(t *testing.T, m *manager.Manager, closed, complete, decided bool) {
+	t.Helper()
+	s, err := m.GroupStatus(t.Context(), "g")
+	if err != nil || s.Closed != closed || s.Complete() != complete || s.Decided != decided || s.Since.IsZero() == closed {
+		t.Errorf("%+v, %v, want closed %t, complete %t, decided %t", s, err, closed, complete, decided)
+	}
+}
+
+// A group is open, closed, complete and decided, one after the other.
+func TestLifeOfAGroup(t *testing.T) {
+	tm, _ := newTester(t)
+	m := tm.Manager
+	ctx := t.Context()
+	checkStatus(t, m, false, false, false)
+	if err := m.CloseGroup(ctx, "g"); !errors.Is(err, tdf.ErrGroupEmpty) {
+		t.Error(err)
+	}
+	opened, err := m.Open(ctx, ofGroup("g", "a"))
+	must(t, err)
+	checkStatus(t, m, false, false, false)
+	must(t, m.CloseGroup(ctx, "g"))
+	checkStatus(t, m, true, false, false)
+	if _, err := m.Open(ctx, define("p", source, "x"), ofGroup("g", "b")); !errors.Is(err, tdf.ErrGroupClosed) || len(tm.Tasks()) != 1 {
+		t.Error(err)
+	}
+	must(t, m.ExtendGroup(ctx, "g"))
+	checkStatus(t, m, false, false, false)
+	must(t, m.CloseGroup(ctx, "g"))
+	_, err = m.Cancel(ctx, opened[0].Ref())
+	must(t, err)
+	checkStatus(t, m, true, true, false)
+	x := m.Transaction()
+	x.Decide("g")
+	_, err = x.Commit(ctx)
+	must(t, err)
+	checkStatus(t, m, true, true, true)
+	if err := m.ExtendGroup(ctx, "g"); !errors.Is(err, tdf.ErrGroupDecided) {
+		t.Error(err)
+	}
+	_, err = m.Retry(ctx, manager.Changes{}, opened[0].Ref())
+	must(t, err)
+	checkStatus(t, m, true, false, true)
+	if _, err := m.GroupStatus(ctx, ""); err == nil {
+		t.Error("the status of a group without a name")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A callback cannot open follow-ups in a closed group. Its task stays, until the group is extended.
+func TestFollowUpIntoAClosedGroup(t *testing.T) {
+	tm, log := newTester(t)
+	m := tm.Manager
+	_, err := m.Open(t.Context(), ofGroup("g", "a"))
+	must(t, err)
+	must(t, m.CloseGroup(t.Context(), "g"))
+	calls := 0
+	run(t, m, manager.Callbacks{Succeeded: func(ctx context.Context, task *manager.Finished) error {
+		calls++
+		if task.Input == "a" {
+			task.Open(ofGroup("g", "b"))
+		}
+		if calls == 2 {
+			return m.ExtendGroup(ctx, "g")
+		}
+		return nil
+	}})
+	if calls != 3 || len(tm.In(tdf.Archived)) != 2 {
+		t.Errorf("%d calls, %v", calls, tm.Tasks())
+	}
+	if want := `step of the callback: group \"g\": it is closed, so no task can be opened in it; extend it first`; log.Count(want) != 1 {
+		t.Error(log.String())
+	}
+}
+
+// Of many managers that act on the completion of a group, one succeeds.
+func TestOneManagerDecides(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m := newManager(t, cfg)
+	opened, err := m.Open(t.Context(), ofGroup("g", "a"))
+	must(t, err)
+	must(t, m.CloseGroup(t.Context(), "g"))
+	_, err = m.Cancel(t.Context(), opened[0].Ref())
+	must(t, err)
+	var decided atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			x := m.Transaction()
+			x.Decide("g")
+			x.Open(ofGroup("next", "b"))
+			_, err := x.Commit(t.Context())
+			if err == nil {
+				decided.Add(1)
+			} else if !errors.Is(err, tdf.ErrGroupDecided) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	counts, err := m.Counts(t.Context(), "next")
+	if decided.Load() != 1 || counts.Total() != 1 || err != nil {
+		t.Errorf("%d managers decided, %v, %v", decided.Load(), counts, err)
+	}
+}

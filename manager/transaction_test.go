@@ -1,0 +1,339 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/managertest"
+)
+
+// get reads a task that exists.
+func get(t *testing.T, m *manager.Manager, id int64) *manager.Task {
+	t.Helper()
+	task, err := m.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+// finishedTasks opens tasks, and runs them without archiving them.
+func finishedTasks(t *testing.T, tm *managertest.Tester, inputs ...string) []*manager.Task {
+	t.Helper()
+	ids := open(t, tm.Manager, inputs...)
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(context.Context, *manager.Finished) error { return manager.ErrNotYet },
+		Stop: func(_ context.Context, s manager.Summary) bool {
+			return s.Counts[tdf.Open]+s.Counts[tdf.Running]+s.Counts[tdf.Executed] == 0
+		},
+	})
+	tasks := make([]*manager.Task, len(ids))
+	for i, id := range ids {
+		tasks[i] = get(t, tm.Manager, id)
+	}
+	return tasks
+}
+
+func openTask(t *testing.T, m *manager.Manager, input string) *manager.Task {
+	t.Helper()
+	return get(t, m, open(t, m, input)[0])
+}
+
+func TestTransaction(t *testing.T) {
+	tm, _ := newTester(t)
+	m := tm.Manager
+	done := finishedTasks(t, tm, "a", "b", "c")
+	waiting := openTask(t, m, "d")
+	cancelled := openTask(t, m, "e")
+	later, err := m.Open(t.Context(), define("p", source, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := m.Transaction()
+	x.Open(define("p", source, "g"), define("p", source, "h"))
+	x.Archive(done[0])
+	x.Retry(manager.Changes{Input: new("again")}, done[1])
+	x.Require(done[2])
+	x.Update(manager.Changes{Meta: new("changed")}, waiting)
+	x.Cancel(cancelled, later[0]) // a task that Open returned can be named, too
+	opened, err := x.Commit(t.Context())
+	if err != nil || len(opened) != 2 || opened[0].ID != 7 || opened[1].Input != "h" {
+		t.Fatalf("%v, %v", opened, err)
+	}
+	var got []string
+	for _, task := range tm.Tasks() {
+		got = append(got, fmt.Sprint(task.ID, " ", task.State, " ", task.Round, " ", task.Input, " ", task.Meta))
+	}
+	want := []string{"1 archived 0 a ", "2 open 1 again ", "3 succeeded 0 c ", "4 open 0 d changed", "5 expired 0 e ", "6 expired 0 f ", "7 open 0 g ", "8 open 0 h "}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A refused transaction changes nothing, and its error lists all tasks that have changed.
+func TestTransactionRefused(t *testing.T) {
+	tm, _ := newTester(t)
+	m := tm.Manager
+	done := finishedTasks(t, tm, "a", "b", "c", "d")
+	waiting, same := openTask(t, m, "e"), openTask(t, m, "f")
+	x := m.Transaction()
+	x.Open(define("p", source, "new"))
+	x.Archive(done[0], done[3])
+	x.Retry(manager.Changes{}, done[1])
+	x.Require(done[2], waiting, same)
+	act := func(_ manager.Result, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	act(m.Archive(t.Context(), done[0].Ref()))
+	act(m.Retry(t.Context(), manager.Changes{}, done[1].Ref()))
+	act(m.Remove(t.Context(), done[2].Ref()))
+	act(m.Update(t.Context(), manager.Changes{Meta: new("m")}, waiting.Ref()))
+	before := tm.Tasks()
+	_, err := x.Commit(t.Context())
+	var refused *manager.StepError
+	if !errors.As(err, &refused) {
+		t.Fatal(err)
+	}
+	want := "commit transaction: task 1 has changed: want succeeded in round 0, found archived in round 0; " +
+		"task 2 has changed: want succeeded in round 0, found open in round 1; " +
+		"task 3 has changed: want succeeded in round 0, found no such task; " +
+		"task 5 has changed: want open in round 0, found open in round 0, revision 1"
+	if err.Error() != want || len(refused.Changed) != 4 || refused.Changed[1].Action != tdf.VerbReopen {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if after := tm.Tasks(); !reflect.DeepEqual(before, after) {
+		t.Errorf("the transaction changed %v to %v", before, after)
+	}
+}
+
+// An impossible transaction changes nothing, and its error says why.
+func TestImpossibleTransactions(t *testing.T) {
+	tm, _ := newTester(t)
+	m := tm.Manager
+	keyed := define("p", source, "k")
+	keyed.Unique = "key"
+	first, err := m.Open(t.Context(), keyed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Cancel(t.Context(), first[0].Ref()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Open(t.Context(), keyed); err != nil {
+		t.Fatal(err)
+	}
+	finished, waiting := get(t, m, 1), openTask(t, m, "x")
+	past := tm.Now().Add(-1)
+	for name, c := range map[string]struct {
+		add  func(x *manager.Transaction)
+		want string
+		is   any
+	}{
+		"twice":    {func(x *manager.Transaction) { x.Cancel(waiting); x.Require(waiting) }, "task 3 occurs twice in one step", nil},
+		"too many": {func(x *manager.Transaction) { x.Require(slices.Repeat([]*manager.Task{waiting}, manager.MaxStep+1)...) }, "1001 tasks are too many", nil},
+		"too many new": {func(x *manager.Transaction) {
+			x.Require(waiting)
+			x.Open(slices.Repeat([]manager.Definition{define("p", source, "x")}, manager.MaxStep)...)
+		}, "1001 tasks are too many", nil},
+		"too long": {func(x *manager.Transaction) {
+			x.Open(slices.Repeat([]manager.Definition{define("p", source, strings.Repeat("x", 100_000))}, 50)...)
+		}, "bytes in total, at most 4194304 are possible", nil},
+		"invalid":       {func(x *manager.Transaction) { x.Cancel(waiting); x.Open(define("", source, "")) }, "program: is empty", new(*tdf.PropertyError)},
+		"wrong state":   {func(x *manager.Transaction) { x.Archive(waiting); x.Cancel(finished) }, "archive task 3: it is open in round 0; cancel task 1: it is expired in round 0", new(*tdf.StateError)},
+		"key":           {func(x *manager.Transaction) { x.Retry(manager.Changes{}, finished) }, "task 1: task 2 holds its unique key", new(*tdf.UniqueError)},
+		"past":          {func(x *manager.Transaction) { x.Retry(manager.Changes{EndBefore: &past}, finished) }, "reopen task 1: its end_before is past", nil},
+		"no change":     {func(x *manager.Transaction) { x.Update(manager.Changes{Input: &waiting.Input}, waiting) }, "change task 3: it already has these values", nil},
+		"invalid value": {func(x *manager.Transaction) { x.Update(manager.Changes{MaxFails: new(-1)}, waiting) }, "max_fails: -1", new(*tdf.PropertyError)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tm.Tasks()
+			x := m.Transaction()
+			c.add(x)
+			opened, err := x.Commit(t.Context())
+			if opened != nil || err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.As(err, c.is) {
+				t.Errorf("%v, %v, want %s", opened, err, c.want)
+			}
+			if _, err := x.Commit(t.Context()); !errors.Is(err, manager.ErrCommitted) {
+				t.Errorf("a second commit: %v", err)
+			}
+			if after := tm.Tasks(); !reflect.DeepEqual(before, after) {
+				t.Errorf("the transaction changed %v to %v", before, after)
+			}
+		})
+	}
+	if opened, err := m.Transaction().Commit(t.Context()); opened != nil || err != nil {
+		t.Errorf("an empty transaction: %v, %v", opened, err)
+	}
+}
+
+// After a failover, another claim may have run the round that the caller has seen.
+func TestTransactionNamesTheClaim(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m := newManager(t, cfg)
+	id := open(t, m, "x")[0]
+	succeed(t, connect(t, cfg), id)
+	seen := get(t, m, id)
+	if err := testspace.Client(t, cfg).HSet(t.Context(), fmt.Sprint(cfg.Namespace, ":task:", id), "0:claim", "another").Err(); err != nil {
+		t.Fatal(err)
+	}
+	x := m.Transaction()
+	x.Archive(seen)
+	if _, err := x.Commit(t.Context()); err == nil || !strings.Contains(err.Error(), "it is succeeded in round 0, but another claim has run the round") {
+		t.Error(err)
+	}
+}
+
+// A StepError with many reasons has a short text.
+func TestManyReasons(t *testing.T) {
+	e := &manager.StepError{Changed: make([]manager.ChangedTask, 999)}
+	if text := e.Error(); !strings.HasSuffix(text, "; and 989 more") || len(text) > 1000 {
+		t.Error(text)
+	}
+}
+
+// A transaction can name a unique key, and returns the task that holds it.
+func TestTransactionWithAKey(t *testing.T) {
+	tm, _ := newTester(t)
+	keyed := define("p", source, "k")
+	keyed.Unique = "key"
+	for i := range 2 {
+		x := tm.Manager.Transaction()
+		x.Open(keyed, define("p", source, "plain"))
+		opened, err := x.Commit(t.Context())
+		if err != nil || opened[0].ID != 1 || opened[0].Existing != (i == 1) || opened[1].Existing || opened[1].ID != int64(2+i) {
+			t.Errorf("%+v, %v", opened, err)
+		}
+	}
+}
+
+// Many managers add 1 to a number in the meta of a task, and open a task for each addition. No addition is lost, and none
+// happens twice, although replies of Redis are lost.
+func TestTransactionsAreSerialized(t *testing.T) {
+	for name, addr := range map[string]string{"embedded": testspace.Embedded(t), "real": redistest.Shared(t)} {
+		t.Run(name, func(t *testing.T) {
+			const managers, additions = 4, 8
+			proxy := redistest.NewProxy(t, addr)
+			cfg := redisConfig(t, proxy.Addr)
+			open(t, newManager(t, cfg), "counter")
+			proxy.DropReplies(20, redistest.Scripts)
+			var all sync.WaitGroup
+			for range managers {
+				m := newManager(t, cfg)
+				all.Go(func() {
+					for range additions {
+						addOne(t, m)
+					}
+				})
+			}
+			all.Wait()
+			m := newManager(t, cfg)
+			counts, err := m.Counts(t.Context())
+			if got := get(t, m, 1).Meta; err != nil || got != fmt.Sprint(managers*additions) || counts.Total() != 1+managers*additions {
+				t.Errorf("the number is %s, and there are %d tasks, %v", got, counts.Total(), err)
+			}
+		})
+	}
+}
+
+// addOne adds 1 to the number in the meta of task 1. If another manager was faster, it tries again.
+func addOne(t *testing.T, m *manager.Manager) {
+	for {
+		counter, err := m.Get(t.Context(), 1)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		n, _ := strconv.Atoi(counter.Meta)
+		x := m.Transaction()
+		x.Update(manager.Changes{Meta: new(strconv.Itoa(n + 1))}, counter)
+		x.Open(define("p", source, "added"))
+		_, err = x.Commit(t.Context())
+		if err == nil {
+			return
+		}
+		if e := new(manager.StepError); !errors.As(err, &e) || len(e.Changed) != 1 {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// A callback can archive, retry and require other tasks, together with its own task. Then no callback runs for them.
+func TestStepOfACallback(t *testing.T) {
+	tm, _ := newTester(t)
+	open(t, tm.Manager, "a", "b", "c", "last")
+	retried := map[int64]bool{}
+	var called []string
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(ctx context.Context, task *manager.Finished) error {
+			if task.Input != "last" && tm.Tasks()[3].State == tdf.Open {
+				return manager.ErrNotYet
+			}
+			called = append(called, fmt.Sprint(task.Input, task.Round))
+			if task.ID != 1 || retried[2] {
+				return nil
+			}
+			retried[2] = true
+			task.Archive(get(t, tm.Manager, 3))
+			task.Retry(manager.Changes{}, get(t, tm.Manager, 2))
+			task.Require(get(t, tm.Manager, 4))
+			task.Open(define("p", source, "next"))
+			return nil
+		},
+	})
+	slices.Sort(called)
+	if want := []string{"a0", "b1", "last0", "next0"}; !slices.Equal(called, want) {
+		t.Errorf("called %v, want %v", called, want)
+	}
+	if n := len(tm.In(tdf.Archived)); n != 5 {
+		t.Errorf("%d tasks are archived", n)
+	}
+}
+
+// If a required task has changed, the callback's task stays, and its callback runs again.
+func TestRefusedStepOfACallback(t *testing.T) {
+	tm, log := newTester(t)
+	open(t, tm.Manager, "a")
+	later := define("p", source, "x")
+	later.StartAfter = tm.Now().Add(time.Hour)
+	guard, err := tm.Manager.Open(t.Context(), later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	run(t, tm.Manager, manager.Callbacks{
+		Succeeded: func(_ context.Context, task *manager.Finished) error {
+			if calls++; calls == 1 {
+				seen := get(t, tm.Manager, guard[0].ID)
+				if _, err := tm.Manager.Update(t.Context(), manager.Changes{Meta: new("m")}, seen.Ref()); err != nil {
+					t.Error(err)
+				}
+				task.Require(seen)
+				task.Open(define("p", source, "never"))
+				return nil
+			}
+			task.Cancel(get(t, tm.Manager, guard[0].ID))
+			return nil
+		},
+	})
+	if calls != 2 || len(tm.Tasks()) != 2 || len(tm.In(tdf.Archived)) != 2 {
+		t.Errorf("%d calls, tasks: %v", calls, tm.Tasks())
+	}
+	if want := "step of the callback: task 2 has changed: want open in round 0, found open in round 0, revision 1"; log.Count(want) != 1 {
+		t.Error(log.String())
+	}
+}

@@ -1,0 +1,82 @@
+package redisstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Mark is the mark of a group, and when the group got it.
+type Mark struct {
+	Mark  tdf.GroupMark
+	Since tdf.Time // 0 without a mark
+}
+
+// GroupMark returns the mark of a group.
+func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
+	var value string
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		if value, err = s.rdb.HGet(ctx, s.keys.groups(), group).Result(); err == redis.Nil {
+			err = nil
+		}
+		return err
+	})
+	if err != nil {
+		return Mark{}, fmt.Errorf("read the mark of group %q: redis: %w", group, err)
+	}
+	return parseMark(value), nil
+}
+
+// parseMark parses 'mark time'.
+func parseMark(value string) Mark {
+	mark, since, _ := strings.Cut(value, " ")
+	t, _ := strconv.ParseFloat(since, 64)
+	return Mark{tdf.GroupMark(mark), tdf.Time(t)}
+}
+
+// CloseGroup closes a group: no task can be opened in it, until it is extended. If the group is closed or decided already,
+// CloseGroup changes nothing. If the group has no tasks, the error wraps [tdf.ErrGroupEmpty].
+func (s *Store) CloseGroup(ctx context.Context, group string) error {
+	_, err := s.changeMark(ctx, group, tdf.GroupOpen, tdf.GroupClosed)
+	return err
+}
+
+// ExtendGroup makes a closed group open again. If the group is not closed, or has no tasks, ExtendGroup changes nothing.
+// If the group is decided, the error wraps [tdf.ErrGroupDecided].
+func (s *Store) ExtendGroup(ctx context.Context, group string) error {
+	found, err := s.changeMark(ctx, group, tdf.GroupClosed, tdf.GroupOpen)
+	switch {
+	case errors.Is(err, tdf.ErrGroupEmpty):
+		return nil
+	case err == nil && found == tdf.GroupDecided:
+		return &tdf.GroupError{Group: group, Err: tdf.ErrGroupDecided}
+	}
+	return err
+}
+
+// changeMark changes the mark of a group from one mark to another. It returns the mark that the group had. If this is not
+// the mark from, nothing has changed.
+func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.GroupMark) (tdf.GroupMark, error) {
+	if err := s.Ready(ctx); err != nil {
+		return "", err
+	}
+	keys := []string{s.keys.calls(s.boot), s.keys.groups(), s.keys.Group(group)}
+	reply, err := s.callOnce(ctx, s.scripts.marks, keys, true, func(e *encoder) { e.add(group, string(from), string(to)) })
+	if err != nil {
+		return "", err
+	}
+	answer := text(reply)
+	switch found, ok := strings.CutPrefix(answer, "+"); {
+	case ok:
+		return tdf.GroupMark(found), nil
+	case answer == "-":
+		return "", &tdf.GroupError{Group: group, Err: tdf.ErrGroupEmpty}
+	}
+	return "", errors.New(strings.TrimPrefix(answer, "!"))
+}

@@ -1,0 +1,169 @@
+package redisstate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+func grouped(group string) tdf.Properties {
+	d := define("x")
+	d.Group = group
+	return d
+}
+
+// No script opens a task in a closed group. A task without a group and other groups are not concerned.
+func TestClosedGroup(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, grouped("g"), grouped("h"))
+		must(t, s.CloseGroup(t.Context(), "g"))
+		must(t, s.CloseGroup(t.Context(), "g"))
+		before := dump(t, s)
+		m, err := task(t, s, ids[1]).Cancel()
+		must(t, err)
+		_, plain := s.Open(t.Context(), "m", define("x"), grouped("g"))
+		_, unique := s.OpenUnique(t.Context(), "m", "", func() tdf.Properties { d := grouped("g"); d.Unique = "k"; return d }())
+		refusals := []error{plain, unique, transaction(t, s, []tdf.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
+		for i, err := range refusals {
+			if e := new(tdf.GroupError); !errors.As(err, &e) || e.Group != "g" || !errors.Is(err, tdf.ErrGroupClosed) {
+				t.Errorf("way %d to open a task: %v", i, err)
+			}
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+		if o := transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}); len(o.Refused) != 1 {
+			t.Errorf("the reasons are not listed once: %v", o.Refused)
+		}
+		outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped("h")}}, Unit{Open: []tdf.Properties{grouped("g")}}, Unit{Open: []tdf.Properties{grouped("g")}})
+		if err != nil || outcomes[0].Err != nil || outcomes[1].Err == nil || outcomes[2].Err == nil {
+			t.Errorf("a closed group concerns another unit: %v, %v", outcomes, err)
+		}
+		mustOpen(t, s, define("x"), grouped("h"))
+		m, err = task(t, s, ids[0]).Cancel()
+		mustApply(t, s, m, err)
+		m, err = task(t, s, ids[0]).Reopen()
+		mustApply(t, s, m, err) // a retry is no opening
+		must(t, s.ExtendGroup(t.Context(), "g"))
+		mustOpen(t, s, grouped("g"))
+		mustBeSound(t, s)
+	})
+}
+
+// When the last task of a closed group is removed, the mark vanishes.
+func TestMarksVanish(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		if err := s.CloseGroup(t.Context(), "g"); !errors.Is(err, tdf.ErrGroupEmpty) {
+			t.Errorf("a group without tasks: %v", err)
+		}
+		must(t, s.ExtendGroup(t.Context(), "g"))
+		ids := mustOpen(t, s, grouped("g"), grouped("g"), grouped("h"))
+		must(t, s.CloseGroup(t.Context(), "g"))
+		must(t, s.CloseGroup(t.Context(), "h"))
+		for i, id := range ids[:2] {
+			if n := s.rdb.HLen(t.Context(), s.keys.groups()).Val(); n != 2 {
+				t.Errorf("%d marks before task %d is removed", n, i)
+			}
+			m, err := task(t, s, id).Cancel()
+			mustApply(t, s, m, err)
+			m, err = task(t, s, id).Remove()
+			mustApply(t, s, m, err)
+		}
+		if got := fmt.Sprint(s.rdb.HKeys(t.Context(), s.keys.groups()).Val()); got != "[h]" {
+			t.Errorf("marks of %s", got)
+		}
+		mustOpen(t, s, grouped("g"))
+	})
+}
+
+// Of many units, one decides the completion of a group. Before, the group must be closed and complete.
+func TestDecide(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, grouped("g"), grouped("g"))
+		decide := func(units int, want ...error) {
+			t.Helper()
+			before := dump(t, s)
+			all := make([]Unit, units)
+			for i := range all {
+				all[i] = Unit{Decide: "g", Open: []tdf.Properties{grouped("next")}}
+			}
+			outcomes, err := s.Apply(t.Context(), "m", all...)
+			must(t, err)
+			for i, o := range outcomes {
+				if want[i] == nil && o.Err != nil || !errors.Is(o.Err, want[i]) {
+					t.Errorf("unit %d: %v, want %v", i, o.Err, want[i])
+				}
+			}
+			if diff := changed(t, before, dump(t, s)); want[0] != nil && diff != "" {
+				t.Error(diff)
+			}
+		}
+		decide(1, tdf.ErrGroupNotClosed)
+		must(t, s.CloseGroup(t.Context(), "g"))
+		for _, id := range ids {
+			decide(1, tdf.ErrGroupUnfinished)
+			m, err := task(t, s, id).Cancel()
+			mustApply(t, s, m, err)
+		}
+		decide(2, nil, tdf.ErrGroupDecided)
+		decide(1, tdf.ErrGroupDecided)
+		if err := s.ExtendGroup(t.Context(), "g"); !errors.Is(err, tdf.ErrGroupDecided) {
+			t.Error(err)
+		}
+		must(t, s.CloseGroup(t.Context(), "g"))
+		if _, err := s.Open(t.Context(), "m", grouped("g")); !errors.Is(err, tdf.ErrGroupDecided) {
+			t.Error(err)
+		}
+		if mark, err := s.GroupMark(t.Context(), "g"); err != nil || mark.Mark != tdf.GroupDecided || mark.Since < 1e9 {
+			t.Errorf("%+v, %v", mark, err)
+		}
+		if mark, err := s.GroupMark(t.Context(), "next"); err != nil || mark != (Mark{}) {
+			t.Errorf("%+v, %v", mark, err)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A key of another type is named. Calls without groups, and moves of tasks, do not need it.
+func TestMarksOfAnotherType(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, grouped("g"))
+		must(t, s.rdb.Set(t.Context(), s.keys.groups(), "text", 0).Err())
+		_, opening := s.Open(t.Context(), "m", grouped("g"))
+		for i, err := range []error{opening, s.CloseGroup(t.Context(), "g"), s.ExtendGroup(t.Context(), "g"), transaction(t, s, []tdf.Properties{grouped("g")}).Err} {
+			if err == nil || !strings.Contains(err.Error(), s.keys.groups()+" is not a hash") {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+		mustOpen(t, s, define("x"))
+		m, err := task(t, s, ids[0]).Cancel()
+		mustApply(t, s, m, err)
+		m, err = task(t, s, ids[0]).Remove()
+		mustApply(t, s, m, err)
+	})
+}
+
+// Opening and moving tasks without groups sends no command for groups, and neither does removing if no group is closed.
+func TestGroupsCostNothingIfUnused(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	before := commandCalls(t, s, "hget")
+	ids := mustOpen(t, s, define("a"), define("b"))
+	if o := transaction(t, s, []tdf.Properties{define("c")}, task(t, s, ids[0]).Require()); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	if n := commandCalls(t, s, "hget") - before; n > 2 { // the answers of the call slot
+		t.Errorf("%d HGET", n)
+	}
+	ids = mustOpen(t, s, grouped("g"), grouped("g"), grouped("h"))
+	m, err := task(t, s, ids[0]).Cancel()
+	mustApply(t, s, m, err)
+	m, err = task(t, s, ids[0]).Remove()
+	mustApply(t, s, m, err)
+	if n := commandCalls(t, s, "hdel"); n != 0 {
+		t.Errorf("%d HDEL", n)
+	}
+}
