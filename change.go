@@ -18,6 +18,9 @@ type Changes struct {
 	KeepFinished, KeepArchived       *Seconds
 	Meta                             *string
 	FailOn                           *FailOn
+	Queue                            *string
+	Priority                         *int
+	Tags                             *[]string
 }
 
 // ErrUnchanged means that the task already has all the values of a change.
@@ -41,6 +44,9 @@ func (c Changes) Apply(d Properties) Properties {
 	replace(&d.KeepArchived, c.KeepArchived)
 	replace(&d.Meta, c.Meta)
 	replace(&d.FailOn, c.FailOn)
+	replace(&d.Queue, c.Queue)
+	replace(&d.Priority, c.Priority)
+	replace(&d.Tags, c.Tags)
 	return d
 }
 
@@ -87,16 +93,21 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 		return nil, err
 	}
 	before, after := t.OpenFields(""), d.OpenFields("")
+	note := func(name string) {
+		if name != fieldPlace { // other changes explain this one
+			changed = append(changed, name)
+		}
+	}
 	for _, f := range after {
 		if !slices.Contains(before, f) {
 			m.Set = append(m.Set, f)
-			changed = append(changed, f.Name)
+			note(f.Name)
 		}
 	}
 	for _, f := range before {
 		if !slices.ContainsFunc(after, func(g Field) bool { return g.Name == f.Name }) {
 			m.Clear = append(m.Clear, f.Name) // a property with its default value is not stored
-			changed = append(changed, f.Name)
+			note(f.Name)
 		}
 	}
 	m.NextDue = noEarlierThan(d.EndBefore)

@@ -142,6 +142,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	reply, err := s.callOnce(ctx, script, s.transactKeys(lists), once, func(e *encoder) {
 		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who)
 		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
+		e.count(tdf.MaxPartitions)
 		e.callLists(lists)
 		e.units(s.keys.ns, units)
 	})
