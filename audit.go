@@ -13,8 +13,19 @@ const (
 	LegacyFailure State = "failure"
 )
 
-// Lists are all lists that may hold a task's id: one for each state, and the two legacy lists.
-var Lists = append(slices.Clone(States), LegacyTimeout, LegacyFailure)
+// Placed is the list of the open tasks that have a place ([Properties.Place]). The list [Open] has the other open tasks.
+const Placed State = "open:placed"
+
+// Lists are all lists that may hold a task's id: one for each state, the two legacy lists, and the list Placed.
+var Lists = append(slices.Clone(States), LegacyTimeout, LegacyFailure, Placed)
+
+// ListsOf returns the lists that hold the tasks in a state.
+func ListsOf(s State) []State {
+	if s == Open {
+		return []State{Open, Placed}
+	}
+	return []State{s}
+}
 
 // A Placement is a task together with the lists that hold its id, as the audit read them.
 type Placement struct {
@@ -26,10 +37,12 @@ type Placement struct {
 	Group   string  // if Task is nil, a group that lists the id among its tasks; "" if no group is known
 }
 
-// Score returns the id's score in a list, or 0 if the list does not hold the id.
-func (p Placement) Score(list State) Time {
-	if i := slices.Index(p.Lists, list); i >= 0 && i < len(p.Scores) {
-		return p.Scores[i]
+// Score returns the id's score in the list of a state, or 0 if the list does not hold the id.
+func (p Placement) Score(of State) Time {
+	for _, list := range ListsOf(of) {
+		if i := slices.Index(p.Lists, list); i >= 0 && i < len(p.Scores) {
+			return p.Scores[i]
+		}
 	}
 	return 0
 }
@@ -63,10 +76,20 @@ func (p Placement) Repair(now Time) (Move, bool) {
 		return p.returnOrLose("executed, but the round has no whole result", now), true
 	case home == Running && p.neverEnds(now):
 		return p.returnOrLose("running, but no worker has it", now), true
-	case p.Task.State != home || !slices.Equal(p.Lists, []State{home}):
+	case p.Task.State != home || !slices.Equal(p.Lists, []State{p.Task.listIn(home)}):
 		return p.putBack(home, "out of place"), true
+	case home == Open && p.Task.PlacedIn != p.Task.Place():
+		return p.putBack(home, "its place contradicts its queue, priority or tags"), true
 	}
 	return Move{}, false
+}
+
+// listIn returns the list that holds the task in a state.
+func (t *Task) listIn(s State) State {
+	if s == Open && t.Place() != "" {
+		return Placed
+	}
+	return s
 }
 
 // rightState returns the state that the task should have. Usually this is the state in the task's hash. If a component
@@ -83,13 +106,15 @@ func (p Placement) rightState() State {
 	case slices.Contains(States, t.State):
 		return t.State
 	}
-	if known := slices.DeleteFunc(slices.Clone(p.Lists), isLegacy); len(known) == 1 {
+	if known := slices.DeleteFunc(slices.Clone(p.Lists), isNoState); len(known) == 1 {
 		return known[0]
 	}
 	return Open
 }
 
 func isLegacy(list State) bool { return list == LegacyTimeout || list == LegacyFailure }
+
+func isNoState(list State) bool { return !slices.Contains(States, list) }
 
 // neverEnds reports whether the current round of a running task would last forever, because no worker has the task.
 func (p Placement) neverEnds(now Time) bool {
@@ -130,12 +155,22 @@ func (p Placement) putBack(home State, why string) Move {
 	case home == Open:
 		ready := max(t.Ready, t.StartAfter, entered)
 		m.Score = Moment{Min: ready, Max: ready}
+		m.putInPlace(t)
 	case home == Archived && t.Outcome == "":
 		m.set(fieldOutcome, string(t.State))
 	case home.Settled() && t.Outcome == "":
 		m.set(fieldOutcome, string(home))
 	}
 	return m
+}
+
+// putInPlace writes the place of an open task, which may be missing or invalid.
+func (m *Move) putInPlace(t *Task) {
+	if place := t.Place(); place != "" {
+		m.set(fieldPlace, place)
+	} else if t.PlacedIn != "" {
+		m.Clear = append(m.Clear, fieldPlace)
+	}
 }
 
 // LeftByOriginalServer reports whether the server of the original TDF made only the first of two steps of a move. The

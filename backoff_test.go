@@ -3,6 +3,7 @@ package tdf
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -157,7 +158,7 @@ func TestBackoffIsStored(t *testing.T) {
 	for _, f := range d.OpenFields("") {
 		h[f.Name] = f.Value
 	}
-	if task, err := ParseTask(1, h); err != nil || task.Properties != d {
+	if task, err := ParseTask(1, h); err != nil || !reflect.DeepEqual(task.Properties, d) {
 		t.Errorf("got %+v, %v; want %+v", task.Properties, err, d)
 	}
 }

@@ -19,6 +19,9 @@ type Changes struct {
 	KeepOutputs                      *Seconds
 	Meta                             *string
 	FailOn                           *FailOn
+	Queue                            *string
+	Priority                         *int
+	Tags                             *[]string
 }
 
 // ErrUnchanged means that the task already has all the values of a change.
@@ -43,6 +46,9 @@ func (c Changes) Apply(d Properties) Properties {
 	replace(&d.KeepOutputs, c.KeepOutputs)
 	replace(&d.Meta, c.Meta)
 	replace(&d.FailOn, c.FailOn)
+	replace(&d.Queue, c.Queue)
+	replace(&d.Priority, c.Priority)
+	replace(&d.Tags, c.Tags)
 	return d
 }
 
@@ -89,16 +95,21 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 		return nil, err
 	}
 	before, after := t.OpenFields(""), d.OpenFields("")
+	note := func(name string) {
+		if name != fieldPlace { // other changes explain this one
+			changed = append(changed, name)
+		}
+	}
 	for _, f := range after {
 		if !slices.Contains(before, f) {
 			m.Set = append(m.Set, f)
-			changed = append(changed, f.Name)
+			note(f.Name)
 		}
 	}
 	for _, f := range before {
 		if !slices.ContainsFunc(after, func(g Field) bool { return g.Name == f.Name }) {
 			m.Clear = append(m.Clear, f.Name) // a property with its default value is not stored
-			changed = append(changed, f.Name)
+			note(f.Name)
 		}
 	}
 	m.NextDue = noEarlierThan(d.EndBefore)

@@ -29,6 +29,10 @@ const (
 	fieldKeepOutputs   = "keep_outputs"
 	fieldUnique        = "unique"
 	fieldUniqueUntil   = "unique_until"
+	fieldQueue         = "queue"
+	fieldPriority      = "priority"
+	fieldTags          = "tags"
+	fieldPlace         = "place"
 	fieldGroup         = "group"
 	fieldMeta          = "meta"
 	fieldFailOn        = "fail_on"
@@ -95,7 +99,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
 		UnfitHosts: p.count(fieldUnfit, 0, MaxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
-		Outcome: h[fieldOutcome], Log: h[fieldLog],
+		Outcome: h[fieldOutcome], Log: h[fieldLog], PlacedIn: h[fieldPlace],
 		OutputsFrom: p.count(fieldOutputsFrom, 0, MaxRound+1), OutputsRemoved: p.time(fieldOutputsGone, 0),
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}
@@ -134,6 +138,7 @@ func (p *parser) properties() Properties {
 		p.fail(err)
 		d.KeepFinished, d.KeepArchived, d.KeepOutputs = Forever, Forever, Forever
 	}
+	p.queue(&d)
 	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
 	if f := p.h[fieldFailOn]; f != "" {
 		d.FailOn = FailOn(f)

@@ -15,7 +15,7 @@ const (
 // limits. Use [Defaults] to fill in the defaults. The zero value is invalid.
 type Properties struct {
 	Program string // the program's name, and its directory on a worker
-	Source  string // where workers get the program from (docs/programs.md)
+	Source  string // where workers get the program from (docs/programs.md); "" if a handler of a worker runs the program
 	Input   string // the arguments of run.sh, split into words as a POSIX shell does
 
 	StartAfter Time    // earliest time at which a worker may claim the task; 0 means at once
@@ -39,6 +39,12 @@ type Properties struct {
 	// The server removes the outputs of a task that has been finished for KeepOutputs. Forever means that they stay as long
 	// as the task.
 	KeepOutputs Seconds
+
+	// Workers claim the tasks with a higher Priority first. Only a worker that serves the Queue and offers all of the Tags
+	// claims the task (docs/lifecycle.md, "Queues").
+	Queue    string   // "" for the queue of the workers without `queues=`
+	Priority int      // from -2147483648 to 2147483647; the default is 0
+	Tags     []string // at most 16
 
 	Group  string // the group (campaign) of the task; "" if it has no group
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it

@@ -40,6 +40,9 @@ type Task struct {
 	Deadline   Time // when the current round times out or expires; 0 without a claim
 	LeaseUntil Time // end of the current claim's lease; 0 without a claim
 
+	// PlacedIn is the place that Redis stores for the task. It differs from [Properties.Place] if another program changed it.
+	PlacedIn string
+
 	// Rounds holds the current round and the earlier rounds that were read. If the server has read the task to settle
 	// it, the earlier rounds contain only Worker and LostAt.
 	Rounds Rounds

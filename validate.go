@@ -30,7 +30,7 @@ func invalidProperty(name, format string, args ...any) error {
 // The server validates open tasks, too, because other programs can write tasks to Redis.
 func (d *Properties) Validate() error {
 	for _, check := range []func() error{
-		d.checkProgram, d.checkSource, d.checkInput, d.checkTimes, d.checkCounts, d.checkBackoff, d.checkRetention, d.checkUnique, d.checkTexts,
+		d.checkProgram, d.checkSource, d.checkInput, d.checkTimes, d.checkCounts, d.checkBackoff, d.checkRetention, d.checkUnique, d.checkQueue, d.checkTexts,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -77,6 +77,9 @@ func checkName(name, s string) error {
 }
 
 func (d *Properties) checkSource() error {
+	if d.Source == "" {
+		return nil // only workers with a handler for the program run the task
+	}
 	if _, err := ParseSource(d.Source); err != nil {
 		return invalidProperty("source", "%v", err)
 	}

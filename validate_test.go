@@ -3,6 +3,7 @@ package tdf
 import (
 	"errors"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -26,7 +27,6 @@ func TestValidateRefuses(t *testing.T) {
 		{"program", func(d *Properties) { d.Program = "a\nb" }, "control character"},
 		{"program", func(d *Properties) { d.Program = "\xff" }, "UTF-8"},
 		{"program", func(d *Properties) { d.Program = strings.Repeat("x", 201) }, "201 bytes"},
-		{"source", func(d *Properties) { d.Source = "" }, "empty"},
 		{"source", func(d *Properties) { d.Source = "ftp://h/run.sh" }, `unknown scheme "ftp"`},
 		{"source", func(d *Properties) { d.Source = "http://h/program.rar" }, "ending"},
 		{"input", func(d *Properties) { d.Input = "'a" }, "quote is not closed"},
@@ -82,7 +82,7 @@ func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
 			h[f.Name] = f.Value
 		}
 		got, err := ParseTask(3, h)
-		if err != nil || got.Properties != d || got.State != Open || got.Round != 0 {
+		if err != nil || !reflect.DeepEqual(got.Properties, d) || got.State != Open || got.Round != 0 {
 			t.Fatalf("%+v, %v; want %+v", got, err, d)
 		}
 	})

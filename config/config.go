@@ -40,6 +40,9 @@ type Worker struct {
 	// ([Worker.KeepsOutput]).
 	OutputFilenameSet, ErrorFilenameSet bool
 
+	Queues []tdf.QueueShare // the queues that the worker serves, in order; none means the queue of the tasks without a queue
+	Tags   []string         // the tags that the worker offers
+
 	Concurrency int // number of slots; 0 means one slot per core; default: 1
 
 	SleepAfterSuccess          time.Duration // pause of a slot after a successful round; default: 0

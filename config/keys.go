@@ -2,6 +2,7 @@ package config
 
 import (
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -160,6 +161,18 @@ var taskKeys = []key{
 	{
 		"task_defaults", "unique_until", "finished", oneOf(func(s *settings) *tdf.UniqueUntil { return &s.manager.TaskDefaults.UniqueUntil }, string(tdf.UntilFinished), string(tdf.UntilArchived)),
 		"When a task with a unique key gives the key back: when it has finished, or when it is archived.",
+	},
+	{
+		"task_defaults", "queue", "", queue(func(s *settings) *string { return &s.manager.TaskDefaults.Queue }),
+		"The queue of the task. Only workers that serve the queue claim the task. Empty means the queue of the workers without `queues`.",
+	},
+	{
+		"task_defaults", "priority", "0", whole(math.MinInt32, math.MaxInt32, func(s *settings) *int { return &s.manager.TaskDefaults.Priority }),
+		"Workers claim the tasks of a queue with the highest priority first.",
+	},
+	{
+		"task_defaults", "tags", "", tags(tdf.MaxTags, func(s *settings) *[]string { return &s.manager.TaskDefaults.Tags }),
+		"The tags of the task. Only workers that offer all of them claim the task.",
 	},
 	{
 		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),

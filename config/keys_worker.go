@@ -1,6 +1,13 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// maxWorkerTags is the largest number of tags that a worker offers.
+const maxWorkerTags = 256
 
 var workerKeys = []key{
 	{
@@ -14,6 +21,14 @@ var workerKeys = []key{
 	{
 		"worker", "task_error_filename", errorFile, filename(func(s *settings) *string { return &s.worker.TaskErrorFilename }),
 		"The file for a round's stderr. The same rules apply as for `task_output_filename`. Each of the two keys decides only about its own file.",
+	},
+	{
+		"worker", "queues", "", queues(func(s *settings) *[]tdf.QueueShare { return &s.worker.Queues }),
+		"The queues whose tasks the worker claims, in this order. With weights, such as `a:3,b:1`, the queues take turns. `default` is the queue of the tasks without a queue. Empty means only this queue.",
+	},
+	{
+		"worker", "tags", "", tags(maxWorkerTags, func(s *settings) *[]string { return &s.worker.Tags }),
+		"The tags that the worker offers. It claims a task only if it offers all tags of the task.",
 	},
 	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),

@@ -143,6 +143,35 @@ func names(at func(*settings) *[]string) kind {
 	return listOf("names of variables that do not begin with TDF_", valid, at)
 }
 
+// queues returns the kind of a list of queues with weights. Each queue may occur once.
+func queues(at func(*settings) *[]tdf.QueueShare) kind {
+	parse := func(s string) (all []tdf.QueueShare, ok bool) {
+		for _, word := range words(s) {
+			q, err := tdf.ParseQueueShare(word)
+			if err != nil || slices.ContainsFunc(all, func(other tdf.QueueShare) bool { return other.Queue == q.Queue }) {
+				return nil, false
+			}
+			all = append(all, q)
+		}
+		return all, true
+	}
+	return bind(fmt.Sprintf("names of queues, each once, such as a,b or a:3,b:1 with weights from 1 to %d", tdf.MaxWeight), parse, at)
+}
+
+func queue(at func(*settings) *string) kind {
+	return matching("the name of a queue, of letters, digits and . _ - / @", func(s string) bool { return s == "" || isLabel(s) }, at)
+}
+
+func tags(most int, at func(*settings) *[]string) kind {
+	parse := func(s string) ([]string, bool) {
+		all := words(s)
+		return all, len(all) <= most && !slices.ContainsFunc(all, func(tag string) bool { return !isLabel(tag) })
+	}
+	return bind(fmt.Sprintf("up to %d tags of letters, digits and . _ - / @, separated by blanks or commas", most), parse, at)
+}
+
+func isLabel(s string) bool { return tdf.CheckLabel("", s) == nil }
+
 func anyOf(at func(*settings) *[]string, allowed ...string) kind {
 	return listOf("any of "+strings.Join(allowed, ", "), func(s string) bool { return slices.Contains(allowed, s) }, at)
 }

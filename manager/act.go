@@ -61,6 +61,9 @@ type Changes struct {
 	KeepOutputs                      *time.Duration
 	Meta                             *string
 	FailOn                           *tdf.FailOn
+	Queue                            *string // "" is the queue of the workers without `queues=`
+	Priority                         *int
+	Tags                             *[]string
 }
 
 func (c Changes) changes() tdf.Changes {
@@ -68,6 +71,7 @@ func (c Changes) changes() tdf.Changes {
 		Program: c.Program, Source: c.Source, Input: c.Input,
 		StartAfter: mapped(c.StartAfter, stdtime.TDF), EndBefore: mapped(c.EndBefore, stdtime.TDF), Timeout: mapped(c.Timeout, stdtime.Seconds),
 		MaxFails: c.MaxFails, MaxTimeouts: c.MaxTimeouts, MaxLosses: c.MaxLosses, Meta: c.Meta, FailOn: c.FailOn,
+		Queue: c.Queue, Priority: c.Priority, Tags: c.Tags,
 		Backoff: mapped(c.Backoff, stdtime.Seconds), BackoffFactor: c.BackoffFactor, BackoffMax: mapped(c.BackoffMax, stdtime.Seconds),
 		KeepFinished: mapped(c.KeepFinished, stdtime.Seconds), KeepArchived: mapped(c.KeepArchived, stdtime.Seconds),
 		KeepOutputs: mapped(c.KeepOutputs, stdtime.Seconds),

@@ -108,8 +108,15 @@ func NoEnd() time.Time { return stdtime.Never() }
 // value of [Options].TaskDefaults. If that value is zero too, it gets the default below (docs/lifecycle.md).
 type Definition struct {
 	Program string `json:"program"`             // the program's name; the worker uses it as the name of a directory
-	Source  string `json:"source" only:"whole"` // where workers get the program (docs/programs.md)
+	Source  string `json:"source" only:"whole"` // where workers get the program (docs/programs.md); "" if handlers of workers run it
 	Input   string `json:"input,omitempty"`     // the arguments of run.sh; the worker splits them into words as a POSIX shell does
+
+	// Queue, Priority and Tags decide which workers claim the task, and in which order (docs/lifecycle.md, "Queues"). Only a
+	// worker that serves the queue and offers all of the tags claims it. Higher priorities come first. Nil means the default
+	// priority, 0. Default: no queue and no tags.
+	Queue    string   `json:"queue,omitempty"`
+	Priority *int     `json:"priority,omitempty"`
+	Tags     []string `json:"tags,omitempty"`
 
 	// Group is the name of the group that the task belongs to, such as a stage or a campaign. Default: no group.
 	Group string `json:"campaign,omitempty"`
@@ -164,6 +171,11 @@ func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	override(&p.Program, d.Program)
 	override(&p.Source, d.Source)
 	override(&p.Input, d.Input)
+	override(&p.Queue, d.Queue)
+	set(&p.Priority, d.Priority)
+	if d.Tags != nil {
+		p.Tags = d.Tags
+	}
 	override(&p.Group, d.Group)
 	override(&p.Meta, d.Meta)
 	override(&p.StartAfter, stdtime.TDF(d.StartAfter))
@@ -206,6 +218,6 @@ func definitionOf(p tdf.Properties) Definition {
 		Backoff: new(stdtime.Duration(p.Backoff)), BackoffFactor: p.BackoffFactor, BackoffMax: stdtime.Duration(p.BackoffMax),
 		KeepFinished: new(stdtime.Duration(p.KeepFinished)), KeepArchived: new(stdtime.Duration(p.KeepArchived)),
 		KeepOutputs: new(stdtime.Duration(p.KeepOutputs)),
-		Unique:      p.Unique, UniqueUntil: p.UniqueUntil,
+		Unique:      p.Unique, UniqueUntil: p.UniqueUntil, Queue: p.Queue, Priority: new(p.Priority), Tags: p.Tags,
 	}
 }

@@ -56,7 +56,7 @@ func startServerAndWorker(t *testing.T, cfg config.Manager) *redisstate.Store {
 }
 
 func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
-	waker := s.WakeWorker()
+	waker := s.WakeWorker(nil)
 	defer waker.Close()
 	for ctx.Err() == nil {
 		claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 30})

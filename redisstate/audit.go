@@ -113,13 +113,17 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	inPlace, err := s.inPlace(ctx, sightings)
+	if err != nil {
+		return nil, err
+	}
 	leases, err := s.leasesOf(ctx, sightings, now)
 	if err != nil {
 		return nil, err
 	}
 	var findings []Finding
 	for i, sighting := range sightings {
-		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i]}
+		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i], outOfPlace: !inPlace[i]}
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
 			f.Repair.Due = x.fence()
@@ -133,6 +137,8 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 type index struct {
 	due, group *redis.FloatCmd
 	rank       int // the number of findings about the tasks before this one in the call
+
+	outOfPlace bool // the task has a place, but claims do not find it there
 
 	lease tdf.Seconds // the longest lease that the task's worker may have; 0 if it is unknown
 }
@@ -191,6 +197,10 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	}
 	if x.misplaced(t) {
 		why := "the index of its group does not list it as " + string(t.State)
+		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
+	}
+	if x.outOfPlace {
+		why := "its place in the open list does not have it"
 		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
 	}
 	if why := t.CounterMismatch(); why != "" {

@@ -16,6 +16,8 @@ import (
 var (
 	//go:embed prelude.lua
 	prelude string
+	//go:embed places.lua
+	places string
 	//go:embed opening.lua
 	opening string
 	//go:embed transact.lua
@@ -82,13 +84,13 @@ type scripts struct {
 
 func loadScripts() scripts {
 	return scripts{
-		transact:        newFreeingScript(prelude + opening + transactSource),
-		transactOpening: newScript(prelude + opening + transactSource),
-		open:            newScript(prelude + opening + openSource),
-		move:            newFreeingScript(prelude + moving + moveSource), settle: newFreeingScript(prelude + moving + settleSource),
-		claim: newScript(prelude + claimSource), renew: newFreeingScript(prelude + renewSource),
+		transact:        newFreeingScript(prelude + places + opening + transactSource),
+		transactOpening: newScript(prelude + places + opening + transactSource),
+		open:            newScript(prelude + places + opening + openSource),
+		move:            newFreeingScript(prelude + places + moving + moveSource), settle: newFreeingScript(prelude + places + moving + settleSource),
+		claim: newScript(prelude + places + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
-		counts: newScript(countsSource), marks: newFreeingScript(prelude + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
+		counts: newScript(countsSource), marks: newFreeingScript(prelude + places + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
 		unused: newFreeingScript(prelude + unusedSource),
 	}
 }

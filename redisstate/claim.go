@@ -26,6 +26,10 @@ type ClaimRequest struct {
 	// Resume if Claimed.Unwanted of the last claim was above 0. If Avoid is not empty, every claim skips unwanted tasks
 	// in this way, even without Resume.
 	Resume bool
+
+	// Select returns the partitions from which to claim, for each queue of the worker in order. Its argument has the names
+	// of the partitions in use. Nil means the default partition only.
+	Select func(names []string) []tdf.QueuePartitions
 }
 
 // A Claim is a task that was handed to a worker for one round.
@@ -53,6 +57,13 @@ type Claimed struct {
 	// MustWait means that Redis has too little memory for claims, so that the call claimed nothing. This worker must pause for
 	// [RoomPause].
 	MustWait bool
+
+	// Queues are the queues that the claim has served, in order. Taken has the number of claims from each of them.
+	Queues []tdf.QueuePartitions
+	Taken  []int
+
+	// Stale means that the claim got no tasks, because the partitions in use have changed. The next claim knows them.
+	Stale bool
 }
 
 // claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
@@ -91,45 +102,53 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	if s.claimsMustWait(ctx) {
 		return Claimed{Next: tdf.Never, MustWait: true}, nil, nil
 	}
-	start := time.Now()
-	reply, err := s.call(ctx, s.scripts.claim, s.claimKeys(), s.claimArgs(r))
-	if err != nil {
-		return Claimed{}, nil, fmt.Errorf("claim tasks: redis: %w", err)
+	for {
+		start := time.Now()
+		args, queues := s.claimArgs(r)
+		reply, err := s.call(ctx, s.scripts.claim, s.claimKeys(), args)
+		if err != nil {
+			return Claimed{}, nil, fmt.Errorf("claim tasks: redis: %w", err)
+		}
+		s.link.observe(replySize(reply), time.Since(start))
+		c, overdue, err := s.readClaimed(r.Worker, queues, reply)
+		c.Sent = start
+		if c.Stale && ctx.Err() == nil {
+			continue
+		}
+		return c, overdue, err
 	}
-	s.link.observe(replySize(reply), time.Since(start))
-	c, overdue, err := readClaimed(r.Worker, reply)
-	c.Sent = start
-	return c, overdue, err
 }
 
 func (s *Store) claimKeys() []string {
 	return []string{
 		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
 		s.keys.servers(), s.keys.leap(),
-		s.keys.List(tdf.Open), s.keys.wakeOpen(),
+		s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.partitions(),
 	}
 }
 
-// claimArgs returns a function that builds the arguments of claim.lua from a call slot and a sequence number.
-func (s *Store) claimArgs(r ClaimRequest) func(slot int, sequence uint64) []any {
+// claimArgs returns a function that builds the arguments of claim.lua from a call slot and a sequence number. It also
+// returns the queues that the claim serves.
+func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any, []tdf.QueuePartitions) {
 	random := rand.Text()
 	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
+	version, queues := s.selectPartitions(&r)
 	return func(slot int, sequence uint64) []any {
-		args := []any{
+		e := encoder{args: []any{
 			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			bytes, unwantedName(avoid, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.passedPrefix(),
+			bytes, unwantedName(avoid, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.passedPrefix(), version,
+		}}
+		e.strings(avoid)
+		e.count(len(queues))
+		for _, q := range queues {
+			e.add(s.keys.positionName(q.Partitions))
+			e.strings(q.Partitions)
 		}
-		args = append(args, len(avoid))
-		for _, program := range avoid {
-			args = append(args, program)
-		}
-		for _, p := range claimProperties {
-			args = append(args, p)
-		}
-		return args
-	}
+		e.strings(claimProperties)
+		return e.args
+	}, queues
 }
 
 // unwantedName returns a name for a set of programs to avoid. All workers compute the same name for the same set. The
@@ -143,10 +162,10 @@ func unwantedName(avoid []string, resume bool) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func readClaimed(worker string, reply any) (Claimed, []int64, error) {
-	c := Claimed{Next: tdf.Never}
+func (s *Store) readClaimed(worker string, queues []tdf.QueuePartitions, reply any) (Claimed, []int64, error) {
+	c := Claimed{Next: tdf.Never, Queues: queues}
 	parts, ok := reply.([]any)
-	if !ok || len(parts) != 6 {
+	if !ok || len(parts) != 8 {
 		return c, nil, fmt.Errorf("claim tasks: unexpected answer of the script: %v", reply)
 	}
 	c.Now, _ = tdf.ParseTime(text(parts[0]))
@@ -155,6 +174,11 @@ func readClaimed(worker string, reply any) (Claimed, []int64, error) {
 	}
 	c.More = text(parts[4]) != ""
 	c.Unwanted, _ = strconv.Atoi(text(parts[5]))
+	for _, n := range list(parts[6]) {
+		taken, _ := n.(int64)
+		c.Taken = append(c.Taken, int(taken))
+	}
+	c.Stale = s.readPartitions(list(parts[7]))
 	var overdue []int64
 	for _, id := range list(parts[2]) {
 		n, _ := strconv.ParseInt(text(id), 10, 64)

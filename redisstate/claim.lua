@@ -1,4 +1,5 @@
--- claim: hands open tasks to a worker, beginning with the tasks that have been due for the longest time.
+-- claim: hands open tasks to a worker. It serves the worker's queues in order. In a queue, the tasks with the highest
+-- priority come first, and among them the tasks that have been due for the longest time.
 --
 -- - from-state: open
 -- - to-state: running, with a claim id and a lease
@@ -9,7 +10,9 @@
 --  3. running
 --  4. servers
 --  5. leap
--- - from 6 on: pairs of an open list and its wake list, in the worker's order of preference
+--  6. open
+--  7. wake list of open
+--  8. partitions
 --
 -- ARGV:
 --  1. call slot
@@ -26,51 +29,63 @@
 -- 12. number of seconds after a deadline; until then, the worker itself reports the time-out
 -- 13. number of seconds after which a server without a heartbeat counts as absent
 -- 14. prefix of the keys of positions (see below)
--- 15. the number of programs to avoid, and these programs
--- - the names of the properties that the worker needs
+-- 15. the version of the partitions that the client knows, or ''
+-- - the number of programs to avoid, and these programs
+-- - the number of queues that the worker serves; for each, a name for its position, the number of its partitions, and
+--   these partitions
+-- - the number of properties that the worker needs, and their names
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
 -- and meta.
 --
--- Returns a list of six elements:
+-- Returns a list of eight elements:
 --  1. the time now
 --  2. the time when the next task becomes due, or ''
 --  3. the list of the ids of overdue tasks
 --  4. the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
 --  5. '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want
+--  7. the list of the numbers of claimed tasks, one for each queue
+--  8. the list of the version and the names of all partitions, if the client knows another version; otherwise empty. In
+--     this case, the script has claimed nothing.
 --
 -- A task is overdue when its end_before is past. The client decides about the overdue tasks that the script returns. If
 -- the clock may have leapt, the script returns no overdue tasks, and the server decides about them (see the function
 -- trusted). The script delays an invalid task and adds it to `due`, so that the server decides about the task. If an id
 -- has no hash, the script removes the id from its list. A repeated call returns the same tasks as the first call.
 --
--- A claim reads a limited number of tasks. At the head of a list, there may be many tasks that a worker does not want.
+-- A claim reads a limited number of tasks. At the head of a queue, there may be many tasks that a worker does not want.
 -- A position is the place after these tasks: the next claim continues there. All workers that avoid the same programs
--- share a position. If a worker meets a task that must not run on that worker, the worker gets a position of its own.
--- After PASSED_FOR seconds, a claim starts at the head again.
+-- and claim from the same partitions share a position. If a worker meets a task that must not run on that worker, the
+-- worker gets a position of its own. After PASSED_FOR seconds, a claim starts at the head again.
 
-local call, due, running = redis.call, KEYS[2], KEYS[3]
-local FIRST_PAIR = 6
+local call, due, running, open = redis.call, KEYS[2], KEYS[3], KEYS[6]
 local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
-local margin, absence, passed, unwanted = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14], tonumber(ARGV[15])
+local margin, absence, passed, known = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14], ARGV[15]
 local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
 local MOST_LOOKED_AT, MOST_IN_THE_WAY, PAGE = 1000, 300, 100
 local PASSED_FOR = 60
+cursor = 15
+use_places(open)
 
-local avoid, properties = {}, {}
-for i = 16, 15 + unwanted do avoid[ARGV[i]] = true end
-for i = 16 + unwanted, #ARGV do properties[#properties + 1] = ARGV[i] end
+local avoid, queues = {}, {}
+local unwanted = take_list(1)
+for _, program in ipairs(unwanted) do avoid[program] = true end
+for i = 1, tonumber(take()) do queues[i] = { position = take(), partitions = take_list(1), claimed = 0 } end
+local properties = take_list(1)
+local n_properties = #properties
+properties[n_properties + 1] = 'place'
 
 local function reply_of(id, claim, f)
   f[LOG] = ''
   return { id, claim, f }
 end
 
-local function read(id)
-  local f = redis.pcall('HMGET', tasks .. id, unpack(properties)) -- an error reply if the key is not a hash
+local function read(id, with_place)
+  -- The reply is an error if the key is not a hash.
+  local f = redis.pcall('HMGET', tasks .. id, unpack(properties, 1, with_place and n_properties + 1 or n_properties))
   if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
   return f
 end
@@ -87,26 +102,49 @@ if before then
       again[#again + 1] = reply_of(id, claim, f)
     end
   end
-  return { text(now), '', {}, again, '', '0' }
+  return { text(now), '', {}, again, '', '0', {}, {} }
+end
+
+local version = call('HGET', partitions, 'version') or ''
+if version ~= known then
+  local names = { version }
+  for _, name in ipairs(call('HKEYS', partitions)) do
+    if name ~= 'version' then names[#names + 1] = name end
+  end
+  return { now_text, '', {}, {}, '1', '0', {}, names }
 end
 
 -- The first part of the script reads and decides.
 
-local wrong = not_sorted(due) or not_sorted(running)
+local wrong, size = not_sorted(open)
+wrong = not_sorted(due) or wrong
 if wrong then return wrong end
 
-local chosen, in_the_way, gone, later, odd = {}, {}, {}, {}, {}
+local chosen, in_the_way, gone, later_here, odd = {}, {}, {}, {}, {}
 local avoided, looked_at, more = 0, 0, false
-local picky = unwanted > 0 -- read a task's program first, because reading the other properties costs more
-local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6 -- indexes in an element of `chosen`
+local picky = #unwanted > 0 -- read a task's program first, because reading the other properties costs more
+-- Indexes in an element of `chosen`
+local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6
+
+-- A list is a sorted set of open tasks: the list `open` or a place.
+local plain = { key = open, priority = '0', removed = {} }
+local lists = {} -- the places that the script has read
+
+local function list_at(partition, priority)
+  local name = join_place(partition, priority)
+  local list = { key = places .. name, place = name, priority = priority, removed = {} }
+  lists[#lists + 1] = list
+  return list
+end
 
 -- Each line of the property not_on is the name of a worker.
 local function not_here(names)
   return names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
 end
 
-local function choose(list, id, f, end_before, timeout)
+local function choose(queue, list, id, f, end_before, timeout)
   bytes = bytes - #(f[INPUT] or '') - #(f[SOURCE] or '') - #(f[META] or '')
+  queue.claimed = queue.claimed + 1
   local over = now + timeout
   chosen[#chosen + 1] = {
     id, f, list, math.min(end_before, over), math.min(end_before, over + margin), group_index(groups, f[6], id),
@@ -131,17 +169,18 @@ end
 
 -- Decides whether the worker gets a task. Returns 'avoided' if the worker avoids the task's program. Returns
 -- 'elsewhere' if the worker must not get the task now, for another reason. In both cases, the task stays in the list.
-local function consider(list, id)
+local function consider(queue, list, id)
   if picky then
     local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on')
     if avoid[f[1]] then return 'avoided' end
     if not_here(f[2]) then return 'elsewhere' end
   end
-  local f = read(id)
-  if not f[1] then
+  local f = read(id, list.place)
+  if not f[1] or list.place and f[n_properties + 1] ~= list.place then -- the id has no task, or the task is elsewhere
     gone[#gone + 1] = { list, id }
     return
   end
+  f[n_properties + 1] = nil
   local start_after, end_before, timeout = number(f[3], 0), number(f[4], INF), number(f[5], INF)
   local sound = start_after and end_before and timeout and round_of(f[2]) == (f[2] or '0')
   if f[1] ~= 'open' or not sound then
@@ -150,111 +189,226 @@ local function consider(list, id)
     if not trusted() then return 'elsewhere' end
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then
-    later[#later + 1] = { list, id, start_after }
+    later_here[#later_here + 1] = { list, id, start_after }
   elseif not_here(f[NOT_ON]) then
     picky = true
     return 'elsewhere'
   else
-    choose(list, id, f, end_before, timeout)
+    choose(queue, list, id, f, end_before, timeout)
   end
 end
 
--- A position is stored as 'began score id'. The first part is the time of the call that began at the head of the list.
--- The third part is the id of the last task that a call skipped. The second part is the score of this task in the list.
+-- A position is stored as 'began score id' or 'began score id priority'. The first part is the time of the call that
+-- began at the head of the queue. The last parts are the score, the id and the priority of the last task that a call
+-- skipped. Without a priority, it is 0.
 
 local function position(key)
   local at = unwanted_name ~= '' and redis.pcall('GET', key)
   if type(at) ~= 'string' then return nil end
-  local began, score, id = string.match(at, '^(%S+) (%S+) (%S+)$')
+  local began, score, id, priority = string.match(at, '^(%S+) (%S+) (%S+) ?(%-?%d*)$')
   began = tonumber(began)
   if began and score_of(score) and began <= now and now - began <= PASSED_FOR then
-    return { began = began, score = score, id = id }
+    return { began = began, score = score, id = id, priority = priority ~= '' and priority or '0' }
   end
 end
 
+-- Returns the number of entries of a list before a position. The list has the priority of the position.
 local function rank_after(key, at)
-  if not at then return 0 end
   local score = call('ZSCORE', key, at.id)
   if score and score_of(score) == score_of(at.score) then return call('ZRANK', key, at.id) + 1 end
   return call('ZCOUNT', key, '-inf', '(' .. at.score)
+end
+
+-- Returns whether position a comes after position b. Both may be nil, for the head of the queue.
+local function is_after(a, b)
+  if not a or not b then return a ~= nil end
+  local p, q = tonumber(a.priority), tonumber(b.priority)
+  if p ~= q then return p < q end
+  local s, t = score_of(a.score), score_of(b.score)
+  if s ~= t then return s > t end
+  return a.id > b.id -- Redis, too, orders equal scores by member
 end
 
 local function full()
   return #chosen >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY
 end
 
--- Chooses tasks from one list, beginning at a rank. Returns two entries of the list. All workers that avoid the same
--- programs can skip the tasks up to the first entry. This worker can skip the tasks up to the second entry.
-local function look_through(k, rank)
-  local page, all, mine, shared = math.max(1, math.min(wanted, PAGE)), nil, nil, true
-  while true do
-    local found = call('ZRANGE', KEYS[k], rank, rank + page - 1, 'WITHSCORES')
-    for i = 1, #found, 2 do
-      if score_of(found[i + 1]) > now then return all, mine end
-      if full() then
-        more = #chosen < wanted
-        return all, mine
-      end
-      if looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
-        more = true
-        return all, mine
-      end
-      looked_at = looked_at + 1
-      local why = consider(k, found[i])
-      if why then
-        avoided, shared = avoided + 1, shared and why == 'avoided'
-        mine = { score = found[i + 1], id = found[i] }
-        if shared then all = mine end
-      end
-    end
-    if #found < 2 * page or #chosen >= wanted then return all, mine end
-    rank, page = rank + page, PAGE
+-- Starts to read the due entries of a list, from a rank on.
+local function reader_of(list, rank)
+  return { list = list, rank = rank, page = math.max(1, math.min(wanted, PAGE)), entries = {}, i = 1 }
+end
+
+-- Returns the score and the id of the next due entry, or nil.
+local function next_due_entry(reader)
+  if reader.i > #reader.entries and not reader.ended then
+    reader.entries = call('ZRANGE', reader.list.key, reader.rank, reader.rank + reader.page - 1, 'WITHSCORES')
+    reader.ended = #reader.entries < 2 * reader.page
+    reader.rank, reader.page, reader.i = reader.rank + reader.page, PAGE, 1
   end
+  local id, score = reader.entries[reader.i], reader.entries[reader.i + 1]
+  if not id or score_of(score) > now then
+    reader.list.exhausted = true
+    return nil
+  end
+  return score, id
+end
+
+-- Returns the reader whose next due entry is the oldest, with the score and the id of this entry.
+local function oldest(readers)
+  local first, first_score, first_id
+  for _, reader in ipairs(readers) do
+    local score, id = next_due_entry(reader)
+    if score and (not first or score_of(score) < score_of(first_score)) then
+      first, first_score, first_id = reader, score, id
+    end
+  end
+  return first, first_score, first_id
+end
+
+-- Chooses tasks from lists of one priority. The positions of `skipped` move behind the tasks that the worker does not
+-- want: the position `mine` behind all of them, the position `all` behind the first tasks that no worker with the same
+-- programs to avoid wants.
+local function look_through(queue, readers, skipped)
+  while #chosen < wanted do
+    local reader, score, id = oldest(readers)
+    if not reader then return end
+    if full() or looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
+      more = true
+      return
+    end
+    looked_at = looked_at + 1
+    reader.i = reader.i + 2
+    local why = consider(queue, reader.list, id)
+    if why then
+      avoided, skipped.shared = avoided + 1, skipped.shared and why == 'avoided'
+      skipped.mine = { score = score, id = id, priority = reader.list.priority }
+      if skipped.shared then skipped.all = skipped.mine end
+    end
+  end
+end
+
+-- A source is a partition, with its priorities in descending order. The list `open` is a source with one priority.
+
+local function sources_of(queue)
+  local sources = {}
+  for _, partition in ipairs(queue.partitions) do
+    if partition == DEFAULT then sources[#sources + 1] = { plain = true, top = '0' } end
+    if partition ~= DEFAULT or version ~= '' then sources[#sources + 1] = { partition = partition } end
+  end
+  return sources
+end
+
+-- Moves the priorities whose first task has become due from `later` to `levels`. If there are too many of them for one
+-- call, the claim ends, because a priority that stays in `later` may be the highest.
+local function promote(partition)
+  repeat
+    local due_now = call('ZRANGEBYSCORE', later .. partition, '-inf', now_text, 'LIMIT', 0, 500)
+    local entries = {}
+    for i, priority in ipairs(due_now) do entries[2 * i - 1], entries[2 * i] = priority, priority end
+    bulk('ZADD', levels .. partition, entries)
+    bulk('ZREM', later .. partition, due_now)
+    more = more or #due_now == 500 and spent(2)
+  until #due_now < 500 or more
+end
+
+-- Returns the highest priority of a source that was not read yet, or nil.
+local function top_of(source, from)
+  if source.plain or source.top ~= nil then return source.top or nil end
+  if not source.at then
+    promote(source.partition)
+    source.at = from and call('ZCOUNT', levels .. source.partition, '(' .. from.priority, '+inf') or 0
+  end
+  source.top = call('ZREVRANGE', levels .. source.partition, source.at, source.at)[1] or false
+  source.at = source.at + 1
+  return source.top or nil
+end
+
+-- Returns readers for the lists with the highest priority that was not read yet, or nil.
+local function next_level(sources, from)
+  local highest
+  for _, source in ipairs(sources) do
+    local top = top_of(source, from)
+    if top and (not highest or tonumber(top) > tonumber(highest)) then highest = top end
+  end
+  if not highest then return nil end
+  local readers = {}
+  for _, source in ipairs(sources) do
+    if source.top == highest then
+      local list = source.plain and plain or list_at(source.partition, highest)
+      local level, start = tonumber(highest), from and tonumber(from.priority)
+      if not start or level <= start then
+        readers[#readers + 1] = reader_of(list, level == start and rank_after(list.key, from) or 0)
+      end
+      source.top = nil
+      if source.plain then source.top = false end
+    end
+  end
+  return readers
 end
 
 local positions = {} -- keys and values in turn
 
 local function keep(key, began, at)
-  local n = #positions
-  positions[n + 1], positions[n + 2] = key, string.format('%.6f %s %s', began, at.score, at.id)
+  local n, level = #positions, at.priority ~= '0' and ' ' .. at.priority or ''
+  positions[n + 1], positions[n + 2] = key, string.format('%.6f %s %s%s', began, at.score, at.id, level)
 end
 
-local function look_in(k)
-  local shared = passed .. unwanted_name .. ':' .. KEYS[k]
-  local own = passed .. unwanted_name .. '@' .. worker .. ':' .. KEYS[k]
+local function look_in(queue)
+  local shared = passed .. unwanted_name .. ':' .. queue.position
+  local own = passed .. unwanted_name .. '@' .. worker .. ':' .. queue.position
   local of_all, of_mine = position(shared), position(own)
-  local rank, rank_of_mine = rank_after(KEYS[k], of_all), rank_after(KEYS[k], of_mine)
-  local at_mine = rank_of_mine > rank
-  local from = at_mine and of_mine or rank > 0 and of_all
-  local all, mine = look_through(k, at_mine and rank_of_mine or rank)
+  local at_mine = is_after(of_mine, of_all)
+  local from, skipped = at_mine and of_mine or of_all, { shared = true }
+  local sources = sources_of(queue)
+  while #chosen < wanted and not more do
+    local readers = next_level(sources, from)
+    if not readers or more then break end
+    if lists[2] then looked_at = looked_at + #readers end -- many priorities cost as much as many tasks
+    look_through(queue, readers, skipped)
+    if looked_at >= MOST_LOOKED_AT then more = true end
+  end
   if unwanted_name == '' then return end
   local began = from and from.began or now
-  if all and not at_mine then keep(shared, began, all) end
-  if mine and (at_mine or mine ~= all) then keep(own, began, mine) end
+  if skipped.all and not at_mine then keep(shared, began, skipped.all) end
+  if skipped.mine and (at_mine or skipped.mine ~= skipped.all) then keep(own, began, skipped.mine) end
 end
 
-local size = {} -- sizes of the open lists, by the index of the list in KEYS
-for k = FIRST_PAIR, #KEYS, 2 do
-  wrong, size[k] = not_sorted(KEYS[k])
-  if wrong then return wrong end
-  if not full() and not more then look_in(k) end
+for _, queue in ipairs(queues) do
+  if not full() and not more then
+    local before_queue = #chosen
+    look_in(queue)
+    queue.claimed = #chosen - before_queue
+  end
 end
 
 -- From here on, the script writes.
 
-for _, g in ipairs(gone) do call('ZREM', KEYS[g[1]], g[2]) end
-for _, l in ipairs(later) do call('ZADD', KEYS[l[1]], text(l[3]), l[2]) end
+local entered, looks, ids = {}, {}, {}
+local lease_until = now + lease
+local lease_text = text(lease_until)
+for i, c in ipairs(chosen) do
+  entered[2 * i - 1], entered[2 * i] = now_text, c[ID]
+  looks[2 * i - 1], looks[2 * i] = c[LOOK] < lease_until and text(c[LOOK]) or lease_text, c[ID]
+  ids[i] = c[ID]
+end
+for i = 1, #entered, 500 do -- the first write, so that nothing is written if the list has a wrong type
+  local added = redis.pcall('ZADD', running, unpack(entered, i, math.min(i + 499, #entered)))
+  if type(added) == 'table' then return redis.error_reply('WRONGTYPE ' .. running .. ' is not a sorted set') end
+end
+bulk('ZADD', due, looks)
+
+local function remove(list, id) list.removed[#list.removed + 1] = id end
+
+for _, g in ipairs(gone) do call('ZREM', g[1].key, g[2]) end
+for _, l in ipairs(later_here) do call('ZADD', l[1].key, text(l[3]), l[2]) end
 for _, o in ipairs(odd) do -- an invalid task: the server decides about it during the delay
-  call('ZADD', KEYS[o[1]], text(now + 5), o[2])
+  call('ZADD', o[1].key, text(now + 5), o[2])
   call('ZADD', due, text(now), o[2])
 end
 
 for i = 1, #positions, 2 do call('SET', positions[i], positions[i + 1], 'EX', 2 * PASSED_FOR) end
 
-local out, removed, entered, looks, ids = {}, {}, {}, {}, {}
-for k = FIRST_PAIR, #KEYS, 2 do removed[k] = {} end
-local lease_until = now + lease
-local lease_text = text(lease_until)
+local out = {}
 local write = {
   '', 'state', 'running', 'lease_until', lease_text, 'deadline', '', 'log', '',
   '', now_text, '', worker, '', '', -- properties of the round: running, worker and claim
@@ -266,27 +420,49 @@ for i, c in ipairs(chosen) do
   write[10], write[12], write[14], write[15] = of .. 'running', of .. 'worker', of .. 'claim', claim
   call('HSET', unpack(write))
   if c[GROUP] then call('ZADD', c[GROUP], place(code, id), id) end
-  local from = removed[c[LIST]]
-  from[#from + 1] = id
-  entered[2 * i - 1], entered[2 * i] = now_text, id
-  looks[2 * i - 1], looks[2 * i] = c[LOOK] < lease_until and text(c[LOOK]) or lease_text, id
-  ids[i] = id
+  remove(c[LIST], id)
   out[i] = reply_of(id, claim, f)
 end
 
-bulk('ZADD', running, entered)
-bulk('ZADD', due, looks)
-
-local next_due = INF
-for k = FIRST_PAIR, #KEYS, 2 do
-  bulk('ZREM', KEYS[k], removed[k])
-  if #chosen < wanted then
-    local left = call('ZRANGEBYSCORE', KEYS[k], '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    if left[2] then next_due = math.min(next_due, score_of(left[2])) end
-  end
-  -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
-  if #chosen + avoided > 0 and size[k] > #removed[k] then wake(KEYS[k + 1], 1) end
+bulk('ZREM', open, plain.removed)
+for _, list in ipairs(lists) do
+  bulk('ZREM', list.key, list.removed)
+  bulk('ZREM', placed, list.removed)
+  if #list.removed > 0 or list.exhausted then refresh_place(list.place) end
 end
 
+local next_due = INF
+local function note_next(key)
+  local left = call('ZRANGEBYSCORE', key, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  if left[2] then next_due = math.min(next_due, score_of(left[2])) end
+end
+local function serves_default()
+  for _, queue in ipairs(queues) do
+    for _, partition in ipairs(queue.partitions) do
+      if partition == DEFAULT then return true end
+    end
+  end
+end
+if serves_default() then
+  if #chosen < wanted then note_next(open) end
+  -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
+  if #chosen + avoided > 0 and size > #plain.removed then wake(KEYS[7], 1) end
+end
+if version ~= '' then
+  for _, queue in ipairs(queues) do
+    for _, partition in ipairs(queue.partitions) do
+      if #chosen < wanted then note_next(later .. partition) end
+      if #chosen + avoided > 0 and call('EXISTS', levels .. partition) == 1 then
+        wake(wakes .. (partition == DEFAULT and 'open' or partition), 1)
+      end
+    end
+  end
+end
+
+local claimed = {}
+for i, queue in ipairs(queues) do claimed[i] = queue.claimed end
 remember(slot, sequence, table.concat(ids, ' '))
-return { now_text, next_due < INF and text(next_due) or '', in_the_way, out, more and '1' or '', tostring(avoided) }
+return {
+  now_text, next_due < INF and text(next_due) or '', in_the_way, out, more and '1' or '', tostring(avoided),
+  claimed, {},
+}

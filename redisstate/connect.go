@@ -29,6 +29,9 @@ type Store struct {
 	calls   callSlots
 	link    linkSpeed
 	pace    pace
+
+	partitions knownPartitions
+
 	scripts scripts
 	outages atomic.Int64
 	waiting waitingManagers

@@ -103,7 +103,7 @@ func (e *encoder) units(namespace string, units []Unit) {
 			e.move(&u.Moves[j], shapes)
 		}
 		for j := range u.Open {
-			e.add(u.Open[j].Group)
+			e.add(u.Open[j].Group, u.Open[j].Place())
 			e.opening(&u.Open[j], opened[0], shared)
 			opened = opened[1:]
 		}

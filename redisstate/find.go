@@ -71,7 +71,8 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 	if of.OldestFirst {
 		args[0] = "oldest"
 	}
-	for _, state := range of.States {
+	lists := of.lists()
+	for _, state := range lists {
 		listRange := s.listRange(&of, state)
 		keys = append(keys, listRange.key)
 		args = append(args, listRange.score, listRange.member, listRange.stop)
@@ -82,7 +83,7 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 	}
 	last = true
 	for i, page := range list(reply) {
-		found := of.places(of.States[i], list(page))
+		found := of.places(lists[i], list(page))
 		last = last && len(found) < most
 		places = append(places, found...)
 	}
@@ -91,6 +92,18 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 		places, last = places[:most], false
 	}
 	return places, last, nil
+}
+
+// lists returns the lists from which the query selects. The index of a group has all open tasks of the group.
+func (of *ListQuery) lists() []tdf.State {
+	if of.Group != "" {
+		return of.States
+	}
+	var lists []tdf.State
+	for _, state := range of.States {
+		lists = append(lists, tdf.ListsOf(state)...)
+	}
+	return lists
 }
 
 func (of *ListQuery) compare(a, b ListEntry) int {
@@ -127,7 +140,7 @@ func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
 	if of.Group != "" {
 		l.key = s.keys.Group(of.Group)
 		low, high = tdf.Time(base), tdf.Time(base+groupIDs)
-	} else if state == tdf.Open || state == tdf.Executed {
+	} else if state == tdf.Open || state == tdf.Placed || state == tdf.Executed {
 		low, high = 0, 0
 	}
 	begin, end := high, low

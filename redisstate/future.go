@@ -10,20 +10,18 @@ import (
 // A FuturePage is the place where a walk through the tasks with a time in the future continues. The walk begins with
 // the zero FuturePage.
 type FuturePage struct {
-	due    bool       // the walk has finished the open list, and continues in `due`
+	phase  int        // 0 for the list of the open tasks, 1 for the open tasks with a place, 2 for `due`
 	behind *ListEntry // the entry after which the walk continues; nil starts at the current time
 }
 
-// FutureTasks returns the next page of a walk through the tasks whose time lies in the future. In the open list, this
+// FutureTasks returns the next page of a walk through the tasks whose time lies in the future. In the open lists, this
 // is the time from which a task may be claimed. In `due`, it is the time at which the server must settle the task. The
-// walk follows the order of these times, first in the open list and then in `due`. A page has at most the given number
+// walk follows the order of these times, first in the open lists and then in `due`. A page has at most the given number
 // of ids. If the page was the last one, done is true. If the clock was set back, some of these times are wrong.
 // [Store.Examine] finds the tasks with a wrong time.
 func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
-	key, behind := s.keys.List(tdf.Open), ListEntry{Order: float64(now)}
-	if from.due {
-		key = s.keys.Due()
-	}
+	keys := []string{s.keys.List(tdf.Open), s.keys.List(tdf.Placed), s.keys.Due()}
+	key, behind := keys[from.phase], ListEntry{Order: float64(now)}
 	if from.behind != nil && from.behind.Order > behind.Order {
 		behind = *from.behind
 	}
@@ -42,8 +40,8 @@ func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, 
 			from.behind = &p
 		}
 		if len(places) < most {
-			done = from.due
-			from = FuturePage{due: true}
+			done = from.phase == len(keys)-1
+			from = FuturePage{phase: min(from.phase+1, len(keys)-1)}
 		}
 	}
 	return ids, from, done, nil

@@ -12,10 +12,13 @@ import (
 
 // Between counts the tasks that entered one of the given states between two times, and are still in that state.
 func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
-	counts := make([]*redis.IntCmd, len(states))
+	var counts []*redis.IntCmd
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, state := range states {
-			counts[i] = p.ZCount(ctx, s.keys.List(state), from.String(), to.String())
+		counts = nil
+		for _, state := range states {
+			for _, list := range tdf.ListsOf(state) {
+				counts = append(counts, p.ZCount(ctx, s.keys.List(list), from.String(), to.String()))
+			}
 		}
 	})
 	var n int64

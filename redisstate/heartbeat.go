@@ -26,7 +26,8 @@ type WorkerInfo struct {
 	Slots               int
 	Runs                []int64 // the ids of the tasks that the worker runs
 	Pauses              []Pause // the programs that the worker pauses; at most [MaxPauses]
-	InProcess           bool    // a Runner runs the rounds in the worker's own process; the worker fetches no programs
+	Offer               tdf.Offer
+	InProcess           bool // a Runner runs the rounds in the worker's own process; the worker fetches no programs
 }
 
 // A Pause means that a worker claims no tasks of a program for a while (docs/operations.md, "Programs that a worker
@@ -77,6 +78,7 @@ func (w *WorkerInfo) fields() []any {
 		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
 		"state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", avoids,
 		"pauses", pauses, "runner", runner,
+		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers", strings.Join(w.Offer.Handlers, "\n"),
 	}
 }
 

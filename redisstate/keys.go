@@ -14,6 +14,17 @@ func (k Keys) key(name string) string { return k.ns + ":" + name }
 // List returns the key of the sorted set that holds the ids of the tasks in state s.
 func (k Keys) List(s tdf.State) string { return k.key(string(s)) }
 
+// place returns the key of the sorted set of the open tasks with a place. The place "" has the other open tasks.
+func (k Keys) place(place string) string {
+	if place == "" {
+		return k.List(tdf.Open)
+	}
+	return k.List(tdf.Open) + ":" + place
+}
+
+func (k Keys) levels(partition string) string { return k.key("levels:" + partition) }
+func (k Keys) later(partition string) string  { return k.key("later:" + partition) }
+
 // Task returns the key of the hash of one task.
 func (k Keys) Task(id int64) string { return k.taskPrefix() + strconv.FormatInt(id, 10) }
 
@@ -33,6 +44,7 @@ func (k Keys) taskID() string                  { return k.key("task_id") }
 func (k Keys) unique() string                  { return k.key("unique") }
 func (k Keys) settings() string                { return k.key("settings") }
 func (k Keys) groups() string                  { return k.key("groups") }
+func (k Keys) partitions() string              { return k.key("partitions") }
 func (k Keys) schema() string                  { return k.key("schema") }
 func (k Keys) calls(boot string) string        { return k.key("calls:" + boot) }
 func (k Keys) servers() string                 { return k.key("servers") }
@@ -61,7 +73,8 @@ func (k Keys) kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
-		k.programs(): "zset", k.programsUsed(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash", k.groups(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.programs(): "zset", k.programsUsed(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash",
+		k.groups(): "hash", k.partitions(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

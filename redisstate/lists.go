@@ -24,34 +24,42 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 		first, last := groupRange(state)
 		ranges = append(ranges, first, last)
 	}
+	if len(groups) == 0 {
+		keys = append(keys, s.keys.List(tdf.Placed))
+	}
 	reply, err := s.run(ctx, s.scripts.counts, keys, ranges)
 	if err != nil {
 		return nil, fmt.Errorf("count tasks: redis: %w", err)
 	}
 	counts := tdf.Counts{}
 	for i, n := range list(reply) {
-		counts[tdf.States[i]], _ = n.(int64)
+		state := tdf.Open // the last list is Placed
+		if i < len(tdf.States) {
+			state = tdf.States[i]
+		}
+		n, _ := n.(int64)
+		counts[state] += n
 	}
 	return counts, nil
 }
 
-// List returns a page of the ids of the tasks in one state, in the order of their scores in the list. If a group is
+// List returns a page of the ids of the tasks in one list, in the order of their scores in the list. If a group is
 // named, it returns only tasks of this group, ordered by id.
-func (s *Store) List(ctx context.Context, state tdf.State, group string, offset, most int64) ([]int64, error) {
+func (s *Store) List(ctx context.Context, of tdf.State, group string, offset, most int64) ([]int64, error) {
 	var members []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		if group == "" {
-			members, err = s.rdb.ZRange(ctx, s.keys.List(state), offset, offset+most-1).Result()
+			members, err = s.rdb.ZRange(ctx, s.keys.List(of), offset, offset+most-1).Result()
 			return err
 		}
-		first, last := groupRange(state)
+		first, last := groupRange(of)
 		members, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: s.keys.Group(group), ByScore: true, Start: first, Stop: last, Offset: offset, Count: most,
 		}).Result()
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list %s tasks: redis: %w", state, err)
+		return nil, fmt.Errorf("list %s tasks: redis: %w", of, err)
 	}
 	return idsOf(members), nil
 }

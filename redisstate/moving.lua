@@ -30,7 +30,8 @@ end
 
 -- Returns the functions `move` and `finish`. The function `move` writes the hash of one task. The move's own values
 -- begin at ARGV[position + 1]. If a result of another claim has put the task into the executed list, `is_stray` is
--- true. After the last move, the function `finish` changes the lists.
+-- true. If the task leaves or enters the open list, `at_place` is its place or nil (see places.lua). After the last
+-- move, the function `finish` changes the lists.
 local function mover(form, tasks, groups, who)
   local stamps, own, set = form.stamps, form.own, form.set
   local write = { '', 'log', '', unpack(set) }
@@ -52,7 +53,7 @@ local function mover(form, tasks, groups, who)
     return text(math.max(at, tonumber(least)))
   end
 
-  local function move(id, log, at, group, position, is_stray)
+  local function move(id, log, at, group, position, is_stray, at_place)
     if at ~= stamped_at then stamp(at) end
     write[1], write[3] = tasks .. id, logged(log, at_text, who, form.note)
     for i = 1, #own do write[owned + 2 * i] = ARGV[position + i] end
@@ -62,10 +63,15 @@ local function mover(form, tasks, groups, who)
     end
     redis.call('HSET', unpack(write, 1, last))
     if #form.clear > 0 then redis.call('HDEL', write[1], unpack(form.clear)) end
-    removed[#removed + 1] = id
+    if at_place and form.from == 'open' then leave_place(at_place, id) else removed[#removed + 1] = id end
     if is_stray then stray[#stray + 1] = id end
-    local k = #added
-    added[k + 1], added[k + 2] = score_text, id
+    local k
+    if at_place and form.to == 'open' then
+      enter_place(at_place, score_text, id)
+    else
+      k = #added
+      added[k + 1], added[k + 2] = score_text, id
+    end
     if look_text then
       k = #looks
       looks[k + 1], looks[k + 2] = look_text, id
@@ -88,10 +94,10 @@ local function mover(form, tasks, groups, who)
     bulk('ZADD', due, looks)
     bulk('ZREM', due, forgotten)
     for key, index in pairs(indexed) do bulk('ZADD', key, index) end
-    if #removed > 0 then
-      for i = first_wake, #KEYS do wake(KEYS[i], #removed) end
+    if #added > 0 then
+      for i = first_wake, #KEYS do wake(KEYS[i], #added / 2) end
     end
-    return #removed
+    finish_places()
   end
 
   return move, finish

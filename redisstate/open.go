@@ -94,22 +94,23 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 
 func (e *encoder) openings(namespace string, definitions []tdf.Properties) {
 	fields := make([][]tdf.Field, len(definitions))
-	var groups []string
+	var groups, places names
 	for i := range definitions {
 		fields[i] = definitions[i].OpenFields(namespace)
-		if group := definitions[i].Group; group != "" && !slices.Contains(groups, group) {
-			groups = append(groups, group)
-		}
+		groups.add(definitions[i].Group)
+		places.add(definitions[i].Place())
 	}
 	shared := sharedFields(fields)
 	placements := make([]placement, len(definitions))
 	for i := range definitions {
 		fields[i] = without(fields[i], shared)
 		score, look := definitions[i].Schedule()
-		placements[i] = placement{slices.Index(groups, definitions[i].Group) + 1, moment(score), moment(look)}
+		placements[i] = placement{groups.number[definitions[i].Group], places.number[definitions[i].Place()], moment(score), moment(look)}
 	}
 	names, same := commonNames(fields), allEqual(placements)
-	e.strings(groups)
+	e.strings(groups.all)
+	e.strings(places.all)
+	e.count(tdf.MaxPartitions)
 	e.fields(shared)
 	e.strings(names)
 	e.flag(names == nil)
@@ -132,14 +133,34 @@ func (e *encoder) openings(namespace string, definitions []tdf.Properties) {
 	}
 }
 
-// A placement says where open.lua puts a new task: the number of its group, from 1, or 0; its score; and its due time.
+// names are the different names in a call, such as the names of groups. The number of a name counts from 1. The number
+// of the name "" is 0.
+type names struct {
+	all    []string
+	number map[string]int
+}
+
+func (n *names) add(name string) {
+	if name == "" || n.number[name] > 0 {
+		return
+	}
+	if n.number == nil {
+		n.number = map[string]int{}
+	}
+	n.all = append(n.all, name)
+	n.number[name] = len(n.all)
+}
+
+// A placement says where open.lua puts a new task: the number of its group, from 1, or 0; the number of its place, from
+// 1, or 0; its score; and its due time.
 type placement struct {
-	group       int
-	score, look string
+	group, place int
+	score, look  string
 }
 
 func (e *encoder) placement(p placement) {
 	e.count(p.group)
+	e.count(p.place)
 	e.add(p.score, p.look)
 }
 

@@ -22,6 +22,8 @@
 --  7. name of the component or user that makes the call
 --  8. a group that must have no tasks, or '' for no condition
 -- - the number of groups of the new tasks, and these groups
+-- - the number of places of the new tasks, and these places (see places.lua)
+-- - the maximum number of partitions with tasks
 -- - the number of properties that all new tasks have in common, and these properties with their values
 -- - the number of properties that each new task has with a value of its own, and the names of these properties
 -- - '1' if new tasks have other properties, too, or ''
@@ -36,6 +38,7 @@
 --
 -- A placement is:
 -- - the index of the task's group among the groups, or 0
+-- - the index of the task's place among the places, or 0
 -- - score and due time, which are moments as in transact.lua
 --
 -- Returns '+' and the first id, '=', '#mark group', '^tasks limit' or '!reason', as transact.lua does. It also returns
@@ -53,16 +56,18 @@ if answer or stale then return answer or stale end
 local wrong = not_sorted(due) or not_sorted(open_list)
 if wrong then return wrong end
 
-local of_group = take_list(1)
+local of_group, of_place, most_partitions = take_list(1), take_list(1), tonumber(take())
+use_places(open_list)
 local shared, names, have_others = take_list(2), take_list(1), take() == '1'
-local group, score, look
-local function take_placement() group, score, look = tonumber(take()), take(), take() end
+local group, at_place, score, look
+local function take_placement() group, at_place, score, look = tonumber(take()), tonumber(take()), take(), take() end
 local same_placement = take() == '1'
 if same_placement then take_placement() end
 local n = tonumber(take())
 
 local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
 for _, name in ipairs(of_group) do refused = refused or not_openable(groups, KEYS[6], name) end
+for _, name in ipairs(of_place) do refused = refused or no_place(name, most_partitions) end
 refused = refused or too_many(most, stored_tasks(most, 7), n)
 if refused then
   remember(slot, sequence, refused)
@@ -74,14 +79,19 @@ if not first then return no_ids(KEYS[3]) end
 
 -- From here on, the script writes.
 
-local opened, looks, indexed = {}, {}, {}
+local opened, looks, indexed, n_opened = {}, {}, {}, 0
 local open = opener(tasks, first, who, shared, names)
-for i = 1, n do
+for _ = 1, n do
   if not same_placement then take_placement() end
   local others = have_others and tonumber(take()) or 0
   local id, at, score_text = open(score, cursor, others)
   cursor = cursor + #names + 2 * others
-  opened[2 * i - 1], opened[2 * i] = score_text, id
+  if at_place > 0 then
+    enter_place(of_place[at_place], score_text, id)
+  else
+    opened[n_opened + 1], opened[n_opened + 2] = score_text, id
+    n_opened = n_opened + 2
+  end
   if look ~= '-' then
     looks[#looks + 1] = moment_text(look, at)
     looks[#looks + 1] = id
@@ -98,7 +108,8 @@ call('SET', KEYS[3], string.format('%.0f', first + n - 1))
 bulk('ZADD', open_list, opened)
 bulk('ZADD', due, looks)
 for key, of in pairs(indexed) do bulk('ZADD', key, of) end
-wake(KEYS[5], n)
+if n_opened > 0 then wake(KEYS[5], n_opened / 2) end
+finish_places()
 
 answer = string.format('+%.0f', first)
 remember(slot, sequence, answer)

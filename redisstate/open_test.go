@@ -3,6 +3,7 @@ package redisstate
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -100,7 +101,7 @@ func TestOpenTasksThatDiffer(t *testing.T) {
 			}
 			ids := mustOpen(t, s, all...)
 			for i, id := range ids {
-				if got := task(t, s, id).Properties; got != all[i] {
+				if got := task(t, s, id).Properties; !reflect.DeepEqual(got, all[i]) {
 					r.Fatalf("task %d has %+v, want %+v", i, got, all[i])
 				}
 			}

@@ -14,14 +14,14 @@ import (
 type QueuePosition struct {
 	Listed bool     // whether the task is in the list of open tasks
 	From   tdf.Time // the time from which the task may be claimed
-	Ahead  int64    // the number of tasks before this task in the list
+	Ahead  int64    // the number of tasks before this task in the list; for a task with a place, in its place
 }
 
-// QueuePosition returns the position of an open task in the list of open tasks.
-func (s *Store) QueuePosition(ctx context.Context, id int64) (QueuePosition, error) {
+// QueuePosition returns the position of an open task in the list of open tasks, or in its place ([tdf.Properties.Place]).
+func (s *Store) QueuePosition(ctx context.Context, id int64, place string) (QueuePosition, error) {
 	var score *redis.FloatCmd
 	var rank *redis.IntCmd
-	member, list := strconv.FormatInt(id, 10), s.keys.List(tdf.Open)
+	member, list := strconv.FormatInt(id, 10), s.keys.place(place)
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		score, rank = p.ZScore(ctx, list, member), p.ZRank(ctx, list, member)
 	})

@@ -20,7 +20,7 @@ func TestQueuePosition(t *testing.T) {
 			ids[2]: {Listed: true, From: task(t, s, ids[1]).Rounds.At(0).Entered[tdf.Open] + 1e-6, Ahead: 1},
 			99:     {},
 		} {
-			got, err := s.QueuePosition(t.Context(), id)
+			got, err := s.QueuePosition(t.Context(), id, "")
 			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() })); err != nil || diff != "" {
 				t.Errorf("task %d: %s, %v", id, diff, err)
 			}

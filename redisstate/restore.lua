@@ -10,7 +10,7 @@
 --  1. due
 --  2. task_id
 --  3. unique
--- - the lists
+-- - the lists, of which the first is the open list
 --
 -- ARGV:
 --  1. prefix of task keys
@@ -23,6 +23,7 @@
 -- Then for each task:
 -- - id
 -- - index of the task's list in KEYS, or '0' if the task is in no list
+-- - place of the task in the open list, or '' (see places.lua)
 -- - code of the task's state in a group's index
 -- - score in the list
 -- - group
@@ -47,7 +48,7 @@ local function skip(each)
 end
 
 local function read_task()
-  local t = { id = take(), list = tonumber(take()), code = tonumber(take()) }
+  local t = { id = take(), list = tonumber(take()), place = take(), code = tonumber(take()) }
   t.score, t.group, t.opened, t.look, t.unique = take(), take(), take(), take(), take()
   t.hash, t.hash_end = skip(2)
   t.updates, t.updates_end = skip(3)
@@ -64,12 +65,15 @@ for i = 1, #KEYS do
   if wrong then return wrong end
 end
 
+use_places(KEYS[4])
 local holding, keys_refused = take_holding(), no_keys(KEYS[3])
 local new = {}
 for _ = 1, tonumber(take()) do
   local t = read_task()
   if redis.call('EXISTS', tasks .. t.id) == 0 then
     new[#new + 1] = t
+    local wrong = t.place ~= '' and wrong_place(t.place)
+    if wrong then return wrong end
     t.takes_key = t.unique ~= '' and not keys_refused and not task_with_key(KEYS[3], t.unique, tasks, holding, {})
   elseif not is_there(t) then
     return -tonumber(t.id)
@@ -89,7 +93,7 @@ for _, t in ipairs(new) do
     redis.call('HSET', tasks .. t.id, unpack(ARGV, i, math.min(i + 499, t.hash_end)))
   end
   if t.list > 0 then
-    put(KEYS[t.list], t.score, t.id)
+    if t.place ~= '' then enter_place(t.place, t.score, t.id) else put(KEYS[t.list], t.score, t.id) end
     local index = group_index(groups, t.group, t.id)
     if index then put(index, place(t.code, t.id), t.id) end
   end
@@ -101,5 +105,6 @@ for _, t in ipairs(new) do
   end
 end
 for key, of in pairs(add) do bulk('ZADD', key, of) end
+finish_places()
 if last > counter then redis.call('SET', KEYS[2], string.format('%.0f', last)) end
 return #new

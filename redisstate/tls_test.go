@@ -34,7 +34,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, s, define("x"))
-	w := s.WakeWorker() // a Waker has its own connection
+	w := s.WakeWorker(nil) // a Waker has its own connection
 	if !w.Wait(t.Context(), ever) {
 		t.Error("not woken over TLS")
 	}

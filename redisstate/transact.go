@@ -161,6 +161,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who, maxTasks)
 		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
 		e.unfinishedCodes(slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
+		e.count(tdf.MaxPartitions)
 		e.callLists(lists)
 		e.units(s.keys.ns, units)
 	})

@@ -29,6 +29,7 @@
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
 -- - the number of codes of the states in which a task is not finished, and these codes
+-- - the maximum number of partitions with tasks
 -- - the number of lists in KEYS, and the name and the code of each
 -- - the number of wake lists in KEYS, and the name of the list to which each belongs
 -- - the number of shapes, and the shapes: the parts that several moves have in common
@@ -67,8 +68,8 @@
 -- Each move is: number of its shape, id, claim, fence on the score in due, group, its unique key if the shape says so,
 -- the values of its own properties. A task that is reopened takes the key, and a task that is removed gives it back.
 --
--- Each new task is: group, score, due time, its unique key or '', the number of its properties, and these properties
--- with their values.
+-- Each new task is: group, place or '' (see places.lua), score, due time, its unique key or '', the number of its
+-- properties, and these properties with their values.
 --
 -- Score and due time are moments. A moment is '' (now), '-' (never) or 'after,min,max' (now + after, but not before min
 -- and not after max).
@@ -107,12 +108,14 @@ if answer or stale then return answer or stale end
 local holding = take_holding()
 local unfinished = take_list(1)
 local keys_refused = next(holding.finished) and no_keys(unique)
+local most_partitions = tonumber(take())
 local list, code, lists = {}, {}, tonumber(take())
 for i = 1, lists do
   local name = take()
   list[name], code[name] = KEYS[FIRST_LIST + i - 1], tonumber(take())
 end
-local wakes = take_list(1)
+local waking = take_list(1)
+if list.open then use_places(list.open) end
 local wrong = not_sorted(due)
 for _, key in pairs(list) do wrong = wrong or not_sorted(key) end
 if wrong then return wrong end
@@ -156,6 +159,10 @@ local function read_shape()
     for _, name in ipairs({ 'executed', 'started' }) do s.read[#s.read + 1] = of .. name end
   end
   if s.revision ~= '' then s.read[#s.read + 1], s.revision_at = 'revision', #s.read end
+  if list.open and (s.from == 'open' or s.to == 'open' or s.repair) then
+    s.read[#s.read + 1] = 'place'
+    s.place = #s.read - 1
+  end
   s.write = { '', 'log', '', unpack(s.set) }
   s.stamped = #s.write + 1
   for i = 1, #s.stamps, 2 do s.write[s.stamped + i - 1], s.write[s.stamped + i] = s.stamps[i], '' end
@@ -174,7 +181,8 @@ for i = 1, tonumber(take()) do shapes[i] = read_shape() end
 local shared = take_list(2)
 
 -- A move is an array with these indexes, because a call may have a thousand moves and arrays are faster.
-local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED, UNIQUE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local UNIQUE, LEAVES, ENTERS = 12, 13, 14
 local moves, new_tasks = {}, {}
 local fenced, fenced_ids = {}, {} -- the moves with a fence on their score in due, and the ids of their tasks
 
@@ -183,7 +191,7 @@ local function read_move()
   local head = shape.unique and 6 or 5
   local m = {
     shape, id, tasks .. id, ARGV[cursor + 3], ARGV[cursor + 4], ARGV[cursor + 5], cursor + head, now, false, false,
-    false, shape.unique and ARGV[cursor + 6],
+    false, shape.unique and ARGV[cursor + 6], false, false,
   }
   cursor = cursor + head + #shape.own
   if m[DUE] ~= '' then
@@ -193,7 +201,8 @@ local function read_move()
 end
 
 local function read_new()
-  local new = { group = take(), score = take(), look = take(), unique = take(), properties = tonumber(take()) }
+  local new = { group = take(), place = take(), score = take(), look = take(), unique = take() }
+  new.properties = tonumber(take())
   new.from, cursor = cursor, cursor + 2 * new.properties
   new_tasks[#new_tasks + 1] = new
 end
@@ -247,6 +256,9 @@ for i = 1, tonumber(take()) do
   for _ = 1, new do
     read_new()
     check_group(i, new_tasks[#new_tasks].group)
+    local name = new_tasks[#new_tasks].place
+    local no_room = name ~= '' and no_place(name, most_partitions)
+    if no_room then refuse(i, no_room) end
   end
   unit_moves[i], unit_new[i] = #moves, #new_tasks
 end
@@ -282,6 +294,23 @@ local function written(m, name)
   for i = 1, #s.own do
     if s.own[i] == name then return ARGV[m[OWN] + i] end
   end
+end
+
+-- Returns the place in which a task is after a move to the open list. The argument is its place before.
+local function next_place(m, before)
+  for _, name in ipairs(m[SHAPE].clear) do
+    if name == 'place' then return nil end
+  end
+  return written(m, 'place') or before
+end
+
+local wrong_places -- the error reply of a place
+
+local function check_places(m, before)
+  local s = m[SHAPE]
+  if before and (s.from == 'open' or s.repair) then m[LEAVES] = before end
+  if s.to == 'open' then m[ENTERS] = next_place(m, before) or false end
+  wrong_places = wrong_places or m[LEAVES] and wrong_place(m[LEAVES]) or m[ENTERS] and wrong_place(m[ENTERS])
 end
 
 -- Returns whether a change of the task must be refused, because it would undo another change. Each change raises the
@@ -320,7 +349,8 @@ local function check(m)
     return found(m, state, round, revision)
   end
   not_before(m, f[4])
-  not_before(m, f[7])
+  if s.from == 'running' then not_before(m, f[7]) end
+  if s.place then check_places(m, f[s.place]) end
 end
 
 -- Returns whether the call has taken too long. To save time, it reads the clock only after every 16 tasks.
@@ -391,7 +421,7 @@ end
 
 -- The answer to a refused unit names all tasks that are not in the state that their moves require. If a move was
 -- already made, it is neither repeated nor refused.
-local stored = stored_tasks(most, FIRST_LIST + lists + #wakes)
+local stored = stored_tasks(most, FIRST_LIST + lists + #waking)
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 for i = 1, #unit_moves do
   if i > 1 and late(unit_moves[i] - unit_moves[i - 1] + unit_new[i] - unit_new[i - 1], 1) then
@@ -421,6 +451,7 @@ for i = 1, #unit_moves do
   if not refused[i] and decides[i] ~= '' then decided[decides[i]] = true end
   from, from_new = unit_moves[i] + 1, unit_new[i]
 end
+if wrong_places then return wrong_places end
 
 local first = 0
 if opening > 0 then
@@ -437,17 +468,23 @@ end
 local function index(state, id, group)
   local key = group_index(groups, group, id)
   if key then put(into(add, key), place(code[state], id), id) end
+end
+
+local function arrive(state, of, score, id, at_place)
+  if at_place then return enter_place(at_place, score, id) end
+  put(of, score, id)
   arrived[state] = (arrived[state] or 0) + 1
 end
 
 local function leave(s, m)
+  if m[LEAVES] then leave_place(m[LEAVES], m[ID]) end
   if s.left then
-    drop(s.left, m[ID])
+    if not m[LEAVES] then drop(s.left, m[ID]) end
     if m[STRAY] then drop(into(remove, list[m[STRAY]]), m[ID]) end
     return
   end
   for name, key in pairs(list) do -- a repair removes the id from all other lists
-    if name ~= s.to then drop(into(remove, key), m[ID]) end
+    if name ~= s.to or m[ENTERS] then drop(into(remove, key), m[ID]) end
   end
 end
 
@@ -507,7 +544,7 @@ local function apply(m)
   if s.to == REMOVED then return remove_task(m) end
   write_task(m)
   if m[UNIQUE] then call('HSET', unique, m[UNIQUE], id) end
-  put(s.entered, s.score_text, id)
+  arrive(s.to, s.entered, s.score_text, id, m[ENTERS])
   index(s.to, id, m[GROUP])
   look_again(id, s.look_text)
 end
@@ -519,7 +556,7 @@ local function open(new)
   new.id = id
   if new.unique ~= '' then call('HSET', unique, new.unique, id) end
   opened = opened + 1
-  put(into(add, list.open), score_text, id)
+  arrive('open', into(add, list.open), score_text, id, new.place ~= '' and new.place)
   index('open', id, new.group)
   if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
 end
@@ -560,7 +597,9 @@ if next(shrunk) and redis.pcall('HLEN', marks) ~= 0 then
   end
 end
 
-for i, state in ipairs(wakes) do
+finish_places()
+
+for i, state in ipairs(waking) do
   if arrived[state] then wake(KEYS[FIRST_LIST + lists + i - 1], arrived[state]) end
 end
 

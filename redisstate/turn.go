@@ -35,13 +35,14 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit
 	move := scriptCall{s.scripts.move, s.moveKeys(ctx, &units[0].Moves[0]), e.args}
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
-	claim := scriptCall{s.scripts.claim, s.claimKeys(), s.claimArgs(r)(slot, sequence)}
+	args, queues := s.claimArgs(r)
+	claim := scriptCall{s.scripts.claim, s.claimKeys(), args(slot, sequence)}
 	sent, took, moved, claimed, err, claimErr := s.runBoth(ctx, claiming, move, claim)
 	if claimErr != nil {
 		claimErr = fmt.Errorf("claim tasks: redis: %w", claimErr)
 	} else {
 		s.link.observe(replySize(claimed)+sizeOf(units), took)
-		c, _, claimErr = readClaimed(r.Worker, claimed)
+		c, _, claimErr = s.readClaimed(r.Worker, queues, claimed)
 		c.Sent = sent
 	}
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // A Waker waits for wake tokens in a list of Redis, so that an idle component need not poll. If a token is lost, the
@@ -14,7 +16,7 @@ import (
 type Waker struct {
 	store *Store
 	rdb   *redis.Client
-	key   string
+	keys  func() []string // the lists; BLPOP takes a token of the first list that has one
 
 	mu       sync.Mutex
 	waiting  bool // a call of Wait is under way
@@ -26,21 +28,29 @@ type Waker struct {
 // longestBlock is the time for which one BLPOP waits for a token. Redis may answer a little later.
 const longestBlock = 2 * time.Second
 
-// WakeWorker returns a Waker for open tasks.
-func (s *Store) WakeWorker() *Waker { return s.waker(s.keys.wakeOpen()) }
+// WakeWorker returns a Waker for open tasks in the partitions that the function selects (see [ClaimRequest]).
+func (s *Store) WakeWorker(selected func(names []string) []tdf.QueuePartitions) *Waker {
+	request := ClaimRequest{Select: selected}
+	return s.waker(func() []string {
+		_, queues := s.selectPartitions(&request)
+		return s.keys.wakeLists(queues)
+	})
+}
 
 // WakeServer returns a Waker for executed tasks.
-func (s *Store) WakeServer() *Waker { return s.waker(s.keys.wakeServer()) }
+func (s *Store) WakeServer() *Waker { return s.waker(only(s.keys.wakeServer())) }
 
 // WakeManager returns a Waker for finished tasks. It gets tokens only after a call of [Store.ManagerHeartbeat].
-func (s *Store) WakeManager() *Waker { return s.waker(s.keys.wakeManager(s.boot)) }
+func (s *Store) WakeManager() *Waker { return s.waker(only(s.keys.wakeManager(s.boot))) }
 
-func (s *Store) waker(key string) *Waker {
+func only(key string) func() []string { return func() []string { return []string{key} } }
+
+func (s *Store) waker(keys func() []string) *Waker {
 	options := *s.options
 	options.PoolSize = 1
 	options.OnConnect = nil
 	options.Dialer = idleTimeoutDialer(&options, longestBlock+idleTimeout)
-	return &Waker{store: s, rdb: redis.NewClient(&options), key: key, tokens: make(chan struct{}, 1)}
+	return &Waker{store: s, rdb: redis.NewClient(&options), keys: keys, tokens: make(chan struct{}, 1)}
 }
 
 // Close closes the Waker's connection, and waits until its goroutine has ended.
@@ -59,8 +69,10 @@ func (w *Waker) Wait(ctx context.Context, d time.Duration) bool {
 	if !w.ready(ctx, d) {
 		return false
 	}
-	w.begin()
-	defer w.end()
+	if len(w.keys()) > 0 {
+		w.begin()
+		defer w.end()
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -105,11 +117,15 @@ func (w *Waker) end() {
 // block puts the token back into the list, for another client.
 func (w *Waker) block() {
 	for {
-		err := w.rdb.Do(context.Background(), "BLPOP", w.key, longestBlock.Seconds()).Err()
+		args := []any{"BLPOP"}
+		for _, key := range w.keys() {
+			args = append(args, key)
+		}
+		token, err := w.rdb.Do(context.Background(), append(args, longestBlock.Seconds())...).StringSlice()
 		_, away := outage(err)
 		handed := (err == nil || away) && w.hand()
 		if err == nil && !handed {
-			w.rdb.LPush(context.Background(), w.key, "1")
+			w.rdb.LPush(context.Background(), token[0], "1")
 		}
 		if !w.goOn(err) {
 			return

@@ -17,7 +17,7 @@ const ever = time.Hour
 
 func TestWake(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		w := s.WakeWorker()
+		w := s.WakeWorker(nil)
 		defer w.Close()
 		woken := make(chan bool)
 		go func() { woken <- w.Wait(t.Context(), ever) }()
@@ -40,13 +40,13 @@ func TestWake(t *testing.T) {
 // If a token arrives after Wait has returned, the Waker puts it back, so that another Waker gets it.
 func TestUnusedTokensGoBack(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		busy := s.WakeWorker()
+		busy := s.WakeWorker(nil)
 		defer busy.Close()
 		if busy.Wait(t.Context(), time.Millisecond) { // after Wait has returned, its BLPOP still runs for a while
 			t.Fatal("woken without a token")
 		}
 		mustOpen(t, s, define("x"))
-		idle := s.WakeWorker()
+		idle := s.WakeWorker(nil)
 		defer idle.Close()
 		if !idle.Wait(t.Context(), ever) {
 			t.Error("the Waker whose Wait has returned kept the token")
@@ -60,7 +60,7 @@ func TestALostTokenWakes(t *testing.T) {
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
 	mustOpen(t, s, define("x"))
 	proxy.DropReplies(1, func(command []string) bool { return command[0] == "BLPOP" })
-	w := s.WakeWorker()
+	w := s.WakeWorker(nil)
 	defer w.Close()
 	if !w.Wait(t.Context(), ever) || proxy.Dropped() != 1 {
 		t.Errorf("not woken, or %d tokens were lost; want 1", proxy.Dropped())
@@ -73,7 +73,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 		const workers = 12 // more workers than the largest number of tokens
 		woken := make(chan bool)
 		for range workers {
-			w := s.WakeWorker()
+			w := s.WakeWorker(nil)
 			defer w.Close()
 			go func() {
 				ok := w.Wait(t.Context(), ever)
@@ -95,7 +95,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 // If a woken worker does not want the open tasks, its claim still wakes the next worker.
 func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		first, second := s.WakeWorker(), s.WakeWorker()
+		first, second := s.WakeWorker(nil), s.WakeWorker(nil)
 		defer first.Close()
 		defer second.Close()
 		mustOpen(t, s, define("x"))

@@ -82,6 +82,7 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 	w := WorkerStatus{Drained: h["drain"]}
 	w.Name, w.Host, w.Version, w.Process = name, h["host"], h["version"], h["process"]
 	w.State, w.Pauses, w.InProcess = h["state"], parsePauses(h["pauses"]), h["runner"] == inProcess
+	w.Offer = parseOffer(h)
 	w.PID, _ = strconv.Atoi(h["pid"])
 	w.Slots, _ = strconv.Atoi(h["slots"])
 	w.Lease, _ = tdf.ParseSeconds(h["lease"])

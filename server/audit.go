@@ -185,9 +185,13 @@ func (a *audit) ids(ctx context.Context, now tdf.Time, walks bool) ([]int64, err
 
 // newHead returns the tasks at the head of the open list that were not examined within headPause.
 func (a *audit) newHead(ctx context.Context, now tdf.Time) (ids []int64, err error) {
-	head, err := a.store.List(ctx, tdf.Open, "", 0, headExamined)
-	if err != nil {
-		return nil, err
+	var head []int64
+	for _, list := range tdf.ListsOf(tdf.Open) {
+		page, err := a.store.List(ctx, list, "", 0, headExamined)
+		if err != nil {
+			return nil, err
+		}
+		head = append(head, page...)
 	}
 	examined := map[int64]tdf.Time{}
 	for _, id := range head {

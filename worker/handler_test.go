@@ -13,14 +13,15 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-func ofProgram(name string) func(*tdf.Properties) {
-	return func(d *tdf.Properties) { d.Program = name }
+// forHandler makes a task that only a worker with a handler for the program may claim.
+func forHandler(program string) func(*tdf.Properties) {
+	return func(d *tdf.Properties) { d.Program, d.Source = program, "" }
 }
 
 // A handler's progress, updates, checkpoint and result arrive in Redis like those of a program.
 func TestHandlerReports(t *testing.T) {
 	w := newWorld(t)
-	id := w.open(`{"n": 12}`, ofProgram("square"), timeout)
+	id := w.open(`{"n": 12}`, forHandler("square"), timeout)
 	worker := w.worker(Handle("square", func(_ context.Context, r *Round) error {
 		var in struct{ N int }
 		if err := r.Bind(&in); err != nil {
@@ -57,7 +58,7 @@ func TestHandlerReports(t *testing.T) {
 // a failed round ends the task (docs/lifecycle.md, "Failed for good").
 func TestPermanentErrorFailsTheTask(t *testing.T) {
 	w := newWorld(t)
-	id := w.open("", ofProgram("p"), func(d *tdf.Properties) { d.MaxFails = 5; d.FailOn = tdf.FailOnExit })
+	id := w.open("", forHandler("p"), func(d *tdf.Properties) { d.MaxFails = 5; d.FailOn = tdf.FailOnExit })
 	permanent := true
 	worker := w.worker(Handle("p", func(context.Context, *Round) error {
 		if permanent {
@@ -94,7 +95,7 @@ func (w *world) applied(m tdf.Move) error {
 // off").
 func TestLaterReleasesTheTask(t *testing.T) {
 	w := newWorld(t)
-	id := w.open("", ofProgram("p"))
+	id := w.open("", forHandler("p"))
 	delay := time.Hour
 	worker := w.worker(Handle("p", func(_ context.Context, r *Round) error {
 		if string(r.Checkpoint) == "seen" {
@@ -133,7 +134,7 @@ func TestLaterReleasesTheTask(t *testing.T) {
 // A task in its last round cannot be put off.
 func TestLaterInTheLastRound(t *testing.T) {
 	w := newWorld(t)
-	id := w.open("", ofProgram("p"))
+	id := w.open("", forHandler("p"))
 	must(t, w.client().HSet(t.Context(), w.store.Keys().Task(id), "round", tdf.MaxRound).Err())
 	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Later(time.Hour, nil) })))
 	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "put off by its handler, and the task cannot be released") {
@@ -141,21 +142,31 @@ func TestLaterInTheLastRound(t *testing.T) {
 	}
 }
 
-// A task without a handler is released, and the worker pauses its program.
-func TestTaskWithoutAHandler(t *testing.T) {
+// A worker with handlers claims no task with a source and no task of another program. A worker without handlers claims no
+// task without a source.
+func TestHandlersClaimOnlyTheirTasks(t *testing.T) {
 	w := newWorld(t)
-	id := w.open("", ofProgram("other"))
-	worker := w.worker(Handle("b", nothing), Handle("a", nothing))
-	w.runOnce(worker)
-	got := w.task(id)
-	if got.State != tdf.Open || got.UnfitHosts != 1 || !strings.Contains(got.Log, `worker w1 has no handler for program "other": it handles ["a" "b"]`) {
-		t.Errorf("%+v", got)
+	w.script("a", "#!/bin/sh\nexit 0\n")
+	other, script, own := w.open("", forHandler("other")), w.open("", func(d *tdf.Properties) { d.Program = "a" }), w.open("", forHandler("a"))
+	handling, running := w.worker(Handle("b", nothing), Handle("a", nothing)), w.worker()
+	for _, step := range []struct {
+		worker *Worker
+		want   map[int64]tdf.State
+	}{
+		{handling, map[int64]tdf.State{own: tdf.Executed, script: tdf.Open, other: tdf.Open}},
+		{handling, map[int64]tdf.State{own: tdf.Executed, script: tdf.Open, other: tdf.Open}},
+		{running, map[int64]tdf.State{own: tdf.Executed, script: tdf.Executed, other: tdf.Open}},
+		{running, map[int64]tdf.State{own: tdf.Executed, script: tdf.Executed, other: tdf.Open}},
+	} {
+		if _, err := step.worker.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for id, want := range step.want {
+			if got := w.task(id); got.State != want || got.UnfitHosts > 0 {
+				t.Errorf("task %d is %s, want %s: %s", id, got.State, want, got.Log)
+			}
+		}
 	}
-	if avoided, _ := worker.breakers.avoided(); len(avoided) != 1 || avoided[0] != "other" {
-		t.Errorf("it avoids %q", avoided)
-	}
-	w.open("", ofProgram("a"))
-	w.runOnce(worker)
 }
 
 func nothing(context.Context, *Round) error { return nil }
@@ -163,7 +174,7 @@ func nothing(context.Context, *Round) error { return nil }
 // A handler can release a task that this host cannot run.
 func TestUnfitHandler(t *testing.T) {
 	w := newWorld(t)
-	id := w.open("", ofProgram("p"))
+	id := w.open("", forHandler("p"))
 	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Unfit(errors.New("no GPU")) })))
 	if got := w.task(id); got.State != tdf.Open || got.UnfitHosts != 1 || got.Fails != 0 || !strings.Contains(got.Log, "no GPU") {
 		t.Errorf("%+v", got)
@@ -174,7 +185,7 @@ func TestUnfitHandler(t *testing.T) {
 func TestHandlerThatAnswersTooLate(t *testing.T) {
 	for _, answer := range []error{Permanent(errors.New("x")), Later(time.Hour, nil), Unfit(errors.New("x")), errors.New("x")} {
 		w := newWorld(t)
-		id := w.open("", ofProgram("p"), timeout)
+		id := w.open("", forHandler("p"), timeout)
 		timers := &clock{}
 		worker := w.worker(Handle("p", func(ctx context.Context, _ *Round) error {
 			timers.fireBetween(t, 900*time.Second, 1000*time.Second)
@@ -242,7 +253,7 @@ func TestLaterWithLostReplies(t *testing.T) {
 		runs++
 		return errors.Join(r.SetCheckpoint([]byte("seen")), Later(time.Hour, nil))
 	}))
-	id := w.open("", ofProgram("p"))
+	id := w.open("", forHandler("p"))
 	seen := map[string]bool{}
 	proxy.DropReplies(10, func(command []string) bool {
 		call := strings.Join(command, "\n")
@@ -282,7 +293,7 @@ func TestPreparer(t *testing.T) {
 	if r.ProgramSHA256 != strings.Repeat("0", 64) || r.Started == 0 || r.CPUSeconds != 1 || r.Seconds != 2 || r.MaxRSS != 1<<20 {
 		t.Errorf("%+v", r)
 	}
-	id = w.open("", ofProgram("unfit"))
+	id = w.open("", forHandler("unfit"))
 	w.runOnce(worker)
 	if got := w.task(id); got.State != tdf.Open || got.UnfitHosts != 1 {
 		t.Errorf("%+v", got)

@@ -36,7 +36,7 @@ func (w *Worker) info(state string) redisstate.WorkerInfo {
 	return redisstate.WorkerInfo{
 		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
 		Lease: tdf.For(w.cfg.Lease), State: state, Slots: w.slots(), Pauses: w.breakers.pauses(),
-		InProcess: w.inProcess(),
+		Offer: w.queues.offer, InProcess: w.inProcess(),
 	}
 }
 

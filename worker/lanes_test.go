@@ -18,7 +18,7 @@ func TestConcurrentReportsClaimOnlyForFreeSlots(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Concurrency, w.cfg.SleepAfterFailure = slots, 0
 			for range tasks {
-				w.open("", ofProgram("p"))
+				w.open("", forHandler("p"))
 			}
 			var running, most, done atomic.Int64
 			worker := w.worker(Handle("p", func(context.Context, *Round) error {

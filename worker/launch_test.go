@@ -105,7 +105,7 @@ func TestDescriptorsOfTheProcessStay(t *testing.T) {
 	defer syscall.Close(inherited)
 	w := newWorld(t)
 	w.worker()
-	w.open("", ofProgram("p"))
+	w.open("", forHandler("p"))
 	w.runOnce(w.worker(Handle("p", nothing)))
 	flags, _, failed := syscall.Syscall(syscall.SYS_FCNTL, uintptr(inherited), syscall.F_GETFD, 0)
 	if failed != 0 || flags&syscall.FD_CLOEXEC != 0 {

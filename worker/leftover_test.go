@@ -19,7 +19,7 @@ import (
 func TestLeftoverGoroutineReachesNoOtherRound(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 1
-	first, second := w.open("", ofProgram("p")), w.open("", ofProgram("p"))
+	first, second := w.open("", forHandler("p")), w.open("", forHandler("p"))
 	var left *Round
 	worker := w.worker(Handle("p", func(_ context.Context, r *Round) error {
 		if left == nil {
@@ -55,7 +55,7 @@ func TestLeftoverGoroutineReachesNoLaterSession(t *testing.T) {
 		return nil
 	})
 	for range 2 {
-		id := w.open("", ofProgram("p"))
+		id := w.open("", forHandler("p"))
 		w.runOnce(w.worker(handler))
 		if got := w.finished(id).Current().Result; got != "" {
 			t.Errorf("task %d has the result %q", id, got)
@@ -97,7 +97,7 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Grace, w.cfg.KillGrace = time.Hour, 2*time.Hour
-			id := w.open("", ofProgram("p"))
+			id := w.open("", forHandler("p"))
 			begun, timers := make(chan *Round, 1), &clock{}
 			worker := w.worker(Handle("p", w.ignoring(begun)))
 			worker.after = timers.after
@@ -127,7 +127,7 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 // A Preparer may also ignore its context. The worker releases its task all the same, and Run returns an error.
 func TestStopDoesNotWaitForAPreparer(t *testing.T) {
 	w := newWorld(t)
-	id := w.open("", ofProgram("p"))
+	id := w.open("", forHandler("p"))
 	begun, timers := make(chan *Round, 1), &clock{}
 	end := make(chan struct{})
 	defer close(end)
@@ -164,7 +164,7 @@ func (p waitingPreparer) Prepare(_ context.Context, r *Round) (Runner, error) {
 func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 1
-	id, next := w.open("", ofProgram("exits")), w.open("", ofProgram("p"))
+	id, next := w.open("", forHandler("exits")), w.open("", forHandler("p"))
 	worker := w.worker(Handle("exits", func(context.Context, *Round) error {
 		runtime.Goexit()
 		return nil
@@ -202,7 +202,7 @@ func TestHandlerWithoutFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			id := w.open("", ofProgram("p"))
+			id := w.open("", forHandler("p"))
 			var left *Round
 			w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
 				left = r

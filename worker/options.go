@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -76,8 +75,8 @@ func WithRunner(r Runner) Option {
 // Handle makes h run the rounds of all tasks of a program in this process. The worker then fetches no programs and starts
 // no run.sh (docs/programs.md, "Rounds without a process").
 //
-// Handle may be given several times, once for each program. The worker releases tasks of all other programs, since
-// another worker may have a handler for them (docs/lifecycle.md, "Released rounds").
+// Handle may be given several times, once for each program. The worker then claims only tasks of these programs, and of
+// them only tasks without a source. Workers without handlers run the tasks that have a source.
 //
 // The worker cannot end a handler that ignores its context: see [Worker.Run].
 func Handle(program string, h Handler) Option {
@@ -90,7 +89,7 @@ func Handle(program string, h Handler) Option {
 }
 
 func (o *options) checkHandler(program string, h Handler) error {
-	task := tdf.Defaults(program, "redis:"+strings.Repeat("0", 64), "")
+	task := tdf.Defaults(program, "", "")
 	if err := task.Validate(); err != nil {
 		return fmt.Errorf("handle program %q: %w", program, err)
 	}

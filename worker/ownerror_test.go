@@ -26,7 +26,7 @@ func TestStateErrorOfAHandler(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			id := w.open("", ofProgram("p"))
+			id := w.open("", forHandler("p"))
 			w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
 				r.Update("seen")
 				return errors.Join(r.SetCheckpoint([]byte("state")), c.mark(errOther))

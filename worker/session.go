@@ -217,7 +217,7 @@ func (s *session) executions() []*execution {
 
 // claimUntilStopped keeps the slots filled until the worker must claim no more.
 func (s *session) claimUntilStopped() {
-	waker := s.store.WakeWorker()
+	waker := s.store.WakeWorker(s.queues.offer.Select)
 	defer waker.Close()
 	more := 0
 	for s.stopping.Err() == nil {
@@ -289,7 +289,7 @@ func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed,
 		most = 1
 	}
 	c, err = s.store.Claim(s.awaiting, redisstate.ClaimRequest{
-		Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Avoid: avoid, Resume: resume,
+		Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Avoid: avoid, Resume: resume, Select: s.queues.order,
 	})
 	if err != nil {
 		return most, c, err

@@ -29,7 +29,7 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 				<-release
 				return nil
 			}))
-			small, large := w.open("", ofProgram("small")), w.open("", ofProgram("large"))
+			small, large := w.open("", forHandler("small")), w.open("", forHandler("large"))
 			s, end := w.session(worker)
 			_, _, err := s.claim(2, false)
 			must(t, err)

@@ -35,7 +35,7 @@ func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refus
 		sent = true
 		// The error of the claim is ignored here. claimUntilStopped claims again, and gets the same error.
 		outcomes, c, err, _ := s.store.ExecuteAndClaim(ctx, s.awaiting, redisstate.ClaimRequest{
-			Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease),
+			Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Select: s.queues.order,
 		}, moves...)
 		received := time.Now()
 		start = func() { s.startClaimed(ctx, c, received) }
@@ -86,6 +86,7 @@ func (s *session) mayClaimWith(results []delivery) bool {
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
 func (s *session) startClaimed(ctx context.Context, c redisstate.Claimed, received time.Time) {
+	s.queues.record(c)
 	for _, claim := range c.Claims {
 		s.breakers.claimed(claim.Task.Program)
 	}

@@ -29,7 +29,7 @@ type store interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
-	WakeWorker() *redisstate.Waker
+	WakeWorker(selected func(names []string) []tdf.QueuePartitions) *redisstate.Waker
 }
 
 // A Worker runs the tasks of one namespace, as many at once as it has slots.
@@ -39,6 +39,7 @@ type Worker struct {
 	name     string
 	hostname string
 	cfg      config.Worker // its Directory is absolute
+	queues   queues
 	breakers breakers
 	drain    drain
 
@@ -101,6 +102,7 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(),
 		after: time.After, answer: answerBound, leaveBound: leaveBound, endLeftovers: process.Sweep,
 	}
+	w.queues.offer = w.newOffer()
 	w.breakers = newBreakers(cfg.MaxFailuresInRow, w.log)
 	w.noGrace, w.endGrace = context.WithCancel(context.Background())
 	return w, nil

@@ -86,7 +86,7 @@ func (w *world) startable() ([]int64, error) {
 // claimOne returns nil if no task can be claimed.
 func (w *world) claimOne(id int64) (*redisstate.Claim, error) {
 	for worker := fmt.Sprintf("worker-%d", id); ; worker += "b" {
-		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: end.Sub(w.now)})
+		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: end.Sub(w.now), Select: everything})
 		if len(c.Claims) == 1 {
 			return &c.Claims[0], err
 		}
@@ -94,6 +94,22 @@ func (w *world) claimOne(id int64) (*redisstate.Claim, error) {
 			return nil, err
 		}
 	}
+}
+
+// everything makes a claim take tasks from all partitions. A test has workers for all queues, tags and handlers.
+func everything(names []string) []tdf.QueuePartitions {
+	offer := tdf.Offer{Programs: true, Anything: true}
+	for _, name := range names {
+		p, _ := tdf.ParsePartition(name)
+		offer.Tags = append(offer.Tags, p.Tags...)
+		if q := (tdf.QueueShare{Queue: p.Queue}); !slices.Contains(offer.Queues, q) {
+			offer.Queues = append(offer.Queues, q)
+		}
+	}
+	if q := (tdf.QueueShare{Queue: tdf.DefaultQueue}); !slices.Contains(offer.Queues, q) {
+		offer.Queues = append(offer.Queues, q)
+	}
+	return offer.Select(names)
 }
 
 // run calls the test's function for the program of a claimed task, and computes when the run ends.

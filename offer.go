@@ -1,0 +1,153 @@
+package tdf
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An Offer says which tasks a worker may claim (docs/lifecycle.md, "Queues").
+type Offer struct {
+	Queues   []QueueShare // the queues that the worker serves; none means the queue of the tasks without a queue
+	Tags     []string     // a task's tags must all be among these tags
+	Handlers []string     // the programs for which the worker has handlers, so that it can run tasks without a source
+	Programs bool         // whether the worker fetches and runs programs, so that it can run tasks with a source
+	Anything bool         // whether the worker has a handler for every program
+}
+
+// runs reports whether the worker has what a partition asks for: the handler, or fetched programs if handler is "".
+func (o *Offer) runs(handler string) bool {
+	if handler == "" {
+		return o.Programs
+	}
+	return o.Anything || slices.Contains(o.Handlers, handler)
+}
+
+// A QueueShare is a queue that a worker serves.
+type QueueShare struct {
+	Queue string
+	// Weight is the queue's share of the worker's rounds, compared with the weights of the other queues. If no queue has a
+	// weight above 0, the worker takes a task of a queue only if the queues before it have no due tasks.
+	Weight int
+}
+
+// MaxWeight is the largest weight of a queue.
+const MaxWeight = 1000
+
+// String returns the text from which [ParseQueueShare] makes the same QueueShare.
+func (s QueueShare) String() string {
+	if s.Weight == 0 {
+		return s.Queue
+	}
+	return s.Queue + ":" + strconv.Itoa(s.Weight)
+}
+
+// ParseQueueShare reads a queue and its weight, such as "crawl:3". Without a weight, the weight is 0.
+func ParseQueueShare(s string) (QueueShare, error) {
+	name, weight, weighted := strings.Cut(s, ":")
+	q := QueueShare{Queue: name}
+	if err := CheckLabel("queues", name); err != nil {
+		return q, err
+	}
+	if !weighted {
+		return q, nil
+	}
+	n, err := strconv.Atoi(weight)
+	if err != nil || n < 1 || n > MaxWeight {
+		return q, invalidProperty("queues", "the weight %q of queue %s is not a number from 1 to %d", weight, name, MaxWeight)
+	}
+	q.Weight = n
+	return q, nil
+}
+
+// Matches reports whether the worker may claim the tasks of a partition.
+func (o *Offer) Matches(p Partition) bool {
+	serves := func(s QueueShare) bool { return s.Queue == p.Queue }
+	switch {
+	case !slices.ContainsFunc(o.queues(), serves):
+		return false
+	case !o.runs(p.Handler):
+		return false
+	}
+	return !slices.ContainsFunc(p.Tags, func(tag string) bool { return !slices.Contains(o.Tags, tag) })
+}
+
+func (o *Offer) queues() []QueueShare {
+	if len(o.Queues) == 0 {
+		return []QueueShare{{Queue: DefaultQueue}}
+	}
+	return o.Queues
+}
+
+// A QueuePartitions is a queue with those of its partitions from which a worker may claim tasks.
+type QueuePartitions struct {
+	Queue      string
+	Partitions []string // their names, in alphabetical order
+}
+
+// Select returns the partitions from which the worker may claim, for each queue in the order of the offer. The argument
+// has the names of all partitions in use. It need not have the default partition, which always is in use.
+func (o *Offer) Select(names []string) []QueuePartitions {
+	names = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(names), DefaultPartition))))
+	var selected []QueuePartitions
+	for _, share := range o.queues() {
+		q := QueuePartitions{Queue: share.Queue}
+		for _, name := range names {
+			if p, ok := ParsePartition(name); ok && p.Queue == share.Queue && o.Matches(p) {
+				q.Partitions = append(q.Partitions, name)
+			}
+		}
+		selected = append(selected, q)
+	}
+	return selected
+}
+
+// Turns decides which queue a worker serves first, so that each queue gets its share of the worker's rounds. The zero
+// value is ready to use.
+//
+// For each queue, Turns adds up the claimed tasks, divided by the weight of the queue. The queue with the lowest sum
+// comes first. A queue without due tasks collects no claim on later rounds.
+type Turns struct{ served map[string]float64 }
+
+// Order puts the queues into the order in which the worker serves them next. Queues without weights keep their order.
+func (t *Turns) Order(shares []QueueShare, queues []QueuePartitions) []QueuePartitions {
+	if !weighted(shares) {
+		return queues
+	}
+	ordered := slices.Clone(queues)
+	slices.SortStableFunc(ordered, func(a, b QueuePartitions) int { return cmp.Compare(t.served[a.Queue], t.served[b.Queue]) })
+	return ordered
+}
+
+// Record records how many tasks of each queue a claim got. The queues are in the order in which the claim served them.
+func (t *Turns) Record(shares []QueueShare, queues []QueuePartitions, claimed []int) {
+	if !weighted(shares) {
+		return
+	}
+	if t.served == nil {
+		t.served = map[string]float64{}
+	}
+	first := slices.IndexFunc(claimed, func(n int) bool { return n > 0 })
+	if first < 0 || first >= len(queues) {
+		return
+	}
+	for _, empty := range queues[:first] {
+		t.served[empty.Queue] = max(t.served[empty.Queue], t.served[queues[first].Queue])
+	}
+	for i, n := range claimed[:min(len(claimed), len(queues))] {
+		t.served[queues[i].Queue] += float64(n) / weightOf(shares, queues[i].Queue)
+	}
+}
+
+func weighted(shares []QueueShare) bool {
+	return slices.ContainsFunc(shares, func(s QueueShare) bool { return s.Weight > 0 })
+}
+
+func weightOf(shares []QueueShare, queue string) float64 {
+	i := slices.IndexFunc(shares, func(s QueueShare) bool { return s.Queue == queue })
+	if i < 0 {
+		return 1
+	}
+	return float64(max(shares[i].Weight, 1))
+}

@@ -1,0 +1,78 @@
+package tdf
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Partition is what a worker must offer to claim a task: the queue, the tags and a handler. Tasks with the same
+// partition share a part of the open list (docs/lifecycle.md, "Queues").
+type Partition struct {
+	Queue   string   // [DefaultQueue] for tasks without a queue
+	Tags    []string // in alphabetical order
+	Handler string   // the program for which the worker must have a handler; "" if the worker must run the task's program
+}
+
+// DefaultPartition is the name of the partition of tasks without a queue, tags, and a handler.
+const DefaultPartition = "default"
+
+// MaxPartitions is the largest number of partitions that hold open tasks. While there are so many, no task of another
+// partition can be opened.
+const MaxPartitions = 256
+
+// Partition returns the partition of a task. Only a worker with a handler can run a program without a source.
+func (d *Properties) Partition() Partition {
+	p := Partition{Queue: d.Queue, Tags: slices.Compact(slices.Sorted(slices.Values(d.Tags)))}
+	if p.Queue == "" {
+		p.Queue = DefaultQueue
+	}
+	if d.Source == "" {
+		p.Handler = d.Program
+	}
+	return p
+}
+
+// The parts of a partition's name. The handler comes last, because the name of a program may contain any character.
+const (
+	partSeparator = ";"
+	queuePart     = "queue="
+	tagsPart      = "tags="
+	handlerPart   = "handler="
+)
+
+// String returns the name of the partition in Redis, such as "queue=crawl;tags=gpu,ssd".
+func (p Partition) String() string {
+	var parts []string
+	if p.Queue != DefaultQueue {
+		parts = append(parts, queuePart+p.Queue)
+	}
+	if len(p.Tags) > 0 {
+		parts = append(parts, tagsPart+strings.Join(p.Tags, ","))
+	}
+	if p.Handler != "" {
+		parts = append(parts, handlerPart+p.Handler)
+	}
+	if len(parts) == 0 {
+		return DefaultPartition
+	}
+	return strings.Join(parts, partSeparator)
+}
+
+// ParsePartition reads the name of a partition. It returns false for any other text.
+func ParsePartition(name string) (p Partition, ok bool) {
+	p.Queue = DefaultQueue
+	for rest := name; rest != "" && rest != DefaultPartition; {
+		if handler, is := strings.CutPrefix(rest, handlerPart); is {
+			p.Handler = handler
+			break
+		}
+		var part string
+		part, rest, _ = strings.Cut(rest, partSeparator)
+		if queue, is := strings.CutPrefix(part, queuePart); is {
+			p.Queue = queue
+		} else if tags, is := strings.CutPrefix(part, tagsPart); is {
+			p.Tags = strings.Split(tags, ",")
+		}
+	}
+	return p, p.String() == name
+}

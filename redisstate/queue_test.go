@@ -1,0 +1,357 @@
+package redisstate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// placed returns a definition with a queue, a priority and tags. The queue of the result may be "".
+func placed(queue string, priority int, tags ...string) tdf.Properties {
+	d := define("x")
+	d.Queue, d.Priority, d.Tags = queue, priority, tags
+	return d
+}
+
+// claimFor makes one claim for a worker with an offer.
+func claimFor(t *testing.T, s *Store, most int, offer tdf.Offer) Claimed {
+	t.Helper()
+	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600, Select: offer.Select})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func claimedIDs(c Claimed) (ids []int64) {
+	for _, claim := range c.Claims {
+		ids = append(ids, claim.Task.ID)
+	}
+	return ids
+}
+
+func offerOf(queues ...string) tdf.Offer {
+	o := tdf.Offer{Programs: true}
+	for _, q := range queues {
+		o.Queues = append(o.Queues, tdf.QueueShare{Queue: q})
+	}
+	return o
+}
+
+// The model is a sorted slice: a claim takes tasks by queue, then by priority, then by age. Claims, reopened tasks,
+// expired tasks and changes of the priority keep to it.
+func TestClaimsAgreeWithTheModelOfQueues(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		seed := rand.Uint64()
+		random := rand.New(rand.NewPCG(seed, 0))
+		t.Log("seed", seed)
+		type modelTask struct {
+			id int64
+			d  tdf.Properties
+		}
+		var model []modelTask // in the order in which the tasks became open
+		queueNames := []string{"", "a", "b"}
+		tagSets := [][]string{nil, {"gpu"}, {"ssd"}, {"gpu", "ssd"}}
+		for range 150 {
+			switch random.IntN(4) {
+			case 0, 1:
+				var all []tdf.Properties
+				for range 1 + random.IntN(6) {
+					all = append(all, placed(queueNames[random.IntN(3)], random.IntN(5)-2, tagSets[random.IntN(4)]...))
+				}
+				for i, id := range mustOpen(t, s, all...) {
+					model = append(model, modelTask{id, all[i]})
+				}
+			case 2:
+				if len(model) == 0 {
+					continue
+				}
+				i, priority := random.IntN(len(model)), random.IntN(5)-2
+				if m, err := task(t, s, model[i].id).Change(tdf.Changes{Priority: &priority}); err == nil {
+					mustApply(t, s, m, nil)
+					model[i].d.Priority = priority
+				}
+			default:
+				offer := offerOf([][]string{{"a", "default"}, {"b"}, {"default"}, {"b", "a"}}[random.IntN(4)]...)
+				offer.Tags = tagSets[random.IntN(4)]
+				var want []int64
+				most := 1 + random.IntN(8)
+				for _, q := range offer.Queues {
+					var of []modelTask
+					for _, m := range model {
+						if p := m.d.Partition(); p.Queue == q.Queue && offer.Matches(p) {
+							of = append(of, m)
+						}
+					}
+					slices.SortStableFunc(of, func(a, b modelTask) int { return b.d.Priority - a.d.Priority })
+					for _, m := range of {
+						want = append(want, m.id)
+					}
+				}
+				want = want[:min(most, len(want))]
+				c := claimFor(t, s, most, offer)
+				if got := claimedIDs(c); !slices.Equal(got, want) {
+					t.Fatalf("a worker with %+v got %d, want %d", offer, got, want)
+				}
+				for _, claim := range c.Claims {
+					i := slices.IndexFunc(model, func(m modelTask) bool { return m.id == claim.Task.ID })
+					again := model[i]
+					model = slices.Delete(model, i, i+1)
+					if random.IntN(3) == 0 {
+						m, err := claim.Task.Release("")
+						mustApply(t, s, m, err)
+						model = append(model, again)
+					}
+				}
+			}
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A claim reads only the priorities with due tasks, in order, however many there are.
+func TestManyPriorities(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		const priorities = 10_000
+		var all []tdf.Properties
+		for i := range priorities {
+			d := placed("deadline", -i)
+			if i%2 == 0 {
+				d.StartAfter = 9e9
+			}
+			all = append(all, d)
+		}
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		priority := map[int64]int{}
+		for i, id := range mustOpen(t, s, all...) {
+			priority[id] = all[i].Priority
+		}
+		next := 1
+		for claimed := 0; claimed < priorities/2; {
+			c := claimFor(t, s, 100, offerOf("deadline"))
+			for _, claim := range c.Claims {
+				if got := priority[claim.Task.ID]; got != -next {
+					t.Fatalf("got priority %d, want %d", got, -next)
+				}
+				next += 2
+			}
+			if claimed += len(c.Claims); len(c.Claims) == 0 {
+				t.Fatalf("after %d tasks, a claim got nothing", claimed)
+			}
+		}
+		if c := claimFor(t, s, 100, offerOf("deadline")); len(c.Claims) > 0 || c.More || c.Next != 9e9 {
+			t.Errorf("got %d more tasks, more: %v, next: %v", len(c.Claims), c.More, c.Next)
+		}
+	})
+}
+
+// A task that becomes due is claimed by its priority, and then the partition leaves no keys behind.
+func TestEmptyPlacesVanish(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		soon := placed("a", 7, "gpu")
+		soon.StartAfter = clockOf(t, s).Add(0.05)
+		ids := mustOpen(t, s, placed("a", 1, "gpu"), soon)
+		offer := offerOf("a")
+		offer.Tags = []string{"gpu"}
+		var order []int64
+		for len(order) < 2 {
+			order = append(order, claimedIDs(claimFor(t, s, 1, offer))...)
+		}
+		if !slices.Equal(order, ids) {
+			t.Errorf("the tasks came in the order %d", order)
+		}
+		for name := range dump(t, s) {
+			if strings.HasPrefix(name, "open") || strings.HasPrefix(name, "levels:") || strings.HasPrefix(name, "later:") {
+				t.Errorf("the key %s is left", name)
+			}
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// At most 256 partitions have tasks. A partition whose tasks were claimed makes room for another one.
+func TestPartitionsAreBounded(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var all []tdf.Properties
+		for i := range tdf.MaxPartitions {
+			all = append(all, placed(fmt.Sprint("q", i), 0))
+		}
+		mustOpen(t, s, all[1:]...)
+		if _, err := s.Open(t.Context(), "manager", all[0], placed("one-more", 0)); err == nil || !strings.Contains(err.Error(), "256 combinations of queue, tags and handler") {
+			t.Errorf("opening into partition 257: %v", err)
+		}
+		mustOpen(t, s, all[0], placed("q1", 5), define("plain"))
+		_, err := s.Open(t.Context(), "manager", placed("another", 0))
+		if err == nil {
+			t.Error("a task was opened in partition 257")
+		}
+		if c := claimFor(t, s, 5, offerOf("q7")); len(c.Claims) != 1 {
+			t.Errorf("got %d tasks", len(c.Claims))
+		}
+		mustOpen(t, s, placed("another", 0))
+		if c := claimFor(t, s, 5, offerOf("another")); len(c.Claims) != 1 {
+			t.Errorf("got %d tasks", len(c.Claims))
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// Only a worker with the handler gets a task without a source.
+func TestHandlerPartition(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.Program, d.Source = "re;size=1", ""
+		id := mustOpen(t, s, d)[0]
+		other := mustOpen(t, s, define("script"))[0]
+		for _, offer := range []tdf.Offer{offerOf("a"), {Handlers: []string{"resize"}}, {Handlers: []string{"re"}, Tags: []string{"size=1"}}} {
+			if c := claimFor(t, s, 5, offer); len(c.Claims) > 0 {
+				t.Errorf("a worker with %+v got task %d", offer, claimedIDs(c))
+			}
+		}
+		if got := claimedIDs(claimFor(t, s, 5, tdf.Offer{Handlers: []string{"re;size=1"}})); !slices.Equal(got, []int64{id}) {
+			t.Errorf("the handler got %d", got)
+		}
+		if got := claimedIDs(claimFor(t, s, 5, tdf.Offer{Programs: true})); !slices.Equal(got, []int64{other}) {
+			t.Errorf("the worker that runs programs got %d", got)
+		}
+	})
+}
+
+// A worker learns of a new partition by its next claim, and the Waker then waits for the partition's tokens.
+func TestWakeOfPartition(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		offer := offerOf("a")
+		w := s.WakeWorker(offer.Select)
+		defer w.Close()
+		mustOpen(t, s, placed("a", 3))
+		if c := claimFor(t, s, 5, offer); len(c.Claims) != 1 {
+			t.Fatalf("got %d tasks", len(c.Claims))
+		}
+		for w.Wait(t.Context(), 1) { // the token of the first task may be left
+		}
+		mustOpen(t, s, placed("a", -3))
+		if !w.Wait(t.Context(), 60e9) {
+			t.Error("no token came for the partition")
+		}
+	})
+}
+
+// A worker that avoids the programs of many priorities still finds a task behind them.
+func TestPositionsPassPriorities(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var all []tdf.Properties
+		for i := range 3000 {
+			d := placed("a", 5000-i)
+			d.Program = "broken"
+			all = append(all, d)
+		}
+		all = append(all, placed("a", 1))
+		ids := mustOpen(t, s, all...)
+		offer := offerOf("a")
+		for range 500 { // a slow Redis looks at few tasks per claim
+			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Select: offer.Select})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(c.Claims) > 0 {
+				if got := claimedIDs(c); !slices.Equal(got, ids[3000:]) {
+					t.Errorf("got %d", got)
+				}
+				return
+			}
+		}
+		t.Error("no claim found the task")
+	})
+}
+
+// The audit notices each damage to a place, and repairs it.
+func TestPlacesAreRepaired(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, s *Store, id string){
+		"missing in its place": func(t *testing.T, s *Store, id string) {
+			s.rdb.ZRem(t.Context(), s.keys.place("priority=5;queue=a"), id)
+		},
+		"missing in the list": func(t *testing.T, s *Store, id string) { s.rdb.ZRem(t.Context(), s.keys.List(tdf.Placed), id) },
+		"no priorities":       func(t *testing.T, s *Store, _ string) { s.rdb.Del(t.Context(), s.keys.levels("queue=a")) },
+		"no partitions":       func(t *testing.T, s *Store, _ string) { s.rdb.Del(t.Context(), s.keys.partitions()) },
+		"another place": func(t *testing.T, s *Store, id string) {
+			s.rdb.HSet(t.Context(), s.keys.taskPrefix()+id, "place", "queue=b")
+		},
+		"in the list of the others": func(t *testing.T, s *Store, id string) {
+			s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				id := mustOpen(t, s, placed("a", 5))[0]
+				damage(t, s, fmt.Sprint(id))
+				findings, err := s.Check(t.Context())
+				if err != nil || len(findings) != 1 {
+					t.Fatal(findings, err)
+				}
+				if n, err := s.Repair(t.Context(), "audit", findings); n != 1 || err != nil {
+					t.Fatal(findings, n, err)
+				}
+				mustBeSound(t, s)
+				if got := claimedIDs(claimFor(t, s, 2, offerOf("default", "a"))); !slices.Equal(got, []int64{id}) {
+					t.Errorf("claimed %d", got)
+				}
+			})
+		})
+	}
+}
+
+// An id in a place without its task vanishes from the place when a claim meets it.
+func TestStrayIDsInPlaces(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, placed("a", 5))
+		other := mustOpen(t, s, placed("b", 5))[0]
+		for _, member := range []string{fmt.Sprint(other), "99", "no id"} {
+			s.rdb.ZAdd(t.Context(), s.keys.place("priority=5;queue=a"), redis.Z{Score: 1, Member: member})
+		}
+		if c := claimFor(t, s, 5, offerOf("a")); len(c.Claims) != 1 {
+			t.Errorf("got %d", claimedIDs(c))
+		}
+		if got := claimedIDs(claimFor(t, s, 5, offerOf("b"))); !slices.Equal(got, []int64{other}) {
+			t.Errorf("got %d", got)
+		}
+	})
+}
+
+// If a key of a place has a wrong type, a call changes nothing.
+func TestWrongTypesOfPlaces(t *testing.T) {
+	for _, key := range []string{"open:placed", "open:priority=5;queue=a", "partitions"} {
+		t.Run(key, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				id := mustOpen(t, s, placed("a", 5))[0]
+				s.rdb.Del(t.Context(), s.keys.key(key))
+				s.rdb.Set(t.Context(), s.keys.key(key), "text", 0)
+				before := dump(t, s)
+				if _, err := s.Open(t.Context(), "manager", define("plain"), placed("a", 5)); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+					t.Errorf("opening: %v", err)
+				}
+				m, err := task(t, s, id).Cancel()
+				must(t, err)
+				outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
+				if err == nil && outcomes[0].Err == nil {
+					t.Error("the task was cancelled")
+				}
+				if after := dump(t, s); fmt.Sprint(before) != fmt.Sprint(after) {
+					t.Errorf("before: %v\nafter: %v", before, after)
+				}
+			})
+		})
+	}
+}
+
+func clockOf(t *testing.T, s *Store) tdf.Time {
+	t.Helper()
+	now, err := s.Now(t.Context())
+	must(t, err)
+	return now
+}

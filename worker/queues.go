@@ -1,0 +1,40 @@
+package worker
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// queues decides from which partitions the worker claims, and in which order (docs/lifecycle.md, "Queues").
+type queues struct {
+	offer tdf.Offer
+
+	mu    sync.Mutex
+	turns tdf.Turns
+}
+
+// newOffer returns what the worker offers. A worker with handlers runs only tasks without a source.
+func (w *Worker) newOffer() tdf.Offer {
+	return tdf.Offer{
+		Queues: w.cfg.Queues, Tags: w.cfg.Tags,
+		Handlers: slices.Sorted(maps.Keys(w.handlers)), Programs: len(w.handlers) == 0, Anything: w.runner != nil,
+	}
+}
+
+// order returns the partitions from which the next claim takes tasks.
+func (q *queues) order(names []string) []tdf.QueuePartitions {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.turns.Order(q.offer.Queues, q.offer.Select(names))
+}
+
+// record counts the tasks that a claim took from each queue.
+func (q *queues) record(c redisstate.Claimed) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.turns.Record(q.offer.Queues, c.Queues, c.Taken)
+}
