@@ -71,8 +71,8 @@ func ParsePartition(name string) (p Partition, ok bool) {
 		if queue, is := strings.CutPrefix(part, queuePart); is {
 			p.Queue = queue
 		} else if tags, is := strings.CutPrefix(part, tagsPart); is {
-			p.Tags = strings.Split(tags, ",")
+			p.Tags = slices.Compact(slices.Sorted(strings.SplitSeq(tags, ",")))
 		}
 	}
-	return p, p.String() == name
+	return p, p.Queue != "" && p.String() == name
 }

@@ -103,6 +103,7 @@ func (p *parser) queue(d *Properties) {
 		n, err := strconv.ParseInt(s, 10, 32)
 		if err != nil {
 			p.fail(invalidProperty(fieldPriority, "%q is not a number from %d to %d", s, math.MinInt32, math.MaxInt32))
+			n = 0
 		}
 		d.Priority = int(n)
 	}

@@ -165,6 +165,9 @@ func queue(at func(*settings) *string) kind {
 func tags(most int, at func(*settings) *[]string) kind {
 	parse := func(s string) ([]string, bool) {
 		all := words(s)
+		if len(all) == 0 {
+			return nil, true
+		}
 		return all, len(all) <= most && !slices.ContainsFunc(all, func(tag string) bool { return !isLabel(tag) })
 	}
 	return bind(fmt.Sprintf("up to %d tags of letters, digits and . _ - / @, separated by blanks or commas", most), parse, at)

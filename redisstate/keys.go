@@ -19,7 +19,7 @@ func (k Keys) place(place string) string {
 	if place == "" {
 		return k.List(tdf.Open)
 	}
-	return k.List(tdf.Open) + ":" + place
+	return k.key("open:" + place)
 }
 
 func (k Keys) levels(partition string) string { return k.key("levels:" + partition) }

@@ -247,7 +247,26 @@ func (p *player) definition() tdf.Properties {
 	if p.chance(50) {
 		d.Group = "g" + strconv.Itoa(p.rand.IntN(3))
 	}
+	if p.chance(40) {
+		d.Queue, d.Priority = []string{"", "a"}[p.rand.IntN(2)], p.rand.IntN(3)
+		d.Tags = [][]string{nil, {"gpu"}, {"gpu", "ssd"}}[p.rand.IntN(3)]
+	}
+	if p.chance(10) {
+		d.Source = ""
+	}
 	return d
+}
+
+// offer returns the offer of a worker. Most workers may claim every task.
+func (p *player) offer() tdf.Offer {
+	o := tdf.Offer{
+		Queues: []tdf.QueueShare{{Queue: "a"}, {Queue: tdf.DefaultQueue}}, Tags: []string{"gpu", "ssd"}, Handlers: []string{"p"}, Programs: true,
+	}
+	if p.chance(30) {
+		o.Queues, o.Tags = o.Queues[p.rand.IntN(2):], o.Tags[:p.rand.IntN(3)]
+		o.Programs = p.chance(80)
+	}
+	return o
 }
 
 func (p *player) open(ctx context.Context) {
@@ -284,6 +303,8 @@ func (p *player) openPlain(ctx context.Context) {
 
 func (p *player) claim(ctx context.Context) {
 	request := ClaimRequest{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease()}
+	offer := p.offer()
+	request.Select = offer.Select
 	c, err := p.s.claimAndExpire(ctx, request, func(expired []tdf.Move) {
 		for _, m := range expired {
 			p.ledger.moved(m)
@@ -297,6 +318,9 @@ func (p *player) claim(ctx context.Context) {
 		p.ids = append(p.ids, claim.Task.ID)
 		if d := claim.Task.Properties; d.EndBefore <= c.Now || d.StartAfter > c.Now {
 			p.t.Errorf("task %d was claimed too early or too late", claim.Task.ID)
+		}
+		if p.alone && !offer.Matches(task(p.t, p.s, claim.Task.ID).Partition()) {
+			p.t.Errorf("task %d was claimed by a worker with %+v", claim.Task.ID, offer)
 		}
 		if before == tdf.VerbFail || before == tdf.VerbTimeOut {
 			p.t.Errorf("task %d was claimed during its back-off", claim.Task.ID)

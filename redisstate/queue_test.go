@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // placed returns a definition with a queue, a priority and tags. The queue of the result may be "".
@@ -354,4 +355,32 @@ func clockOf(t *testing.T, s *Store) tdf.Time {
 	now, err := s.Now(t.Context())
 	must(t, err)
 	return now
+}
+
+// Tasks without queues, priorities and tags cost as many commands as before there were queues: a claim of 100 tasks reads
+// the version of the partitions, but checks one list less.
+func TestPlainClaimsPayNothing(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	var all []tdf.Properties
+	for range 200 {
+		all = append(all, define("x"))
+	}
+	mustOpen(t, s, all...)
+	claim := func() {
+		if c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 100, Lease: 60}); err != nil || len(c.Claims) != 100 {
+			t.Fatal(len(c.Claims), err)
+		}
+	}
+	claim() // loads the script
+	want := map[string]int{"hget": 2, "zcard": 2, "hmget": 100, "hset": 101, "zrange": 1, "zadd": 2, "zrem": 1, "zrangebyscore": 0, "hlen": 0, "exists": 0}
+	before := map[string]int{}
+	for name := range want {
+		before[name] = commandCalls(t, s, name)
+	}
+	claim()
+	for name, n := range want {
+		if got := commandCalls(t, s, name) - before[name]; got != n {
+			t.Errorf("%d commands %s, want %d", got, name, n)
+		}
+	}
 }

@@ -1,0 +1,182 @@
+package tdf
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Each queue, tag and priority out of bounds is refused, and the error names the property.
+func TestQueueRefuses(t *testing.T) {
+	for _, c := range []struct {
+		property string
+		change   func(*Properties)
+		words    string
+	}{
+		{"queue", func(d *Properties) { d.Queue = "a\tb" }, `"a\tb" contains "\t"`},
+		{"queue", func(d *Properties) { d.Queue = "a:3" }, `contains ":"`},
+		{"queue", func(d *Properties) { d.Queue = strings.Repeat("ü", 65) }, "has 65 characters; at most 64"},
+		{"queue", func(d *Properties) { d.Queue = "\xff" }, "UTF-8"},
+		{"priority", func(d *Properties) { d.Priority = math.MaxInt32 + 1 }, "2147483648 is not a number"},
+		{"priority", func(d *Properties) { d.Priority = math.MinInt32 - 1 }, "-2147483649 is not a number"},
+		{"tags", func(d *Properties) { d.Tags = make([]string, 17) }, "17 tags; at most 16"},
+		{"tags", func(d *Properties) { d.Tags = []string{"a", ""} }, "a name is empty"},
+		{"tags", func(d *Properties) { d.Tags = []string{"a;b"} }, `contains ";"`},
+	} {
+		d := Defaults("p", "rsync:/p/run.sh", "")
+		c.change(&d)
+		err := d.Validate()
+		if wrong := new(PropertyError); !errors.As(err, &wrong) || wrong.Property != c.property || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%v; want %s: %s", err, c.property, c.words)
+		}
+	}
+}
+
+// An invalid property of a stored task counts as the default, and the error names the property.
+func TestInvalidQueueInRedis(t *testing.T) {
+	for _, h := range []Hash{
+		{"queue": "a b"}, {"priority": "high"}, {"priority": "99999999999"}, {"tags": "a,,b"}, {"tags": strings.Repeat("x,", 20) + "x"},
+	} {
+		h["program"], h["source"], h["state"] = "p", "rsync:/p/run.sh", "open"
+		task, err := ParseTask(1, h)
+		if err == nil || task.Place() != "" {
+			t.Errorf("%v: place %q, %v", h, task.Place(), err)
+		}
+	}
+}
+
+func drawProperties(r *rapid.T) Properties {
+	d := Defaults("p;queue=x", "rsync:/p/run.sh", "")
+	label := rapid.SampledFrom([]string{"a", "b-1", "ü/x@y", "default", "queue"})
+	if rapid.Bool().Draw(r, "has queue") {
+		d.Queue = label.Draw(r, "queue")
+	}
+	d.Priority = int(rapid.Int32().Draw(r, "priority"))
+	d.Tags = rapid.SliceOfN(label, 0, 4).Draw(r, "tags")
+	if rapid.Bool().Draw(r, "handler") {
+		d.Source = ""
+	}
+	return d
+}
+
+// The name of a partition says everything about it, and the stored properties of a task give the same place.
+func TestPlaces(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		d := drawProperties(r)
+		name := d.Partition().String()
+		if p, ok := ParsePartition(name); !ok || p.String() != name || fmt.Sprint(p) != fmt.Sprint(d.Partition()) {
+			r.Fatalf("%q gives %+v, %v", name, p, ok)
+		}
+		h := Hash{}
+		for _, f := range d.OpenFields("ns") {
+			h[f.Name] = f.Value
+		}
+		task, err := ParseTask(1, h)
+		if err != nil || task.Place() != d.Place() || task.PlacedIn != d.Place() {
+			r.Fatalf("place %q, stored %q, want %q: %v", task.Place(), task.PlacedIn, d.Place(), err)
+		}
+	})
+}
+
+func TestNamesOfPlaces(t *testing.T) {
+	for want, d := range map[string]Properties{
+		"":                                 {Source: "s"},
+		"priority=-1":                      {Source: "s", Priority: -1},
+		"queue=a":                          {Source: "s", Queue: "a"},
+		"priority=5;queue=a;tags=gpu,ssd":  {Source: "s", Queue: "a", Priority: 5, Tags: []string{"ssd", "gpu", "ssd"}},
+		"tags=gpu;handler=re;size":         {Program: "re;size", Tags: []string{"gpu"}},
+		"priority=1;handler=queue=default": {Program: "queue=default", Priority: 1, Queue: DefaultQueue},
+	} {
+		if got := d.Place(); got != want {
+			t.Errorf("%+v is in %q, want %q", d, got, want)
+		}
+	}
+	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b"} {
+		if p, ok := ParsePartition(name); ok {
+			t.Errorf("%q is read as %+v", name, p)
+		}
+	}
+}
+
+func TestOfferMatches(t *testing.T) {
+	worker := Offer{Queues: []QueueShare{{Queue: "a"}, {Queue: DefaultQueue}}, Tags: []string{"gpu", "ssd"}, Programs: true}
+	for name, want := range map[string]bool{
+		"default": true, "queue=a": true, "queue=b": false, "queue=a;tags=gpu": true, "tags=gpu,ssd": true, "tags=gpu,tpu": false,
+		"handler=x": false, "queue=a;handler=x": false,
+	} {
+		p, _ := ParsePartition(name)
+		if got := worker.Matches(p); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	handling := Offer{Handlers: []string{"x"}}
+	for name, want := range map[string]bool{"default": false, "handler=x": true, "handler=y": false, "queue=a;handler=x": false} {
+		p, _ := ParsePartition(name)
+		if got := handling.Matches(p); got != want {
+			t.Errorf("a worker with a handler, %s: %v", name, got)
+		}
+	}
+	selected := worker.Select([]string{"queue=a;tags=gpu", "queue=b", "queue=a", "garbage;"})
+	if got := fmt.Sprint(selected); got != "[{a [queue=a queue=a;tags=gpu]} {default [default]}]" {
+		t.Errorf("selected %s", got)
+	}
+}
+
+// With weights, queues share the rounds of a worker. A queue that was empty gets no more than its share afterwards.
+func TestTurns(t *testing.T) {
+	shares := []QueueShare{{"a", 3}, {"b", 1}}
+	queues := []QueuePartitions{{Queue: "a"}, {Queue: "b"}}
+	var turns Turns
+	serve := func(n int, hasA bool) (a, b int) {
+		for range n {
+			order, claimed := turns.Order(shares, queues), make([]int, 2)
+			first := 0
+			if order[0].Queue == "a" && !hasA {
+				first = 1
+			}
+			claimed[first] = 1
+			if order[first].Queue == "a" {
+				a++
+			} else {
+				b++
+			}
+			turns.Record(shares, order, claimed)
+		}
+		return a, b
+	}
+	if a, b := serve(400, true); a < 299 || a > 301 {
+		t.Errorf("a got %d, b got %d rounds, want 3 to 1", a, b)
+	}
+	serve(1000, false)
+	if a, b := serve(40, true); a < 29 || a > 31 {
+		t.Errorf("after a was empty: a got %d, b got %d rounds, want 3 to 1", a, b)
+	}
+}
+
+// Without weights, the queues keep their order, whatever was claimed.
+func TestTurnsWithoutWeights(t *testing.T) {
+	shares, queues := []QueueShare{{Queue: "a"}, {Queue: "b"}}, []QueuePartitions{{Queue: "a"}, {Queue: "b"}}
+	var turns Turns
+	turns.Record(shares, queues, []int{100, 0})
+	if order := turns.Order(shares, queues); !slices.EqualFunc(order, queues, func(a, b QueuePartitions) bool { return a.Queue == b.Queue }) {
+		t.Errorf("the order is %v", order)
+	}
+}
+
+func TestParseQueueShare(t *testing.T) {
+	for text, want := range map[string]QueueShare{"a": {"a", 0}, "a/b:3": {"a/b", 3}, "x:1000": {"x", 1000}} {
+		if got, err := ParseQueueShare(text); got != want || err != nil || got.String() != text {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", ":1", "a:", "a:0", "a:1001", "a:-1", "a:1:2", "a b", "a:x"} {
+		if got, err := ParseQueueShare(text); err == nil {
+			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+}
