@@ -103,7 +103,7 @@ func Scripts() []string {
 	for _, script := range []*luaScript{
 		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
 		all.heartbeat, all.bestEffort, all.counts, all.marks, all.rights, all.unused,
-		fieldsScript, namesScript, findScript, restoreScript,
+		fieldsScript, namesScript, findScript, restoreScript, pauseScript,
 	} {
 		sums = append(sums, script.plain.Hash())
 	}

@@ -123,7 +123,7 @@ func (s *Store) claimKeys() []string {
 	return []string{
 		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
 		s.keys.servers(), s.keys.leap(),
-		s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.partitions(),
+		s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.partitions(), s.keys.paused(),
 	}
 }
 
@@ -133,14 +133,15 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 	random := rand.Text()
 	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
-	version, queues := s.selectPartitions(&r)
+	version, queues, paused := s.selectPartitions(&r)
 	return func(slot int, sequence uint64) []any {
 		e := encoder{args: []any{
 			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			bytes, unwantedName(avoid, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.passedPrefix(), version,
+			bytes, unwantedName(avoid, paused, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.passedPrefix(), version,
 		}}
 		e.strings(avoid)
+		e.strings(paused)
 		e.count(len(queues))
 		for _, q := range queues {
 			e.add(s.keys.positionName(q.Partitions))
@@ -151,14 +152,17 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 	}, queues
 }
 
-// unwantedName returns a name for a set of programs to avoid. All workers compute the same name for the same set. The
-// name "" makes a claim start at the head of the list.
-func unwantedName(avoid []string, resume bool) string {
-	if len(avoid) == 0 && !resume {
+// unwantedName returns a name for a set of programs to avoid and of paused groups. All workers compute the same name for
+// the same set. The name "" makes a claim start at the head of the list.
+func unwantedName(avoid, paused []string, resume bool) string {
+	if len(avoid)+len(paused) == 0 && !resume {
 		return ""
 	}
-	sorted := slices.Sorted(slices.Values(avoid))
-	sum := sha256.Sum256([]byte(strings.Join(sorted, "\x00")))
+	unwanted := slices.Sorted(slices.Values(avoid))
+	for _, group := range slices.Sorted(slices.Values(paused)) {
+		unwanted = append(unwanted, "\x00"+group)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(unwanted, "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -13,6 +13,7 @@
 --  6. open
 --  7. wake list of open
 --  8. partitions
+--  9. paused
 --
 -- ARGV:
 --  1. call slot
@@ -31,6 +32,7 @@
 -- 14. prefix of the keys of positions (see below)
 -- 15. the version of the partitions that the client knows, or ''
 -- - the number of programs to avoid, and these programs
+-- - the number of paused groups, and these groups
 -- - the number of queues that the worker serves; for each, a name for its position, the number of its partitions, and
 --   these partitions
 -- - the number of properties that the worker needs, and their names
@@ -46,13 +48,15 @@
 --  5. '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want
 --  7. the list of the numbers of claimed tasks, one for each queue
---  8. the list of the version and the names of all partitions, if the client knows another version; otherwise empty. In
---     this case, the script has claimed nothing.
+--  8. if the client knows another version: the version, the list of the names of all partitions, and the list of what is
+--     paused. In this case, the script has claimed nothing. Otherwise empty.
 --
 -- A task is overdue when its end_before is past. The client decides about the overdue tasks that the script returns. If
 -- the clock may have leapt, the script returns no overdue tasks, and the server decides about them (see the function
 -- trusted). The script delays an invalid task and adds it to `due`, so that the server decides about the task. If an id
 -- has no hash, the script removes the id from its list. A repeated call returns the same tasks as the first call.
+--
+-- A task of a paused group counts as a task of a program to avoid.
 --
 -- A claim reads a limited number of tasks. At the head of a queue, there may be many tasks that a worker does not want.
 -- A position is the place after these tasks: the next claim continues there. All workers that avoid the same programs
@@ -70,9 +74,10 @@ local PASSED_FOR = 60
 cursor = 15
 use_places(open)
 
-local avoid, queues = {}, {}
-local unwanted = take_list(1)
+local avoid, paused_group, queues = {}, {}, {}
+local unwanted, paused = take_list(1), take_list(1)
 for _, program in ipairs(unwanted) do avoid[program] = true end
+for _, group in ipairs(paused) do paused_group[group] = true end
 for i = 1, tonumber(take()) do queues[i] = { position = take(), partitions = take_list(1), claimed = 0 } end
 local properties = take_list(1)
 local n_properties = #properties
@@ -107,11 +112,11 @@ end
 
 local version = call('HGET', partitions, 'version') or ''
 if version ~= known then
-  local names = { version }
+  local names = {}
   for _, name in ipairs(call('HKEYS', partitions)) do
     if name ~= 'version' then names[#names + 1] = name end
   end
-  return { now_text, '', {}, {}, '1', '0', {}, names }
+  return { now_text, '', {}, {}, '1', '0', {}, { version, names, call('HKEYS', KEYS[9]) } }
 end
 
 -- The first part of the script reads and decides.
@@ -122,7 +127,8 @@ if wrong then return wrong end
 
 local chosen, in_the_way, gone, later_here, odd = {}, {}, {}, {}, {}
 local avoided, looked_at, more = 0, 0, false
-local picky = #unwanted > 0 -- read a task's program first, because reading the other properties costs more
+-- Whether to read a task's program first, because reading the other properties costs more
+local picky = #unwanted + #paused > 0
 -- Indexes in an element of `chosen`
 local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6
 
@@ -171,8 +177,8 @@ end
 -- 'elsewhere' if the worker must not get the task now, for another reason. In both cases, the task stays in the list.
 local function consider(queue, list, id)
   if picky then
-    local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on')
-    if avoid[f[1]] then return 'avoided' end
+    local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on', 'group')
+    if avoid[f[1]] or paused_group[f[3]] then return 'avoided' end
     if not_here(f[2]) then return 'elsewhere' end
   end
   local f = read(id, list.place)

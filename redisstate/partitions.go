@@ -13,33 +13,44 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// knownPartitions are the names of the partitions in use, as a claim last read them. A claim sends the version. If Redis
-// has another version, the claim gets the names again.
+// knownPartitions are the names of the partitions in use and what is paused, as a claim last read them. A claim sends the
+// version. If Redis has another version, the claim gets them again.
 type knownPartitions struct {
-	mu      sync.Mutex
+	mu sync.Mutex
+	partitions
+}
+
+type partitions struct {
 	version string
 	names   []string
+	paused  tdf.Paused
 }
 
-func (p *knownPartitions) get() (version string, names []string) {
+func (p *knownPartitions) get() partitions {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.version, p.names
+	return p.partitions
 }
 
-func (p *knownPartitions) set(version string, names []string) {
+func (p *knownPartitions) set(known partitions) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.version, p.names = version, names
+	p.partitions = known
 }
 
-// selectPartitions returns the partitions from which the request claims, and the version of the names that it knows.
-func (s *Store) selectPartitions(r *ClaimRequest) (version string, queues []tdf.QueuePartitions) {
-	version, names := s.partitions.get()
+// selectPartitions returns the partitions from which the request claims, the groups from which it must not claim, and the
+// version of the names that it knows.
+func (s *Store) selectPartitions(r *ClaimRequest) (version string, queues []tdf.QueuePartitions, paused []string) {
+	known := s.partitions.get()
+	queues, paused = known.paused.Withhold(r.selected(known.names))
+	return known.version, queues, paused
+}
+
+func (r *ClaimRequest) selected(names []string) []tdf.QueuePartitions {
 	if r.Select == nil {
-		return version, []tdf.QueuePartitions{{Queue: tdf.DefaultQueue, Partitions: []string{tdf.DefaultPartition}}}
+		return []tdf.QueuePartitions{{Queue: tdf.DefaultQueue, Partitions: []string{tdf.DefaultPartition}}}
 	}
-	return version, r.Select(names)
+	return r.Select(names)
 }
 
 // positionName returns the name under which Redis keeps how far claims from these partitions have come.
@@ -65,17 +76,22 @@ func (k Keys) wakeLists(queues []tdf.QueuePartitions) (keys []string) {
 	return keys
 }
 
-// readPartitions keeps the version and the names of the partitions in the answer of claim.lua. It returns false if the
-// answer has none, because the client knows them already.
+// readPartitions keeps the partitions and the pauses in the answer of claim.lua. It returns false if the answer has none,
+// because the client knows them already.
 func (s *Store) readPartitions(answer []any) bool {
-	if len(answer) == 0 {
+	if len(answer) != 3 {
 		return false
 	}
-	var names []string
-	for _, name := range answer[1:] {
-		names = append(names, text(name))
+	known := partitions{version: text(answer[0])}
+	for _, name := range list(answer[1]) {
+		known.names = append(known.names, text(name))
 	}
-	s.partitions.set(text(answer[0]), names)
+	for _, name := range list(answer[2]) {
+		if p, ok := tdf.ParsePausable(text(name)); ok {
+			known.paused = append(known.paused, p)
+		}
+	}
+	s.partitions.set(known)
 	return true
 }
 

@@ -31,10 +31,7 @@ const longestBlock = 2 * time.Second
 // WakeWorker returns a Waker for open tasks in the partitions that the function selects (see [ClaimRequest]).
 func (s *Store) WakeWorker(selected func(names []string) []tdf.QueuePartitions) *Waker {
 	request := ClaimRequest{Select: selected}
-	return s.waker(func() []string {
-		_, queues := s.selectPartitions(&request)
-		return s.keys.wakeLists(queues)
-	})
+	return s.waker(func() []string { return s.keys.wakeLists(request.selected(s.partitions.get().names)) }) // also during pauses
 }
 
 // WakeServer returns a Waker for executed tasks.

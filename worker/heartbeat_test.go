@@ -53,7 +53,7 @@ func TestHeartbeats(t *testing.T) {
 	must(t, err)
 	want := map[string]string{
 		"host": host, "pid": strconv.Itoa(os.Getpid()), "boot": w.store.Boot(),
-		"version": "v1.2.3", "lease": "0.090000", "state": "working", "slots": "1", "runs": "", "avoids": "", "pauses": "", "runner": "",
+		"version": "v1.2.3", "lease": "0.090000", "state": "working", "slots": "1", "runs": "", "avoids": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "",
 		"process": identity(),
 	}
 	if diff := cmp.Diff(want, first); diff != "" {

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// pausables holds the flags that say what to pause or resume.
+type pausables struct {
+	queues, campaigns []string
+	all               bool
+}
+
+func (p *pausables) flags(c *cobra.Command) {
+	c.Flags().StringArrayVar(&p.queues, "queue", nil, "`NAME` queue, or default for the tasks without a queue; may be repeated")
+	c.Flags().StringArrayVar(&p.campaigns, "campaign", nil, "`NAME` campaign; may be repeated")
+	c.Flags().BoolVar(&p.all, "all", false, "all tasks of the namespace")
+}
+
+// read returns what the flags name. It returns a usage error for a name that no queue or campaign can have.
+func (p *pausables) read() ([]tdf.Pausable, error) {
+	var all []tdf.Pausable
+	for _, queue := range p.queues {
+		all = append(all, tdf.Pausable{Queue: queue})
+	}
+	for _, campaign := range p.campaigns {
+		all = append(all, tdf.Pausable{Group: campaign})
+	}
+	for _, what := range all {
+		if err := what.Check(); err != nil {
+			return nil, usage("%v", err)
+		}
+		if what == (tdf.Pausable{}) {
+			return nil, usage("empty name of a queue or campaign; to pause or resume all tasks, use --all")
+		}
+	}
+	if p.all {
+		all = append(all, tdf.Pausable{})
+	}
+	return all, nil
+}
+
+func newPause(a *app) *cobra.Command {
+	p := &pausables{}
+	c := &cobra.Command{
+		Use: "pause", Short: "Stop workers from claiming the tasks of a queue or campaign",
+		Long: "Stops workers from claiming the tasks of queues, campaigns, or the whole namespace. When the command returns, no worker claims such a task any\n" +
+			"more. Running tasks go on. tdf resume ends the pause. Without flags, the command lists what is paused.",
+		Example: "  tdf pause --campaign night\n  tdf pause --queue crawl",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			what, err := p.read()
+			if err != nil {
+				return err
+			}
+			return a.withManager(c.Context(), func(m *client) error {
+				if len(what) == 0 {
+					return a.listPaused(c.Context(), m)
+				}
+				if err := m.Pause(c.Context(), what...); err != nil {
+					return err
+				}
+				a.sayEach(what, "paused")
+				return nil
+			})
+		},
+	}
+	p.flags(c)
+	return c
+}
+
+func newResume(a *app) *cobra.Command {
+	p := &pausables{}
+	c := &cobra.Command{
+		Use: "resume", Short: "End a pause",
+		Long:    "Ends pauses of tdf pause. The tasks have kept their order.",
+		Example: "  tdf resume --campaign night",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			what, err := p.read()
+			if err == nil && len(what) == 0 {
+				err = usage("nothing to resume; use --queue, --campaign or --all, and tdf pause to list what is paused")
+			}
+			if err != nil {
+				return err
+			}
+			return a.withManager(c.Context(), func(m *client) error {
+				if err := m.Resume(c.Context(), what...); err != nil {
+					return err
+				}
+				a.sayEach(what, "not paused")
+				return nil
+			})
+		},
+	}
+	p.flags(c)
+	return c
+}
+
+func (a *app) sayEach(what []tdf.Pausable, state string) {
+	for _, p := range what {
+		a.say("%s: %s", pausableText(p), state)
+	}
+}
+
+func (a *app) listPaused(ctx context.Context, m *client) error {
+	paused, err := m.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	if len(paused) == 0 {
+		a.say("nothing is paused")
+	}
+	for _, p := range paused {
+		line := fmt.Sprintf("%s: paused by %s since %s", pausableText(p.Pausable), p.By, clock(p.Since))
+		if _, err := fmt.Fprintln(a.stdout, oneLine(line, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pausableText names a queue, a campaign or the namespace for users.
+func pausableText(p tdf.Pausable) string {
+	switch {
+	case p.Queue != "":
+		return fmt.Sprintf("queue %s", p.Queue)
+	case p.Group != "":
+		return fmt.Sprintf("campaign %s", p.Group)
+	}
+	return "all tasks"
+}

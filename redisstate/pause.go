@@ -1,0 +1,79 @@
+package redisstate
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+)
+
+//go:embed pause.lua
+var pauseSource string
+
+var pauseScript = newFreeingScript(prelude + pauseSource)
+
+// A Pausing says who has paused something, and when.
+type Pausing struct {
+	tdf.Pausable
+	By    string
+	Since tdf.Time
+}
+
+// Pause makes workers claim no tasks of the given queues and groups, or of the namespace. When it returns, no claim takes
+// such a task any more. It returns how many of them were not paused before. Resume ends the pauses.
+func (s *Store) Pause(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
+	return s.setPaused(ctx, "1", who, what)
+}
+
+// Resume ends pauses, and returns how many of them have ended. The tasks have kept their places.
+func (s *Store) Resume(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
+	return s.setPaused(ctx, "", who, what)
+}
+
+func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.Pausable) (n int, err error) {
+	args := []any{pausing, who, tdf.MaxPaused, s.keys.key("wake:")}
+	for _, p := range what {
+		if err := p.Check(); err != nil {
+			return 0, fmt.Errorf("pause or resume: %w", err)
+		}
+		args = append(args, p.String())
+	}
+	keys := []string{s.keys.partitions(), s.keys.paused(), s.keys.wakeOpen()}
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		n, err = pauseScript.run(ctx, s, keys, args...).Int()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("pause or resume: redis: %w", err)
+	}
+	if n < 0 {
+		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them", tdf.MaxPaused)
+	}
+	return n, nil
+}
+
+// Paused returns what is paused, ordered by name.
+func (s *Store) Paused(ctx context.Context) ([]Pausing, error) {
+	var all map[string]string
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		all, err = s.rdb.HGetAll(ctx, s.keys.paused()).Result()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what is paused: redis: %w", err)
+	}
+	var paused []Pausing
+	for name, text := range all {
+		if what, ok := tdf.ParsePausable(name); ok {
+			since, by, _ := strings.Cut(text, " ")
+			p := Pausing{Pausable: what, By: by}
+			p.Since, _ = tdf.ParseTime(since)
+			paused = append(paused, p)
+		}
+	}
+	slices.SortFunc(paused, func(a, b Pausing) int { return strings.Compare(a.String(), b.String()) })
+	return paused, nil
+}

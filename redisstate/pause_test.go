@@ -1,0 +1,139 @@
+package redisstate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// After Pause has returned, no claim takes a task of the queue, the group or the namespace. Running tasks go on. After
+// Resume, the tasks come in their old order.
+func TestPause(t *testing.T) {
+	for name, pause := range map[string]tdf.Pausable{
+		"a queue": {Queue: "a"}, "the default queue": {Queue: tdf.DefaultQueue}, "a group": {Group: "g"}, "the namespace": {}, "another queue": {Queue: "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				grouped := func(d tdf.Properties) tdf.Properties { d.Group = "g"; return d }
+				ids := mustOpen(t, s, define("x"), placed("a", 1), grouped(placed("a", 0)), grouped(define("x")), placed("a", -1), define("x"))
+				offer := offerOf("a", "default")
+				running := claimFor(t, s, 1, offerOf("a")).Claims[0] // the task with priority 1
+				if n, err := s.Pause(t.Context(), "ann", pause, pause); n == 0 || err != nil {
+					t.Fatal(n, err)
+				}
+				got := map[int64]bool{}
+				for range 5 {
+					for _, id := range claimedIDs(claimFor(t, s, 10, offer)) {
+						got[id] = true
+					}
+				}
+				for _, id := range ids {
+					x := task(t, s, id)
+					if _, held := (tdf.Paused{pause}).Holds(&x.Properties); id != running.Task.ID && held != (x.State == tdf.Open) {
+						t.Errorf("task %d is %s, held: %v", id, x.State, held)
+					}
+				}
+				outcomes, err := s.Execute(t.Context(), "w", execution(t, running))
+				if err != nil || outcomes[0].Err != nil {
+					t.Errorf("the running task cannot end: %v, %v", outcomes, err)
+				}
+				paused, err := s.Paused(t.Context())
+				if err != nil || len(paused) != 1 || paused[0].Pausable != pause || paused[0].By != "ann" || paused[0].Since == 0 {
+					t.Errorf("paused: %+v, %v", paused, err)
+				}
+				if n, err := s.Resume(t.Context(), "ann", pause); n != 1 || err != nil {
+					t.Fatal(n, err)
+				}
+				rest := claimedIDs(claimFor(t, s, 10, offer))
+				var want []int64
+				for _, i := range []int{2, 4, 0, 3, 5} {
+					if !got[ids[i]] {
+						want = append(want, ids[i])
+					}
+				}
+				if !slices.Equal(rest, want) {
+					t.Errorf("after the pause, %d were claimed, want %d", rest, want)
+				}
+				mustBeSound(t, s)
+			})
+		})
+	}
+}
+
+func execution(t *testing.T, c Claim) tdf.Move {
+	m, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+	must(t, err)
+	return m
+}
+
+// A claim passes over a million tasks of a paused group at bounded cost per claim: here, over 3,000 tasks.
+func TestPausedGroupIsPassed(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var all []tdf.Properties
+		for range 3000 {
+			d := define("x")
+			d.Group = "g"
+			all = append(all, d)
+		}
+		mustOpen(t, s, all...)
+		other := mustOpen(t, s, define("other"))[0]
+		if _, err := s.Pause(t.Context(), "ann", tdf.Pausable{Group: "g"}); err != nil {
+			t.Fatal(err)
+		}
+		for range 500 {
+			if got := claimedIDs(claimFor(t, s, 2, tdf.Offer{Programs: true})); len(got) > 0 {
+				if !slices.Equal(got, []int64{other}) {
+					t.Errorf("claimed %d", got)
+				}
+				return
+			}
+		}
+		t.Error("no claim came to the other task")
+	})
+}
+
+// A namespace that is resumed has no key of the pause left, and costs no more than before.
+func TestResumeLeavesNothing(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("x"))
+		before := dump(t, s)
+		for range 2 {
+			_, err := s.Pause(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"})
+			must(t, err)
+		}
+		n, err := s.Resume(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"}, tdf.Pausable{Queue: "never"})
+		if n != 2 || err != nil {
+			t.Errorf("%d resumed, %v", n, err)
+		}
+		after := dump(t, s)
+		delete(before, "wake:open")
+		delete(after, "wake:open")
+		if fmt.Sprint(before) != fmt.Sprint(after) {
+			t.Errorf("before: %v\nafter: %v", before, after)
+		}
+	})
+}
+
+// Invalid names and too many pauses are refused.
+func TestPauseRefuses(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, p := range []tdf.Pausable{{Queue: "a b"}, {Queue: strings.Repeat("x", 65)}, {Group: "a\nb"}} {
+			if _, err := s.Pause(t.Context(), "ann", p); err == nil {
+				t.Errorf("%q was paused", p)
+			}
+		}
+		var all []tdf.Pausable
+		for i := range tdf.MaxPaused + 1 {
+			all = append(all, tdf.Pausable{Group: fmt.Sprint("g", i)})
+		}
+		if _, err := s.Pause(t.Context(), "ann", all...); err == nil || !strings.Contains(err.Error(), "more than 1000") {
+			t.Errorf("too many pauses: %v", err)
+		}
+		if paused, err := s.Paused(t.Context()); len(paused) > 0 || err != nil {
+			t.Errorf("%v are paused, %v", paused, err)
+		}
+	})
+}
