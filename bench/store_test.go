@@ -24,6 +24,8 @@ type caller struct {
 	number int // the number of the last opened task
 	output int // if not 0, each task prints this number of bytes
 	tune   func(*tdf.Properties)
+
+	selected func(names []string) []tdf.QueuePartitions // see [redisstate.ClaimRequest]
 }
 
 func newCaller(t testing.TB, r *redisserver.Server) *caller {
@@ -59,7 +61,7 @@ const lease = 600 // s
 func (c *caller) claim(ctx context.Context, n int) ([]redisstate.Claim, error) {
 	var claims []redisstate.Claim
 	for len(claims) < n {
-		got, err := c.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: n - len(claims), Lease: lease})
+		got, err := c.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: n - len(claims), Lease: lease, Select: c.selected})
 		if err != nil {
 			return nil, err
 		}

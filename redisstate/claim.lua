@@ -48,8 +48,8 @@
 --  5. '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want
 --  7. the list of the numbers of claimed tasks, one for each queue
---  8. if the client knows another version: the version, the list of the names of all partitions, and the list of what is
---     paused. In this case, the script has claimed nothing. Otherwise empty.
+--  8. if the client knows another version: the version, the list of the names of all partitions, and the list of what
+--     is paused. In this case, the script has claimed nothing. Otherwise empty.
 --
 -- A task is overdue when its end_before is past. The client decides about the overdue tasks that the script returns. If
 -- the clock may have leapt, the script returns no overdue tasks, and the server decides about them (see the function
@@ -239,36 +239,38 @@ local function full()
   return #chosen >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY
 end
 
--- Starts to read the due entries of a list, from a rank on.
-local function reader_of(list, rank)
-  return { list = list, rank = rank, page = math.max(1, math.min(wanted, PAGE)), entries = {}, i = 1 }
-end
+-- A reader reads the due entries of a list, from a rank on. Its fields score, id and at are its next due entry, with
+-- the score as a text and as a number. Without a due entry, `at` is INF.
 
--- Returns the score and the id of the next due entry, or nil.
-local function next_due_entry(reader)
+local function advance(reader)
   if reader.i > #reader.entries and not reader.ended then
     reader.entries = call('ZRANGE', reader.list.key, reader.rank, reader.rank + reader.page - 1, 'WITHSCORES')
     reader.ended = #reader.entries < 2 * reader.page
     reader.rank, reader.page, reader.i = reader.rank + reader.page, PAGE, 1
   end
-  local id, score = reader.entries[reader.i], reader.entries[reader.i + 1]
-  if not id or score_of(score) > now then
-    reader.list.exhausted = true
-    return nil
+  reader.id, reader.score = reader.entries[reader.i], reader.entries[reader.i + 1]
+  reader.at = reader.id and score_of(reader.score) or INF
+  reader.i = reader.i + 2
+  if reader.at > now then
+    reader.at, reader.list.exhausted = INF, true
   end
-  return score, id
 end
 
--- Returns the reader whose next due entry is the oldest, with the score and the id of this entry.
+-- Returns a reader of a list. The reader shares the work with other readers, so its first page is small.
+local function reader_of(list, rank, readers)
+  local reader = { list = list, rank = rank, entries = {}, i = 1 }
+  reader.page = math.max(1, math.min(math.ceil(2 * wanted / readers), wanted, PAGE))
+  return reader
+end
+
+-- Returns the reader whose next due entry is the oldest, or nil. A reader that has handed out its entry advances first.
 local function oldest(readers)
-  local first, first_score, first_id
+  local first
   for _, reader in ipairs(readers) do
-    local score, id = next_due_entry(reader)
-    if score and (not first or score_of(score) < score_of(first_score)) then
-      first, first_score, first_id = reader, score, id
-    end
+    if not reader.at then advance(reader) end
+    if reader.at < INF and (not first or reader.at < first.at) then first = reader end
   end
-  return first, first_score, first_id
+  return first
 end
 
 -- Chooses tasks from lists of one priority. The positions of `skipped` move behind the tasks that the worker does not
@@ -276,18 +278,17 @@ end
 -- programs to avoid wants.
 local function look_through(queue, readers, skipped)
   while #chosen < wanted do
-    local reader, score, id = oldest(readers)
+    local reader = oldest(readers)
     if not reader then return end
     if full() or looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
       more = true
       return
     end
-    looked_at = looked_at + 1
-    reader.i = reader.i + 2
-    local why = consider(queue, reader.list, id)
+    looked_at, reader.at = looked_at + 1, nil
+    local why = consider(queue, reader.list, reader.id)
     if why then
       avoided, skipped.shared = avoided + 1, skipped.shared and why == 'avoided'
-      skipped.mine = { score = score, id = id, priority = reader.list.priority }
+      skipped.mine = { score = reader.score, id = reader.id, priority = reader.list.priority }
       if skipped.shared then skipped.all = skipped.mine end
     end
   end
@@ -343,7 +344,7 @@ local function next_level(sources, from)
       local list = source.plain and plain or list_at(source.partition, highest)
       local level, start = tonumber(highest), from and tonumber(from.priority)
       if not start or level <= start then
-        readers[#readers + 1] = reader_of(list, level == start and rank_after(list.key, from) or 0)
+        readers[#readers + 1] = reader_of(list, level == start and rank_after(list.key, from) or 0, #sources)
       end
       source.top = nil
       if source.plain then source.top = false end

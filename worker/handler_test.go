@@ -114,7 +114,7 @@ func TestLaterReleasesTheTask(t *testing.T) {
 	if got.Ready < before.Add(3600) || got.Ready > before.Add(3700) || !strings.Contains(got.Log, "no licence") {
 		t.Errorf("ready %v s after the claim\n%s", got.Ready.Sub(before), got.Log)
 	}
-	score, err := w.client().ZScore(t.Context(), w.store.Keys().List(tdf.Open), fmt.Sprint(id)).Result()
+	score, err := w.client().ZScore(t.Context(), w.store.Keys().List(tdf.Placed), fmt.Sprint(id)).Result()
 	must(t, err)
 	if diff := tdf.Time(score) - got.Ready; diff > 1e-5 || diff < -1e-5 {
 		t.Errorf("score %v, ready %v", score, got.Ready)

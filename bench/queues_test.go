@@ -1,0 +1,52 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/bench/redisserver"
+)
+
+// BenchmarkQueues measures what queues, priorities and partitions cost: calls that open 100 tasks, and calls that claim 100
+// tasks. Tasks without them are the measure for the others.
+func BenchmarkQueues(b *testing.B) {
+	const batch = 100
+	for _, kind := range []struct {
+		name string
+		tune func(n int, d *tdf.Properties)
+	}{
+		{"none", func(int, *tdf.Properties) {}},
+		{"queue", func(_ int, d *tdf.Properties) { d.Queue = "q" }},
+		{"10 priorities", func(n int, d *tdf.Properties) { d.Queue, d.Priority = "q", n%10 }},
+		{"10000 priorities", func(n int, d *tdf.Properties) { d.Queue, d.Priority = "q", n*7919%10_000 }},
+		{"200 partitions", func(n int, d *tdf.Properties) { d.Queue, d.Tags = "q", []string{fmt.Sprint("t", n%200)} }},
+	} {
+		offer := tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}, {Queue: tdf.DefaultQueue}}, Programs: true}
+		for i := range 200 {
+			offer.Tags = append(offer.Tags, fmt.Sprint("t", i))
+		}
+		prepare := func(b *testing.B) (*caller, *redisserver.Server) {
+			r := emptyRedis(b)
+			c := newCaller(b, r)
+			c.tune = func(d *tdf.Properties) { kind.tune(c.number, d) }
+			c.selected = offer.Select
+			return c, r
+		}
+		b.Run("open/"+kind.name, func(b *testing.B) {
+			c, r := prepare(b)
+			measure(b, r, batch, func(ctx context.Context, _ int) error { return c.open(ctx, batch) })
+		})
+		b.Run("claim/"+kind.name, func(b *testing.B) {
+			c, r := prepare(b)
+			if _, err := c.bringMany(b.Context(), b.N*batch, tdf.Open); err != nil {
+				b.Fatal(err)
+			}
+			measure(b, r, batch, func(ctx context.Context, _ int) error {
+				_, err := c.claim(ctx, batch)
+				return err
+			})
+		})
+	}
+}
