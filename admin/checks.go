@@ -173,16 +173,17 @@ func (c *situation) queue() Check {
 	}
 	if free, slots := c.slots(); slots > 0 && c.place.Ahead >= free {
 		behind.State = Blocked
-		behind.Text += fmt.Sprintf("; the workers that claim tasks have %d slots", slots)
+		behind.Text += fmt.Sprintf("; the workers that may claim the task have %d slots", slots)
 		behind.Fix = "wait, or start more workers"
 	}
 	return behind
 }
 
-// slots counts the slots of the workers that claim tasks: the free slots and all slots. A worker's heartbeat says how
-// many of its slots are free.
+// slots counts the slots of the workers that may claim the task: the free slots and all slots. A worker's heartbeat says
+// how many of its slots are free.
 func (c *situation) slots() (free, all int64) {
-	n := c.count()
+	f := c.matching()
+	n := f.count()
 	return int64(n.free), int64(n.slots)
 }
 
@@ -206,11 +207,17 @@ func (c *situation) freeSlotCheck() Check {
 	if alive == 0 {
 		return Check{"worker", Blocked, "no worker is alive", "start a worker"}
 	}
+	if text, fix := c.unserved(c.task.Partition()); text != "" {
+		return Check{"worker", Blocked, text, fix}
+	}
 	check := Check{"worker", Blocked, fmt.Sprintf("none of %d workers can run the task", alive), ""}
 	var fixes []string
 	for _, o := range obstacles {
 		if names := reasons[o.why]; len(names) > 0 {
 			check.Text += "; " + o.why + ": " + joinNames(names)
+			if o.fix == "" {
+				continue
+			}
 			fixes = append(fixes, strings.ReplaceAll(o.fix, workerNames, strings.Join(names[:min(len(names), mostNamed)], " ")))
 		}
 	}
@@ -220,6 +227,7 @@ func (c *situation) freeSlotCheck() Check {
 
 // obstacles lists the reasons why a live worker cannot run a task, and their fixes.
 var obstacles = []struct{ why, fix string }{
+	{unfit, ""},
 	{notOn, "start another worker"},
 	{draining, "resume " + workerNames},
 	{stopping, "start another worker"},
@@ -231,6 +239,7 @@ var obstacles = []struct{ why, fix string }{
 const workerNames = "WORKER…"
 
 const (
+	unfit    = "does not offer the task's queue, tags or handler"
 	notOn    = "must not run the task (not_on)"
 	draining = "ordered to drain"
 	stopping = "starts or stops"
@@ -241,6 +250,8 @@ const (
 func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 	_, _, pauses := w.Pausing(c.task.Program)
 	switch {
+	case !w.Offer.Matches(c.task.Partition()):
+		return unfit
 	case slices.Contains(c.task.NotOn, w.Name):
 		return notOn
 	case w.Drained != "":

@@ -14,7 +14,7 @@ import (
 // healthy returns the vitals of a namespace without problems.
 func healthy() vitals {
 	const now = 1_700_000_000
-	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30}, Seen: now}
+	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: now}
 	return vitals{
 		redis: config.Redis{Host: "localhost"}, schema: "1", listpack: "1024", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6},
 		settings: tdf.DefaultSettings(), room: tdf.Memory{Used: 1e6, Max: 100e6},
@@ -71,6 +71,12 @@ func TestDiagnose(t *testing.T) {
 			v.fleet.workers = append(v.fleet.workers, v.fleet.workers[0])
 			v.fleet.running = 8
 			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", Why: "why"}}
+		}},
+		"open tasks wait for another worker: no live worker serves the queue crawl": {SeverityProblem, func(v *vitals) {
+			v.partitions = []string{tdf.DefaultPartition, "queue=crawl"}
+		}},
+		"open tasks wait for another worker: no live worker handles resize": {SeverityProblem, func(v *vitals) {
+			v.partitions = []string{"handler=resize"}
 		}},
 		"waited for 500 s although 3 slots are":    {SeverityProblem, func(v *vitals) { v.fleet.running = 1 }},
 		"waited for 500 s although 1 slot is free": {SeverityProblem, func(v *vitals) { v.fleet.running = 3 }},

@@ -28,7 +28,7 @@ func waiting(change func(*situation)) *situation {
 
 func working(name string) redisstate.WorkerStatus {
 	return redisstate.WorkerStatus{
-		WorkerInfo: redisstate.WorkerInfo{Name: name, Host: "h", State: "working", Slots: 2, Lease: 30}, Seen: testNow - 3,
+		WorkerInfo: redisstate.WorkerInfo{Name: name, Host: "h", State: "working", Slots: 2, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: testNow - 3,
 	}
 }
 
@@ -70,11 +70,11 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"in time":      {func(c *situation) { c.task.EndBefore = testNow + 1 }, ""},
 		"unlisted":     {func(c *situation) { c.place.Listed = false }, "queue: the task is not in the list of open tasks"},
 		"first ones":   {func(c *situation) { c.place.Ahead = 3 }, ""},
-		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 tasks are ahead in the queue; the workers that claim tasks have 4 slots"},
+		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 tasks are ahead in the queue; the workers that may claim the task have 4 slots"},
 		"queue, all busy": {func(c *situation) {
 			c.place.Ahead = 4
 			c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4}
-		}, "queue: 4 tasks are ahead in the queue; the workers that claim tasks have 4 slots"},
+		}, "queue: 4 tasks are ahead in the queue; the workers that may claim the task have 4 slots"},
 		"first, all busy": {func(c *situation) { c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4} }, "worker: none of 2 workers can run the task; has no free slot: w1, w2"},
 		"not its time, all busy": {func(c *situation) {
 			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
@@ -99,6 +99,39 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.workers = c.workers[:1]
 			c.workers[0].Pauses = []redisstate.Pause{{Program: "pp"}}
 		}, ""},
+		"queue": {func(c *situation) { c.task.Queue = "crawl" }, "worker: no live worker serves the queue crawl"},
+		"served queue": {func(c *situation) {
+			c.task.Queue = "crawl"
+			c.workers[1].Offer.Queues = []tdf.QueueShare{{Queue: "mail"}, {Queue: "crawl", Weight: 3}}
+		}, ""},
+		"only other queues": {func(c *situation) {
+			c.workers = c.workers[:1]
+			c.workers[0].Offer.Queues = []tdf.QueueShare{{Queue: "mail"}}
+		}, "worker: no live worker serves the queue default"},
+		"tags": {func(c *situation) {
+			c.task.Tags = []string{"ssd", "gpu"}
+			c.workers[0].Offer.Tags = []string{"gpu"}
+		}, "worker: no live worker offers the tags gpu, ssd"},
+		"handler": {func(c *situation) { c.task.Source, c.task.Tags = "", []string{"gpu"} }, "worker: no live worker handles p; no live worker offers the tag gpu"},
+		"only handlers": {func(c *situation) {
+			c.workers[0].Offer, c.workers[1].Offer = tdf.Offer{Handlers: []string{"p"}}, tdf.Offer{Handlers: []string{"q"}}
+		}, "worker: no live worker runs tasks with a source"},
+		"not all on one": {func(c *situation) {
+			c.task.Queue, c.task.Tags = "crawl", []string{"gpu"}
+			c.workers[0].Offer.Queues, c.workers[1].Offer.Tags = []tdf.QueueShare{{Queue: "crawl"}}, []string{"gpu"}
+		}, "worker: no live worker meets all of these needs: queue=crawl;tags=gpu"},
+		"silent server of the queue": {func(c *situation) {
+			c.task.Queue = "crawl"
+			c.workers[0].Offer.Queues, c.workers[0].Seen = []tdf.QueueShare{{Queue: "crawl"}}, testNow-31
+		}, "worker: no live worker serves the queue crawl"},
+		"busy server of the queue": {func(c *situation) {
+			c.task.Queue = "crawl"
+			c.workers[0].Offer.Queues, c.workers[0].Runs = []tdf.QueueShare{{Queue: "crawl"}}, []int64{1, 2}
+		}, "worker: none of 2 workers can run the task; does not offer the task's queue, tags or handler: w2; has no free slot: w1"},
+		"slots of other workers": {func(c *situation) {
+			c.task.Queue, c.place.Ahead = "crawl", 2
+			c.workers[0].Offer.Queues = []tdf.QueueShare{{Queue: "crawl"}}
+		}, "queue: 2 tasks are ahead in the queue; the workers that may claim the task have 2 slots"},
 		"source": {func(c *situation) { c.source = Check{"source", Blocked, "gone", ""} }, "source: gone"},
 	} {
 		if got := holding(waiting(c.change).open()); got != c.want {

@@ -25,6 +25,8 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 	switch {
 	case t.State != tdf.Open:
 		return Check{}, nil
+	case t.Source == "":
+		return Check{"source", Passed, "the task needs no source: only workers with a handler run it", ""}, nil
 	case err == nil && len(serving) > 0:
 		return Check{"source", Passed, "these workers run rounds in their own process and need no source: " + joinNames(serving), ""}, nil
 	case err == nil && src.Scheme == tdf.SchemeRedis && src.Location == noProgram:
@@ -48,11 +50,11 @@ func (c *situation) noProgramCheck() Check {
 	return check
 }
 
-// inProcess returns the names of the live workers that run rounds in their own process.
+// inProcess returns the names of the live workers that may claim the task and run rounds in their own process.
 func (c *situation) inProcess() []string {
 	var names []string
 	for i := range c.workers {
-		if w := &c.workers[i]; w.InProcess && w.Alive(c.at) {
+		if w := &c.workers[i]; w.InProcess && w.Alive(c.at) && w.Offer.Matches(c.task.Partition()) {
 			names = append(names, w.Name)
 		}
 	}

@@ -28,6 +28,8 @@ type vitals struct {
 	moved    tdf.Time    // when a task was last claimed or executed; 0 if that was long ago
 	taskSize int64       // size of one open task in bytes; 0 if unknown
 	long     []longRun
+
+	partitions []string // the names of the partitions with open tasks
 }
 
 func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
@@ -59,6 +61,9 @@ const sampledSizes = 20
 
 func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
 	if v.numbers, err = readNumbers(ctx, r); err != nil {
+		return err
+	}
+	if v.partitions, err = r.Partitions(ctx); err != nil {
 		return err
 	}
 	page, err := listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)

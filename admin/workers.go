@@ -23,6 +23,12 @@ type Worker struct {
 	Seen    time.Time     `json:"seen"`  // when the last heartbeat arrived
 	Lease   time.Duration `json:"lease"` // the worker sends a heartbeat after each third of the lease
 
+	// Queues, Tags and Handlers say which tasks the worker claims. Without queues, it serves the queue default. Handlers are
+	// the programs for which the worker has handlers. A queue may have a weight: crawl:3.
+	Queues   []string `json:"queues,omitempty"`
+	Tags     []string `json:"tags,omitempty"`
+	Handlers []string `json:"handlers,omitempty"`
+
 	// Drained says who ordered the worker to drain, and when. If there is no order, Drained is "".
 	Drained string `json:"drained,omitempty"`
 
@@ -67,6 +73,10 @@ func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 	v := Worker{
 		Name: w.Name, Host: w.Host, PID: w.PID, Version: w.Version, State: f.stateOf(w), Slots: w.Slots, Runs: w.Runs,
 		Seen: stdtime.Time(w.Seen), Lease: stdtime.Duration(w.Lease), Drained: w.Drained, Alive: w.Alive(f.at), InProcess: w.InProcess,
+		Tags: w.Offer.Tags, Handlers: w.Offer.Handlers,
+	}
+	for _, q := range w.Offer.Queues {
+		v.Queues = append(v.Queues, q.String())
 	}
 	for _, p := range w.Pauses {
 		v.Pauses = append(v.Pauses, WorkerPause{p.Program, stdtime.Time(w.Seen.Add(p.For)), p.Why})

@@ -114,7 +114,7 @@ func (a *app) begin(c *cobra.Command, args []string) error {
 }
 
 // mayBeEmpty lists the flags whose value may be the empty string.
-var mayBeEmpty = []string{"input", "meta"}
+var mayBeEmpty = []string{"input", "meta", "tags"}
 
 // A group is a section of tdf --help, with the commands that the section lists.
 type group struct {

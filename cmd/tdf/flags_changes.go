@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,36 +18,54 @@ import (
 type changes struct {
 	task                   taskFlags
 	input, program, source string
+	handler                bool
 }
 
 // addTo adds the flags to a command.
 func (c *changes) addTo(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh")
-	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source")
+	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source or --handler")
 	flags.StringVar(&c.source, "source", "", "`SOURCE` address from which workers fetch the program")
+	flags.BoolVar(&c.handler, "handler", false, "no source: only workers with a handler for the program run the task")
 	c.task.flags(cmd)
 }
 
 // given reports whether the user gave any of the flags.
 func (c *changes) given() bool {
-	return slices.ContainsFunc(append([]string{"input", "program", "source"}, propertyFlags...), c.task.changed)
+	return slices.ContainsFunc(append([]string{"input", "program", "source", "handler"}, propertyFlags...), c.task.changed)
 }
 
 // check returns an error for invalid flags. It needs no connection to Redis.
 func (c *changes) check() error {
-	if err := c.task.check(); err != nil || !c.task.changed("program") || c.source != "" {
+	if err := c.task.check(); err != nil {
 		return err
 	}
-	if info, err := os.Stat(c.program); err != nil || !info.IsDir() {
+	info, err := os.Stat(c.program)
+	isDir := err == nil && info.IsDir()
+	switch {
+	case c.handler && c.source != "":
+		return sourceWithHandler()
+	case c.handler && isDir && strings.ContainsRune(c.program, '/'):
+		return handlerWithDirectory(c.program)
+	case c.task.changed("program") && c.source == "" && !c.handler && !isDir:
 		return notADirectory(c.program)
 	}
 	return nil
 }
 
-// notADirectory returns the error for a command without --source whose --program is not a directory.
+// notADirectory returns the error for a command without --source and --handler whose --program is not a directory.
 func notADirectory(program string) error {
-	return usage("invalid value %q for --program: no such directory; a program stored elsewhere needs --source (docs/programs.md)", program)
+	return usage("invalid value %q for --program: no such directory; a program stored elsewhere needs --source SOURCE, "+
+		"and a program that handlers of workers run needs --handler (docs/programs.md)", program)
+}
+
+func sourceWithHandler() error {
+	return usage("--source with --handler: a task with a source is not for handlers; give one of them")
+}
+
+func handlerWithDirectory(program string) error {
+	return usage("--handler with the directory %s: a handler has a name, and needs no directory; leave --handler out, or give the name", program)
 }
 
 // read returns the changes. If --program is a directory, read also packs and returns the program.
@@ -58,8 +77,8 @@ func (c *changes) read(ctx context.Context, m *client) (manager.Changes, *progra
 	if c.task.changed("input") {
 		all.Input = &c.input
 	}
-	if c.task.changed("source") {
-		all.Source = &c.source
+	if c.task.changed("source") || c.handler {
+		all.Source = &c.source // with --handler, ""
 	}
 	packed, err := c.readProgram(&all)
 	if err == nil {
@@ -83,7 +102,7 @@ func (c *changes) readProgram(all *manager.Changes) (*program.Packed, error) {
 		return nil, nil
 	}
 	all.Program = &c.program
-	if c.source != "" {
+	if c.source != "" || c.handler {
 		return nil, nil
 	}
 	packed, err := program.Pack(c.program)

@@ -22,9 +22,11 @@ type taskFlags struct {
 	keepOutputs                      string
 	backoffFactor                    float64
 	meta, failOn                     string
+	queue, tags                      string
+	priority                         int
 }
 
-var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "backoff", "backoff-factor", "backoff-max", "keep-finished", "keep-archived", "keep-outputs", "meta", "fail-on"}
+var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "backoff", "backoff-factor", "backoff-max", "keep-finished", "keep-archived", "keep-outputs", "meta", "fail-on", "queue", "priority", "tags"}
 
 // flags adds the flags to a command.
 func (f *taskFlags) flags(c *cobra.Command) {
@@ -44,6 +46,9 @@ func (f *taskFlags) flags(c *cobra.Command) {
 	flags.StringVar(&f.keepOutputs, "keep-outputs", "", "`SPAN` how long the outputs of the finished task stay in Redis, or inf")
 	flags.StringVar(&f.meta, "meta", "", "`TEXT` your own data about the task")
 	flags.StringVar(&f.failOn, "fail-on", "", "`RULE` rule by which a round fails: stderr, exit or any")
+	flags.StringVar(&f.queue, "queue", "", "`NAME` queue of the task: only workers that serve the queue claim it (default: default)")
+	flags.IntVar(&f.priority, "priority", 0, "`N` priority: workers claim tasks with higher priorities first (default: 0)")
+	flags.StringVar(&f.tags, "tags", "", "`TAGS` tags that a worker must offer to claim the task: gpu,ssd")
 }
 
 // check returns an error for invalid flags. It needs no connection to Redis. It accepts times in the past, because
@@ -82,12 +87,19 @@ func (f *taskFlags) read(ctx context.Context, m *client) (manager.Changes, error
 func (f *taskFlags) readFixed() (manager.Changes, error) {
 	all := manager.Changes{
 		MaxFails: f.number("max-fails", &f.maxFails), MaxTimeouts: f.number("max-timeouts", &f.maxTimeouts), MaxLosses: f.number("max-losses", &f.maxLosses),
+		Priority: f.number("priority", &f.priority),
 	}
 	if f.changed("meta") {
 		all.Meta = &f.meta
 	}
 	if f.changed("fail-on") {
 		all.FailOn = (*tdf.FailOn)(&f.failOn)
+	}
+	if f.changed("queue") {
+		all.Queue = &f.queue
+	}
+	if f.changed("tags") {
+		all.Tags = new(tdf.SplitTags(f.tags))
 	}
 	if f.changed("backoff-factor") {
 		all.BackoffFactor = &f.backoffFactor

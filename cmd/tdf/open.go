@@ -21,17 +21,19 @@ type opening struct {
 	campaign               string
 	unique, uniqueUntil    string
 	extend, dryRun         bool
+	handler                bool
 	task                   taskFlags
 }
 
 func newOpen(a *app) *cobra.Command {
 	o := &opening{a: a}
 	c := &cobra.Command{
-		Use:   "open --program DIR|NAME [--source SOURCE] [--input WORDS]",
+		Use:   "open --program DIR|NAME [--source SOURCE|--handler] [--input WORDS]",
 		Short: "Open one task or a sweep",
 		Long: `Opens one task. With --from or --grid, the command opens a sweep: one task for each row of parameters, in a campaign.
 
-If the program is a directory, tdf packs it and stores it in Redis first, as tdf push does.
+If the program is a directory, tdf packs it and stores it in Redis first, as tdf push does. With --handler, the task has no source: only
+workers with a handler for the program run it.
 
 In a sweep, --input is a template. The text {a} stands for the value of parameter a as one word, and {a|raw} for the value without quotes.
 Write {{ and }} for braces. Without --input, run.sh gets all parameters in their order. The parameters also become the meta of the
@@ -47,8 +49,9 @@ It prints the ids of the tasks as ranges: 1-1000.`,
 	}
 	flags := c.Flags()
 	o.changed = flags.Changed
-	flags.StringVar(&o.program, "program", "", "`DIR|NAME` directory with run.sh at its top, or a name together with --source")
+	flags.StringVar(&o.program, "program", "", "`DIR|NAME` directory with run.sh at its top, or a name together with --source or --handler")
 	flags.StringVar(&o.source, "source", "", "`SOURCE` address from which workers fetch the program")
+	flags.BoolVar(&o.handler, "handler", false, "task without a source: only workers with a handler for the program run it")
 	flags.StringVar(&o.input, "input", "", "`WORDS` arguments of run.sh; in a sweep, a template")
 	flags.StringVar(&o.from, "from", "", "`FILE` CSV file or JSON lines with rows of parameters, or - for stdin")
 	flags.StringVar(&o.format, "format", "", "`FORMAT` format of the rows, csv or jsonl (default: the suffix of the file)")
@@ -100,7 +103,9 @@ func (o *opening) run(ctx context.Context) error {
 func (o *opening) check() error {
 	switch {
 	case o.program == "":
-		return usage("missing --program: want a directory, or a name with --source SOURCE")
+		return usage("missing --program: want a directory, or a name with --source SOURCE or --handler")
+	case o.handler && o.source != "":
+		return sourceWithHandler()
 	case o.changed("campaign") && o.changed("group"):
 		return usage("--campaign with --group: both set the same name; give one of them")
 	case o.from != "" && o.grid != "":
@@ -128,15 +133,17 @@ func (o *opening) packed() (*program.Packed, error) {
 	info, err := os.Stat(o.program)
 	isDir := err == nil && info.IsDir()
 	switch {
-	case isDir && o.source == "":
+	case isDir && o.source == "" && !o.handler:
 		packed, err := program.Pack(o.program)
 		if err != nil {
 			return nil, usage("%v", err)
 		}
 		return &packed, nil
+	case isDir && o.handler && strings.ContainsRune(o.program, '/'):
+		return nil, handlerWithDirectory(o.program)
 	case isDir && strings.ContainsRune(o.program, '/'):
 		return nil, usage("--source with the directory %s: tdf stores a directory in Redis; leave --source out", o.program)
-	case o.source == "":
+	case o.source == "" && !o.handler:
 		return nil, notADirectory(o.program)
 	}
 	return nil, nil

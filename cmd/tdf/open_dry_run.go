@@ -35,11 +35,13 @@ func (p *plan) showCommon() error {
 	t := p.a.table("property", "value")
 	t.row("tasks", number(p.found.admitted))
 	t.row("program", p.base.Program)
-	t.row("source", tdf.HideCredentials(p.base.Source))
+	if p.base.Source != "" {
+		t.row("source", tdf.HideCredentials(p.base.Source))
+	}
 	defaults := tdf.Defaults(p.base.Program, p.base.Source, p.base.Input)
 	usual := defaults.OpenFields("")
 	for _, f := range p.base.OpenFields("") {
-		if f.Name != "meta" && !slices.Contains(usual, f) {
+		if f.Name != "meta" && f.Name != "place" && !slices.Contains(usual, f) {
 			t.row(f.Name, f.Value)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,8 @@ func newWorkers(a *app) *cobra.Command {
 		Use: "workers", Short: "List workers and their running tasks",
 		Long: "Lists the live workers. A worker without a heartbeat for the time of its lease is silent, and its tasks are lost.\n" +
 			"RUNS lists the tasks that the worker ran at its last heartbeat. A worker sends three heartbeats per lease.\n" +
-			"If the next heartbeat is overdue, RUNS shows the age of the list.",
+			"If the next heartbeat is overdue, RUNS shows the age of the list.\n" +
+			"REMARKS shows the queues, tags and handlers of the worker, if it has any.",
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withManager(c.Context(), func(m *client) error { return a.listWorkers(c.Context(), m, all, asJSON) })
@@ -65,6 +67,14 @@ func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) erro
 
 func remarks(w admin.Worker) string {
 	var all []string
+	for _, offer := range []struct {
+		name   string
+		values []string
+	}{{"queues ", w.Queues}, {"tags ", w.Tags}, {"handlers ", w.Handlers}} {
+		if len(offer.values) > 0 {
+			all = append(all, offer.name+short(offer.values, ", "))
+		}
+	}
 	if w.Drained != "" {
 		all = append(all, "drained by "+w.Drained)
 	}
@@ -87,16 +97,20 @@ func runsText(w admin.Worker, now time.Time) string {
 	return runs
 }
 
-// shortIDs returns a text with the first ids of a list. If it leaves out ids, the text contains the length of the list.
+// shortIDs returns a text with the first ids of a list.
 func shortIDs(ids []int64) string {
-	const limit = 4
-	var parts []string
+	texts := make([]string, len(ids))
 	for i, id := range ids {
-		if i == limit {
-			parts = append(parts, fmt.Sprintf("… (%d)", len(ids)))
-			break
-		}
-		parts = append(parts, number(id))
+		texts[i] = number(id)
 	}
-	return strings.Join(parts, " ")
+	return short(texts, " ")
+}
+
+// short returns a text with the first values of a list. If it leaves out values, the text contains the length of the list.
+func short(values []string, separator string) string {
+	const limit = 4
+	if len(values) > limit {
+		values = append(slices.Clone(values[:limit]), fmt.Sprintf("… (%d)", len(values)))
+	}
+	return strings.Join(values, separator)
 }

@@ -1,0 +1,47 @@
+package redisstate
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Partitions returns the partitions that have open tasks, also if no task is due.
+func TestPartitionsWithTasks(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustHave := func(when string, want ...string) {
+			t.Helper()
+			if got, err := s.Partitions(t.Context()); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %q, %v, want %q", when, got, err, want)
+			}
+		}
+		mustHave("without tasks")
+		later := placed("b", 0)
+		later.StartAfter = 4e9
+		mustOpen(t, s, placed("a", 3), later)
+		mustHave("two queues", "queue=a", "queue=b")
+		mustOpen(t, s, define("plain"))
+		mustHave("with a plain task", tdf.DefaultPartition, "queue=a", "queue=b")
+		claimFor(t, s, 5, offerOf("a"))
+		mustHave("after a claim", tdf.DefaultPartition, "queue=b")
+	})
+}
+
+// A hash that another program has written gives no error, and only a bounded number of names.
+func TestPartitionsOfAStrangeHash(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for i := range 3 * tdf.MaxPartitions {
+			s.rdb.HSet(t.Context(), s.keys.partitions(), fmt.Sprint("queue=q", i), "1", fmt.Sprint("x", i), "1")
+		}
+		if names, err := s.partitionNames(t.Context()); err != nil || len(names) > tdf.MaxPartitions+1 || slices.Contains(names, "x1") {
+			t.Errorf("%d names, %v", len(names), err)
+		}
+		s.rdb.Del(t.Context(), s.keys.partitions())
+		s.rdb.Set(t.Context(), s.keys.partitions(), "text", 0)
+		if names, err := s.Partitions(t.Context()); err != nil || len(names) > 0 {
+			t.Errorf("a wrong type: %q, %v", names, err)
+		}
+	})
+}
