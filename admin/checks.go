@@ -17,6 +17,7 @@ func (c *situation) open() []Check {
 	if c.full {
 		checks = append(checks, fullCheck)
 	}
+	checks = append(checks, c.pauses()...)
 	checks = append(checks, c.start(), c.end())
 	checks = append(checks, c.turn(checks[len(checks)-2].State)...)
 	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})

@@ -82,6 +82,7 @@ type situation struct {
 	grace   redisstate.Grace
 	full    bool // Redis uses so much memory that workers claim nothing
 	place   redisstate.QueuePosition
+	paused  []redisstate.Pausing
 	source  Check
 	took    []tdf.Seconds // run times of successful rounds of the program, in ascending order
 }
@@ -103,6 +104,7 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		func() (err error) { c.grace, err = s.Grace(ctx); return err },
 		func() (err error) { c.full, err = s.Full(ctx); return err },
 		func() (err error) { c.place, err = s.QueuePosition(ctx, id, c.task.Place()); return err },
+		func() (err error) { c.paused, err = s.Paused(ctx); return err },
 		func() (err error) { c.source, err = c.sourceCheck(ctx, s); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 	} {

@@ -29,6 +29,7 @@ type vitals struct {
 	taskSize int64       // size of one open task in bytes; 0 if unknown
 	long     []longRun
 
+	paused     []redisstate.Pausing
 	partitions []string // the names of the partitions with open tasks
 }
 
@@ -61,6 +62,9 @@ const sampledSizes = 20
 
 func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
 	if v.numbers, err = readNumbers(ctx, r); err != nil {
+		return err
+	}
+	if v.paused, err = r.Paused(ctx); err != nil {
 		return err
 	}
 	if v.partitions, err = r.Partitions(ctx); err != nil {
