@@ -6,6 +6,6 @@ export LC_ALL=C
 stage=$1
 shift
 case $stage in
-map) tr 'A-Z' 'a-z' <"$1" | tr -cs 'a-z' '\n' | sed '/^$/d' | sed 's/$/=1/' ;;
+map) tr '[:upper:]' '[:lower:]' <"$1" | tr -cs '[:lower:]' '\n' | sed '/^$/d' | sed 's/$/=1/' ;;
 reduce) printf '%s\n' "$@" ;;
 esac | awk -F = 'NF == 2 { n[$1] += $2 } END { for (word in n) printf "%s=%d\n", word, n[word] }' | sort
