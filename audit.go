@@ -167,9 +167,9 @@ func (p Placement) putBack(home State, why string) Move {
 // putInPlace writes the place of an open task, which may be missing or invalid.
 func (m *Move) putInPlace(t *Task) {
 	if place := t.Place(); place != "" {
-		m.set(fieldPlace, place)
+		m.set(FieldPlace, place)
 	} else if t.PlacedIn != "" {
-		m.Clear = append(m.Clear, fieldPlace)
+		m.Clear = append(m.Clear, FieldPlace)
 	}
 }
 

@@ -96,7 +96,7 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	}
 	before, after := t.OpenFields(""), d.OpenFields("")
 	note := func(name string) {
-		if name != fieldPlace { // other changes explain this one
+		if name != FieldPlace { // other changes explain this one
 			changed = append(changed, name)
 		}
 	}

@@ -132,8 +132,12 @@ func (t *Turns) Record(shares []QueueShare, queues []QueuePartitions, claimed []
 	if first < 0 || first >= len(queues) {
 		return
 	}
-	for _, empty := range queues[:first] {
-		t.served[empty.Queue] = max(t.served[empty.Queue], t.served[queues[first].Queue])
+	least := t.served[queues[first].Queue]
+	for _, s := range shares {
+		is := func(q QueuePartitions) bool { return q.Queue == s.Queue }
+		if !slices.ContainsFunc(queues[first:], is) { // it has no due tasks, or is paused
+			t.served[s.Queue] = max(t.served[s.Queue], least)
+		}
 	}
 	for i, n := range claimed[:min(len(claimed), len(queues))] {
 		t.served[queues[i].Queue] += float64(n) / weightOf(shares, queues[i].Queue)

@@ -32,7 +32,7 @@ const (
 	fieldQueue         = "queue"
 	fieldPriority      = "priority"
 	fieldTags          = "tags"
-	fieldPlace         = "place"
+	FieldPlace         = "place"
 	fieldGroup         = "group"
 	fieldMeta          = "meta"
 	fieldFailOn        = "fail_on"
@@ -99,7 +99,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
 		UnfitHosts: p.count(fieldUnfit, 0, MaxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
-		Outcome: h[fieldOutcome], Log: h[fieldLog], PlacedIn: h[fieldPlace],
+		Outcome: h[fieldOutcome], Log: h[fieldLog], PlacedIn: h[FieldPlace],
 		OutputsFrom: p.count(fieldOutputsFrom, 0, MaxRound+1), OutputsRemoved: p.time(fieldOutputsGone, 0),
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}

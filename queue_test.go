@@ -180,3 +180,24 @@ func TestParseQueueShare(t *testing.T) {
 		}
 	}
 }
+
+// A queue that was paused gets no more than its share afterwards.
+func TestTurnsAfterAPause(t *testing.T) {
+	shares := []QueueShare{{"a", 1}, {"b", 1}}
+	a, b := QueuePartitions{Queue: "a"}, QueuePartitions{Queue: "b"}
+	var turns Turns
+	for range 100 {
+		turns.Record(shares, []QueuePartitions{b}, []int{1})
+	}
+	got := 0
+	for range 10 {
+		order := turns.Order(shares, []QueuePartitions{a, b})
+		if order[0].Queue == "a" {
+			got++
+		}
+		turns.Record(shares, order, []int{1, 0})
+	}
+	if got < 4 || got > 6 {
+		t.Errorf("a got %d of 10 rounds", got)
+	}
+}

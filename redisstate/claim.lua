@@ -239,6 +239,8 @@ local function full()
   return #chosen >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY
 end
 
+local next_due = INF -- the time when the next task becomes due, as far as the script has seen
+
 -- A reader reads the due entries of a list, from a rank on. Its fields score, id and at are its next due entry, with
 -- the score as a text and as a number. Without a due entry, `at` is INF.
 
@@ -252,13 +254,14 @@ local function advance(reader)
   reader.at = reader.id and score_of(reader.score) or INF
   reader.i = reader.i + 2
   if reader.at > now then
-    reader.at, reader.list.exhausted = INF, true
+    next_due = math.min(next_due, reader.at)
+    reader.at, reader.list.exhausted = INF, reader.from_head
   end
 end
 
 -- Returns a reader of a list. The reader shares the work with other readers, so its first page is small.
 local function reader_of(list, rank, readers)
-  local reader = { list = list, rank = rank, entries = {}, i = 1 }
+  local reader = { list = list, rank = rank, from_head = rank == 0, entries = {}, i = 1 }
   reader.page = math.max(1, math.min(math.ceil(2 * wanted / readers), wanted, PAGE))
   return reader
 end
@@ -305,29 +308,58 @@ local function sources_of(queue)
   return sources
 end
 
+-- The sets `levels` and `later` repeat what the places say. So the script ignores a set of a wrong type, and removes
+-- members that are not priorities.
+
+local function is_priority(s) return string.match(s, '^%-?%d+$') and #s <= 11 end
+
 -- Moves the priorities whose first task has become due from `later` to `levels`. If there are too many of them for one
 -- call, the claim ends, because a priority that stays in `later` may be the highest.
 local function promote(partition)
   repeat
-    local due_now = call('ZRANGEBYSCORE', later .. partition, '-inf', now_text, 'LIMIT', 0, 500)
+    local due_now = redis.pcall('ZRANGEBYSCORE', later .. partition, '-inf', now_text, 'LIMIT', 0, 500)
     local entries = {}
-    for i, priority in ipairs(due_now) do entries[2 * i - 1], entries[2 * i] = priority, priority end
+    for _, priority in ipairs(due_now) do
+      if is_priority(priority) then entries[#entries + 1], entries[#entries + 2] = priority, priority end
+    end
+    if #entries > 0 and not_sorted(levels .. partition) then return end
     bulk('ZADD', levels .. partition, entries)
     bulk('ZREM', later .. partition, due_now)
     more = more or #due_now == 500 and spent(2)
   until #due_now < 500 or more
 end
 
+-- A position may have many priorities before it. Since the claim that began at the head of the queue, tasks may have
+-- come to these priorities. So a claim looks at the highest ABOVE of them again.
+local ABOVE = 10
+
 -- Returns the highest priority of a source that was not read yet, or nil.
 local function top_of(source, from)
   if source.plain or source.top ~= nil then return source.top or nil end
+  local key = levels .. source.partition
   if not source.at then
     promote(source.partition)
-    source.at = from and call('ZCOUNT', levels .. source.partition, '(' .. from.priority, '+inf') or 0
+    local above = from and redis.pcall('ZCOUNT', key, '(' .. from.priority, '+inf')
+    source.at, source.above = 0, type(above) == 'number' and above or 0
   end
-  source.top = call('ZREVRANGE', levels .. source.partition, source.at, source.at)[1] or false
+  if source.at == ABOVE then source.at = math.max(source.at, source.above) end
+  local top = redis.pcall('ZREVRANGE', key, source.at, source.at)[1]
   source.at = source.at + 1
-  return source.top or nil
+  if top and not is_priority(top) then
+    call('ZREM', key, top)
+    top = nil
+  end
+  source.top = top or false
+  return top
+end
+
+-- Returns the rank in a list at which a claim that continues at a position begins. At a higher priority, it begins with
+-- the tasks that have come since the claim that began at the head of the queue.
+local function rank_from(list, from)
+  if not from then return 0 end
+  local level, start = tonumber(list.priority), tonumber(from.priority)
+  if level == start then return rank_after(list.key, from) end
+  return level > start and call('ZCOUNT', list.key, '-inf', string.format('(%.6f', from.began)) or 0
 end
 
 -- Returns readers for the lists with the highest priority that was not read yet, or nil.
@@ -342,10 +374,7 @@ local function next_level(sources, from)
   for _, source in ipairs(sources) do
     if source.top == highest then
       local list = source.plain and plain or list_at(source.partition, highest)
-      local level, start = tonumber(highest), from and tonumber(from.priority)
-      if not start or level <= start then
-        readers[#readers + 1] = reader_of(list, level == start and rank_after(list.key, from) or 0, #sources)
-      end
+      readers[#readers + 1] = reader_of(list, rank_from(list, from), #sources)
       source.top = nil
       if source.plain then source.top = false end
     end
@@ -370,14 +399,15 @@ local function look_in(queue)
   while #chosen < wanted and not more do
     local readers = next_level(sources, from)
     if not readers or more then break end
-    if lists[2] then looked_at = looked_at + #readers end -- many priorities cost as much as many tasks
+    local above = from and readers[1] and tonumber(readers[1].list.priority) > tonumber(from.priority)
+    if lists[2] and not above then looked_at = looked_at + #readers end -- many priorities cost as much as many tasks
     look_through(queue, readers, skipped)
     if looked_at >= MOST_LOOKED_AT then more = true end
   end
   if unwanted_name == '' then return end
   local began = from and from.began or now
-  if skipped.all and not at_mine then keep(shared, began, skipped.all) end
-  if skipped.mine and (at_mine or skipped.mine ~= skipped.all) then keep(own, began, skipped.mine) end
+  if is_after(skipped.all, from) and not at_mine then keep(shared, began, skipped.all) end
+  if is_after(skipped.mine, from) and (at_mine or skipped.mine ~= skipped.all) then keep(own, began, skipped.mine) end
 end
 
 for _, queue in ipairs(queues) do
@@ -438,9 +468,9 @@ for _, list in ipairs(lists) do
   if #list.removed > 0 or list.exhausted then refresh_place(list.place) end
 end
 
-local next_due = INF
 local function note_next(key)
-  local left = call('ZRANGEBYSCORE', key, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  -- The reply is an error if the set has a wrong type.
+  local left = redis.pcall('ZRANGEBYSCORE', key, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   if left[2] then next_due = math.min(next_due, score_of(left[2])) end
 end
 local function serves_default()

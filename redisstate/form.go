@@ -72,7 +72,13 @@ func (u *Unit) isOneMove() bool {
 		return false
 	}
 	m := &u.Moves[0]
-	return !m.Repair && m.Unique == "" && m.Revision == "" && m.To != tdf.None && m.To != m.From
+	return !m.Repair && m.Unique == "" && m.Revision == "" && m.To != tdf.None && m.To != m.From && !changesPlace(m)
+}
+
+// changesPlace reports whether the move changes the task's place in the open list. The script move.lua cannot do so.
+func changesPlace(m *tdf.Move) bool {
+	return slices.Contains(m.Clear, tdf.FieldPlace) ||
+		slices.ContainsFunc(m.Set, func(f tdf.Field) bool { return f.Name == tdf.FieldPlace })
 }
 
 // hasOwnMoment reports whether the move's first moment is the end of a program, which differs from move to move.

@@ -138,13 +138,18 @@ end
 
 -- Returns the reason why no task can be opened in a place, or nil. At most `most` partitions have tasks.
 local coming, n_coming = {}, 0 -- the new partitions of this call
+local in_use -- the number of partitions with tasks, after the others were removed
 local function no_place(place, most)
   local wrong = wrong_place(place)
   if wrong then return '!redis: ' .. wrong.err end
   local partition = split_place(place)
   if coming[partition] or redis.call('HEXISTS', partitions, partition) == 1 then return nil end
-  local there = math.max(redis.call('HLEN', partitions) - 1, 0) -- without the field `version`
-  if there + n_coming >= most and remove_empty_partitions() + n_coming >= most then
+  local there = in_use or math.max(redis.call('HLEN', partitions) - 1, 0) -- without the field `version`
+  if there + n_coming >= most and not in_use then
+    in_use = remove_empty_partitions()
+    there = in_use
+  end
+  if there + n_coming >= most then
     return string.format('!%.0f combinations of queue, tags and handler have tasks; no more are allowed', most)
   end
   coming[partition], n_coming = true, n_coming + 1

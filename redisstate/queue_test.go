@@ -384,3 +384,92 @@ func TestPlainClaimsPayNothing(t *testing.T) {
 		}
 	}
 }
+
+// A retry that changes the queue or the priority puts the task into its new place.
+func TestReopenedTaskEntersItsNewPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		before  tdf.Properties
+		changes tdf.Changes
+	}{
+		"into a queue":     {define("x"), tdf.Changes{Queue: new("b")}},
+		"from a queue":     {placed("a", 3), tdf.Changes{Queue: new(""), Priority: new(0)}},
+		"to another queue": {placed("a", 3), tdf.Changes{Queue: new("b")}},
+		"without a source": {define("x"), tdf.Changes{Source: new("")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				id := mustOpen(t, s, c.before)[0]
+				m, err := task(t, s, id).Cancel()
+				mustApply(t, s, m, err)
+				m, err = task(t, s, id).ReopenWith(c.changes)
+				mustApply(t, s, m, err)
+				mustBeSound(t, s)
+				p := task(t, s, id).Partition()
+				offer := tdf.Offer{Queues: []tdf.QueueShare{{Queue: p.Queue}}, Programs: p.Handler == "", Anything: p.Handler != ""}
+				if got := claimedIDs(claimFor(t, s, 5, offer)); !slices.Equal(got, []int64{id}) {
+					t.Errorf("claimed %d from %s", got, p)
+				}
+			})
+		})
+	}
+}
+
+// While claims continue at a position, they still find a new task with a higher priority first.
+func TestHigherPriorityThanThePosition(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		low := placed("a", 1)
+		low.Group = "night"
+		mustOpen(t, s, low, low, low)
+		if _, err := s.Pause(t.Context(), "ann", tdf.Pausable{Group: "night"}); err != nil {
+			t.Fatal(err)
+		}
+		if c := claimFor(t, s, 2, offerOf("a")); len(c.Claims) > 0 || c.Unwanted == 0 {
+			t.Fatalf("%+v", c)
+		}
+		id := mustOpen(t, s, placed("a", 1), placed("a", 9))[1]
+		if got := claimedIDs(claimFor(t, s, 1, offerOf("a"))); !slices.Equal(got, []int64{id}) {
+			t.Errorf("claimed %d, want %d", got, id)
+		}
+	})
+}
+
+// A claim says when a task becomes due, even if this is so soon that its priority already counts as due.
+func TestNextOfATaskThatIsDueSoon(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for range 20 {
+			soon := placed("a", 0)
+			soon.StartAfter = clockOf(t, s).Add(0.005)
+			mustOpen(t, s, soon)
+			for claimed := false; !claimed; {
+				c := claimFor(t, s, 5, offerOf("a"))
+				if claimed = len(c.Claims) > 0; !claimed && c.Next == tdf.Never {
+					t.Fatalf("a claim at %v says that no task becomes due; one becomes due at %v", c.Now, soon.StartAfter)
+				}
+			}
+		}
+	})
+}
+
+// Foreign members and wrong types of the sets of priorities stop no claim.
+func TestForeignPriorities(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for i, damage := range []func(){
+			func() { s.rdb.ZAdd(t.Context(), s.keys.levels("queue=a"), redis.Z{Score: 1e9, Member: "x"}) },
+			func() { s.rdb.ZAdd(t.Context(), s.keys.later("queue=a"), redis.Z{Score: 1, Member: "y"}) },
+			func() {
+				s.rdb.Del(t.Context(), s.keys.later("queue=a"))
+				s.rdb.Set(t.Context(), s.keys.later("queue=a"), "text", 0)
+			},
+		} {
+			id := mustOpen(t, s, placed("a", i))[0]
+			damage()
+			var got []int64
+			for range 3 {
+				got = append(got, claimedIDs(claimFor(t, s, 1, offerOf("a", "default")))...)
+			}
+			if !slices.Equal(got, []int64{id}) {
+				t.Errorf("damage %d: claimed %d, want %d", i, got, id)
+			}
+		}
+	})
+}
