@@ -128,10 +128,10 @@ func newWorker(j job, n int, c *counter) (*worker.Worker, error) {
 	if j.Programs {
 		return worker.New(workerName(n), cfg, worker.WithLog(discard()), worker.WithSole())
 	}
-	return worker.New(workerName(n), cfg, worker.WithLog(discard()), worker.Handle(namespace, func(_ context.Context, r *worker.Round) error {
+	return worker.New(workerName(n), cfg, worker.WithLog(discard()), worker.WithRunner(worker.Handler(func(_ context.Context, r *worker.Round) error {
 		c.add(r.Input)
 		return nil
-	}))
+	})))
 }
 
 // waitForWorkers waits until all workers have reported the state working in a heartbeat.
