@@ -123,6 +123,41 @@ func TestUniquePage(t *testing.T) {
 	}
 }
 
+// The tasks of the guide's queue have their queue, priority and tags, and a pause holds them.
+func TestQueuePage(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("crawl", func(managertest.Run) managertest.Result { return managertest.Result{} })
+	m, ctx := tm.Manager, t.Context()
+
+	urgent, later := manager.Definition{
+		Program: "crawl", Source: source, Input: "https://example.org/news",
+		Queue: "crawl", Priority: new(5), Tags: []string{"europe"}, // for workers with queues=crawl and tags=europe
+	}, manager.Definition{
+		Program: "crawl", Source: source, Input: "https://example.org/archive",
+		Queue: "crawl", Priority: new(-5),
+	}
+	tasks, err := m.Open(ctx, later, urgent) // a worker claims urgent first
+	if err != nil || tasks[1].Queue != "crawl" || *tasks[1].Priority != 5 || tasks[1].Tags[0] != "europe" {
+		t.Fatal(tasks, err)
+	}
+
+	if err := m.Pause(ctx, tdf.Pausable{Queue: "crawl"}); err != nil {
+		t.Fatal(err)
+	}
+	if paused, err := m.Paused(ctx); err != nil || len(paused) != 1 || paused[0].Queue != "crawl" || paused[0].By != "manager" {
+		t.Errorf("paused: %+v, %v", paused, err)
+	}
+	if err := m.Resume(ctx, tdf.Pausable{Queue: "crawl"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Run(ctx, manager.Callbacks{}); err != nil {
+		t.Fatal(err)
+	}
+	if counts, err := m.Counts(ctx); err != nil || counts[tdf.Archived] != 2 {
+		t.Errorf("counts: %v, %v", counts, err)
+	}
+}
+
 func ExampleManager_Get() {
 	m, done := load()
 	defer done()
