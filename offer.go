@@ -16,7 +16,8 @@ type Offer struct {
 	Anything bool         // whether the worker has a handler for every program
 }
 
-// runs reports whether the worker has what a partition asks for: the handler, or fetched programs if handler is "".
+// runs reports whether the worker can run a partition's tasks. If handler is "", the worker must fetch programs. Otherwise
+// it needs this handler.
 func (o *Offer) runs(handler string) bool {
 	if handler == "" {
 		return o.Programs
@@ -107,7 +108,7 @@ func (o *Offer) Select(names []string) []QueuePartitions {
 // value is ready to use.
 //
 // For each queue, Turns adds up the claimed tasks, divided by the weight of the queue. The queue with the lowest sum
-// comes first. A queue without due tasks collects no claim on later rounds.
+// comes first. A queue without due tasks does not catch up later.
 type Turns struct{ served map[string]float64 }
 
 // Order puts the queues into the order in which the worker serves them next. Queues without weights keep their order.
@@ -120,7 +121,8 @@ func (t *Turns) Order(shares []QueueShare, queues []QueuePartitions) []QueuePart
 	return ordered
 }
 
-// Record records how many tasks of each queue a claim got. The queues are in the order in which the claim served them.
+// Record adds the numbers of claimed tasks. The queues and these numbers are in the order in which the claim served the
+// queues.
 func (t *Turns) Record(shares []QueueShare, queues []QueuePartitions, claimed []int) {
 	if !weighted(shares) {
 		return

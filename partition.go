@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Partition is what a worker must offer to claim a task: the queue, the tags and a handler. Tasks with the same
+// A Partition is the queue, the tags and the handler that a worker must offer to claim a task. Tasks with the same
 // partition share a part of the open list (docs/lifecycle.md, "Queues").
 type Partition struct {
 	Queue   string   // [DefaultQueue] for tasks without a queue
@@ -13,11 +13,10 @@ type Partition struct {
 	Handler string   // the program for which the worker must have a handler; "" if the worker must run the task's program
 }
 
-// DefaultPartition is the name of the partition of tasks without a queue, tags, and a handler.
+// DefaultPartition is the name of the partition of tasks with no queue, no tags and no handler.
 const DefaultPartition = "default"
 
-// MaxPartitions is the largest number of partitions that hold open tasks. While there are so many, no task of another
-// partition can be opened.
+// MaxPartitions is the number of partitions with open tasks at which new tasks of other partitions are refused.
 const MaxPartitions = 256
 
 // Partition returns the partition of a task. Only a worker with a handler can run a program without a source.

@@ -15,7 +15,7 @@ type Pausable struct {
 	Group string
 }
 
-// The names of what is paused in Redis.
+// Names of pauses in Redis.
 const (
 	pausedNamespace = "namespace"
 	pausedGroup     = "group="
@@ -51,11 +51,11 @@ func (p Pausable) Check() error {
 	return checkName(fieldGroup, p.Group)
 }
 
-// Paused is what is paused in a namespace.
+// Paused lists the pauses of a namespace.
 type Paused []Pausable
 
-// Withhold returns the partitions from which a worker may claim during the pauses, and the groups whose tasks it must not
-// claim.
+// Withhold removes the paused queues. It returns the other queues, and the paused groups. Both are nil if the namespace is
+// paused.
 func (all Paused) Withhold(queues []QueuePartitions) (left []QueuePartitions, groups []string) {
 	if slices.Contains(all, Pausable{}) {
 		return nil, nil

@@ -15,7 +15,7 @@ const (
 	MaxTags  = 16 // maximum number of tags of a task
 )
 
-// DefaultQueue is the name of the queue of the tasks without a queue. In `queues=` of a worker, it names this queue.
+// DefaultQueue stands for the tasks without a queue, for example in a worker's key `queues`.
 const DefaultQueue = "default"
 
 // CheckLabel checks the name of a queue or a tag. Such a name consists of letters, digits and the characters . _ - / @.
@@ -76,8 +76,8 @@ func JoinTags(tags []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(tags))), ",")
 }
 
-// Place returns the part of the open list that holds the task while it is open, as Redis names it: the task's partition
-// and priority. It is "" for a task without a queue, tags, a priority and a handler (docs/redis.md, "Open tasks").
+// Place returns the name in Redis of the task's place in the open list: its partition and priority. It is "" for a task with
+// no queue, no tags, no priority and no handler (docs/redis.md, "Open tasks").
 func (d *Properties) Place() string {
 	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" {
 		return ""

@@ -22,13 +22,13 @@ type Pausing struct {
 	Since tdf.Time
 }
 
-// Pause makes workers claim no tasks of the given queues and groups, or of the namespace. When it returns, no claim takes
-// such a task any more. It returns how many of them were not paused before. Resume ends the pauses.
+// Pause stops claims from the given queues, groups or namespace. When it returns, no worker claims their tasks any more. It
+// returns the number of new pauses.
 func (s *Store) Pause(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
 	return s.setPaused(ctx, "1", who, what)
 }
 
-// Resume ends pauses, and returns how many of them have ended. The tasks have kept their places.
+// Resume ends pauses, and returns how many it ended. The tasks have kept their order.
 func (s *Store) Resume(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
 	return s.setPaused(ctx, "", who, what)
 }
