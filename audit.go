@@ -78,7 +78,7 @@ func (p Placement) Repair(now Time) (Move, bool) {
 		return p.returnOrLose("running, but no worker has it", now), true
 	case p.Task.State != home || !slices.Equal(p.Lists, []State{p.Task.listIn(home)}):
 		return p.putBack(home, "out of place"), true
-	case home == Open && p.Task.PlacedIn != p.Task.Place():
+	case home == Open && p.Task.PlacedIn != p.Task.OpenPlace():
 		return p.putBack(home, "its place contradicts its queue, priority or tags"), true
 	}
 	return Move{}, false
@@ -86,7 +86,7 @@ func (p Placement) Repair(now Time) (Move, bool) {
 
 // listIn returns the list that holds the task in a state.
 func (t *Task) listIn(s State) State {
-	if s == Open && t.Place() != "" {
+	if s == Open && t.OpenPlace() != "" {
 		return Placed
 	}
 	return s
@@ -166,7 +166,7 @@ func (p Placement) putBack(home State, why string) Move {
 
 // putInPlace writes the place of an open task, which may be missing or invalid.
 func (m *Move) putInPlace(t *Task) {
-	if place := t.Place(); place != "" {
+	if place := t.OpenPlace(); place != "" {
 		m.set(FieldPlace, place)
 	} else if t.PlacedIn != "" {
 		m.Clear = append(m.Clear, FieldPlace)

@@ -77,7 +77,7 @@ func (t *Task) Change(c Changes) (Move, error) {
 // ReopenWith returns a Move that reopens a finished task and changes its properties. The error is an error of
 // [Task.Reopen], or a *[PropertyError] if the changed task would be invalid.
 func (t *Task) ReopenWith(c Changes) (Move, error) {
-	m, err := t.Reopen()
+	m, err := t.reopen()
 	if err != nil {
 		return m, err
 	}
@@ -94,30 +94,44 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	before, after := t.OpenFields(""), d.OpenFields("")
-	note := func(name string) {
-		if name != FieldPlace { // other changes explain this one
-			changed = append(changed, name)
-		}
-	}
+	before, after := withoutPlace(t.OpenFields("")), withoutPlace(d.OpenFields(""))
 	for _, f := range after {
 		if !slices.Contains(before, f) {
 			m.Set = append(m.Set, f)
-			note(f.Name)
+			changed = append(changed, f.Name)
 		}
 	}
 	for _, f := range before {
 		if !slices.ContainsFunc(after, func(g Field) bool { return g.Name == f.Name }) {
 			m.Clear = append(m.Clear, f.Name) // a property with its default value is not stored
-			note(f.Name)
+			changed = append(changed, f.Name)
 		}
 	}
 	m.NextDue = noEarlierThan(d.EndBefore)
 	m.Score = Moment{Min: d.StartAfter}
+	if m.Verb != VerbChange || !IsHeld(t.PlacedIn) {
+		m.enterPlace(t, &d)
+	}
 	if m.Verb == VerbChange {
 		m.keepPlace(t, d.StartAfter)
 	}
 	return changed, nil
+}
+
+// enterPlace makes the Move put the task into the place of the properties d. A task with a place of another round, or with
+// changed properties, has another place.
+func (m *Move) enterPlace(t *Task, d *Properties) {
+	switch place := d.Place(); {
+	case place == t.PlacedIn:
+	case place == "":
+		m.Clear = append(m.Clear, FieldPlace)
+	default:
+		m.set(FieldPlace, place)
+	}
+}
+
+func withoutPlace(fields []Field) []Field {
+	return slices.DeleteFunc(fields, func(f Field) bool { return f.Name == FieldPlace })
 }
 
 // keepPlace sets the score so that the task keeps its place in the queue. If start_after changes, the new value decides

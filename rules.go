@@ -277,6 +277,12 @@ var ErrLastRound = fmt.Errorf("it is in round %d, the last one that a task can h
 // Reopen returns a Move that reopens a finished task for a user. Of the task's counters, the Move changes only
 // reopens. The error is [ErrLastRound] if the task can have no further round.
 func (t *Task) Reopen() (Move, error) {
+	m, err := t.reopen()
+	m.enterPlace(t, &t.Properties)
+	return m, err
+}
+
+func (t *Task) reopen() (Move, error) {
 	if t.Round >= MaxRound {
 		return Move{}, ErrLastRound
 	}

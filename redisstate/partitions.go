@@ -95,23 +95,34 @@ func (s *Store) readPartitions(answer []any) bool {
 	return true
 }
 
+// placeEntries are the entries by which claims find a task in its place. A held task has only the first one.
+type placeEntries struct {
+	place, level, later *redis.FloatCmd
+	partition           *redis.BoolCmd
+}
+
+// isListed reports whether claims find the place itself.
+func (e placeEntries) isListed() bool {
+	return e.partition.Val() && (e.level.Err() == nil || e.later.Err() == nil)
+}
+
 // inPlace reports for each task whether claims find it in its place. It is true for a task without a place.
 func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error) {
-	type entries struct {
-		place, level, later *redis.FloatCmd
-		partition           *redis.BoolCmd
-	}
-	found := map[int]entries{}
+	found := map[int]placeEntries{}
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i := range all {
 			t := all[i].Task
-			if t == nil || t.State != tdf.Open || t.Place() == "" {
+			if t == nil || t.State != tdf.Open || t.OpenPlace() == "" {
 				continue
 			}
 			partition, priority := t.Partition().String(), strconv.Itoa(t.Priority)
-			found[i] = entries{
-				p.ZScore(ctx, s.keys.place(t.Place()), strconv.FormatInt(t.ID, 10)),
-				p.ZScore(ctx, s.keys.levels(partition), priority), p.ZScore(ctx, s.keys.later(partition), priority),
+			place := p.ZScore(ctx, s.keys.place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))
+			if tdf.IsHeld(t.OpenPlace()) {
+				found[i] = placeEntries{place: place}
+				continue
+			}
+			found[i] = placeEntries{
+				place, p.ZScore(ctx, s.keys.levels(partition), priority), p.ZScore(ctx, s.keys.later(partition), priority),
 				p.HExists(ctx, s.keys.partitions(), partition),
 			}
 		}
@@ -119,7 +130,7 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 	in := make([]bool, len(all))
 	for i := range in {
 		e, has := found[i]
-		in[i] = !has || e.place.Err() == nil && e.partition.Val() && (e.level.Err() == nil || e.later.Err() == nil)
+		in[i] = !has || e.place.Err() == nil && (e.partition == nil || e.isListed())
 	}
 	return in, err
 }

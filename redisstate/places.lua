@@ -5,6 +5,8 @@
 -- each partition, there are two more sorted sets. The set `levels` has the priorities with due tasks. The set `later`
 -- has the priorities without due tasks, with the time of their first task. A hash has the names of all partitions.
 --
+-- A held task, which no worker may claim yet, is in a place that is no part of a partition. No claim reads this place.
+--
 -- A script that includes this code calls use_places first. It then calls enter_place and leave_place for each task, and
 -- finish_places at the end.
 
@@ -21,6 +23,8 @@ local function use_places(open)
   places, placed, partitions = open .. ':', open .. ':placed', prefix .. 'partitions'
   levels, later, wakes = prefix .. 'levels:', prefix .. 'later:', prefix .. 'wake:'
 end
+
+local function is_held(place) return place == 'waiting' or string.sub(place, 1, 6) == 'limit=' end
 
 local DEFAULT = 'default' -- the partition of tasks that have only a priority
 
@@ -45,6 +49,7 @@ local SOON = 0.01
 -- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks. These sets
 -- repeat what the places say. So if one of them has a wrong type, the script goes on.
 local function refresh_place(place)
+  if is_held(place) then return end
   local partition, priority = split_place(place)
   local first = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')
   local enter, at, leave = nil, priority, levels
@@ -98,8 +103,8 @@ local function finish_places()
     bulk('ZADD', places .. place, of)
     bulk('ZADD', placed, of)
     refresh_place(place)
-    local partition = split_place(place)
-    arrivals[partition] = (arrivals[partition] or 0) + #of / 2
+    local partition = not is_held(place) and split_place(place)
+    if partition then arrivals[partition] = (arrivals[partition] or 0) + #of / 2 end
   end
   for partition, n in pairs(arrivals) do
     register(partition)
@@ -142,6 +147,7 @@ local in_use -- the number of partitions with tasks, after the others were remov
 local function no_place(place, most)
   local wrong = wrong_place(place)
   if wrong then return '!redis: ' .. wrong.err end
+  if is_held(place) then return nil end
   local partition = split_place(place)
   if coming[partition] or redis.call('HEXISTS', partitions, partition) == 1 then return nil end
   local there = in_use or math.max(redis.call('HLEN', partitions) - 1, 0) -- without the field `version`

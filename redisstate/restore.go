@@ -102,7 +102,7 @@ func (e *encoder) record(r *Record) {
 		}
 	}
 	if t.State == tdf.Open {
-		place = t.Place()
+		place = t.OpenPlace()
 	}
 	e.args = append(e.args, r.ID, list, place, groupCode(t.State))
 	e.add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key)
