@@ -109,19 +109,32 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	}
 	m.NextDue = noEarlierThan(d.EndBefore)
 	m.Score = Moment{Min: d.StartAfter}
-	if m.Verb != VerbChange || !IsHeld(t.PlacedIn) {
-		m.enterPlace(t, &d)
+	switch {
+	case m.Verb == VerbReopen:
+		m.startOver(t, &d)
+		return changed, nil
+	case IsHeld(t.PlacedIn): // the task stays where it waits, and the server looks at it again
+		m.NextDue = Now
+	default:
+		m.enterPlace(t, d.Place())
 	}
-	if m.Verb == VerbChange {
-		m.keepPlace(t, d.StartAfter)
-	}
+	m.keepPlace(t, d.StartAfter)
 	return changed, nil
 }
 
-// enterPlace makes the Move put the task into the place of the properties d. A task with a place of another round, or with
-// changed properties, has another place.
-func (m *Move) enterPlace(t *Task, d *Properties) {
-	switch place := d.Place(); {
+// startOver makes a Move that reopens a task put it where a new task with the properties d begins.
+func (m *Move) startOver(t *Task, d *Properties) {
+	if t.Links == 0 {
+		m.enterPlace(t, d.Place())
+		return
+	}
+	m.enterPlace(t, WaitingPlace)
+	m.NextDue = Now // the server looks up what the task waits for
+}
+
+// enterPlace makes the Move put the task into a place.
+func (m *Move) enterPlace(t *Task, place string) {
+	switch {
 	case place == t.PlacedIn:
 	case place == "":
 		m.Clear = append(m.Clear, FieldPlace)

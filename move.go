@@ -31,6 +31,9 @@ type Move struct {
 	Repair bool // whether the Move is a repair, which also removes the id from all lists except the new one
 }
 
+// Ends reports whether the Move ends the task, so that only a user can reopen it.
+func (m *Move) Ends() bool { return m.To.Settled() }
+
 // NoClaim is the value of Move.Claim that requires a round without a claim. A round has no claim if no worker ran it,
 // or if a worker of the original TDF ran it.
 const NoClaim = "-"
@@ -86,7 +89,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 		m.Next++
 		m.set(fieldRound, fmt.Sprint(m.Next))
 	}
-	if v != VerbChange && v != VerbRescore {
+	if v != VerbChange && v != VerbRescore && v != VerbUnblock {
 		m.Stamp = append(m.Stamp, Stamp{RoundField(m.Next, string(to)), Now})
 	}
 	switch {

@@ -37,7 +37,8 @@ func (d *Properties) OpenFields(namespace string) []Field {
 	optional(fieldQueue, d.Queue, d.Queue != "")
 	optional(fieldPriority, strconv.Itoa(d.Priority), d.Priority != 0)
 	optional(fieldTags, JoinTags(d.Tags), len(d.Tags) > 0)
-	optional(FieldPlace, d.Place(), d.Place() != "")
+	optional(FieldPlace, d.FirstPlace(), d.FirstPlace() != "")
+	fields = append(fields, d.dependencyFields()...)
 	optional(fieldGroup, d.Group, d.Group != "")
 	optional(fieldMeta, d.Meta, d.Meta != "")
 	optional(fieldFailOn, string(d.FailOn), d.FailOn != plain.FailOn)
@@ -48,5 +49,8 @@ func (d *Properties) OpenFields(namespace string) []Field {
 
 // Schedule returns a new task's score in the open list, and the time at which the task is due.
 func (d *Properties) Schedule() (score, due Moment) {
+	if d.HasDependencies() {
+		return Moment{Min: d.StartAfter}, Now // the server looks up what the task waits for
+	}
 	return Moment{Min: d.StartAfter}, noEarlierThan(d.EndBefore)
 }

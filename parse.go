@@ -36,6 +36,13 @@ const (
 	fieldGroup         = "group"
 	fieldMeta          = "meta"
 	fieldFailOn        = "fail_on"
+	FieldAfter         = "after"
+	FieldAfterAny      = "after_any"
+	FieldAfterGroup    = "after_group"
+	FieldAfterGroupAny = "after_group_any"
+	fieldLinks         = "links"
+	FieldDependents    = "dependents"
+	FieldEndings       = "endings"
 	fieldOutcome       = "outcome"
 	fieldLog           = "log"
 	fieldReady         = "ready"
@@ -71,6 +78,10 @@ const (
 	roundTimeout       = "timeout"
 	roundFailure       = "failure"
 	roundLost          = "lost"
+	RoundLinked        = "linked"
+	RoundReleased      = "released"
+	RoundWaits         = "waits"
+	RoundUnmet         = "unmet"
 )
 
 // RoundField returns the name in Redis of a round's property, such as "3:output".
@@ -100,6 +111,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
 		UnfitHosts: p.count(fieldUnfit, 0, MaxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
 		Outcome: h[fieldOutcome], Log: h[fieldLog], PlacedIn: h[FieldPlace],
+		Links: p.soundCount(fieldLinks), Dependents: p.soundCount(FieldDependents),
 		OutputsFrom: p.count(fieldOutputsFrom, 0, MaxRound+1), OutputsRemoved: p.time(fieldOutputsGone, 0),
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}
@@ -139,6 +151,7 @@ func (p *parser) properties() Properties {
 		d.KeepFinished, d.KeepArchived, d.KeepOutputs = Forever, Forever, Forever
 	}
 	p.queue(&d)
+	d.After, d.AfterAny = p.dependencies(FieldAfter, FieldAfterGroup), p.dependencies(FieldAfterAny, FieldAfterGroupAny)
 	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
 	if f := p.h[fieldFailOn]; f != "" {
 		d.FailOn = FailOn(f)
@@ -163,6 +176,12 @@ func (p *parser) count(name string, def, most int) int {
 		return def
 	}
 	return n
+}
+
+// soundCount reads a number that TDF itself has written. A task with another value is not invalid.
+func (p *parser) soundCount(name string) int {
+	n, _ := strconv.Atoi(p.h[name])
+	return max(0, n)
 }
 
 func (p *parser) time(name string, def Time) Time {
@@ -259,6 +278,7 @@ func (p *parser) round(i int) *Round {
 		MaxRSS: p.bytes(i, roundMaxRSS, 0),
 		Result: text(roundResult), Tail: text(RoundTail), Progress: parseProgress(text(RoundProgress)),
 		PID: int(p.bytes(i, RoundPID, 0)), LastOutput: p.stamp(i, RoundLastOutput),
+		Linked: int(p.bytes(i, RoundLinked, 0)), Waits: int(p.bytes(i, RoundWaits, 0)), Unmet: text(RoundUnmet),
 	}
 	r.OutputBytes = p.bytes(i, roundOutputBytes, len(r.Output))
 	r.ErrorBytes = p.bytes(i, roundErrorBytes, len(r.Error))

@@ -46,6 +46,10 @@ type Properties struct {
 	Priority int      // from -2147483648 to 2147483647; the default is 0
 	Tags     []string // at most 16
 
+	// The task runs only after the tasks of After have succeeded, and the tasks of AfterAny have ended (docs/lifecycle.md,
+	// "Dependencies"). Nil means that it does not wait. Of a task in Redis, they may not have been read.
+	After, AfterAny *Dependencies
+
 	Group  string // the group (campaign) of the task; "" if it has no group
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it
 	FailOn FailOn

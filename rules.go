@@ -18,10 +18,14 @@ func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 		m, err = t.reject(invalid.Error())
 	case t.State == Open && now >= t.EndBefore:
 		m, err = t.expire()
+	case t.Waits():
+		return t.settleWaiting()
 	case t.State == Running:
 		return t.settleRunning(now)
 	case t.State == Executed && t.Current().Committed:
 		return t.settleExecuted()
+	case t.State.Finished() && t.Dependents > 0:
+		return Move{}, false
 	case t.State.Finished() && now >= t.removeAt():
 		m, err = t.Remove()
 	case t.State.Finished() && now >= t.removeOutputsAt():
@@ -82,6 +86,9 @@ func (t *Task) settleExecuted() (Move, bool) {
 func (t *Task) NextDue(now Time) Time {
 	switch t.State {
 	case Open:
+		if t.Waits() {
+			return t.nextLink()
+		}
 		return t.EndBefore
 	case Running:
 		if t.Current().Claim != "" {
@@ -92,7 +99,11 @@ func (t *Task) NextDue(now Time) Time {
 		return now.Add(1) // a worker of the original TDF may still be writing the result; if the result stays incomplete, the audit repairs the task
 	}
 	if t.State.Finished() {
-		return t.nextRemoval()
+		next := t.nextRemoval()
+		if next < Never && t.Dependents > 0 {
+			next = max(next, now.Add(neededPause))
+		}
+		return next
 	}
 	return Never
 }
@@ -266,6 +277,9 @@ const maxNotOn = 16
 // Remove returns a Move that deletes a finished task and its outputs. A user makes this Move, or the server when the
 // task's retention period is over.
 func (t *Task) Remove() (Move, error) {
+	if err := t.needed(); err != nil && t.State.Finished() {
+		return Move{}, err
+	}
 	m, err := t.move(VerbRemove, None)
 	m.Unique = t.Unique
 	return m, err
@@ -278,7 +292,7 @@ var ErrLastRound = fmt.Errorf("it is in round %d, the last one that a task can h
 // reopens. The error is [ErrLastRound] if the task can have no further round.
 func (t *Task) Reopen() (Move, error) {
 	m, err := t.reopen()
-	m.enterPlace(t, &t.Properties)
+	m.startOver(t, &t.Properties)
 	return m, err
 }
 

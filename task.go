@@ -43,6 +43,12 @@ type Task struct {
 	// PlacedIn is the place that Redis stores for the task. It differs from [Properties.Place] if another program changed it.
 	PlacedIn string
 
+	// Links is the number of the task's dependencies, also if they were not read.
+	Links int
+
+	// Dependents is the number of unfinished tasks that wait for the task, or may still read its outputs.
+	Dependents int
+
 	// Rounds holds the current round and the earlier rounds that were read. If the server has read the task to settle
 	// it, the earlier rounds contain only Worker and LostAt.
 	Rounds Rounds
@@ -93,6 +99,11 @@ type Round struct {
 	Progress Progress // last reported progress
 	Tail     string   // while the program runs, the last 4 KiB of its output, as of the last renewal of the lease
 	PID      int      // process id of run.sh on its worker's host; 0 if unknown
+
+	// While the task waits for its dependencies: how many of them the server has looked up, how many of these have not ended,
+	// and why a dependency is not met; "" if there is no such dependency.
+	Linked, Waits int
+	Unmet         string
 
 	LastOutput Time // while the program runs, the time when it last printed something; 0 if it has not printed anything
 

@@ -25,6 +25,7 @@ const (
 	VerbReopen  Verb = "reopen"
 	VerbChange  Verb = "change"
 	VerbRescore Verb = "rescore"
+	VerbUnblock Verb = "unblock"
 	VerbRemove  Verb = "remove"
 )
 
@@ -81,6 +82,7 @@ var Transitions = []Transition{
 	{VerbReopen, []State{Succeeded, Failed, TimedOut, Expired, Archived}, Open, []Actor{Manager}, Reopens, true},
 	{VerbChange, []State{Open}, Open, []Actor{Manager}, Revisions, false},
 	{VerbRescore, []State{Open}, Open, []Actor{Server}, "", false},
+	{VerbUnblock, []State{Open}, Open, []Actor{Server}, "", false},
 	{VerbRescore, []State{Running}, Running, []Actor{Server}, "", false},
 	{VerbRemove, []State{Succeeded, Failed, TimedOut, Expired, Archived}, None, []Actor{Manager, Server}, "", false},
 }

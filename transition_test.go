@@ -42,6 +42,7 @@ var requests = map[Verb]func(*Task) (Move, error){
 	VerbReopen:  func(t *Task) (Move, error) { return t.Reopen() },
 	VerbRemove:  func(t *Task) (Move, error) { return t.Remove() },
 	VerbChange:  func(t *Task) (Move, error) { return t.Change(Changes{Input: new("2")}) },
+	VerbUnblock: func(t *Task) (Move, error) { return t.unblock() },
 	VerbRescore: func(t *Task) (Move, error) {
 		if t.State == Running {
 			t.LeaseUntil = 5000
@@ -90,7 +91,7 @@ func TestEveryStateAndVerb(t *testing.T) {
 // allowedFrom lists the permitted verbs of each state (docs/lifecycle.md). It repeats the content of [Transitions], so
 // that the test finds a missing or superfluous row.
 var allowedFrom = map[State]string{
-	Open:      "reject, expire, cancel, change, rescore",
+	Open:      "reject, expire, cancel, change, rescore, unblock",
 	Running:   "execute, time out, expire, lose, release, cancel, rescore",
 	Executed:  "succeed, fail, expire",
 	Succeeded: "archive, reopen, remove",
@@ -142,7 +143,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 			t.Errorf("%s: %s -> %s: counts %s: %v", m.Verb, m.From, m.To, c, counted)
 		}
 	}
-	if m.Verb != VerbChange && m.Verb != VerbRescore && m.Stamp[0].Name != RoundField(m.Next, string(m.To)) {
+	if m.Verb != VerbChange && m.Verb != VerbRescore && m.Verb != VerbUnblock && m.Stamp[0].Name != RoundField(m.Next, string(m.To)) {
 		t.Errorf("%s does not record when the task became %s: %v", m.Verb, m.To, m.Stamp)
 	}
 	if m.To.Settled() != (set["outcome"] != "") {

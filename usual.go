@@ -18,7 +18,7 @@ type Variant struct {
 	Empty   string   // a property that must be missing or empty; "" sets no condition
 }
 
-// UsualSuccess returns the most frequent kind of task: it has no end_before, no keep_finished and no keep_outputs,
+// UsualSuccess returns the most frequent kind of task: it has no end_before, no keep_finished, no keep_outputs and no links,
 // and its program has ended in the first round with exit status 0. If fail_on makes stderr a failure, the program also printed nothing to stderr. The Move
 // makes the task succeed.
 func UsualSuccess() Usual {
@@ -32,7 +32,7 @@ func UsualSuccess() Usual {
 			{fieldState, string(Executed)}, {fieldRound, "0"}, {fieldEndBefore, t.EndBefore.String()}, {RoundField(0, RoundExit), "0"},
 		},
 		Filled:  []string{RoundField(0, RoundClaim)},
-		Missing: []string{fieldKeepFinished, fieldKeepOutputs},
+		Missing: []string{fieldKeepFinished, fieldKeepOutputs, fieldLinks},
 		Variants: []Variant{
 			{Missing: []string{fieldFailOn}, Empty: stderr},
 			{Equal: []Field{{fieldFailOn, string(FailOnExit)}}},

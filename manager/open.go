@@ -19,7 +19,12 @@ import (
 // Open returns the tasks that it has opened.
 //
 // If another task holds a definition's Unique key, Open opens no task for the definition. It returns the other task
-// instead, with Existing set. If any definition has a key, every task of the call is opened in a step of its own.
+// instead, with Existing set. If any definition has a key, every task of the call is opened in a step of its own, unless tasks
+// wait for each other.
+//
+// If tasks wait for others of the same call (Places in [Dependencies]), Open opens each task after the tasks that it waits for. The
+// ids then need not ascend. If a dependency does not exist or has failed, or if tasks wait for each other in a cycle, Open opens no
+// task.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	return m.open(ctx, definitions, openTasks)
 }
@@ -38,6 +43,9 @@ type opener func(s *redisstate.Store, ctx context.Context, who string, all []tdf
 
 func (m *Manager) open(ctx context.Context, definitions []Definition, open opener) ([]*Task, error) {
 	all, err := m.scatter(ctx, m.properties(definitions))
+	if err == nil {
+		err = m.store.CheckDependencies(ctx, all)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
@@ -103,8 +111,11 @@ func (m *Manager) readExisting(ctx context.Context, tasks []*Task) error {
 	return nil
 }
 
-// openTasks opens tasks that may have unique keys.
+// openTasks opens tasks that may have unique keys, or wait for each other.
 func openTasks(s *redisstate.Store, ctx context.Context, who string, all []tdf.Properties) ([]redisstate.Opened, error) {
+	if isGraph(all) {
+		return s.OpenGraph(ctx, who, "", all...)
+	}
 	if hasUnique(all) {
 		return s.OpenUnique(ctx, who, "", all...)
 	}
@@ -114,6 +125,9 @@ func openTasks(s *redisstate.Store, ctx context.Context, who string, all []tdf.P
 
 // openNewGroup does the same as openTasks, in a group that must be new.
 func openNewGroup(s *redisstate.Store, ctx context.Context, who string, all []tdf.Properties) ([]redisstate.Opened, error) {
+	if isGraph(all) {
+		return s.OpenGraph(ctx, who, all[0].Group, all...)
+	}
 	if hasUnique(all) {
 		return s.OpenUnique(ctx, who, all[0].Group, all...)
 	}
@@ -123,6 +137,10 @@ func openNewGroup(s *redisstate.Store, ctx context.Context, who string, all []td
 
 func hasUnique(all []tdf.Properties) bool {
 	return slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.Unique != "" })
+}
+
+func isGraph(all []tdf.Properties) bool {
+	return slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.HasPlaces() })
 }
 
 func newlyOpened(ids []int64) []redisstate.Opened {

@@ -95,6 +95,11 @@ func (o Options) settings() (settings, error) {
 	return s, nil
 }
 
+// Dependencies name what must end before a task runs: Tasks has the ids of tasks, Places name definitions of the same call by
+// their places in it, from 0, and Group is a group that must be complete. All of them together are at most
+// [tdf.MaxDependencies].
+type Dependencies = tdf.Dependencies
+
 // NoTimeout is a Timeout without a limit.
 const NoTimeout = stdtime.Forever
 
@@ -117,6 +122,11 @@ type Definition struct {
 	Queue    string   `json:"queue,omitempty"`
 	Priority *int     `json:"priority,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
+
+	// After names tasks that must succeed before the task runs. AfterAny names tasks that must end before it runs, with any
+	// outcome (docs/lifecycle.md, "Dependencies"). Default: the task waits for nothing.
+	After    *Dependencies `json:"after,omitempty" only:"whole"`
+	AfterAny *Dependencies `json:"after_any,omitempty" only:"whole"`
 
 	// Group is the name of the group that the task belongs to, such as a stage or a campaign. Default: no group.
 	Group string `json:"campaign,omitempty"`
@@ -171,6 +181,8 @@ func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	override(&p.Program, d.Program)
 	override(&p.Source, d.Source)
 	override(&p.Input, d.Input)
+	override(&p.After, d.After)
+	override(&p.AfterAny, d.AfterAny)
 	override(&p.Queue, d.Queue)
 	set(&p.Priority, d.Priority)
 	if d.Tags != nil {
@@ -219,5 +231,6 @@ func definitionOf(p tdf.Properties) Definition {
 		KeepFinished: new(stdtime.Duration(p.KeepFinished)), KeepArchived: new(stdtime.Duration(p.KeepArchived)),
 		KeepOutputs: new(stdtime.Duration(p.KeepOutputs)),
 		Unique:      p.Unique, UniqueUntil: p.UniqueUntil, Queue: p.Queue, Priority: new(p.Priority), Tags: p.Tags,
+		After: p.After, AfterAny: p.AfterAny,
 	}
 }

@@ -35,7 +35,7 @@ const MaxStep = 1000
 
 const maxStepBytes = 4 << 20
 
-// Open opens tasks. If another task holds the Unique key of a definition, no task is opened for this definition.
+// Open opens tasks. Places in [Dependencies] count the definitions of the whole step. If another task holds the Unique key of a definition, no task is opened for this definition.
 func (s *Step) Open(definitions ...Definition) { s.definitions = append(s.definitions, definitions...) }
 
 // Archive archives finished tasks.
@@ -80,6 +80,12 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	}
 	open := m.properties(s.definitions)
 	if err := tdf.ValidateAll(open); err != nil {
+		return redisstate.Unit{}, err
+	}
+	if _, err := tdf.InOrder(open); err != nil {
+		return redisstate.Unit{}, err
+	}
+	if err := m.store.CheckDependencies(ctx, open); err != nil {
 		return redisstate.Unit{}, err
 	}
 	open, err := m.scatter(ctx, open)

@@ -16,8 +16,8 @@ func withoutTime(t *testing.T, s *Store) {
 	if hasty == prelude {
 		t.Fatal("the prelude has another budget")
 	}
-	s.scripts.transact, s.scripts.open = newScript(hasty+places+opening+transactSource), newScript(hasty+places+opening+openSource)
-	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+places+moving+moveSource)
+	s.scripts.transact, s.scripts.open = newScript(hasty+places+opening+endings+transactSource), newScript(hasty+places+opening+openSource)
+	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+places+endings+moving+moveSource)
 	s.scripts.claim, s.scripts.renew = newScript(hasty+places+claimSource), newScript(hasty+renewSource)
 }
 

@@ -18,6 +18,8 @@ var (
 	prelude string
 	//go:embed places.lua
 	places string
+	//go:embed endings.lua
+	endings string
 	//go:embed opening.lua
 	opening string
 	//go:embed transact.lua
@@ -84,10 +86,10 @@ type scripts struct {
 
 func loadScripts() scripts {
 	return scripts{
-		transact:        newFreeingScript(prelude + places + opening + transactSource),
-		transactOpening: newScript(prelude + places + opening + transactSource),
+		transact:        newFreeingScript(prelude + places + opening + endings + transactSource),
+		transactOpening: newScript(prelude + places + opening + endings + transactSource),
 		open:            newScript(prelude + places + opening + openSource),
-		move:            newFreeingScript(prelude + places + moving + moveSource), settle: newFreeingScript(prelude + places + moving + settleSource),
+		move:            newFreeingScript(prelude + places + endings + moving + moveSource), settle: newFreeingScript(prelude + places + endings + moving + settleSource),
 		claim: newScript(prelude + places + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), marks: newFreeingScript(prelude + places + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
@@ -103,7 +105,7 @@ func Scripts() []string {
 	for _, script := range []*luaScript{
 		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
 		all.heartbeat, all.bestEffort, all.counts, all.marks, all.rights, all.unused,
-		fieldsScript, namesScript, findScript, restoreScript, pauseScript,
+		linkScript, fieldsScript, namesScript, findScript, restoreScript, pauseScript,
 	} {
 		sums = append(sums, script.plain.Hash())
 	}

@@ -99,11 +99,12 @@ func (e *encoder) units(namespace string, units []Unit) {
 		e.count(len(u.Moves))
 		e.count(len(u.Open))
 		e.add(u.NewGroup, u.Decide)
+		e.flag(slices.ContainsFunc(u.Open, func(d tdf.Properties) bool { return d.HasPlaces() }))
 		for j := range u.Moves {
 			e.move(&u.Moves[j], shapes)
 		}
 		for j := range u.Open {
-			e.add(u.Open[j].Group, u.Open[j].Place())
+			e.add(u.Open[j].Group, u.Open[j].FirstPlace())
 			e.opening(&u.Open[j], opened[0], shared)
 			opened = opened[1:]
 		}
@@ -117,6 +118,7 @@ func (e *encoder) shapes(shapes *shapes) {
 		e.flag(s.first.Repair)
 		e.flag(s.first.Unique != "")
 		e.flag(s.first.Updates)
+		e.flag(s.first.Ends())
 		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
 		e.fields(s.shared)
 		e.stamps(s.first.Stamp)
@@ -173,7 +175,10 @@ func sharedFields(opened [][]tdf.Field) []tdf.Field {
 	if len(opened) < 2 {
 		return nil
 	}
-	shared := slices.Clone(opened[0])
+	ofUnit := func(f tdf.Field) bool { // in each unit, the places of new tasks mean other ids
+		return f.Name == tdf.FieldAfter || f.Name == tdf.FieldAfterAny
+	}
+	shared := slices.DeleteFunc(slices.Clone(opened[0]), ofUnit)
 	for _, fields := range opened[1:] {
 		shared = slices.DeleteFunc(shared, func(f tdf.Field) bool { return !slices.Contains(fields, f) })
 	}

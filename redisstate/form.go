@@ -146,6 +146,7 @@ func (s *Store) encodeMove(e *encoder, who string, f *form, units []Unit) {
 // form adds the form f of a call. All moves of the call share these values, so form takes them from the first move.
 func (e *encoder) form(first *tdf.Move, f *form) {
 	e.args = append(e.args, string(first.From), first.Round, string(first.To), groupCode(first.To))
+	e.flag(first.Ends())
 	e.add(moment(first.Score), moment(first.NextDue), first.Note)
 	e.fields(f.shared)
 	e.stamps(first.Stamp)

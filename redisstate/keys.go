@@ -40,6 +40,14 @@ func (k Keys) Group(name string) string { return k.groupPrefix() + name }
 // Due returns the key of the sorted set `due`. Its scores are the times at which the server must settle the tasks.
 func (k Keys) Due() string { return k.key("due") }
 
+// ended holds the endings that the server must handle, dependents the tasks that wait for a task, and groupDependents those that
+// wait for a group.
+func (k Keys) ended() string                       { return k.key("ended") }
+func (k Keys) awaitedGroups() string               { return k.key("awaited_groups") }
+func (k Keys) dependentsPrefix() string            { return k.key("dependents:") }
+func (k Keys) groupDependentsPrefix() string       { return k.key("group_dependents:") }
+func (k Keys) groupDependents(group string) string { return k.groupDependentsPrefix() + group }
+
 func (k Keys) taskID() string                  { return k.key("task_id") }
 func (k Keys) unique() string                  { return k.key("unique") }
 func (k Keys) settings() string                { return k.key("settings") }
@@ -75,7 +83,7 @@ func (k Keys) kinds() map[string]string {
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
 		k.programs(): "zset", k.programsUsed(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash",
-		k.groups(): "hash", k.partitions(): "hash", k.paused(): "hash", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.groups(): "hash", k.partitions(): "hash", k.paused(): "hash", k.ended(): "zset", k.awaitedGroups(): "zset", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

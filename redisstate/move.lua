@@ -51,13 +51,19 @@ local n = (#ARGV - cursor) / each
 local of = round .. ':'
 local read = { '', 'state', 'round', 'log', of .. from, of .. 'claim', of .. 'executed', of .. 'started' }
 local reads = from == 'running' and 8 or 6
-local has_place = from == 'open' or to == 'open'
+local has_place, placed_at = from == 'open' or to == 'open', reads
 if has_place then
   read[reads + 1] = 'place'
   reads = reads + 1
   use_places(from == 'open' and left or entered)
 end
-local logs, times, strays, refused, at_place = {}, {}, {}, {}, {} -- the index is the number of the move
+if form.ends then
+  read[reads + 1] = 'links'
+  reads = reads + 1
+  use_endings(due)
+end
+-- The index of these lists is the number of the move.
+local logs, times, strays, refused, at_place, links = {}, {}, {}, {}, {}, {}
 
 local function found(id, state, in_round)
   state = string.gsub(state, '%c', '?')
@@ -77,8 +83,9 @@ local function check(i, id, claim)
   end
   if state ~= from then return found(id, state, round) end
   logs[i], times[i] = f[3], not_before(not_before(now, f[4]), from == 'running' and f[7] or nil)
-  at_place[i] = has_place and f[reads - 1] or nil
-  wrong = wrong or at_place[i] and wrong_place(at_place[i])
+  at_place[i] = has_place and f[placed_at] or nil
+  links[i] = form.ends and f[reads - 1] or nil
+  wrong = wrong or at_place[i] and wrong_place(at_place[i]) or links[i] and wrong_ended()
 end
 
 local made = 0 -- the number of moves for which there was time
@@ -116,7 +123,9 @@ for i = 1, n do
   else
     lines[i] = '+'
     local at = cursor + (i - 1) * each
-    if not refused[i] then move(ARGV[at + 1], logs[i], times[i], ARGV[at + 4], at + 4, strays[i], at_place[i]) end
+    if not refused[i] then
+      move(ARGV[at + 1], logs[i], times[i], ARGV[at + 4], at + 4, strays[i], at_place[i], links[i])
+    end
   end
 end
 finish(left, entered, due, executed, 6)

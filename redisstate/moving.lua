@@ -6,6 +6,7 @@
 -- The arguments of a form are, in this order:
 -- - from, round, to
 -- - code of the state `to` in a group's index
+-- - '1' if the moves end the tasks: no server reopens them
 -- - score and due time, which are moments: times relative to the call (see the function `moment` in the prelude)
 -- - note for the log
 -- - the number of properties to write, and these properties with their values
@@ -15,12 +16,14 @@
 -- - '1' if each move has its own min and max for its first moment
 local function read_form()
   return {
-    from = take(), round = take(), to = take(), code = tonumber(take()), score = take(), look = take(), note = take(),
+    from = take(), round = take(), to = take(), code = tonumber(take()), ends = take() == '1',
+    score = take(), look = take(), note = take(),
     set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1), own_moment = take() == '1',
   }
 end
 
--- Returns `at` or the time in the text `stamped`, whichever is later. The timestamps of a round never decrease, even if
+-- Returns `at` or the time in the text `stamped`, whichever is later. The timestamps of a round never decrease,
+-- even if
 -- the clock is set back. If the text holds no plausible time, returns `at`.
 local function not_before(at, stamped)
   local t = stamped and tonumber(stamped)
@@ -30,8 +33,10 @@ end
 
 -- Returns the functions `move` and `finish`. The function `move` writes the hash of one task. The move's own values
 -- begin at ARGV[position + 1]. If a result of another claim has put the task into the executed list, `is_stray` is
--- true. If the task leaves or enters the open list, `at_place` is its place or nil (see places.lua). After the last
--- move, the function `finish` changes the lists.
+-- true. If the task leaves or enters the open list, `at_place` is its place or nil (see places.lua). If the move
+-- ends the
+-- task, `links` is this property or nil (see endings.lua). After the last move, the function `finish` changes the
+-- lists.
 local function mover(form, tasks, groups, who)
   local stamps, own, set = form.stamps, form.own, form.set
   local write = { '', 'log', '', unpack(set) }
@@ -53,7 +58,7 @@ local function mover(form, tasks, groups, who)
     return text(math.max(at, tonumber(least)))
   end
 
-  local function move(id, log, at, group, position, is_stray, at_place)
+  local function move(id, log, at, group, position, is_stray, at_place, links)
     if at ~= stamped_at then stamp(at) end
     write[1], write[3] = tasks .. id, logged(log, at_text, who, form.note)
     for i = 1, #own do write[owned + 2 * i] = ARGV[position + i] end
@@ -63,6 +68,7 @@ local function mover(form, tasks, groups, who)
     end
     redis.call('HSET', unpack(write, 1, last))
     if #form.clear > 0 then redis.call('HDEL', write[1], unpack(form.clear)) end
+    if links then note_ending(id, form.round, form.to) end
     if at_place and form.from == 'open' then leave_place(at_place, id) else removed[#removed + 1] = id end
     if is_stray then stray[#stray + 1] = id end
     local k

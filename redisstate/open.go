@@ -98,14 +98,14 @@ func (e *encoder) openings(namespace string, definitions []tdf.Properties) {
 	for i := range definitions {
 		fields[i] = definitions[i].OpenFields(namespace)
 		groups.add(definitions[i].Group)
-		places.add(definitions[i].Place())
+		places.add(definitions[i].FirstPlace())
 	}
 	shared := sharedFields(fields)
 	placements := make([]placement, len(definitions))
 	for i := range definitions {
 		fields[i] = without(fields[i], shared)
 		score, look := definitions[i].Schedule()
-		placements[i] = placement{groups.number[definitions[i].Group], places.number[definitions[i].Place()], moment(score), moment(look)}
+		placements[i] = placement{groups.number[definitions[i].Group], places.number[definitions[i].FirstPlace()], moment(score), moment(look)}
 	}
 	names, same := commonNames(fields), allEqual(placements)
 	e.strings(groups.all)

@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -35,6 +36,17 @@ func (r *Record) Validate() error {
 		last = u
 	}
 	return nil
+}
+
+// withoutLinks returns the properties without those that link the task to other tasks. These links belong to keys that a dump does
+// not have. Without them, the server links a waiting task again.
+func (r *Record) withoutLinks() tdf.Hash {
+	round := r.Hash.Round()
+	h := maps.Clone(r.Hash)
+	for _, name := range append(roundFields(round, []string{tdf.RoundLinked, tdf.RoundReleased, tdf.RoundWaits, tdf.RoundUnmet}), tdf.FieldDependents, tdf.FieldEndings) {
+		delete(h, name)
+	}
+	return h
 }
 
 func (r *Record) size() int {

@@ -88,7 +88,7 @@ func restoreBatch(records []Record) int {
 // record adds the arguments of one task, as the header of restore.lua describes them. If the state of the task is
 // unknown, the task gets no entry in a list. The audit later finds and repairs it.
 func (e *encoder) record(r *Record) {
-	t, _ := tdf.ParseTask(r.ID, r.Hash) // an invalid task is restored as it is
+	t, _ := tdf.ParseTask(r.ID, r.withoutLinks()) // an invalid task is restored as it is
 	list, look, key, place := 0, "-", "", ""
 	if t.HoldsKey() {
 		key = t.Unique
@@ -106,8 +106,9 @@ func (e *encoder) record(r *Record) {
 	}
 	e.args = append(e.args, r.ID, list, place, groupCode(t.State))
 	e.add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key)
-	e.count(len(r.Hash))
-	for name, value := range r.Hash {
+	hash := r.withoutLinks()
+	e.count(len(hash))
+	for name, value := range hash {
 		e.add(name, value)
 	}
 	e.count(len(r.Updates))

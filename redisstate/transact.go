@@ -133,7 +133,7 @@ func (u *Unit) Size() int {
 		}
 	}
 	for i := range u.Open {
-		bytes += len(u.Open[i].Input) + len(u.Open[i].Meta) + len(u.Open[i].Source)
+		bytes += len(u.Open[i].Input) + len(u.Open[i].Meta) + len(u.Open[i].Source) + u.Open[i].DependencyBytes()
 	}
 	return bytes
 }

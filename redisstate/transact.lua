@@ -44,6 +44,7 @@
 -- - number of new tasks
 -- - the group that must not have tasks yet, or ''
 -- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
+-- - '1' if new tasks wait for other new tasks of the unit, or ''
 -- - the moves
 -- - the new tasks
 --
@@ -57,6 +58,7 @@
 -- - '1' for a repair
 -- - '1' if each move has a unique key
 -- - '1' if the task's updates are removed, and its hash is made compact
+-- - '1' if the move ends the task: no server reopens it
 -- - score
 -- - due time
 -- - note for the log
@@ -71,7 +73,8 @@
 -- Each new task is: group, place or '' (see places.lua), score, due time, its unique key or '', the number of its
 -- properties, and these properties with their values.
 --
--- Score and due time are moments. A moment is '' (now), '-' (never) or 'after,min,max' (now + after, but not before min
+-- Score and due time are moments. A moment is '' (now), '-' (never) or 'after,min,max' (now + after, but not before
+-- min
 -- and not after max).
 --
 -- Returns a line for each unit:
@@ -116,6 +119,7 @@ for i = 1, lists do
 end
 local waking = take_list(1)
 if list.open then use_places(list.open) end
+use_endings(due)
 local wrong = not_sorted(due)
 for _, key in pairs(list) do wrong = wrong or not_sorted(key) end
 if wrong then return wrong end
@@ -150,8 +154,8 @@ end
 local function read_shape()
   local s = {
     from = take(), round = take(), revision = take(), to = take(), repair = take() == '1', unique = take() == '1',
-    updates = take() == '1', score = take(), look = take(), note = take(), set = take_list(2), stamps = take_list(2),
-    clear = take_list(1), own = take_list(1),
+    updates = take() == '1', ends = take() == '1', score = take(), look = take(), note = take(),
+    set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
   }
   local of = s.round .. ':'
   s.read = { '', 'state', 'round', 'log', of .. s.from, s.from == s.to and 'revision' or of .. 'claim' }
@@ -162,6 +166,10 @@ local function read_shape()
   if list.open and (s.from == 'open' or s.to == 'open' or s.repair) then
     s.read[#s.read + 1] = 'place'
     s.place = #s.read - 1
+  end
+  if s.ends or s.to == REMOVED then
+    s.read[#s.read + 1], s.links = s.ends and 'links' or 'dependents', #s.read
+    if not s.ends then s.read[#s.read + 1] = 'endings' end
   end
   s.write = { '', 'log', '', unpack(s.set) }
   s.stamped = #s.write + 1
@@ -182,7 +190,7 @@ local shared = take_list(2)
 
 -- A move is an array with these indexes, because a call may have a thousand moves and arrays are faster.
 local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local UNIQUE, LEAVES, ENTERS = 12, 13, 14
+local UNIQUE, LEAVES, ENTERS, LINKED = 12, 13, 14, 15
 local moves, new_tasks = {}, {}
 local fenced, fenced_ids = {}, {} -- the moves with a fence on their score in due, and the ids of their tasks
 
@@ -191,7 +199,7 @@ local function read_move()
   local head = shape.unique and 6 or 5
   local m = {
     shape, id, tasks .. id, ARGV[cursor + 3], ARGV[cursor + 4], ARGV[cursor + 5], cursor + head, now, false, false,
-    false, shape.unique and ARGV[cursor + 6], false, false,
+    false, shape.unique and ARGV[cursor + 6], false, false, false,
   }
   cursor = cursor + head + #shape.own
   if m[DUE] ~= '' then
@@ -212,7 +220,8 @@ end
 -- - the index of its last new task in `new_tasks`
 -- - the reasons if the unit is refused
 -- - the group that it decides, or ''
-local unit_moves, unit_new, refused, decides = {}, {}, {}, {}
+-- - whether new tasks wait for other new tasks of the unit
+local unit_moves, unit_new, refused, decides, refers = {}, {}, {}, {}, {}
 
 local function refuse(i, reason)
   local reasons = refused[i] or {}
@@ -250,7 +259,7 @@ end
 
 for i = 1, tonumber(take()) do
   local n, new, group = tonumber(take()), tonumber(take()), take()
-  decides[i] = take()
+  decides[i], refers[i] = take(), take() == '1'
   if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
   for _ = 1, n do read_move() end
   for _ = 1, new do
@@ -304,13 +313,44 @@ local function next_place(m, before)
   return written(m, 'place') or before
 end
 
-local wrong_places -- the error reply of a place
+local wrong_places -- the error reply of a place, or of the set `ended`
 
 local function check_places(m, before)
   local s = m[SHAPE]
   if before and (s.from == 'open' or s.repair) then m[LEAVES] = before end
   if s.to == 'open' then m[ENTERS] = next_place(m, before) or false end
   wrong_places = wrong_places or m[LEAVES] and wrong_place(m[LEAVES]) or m[ENTERS] and wrong_place(m[ENTERS])
+end
+
+local check_links
+do
+  local any_awaited -- whether tasks wait for groups
+  local function group_is_awaited(group)
+    local key = endings_prefix .. 'awaited_groups'
+    if any_awaited == nil then any_awaited = call('EXISTS', key) == 1 end
+    return any_awaited and type(redis.pcall('ZSCORE', key, group)) == 'string'
+  end
+
+  -- Returns the reason why a task cannot be removed, or nil. The arguments are the number of unfinished tasks that
+  -- need it, and the number of its endings that the server has not handled.
+  local function still_needed(m, dependents, endings)
+    local n = number(dependents, 0) or 0
+    if n > 0 then return string.format('!task %s: %.0f unfinished tasks need it (after)', m[ID], n) end
+    if (number(endings, 0) or 0) > 0 then
+      return string.format('!task %s: the server has not told other tasks of its end yet', m[ID])
+    end
+    if m[GROUP] ~= '' and group_is_awaited(m[GROUP]) then
+      return string.format('!task %s: unfinished tasks need its group (after_group)', m[ID])
+    end
+  end
+
+  -- Reads what links the task to other tasks. Returns the reason why the move must be refused, or nil.
+  function check_links(m, f)
+    local s = m[SHAPE]
+    if s.to == REMOVED then return still_needed(m, f[s.links], f[s.links + 1]) end
+    m[LINKED] = f[s.links]
+    if m[LINKED] then wrong_places = wrong_places or wrong_ended() end
+  end
 end
 
 -- Returns whether a change of the task must be refused, because it would undo another change. Each change raises the
@@ -351,15 +391,19 @@ local function check(m)
   not_before(m, f[4])
   if s.from == 'running' then not_before(m, f[7]) end
   if s.place then check_places(m, f[s.place]) end
+  if s.links then return check_links(m, f) end
 end
 
--- Returns whether the call has taken too long. To save time, it reads the clock only after every 16 tasks.
-local unasked = 0
-local function late(tasks_done, times)
-  unasked = unasked + tasks_done
-  if unasked < 16 then return false end
-  unasked = 0
-  return spent(times)
+local late
+do
+  -- Returns whether the call has taken too long. To save time, it reads the clock only after every 16 tasks.
+  local unasked = 0
+  function late(tasks_done, times)
+    unasked = unasked + tasks_done
+    if unasked < 16 then return false end
+    unasked = 0
+    return spent(times)
+  end
 end
 
 -- The state to which this call moves a task, by the task's id.
@@ -492,7 +536,7 @@ end
 local shrunk = {}
 
 local function remove_task(m)
-  call('UNLINK', m[KEY], updates .. m[ID], follows .. m[ID])
+  call('UNLINK', m[KEY], updates .. m[ID], follows .. m[ID], endings_prefix .. 'dependents:' .. m[ID])
   local key = group_index(groups, m[GROUP], m[ID])
   if key then
     drop(into(remove, key), m[ID])
@@ -502,13 +546,16 @@ local function remove_task(m)
   look_again(m[ID], nil)
 end
 
--- Writes a small hash again. Redis keeps the large encoding of a hash, even after it has lost its long values.
-local MOST_COMPACTED = 128 -- Redis's default for the size of a hash with the compact encoding
-local function compact(key)
-  if call('HLEN', key) > MOST_COMPACTED then return end
-  local fields = call('HGETALL', key)
-  call('UNLINK', key)
-  call('HSET', key, unpack(fields))
+local compact
+do
+  -- Writes a small hash again. Redis keeps the large encoding of a hash, even after it has lost its long values.
+  local MOST_COMPACTED = 128 -- Redis's default for the size of a hash with the compact encoding
+  function compact(key)
+    if call('HLEN', key) > MOST_COMPACTED then return end
+    local fields = call('HGETALL', key)
+    call('UNLINK', key)
+    call('HSET', key, unpack(fields))
+  end
 end
 
 local function write_task(m)
@@ -544,6 +591,7 @@ local function apply(m)
   if s.to == REMOVED then return remove_task(m) end
   write_task(m)
   if m[UNIQUE] then call('HSET', unique, m[UNIQUE], id) end
+  if m[LINKED] then note_ending(id, s.round, s.to) end
   arrive(s.to, s.entered, s.score_text, id, m[ENTERS])
   index(s.to, id, m[GROUP])
   look_again(id, s.look_text)
@@ -561,6 +609,26 @@ local function open(new)
   if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
 end
 
+-- Replaces the places of new tasks, such as '#2', by their ids, in the properties that name dependencies.
+local function name_dependencies(from_new_task, to_new_task)
+  local ids, next_id = {}, first + opened
+  for j = from_new_task, to_new_task do
+    local new = new_tasks[j]
+    if not new.same then
+      new.id, next_id = string.format('%.0f', next_id), next_id + 1
+    end
+    ids[j - from_new_task + 1] = new.id or type(new.same) == 'table' and new.same.id or new.same
+  end
+  for j = from_new_task, to_new_task do
+    local new = new_tasks[j]
+    for at = new.from + 1, new.from + 2 * new.properties, 2 do
+      if ARGV[at] == 'after' or ARGV[at] == 'after_any' then
+        ARGV[at + 1] = string.gsub(ARGV[at + 1], '#(%d+)', function(i) return ids[tonumber(i)] end)
+      end
+    end
+  end
+end
+
 local lines = {}
 from, from_new = 1, 1
 for i = 1, #unit_moves do
@@ -575,6 +643,7 @@ for i = 1, #unit_moves do
     for j = from, unit_moves[i] do
       if moves[j] then apply(moves[j]) end
     end
+    if refers[i] then name_dependencies(from_new, unit_new[i]) end
     for j = from_new, unit_new[i] do
       local new = new_tasks[j]
       open(new)

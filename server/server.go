@@ -17,6 +17,7 @@ type Store interface {
 	watchStore
 	aheadStore
 	programStore
+	linkStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (next, now tdf.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
@@ -32,6 +33,7 @@ type Server struct {
 	watch watch
 	ahead ahead
 	audit audit
+	links links
 	seen  time.Time // time of the last heartbeat
 
 	settled time.Time // start of the last search for due tasks
@@ -144,6 +146,9 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	if err != nil {
 		return done, err
 	}
+	if _, err := s.handleEndings(ctx); err != nil {
+		return done, err
+	}
 	now, err := s.store.Now(ctx)
 	if err != nil {
 		return done, err
@@ -168,6 +173,17 @@ func (s *Server) settle(ctx context.Context) (Done, error) {
 	done, err := s.settleDue(ctx)
 	if err != nil {
 		return done, err
+	}
+	complete, err := s.completeGroups(ctx, done.Total() > 0)
+	if err != nil {
+		return done, err
+	}
+	if complete {
+		more, err := s.settleDue(ctx)
+		done.add(more)
+		if err != nil {
+			return done, err
+		}
 	}
 	more, err := s.lookAhead(ctx)
 	done.add(more)

@@ -74,7 +74,7 @@ func TestRenewalVoidsADecision(t *testing.T) {
 		if err != nil || len(due) != 1 {
 			s.Fatal(due, err)
 		}
-		moves, err := s.server.decide(s.Context(), due, s.now(), redisstate.Grace{})
+		moves, _, err := s.server.decide(s.Context(), due, s.now(), redisstate.Grace{})
 		if err != nil || moves[0].Verb != tdf.VerbLose {
 			s.Fatal(moves, err)
 		}

@@ -21,7 +21,7 @@ const (
 )
 
 // Done is how many Moves a server's round made, by kind. A kind is a new state, or reopened, lost, removed, outputs_removed,
-// repaired or rescored.
+// repaired, rescored or unblocked.
 type Done map[string]int
 
 // Total returns the number of all moves.
@@ -68,11 +68,15 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 		if err != nil || n+len(due) == 0 {
 			return done, err
 		}
-		moves, err := s.decide(ctx, due, now, grace)
+		moves, waiting, err := s.decide(ctx, due, now, grace)
 		if err != nil {
 			return done, err
 		}
-		if err := s.apply(ctx, moves, done); err != nil || n+len(due) < batchSize {
+		if err := s.apply(ctx, moves, done); err != nil {
+			return done, err
+		}
+		linked, err := s.link(ctx, waiting, moves)
+		if err != nil || n+len(due) < batchSize && !linked {
 			return done, err
 		}
 		if err := s.heartbeatIfDue(ctx); err != nil {
@@ -82,40 +86,50 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-// decide returns a Move for each due task. If a renewal, for example, changes a task's due time before its Move is
+// decide returns a Move for each due task, or the task, if its dependencies must be looked up. If a renewal, for example, changes a task's due time before its Move is
 // applied, the Move has no effect.
-func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) ([]tdf.Move, error) {
+func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) (moves []tdf.Move, waiting []*tdf.Task, err error) {
 	ids := make([]int64, len(due))
 	for i, d := range due {
 		ids[i] = d.ID
 	}
 	stored, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	moves := make([]tdf.Move, len(stored))
 	for i, t := range stored {
-		moves[i] = s.decideOne(t, now, grace)
-		moves[i].Due = due[i].Score
+		m, ok := s.decideOne(t, now, grace)
+		if !ok {
+			waiting = append(waiting, t.Task)
+			continue
+		}
+		m.Due = due[i].Score
+		moves = append(moves, m)
 	}
-	return moves, nil
+	return moves, waiting, nil
 }
 
-func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace redisstate.Grace) tdf.Move {
+// decideOne returns the Move for one due task. It returns false if the dependencies of the task must be looked up instead.
+func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace redisstate.Grace) (tdf.Move, bool) {
 	if t.Task == nil {
 		m, _ := tdf.Placement{ID: t.ID, Lists: tdf.Lists}.Repair(now)
-		return m
+		return m, true
+	}
+	if s.links.needs(t.Task) {
+		t.Task.Dependents = max(t.Task.Dependents, 1)
 	}
 	m, ok := t.Task.Settle(now, t.Invalid)
 	switch {
 	case ok && now < grace.Holds(&m):
-		return t.Task.Reschedule(grace.Holds(&m))
+		return t.Task.Reschedule(grace.Holds(&m)), true
 	case ok:
-		return m
+		return m, true
+	case t.Task.MustLink():
+		return m, false
 	case t.Task.State == tdf.Executed:
 		s.audit.suspect(t.ID)
 	}
-	return t.Task.Reschedule(t.Task.NextDue(now))
+	return t.Task.Reschedule(t.Task.NextDue(now)), true
 }
 
 // apply applies the Moves, and counts in done the Moves that had an effect.
@@ -147,6 +161,8 @@ func kindOf(m tdf.Move) string {
 		return "repaired"
 	case m.Verb == tdf.VerbRescore:
 		return "rescored"
+	case m.Verb == tdf.VerbUnblock:
+		return "unblocked"
 	case m.To == tdf.Open:
 		return "reopened"
 	case m.Verb == tdf.VerbLose:

@@ -1,0 +1,208 @@
+package tdf
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func waiting(strict, any *Dependencies) Properties {
+	d := Defaults("p", "rsync:/p/run.sh", "1")
+	d.Group, d.After, d.AfterAny = "own", strict, any
+	return d
+}
+
+func TestDependenciesRefuses(t *testing.T) {
+	many := make([]int64, MaxDependencies+1)
+	for i := range many {
+		many[i] = int64(i + 1)
+	}
+	for want, d := range map[string]Properties{
+		"after: the task waits for 10001 tasks":     waiting(&Dependencies{Tasks: many}, nil),
+		"after: the task waits for 10002":           waiting(&Dependencies{Tasks: many[:5000]}, &Dependencies{Tasks: many[:5001], Group: "g"}),
+		"after: 0 is not the id of a task":          waiting(&Dependencies{Tasks: []int64{0}}, nil),
+		"after_any: -1 is not the id of a task":     waiting(nil, &Dependencies{Tasks: []int64{1, -1}}),
+		"after_group: a task cannot wait for its":   waiting(&Dependencies{Group: "own"}, nil),
+		`after_group_any: "a\n" contains a control`: waiting(nil, &Dependencies{Group: "a\n"}),
+		"after_group: has 201 bytes":                waiting(&Dependencies{Group: strings.Repeat("x", 201)}, nil),
+		`after_group: "\xff" is not valid UTF-8`:    waiting(&Dependencies{Group: "\xff"}, nil),
+	} {
+		err := d.Validate()
+		if !errors.As(err, new(*PropertyError)) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	empty := waiting(&Dependencies{}, &Dependencies{})
+	if err := empty.Validate(); err != nil || empty.HasDependencies() || empty.FirstPlace() != "" {
+		t.Error(err, empty.FirstPlace())
+	}
+}
+
+// A new task has all of its dependencies in its properties, each of them once. ParseTask reads them again.
+func TestDependencyProperties(t *testing.T) {
+	d := waiting(&Dependencies{Tasks: []int64{7, 3, 7}, Places: []int{1, 0, 1}}, &Dependencies{Tasks: []int64{3}, Group: "g"})
+	d.Priority = 5
+	h := Hash{}
+	for _, f := range d.OpenFields("ns") {
+		h[f.Name] = f.Value
+	}
+	for name, want := range map[string]string{
+		"after": "3,7,#1,#2", "after_any": "3", "after_group": "", "after_group_any": "g", "links": "6", "place": "waiting",
+	} {
+		if h[name] != want {
+			t.Errorf("%s=%q, want %q", name, h[name], want)
+		}
+	}
+	if _, due := d.Schedule(); due != Now {
+		t.Error(due)
+	}
+	task, err := ParseTask(9, h)
+	if err != nil || fmt.Sprintln(task.After.Tasks, task.AfterAny.Tasks, task.AfterAny.Group) != "[3 7] [3] g\n" || task.Links != 6 || !task.Waits() || task.Place() != "priority=5" {
+		t.Errorf("%+v, %v", task, err)
+	}
+}
+
+func TestInOrder(t *testing.T) {
+	call := func(places ...[]int) []Properties {
+		all := make([]Properties, len(places))
+		for i := range all {
+			all[i] = waiting(nil, &Dependencies{Places: places[i]})
+			if i%2 == 0 {
+				all[i] = waiting(&Dependencies{Places: places[i]}, nil)
+			}
+		}
+		return all
+	}
+	for _, c := range []struct {
+		all  []Properties
+		want string
+	}{
+		{call(nil, nil, nil), "[0 1 2] <nil>"},
+		{call([]int{2}, []int{0, 2}, nil), "[2 0 1] <nil>"},
+		{call(nil, []int{0, 0}, []int{0}, []int{1, 2}), "[0 1 2 3] <nil>"},
+		{call([]int{0}), "[] after: tasks wait for each other; their places in the call are 0 → 0"},
+		{call(nil, []int{3, 0}, []int{1}, []int{2}, []int{3}), "[] after: tasks wait for each other; their places in the call are 1 → 3 → 2 → 1"},
+		{call(nil, []int{2}), "[] task 2 of 2: after: the call has no place 2; places count from 0"},
+		{call([]int{-1}), "[] task 1 of 1: after: the call has no place -1; places count from 0"},
+	} {
+		order, err := InOrder(c.all)
+		if got := fmt.Sprint(order, err); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+	ring := make([][]int, 100_000)
+	for i := range ring {
+		ring[i] = []int{(i + 1) % len(ring)}
+	}
+	if _, err := InOrder(call(ring...)); err == nil || len(err.Error()) > 200 || !strings.HasSuffix(err.Error(), "8 → 9 → … → 0") {
+		t.Error(err)
+	}
+	ring[len(ring)-1] = nil
+	order, err := InOrder(call(ring...))
+	if err != nil || len(order) != len(ring) || order[0] != len(ring)-1 || !slices.IsSortedFunc(order, func(a, b int) int { return b - a }) {
+		t.Error(err)
+	}
+}
+
+// The server decides about a waiting task by what it has looked up.
+func TestSettleWaiting(t *testing.T) {
+	task := func(change func(*Task)) *Task {
+		t := &Task{ID: 7, Properties: waiting(nil, nil), State: Open, PlacedIn: WaitingPlace, Links: 3, Rounds: Rounds{0: {Linked: 3}}}
+		t.EndBefore = 100
+		change(t)
+		return t
+	}
+	for _, c := range []struct {
+		what   string
+		change func(*Task)
+		want   string // the verb and the next time
+	}{
+		{"nothing is looked up", func(t *Task) { t.Current().Linked = 0 }, " 0 true"},
+		{"two of three are looked up", func(t *Task) { t.Current().Linked = 2 }, " 0 true"},
+		{"one has not ended", func(t *Task) { t.Current().Waits = 1 }, " 100 false"},
+		{"all have ended", func(*Task) {}, "unblock 0 false"},
+		{"one is not met", func(t *Task) { t.Current().Unmet, t.Current().Waits = "task 3: failed", 1 }, "reject 0 false"},
+		{"it expires", func(t *Task) { t.EndBefore, t.Current().Waits = 50, 1 }, "expire 50 false"},
+		{"another program has removed its dependencies", func(t *Task) { t.Links = 0 }, "unblock 0 false"},
+	} {
+		x := task(c.change)
+		m, ok := x.Settle(50, nil)
+		if got := fmt.Sprint(m.Verb, " ", x.NextDue(50), " ", x.MustLink()); got != c.want || ok != (m.Verb != "") {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+	m, _ := task(func(t *Task) { t.Queue = "q" }).Settle(50, nil)
+	if !slices.Contains(m.Set, Field{FieldPlace, "queue=q"}) {
+		t.Error(m.Set)
+	}
+	if m, _ := task(func(*Task) {}).Settle(50, nil); !slices.Contains(m.Clear, FieldPlace) {
+		t.Error(m.Clear)
+	}
+}
+
+// A retry begins where a new task begins, and a change leaves a task where it waits.
+func TestPlacesOfWaitingTasks(t *testing.T) {
+	failed := &Task{ID: 7, Properties: waiting(nil, nil), State: Failed, Links: 1, Rounds: Rounds{0: {}}}
+	m, err := failed.Reopen()
+	if err != nil || !slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}) || m.NextDue != Now {
+		t.Error(m, err)
+	}
+	m, err = failed.ReopenWith(Changes{Queue: new("q")})
+	if err != nil || !slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}) || m.NextDue != Now {
+		t.Error(m, err)
+	}
+	cancelled := &Task{ID: 7, Properties: waiting(nil, nil), State: Expired, PlacedIn: "limit=db", Rounds: Rounds{0: {}}}
+	if m, err := cancelled.Reopen(); err != nil || !slices.Contains(m.Clear, FieldPlace) {
+		t.Error(m, err)
+	}
+	open := &Task{ID: 7, Properties: waiting(nil, nil), State: Open, PlacedIn: WaitingPlace, Links: 1, Rounds: Rounds{0: {}}}
+	m, err = open.Change(Changes{Queue: new("q"), EndBefore: new(Time(100))})
+	if err != nil || slices.ContainsFunc(m.Set, func(f Field) bool { return f.Name == FieldPlace }) || m.NextDue != Now {
+		t.Error(m, err)
+	}
+}
+
+// Unfinished dependents keep a task, whatever its retention period is.
+func TestDependentsKeepATask(t *testing.T) {
+	d := waiting(nil, nil)
+	d.KeepFinished, d.KeepOutputs = 10, 5
+	task := &Task{ID: 7, Properties: d, State: Succeeded, Dependents: 2, Rounds: Rounds{0: {Entered: map[State]Time{Succeeded: 1}}}}
+	if m, ok := task.Settle(50, nil); ok {
+		t.Error(m)
+	}
+	if next := task.NextDue(50); next != 50+Time(neededPause) {
+		t.Error(next)
+	}
+	if _, err := task.Remove(); !errors.Is(err, ErrNeeded) {
+		t.Error(err)
+	}
+	task.Dependents = 0
+	if m, ok := task.Settle(50, nil); !ok || m.Verb != VerbRemove {
+		t.Error(m)
+	}
+}
+
+func TestCheckDependency(t *testing.T) {
+	for _, c := range []struct {
+		property string
+		state    State
+		outcome  string
+		want     string
+	}{
+		{FieldAfter, None, "", "after: there is no task 5"},
+		{FieldAfterAny, None, "", "after_any: there is no task 5"},
+		{FieldAfter, Archived, "failed", "after: task 5: failed; retry it first"},
+		{FieldAfter, Expired, "cancelled", "after: task 5: cancelled; retry it first"},
+		{FieldAfterAny, Failed, "failed", ""},
+		{FieldAfter, Open, "", ""},
+		{FieldAfter, Succeeded, "succeeded", ""},
+		{FieldAfter, Archived, "", ""}, // archived by the original TDF
+	} {
+		err := CheckDependency(c.property, 5, c.state, c.outcome)
+		if got := fmt.Sprint(err); err == nil && c.want != "" || err != nil && (c.want == "" || !strings.HasPrefix(got, c.want)) {
+			t.Errorf("%s %s: %v, want %s", c.property, c.state, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,21 @@
+-- endings: common code of the scripts that end tasks.
+--
+-- A task has the property `links` if it waits for other tasks, or if other tasks wait for it. When such a task ends,
+-- the script writes down its ending in the sorted set `ended`. The server handles the ending: it tells the tasks that
+-- wait for this task (see link.lua). A retry in the meantime does not change what they are told. So the list of these
+-- tasks gets another name: tasks that begin to wait after the retry are in a new list.
+
+local endings_prefix -- the namespace and a colon
+
+local function use_endings(due) endings_prefix = string.sub(due, 1, -1 - #'due') end
+
+-- Returns an error reply if the set `ended` has a wrong type.
+local function wrong_ended() return not_sorted(endings_prefix .. 'ended') end
+
+-- Writes down the ending of a task: the state in which the given round has ended.
+local function note_ending(id, round, state)
+  redis.call('ZADD', endings_prefix .. 'ended', now_text, string.format('%s:%s:%s', id, round, state))
+  redis.pcall('HINCRBY', endings_prefix .. 'task:' .. id, 'endings', 1)
+  local list = endings_prefix .. 'dependents:' .. id
+  if redis.call('EXISTS', list) == 1 then redis.call('RENAME', list, list .. ':' .. round) end
+end

@@ -1,0 +1,202 @@
+-- link: connects tasks with what they wait for. The server calls it.
+--
+-- - from-state: any
+-- - to-state: the same; the server then decides about the tasks that the script makes due
+--
+-- A task that waits is linked to each of its dependencies. If the dependency is not finished, its list of dependents
+-- gets an entry. An entry consists of the id and the round of the waiting task, and of '?' if any outcome is good
+-- enough. The dependency also counts its unfinished dependents, and cannot be removed until they have finished.
+--
+-- KEYS:
+--  1. due
+--  2. ended: the endings that the server must handle (see endings.lua)
+--  3. awaited_groups: the groups that tasks wait for, with the number of their unfinished dependents
+--  4. groups: the marks of groups
+--
+-- ARGV:
+--  1. prefix of task keys
+--  2. prefix of group keys
+--  3. prefix of the lists of dependents of tasks
+--  4. prefix of the lists of dependents of groups
+--  5. the outcome of a task that has succeeded
+--  6. the maximum number of dependents to tell
+-- - the number of states in which a task is not finished, and these states
+-- - the number of codes of these states, and these codes
+-- - the operations: each begins with its name
+--
+-- A dependency is a kind and a name. The kind is `task` or `group`, with '?' if any outcome is good enough. The name
+-- is the task's id, or the name of the group.
+--
+-- Operations, with their arguments and the line of the answer:
+-- - link: id, round, the number of dependencies that were linked before, '1' if these are the last dependencies, due
+--   time of the task if it has to wait, and the number of dependencies and these dependencies.
+--   Answer: '+', or '-' if the task no longer waits, or was linked by another call.
+-- - end: id, round, what to tell the strict dependents if their dependency is not met, or '', the number of
+--   dependencies that were released before, '1' if these are the last dependencies, and the number of dependencies and
+--   these dependencies.
+--   Answer: '+' if the ending is handled, '~' if something remains, or '-' if another call has released the
+--   dependencies.
+-- - probe: a group. Answer: '+' if the group is complete, or '-'.
+-- - complete: a group, and what to tell the strict dependents, or ''.
+--   Answer: '+' if all dependents of the group are told, '~' if some remain, or '-' if the group is not complete.
+--
+-- A repeated call changes nothing: it finds the numbers that the first call has written, and entries that are gone.
+
+local call = redis.call
+local due, ended, awaited, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local tasks, groups, dependents, group_dependents = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local SUCCEEDED, most = ARGV[5], tonumber(ARGV[6])
+cursor = 6
+
+local unfinished = {}
+for _, state in ipairs(take_list(1)) do unfinished[state] = true end
+local codes = take_list(1)
+
+local wrong = not_sorted(due) or not_sorted(ended) or not_sorted(awaited)
+if wrong then return wrong end
+
+local function take_dependency()
+  local kind, strict = string.match(take(), '^(%a+)(%??)$')
+  return { is_group = kind == 'group', any = strict, name = take() }
+end
+
+local function look_now(id) call('ZADD', due, now_text, id) end
+
+local function is_complete(group)
+  local mark, unreadable = mark_of(marks, group)
+  if unreadable or mark == '' or not_in_group(groups, group) then return false end
+  for _, code in ipairs(codes) do
+    if call('ZCOUNT', groups .. group, code * IDS_END, code * IDS_END + IDS_END - 1) > 0 then return false end
+  end
+  return true
+end
+
+-- Adds an entry to a list of dependents. Returns the reason why this is impossible, or nil.
+local function add_entry(list, entry)
+  if type(redis.pcall('RPUSH', list, entry)) == 'table' then return list .. ' is not a list' end
+end
+
+-- Links a waiting task to another task. Returns whether it must wait, and why the dependency is not met, or nil.
+local function link_task(d, entry)
+  local key = tasks .. d.name
+  local f = redis.pcall('HMGET', key, 'state', 'outcome') -- an error reply if the key is not a hash
+  if not f[1] then return false, d.any == '' and string.format('task %s does not exist', d.name) or nil end
+  call('HSETNX', key, 'links', '0')
+  redis.pcall('HINCRBY', key, 'dependents', 1)
+  if unfinished[f[1]] then
+    local why = add_entry(dependents .. d.name, entry .. d.any)
+    return not why, why
+  end
+  local outcome = f[2] or f[1]
+  if d.any == '' and outcome ~= SUCCEEDED then return false, string.format('task %s: %s', d.name, outcome) end
+  return false, nil
+end
+
+-- Links a waiting task to a group. The server looks at the group later, also if it is complete.
+local function link_group(d, entry)
+  call('ZINCRBY', awaited, 1, d.name)
+  local why = add_entry(group_dependents .. d.name, entry .. d.any)
+  return not why, why
+end
+
+local function link()
+  local id, round, before, last, look = take(), take(), take(), take() == '1', take()
+  local all = {}
+  for i = 1, tonumber(take()) do all[i] = take_dependency() end
+  local key, of = tasks .. id, round .. ':'
+  local f = redis.pcall('HMGET', key, 'state', 'round', 'place', of .. 'linked', of .. 'waits', of .. 'unmet')
+  if f[1] ~= 'open' or round_of(f[2]) ~= round or f[3] ~= 'waiting' or (f[4] or '0') ~= before then return '-' end
+  local waits, unmet = number(f[5], 0) or 0, f[6] or nil
+  for _, d in ipairs(all) do
+    local must_wait, why = (d.is_group and link_group or link_task)(d, id .. ':' .. round)
+    if must_wait then waits = waits + 1 end
+    unmet = unmet or why
+  end
+  call('HSET', key, of .. 'linked', string.format('%.0f', before + #all), of .. 'waits', string.format('%.0f', waits))
+  if unmet then call('HSET', key, of .. 'unmet', unmet) end
+  if unmet or not last or waits == 0 then
+    look_now(id)
+  elseif look == '-' then
+    call('ZREM', due, id)
+  else
+    call('ZADD', due, moment_text(look, now), id)
+  end
+  return '+'
+end
+
+-- Tells a waiting task that one of its dependencies has ended.
+local function tell_one(entry, unmet)
+  local id, round, any = string.match(entry, '^(%d+):(%d+)(%??)$')
+  if not id then return end
+  local key, of = tasks .. id, round .. ':'
+  local f = redis.pcall('HMGET', key, 'state', 'round', of .. 'waits', of .. 'unmet')
+  if f[1] ~= 'open' or round_of(f[2]) ~= round then return end
+  local waits = math.max((number(f[3], 0) or 0) - 1, 0)
+  call('HSET', key, of .. 'waits', string.format('%.0f', waits))
+  local fails = unmet ~= '' and any == '' and not f[4]
+  if fails then call('HSET', key, of .. 'unmet', unmet) end
+  if fails or waits == 0 then look_now(id) end
+end
+
+-- Tells the first tasks in a list of dependents. Returns whether the list had no more tasks.
+local function tell(list, unmet)
+  if most <= 0 then return call('EXISTS', list) == 0 end
+  local entries = redis.pcall('LRANGE', list, 0, most - 1)
+  if entries.err then return true end
+  for _, entry in ipairs(entries) do tell_one(entry, unmet) end
+  local told = #entries
+  if told < most then call('UNLINK', list) else call('LTRIM', list, told, -1) end
+  most = most - told
+  return most > 0
+end
+
+local function release(d)
+  if d.is_group then
+    local left = redis.call('ZSCORE', awaited, d.name)
+    if not left then return end
+    if score_of(left) > 1 then call('ZINCRBY', awaited, -1, d.name) else call('ZREM', awaited, d.name) end
+    return
+  end
+  local n = redis.pcall('HGET', tasks .. d.name, 'dependents')
+  if type(n) == 'string' and (number(n, 0) or 0) > 0 then redis.pcall('HINCRBY', tasks .. d.name, 'dependents', -1) end
+end
+
+local function finish(id, member)
+  if call('ZREM', ended, member) == 0 then return end
+  local n = redis.pcall('HGET', tasks .. id, 'endings')
+  if type(n) ~= 'string' then return end
+  if (number(n, 0) or 0) > 1 then
+    redis.pcall('HINCRBY', tasks .. id, 'endings', -1)
+  else
+    call('HDEL', tasks .. id, 'endings')
+  end
+end
+
+local function handle_end()
+  local id, round, state, unmet, before, last = take(), take(), take(), take(), take(), take() == '1'
+  local all = {}
+  for i = 1, tonumber(take()) do all[i] = take_dependency() end
+  local told = tell(dependents .. id .. ':' .. round, unmet)
+  local released = redis.pcall('HMGET', tasks .. id, 'state', round .. ':released')
+  if released[1] and #all > 0 then
+    if (released[2] or '0') ~= before then return '-' end
+    for _, d in ipairs(all) do release(d) end
+    call('HSET', tasks .. id, round .. ':released', string.format('%.0f', before + #all))
+  end
+  if not told or not last then return '~' end
+  finish(id, string.format('%s:%s:%s', id, round, state))
+  return '+'
+end
+
+local function complete()
+  local group, unmet = take(), take()
+  if not is_complete(group) then return '-' end
+  if mark_of(marks, group) ~= 'decided' then call('HSET', marks, group, 'decided ' .. now_text) end
+  return tell(group_dependents .. group, unmet) and '+' or '~'
+end
+
+local function probe() return is_complete(take()) and '+' or '-' end
+
+local operations, lines = { link = link, ['end'] = handle_end, probe = probe, complete = complete }, {}
+while cursor < #ARGV do lines[#lines + 1] = operations[take()]() end
+return table.concat(lines, '\n')

@@ -1,0 +1,158 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// OpenGraph opens tasks that wait for other tasks of the same call (docs/lifecycle.md, "Dependencies"). The answers have the order of
+// the definitions. One atomic call opens up to 250 tasks or 4 MiB. OpenGraph makes several calls for more tasks: each task comes
+// after the tasks that it waits for. After an error, it returns the answers that Redis has given; the ids of the other tasks are 0.
+// If newGroup is not empty and the group of this name has tasks, OpenGraph opens nothing, and the error is [ErrGroupTaken].
+func (s *Store) OpenGraph(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
+	if err := tdf.ValidateAll(definitions); err != nil {
+		return nil, err
+	}
+	order, err := tdf.InOrder(definitions)
+	if err != nil {
+		return nil, err
+	}
+	opened := make([]Opened, len(definitions))
+	for len(order) > 0 {
+		n := batch(len(order), atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int {
+			u := Unit{Open: definitions[order[i] : order[i]+1]}
+			return u.Size()
+		}})
+		outcomes, err := s.Apply(ctx, who, Unit{Open: resolved(definitions, order[:n], opened), NewGroup: newGroup})
+		if err != nil {
+			return opened, err
+		}
+		o := outcomes[0]
+		if o.Err != nil {
+			return opened, o.Err
+		}
+		for i, at := range order[:n] {
+			opened[at] = Opened{o.IDs[i], o.Existing != nil && o.Existing[i]}
+		}
+		order, newGroup = order[n:], ""
+	}
+	return opened, nil
+}
+
+// resolved returns the definitions at some places, for one call. A dependency on a task that was opened before becomes its id. Any
+// other dependency gets the place of its task in this call.
+func resolved(definitions []tdf.Properties, places []int, opened []Opened) []tdf.Properties {
+	inCall := map[int]int{}
+	for i, at := range places {
+		inCall[at] = i
+	}
+	resolve := func(d *tdf.Dependencies) *tdf.Dependencies {
+		if d == nil || len(d.Places) == 0 {
+			return d
+		}
+		r := &tdf.Dependencies{Tasks: slices.Clone(d.Tasks), Group: d.Group}
+		for _, at := range d.Places {
+			if i, in := inCall[at]; in {
+				r.Places = append(r.Places, i)
+			} else {
+				r.Tasks = append(r.Tasks, opened[at].ID)
+			}
+		}
+		return r
+	}
+	all := make([]tdf.Properties, len(places))
+	for i, at := range places {
+		all[i] = definitions[at]
+		all[i].After, all[i].AfterAny = resolve(all[i].After), resolve(all[i].AfterAny)
+	}
+	return all
+}
+
+// CheckDependencies checks what new tasks wait for. The error wraps a *[tdf.PropertyError] if a task or a group does not exist, or if
+// a task has ended without success.
+func (s *Store) CheckDependencies(ctx context.Context, definitions []tdf.Properties) error {
+	var all []requirement
+	seen := map[requirement]bool{}
+	for i := range definitions {
+		if !definitions[i].HasDependencies() {
+			continue
+		}
+		for _, r := range requirementsOf(&definitions[i]) {
+			if !seen[r] {
+				seen[r] = true
+				all = append(all, r)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if err := tdf.ValidateAll(definitions); err != nil {
+		return err
+	}
+	for page := range slices.Chunk(all, linksPerRead) {
+		if err := s.checkRequirements(ctx, page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A requirement is a task or a group that a new task waits for.
+type requirement struct {
+	property string
+	id       int64
+	group    string
+}
+
+func requirementsOf(d *tdf.Properties) (all []requirement) {
+	for _, of := range []struct {
+		*tdf.Dependencies
+		task, group string
+	}{{d.After, tdf.FieldAfter, tdf.FieldAfterGroup}, {d.AfterAny, tdf.FieldAfterAny, tdf.FieldAfterGroupAny}} {
+		if of.Dependencies == nil {
+			continue
+		}
+		for _, id := range of.Tasks {
+			all = append(all, requirement{of.task, id, ""})
+		}
+		if of.Group != "" {
+			all = append(all, requirement{of.group, 0, of.Group})
+		}
+	}
+	return all
+}
+
+func (s *Store) checkRequirements(ctx context.Context, all []requirement) error {
+	tasks, groups := make([]*redis.SliceCmd, len(all)), make([]*redis.IntCmd, len(all))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, r := range all {
+			if r.group != "" {
+				groups[i] = p.Exists(ctx, s.keys.Group(r.group))
+			} else {
+				tasks[i] = p.HMGet(ctx, s.keys.Task(r.id), "state", "outcome")
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("read dependencies: redis: %w", err)
+	}
+	for i, r := range all {
+		if r.group != "" {
+			if groups[i].Val() == 0 {
+				return &tdf.PropertyError{Property: r.property, Reason: fmt.Sprintf("group %q has no tasks", r.group)}
+			}
+			continue
+		}
+		values := tasks[i].Val()
+		if err := tdf.CheckDependency(r.property, r.id, tdf.State(text(values[0])), text(values[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,482 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func after(ids ...int64) tdf.Properties {
+	d := define()
+	d.After = &tdf.Dependencies{Tasks: ids}
+	return d
+}
+
+func afterAny(ids ...int64) tdf.Properties {
+	d := define()
+	d.AfterAny = &tdf.Dependencies{Tasks: ids}
+	return d
+}
+
+func inGroup(group string) tdf.Properties {
+	d := define()
+	d.Group = group
+	return d
+}
+
+// settle runs rounds of the server until it moves nothing.
+func (s *site) settle() {
+	s.Helper()
+	for range 1000 {
+		s.server.links.looked = s.server.links.looked.Add(-groupPause)
+		if s.round().Total() == 0 {
+			return
+		}
+	}
+	s.Fatal("the server always finds something to do")
+}
+
+// runAll claims and ends all tasks that can be claimed, until none is left. It returns the ids in the order of the claims.
+// The program of the tasks in fails fails.
+func (s *site) runAll(fails ...int64) (ran []int64) {
+	s.Helper()
+	for s.settle(); ; s.settle() {
+		c, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 60})
+		if err != nil {
+			s.Fatal(err)
+		}
+		if len(c.Claims) == 0 {
+			return ran
+		}
+		for _, claim := range c.Claims {
+			ran = append(ran, claim.Task.ID)
+			r := tdf.Result{Output: "out", Exit: "0"}
+			if slices.Contains(fails, claim.Task.ID) {
+				r = tdf.Result{Error: "no", Exit: "1"}
+			}
+			if err := s.execute(claim, r); err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
+}
+
+func (s *site) state(id int64) tdf.State {
+	s.Helper()
+	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Head})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return stored.Task.State
+}
+
+func (s *site) apply(m tdf.Move, err error) error {
+	s.Helper()
+	if err != nil {
+		return err
+	}
+	outcomes, err := s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return outcomes[0].Err
+}
+
+func (s *site) task(id int64) *tdf.Task {
+	s.Helper()
+	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return stored.Task
+}
+
+// A task runs after its dependencies, also if they had ended before it was opened. If one does not succeed, the task fails, or
+// runs all the same with after_any (docs/lifecycle.md, "Dependencies").
+func TestDependencies(t *testing.T) {
+	onEach(t, func(s *site) {
+		first := s.open(define(), define())
+		second := s.open(after(first...), after(first[0]), afterAny(first...))
+		s.settle()
+		for _, id := range second {
+			if task := s.task(id); !task.Waits() || task.Links == 0 || task.Current().Waits != task.Links {
+				s.Errorf("task %d: %+v", id, task)
+			}
+		}
+		if ran := s.runAll(first[1]); fmt.Sprint(ran) != "[1 2 4 5]" {
+			s.Errorf("ran %v", ran)
+		}
+		failed := s.mustBe(3, tdf.Failed, 0)
+		if got := failed.LastError(); got != "a dependency was not met: task 2: failed" {
+			s.Error(got)
+		}
+		late := s.open(after(first[0]), afterAny(first[1]), after(3))
+		if ran := s.runAll(); fmt.Sprint(ran) != "[6 7]" {
+			s.Errorf("ran %v", ran)
+		}
+		s.mustBe(late[2], tdf.Failed, 0)
+		s.nothingLeft()
+	})
+}
+
+// nothingLeft checks that no task needs another one, and that no keys of waiting tasks are left.
+func (s *site) nothingLeft() {
+	s.Helper()
+	s.checkConsistent()
+	for _, pattern := range []string{"$dependents:*", "$group_dependents:*", "$ended", "$awaited_groups", "$open:waiting"} {
+		if keys := s.do("KEYS", pattern).([]any); len(keys) > 0 {
+			s.Errorf("left: %v", keys)
+		}
+	}
+	last, _ := s.cli.Get(s.Context(), s.ns+":task_id").Int()
+	for id := 1; id <= last; id++ {
+		if n := s.do("HGET", fmt.Sprintf("$task:%d", id), "dependents"); n != nil && n != "0" {
+			s.Errorf("task %d is needed by %v tasks", id, n)
+		}
+		if n := s.do("HGET", fmt.Sprintf("$task:%d", id), "endings"); n != nil {
+			s.Errorf("task %d has %v endings", id, n)
+		}
+	}
+}
+
+// The first ending counts. A retry in the meantime does not change what the dependents are told.
+func TestFirstEndingCounts(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define())
+		s.open(after(1))
+		s.settle()
+		if err := s.execute(s.claim(60), tdf.Result{Error: "no"}); err != nil {
+			s.Fatal(err)
+		}
+		m, ok := s.task(1).Settle(s.now(), nil)
+		if !ok {
+			s.Fatal("task 1 is not settled")
+		}
+		for _, m := range []func() (tdf.Move, error){
+			func() (tdf.Move, error) { return m, nil },
+			func() (tdf.Move, error) { return s.task(1).Reopen() },
+		} {
+			if err := s.apply(m()); err != nil {
+				s.Fatal(err)
+			}
+		}
+		s.open(after(1)) // begins to wait after the retry
+		if ran := s.runAll(); fmt.Sprint(ran) != "[1 3]" {
+			s.Error(ran)
+		}
+		s.mustBe(2, tdf.Failed, 0)
+		s.nothingLeft()
+	})
+}
+
+// A failed branch runs again if its tasks are retried, and so does a cancelled task.
+func TestRetryOfABranch(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define())
+		s.open(after(1))
+		s.open(after(2))
+		s.runAll(1)
+		for id := int64(1); id <= 3; id++ {
+			s.mustBe(id, tdf.Failed, 0)
+		}
+		if err := s.apply(s.task(3).Reopen()); err != nil {
+			s.Fatal(err)
+		}
+		s.runAll()
+		s.mustBe(3, tdf.Failed, 1) // its dependency is still failed
+		for id := int64(1); id <= 3; id++ {
+			if err := s.apply(s.task(id).Reopen()); err != nil {
+				s.Fatal(err)
+			}
+		}
+		s.settle()
+		if err := s.apply(s.task(2).Cancel()); err != nil {
+			s.Fatal(err)
+		}
+		if err := s.apply(s.task(2).Reopen()); err != nil {
+			s.Fatal(err)
+		}
+		if ran := s.runAll(); fmt.Sprint(ran) != "[1 2]" {
+			s.Error(ran)
+		}
+		s.mustBe(3, tdf.Failed, 2) // the first ending of task 2 was the cancellation
+		if got := s.task(3).LastError(); !strings.Contains(got, "task 2: expired") {
+			s.Error(got)
+		}
+		s.nothingLeft()
+	})
+}
+
+// A task that unfinished tasks need is neither removed by hand nor by the server. Later, the server removes it.
+func TestNeededTasksStay(t *testing.T) {
+	onEach(t, func(s *site) {
+		d := define()
+		d.KeepFinished = 1e-6
+		s.open(d)
+		s.open(after(1), afterAny(1))
+		s.settle()
+		if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
+			s.Fatal(err)
+		}
+		s.settle()
+		if _, err := s.mustBe(1, tdf.Succeeded, 0).Remove(); !errors.Is(err, tdf.ErrNeeded) {
+			s.Error(err)
+		}
+		unaware := *s.task(1)
+		unaware.Dependents = 0
+		if err := s.apply(unaware.Remove()); err == nil || !strings.Contains(err.Error(), "2 unfinished tasks need it") {
+			s.Error(err)
+		}
+		if ran := s.runAll(); fmt.Sprint(ran) != "[2 3]" {
+			s.Error(ran)
+		}
+		s.do("ZADD", "$due", 1, 1)
+		s.settle()
+		if !s.isGone(1) {
+			s.Error("task 1 is not removed")
+		}
+	})
+}
+
+// A task waits until a group is closed and all of its tasks are finished.
+func TestGroupDependencies(t *testing.T) {
+	for _, archive := range []bool{false, true} {
+		t.Run(fmt.Sprint("archive=", archive), func(t *testing.T) {
+			onEach(t, func(s *site) {
+				all, some := inGroup("all"), inGroup("some")
+				strict, any := define(), define()
+				strict.After, any.AfterAny = &tdf.Dependencies{Group: "all"}, &tdf.Dependencies{Group: "some"}
+				bad := define()
+				bad.After = &tdf.Dependencies{Group: "some", Tasks: []int64{1}}
+				s.open(all, all, some, some)
+				s.open(strict, any, bad)
+				if ran := s.runAll(4); fmt.Sprint(ran) != "[1 2 3 4]" {
+					s.Error(ran)
+				}
+				if archive {
+					for id := int64(1); id <= 4; id++ {
+						if err := s.apply(s.task(id).Archive()); err != nil {
+							s.Fatal(err)
+						}
+					}
+				}
+				unaware, err := s.task(1).Remove()
+				unaware.Group = "all"
+				if err == nil {
+					if err := s.apply(unaware, nil); err == nil || !strings.Contains(err.Error(), "after_group") {
+						s.Error(err)
+					}
+				}
+				if ran := s.runAll(); len(ran) > 0 {
+					s.Error("the groups are not closed, but these tasks ran:", ran)
+				}
+				for _, group := range []string{"all", "some"} {
+					if err := s.store.CloseGroup(s.Context(), group); err != nil {
+						s.Fatal(err)
+					}
+				}
+				if ran := s.runAll(); fmt.Sprint(ran) != "[5 6]" {
+					s.Error(ran)
+				}
+				if got := s.mustBe(7, tdf.Failed, 0).LastError(); !strings.Contains(got, `group "some": 1 task did not succeed`) {
+					s.Error(got)
+				}
+				if err := s.store.ExtendGroup(s.Context(), "all"); !errors.Is(err, tdf.ErrGroupDecided) {
+					s.Error(err)
+				}
+				s.nothingLeft()
+			})
+		})
+	}
+}
+
+// Random graphs agree with a model: a task runs if all of its strict dependencies have succeeded and the others have ended.
+func TestGraphsAgreeWithTheModel(t *testing.T) {
+	onEach(t, func(s *site) {
+		for seed := range uint64(8) {
+			s.graph(rand.New(rand.NewPCG(seed, 1)), 40)
+		}
+		s.nothingLeft()
+	})
+}
+
+func (s *site) graph(r *rand.Rand, n int) {
+	s.Helper()
+	all := make([]tdf.Properties, n)
+	succeeds, endsAs := make([]bool, n), make([]tdf.State, n)
+	shuffled := r.Perm(n) // places of the tasks in the call; a task waits only for tasks that come before it in this list
+	for i, at := range shuffled {
+		d := define()
+		strict, any := &tdf.Dependencies{}, &tdf.Dependencies{}
+		succeeds[at] = r.IntN(8) > 0
+		endsAs[at] = tdf.Succeeded
+		if !succeeds[at] {
+			endsAs[at] = tdf.Failed
+		}
+		for range r.IntN(4) {
+			if i == 0 {
+				break
+			}
+			before := shuffled[r.IntN(i)]
+			if r.IntN(3) == 0 {
+				any.Places = append(any.Places, before)
+				continue
+			}
+			strict.Places = append(strict.Places, before)
+			if endsAs[before] != tdf.Succeeded {
+				endsAs[at] = tdf.Failed
+			}
+		}
+		d.After, d.AfterAny = strict, any
+		all[at] = d
+	}
+	opened, err := s.store.OpenGraph(s.Context(), "manager", "", all...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var fails []int64
+	for i, o := range opened {
+		if !succeeds[i] {
+			fails = append(fails, o.ID)
+		}
+	}
+	ran := s.runAll(fails...)
+	position := map[int64]int{}
+	for i, id := range ran {
+		position[id] = i + 1
+	}
+	for i, o := range opened {
+		if got := s.state(o.ID); got != endsAs[i] {
+			s.Errorf("task %d is %s, want %s", o.ID, got, endsAs[i])
+		}
+		for _, of := range []*tdf.Dependencies{all[i].After, all[i].AfterAny} {
+			for _, at := range of.Places {
+				if before := opened[at].ID; position[o.ID] > 0 && position[before] > position[o.ID] {
+					s.Errorf("task %d ran before task %d", o.ID, before)
+				}
+			}
+		}
+	}
+}
+
+// Other programs can write anything into the keys of dependencies. The server goes on, and a waiting task does not wait for ever.
+func TestForeignLinks(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define(), inGroup("g"))
+		s.do("SET", "$dependents:1", "x")
+		s.do("ZADD", "$ended", 1, "x", 1, "1:0:running", 1, "99:0:failed", 1, "-1:0:failed", 1, "1:00:failed")
+		s.do("ZADD", "$awaited_groups", 1, "no such group")
+		s.do("RPUSH", "$group_dependents:no such group", "x", "99:0", "1:7")
+		s.do("HSET", "$task:1", "dependents", "many", "endings", "x")
+		group := define()
+		group.After = &tdf.Dependencies{Group: "g"}
+		s.open(after(1), after(2), group)
+		s.settle()
+		if got := s.mustBe(3, tdf.Failed, 0).LastError(); !strings.Contains(got, "is not a list") {
+			s.Error(got)
+		}
+		if n := s.do("ZCARD", "$ended"); n.(int64) > 0 {
+			s.Errorf("%d endings are left", n)
+		}
+		s.do("RPUSH", "$dependents:2", "x", "1:0", "4:00", "4:0:0")
+		if ran := s.runAll(); fmt.Sprint(ran) != "[1 2 4]" {
+			s.Error(ran)
+		}
+		s.do("DEL", "$awaited_groups")
+		s.do("SET", "$awaited_groups", "x")
+		s.server.links.looked = time.Time{}
+		if _, err := s.server.RunOnce(s.Context()); err == nil || !strings.Contains(err.Error(), "awaited_groups") {
+			s.Error(err)
+		}
+	})
+}
+
+// A dump has no links. After it is loaded, the server links the waiting tasks again.
+func TestRestoredTasksWait(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define(), define())
+		s.open(after(1, 2))
+		s.settle()
+		if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
+			s.Fatal(err)
+		}
+		s.settle()
+		var records []redisstate.Record
+		err := s.store.Records(s.Context(), []int64{1, 2, 3}, func(r redisstate.Record) error {
+			records = append(records, r)
+			return nil
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+		other := newSite(s.T, s.addr)
+		if n, err := other.store.Restore(s.Context(), records...); n != 3 || err != nil {
+			s.Fatal(n, err)
+		}
+		other.settle()
+		if got := other.task(3).Current(); got.Waits != 1 || got.Linked != 2 {
+			s.Errorf("%+v", got)
+		}
+		if ran := other.runAll(); fmt.Sprint(ran) != "[2 3]" {
+			s.Error(ran)
+		}
+		other.nothingLeft()
+	})
+}
+
+// Each dependency costs one entry, whatever the shape of the graph is.
+func TestLargeGraphs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large graphs take some seconds")
+	}
+	const n = 10_000
+	s := newSite(t, redistest.Shared(t))
+	star := make([]tdf.Properties, n)
+	for i := range star {
+		star[i] = after(1)
+	}
+	s.open(define())
+	ids := s.open(star...) // 10,000 dependents of one task
+	last := s.open(after(ids...))[0]
+	if ran := s.runAll(); len(ran) != n+2 || ran[0] != 1 || ran[n+1] != last {
+		t.Fatalf("%d tasks ran", len(ran))
+	}
+	s.nothingLeft()
+}
+
+// A chain ends in order, and the failure of its first task fails all others.
+func TestChain(t *testing.T) {
+	s := newSite(t, redistest.Shared(t))
+	const n = 300
+	chain := make([]tdf.Properties, n)
+	for i := range chain {
+		if chain[i] = define(); i > 0 {
+			chain[i].After = &tdf.Dependencies{Places: []int{i - 1}}
+		}
+	}
+	for _, fails := range []bool{false, true} {
+		opened, err := s.store.OpenGraph(t.Context(), "manager", "", chain...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last := opened[0].ID, opened[n-1].ID
+		var ran []int64
+		if fails {
+			ran = s.runAll(first)
+		} else {
+			ran = s.runAll()
+		}
+		if fails && (len(ran) != 1 || s.state(last) != tdf.Failed) || !fails && (len(ran) != n || !slices.IsSorted(ran)) {
+			t.Errorf("%d tasks ran, and the last task of the chain is %s", len(ran), s.state(last))
+		}
+	}
+	s.nothingLeft()
+}

@@ -1,0 +1,78 @@
+package tdf
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Waits reports whether the task is open and waits for its dependencies.
+func (t *Task) Waits() bool { return t.State == Open && t.PlacedIn == WaitingPlace }
+
+// MustLink reports whether the server has dependencies of the waiting task to look up. [Task.Settle] comes first.
+func (t *Task) MustLink() bool { return t.Waits() && t.Current().Linked < t.Links }
+
+// settleWaiting settles a task that waits for its dependencies, and has not expired.
+func (t *Task) settleWaiting() (Move, bool) {
+	var m Move
+	var err error
+	r := t.Current()
+	switch {
+	case r.Unmet != "":
+		m, err = t.reject("a dependency was not met: " + r.Unmet)
+	case t.MustLink() || r.Waits > 0:
+		return Move{}, false
+	default:
+		m, err = t.unblock()
+	}
+	return m, err == nil
+}
+
+// unblock returns a Move that ends the waiting of an open task: workers may claim it.
+func (t *Task) unblock() (Move, error) {
+	m, err := t.move(VerbUnblock, Open)
+	m.enterPlace(t, t.Place())
+	m.Stamp = append(m.Stamp, Stamp{fieldReady, m.Score})
+	m.Note = "open: what it waited for has ended"
+	return m, err
+}
+
+// nextLink returns when the server must next check an open task that waits for its dependencies.
+func (t *Task) nextLink() Time {
+	if r := t.Current(); r.Unmet != "" || t.MustLink() || r.Waits == 0 {
+		return 0
+	}
+	return t.EndBefore
+}
+
+// Unmet returns why a dependency on a task that has ended in this state is not met. It is "" if the task has succeeded.
+func Unmet(id int64, ended State) string {
+	if ended == Succeeded {
+		return ""
+	}
+	return fmt.Sprintf("task %d: %s", id, ended)
+}
+
+// UnmetGroup returns why a dependency on a complete group is not met, or "". The caller passes the number of tasks of the group
+// that did not succeed.
+func UnmetGroup(group string, unsuccessful int64) string {
+	switch unsuccessful {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("group %q: 1 task did not succeed", group)
+	}
+	return fmt.Sprintf("group %q: %d tasks did not succeed", group, unsuccessful)
+}
+
+// neededPause is how long the server leaves a finished task alone if its retention period is over, but unfinished tasks need it.
+const neededPause = Seconds(60)
+
+// ErrNeeded is the error of [Task.Remove] if unfinished tasks wait for the task, or may still read its outputs.
+var ErrNeeded = errors.New("unfinished tasks need it (after); cancel them, or wait until they have finished")
+
+func (t *Task) needed() error {
+	if t.Dependents == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d %w", t.Dependents, ErrNeeded)
+}
