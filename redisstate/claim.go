@@ -70,7 +70,7 @@ type Claimed struct {
 // properties.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit",
+	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.

@@ -303,9 +303,6 @@ func (s *Store) CompleteGroup(ctx context.Context, group string, unsuccessful in
 	}
 }
 
-// unsuccessfulPage is the number of archived tasks that one call of Unsuccessful reads.
-const unsuccessfulPage = 1000
-
 // Unsuccessful counts the finished tasks of a group that did not succeed, page by page. It begins with after = 0. In the first page,
 // it counts the tasks that are not archived, too. At the end, next is 0.
 func (s *Store) Unsuccessful(ctx context.Context, group string, after int64) (n, next int64, err error) {
@@ -316,26 +313,17 @@ func (s *Store) Unsuccessful(ctx context.Context, group string, after int64) (n,
 		}
 		n = counts[tdf.Failed] + counts[tdf.TimedOut] + counts[tdf.Expired]
 	}
-	_, last := groupRange(tdf.Archived)
-	var page []string
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		page, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.keys.Group(group), ByScore: true, Start: "(" + strconv.FormatFloat(groupScore(tdf.Archived, after), 'f', 0, 64), Stop: last,
-			Count: unsuccessfulPage,
-		}).Result()
-		return err
-	})
+	ids, more, err := s.groupPage(ctx, group, tdf.Archived, after)
 	if err != nil {
-		return 0, 0, fmt.Errorf("list archived tasks: redis: %w", err)
+		return 0, 0, err
 	}
-	ids := idsOf(page)
 	stored, err := s.Read(ctx, ids, Want{Fields: Head})
 	for _, t := range stored {
 		if t.Task != nil && t.Task.Outcome != "" && t.Task.Outcome != string(tdf.Succeeded) {
 			n++
 		}
 	}
-	if len(page) == unsuccessfulPage && len(ids) > 0 {
+	if more {
 		next = ids[len(ids)-1]
 	}
 	return n, next, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"github.com/tdf-framework/tdf"
@@ -102,19 +103,23 @@ func (e *execution) close(x *roundIO) {
 	}
 }
 
-// earlier returns the data that the task's earlier rounds left for this one.
-func (e *execution) earlier(ctx context.Context) (rounddir.Before, error) {
+// earlier returns the data that the task's earlier rounds, and the tasks that it waited for, left for this round.
+func (e *execution) earlier(ctx context.Context) (before rounddir.Before, err error) {
+	if e.task.Links > 0 {
+		before.After = func(w io.Writer) error { return e.writeDependencies(ctx, w) }
+	}
 	if e.task.Round == 0 {
-		return rounddir.Before{}, nil
+		return before, nil
 	}
 	last := e.task.Round - 1
 	stored, err := e.s.store.ReadOne(ctx, e.task.ID, redisstate.Want{Texts: redisstate.SameTexts(
 		redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint}, redisstate.TextsOf{Round: last, Texts: tdf.TextError},
 	)})
 	if err != nil {
-		return rounddir.Before{}, err
+		return before, err
 	}
-	return rounddir.Before{Checkpoint: []byte(stored.Task.Checkpoint), LastError: stored.Task.Rounds.At(last).Error}, nil
+	before.Checkpoint, before.LastError = []byte(stored.Task.Checkpoint), stored.Task.Rounds.At(last).Error
+	return before, nil
 }
 
 // liveReport returns a report of the data that Redis has not accepted yet. The caller must call accepted when Redis has

@@ -27,6 +27,7 @@ type store interface {
 	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
+	EachDependency(ctx context.Context, id int64, each func(redisstate.Stored) bool) (left int, err error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	WakeWorker(selected func(names []string) []tdf.QueuePartitions) *redisstate.Waker

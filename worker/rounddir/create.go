@@ -3,6 +3,7 @@ package rounddir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,14 +21,17 @@ const (
 	updatesFile    = "updates"
 	resultFile     = "result.json"
 	lastErrorFile  = "last_error"
+	afterFile      = "after"
 	filesDir       = "files"
 	scratchDir     = "scratch"
 )
 
-// Before contains the data of the task's earlier rounds.
+// Before contains the data of the task's earlier rounds, and of the tasks that it waited for.
 type Before struct {
 	Checkpoint []byte // empty if there is no checkpoint
 	LastError  string // the error of the previous round; "" if it had no error
+
+	After func(w io.Writer) error // writes what the task waited for; nil if it waited for nothing
 }
 
 // An Owner is the user and group of a program that does not run as the worker's user.
@@ -77,7 +81,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 	}
 	d, err = d.Again(before, s)
 	if err == nil {
-		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, ".") // "." comes last: until then no other user can enter the directory
+		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, afterFile, ".") // "." comes last: until then no other user can enter the directory
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Remove())
@@ -89,7 +93,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 // caller must not use the old Dir any more. After an error, the caller must call Remove.
 func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
 	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{}, marks: d.marks}
-	again.quick = d.marks.ok && time.Since(d.marks.made) > settled && len(before.Checkpoint) == 0 && before.LastError == ""
+	again.quick = d.marks.ok && time.Since(d.marks.made) > settled && len(before.Checkpoint) == 0 && before.LastError == "" && before.After == nil
 	if err := again.fill(before); err != nil {
 		return again, err
 	}
@@ -115,25 +119,33 @@ func (d *Dir) make() (err error) {
 	return err
 }
 
-// fill writes the data of earlier rounds into the directory. It follows no link that a program made.
+// fill writes the data from before the round into the directory.
 func (d *Dir) fill(before Before) error {
 	for name, data := range map[string][]byte{checkpointFile: before.Checkpoint, lastErrorFile: []byte(before.LastError)} {
 		if len(data) == 0 {
 			continue
 		}
-		fd, err := unix.Openat(d.dir.fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
-		if err != nil {
-			return &os.PathError{Op: "create", Path: d.in(name), Err: err}
-		}
-		f := os.NewFile(uintptr(fd), name)
-		if _, err := f.Write(data); err != nil {
-			return errors.Join(err, f.Close())
-		}
-		if err := f.Close(); err != nil {
+		if err := d.writeFile(name, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
 			return err
 		}
 	}
-	return nil
+	if before.After == nil {
+		return nil
+	}
+	return d.writeFile(afterFile, before.After)
+}
+
+// writeFile makes a file. It follows no link that a program made.
+func (d *Dir) writeFile(name string, content func(io.Writer) error) error {
+	fd, err := unix.Openat(d.dir.fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return &os.PathError{Op: "create", Path: d.in(name), Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if err := content(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
 }
 
 func (d *Dir) giveAway(names ...string) error {

@@ -91,7 +91,7 @@ func TestCreateForAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		owner = &Owner{0, 0}
 	}
-	d, err := Create(path, Before{[]byte("x"), "y"}, owner, limits, nil)
+	d, err := Create(path, Before{Checkpoint: []byte("x"), LastError: "y"}, owner, limits, nil)
 	if os.Getuid() != 0 {
 		contains(t, err, "to the program's user: ")
 		if _, err := os.Lstat(path); !os.IsNotExist(err) {

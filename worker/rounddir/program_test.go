@@ -23,7 +23,7 @@ func TestPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			command := c.command(t)
-			d := create(t, Before{[]byte(c.checkpoint), "it broke\nsomewhere"}, limits, nil)
+			d := create(t, Before{Checkpoint: []byte(c.checkpoint), LastError: "it broke\nsomewhere"}, limits, nil)
 			cmd := exec.Command(command[0], command[1:]...)
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TDF_DIR=" + d.Path()}
 			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {

@@ -1,0 +1,109 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Limits for one page of EachDependency.
+const (
+	dependenciesPerPage   = 64
+	dependencyBytesAtOnce = 8 << 20
+)
+
+// EachDependency calls a function for each task that the given task waited for: first the tasks of after and after_any, then those of
+// its groups. It reads the last outputs and the last results of these tasks, page by page. When the function returns false,
+// EachDependency reads nothing more. It returns the number of tasks for which it has not called the function.
+//
+// If a task does not exist any more, its Stored.Task is nil.
+func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) bool) (left int, err error) {
+	var values []any
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		values, err = s.rdb.HMGet(ctx, s.keys.Task(id), dependencyNames...).Result()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read the dependencies of task %d: redis: %w", id, err)
+	}
+	reading := true
+	page := func(ids []int64) error {
+		for len(ids) > 0 && reading {
+			stored, err := s.Read(ctx, ids[:min(len(ids), dependenciesPerPage)], Want{
+				Fields: Facts, Rounds: LastRounds(2), MaxBytes: dependencyBytesAtOnce, Texts: func(t *tdf.Task) []TextsOf {
+					return []TextsOf{{t.LastRun(), tdf.TextOutput | tdf.TextResult}}
+				},
+			})
+			if err != nil {
+				return err
+			}
+			for _, t := range stored {
+				ids = ids[1:]
+				if reading = each(t); !reading {
+					break
+				}
+			}
+		}
+		left += len(ids)
+		return nil
+	}
+	tasks := slices.Concat(tdf.ParseIDs(text(values[0])), tdf.ParseIDs(text(values[1])))
+	slices.Sort(tasks)
+	if err := page(slices.Compact(tasks)); err != nil {
+		return left, err
+	}
+	for _, group := range values[2:] {
+		if name := text(group); name != "" {
+			if err := s.eachOfGroup(ctx, name, page); err != nil {
+				return left, err
+			}
+		}
+	}
+	return left, nil
+}
+
+// eachOfGroup calls a function with the ids of the finished tasks of a group, page by page.
+func (s *Store) eachOfGroup(ctx context.Context, group string, page func(ids []int64) error) error {
+	for _, state := range tdf.States {
+		if !state.Finished() {
+			continue
+		}
+		for last := int64(0); ; {
+			ids, more, err := s.groupPage(ctx, group, state, last)
+			if err != nil {
+				return err
+			}
+			if err := page(ids); err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+			last = ids[len(ids)-1]
+		}
+	}
+	return nil
+}
+
+const groupIDsPerPage = 1000
+
+// groupPage returns the ids of the tasks of a group in one state that follow the given id. It reports whether there may be more.
+func (s *Store) groupPage(ctx context.Context, group string, state tdf.State, after int64) (ids []int64, more bool, err error) {
+	var members []string
+	_, last := groupRange(state)
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		members, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: s.keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", groupScore(state, after)), Stop: last, Count: groupIDsPerPage,
+		}).Result()
+		return err
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("list the %s tasks of group %q: redis: %w", state, group, err)
+	}
+	ids = idsOf(members)
+	return ids, len(members) == groupIDsPerPage && len(ids) > 0, nil
+}
