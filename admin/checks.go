@@ -18,6 +18,9 @@ func (c *situation) open() []Check {
 		checks = append(checks, fullCheck)
 	}
 	checks = append(checks, c.pauses()...)
+	if c.task.Waits() {
+		checks = append(checks, c.dependencies())
+	}
 	checks = append(checks, c.start(), c.end())
 	checks = append(checks, c.turn(checks[len(checks)-2].State)...)
 	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})
@@ -26,6 +29,9 @@ func (c *situation) open() []Check {
 // turn returns the checks of the queue and of the workers. If an earlier check blocks the task, these two checks do not
 // block it. The queue and the slots will have changed when the earlier check passes.
 func (c *situation) turn(start CheckState) []Check {
+	if c.task.Waits() {
+		return []Check{notYet(c.freeSlotCheck())}
+	}
 	queue, worker := c.queue(), c.freeSlotCheck()
 	if start == Blocked && c.place.Listed {
 		queue = notYet(queue)

@@ -83,6 +83,7 @@ type situation struct {
 	full    bool // Redis uses so much memory that workers claim nothing
 	place   redisstate.QueuePosition
 	paused  []redisstate.Pausing
+	pending []redisstate.Dependency // the first dependencies that have not ended
 	source  Check
 	took    []tdf.Seconds // run times of successful rounds of the program, in ascending order
 }
@@ -105,6 +106,7 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		func() (err error) { c.full, err = s.Full(ctx); return err },
 		func() (err error) { c.place, err = s.QueuePosition(ctx, id, c.task.OpenPlace()); return err },
 		func() (err error) { c.paused, err = s.Paused(ctx); return err },
+		func() (err error) { c.pending, err = pendingOf(ctx, s, c.task); return err },
 		func() (err error) { c.source, err = c.sourceCheck(ctx, s); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 	} {

@@ -19,10 +19,13 @@ func (a *Admin) LastID(ctx context.Context) (int64, error) {
 	return a.redis().LastID(ctx)
 }
 
+// A Meta is the meta of a task.
+type Meta = listing.Meta
+
 // Metas returns the meta of each task of a group, newest first. The tasks may have any state. Metas reads no other
 // properties. If a task moves during the call, Metas still returns its meta exactly once. If a task is opened during
 // the call, its meta may be missing. After an error, the sequence ends.
-func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[string, error] {
+func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[Meta, error] {
 	return listing.Metas(ctx, a.redis(), group)
 }
 

@@ -26,6 +26,8 @@ const (
 // A dependency is a task or a group that a task waits for, in the notation of link.lua.
 type dependency struct{ kind, name string }
 
+func (d dependency) isGroup() bool { return strings.HasPrefix(d.kind, "group") }
+
 var dependencyNames = []string{tdf.FieldAfter, tdf.FieldAfterAny, tdf.FieldAfterGroup, tdf.FieldAfterGroupAny}
 
 // dependenciesOf returns the dependencies in the values of dependencyNames, always in the same order.

@@ -23,6 +23,7 @@ type opening struct {
 	extend, dryRun         bool
 	handler                bool
 	task                   taskFlags
+	after                  afterFlags
 }
 
 func newOpen(a *app) *cobra.Command {
@@ -43,7 +44,8 @@ tdf checks a file of rows to its end before it opens tasks. If the rows come fro
 It prints the ids of the tasks as ranges: 1-1000.`,
 		Example: `  tdf open --program ./simulate --input '--rate 0.5'
   tdf open --program ./simulate --from points.csv --input '--rate {rate} --mode {mode}' --campaign first
-  tdf open --program ./simulate --grid 'rate=0.1..0.9/0.1 mode=fast,exact' --campaign first --extend`,
+  tdf open --program ./simulate --grid 'rate=0.1..0.9/0.1 mode=fast,exact' --campaign first --extend
+  tdf open --program ./plot --campaign plots --after-campaign first`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
@@ -63,6 +65,7 @@ It prints the ids of the tasks as ranges: 1-1000.`,
 	flags.StringVar(&o.unique, "unique", "", "`KEY` no new task if a task already holds this key; then the id of that task")
 	flags.StringVar(&o.uniqueUntil, "unique-until", "", "`STATE` state in which the task gives its key back: finished (default) or archived")
 	o.task.flags(c)
+	o.after.flags(c)
 	return c
 }
 
@@ -112,6 +115,8 @@ func (o *opening) check() error {
 		return usage("--from with --grid: each makes a sweep; give one of them")
 	case o.format != "" && o.from == "":
 		return usage("--format without --from: there is no file to read")
+	case o.after.same != "" && o.from == "" && o.grid == "":
+		return usage("--after-same without --from or --grid: a single task has no parameters; name the tasks with --after")
 	case o.changed("meta") && (o.from != "" || o.grid != ""):
 		return usage("--meta in a sweep: the parameters become the meta; leave --meta out")
 	}

@@ -41,7 +41,7 @@ func (p *plan) showCommon() error {
 	defaults := tdf.Defaults(p.base.Program, p.base.Source, p.base.Input)
 	usual := defaults.OpenFields("")
 	for _, f := range p.base.OpenFields("") {
-		if f.Name != "meta" && f.Name != "place" && !slices.Contains(usual, f) {
+		if f.Name != "meta" && f.Name != "place" && f.Name != "links" && !slices.Contains(usual, f) {
 			t.row(f.Name, f.Value)
 		}
 	}

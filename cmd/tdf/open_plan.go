@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
@@ -58,6 +59,13 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	}
 	if p.campaign != "" {
 		p.base.Group = p.campaign
+	}
+	var err error
+	if p.base, err = p.after.properties(p.base); err != nil {
+		return err
+	}
+	if err := p.after.read(ctx, p.m); err != nil {
+		return err
 	}
 	p.base.Unique = p.unique
 	if p.changed("unique-until") {
@@ -155,7 +163,7 @@ func (p *plan) readPoints(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if point, ok := sweep.PointOf(meta); ok {
+		if point, ok := sweep.PointOf(meta.Text); ok {
 			t := p.points[point]
 			t.has++
 			p.points[point] = t
@@ -175,7 +183,7 @@ func (p *plan) countTasks(ctx context.Context) error {
 	bar := p.a.progressBar(-1, "checking")
 	defer bar.Clear()
 	rows := 0
-	for c, err := range p.sweep.candidates(p.base) {
+	for c, err := range p.candidates() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -191,6 +199,22 @@ func (p *plan) countTasks(ctx context.Context) error {
 	}
 	p.found = w
 	return nil
+}
+
+// candidates returns a candidate for each row, with all of its dependencies.
+func (p *plan) candidates() iter.Seq2[candidate, error] {
+	return func(yield func(candidate, error) bool) {
+		for c, err := range p.sweep.candidates(p.base) {
+			if err == nil {
+				if err = p.after.pair(&c); err != nil {
+					err = c.row.Wrong(err)
+				}
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 func rowError(err error) error {

@@ -121,6 +121,7 @@ func (o *opening) reader() (func(io.Reader) iter.Seq2[sweep.Row, error], error) 
 type candidate struct {
 	definition tdf.Properties
 	point      sweep.Point
+	row        sweep.Row // for errors; zero if the command opens one task
 }
 
 // candidates returns a candidate for each row.
@@ -168,5 +169,5 @@ func (s *rowSource) candidate(d tdf.Properties, row sweep.Row) (candidate, error
 	if err != nil {
 		return candidate{}, row.Wrong(err)
 	}
-	return candidate{d, row.Point()}, nil
+	return candidate{d, row.Point(), row}, nil
 }

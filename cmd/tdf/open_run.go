@@ -125,7 +125,7 @@ func (r *openRun) feed(ctx context.Context) <-chan feed {
 	rows := make(chan feed, openAtOnce)
 	go func() {
 		defer close(rows)
-		for c, err := range r.sweep.candidates(r.base) {
+		for c, err := range r.candidates() {
 			select {
 			case rows <- feed{c, err}:
 			case <-ctx.Done():

@@ -16,9 +16,10 @@ func newRetry(a *app) *cobra.Command {
 		Long: "Runs finished tasks again: each gets one more round. By default, filters select only tasks that failed, timed out or expired.\n" +
 			"The flags --state and --outcome select other finished tasks. Ids select any finished task. The flags of tdf set change properties of\n" +
 			"the tasks before they run.",
-		Example: "  tdf retry --failure 5f3a --program ./corrected",
+		Example: "  tdf retry --failure 5f3a --program ./corrected\n  tdf retry 17 --with-dependents",
 	})
 	s.changes.addTo(c)
+	c.Flags().BoolVar(&s.dependents, "with-dependents", false, "also the tasks that failed because they waited for the selected tasks; changes do not apply to them")
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if s.filter.failure != "" { // outcomes instead of states, because a manager may have archived the failed tasks

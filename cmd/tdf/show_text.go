@@ -78,6 +78,8 @@ func (v *view) definition() []fact {
 		{"queue", d.Queue},
 		{"priority", unless(*d.Priority == 0, number(*d.Priority))},
 		{"tags", strings.Join(d.Tags, ", ")},
+		{"after", dependenciesText(d.After)},
+		{"after any", dependenciesText(d.AfterAny)},
 		{"input", d.Input},
 		{"meta", d.Meta},
 		{"start after", clock(d.StartAfter)},
@@ -99,6 +101,27 @@ func (v *view) definition() []fact {
 		{"checkpoint", unless(v.Checkpoint == "", size(int64(len(v.Checkpoint))))},
 		{"updates", v.updatesText()},
 	}
+}
+
+// shownDependencies is the largest number of dependencies that tdf show names.
+const shownDependencies = 20
+
+func dependenciesText(d *manager.Dependencies) string {
+	if d == nil {
+		return ""
+	}
+	var parts []string
+	for i, id := range d.Tasks {
+		if i == shownDependencies {
+			parts = append(parts, fmt.Sprintf("… (%d tasks)", len(d.Tasks)))
+			break
+		}
+		parts = append(parts, fmt.Sprint(id))
+	}
+	if d.Group != "" {
+		parts = append(parts, "campaign "+d.Group)
+	}
+	return strings.Join(parts, ", ")
 }
 
 func countText(n, allowed int) string { return fmt.Sprintf("%d (%d allowed)", n, allowed) }

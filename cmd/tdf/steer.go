@@ -27,12 +27,13 @@ type steering struct {
 	outcomes []string    // outcomes to select if the user gives no id, state or outcome
 	scope    string      // message about the eligible states, printed if a selected task is in another state
 
-	filter    filter
-	all       bool
-	yes       bool
-	dryRun    bool
-	elsewhere bool     // used only by requeue
-	changes   *changes // used only by retry and set; nil in other commands
+	filter     filter
+	all        bool
+	yes        bool
+	dryRun     bool
+	elsewhere  bool     // used only by requeue
+	dependents bool     // used only by retry: also the tasks that failed because of the selected tasks
+	changes    *changes // used only by retry and set; nil in other commands
 }
 
 // finished lists the states of tasks that can be retried or removed.
@@ -77,12 +78,16 @@ func (s *steering) steer(ctx context.Context, m *client, args []string) error {
 	}
 	s.a.say("%s: %s", s.name, chosen)
 	s.sayNotEligible(chosen)
+	dependents, err := s.findDependents(ctx, m, chosen.eligible)
+	if err != nil {
+		return err
+	}
 	switch {
 	case len(chosen.eligible) == 0:
 	case s.dryRun:
-		err = s.list(chosen.eligible)
+		err = s.list(append(chosen.eligible, dependents...))
 	default:
-		err = s.carryOut(ctx, m, act.In(chosen.states...), packed, chosen.eligible)
+		err = s.carryOut(ctx, m, act.In(chosen.states...), packed, chosen.eligible, dependents)
 	}
 	if err == nil && len(chosen.skipped) > 0 {
 		return errProblems
@@ -118,7 +123,7 @@ func (s *steering) action(c manager.Changes) admin.Action {
 }
 
 // carryOut asks for confirmation, stores the new program and changes the tasks.
-func (s *steering) carryOut(ctx context.Context, m *client, act admin.Action, packed *program.Packed, chosen []manager.Ref) error {
+func (s *steering) carryOut(ctx context.Context, m *client, act admin.Action, packed *program.Packed, chosen, dependents []manager.Ref) error {
 	if err := s.a.confirm(ctx, s.name, s.yes); err != nil {
 		return err
 	}
@@ -128,6 +133,11 @@ func (s *steering) carryOut(ctx context.Context, m *client, act admin.Action, pa
 		}
 	}
 	acted, err := m.admin().Do(ctx, act, chosen...)
+	if err == nil && len(dependents) > 0 {
+		var more manager.Result
+		more, err = m.admin().Do(ctx, admin.ToRetry(manager.Changes{}), dependents...)
+		acted.Done, acted.Skipped = acted.Done+more.Done, append(acted.Skipped, more.Skipped...)
+	}
 	s.report(acted, err != nil && ctx.Err() != nil)
 	if s.verb == tdf.VerbReopen && acted.Done > 0 {
 		s.a.say("progress: %s", watchCommand(s.filter.campaign))
@@ -136,6 +146,18 @@ func (s *steering) carryOut(ctx context.Context, m *client, act admin.Action, pa
 		return errProblems
 	}
 	return err
+}
+
+// findDependents returns the tasks that have failed because of the selected tasks, if --with-dependents is given.
+func (s *steering) findDependents(ctx context.Context, m *client, chosen []manager.Ref) ([]manager.Ref, error) {
+	if !s.dependents || len(chosen) == 0 {
+		return nil, nil
+	}
+	found, err := m.Dependents(ctx, chosen...)
+	if err == nil {
+		s.a.say("with %s that failed because of them", tasks(int64(len(found))))
+	}
+	return found, err
 }
 
 // report prints how many tasks were changed, and which were skipped. If the command was interrupted, Redis may have changed the

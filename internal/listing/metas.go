@@ -12,11 +12,17 @@ import (
 // bytesAtOnce is the maximum number of bytes of texts in one call.
 const bytesAtOnce = 4 << 20
 
+// A Meta is the meta of a task.
+type Meta struct {
+	ID   int64
+	Text string
+}
+
 // Metas returns the meta of each task of a group, newest first. The tasks may have any state. If a task moves during
 // the call, Metas still returns its meta exactly once. If a task is opened during the call, its meta may be missing.
 // After an error, the sequence ends.
-func Metas(ctx context.Context, s Store, group string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+func Metas(ctx context.Context, s Store, group string) iter.Seq2[Meta, error] {
+	return func(yield func(Meta, error) bool) {
 		stretch := redisstate.ListQuery{States: tdf.States, Group: group}
 		for last := false; !last; {
 			var places []redisstate.ListEntry
@@ -30,14 +36,14 @@ func Metas(ctx context.Context, s Store, group string) iter.Seq2[string, error] 
 				}
 			}
 			if err != nil {
-				yield("", fmt.Errorf("read tasks of group %q: %w", group, err))
+				yield(Meta{}, fmt.Errorf("read tasks of group %q: %w", group, err))
 				return
 			}
 		}
 	}
 }
 
-func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(string, error) bool) (more bool, err error) {
+func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(Meta, error) bool) (more bool, err error) {
 	ids := redisstate.IDsOf(places)
 	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextMeta})
 	for len(ids) > 0 {
@@ -46,7 +52,7 @@ func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yie
 			return false, err
 		}
 		for _, x := range stored {
-			if !yield(x.Task.Meta, nil) {
+			if !yield(Meta{x.ID, x.Task.Meta}, nil) {
 				return false, nil
 			}
 		}

@@ -44,7 +44,7 @@ func TestMetasWhileTasksMove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got = append(got, meta); len(got)%100 == 0 {
+		if got = append(got, meta.Text); len(got)%100 == 0 {
 			if _, err := store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 120, Lease: 60}); err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestMetasOfNobody(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m, store := testspace.Manager(t, cfg), testspace.Connect(t, cfg)
 	for meta, err := range listing.Metas(t.Context(), store, "g") {
-		t.Errorf("got %q, %v", meta, err)
+		t.Errorf("got %v, %v", meta, err)
 	}
 	d := testspace.Define("p", "rsync:/p/run.sh", "")
 	d.Group = "g"
@@ -73,8 +73,8 @@ func TestMetasOfNobody(t *testing.T) {
 	}
 	n := 0
 	for meta, err := range listing.Metas(t.Context(), store, "g") {
-		if n++; meta != "" || err != nil {
-			t.Errorf("got %q, %v", meta, err)
+		if n++; meta.Text != "" || err != nil {
+			t.Errorf("got %v, %v", meta, err)
 		}
 		break // the caller may stop early
 	}

@@ -1,0 +1,50 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// mostPending is the largest number of dependencies that an explanation names.
+const mostPending = 5
+
+func pendingOf(ctx context.Context, s *redisstate.Store, t *tdf.Task) ([]redisstate.Dependency, error) {
+	if !t.Waits() {
+		return nil, nil
+	}
+	return s.Pending(ctx, t.ID, mostPending)
+}
+
+// dependencies returns the check of a task that waits for others.
+func (c *situation) dependencies() Check {
+	r := c.task.Current()
+	switch {
+	case r.Unmet != "":
+		return Check{"dependencies", Blocked, "the task will fail: " + r.Unmet, "retry that task together with this one"}
+	case c.task.MustLink():
+		return Check{"dependencies", Blocked, fmt.Sprintf("the server has looked up %d of %d dependencies", r.Linked, c.task.Links), "wait"}
+	case len(c.pending) == 0:
+		return Check{"dependencies", Blocked, "all dependencies have ended, and the server lets the task run soon", "wait"}
+	}
+	var names, fixes []string
+	for _, d := range c.pending {
+		switch {
+		case d.ID > 0:
+			names = append(names, fmt.Sprintf("task %d (%s)", d.ID, d.State))
+		case d.Mark == tdf.GroupOpen:
+			names = append(names, fmt.Sprintf("campaign %s (not closed)", d.Group))
+			fixes = []string{"close the campaign when it has all of its tasks"}
+		default:
+			names = append(names, fmt.Sprintf("campaign %s (not complete)", d.Group))
+		}
+	}
+	text := fmt.Sprintf("%d of %d have not ended: %s", r.Waits, c.task.Links, strings.Join(names, ", "))
+	if r.Waits > len(names) {
+		text += ", …"
+	}
+	return Check{"dependencies", Blocked, text, strings.Join(append([]string{"wait"}, fixes...), ", or ")}
+}

@@ -1,0 +1,140 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Dependency is a task or a group that a task waits for.
+type Dependency struct {
+	ID    int64     // 0 for a group
+	State tdf.State // of a task; None if it does not exist
+	Group string    // "" for a task
+	Mark  tdf.GroupMark
+}
+
+// Pending returns the first dependencies of a task that have not ended. It returns at most the given number of them.
+func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Dependency, err error) {
+	var values []any
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		values, err = s.rdb.HMGet(ctx, s.keys.Task(id), dependencyNames...).Result()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the dependencies of task %d: redis: %w", id, err)
+	}
+	for page := range slices.Chunk(dependenciesOf(values), linksPerCall) {
+		found, err := s.pendingOf(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		if pending = append(pending, found...); len(pending) >= most {
+			return pending[:most], nil
+		}
+	}
+	return pending, nil
+}
+
+func (s *Store) pendingOf(ctx context.Context, all []dependency) (pending []Dependency, err error) {
+	states := make([]*redis.StringCmd, len(all))
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, d := range all {
+			if !d.isGroup() {
+				states[i] = p.HGet(ctx, s.keys.taskPrefix()+d.name, "state")
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read dependencies: redis: %w", err)
+	}
+	for i, d := range all {
+		if !d.isGroup() {
+			if state := tdf.State(states[i].Val()); state != tdf.None && !state.Finished() {
+				id, _ := strconv.ParseInt(d.name, 10, 64)
+				pending = append(pending, Dependency{ID: id, State: state})
+			}
+			continue
+		}
+		mark, err := s.GroupMark(ctx, d.name)
+		if err != nil {
+			return nil, err
+		}
+		counts, err := s.Counts(ctx, d.name)
+		if err != nil {
+			return nil, err
+		}
+		if !mark.Mark.IsComplete(counts) {
+			pending = append(pending, Dependency{Group: d.name, Mark: mark.Mark})
+		}
+	}
+	return pending, nil
+}
+
+// A Dependent is a task that failed because a dependency was not met.
+type Dependent struct {
+	ID    int64
+	Round int
+	After []int64 // the tasks that it requires to succeed
+	Group string  // the group that it requires to succeed, or ""
+}
+
+// dependentsPage is the number of failed tasks that one page of EachDependent reads.
+const dependentsPage = 500
+
+// EachDependent calls a function for each task that has failed because a dependency was not met, archived or not. It reads the lists of
+// these tasks page by page.
+func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
+	for _, state := range []tdf.State{tdf.Failed, tdf.Archived} {
+		for offset := int64(0); ; offset += dependentsPage {
+			ids, err := s.List(ctx, state, "", offset, dependentsPage)
+			if err != nil {
+				return err
+			}
+			if len(ids) == 0 {
+				break
+			}
+			if err := s.dependentsAmong(ctx, ids, each); err != nil {
+				return fmt.Errorf("read failed tasks: redis: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Dependent)) error {
+	links := make([]*redis.SliceCmd, len(ids))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, id := range ids {
+			links[i] = p.HMGet(ctx, s.keys.Task(id), "links", "round")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var found []Dependent
+	for i, id := range ids {
+		v := links[i].Val()
+		if n, _ := strconv.Atoi(text(v[0])); n > 0 {
+			found = append(found, Dependent{ID: id, Round: tdf.Hash{"round": text(v[1])}.Round()})
+		}
+	}
+	values := make([]*redis.SliceCmd, len(found))
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, d := range found {
+			values[i] = p.HMGet(ctx, s.keys.Task(d.ID), tdf.RoundField(d.Round, tdf.RoundUnmet), tdf.FieldAfter, tdf.FieldAfterGroup)
+		}
+	})
+	for i, d := range found {
+		if v := values[i].Val(); len(v) == 3 && text(v[0]) != "" {
+			d.After, d.Group = tdf.ParseIDs(text(v[1])), text(v[2])
+			each(d)
+		}
+	}
+	return err
+}
