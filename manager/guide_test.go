@@ -441,3 +441,37 @@ func TestNextStage(t *testing.T) {
 		t.Errorf("%d tasks", len(tm.Tasks()))
 	}
 }
+
+// film renders the frames of a film, and joins them when all frames are rendered. It returns the last task.
+func film(ctx context.Context, m *manager.Manager, source string, frames int) (*manager.Task, error) {
+	join := manager.Definition{Program: "join", Source: source, After: &manager.Dependencies{}}
+	var all []manager.Definition
+	for n := range frames {
+		all = append(all, manager.Definition{Program: "render", Source: source, Input: strconv.Itoa(n)})
+		join.After.Places = append(join.After.Places, n) // the task at place n of this call
+	}
+	tasks, err := m.Open(ctx, append(all, join)...)
+	if err != nil {
+		return nil, err
+	}
+	return tasks[frames], nil
+}
+
+func TestFilm(t *testing.T) {
+	tm, _ := newTester(t)
+	for _, name := range []string{"render", "join"} {
+		tm.Program(name, func(managertest.Run) managertest.Result { return managertest.Result{} })
+	}
+	last, err := film(t.Context(), tm.Manager, source, 3)
+	if err != nil || last.ID != 4 {
+		t.Fatal(last, err)
+	}
+	var programs []string
+	run(t, tm.Manager, manager.Callbacks{Succeeded: func(_ context.Context, f *manager.Finished) error {
+		programs = append(programs, f.Program)
+		return nil
+	}})
+	if got := strings.Join(programs, " "); got != "render render render join" {
+		t.Error(got)
+	}
+}
