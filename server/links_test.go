@@ -1,11 +1,13 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -479,4 +481,154 @@ func TestChain(t *testing.T) {
 		}
 	}
 	s.nothingLeft()
+}
+
+// Two servers handle the same graph at the same time, while workers end tasks and a user cancels and retries them. In the end, no
+// task waits, and no counter is wrong.
+func TestTwoServersShareAGraph(t *testing.T) {
+	onEach(t, func(s *site) {
+		const n = 120
+		all := make([]tdf.Properties, n)
+		for i := range all {
+			all[i] = inGroup("g")
+			d := &tdf.Dependencies{}
+			for _, by := range []int{1, 7, 30} {
+				if i >= by && i%3 > 0 {
+					d.Places = append(d.Places, i-by)
+				}
+			}
+			if all[i].After = d; i%5 == 0 {
+				all[i].After, all[i].AfterAny = nil, d
+			}
+		}
+		if _, err := s.store.OpenGraph(t.Context(), "manager", "", all...); err != nil {
+			t.Fatal(err)
+		}
+		last := define()
+		last.AfterAny = &tdf.Dependencies{Group: "g"}
+		s.open(last)
+		if err := s.store.CloseGroup(t.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var busy sync.WaitGroup
+		for i := range 2 {
+			store := connect(t, s.addr, s.ns)
+			srv := New(fmt.Sprint("server-", i), settings, store, quiet())
+			busy.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := srv.RunOnce(ctx); err != nil && ctx.Err() == nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		for i := range 2 {
+			store, r := connect(t, s.addr, s.ns), rand.New(rand.NewPCG(uint64(i), 2))
+			busy.Go(func() {
+				for ctx.Err() == nil {
+					if err := workAndSteer(ctx, store, r, n); err != nil && ctx.Err() == nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		stop()
+		busy.Wait()
+		for range 3 { // a retry waits again for the tasks that are retried after it
+			for id := int64(1); id <= n+1; id++ {
+				if task := s.task(id); task.State.Finished() && task.Outcome != string(tdf.Succeeded) {
+					if err := s.apply(task.Reopen()); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			s.endRunning()
+		}
+		for id := int64(1); id <= n+1; id++ {
+			if got := s.state(id); got != tdf.Succeeded && !(id == n+1 && got.Finished()) {
+				t.Errorf("task %d is %s: %s", id, got, s.task(id).Log)
+			}
+		}
+		s.nothingLeft()
+	})
+}
+
+// endRunning ends the rounds that workers have left, and then all others.
+func (s *site) endRunning() {
+	s.Helper()
+	ids, err := s.store.List(s.Context(), tdf.Running, "", 0, 1000)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, id := range ids {
+		task := s.task(id)
+		if err := s.execute(redisstate.Claim{Task: task, ID: task.Current().Claim}, tdf.Result{Exit: "0"}); err != nil {
+			s.Error(err)
+		}
+	}
+	s.runAll()
+}
+
+// workAndSteer executes some tasks, cancels one task, and retries another one.
+func workAndSteer(ctx context.Context, store *redisstate.Store, r *rand.Rand, n int64) error {
+	c, err := store.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 1 + r.IntN(5), Lease: 60})
+	if err != nil {
+		return err
+	}
+	for _, claim := range c.Claims {
+		result := tdf.Result{Exit: "0"}
+		if r.IntN(6) == 0 {
+			result.Error = "no"
+		}
+		m, err := claim.Task.Execute(claim.ID, result)
+		if err == nil {
+			_, err = store.Execute(ctx, "w", m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, steer := range []func(*tdf.Task) (tdf.Move, error){(*tdf.Task).Cancel, (*tdf.Task).Reopen} {
+		stored, err := store.ReadOne(ctx, 1+r.Int64N(n), redisstate.Want{Fields: redisstate.Rules})
+		if err != nil {
+			return err
+		}
+		if stored.Task.State == tdf.Succeeded || r.IntN(3) > 0 {
+			continue
+		}
+		if m, err := steer(stored.Task); err == nil {
+			if _, err := store.Apply(ctx, "user", redisstate.Unit{Moves: []tdf.Move{m}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// An entry of an earlier round does not count for the present round.
+func TestEntriesOfEarlierRounds(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define(), define())
+		s.open(after(1, 2))
+		s.settle()
+		for _, steer := range []func(*tdf.Task) (tdf.Move, error){(*tdf.Task).Cancel, (*tdf.Task).Reopen} {
+			if err := s.apply(steer(s.task(3))); err != nil {
+				s.Fatal(err)
+			}
+		}
+		s.settle()
+		if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
+			s.Fatal(err)
+		}
+		s.settle()
+		if got := s.task(3); !got.Waits() || got.Current().Waits != 1 {
+			s.Errorf("after the end of one of two dependencies: %+v", got.Current())
+		}
+		if ran := s.runAll(); fmt.Sprint(ran) != "[2 3]" {
+			s.Error(ran)
+		}
+		s.nothingLeft()
+	})
 }
