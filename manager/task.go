@@ -18,6 +18,7 @@ type Task struct {
 
 	State   tdf.State `json:"state"`
 	Outcome string    `json:"outcome,omitempty"` // succeeded, failed, timed_out, expired or cancelled; "" if the task is not finished. Archived tasks keep their outcome.
+	Waits   bool      `json:"waits,omitempty"`   // the task is open and waits for its dependencies
 	Round   int       `json:"round"`             // the number of the current round; the first is 0
 
 	Entered time.Time `json:"entered,omitzero"` // when the task entered its state
@@ -137,7 +138,7 @@ func (t *Task) Result() string { return t.task.LastResult() }
 // newTask returns a Task for the task t.
 func newTask(t *tdf.Task, whole bool) *Task {
 	v := &Task{
-		ID: t.ID, Definition: definitionOf(t.Properties), State: t.State, Outcome: t.Outcome, Round: t.Round,
+		ID: t.ID, Definition: definitionOf(t.Properties), State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
 		Entered: stdtime.Time(t.Current().Entered[t.State]), Opened: stdtime.Time(t.Rounds.At(0).Entered[tdf.Open]),
 		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Reopens: t.Reopens, Revision: t.Revision,
 		NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log), task: t, whole: whole,

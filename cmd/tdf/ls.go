@@ -191,8 +191,12 @@ func stateAt(t *manager.Task, now time.Time) string {
 	return stateText(t)
 }
 
-// stateText returns the state of a task. If the outcome differs from the state, the text contains the outcome, too.
+// stateText returns the state of a task. If the outcome differs from the state, the text contains the outcome, too. It marks
+// tasks that wait for others.
 func stateText(t *manager.Task) string {
+	if t.Waits {
+		return string(t.State) + " (waits)"
+	}
 	if t.Outcome == "" || t.Outcome == string(t.State) {
 		return oneLine(string(t.State), 0)
 	}
