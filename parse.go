@@ -180,8 +180,15 @@ func (p *parser) count(name string, def, most int) int {
 
 // soundCount reads a number that TDF itself has written. A task with another value is not invalid.
 func (p *parser) soundCount(name string) int {
-	n, _ := strconv.Atoi(p.h[name])
-	return max(0, n)
+	return SoundCount(p.h[name])
+}
+
+// SoundCount returns a number that TDF itself has written, or 0 for any other text.
+func SoundCount(s string) int {
+	if n, err := strconv.ParseUint(s, 10, 31); err == nil && len(s) <= 9 {
+		return int(n)
+	}
+	return 0
 }
 
 func (p *parser) time(name string, def Time) Time {
@@ -278,7 +285,7 @@ func (p *parser) round(i int) *Round {
 		MaxRSS: p.bytes(i, roundMaxRSS, 0),
 		Result: text(roundResult), Tail: text(RoundTail), Progress: parseProgress(text(RoundProgress)),
 		PID: int(p.bytes(i, RoundPID, 0)), LastOutput: p.stamp(i, RoundLastOutput),
-		Linked: int(p.bytes(i, RoundLinked, 0)), Waits: int(p.bytes(i, RoundWaits, 0)), Unmet: text(RoundUnmet),
+		Linked: SoundCount(text(RoundLinked)), Waits: SoundCount(text(RoundWaits)), Unmet: text(RoundUnmet),
 	}
 	r.OutputBytes = p.bytes(i, roundOutputBytes, len(r.Output))
 	r.ErrorBytes = p.bytes(i, roundErrorBytes, len(r.Error))

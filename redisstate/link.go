@@ -230,12 +230,14 @@ func (e ending) job(values []any) *linkJob {
 	linked, released := 0, 0
 	var all []dependency
 	if len(values) > 2 {
-		linked, _ = strconv.Atoi(text(values[0]))
-		released, _ = strconv.Atoi(text(values[1]))
+		linked, released = tdf.SoundCount(text(values[0])), tdf.SoundCount(text(values[1]))
 		all = dependenciesOf(values[2:])
 	}
-	all = all[:max(0, min(linked, len(all)))]
-	return &linkJob{all, max(0, min(released, len(all))), func(done int, last bool) []any {
+	all = all[:min(linked, len(all))]
+	if released > len(all) {
+		all = nil // all of them are released
+	}
+	return &linkJob{all, min(released, len(all)), func(done int, last bool) []any {
 		var args encoder
 		args.add("end", strconv.FormatInt(e.id, 10), strconv.Itoa(e.round), string(e.state), tdf.Unmet(e.id, e.state), strconv.Itoa(done))
 		args.flag(last)

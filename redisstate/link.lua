@@ -60,6 +60,9 @@ local function take_dependency()
   return { is_group = kind == 'group', any = strict, name = take() }
 end
 
+-- Returns the number in a property that this script writes. Returns 0 for any other text, as Go does.
+local function count_of(s) return s and #s <= 9 and string.match(s, '^%d+$') and tonumber(s) or 0 end
+
 local function look_now(id) call('ZADD', due, now_text, id) end
 
 local function is_complete(group)
@@ -104,15 +107,18 @@ local function link()
   local all = {}
   for i = 1, tonumber(take()) do all[i] = take_dependency() end
   local key, of = tasks .. id, round .. ':'
-  local f = redis.pcall('HMGET', key, 'state', 'round', 'place', of .. 'linked', of .. 'waits', of .. 'unmet')
-  if f[1] ~= 'open' or round_of(f[2]) ~= round or f[3] ~= 'waiting' or (f[4] or '0') ~= before then return '-' end
-  local waits, unmet = number(f[5], 0) or 0, f[6] or nil
+  local f = redis.pcall('HMGET', key, 'state', 'round', 'place', of .. 'linked', of .. 'waits', of .. 'unmet', 'links')
+  if f[1] ~= 'open' or round_of(f[2]) ~= round or f[3] ~= 'waiting' then return '-' end
+  if count_of(f[4]) ~= tonumber(before) then return '-' end
+  local waits, unmet = count_of(f[5]), f[6] or nil
   for _, d in ipairs(all) do
     local must_wait, why = (d.is_group and link_group or link_task)(d, id .. ':' .. round)
     if must_wait then waits = waits + 1 end
     unmet = unmet or why
   end
-  call('HSET', key, of .. 'linked', string.format('%.0f', before + #all), of .. 'waits', string.format('%.0f', waits))
+  local linked = before + #all
+  if last then linked = math.max(linked, count_of(f[7])) end -- another program may have written another number
+  call('HSET', key, of .. 'linked', string.format('%.0f', linked), of .. 'waits', string.format('%.0f', waits))
   if unmet then call('HSET', key, of .. 'unmet', unmet) end
   if unmet or not last or waits == 0 then
     look_now(id)
@@ -131,7 +137,7 @@ local function tell_one(entry, unmet)
   local key, of = tasks .. id, round .. ':'
   local f = redis.pcall('HMGET', key, 'state', 'round', of .. 'waits', of .. 'unmet')
   if f[1] ~= 'open' or round_of(f[2]) ~= round then return end
-  local waits = math.max((number(f[3], 0) or 0) - 1, 0)
+  local waits = math.max(count_of(f[3]) - 1, 0)
   call('HSET', key, of .. 'waits', string.format('%.0f', waits))
   local fails = unmet ~= '' and any == '' and not f[4]
   if fails then call('HSET', key, of .. 'unmet', unmet) end
@@ -158,14 +164,14 @@ local function release(d)
     return
   end
   local n = redis.pcall('HGET', tasks .. d.name, 'dependents')
-  if type(n) == 'string' and (number(n, 0) or 0) > 0 then redis.pcall('HINCRBY', tasks .. d.name, 'dependents', -1) end
+  if type(n) == 'string' and count_of(n) > 0 then redis.pcall('HINCRBY', tasks .. d.name, 'dependents', -1) end
 end
 
 local function finish(id, member)
   if call('ZREM', ended, member) == 0 then return end
   local n = redis.pcall('HGET', tasks .. id, 'endings')
   if type(n) ~= 'string' then return end
-  if (number(n, 0) or 0) > 1 then
+  if count_of(n) > 1 then
     redis.pcall('HINCRBY', tasks .. id, 'endings', -1)
   else
     call('HDEL', tasks .. id, 'endings')
@@ -179,7 +185,7 @@ local function handle_end()
   local told = tell(dependents .. id .. ':' .. round, unmet)
   local released = redis.pcall('HMGET', tasks .. id, 'state', round .. ':released')
   if released[1] and #all > 0 then
-    if (released[2] or '0') ~= before then return '-' end
+    if count_of(released[2]) ~= tonumber(before) then return '-' end
     for _, d in ipairs(all) do release(d) end
     call('HSET', tasks .. id, round .. ':released', string.format('%.0f', before + #all))
   end

@@ -377,10 +377,11 @@ func TestForeignLinks(t *testing.T) {
 		s.do("ZADD", "$ended", 1, "x", 1, "1:0:running", 1, "99:0:failed", 1, "-1:0:failed", 1, "1:00:failed")
 		s.do("ZADD", "$awaited_groups", 1, "no such group")
 		s.do("RPUSH", "$group_dependents:no such group", "x", "99:0", "1:7")
-		s.do("HSET", "$task:1", "dependents", "many", "endings", "x")
+		s.do("HSET", "$task:1", "dependents", "many", "endings", "x", "0:released", "7e3")
 		group := define()
 		group.After = &tdf.Dependencies{Group: "g"}
 		s.open(after(1), after(2), group)
+		s.do("HSET", "$task:4", "links", "3", "0:linked", "00", "0:waits", "-1", "0:released", "1000000")
 		s.settle()
 		if got := s.mustBe(3, tdf.Failed, 0).LastError(); !strings.Contains(got, "is not a list") {
 			s.Error(got)
