@@ -113,7 +113,8 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	case m.Verb == VerbReopen:
 		m.startOver(t, &d)
 		return changed, nil
-	case IsHeld(t.PlacedIn): // the task stays where it waits, and the server looks at it again
+	case IsHeld(t.PlacedIn): // the task stays where it waits, or returns there if it has just left; the server looks at it again
+		m.set(FieldPlace, t.PlacedIn)
 		m.NextDue = Now
 	default:
 		m.enterPlace(t, d.Place())

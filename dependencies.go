@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -152,6 +153,7 @@ func InOrder(all []Properties) ([]int, error) {
 	order := make([]int, 0, len(all))
 	waits := make([]int, len(all)) // the number of tasks that must come before the task, and are not in the order yet
 	dependents := make([][]int, len(all))
+	opens := openers(all)
 	for i := range all {
 		for _, j := range all[i].places() {
 			if j < 0 || j >= len(all) {
@@ -159,7 +161,7 @@ func InOrder(all []Properties) ([]int, error) {
 					invalidProperty(FieldAfter, "the call has no place %d; places count from 0", j))
 			}
 			waits[i]++
-			dependents[j] = append(dependents[j], i)
+			dependents[opens[j]] = append(dependents[opens[j]], i)
 		}
 		if waits[i] == 0 {
 			order = append(order, i)
@@ -178,12 +180,30 @@ func InOrder(all []Properties) ([]int, error) {
 	return order, nil
 }
 
+// openers returns for each definition the place of the definition that opens its task: of several definitions with the same unique
+// key, this is the first one.
+func openers(all []Properties) []int {
+	opens, first := make([]int, len(all)), map[string]int{}
+	for i := range all {
+		opens[i] = i
+		if key := all[i].Unique; key != "" {
+			if at, known := first[key]; known {
+				opens[i] = at
+			} else {
+				first[key] = i
+			}
+		}
+	}
+	return opens
+}
+
 // shownOfCycle is the largest number of tasks of a cycle that an error names.
 const shownOfCycle = 10
 
 // cycleError names a cycle among the tasks that still wait for others.
 func cycleError(all []Properties, waits []int) error {
 	var path []int
+	opens := openers(all)
 	seen := map[int]int{} // the position of each task in the path
 	for i := slices.IndexFunc(waits, func(n int) bool { return n > 0 }); ; {
 		from, twice := seen[i]
@@ -193,7 +213,7 @@ func cycleError(all []Properties, waits []int) error {
 		}
 		seen[i] = len(path) - 1
 		next := all[i].places()
-		i = next[slices.IndexFunc(next, func(j int) bool { return waits[j] > 0 })]
+		i = opens[next[slices.IndexFunc(next, func(j int) bool { return waits[opens[j]] > 0 })]]
 	}
 	var names []string
 	for _, i := range path[:min(len(path), shownOfCycle)] {
@@ -211,8 +231,8 @@ func CheckDependency(property string, id int64, state State, outcome string) err
 	switch {
 	case state == None:
 		return invalidProperty(property, "there is no task %d", id)
-	case property == FieldAfter && state.Finished() && outcome != "" && outcome != string(Succeeded):
-		return invalidProperty(property, "task %d: %s; retry it first, or wait for its end with any outcome (after_any)", id, outcome)
+	case property == FieldAfter && state.Finished() && cmp.Or(outcome, string(state)) != string(Succeeded):
+		return invalidProperty(property, "task %d: %s; retry it first, or wait for its end with any outcome (after_any)", id, cmp.Or(outcome, string(state)))
 	}
 	return nil
 }

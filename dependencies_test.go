@@ -92,6 +92,16 @@ func TestInOrder(t *testing.T) {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
+	// Definitions with the same unique key are one task.
+	same := call([]int{1}, nil, []int{1})
+	same[0].Unique, same[1].Unique = "k", "k"
+	if _, err := InOrder(same); err == nil || !strings.HasSuffix(err.Error(), "0 → 0") {
+		t.Error(err)
+	}
+	same[0].AfterAny, same[0].After = nil, nil
+	if order, err := InOrder(same); err != nil || fmt.Sprint(order) != "[0 1 2]" {
+		t.Error(order, err)
+	}
 	ring := make([][]int, 100_000)
 	for i := range ring {
 		ring[i] = []int{(i + 1) % len(ring)}
@@ -159,7 +169,7 @@ func TestPlacesOfWaitingTasks(t *testing.T) {
 	}
 	open := &Task{ID: 7, Properties: waiting(nil, nil), State: Open, PlacedIn: WaitingPlace, Links: 1, Rounds: Rounds{0: {}}}
 	m, err = open.Change(Changes{Queue: new("q"), EndBefore: new(Time(100))})
-	if err != nil || slices.ContainsFunc(m.Set, func(f Field) bool { return f.Name == FieldPlace }) || m.NextDue != Now {
+	if err != nil || !slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}) || m.NextDue != Now {
 		t.Error(m, err)
 	}
 }
@@ -198,7 +208,8 @@ func TestCheckDependency(t *testing.T) {
 		{FieldAfterAny, Failed, "failed", ""},
 		{FieldAfter, Open, "", ""},
 		{FieldAfter, Succeeded, "succeeded", ""},
-		{FieldAfter, Archived, "", ""}, // archived by the original TDF
+		{FieldAfter, Succeeded, "", ""}, // the original TDF writes no outcome
+		{FieldAfter, Archived, "", "after: task 5: archived"},
 	} {
 		err := CheckDependency(c.property, 5, c.state, c.outcome)
 		if got := fmt.Sprint(err); err == nil && c.want != "" || err != nil && (c.want == "" || !strings.HasPrefix(got, c.want)) {

@@ -31,8 +31,9 @@ type Move struct {
 	Repair bool // whether the Move is a repair, which also removes the id from all lists except the new one
 }
 
-// Ends reports whether the Move ends the task, so that only a user can reopen it.
-func (m *Move) Ends() bool { return m.To.Settled() }
+// Ends reports whether the Move ends the task, so that only a user can reopen it. A repair may put back a task whose end is known
+// to nobody.
+func (m *Move) Ends() bool { return m.To.Settled() || m.Repair && m.To.Finished() }
 
 // NoClaim is the value of Move.Claim that requires a round without a claim. A round has no claim if no worker ran it,
 // or if a worker of the original TDF ran it.
@@ -142,6 +143,14 @@ func (t *Task) counter(c Counter) int {
 // VerbReschedule is the verb of a Move that changes nothing except the task's due time. The server uses it after it has
 // checked the task and found nothing to settle.
 const VerbReschedule Verb = "look"
+
+// PutOff returns a Move that makes the task of this Move due later. The server uses it if Redis refuses this Move because unfinished
+// tasks need the task.
+func (m *Move) PutOff() Move {
+	return Move{
+		ID: m.ID, Verb: VerbReschedule, From: m.From, Round: m.Round, Next: m.Round, Due: m.Due, NextDue: Moment{After: neededPause},
+	}
+}
 
 // Reschedule returns a Move that makes the task due at the given time.
 func (t *Task) Reschedule(at Time) Move {

@@ -111,7 +111,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
 		UnfitHosts: p.count(fieldUnfit, 0, MaxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
 		Outcome: h[fieldOutcome], Log: h[fieldLog], PlacedIn: h[FieldPlace],
-		Links: p.soundCount(fieldLinks), Dependents: p.soundCount(FieldDependents),
+		Links: p.soundCount(fieldLinks), HasLinks: h[fieldLinks] != "", Dependents: p.soundCount(FieldDependents),
 		OutputsFrom: p.count(fieldOutputsFrom, 0, MaxRound+1), OutputsRemoved: p.time(fieldOutputsGone, 0),
 		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
 	}

@@ -37,7 +37,7 @@ func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	case t.Ready > 0:
 		m.Clear = append(m.Clear, fieldReady)
 	}
-	m.Score, m.NextDue = momentAt(ready), momentAt(t.EndBefore)
+	m.Score, m.NextDue = momentAt(ready), momentAt(t.NextDue(now))
 	m.Note = "open: a new place in the queue, because Redis's clock was set back"
 	return m, err == nil
 }

@@ -43,8 +43,10 @@ type Task struct {
 	// PlacedIn is the place that Redis stores for the task. It differs from [Properties.Place] if another program changed it.
 	PlacedIn string
 
-	// Links is the number of the task's dependencies, also if they were not read.
-	Links int
+	// Links is the number of the task's dependencies, also if they were not read. HasLinks reports whether it has dependencies, or
+	// other tasks have waited for it.
+	Links    int
+	HasLinks bool
 
 	// Dependents is the number of unfinished tasks that wait for the task, or may still read its outputs.
 	Dependents int

@@ -85,8 +85,10 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	if _, err := tdf.InOrder(open); err != nil {
 		return redisstate.Unit{}, err
 	}
-	if err := m.store.CheckDependencies(ctx, open); err != nil {
-		return redisstate.Unit{}, err
+	if own == nil { // a follow-up with a dependency that is not met fails later, so that it does not keep its callback from ending
+		if err := m.store.CheckDependencies(ctx, open); err != nil {
+			return redisstate.Unit{}, err
+		}
 	}
 	open, err := m.scatter(ctx, open)
 	if err != nil {

@@ -105,6 +105,10 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	unheard, err := s.markNeeded(ctx, stored)
+	if err != nil {
+		return nil, err
+	}
 	sightings := make([]tdf.Placement, len(stored))
 	for i := range stored {
 		sightings[i] = stored[i].Placement()
@@ -123,7 +127,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	}
 	var findings []Finding
 	for i, sighting := range sightings {
-		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i], outOfPlace: !inPlace[i]}
+		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i], outOfPlace: !inPlace[i], unheard: unheard[i]}
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
 			f.Repair.Due = x.fence()
@@ -138,6 +142,7 @@ type index struct {
 	due, group *redis.FloatCmd
 	rank       int // the number of findings about the tasks before this one in the call
 
+	unheard    bool // tasks wait for the task, although it is finished
 	outOfPlace bool // the task has a place, but claims do not find it there
 
 	lease tdf.Seconds // the longest lease that the task's worker may have; 0 if it is unknown
@@ -197,6 +202,10 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	}
 	if x.misplaced(t) {
 		why := "the index of its group does not list it as " + string(t.State)
+		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
+	}
+	if x.unheard {
+		why := "tasks wait for it, but its end was not written down for them"
 		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
 	}
 	if x.outOfPlace {

@@ -118,7 +118,7 @@ func (e *encoder) shapes(shapes *shapes) {
 		e.flag(s.first.Repair)
 		e.flag(s.first.Unique != "")
 		e.flag(s.first.Updates)
-		e.flag(s.first.Ends())
+		e.add(linkKind(s.first))
 		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
 		e.fields(s.shared)
 		e.stamps(s.first.Stamp)
@@ -132,6 +132,17 @@ func (e *encoder) stamps(stamps []tdf.Stamp) {
 	for _, stamp := range stamps {
 		e.add(stamp.Name, moment(stamp.At))
 	}
+}
+
+// linkKind says what the move does to tasks that wait for the task, in the notation of transact.lua.
+func linkKind(m *tdf.Move) string {
+	switch {
+	case m.Ends():
+		return "ends"
+	case m.Verb == tdf.VerbRemoveOutputs:
+		return "spoils"
+	}
+	return ""
 }
 
 // destination returns the state to which a move leads, in the notation of transact.lua.

@@ -13,9 +13,12 @@ local function use_endings(due) endings_prefix = string.sub(due, 1, -1 - #'due')
 local function wrong_ended() return not_sorted(endings_prefix .. 'ended') end
 
 -- Writes down the ending of a task: the state in which the given round has ended.
+local noted = false
 local function note_ending(id, round, state)
-  redis.call('ZADD', endings_prefix .. 'ended', now_text, string.format('%s:%s:%s', id, round, state))
-  redis.pcall('HINCRBY', endings_prefix .. 'task:' .. id, 'endings', 1)
+  local new = redis.call('ZADD', endings_prefix .. 'ended', now_text, string.format('%s:%s:%s', id, round, state))
+  if new == 1 then redis.pcall('HINCRBY', endings_prefix .. 'task:' .. id, 'endings', 1) end
+  if not noted then wake(endings_prefix .. 'wake:server', 1) end
+  noted = true
   local list = endings_prefix .. 'dependents:' .. id
   if redis.call('EXISTS', list) == 1 then redis.call('RENAME', list, list .. ':' .. round) end
 end

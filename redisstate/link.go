@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,9 +19,9 @@ var linkSource string
 var linkScript = newFreeingScript(prelude + places + opening + linkSource)
 
 const (
-	linksPerCall   = 500  // dependencies that one call links or releases, and dependents that it tells; the limit keeps the call short
-	linksPerRead   = 5000 // dependencies that are read at once
-	endingsPerRead = 200
+	linksPerCall = 500         // dependencies that one call links or releases, and dependents that it tells; the limit keeps the call short
+	linksPerRead = 5000        // dependencies that are read at once
+	linkTime     = time.Second // the longest time without a heartbeat of the server, in which it also settles no task
 )
 
 // A dependency is a task or a group that a task waits for, in the notation of link.lua.
@@ -57,8 +58,9 @@ type linkJob struct {
 
 // runLinkJobs carries out operations. The answer of an operation is '+' if it is complete, '~' if something remains, and '-' if it is
 // no longer possible.
+// After linkTime, it leaves the rest to another call.
 func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
-	for len(jobs) > 0 {
+	for begun := time.Now(); len(jobs) > 0 && time.Since(begun) < linkTime; {
 		e := s.linkArgs()
 		links, taken := 0, []int{}
 		for _, j := range jobs {
@@ -90,6 +92,9 @@ func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 	return nil
 }
 
+// unsuccessful are the states in which a task did not succeed, and is not archived.
+var unsuccessful = []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}
+
 func (s *Store) linkArgs() encoder {
 	var e encoder
 	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.dependentsPrefix(), s.keys.groupDependentsPrefix(), string(tdf.Succeeded))
@@ -102,6 +107,10 @@ func (s *Store) linkArgs() encoder {
 	}
 	e.strings(states)
 	e.unfinishedCodes(true)
+	e.count(len(unsuccessful))
+	for _, state := range unsuccessful {
+		e.count(groupCode(state))
+	}
 	return e
 }
 
@@ -159,92 +168,6 @@ func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
 	}}
 }
 
-// HandleEndings tells waiting tasks that their dependencies have ended, and releases the dependencies of tasks that have ended. It
-// handles the oldest endings, up to a limit, and returns their number.
-func (s *Store) HandleEndings(ctx context.Context) (int, error) {
-	var members []string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		members, err = s.rdb.ZRange(ctx, s.keys.ended(), 0, endingsPerRead-1).Result()
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("read %s: redis: %w", s.keys.ended(), err)
-	}
-	if len(members) == 0 {
-		return 0, nil
-	}
-	endings := make([]ending, len(members))
-	values := make([]*redis.SliceCmd, len(members))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, member := range members {
-			endings[i] = parseEnding(member)
-			names := append(endings[i].fields(tdf.RoundLinked, tdf.RoundReleased), dependencyNames...)
-			values[i] = p.HMGet(ctx, s.keys.Task(endings[i].id), names...)
-		}
-	})
-	if err != nil {
-		return 0, fmt.Errorf("read ended tasks: redis: %w", err)
-	}
-	var jobs []*linkJob
-	for i, e := range endings {
-		if e.state == tdf.None {
-			err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.ended(), members[i]) })
-			if err != nil {
-				return 0, err
-			}
-			continue
-		}
-		jobs = append(jobs, e.job(values[i].Val()))
-	}
-	return len(members), s.runLinkJobs(ctx, jobs)
-}
-
-// An ending is the end of a task: the state in which a round has ended.
-type ending struct {
-	id    int64
-	round int
-	state tdf.State
-}
-
-// parseEnding reads 'id:round:state'. The state of any other text is None.
-func parseEnding(member string) (e ending) {
-	parts := strings.SplitN(member, ":", 3)
-	if len(parts) != 3 {
-		return e
-	}
-	id, errID := strconv.ParseInt(parts[0], 10, 64)
-	round, errRound := strconv.Atoi(parts[1])
-	state := tdf.State(parts[2])
-	if errID != nil || errRound != nil || id < 1 || round < 0 || !state.Settled() ||
-		member != fmt.Sprintf("%d:%d:%s", id, round, state) {
-		return e
-	}
-	return ending{id, round, state}
-}
-
-func (e ending) fields(names ...string) []string { return roundFields(e.round, names) }
-
-// job returns the operation that handles the ending. The values are the numbers of the linked and of the released dependencies, and
-// the values of dependencyNames.
-func (e ending) job(values []any) *linkJob {
-	linked, released := 0, 0
-	var all []dependency
-	if len(values) > 2 {
-		linked, released = tdf.SoundCount(text(values[0])), tdf.SoundCount(text(values[1]))
-		all = dependenciesOf(values[2:])
-	}
-	all = all[:min(linked, len(all))]
-	if released > len(all) {
-		all = nil // all of them are released
-	}
-	return &linkJob{all, min(released, len(all)), func(done int, last bool) []any {
-		var args encoder
-		args.add("end", strconv.FormatInt(e.id, 10), strconv.Itoa(e.round), string(e.state), tdf.Unmet(e.id, e.state), strconv.Itoa(done))
-		args.flag(last)
-		return args.args
-	}}
-}
-
 // AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. If some of these groups are complete, and
 // tasks must be told so, it also returns these groups. At the end of the last page, next is 0.
 func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error) {
@@ -294,12 +217,12 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 	return waiting, err
 }
 
-// CompleteGroup tells the tasks that wait for a group that the group is complete. It returns false if the group is not complete.
-// The argument is the number of tasks of the group that did not succeed.
-func (s *Store) CompleteGroup(ctx context.Context, group string, unsuccessful int64) (bool, error) {
+// CompleteGroup tells the tasks that wait for a group that the group is complete. The arguments are the results of Unsuccessful. It
+// returns false if the group is not complete, or if tasks have moved since.
+func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (bool, error) {
 	for {
 		e := s.linkArgs()
-		e.add("complete", group, tdf.UnmetGroup(group, unsuccessful))
+		e.add("complete", group, tdf.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
 		answers, err := s.callLink(ctx, e, 1)
 		if err != nil || answers[0] != "~" {
 			return err == nil && answers[0] == "+", err
@@ -307,28 +230,28 @@ func (s *Store) CompleteGroup(ctx context.Context, group string, unsuccessful in
 	}
 }
 
-// Unsuccessful counts the finished tasks of a group that did not succeed, page by page. It begins with after = 0. In the first page,
-// it counts the tasks that are not archived, too. At the end, next is 0.
-func (s *Store) Unsuccessful(ctx context.Context, group string, after int64) (n, next int64, err error) {
-	if after == 0 {
-		counts, err := s.Counts(ctx, group)
-		if err != nil {
-			return 0, 0, err
-		}
-		n = counts[tdf.Failed] + counts[tdf.TimedOut] + counts[tdf.Expired]
+// Unsuccessful counts the tasks of a complete group that did not succeed: in a page of the archived tasks, and among the tasks that
+// are not archived. The first page begins with after = 0. At the end, next is 0.
+func (s *Store) Unsuccessful(ctx context.Context, group string, after int64) (archived, others, next int64, err error) {
+	counts, err := s.Counts(ctx, group)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	for _, state := range unsuccessful {
+		others += counts[state]
 	}
 	ids, more, err := s.groupPage(ctx, group, tdf.Archived, after)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	stored, err := s.Read(ctx, ids, Want{Fields: Head})
 	for _, t := range stored {
 		if t.Task != nil && t.Task.Outcome != "" && t.Task.Outcome != string(tdf.Succeeded) {
-			n++
+			archived++
 		}
 	}
 	if more {
 		next = ids[len(ids)-1]
 	}
-	return n, next, err
+	return archived, others, next, err
 }

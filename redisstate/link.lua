@@ -22,6 +22,7 @@
 --  6. the maximum number of dependents to tell
 -- - the number of states in which a task is not finished, and these states
 -- - the number of codes of these states, and these codes
+-- - the number of codes of the states in which a task did not succeed and is not archived, and these codes
 -- - the operations: each begins with its name
 --
 -- A dependency is a kind and a name. The kind is `task` or `group`, with '?' if any outcome is good enough. The name
@@ -31,14 +32,16 @@
 -- - link: id, round, the number of dependencies that were linked before, '1' if these are the last dependencies, due
 --   time of the task if it has to wait, and the number of dependencies and these dependencies.
 --   Answer: '+', or '-' if the task no longer waits, or was linked by another call.
--- - end: id, round, what to tell the strict dependents if their dependency is not met, or '', the number of
---   dependencies that were released before, '1' if these are the last dependencies, and the number of dependencies and
---   these dependencies.
+-- - end: id, round, state, what to tell the strict dependents if their dependency is not met, or '', the round in which
+--   the task waited for its own dependencies, the number of dependencies that were released before, '1' if these are
+--   the last dependencies, and the number of dependencies and these dependencies.
 --   Answer: '+' if the ending is handled, '~' if something remains, or '-' if another call has released the
 --   dependencies.
 -- - probe: a group. Answer: '+' if the group is complete, or '-'.
--- - complete: a group, and what to tell the strict dependents, or ''.
---   Answer: '+' if all dependents of the group are told, '~' if some remain, or '-' if the group is not complete.
+-- - complete: a group, what to tell the strict dependents, or '', and the number of tasks that did not succeed and are
+--   not archived.
+--   Answer: '+' if all dependents of the group are told, '~' if some remain, or '-' if the group is not complete or has
+--   another number of these tasks.
 --
 -- A repeated call changes nothing: it finds the numbers that the first call has written, and entries that are gone.
 
@@ -50,7 +53,7 @@ cursor = 6
 
 local unfinished = {}
 for _, state in ipairs(take_list(1)) do unfinished[state] = true end
-local codes = take_list(1)
+local codes, unsuccessful = take_list(1), take_list(1)
 
 local wrong = not_sorted(due) or not_sorted(ended) or not_sorted(awaited)
 if wrong then return wrong end
@@ -65,13 +68,18 @@ local function count_of(s) return s and #s <= 9 and string.match(s, '^%d+$') and
 
 local function look_now(id) call('ZADD', due, now_text, id) end
 
+local function count_in(group, of)
+  local n = 0
+  for _, code in ipairs(of) do
+    n = n + call('ZCOUNT', groups .. group, code * IDS_END, code * IDS_END + IDS_END - 1)
+  end
+  return n
+end
+
 local function is_complete(group)
   local mark, unreadable = mark_of(marks, group)
   if unreadable or mark == '' or not_in_group(groups, group) then return false end
-  for _, code in ipairs(codes) do
-    if call('ZCOUNT', groups .. group, code * IDS_END, code * IDS_END + IDS_END - 1) > 0 then return false end
-  end
-  return true
+  return count_in(group, codes) == 0
 end
 
 -- Adds an entry to a list of dependents. Returns the reason why this is impossible, or nil.
@@ -97,6 +105,9 @@ end
 
 -- Links a waiting task to a group. The server looks at the group later, also if it is complete.
 local function link_group(d, entry)
+  if call('EXISTS', groups .. d.name) == 0 then
+    return false, d.any == '' and string.format('group %s has no tasks', d.name) or nil
+  end
   call('ZINCRBY', awaited, 1, d.name)
   local why = add_entry(group_dependents .. d.name, entry .. d.any)
   return not why, why
@@ -160,7 +171,12 @@ local function release(d)
   if d.is_group then
     local left = redis.call('ZSCORE', awaited, d.name)
     if not left then return end
-    if score_of(left) > 1 then call('ZINCRBY', awaited, -1, d.name) else call('ZREM', awaited, d.name) end
+    if (score_of(left) or 0) > 1 then
+      call('ZINCRBY', awaited, -1, d.name)
+    else
+      call('ZREM', awaited, d.name)
+      call('UNLINK', group_dependents .. d.name) -- only tasks that no longer wait are left in it
+    end
     return
   end
   local n = redis.pcall('HGET', tasks .. d.name, 'dependents')
@@ -179,15 +195,16 @@ local function finish(id, member)
 end
 
 local function handle_end()
-  local id, round, state, unmet, before, last = take(), take(), take(), take(), take(), take() == '1'
+  local id, round, state, unmet, waited = take(), take(), take(), take(), take()
+  local before, last = take(), take() == '1'
   local all = {}
   for i = 1, tonumber(take()) do all[i] = take_dependency() end
   local told = tell(dependents .. id .. ':' .. round, unmet)
-  local released = redis.pcall('HMGET', tasks .. id, 'state', round .. ':released')
+  local released = redis.pcall('HMGET', tasks .. id, 'state', waited .. ':released')
   if released[1] and #all > 0 then
     if count_of(released[2]) ~= tonumber(before) then return '-' end
     for _, d in ipairs(all) do release(d) end
-    call('HSET', tasks .. id, round .. ':released', string.format('%.0f', before + #all))
+    call('HSET', tasks .. id, waited .. ':released', string.format('%.0f', before + #all))
   end
   if not told or not last then return '~' end
   finish(id, string.format('%s:%s:%s', id, round, state))
@@ -195,8 +212,8 @@ local function handle_end()
 end
 
 local function complete()
-  local group, unmet = take(), take()
-  if not is_complete(group) then return '-' end
+  local group, unmet, failed = take(), take(), tonumber(take())
+  if not is_complete(group) or count_in(group, unsuccessful) ~= failed then return '-' end
   if mark_of(marks, group) ~= 'decided' then call('HSET', marks, group, 'decided ' .. now_text) end
   return tell(group_dependents .. group, unmet) and '+' or '~'
 end

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -38,14 +39,17 @@ func (r *Record) Validate() error {
 	return nil
 }
 
+// linkNames are the names of the properties of a round that count links.
+var linkNames = []string{tdf.RoundLinked, tdf.RoundReleased, tdf.RoundWaits, tdf.RoundUnmet}
+
 // withoutLinks returns the properties without those that link the task to other tasks. These links belong to keys that a dump does
 // not have. Without them, the server links a waiting task again.
 func (r *Record) withoutLinks() tdf.Hash {
-	round := r.Hash.Round()
 	h := maps.Clone(r.Hash)
-	for _, name := range append(roundFields(round, []string{tdf.RoundLinked, tdf.RoundReleased, tdf.RoundWaits, tdf.RoundUnmet}), tdf.FieldDependents, tdf.FieldEndings) {
-		delete(h, name)
-	}
+	maps.DeleteFunc(h, func(name, _ string) bool {
+		_, ofRound, _ := strings.Cut(name, ":")
+		return name == tdf.FieldDependents || name == tdf.FieldEndings || slices.Contains(linkNames, ofRound)
+	})
 	return h
 }
 

@@ -58,7 +58,7 @@
 -- - '1' for a repair
 -- - '1' if each move has a unique key
 -- - '1' if the task's updates are removed, and its hash is made compact
--- - '1' if the move ends the task: no server reopens it
+-- - 'ends' if the move ends the task: no server reopens it; 'spoils' if the move removes outputs of the task; else ''
 -- - score
 -- - due time
 -- - note for the log
@@ -154,7 +154,7 @@ end
 local function read_shape()
   local s = {
     from = take(), round = take(), revision = take(), to = take(), repair = take() == '1', unique = take() == '1',
-    updates = take() == '1', ends = take() == '1', score = take(), look = take(), note = take(),
+    updates = take() == '1', links = take(), score = take(), look = take(), note = take(),
     set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
   }
   local of = s.round .. ':'
@@ -167,9 +167,10 @@ local function read_shape()
     s.read[#s.read + 1] = 'place'
     s.place = #s.read - 1
   end
-  if s.ends or s.to == REMOVED then
-    s.read[#s.read + 1], s.links = s.ends and 'links' or 'dependents', #s.read
-    if not s.ends then s.read[#s.read + 1] = 'endings' end
+  if s.to == REMOVED then s.links = 'spoils' end
+  if s.links ~= '' then
+    s.read[#s.read + 1], s.links_at = s.links == 'ends' and 'links' or 'dependents', #s.read
+    if s.to == REMOVED then s.read[#s.read + 1] = 'endings' end
   end
   s.write = { '', 'log', '', unpack(s.set) }
   s.stamped = #s.write + 1
@@ -331,8 +332,8 @@ do
     return any_awaited and type(redis.pcall('ZSCORE', key, group)) == 'string'
   end
 
-  -- Returns the reason why a task cannot be removed, or nil. The arguments are the number of unfinished tasks that
-  -- need it, and the number of its endings that the server has not handled.
+  -- Returns the reason why a task or its outputs cannot be removed, or nil. The arguments are the number of unfinished
+  -- tasks that need it, and the number of its endings that the server has not handled.
   local function still_needed(m, dependents, endings)
     local n = number(dependents, 0) or 0
     if n > 0 then return string.format('!task %s: %.0f unfinished tasks need it (after)', m[ID], n) end
@@ -347,8 +348,8 @@ do
   -- Reads what links the task to other tasks. Returns the reason why the move must be refused, or nil.
   function check_links(m, f)
     local s = m[SHAPE]
-    if s.to == REMOVED then return still_needed(m, f[s.links], f[s.links + 1]) end
-    m[LINKED] = f[s.links]
+    if s.links == 'spoils' then return still_needed(m, f[s.links_at], s.to == REMOVED and f[s.links_at + 1]) end
+    m[LINKED] = f[s.links_at]
     if m[LINKED] then wrong_places = wrong_places or wrong_ended() end
   end
 end
@@ -391,7 +392,7 @@ local function check(m)
   not_before(m, f[4])
   if s.from == 'running' then not_before(m, f[7]) end
   if s.place then check_places(m, f[s.place]) end
-  if s.links then return check_links(m, f) end
+  if s.links_at then return check_links(m, f) end
 end
 
 local late

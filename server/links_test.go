@@ -38,7 +38,7 @@ func inGroup(group string) tdf.Properties {
 func (s *site) settle() {
 	s.Helper()
 	for range 1000 {
-		s.server.links.looked = s.server.links.looked.Add(-groupPause)
+		s.server.links.looked = s.server.links.looked.Add(-linkPause)
 		if s.round().Total() == 0 {
 			return
 		}
@@ -630,6 +630,169 @@ func TestEntriesOfEarlierRounds(t *testing.T) {
 		if ran := s.runAll(); fmt.Sprint(ran) != "[2 3]" {
 			s.Error(ran)
 		}
+		s.nothingLeft()
+	})
+}
+
+// A task that ran in several rounds no longer needs its dependencies after the last one.
+func TestDependenciesOfSeveralRounds(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define(), inGroup("g"))
+		if err := s.store.CloseGroup(t.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		d := define()
+		d.MaxFails, d.After = 150, &tdf.Dependencies{Tasks: []int64{1}, Group: "g"}
+		s.open(d)
+		ends := []func(c redisstate.Claim) error{
+			func(c redisstate.Claim) error { return s.execute(c, tdf.Result{Error: "no"}) },
+			func(c redisstate.Claim) error { return s.apply(c.Task.Release("test")) },
+			func(c redisstate.Claim) error { return s.apply(s.task(c.Task.ID).Requeue(false)) },
+		}
+		for s.settle(); s.state(3) == tdf.Open && s.task(3).Waits(); s.settle() {
+			if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 120 {
+			if err := ends[i%len(ends)](s.claim(60)); err != nil {
+				t.Fatal(err)
+			}
+			if i%len(ends) == 0 {
+				s.settle()
+			}
+		}
+		if ran := s.runAll(); fmt.Sprint(ran) != "[3]" {
+			t.Error(ran)
+		}
+		if task := s.mustBe(3, tdf.Succeeded, 120); task.Current().Linked > 0 {
+			t.Errorf("%+v", task.Current())
+		}
+		s.nothingLeft()
+	})
+}
+
+// While tasks need a group, neither the server nor the audit removes the outputs of its tasks. A new server knows that, too.
+func TestOutputsOfAnAwaitedGroup(t *testing.T) {
+	onEach(t, func(s *site) {
+		d := inGroup("g")
+		d.KeepOutputs, d.KeepFinished = 1e-6, 1e-6
+		s.open(d, d)
+		group := define()
+		group.AfterAny = &tdf.Dependencies{Group: "g"}
+		s.open(group)
+		s.settle()
+		for range 2 {
+			if err := s.execute(s.claim(60), tdf.Result{Output: "out", Exit: "0"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			s.do("ZADD", "$due", "XX", 1, 1, 1, 2)
+			s.server = New("another", settings, s.store, quiet())
+			s.settle()
+			for id := int64(1); id <= 2; id++ {
+				if task := s.mustBe(id, tdf.Succeeded, 0); task.Current().Output != "out" || s.due(id) < s.now()+50 {
+					t.Fatalf("%+v, due at %v", task.Current(), s.due(id))
+				}
+			}
+		}
+		s.checkConsistent()
+		if err := s.store.CloseGroup(t.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		if ran := s.runAll(); fmt.Sprint(ran) != "[3]" {
+			t.Error(ran)
+		}
+		s.do("ZADD", "$due", 1, 1, 1, 2)
+		s.settle()
+		if !s.isGone(1) || !s.isGone(2) {
+			t.Error("the tasks are still there")
+		}
+	})
+}
+
+// If a dependency is due for removal when a task begins to wait for it, the task learns its end first.
+func TestLinkBeforeRemoval(t *testing.T) {
+	onEach(t, func(s *site) {
+		d := inGroup("g")
+		d.KeepArchived = 0
+		s.open(d)
+		if ran := s.runAll(); fmt.Sprint(ran) != "[1]" {
+			t.Fatal(ran)
+		}
+		group := define()
+		group.After = &tdf.Dependencies{Group: "g"}
+		m, err := s.task(1).Archive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.store.Apply(t.Context(), "manager", redisstate.Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{after(1), group}}); err != nil {
+			t.Fatal(err)
+		}
+		if ran := s.runAll(); fmt.Sprint(ran) != "[2]" {
+			t.Error(ran)
+		}
+		if err := s.store.CloseGroup(t.Context(), "g"); err != nil {
+			t.Fatal(err)
+		}
+		if ran := s.runAll(); fmt.Sprint(ran) != "[3]" {
+			t.Error(ran)
+		}
+		s.do("DEL", "$task:1", "$group:g")
+		s.do("ZREM", "$archived", 1)
+		s.open(group)
+		s.runAll()
+		if got := s.mustBe(4, tdf.Failed, 0).LastError(); !strings.Contains(got, "group g has no tasks") {
+			t.Error(got)
+		}
+		s.nothingLeft()
+	})
+}
+
+// A component of an older release ends a task without telling the tasks that wait for it. The audit finds this.
+func TestAuditFindsUnheardEndings(t *testing.T) {
+	for _, archive := range []bool{false, true} {
+		onEach(t, func(s *site) {
+			s.open(define(), define())
+			s.open(after(1))
+			s.settle()
+			s.do("HDEL", "$task:1", "links")
+			if ran := s.runAll(); fmt.Sprint(ran) != "[1 2]" {
+				t.Fatal(ran)
+			}
+			if archive {
+				if err := s.apply(s.task(1).Archive()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.do("HSET", "$task:1", "links", 0)
+			findings, err := s.store.Check(t.Context())
+			if err != nil || len(findings) != 1 {
+				t.Fatal(findings, err)
+			}
+			if n, err := s.store.Repair(t.Context(), "server", findings); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			if ran := s.runAll(); fmt.Sprint(ran) != "[3]" {
+				t.Error(ran)
+			}
+			s.nothingLeft()
+		})
+	}
+}
+
+// A task that fails because of one dependency leaves nothing in the lists of its other dependencies.
+func TestNothingIsLeftOfAFailedWait(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define(), inGroup("g"))
+		d := define()
+		d.After = &tdf.Dependencies{Tasks: []int64{1}, Group: "g"}
+		s.open(d)
+		if ran := s.runAll(1); fmt.Sprint(ran) != "[1 2]" {
+			t.Error(ran)
+		}
+		s.mustBe(3, tdf.Failed, 0)
 		s.nothingLeft()
 	})
 }

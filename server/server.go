@@ -146,9 +146,6 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	if err != nil {
 		return done, err
 	}
-	if _, err := s.handleEndings(ctx); err != nil {
-		return done, err
-	}
 	now, err := s.store.Now(ctx)
 	if err != nil {
 		return done, err
@@ -174,11 +171,11 @@ func (s *Server) settle(ctx context.Context) (Done, error) {
 	if err != nil {
 		return done, err
 	}
-	complete, err := s.completeGroups(ctx, done.Total() > 0)
+	found, err := s.look(ctx, done.Total() > 0)
 	if err != nil {
 		return done, err
 	}
-	if complete {
+	if found {
 		more, err := s.settleDue(ctx)
 		done.add(more)
 		if err != nil {

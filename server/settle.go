@@ -72,10 +72,13 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 		if err != nil {
 			return done, err
 		}
+		if err := s.store.Link(ctx, waiting...); err != nil { // before a move removes what they wait for
+			return done, err
+		}
 		if err := s.apply(ctx, moves, done); err != nil {
 			return done, err
 		}
-		linked, err := s.link(ctx, waiting, moves)
+		linked, err := s.afterMoves(ctx, waiting, moves)
 		if err != nil || n+len(due) < batchSize && !linked {
 			return done, err
 		}
@@ -115,9 +118,6 @@ func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace redisstate.G
 		m, _ := tdf.Placement{ID: t.ID, Lists: tdf.Lists}.Repair(now)
 		return m, true
 	}
-	if s.links.needs(t.Task) {
-		t.Task.Dependents = max(t.Task.Dependents, 1)
-	}
 	m, ok := t.Task.Settle(now, t.Invalid)
 	switch {
 	case ok && now < grace.Holds(&m):
@@ -139,6 +139,9 @@ func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 		units[i].Moves = moves[i : i+1]
 	}
 	outcomes, err := s.store.Apply(ctx, s.name, units...)
+	if err == nil {
+		err = s.putOffRefused(ctx, moves, outcomes)
+	}
 	for i, o := range outcomes {
 		m := &moves[i]
 		if o.Err != nil || m.Verb == tdf.VerbReschedule {

@@ -42,6 +42,9 @@ func dependencyOf(t redisstate.Stored) dependency {
 	return d
 }
 
+// An unreadError means that the dependencies of a task could not be read.
+type unreadError struct{ error }
+
 // writeDependencies writes the file `after`. If it would become too large, it ends with a line that says how many tasks are missing.
 func (e *execution) writeDependencies(ctx context.Context, to io.Writer) error {
 	w := bufio.NewWriter(to)
@@ -60,7 +63,7 @@ func (e *execution) writeDependencies(ctx context.Context, to io.Writer) error {
 		return failed == nil
 	})
 	if err != nil {
-		return err
+		return unreadError{err}
 	}
 	if failed != nil {
 		return failed

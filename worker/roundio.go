@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -21,6 +22,7 @@ type roundIO struct {
 	secrets *secrets.Secrets
 	record  *record.Record // the output files
 	dir     *rounddir.Dir  // the round's directory; nil if the round has not used it
+	making  sync.Mutex     // held while the directory is made
 	ended   bool           // the round has ended, so it gets no directory any more
 	tail    *string        // the end of the output if Redis has not accepted it yet, else nil
 	pid     int            // the program's PID if Redis has not accepted it yet, else 0
@@ -54,19 +56,41 @@ func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, erro
 	return x, before, nil
 }
 
-// directory returns the path of the round's directory. The first call makes the directory.
+// directory returns the path of the round's directory. The first call makes the directory. Its errors are [Unfit], except those of
+// reading the dependencies.
 func (e *execution) directory(x *roundIO, before rounddir.Before) (string, error) {
+	x.making.Lock()
+	defer x.making.Unlock()
+	if made, err := e.madeDir(x); made != "" || err != nil {
+		return made, err
+	}
+	dir, err := e.s.takeDir(e.slot, before, x.secrets) // without the lock e.mu, because it may read many dependencies
+	if unread := new(unreadError); errors.As(err, unread) {
+		return "", unread.error
+	}
+	if err != nil {
+		return "", Unfit(fmt.Errorf("the round's directory: %w", err))
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if x.ended {
-		return "", errors.New("the round has ended")
+		return "", errors.Join(errRoundEnded, dir.Remove())
 	}
-	if x.dir == nil {
-		dir, err := e.s.takeDir(e.slot, before, x.secrets)
-		if err != nil {
-			return "", Unfit(fmt.Errorf("the round's directory: %w", err))
-		}
-		x.dir = dir
+	x.dir = dir
+	return dir.Path(), nil
+}
+
+var errRoundEnded = errors.New("the round has ended")
+
+// madeDir returns the path of the round's directory, or "" if there is none yet.
+func (e *execution) madeDir(x *roundIO) (string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case x.ended:
+		return "", errRoundEnded
+	case x.dir == nil:
+		return "", nil
 	}
 	return x.dir.Path(), nil
 }

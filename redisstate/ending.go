@@ -1,0 +1,178 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// endingsPerRead is the number of endings that HandleEndings handles at once.
+const endingsPerRead = 200
+
+// HandleEndings tells waiting tasks that their dependencies have ended, and releases the dependencies of tasks that have ended. It
+// handles the oldest endings, up to a limit, and returns their number.
+func (s *Store) HandleEndings(ctx context.Context) (int, error) {
+	var members []string
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		members, err = s.rdb.ZRange(ctx, s.keys.ended(), 0, endingsPerRead-1).Result()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read %s: redis: %w", s.keys.ended(), err)
+	}
+	var endings []*ending
+	for _, member := range members {
+		if e, ok := parseEnding(member); ok {
+			endings = append(endings, &e)
+			continue
+		}
+		if err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.ended(), member) }); err != nil {
+			return 0, err
+		}
+	}
+	if err := s.readEndings(ctx, endings); err != nil {
+		return 0, fmt.Errorf("read ended tasks: redis: %w", err)
+	}
+	jobs := make([]*linkJob, len(endings))
+	for i, e := range endings {
+		jobs[i] = e.job()
+	}
+	return len(members), s.runLinkJobs(ctx, jobs)
+}
+
+// An ending is the end of a task: the state in which a round has ended. After a repair, the state may be archived.
+type ending struct {
+	id    int64
+	round int
+	state tdf.State
+
+	outcome  string
+	waited   int          // the last round in which the task waited for dependencies, up to the round; -1 if there is none
+	all      []dependency // the dependencies that were linked in that round
+	released int          // how many of them were released
+}
+
+// parseEnding reads 'id:round:state'. It returns false for any other text.
+func parseEnding(member string) (e ending, ok bool) {
+	parts := strings.SplitN(member, ":", 3)
+	if len(parts) != 3 {
+		return e, false
+	}
+	id, errID := strconv.ParseInt(parts[0], 10, 64)
+	round, errRound := strconv.Atoi(parts[1])
+	e = ending{id: id, round: round, state: tdf.State(parts[2]), waited: -1}
+	sound := errID == nil && errRound == nil && id > 0 && round >= 0 && e.state.Finished()
+	return e, sound && member == fmt.Sprintf("%d:%d:%s", id, round, e.state)
+}
+
+// unmet returns why dependencies on the task are not met, or "".
+func (e *ending) unmet() string {
+	if e.state == tdf.Archived && e.outcome != "" {
+		return tdf.Unmet(e.id, tdf.State(e.outcome))
+	}
+	return tdf.Unmet(e.id, e.state)
+}
+
+// job returns the operation that handles the ending.
+func (e *ending) job() *linkJob {
+	return &linkJob{e.all, min(e.released, len(e.all)), func(done int, last bool) []any {
+		var args encoder
+		args.add("end", strconv.FormatInt(e.id, 10), strconv.Itoa(e.round), string(e.state), e.unmet(), strconv.Itoa(max(e.waited, 0)), strconv.Itoa(done))
+		args.flag(last)
+		return args.args
+	}}
+}
+
+// readEndings reads the outcomes and the linked dependencies of tasks that have ended.
+func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
+	values := make([]*redis.SliceCmd, len(endings))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, e := range endings {
+			values[i] = p.HMGet(ctx, s.keys.Task(e.id), "links", "outcome", tdf.RoundField(e.round, tdf.RoundLinked))
+		}
+	})
+	var waited []*ending
+	for i, e := range endings {
+		v := values[i].Val()
+		if len(v) < 3 { // the key of the task is no hash
+			continue
+		}
+		e.outcome = text(v[1])
+		if tdf.SoundCount(text(v[0])) == 0 {
+			continue
+		}
+		linked := tdf.SoundCount(text(v[2]))
+		if e.waited = e.round; v[2] == nil {
+			if e.waited, linked, err = s.lastWait(ctx, e.id, e.round); err != nil {
+				return err
+			}
+		}
+		if e.released = linked; linked > 0 { // for now, the number of linked dependencies
+			waited = append(waited, e)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.readReleased(ctx, waited)
+}
+
+// roundsPerRead is the number of rounds that one command of lastWait reads.
+const roundsPerRead = 100
+
+// lastWait returns the last round before the given one in which the task waited, and the number of its linked dependencies.
+func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, linked int, err error) {
+	for to := round; to > 0; to -= roundsPerRead {
+		from := max(0, to-roundsPerRead)
+		var names []string
+		for n := to - 1; n >= from; n-- {
+			names = append(names, tdf.RoundField(n, tdf.RoundLinked))
+		}
+		var values []any
+		err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+			values, err = s.rdb.HMGet(ctx, s.keys.Task(id), names...).Result()
+			return err
+		})
+		if err != nil {
+			return -1, 0, err
+		}
+		for i, v := range values {
+			if v != nil {
+				return to - 1 - i, tdf.SoundCount(text(v)), nil
+			}
+		}
+	}
+	return -1, 0, nil
+}
+
+// readReleased reads the dependencies of tasks. The field released of each ending has the number of its linked dependencies.
+func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
+	for len(endings) > 0 {
+		n := batch(len(endings), bound{linksPerRead, func(i int) int { return endings[i].released }})
+		values := make([]*redis.SliceCmd, n)
+		err := s.pipeline(ctx, func(p redis.Pipeliner) {
+			for i, e := range endings[:n] {
+				values[i] = p.HMGet(ctx, s.keys.Task(e.id), append([]string{tdf.RoundField(e.waited, tdf.RoundReleased)}, dependencyNames...)...)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		for i, e := range endings[:n] {
+			if v := values[i].Val(); len(v) > 1 {
+				e.all = dependenciesOf(v[1:])
+				e.all = e.all[:min(e.released, len(e.all))]
+				if e.released = tdf.SoundCount(text(v[0])); e.released > len(e.all) {
+					e.all = nil // all of them are released
+				}
+			}
+		}
+		endings = endings[n:]
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package redisstate
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// markNeeded sets Dependents of the finished tasks whose group unfinished tasks need. It reports for each task whether tasks wait for
+// it although it is finished: a component of an older release has ended it.
+func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
+	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i := range stored {
+			t := stored[i].Task
+			if t == nil || !t.State.Finished() {
+				continue
+			}
+			if t.Group != "" {
+				groups[i] = p.ZScore(ctx, s.keys.awaitedGroups(), t.Group)
+			}
+			if t.HasLinks {
+				waiting[i] = p.Exists(ctx, s.keys.dependentsPrefix()+strconv.FormatInt(t.ID, 10))
+			}
+		}
+	})
+	unheard = make([]bool, len(stored))
+	for i := range stored {
+		if groups[i] != nil && groups[i].Err() == nil {
+			stored[i].Task.Dependents = max(stored[i].Task.Dependents, 1)
+		}
+		unheard[i] = waiting[i] != nil && waiting[i].Val() > 0
+	}
+	return unheard, err
+}
