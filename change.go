@@ -22,6 +22,7 @@ type Changes struct {
 	Queue                            *string
 	Priority                         *int
 	Tags                             *[]string
+	LimitKey                         *string
 }
 
 // ErrUnchanged means that the task already has all the values of a change.
@@ -49,6 +50,7 @@ func (c Changes) Apply(d Properties) Properties {
 	replace(&d.Queue, c.Queue)
 	replace(&d.Priority, c.Priority)
 	replace(&d.Tags, c.Tags)
+	replace(&d.LimitKey, c.LimitKey)
 	return d
 }
 
@@ -109,19 +111,18 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	}
 	m.NextDue = noEarlierThan(d.EndBefore)
 	m.Score = Moment{Min: d.StartAfter}
-	if m.Verb != VerbChange || !IsHeld(t.PlacedIn) {
-		m.enterPlace(t, &d)
+	if m.Verb != VerbChange {
+		m.enterPlace(t, d.Place())
+		return changed, nil
 	}
-	if m.Verb == VerbChange {
-		m.keepPlace(t, d.StartAfter)
-	}
+	m.enterPlace(t, t.placeAfterChange(&d))
+	m.keepPlace(t, d.StartAfter)
 	return changed, nil
 }
 
-// enterPlace makes the Move put the task into the place of the properties d. A task with a place of another round, or with
-// changed properties, has another place.
-func (m *Move) enterPlace(t *Task, d *Properties) {
-	switch place := d.Place(); {
+// enterPlace makes the Move put the task into a place. The property may still name the place of an earlier round.
+func (m *Move) enterPlace(t *Task, place string) {
+	switch {
 	case place == t.PlacedIn:
 	case place == "":
 		m.Clear = append(m.Clear, FieldPlace)

@@ -46,6 +46,10 @@ type Properties struct {
 	Priority int      // from -2147483648 to 2147483647; the default is 0
 	Tags     []string // at most 16
 
+	// The tasks with the same LimitKey share a limit: how many of them run at once, and how often one of them starts
+	// (docs/lifecycle.md, "Limits").
+	LimitKey string // "" if the task needs none; at most 200 bytes
+
 	Group  string // the group (campaign) of the task; "" if it has no group
 	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it
 	FailOn FailOn

@@ -86,14 +86,21 @@ func (d *Properties) Place() string {
 	if d.Priority == 0 && name == DefaultPartition {
 		return ""
 	}
-	if d.Priority == 0 {
-		return name
+	return placeIn(name, d.Priority)
+}
+
+const priorityPart = "priority="
+
+// placeIn returns the name of the place with a priority in a partition.
+func placeIn(partition string, priority int) string {
+	if priority == 0 {
+		return partition
 	}
-	level := "priority=" + strconv.Itoa(d.Priority)
-	if name == DefaultPartition {
+	level := priorityPart + strconv.Itoa(priority)
+	if partition == DefaultPartition {
 		return level
 	}
-	return level + ";" + name
+	return level + partSeparator + partition
 }
 
 // queue reads the queue, the priority and the tags.

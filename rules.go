@@ -278,7 +278,7 @@ var ErrLastRound = fmt.Errorf("it is in round %d, the last one that a task can h
 // reopens. The error is [ErrLastRound] if the task can have no further round.
 func (t *Task) Reopen() (Move, error) {
 	m, err := t.reopen()
-	m.enterPlace(t, &t.Properties)
+	m.enterPlace(t, t.Place())
 	return m, err
 }
 

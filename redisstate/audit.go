@@ -121,9 +121,13 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	counted, err := s.countedByLimits(ctx, sightings)
+	if err != nil {
+		return nil, err
+	}
 	var findings []Finding
 	for i, sighting := range sightings {
-		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i], outOfPlace: !inPlace[i]}
+		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i], outOfPlace: !inPlace[i], uncounted: !counted[i]}
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
 			f.Repair.Due = x.fence()
@@ -139,6 +143,7 @@ type index struct {
 	rank       int // the number of findings about the tasks before this one in the call
 
 	outOfPlace bool // the task has a place, but claims do not find it there
+	uncounted  bool // the task runs, but the limit of its key does not count it
 
 	lease tdf.Seconds // the longest lease that the task's worker may have; 0 if it is unknown
 }
@@ -201,6 +206,10 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	}
 	if x.outOfPlace {
 		why := "its place in the open list does not have it"
+		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
+	}
+	if x.uncounted {
+		why := "the limit of its key does not count it"
 		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
 	}
 	if why := t.CounterMismatch(); why != "" {

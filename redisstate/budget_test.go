@@ -16,9 +16,9 @@ func withoutTime(t *testing.T, s *Store) {
 	if hasty == prelude {
 		t.Fatal("the prelude has another budget")
 	}
-	s.scripts.transact, s.scripts.open = newScript(hasty+places+opening+transactSource), newScript(hasty+places+opening+openSource)
-	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+places+moving+moveSource)
-	s.scripts.claim, s.scripts.renew = newScript(hasty+places+claimSource), newScript(hasty+renewSource)
+	s.scripts.transact, s.scripts.open = newScript(hasty+places+limiting+opening+transactSource), newScript(hasty+places+opening+openSource)
+	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+places+limiting+moving+moveSource)
+	s.scripts.claim, s.scripts.renew = newScript(hasty+places+limiting+claimSource), newScript(hasty+renewSource)
 }
 
 // If a script's time budget is used up, the Store continues the work in more calls. No part of the work is missing, and

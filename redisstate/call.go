@@ -18,6 +18,8 @@ var (
 	prelude string
 	//go:embed places.lua
 	places string
+	//go:embed limiting.lua
+	limiting string
 	//go:embed opening.lua
 	opening string
 	//go:embed transact.lua
@@ -84,11 +86,11 @@ type scripts struct {
 
 func loadScripts() scripts {
 	return scripts{
-		transact:        newFreeingScript(prelude + places + opening + transactSource),
-		transactOpening: newScript(prelude + places + opening + transactSource),
+		transact:        newFreeingScript(prelude + places + limiting + opening + transactSource),
+		transactOpening: newScript(prelude + places + limiting + opening + transactSource),
 		open:            newScript(prelude + places + opening + openSource),
-		move:            newFreeingScript(prelude + places + moving + moveSource), settle: newFreeingScript(prelude + places + moving + settleSource),
-		claim: newScript(prelude + places + claimSource), renew: newFreeingScript(prelude + renewSource),
+		move:            newFreeingScript(prelude + places + limiting + moving + moveSource), settle: newFreeingScript(prelude + places + moving + settleSource),
+		claim: newScript(prelude + places + limiting + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), marks: newFreeingScript(prelude + places + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
 		unused: newFreeingScript(prelude + unusedSource),
@@ -103,7 +105,7 @@ func Scripts() []string {
 	for _, script := range []*luaScript{
 		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
 		all.heartbeat, all.bestEffort, all.counts, all.marks, all.rights, all.unused,
-		fieldsScript, namesScript, findScript, restoreScript, pauseScript,
+		fieldsScript, namesScript, findScript, restoreScript, pauseScript, limitUseScript, limitReturnScript, limitSetScript,
 	} {
 		sums = append(sums, script.plain.Hash())
 	}

@@ -14,6 +14,7 @@
 --  7. wake list of open
 --  8. partitions
 --  9. paused
+-- 10. limits
 --
 -- ARGV:
 --  1. call slot
@@ -37,8 +38,8 @@
 --   these partitions
 -- - the number of properties that the worker needs, and their names
 --
--- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
--- and meta.
+-- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source,
+-- meta and limit_key.
 --
 -- Returns a list of eight elements:
 --  1. the time now
@@ -56,6 +57,10 @@
 -- trusted). The script delays an invalid task and adds it to `due`, so that the server decides about the task. If an id
 -- has no hash, the script removes the id from its list. A repeated call returns the same tasks as the first call.
 --
+-- A task with a limit key is claimed only if the limit of the key has room. Otherwise, the script moves the task to the
+-- place of the tasks that wait because of this limit, with the same score. It also does so if another waiting task of the
+-- key is older, or has a higher priority. So claims meet each waiting task once.
+--
 -- A task of a paused group counts as a task of a program to avoid.
 --
 -- A claim reads a limited number of tasks. At the head of a queue, there may be many tasks that a worker does not want.
@@ -63,16 +68,17 @@
 -- and claim from the same partitions share a position. If a worker meets a task that must not run on that worker, the
 -- worker gets a position of its own. After PASSED_FOR seconds, a claim starts at the head again.
 
-local call, due, running, open = redis.call, KEYS[2], KEYS[3], KEYS[6]
+local call, due, running, open, limits = redis.call, KEYS[2], KEYS[3], KEYS[6], KEYS[10]
 local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
 local margin, absence, passed, known = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14], ARGV[15]
-local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
+local LOG, INPUT, NOT_ON, SOURCE, META, LIMIT = 7, 9, 10, 11, 12, 13
 local MOST_LOOKED_AT, MOST_IN_THE_WAY, PAGE = 1000, 300, 100
 local PASSED_FOR = 60
 cursor = 15
 use_places(open)
+use_limits(due)
 
 local avoid, paused_group, queues = {}, {}, {}
 local unwanted, paused = take_list(1), take_list(1)
@@ -125,7 +131,7 @@ local wrong, size = not_sorted(open)
 wrong = not_sorted(due) or wrong
 if wrong then return wrong end
 
-local chosen, in_the_way, gone, later_here, odd = {}, {}, {}, {}, {}
+local chosen, in_the_way, gone, later_here, odd, waiting = {}, {}, {}, {}, {}, {}
 local avoided, looked_at, more = 0, 0, false
 -- Whether to read a task's program first, because reading the other properties costs more
 local picky = #unwanted + #paused > 0
@@ -157,6 +163,57 @@ local function choose(queue, list, id, f, end_before, timeout)
   }
 end
 
+-- The uses of limits, by limit key. A use has these fields:
+-- - room: the number of tasks that may start, without the rate
+-- - count and per: the rate, if the limit has one
+-- - starts: the key of the list of the last starts
+-- - priority and score: those of the first waiting task, if there is one
+-- - ids: the chosen tasks
+local uses = {}
+local prefix = string.sub(due, 1, -1 - #'due')
+local starts, returned = prefix .. 'starts:', prefix .. 'returned:'
+
+local function read_use(key)
+  local use = { room = INF, starts = starts .. key, ids = {} }
+  local limit = call('HGET', limits, key)
+  if not limit then return use end
+  local at_most, count, per = string.match(limit, 'at_most=(%d+)'), string.match(limit, 'rate=(%d+)/(%S+)')
+  if at_most then
+    local n = redis.pcall('ZCARD', limited .. key)
+    use.room = type(n) == 'number' and tonumber(at_most) - n or 0
+  end
+  use.count, use.per = tonumber(count), tonumber(per)
+  -- After the clock was set back, the last start lies in the future. The server then corrects the starts.
+  local last = use.per and redis.pcall('LINDEX', use.starts, -1)
+  if last and (type(last) ~= 'string' or (tonumber(last) or INF) > now) then use.room = 0 end
+  if call('ZSCORE', limits_checks, key) then
+    local part = 'limit=' .. key
+    local priority = redis.pcall('ZREVRANGE', levels .. part, 0, 0)[1]
+    local first = priority and redis.pcall('ZRANGE', places .. join_place(part, priority), 0, 0, 'WITHSCORES')
+    if first and first[2] then use.priority, use.score = tonumber(priority), score_of(first[2]) end
+    use.has_waiting = true
+  end
+  return use
+end
+
+-- Returns whether the limit of a key lets a task start now.
+local function may_start(key, priority, score)
+  local use = uses[key] or read_use(key)
+  uses[key] = use
+  local n = #use.ids
+  if n >= use.room then return false end
+  if use.score and (priority < use.priority or priority == use.priority and score > use.score) then return false end
+  if not use.per then return true end
+  local earlier = n < use.count and redis.pcall('LINDEX', use.starts, n - use.count)
+  return n < use.count and (not earlier or tonumber(earlier) + use.per <= now)
+end
+
+local function wait_for_limit(list, id, score, key)
+  local at = join_place('limit=' .. key, list.priority)
+  wrong = wrong or wrong_place(at)
+  waiting[#waiting + 1] = { list, id, score, at }
+end
+
 -- Returns whether the script may trust the clock when it decides that a task is overdue. If a server sees a leap of the
 -- clock, it writes the leap to `leap` before its next heartbeat. So after a recent heartbeat, `leap` shows whether the
 -- clock has leapt. If no server has ever sent a heartbeat, the script has nothing to check the clock against, and
@@ -175,7 +232,7 @@ end
 
 -- Decides whether the worker gets a task. Returns 'avoided' if the worker avoids the task's program. Returns
 -- 'elsewhere' if the worker must not get the task now, for another reason. In both cases, the task stays in the list.
-local function consider(queue, list, id)
+local function consider(queue, list, id, score)
   if picky then
     local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on', 'group')
     if avoid[f[1]] or paused_group[f[3]] then return 'avoided' end
@@ -200,7 +257,12 @@ local function consider(queue, list, id)
     picky = true
     return 'elsewhere'
   else
+    local key = f[LIMIT] or ''
+    if key ~= '' and not may_start(key, tonumber(list.priority), score_of(score)) then
+      return wait_for_limit(list, id, score, key)
+    end
     choose(queue, list, id, f, end_before, timeout)
+    if key ~= '' then table.insert(uses[key].ids, id) end
   end
 end
 
@@ -288,7 +350,7 @@ local function look_through(queue, readers, skipped)
       return
     end
     looked_at, reader.at = looked_at + 1, nil
-    local why = consider(queue, reader.list, reader.id)
+    local why = consider(queue, reader.list, reader.id, reader.score)
     if why then
       avoided, skipped.shared = avoided + 1, skipped.shared and why == 'avoided'
       skipped.mine = { score = reader.score, id = reader.id, priority = reader.list.priority }
@@ -418,6 +480,8 @@ for _, queue in ipairs(queues) do
   end
 end
 
+if wrong then return wrong end
+
 -- From here on, the script writes.
 
 local entered, looks, ids = {}, {}, {}
@@ -441,6 +505,21 @@ for _, l in ipairs(later_here) do call('ZADD', l[1].key, text(l[3]), l[2]) end
 for _, o in ipairs(odd) do -- an invalid task: the server decides about it during the delay
   call('ZADD', o[1].key, text(now + 5), o[2])
   call('ZADD', due, text(now), o[2])
+end
+
+for _, w in ipairs(waiting) do
+  remove(w[1], w[2])
+  call('HSET', tasks .. w[2], 'place', w[4])
+end
+for key, use in pairs(uses) do
+  local n = #use.ids
+  for _, id in ipairs(use.ids) do count_limit(key, id, true) end
+  if n > 0 and use.has_waiting then redis.pcall('ZREM', returned .. key, unpack(use.ids)) end
+  if n > 0 and use.per then
+    for _ = 1, n do redis.pcall('RPUSH', use.starts, now_text) end
+    redis.pcall('LTRIM', use.starts, -use.count, -1)
+    redis.pcall('EXPIRE', use.starts, math.ceil(use.per) + 60)
+  end
 end
 
 for i = 1, #positions, 2 do call('SET', positions[i], positions[i + 1], 'EX', 2 * PASSED_FOR) end
@@ -467,6 +546,10 @@ for _, list in ipairs(lists) do
   bulk('ZREM', placed, list.removed)
   if #list.removed > 0 or list.exhausted then refresh_place(list.place) end
 end
+
+for _, w in ipairs(waiting) do enter_place(w[4], w[3], w[2]) end
+finish_places()
+finish_limits()
 
 local function note_next(key)
   -- The reply is an error if the set has a wrong type.

@@ -56,6 +56,7 @@
 --   and there is no note, the move only changes its due time.
 -- - '1' for a repair
 -- - '1' if each move has a unique key
+-- - '1' if each move has a limit key
 -- - '1' if the task's updates are removed, and its hash is made compact
 -- - score
 -- - due time
@@ -65,8 +66,9 @@
 -- - the number of properties to remove, and these properties
 -- - the number of the moves' own properties, and their names
 --
--- Each move is: number of its shape, id, claim, fence on the score in due, group, its unique key if the shape says so,
--- the values of its own properties. A task that is reopened takes the key, and a task that is removed gives it back.
+-- Each move is: number of its shape, id, claim, fence on the score in due, group, its unique key and its limit key if
+-- the shape says so, the values of its own properties. A task that is reopened takes its unique key, and a task that is
+-- removed gives it back.
 --
 -- Each new task is: group, place or '' (see places.lua), score, due time, its unique key or '', the number of its
 -- properties, and these properties with their values.
@@ -116,6 +118,7 @@ for i = 1, lists do
 end
 local waking = take_list(1)
 if list.open then use_places(list.open) end
+use_limits(due)
 local wrong = not_sorted(due)
 for _, key in pairs(list) do wrong = wrong or not_sorted(key) end
 if wrong then return wrong end
@@ -150,8 +153,8 @@ end
 local function read_shape()
   local s = {
     from = take(), round = take(), revision = take(), to = take(), repair = take() == '1', unique = take() == '1',
-    updates = take() == '1', score = take(), look = take(), note = take(), set = take_list(2), stamps = take_list(2),
-    clear = take_list(1), own = take_list(1),
+    limit = take() == '1', updates = take() == '1', score = take(), look = take(), note = take(),
+    set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
   }
   local of = s.round .. ':'
   s.read = { '', 'state', 'round', 'log', of .. s.from, s.from == s.to and 'revision' or of .. 'claim' }
@@ -182,16 +185,16 @@ local shared = take_list(2)
 
 -- A move is an array with these indexes, because a call may have a thousand moves and arrays are faster.
 local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local UNIQUE, LEAVES, ENTERS = 12, 13, 14
+local UNIQUE, LEAVES, ENTERS, LIMIT = 12, 13, 14, 15
 local moves, new_tasks = {}, {}
 local fenced, fenced_ids = {}, {} -- the moves with a fence on their score in due, and the ids of their tasks
 
 local function read_move()
   local shape, id = shapes[tonumber(ARGV[cursor + 1])], ARGV[cursor + 2]
-  local head = shape.unique and 6 or 5
+  local head = 5 + (shape.unique and 1 or 0) + (shape.limit and 1 or 0)
   local m = {
     shape, id, tasks .. id, ARGV[cursor + 3], ARGV[cursor + 4], ARGV[cursor + 5], cursor + head, now, false, false,
-    false, shape.unique and ARGV[cursor + 6], false, false,
+    false, shape.unique and ARGV[cursor + 6], false, false, shape.limit and ARGV[cursor + head],
   }
   cursor = cursor + head + #shape.own
   if m[DUE] ~= '' then
@@ -533,6 +536,7 @@ local function apply(m)
     return look_again(id, s.look_text)
   end
   leave(s, m)
+  if m[LIMIT] then count_limit(m[LIMIT], id, s.to == 'running') end
   if s.to == '' then -- a repair of an id without a task
     local key = group_index(groups, m[GROUP], id)
     if key then
@@ -598,6 +602,7 @@ if next(shrunk) and redis.pcall('HLEN', marks) ~= 0 then
 end
 
 finish_places()
+finish_limits()
 
 for i, state in ipairs(waking) do
   if arrived[state] then wake(KEYS[FIRST_LIST + lists + i - 1], arrived[state]) end

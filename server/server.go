@@ -17,6 +17,7 @@ type Store interface {
 	watchStore
 	aheadStore
 	programStore
+	limitStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (next, now tdf.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
@@ -162,10 +163,16 @@ func (s *Server) Settle(ctx context.Context) (Done, error) {
 	return done, s.heartbeat(ctx)
 }
 
-// settle settles due tasks. If Redis's clock was set back, it also corrects tasks with times in the future.
+// settle settles due tasks, and returns tasks that wait because of limits. If Redis's clock was set back, it also corrects
+// tasks with times in the future.
 func (s *Server) settle(ctx context.Context) (Done, error) {
 	s.settled = time.Now()
 	done, err := s.settleDue(ctx)
+	if err != nil {
+		return done, err
+	}
+	returned, err := s.returnWaiting(ctx)
+	done.add(returned)
 	if err != nil {
 		return done, err
 	}

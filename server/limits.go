@@ -1,0 +1,120 @@
+package server
+
+import (
+	"context"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+type limitStore interface {
+	LimitsDue(ctx context.Context) (due []redisstate.LimitDue, now tdf.Time, err error)
+	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
+	WaitingForLimits(ctx context.Context, keys []string, most []int) ([][]int64, error)
+	ReturnTasks(ctx context.Context, all []redisstate.LimitReturn) (int, error)
+	Paused(ctx context.Context) ([]redisstate.Pausing, error)
+}
+
+// returnWaiting returns tasks that wait because of the limits of their keys to the places in which workers find them, as far as
+// the limits have room (docs/lifecycle.md, "Limits").
+func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
+	done := Done{}
+	for range maxBatches {
+		due, now, err := s.store.LimitsDue(ctx)
+		if err != nil || len(due) == 0 {
+			return done, err
+		}
+		n, more, err := s.returnDue(ctx, due, now)
+		done.count("returned", n)
+		if err != nil || !more {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// returnDue checks keys that are due. It returns the number of returned tasks, and whether more work may be due at once.
+func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now tdf.Time) (n int, more bool, err error) {
+	keys, most := make([]string, len(due)), make([]int, len(due))
+	for i := range due {
+		keys[i] = due[i].Key
+	}
+	uses, err := s.store.LimitUses(ctx, keys...)
+	if err != nil {
+		return 0, false, err
+	}
+	paused, err := s.paused(ctx, uses)
+	if err != nil {
+		return 0, false, err
+	}
+	returns, wanted := make([]redisstate.LimitReturn, len(due)), make([]int, len(due))
+	for i, u := range uses {
+		returns[i].LimitDue = due[i]
+		wanted[i], returns[i].Next = u.Return()
+		if most[i] = min(wanted[i], redisstate.MostReturned); len(paused) > 0 && u.Room() > 0 {
+			most[i] = min(u.Waiting, redisstate.MostReturned)
+		}
+	}
+	if err := s.readWaiting(ctx, keys, most, returns); err != nil {
+		return 0, false, err
+	}
+	more = len(due) >= redisstate.MostLimitsDue
+	for i := range returns {
+		read := len(returns[i].Tasks)
+		returns[i].Tasks, returns[i].Paused = returning(returns[i].Tasks, wanted[i], paused)
+		if full := read >= redisstate.MostReturned; full && len(returns[i].Tasks) < wanted[i] {
+			returns[i].Next, more = now, true
+		}
+	}
+	n, err = s.store.ReturnTasks(ctx, returns)
+	return n, more && n > 0, err
+}
+
+// paused returns what is paused. It returns nothing if no limit has room, because no task can return then.
+func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (tdf.Paused, error) {
+	for _, u := range uses {
+		if u.Waiting == 0 || u.Room() == 0 {
+			continue
+		}
+		all, err := s.store.Paused(ctx)
+		var paused tdf.Paused
+		for _, p := range all {
+			paused = append(paused, p.Pausable)
+		}
+		return paused, err
+	}
+	return nil, nil
+}
+
+// readWaiting reads the first waiting tasks of each key, and stores them in returns.
+func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, returns []redisstate.LimitReturn) error {
+	ids, err := s.store.WaitingForLimits(ctx, keys, most)
+	if err != nil {
+		return err
+	}
+	for i := range ids {
+		stored, err := s.store.Read(ctx, ids[i], redisstate.Want{Fields: redisstate.Facts})
+		if err != nil {
+			return err
+		}
+		for _, t := range stored {
+			if t.Task != nil && t.Task.WaitsForLimit() {
+				returns[i].Tasks = append(returns[i].Tasks, t.Task)
+			}
+		}
+	}
+	return nil
+}
+
+// returning returns the first n tasks without a pause, and all paused tasks. The paused tasks use no place of the limit. So they
+// return, and do not keep other tasks waiting.
+func returning(all []*tdf.Task, n int, pauses tdf.Paused) (tasks, paused []*tdf.Task) {
+	for _, t := range all {
+		if _, held := pauses.Holds(&t.Properties); held {
+			paused = append(paused, t)
+		} else if len(tasks) < n {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks, paused
+}
