@@ -118,6 +118,10 @@ type Definition struct {
 	Priority *int     `json:"priority,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
 
+	// LimitKey names what the task needs, such as a database. A user can limit how many tasks of a key run at once, and how often
+	// one of them starts (docs/lifecycle.md, "Limits"). Default: no key.
+	LimitKey string `json:"limit_key,omitempty"`
+
 	// Group is the name of the group that the task belongs to, such as a stage or a campaign. Default: no group.
 	Group string `json:"campaign,omitempty"`
 
@@ -176,6 +180,7 @@ func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	if d.Tags != nil {
 		p.Tags = d.Tags
 	}
+	override(&p.LimitKey, d.LimitKey)
 	override(&p.Group, d.Group)
 	override(&p.Meta, d.Meta)
 	override(&p.StartAfter, stdtime.TDF(d.StartAfter))
@@ -219,5 +224,6 @@ func definitionOf(p tdf.Properties) Definition {
 		KeepFinished: new(stdtime.Duration(p.KeepFinished)), KeepArchived: new(stdtime.Duration(p.KeepArchived)),
 		KeepOutputs: new(stdtime.Duration(p.KeepOutputs)),
 		Unique:      p.Unique, UniqueUntil: p.UniqueUntil, Queue: p.Queue, Priority: new(p.Priority), Tags: p.Tags,
+		LimitKey: p.LimitKey,
 	}
 }

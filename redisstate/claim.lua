@@ -58,8 +58,8 @@
 -- has no hash, the script removes the id from its list. A repeated call returns the same tasks as the first call.
 --
 -- A task with a limit key is claimed only if the limit of the key has room. Otherwise, the script moves the task to the
--- place of the tasks that wait because of this limit, with the same score. It also does so if another waiting task of the
--- key is older, or has a higher priority. So claims meet each waiting task once.
+-- place of the tasks that wait because of this limit, with the same score. It also does so if another waiting task of
+-- the key is older, or has a higher priority. So claims meet each waiting task once.
 --
 -- A task of a paused group counts as a task of a program to avoid.
 --
@@ -78,7 +78,7 @@ local MOST_LOOKED_AT, MOST_IN_THE_WAY, PAGE = 1000, 300, 100
 local PASSED_FOR = 60
 cursor = 15
 use_places(open)
-use_limits(due)
+limiting.use(due)
 
 local avoid, paused_group, queues = {}, {}, {}
 local unwanted, paused = take_list(1), take_list(1)
@@ -170,23 +170,21 @@ end
 -- - priority and score: those of the first waiting task, if there is one
 -- - ids: the chosen tasks
 local uses = {}
-local prefix = string.sub(due, 1, -1 - #'due')
-local starts, returned = prefix .. 'starts:', prefix .. 'returned:'
 
 local function read_use(key)
-  local use = { room = INF, starts = starts .. key, ids = {} }
+  local use = { room = INF, starts = limiting.starts .. key, ids = {} }
   local limit = call('HGET', limits, key)
   if not limit then return use end
   local at_most, count, per = string.match(limit, 'at_most=(%d+)'), string.match(limit, 'rate=(%d+)/(%S+)')
   if at_most then
-    local n = redis.pcall('ZCARD', limited .. key)
+    local n = redis.pcall('ZCARD', limiting.running .. key)
     use.room = type(n) == 'number' and tonumber(at_most) - n or 0
   end
   use.count, use.per = tonumber(count), tonumber(per)
   -- After the clock was set back, the last start lies in the future. The server then corrects the starts.
   local last = use.per and redis.pcall('LINDEX', use.starts, -1)
   if last and (type(last) ~= 'string' or (tonumber(last) or INF) > now) then use.room = 0 end
-  if call('ZSCORE', limits_checks, key) then
+  if call('ZSCORE', limiting.checks, key) then
     local part = 'limit=' .. key
     local priority = redis.pcall('ZREVRANGE', levels .. part, 0, 0)[1]
     local first = priority and redis.pcall('ZRANGE', places .. join_place(part, priority), 0, 0, 'WITHSCORES')
@@ -513,8 +511,8 @@ for _, w in ipairs(waiting) do
 end
 for key, use in pairs(uses) do
   local n = #use.ids
-  for _, id in ipairs(use.ids) do count_limit(key, id, true) end
-  if n > 0 and use.has_waiting then redis.pcall('ZREM', returned .. key, unpack(use.ids)) end
+  for _, id in ipairs(use.ids) do limiting.count(key, id, true) end
+  if n > 0 and use.has_waiting then redis.pcall('ZREM', limiting.returned .. key, unpack(use.ids)) end
   if n > 0 and use.per then
     for _ = 1, n do redis.pcall('RPUSH', use.starts, now_text) end
     redis.pcall('LTRIM', use.starts, -use.count, -1)
@@ -549,7 +547,7 @@ end
 
 for _, w in ipairs(waiting) do enter_place(w[4], w[3], w[2]) end
 finish_places()
-finish_limits()
+limiting.finish()
 
 local function note_next(key)
   -- The reply is an error if the set has a wrong type.

@@ -7,33 +7,36 @@
 -- A task that has to wait is in the place `limit=$key` (see places.lua). The set `limits_due` has each key with waiting
 -- tasks, with the time at which the server must check the key. A place that becomes free makes the key due at once.
 --
--- A script that includes this code calls use_limits first, then count_limit for each task, and finish_limits at the end.
+-- A script that includes this code calls limiting.use first, then limiting.count for each task, and limiting.finish at
+-- the end. The code is in one table, because a script may have only about 180 locals.
 
-local limited       -- prefix of the keys of running tasks
-local limits_checks -- key of the times of the next checks
-local wake_server   -- wake list of the server
+local limiting = {
+  begun = {}, ended = {}, -- ids of tasks, by their limit key
+}
 
-local function use_limits(key_of_due)
+function limiting.use(key_of_due)
   local prefix = string.sub(key_of_due, 1, -1 - #'due')
-  limited, limits_checks, wake_server = prefix .. 'limited:', prefix .. 'limits_due', prefix .. 'wake:server'
+  limiting.running = prefix .. 'limited:'
+  limiting.returned, limiting.starts = prefix .. 'returned:', prefix .. 'starts:'
+  limiting.checks, limiting.wake = prefix .. 'limits_due', prefix .. 'wake:server'
 end
 
-local begun, ended = {}, {} -- ids of tasks, by their limit key
-
-local function count_limit(key, id, runs)
-  local all = runs and begun or ended
+function limiting.count(key, id, runs)
+  local all = runs and limiting.begun or limiting.ended
   local ids = all[key] or {}
   all[key] = ids
   ids[#ids + 1] = id
 end
 
 -- The other data of the call is already written. So if a key has a wrong type, the script goes on.
-local function finish_limits()
-  for key, ids in pairs(begun) do
-    for _, id in ipairs(ids) do redis.pcall('ZADD', limited .. key, now_text, id) end
+function limiting.finish()
+  for key, ids in pairs(limiting.begun) do
+    for _, id in ipairs(ids) do redis.pcall('ZADD', limiting.running .. key, now_text, id) end
   end
-  for key, ids in pairs(ended) do
-    for i = 1, #ids, 500 do redis.pcall('ZREM', limited .. key, unpack(ids, i, math.min(i + 499, #ids))) end
-    if redis.pcall('ZADD', limits_checks, 'XX', 'CH', now_text, key) == 1 then wake(wake_server, 1) end
+  for key, ids in pairs(limiting.ended) do
+    for i = 1, #ids, 500 do
+      redis.pcall('ZREM', limiting.running .. key, unpack(ids, i, math.min(i + 499, #ids)))
+    end
+    if redis.pcall('ZADD', limiting.checks, 'XX', 'CH', now_text, key) == 1 then wake(limiting.wake, 1) end
   end
 end

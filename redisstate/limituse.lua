@@ -24,11 +24,10 @@
 -- The script writes only data that can be rebuilt. If a key has a wrong type, its limit has no room.
 
 local limits, tasks, patience, most = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local prefix = string.sub(KEYS[2], 1, -1 - #'due')
 local MOST_LEVELS = 1000
 local KEPT_FOR = 600 -- seconds; an older entry of a returned task says nothing any more
 use_places(KEYS[3])
-use_limits(KEYS[2])
+limiting.use(KEYS[2])
 
 local function size(key)
   local n = redis.pcall('ZCARD', key)
@@ -47,12 +46,12 @@ end
 
 -- Checks the tasks whose last check was the longest time ago.
 local function remove_idle(key)
-  for _, id in ipairs(redis.pcall('ZRANGE', limited .. key, 0, most - 1)) do
+  for _, id in ipairs(redis.pcall('ZRANGE', limiting.running .. key, 0, most - 1)) do
     local f = redis.pcall('HMGET', tasks .. id, 'state', 'limit_key') -- an error reply if the key is not a hash
     if (f[1] == 'running' or f[1] == 'executed') and f[2] == key then
-      redis.pcall('ZADD', limited .. key, now_text, id)
+      redis.pcall('ZADD', limiting.running .. key, now_text, id)
     else
-      redis.pcall('ZREM', limited .. key, id)
+      redis.pcall('ZREM', limiting.running .. key, id)
     end
   end
 end
@@ -70,7 +69,7 @@ end
 
 -- Returns the number of rounds that may start now, and the time at which there will be one more.
 local function free_starts(key, count, per)
-  local list = prefix .. 'starts:' .. key
+  local list = limiting.starts .. key
   correct_starts(list)
   local length = redis.pcall('LLEN', list)
   if type(length) ~= 'number' then return 0, now + per end
@@ -85,7 +84,7 @@ local function free_starts(key, count, per)
 end
 
 local function returned_tasks(key)
-  local set = prefix .. 'returned:' .. key
+  local set = limiting.returned .. key
   redis.pcall('ZREMRANGEBYSCORE', set, '-inf', text(now - KEPT_FOR))
   redis.pcall('ZREMRANGEBYSCORE', set, text(now + 1), '+inf')
   local old = redis.pcall('ZCOUNT', set, '-inf', text(now - patience))
@@ -96,12 +95,13 @@ end
 local function use_of(key)
   local limit, waiting = redis.call('HGET', limits, key) or '', count_waiting(key)
   local at_most = tonumber(string.match(limit, 'at_most=(%d+)') or INF)
-  if waiting > 0 and size(limited .. key) >= at_most then remove_idle(key) end
+  if waiting > 0 and size(limiting.running .. key) >= at_most then remove_idle(key) end
   local count, per = string.match(limit, 'rate=(%d+)/(%S+)')
   local free, next_start = 0, nil
   if tonumber(per) then free, next_start = free_starts(key, tonumber(count), tonumber(per)) end
   local new, old = returned_tasks(key)
-  return { now_text, limit, size(limited .. key), waiting, free, next_start and text(next_start) or '', new, old }
+  local running = size(limiting.running .. key)
+  return { now_text, limit, running, waiting, free, next_start and text(next_start) or '', new, old }
 end
 
 local all = {}

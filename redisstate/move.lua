@@ -42,7 +42,7 @@ if answer or stale then return answer or stale end
 local wrong = not_sorted(due) or not_sorted(left) or not_sorted(entered) or not_sorted(executed)
 if wrong then return wrong end
 
-use_limits(due)
+limiting.use(due)
 local form = read_form()
 local from, round, to = form.from, form.round, form.to
 local each = 4 + #form.own + (form.own_moment and 2 or 0) + (form.limit and 1 or 0)
@@ -120,12 +120,12 @@ for i = 1, n do
     local at = cursor + (i - 1) * each
     if not refused[i] then
       move(ARGV[at + 1], logs[i], times[i], ARGV[at + 4], at + 4, strays[i], at_place[i])
-      if form.limit then count_limit(ARGV[at + each], ARGV[at + 1], to == 'running') end
+      if form.limit then limiting.count(ARGV[at + each], ARGV[at + 1], to == 'running') end
     end
   end
 end
 finish(left, entered, due, executed, 6)
-finish_limits()
+limiting.finish()
 
 answer = table.concat(lines, '\n')
 remember(slot, sequence, answer)

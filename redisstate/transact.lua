@@ -118,7 +118,7 @@ for i = 1, lists do
 end
 local waking = take_list(1)
 if list.open then use_places(list.open) end
-use_limits(due)
+limiting.use(due)
 local wrong = not_sorted(due)
 for _, key in pairs(list) do wrong = wrong or not_sorted(key) end
 if wrong then return wrong end
@@ -536,7 +536,7 @@ local function apply(m)
     return look_again(id, s.look_text)
   end
   leave(s, m)
-  if m[LIMIT] then count_limit(m[LIMIT], id, s.to == 'running') end
+  if m[LIMIT] then limiting.count(m[LIMIT], id, s.to == 'running') end
   if s.to == '' then -- a repair of an id without a task
     local key = group_index(groups, m[GROUP], id)
     if key then
@@ -602,7 +602,7 @@ if next(shrunk) and redis.pcall('HLEN', marks) ~= 0 then
 end
 
 finish_places()
-finish_limits()
+limiting.finish()
 
 for i, state in ipairs(waking) do
   if arrived[state] then wake(KEYS[FIRST_LIST + lists + i - 1], arrived[state]) end
