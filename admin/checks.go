@@ -17,7 +17,7 @@ func (c *situation) open() []Check {
 	if c.full {
 		checks = append(checks, fullCheck)
 	}
-	checks = append(checks, c.pauses()...)
+	checks = append(append(checks, c.pauses()...), c.limits()...)
 	checks = append(checks, c.start(), c.end())
 	checks = append(checks, c.turn(checks[len(checks)-2].State)...)
 	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})

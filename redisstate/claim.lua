@@ -209,7 +209,7 @@ end
 local function wait_for_limit(list, id, score, key)
   local at = join_place('limit=' .. key, list.priority)
   wrong = wrong or wrong_place(at)
-  waiting[#waiting + 1] = { list, id, score, at }
+  waiting[#waiting + 1] = { list, id, score, at, key }
 end
 
 -- Returns whether the script may trust the clock when it decides that a task is overdue. If a server sees a leap of the
@@ -508,6 +508,7 @@ end
 for _, w in ipairs(waiting) do
   remove(w[1], w[2])
   call('HSET', tasks .. w[2], 'place', w[4])
+  if uses[w[5]].has_waiting then redis.pcall('ZREM', limiting.returned .. w[5], w[2]) end
 end
 for key, use in pairs(uses) do
   local n = #use.ids
