@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func limitedTask() tdf.Properties {
+	d := define()
+	d.LimitKey = "db"
+	return d
+}
+
+func (s *site) limit(l tdf.Limit) {
+	s.Helper()
+	if err := s.store.SetLimit(s.Context(), "db", l); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// claimAll claims all tasks of the given queues that may run, and returns their ids.
+func (s *site) claimAll(queues ...string) (ids []int64) {
+	s.Helper()
+	request := redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 60}
+	offer := tdf.Offer{Programs: true}
+	for _, q := range queues {
+		offer.Queues = append(offer.Queues, tdf.QueueShare{Queue: q})
+	}
+	request.Select = offer.Select
+	for more := true; more; {
+		c, err := s.store.Claim(s.Context(), request)
+		if err != nil {
+			s.Fatal(err)
+		}
+		for _, claim := range c.Claims {
+			ids = append(ids, claim.Task.ID)
+		}
+		more = c.More
+	}
+	return ids
+}
+
+// A place that a lost worker leaves goes to the oldest waiting task, in the same round of the server.
+func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.limit(tdf.Limit{AtMost: 1})
+		s.open(limitedTask(), limitedTask(), limitedTask())
+		s.claim(1e-6)
+		if got := s.claimAll("default"); len(got) > 0 {
+			t.Fatalf("claimed %d", got)
+		}
+		done := s.round()
+		if done["reopened"] != 1 || done["returned"] != 1 {
+			t.Errorf("the round did %v", done)
+		}
+		if got := s.claimAll("default"); !slices.Equal(got, []int64{2}) {
+			t.Errorf("claimed %d", got)
+		}
+		s.checkConsistent()
+	})
+}
+
+// Waiting tasks of a paused queue keep no other task waiting. When the pause ends, they wait again, in their order.
+func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.limit(tdf.Limit{AtMost: 0})
+		var all []tdf.Properties
+		for range redisstate.MostReturned + 10 {
+			d := limitedTask()
+			d.Queue = "night"
+			all = append(all, d)
+		}
+		night := s.open(all...)
+		day := s.open(limitedTask())
+		if got := s.claimAll("night", "default"); len(got) > 0 {
+			t.Fatalf("claimed %d", got)
+		}
+		pause := tdf.Pausable{Queue: "night"}
+		if _, err := s.store.Pause(s.Context(), "ann", pause); err != nil {
+			t.Fatal(err)
+		}
+		s.limit(tdf.Limit{AtMost: 2})
+		s.round()
+		if got := s.claimAll("night", "default"); !slices.Equal(got, day) {
+			t.Errorf("claimed %d, want %d", got, day)
+		}
+		if _, err := s.store.Resume(s.Context(), "ann", pause); err != nil {
+			t.Fatal(err)
+		}
+		s.round()
+		if got := s.claimAll("night", "default"); !slices.Equal(got, night[:1]) {
+			t.Errorf("claimed %d, want %d", got, night[0])
+		}
+		s.checkConsistent()
+	})
+}
+
+// With a running server, all tasks of a key get their turn, whether the limit is a number or a rate.
+func TestRunReturnsWaitingTasks(t *testing.T) {
+	for name, limit := range map[string]tdf.Limit{"number": {AtMost: 2}, "rate": {AtMost: tdf.NoLimit, Starts: 3, Per: 0.02}} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(s *site) {
+				const tasks = 30
+				s.limit(limit)
+				var all []tdf.Properties
+				for range tasks {
+					all = append(all, limitedTask())
+				}
+				s.open(all...)
+				ctx, stop := context.WithCancel(s.Context())
+				defer stop()
+				var running sync.WaitGroup
+				running.Go(func() { s.server.Run(ctx) })
+				waker := s.store.WakeWorker(nil)
+				defer waker.Close()
+				for done := 0; done < tasks; {
+					c, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 10, Lease: 60})
+					if err != nil {
+						t.Error(err)
+						break
+					}
+					if n := len(c.Claims); limit.AtMost != tdf.NoLimit && n > limit.AtMost {
+						t.Errorf("%d tasks run", n)
+					}
+					for _, claim := range c.Claims {
+						if err := s.execute(claim, tdf.Result{Exit: "0"}); err != nil {
+							t.Error(err)
+						}
+						done++
+					}
+					if len(c.Claims) == 0 && !c.More {
+						waker.Wait(s.Context(), limitTestPatience)
+					}
+				}
+				stop()
+				running.Wait()
+			})
+		})
+	}
+}
+
+// limitTestPatience is the time after which a test claims again, if no wake token has come.
+const limitTestPatience = heartbeatPause
