@@ -18,8 +18,12 @@ func (c *situation) open() []Check {
 		checks = append(checks, fullCheck)
 	}
 	checks = append(append(checks, c.pauses()...), c.limits()...)
-	checks = append(checks, c.start(), c.end())
-	checks = append(checks, c.turn(checks[len(checks)-2].State)...)
+	start := c.start()
+	checks = append(checks, start, c.end())
+	if c.task.WaitsForLimit() {
+		start.State = Blocked
+	}
+	checks = append(checks, c.turn(start.State)...)
 	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})
 }
 
