@@ -24,7 +24,7 @@ func waitsForLimit(place string) bool {
 	return strings.HasPrefix(place, limitPart)
 }
 
-// WaitsForLimit reports whether the open task waits because of the limit of its key (docs/lifecycle.md, "Limits").
+// WaitsForLimit reports whether the open task waits because of the limit of its key (docs/lifecycle.md, "Limits per key").
 func (t *Task) WaitsForLimit() bool { return t.State == Open && waitsForLimit(t.PlacedIn) }
 
 // LimitPlace returns the place of the tasks with a priority that wait because of the limit of a key.

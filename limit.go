@@ -19,7 +19,7 @@ const (
 )
 
 // A Limit says how many tasks with the same limit key may run at once, and how often one of them may start
-// (docs/lifecycle.md, "Limits").
+// (docs/lifecycle.md, "Limits per key").
 type Limit struct {
 	AtMost int // the largest number of running tasks; [NoLimit] means any number
 

@@ -47,7 +47,7 @@ type Properties struct {
 	Tags     []string // at most 16
 
 	// The tasks with the same LimitKey share a limit: how many of them run at once, and how often one of them starts
-	// (docs/lifecycle.md, "Limits").
+	// (docs/lifecycle.md, "Limits per key").
 	LimitKey string // "" if the task needs none; at most 200 bytes
 
 	Group  string // the group (campaign) of the task; "" if it has no group

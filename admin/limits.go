@@ -9,7 +9,7 @@ import (
 )
 
 // limits returns a check of the limit of the task's key. A task without a key, or whose key has no limit, has no such check
-// (docs/lifecycle.md, "Limits").
+// (docs/lifecycle.md, "Limits per key").
 func (c *situation) limits() []Check {
 	waits := c.task.WaitsForLimit()
 	switch {

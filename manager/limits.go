@@ -16,7 +16,7 @@ type KeyLimit struct {
 
 // SetLimit limits how many tasks with the given LimitKey run at once, and how often one of them starts. It replaces an earlier
 // limit of the key. The limit holds for all workers, from the next claim on. It ends no running task (docs/lifecycle.md,
-// "Limits").
+// "Limits per key").
 //
 // The error is a *[tdf.PropertyError] if no task can have the key. It says so if the limit is invalid, or if more than 10,000
 // keys would have a limit.

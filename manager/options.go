@@ -119,7 +119,7 @@ type Definition struct {
 	Tags     []string `json:"tags,omitempty"`
 
 	// LimitKey names what the task needs, such as a database. A user can limit how many tasks of a key run at once, and how often
-	// one of them starts (docs/lifecycle.md, "Limits"). Default: no key.
+	// one of them starts (docs/lifecycle.md, "Limits per key"). Default: no key.
 	LimitKey string `json:"limit_key,omitempty"`
 
 	// Group is the name of the group that the task belongs to, such as a stage or a campaign. Default: no group.

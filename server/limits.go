@@ -16,7 +16,7 @@ type limitStore interface {
 }
 
 // returnWaiting returns tasks that wait because of the limits of their keys to the places in which workers find them, as far as
-// the limits have room (docs/lifecycle.md, "Limits").
+// the limits have room (docs/lifecycle.md, "Limits per key").
 func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxBatches {
