@@ -169,6 +169,7 @@ end
 -- - starts: the key of the list of the last starts
 -- - priority and score: those of the first waiting task, if there is one
 -- - ids: the chosen tasks
+-- - behind: whether a task waits because of the order of the tasks, although there is room
 local uses = {}
 
 local function read_use(key)
@@ -200,7 +201,10 @@ local function may_start(key, priority, score)
   uses[key] = use
   local n = #use.ids
   if n >= use.room then return false end
-  if use.score and (priority < use.priority or priority == use.priority and score > use.score) then return false end
+  if use.score and (priority < use.priority or priority == use.priority and score > use.score) then
+    use.behind = true
+    return false
+  end
   if not use.per then return true end
   local earlier = n < use.count and redis.pcall('LINDEX', use.starts, n - use.count)
   return n < use.count and (not earlier or tonumber(earlier) + use.per <= now)
@@ -549,6 +553,9 @@ end
 for _, w in ipairs(waiting) do enter_place(w[4], w[3], w[2]) end
 finish_places()
 limiting.finish()
+for key, use in pairs(uses) do
+  if use.behind then limiting.check_now(key) end
+end
 
 local function note_next(key)
   -- The reply is an error if the set has a wrong type.

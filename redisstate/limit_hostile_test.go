@@ -196,6 +196,37 @@ func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 	})
 }
 
+// If a task has to wait only because others wait before it, its key becomes due at once.
+func TestTaskBehindOthersIsChecked(t *testing.T) {
+	clock, s := withHandClock(t)
+	mustLimit(t, s, "db", running(0))
+	mustOpen(t, s, limitedBy("db"))
+	clock.pass(1)
+	claimAll(t, s, 10)
+	mustLimit(t, s, "db", running(2))
+	due, _, err := s.LimitsDue(t.Context())
+	must(t, err)
+	uses, err := s.LimitUses(t.Context(), "db") // a server sees one waiting task
+	must(t, err)
+	n, next := uses[0].Return()
+	first := task(t, s, 1)
+	clock.pass(1)
+	mustOpen(t, s, limitedBy("db"))
+	clock.pass(1)
+	if got := claimAll(t, s, 10); len(got) > 0 { // meanwhile, a claim makes the second task wait behind the first one
+		t.Fatalf("claimed %d", got)
+	}
+	if _, err := s.ReturnTasks(t.Context(), []LimitReturn{{LimitDue: due[0], Next: next, Tasks: []*tdf.Task{first}}}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if n := returnWaiting(t, s); n != 1 {
+		t.Errorf("%d tasks returned at once", n)
+	}
+	if got := claimAll(t, s, 10); len(got) != 2 {
+		t.Errorf("claimed %d", got)
+	}
+}
+
 // A waiting task can be changed, cancelled and retried, and expires.
 func TestWaitingTaskByHand(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {

@@ -101,6 +101,11 @@ func TestLimitAtMost(t *testing.T) {
 		if got := claimAll(t, s, 10); !slices.Equal(got, ids[4:5]) {
 			t.Errorf("%d were claimed, want %d", got, ids[4])
 		}
+		mustLimit(t, s, "other", running(1)) // one task of this key runs since before the limit
+		mustOpen(t, s, limitedBy("other"))
+		if got := claimAll(t, s, 10); len(got) > 0 {
+			t.Errorf("the new limit does not count the running tasks: %d were claimed", got)
+		}
 		must(t, s.RemoveLimit(t.Context(), "db"))
 		returnWaiting(t, s)
 		if got := claimAll(t, s, 10); !slices.Equal(got, []int64{later}) {
@@ -153,6 +158,9 @@ func TestPlacesComeBack(t *testing.T) {
 				}
 				returnWaiting(t, s) // the next check is later
 				end(t, s, claims[0])
+				if left := s.rdb.ZCard(t.Context(), s.keys.limited("db")).Val(); left > 0 && name != "moved by another program" {
+					t.Error("the limit still counts the task")
+				}
 				if n := returnWaiting(t, s); n != 1 {
 					t.Errorf("%d tasks returned", n)
 				}

@@ -28,15 +28,24 @@ function limiting.count(key, id, runs)
   ids[#ids + 1] = id
 end
 
+-- Makes a key due if it has waiting tasks, and wakes the server.
+function limiting.check_now(key)
+  if redis.pcall('ZADD', limiting.checks, 'XX', 'CH', now_text, key) == 1 then wake(limiting.wake, 1) end
+end
+
 -- The other data of the call is already written. So if a key has a wrong type, the script goes on.
 function limiting.finish()
   for key, ids in pairs(limiting.begun) do
-    for _, id in ipairs(ids) do redis.pcall('ZADD', limiting.running .. key, now_text, id) end
+    local entries = {}
+    for i, id in ipairs(ids) do entries[2 * i - 1], entries[2 * i] = now_text, id end
+    for i = 1, #entries, 500 do
+      redis.pcall('ZADD', limiting.running .. key, unpack(entries, i, math.min(i + 499, #entries)))
+    end
   end
   for key, ids in pairs(limiting.ended) do
     for i = 1, #ids, 500 do
       redis.pcall('ZREM', limiting.running .. key, unpack(ids, i, math.min(i + 499, #ids)))
     end
-    if redis.pcall('ZADD', limiting.checks, 'XX', 'CH', now_text, key) == 1 then wake(limiting.wake, 1) end
+    limiting.check_now(key)
   end
 end

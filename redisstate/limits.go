@@ -193,9 +193,9 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 // A LimitReturn says which tasks of a key return to the places in which workers find them, and when to check the key again.
 type LimitReturn struct {
 	LimitDue
-	Next   tdf.Time
-	Tasks  []*tdf.Task
-	Paused []*tdf.Task // tasks that return although the limit has no room for them, because a pause keeps them from running
+	Next  tdf.Time
+	Tasks []*tdf.Task
+	Freed []*tdf.Task // tasks that return, but do not use the room of the limit: a pause keeps them from running, or the limit is gone
 }
 
 // ReturnTasks returns tasks that wait because of limits, and returns their number. A task that has changed since it was read
@@ -205,8 +205,8 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 	e.add(s.keys.taskPrefix(), s.keys.returnedPrefix())
 	for _, r := range all {
 		e.add(r.Key, r.Score, r.Next.String())
-		e.count(len(r.Tasks) + len(r.Paused))
-		for i, t := range slices.Concat(r.Tasks, r.Paused) {
+		e.count(len(r.Tasks) + len(r.Freed))
+		for i, t := range slices.Concat(r.Tasks, r.Freed) {
 			e.args = append(e.args, t.ID, t.Revision, t.Place())
 			e.flag(i < len(r.Tasks))
 		}

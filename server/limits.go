@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -15,11 +16,14 @@ type limitStore interface {
 	Paused(ctx context.Context) ([]redisstate.Pausing, error)
 }
 
+// maxReturnBatches is the largest number of batches of keys that a server's round checks before it settles again.
+const maxReturnBatches = 10
+
 // returnWaiting returns tasks that wait because of the limits of their keys to the places in which workers find them, as far as
 // the limits have room (docs/lifecycle.md, "Limits per key").
 func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
 	done := Done{}
-	for range maxBatches {
+	for range maxReturnBatches {
 		due, now, err := s.store.LimitsDue(ctx)
 		if err != nil || len(due) == 0 {
 			return done, err
@@ -35,7 +39,7 @@ func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
 
 // returnDue checks keys that are due. It returns the number of returned tasks, and whether more work may be due at once.
 func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now tdf.Time) (n int, more bool, err error) {
-	keys, most := make([]string, len(due)), make([]int, len(due))
+	keys := make([]string, len(due))
 	for i := range due {
 		keys[i] = due[i].Key
 	}
@@ -47,43 +51,53 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 	if err != nil {
 		return 0, false, err
 	}
-	returns, wanted := make([]redisstate.LimitReturn, len(due)), make([]int, len(due))
+	returns, wanted, most := make([]redisstate.LimitReturn, len(due)), make([]int, len(due)), make([]int, len(due))
 	for i, u := range uses {
 		returns[i].LimitDue = due[i]
 		wanted[i], returns[i].Next = u.Return()
-		if most[i] = min(wanted[i], redisstate.MostReturned); len(paused) > 0 && u.Room() > 0 {
-			most[i] = min(u.Waiting, redisstate.MostReturned)
-		}
+		most[i] = toRead(u, wanted[i], paused)
 	}
 	if err := s.readWaiting(ctx, keys, most, returns); err != nil {
 		return 0, false, err
 	}
 	more = len(due) >= redisstate.MostLimitsDue
 	for i := range returns {
-		read := len(returns[i].Tasks)
-		returns[i].Tasks, returns[i].Paused = returning(returns[i].Tasks, wanted[i], paused)
-		if full := read >= redisstate.MostReturned; full && len(returns[i].Tasks) < wanted[i] {
-			returns[i].Next, more = now, true
+		r := &returns[i]
+		full := len(r.Tasks) >= redisstate.MostReturned
+		r.Tasks, r.Freed = returning(r.Tasks, wanted[i], paused)
+		if full && len(r.Tasks) < wanted[i] {
+			r.Next, more = now, true
+		}
+		if !uses[i].Limited {
+			r.Tasks, r.Freed = nil, append(r.Tasks, r.Freed...)
 		}
 	}
 	n, err = s.store.ReturnTasks(ctx, returns)
 	return n, more && n > 0, err
 }
 
-// paused returns what is paused. It returns nothing if no limit has room, because no task can return then.
-func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (tdf.Paused, error) {
-	for _, u := range uses {
-		if u.Waiting == 0 || u.Room() == 0 {
-			continue
-		}
-		all, err := s.store.Paused(ctx)
-		var paused tdf.Paused
-		for _, p := range all {
-			paused = append(paused, p.Pausable)
-		}
-		return paused, err
+// toRead returns how many waiting tasks of a key to read. If something is paused, some of the tasks may return without using the
+// limit. While the whole namespace is paused, no task returns.
+func toRead(u tdf.LimitUse, wanted int, paused tdf.Paused) int {
+	switch {
+	case slices.Contains(paused, tdf.Pausable{}):
+		return 0
+	case len(paused) > 0 && u.Room() > 0:
+		return min(u.Waiting, redisstate.MostReturned)
 	}
-	return nil, nil
+	return min(wanted, redisstate.MostReturned)
+}
+
+// paused returns what is paused. It returns nothing if no limit has room, because no task can return then.
+func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (paused tdf.Paused, err error) {
+	if !slices.ContainsFunc(uses, func(u tdf.LimitUse) bool { return u.Waiting > 0 && u.Room() > 0 }) {
+		return nil, nil
+	}
+	all, err := s.store.Paused(ctx)
+	for _, p := range all {
+		paused = append(paused, p.Pausable)
+	}
+	return paused, err
 }
 
 // readWaiting reads the first waiting tasks of each key, and stores them in returns.
@@ -108,13 +122,13 @@ func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, ret
 
 // returning returns the first n tasks without a pause, and all paused tasks. The paused tasks use no place of the limit. So they
 // return, and do not keep other tasks waiting.
-func returning(all []*tdf.Task, n int, pauses tdf.Paused) (tasks, paused []*tdf.Task) {
+func returning(all []*tdf.Task, n int, paused tdf.Paused) (tasks, freed []*tdf.Task) {
 	for _, t := range all {
-		if _, held := pauses.Holds(&t.Properties); held {
-			paused = append(paused, t)
+		if _, held := paused.Holds(&t.Properties); held {
+			freed = append(freed, t)
 		} else if len(tasks) < n {
 			tasks = append(tasks, t)
 		}
 	}
-	return tasks, paused
+	return tasks, freed
 }

@@ -100,6 +100,32 @@ func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
 	})
 }
 
+// While the whole namespace is paused, the waiting tasks stay where they are.
+func TestPausedNamespaceReturnsNothing(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.limit(tdf.Limit{AtMost: 0})
+		ids := s.open(limitedTask(), limitedTask())
+		s.claimAll("default")
+		if _, err := s.store.Pause(s.Context(), "ann", tdf.Pausable{}); err != nil {
+			t.Fatal(err)
+		}
+		s.limit(tdf.Limit{AtMost: 1})
+		if done := s.round(); done["returned"] != 0 {
+			t.Errorf("the round did %v", done)
+		}
+		if _, err := s.store.Resume(s.Context(), "ann", tdf.Pausable{}); err != nil {
+			t.Fatal(err)
+		}
+		s.limit(tdf.Limit{AtMost: 2}) // a new limit makes the key due
+		if done := s.round(); done["returned"] != 2 {
+			t.Errorf("the round did %v", done)
+		}
+		if got := s.claimAll("default"); !slices.Equal(got, ids) {
+			t.Errorf("claimed %d", got)
+		}
+	})
+}
+
 // With a running server, all tasks of a key get their turn, whether the limit is a number or a rate.
 func TestRunReturnsWaitingTasks(t *testing.T) {
 	for name, limit := range map[string]tdf.Limit{"number": {AtMost: 2}, "rate": {AtMost: tdf.NoLimit, Starts: 3, Per: 0.02}} {
