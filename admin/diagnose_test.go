@@ -37,6 +37,12 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("a healthy namespace has the diagnoses %+v", d)
 		}
 	}
+	v.fleet.running, v.limits = 1, []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
+	for _, d := range v.diagnose() {
+		if d.Severity != SeverityOK {
+			t.Errorf("while tasks wait for a limit, there are the diagnoses %+v", d)
+		}
+	}
 	idle := func(v *vitals) { v.counts = tdf.Counts{tdf.Archived: 5}; v.waited = 0 }
 	for text, c := range map[string]struct {
 		severity string

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,6 +47,11 @@ func tasksText(waiting int) string {
 		return "1 task waits"
 	}
 	return fmt.Sprintf("%d tasks wait", waiting)
+}
+
+// waitForLimits reports whether tasks wait because of the limits of their keys.
+func (v *vitals) waitForLimits() bool {
+	return slices.ContainsFunc(v.limits, func(u tdf.LimitUse) bool { return u.Waiting > 0 })
 }
 
 // mostLimitsNamed is the largest number of limits that doctor names.

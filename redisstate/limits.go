@@ -66,13 +66,9 @@ func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
 		return nil, fmt.Errorf("read limits: redis: %w", err)
 	}
 	slices.Sort(keys)
-	var all []tdf.LimitUse
-	for page := range slices.Chunk(keys, MostLimitsDue) {
-		uses, err := s.LimitUses(ctx, page...)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, uses...)
+	all, err := s.LimitUses(ctx, keys...)
+	if err != nil {
+		return nil, err
 	}
 	return slices.DeleteFunc(all, func(u tdf.LimitUse) bool { return !u.Limited }), nil
 }
@@ -80,7 +76,7 @@ func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
 // Limits for the work on limits, so that other clients of Redis wait only a few milliseconds.
 const (
 	MostLimitsDue   = 50  // keys that LimitsDue returns, and keys in a call
-	MostReturned    = 500 // tasks of a key that a call returns
+	MostReturned    = 500 // tasks that a call returns
 	runningChecked  = 32  // running tasks of a key whose state a call checks
 	levelsAtOnce    = 100 // priorities of a key that a call reads
 	implausibleNext = 60  // seconds; if the next check of a key is later, the clock was set back
@@ -88,29 +84,34 @@ const (
 
 // LimitUses returns how the limits of keys are used. It also removes tasks that no longer run from the sets of running tasks.
 func (s *Store) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error) {
-	if len(keys) == 0 {
-		return nil, nil
+	var uses []tdf.LimitUse
+	for len(keys) > 0 {
+		answers, err := s.limitUses(ctx, keys[:min(len(keys), MostLimitsDue)])
+		if err != nil {
+			return nil, fmt.Errorf("read how limits are used: redis: %w", err)
+		}
+		for i, answer := range answers {
+			uses = append(uses, readLimitUse(keys[i], list(answer)))
+		}
+		keys = keys[len(answers):]
 	}
+	return uses, nil
+}
+
+// limitUses makes one call, and returns the answers for the first keys: at least one.
+func (s *Store) limitUses(ctx context.Context, keys []string) (answers []any, err error) {
 	args := []any{s.keys.taskPrefix(), tdf.ReturnPatience.String(), runningChecked}
 	for _, key := range keys {
 		args = append(args, key)
 	}
-	var reply []any
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		reply, err = limitUseScript.run(ctx, s, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, args...).Slice()
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		answers, err = limitUseScript.run(ctx, s, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, args...).Slice()
 		return err
 	})
-	if err == nil && len(reply) != len(keys) {
-		err = fmt.Errorf("%d answers for %d keys", len(reply), len(keys))
+	if err == nil && (len(answers) == 0 || len(answers) > len(keys)) {
+		err = fmt.Errorf("%d answers for %d keys", len(answers), len(keys))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read how limits are used: redis: %w", err)
-	}
-	uses := make([]tdf.LimitUse, len(keys))
-	for i, key := range keys {
-		uses[i] = readLimitUse(key, list(reply[i]))
-	}
-	return uses, nil
+	return answers, err
 }
 
 func readLimitUse(key string, parts []any) tdf.LimitUse {
@@ -170,21 +171,24 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 		return nil, fmt.Errorf("read waiting tasks: redis: %w", err)
 	}
 	ids := make([][]int64, len(keys))
-	for i, key := range keys {
-		for _, level := range levels[i].Val() {
-			if len(ids[i]) >= most[i] {
-				break
+	for level, left := 0, true; left; level++ { // most keys have one priority
+		pages := make([]*redis.StringSliceCmd, len(keys))
+		err := s.pipeline(ctx, func(p redis.Pipeliner) {
+			for i, key := range keys {
+				if of := levels[i].Val(); level < len(of) && len(ids[i]) < most[i] {
+					priority, _ := strconv.Atoi(of[level])
+					pages[i] = p.ZRange(ctx, s.keys.place(tdf.LimitPlace(key, priority)), 0, int64(most[i]-len(ids[i])-1))
+				}
 			}
-			priority, _ := strconv.Atoi(level)
-			var page []string
-			err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-				page, err = s.rdb.ZRange(ctx, s.keys.place(tdf.LimitPlace(key, priority)), 0, int64(most[i]-len(ids[i])-1)).Result()
-				return err
-			})
-			if err != nil {
-				return nil, fmt.Errorf("read waiting tasks: redis: %w", err)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read waiting tasks: redis: %w", err)
+		}
+		left = false
+		for i, page := range pages {
+			if page != nil {
+				ids[i], left = append(ids[i], idsOf(page.Val())...), true
 			}
-			ids[i] = append(ids[i], idsOf(page)...)
 		}
 	}
 	return ids, nil

@@ -11,7 +11,8 @@
 --  3. the maximum number of running tasks that the script checks for each key
 -- - the limit keys
 --
--- Returns for each key the list of these elements:
+-- Returns for each of the first keys the list of these elements. If the call takes too long, the script leaves out the
+-- last keys, but never the first.
 --  1. the time now
 --  2. the text of the limit, or ''
 --  3. the number of running tasks
@@ -58,19 +59,22 @@ end
 
 -- If the clock was set back, the last starts lie in the future. The function makes them starts of this moment, so that
 -- the key waits for one period of its rate, and not until the clock has caught up.
-local function correct_starts(list)
+local function correct_starts(list, per)
   local last = redis.pcall('LINDEX', list, -1)
   if type(last) ~= 'string' or (tonumber(last) or INF) <= now then return end
-  local all = redis.pcall('LRANGE', list, 0, -1)
-  for i, at in ipairs(all) do
-    if (tonumber(at) or INF) > now then redis.pcall('LSET', list, i - 1, now_text) end
+  local past = {}
+  for _, at in ipairs(redis.pcall('LRANGE', list, 0, -1)) do
+    past[#past + 1] = text(math.min(tonumber(at) or INF, now))
   end
+  redis.pcall('UNLINK', list)
+  for i = 1, #past, 500 do redis.pcall('RPUSH', list, unpack(past, i, math.min(i + 499, #past))) end
+  redis.pcall('EXPIRE', list, math.ceil(per) + 60)
 end
 
 -- Returns the number of rounds that may start now, and the time at which there will be one more.
 local function free_starts(key, count, per)
   local list = limiting.starts .. key
-  correct_starts(list)
+  correct_starts(list, per)
   local length = redis.pcall('LLEN', list)
   if type(length) ~= 'number' then return 0, now + per end
   local function at(i) return tonumber(redis.pcall('LINDEX', list, i)) or now end
@@ -105,5 +109,8 @@ local function use_of(key)
 end
 
 local all = {}
-for i = 4, #ARGV do all[i - 3] = use_of(ARGV[i]) end
+for i = 4, #ARGV do
+  if i > 4 and spent(1) then break end
+  all[i - 3] = use_of(ARGV[i])
+end
 return all

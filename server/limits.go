@@ -57,10 +57,12 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 		wanted[i], returns[i].Next = u.Return()
 		most[i] = toRead(u, wanted[i], paused)
 	}
+	n = fitting(most)
+	more = n < len(due) || len(due) >= redisstate.MostLimitsDue
+	keys, most, returns = keys[:n], most[:n], returns[:n]
 	if err := s.readWaiting(ctx, keys, most, returns); err != nil {
 		return 0, false, err
 	}
-	more = len(due) >= redisstate.MostLimitsDue
 	for i := range returns {
 		r := &returns[i]
 		full := len(r.Tasks) >= redisstate.MostReturned
@@ -73,7 +75,18 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 		}
 	}
 	n, err = s.store.ReturnTasks(ctx, returns)
-	return n, more && n > 0, err
+	return n, more, err
+}
+
+// fitting returns for how many of the first keys a call returns tasks. The other keys stay due.
+func fitting(most []int) int {
+	tasks := 0
+	for i, n := range most {
+		if tasks += n; tasks > redisstate.MostReturned {
+			return max(i, 1)
+		}
+	}
+	return len(most)
 }
 
 // toRead returns how many waiting tasks of a key to read. If something is paused, some of the tasks may return without using the
@@ -106,16 +119,17 @@ func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, ret
 	if err != nil {
 		return err
 	}
+	stored, err := s.store.Read(ctx, slices.Concat(ids...), redisstate.Want{Fields: redisstate.Facts})
+	if err != nil {
+		return err
+	}
 	for i := range ids {
-		stored, err := s.store.Read(ctx, ids[i], redisstate.Want{Fields: redisstate.Facts})
-		if err != nil {
-			return err
-		}
-		for _, t := range stored {
+		for _, t := range stored[:len(ids[i])] {
 			if t.Task != nil && t.Task.WaitsForLimit() {
 				returns[i].Tasks = append(returns[i].Tasks, t.Task)
 			}
 		}
+		stored = stored[len(ids[i]):]
 	}
 	return nil
 }

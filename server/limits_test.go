@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -40,7 +41,7 @@ func (s *site) claimAll(queues ...string) (ids []int64) {
 		for _, claim := range c.Claims {
 			ids = append(ids, claim.Task.ID)
 		}
-		more = c.More
+		more = c.More || len(c.Claims) == request.Most
 	}
 	return ids
 }
@@ -172,3 +173,49 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 
 // limitTestPatience is the time after which a test claims again, if no wake token has come.
 const limitTestPatience = heartbeatPause
+
+// A round of the server returns the tasks of many keys, in batches.
+func TestTasksOfManyKeysReturn(t *testing.T) {
+	onEach(t, func(s *site) {
+		const keys, each = 120, 12
+		var all []tdf.Properties
+		for i := range keys * each {
+			d := limitedTask()
+			d.LimitKey = "k" + strconv.Itoa(i%keys)
+			all = append(all, d)
+			if i < keys {
+				if err := s.store.SetLimit(s.Context(), d.LimitKey, tdf.Limit{AtMost: 0}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s.open(all...)
+		if got := s.claimAll("default"); len(got) > 0 {
+			t.Fatalf("claimed %d", got)
+		}
+		for i := range keys {
+			if err := s.store.SetLimit(s.Context(), "k"+strconv.Itoa(i), tdf.Limit{AtMost: each - 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if done := s.round(); done["returned"] != keys*(each-1) {
+			t.Errorf("the round did %v", done)
+		}
+		if got := s.claimAll("default"); len(got) != keys*(each-1) {
+			t.Errorf("%d were claimed", len(got))
+		}
+		s.checkConsistent()
+	})
+}
+
+func TestFitting(t *testing.T) {
+	const most = redisstate.MostReturned
+	for _, c := range []struct {
+		tasks []int
+		want  int
+	}{{nil, 0}, {[]int{0, 0}, 2}, {[]int{most}, 1}, {[]int{most, 1}, 1}, {[]int{1, most}, 1}, {[]int{1, most - 1, 0, 1}, 3}} {
+		if got := fitting(c.tasks); got != c.want {
+			t.Errorf("%v: %d, want %d", c.tasks, got, c.want)
+		}
+	}
+}
