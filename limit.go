@@ -18,10 +18,13 @@ const (
 	MinPer    = Seconds(1e-3) // Redis's clock has no more than six decimals
 )
 
+// AnyNumber is the value of Limit.AtMost that sets no limit for the number of running tasks.
+const AnyNumber = math.MaxInt32
+
 // A Limit says how many tasks with the same limit key may run at once, and how often one of them may start
 // (docs/lifecycle.md, "Limits per key").
 type Limit struct {
-	AtMost int // the largest number of running tasks; [NoLimit] means any number
+	AtMost int // the largest number of running tasks; [AnyNumber] means any number
 
 	// At most Starts rounds begin in any time span of the length Per. If Starts is 0, the limit has no rate.
 	Starts int
@@ -31,13 +34,13 @@ type Limit struct {
 // Check returns an error if no key can have the limit.
 func (l Limit) Check() error {
 	switch {
-	case l.AtMost < 0 || l.AtMost > MaxAtMost && l.AtMost != NoLimit:
+	case l.AtMost < 0 || l.AtMost > MaxAtMost && l.AtMost != AnyNumber:
 		return fmt.Errorf("invalid limit %d: want a number from 0 to %d", l.AtMost, MaxAtMost)
 	case l.Starts < 0 || l.Starts > MaxStarts:
 		return fmt.Errorf("invalid rate of %d starts: want 1 to %d starts", l.Starts, MaxStarts)
 	case l.Starts > 0 && !(l.Per >= MinPer && l.Per <= MaxPer):
 		return fmt.Errorf("invalid time span %v s of a rate: want %v to %v s", l.Per, MinPer, MaxPer)
-	case l.AtMost == NoLimit && l.Starts == 0:
+	case l.AtMost == AnyNumber && l.Starts == 0:
 		return fmt.Errorf("a limit without a number and a rate; want at least one of them")
 	}
 	return nil
@@ -52,7 +55,7 @@ const (
 // String returns the text of the limit in Redis, such as "at_most=4 rate=10/1.000000".
 func (l Limit) String() string {
 	var parts []string
-	if l.AtMost != NoLimit {
+	if l.AtMost != AnyNumber {
 		parts = append(parts, limitAtMost+strconv.Itoa(l.AtMost))
 	}
 	if l.Starts > 0 {
@@ -63,7 +66,7 @@ func (l Limit) String() string {
 
 // ParseLimit reads the text of a limit in Redis. It returns false if the text is no valid limit.
 func ParseLimit(s string) (l Limit, ok bool) {
-	l.AtMost = NoLimit
+	l.AtMost = AnyNumber
 	for part := range strings.FieldsSeq(s) {
 		if n, is := strings.CutPrefix(part, limitAtMost); is {
 			most, err := strconv.Atoi(n)
@@ -107,7 +110,7 @@ func ParseRate(s string) (starts int, per Seconds, err error) {
 		return 0, 0, wrong
 	}
 	per = Seconds(math.Round(n*float64(unit)*1e6) / 1e6)
-	return starts, per, Limit{AtMost: NoLimit, Starts: starts, Per: per}.Check()
+	return starts, per, Limit{AtMost: AnyNumber, Starts: starts, Per: per}.Check()
 }
 
 var rateUnits = map[byte]Seconds{'s': 1, 'm': 60, 'h': 3600, 'd': 86400}
@@ -115,7 +118,7 @@ var rateUnits = map[byte]Seconds{'s': 1, 'm': 60, 'h': 3600, 'd': 86400}
 // Text describes the limit for users, such as "at most 4 at once, at most 10 starts in 1 s".
 func (l Limit) Text() string {
 	var parts []string
-	if l.AtMost != NoLimit {
+	if l.AtMost != AnyNumber {
 		parts = append(parts, fmt.Sprintf("at most %d at once", l.AtMost))
 	}
 	if l.Starts > 0 {
@@ -164,10 +167,10 @@ const limitRecheck = ReturnPatience
 // Room returns the number of tasks that may start now.
 func (u LimitUse) Room() int {
 	if !u.Limited {
-		return NoLimit
+		return AnyNumber
 	}
-	room := NoLimit
-	if u.Limit.AtMost != NoLimit {
+	room := AnyNumber
+	if u.Limit.AtMost != AnyNumber {
 		room = max(0, u.Limit.AtMost-u.Running)
 	}
 	if u.Limit.Starts > 0 {

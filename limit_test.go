@@ -10,9 +10,9 @@ func TestLimitText(t *testing.T) {
 	for text, want := range map[string]Limit{
 		"at_most=4":                    {AtMost: 4},
 		"at_most=0":                    {},
-		"rate=10/1.000000":             {AtMost: NoLimit, Starts: 10, Per: 1},
+		"rate=10/1.000000":             {AtMost: AnyNumber, Starts: 10, Per: 1},
 		"at_most=3 rate=10000/0.00100": {AtMost: 3, Starts: 10_000, Per: 0.001},
-		"rate=1/10000000.000000":       {AtMost: NoLimit, Starts: 1, Per: 1e7},
+		"rate=1/10000000.000000":       {AtMost: AnyNumber, Starts: 1, Per: 1e7},
 	} {
 		got, ok := ParseLimit(text)
 		if again, _ := ParseLimit(got.String()); !ok || got != want || again != want {
@@ -31,7 +31,7 @@ func TestLimitText(t *testing.T) {
 
 func TestLimitCheck(t *testing.T) {
 	for _, l := range []Limit{
-		{AtMost: -1}, {AtMost: MaxAtMost + 1}, {AtMost: NoLimit}, {Starts: -1, Per: 1}, {Starts: 1}, {Starts: 1, Per: Seconds(math.NaN())},
+		{AtMost: -1}, {AtMost: MaxAtMost + 1}, {AtMost: AnyNumber}, {Starts: -1, Per: 1}, {Starts: 1}, {Starts: 1, Per: Seconds(math.NaN())},
 		{Starts: 1, Per: Forever}, {Starts: 1, Per: -1}, {Starts: MaxStarts + 1, Per: 1},
 	} {
 		if l.Check() == nil {
@@ -77,10 +77,10 @@ func TestReturn(t *testing.T) {
 		"returned, but not claimed":     {LimitUse{Limit: Limit{AtMost: 5}, Running: 2, Unclaimed: 3, Waiting: 99}, 3, 1010},
 		"twice returned":                {LimitUse{Limit: Limit{AtMost: 5}, Running: 2, Unclaimed: 48, Waiting: 99}, 48, 1010},
 		"not claimed, and full":         {LimitUse{Limit: Limit{AtMost: 5}, Running: 5, Unclaimed: 48, Waiting: 99}, 0, 1010},
-		"the rate has room":             {LimitUse{Limit: rate(NoLimit), Free: 4, NextStart: 1001.5, Waiting: 99}, 4, 1001.5},
-		"the rate has none":             {LimitUse{Limit: rate(NoLimit), NextStart: 1001.5, Waiting: 99}, 0, 1001.5},
-		"the next start is far away":    {LimitUse{Limit: rate(NoLimit), NextStart: 5000, Waiting: 99}, 0, 1010},
-		"the next start is past":        {LimitUse{Limit: rate(NoLimit), NextStart: 5, Waiting: 99}, 0, 1000},
+		"the rate has room":             {LimitUse{Limit: rate(AnyNumber), Free: 4, NextStart: 1001.5, Waiting: 99}, 4, 1001.5},
+		"the rate has none":             {LimitUse{Limit: rate(AnyNumber), NextStart: 1001.5, Waiting: 99}, 0, 1001.5},
+		"the next start is far away":    {LimitUse{Limit: rate(AnyNumber), NextStart: 5000, Waiting: 99}, 0, 1010},
+		"the next start is past":        {LimitUse{Limit: rate(AnyNumber), NextStart: 5, Waiting: 99}, 0, 1000},
 		"full, and the rate has room":   {LimitUse{Limit: rate(3), Running: 3, Free: 9, NextStart: 1001, Waiting: 99}, 0, 1010},
 		"room, and the rate has less":   {LimitUse{Limit: rate(3), Free: 2, NextStart: 1001, Waiting: 99}, 2, 1001},
 		"room, and the rate has more":   {LimitUse{Limit: rate(3), Running: 1, Free: 9, NextStart: 1001, Waiting: 99}, 2, 1001},

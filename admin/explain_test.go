@@ -142,7 +142,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.PlacedIn, c.place.Ahead, c.limit.Running, c.limit.Waiting = "limit=db", 9, 4, 7
 		}, `limit: the task waits for the limit of key "db": 4 of 4 tasks run, 7 tasks wait`},
 		"waits for a rate": {func(c *situation) {
-			c.limitedTo(tdf.Limit{AtMost: tdf.NoLimit, Starts: 10, Per: 1.5})
+			c.limitedTo(tdf.Limit{AtMost: tdf.AnyNumber, Starts: 10, Per: 1.5})
 			c.task.PlacedIn, c.limit.Waiting = "limit=db", 1
 		}, `limit: the task waits for the limit of key "db": 10 of 10 starts in the last 1.5 s, 1 task waits`},
 		"the limit was removed": {func(c *situation) {

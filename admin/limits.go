@@ -29,7 +29,7 @@ func (c *situation) limits() []Check {
 // useText describes how a limit is used, such as "4 of 4 tasks run, 7 tasks wait".
 func useText(u tdf.LimitUse) string {
 	var parts []string
-	if u.Limit.AtMost != tdf.NoLimit {
+	if u.Limit.AtMost != tdf.AnyNumber {
 		parts = append(parts, fmt.Sprintf("%d of %d tasks run", u.Running, u.Limit.AtMost))
 	}
 	if u.Limit.Starts > 0 {

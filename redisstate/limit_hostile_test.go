@@ -41,7 +41,7 @@ func TestRateIsExact(t *testing.T) {
 	clock, s := withHandClock(t)
 	seed := seeded(t)
 	random := rand.New(rand.NewPCG(seed, 0))
-	mustLimit(t, s, "api", tdf.Limit{AtMost: tdf.NoLimit, Starts: 10, Per: 1})
+	mustLimit(t, s, "api", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 10, Per: 1})
 	var all []tdf.Properties
 	for range 200 {
 		all = append(all, limitedBy("api"))
@@ -349,6 +349,29 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// If another program has written an invalid limit, no waiting task returns before the limit is set again.
+func TestInvalidLimit(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, limit := range []string{"at_most=1 rate=x/y", "at_most=1 rate=5/inf", "at_most=1 rate=5/1e400", "at_most=1 rate=0/1", "at_most=1 at_most=x"} {
+			mustOpen(t, s, limitedBy(limit), limitedBy(limit))
+			s.rdb.HSet(t.Context(), s.keys.limits(), limit, limit)
+			if got := claimAll(t, s, 10); len(got) > 1 {
+				t.Errorf("limit %q: claimed %d", limit, got)
+			}
+			if n := returnWaiting(t, s); n > 0 {
+				t.Errorf("limit %q: %d tasks returned", limit, n)
+			}
+			mustLimit(t, s, limit, running(2))
+			returnWaiting(t, s)
+			claimAll(t, s, 10)
+			if u := useOf(t, s, limit); u.Running != 2 {
+				t.Errorf("limit %q, set again: %+v", limit, u)
+			}
+		}
+		mustBeSound(t, s)
+	})
 }
 
 // A million tasks of a key at the head of the queue cost each claim a bounded time: here, 20,000 tasks. Each of them is met once.

@@ -124,7 +124,10 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 		return int(n)
 	}
 	u.Now, _ = tdf.ParseTime(text(parts[0]))
-	u.Limit, u.Limited = tdf.ParseLimit(text(parts[1]))
+	u.Limited = text(parts[1]) != ""
+	if limit, ok := tdf.ParseLimit(text(parts[1])); ok {
+		u.Limit = limit // otherwise no task may return, because claims would make it wait again
+	}
 	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = number(2), number(3), number(4), number(6), number(7)
 	u.NextStart, _ = tdf.ParseTime(text(parts[5]))
 	return u

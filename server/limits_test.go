@@ -129,7 +129,7 @@ func TestPausedNamespaceReturnsNothing(t *testing.T) {
 
 // With a running server, all tasks of a key get their turn, whether the limit is a number or a rate.
 func TestRunReturnsWaitingTasks(t *testing.T) {
-	for name, limit := range map[string]tdf.Limit{"number": {AtMost: 2}, "rate": {AtMost: tdf.NoLimit, Starts: 3, Per: 0.02}} {
+	for name, limit := range map[string]tdf.Limit{"number": {AtMost: 2}, "rate": {AtMost: tdf.AnyNumber, Starts: 3, Per: 0.02}} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(s *site) {
 				const tasks = 30
@@ -151,7 +151,7 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 						t.Error(err)
 						break
 					}
-					if n := len(c.Claims); limit.AtMost != tdf.NoLimit && n > limit.AtMost {
+					if n := len(c.Claims); limit.AtMost != tdf.AnyNumber && n > limit.AtMost {
 						t.Errorf("%d tasks run", n)
 					}
 					for _, claim := range c.Claims {

@@ -63,7 +63,7 @@ func (a *app) setLimit(ctx context.Context, args []string, rate string) error {
 
 // parseLimit reads the number of tasks, which may be missing, and the rate, which may be empty.
 func parseLimit(number []string, rate string) (l tdf.Limit, err error) {
-	l.AtMost = tdf.NoLimit
+	l.AtMost = tdf.AnyNumber
 	if len(number) > 0 {
 		n, err := strconv.Atoi(number[0])
 		if err != nil || n < 0 || n > tdf.MaxAtMost {
@@ -105,7 +105,7 @@ func (a *app) listLimits(ctx context.Context, m *client, keys []string, asJSON b
 			continue
 		}
 		line := limitLine{Key: l.Key, Starts: l.Starts, Seconds: float64(l.Per), Running: l.Running, Waiting: l.Waiting}
-		if l.AtMost != tdf.NoLimit {
+		if l.AtMost != tdf.AnyNumber {
 			line.AtMost = &l.AtMost
 		}
 		if err := jsonLines(a.stdout).Encode(line); err != nil {
