@@ -197,6 +197,10 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now, x.lease); ok {
 		return Finding{Problem: "its times lie too far in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
+	if x.uncounted { // until the repair, too many tasks of the key may run
+		why := "the limit of its key does not count it"
+		return Finding{Problem: why, Repair: s.Reindex(why), Certain: true}, true
+	}
 	if x.late(t, now) {
 		return Finding{Problem: "its entry in due is missing or too late", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true
 	}
@@ -206,10 +210,6 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	}
 	if x.outOfPlace {
 		why := "its place in the open list does not have it"
-		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
-	}
-	if x.uncounted {
-		why := "the limit of its key does not count it"
 		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
 	}
 	if why := t.CounterMismatch(); why != "" {

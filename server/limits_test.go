@@ -219,3 +219,31 @@ func TestFitting(t *testing.T) {
 		}
 	}
 }
+
+// The limit counts a task that a worker of the original TDF runs, after the audit has seen the task. When the task has ended, a
+// check notices that the task no longer runs.
+func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.limit(tdf.Limit{AtMost: 1})
+		s.open(limitedTask(), limitedTask())
+		s.do("ZREM", "$open", "1")
+		s.do("ZADD", "$running", s.now().String(), "1")
+		s.do("HSET", "$task:1", "state", "running", "0:running", s.now().String(), "0:worker", "original")
+		s.round()
+		if got := s.claimAll("default"); len(got) > 0 {
+			t.Errorf("claimed %d beside the task of the original's worker", got)
+		}
+		s.do("ZREM", "$running", "1")
+		s.do("ZADD", "$executed", s.now().String(), "1")
+		s.do("HSET", "$task:1", "state", "executed", "0:executed", s.now().String(), "0:output", "", "0:error", "")
+		returned := s.round()["returned"]
+		s.do("ZADD", "$limits_due", "XX", "1", "db") // the next check is due
+		if returned += s.round()["returned"]; returned != 1 {
+			t.Errorf("%d tasks returned", returned)
+		}
+		if got := s.claimAll("default"); !slices.Equal(got, []int64{2}) {
+			t.Errorf("claimed %d", got)
+		}
+		s.checkConsistent()
+	})
+}
