@@ -135,6 +135,11 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 			t.Errorf("%s: the new place is %q, want %q, %v", name, got, c.place, err)
 		}
 	}
+	plain := Defaults("p", "rsync:/p/run.sh", "x")
+	plain.LimitKey = "db"
+	if plain.Place() != DefaultPartition {
+		t.Errorf("a task with only a limit key has the place %q, so workers of older releases would claim it", plain.Place())
+	}
 	for place, held := range map[string]bool{
 		"": false, "waiting": true, "limit=": true, "limit=a;b": true, "priority=5;limit=a": true, "priority=5": false, "priority=5;queue=a": false,
 		"queue=a": false, "handler=limit=x": false, "priority=5;handler=limit=a": false,

@@ -66,11 +66,11 @@ type Claimed struct {
 	Stale bool
 }
 
-// claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 13
-// properties.
+// claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
+// properties, and on the last property.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "meta", "limit_key", "fail_on", "max_timeouts", "timeouts", "releases", "unfit",
+	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "limit_key",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.

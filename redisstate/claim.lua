@@ -38,8 +38,9 @@
 --   these partitions
 -- - the number of properties that the worker needs, and their names
 --
--- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source,
--- meta and limit_key.
+-- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
+-- and meta. The last property is limit_key. The script reads it only if the task has a place (see places.lua), because
+-- each task with a limit key has one.
 --
 -- Returns a list of eight elements:
 --  1. the time now
@@ -73,7 +74,7 @@ local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3],
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
 local margin, absence, passed, known = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[14], ARGV[15]
-local LOG, INPUT, NOT_ON, SOURCE, META, LIMIT = 7, 9, 10, 11, 12, 13
+local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
 local MOST_LOOKED_AT, MOST_IN_THE_WAY, PAGE = 1000, 300, 100
 local PASSED_FOR = 60
 cursor = 15
@@ -94,9 +95,8 @@ local function reply_of(id, claim, f)
   return { id, claim, f }
 end
 
-local function read(id, with_place)
-  -- The reply is an error if the key is not a hash.
-  local f = redis.pcall('HMGET', tasks .. id, unpack(properties, 1, with_place and n_properties + 1 or n_properties))
+local function read(id, n)
+  local f = redis.pcall('HMGET', tasks .. id, unpack(properties, 1, n)) -- an error reply if the key is not a hash
   if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
   return f
 end
@@ -107,7 +107,7 @@ if before then
   local again, i = {}, 0
   for id in string.gmatch(before, '%S+') do
     i = i + 1
-    local f = read(id)
+    local f = read(id, n_properties)
     local claim = random .. '.' .. i
     if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
       again[#again + 1] = reply_of(id, claim, f)
@@ -240,7 +240,7 @@ local function consider(queue, list, id, score)
     if avoid[f[1]] or paused_group[f[3]] then return 'avoided' end
     if not_here(f[2]) then return 'elsewhere' end
   end
-  local f = read(id, list.place)
+  local f = read(id, list.place and n_properties + 1 or n_properties - 1)
   if not f[1] or list.place and f[n_properties + 1] ~= list.place then -- the id has no task, or the task is elsewhere
     gone[#gone + 1] = { list, id }
     return
@@ -259,7 +259,7 @@ local function consider(queue, list, id, score)
     picky = true
     return 'elsewhere'
   else
-    local key = f[LIMIT] or ''
+    local key = list.place and f[n_properties] or ''
     if key ~= '' and not may_start(key, tonumber(list.priority), score_of(score)) then
       return wait_for_limit(list, id, score, key)
     end

@@ -37,8 +37,8 @@ local function split_place(place)
   return partition == '' and DEFAULT or partition, priority
 end
 
--- Returns the place with a priority in a partition. The default partition has no place for the priority 0, because its
--- tasks are in the list of the other open tasks.
+-- Returns the place with a priority in a partition. In the default partition, the tasks with the priority 0 are in the
+-- list of the other open tasks. Only those with a limit key are in a place.
 local function join_place(partition, priority)
   if priority == '0' then return partition end
   if partition == DEFAULT then return 'priority=' .. priority end

@@ -220,13 +220,14 @@ func TestFitting(t *testing.T) {
 	}
 }
 
-// The limit counts a task that a worker of the original TDF runs, after the audit has seen the task. When the task has ended, a
+// The limit counts a task that a worker of the original TDF runs, for example because a user put it into the list open, after the audit has seen the task. When the task has ended, a
 // check notices that the task no longer runs.
 func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 1})
 		s.open(limitedTask(), limitedTask())
-		s.do("ZREM", "$open", "1")
+		s.do("ZREM", "$open:placed", "1")
+		s.do("ZREM", "$open:default", "1")
 		s.do("ZADD", "$running", s.now().String(), "1")
 		s.do("HSET", "$task:1", "state", "running", "0:running", s.now().String(), "0:worker", "original")
 		s.round()
