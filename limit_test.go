@@ -31,8 +31,15 @@ func TestLimitText(t *testing.T) {
 
 func TestLimitCheck(t *testing.T) {
 	for _, l := range []Limit{
-		{AtMost: -1}, {AtMost: MaxAtMost + 1}, {AtMost: AnyNumber}, {Starts: -1, Per: 1}, {Starts: 1}, {Starts: 1, Per: Seconds(math.NaN())},
-		{Starts: 1, Per: Forever}, {Starts: 1, Per: -1}, {Starts: MaxStarts + 1, Per: 1},
+		{AtMost: -1},
+		{AtMost: MaxAtMost + 1},
+		{AtMost: AnyNumber},
+		{Starts: -1, Per: 1},
+		{Starts: 1},
+		{Starts: 1, Per: Seconds(math.NaN())},
+		{Starts: 1, Per: Forever},
+		{Starts: 1, Per: -1},
+		{Starts: MaxStarts + 1, Per: 1},
 	} {
 		if l.Check() == nil {
 			t.Errorf("%+v was accepted", l)
