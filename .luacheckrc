@@ -5,9 +5,9 @@ globals = { "cursor", "ARGV" } -- scripts change these tables and variables
 
 -- Go puts these files before the source of scripts. So scripts see their top-level locals, and the files themselves do not
 -- use all of them.
-for _, shared in ipairs({ "redisstate/prelude.lua", "redisstate/places.lua", "redisstate/opening.lua", "redisstate/endings.lua",
-  "redisstate/moving.lua" }) do
-  files[shared] = { ignore = { "211" } }
+for _, shared in ipairs({ "redisstate/prelude.lua", "redisstate/places.lua", "redisstate/limiting.lua", "redisstate/opening.lua",
+  "redisstate/endings.lua", "redisstate/moving.lua" }) do
+  files[shared] = { ignore = { "211", "241" } }
   local file = io.open(shared)
   if file then
     for line in file:lines() do

@@ -143,7 +143,7 @@ func (p Placement) putBack(home State, why string) Move {
 	t := p.Task
 	m := Move{
 		ID: t.ID, Verb: VerbRepair, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group,
-		Note: "put back as " + string(home) + ": " + why, Repair: true,
+		Note: "put back as " + string(home) + ": " + why, Repair: true, Limit: t.LimitKey,
 	}
 	at := *t
 	at.State = home

@@ -22,6 +22,7 @@ type Changes struct {
 	Queue                            *string
 	Priority                         *int
 	Tags                             *[]string
+	LimitKey                         *string
 }
 
 // ErrUnchanged means that the task already has all the values of a change.
@@ -49,6 +50,7 @@ func (c Changes) Apply(d Properties) Properties {
 	replace(&d.Queue, c.Queue)
 	replace(&d.Priority, c.Priority)
 	replace(&d.Tags, c.Tags)
+	replace(&d.LimitKey, c.LimitKey)
 	return d
 }
 
@@ -109,15 +111,15 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	}
 	m.NextDue = noEarlierThan(d.EndBefore)
 	m.Score = Moment{Min: d.StartAfter}
-	switch {
-	case m.Verb == VerbReopen:
+	if m.Verb != VerbChange {
 		m.startOver(t, &d)
 		return changed, nil
-	case IsHeld(t.PlacedIn): // the task stays where it waits, or returns there if it has just left; the server looks at it again
+	}
+	if t.PlacedIn == WaitingPlace { // the task stays there, or returns there if it has just left; the server looks at it again
 		m.set(FieldPlace, t.PlacedIn)
 		m.NextDue = Now
-	default:
-		m.enterPlace(t, d.Place())
+	} else {
+		m.enterPlace(t, t.placeAfterChange(&d))
 	}
 	m.keepPlace(t, d.StartAfter)
 	return changed, nil
@@ -133,7 +135,7 @@ func (m *Move) startOver(t *Task, d *Properties) {
 	m.NextDue = Now // the server looks up what the task waits for
 }
 
-// enterPlace makes the Move put the task into a place.
+// enterPlace makes the Move put the task into a place. The property may still name the place of an earlier round.
 func (m *Move) enterPlace(t *Task, place string) {
 	switch {
 	case place == t.PlacedIn:

@@ -23,6 +23,7 @@ type Move struct {
 	Clear   []string // properties to delete
 	Updates bool     // whether the Move deletes the task's updates, and Redis then stores the task in less memory
 	Unique  string   // the unique key that the task takes when it is reopened, or gives back when it is removed; "" if there is none
+	Limit   string   // the limit key of the task, if the Move leaves or enters the state running; otherwise ""
 	Group   string   // the group of the task; Redis also updates the group's index
 	Score   Moment   // the score in the new list
 	NextDue Moment   // when the server must check the task next
@@ -78,6 +79,9 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	m := Move{
 		ID: t.ID, Verb: v, From: t.State, Round: t.Round, To: to, Next: t.Round,
 		Group: t.Group, NextDue: noEarlierThan(Never), Note: string(to),
+	}
+	if t.State == Running || to == Running {
+		m.Limit = t.LimitKey
 	}
 	if to == None {
 		return m, nil

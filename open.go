@@ -37,6 +37,7 @@ func (d *Properties) OpenFields(namespace string) []Field {
 	optional(fieldQueue, d.Queue, d.Queue != "")
 	optional(fieldPriority, strconv.Itoa(d.Priority), d.Priority != 0)
 	optional(fieldTags, JoinTags(d.Tags), len(d.Tags) > 0)
+	optional(fieldLimitKey, d.LimitKey, d.LimitKey != "")
 	optional(FieldPlace, d.FirstPlace(), d.FirstPlace() != "")
 	fields = append(fields, d.dependencyFields()...)
 	optional(fieldGroup, d.Group, d.Group != "")

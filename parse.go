@@ -32,6 +32,7 @@ const (
 	fieldQueue         = "queue"
 	fieldPriority      = "priority"
 	fieldTags          = "tags"
+	fieldLimitKey      = "limit_key"
 	FieldPlace         = "place"
 	fieldGroup         = "group"
 	fieldMeta          = "meta"
@@ -156,7 +157,7 @@ func (p *parser) properties() Properties {
 	if f := p.h[fieldFailOn]; f != "" {
 		d.FailOn = FailOn(f)
 	}
-	d.Unique = p.h[fieldUnique]
+	d.Unique, d.LimitKey = p.h[fieldUnique], p.h[fieldLimitKey]
 	if u := p.h[fieldUniqueUntil]; u != "" {
 		d.UniqueUntil = UniqueUntil(u)
 	}

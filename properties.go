@@ -46,6 +46,10 @@ type Properties struct {
 	Priority int      // from -2147483648 to 2147483647; the default is 0
 	Tags     []string // at most 16
 
+	// The tasks with the same LimitKey share a limit: how many of them run at once, and how often one of them starts
+	// (docs/lifecycle.md, "Limits per key").
+	LimitKey string // "" if the task needs none; at most 200 bytes
+
 	// The task runs only after the tasks of After have succeeded, and the tasks of AfterAny have ended (docs/lifecycle.md,
 	// "Dependencies"). Nil means that it does not wait. Of a task in Redis, they may not have been read.
 	After, AfterAny *Dependencies

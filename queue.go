@@ -77,23 +77,31 @@ func JoinTags(tags []string) string {
 }
 
 // Place returns the name in Redis of the task's place in the open list: its partition and priority. It is "" for a task with
-// no queue, no tags, no priority and no handler (docs/redis.md, "Open tasks").
+// no queue, no tags, no priority, no handler and no limit key (docs/redis.md, "Open tasks"). Workers of older releases claim
+// only tasks without a place. So they never claim a task with a limit key, and cannot exceed its limit.
 func (d *Properties) Place() string {
-	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" {
+	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" && d.LimitKey == "" {
 		return ""
 	}
 	name := d.Partition().String()
-	if d.Priority == 0 && name == DefaultPartition {
+	if d.Priority == 0 && name == DefaultPartition && d.LimitKey == "" {
 		return ""
 	}
-	if d.Priority == 0 {
-		return name
+	return placeIn(name, d.Priority)
+}
+
+const priorityPart = "priority="
+
+// placeIn returns the name of the place with a priority in a partition.
+func placeIn(partition string, priority int) string {
+	if priority == 0 {
+		return partition
 	}
-	level := "priority=" + strconv.Itoa(d.Priority)
-	if name == DefaultPartition {
+	level := priorityPart + strconv.Itoa(priority)
+	if partition == DefaultPartition {
 		return level
 	}
-	return level + ";" + name
+	return level + partSeparator + partition
 }
 
 // queue reads the queue, the priority and the tags.

@@ -30,7 +30,8 @@ func invalidProperty(name, format string, args ...any) error {
 // The server validates open tasks, too, because other programs can write tasks to Redis.
 func (d *Properties) Validate() error {
 	for _, check := range []func() error{
-		d.checkProgram, d.checkSource, d.checkInput, d.checkTimes, d.checkCounts, d.checkBackoff, d.checkRetention, d.checkUnique, d.checkQueue, d.checkDependencies, d.checkTexts,
+		d.checkProgram, d.checkSource, d.checkInput, d.checkTimes, d.checkCounts, d.checkBackoff, d.checkRetention, d.checkUnique, d.checkQueue,
+		d.checkLimitKey, d.checkDependencies, d.checkTexts,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -17,12 +17,16 @@ func (c *situation) open() []Check {
 	if c.full {
 		checks = append(checks, fullCheck)
 	}
-	checks = append(checks, c.pauses()...)
+	checks = append(append(checks, c.pauses()...), c.limits()...)
 	if c.task.Waits() {
 		checks = append(checks, c.dependencies())
 	}
-	checks = append(checks, c.start(), c.end())
-	checks = append(checks, c.turn(checks[len(checks)-2].State)...)
+	start := c.start()
+	checks = append(checks, start, c.end())
+	if c.task.WaitsForLimit() {
+		start.State = Blocked
+	}
+	checks = append(checks, c.turn(start.State)...)
 	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})
 }
 

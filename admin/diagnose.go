@@ -18,7 +18,7 @@ func (v *vitals) diagnose() []Diagnosis {
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
 		v.version, v.persistence, v.eviction, v.encoding, v.access, v.replica, v.layout, v.clock,
-		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.openTasks, v.unservedTasks, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
+		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse, v.openTasks, v.unservedTasks, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
 	} {
 		look(&d)
 	}
@@ -204,7 +204,7 @@ func (v *vitals) pausedPrograms(d *diagnoses) {
 // tasks. So openTasks reports a problem only if no task was claimed or executed lately, and if nothing is paused.
 func (v *vitals) openTasks(d *diagnoses) {
 	const usual = tdf.Seconds(60)
-	if len(v.paused) == 0 && v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {
+	if len(v.paused) == 0 && !v.waitForLimits() && v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {
 		d.problem("tasks", fmt.Sprintf("the oldest open task has waited for %.0f s although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)),
 			"explain one of the open tasks")
 	}

@@ -37,11 +37,23 @@ func TestDiagnose(t *testing.T) {
 			t.Errorf("a healthy namespace has the diagnoses %+v", d)
 		}
 	}
+	v.fleet.running, v.limits = 1, []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
+	for _, d := range v.diagnose() {
+		if d.Severity != SeverityOK {
+			t.Errorf("while tasks wait for a limit, there are the diagnoses %+v", d)
+		}
+	}
 	idle := func(v *vitals) { v.counts = tdf.Counts{tdf.Archived: 5}; v.waited = 0 }
 	for text, c := range map[string]struct {
 		severity string
 		change   func(*vitals)
 	}{
+		`the limit of key "db" is 0: 7 tasks wait`: {SeverityNotice, func(v *vitals) {
+			v.limits = []tdf.LimitUse{{Key: "db", Limited: true, Waiting: 7}, {Key: "unused", Limited: true}}
+		}},
+		`no worker claims tasks of key "db", although its limit has room: 1 task waits`: {SeverityProblem, func(v *vitals) {
+			v.limits = []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Waiting: 1, Unclaimed: 2}}
+		}},
 		"Redis has version 6.2.1":                                        {SeverityProblem, func(v *vitals) { v.info["redis_version"] = "6.2.1" }},
 		"this is the embedded Redis":                                     {SeverityNotice, func(v *vitals) { v.info = redisstate.Info{}; v.memory = Memory{} }},
 		"Redis has no append-only file":                                  {SeverityProblem, func(v *vitals) { v.info["aof_enabled"] = "0" }},

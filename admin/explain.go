@@ -84,6 +84,7 @@ type situation struct {
 	place   redisstate.QueuePosition
 	paused  []redisstate.Pausing
 	pending []redisstate.Dependency // the first dependencies that have not ended
+	limit   tdf.LimitUse            // of the task's limit key
 	source  Check
 	took    []tdf.Seconds // run times of successful rounds of the program, in ascending order
 }
@@ -107,6 +108,7 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		func() (err error) { c.place, err = s.QueuePosition(ctx, id, c.task.OpenPlace()); return err },
 		func() (err error) { c.paused, err = s.Paused(ctx); return err },
 		func() (err error) { c.pending, err = pendingOf(ctx, s, c.task); return err },
+		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
 		func() (err error) { c.source, err = c.sourceCheck(ctx, s); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 	} {
@@ -115,6 +117,18 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		}
 	}
 	return c, nil
+}
+
+// limitOf returns how the limit of an open task's key is used.
+func limitOf(ctx context.Context, s *redisstate.Store, t *tdf.Task) (tdf.LimitUse, error) {
+	if t.State != tdf.Open || t.LimitKey == "" {
+		return tdf.LimitUse{}, nil
+	}
+	uses, err := s.LimitUses(ctx, t.LimitKey)
+	if err != nil {
+		return tdf.LimitUse{}, err
+	}
+	return uses[0], nil
 }
 
 // errorOfEnd selects the stderr of the round in which a task failed, so that Explain reads this text.

@@ -132,6 +132,22 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.Queue, c.place.Ahead = "crawl", 2
 			c.workers[0].Offer.Queues = []tdf.QueueShare{{Queue: "crawl"}}
 		}, "queue: 2 tasks are ahead in the queue; the workers that may claim the task have 2 slots"},
+		"limit with room": {func(c *situation) { c.limitedTo(tdf.Limit{AtMost: 4}) }, ""},
+		"limit without room": {func(c *situation) {
+			c.limitedTo(tdf.Limit{AtMost: 4})
+			c.limit.Running = 4
+		}, `limit: the limit of key "db" has no room: 4 of 4 tasks run`},
+		"waits for a limit": {func(c *situation) {
+			c.limitedTo(tdf.Limit{AtMost: 4})
+			c.task.PlacedIn, c.place.Ahead, c.limit.Running, c.limit.Waiting = "limit=db", 9, 4, 7
+		}, `limit: the task waits for the limit of key "db": 4 of 4 tasks run, 7 tasks wait`},
+		"waits for a rate": {func(c *situation) {
+			c.limitedTo(tdf.Limit{AtMost: tdf.AnyNumber, Starts: 10, Per: 1.5})
+			c.task.PlacedIn, c.limit.Waiting = "limit=db", 1
+		}, `limit: the task waits for the limit of key "db": 10 of 10 starts in the last 1.5 s, 1 task waits`},
+		"the limit was removed": {func(c *situation) {
+			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db"
+		}, `limit: the limit of key "db" was removed, and the server returns the waiting tasks`},
 		"source": {func(c *situation) { c.source = Check{"source", Blocked, "gone", ""} }, "source: gone"},
 	} {
 		if got := holding(waiting(c.change).open()); got != c.want {
@@ -287,4 +303,10 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 			t.Errorf("task %d: %v, the text lacks %q:\n%s", id, err, want, said)
 		}
 	}
+}
+
+// limitedTo gives the task a limit key with a limit.
+func (c *situation) limitedTo(l tdf.Limit) {
+	c.task.LimitKey = "db"
+	c.limit = tdf.LimitUse{Key: "db", Limit: l, Limited: true}
 }

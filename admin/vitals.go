@@ -30,6 +30,7 @@ type vitals struct {
 	long     []longRun
 
 	paused     []redisstate.Pausing
+	limits     []tdf.LimitUse
 	partitions []string // the names of the partitions with open tasks
 }
 
@@ -65,6 +66,9 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		return err
 	}
 	if v.paused, err = r.Paused(ctx); err != nil {
+		return err
+	}
+	if v.limits, err = r.Limits(ctx); err != nil {
 		return err
 	}
 	if v.partitions, err = r.Partitions(ctx); err != nil {

@@ -175,6 +175,10 @@ var taskKeys = []key{
 		"The tags of the task. Only workers that offer all of them claim the task.",
 	},
 	{
+		"task_defaults", "limit_key", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.LimitKey }),
+		"What the task needs, such as a database. `tdf limit` limits how many tasks of a key run at once. Empty means no key.",
+	},
+	{
 		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),
 		"The group that the task belongs to, such as a campaign or a stage. Empty means no group.",
 	},

@@ -64,6 +64,7 @@ type Changes struct {
 	Queue                            *string // "" is the queue of the workers without `queues=`
 	Priority                         *int
 	Tags                             *[]string
+	LimitKey                         *string // "" removes the key
 }
 
 func (c Changes) changes() tdf.Changes {
@@ -71,7 +72,7 @@ func (c Changes) changes() tdf.Changes {
 		Program: c.Program, Source: c.Source, Input: c.Input,
 		StartAfter: mapped(c.StartAfter, stdtime.TDF), EndBefore: mapped(c.EndBefore, stdtime.TDF), Timeout: mapped(c.Timeout, stdtime.Seconds),
 		MaxFails: c.MaxFails, MaxTimeouts: c.MaxTimeouts, MaxLosses: c.MaxLosses, Meta: c.Meta, FailOn: c.FailOn,
-		Queue: c.Queue, Priority: c.Priority, Tags: c.Tags,
+		Queue: c.Queue, Priority: c.Priority, Tags: c.Tags, LimitKey: c.LimitKey,
 		Backoff: mapped(c.Backoff, stdtime.Seconds), BackoffFactor: c.BackoffFactor, BackoffMax: mapped(c.BackoffMax, stdtime.Seconds),
 		KeepFinished: mapped(c.KeepFinished, stdtime.Seconds), KeepArchived: mapped(c.KeepArchived, stdtime.Seconds),
 		KeepOutputs: mapped(c.KeepOutputs, stdtime.Seconds),

@@ -123,6 +123,45 @@ func TestUniquePage(t *testing.T) {
 	}
 }
 
+// The tasks of the guide share a limit. All of them run, although the limit lets only a few of them start at once.
+func TestLimitPage(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("crawl", func(managertest.Run) managertest.Result { return managertest.Result{} })
+	m, ctx := tm.Manager, t.Context()
+	open := func() error {
+		err := m.SetLimit(ctx, "example.org", tdf.Limit{AtMost: 2, Starts: 10, Per: 1})
+		if err != nil {
+			return err
+		}
+		_, err = m.Open(ctx, manager.Definition{
+			Program: "crawl", Source: source, Input: "https://example.org/news", LimitKey: "example.org",
+		})
+		return err
+	}
+	for range 25 {
+		if err := open(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if limits, err := m.Limits(ctx); err != nil || len(limits) != 1 || limits[0].Key != "example.org" || limits[0].Starts != 10 {
+		t.Errorf("limits: %+v, %v", limits, err)
+	}
+	done := 0
+	err := m.Run(ctx, manager.Callbacks{Succeeded: func(context.Context, *manager.Finished) error { done++; return nil }})
+	if done != 25 || err != nil {
+		t.Errorf("%d tasks succeeded, %v", done, err)
+	}
+	if err := m.RemoveLimit(ctx, "example.org"); err != nil {
+		t.Fatal(err)
+	}
+	if limits, err := m.Limits(ctx); err != nil || len(limits) > 0 {
+		t.Errorf("limits: %+v, %v", limits, err)
+	}
+	if err := m.SetLimit(ctx, "a\nb", tdf.Limit{}); !errors.As(err, new(*tdf.PropertyError)) {
+		t.Errorf("an invalid key: %v", err)
+	}
+}
+
 // The tasks of the guide's queue have their queue, priority and tags, and a pause holds them.
 func TestQueuePage(t *testing.T) {
 	tm := managertest.New(t)

@@ -123,6 +123,9 @@ type Definition struct {
 	Priority *int     `json:"priority,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
 
+	// LimitKey names what the task needs, such as a database. A user can limit how many tasks of a key run at once, and how often
+	// one of them starts (docs/lifecycle.md, "Limits per key"). Default: no key.
+	LimitKey string `json:"limit_key,omitempty"`
 	// After names tasks that must succeed before the task runs. AfterAny names tasks that must end before it runs, with any
 	// outcome (docs/lifecycle.md, "Dependencies"). Default: the task waits for nothing.
 	After    *Dependencies `json:"after,omitempty" only:"whole"`
@@ -188,6 +191,7 @@ func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	if d.Tags != nil {
 		p.Tags = d.Tags
 	}
+	override(&p.LimitKey, d.LimitKey)
 	override(&p.Group, d.Group)
 	override(&p.Meta, d.Meta)
 	override(&p.StartAfter, stdtime.TDF(d.StartAfter))
@@ -232,5 +236,6 @@ func definitionOf(p tdf.Properties) Definition {
 		KeepOutputs: new(stdtime.Duration(p.KeepOutputs)),
 		Unique:      p.Unique, UniqueUntil: p.UniqueUntil, Queue: p.Queue, Priority: new(p.Priority), Tags: p.Tags,
 		After: p.After, AfterAny: p.AfterAny,
+		LimitKey: p.LimitKey,
 	}
 }

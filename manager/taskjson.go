@@ -17,7 +17,7 @@ func (t *Task) MarshalJSON() ([]byte, error) { return t.json(nil).MarshalJSON() 
 // memberOrder lists the names of the members of the JSON object, in their order. It includes members that only tdf show
 // adds.
 var memberOrder = strings.Fields(`
-	id campaign program queue priority tags state outcome waits round entered opened input parameters meta run
+	id campaign program queue priority tags limit_key state outcome waits round entered opened input parameters meta run
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress
 	outputs_removed result output output_whole error error_whole tail
 	after after_any

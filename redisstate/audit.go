@@ -125,9 +125,16 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	counted, err := s.countedByLimits(ctx, sightings)
+	if err != nil {
+		return nil, err
+	}
 	var findings []Finding
 	for i, sighting := range sightings {
-		x := index{due: due[i], group: groups[i], rank: len(findings), lease: leases[i], outOfPlace: !inPlace[i], unheard: unheard[i]}
+		x := index{
+			due: due[i], group: groups[i], rank: len(findings), lease: leases[i],
+			outOfPlace: !inPlace[i], uncounted: !counted[i], unheard: unheard[i],
+		}
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
 			f.Repair.Due = x.fence()
@@ -144,6 +151,7 @@ type index struct {
 
 	unheard    bool // tasks wait for the task, although it is finished
 	outOfPlace bool // the task has a place, but claims do not find it there
+	uncounted  bool // the task runs, but the limit of its key does not count it
 
 	lease tdf.Seconds // the longest lease that the task's worker may have; 0 if it is unknown
 }
@@ -196,6 +204,10 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	}
 	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now, x.lease); ok {
 		return Finding{Problem: "its times lie too far in the future: Redis's clock was set back", Repair: m, Certain: true}, true
+	}
+	if x.uncounted { // until the repair, too many tasks of the key may run
+		why := "the limit of its key does not count it"
+		return Finding{Problem: why, Repair: s.Reindex(why), Certain: true}, true
 	}
 	if x.late(t, now) {
 		return Finding{Problem: "its entry in due is missing or too late", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true

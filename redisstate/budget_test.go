@@ -16,9 +16,10 @@ func withoutTime(t *testing.T, s *Store) {
 	if hasty == prelude {
 		t.Fatal("the prelude has another budget")
 	}
-	s.scripts.transact, s.scripts.open = newScript(hasty+places+opening+endings+transactSource), newScript(hasty+places+opening+openSource)
-	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+places+endings+moving+moveSource)
-	s.scripts.claim, s.scripts.renew = newScript(hasty+places+claimSource), newScript(hasty+renewSource)
+	s.scripts.transact = newScript(hasty + places + limiting + opening + endings + transactSource)
+	s.scripts.open = newScript(hasty + places + opening + openSource)
+	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+places+limiting+endings+moving+moveSource)
+	s.scripts.claim, s.scripts.renew = newScript(hasty+places+limiting+claimSource), newScript(hasty+renewSource)
 }
 
 // If a script's time budget is used up, the Store continues the work in more calls. No part of the work is missing, and

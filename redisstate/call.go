@@ -20,6 +20,8 @@ var (
 	places string
 	//go:embed endings.lua
 	endings string
+	//go:embed limiting.lua
+	limiting string
 	//go:embed opening.lua
 	opening string
 	//go:embed transact.lua
@@ -86,11 +88,12 @@ type scripts struct {
 
 func loadScripts() scripts {
 	return scripts{
-		transact:        newFreeingScript(prelude + places + opening + endings + transactSource),
-		transactOpening: newScript(prelude + places + opening + endings + transactSource),
+		transact:        newFreeingScript(prelude + places + limiting + opening + endings + transactSource),
+		transactOpening: newScript(prelude + places + limiting + opening + endings + transactSource),
 		open:            newScript(prelude + places + opening + openSource),
-		move:            newFreeingScript(prelude + places + endings + moving + moveSource), settle: newFreeingScript(prelude + places + endings + moving + settleSource),
-		claim: newScript(prelude + places + claimSource), renew: newFreeingScript(prelude + renewSource),
+		move:            newFreeingScript(prelude + places + limiting + endings + moving + moveSource),
+		settle:          newFreeingScript(prelude + places + endings + moving + settleSource),
+		claim:           newScript(prelude + places + limiting + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), marks: newFreeingScript(prelude + places + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
 		unused: newFreeingScript(prelude + unusedSource),
@@ -105,7 +108,7 @@ func Scripts() []string {
 	for _, script := range []*luaScript{
 		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
 		all.heartbeat, all.bestEffort, all.counts, all.marks, all.rights, all.unused,
-		linkScript, fieldsScript, namesScript, findScript, restoreScript, pauseScript,
+		linkScript, fieldsScript, namesScript, findScript, restoreScript, pauseScript, limitUseScript, limitReturnScript, limitSetScript,
 	} {
 		sums = append(sums, script.plain.Hash())
 	}

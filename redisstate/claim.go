@@ -67,10 +67,10 @@ type Claimed struct {
 }
 
 // claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
-// properties.
+// properties, and on the last property.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links",
+	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "limit_key",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.
@@ -123,7 +123,7 @@ func (s *Store) claimKeys() []string {
 	return []string{
 		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
 		s.keys.servers(), s.keys.leap(),
-		s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.partitions(), s.keys.paused(),
+		s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.partitions(), s.keys.paused(), s.keys.limits(),
 	}
 }
 

@@ -14,6 +14,7 @@
 --  7. wake list of open
 --  8. partitions
 --  9. paused
+-- 10. limits
 --
 -- ARGV:
 --  1. call slot
@@ -38,7 +39,8 @@
 -- - the number of properties that the worker needs, and their names
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
--- and meta.
+-- and meta. The last property is limit_key. The script reads it only if the task has a place (see places.lua), because
+-- each task with a limit key has one.
 --
 -- Returns a list of eight elements:
 --  1. the time now
@@ -56,6 +58,10 @@
 -- trusted). The script delays an invalid task and adds it to `due`, so that the server decides about the task. If an id
 -- has no hash, the script removes the id from its list. A repeated call returns the same tasks as the first call.
 --
+-- A task with a limit key is claimed only if the limit of the key has room. Otherwise, the script moves the task to the
+-- place of the tasks that wait because of this limit, with the same score. It also does so if another waiting task of
+-- the key is older, or has a higher priority. So claims meet each waiting task once.
+--
 -- A task of a paused group counts as a task of a program to avoid.
 --
 -- A claim reads a limited number of tasks. At the head of a queue, there may be many tasks that a worker does not want.
@@ -63,7 +69,7 @@
 -- and claim from the same partitions share a position. If a worker meets a task that must not run on that worker, the
 -- worker gets a position of its own. After PASSED_FOR seconds, a claim starts at the head again.
 
-local call, due, running, open = redis.call, KEYS[2], KEYS[3], KEYS[6]
+local call, due, running, open, limits = redis.call, KEYS[2], KEYS[3], KEYS[6], KEYS[10]
 local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
@@ -73,6 +79,7 @@ local MOST_LOOKED_AT, MOST_IN_THE_WAY, PAGE = 1000, 300, 100
 local PASSED_FOR = 60
 cursor = 15
 use_places(open)
+limiting.use(due)
 
 local avoid, paused_group, queues = {}, {}, {}
 local unwanted, paused = take_list(1), take_list(1)
@@ -88,9 +95,8 @@ local function reply_of(id, claim, f)
   return { id, claim, f }
 end
 
-local function read(id, with_place)
-  -- The reply is an error if the key is not a hash.
-  local f = redis.pcall('HMGET', tasks .. id, unpack(properties, 1, with_place and n_properties + 1 or n_properties))
+local function read(id, n)
+  local f = redis.pcall('HMGET', tasks .. id, unpack(properties, 1, n)) -- an error reply if the key is not a hash
   if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
   return f
 end
@@ -101,7 +107,7 @@ if before then
   local again, i = {}, 0
   for id in string.gmatch(before, '%S+') do
     i = i + 1
-    local f = read(id)
+    local f = read(id, n_properties)
     local claim = random .. '.' .. i
     if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
       again[#again + 1] = reply_of(id, claim, f)
@@ -125,7 +131,7 @@ local wrong, size = not_sorted(open)
 wrong = not_sorted(due) or wrong
 if wrong then return wrong end
 
-local chosen, in_the_way, gone, later_here, odd = {}, {}, {}, {}, {}
+local chosen, in_the_way, gone, later_here, odd, waiting = {}, {}, {}, {}, {}, {}
 local avoided, looked_at, more = 0, 0, false
 -- Whether to read a task's program first, because reading the other properties costs more
 local picky = #unwanted + #paused > 0
@@ -157,6 +163,59 @@ local function choose(queue, list, id, f, end_before, timeout)
   }
 end
 
+-- The uses of limits, by limit key. A use has these fields:
+-- - room: the number of tasks that may start, without the rate
+-- - count and per: the rate, if the limit has one
+-- - starts: the key of the list of the last starts
+-- - priority and score: those of the first waiting task, if there is one
+-- - ids: the chosen tasks
+-- - behind: whether a task waits because of the order of the tasks, although there is room
+local uses = {}
+
+local function read_use(key)
+  local use = { room = INF, starts = limiting.starts .. key, ids = {} }
+  local limit = call('HGET', limits, key)
+  if not limit then return use end
+  local at_most, count, per = string.match(limit, 'at_most=(%d+)'), string.match(limit, 'rate=(%d+)/(%S+)')
+  if at_most then
+    local n = redis.pcall('ZCARD', limiting.running .. key)
+    use.room = type(n) == 'number' and tonumber(at_most) - n or 0
+  end
+  use.count, use.per = tonumber(count), tonumber(per)
+  -- After the clock was set back, the last start lies in the future. The server then corrects the starts.
+  local last = use.per and redis.pcall('LINDEX', use.starts, -1)
+  if last and (type(last) ~= 'string' or (tonumber(last) or INF) > now) then use.room = 0 end
+  if call('ZSCORE', limiting.checks, key) then
+    local part = 'limit=' .. key
+    local priority = redis.pcall('ZREVRANGE', levels .. part, 0, 0)[1]
+    local first = priority and redis.pcall('ZRANGE', places .. join_place(part, priority), 0, 0, 'WITHSCORES')
+    if first and first[2] then use.priority, use.score = tonumber(priority), score_of(first[2]) end
+    use.has_waiting = true
+  end
+  return use
+end
+
+-- Returns whether the limit of a key lets a task start now.
+local function may_start(key, priority, score)
+  local use = uses[key] or read_use(key)
+  uses[key] = use
+  local n = #use.ids
+  if n >= use.room then return false end
+  if use.score and (priority < use.priority or priority == use.priority and score > use.score) then
+    use.behind = true
+    return false
+  end
+  if not use.per then return true end
+  local earlier = n < use.count and redis.pcall('LINDEX', use.starts, n - use.count)
+  return n < use.count and (not earlier or tonumber(earlier) + use.per <= now)
+end
+
+local function wait_for_limit(list, id, score, key)
+  local at = join_place('limit=' .. key, list.priority)
+  wrong = wrong or wrong_place(at)
+  waiting[#waiting + 1] = { list, id, score, at, key }
+end
+
 -- Returns whether the script may trust the clock when it decides that a task is overdue. If a server sees a leap of the
 -- clock, it writes the leap to `leap` before its next heartbeat. So after a recent heartbeat, `leap` shows whether the
 -- clock has leapt. If no server has ever sent a heartbeat, the script has nothing to check the clock against, and
@@ -175,13 +234,13 @@ end
 
 -- Decides whether the worker gets a task. Returns 'avoided' if the worker avoids the task's program. Returns
 -- 'elsewhere' if the worker must not get the task now, for another reason. In both cases, the task stays in the list.
-local function consider(queue, list, id)
+local function consider(queue, list, id, score)
   if picky then
     local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on', 'group')
     if avoid[f[1]] or paused_group[f[3]] then return 'avoided' end
     if not_here(f[2]) then return 'elsewhere' end
   end
-  local f = read(id, list.place)
+  local f = read(id, list.place and n_properties + 1 or n_properties - 1)
   if not f[1] or list.place and f[n_properties + 1] ~= list.place then -- the id has no task, or the task is elsewhere
     gone[#gone + 1] = { list, id }
     return
@@ -200,7 +259,12 @@ local function consider(queue, list, id)
     picky = true
     return 'elsewhere'
   else
+    local key = list.place and f[n_properties] or ''
+    if key ~= '' and not may_start(key, tonumber(list.priority), score_of(score)) then
+      return wait_for_limit(list, id, score, key)
+    end
     choose(queue, list, id, f, end_before, timeout)
+    if key ~= '' then table.insert(uses[key].ids, id) end
   end
 end
 
@@ -288,7 +352,7 @@ local function look_through(queue, readers, skipped)
       return
     end
     looked_at, reader.at = looked_at + 1, nil
-    local why = consider(queue, reader.list, reader.id)
+    local why = consider(queue, reader.list, reader.id, reader.score)
     if why then
       avoided, skipped.shared = avoided + 1, skipped.shared and why == 'avoided'
       skipped.mine = { score = reader.score, id = reader.id, priority = reader.list.priority }
@@ -418,6 +482,8 @@ for _, queue in ipairs(queues) do
   end
 end
 
+if wrong then return wrong end
+
 -- From here on, the script writes.
 
 local entered, looks, ids = {}, {}, {}
@@ -443,6 +509,22 @@ for _, o in ipairs(odd) do -- an invalid task: the server decides about it durin
   call('ZADD', due, text(now), o[2])
 end
 
+for _, w in ipairs(waiting) do
+  remove(w[1], w[2])
+  call('HSET', tasks .. w[2], 'place', w[4])
+  if uses[w[5]].has_waiting then redis.pcall('ZREM', limiting.returned .. w[5], w[2]) end
+end
+for key, use in pairs(uses) do
+  local n = #use.ids
+  for _, id in ipairs(use.ids) do limiting.count(key, id, true) end
+  if n > 0 and use.has_waiting then redis.pcall('ZREM', limiting.returned .. key, unpack(use.ids)) end
+  if n > 0 and use.per then
+    for _ = 1, n do redis.pcall('RPUSH', use.starts, now_text) end
+    redis.pcall('LTRIM', use.starts, -use.count, -1)
+    redis.pcall('EXPIRE', use.starts, math.ceil(use.per) + 60)
+  end
+end
+
 for i = 1, #positions, 2 do call('SET', positions[i], positions[i + 1], 'EX', 2 * PASSED_FOR) end
 
 local out = {}
@@ -466,6 +548,13 @@ for _, list in ipairs(lists) do
   bulk('ZREM', list.key, list.removed)
   bulk('ZREM', placed, list.removed)
   if #list.removed > 0 or list.exhausted then refresh_place(list.place) end
+end
+
+for _, w in ipairs(waiting) do enter_place(w[4], w[3], w[2]) end
+finish_places()
+limiting.finish()
+for key, use in pairs(uses) do
+  if use.behind then limiting.check_now(key) end
 end
 
 local function note_next(key)

@@ -25,19 +25,20 @@ func (s *Store) appendDue(ctx context.Context, due []Due, member string, score f
 	return append(due, Due{ID: ids[0], Score: dueScore(score)}), nil
 }
 
-// NextDue returns the time at which the next task becomes due, or Never, and the time now.
+// NextDue returns the time at which the next task or the next check of a limit becomes due, or Never, and the time now.
 func (s *Store) NextDue(ctx context.Context) (next, now tdf.Time, err error) {
-	var first *redis.ZSliceCmd
+	var first, check *redis.ZSliceCmd
 	var clock *redis.TimeCmd
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		first, clock = p.ZRangeWithScores(ctx, s.keys.Due(), 0, 0), p.Time(ctx)
+		check = p.ZRangeWithScores(ctx, s.keys.limitsDue(), 0, 0)
 	})
 	if err != nil {
 		return tdf.Never, 0, err
 	}
 	next = tdf.Never
-	if due := first.Val(); len(due) == 1 {
-		next = tdf.Time(due[0].Score)
+	for _, due := range append(first.Val(), check.Val()...) {
+		next = min(next, tdf.Time(due.Score))
 	}
 	return next, tdf.At(clock.Val()), nil
 }

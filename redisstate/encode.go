@@ -117,6 +117,7 @@ func (e *encoder) shapes(shapes *shapes) {
 		e.args = append(e.args, string(s.first.From), s.first.Round, s.first.Revision, destination(s.first))
 		e.flag(s.first.Repair)
 		e.flag(s.first.Unique != "")
+		e.flag(s.first.Limit != "")
 		e.flag(s.first.Updates)
 		e.add(linkKind(s.first))
 		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
@@ -161,6 +162,9 @@ func (e *encoder) move(m *tdf.Move, shapes *shapes) {
 	e.args = append(e.args, s.number, m.ID, m.Claim, m.Due, m.Group)
 	if m.Unique != "" {
 		e.add(m.Unique)
+	}
+	if m.Limit != "" {
+		e.add(m.Limit)
 	}
 	for _, name := range s.own {
 		i := slices.IndexFunc(m.Set, func(f tdf.Field) bool { return f.Name == name })

@@ -14,6 +14,7 @@ type form struct {
 	shared    []tdf.Field // properties that have the same value in all moves
 	own       []int       // the positions of the other properties in Move.Set
 	ownMoment bool        // each move has its own min and max for its first moment
+	limit     bool        // each move has a limit key
 }
 
 // longRun is the smallest number of successive units of one form that get a call of move.lua. Fewer units share a call
@@ -54,7 +55,7 @@ func runOf(units []Unit) int {
 
 // formOf returns the form of units that have the same form.
 func formOf(units []Unit) *form {
-	f := &form{ownMoment: hasOwnMoment(&units[0].Moves[0])}
+	f := &form{ownMoment: hasOwnMoment(&units[0].Moves[0]), limit: units[0].Moves[0].Limit != ""}
 	for j, field := range units[0].Moves[0].Set {
 		differs := func(u Unit) bool { return u.Moves[0].Set[j].Value != field.Value }
 		if slices.ContainsFunc(units, differs) {
@@ -92,6 +93,7 @@ func appendFormKey(key []byte, m *tdf.Move) []byte {
 	key = strconv.AppendInt(append(key, ' '), int64(m.Round), 10)
 	key = appendMoment(appendMoment(key, m.Score), m.NextDue)
 	key = strconv.AppendQuote(key, m.Note)
+	key = strconv.AppendBool(key, m.Limit != "")
 	for _, f := range m.Set {
 		key = append(append(key, ' '), f.Name...)
 	}
@@ -156,6 +158,7 @@ func (e *encoder) form(first *tdf.Move, f *form) {
 		e.add(first.Set[j].Name)
 	}
 	e.flag(f.ownMoment)
+	e.flag(f.limit)
 }
 
 // moves adds the moves of units of the form f.
@@ -169,6 +172,9 @@ func (e *encoder) moves(f *form, units []Unit) {
 		if f.ownMoment {
 			at := m.Stamp[0].At
 			e.add(at.Min.String(), upperBound(at.Max))
+		}
+		if f.limit {
+			e.add(m.Limit)
 		}
 	}
 }

@@ -54,6 +54,11 @@ func (k Keys) settings() string                { return k.key("settings") }
 func (k Keys) groups() string                  { return k.key("groups") }
 func (k Keys) partitions() string              { return k.key("partitions") }
 func (k Keys) paused() string                  { return k.key("paused") }
+func (k Keys) limits() string                  { return k.key("limits") }
+func (k Keys) limitsDue() string               { return k.key("limits_due") }
+func (k Keys) limited(key string) string       { return k.key("limited:" + key) }
+func (k Keys) starts(key string) string        { return k.key("starts:" + key) }
+func (k Keys) returnedPrefix() string          { return k.key("returned:") }
 func (k Keys) schema() string                  { return k.key("schema") }
 func (k Keys) calls(boot string) string        { return k.key("calls:" + boot) }
 func (k Keys) servers() string                 { return k.key("servers") }
@@ -83,7 +88,8 @@ func (k Keys) kinds() map[string]string {
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
 		k.programs(): "zset", k.programsUsed(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash",
-		k.groups(): "hash", k.partitions(): "hash", k.paused(): "hash", k.ended(): "zset", k.awaitedGroups(): "zset", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.groups(): "hash", k.partitions(): "hash", k.paused(): "hash", k.ended(): "zset", k.awaitedGroups(): "zset",
+		k.limits(): "hash", k.limitsDue(): "zset", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

@@ -15,6 +15,7 @@ func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
 		k.Task(1), k.Group("g"), k.updatesPrefix() + "1", k.followPrefix() + "1", k.calls("b"), k.worker("w"),
 		k.workerNumber("w"), k.wakeOpen(), k.wakeServer(), k.wakeManager("b"), k.program("s"),
 		k.passedPrefix() + "x", k.successes("p"),
+		k.limited("x"), k.starts("x"), k.returnedPrefix() + "x",
 	} {
 		namespace := key[:strings.LastIndex(key, ":")]
 		if tdf.CollidesWithKeys(namespace) == "" {

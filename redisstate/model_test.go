@@ -183,7 +183,7 @@ type player struct {
 }
 
 func (p *player) step(ctx context.Context) {
-	plays := []func(context.Context){p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive, p.transact}
+	plays := []func(context.Context){p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive, p.transact, p.limitKey, p.returnWaiting, p.returnWaiting}
 	if p.alone {
 		plays = append(plays, p.limit)
 	}
@@ -254,7 +254,37 @@ func (p *player) definition() tdf.Properties {
 	if p.chance(10) {
 		d.Source = ""
 	}
+	if p.chance(30) {
+		d.LimitKey = limitedKeys[p.rand.IntN(len(limitedKeys))]
+	}
 	return d
+}
+
+// limitedKeys are the limit keys of tasks in the test. The limits of these keys change. At no time do more tasks of the last key
+// run than its limit allows.
+var limitedKeys = []string{"l1", "l2", "fixed"}
+
+const fixedLimit = 3
+
+// limitKey sets or removes the limit of a key.
+func (p *player) limitKey(ctx context.Context) {
+	p.must(p.s.SetLimit(ctx, "fixed", tdf.Limit{AtMost: fixedLimit}))
+	key := limitedKeys[p.rand.IntN(2)]
+	switch p.rand.IntN(3) {
+	case 0:
+		p.must(p.s.RemoveLimit(ctx, key))
+	case 1:
+		p.must(p.s.SetLimit(ctx, key, tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1 + p.rand.IntN(3), Per: 0.01}))
+	default:
+		p.must(p.s.SetLimit(ctx, key, tdf.Limit{AtMost: p.rand.IntN(4)}))
+	}
+}
+
+// returnWaiting returns tasks that wait because of limits.
+func (p *player) returnWaiting(context.Context) {
+	if !p.t.Failed() {
+		returnWaiting(p.t, p.s)
+	}
 }
 
 // offer returns the offer of a worker. Most workers may claim every task.
@@ -311,6 +341,9 @@ func (p *player) claim(ctx context.Context) {
 		}
 	})
 	p.must(err)
+	if use := useOf(p.t, p.s, "fixed"); p.alone && use.Limited && use.Running > fixedLimit {
+		p.t.Errorf("%d tasks of a key run, and %d are allowed", use.Running, fixedLimit)
+	}
 	for _, claim := range c.Claims {
 		before := p.lastMoveOfWaiting(claim.Task.ID)
 		p.ledger.moved(tdf.Move{ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running, Next: claim.Task.Round})
@@ -623,6 +656,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
+		p.limitKey(t.Context())
 		steps := operations(5_000, 125_000)
 		for i := range steps {
 			p.step(t.Context())

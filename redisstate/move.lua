@@ -26,6 +26,7 @@
 -- - id, claim, fence on the score in due, and group
 -- - the values of the move's own properties
 -- - min and max for the first moment, if the form says that each move has its own
+-- - its limit key, if the form says that each move has one
 --
 -- Returns a line for each move: '+', '-id round state' or '~', as transact.lua does. If a key has a wrong type, the
 -- script writes nothing and returns the error WRONGTYPE.
@@ -41,9 +42,10 @@ if answer or stale then return answer or stale end
 local wrong = not_sorted(due) or not_sorted(left) or not_sorted(entered) or not_sorted(executed)
 if wrong then return wrong end
 
+limiting.use(due)
 local form = read_form()
 local from, round, to = form.from, form.round, form.to
-local each = 4 + #form.own + (form.own_moment and 2 or 0)
+local each = 4 + #form.own + (form.own_moment and 2 or 0) + (form.limit and 1 or 0)
 local n = (#ARGV - cursor) / each
 
 -- Read and check.
@@ -125,10 +127,12 @@ for i = 1, n do
     local at = cursor + (i - 1) * each
     if not refused[i] then
       move(ARGV[at + 1], logs[i], times[i], ARGV[at + 4], at + 4, strays[i], at_place[i], links[i])
+      if form.limit then limiting.count(ARGV[at + each], ARGV[at + 1], to == 'running') end
     end
   end
 end
 finish(left, entered, due, executed, 6)
+limiting.finish()
 
 answer = table.concat(lines, '\n')
 remember(slot, sequence, answer)

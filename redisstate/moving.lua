@@ -14,11 +14,13 @@
 -- - the number of properties to remove, and these properties
 -- - the number of the moves' own properties, and their names
 -- - '1' if each move has its own min and max for its first moment
+-- - '1' if each move has a limit key
 local function read_form()
   return {
     from = take(), round = take(), to = take(), code = tonumber(take()), ends = take() == '1',
     score = take(), look = take(), note = take(),
     set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1), own_moment = take() == '1',
+    limit = take() == '1',
   }
 end
 

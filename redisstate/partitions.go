@@ -95,10 +95,11 @@ func (s *Store) readPartitions(answer []any) bool {
 	return true
 }
 
-// placeEntries are the entries by which claims find a task in its place. A held task has only the first one.
+// placeEntries are the entries by which claims find a task in its place. A held task has only the first one, and the entry of
+// its limit key if it waits because of a limit.
 type placeEntries struct {
-	place, level, later *redis.FloatCmd
-	partition           *redis.BoolCmd
+	place, level, later, limit *redis.FloatCmd
+	partition                  *redis.BoolCmd
 }
 
 // isListed reports whether claims find the place itself.
@@ -119,18 +120,21 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 			place := p.ZScore(ctx, s.keys.place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))
 			if tdf.IsHeld(t.OpenPlace()) {
 				found[i] = placeEntries{place: place}
+				if t.WaitsForLimit() {
+					found[i] = placeEntries{place: place, limit: p.ZScore(ctx, s.keys.limitsDue(), t.LimitKey)}
+				}
 				continue
 			}
 			found[i] = placeEntries{
-				place, p.ZScore(ctx, s.keys.levels(partition), priority), p.ZScore(ctx, s.keys.later(partition), priority),
-				p.HExists(ctx, s.keys.partitions(), partition),
+				place: place, partition: p.HExists(ctx, s.keys.partitions(), partition),
+				level: p.ZScore(ctx, s.keys.levels(partition), priority), later: p.ZScore(ctx, s.keys.later(partition), priority),
 			}
 		}
 	})
 	in := make([]bool, len(all))
 	for i := range in {
 		e, has := found[i]
-		in[i] = !has || e.place.Err() == nil && (e.partition == nil || e.isListed())
+		in[i] = !has || e.place.Err() == nil && (e.partition == nil || e.isListed()) && (e.limit == nil || e.limit.Err() == nil)
 	}
 	return in, err
 }

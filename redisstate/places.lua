@@ -6,6 +6,8 @@
 -- has the priorities without due tasks, with the time of their first task. A hash has the names of all partitions.
 --
 -- A held task, which no worker may claim yet, is in a place that is no part of a partition. No claim reads this place.
+-- The tasks that wait because of the limit of their key are in places with the name `limit=$key`, or
+-- `priority=$priority;limit=$key`. The set `levels` has the priorities of these tasks, too.
 --
 -- A script that includes this code calls use_places first. It then calls enter_place and leave_place for each task, and
 -- finish_places at the end.
@@ -16,15 +18,15 @@ local partitions -- key of the hash of all partitions
 local levels     -- prefix of keys
 local later      -- prefix of keys
 local wakes      -- prefix of the keys of wake lists
+local waits      -- key of the set of all limit keys with waiting tasks
 
 -- The argument is the key of the list of the other open tasks.
 local function use_places(open)
   local prefix = string.sub(open, 1, -1 - #'open')
   places, placed, partitions = open .. ':', open .. ':placed', prefix .. 'partitions'
   levels, later, wakes = prefix .. 'levels:', prefix .. 'later:', prefix .. 'wake:'
+  waits = prefix .. 'limits_due'
 end
-
-local function is_held(place) return place == 'waiting' or string.sub(place, 1, 6) == 'limit=' end
 
 local DEFAULT = 'default' -- the partition of tasks that have only a priority
 
@@ -35,13 +37,21 @@ local function split_place(place)
   return partition == '' and DEFAULT or partition, priority
 end
 
--- Returns the place with a priority in a partition. The default partition has no place for the priority 0, because its
--- tasks are in the list of the other open tasks.
+-- Returns the place with a priority in a partition. In the default partition, the tasks with the priority 0 are in the
+-- list of the other open tasks. Only those with a limit key are in a place.
 local function join_place(partition, priority)
   if priority == '0' then return partition end
   if partition == DEFAULT then return 'priority=' .. priority end
   return 'priority=' .. priority .. ';' .. partition
 end
+
+-- Returns the limit key because of which the tasks of a place wait, or nil.
+local function limit_of(place)
+  local part = split_place(place)
+  return string.match(part, '^limit=(.*)$')
+end
+
+local function is_held(place) return place == 'waiting' or limit_of(place) ~= nil end
 
 -- A task that is opened becomes due some µs later, so that tasks keep their order. It counts as due.
 local SOON = 0.01
@@ -49,8 +59,16 @@ local SOON = 0.01
 -- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks. These sets
 -- repeat what the places say. So if one of them has a wrong type, the script goes on.
 local function refresh_place(place)
-  if is_held(place) then return end
+  if place == 'waiting' then return end
   local partition, priority = split_place(place)
+  if limit_of(place) then
+    if redis.pcall('EXISTS', places .. place) == 1 then
+      redis.pcall('ZADD', levels .. partition, priority, priority)
+    else
+      redis.pcall('ZREM', levels .. partition, priority)
+    end
+    return
+  end
   local first = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')
   local enter, at, leave = nil, priority, levels
   if first[2] and score_of(first[2]) <= now + SOON then
@@ -103,7 +121,8 @@ local function finish_places()
     bulk('ZADD', places .. place, of)
     bulk('ZADD', placed, of)
     refresh_place(place)
-    local partition = not is_held(place) and split_place(place)
+    local key, partition = limit_of(place), not is_held(place) and split_place(place)
+    if key and redis.pcall('ZADD', waits, 'NX', now_text, key) == 1 then wake(wakes .. 'server', 1) end
     if partition then arrivals[partition] = (arrivals[partition] or 0) + #of / 2 end
   end
   for partition, n in pairs(arrivals) do

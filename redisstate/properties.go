@@ -73,6 +73,7 @@ var taskProperties = []property{
 	{"queue", Facts | definition},
 	{"priority", Facts | definition},
 	{"tags", Facts | definition},
+	{"limit_key", Facts | rulesMore | definition},
 	{"place", Facts | definition},
 	{"fail_on", Facts | rulesAlways},
 	{"fails", Facts | rulesAlways},

@@ -95,6 +95,12 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			m, _ := task(t, s, runningID).Requeue(true)
 			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))
 		}},
+		{"limits", func(ctx context.Context, t *testing.T, s *Store) any {
+			mustLimit(t, s, "db", running(1))
+			mustOpen(t, s, limitedBy("db"), limitedBy("db"))
+			ids := claimAll(t, s, 10)
+			return fmt.Sprint(ids, s.RemoveLimit(ctx, "db"), returnWaiting(t, s), claimAll(t, s, 10))
+		}},
 		{"a move that is refused", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Archive()
 			m.Round = 5

@@ -14,7 +14,7 @@ import (
 //go:embed restore.lua
 var restoreSource string
 
-var restoreScript = newScript(prelude + places + opening + restoreSource)
+var restoreScript = newScript(prelude + places + limiting + opening + restoreSource)
 
 // Limits for one call of restore.lua, so that other clients of Redis wait only a few milliseconds.
 const (
@@ -89,7 +89,7 @@ func restoreBatch(records []Record) int {
 // unknown, the task gets no entry in a list. The audit later finds and repairs it.
 func (e *encoder) record(r *Record) {
 	t, _ := tdf.ParseTask(r.ID, r.withoutLinks()) // an invalid task is restored as it is
-	list, look, key, place := 0, "-", "", ""
+	list, look, key, limit, place := 0, "-", "", "", ""
 	if t.HoldsKey() {
 		key = t.Unique
 	}
@@ -101,11 +101,14 @@ func (e *encoder) record(r *Record) {
 			look = places.NextDue.Min.String()
 		}
 	}
-	if t.State == tdf.Open {
+	switch t.State {
+	case tdf.Open:
 		place = t.OpenPlace()
+	case tdf.Running:
+		limit = t.LimitKey
 	}
 	e.args = append(e.args, r.ID, list, place, groupCode(t.State))
-	e.add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key)
+	e.add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key, limit)
 	hash := r.withoutLinks()
 	e.count(len(hash))
 	for name, value := range hash {

@@ -30,6 +30,7 @@
 -- - time at which the task was opened, or '' if it is unknown
 -- - due time, or '-' if the task never becomes due; a past time becomes now
 -- - the unique key that the task holds, or ''
+-- - the limit key of a running task, or ''
 -- - the number of properties, and the properties with their values
 -- - the number of updates, and the id, time and line of each
 --
@@ -49,7 +50,7 @@ end
 
 local function read_task()
   local t = { id = take(), list = tonumber(take()), place = take(), code = tonumber(take()) }
-  t.score, t.group, t.opened, t.look, t.unique = take(), take(), take(), take(), take()
+  t.score, t.group, t.opened, t.look, t.unique, t.limit = take(), take(), take(), take(), take(), take()
   t.hash, t.hash_end = skip(2)
   t.updates, t.updates_end = skip(3)
   return t
@@ -66,6 +67,7 @@ for i = 1, #KEYS do
 end
 
 use_places(KEYS[4])
+limiting.use(KEYS[1])
 local holding, keys_refused = take_holding(), no_keys(KEYS[3])
 local new = {}
 for _ = 1, tonumber(take()) do
@@ -98,6 +100,7 @@ for _, t in ipairs(new) do
     if index then put(index, place(t.code, t.id), t.id) end
   end
   if t.look ~= '-' then put(KEYS[1], tonumber(t.look) < now and text(now) or t.look, t.id) end
+  if t.limit ~= '' then limiting.count(t.limit, t.id, true) end
   if t.takes_key then redis.call('HSET', KEYS[3], t.unique, t.id) end
   if t.updates_end > t.updates then redis.call('DEL', updates .. t.id) end
   for i = t.updates, t.updates_end, 3 do
@@ -106,5 +109,6 @@ for _, t in ipairs(new) do
 end
 for key, of in pairs(add) do bulk('ZADD', key, of) end
 finish_places()
+limiting.finish()
 if last > counter then redis.call('SET', KEYS[2], string.format('%.0f', last)) end
 return #new

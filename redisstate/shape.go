@@ -26,7 +26,8 @@ type shapes struct {
 // they set.
 func shapeKey(m *tdf.Move) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %s %s %s %t %t %t %v %v %q", m.From, m.Round, m.Revision, destination(m), linkKind(m), m.Repair, m.Unique != "", m.Updates, m.Score, m.NextDue, m.Note)
+	fmt.Fprintf(&b, "%s %d %s %s %s %t %t %t %t %v %v %q", m.From, m.Round, m.Revision, destination(m), linkKind(m), m.Repair,
+		m.Unique != "", m.Limit != "", m.Updates, m.Score, m.NextDue, m.Note)
 	for _, f := range m.Set {
 		b.WriteString(" " + f.Name)
 	}

@@ -57,6 +57,7 @@
 --   and there is no note, the move only changes its due time.
 -- - '1' for a repair
 -- - '1' if each move has a unique key
+-- - '1' if each move has a limit key
 -- - '1' if the task's updates are removed, and its hash is made compact
 -- - 'ends' if the move ends the task: no server reopens it; 'spoils' if the move removes outputs of the task; else ''
 -- - score
@@ -67,8 +68,9 @@
 -- - the number of properties to remove, and these properties
 -- - the number of the moves' own properties, and their names
 --
--- Each move is: number of its shape, id, claim, fence on the score in due, group, its unique key if the shape says so,
--- the values of its own properties. A task that is reopened takes the key, and a task that is removed gives it back.
+-- Each move is: number of its shape, id, claim, fence on the score in due, group, its unique key and its limit key if
+-- the shape says so, the values of its own properties. A task that is reopened takes its unique key, and a task that is
+-- removed gives it back.
 --
 -- Each new task is: group, place or '' (see places.lua), score, due time, its unique key or '', the number of its
 -- properties, and these properties with their values.
@@ -120,6 +122,7 @@ end
 local waking = take_list(1)
 if list.open then use_places(list.open) end
 use_endings(due)
+limiting.use(due)
 local wrong = not_sorted(due)
 for _, key in pairs(list) do wrong = wrong or not_sorted(key) end
 if wrong then return wrong end
@@ -154,7 +157,7 @@ end
 local function read_shape()
   local s = {
     from = take(), round = take(), revision = take(), to = take(), repair = take() == '1', unique = take() == '1',
-    updates = take() == '1', links = take(), score = take(), look = take(), note = take(),
+    limit = take() == '1', updates = take() == '1', links = take(), score = take(), look = take(), note = take(),
     set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
   }
   local of = s.round .. ':'
@@ -191,31 +194,8 @@ local shared = take_list(2)
 
 -- A move is an array with these indexes, because a call may have a thousand moves and arrays are faster.
 local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local UNIQUE, LEAVES, ENTERS, LINKED = 12, 13, 14, 15
+local UNIQUE, LEAVES, ENTERS, LIMIT, LINKED = 12, 13, 14, 15, 16
 local moves, new_tasks = {}, {}
-local fenced, fenced_ids = {}, {} -- the moves with a fence on their score in due, and the ids of their tasks
-
-local function read_move()
-  local shape, id = shapes[tonumber(ARGV[cursor + 1])], ARGV[cursor + 2]
-  local head = shape.unique and 6 or 5
-  local m = {
-    shape, id, tasks .. id, ARGV[cursor + 3], ARGV[cursor + 4], ARGV[cursor + 5], cursor + head, now, false, false,
-    false, shape.unique and ARGV[cursor + 6], false, false, false,
-  }
-  cursor = cursor + head + #shape.own
-  if m[DUE] ~= '' then
-    fenced[#fenced + 1], fenced_ids[#fenced + 1] = m, id
-  end
-  moves[#moves + 1] = m
-end
-
-local function read_new()
-  local new = { group = take(), place = take(), score = take(), look = take(), unique = take() }
-  new.properties = tonumber(take())
-  new.from, cursor = cursor, cursor + 2 * new.properties
-  new_tasks[#new_tasks + 1] = new
-end
-
 -- These lists have one element for each unit:
 -- - the index of its last move in `moves`
 -- - the index of its last new task in `new_tasks`
@@ -230,169 +210,58 @@ local function refuse(i, reason)
   reasons[#reasons + 1] = reason
 end
 
--- The last unit that opens a task in a group, by the group. Each unit checks a group once.
-local checked = {}
-local function check_group(i, group)
-  if checked[group] == i then return end
-  checked[group] = i
-  local wrong_group = not_openable(groups, marks, group)
-  if wrong_group then refuse(i, wrong_group) end
-end
+do -- read the units
+  local fenced, fenced_ids = {}, {} -- the moves with a fence on their score in due, and the ids of their tasks
 
-local function is_complete(group)
-  for _, of in ipairs(unfinished) do
-    if call('ZCOUNT', groups .. group, of * IDS_END, of * IDS_END + IDS_END - 1) > 0 then return false end
-  end
-  return true
-end
-
-local decided = {}
-local function check_decision(i, group)
-  local mark, wrong_marks = mark_of(marks, group)
-  local wrong_index = not_in_group(groups, group)
-  if decided[group] then mark = 'decided' end
-  if wrong_marks or wrong_index then
-    refuse(i, wrong_marks or wrong_index)
-  elseif mark ~= 'closed' or not is_complete(group) then
-    refuse(i, string.format('%%%s %s', mark, group))
-  end
-end
-
-for i = 1, tonumber(take()) do
-  local n, new, group = tonumber(take()), tonumber(take()), take()
-  decides[i], refers[i] = take(), take() == '1'
-  if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
-  for _ = 1, n do read_move() end
-  for _ = 1, new do
-    read_new()
-    check_group(i, new_tasks[#new_tasks].group)
-    local name = new_tasks[#new_tasks].place
-    local no_room = name ~= '' and no_place(name, most_partitions)
-    if no_room then refuse(i, no_room) end
-  end
-  unit_moves[i], unit_new[i] = #moves, #new_tasks
-end
-
-for i = 1, #fenced, 500 do
-  local scores = call('ZMSCORE', due, unpack(fenced_ids, i, math.min(i + 499, #fenced)))
-  for j = 1, #scores do fenced[i + j - 1][SCHEDULED] = scores[j] end
-end
-
--- The timestamps of a round never decrease, even if the clock is set back.
-local function not_before(m, stamped)
-  local t = stamped and tonumber(stamped)
-  if t and t > m[AT] and t < 1e12 then m[AT] = t end
-end
-
-local function found(m, state, round, revision)
-  state = string.gsub(state, '%c', '?')
-  if revision then round = string.format('%s,%.0f', round, revision) end
-  return string.format('-%s %s %s', m[ID], round, state)
-end
-
--- Returns the task's revision if its move requires one. The argument f has the properties that the script has read.
-local function revision_of(s, f)
-  return s.revision_at and math.min(number(f[s.revision_at], 0) or 0, 1e15)
-end
-
--- Returns the value that a move writes to a property, or nil if the move does not write to the property.
-local function written(m, name)
-  local s = m[SHAPE]
-  for i = 1, #s.set, 2 do
-    if s.set[i] == name then return s.set[i + 1] end
-  end
-  for i = 1, #s.own do
-    if s.own[i] == name then return ARGV[m[OWN] + i] end
-  end
-end
-
--- Returns the place in which a task is after a move to the open list. The argument is its place before.
-local function next_place(m, before)
-  for _, name in ipairs(m[SHAPE].clear) do
-    if name == 'place' then return nil end
-  end
-  return written(m, 'place') or before
-end
-
-local wrong_places -- the error reply of a place, or of the set `ended`
-
-local function check_places(m, before)
-  local s = m[SHAPE]
-  if before and (s.from == 'open' or s.repair) then m[LEAVES] = before end
-  if s.to == 'open' then m[ENTERS] = next_place(m, before) or false end
-  wrong_places = wrong_places or m[LEAVES] and wrong_place(m[LEAVES]) or m[ENTERS] and wrong_place(m[ENTERS])
-end
-
-local check_links
-do
-  local any_awaited -- whether tasks wait for groups
-  local function group_is_awaited(group)
-    local key = endings_prefix .. 'awaited_groups'
-    if any_awaited == nil then any_awaited = call('EXISTS', key) == 1 end
-    return any_awaited and type(redis.pcall('ZSCORE', key, group)) == 'string'
-  end
-
-  -- Returns the reason why a task or its outputs cannot be removed, or nil. The arguments are the number of unfinished
-  -- tasks that need it, and the number of its endings that the server has not handled.
-  local function still_needed(m, dependents, endings)
-    local n = number(dependents, 0) or 0
-    if n > 0 then return string.format('!task %s: %.0f unfinished tasks need it (after)', m[ID], n) end
-    if (number(endings, 0) or 0) > 0 then
-      return string.format('!task %s: the server has not told other tasks of its end yet', m[ID])
+  local function read_move()
+    local shape, id = shapes[tonumber(ARGV[cursor + 1])], ARGV[cursor + 2]
+    local head = 5 + (shape.unique and 1 or 0) + (shape.limit and 1 or 0)
+    local m = {
+      shape, id, tasks .. id, ARGV[cursor + 3], ARGV[cursor + 4], ARGV[cursor + 5], cursor + head, now, false, false,
+      false, shape.unique and ARGV[cursor + 6], false, false, shape.limit and ARGV[cursor + head], false,
+    }
+    cursor = cursor + head + #shape.own
+    if m[DUE] ~= '' then
+      fenced[#fenced + 1], fenced_ids[#fenced + 1] = m, id
     end
-    if m[GROUP] ~= '' and group_is_awaited(m[GROUP]) then
-      return string.format('!task %s: unfinished tasks need its group (after_group)', m[ID])
+    moves[#moves + 1] = m
+  end
+
+  local function read_new()
+    local new = { group = take(), place = take(), score = take(), look = take(), unique = take() }
+    new.properties = tonumber(take())
+    new.from, cursor = cursor, cursor + 2 * new.properties
+    new_tasks[#new_tasks + 1] = new
+  end
+
+  -- The last unit that opens a task in a group, by the group. Each unit checks a group once.
+  local checked = {}
+  local function check_group(i, group)
+    if checked[group] == i then return end
+    checked[group] = i
+    local wrong_group = not_openable(groups, marks, group)
+    if wrong_group then refuse(i, wrong_group) end
+  end
+
+  for i = 1, tonumber(take()) do
+    local n, new, group = tonumber(take()), tonumber(take()), take()
+    decides[i], refers[i] = take(), take() == '1'
+    if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
+    for _ = 1, n do read_move() end
+    for _ = 1, new do
+      read_new()
+      check_group(i, new_tasks[#new_tasks].group)
+      local name = new_tasks[#new_tasks].place
+      local no_room = name ~= '' and no_place(name, most_partitions)
+      if no_room then refuse(i, no_room) end
     end
+    unit_moves[i], unit_new[i] = #moves, #new_tasks
   end
 
-  -- Reads what links the task to other tasks. Returns the reason why the move must be refused, or nil.
-  function check_links(m, f)
-    local s = m[SHAPE]
-    if s.links == 'spoils' then return still_needed(m, f[s.links_at], s.to == REMOVED and f[s.links_at + 1]) end
-    m[LINKED] = f[s.links_at]
-    if m[LINKED] then wrong_places = wrong_places or wrong_ended() end
+  for i = 1, #fenced, 500 do
+    local scores = call('ZMSCORE', due, unpack(fenced_ids, i, math.min(i + 499, #fenced)))
+    for j = 1, #scores do fenced[i + j - 1][SCHEDULED] = scores[j] end
   end
-end
-
--- Returns whether a change of the task must be refused, because it would undo another change. Each change raises the
--- revision by 1. So of two changes of the same revision, the second is refused.
-local function overtaken(m, revision)
-  local to = written(m, 'revision')
-  return to and tonumber(to) ~= (number(revision, 0) or 0) + 1
-end
-
--- A move with this claim requires a round without a claim.
-local NO_CLAIM = '-'
-
--- Returns nil if the task is in the state that the move requires. Returns 'done' if the move is a result that the same
--- claim has already committed. Otherwise returns the task's true state. If the late result of another claim has made
--- the task executed, the result of the task's own claim is still accepted.
-local function check(m)
-  local s = m[SHAPE]
-  s.read[1] = m[KEY]
-  local f = redis.pcall('HMGET', unpack(s.read)) -- an error reply if the key is not a hash
-  local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
-  local revision = revision_of(s, f)
-  m[LOG] = f[3]
-  local mine = m[CLAIM] ~= '' and (claim or NO_CLAIM) == m[CLAIM]
-  if mine and executed and s.to == 'executed' then return 'done' end
-  if round ~= s.round then return found(m, state, round, revision) end
-  if m[CLAIM] ~= '' then
-    if not mine then return found(m, state, round, revision) end
-    if s.from == 'running' and not executed and state == 'executed' then
-      state, m[STRAY] = s.from, 'executed'
-    end
-  end
-  if state ~= s.from then return found(m, state, round, revision) end
-  if revision and revision ~= tonumber(s.revision) then return found(m, state, round, revision) end
-  if s.from == s.to and overtaken(m, claim) then return found(m, state, round, revision) end
-  if m[DUE] ~= '' and score_of(m[SCHEDULED] or '-1') ~= score_of(m[DUE]) then
-    return found(m, state, round, revision)
-  end
-  not_before(m, f[4])
-  if s.from == 'running' then not_before(m, f[7]) end
-  if s.place then check_places(m, f[s.place]) end
-  if s.links_at then return check_links(m, f) end
 end
 
 local late
@@ -407,94 +276,232 @@ do
   end
 end
 
--- The state to which this call moves a task, by the task's id.
-local moved_to = {}
-
--- Returns the task that holds a unique key, or false: the id of a task, or a new task of this call.
-local holders = {}
-local function holder_of(key)
-  if holders[key] ~= nil then return holders[key] end
-  return task_with_key(unique, key, tasks, holding, moved_to)
-end
-
--- Decides which tasks of a unit take their unique keys. Refuses the unit if a task cannot be opened or reopened. Keys
--- that the unit's other tasks give back are free.
-local function take_keys(i, first_move, last_move, first_new, last_new)
-  local reopened, taken = {}, {}
-  for j = first_move, last_move do
-    local m = moves[j]
-    local to = m and m[SHAPE].to
-    if m and to ~= UNCHANGED then moved_to[m[ID]] = to ~= '' and to or nil end
-    if to == 'open' and m[UNIQUE] then reopened[#reopened + 1] = m end
-  end
-  local needed = #reopened > 0
-  for j = first_new, last_new do needed = needed or new_tasks[j].unique ~= '' end
-  if needed and keys_refused then return refuse(i, keys_refused) end
-  for _, m in ipairs(reopened) do
-    local key = m[UNIQUE]
-    local other = holder_of(key)
-    if other and other ~= m[ID] then
-      refuse(i, string.format('*%s %s', m[ID], type(other) == 'table' and '0' or other))
-    else
-      taken[#taken + 1] = { key, holders[key] }
-      holders[key] = m[ID]
-    end
-  end
-  if refused[i] then -- the unit moves no task and takes no key
-    for j = first_move, last_move do
-      if moves[j] then moved_to[moves[j][ID]] = nil end
-    end
-    for _, t in ipairs(taken) do holders[t[1]] = t[2] end
-    return
-  end
-  for j = first_new, last_new do
-    local new = new_tasks[j]
-    if new.unique ~= '' then
-      new.same = holder_of(new.unique)
-      if not new.same then holders[new.unique] = new end
-    end
-  end
-end
-
--- Undoes take_keys for the new tasks of a unit that is refused.
-local function give_keys_back(first_new, last_new)
-  for j = first_new, last_new do
-    local new = new_tasks[j]
-    if holders[new.unique] == new then holders[new.unique] = nil end
-  end
-end
-
--- The answer to a refused unit names all tasks that are not in the state that their moves require. If a move was
--- already made, it is neither repeated nor refused.
-local stored = stored_tasks(most, FIRST_LIST + lists + #waking)
+local wrong_places -- the error reply of a place, or of the set `ended`
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
-for i = 1, #unit_moves do
-  if i > 1 and late(unit_moves[i] - unit_moves[i - 1] + unit_new[i] - unit_new[i - 1], 1) then
-    units = i - 1
-    break
-  end
-  for j = from, unit_moves[i] do
-    local otherwise = check(moves[j])
-    if otherwise then moves[j] = false end
-    if otherwise and otherwise ~= 'done' then refuse(i, otherwise) end
-  end
-  if decides[i] ~= '' then check_decision(i, decides[i]) end
-  take_keys(i, from, unit_moves[i], from_new + 1, unit_new[i])
-  if not refused[i] then
-    local new = 0
-    for j = from_new + 1, unit_new[i] do
-      if not new_tasks[j].same then new = new + 1 end
+
+do -- check the units
+  local function is_complete(group)
+    for _, of in ipairs(unfinished) do
+      if call('ZCOUNT', groups .. group, of * IDS_END, of * IDS_END + IDS_END - 1) > 0 then return false end
     end
-    local excess = unit_moves[i] < from and new > 0 and too_many(most, stored + opening, new)
-    if excess then
-      refuse(i, excess)
-      give_keys_back(from_new + 1, unit_new[i])
-    else
-      opening = opening + new
+    return true
+  end
+
+  local decided = {}
+  local function check_decision(i, group)
+    local mark, wrong_marks = mark_of(marks, group)
+    local wrong_index = not_in_group(groups, group)
+    if decided[group] then mark = 'decided' end
+    if wrong_marks or wrong_index then
+      refuse(i, wrong_marks or wrong_index)
+    elseif mark ~= 'closed' or not is_complete(group) then
+      refuse(i, string.format('%%%s %s', mark, group))
     end
   end
-  if not refused[i] and decides[i] ~= '' then decided[decides[i]] = true end
-  from, from_new = unit_moves[i] + 1, unit_new[i]
+
+  -- The timestamps of a round never decrease, even if the clock is set back.
+  local function not_before(m, stamped)
+    local t = stamped and tonumber(stamped)
+    if t and t > m[AT] and t < 1e12 then m[AT] = t end
+  end
+
+  local function found(m, state, round, revision)
+    state = string.gsub(state, '%c', '?')
+    if revision then round = string.format('%s,%.0f', round, revision) end
+    return string.format('-%s %s %s', m[ID], round, state)
+  end
+
+  -- Returns the task's revision if its move requires one. The argument f has the properties that the script has read.
+  local function revision_of(s, f)
+    return s.revision_at and math.min(number(f[s.revision_at], 0) or 0, 1e15)
+  end
+
+  -- Returns the value that a move writes to a property, or nil if the move does not write to the property.
+  local function written(m, name)
+    local s = m[SHAPE]
+    for i = 1, #s.set, 2 do
+      if s.set[i] == name then return s.set[i + 1] end
+    end
+    for i = 1, #s.own do
+      if s.own[i] == name then return ARGV[m[OWN] + i] end
+    end
+  end
+
+  -- Returns the place in which a task is after a move to the open list. The argument is its place before.
+  local function next_place(m, before)
+    for _, name in ipairs(m[SHAPE].clear) do
+      if name == 'place' then return nil end
+    end
+    return written(m, 'place') or before
+  end
+
+  local function check_places(m, before)
+    local s = m[SHAPE]
+    if before and (s.from == 'open' or s.repair) then m[LEAVES] = before end
+    if s.to == 'open' then m[ENTERS] = next_place(m, before) or false end
+    wrong_places = wrong_places or m[LEAVES] and wrong_place(m[LEAVES]) or m[ENTERS] and wrong_place(m[ENTERS])
+  end
+
+  local check_links
+  do
+    local any_awaited -- whether tasks wait for groups
+    local function group_is_awaited(group)
+      local key = endings_prefix .. 'awaited_groups'
+      if any_awaited == nil then any_awaited = call('EXISTS', key) == 1 end
+      return any_awaited and type(redis.pcall('ZSCORE', key, group)) == 'string'
+    end
+
+    -- Returns the reason why a task or its outputs cannot be removed, or nil. The arguments are the number of
+    -- unfinished tasks that need it, and the number of its endings that the server has not handled.
+    local function still_needed(m, dependents, endings)
+      local n = number(dependents, 0) or 0
+      if n > 0 then return string.format('!task %s: %.0f unfinished tasks need it (after)', m[ID], n) end
+      if (number(endings, 0) or 0) > 0 then
+        return string.format('!task %s: the server has not told other tasks of its end yet', m[ID])
+      end
+      if m[GROUP] ~= '' and group_is_awaited(m[GROUP]) then
+        return string.format('!task %s: unfinished tasks need its group (after_group)', m[ID])
+      end
+    end
+
+    -- Reads what links the task to other tasks. Returns the reason why the move must be refused, or nil.
+    function check_links(m, f)
+      local s = m[SHAPE]
+      if s.links == 'spoils' then return still_needed(m, f[s.links_at], s.to == REMOVED and f[s.links_at + 1]) end
+      m[LINKED] = f[s.links_at]
+      if m[LINKED] then wrong_places = wrong_places or wrong_ended() end
+    end
+  end
+
+  -- Returns whether a change of the task must be refused, because it would undo another change. Each change raises the
+  -- revision by 1. So of two changes of the same revision, the second is refused.
+  local function overtaken(m, revision)
+    local to = written(m, 'revision')
+    return to and tonumber(to) ~= (number(revision, 0) or 0) + 1
+  end
+
+  -- A move with this claim requires a round without a claim.
+  local NO_CLAIM = '-'
+
+  -- Returns nil if the task is in the state that the move requires. Returns 'done' if the move is a result that the
+  -- same claim has already committed. Otherwise returns the task's true state. If the late result of another claim
+  -- has made the task executed, the result of the task's own claim is still accepted.
+  local function check(m)
+    local s = m[SHAPE]
+    s.read[1] = m[KEY]
+    local f = redis.pcall('HMGET', unpack(s.read)) -- an error reply if the key is not a hash
+    local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
+    local revision = revision_of(s, f)
+    m[LOG] = f[3]
+    local mine = m[CLAIM] ~= '' and (claim or NO_CLAIM) == m[CLAIM]
+    if mine and executed and s.to == 'executed' then return 'done' end
+    if round ~= s.round then return found(m, state, round, revision) end
+    if m[CLAIM] ~= '' then
+      if not mine then return found(m, state, round, revision) end
+      if s.from == 'running' and not executed and state == 'executed' then
+        state, m[STRAY] = s.from, 'executed'
+      end
+    end
+    if state ~= s.from then return found(m, state, round, revision) end
+    if revision and revision ~= tonumber(s.revision) then return found(m, state, round, revision) end
+    if s.from == s.to and overtaken(m, claim) then return found(m, state, round, revision) end
+    if m[DUE] ~= '' and score_of(m[SCHEDULED] or '-1') ~= score_of(m[DUE]) then
+      return found(m, state, round, revision)
+    end
+    not_before(m, f[4])
+    if s.from == 'running' then not_before(m, f[7]) end
+    if s.place then check_places(m, f[s.place]) end
+    if s.links_at then return check_links(m, f) end
+  end
+
+  -- The state to which this call moves a task, by the task's id.
+  local moved_to = {}
+
+  -- Returns the task that holds a unique key, or false: the id of a task, or a new task of this call.
+  local holders = {}
+  local function holder_of(key)
+    if holders[key] ~= nil then return holders[key] end
+    return task_with_key(unique, key, tasks, holding, moved_to)
+  end
+
+  -- Decides which tasks of a unit take their unique keys. Refuses the unit if a task cannot be opened or reopened. Keys
+  -- that the unit's other tasks give back are free.
+  local function take_keys(i, first_move, last_move, first_new, last_new)
+    local reopened, taken = {}, {}
+    for j = first_move, last_move do
+      local m = moves[j]
+      local to = m and m[SHAPE].to
+      if m and to ~= UNCHANGED then moved_to[m[ID]] = to ~= '' and to or nil end
+      if to == 'open' and m[UNIQUE] then reopened[#reopened + 1] = m end
+    end
+    local needed = #reopened > 0
+    for j = first_new, last_new do needed = needed or new_tasks[j].unique ~= '' end
+    if needed and keys_refused then return refuse(i, keys_refused) end
+    for _, m in ipairs(reopened) do
+      local key = m[UNIQUE]
+      local other = holder_of(key)
+      if other and other ~= m[ID] then
+        refuse(i, string.format('*%s %s', m[ID], type(other) == 'table' and '0' or other))
+      else
+        taken[#taken + 1] = { key, holders[key] }
+        holders[key] = m[ID]
+      end
+    end
+    if refused[i] then -- the unit moves no task and takes no key
+      for j = first_move, last_move do
+        if moves[j] then moved_to[moves[j][ID]] = nil end
+      end
+      for _, t in ipairs(taken) do holders[t[1]] = t[2] end
+      return
+    end
+    for j = first_new, last_new do
+      local new = new_tasks[j]
+      if new.unique ~= '' then
+        new.same = holder_of(new.unique)
+        if not new.same then holders[new.unique] = new end
+      end
+    end
+  end
+
+  -- Undoes take_keys for the new tasks of a unit that is refused.
+  local function give_keys_back(first_new, last_new)
+    for j = first_new, last_new do
+      local new = new_tasks[j]
+      if holders[new.unique] == new then holders[new.unique] = nil end
+    end
+  end
+
+  -- The answer to a refused unit names all tasks that are not in the state that their moves require. If a move was
+  -- already made, it is neither repeated nor refused.
+  local stored = stored_tasks(most, FIRST_LIST + lists + #waking)
+  for i = 1, #unit_moves do
+    if i > 1 and late(unit_moves[i] - unit_moves[i - 1] + unit_new[i] - unit_new[i - 1], 1) then
+      units = i - 1
+      break
+    end
+    for j = from, unit_moves[i] do
+      local otherwise = check(moves[j])
+      if otherwise then moves[j] = false end
+      if otherwise and otherwise ~= 'done' then refuse(i, otherwise) end
+    end
+    if decides[i] ~= '' then check_decision(i, decides[i]) end
+    take_keys(i, from, unit_moves[i], from_new + 1, unit_new[i])
+    if not refused[i] then
+      local new = 0
+      for j = from_new + 1, unit_new[i] do
+        if not new_tasks[j].same then new = new + 1 end
+      end
+      local excess = unit_moves[i] < from and new > 0 and too_many(most, stored + opening, new)
+      if excess then
+        refuse(i, excess)
+        give_keys_back(from_new + 1, unit_new[i])
+      else
+        opening = opening + new
+      end
+    end
+    if not refused[i] and decides[i] ~= '' then decided[decides[i]] = true end
+    from, from_new = unit_moves[i] + 1, unit_new[i]
+  end
 end
 if wrong_places then return wrong_places end
 
@@ -581,6 +588,7 @@ local function apply(m)
     return look_again(id, s.look_text)
   end
   leave(s, m)
+  if m[LIMIT] then limiting.count(m[LIMIT], id, s.to == 'running') end
   if s.to == '' then -- a repair of an id without a task
     local key = group_index(groups, m[GROUP], id)
     if key then
@@ -668,6 +676,7 @@ if next(shrunk) and redis.pcall('HLEN', marks) ~= 0 then
 end
 
 finish_places()
+limiting.finish()
 
 for i, state in ipairs(waking) do
   if arrived[state] then wake(KEYS[FIRST_LIST + lists + i - 1], arrived[state]) end

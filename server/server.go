@@ -18,6 +18,7 @@ type Store interface {
 	aheadStore
 	programStore
 	linkStore
+	limitStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (next, now tdf.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
@@ -164,7 +165,8 @@ func (s *Server) Settle(ctx context.Context) (Done, error) {
 	return done, s.heartbeat(ctx)
 }
 
-// settle settles due tasks. If Redis's clock was set back, it also corrects tasks with times in the future.
+// settle settles due tasks, and returns tasks that wait because of limits. If Redis's clock was set back, it also corrects
+// tasks with times in the future.
 func (s *Server) settle(ctx context.Context) (Done, error) {
 	s.settled = time.Now()
 	done, err := s.settleDue(ctx)
@@ -181,6 +183,11 @@ func (s *Server) settle(ctx context.Context) (Done, error) {
 		if err != nil {
 			return done, err
 		}
+	}
+	returned, err := s.returnWaiting(ctx)
+	done.add(returned)
+	if err != nil {
+		return done, err
 	}
 	more, err := s.lookAhead(ctx)
 	done.add(more)

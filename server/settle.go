@@ -21,7 +21,7 @@ const (
 )
 
 // Done is how many Moves a server's round made, by kind. A kind is a new state, or reopened, lost, removed, outputs_removed,
-// repaired, rescored or unblocked.
+// returned, repaired, rescored or unblocked.
 type Done map[string]int
 
 // Total returns the number of all moves.

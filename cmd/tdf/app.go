@@ -114,7 +114,7 @@ func (a *app) begin(c *cobra.Command, args []string) error {
 }
 
 // mayBeEmpty lists the flags whose value may be the empty string.
-var mayBeEmpty = []string{"input", "meta", "tags"}
+var mayBeEmpty = []string{"input", "meta", "tags", "limit-key"}
 
 // A group is a section of tdf --help, with the commands that the section lists.
 type group struct {
@@ -125,7 +125,7 @@ type group struct {
 var groups = []group{
 	{"open", "Open tasks:", []func(*app) *cobra.Command{newOpen, newPush}},
 	{"look", "Inspect:", []func(*app) *cobra.Command{newWatch, newLs, newShow, newOutput, newUpdates, newFailures, newExplain, newResults, newWorkers}},
-	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newPause, newResume, newDrain, newPrograms}},
+	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newPause, newResume, newLimit, newDrain, newPrograms}},
 	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newStats, newSettings, newDoctor, newCheck, newDump, newLoad, newCompletion}},
 }
 

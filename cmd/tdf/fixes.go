@@ -15,6 +15,8 @@ var fixCommands = []struct{ fix, command string }{
 	{"retry the task", "tdf retry ID"},
 	{"retry it with a later end_before", "tdf retry ID --end-before TIME"},
 	{"end the pause", "tdf pause, tdf resume"},
+	{"raise the limit", "tdf limit KEY N"},
+	{"list the limits", "tdf limit"},
 	{"resume ", "tdf drain --undo WORKER"},
 	{"find out why the program fails on", "tdf failures"},
 	{"find out why the program fails, or cancel", "tdf failures, tdf watch CAMPAIGN --stop-after N"},

@@ -22,11 +22,11 @@ type taskFlags struct {
 	keepOutputs                      string
 	backoffFactor                    float64
 	meta, failOn                     string
-	queue, tags                      string
+	queue, tags, limitKey            string
 	priority                         int
 }
 
-var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "backoff", "backoff-factor", "backoff-max", "keep-finished", "keep-archived", "keep-outputs", "meta", "fail-on", "queue", "priority", "tags"}
+var propertyFlags = []string{"start-after", "end-before", "timeout", "max-fails", "max-timeouts", "max-losses", "backoff", "backoff-factor", "backoff-max", "keep-finished", "keep-archived", "keep-outputs", "meta", "fail-on", "queue", "priority", "tags", "limit-key"}
 
 // flags adds the flags to a command.
 func (f *taskFlags) flags(c *cobra.Command) {
@@ -49,6 +49,7 @@ func (f *taskFlags) flags(c *cobra.Command) {
 	flags.StringVar(&f.queue, "queue", "", "`NAME` queue of the task: only workers that serve the queue claim it (default: default)")
 	flags.IntVar(&f.priority, "priority", 0, "`N` priority: workers claim tasks with higher priorities first (default: 0)")
 	flags.StringVar(&f.tags, "tags", "", "`TAGS` tags that a worker must offer to claim the task: gpu,ssd")
+	flags.StringVar(&f.limitKey, "limit-key", "", "`KEY` what the task needs, such as a database: tdf limit sets how many tasks of a key run at once")
 }
 
 // check returns an error for invalid flags. It needs no connection to Redis. It accepts times in the past, because
@@ -97,6 +98,9 @@ func (f *taskFlags) readFixed() (manager.Changes, error) {
 	}
 	if f.changed("queue") {
 		all.Queue = &f.queue
+	}
+	if f.changed("limit-key") {
+		all.LimitKey = &f.limitKey
 	}
 	if f.changed("tags") {
 		all.Tags = new(tdf.SplitTags(f.tags))

@@ -78,6 +78,7 @@ func (v *view) definition() []fact {
 		{"queue", d.Queue},
 		{"priority", unless(*d.Priority == 0, number(*d.Priority))},
 		{"tags", strings.Join(d.Tags, ", ")},
+		{"limit key", d.LimitKey},
 		{"after", dependenciesText(d.After)},
 		{"after any", dependenciesText(d.AfterAny)},
 		{"input", d.Input},

@@ -1,0 +1,40 @@
+package manager
+
+import (
+	"context"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A KeyLimit is the limit of a key, and how it is used.
+type KeyLimit struct {
+	Key string
+	tdf.Limit
+	Running int // tasks of the key that run
+	Waiting int // tasks that wait because of the limit
+}
+
+// SetLimit limits how many tasks with the given LimitKey run at once, and how often one of them starts. It replaces an earlier
+// limit of the key. The limit holds for all workers, from the next claim on. It ends no running task (docs/lifecycle.md,
+// "Limits per key").
+//
+// The error is a *[tdf.PropertyError] if no task can have the key. It says so if the limit is invalid, or if more than 10,000
+// keys would have a limit.
+func (m *Manager) SetLimit(ctx context.Context, key string, limit tdf.Limit) error {
+	return m.store.SetLimit(ctx, key, limit)
+}
+
+// RemoveLimit removes the limit of a key. The waiting tasks of the key can then run.
+func (m *Manager) RemoveLimit(ctx context.Context, key string) error {
+	return m.store.RemoveLimit(ctx, key)
+}
+
+// Limits returns the limits of all keys, ordered by key.
+func (m *Manager) Limits(ctx context.Context) ([]KeyLimit, error) {
+	uses, err := m.store.Limits(ctx)
+	var all []KeyLimit
+	for _, u := range uses {
+		all = append(all, KeyLimit{u.Key, u.Limit, u.Running, u.Waiting})
+	}
+	return all, err
+}

@@ -1,0 +1,641 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
+)
+
+// A handClock is a Redis whose clock the test moves.
+type handClock struct {
+	*embedded.Redis
+	now time.Time
+}
+
+func (c *handClock) pass(seconds float64) {
+	c.now = c.now.Add(time.Duration(seconds * float64(time.Second)))
+	c.SetTime(c.now)
+}
+
+func withHandClock(t *testing.T) (*handClock, *Store) {
+	r, err := embedded.Start("127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(r.Close)
+	c := &handClock{Redis: r, now: time.Now()}
+	c.pass(0)
+	return c, connect(t, r.Addr(), redistest.Namespace(t))
+}
+
+// No time span of one second has more than ten starts, whatever the times of the claims are. The starts come as fast as the
+// rate allows. After the clock was set back, they go on after one period.
+func TestRateIsExact(t *testing.T) {
+	clock, s := withHandClock(t)
+	seed := seeded(t)
+	random := rand.New(rand.NewPCG(seed, 0))
+	mustLimit(t, s, "api", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 10, Per: 1})
+	var all []tdf.Properties
+	for range 200 {
+		all = append(all, limitedBy("api"))
+	}
+	mustOpen(t, s, all...)
+	clock.pass(7200) // the tasks stay due when the clock is set back
+	var starts []tdf.Time
+	begun, setBack := clock.now, 0
+	for steps := 0; len(starts)-setBack < 100; steps++ {
+		if steps > 1000 {
+			t.Fatalf("only %d starts in %v", len(starts), clock.now.Sub(begun))
+		}
+		clock.pass(random.Float64() * 0.15)
+		if steps%2 == 0 { // the server keeps to the rate, too, so every other task comes past the server
+			d := limitedBy("api")
+			d.Priority, d.StartAfter = steps, 1
+			mustOpen(t, s, d)
+		} else {
+			returnWaiting(t, s)
+		}
+		for _, c := range mustClaim(t, s, 1+random.IntN(20)) {
+			starts = append(starts, c.Task.Current().Entered[tdf.Running])
+			if random.IntN(2) == 0 {
+				mustExecute(t, s, c, tdf.Result{Exit: "0"})
+			}
+		}
+		if setBack == 0 && len(starts) >= 50 {
+			if took := clock.now.Sub(begun).Seconds(); took > 8 {
+				t.Errorf("50 starts took %v s", took)
+			}
+			clock.pass(-3600)
+			begun, setBack = clock.now, len(starts)
+		}
+	}
+	if took := clock.now.Sub(begun).Seconds(); took > 24 { // one period until the starts go on, and up to 10 s until the next check
+		t.Errorf("100 starts took %v s after the clock was set back", took)
+	}
+	for i := range len(starts) - 10 {
+		if i+10 < setBack || i >= setBack {
+			if span := starts[i+10].Sub(starts[i]); span < 1-1e-6 {
+				t.Fatalf("eleven starts in %v s", span)
+			}
+		}
+	}
+}
+
+// A rate and a number hold together. A rate of one start does not let two tasks of one claim start.
+func TestRateAndNumber(t *testing.T) {
+	clock, s := withHandClock(t)
+	mustLimit(t, s, "db", tdf.Limit{AtMost: 2, Starts: 1, Per: 10})
+	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
+	for i, want := range []int{1, 1, 0} {
+		clock.pass(0.5)
+		if got := claimAll(t, s, 10); len(got) != want {
+			t.Errorf("claim %d got %d", i, got)
+		}
+		if u := useOf(t, s, "db"); u.Running != min(i+1, 2) || u.NextStart <= u.Now || u.Free != i/2 {
+			t.Errorf("use: %+v", u)
+		}
+		clock.pass(10)
+		returnWaiting(t, s)
+	}
+	m, err := task(t, s, ids[0]).Cancel()
+	mustApply(t, s, m, err)
+	if returnWaiting(t, s) != 1 || len(claimAll(t, s, 10)) != 1 {
+		t.Error("the free place was not used")
+	}
+	mustLimit(t, s, "db", running(9)) // without the rate
+	if s.rdb.Exists(t.Context(), s.keys.starts("db")).Val() != 0 {
+		t.Error("the starts are still stored")
+	}
+	if returnWaiting(t, s) != 1 || len(claimAll(t, s, 10)) != 1 {
+		t.Error("the new limit has no effect")
+	}
+}
+
+// The tasks of a queue without workers do not keep the tasks of another queue waiting for ever.
+func TestUnservedQueueHoldsNobody(t *testing.T) {
+	clock, s := withHandClock(t)
+	mustLimit(t, s, "db", running(1))
+	first := mustOpen(t, s, limitedBy("db"))[0]
+	var all []tdf.Properties
+	for range 300 {
+		d := limitedBy("db")
+		d.Queue = "left"
+		all = append(all, d)
+	}
+	mustOpen(t, s, all...)
+	clock.pass(1)
+	last := mustOpen(t, s, limitedBy("db"))[0]
+	clock.pass(1)
+	if got := claimAll(t, s, 10); !slices.Equal(got, []int64{first}) {
+		t.Fatalf("claimed %d", got)
+	}
+	for c := (Claimed{More: true}); c.More; {
+		c = claimFor(t, s, 10, offerOf("left"))
+	}
+	m, err := task(t, s, first).Cancel()
+	mustApply(t, s, m, err)
+	for seconds := 0; ; seconds++ {
+		returnWaiting(t, s)
+		if got := claimAll(t, s, 10); len(got) > 0 {
+			if !slices.Equal(got, []int64{last}) {
+				t.Errorf("claimed %d", got)
+			}
+			break
+		}
+		if seconds > 150 {
+			t.Fatal("the other queue starves")
+		}
+		clock.pass(1)
+	}
+	mustBeSound(t, s)
+}
+
+// Waiting tasks come back by priority, then by age. A new task with a higher priority goes before them.
+func TestWaitingTasksKeepTheirOrder(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustLimit(t, s, "db", running(1))
+		prioritized := func(priority int) tdf.Properties { d := limitedBy("db"); d.Priority = priority; return d }
+		ids := mustOpen(t, s, prioritized(9), prioritized(0), prioritized(5), prioritized(5), prioritized(-5), prioritized(0))
+		next := func() Claim {
+			t.Helper()
+			returnWaiting(t, s)
+			claims := mustClaim(t, s, 10)
+			if len(claims) != 1 {
+				t.Fatalf("%d were claimed", len(claims))
+			}
+			return claims[0]
+		}
+		var got []int64
+		for i := range 8 {
+			if i == 2 {
+				ids = append(ids, mustOpen(t, s, prioritized(7))...)
+			}
+			if i == 3 { // a waiting task gets another priority
+				m, err := task(t, s, ids[4]).Change(tdf.Changes{Priority: new(3)})
+				mustApply(t, s, m, err)
+				if x := task(t, s, ids[4]); x.PlacedIn != "priority=3;limit=db" {
+					t.Errorf("the changed task is in %q", x.PlacedIn)
+				}
+				ids = append(ids, mustOpen(t, s, prioritized(0))...)
+			}
+			mustBeSound(t, s)
+			c := next()
+			got = append(got, c.Task.ID)
+			mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		}
+		want := []int64{ids[0], ids[2], ids[6], ids[3], ids[4], ids[1], ids[5], ids[7]}
+		if !slices.Equal(got, want) {
+			t.Errorf("claimed %d, want %d", got, want)
+		}
+		for key := range dump(t, s) {
+			if strings.HasPrefix(key, "limited:") || strings.HasPrefix(key, "returned:") || key == "limits_due" || strings.HasPrefix(key, "levels:limit") {
+				t.Errorf("the key %s is left", key)
+			}
+		}
+	})
+}
+
+// If a task has to wait only because others wait before it, its key becomes due at once.
+func TestTaskBehindOthersIsChecked(t *testing.T) {
+	clock, s := withHandClock(t)
+	mustLimit(t, s, "db", running(0))
+	mustOpen(t, s, limitedBy("db"))
+	clock.pass(1)
+	claimAll(t, s, 10)
+	mustLimit(t, s, "db", running(2))
+	due, _, err := s.LimitsDue(t.Context())
+	must(t, err)
+	uses, err := s.LimitUses(t.Context(), "db") // a server sees one waiting task
+	must(t, err)
+	n, next := uses[0].Return()
+	first := task(t, s, 1)
+	clock.pass(1)
+	mustOpen(t, s, limitedBy("db"))
+	clock.pass(1)
+	if got := claimAll(t, s, 10); len(got) > 0 { // meanwhile, a claim makes the second task wait behind the first one
+		t.Fatalf("claimed %d", got)
+	}
+	if _, err := s.ReturnTasks(t.Context(), []LimitReturn{{LimitDue: due[0], Next: next, Tasks: []*tdf.Task{first}}}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if n := returnWaiting(t, s); n != 1 {
+		t.Errorf("%d tasks returned at once", n)
+	}
+	if got := claimAll(t, s, 10); len(got) != 2 {
+		t.Errorf("claimed %d", got)
+	}
+}
+
+// A waiting task can be changed, cancelled and retried, and expires.
+func TestWaitingTaskByHand(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustLimit(t, s, "db", running(0))
+		expiring := limitedBy("db")
+		expiring.EndBefore = 3e9
+		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), expiring, limitedBy("db"), limitedBy("db"))
+		if got := claimAll(t, s, 10); len(got) > 0 {
+			t.Fatalf("claimed %d", got)
+		}
+		change := func(id int64, c tdf.Changes, place string) {
+			t.Helper()
+			m, err := task(t, s, id).Change(c)
+			mustApply(t, s, m, err)
+			if x := task(t, s, id); x.PlacedIn != place {
+				t.Errorf("the place is %q, want %q", x.PlacedIn, place)
+			}
+			mustBeSound(t, s)
+		}
+		change(ids[0], tdf.Changes{LimitKey: new("")}, "")
+		change(ids[1], tdf.Changes{Queue: new("a")}, "limit=db")
+		m, err := task(t, s, ids[2]).Expire()
+		mustApply(t, s, m, err)
+		m, err = task(t, s, ids[3]).Cancel()
+		mustApply(t, s, m, err)
+		m, err = task(t, s, ids[3]).Reopen()
+		mustApply(t, s, m, err)
+		if x := task(t, s, ids[3]); x.WaitsForLimit() {
+			t.Errorf("the retried task is in %q", x.PlacedIn)
+		}
+		change(ids[4], tdf.Changes{StartAfter: new(tdf.Time(9e9))}, "default")
+		if got := claimAll(t, s, 10); !slices.Equal(got, ids[:1]) {
+			t.Errorf("claimed %d, want %d", got, ids[:1])
+		}
+		must(t, s.RemoveLimit(t.Context(), "db"))
+		if n := returnWaiting(t, s); n != 2 { // the second and the fourth
+			t.Errorf("%d tasks returned", n)
+		}
+		if x := task(t, s, ids[1]); x.PlacedIn != "queue=a" {
+			t.Errorf("the place is %q", x.PlacedIn)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// The audit finds and repairs what a failover or another program has lost.
+func TestAuditRepairsLimits(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustLimit(t, s, "db", running(1))
+		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
+		claimAll(t, s, 10)
+		for _, spoil := range []func(){
+			func() { s.rdb.Del(t.Context(), s.keys.limited("db")) },
+			func() { s.rdb.Del(t.Context(), s.keys.limitsDue()) },
+			func() { s.rdb.Del(t.Context(), s.keys.place("limit=db")) },
+			func() { s.rdb.HSet(t.Context(), s.keys.Task(ids[1]), "place", "limit=other") },
+		} {
+			spoil()
+			findings, err := s.Check(t.Context())
+			must(t, err)
+			if len(findings) == 0 {
+				t.Error("nothing was found")
+			}
+			_, err = s.Repair(t.Context(), "test", findings)
+			must(t, err)
+			mustBeSound(t, s)
+			if u := useOf(t, s, "db"); u.Running != 1 || u.Waiting != 2 {
+				t.Errorf("after %v: %+v", findings, u)
+			}
+		}
+	})
+}
+
+// If a key of a limit has a wrong type, no task beyond the limit starts, and other tasks go on or the call says so.
+func TestLimitKeysOfWrongTypes(t *testing.T) {
+	for _, key := range []string{"limits", "limits_due", "limited:db", "returned:db", "starts:db", "open:limit=db", "levels:limit=db"} {
+		t.Run(key, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				mustLimit(t, s, "db", tdf.Limit{AtMost: 1, Starts: 5, Per: 1})
+				mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
+				first := mustClaim(t, s, 10)
+				if len(first) != 1 {
+					t.Fatalf("%d were claimed", len(first))
+				}
+				s.rdb.Del(t.Context(), s.keys.key(key))
+				s.rdb.Set(t.Context(), s.keys.key(key), "x", 0)
+				mustOpen(t, s, limitedBy("db"), define("plain"))
+				before := dump(t, s)
+				c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60})
+				for _, claim := range c.Claims {
+					if claim.Task.LimitKey != "" {
+						t.Errorf("task %d was claimed beyond the limit", claim.Task.ID)
+					}
+				}
+				if diff := changed(t, before, dump(t, s)); err != nil && diff != "" {
+					t.Errorf("%v, but it changed\n%s", err, diff)
+				}
+				if err == nil && len(c.Claims) != 1 {
+					t.Errorf("%d were claimed", len(c.Claims))
+				}
+				mustExecute(t, s, first[0], tdf.Result{Exit: "0"})
+				if due, _, err := s.LimitsDue(t.Context()); err == nil && len(due) > 0 {
+					uses, err := s.LimitUses(t.Context(), "db")
+					if err == nil {
+						s.ReturnTasks(t.Context(), []LimitReturn{{LimitDue: due[0], Next: uses[0].Now}})
+					}
+				}
+				s.rdb.Del(t.Context(), s.keys.key(key))
+				findings, err := s.Check(t.Context())
+				must(t, err)
+				_, err = s.Repair(t.Context(), "test", findings)
+				must(t, err)
+				mustBeSound(t, s)
+			})
+		})
+	}
+}
+
+// If another program has written an invalid limit, no waiting task returns before the limit is set again.
+func TestInvalidLimit(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, limit := range []string{"at_most=1 rate=x/y", "at_most=1 rate=5/inf", "at_most=1 rate=5/1e400", "at_most=1 rate=0/1", "at_most=1 at_most=x"} {
+			mustOpen(t, s, limitedBy(limit), limitedBy(limit))
+			s.rdb.HSet(t.Context(), s.keys.limits(), limit, limit)
+			if got := claimAll(t, s, 10); len(got) > 1 {
+				t.Errorf("limit %q: claimed %d", limit, got)
+			}
+			if n := returnWaiting(t, s); n > 0 {
+				t.Errorf("limit %q: %d tasks returned", limit, n)
+			}
+			mustLimit(t, s, limit, running(2))
+			returnWaiting(t, s)
+			claimAll(t, s, 10)
+			if u := useOf(t, s, limit); u.Running != 2 {
+				t.Errorf("limit %q, set again: %+v", limit, u)
+			}
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// A million tasks of a key at the head of the queue cost each claim a bounded time: here, 20,000 tasks. Each of them is met once.
+func TestManyTasksOfOneKey(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	const tasks = 20_000
+	mustLimit(t, s, "db", running(2))
+	all := make([]tdf.Properties, tasks)
+	for i := range all {
+		all[i] = limitedBy("db")
+	}
+	mustOpen(t, s, all...)
+	plain := mustOpen(t, s, define("plain"))[0]
+	read, met := 0, false
+	var claims []Claim
+	for !met {
+		before := commandCalls(t, s, "hmget")
+		c := claimFor(t, s, 10, tdf.Offer{Programs: true})
+		for _, claim := range c.Claims {
+			met = met || claim.Task.ID == plain
+			claims = append(claims, claim)
+		}
+		n := commandCalls(t, s, "hmget") - before
+		if read += n; n > 1000 {
+			t.Fatalf("a claim read %d tasks", n)
+		}
+	}
+	if read != tasks+1 || len(claims) != 3 {
+		t.Errorf("%d tasks were read, and %d claimed", read, len(claims))
+	}
+	returnWaiting(t, s)
+	commands := func() int {
+		return commandCalls(t, s, "hmget") + commandCalls(t, s, "zrange") + commandCalls(t, s, "hset") + commandCalls(t, s, "zadd") + commandCalls(t, s, "zrem")
+	}
+	before := commands()
+	mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
+	if n := returnWaiting(t, s); n != 1 {
+		t.Errorf("%d tasks returned", n)
+	}
+	if got := claimAll(t, s, 10); len(got) != 1 {
+		t.Errorf("claimed %d", got)
+	}
+	if n := commands() - before; n > 60 {
+		t.Errorf("one task after the other costs %d commands", n)
+	}
+	if got := useOf(t, s, "db"); got.Waiting != tasks-3 || got.Running != 2 {
+		t.Errorf("use: %+v", got)
+	}
+}
+
+// countRunning counts, in one step, the tasks with a key in the list of running tasks.
+const countRunning = `
+local n = 0
+for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  if redis.call('HGET', ARGV[1] .. id, 'limit_key') == ARGV[2] then n = n + 1 end
+end
+return n`
+
+// Sixteen clients claim, end, lose and cancel tasks of a key, while its limit changes. At no time more tasks run than allowed.
+func TestNeverOneMore(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) *Store{
+		"embedded": func(t *testing.T) *Store { _, s := withFreeScripts(t); return s },
+		"real":     func(t *testing.T) *Store { return connect(t, redistest.Shared(t), redistest.Namespace(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, seed := start(t), seeded(t)
+			count := func() int {
+				n, err := s.rdb.Eval(context.Background(), countRunning, []string{s.keys.List(tdf.Running)}, s.keys.taskPrefix(), "db").Int()
+				if err != nil {
+					t.Error(err)
+				}
+				return n
+			}
+			const clients = 16
+			var changing sync.RWMutex // held by a change of the limit, so that `allowed` is right
+			allowed, most := 3, 0
+			mustLimit(t, s, "db", running(allowed))
+			var all []tdf.Properties
+			for i := range 40 {
+				d := limitedBy("db")
+				d.MaxFails, d.MaxLosses, d.Priority = 1e6, 1e6, i%3
+				all = append(all, d)
+			}
+			mustOpen(t, s, all...)
+			mustOpen(t, s, define("plain"), define("plain"))
+			var players sync.WaitGroup
+			for i := range clients {
+				p := &limitPlayer{t: t, s: s, rand: rand.New(rand.NewPCG(seed, uint64(i)))}
+				players.Go(func() {
+					for range operations(100, 5_000) {
+						p.step(context.Background())
+						changing.RLock()
+						if n := count(); n > allowed {
+							t.Errorf("%d tasks run, and %d are allowed", n, allowed)
+						}
+						changing.RUnlock()
+						if t.Failed() {
+							return
+						}
+						if i == 0 && p.rand.IntN(10) == 0 {
+							changing.Lock()
+							to := p.rand.IntN(5)
+							must(t, s.SetLimit(context.Background(), "db", running(to)))
+							allowed = max(to, count())
+							changing.Unlock()
+						}
+						changing.RLock()
+						n := count()
+						changing.RUnlock()
+						if i == 0 {
+							most = max(most, n)
+						}
+					}
+				})
+			}
+			players.Wait()
+			if most < 2 {
+				t.Errorf("at most %d tasks ran at once: the test tests nothing", most)
+			}
+			findings, err := s.Check(t.Context()) // tasks of lost claims are not settled yet
+			must(t, err)
+			for _, f := range findings {
+				if !strings.Contains(f.Problem, "the server has not settled it") {
+					t.Errorf("check: %v", f)
+				}
+			}
+		})
+	}
+}
+
+func withFreeScripts(t *testing.T) (*embedded.Redis, *Store) {
+	r, err := embedded.Start("127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(r.Close)
+	return r, connect(t, r.Addr(), redistest.Namespace(t))
+}
+
+// A limitPlayer is a worker, a server or a user at random.
+type limitPlayer struct {
+	t      *testing.T
+	s      *Store
+	rand   *rand.Rand
+	claims []Claim
+}
+
+func (p *limitPlayer) step(ctx context.Context) {
+	switch p.rand.IntN(8) {
+	case 0, 1, 2:
+		lease := tdf.Seconds(60)
+		if p.rand.IntN(5) == 0 {
+			lease = 1e-6
+		}
+		c, err := p.s.Claim(ctx, ClaimRequest{Worker: "w", Most: 1 + p.rand.IntN(3), Lease: lease})
+		p.must(err)
+		p.claims = append(p.claims, c.Claims...)
+	case 3, 4:
+		p.end(ctx)
+	case 5:
+		p.settle(ctx)
+	default:
+		if due, _, err := p.s.LimitsDue(ctx); err == nil && len(due) > 0 && !p.t.Failed() {
+			returnWaiting(p.t, p.s)
+		}
+	}
+}
+
+// end ends one of the player's rounds.
+func (p *limitPlayer) end(ctx context.Context) {
+	if len(p.claims) == 0 {
+		return
+	}
+	i := p.rand.IntN(len(p.claims))
+	c := p.claims[i]
+	p.claims = slices.Delete(p.claims, i, i+1)
+	var m tdf.Move
+	var err error
+	switch p.rand.IntN(4) {
+	case 0:
+		m, err = c.Task.Release("so")
+	case 1:
+		m, err = c.Task.Cancel()
+	default:
+		m, err = c.Task.Execute(c.ID, tdf.Result{Exit: "1"})
+	}
+	p.must(err)
+	outcomes, err := p.s.Apply(ctx, "player", Unit{Moves: []tdf.Move{m}})
+	p.must(err)
+	if m.Verb == tdf.VerbCancel && outcomes[0].Err == nil {
+		d := limitedBy("db")
+		d.MaxFails, d.MaxLosses = 1e6, 1e6
+		_, err := p.s.Open(ctx, "player", d)
+		p.must(err)
+	}
+}
+
+// settle settles due tasks, as a server does.
+func (p *limitPlayer) settle(ctx context.Context) {
+	now, err := p.s.Now(ctx)
+	p.must(err)
+	due, err := dueTasks(ctx, p.s, now, 50)
+	p.must(err)
+	ids := make([]int64, len(due))
+	for i := range due {
+		ids[i] = due[i].ID
+	}
+	seen, err := p.s.Read(ctx, ids, Want{Fields: Rules})
+	p.must(err)
+	for i, x := range seen {
+		if x.Task == nil {
+			continue
+		}
+		if m, ok := x.Task.Settle(now, x.Invalid); ok {
+			m.Due = due[i].Score
+			_, err := p.s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})
+			p.must(err)
+		}
+	}
+}
+
+func (p *limitPlayer) must(err error) {
+	if err != nil {
+		p.t.Error(err)
+	}
+}
+
+// Ten thousand keys with waiting tasks are checked in bounded calls. A leap of the clock does not stop the checks.
+func TestManyKeys(t *testing.T) {
+	clock, s := withHandClock(t)
+	const keys = 300
+	var all []tdf.Properties
+	for i := range keys {
+		key := fmt.Sprint("k", i)
+		mustLimit(t, s, key, running(1))
+		all = append(all, limitedBy(key), limitedBy(key))
+	}
+	mustOpen(t, s, all...)
+	clock.pass(1)
+	claims := mustClaim(t, s, 1000)
+	if len(claims) != keys {
+		t.Fatalf("%d were claimed", len(claims))
+	}
+	for range keys/MostLimitsDue + 1 {
+		returnWaiting(t, s)
+	}
+	if due, now, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
+		t.Fatalf("%v are due at %v, %v", due, now, err)
+	}
+	clock.pass(-3600)
+	for range keys {
+		if n := returnWaiting(t, s); n > 0 {
+			t.Fatalf("%d tasks returned", n)
+		}
+	}
+	if last := s.rdb.ZRevRangeWithScores(t.Context(), s.keys.limitsDue(), 0, 0).Val()[0]; last.Score > float64(clock.now.Unix()+60) {
+		t.Errorf("the last check is at %v", last.Score)
+	}
+	for _, c := range claims {
+		mustExecute(t, s, c, tdf.Result{Exit: "0"})
+	}
+	n := 0
+	for range keys/MostLimitsDue + 1 {
+		n += returnWaiting(t, s)
+	}
+	if n != keys || s.rdb.ZCard(t.Context(), s.keys.limitsDue()).Val() != 0 {
+		t.Errorf("%d tasks returned", n)
+	}
+}

@@ -1,0 +1,233 @@
+package redisstate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// limitedBy returns a definition with a limit key.
+func limitedBy(key string) tdf.Properties {
+	d := define("x")
+	d.LimitKey = key
+	return d
+}
+
+func mustLimit(t testing.TB, s *Store, key string, limit tdf.Limit) {
+	t.Helper()
+	must(t, s.SetLimit(t.Context(), key, limit))
+}
+
+func running(n int) tdf.Limit { return tdf.Limit{AtMost: n} }
+
+// claimAll makes claims until one has no more tasks, and returns the ids of the claimed tasks.
+func claimAll(t testing.TB, s *Store, most int) (ids []int64) {
+	t.Helper()
+	for _, c := range mustClaim(t, s, most) {
+		ids = append(ids, c.Task.ID)
+	}
+	return ids
+}
+
+// returnWaiting returns waiting tasks, as a server does. It returns their number.
+func returnWaiting(t testing.TB, s *Store) (n int) {
+	t.Helper()
+	due, _, err := s.LimitsDue(t.Context())
+	must(t, err)
+	for _, d := range due {
+		uses, err := s.LimitUses(t.Context(), d.Key)
+		must(t, err)
+		r := LimitReturn{LimitDue: d}
+		var most int
+		most, r.Next = uses[0].Return()
+		ids, err := s.WaitingForLimits(t.Context(), []string{d.Key}, []int{most})
+		must(t, err)
+		stored, err := s.Read(t.Context(), ids[0], Want{Fields: Facts})
+		must(t, err)
+		for _, x := range stored {
+			r.Tasks = append(r.Tasks, x.Task)
+		}
+		got, err := s.ReturnTasks(t.Context(), []LimitReturn{r})
+		must(t, err)
+		n += got
+	}
+	return n
+}
+
+func useOf(t testing.TB, s *Store, key string) tdf.LimitUse {
+	t.Helper()
+	uses, err := s.LimitUses(t.Context(), key)
+	must(t, err)
+	return uses[0]
+}
+
+// At most two tasks of the key run. The others wait, in order, and come back when a running task ends.
+func TestLimitAtMost(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustLimit(t, s, "db", running(2))
+		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), define("x"), limitedBy("db"), limitedBy("other"))
+		claims := mustClaim(t, s, 10)
+		if got, want := claimedIDs(Claimed{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}; !slices.Equal(got, want) {
+			t.Fatalf("claimed %d, want %d", got, want)
+		}
+		if x := task(t, s, ids[2]); !x.WaitsForLimit() || x.PlacedIn != "limit=db" || x.State != tdf.Open {
+			t.Errorf("the third task is %s in %q", x.State, x.PlacedIn)
+		}
+		if u := useOf(t, s, "db"); u.Running != 2 || u.Waiting != 2 || !u.Limited || u.Limit != running(2) {
+			t.Errorf("use: %+v", u)
+		}
+		mustBeSound(t, s)
+		if n := returnWaiting(t, s); n != 0 {
+			t.Errorf("%d tasks returned without room", n)
+		}
+		mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
+		later := mustOpen(t, s, limitedBy("db"))[0]
+		if got := claimAll(t, s, 10); len(got) > 0 {
+			t.Errorf("%d were claimed before the tasks that wait longer", got)
+		}
+		if n := returnWaiting(t, s); n != 1 {
+			t.Errorf("%d tasks returned, want 1", n)
+		}
+		if got := claimAll(t, s, 10); !slices.Equal(got, ids[2:3]) {
+			t.Errorf("%d were claimed, want %d", got, ids[2])
+		}
+		mustExecute(t, s, claims[1], tdf.Result{Exit: "0"})
+		returnWaiting(t, s)
+		if got := claimAll(t, s, 10); !slices.Equal(got, ids[4:5]) {
+			t.Errorf("%d were claimed, want %d", got, ids[4])
+		}
+		mustLimit(t, s, "other", running(1)) // one task of this key runs since before the limit
+		mustOpen(t, s, limitedBy("other"))
+		if got := claimAll(t, s, 10); len(got) > 0 {
+			t.Errorf("the new limit does not count the running tasks: %d were claimed", got)
+		}
+		must(t, s.RemoveLimit(t.Context(), "db"))
+		returnWaiting(t, s)
+		if got := claimAll(t, s, 10); !slices.Equal(got, []int64{later}) {
+			t.Errorf("without a limit, %d were claimed, want %d", got, later)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// Every end of a round gives the place back in the same step.
+func TestPlacesComeBack(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, s *Store, c Claim){
+		"executed": func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, tdf.Result{Exit: "0"}) },
+		"failed":   func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, tdf.Result{Exit: "1"}) },
+		"released": func(t *testing.T, s *Store, c Claim) {
+			m, err := c.Task.Release("so")
+			mustApply(t, s, m, err)
+		},
+		"requeued": func(t *testing.T, s *Store, c Claim) {
+			m, err := task(t, s, c.Task.ID).Requeue(true)
+			mustApply(t, s, m, err)
+		},
+		"timed out": func(t *testing.T, s *Store, c Claim) {
+			m, err := c.Task.TimeOut()
+			mustApply(t, s, m, err)
+		},
+		"cancelled": func(t *testing.T, s *Store, c Claim) {
+			m, err := task(t, s, c.Task.ID).Cancel()
+			mustApply(t, s, m, err)
+		},
+		"lost": func(t *testing.T, s *Store, c Claim) {
+			_, err := s.Renew(t.Context(), 0, Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never})
+			must(t, err)
+			mustSettle(t, s, c.Task.ID)
+		},
+		"moved by another program": func(t *testing.T, s *Store, c Claim) {
+			mustExecute(t, s, c, tdf.Result{Exit: "0"})
+			mustSettle(t, s, c.Task.ID)
+			s.rdb.ZAdd(t.Context(), s.keys.limited("db"), redis.Z{Member: 1, Score: 1})
+			s.rdb.ZAdd(t.Context(), s.keys.limitsDue(), redis.Z{Member: "db", Score: 1}) // the time of the next check
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				mustLimit(t, s, "db", running(1))
+				ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"))
+				claims := mustClaim(t, s, 2)
+				if len(claims) != 1 {
+					t.Fatalf("%d were claimed", len(claims))
+				}
+				returnWaiting(t, s) // the next check is later
+				end(t, s, claims[0])
+				if left := s.rdb.ZCard(t.Context(), s.keys.limited("db")).Val(); left > 0 && name != "moved by another program" {
+					t.Error("the limit still counts the task")
+				}
+				if n := returnWaiting(t, s); n != 1 {
+					t.Errorf("%d tasks returned", n)
+				}
+				if got := claimAll(t, s, 2); len(got) != 1 || got[0] != ids[1] && name != "failed" {
+					t.Errorf("%d were claimed", got)
+				}
+				mustBeSound(t, s)
+			})
+		})
+	}
+}
+
+// Hostile keys are keys like others.
+func TestHostileLimitKeys(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for _, key := range []string{"default", "none", "limit=x", "a;b", "priority=5;limit=a", "%s*?[", "{x}", "é\u2028", "queue=a", strings.Repeat("k", 200), "a b"} {
+			mustLimit(t, s, key, running(1))
+			d := limitedBy(key)
+			d.Priority = -7
+			ids := mustOpen(t, s, limitedBy(key), d, limitedBy(key))
+			claims := mustClaim(t, s, 10)
+			if len(claims) != 1 || claims[0].Task.ID != ids[0] || claims[0].Task.LimitKey != key {
+				t.Fatalf("key %q: claimed %+v", key, claims)
+			}
+			for _, id := range []int64{ids[1], ids[2]} {
+				if x := task(t, s, id); !x.WaitsForLimit() || x.OpenPlace() != x.PlacedIn {
+					t.Errorf("key %q: task %d is in %q", key, id, x.PlacedIn)
+				}
+			}
+			mustBeSound(t, s)
+		}
+		for _, key := range []string{"", "a\nb", "a\x00b", strings.Repeat("k", 201), "\xff"} {
+			if err := s.SetLimit(t.Context(), key, running(1)); err == nil {
+				t.Errorf("a limit for the key %q was accepted", key)
+			}
+			if d := limitedBy(key); key != "" && d.Validate() == nil {
+				t.Errorf("a task with the key %q was accepted", key)
+			}
+		}
+		all, err := s.Limits(t.Context())
+		if err != nil || len(all) != 11 || !slices.IsSortedFunc(all, func(a, b tdf.LimitUse) int { return strings.Compare(a.Key, b.Key) }) {
+			t.Errorf("limits: %+v, %v", all, err)
+		}
+		for _, u := range all {
+			if u.Running != 1 || u.Waiting != 2 {
+				t.Errorf("use: %+v", u)
+			}
+		}
+	})
+}
+
+// More than 10,000 limits are refused. A limit that exists can still be changed.
+func TestTooManyLimits(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var fields []any
+		for i := range tdf.MaxLimits {
+			fields = append(fields, fmt.Sprint("k", i), "at_most=1")
+		}
+		for page := range slices.Chunk(fields, 2000) {
+			must(t, s.rdb.HSet(t.Context(), s.keys.limits(), page...).Err())
+		}
+		if err := s.SetLimit(t.Context(), "more", running(1)); err == nil || !strings.Contains(err.Error(), "more than 10000") {
+			t.Errorf("one limit more: %v", err)
+		}
+		mustLimit(t, s, "k5", running(2))
+		if all, err := s.Limits(t.Context()); err != nil || len(all) != tdf.MaxLimits {
+			t.Errorf("%d limits, %v", len(all), err)
+		}
+	})
+}

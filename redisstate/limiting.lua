@@ -1,0 +1,51 @@
+-- limiting: common code for tasks with a limit key. Tasks with the same key share a limit.
+--
+-- The sorted set `limited:$key` has the running tasks of a key, each with the time of its claim or of its last check. A
+-- script that moves such a task into or out of the state running changes the set in the same step. The set may keep a
+-- task that another program has moved: limituse.lua removes this task.
+--
+-- A task that has to wait is in the place `limit=$key` (see places.lua). The set `limits_due` has each key with waiting
+-- tasks, with the time at which the server must check the key. A place that becomes free makes the key due at once.
+--
+-- A script that includes this code calls limiting.use first, then limiting.count for each task, and limiting.finish at
+-- the end. The code is in one table, because a script may have only about 180 locals.
+
+local limiting = {
+  begun = {}, ended = {}, -- ids of tasks, by their limit key
+}
+
+function limiting.use(key_of_due)
+  local prefix = string.sub(key_of_due, 1, -1 - #'due')
+  limiting.running = prefix .. 'limited:'
+  limiting.returned, limiting.starts = prefix .. 'returned:', prefix .. 'starts:'
+  limiting.checks, limiting.wake = prefix .. 'limits_due', prefix .. 'wake:server'
+end
+
+function limiting.count(key, id, runs)
+  local all = runs and limiting.begun or limiting.ended
+  local ids = all[key] or {}
+  all[key] = ids
+  ids[#ids + 1] = id
+end
+
+-- Makes a key due if it has waiting tasks, and wakes the server.
+function limiting.check_now(key)
+  if redis.pcall('ZADD', limiting.checks, 'XX', 'CH', now_text, key) == 1 then wake(limiting.wake, 1) end
+end
+
+-- The other data of the call is already written. So if a key has a wrong type, the script goes on.
+function limiting.finish()
+  for key, ids in pairs(limiting.begun) do
+    local entries = {}
+    for i, id in ipairs(ids) do entries[2 * i - 1], entries[2 * i] = now_text, id end
+    for i = 1, #entries, 500 do
+      redis.pcall('ZADD', limiting.running .. key, unpack(entries, i, math.min(i + 499, #entries)))
+    end
+  end
+  for key, ids in pairs(limiting.ended) do
+    for i = 1, #ids, 500 do
+      redis.pcall('ZREM', limiting.running .. key, unpack(ids, i, math.min(i + 499, #ids)))
+    end
+    limiting.check_now(key)
+  end
+end

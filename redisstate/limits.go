@@ -1,0 +1,247 @@
+package redisstate
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+var (
+	//go:embed limituse.lua
+	limitUseSource string
+	//go:embed limitreturn.lua
+	limitReturnSource string
+	//go:embed limitset.lua
+	limitSetSource string
+
+	limitUseScript    = newFreeingScript(prelude + places + limiting + limitUseSource)
+	limitReturnScript = newFreeingScript(prelude + places + limitReturnSource)
+	limitSetScript    = newFreeingScript(prelude + limitSetSource)
+)
+
+// SetLimit sets the limit of a key. The limit holds from the next claim on, and counts the tasks of the key that run already.
+func (s *Store) SetLimit(ctx context.Context, key string, limit tdf.Limit) error {
+	if err := limit.Check(); err != nil {
+		return fmt.Errorf("set the limit of %q: %w", key, err)
+	}
+	return s.writeLimit(ctx, key, limit.String())
+}
+
+// RemoveLimit removes the limit of a key. The server then returns the waiting tasks of the key.
+func (s *Store) RemoveLimit(ctx context.Context, key string) error { return s.writeLimit(ctx, key, "") }
+
+func (s *Store) writeLimit(ctx context.Context, key, limit string) error {
+	if err := tdf.CheckLimitKey(key); err != nil {
+		return fmt.Errorf("set a limit: %w", err)
+	}
+	keys := []string{s.keys.limits(), s.keys.limitsDue(), s.keys.starts(key), s.keys.wakeServer()}
+	var n int
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		n, err = limitSetScript.run(ctx, s, keys, key, limit, tdf.MaxLimits).Int()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("set the limit of %q: redis: %w", key, err)
+	}
+	if n < 0 {
+		return fmt.Errorf("set the limit of %q: more than %d keys would have a limit; remove other limits", key, tdf.MaxLimits)
+	}
+	return nil
+}
+
+// Limits returns the limits of all keys and how they are used, ordered by key.
+func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
+	var keys []string
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		keys, err = s.rdb.HKeys(ctx, s.keys.limits()).Result()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read limits: redis: %w", err)
+	}
+	slices.Sort(keys)
+	all, err := s.LimitUses(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(u tdf.LimitUse) bool { return !u.Limited }), nil
+}
+
+// Limits for the work on limits, so that other clients of Redis wait only a few milliseconds.
+const (
+	MostLimitsDue   = 50  // keys that LimitsDue returns, and keys in a call
+	MostReturned    = 500 // tasks that a call returns
+	runningChecked  = 32  // running tasks of a key whose state a call checks
+	levelsAtOnce    = 100 // priorities of a key that a call reads
+	implausibleNext = 60  // seconds; if the next check of a key is later, the clock was set back
+)
+
+// LimitUses returns how the limits of keys are used. It also removes tasks that no longer run from the sets of running tasks.
+func (s *Store) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error) {
+	var uses []tdf.LimitUse
+	for len(keys) > 0 {
+		answers, err := s.limitUses(ctx, keys[:min(len(keys), MostLimitsDue)])
+		if err != nil {
+			return nil, fmt.Errorf("read how limits are used: redis: %w", err)
+		}
+		for i, answer := range answers {
+			uses = append(uses, readLimitUse(keys[i], list(answer)))
+		}
+		keys = keys[len(answers):]
+	}
+	return uses, nil
+}
+
+// limitUses makes one call, and returns the answers for the first keys: at least one.
+func (s *Store) limitUses(ctx context.Context, keys []string) (answers []any, err error) {
+	args := []any{s.keys.taskPrefix(), tdf.ReturnPatience.String(), runningChecked}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		answers, err = limitUseScript.run(ctx, s, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, args...).Slice()
+		return err
+	})
+	if err == nil && (len(answers) == 0 || len(answers) > len(keys)) {
+		err = fmt.Errorf("%d answers for %d keys", len(answers), len(keys))
+	}
+	return answers, err
+}
+
+func readLimitUse(key string, parts []any) tdf.LimitUse {
+	u := tdf.LimitUse{Key: key}
+	if len(parts) != 8 {
+		return u
+	}
+	number := func(i int) int {
+		n, _ := parts[i].(int64)
+		return int(n)
+	}
+	u.Now, _ = tdf.ParseTime(text(parts[0]))
+	u.Limited = text(parts[1]) != ""
+	if limit, ok := tdf.ParseLimit(text(parts[1])); ok {
+		u.Limit = limit // otherwise no task may return, because claims would make it wait again
+	}
+	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = number(2), number(3), number(4), number(6), number(7)
+	u.NextStart, _ = tdf.ParseTime(text(parts[5]))
+	return u
+}
+
+// A LimitDue is a key whose waiting tasks the server must check.
+type LimitDue struct {
+	Key   string
+	Score string // the key's score in `limits_due`, which fences the next check
+}
+
+// LimitsDue returns at most 50 keys whose waiting tasks must be checked now, and the time now.
+func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, err error) {
+	var first, last *redis.ZSliceCmd
+	var clock *redis.TimeCmd
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		first, clock = p.ZRangeWithScores(ctx, s.keys.limitsDue(), 0, MostLimitsDue-1), p.Time(ctx)
+		last = p.ZRevRangeWithScores(ctx, s.keys.limitsDue(), 0, 0)
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the limits to check: redis: %w", err)
+	}
+	now = tdf.At(clock.Val())
+	for i, z := range append(first.Val(), last.Val()...) {
+		next := tdf.Time(z.Score)
+		leapt := i == len(first.Val()) && len(due) < MostLimitsDue && next > now.Add(implausibleNext)
+		if key, _ := z.Member.(string); next <= now && i < len(first.Val()) || leapt {
+			due = append(due, LimitDue{key, strconv.FormatFloat(z.Score, 'f', -1, 64)})
+		}
+	}
+	return due, now, nil
+}
+
+// WaitingForLimits returns the ids of tasks that wait because of the limits of keys, at most the given number for each key. The
+// tasks with the highest priority come first, and among them the oldest.
+func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) ([][]int64, error) {
+	levels := make([]*redis.StringSliceCmd, len(keys))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, key := range keys {
+			levels[i] = p.ZRevRange(ctx, s.keys.levels("limit="+key), 0, levelsAtOnce-1)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read waiting tasks: redis: %w", err)
+	}
+	ids := make([][]int64, len(keys))
+	for level, left := 0, true; left; level++ { // most keys have one priority
+		pages := make([]*redis.StringSliceCmd, len(keys))
+		err := s.pipeline(ctx, func(p redis.Pipeliner) {
+			for i, key := range keys {
+				if of := levels[i].Val(); level < len(of) && len(ids[i]) < most[i] {
+					priority, _ := strconv.Atoi(of[level])
+					pages[i] = p.ZRange(ctx, s.keys.place(tdf.LimitPlace(key, priority)), 0, int64(most[i]-len(ids[i])-1))
+				}
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read waiting tasks: redis: %w", err)
+		}
+		left = false
+		for i, page := range pages {
+			if page != nil {
+				ids[i], left = append(ids[i], idsOf(page.Val())...), true
+			}
+		}
+	}
+	return ids, nil
+}
+
+// A LimitReturn says which tasks of a key return to the places in which workers find them, and when to check the key again.
+type LimitReturn struct {
+	LimitDue
+	Next  tdf.Time
+	Tasks []*tdf.Task
+	Freed []*tdf.Task // tasks that return, but do not use the room of the limit: a pause keeps them from running, or the limit is gone
+}
+
+// ReturnTasks returns tasks that wait because of limits, and returns their number. A task that has changed since it was read
+// stays where it is.
+func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err error) {
+	e := encoder{}
+	e.add(s.keys.taskPrefix(), s.keys.returnedPrefix())
+	for _, r := range all {
+		e.add(r.Key, r.Score, r.Next.String())
+		e.count(len(r.Tasks) + len(r.Freed))
+		for i, t := range slices.Concat(r.Tasks, r.Freed) {
+			e.args = append(e.args, t.ID, t.Revision, t.Place())
+			e.flag(i < len(r.Tasks))
+		}
+	}
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		n, err = limitReturnScript.run(ctx, s, []string{s.keys.limitsDue(), s.keys.List(tdf.Open)}, e.args...).Int()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("return waiting tasks: redis: %w", err)
+	}
+	return n, nil
+}
+
+// countedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key, and for a
+// task that does not run.
+func (s *Store) countedByLimits(ctx context.Context, all []tdf.Placement) ([]bool, error) {
+	scores := make([]*redis.FloatCmd, len(all))
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i := range all {
+			if t := all[i].Task; t != nil && t.State == tdf.Running && t.LimitKey != "" {
+				scores[i] = p.ZScore(ctx, s.keys.limited(t.LimitKey), strconv.FormatInt(t.ID, 10))
+			}
+		}
+	})
+	counted := make([]bool, len(all))
+	for i, score := range scores {
+		counted[i] = score == nil || score.Err() == nil
+	}
+	return counted, err
+}

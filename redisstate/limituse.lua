@@ -1,0 +1,116 @@
+-- limituse: reads how the limits of keys are used. It also removes ids from `limited:$key` whose tasks do not run.
+--
+-- KEYS:
+--  1. limits
+--  2. due
+--  3. open
+--
+-- ARGV:
+--  1. prefix of task keys
+--  2. number of seconds after which a returned task counts as unclaimed
+--  3. the maximum number of running tasks that the script checks for each key
+-- - the limit keys
+--
+-- Returns for each of the first keys the list of these elements. If the call takes too long, the script leaves out the
+-- last keys, but never the first.
+--  1. the time now
+--  2. the text of the limit, or ''
+--  3. the number of running tasks
+--  4. the number of waiting tasks
+--  5. the number of rounds that the rate allows to start now
+--  6. the time at which the rate will allow another round, or ''
+--  7. the number of returned tasks that are not claimed yet
+--  8. the number of returned tasks that count as unclaimed
+--
+-- The script writes only data that can be rebuilt. If a key has a wrong type, its limit has no room.
+
+local limits, tasks, patience, most = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local MOST_LEVELS = 1000
+local KEPT_FOR = 600 -- seconds; an older entry of a returned task says nothing any more
+use_places(KEYS[3])
+limiting.use(KEYS[2])
+
+local function size(key)
+  local n = redis.pcall('ZCARD', key)
+  return type(n) == 'number' and n or 1000000000
+end
+
+local function count_waiting(key)
+  local part, n = 'limit=' .. key, 0
+  local all = redis.pcall('ZREVRANGE', levels .. part, 0, MOST_LEVELS - 1)
+  for _, priority in ipairs(all) do
+    local waiting = redis.pcall('ZCARD', places .. join_place(part, priority))
+    if type(waiting) == 'number' then n = n + waiting end
+  end
+  return n
+end
+
+-- Checks the tasks whose last check was the longest time ago.
+local function remove_idle(key)
+  for _, id in ipairs(redis.pcall('ZRANGE', limiting.running .. key, 0, most - 1)) do
+    local f = redis.pcall('HMGET', tasks .. id, 'state', 'limit_key') -- an error reply if the key is not a hash
+    if (f[1] == 'running' or f[1] == 'executed') and f[2] == key then
+      redis.pcall('ZADD', limiting.running .. key, now_text, id)
+    else
+      redis.pcall('ZREM', limiting.running .. key, id)
+    end
+  end
+end
+
+-- If the clock was set back, the last starts lie in the future. The function makes them starts of this moment, so that
+-- the key waits for one period of its rate, and not until the clock has caught up.
+local function correct_starts(list, per)
+  local last = redis.pcall('LINDEX', list, -1)
+  if type(last) ~= 'string' or (tonumber(last) or INF) <= now then return end
+  local past = {}
+  for _, at in ipairs(redis.pcall('LRANGE', list, 0, -1)) do
+    past[#past + 1] = text(math.min(tonumber(at) or INF, now))
+  end
+  redis.pcall('UNLINK', list)
+  for i = 1, #past, 500 do redis.pcall('RPUSH', list, unpack(past, i, math.min(i + 499, #past))) end
+  redis.pcall('EXPIRE', list, math.ceil(per) + 60)
+end
+
+-- Returns the number of rounds that may start now, and the time at which there will be one more.
+local function free_starts(key, count, per)
+  local list = limiting.starts .. key
+  correct_starts(list, per)
+  local length = redis.pcall('LLEN', list)
+  if type(length) ~= 'number' then return 0, now + per end
+  local function at(i) return tonumber(redis.pcall('LINDEX', list, i)) or now end
+  local low, high = math.max(0, length - count), length -- the first start of the period is between these indexes
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if at(middle) + per > now then high = middle else low = middle + 1 end
+  end
+  if low == length then return count, now + per end
+  return count - (length - low), at(low) + per
+end
+
+local function returned_tasks(key)
+  local set = limiting.returned .. key
+  redis.pcall('ZREMRANGEBYSCORE', set, '-inf', text(now - KEPT_FOR))
+  redis.pcall('ZREMRANGEBYSCORE', set, text(now + 1), '+inf')
+  local old = redis.pcall('ZCOUNT', set, '-inf', text(now - patience))
+  if type(old) ~= 'number' then return 0, 0 end
+  return redis.pcall('ZCARD', set) - old, old
+end
+
+local function use_of(key)
+  local limit, waiting = redis.call('HGET', limits, key) or '', count_waiting(key)
+  local at_most = tonumber(string.match(limit, 'at_most=(%d+)') or INF)
+  if waiting > 0 and size(limiting.running .. key) >= at_most then remove_idle(key) end
+  local count, per = string.match(limit, 'rate=(%d+)/(%S+)')
+  local free, next_start = 0, nil
+  if tonumber(per) then free, next_start = free_starts(key, tonumber(count), tonumber(per)) end
+  local new, old = returned_tasks(key)
+  local running = size(limiting.running .. key)
+  return { now_text, limit, running, waiting, free, next_start and text(next_start) or '', new, old }
+end
+
+local all = {}
+for i = 4, #ARGV do
+  if i > 4 and spent(1) then break end
+  all[i - 3] = use_of(ARGV[i])
+end
+return all

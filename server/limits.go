@@ -1,0 +1,148 @@
+package server
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+type limitStore interface {
+	LimitsDue(ctx context.Context) (due []redisstate.LimitDue, now tdf.Time, err error)
+	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
+	WaitingForLimits(ctx context.Context, keys []string, most []int) ([][]int64, error)
+	ReturnTasks(ctx context.Context, all []redisstate.LimitReturn) (int, error)
+	Paused(ctx context.Context) ([]redisstate.Pausing, error)
+}
+
+// maxReturnBatches is the largest number of batches of keys that a server's round checks before it settles again.
+const maxReturnBatches = 10
+
+// returnWaiting returns tasks that wait because of the limits of their keys to the places in which workers find them, as far as
+// the limits have room (docs/lifecycle.md, "Limits per key").
+func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
+	done := Done{}
+	for range maxReturnBatches {
+		due, now, err := s.store.LimitsDue(ctx)
+		if err != nil || len(due) == 0 {
+			return done, err
+		}
+		n, more, err := s.returnDue(ctx, due, now)
+		done.count("returned", n)
+		if err != nil || !more {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// returnDue checks keys that are due. It returns the number of returned tasks, and whether more work may be due at once.
+func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now tdf.Time) (n int, more bool, err error) {
+	keys := make([]string, len(due))
+	for i := range due {
+		keys[i] = due[i].Key
+	}
+	uses, err := s.store.LimitUses(ctx, keys...)
+	if err != nil {
+		return 0, false, err
+	}
+	paused, err := s.paused(ctx, uses)
+	if err != nil {
+		return 0, false, err
+	}
+	returns, wanted, most := make([]redisstate.LimitReturn, len(due)), make([]int, len(due)), make([]int, len(due))
+	for i, u := range uses {
+		returns[i].LimitDue = due[i]
+		wanted[i], returns[i].Next = u.Return()
+		most[i] = toRead(u, wanted[i], paused)
+	}
+	n = fitting(most)
+	more = n < len(due) || len(due) >= redisstate.MostLimitsDue
+	keys, most, returns = keys[:n], most[:n], returns[:n]
+	if err := s.readWaiting(ctx, keys, most, returns); err != nil {
+		return 0, false, err
+	}
+	for i := range returns {
+		r := &returns[i]
+		full := len(r.Tasks) >= redisstate.MostReturned
+		r.Tasks, r.Freed = returning(r.Tasks, wanted[i], paused)
+		if full && len(r.Tasks) < wanted[i] {
+			r.Next, more = now, true
+		}
+		if !uses[i].Limited {
+			r.Tasks, r.Freed = nil, append(r.Tasks, r.Freed...)
+		}
+	}
+	n, err = s.store.ReturnTasks(ctx, returns)
+	return n, more, err
+}
+
+// fitting returns for how many of the first keys a call returns tasks. The other keys stay due.
+func fitting(most []int) int {
+	tasks := 0
+	for i, n := range most {
+		if tasks += n; tasks > redisstate.MostReturned {
+			return max(i, 1)
+		}
+	}
+	return len(most)
+}
+
+// toRead returns how many waiting tasks of a key to read. If something is paused, some of the tasks may return without using the
+// limit. While the whole namespace is paused, no task returns.
+func toRead(u tdf.LimitUse, wanted int, paused tdf.Paused) int {
+	switch {
+	case slices.Contains(paused, tdf.Pausable{}):
+		return 0
+	case len(paused) > 0 && u.Room() > 0:
+		return min(u.Waiting, redisstate.MostReturned)
+	}
+	return min(wanted, redisstate.MostReturned)
+}
+
+// paused returns what is paused. It returns nothing if no limit has room, because no task can return then.
+func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (paused tdf.Paused, err error) {
+	if !slices.ContainsFunc(uses, func(u tdf.LimitUse) bool { return u.Waiting > 0 && u.Room() > 0 }) {
+		return nil, nil
+	}
+	all, err := s.store.Paused(ctx)
+	for _, p := range all {
+		paused = append(paused, p.Pausable)
+	}
+	return paused, err
+}
+
+// readWaiting reads the first waiting tasks of each key, and stores them in returns.
+func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, returns []redisstate.LimitReturn) error {
+	ids, err := s.store.WaitingForLimits(ctx, keys, most)
+	if err != nil {
+		return err
+	}
+	stored, err := s.store.Read(ctx, slices.Concat(ids...), redisstate.Want{Fields: redisstate.Facts})
+	if err != nil {
+		return err
+	}
+	for i := range ids {
+		for _, t := range stored[:len(ids[i])] {
+			if t.Task != nil && t.Task.WaitsForLimit() {
+				returns[i].Tasks = append(returns[i].Tasks, t.Task)
+			}
+		}
+		stored = stored[len(ids[i]):]
+	}
+	return nil
+}
+
+// returning returns the first n tasks without a pause, and all paused tasks. The paused tasks use no place of the limit. So they
+// return, and do not keep other tasks waiting.
+func returning(all []*tdf.Task, n int, paused tdf.Paused) (tasks, freed []*tdf.Task) {
+	for _, t := range all {
+		if _, held := paused.Holds(&t.Properties); held {
+			freed = append(freed, t)
+		} else if len(tasks) < n {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks, freed
+}
