@@ -164,3 +164,44 @@ func TestForeignStages(t *testing.T) {
 		must(t, s.rdb.Del(t.Context(), s.keys.pipelines()).Err())
 	})
 }
+
+// A unit that decides a group may exceed max_tasks, because the tasks of the group cannot be archived before.
+func TestMaxTasksRefusesNoDecision(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, grouped("g"))
+		must(t, s.CloseGroup(t.Context(), "g"))
+		m, err := task(t, s, ids[0]).Cancel()
+		mustApply(t, s, m, err)
+		limitTasks(t, s, "1")
+		outcomes, err := s.Apply(t.Context(), "m",
+			Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)},
+			Unit{Open: []tdf.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+		if must(t, err); !tooMany(outcomes[0].Err, 1, 1) || outcomes[1].Err != nil {
+			t.Errorf("%+v", outcomes)
+		}
+	})
+}
+
+// A unit that changes a stage does not wait for memory. Its manager must archive tasks meanwhile.
+func TestStagesDoNotWaitForMemory(t *testing.T) {
+	s, lines, use := limited(t)
+	ids := mustOpen(t, s, grouped("g"))
+	must(t, s.CloseGroup(t.Context(), "g"))
+	m, err := task(t, s, ids[0]).Cancel()
+	mustApply(t, s, m, err)
+	use(0.85)
+	if _, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)}); err != ErrNoRoom {
+		t.Error(err)
+	}
+	if line := <-lines; !strings.Contains(line, "new tasks wait") {
+		t.Error(line)
+	}
+	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+	if err != nil || outcomes[0].Err != nil {
+		t.Error(outcomes, err)
+	}
+	use(1.1)
+	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); !errors.Is(err, ErrFull) {
+		t.Error(err)
+	}
+}
