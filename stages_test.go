@@ -63,9 +63,12 @@ func TestPlan(t *testing.T) {
 
 func TestStageRecords(t *testing.T) {
 	for _, r := range []StageRecord{
-		{}, {Phase: StageOpened}, {Phase: StageDecided},
+		{},
+		{Phase: StageOpened},
+		{Phase: StageDecided},
 		{Phase: StageOpening, Done: 1_000_000, Digest: "ab"},
-		{Phase: StageStored, Chunks: 1, Stored: "X"}, {Phase: StageStored, Done: 4, Chunks: 5, Stored: "X"},
+		{Phase: StageStored, Chunks: 1, Stored: "X"},
+		{Phase: StageStored, Done: 4, Chunks: 5, Stored: "X"},
 	} {
 		if got, err := ParseStageRecord(r.String()); got != r || err != nil {
 			t.Errorf("%q: %+v, %v", r, got, err)

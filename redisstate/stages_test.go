@@ -11,7 +11,9 @@ import (
 
 var begun = tdf.StageRecord{Phase: tdf.StageOpening, Done: 2, Digest: "ab"}
 
-func stageChange(from, to tdf.StageRecord) *StageChange { return &StageChange{Stage: "p/s", From: from, To: to} }
+func stageChange(from, to tdf.StageRecord) *StageChange {
+	return &StageChange{Stage: "p/s", From: from, To: to}
+}
 
 // checkRecord checks the record of the stage p/s.
 func checkRecord(t *testing.T, s *Store, want tdf.StageRecord) {
