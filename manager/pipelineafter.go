@@ -96,11 +96,11 @@ func (x *pipelineRun) collect(ctx context.Context, s *stageRun, c *collector) er
 	failed := callStage(ctx, s.after, &Stage{func(definitions []Definition) { c.open(ctx, definitions) }})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
-		return c.err
-	}
 	if failed != nil {
 		return stageError{failed}
+	}
+	if c.err != nil {
+		return c.err
 	}
 	if c.name == "" {
 		return nil

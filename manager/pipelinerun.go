@@ -157,7 +157,7 @@ func (x *pipelineRun) act(ctx context.Context, s *stageRun) error {
 		return err
 	}
 	action := status.Action()
-	x.again = x.again || action != tdf.StageWaits && action != tdf.StageDone
+	x.again = x.again || action != tdf.StageWaits && action != tdf.StageArchive && action != tdf.StageDone
 	if action != tdf.StageStart { // another manager has opened the rest
 		s.stopOpening()
 	}
@@ -224,23 +224,19 @@ func (x *pipelineRun) closeStage(ctx context.Context, s *stageRun) error {
 	return nil
 }
 
-// archiveStage archives up to 1,000 finished tasks of each state. Other tasks are archived in the next rounds.
+// archiveStage archives up to 1,000 finished tasks of each state. Other tasks are archived in the next rounds. If another
+// manager archives the tasks, there is nothing to do until the next round.
 func (x *pipelineRun) archiveStage(ctx context.Context, s *stageRun) error {
-	var all Result
 	for _, state := range listing.Settled {
 		ids, err := x.store.List(ctx, state, s.group, 0, idsPerPage)
 		if err != nil {
 			return err
 		}
-		done, err := x.Archive(ctx, ByIDs(ids...)...)
+		archived, err := x.Archive(ctx, ByIDs(ids...)...)
 		if err != nil {
 			return err
 		}
-		all.Done += done.Done
-		all.Skipped = append(all.Skipped, done.Skipped...)
-	}
-	if all.Done == 0 && len(all.Skipped) > 0 {
-		return stageError{fmt.Errorf("archive tasks: %w", all.Skipped[0])}
+		x.again = x.again || archived.Done > 0
 	}
 	return nil
 }
