@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Plan is the order of the stages of a pipeline (docs/lifecycle.md, "Pipelines").
+// A Plan is the order of the stages of a pipeline (docs/manager.md, "Pipelines").
 type Plan struct {
 	Pipeline string
 	First    []string      // the stages that the pipeline opens at its start
