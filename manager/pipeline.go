@@ -133,7 +133,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return x.run.loop(ctx)
 }
 
-// A Stage opens the tasks of a stage. Several goroutines may use it at once.
+// A Stage opens the tasks of a stage. Several goroutines may use it at once, until the function of the stage returns.
 type Stage struct {
 	open func(definitions []Definition)
 }

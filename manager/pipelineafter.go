@@ -24,6 +24,7 @@ type collector struct {
 	name    string           // of the stored definitions; "" if none are stored
 	chunks  int              // the number of stored chunks
 	err     error            // the first error
+	ended   bool             // whether the function has returned
 }
 
 var errLastStage = errors.New("the function after the last stage opens a task; name the next stage in After")
@@ -31,17 +32,17 @@ var errLastStage = errors.New("the function after the last stage opens a task; n
 func (c *collector) open(ctx context.Context, definitions []Definition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.group == "" && len(definitions) > 0 && c.err == nil {
-		c.err = stageError{errLastStage}
-	}
 	for i := range definitions {
-		if c.err == nil {
+		if c.err == nil && !c.ended {
 			c.err = c.add(ctx, definitions[i:i+1])
 		}
 	}
 }
 
 func (c *collector) add(ctx context.Context, definition []Definition) error {
+	if c.group == "" {
+		return stageError{errLastStage}
+	}
 	task, err := c.stageTasks(c.group, definition)
 	if err != nil {
 		return stageError{err}
@@ -96,6 +97,7 @@ func (x *pipelineRun) collect(ctx context.Context, s *stageRun, c *collector) er
 	failed := callStage(ctx, s.after, &Stage{func(definitions []Definition) { c.open(ctx, definitions) }})
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended = true
 	if failed != nil {
 		return stageError{failed}
 	}

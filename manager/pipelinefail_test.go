@@ -84,6 +84,42 @@ func TestStartEndsItsGoroutine(t *testing.T) {
 	}
 }
 
+// A function can use its stage in several goroutines. After the function has returned, the stage opens no tasks.
+func TestStageInGoroutines(t *testing.T) {
+	tm, _ := newTester(t)
+	var late sync.WaitGroup
+	many := func(ctx context.Context, s *manager.Stage) error {
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for j := range 20 {
+					s.Open(define("p", source, fmt.Sprint(i, ".", j)))
+				}
+			})
+		}
+		all.Wait()
+		late.Go(func() {
+			<-ctx.Done()
+			s.Open(define("p", source, "late"))
+		})
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p := tm.Manager.Pipeline("p")
+	p.Start("a", many)
+	p.After("a", "b", many)
+	must(t, p.Run(ctx))
+	cancel()
+	late.Wait()
+	for _, group := range []string{"p/a", "p/b"} {
+		all := strings.Fields(inputs(tm, group))
+		slices.Sort(all)
+		if len(all) != 160 || len(slices.Compact(all)) != 160 || slices.Contains(all, "late") {
+			t.Errorf("%s: %d tasks", group, len(all))
+		}
+	}
+}
+
 // interrupted runs a pipeline whose function of Start opens the given number of tasks, and is then interrupted.
 func interrupted(t *testing.T, tm *managertest.Tester, n int) {
 	t.Helper()

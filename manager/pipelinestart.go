@@ -16,9 +16,14 @@ import (
 type starter struct {
 	cancel      context.CancelFunc
 	definitions chan []Definition
-	err         error // why the function has failed; valid after the channel was closed
-	ended       bool  // whether the channel was closed
+	returned    chan struct{} // closed when the function has returned
+	err         error         // why the function has failed; valid after it has returned
+	ended       bool          // whether fill has seen that the function has returned
+	unopened
+}
 
+// unopened are definitions whose tasks are not open yet.
+type unopened struct {
 	pending []tdf.Properties
 	bytes   int    // of pending
 	done    int    // the number of definitions before pending
@@ -28,10 +33,10 @@ type starter struct {
 var errNoReturn = errors.New("the function of the stage ended its goroutine; want a return")
 
 func newStarter(ctx context.Context, f StageFunc) *starter {
-	x := &starter{definitions: make(chan []Definition), err: errNoReturn}
+	x := &starter{definitions: make(chan []Definition), returned: make(chan struct{}), err: errNoReturn}
 	ctx, x.cancel = context.WithCancel(ctx)
 	go func() {
-		defer close(x.definitions)
+		defer close(x.returned)
 		x.err = callStage(ctx, f, &Stage{func(definitions []Definition) {
 			select {
 			case x.definitions <- definitions:
@@ -55,8 +60,7 @@ func callStage(ctx context.Context, f StageFunc, s *Stage) (err error) {
 // stop ends the function, and waits until it has returned.
 func (x *starter) stop() {
 	x.cancel()
-	for range x.definitions {
-	}
+	<-x.returned
 }
 
 func (s *stageRun) stopOpening() {
@@ -69,15 +73,12 @@ func (s *stageRun) stopOpening() {
 // fill waits until pending holds more than the largest chunk, or until the function has returned.
 func (x *starter) fill(ctx context.Context, m *Manager, group string) error {
 	for !x.ended && len(x.pending) <= MaxStep && x.bytes <= maxStepBytes {
-		definitions, more := <-x.definitions
-		if x.ended = !more; x.ended {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if x.err != nil {
-				return stageError{x.err}
-			}
-			return nil
+		var definitions []Definition
+		select {
+		case definitions = <-x.definitions:
+		case <-x.returned:
+			x.ended = true
+			return x.result(ctx)
 		}
 		tasks, err := m.stageTasks(group, definitions)
 		if err != nil {
@@ -89,8 +90,19 @@ func (x *starter) fill(ctx context.Context, m *Manager, group string) error {
 	return nil
 }
 
+// result returns the error of a function that has returned.
+func (x *starter) result(ctx context.Context) error {
+	if ctx.Err() != nil { // the function may have returned early
+		return context.Cause(ctx)
+	}
+	if x.err != nil {
+		return stageError{x.err}
+	}
+	return nil
+}
+
 // drop removes the first n definitions from pending.
-func (x *starter) drop(n int) {
+func (x *unopened) drop(n int) {
 	for i := range n {
 		x.digest = tdf.NextDigest(x.digest, &x.pending[i])
 	}
@@ -147,7 +159,7 @@ func (x *pipelineRun) openFirstChunk(ctx context.Context, s *stageRun) (last boo
 	o := s.opening
 	n := redisstate.OpenBatch(o.pending)
 	last = o.ended && n == len(o.pending)
-	after := *o
+	after := o.unopened
 	after.drop(n)
 	u := redisstate.Unit{Open: o.pending[:n:n], Stage: &redisstate.StageChange{}}
 	if x.records[s.index].Phase == tdf.StageUnopened {
@@ -160,7 +172,7 @@ func (x *pipelineRun) openFirstChunk(ctx context.Context, s *stageRun) (last boo
 	if err := x.openChunk(ctx, s, u, to); err != nil {
 		return false, err
 	}
-	*o = after
+	o.unopened = after
 	if last {
 		s.stopOpening()
 	}
