@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -120,66 +122,68 @@ func TestStageInGoroutines(t *testing.T) {
 	}
 }
 
-// interrupted runs a pipeline whose function of Start opens the given number of tasks, and is then interrupted.
-func interrupted(t *testing.T, tm *managertest.Tester, n int) {
+// start runs a pipeline that opens tasks with the inputs 0 to n-1, the first of them with another input. When it has
+// opened all of them, or its function has failed, the context ends.
+func start(t *testing.T, cfg config.Manager, log *logged, first string, n int) error {
 	t.Helper()
-	p := tm.Manager.Pipeline("p")
+	p := newManager(t, cfg, log.option()).Pipeline("p")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	stop := errors.New("stop")
+	opened := isOpened(t, cfg, "p/a")
 	p.Start("a", func(_ context.Context, s *manager.Stage) error {
 		for i := range n {
+			if i == 0 && first != "0" {
+				s.Open(define("p", source, first))
+				continue
+			}
 			s.Open(define("p", source, strconv.Itoa(i)))
 		}
-		cancel(stop)
+		if n == 1300 && first == "0" {
+			cancel(errors.New("interrupted"))
+		}
 		return nil
 	})
-	if err := p.Run(ctx); !errors.Is(err, stop) {
-		t.Fatal(err)
-	}
+	p.Start("end", func(context.Context, *manager.Stage) error {
+		if !opened() && log.Count("stage=a") == 0 {
+			return errors.New("not yet")
+		}
+		cancel(errors.New("the end"))
+		return nil
+	})
+	return p.Run(ctx)
 }
 
 // Start continues where an earlier start ended, if it opens the same definitions.
 func TestStartContinues(t *testing.T) {
+	addr := testspace.Embedded(t)
 	for name, c := range map[string]struct {
 		first string // the input of the first task at the second start
 		n     int    // the number of tasks at the second start
 		want  string // the error, or ""
 	}{
-		"same":     {"0", 1300, ""},
-		"longer":   {"0", 1301, ""},
-		"shorter":  {"0", 100, "the function opens 100 tasks, but 500 are already open"},
-		"nothing":  {"0", 0, "the function opens 0 tasks, but 500 are already open"},
-		"changed":  {"x", 1300, "the first 500 definitions differ from those of an earlier start"},
-		"no error": {"0", 500, ""},
+		"longer":  {"0", 1301, ""},
+		"shorter": {"0", 100, "the function opens 100 tasks, but 500 are already open"},
+		"nothing": {"0", 0, "the function opens 0 tasks, but 500 are already open"},
+		"changed": {"x", 1301, "the first 500 definitions differ from those of an earlier start"},
+		"enough":  {"0", 500, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tm, log := newTester(t)
-			interrupted(t, tm, 1300)
-			if opened := len(tm.Tasks()); opened != 500 {
-				t.Fatalf("%d tasks", opened)
+			cfg, log := redisConfig(t, addr), &logged{}
+			client := testspace.Client(t, cfg)
+			if err := start(t, cfg, log, "0", 1300); err == nil || err.Error() != "interrupted" {
+				t.Fatal(err)
 			}
-			p := tm.Another().Pipeline("p")
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			starts := 0
-			p.Start("a", func(_ context.Context, s *manager.Stage) error {
-				if starts++; starts > 1 {
-					cancel()
-				}
-				var all []manager.Definition
-				for i := range c.n {
-					all = append(all, define("p", source, strconv.Itoa(i)))
-				}
-				if c.n > 0 {
-					all[0].Input = c.first
-				}
-				s.Open(all...)
-				return nil
-			})
-			err := p.Run(ctx)
-			if c.want == "" && (err != nil || len(tm.Tasks()) != c.n) || c.want != "" && (err == nil || log.Count(c.want) != 1) {
-				t.Errorf("%v, %d tasks: %.1000s", err, len(tm.Tasks()), log.String())
+			if last := client.Get(t.Context(), cfg.Namespace+":task_id").Val(); last != "500" {
+				t.Fatalf("the last task is %s", last)
+			}
+			err := start(t, cfg, log, c.first, c.n)
+			if c.want == "" {
+				checkFirst(t, cfg, c.n)
+			} else if last := client.Get(t.Context(), cfg.Namespace+":task_id").Val(); log.Count(c.want) != 1 || last != "500" {
+				t.Errorf("%s tasks, %s", last, log.String())
+			}
+			if err == nil {
+				t.Error("the pipeline ended")
 			}
 		})
 	}
@@ -255,14 +259,14 @@ func TestTwoManagersOfOnePipeline(t *testing.T) {
 	run := func(m *manager.Manager) error {
 		p := m.Pipeline("p")
 		p.Start("a", func(_ context.Context, s *manager.Stage) error {
-			for i := range 600 {
+			for i := range 260 {
 				s.Open(define("p", source, strconv.Itoa(i)))
 			}
 			return nil
 		})
 		p.Each("a", ignore)
 		p.After("a", "b", func(_ context.Context, b *manager.Stage) error {
-			for i := range 600 {
+			for i := range 260 {
 				b.Open(define("p", source, strconv.Itoa(i)))
 			}
 			return nil
@@ -282,11 +286,11 @@ func TestTwoManagersOfOnePipeline(t *testing.T) {
 	both.Wait()
 	for _, stage := range []string{"p/a", "p/b"} {
 		all := strings.Fields(inputs(tm, stage))
-		if len(all) != 600 || all[0] != "0" || all[599] != "599" || !slices.IsSortedFunc(all, func(a, b string) int { x, _ := strconv.Atoi(a); y, _ := strconv.Atoi(b); return x - y }) {
+		if len(all) != 260 || all[0] != "0" || all[259] != "259" || !slices.IsSortedFunc(all, func(a, b string) int { x, _ := strconv.Atoi(a); y, _ := strconv.Atoi(b); return x - y }) {
 			t.Errorf("stage %s: %d tasks", stage, len(all))
 		}
 	}
-	checkArchived(t, tm, 1201)
+	checkArchived(t, tm, 521)
 	if log.Count("level=ERROR") > 0 {
 		t.Error(log.String())
 	}

@@ -58,7 +58,7 @@ func checkFirst(t *testing.T, cfg config.Manager, n int) {
 	client := testspace.Client(t, cfg)
 	for first := 0; first < n; first += 1000 {
 		p := client.Pipeline()
-		for i := range 1000 {
+		for i := range min(1000, n-first) {
 			p.HGet(t.Context(), fmt.Sprintf("%s:task:%d", cfg.Namespace, first+i+1), "input")
 		}
 		replies, err := p.Exec(t.Context())
