@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -116,4 +117,43 @@ func TestPipelineOnABadLink(t *testing.T) {
 		t.Error("no reply was lost")
 	}
 	checkThreeStages(t, newManager(t, cfg), many)
+}
+
+// While new tasks wait for memory, callbacks run, and their tasks are archived. Otherwise, nothing could free the memory.
+func TestStartWaitsForMemory(t *testing.T) {
+	redis := redistest.Start(t)
+	cfg := redisConfig(t, redis.Addr)
+	startServerAndWorker(t, cfg)
+	client := testspace.Client(t, cfg)
+	limit := func(value string) { must(t, client.ConfigSet(t.Context(), "maxmemory", value).Err()) }
+	log := &logged{}
+	waits := func() bool { return log.Count("new tasks wait, because redis uses too much of its maxmemory") > 0 }
+	watch := newManager(t, cfg)
+	p := newManager(t, cfg, log.option()).Pipeline("p")
+	p.Start("small", opens("1"))
+	handled := 0
+	p.Each("small", func(context.Context, *manager.Finished) error {
+		if handled++; !waits() {
+			t.Error("the pipeline did not wait for memory")
+		}
+		limit("0")
+		return nil
+	})
+	opened := 0
+	p.Start("large", func(_ context.Context, s *manager.Stage) error {
+		for counts := (tdf.Counts{}); counts[tdf.Succeeded] == 0; { // a full Redis would refuse the claim of the small task
+			counts, _ = watch.Counts(t.Context(), "p/small")
+		}
+		limit("1mb") // less than Redis uses now
+		for opened = 0; opened < 1500; opened++ {
+			s.Open(define("p", source, strconv.Itoa(opened)))
+			time.Sleep(time.Millisecond) // the manager reads the memory once a second
+		}
+		return nil
+	})
+	must(t, p.Run(t.Context()))
+	if handled != 1 || log.Count("level=ERROR") > 0 {
+		t.Errorf("%d callbacks, %s", handled, log.String())
+	}
+	checkInOrder(t, watch, "p/large", "", opened)
 }
