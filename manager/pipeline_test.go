@@ -175,4 +175,29 @@ func TestInvalidPipelines(t *testing.T) {
 	}
 }
 
+// Names with spaces, quotes, wildcards and other letters are valid. Two definitions with one unique key open one task.
+func TestPipelineWithUnusualNames(t *testing.T) {
+	tm, _ := newTester(t)
+	p := tm.Manager.Pipeline(`ü *:[x]{y} "`)
+	stages := []string{"a b", `'%s\`, "..", " "}
+	unique := func(_ context.Context, s *manager.Stage) error {
+		d := define("p", source, "x")
+		d.Unique, d.UniqueUntil = "k", tdf.UntilFinished
+		s.Open(d, d)
+		return nil
+	}
+	p.Start(stages[0], unique)
+	for i := range stages[1:] {
+		p.After(stages[i], stages[i+1], unique)
+	}
+	must(t, p.Run(t.Context()))
+	must(t, p.Run(t.Context()))
+	for _, stage := range stages {
+		if got := tm.Outputs(`ü *:[x]{y} "/` + stage); len(got) != 1 {
+			t.Errorf("stage %q has %d tasks", stage, len(got))
+		}
+	}
+	checkArchived(t, tm, len(stages))
+}
+
 func ignore(context.Context, *manager.Finished) error { return nil }

@@ -23,9 +23,9 @@ const (
 type Unit struct {
 	Moves    []tdf.Move
 	Open     []tdf.Properties
-	NewGroup string // a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
-	Decide   string // a group that must be complete and undecided; the unit marks it as decided; "" for none
-	Stage    *StageChange
+	NewGroup string       // a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
+	Decide   string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
+	Stage    *StageChange // a change of the record of a pipeline's stage; nil for none
 }
 
 // An Outcome is the result of a unit.
