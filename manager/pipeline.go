@@ -24,6 +24,7 @@ type Pipeline struct {
 
 // A StageFunc opens the tasks of a stage. It runs at least once: again after an error, a panic or a crash, or in another
 // manager at the same time. If it returns an error or panics, it is called again after 1 s, 2 s, 4 s and so on, up to 5 min.
+// When ctx ends, the function must return.
 type StageFunc func(ctx context.Context, s *Stage) error
 
 // Pipeline returns a pipeline without stages. Its name identifies the pipeline in Redis. After a pipeline is done, another

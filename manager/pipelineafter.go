@@ -86,10 +86,15 @@ func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) err
 	if err == nil {
 		err = x.decide(ctx, s, c, empty)
 	}
-	if err != nil && c.name != "" {
+	if c.name != "" && hasNoEffect(err) {
 		_ = x.store.RemoveDefinitions(ctx, c.name) // if this fails, they expire
 	}
 	return err
+}
+
+// hasNoEffect reports whether err means that Redis has not carried out a step. After other errors, Redis may have carried it out.
+func hasNoEffect(err error) bool {
+	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged)
 }
 
 // collect calls the function after a stage. Then the collector holds or has stored all definitions.

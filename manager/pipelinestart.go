@@ -79,6 +79,8 @@ func (x *starter) fill(ctx context.Context, m *Manager, group string) error {
 		case <-x.returned:
 			x.ended = true
 			return x.result(ctx)
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 		tasks, err := m.stageTasks(group, definitions)
 		if err != nil {
