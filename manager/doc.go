@@ -7,6 +7,8 @@
 // tasks. So each of these tasks is opened once, even if the manager is killed and restarted, or runs twice. All other
 // effects of a callback happen at least once, so they may happen several times.
 //
+// A [Pipeline] opens tasks in stages: a function opens the next stage when all tasks of a stage are finished.
+//
 // [Manager.Get], [Manager.List], [Manager.Page] and [Manager.Counts] read tasks. [Manager.Retry], [Manager.Cancel],
 // [Manager.Requeue] and others act on tasks.
 //

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,26 @@ import (
 )
 
 // This file contains the code of docs/manager.md. Examples without an output are compiled, but not run.
+
+func Example_pipeline() {
+	ctx := context.Background()
+	m, err := manager.Load("manager.cfg")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	p := sumOfSquares(m, "https://example.org/squares.tar.gz")
+	if err := p.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for t, err := range p.Tasks(ctx, "sum") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(t.Output())
+	}
+}
 
 func ExampleLoad() {
 	ctx := context.Background()
@@ -291,59 +312,78 @@ func TestCountdown(t *testing.T) {
 	}
 }
 
-func sumOfSquares(ctx context.Context, m *manager.Manager, source string) (string, error) {
-	var squares []manager.Definition
-	for n := range 5 {
-		squares = append(squares, manager.Definition{Program: "square", Source: source, Input: strconv.Itoa(n)})
-	}
-	results, err := stage(ctx, m, "squares", squares...)
-	if err != nil {
-		return "", err
-	}
-	sum := manager.Definition{Program: "sum", Source: source, Input: strings.Join(results, " ")}
-	results, err = stage(ctx, m, "sum", sum)
-	return strings.Join(results, ""), err
-}
-
-// stage runs the tasks of a group and returns their outputs. If a task fails, the stage ends.
-func stage(ctx context.Context, m *manager.Manager, group string, tasks ...manager.Definition) ([]string, error) {
-	if err := openOnce(ctx, m, group, tasks); err != nil {
-		return nil, err
-	}
-	var failed error
-	err := m.Run(ctx, manager.Callbacks{
-		Groups: []string{group},
-		Failed: func(ctx context.Context, t *manager.Finished) error {
-			failed = fmt.Errorf("task %d of stage %s failed: %s", t.ID, group, t.Error())
-			return failed // the task stays failed, until tdf retry runs it again
-		},
-		EndOfRound: func(context.Context, manager.Summary) error { return failed },
+// sumOfSquares computes squares in a first stage, and their sum in a second stage.
+func sumOfSquares(m *manager.Manager, source string) *manager.Pipeline {
+	p := m.Pipeline("squares")
+	p.Start("square", func(_ context.Context, square *manager.Stage) error {
+		for n := range 5 {
+			square.Open(manager.Definition{Program: "square", Source: source, Input: strconv.Itoa(n)})
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return outputs(ctx, m, group)
+	p.After("square", "sum", func(ctx context.Context, sum *manager.Stage) error {
+		var squares []string
+		for t, err := range p.Tasks(ctx, "square") {
+			if err != nil {
+				return err
+			}
+			squares = append(squares, t.Output())
+		}
+		sum.Open(manager.Definition{Program: "sum", Source: source, Input: strings.Join(squares, " ")})
+		return nil
+	})
+	return p
 }
 
 func TestSumOfSquares(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("square", func(r managertest.Run) managertest.Result {
 		n, _ := strconv.Atoi(r.Args[0])
-		return managertest.Result{Output: fmt.Sprint(n * n), Duration: time.Hour}
+		return managertest.Result{Output: strconv.Itoa(n * n), Duration: time.Hour}
 	})
 	tm.Program("sum", func(r managertest.Run) managertest.Result {
-		sum := 0
-		for _, arg := range r.Args {
-			n, _ := strconv.Atoi(arg)
-			sum += n
-		}
-		return managertest.Result{Output: fmt.Sprint(sum)}
+		return managertest.Result{Output: strings.Join(r.Args, "+")}
 	})
-	for range 2 { // the second start finds the results of the first start
-		sum, err := sumOfSquares(t.Context(), tm.Manager, "https://example.org/squares.tar.gz")
-		if sum != "30" || err != nil {
-			t.Errorf("got %s, %v, want 30", sum, err)
+	if err := sumOfSquares(tm.Manager, "https://example.org/squares.tar.gz").Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := tm.Outputs("squares/sum"); !slices.Equal(got, []string{"0+1+4+9+16"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// crawl opens the pages that a stage of index pages names, in the stage "page".
+func crawl(m *manager.Manager, source string, indexes []string) *manager.Pipeline {
+	p := m.Pipeline("crawl")
+	p.Start("index", func(_ context.Context, index *manager.Stage) error {
+		for _, url := range indexes {
+			index.Open(manager.Definition{Program: "links", Source: source, Input: url})
 		}
+		return nil
+	})
+	p.Each("index", func(_ context.Context, t *manager.Finished) error {
+		for _, url := range strings.Fields(t.Output()) {
+			t.Open(manager.Definition{Program: "fetch", Source: source, Input: url, Group: "crawl/page"})
+		}
+		return nil
+	})
+	p.After("index", "page", func(context.Context, *manager.Stage) error {
+		return nil // Each has opened all pages
+	})
+	return p
+}
+
+func TestCrawl(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("links", func(r managertest.Run) managertest.Result {
+		return managertest.Result{Output: r.Args[0] + "/1 " + r.Args[0] + "/2"}
+	})
+	tm.Program("fetch", func(r managertest.Run) managertest.Result { return managertest.Result{Output: r.Args[0]} })
+	if err := crawl(tm.Manager, "https://example.org/crawl.tar.gz", []string{"a", "b"}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := tm.Outputs("crawl/page"); !slices.Equal(got, []string{"a/1", "a/2", "b/1", "b/2"}) {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -37,9 +37,14 @@ func (m *Manager) Run(ctx context.Context, c Callbacks) error {
 	if err != nil {
 		return fmt.Errorf("run callbacks: %w", err)
 	}
+	return r.loop(ctx)
+}
+
+// loop executes rounds until the last round is done or ctx ends.
+func (r *run) loop(ctx context.Context) error {
 	defer r.progress.end()
 	var leave func()
-	r.attend, leave = m.attend(ctx)
+	r.attend, leave = r.Manager.attend(ctx)
 	defer leave()
 	for {
 		begun := time.Now()
@@ -63,7 +68,8 @@ type run struct {
 	attend   func(ctx context.Context, most time.Duration) error
 	backoff  backoff
 	rounds   int
-	again    bool // whether the next round must start at once
+	again    bool         // whether the next round must start at once
+	stages   *pipelineRun // nil if no pipeline runs
 	server   serverWatch
 	progress progress
 }
@@ -90,6 +96,9 @@ func (r *run) executeRound(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	r.progress.show(s)
+	if r.stages != nil {
+		return r.stages.advance(ctx)
+	}
 	if r.EndOfRound != nil {
 		if err := r.EndOfRound(ctx, s); err != nil {
 			return false, err
@@ -105,7 +114,11 @@ func (r *run) executeRound(ctx context.Context) (done bool, err error) {
 func (r *run) wait(ctx context.Context, begun time.Time) error {
 	most := r.pause() - time.Since(begun)
 	held := tdf.Forever.Std()
-	if next := r.backoff.next(); next < tdf.Never {
+	next := r.backoff.next()
+	if r.stages != nil {
+		next = min(next, r.stages.failed.next())
+	}
+	if next < tdf.Never {
 		now, err := r.store.Now(ctx)
 		if err != nil {
 			return err

@@ -83,7 +83,12 @@ func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...an
 // scripts are the scripts of a Store. A full Redis refuses new tasks and claims. It still accepts results, renewals and
 // heartbeats.
 type scripts struct {
-	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, counts, marks, rights, unused *luaScript
+	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, storing, counts, marks, rights, unused *luaScript
+}
+
+// addsData reports whether the script adds tasks or definitions. If Redis is full, the caller of such a script gets [ErrFull].
+func (s *scripts) addsData(script *luaScript) bool {
+	return script == s.open || script == s.transactOpening || script == s.storing
 }
 
 func loadScripts() scripts {
@@ -94,7 +99,7 @@ func loadScripts() scripts {
 		move:            newFreeingScript(prelude + places + limiting + endings + moving + moveSource),
 		settle:          newFreeingScript(prelude + places + endings + moving + settleSource),
 		claim:           newScript(prelude + places + limiting + claimSource), renew: newFreeingScript(prelude + renewSource),
-		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource),
+		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource), storing: newScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), marks: newFreeingScript(prelude + places + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
 		unused: newFreeingScript(prelude + unusedSource),
 	}
@@ -176,7 +181,7 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 		var err error
 		sent = time.Now()
 		reply, err = script.run(ctx, s, keys, args...).Result()
-		if err != nil && (script == s.scripts.open || script == s.scripts.transactOpening) && strings.HasPrefix(err.Error(), "OOM") {
+		if err != nil && s.scripts.addsData(script) && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}
 		return err

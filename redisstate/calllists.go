@@ -72,7 +72,7 @@ func listsOf(units []Unit) []tdf.State {
 }
 
 func (s *Store) transactKeys(v callLists) []string {
-	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.unique(), s.keys.groups()}
+	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.unique(), s.keys.groups(), s.keys.pipelines()}
 	for _, list := range v.lists {
 		keys = append(keys, s.keys.List(list))
 	}

@@ -82,11 +82,11 @@ func (e *encoder) fields(fields []tdf.Field) {
 	}
 }
 
-func (e *encoder) units(namespace string, units []Unit) {
+func (e *encoder) units(keys Keys, units []Unit) {
 	var opened [][]tdf.Field
 	for i := range units {
 		for j := range units[i].Open {
-			opened = append(opened, units[i].Open[j].OpenFields(namespace))
+			opened = append(opened, units[i].Open[j].OpenFields(keys.ns))
 		}
 	}
 	shared := sharedFields(opened)
@@ -100,6 +100,7 @@ func (e *encoder) units(namespace string, units []Unit) {
 		e.count(len(u.Open))
 		e.add(u.NewGroup, u.Decide)
 		e.flag(slices.ContainsFunc(u.Open, func(d tdf.Properties) bool { return d.HasPlaces() }))
+		e.stageChange(u.Stage, keys)
 		for j := range u.Moves {
 			e.move(&u.Moves[j], shapes)
 		}
@@ -109,6 +110,19 @@ func (e *encoder) units(namespace string, units []Unit) {
 			opened = opened[1:]
 		}
 	}
+}
+
+func (e *encoder) stageChange(c *StageChange, keys Keys) {
+	if c == nil {
+		e.add("")
+		return
+	}
+	definitions := ""
+	if c.Definitions != "" {
+		definitions = keys.definitions(c.Definitions)
+	}
+	e.add(c.Stage, c.From.String(), c.To.String(), definitions)
+	e.flag(c.Keep)
 }
 
 func (e *encoder) shapes(shapes *shapes) {

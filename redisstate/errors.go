@@ -31,6 +31,15 @@ var ErrFull = errors.New("redis is full (maxmemory is reached) and accepts no ne
 // ErrGroupTaken means that a group that should be new already has tasks.
 var ErrGroupTaken = errors.New("the group already has tasks")
 
+// ErrStageChanged means that another manager has changed the record of a stage since the caller read it.
+var ErrStageChanged = errors.New("the record of the stage has changed")
+
+// ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a day.
+var ErrNoDefinitions = errors.New("the stored definitions of the stage do not exist; they may have expired")
+
+// ErrNoRoom means that new tasks must wait, because Redis uses too much of its memory.
+var ErrNoRoom = errors.New("new tasks must wait, because redis uses too much of its maxmemory")
+
 // ErrIDTaken means that a task cannot be restored because another task has its id.
 var ErrIDTaken = errors.New("another task has this id")
 

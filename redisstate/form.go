@@ -69,7 +69,7 @@ func formOf(units []Unit) *form {
 
 // isOneMove reports whether the unit is a single move from one state to another.
 func (u *Unit) isOneMove() bool {
-	if len(u.Moves) != 1 || len(u.Open) > 0 || u.NewGroup != "" || u.Decide != "" {
+	if len(u.Moves) != 1 || len(u.Open) > 0 || u.NewGroup != "" || u.Decide != "" || u.Stage != nil {
 		return false
 	}
 	m := &u.Moves[0]

@@ -52,6 +52,8 @@ func (k Keys) taskID() string                  { return k.key("task_id") }
 func (k Keys) unique() string                  { return k.key("unique") }
 func (k Keys) settings() string                { return k.key("settings") }
 func (k Keys) groups() string                  { return k.key("groups") }
+func (k Keys) pipelines() string               { return k.key("pipelines") }
+func (k Keys) definitions(name string) string  { return k.key("definitions:" + name) }
 func (k Keys) partitions() string              { return k.key("partitions") }
 func (k Keys) paused() string                  { return k.key("paused") }
 func (k Keys) limits() string                  { return k.key("limits") }
@@ -88,7 +90,7 @@ func (k Keys) kinds() map[string]string {
 		k.Due(): "zset", k.taskID(): "string", k.schema(): "string", k.servers(): "zset",
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
 		k.programs(): "zset", k.programsUsed(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash",
-		k.groups(): "hash", k.partitions(): "hash", k.paused(): "hash", k.ended(): "zset", k.awaitedGroups(): "zset",
+		k.groups(): "hash", k.pipelines(): "hash", k.partitions(): "hash", k.paused(): "hash", k.ended(): "zset", k.awaitedGroups(): "zset",
 		k.limits(): "hash", k.limitsDue(): "zset", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {

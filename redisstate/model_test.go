@@ -22,6 +22,7 @@ type ledger struct {
 	tasks   map[int64]*entry
 	keys    map[string]int64 // the task that last took each unique key
 	removed int              // number of tasks that were removed
+	staged  map[int]bool     // the records of the stage p/s from which it was changed, by Done
 }
 
 // An entry is one task in the ledger.
@@ -38,7 +39,9 @@ type place struct {
 	round int
 }
 
-func newLedger() *ledger { return &ledger{tasks: map[int64]*entry{}, keys: map[string]int64{}} }
+func newLedger() *ledger {
+	return &ledger{tasks: map[int64]*entry{}, keys: map[string]int64{}, staged: map[int]bool{}}
+}
 
 func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
 	l.mu.Lock()
@@ -183,7 +186,10 @@ type player struct {
 }
 
 func (p *player) step(ctx context.Context) {
-	plays := []func(context.Context){p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive, p.transact, p.limitKey, p.returnWaiting, p.returnWaiting}
+	plays := []func(context.Context){
+		p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive, p.transact,
+		p.stage, p.limitKey, p.returnWaiting, p.returnWaiting,
+	}
 	if p.alone {
 		plays = append(plays, p.limit)
 	}
@@ -608,9 +614,10 @@ func (p *player) fatal(err error) {
 	runtime.Goexit()
 }
 
-// checkAll compares all tasks whose ids are at least from with the ledger.
+// checkAll compares all tasks whose ids are at least from with the ledger. It also compares the record of the stage.
 func (p *player) checkAll(from int64) {
 	p.t.Helper()
+	p.checkStage()
 	p.ledger.mu.Lock()
 	var ids []int64
 	for id := range p.ledger.tasks {

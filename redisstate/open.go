@@ -70,7 +70,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	if err := s.Ready(ctx); err != nil {
 		return nil, err
 	}
-	maxTasks, err := s.maxTasks(ctx)
+	maxTasks, err := s.maxTasks(ctx, true)
 	if err != nil {
 		return nil, err
 	}

@@ -83,6 +83,14 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			u := Unit{Decide: "g", Open: []tdf.Properties{define("next")}}
 			return fmt.Sprint(ids, err, s.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", Unit{Moves: []tdf.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
 		}},
+		{"change the record of a stage", func(ctx context.Context, t *testing.T, s *Store) any {
+			stored := s.StoreDefinitions(ctx, "X", 0, []tdf.Properties{define("next")})
+			keep := stageChange(tdf.StageRecord{}, begun)
+			keep.Definitions, keep.Keep = "X", true
+			u := Unit{Stage: keep, Open: []tdf.Properties{define("next")}}
+			remove := Unit{Stage: &StageChange{Stage: "p/s", From: begun, To: tdf.StageRecord{Phase: tdf.StageOpened}, Definitions: "X"}}
+			return fmt.Sprint(stored) + fmt.Sprint(s.Apply(ctx, "m", u)) + fmt.Sprint(s.Apply(ctx, "m", remove))
+		}},
 		{"remove", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Remove()
 			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))

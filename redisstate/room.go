@@ -141,8 +141,8 @@ func (r *room) changed(w roomWait, waits bool) bool {
 }
 
 // maxTasks waits until new tasks may be opened. It then returns the largest number of tasks, for the scripts that open
-// tasks; "" means that there is no limit.
-func (s *Store) maxTasks(ctx context.Context) (string, error) {
+// tasks; "" means that there is no limit. If wait is false, maxTasks does not wait, but returns [ErrNoRoom].
+func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 	for {
 		settings, m, err := s.known(ctx, roomForOpens)
 		if err != nil {
@@ -157,6 +157,9 @@ func (s *Store) maxTasks(ctx context.Context) (string, error) {
 		}
 		if !waits {
 			return limitText(settings), nil
+		}
+		if !wait {
+			return "", ErrNoRoom
 		}
 		if !sleep(ctx, RoomPause) {
 			return "", fmt.Errorf("redis uses %d of %d bytes (maxmemory), and new tasks wait above %s: %w",

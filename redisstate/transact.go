@@ -23,8 +23,9 @@ const (
 type Unit struct {
 	Moves    []tdf.Move
 	Open     []tdf.Properties
-	NewGroup string // a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
-	Decide   string // a group that must be complete and undecided; the unit marks it as decided; "" for none
+	NewGroup string       // a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
+	Decide   string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
+	Stage    *StageChange // a change of the record of a pipeline's stage; nil for none
 }
 
 // An Outcome is the result of a unit.
@@ -32,7 +33,7 @@ type Outcome struct {
 	IDs      []int64 // the ids of the new tasks
 	Existing []bool  // whether the task with the id already existed, and held the unique key; nil if there is no such task
 	Err      error   // the first of Refused; nil if the unit succeeded
-	Refused  []error // *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken], or other reasons why Redis refused the unit
+	Refused  []error // *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken], [ErrStageChanged], [ErrNoDefinitions], or other reasons why Redis refused the unit
 }
 
 // Held returns the number of new tasks that were not opened, because other tasks hold their unique keys.
@@ -111,9 +112,11 @@ func unitBatch(units []Unit) int {
 		bound{maxBytesPerCall, func(i int) int { return units[i].Size() }})
 }
 
-// onlyOpens reports whether the unit opens tasks and moves none. Follow-ups, which are opened together with a move, neither
-// wait for memory nor count for max_tasks: the manager could not archive their task.
-func (u Unit) onlyOpens() bool { return len(u.Open) > 0 && len(u.Moves) == 0 }
+// onlyOpens reports whether the unit opens tasks, moves none and decides no group. Follow-ups, which are opened together with
+// a move or a decision, neither wait for memory nor count for max_tasks: the manager could not archive their task or group.
+func (u Unit) onlyOpens() bool { return len(u.Open) > 0 && len(u.Moves) == 0 && u.Decide == "" }
+
+func (u Unit) changesStage() bool { return u.Stage != nil }
 
 // sizeOf returns the bytes of all values in the units.
 func sizeOf(units []Unit) int {
@@ -151,7 +154,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	maxTasks := ""
 	if slices.ContainsFunc(units, Unit.onlyOpens) {
 		var err error
-		if maxTasks, err = s.maxTasks(ctx); err != nil {
+		if maxTasks, err = s.maxTasks(ctx, !slices.ContainsFunc(units, Unit.changesStage)); err != nil {
 			return nil, err
 		}
 	}
@@ -163,7 +166,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		e.unfinishedCodes(slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
 		e.count(tdf.MaxPartitions)
 		e.callLists(lists)
-		e.units(s.keys.ns, units)
+		e.units(s.keys, units)
 	})
 	if err != nil {
 		return nil, err
@@ -219,6 +222,12 @@ func parseRefusal(u *Unit, reason string) error {
 	if mark, ok := strings.CutPrefix(reason, "%"); ok {
 		mark, group, _ := strings.Cut(mark, " ")
 		return &tdf.GroupError{Group: group, Err: tdf.GroupMark(mark).CheckDecision(true)}
+	}
+	if record, ok := strings.CutPrefix(reason, "@"); ok {
+		return fmt.Errorf("%w: it is %.100q", ErrStageChanged, record)
+	}
+	if reason == "?" {
+		return ErrNoDefinitions
 	}
 	if text, ok := strings.CutPrefix(reason, "!"); ok {
 		return errors.New(text)

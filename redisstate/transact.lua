@@ -13,6 +13,7 @@
 --  3. task_id
 --  4. unique
 --  5. groups: the marks of groups
+--  6. pipelines: the records of the stages of pipelines
 -- - the lists
 -- - the wake lists
 -- - if the number of tasks has a limit: all lists
@@ -25,7 +26,7 @@
 --  5. prefix of the keys of updates
 --  6. prefix of the keys of followers
 --  7. name of the user or component that makes the call, for the logs of the tasks
---  8. the largest number of tasks, or ''; a unit with moves may exceed it
+--  8. the largest number of tasks, or ''; a unit that moves tasks or decides a group may exceed it
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
 -- - the number of codes of the states in which a task is not finished, and these codes
@@ -45,6 +46,11 @@
 -- - the group that must not have tasks yet, or ''
 -- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
 -- - '1' if new tasks wait for other new tasks of the unit, or ''
+-- - the stage whose record the unit changes, or ''. If there is one, these arguments follow:
+--   - the record that the stage must have, or '' for none
+--   - its new record
+--   - the key of stored definitions, or ''
+--   - '1' if these definitions must exist, and are kept from now on; '' if they are removed
 -- - the moves
 -- - the new tasks
 --
@@ -91,6 +97,8 @@
 --   - '=': the group that must not have tasks yet has tasks
 --   - '#mark group': no task can be opened in the group, because it has this mark
 --   - '%mark group': the group cannot be decided: its mark is not `closed`, or some of its tasks are not finished
+--   - '@record': the stage has another record than the required one; this is its true record
+--   - '?': the stored definitions do not exist
 --   - '^tasks limit': there are this many tasks, and the unit would exceed the limit
 --   - '!reason': Redis cannot carry out the unit, for the given reason
 --
@@ -100,8 +108,8 @@
 -- - 'WRONGTYPE': a key of the namespace has another type
 
 local call = redis.call -- access to a local is faster
-local due, counter, unique, marks = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local FIRST_LIST = 6
+local due, counter, unique, marks, pipelines = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local FIRST_LIST = 7
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who, most = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local REMOVED, UNCHANGED = '-', '='
@@ -202,7 +210,8 @@ local moves, new_tasks = {}, {}
 -- - the reasons if the unit is refused
 -- - the group that it decides, or ''
 -- - whether new tasks wait for other new tasks of the unit
-local unit_moves, unit_new, refused, decides, refers = {}, {}, {}, {}, {}
+-- - its change of a stage's record, or false
+local unit_moves, unit_new, refused, decides, refers, changes = {}, {}, {}, {}, {}, {}
 
 local function refuse(i, reason)
   local reasons = refused[i] or {}
@@ -243,9 +252,15 @@ do -- read the units
     if wrong_group then refuse(i, wrong_group) end
   end
 
+  local function read_change()
+    local stage = take()
+    if stage == '' then return false end
+    return { stage = stage, required = take(), new = take(), definitions = take(), keep = take() == '1' }
+  end
+
   for i = 1, tonumber(take()) do
     local n, new, group = tonumber(take()), tonumber(take()), take()
-    decides[i], refers[i] = take(), take() == '1'
+    decides[i], refers[i], changes[i] = take(), take() == '1', read_change()
     if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
     for _ = 1, n do read_move() end
     for _ = 1, new do
@@ -297,6 +312,17 @@ do -- check the units
     elseif mark ~= 'closed' or not is_complete(group) then
       refuse(i, string.format('%%%s %s', mark, group))
     end
+  end
+
+  -- The records of stages after the units that were checked, by stage.
+  local records = {}
+  local function check_change(i, c)
+    local record = records[c.stage] or redis.pcall('HGET', pipelines, c.stage) or ''
+    if type(record) == 'table' then
+      return refuse(i, string.format('!redis: WRONGTYPE %s is not a hash', pipelines))
+    end
+    if record ~= c.required then return refuse(i, '@' .. string.gsub(string.sub(record, 1, 200), '%c', '?')) end
+    if c.definitions ~= '' and call('EXISTS', c.definitions) == 0 and c.keep then return refuse(i, '?') end
   end
 
   -- The timestamps of a round never decrease, even if the clock is set back.
@@ -479,6 +505,7 @@ do -- check the units
       units = i - 1
       break
     end
+    if changes[i] then check_change(i, changes[i]) end
     for j = from, unit_moves[i] do
       local otherwise = check(moves[j])
       if otherwise then moves[j] = false end
@@ -491,7 +518,8 @@ do -- check the units
       for j = from_new + 1, unit_new[i] do
         if not new_tasks[j].same then new = new + 1 end
       end
-      local excess = unit_moves[i] < from and new > 0 and too_many(most, stored + opening, new)
+      local exempt = unit_moves[i] >= from or decides[i] ~= ''
+      local excess = not exempt and new > 0 and too_many(most, stored + opening, new)
       if excess then
         refuse(i, excess)
         give_keys_back(from_new + 1, unit_new[i])
@@ -500,6 +528,7 @@ do -- check the units
       end
     end
     if not refused[i] and decides[i] ~= '' then decided[decides[i]] = true end
+    if not refused[i] and changes[i] then records[changes[i].stage] = changes[i].new end
     from, from_new = unit_moves[i] + 1, unit_new[i]
   end
 end
@@ -618,6 +647,11 @@ local function open(new)
   if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
 end
 
+local function apply_change(c)
+  call('HSET', pipelines, c.stage, c.new)
+  if c.definitions ~= '' then call(c.keep and 'PERSIST' or 'UNLINK', c.definitions) end
+end
+
 -- Replaces the places of new tasks, such as '#2', by their ids, in the properties that name dependencies.
 local function name_dependencies(from_new_task, to_new_task)
   local ids, next_id = {}, first + opened
@@ -648,6 +682,7 @@ for i = 1, #unit_moves do
     lines[i] = table.concat(refused[i], '\t')
   else
     if decides[i] ~= '' then call('HSET', marks, decides[i], 'decided ' .. now_text) end
+    if changes[i] then apply_change(changes[i]) end
     lines[i] = unit_new[i] >= from_new and '+' .. string.format('%.0f', first + opened) or '+'
     for j = from, unit_moves[i] do
       if moves[j] then apply(moves[j]) end

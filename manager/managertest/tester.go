@@ -101,6 +101,17 @@ func (x *Tester) In(s tdf.State) []*manager.Task {
 	return slices.DeleteFunc(x.Tasks(), func(t *manager.Task) bool { return t.State != s })
 }
 
+// Outputs returns the outputs of the tasks of a group, ordered by id. The group of a pipeline's stage is "PIPELINE/STAGE".
+func (x *Tester) Outputs(group string) []string {
+	var outputs []string
+	for _, t := range x.Tasks() {
+		if t.Group == group {
+			outputs = append(outputs, t.Output())
+		}
+	}
+	return outputs
+}
+
 func view(t *tdf.Task) *manager.Task { return friend.ViewOf(t, true).(*manager.Task) }
 
 // Now returns the time of the test's clock.

@@ -127,7 +127,7 @@ func (w *world) stuck() error {
 		}
 	}
 	if len(lines) == 1 {
-		lines = append(lines, "all tasks are archived, but Stop does not return true")
+		lines = append(lines, "all tasks are archived, but Stop does not return true, or a function of a pipeline fails")
 	}
 	err := errors.New(strings.Join(lines, "\n  "))
 	w.t.Errorf("%v", err)
@@ -141,5 +141,5 @@ func why(t *tdf.Task) string {
 	case tdf.Open:
 		return "the task's start_after is too late"
 	}
-	return "the task's callback does not return nil, or Run does not handle the task's group"
+	return "the task's callback does not return nil, the function after its stage does not return nil, or Run does not handle the task's group"
 }

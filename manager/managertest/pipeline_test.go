@@ -1,0 +1,163 @@
+package managertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/internal/hooks"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A faultyRun is a run of a pipeline that opens so large tasks that they need several chunks.
+type faultyRun struct {
+	a     int            // the number of tasks in stage a
+	calls map[string]int // calls of the functions, in all runs of the pipeline
+}
+
+// large is the number of tasks in stage b. They have more than 4 MiB, so they need two chunks.
+const large = 36
+
+func (f *faultyRun) pipeline(m *manager.Manager) *manager.Pipeline {
+	open := func(s *manager.Stage, kind string, n int) {
+		for i := range n {
+			s.Open(manager.Definition{Program: "p", Meta: fmt.Sprint(kind, " ", i), Input: strings.Repeat("x", 120<<10)})
+		}
+	}
+	p := m.Pipeline("p")
+	p.Start("a", func(_ context.Context, s *manager.Stage) error {
+		open(s, "a", f.a)
+		return nil
+	})
+	p.Each("a", func(_ context.Context, t *manager.Finished) error {
+		f.calls[t.Meta]++
+		if t.Meta == "a 2" {
+			t.Open(manager.Definition{Program: "p", Group: "p/b", Meta: "follow-up"})
+		}
+		return nil
+	})
+	p.After("a", "b", func(ctx context.Context, s *manager.Stage) error {
+		f.calls["after a"]++
+		n := 0
+		for t, err := range p.Tasks(ctx, "a") {
+			if err != nil {
+				return err
+			}
+			if want := fmt.Sprint("a ", n); t.Meta != want || t.State != tdf.Archived {
+				return fmt.Errorf("task %q is %s, want %q", t.Meta, t.State, want)
+			}
+			n++
+		}
+		if n != f.a {
+			return fmt.Errorf("%d tasks, want %d", n, f.a)
+		}
+		open(s, fmt.Sprint("b", f.calls["after a"]), large)
+		return nil
+	})
+	p.After("b", "c", func(_ context.Context, s *manager.Stage) error {
+		f.calls["after b"]++
+		open(s, "c", 2)
+		return nil
+	})
+	p.After("c", "", func(context.Context, *manager.Stage) error { f.calls["after c"]++; return nil })
+	return p
+}
+
+// crash runs the pipeline until its n-th call of a script, whose reply is lost. It reports whether there was such a call.
+func (f *faultyRun) crash(t *testing.T, x *Tester, n int) (crashed bool) {
+	proxy := redistest.NewProxy(t, x.world.redis.Addr())
+	address := x.world.address()
+	if _, err := fmt.Sscanf(proxy.Addr, "127.0.0.1:%d", &address.Port); err != nil {
+		t.Fatal(err)
+	}
+	store, err := redisstate.Connect(t.Context(), address, x.options.Namespace, slog.New(slog.DiscardHandler))
+	x.world.check(err)
+	m, err := hooks.New(hooks.Setup{Store: store, Wait: x.world.newWait()}, x.options)
+	x.world.check(err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	context.AfterFunc(ctx, func() { store.Close() })
+	stop := errors.New("crash")
+	proxy.DropReplies(1, func(command []string) bool {
+		if !redistest.Scripts(command) { // all changes are scripts
+			return false
+		}
+		if n--; n == 0 {
+			cancel(stop)
+		}
+		return n == 0
+	})
+	if err := f.pipeline(m.(*manager.Manager)).Run(ctx); (err != nil) != (n <= 0) {
+		t.Errorf("%d calls before the crash, %v", n, err)
+	}
+	return n <= 0
+}
+
+// check checks that each task was opened once, and that each function was called.
+func (f *faultyRun) check(t *testing.T, x *Tester) {
+	t.Helper()
+	seen := map[string]int{}
+	for _, task := range x.Tasks() {
+		if task.State != tdf.Archived {
+			t.Errorf("task %q of %s is %s", task.Meta, task.Group, task.State)
+		}
+		seen[task.Group]++
+		seen[task.Meta]++
+	}
+	want := map[string]int{"p/a": f.a, "p/b": large + 1, "p/c": 2, "follow-up": 1, "c 0": 1, "c 1": 1}
+	kind := "b1"
+	if seen["b1 0"] == 0 {
+		kind = fmt.Sprint("b", f.calls["after a"])
+	}
+	for i := range f.a {
+		want[fmt.Sprint("a ", i)] = 1
+	}
+	for i := range large {
+		want[fmt.Sprint(kind, " ", i)] = 1
+	}
+	if len(seen) != len(want) {
+		t.Errorf("%d different tasks, want %d: %v", len(seen), len(want), seen)
+	}
+	for name, n := range want {
+		if seen[name] != n {
+			t.Errorf("%s: %d tasks, want %d", name, seen[name], n)
+		}
+		if strings.HasPrefix(name, "a ") && f.calls[name] == 0 {
+			t.Errorf("no callback for %s", name)
+		}
+	}
+	for _, name := range []string{"after a", "after b", "after c"} {
+		if f.calls[name] == 0 || f.calls[name] > 2 {
+			t.Errorf("%s: %d calls", name, f.calls[name])
+		}
+	}
+}
+
+// A pipeline that crashes after any of its changes continues with another manager. Each task is opened once. The test tries
+// every third change. If TDF_SOAK is set, it tries all of them, and the first stage needs two chunks, too.
+func TestSoakPipelineCrashes(t *testing.T) {
+	a, step := 3, 3
+	if os.Getenv("TDF_SOAK") != "" {
+		a, step = large, 1
+	}
+	for n, crashed := 1, true; crashed; n += step {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			f := &faultyRun{a: a, calls: map[string]int{}}
+			x := NewWith(t, manager.Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+			x.Program("p", func(Run) Result { return Result{} })
+			crashed = f.crash(t, x, n)
+			if err := f.pipeline(x.Manager).Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+			f.check(t, x)
+		})
+	}
+}

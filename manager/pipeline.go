@@ -1,0 +1,161 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Pipeline opens tasks in stages (docs/manager.md, "Pipelines"). Each stage is a group of tasks. When all tasks of a stage
+// are finished, a function opens the next stage. The progress is in Redis. So a pipeline that was interrupted at any point
+// continues when it runs again, and several managers may run the same pipeline at once.
+//
+// Define the stages with [Pipeline.Start], [Pipeline.After] and [Pipeline.Each], and then call [Pipeline.Run].
+type Pipeline struct {
+	manager *Manager
+	plan    tdf.Plan
+	start   map[string]StageFunc // by the stage that the function opens
+	after   map[string]StageFunc // by the stage after which the function runs
+	each    map[string]func(ctx context.Context, t *Finished) error
+}
+
+// A StageFunc opens the tasks of a stage. It runs at least once: again after an error, a panic or a crash, or in another
+// manager at the same time. If it returns an error or panics, it is called again after 1 s, 2 s, 4 s and so on, up to 5 min.
+// When ctx ends, the function must return.
+type StageFunc func(ctx context.Context, s *Stage) error
+
+// Pipeline returns a pipeline without stages. Its name identifies the pipeline in Redis. After a pipeline is done, another
+// run with the same name does nothing, so use a new name for new work.
+func (m *Manager) Pipeline(name string) *Pipeline {
+	return &Pipeline{
+		manager: m, plan: tdf.Plan{Pipeline: name},
+		start: map[string]StageFunc{}, after: map[string]StageFunc{}, each: map[string]func(context.Context, *Finished) error{},
+	}
+}
+
+// Start makes a function open the first stage. Run opens the tasks in chunks, while the function runs. If Run was
+// interrupted, it calls the function again, and skips the definitions whose tasks are open. So the function must open the
+// same definitions in the same order each time. If the program, the input or the meta of a skipped definition has changed,
+// Run logs an error and opens no more tasks.
+func (p *Pipeline) Start(stage string, open StageFunc) {
+	p.plan.First = append(p.plan.First, stage)
+	p.start[stage] = open
+}
+
+// After makes a function open the next stage when a stage is complete: all of its tasks are finished, and [Pipeline.Each]
+// has handled them. The function reads the tasks with [Pipeline.Tasks]. Some of them may have failed.
+//
+// When the function returns nil, one atomic step decides that the stage is complete and opens the next stage. If a task of
+// the stage was retried meanwhile, the step is refused, and the function runs again later. A call of the function that was
+// interrupted has no effect. So the function may open other tasks each time. If next is "", the stage is the last one, and
+// the function opens nothing.
+func (p *Pipeline) After(stage, next string, open StageFunc) {
+	p.plan.After = append(p.plan.After, tdf.StagesInRow{Stage: stage, Next: next})
+	p.after[stage] = open
+}
+
+// Each makes Run call a function for each finished task of a stage, and then archive the task, as [Manager.Run] does with its
+// callbacks. Without Each, Run archives the tasks of a stage after the function of After has returned.
+func (p *Pipeline) Each(stage string, callback func(ctx context.Context, t *Finished) error) {
+	p.plan.Each = append(p.plan.Each, stage)
+	p.each[stage] = callback
+}
+
+// Tasks returns the tasks of a stage by ascending id, with their results and outputs. It reads them in pages, so that few
+// tasks are in memory at a time.
+func (p *Pipeline) Tasks(ctx context.Context, stage string) iter.Seq2[*Task, error] {
+	stages, err := p.stages()
+	if err == nil && !slices.Contains(stages, stage) {
+		err = fmt.Errorf("read tasks: pipeline %q has no stage %q", p.plan.Pipeline, stage)
+	}
+	if err != nil {
+		return func(yield func(*Task, error) bool) { yield(nil, err) }
+	}
+	return p.manager.List(ctx, Query{Group: tdf.StageGroup(p.plan.Pipeline, stage), Order: ByID, Read: ReadOutput})
+}
+
+// Forget removes the records of the pipeline from Redis, so that another pipeline can have its name. Call it only when the
+// pipeline is done. Another pipeline of this name also needs the names of its groups, so remove their tasks first.
+func (p *Pipeline) Forget(ctx context.Context) error {
+	stages, err := p.stages()
+	if err != nil {
+		return err
+	}
+	groups := make([]string, len(stages))
+	for i, stage := range stages {
+		groups[i] = tdf.StageGroup(p.plan.Pipeline, stage)
+	}
+	return p.manager.store.RemoveStageRecords(ctx, groups)
+}
+
+// stages returns the names of all stages, or an error if the pipeline is invalid.
+func (p *Pipeline) stages() ([]string, error) {
+	for stage, f := range p.each {
+		if f == nil {
+			return nil, fmt.Errorf("pipeline %q: Each has no function for stage %q", p.plan.Pipeline, stage)
+		}
+	}
+	for _, functions := range []map[string]StageFunc{p.start, p.after} {
+		for stage, f := range functions {
+			if f == nil {
+				return nil, fmt.Errorf("pipeline %q: Start or After has no function for stage %q", p.plan.Pipeline, stage)
+			}
+		}
+	}
+	stages, err := p.plan.Stages()
+	if err != nil {
+		return nil, fmt.Errorf("invalid pipeline: %w", err)
+	}
+	return stages, nil
+}
+
+// Run runs the pipeline. It returns nil when all stages are done: all of their tasks are archived. If the pipeline was done
+// before, Run returns at once. If the pipeline is invalid, Run returns an error at once. If ctx ends, Run returns the cause
+// of ctx. To end the pipeline because of an error, cancel ctx with this error as its cause.
+//
+// Run calls one function at a time. Only one Run of a manager can run at a time.
+func (p *Pipeline) Run(ctx context.Context) error {
+	stages, err := p.stages()
+	if err != nil {
+		return fmt.Errorf("run pipeline: %w", err)
+	}
+	if !p.manager.running.TryLock() {
+		return errRunning
+	}
+	defer p.manager.running.Unlock()
+	x, err := p.newRun(stages)
+	if err != nil {
+		return fmt.Errorf("run pipeline: %w", err)
+	}
+	defer x.stop()
+	return x.run.loop(ctx)
+}
+
+// A Stage opens the tasks of a stage. Several goroutines may use it at once, until the function of the stage returns.
+type Stage struct {
+	open func(definitions []Definition)
+}
+
+// Open opens tasks in the stage. The pipeline sets their Group. Their [Dependencies] cannot have Places. If another task holds the Unique key of a definition, no task is
+// opened for this definition. Run handles errors: if a definition is invalid or Redis refuses a task, Run calls the function
+// of the stage again after a pause.
+func (s *Stage) Open(definitions ...Definition) { s.open(definitions) }
+
+// stageTasks returns the properties of the tasks of a stage. It refuses invalid definitions.
+func (m *Manager) stageTasks(group string, definitions []Definition) ([]tdf.Properties, error) {
+	all := m.properties(definitions)
+	for i := range all {
+		all[i].Group = group
+		if err := all[i].Validate(); err != nil {
+			return nil, fmt.Errorf("a definition is invalid: %w", err)
+		}
+		if all[i].HasPlaces() { // the tasks of a stage are opened in several calls
+			return nil, errors.New("a definition is invalid: the tasks of a stage cannot wait for each other; use two stages")
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,203 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/managertest"
+)
+
+// inputs returns the inputs of the tasks of a group, in the order of their ids.
+func inputs(tm *managertest.Tester, group string) string {
+	var all []string
+	for _, t := range tm.Tasks() {
+		if t.Group == group {
+			all = append(all, t.Input)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func opens(inputs ...string) manager.StageFunc {
+	return func(_ context.Context, s *manager.Stage) error {
+		for _, input := range inputs {
+			s.Open(define("p", source, input))
+		}
+		return nil
+	}
+}
+
+func nothing(context.Context, *manager.Stage) error { return nil }
+
+// merges returns a function that opens one task with the outputs of all tasks of a stage.
+func merges(p *manager.Pipeline, stage string) manager.StageFunc {
+	return func(ctx context.Context, s *manager.Stage) error {
+		var outputs []string
+		for t, err := range p.Tasks(ctx, stage) {
+			if err != nil {
+				return err
+			}
+			outputs = append(outputs, fmt.Sprint(t.State, t.Output()))
+		}
+		s.Open(define("p", source, strings.Join(outputs, ",")))
+		return nil
+	}
+}
+
+func checkArchived(t *testing.T, tm *managertest.Tester, want int) {
+	t.Helper()
+	if all, archived := len(tm.Tasks()), len(tm.In(tdf.Archived)); all != want || archived != want {
+		t.Errorf("%d tasks, %d of them archived; want %d", all, archived, want)
+	}
+}
+
+func TestPipeline(t *testing.T) {
+	tm, log := newTester(t)
+	tm.Program("p", func(r managertest.Run) managertest.Result {
+		n, _ := strconv.Atoi(r.Task.Input)
+		return managertest.Result{Output: r.Task.Input, Exit: n % 2, Error: strings.Repeat("e", n%2)}
+	})
+	for range 2 { // the second run finds the pipeline done
+		p := tm.Manager.Pipeline("p")
+		p.Start("a", opens("1", "2", "3", "4"))
+		p.After("a", "b", merges(p, "a"))
+		p.After("b", "c", merges(p, "b"))
+		last := 0
+		p.After("c", "", func(ctx context.Context, _ *manager.Stage) error { last++; return nil })
+		must(t, p.Run(t.Context()))
+		if got := inputs(tm, "p/b"); got != "failed1,succeeded2,failed3,succeeded4" {
+			t.Errorf("stage b: %q", got)
+		}
+		if got := inputs(tm, "p/c"); got != "succeededfailed1,succeeded2,failed3,succeeded4" {
+			t.Errorf("stage c: %q", got)
+		}
+		checkArchived(t, tm, 6)
+		if s, err := tm.Manager.GroupStatus(t.Context(), "p/a"); err != nil || !s.Decided {
+			t.Errorf("%+v, %v", s, err)
+		}
+		_ = last
+	}
+	if log.Count("level=ERROR")+log.Count("level=WARN") > 0 {
+		t.Error(log.String())
+	}
+}
+
+// Each handles tasks one by one, and After waits for it. Follow-ups of Each may belong to the next stage.
+func TestPipelineEach(t *testing.T) {
+	tm, _ := newTester(t)
+	p := tm.Manager.Pipeline("p")
+	handled := ""
+	p.Start("a", opens("1", "2", "3"))
+	p.Each("a", func(_ context.Context, f *manager.Finished) error {
+		if handled += f.Input; handled == "1" {
+			return errors.New("again")
+		}
+		d := f.Definition
+		d.Group, d.Input = "p/b", "f"+f.Input
+		f.Open(d)
+		return nil
+	})
+	p.After("a", "b", func(ctx context.Context, b *manager.Stage) error {
+		for task, err := range p.Tasks(ctx, "a") {
+			if err != nil || task.State != tdf.Archived {
+				t.Errorf("%+v, %v", task, err)
+			}
+		}
+		b.Open(define("p", source, "last"))
+		return nil
+	})
+	p.Each("b", func(_ context.Context, f *manager.Finished) error { handled += " " + f.Input; return nil })
+	must(t, p.Run(t.Context()))
+	if len(strings.Fields(handled)) != 5 || inputs(tm, "p/b") != "f2 f3 f1 last" {
+		t.Errorf("handled %q, stage b %q", handled, inputs(tm, "p/b"))
+	}
+	checkArchived(t, tm, 7)
+}
+
+// Stages without tasks are complete. Two first stages are independent.
+func TestPipelineWithoutTasks(t *testing.T) {
+	tm, _ := newTester(t)
+	p := tm.Manager.Pipeline("p")
+	calls := ""
+	p.Start("a", nothing)
+	p.After("a", "b", func(context.Context, *manager.Stage) error { calls += "a"; return nil })
+	p.After("b", "c", func(_ context.Context, c *manager.Stage) error {
+		calls += "b"
+		c.Open(define("p", source, "x"))
+		return nil
+	})
+	p.Start("y", opens("1"))
+	p.After("y", "", func(context.Context, *manager.Stage) error { calls += "y"; return nil })
+	must(t, p.Run(t.Context()))
+	if len(calls) != 3 || !strings.Contains(calls, "ab") && calls != "ayb" || inputs(tm, "p/c") != "x" {
+		t.Errorf("calls %q", calls)
+	}
+	checkArchived(t, tm, 2)
+}
+
+func TestInvalidPipelines(t *testing.T) {
+	tm, _ := newTester(t)
+	for want, define := range map[string]func(p *manager.Pipeline){
+		"has no start":                   func(p *manager.Pipeline) { p.After("a", "b", nothing) },
+		`stage "x" is never opened`:      func(p *manager.Pipeline) { p.Start("a", nothing); p.After("x", "y", nothing) },
+		`stage "a" is opened twice`:      func(p *manager.Pipeline) { p.Start("a", nothing); p.After("a", "a", nothing) },
+		"no function for stage \"a\"":    func(p *manager.Pipeline) { p.Start("a", nil) },
+		"Each has no function":           func(p *manager.Pipeline) { p.Start("a", nothing); p.Each("a", nil) },
+		"contains a slash":               func(p *manager.Pipeline) { p.Start("a/b", nothing) },
+		"two functions handle its tasks": func(p *manager.Pipeline) { p.Start("a", nothing); p.Each("a", ignore); p.Each("a", ignore) },
+	} {
+		p := tm.Manager.Pipeline("p")
+		define(p)
+		if err := p.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "run pipeline: ") {
+			t.Errorf("%v, want %q", err, want)
+		}
+		for _, err := range p.Tasks(t.Context(), "a") {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("tasks: %v, want %q", err, want)
+			}
+		}
+		if err := p.Forget(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("forget: %v, want %q", err, want)
+		}
+	}
+	p := tm.Manager.Pipeline("p")
+	p.Start("a", nothing)
+	for _, err := range p.Tasks(t.Context(), "b") {
+		if err == nil || !strings.Contains(err.Error(), `pipeline "p" has no stage "b"`) {
+			t.Error(err)
+		}
+	}
+}
+
+// Names with spaces, quotes, wildcards and other letters are valid. Two definitions with one unique key open one task.
+func TestPipelineWithUnusualNames(t *testing.T) {
+	tm, _ := newTester(t)
+	p := tm.Manager.Pipeline(`ü *:[x]{y} "`)
+	stages := []string{"a b", `'%s\`, "..", " "}
+	unique := func(_ context.Context, s *manager.Stage) error {
+		d := define("p", source, "x")
+		d.Unique, d.UniqueUntil = "k", tdf.UntilFinished
+		s.Open(d, d)
+		return nil
+	}
+	p.Start(stages[0], unique)
+	for i := range stages[1:] {
+		p.After(stages[i], stages[i+1], unique)
+	}
+	must(t, p.Run(t.Context()))
+	must(t, p.Run(t.Context()))
+	for _, stage := range stages {
+		if got := tm.Outputs(`ü *:[x]{y} "/` + stage); len(got) != 1 {
+			t.Errorf("stage %q has %d tasks", stage, len(got))
+		}
+	}
+	checkArchived(t, tm, len(stages))
+}
+
+func ignore(context.Context, *manager.Finished) error { return nil }

@@ -1,0 +1,175 @@
+package manager
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A collector collects the tasks that a function of After opens. If one step cannot open all of them, it stores their
+// definitions in Redis.
+type collector struct {
+	*Manager
+	group string // the group of the tasks; "" if the function must not open tasks
+
+	mu      sync.Mutex
+	pending []tdf.Properties // not stored
+	bytes   int              // of pending
+	name    string           // of the stored definitions; "" if none are stored
+	chunks  int              // the number of stored chunks
+	err     error            // the first error
+	ended   bool             // whether the function has returned
+}
+
+var errLastStage = errors.New("the function after the last stage opens a task; name the next stage in After")
+
+func (c *collector) open(ctx context.Context, definitions []Definition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range definitions {
+		if c.err == nil && !c.ended {
+			c.err = c.add(ctx, definitions[i:i+1])
+		}
+	}
+}
+
+func (c *collector) add(ctx context.Context, definition []Definition) error {
+	if c.group == "" {
+		return stageError{errLastStage}
+	}
+	task, err := c.stageTasks(c.group, definition)
+	if err != nil {
+		return stageError{err}
+	}
+	c.pending, c.bytes = append(c.pending, task...), c.bytes+sizeOf(task)
+	if len(c.pending) <= MaxStep && c.bytes <= maxStepBytes {
+		return nil
+	}
+	return c.store(ctx)
+}
+
+// store stores all pending definitions.
+func (c *collector) store(ctx context.Context) error {
+	if c.name == "" {
+		c.name = rand.Text()
+	}
+	for len(c.pending) > 0 {
+		n := redisstate.OpenBatch(c.pending)
+		err := c.Manager.store.StoreDefinitions(ctx, c.name, c.chunks, c.pending[:n])
+		if errors.Is(err, redisstate.ErrFull) {
+			return stageError{err}
+		}
+		if err != nil {
+			return err
+		}
+		c.chunks++
+		c.pending = c.pending[n:]
+	}
+	c.pending, c.bytes = nil, 0
+	return nil
+}
+
+// openNext calls the function after a stage. One step decides that the stage is complete, and opens the tasks of the next
+// stage, or keeps their stored definitions.
+func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) error {
+	c := &collector{Manager: x.Manager}
+	if s.next != nil {
+		c.group = s.next.group
+	}
+	err := x.collect(ctx, s, c)
+	if err == nil {
+		err = x.decide(ctx, s, c, empty)
+	}
+	if c.name != "" && hasNoEffect(err) {
+		_ = x.store.RemoveDefinitions(ctx, c.name) // if this fails, they expire
+	}
+	return err
+}
+
+// hasNoEffect reports whether err means that Redis has not carried out a step. After other errors, Redis may have carried it out.
+func hasNoEffect(err error) bool {
+	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged)
+}
+
+// collect calls the function after a stage. Then the collector holds or has stored all definitions.
+func (x *pipelineRun) collect(ctx context.Context, s *stageRun, c *collector) error {
+	failed := callStage(ctx, s.after, &Stage{func(definitions []Definition) { c.open(ctx, definitions) }})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	if failed != nil {
+		return stageError{failed}
+	}
+	if c.err != nil {
+		return c.err
+	}
+	if c.name == "" {
+		return nil
+	}
+	return c.store(ctx)
+}
+
+func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, empty bool) error {
+	u := redisstate.Unit{Open: c.pending, Stage: &redisstate.StageChange{}}
+	if empty {
+		u.NewGroup = s.group // a group without tasks cannot be closed
+	} else {
+		u.Decide = s.group
+	}
+	if s.next == nil {
+		return x.openChunk(ctx, s, u, tdf.StageRecord{Phase: tdf.StageDecided})
+	}
+	to := tdf.StageRecord{Phase: tdf.StageOpened}
+	if c.name != "" {
+		to = tdf.StageRecord{Phase: tdf.StageStored, Chunks: c.chunks, Stored: c.name}
+		u.Stage.Definitions, u.Stage.Keep = c.name, true
+	}
+	return x.openChunk(ctx, s.next, u, to)
+}
+
+// openStored opens tasks whose definitions are stored, in chunks. After a while, it leaves the rest to the next round.
+func (x *pipelineRun) openStored(ctx context.Context, s *stageRun) error {
+	for begun := time.Now(); x.records[s.index].Phase == tdf.StageStored && time.Since(begun) < turn; {
+		if err := x.openStoredChunk(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
+	record := x.records[s.index]
+	definitions, err := x.store.Definitions(ctx, record.Stored, record.Done)
+	if errors.Is(err, redisstate.ErrNoDefinitions) {
+		return x.missingDefinitions(ctx, s, err)
+	}
+	if err != nil {
+		return stageError{err}
+	}
+	u := redisstate.Unit{Open: definitions, Stage: &redisstate.StageChange{}}
+	next := record
+	if next.Done++; next.Done == next.Chunks {
+		next = tdf.StageRecord{Phase: tdf.StageOpened}
+		u.Stage.Definitions = record.Stored
+	}
+	return x.openChunk(ctx, s, u, next)
+}
+
+// missingDefinitions returns the error if stored definitions do not exist. Another manager may have opened the last chunk,
+// and removed the definitions.
+func (x *pipelineRun) missingDefinitions(ctx context.Context, s *stageRun, missing error) error {
+	records, _, err := x.store.StageRecords(ctx, []string{s.group})
+	if err != nil {
+		return err
+	}
+	if records[0] != x.records[s.index] {
+		return redisstate.ErrStageChanged
+	}
+	return stageError{fmt.Errorf("chunk %d: %w", x.records[s.index].Done+1, missing)}
+}

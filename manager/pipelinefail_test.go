@@ -1,0 +1,297 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/managertest"
+)
+
+// Functions that fail are called again after pauses, and do not stop other stages.
+func TestStageFunctionsFail(t *testing.T) {
+	tm, log := newTester(t)
+	p := tm.Manager.Pipeline("p")
+	calls := map[string]int{}
+	fails := func(name string, then manager.StageFunc) manager.StageFunc {
+		return func(ctx context.Context, s *manager.Stage) error {
+			switch calls[name]++; calls[name] {
+			case 1:
+				s.Open(define("p", source, "failed"))
+				return errors.New("out of luck")
+			case 2:
+				s.Open(define("p", source, "panicked"))
+				panic("no hope")
+			case 3:
+				s.Open(define("p", source, "unclosed '"))
+			case 4:
+				if name != "a" { // Start opens the tasks while its function runs
+					s.Open(slices.Repeat([]manager.Definition{define("p", source, "many")}, 3000)...)
+				}
+				return errors.New("out of luck again")
+			default:
+				return then(ctx, s)
+			}
+			return nil
+		}
+	}
+	p.Start("a", fails("a", opens("1", "2")))
+	p.After("a", "b", fails("b", opens("3")))
+	p.After("b", "", fails("c", nothing))
+	p.Start("other", opens("x"))
+	p.After("other", "", func(context.Context, *manager.Stage) error {
+		if calls["a"] > 1 {
+			t.Errorf("stage other waited for stage a")
+		}
+		return nil
+	})
+	must(t, p.Run(t.Context()))
+	if inputs(tm, "p/a") != "1 2" || inputs(tm, "p/b") != "3" || fmt.Sprint(calls) != "map[a:5 b:5 c:5]" {
+		t.Errorf("%v: %q, %q", calls, inputs(tm, "p/a"), inputs(tm, "p/b"))
+	}
+	checkArchived(t, tm, 4)
+	for want, n := range map[string]int{
+		"stage failed; it is tried again after a pause": 12, "out of luck": 6, "panicked: no hope": 3, "pause_seconds=8": 3,
+		"a definition is invalid: input: ": 2, "the function after the last stage opens a task": 1,
+	} {
+		if got := log.Count(want); got != n {
+			t.Errorf("%q: %d times, want %d in %s", want, got, n, log.String())
+		}
+	}
+}
+
+// A function of Start that ends its goroutine has not opened all tasks.
+func TestStartEndsItsGoroutine(t *testing.T) {
+	tm, log := newTester(t)
+	p := tm.Manager.Pipeline("p")
+	calls := 0
+	p.Start("a", func(ctx context.Context, s *manager.Stage) error {
+		if calls++; calls == 1 {
+			runtime.Goexit()
+		}
+		return opens("1")(ctx, s)
+	})
+	must(t, p.Run(t.Context()))
+	if inputs(tm, "p/a") != "1" || log.Count("the function of the stage ended its goroutine") != 1 {
+		t.Error(log.String())
+	}
+}
+
+// A function can use its stage in several goroutines. After the function has returned, the stage opens no tasks.
+func TestStageInGoroutines(t *testing.T) {
+	tm, _ := newTester(t)
+	var late sync.WaitGroup
+	many := func(ctx context.Context, s *manager.Stage) error {
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for j := range 20 {
+					s.Open(define("p", source, fmt.Sprint(i, ".", j)))
+				}
+			})
+		}
+		all.Wait()
+		late.Go(func() {
+			<-ctx.Done()
+			s.Open(define("p", source, "late"))
+		})
+		return nil
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p := tm.Manager.Pipeline("p")
+	p.Start("a", many)
+	p.After("a", "b", many)
+	must(t, p.Run(ctx))
+	cancel()
+	late.Wait()
+	for _, group := range []string{"p/a", "p/b"} {
+		all := strings.Fields(inputs(tm, group))
+		slices.Sort(all)
+		if len(all) != 160 || len(slices.Compact(all)) != 160 || slices.Contains(all, "late") {
+			t.Errorf("%s: %d tasks", group, len(all))
+		}
+	}
+}
+
+// start runs a pipeline that opens tasks with the inputs 0 to n-1, the first of them with another input. When it has
+// opened all of them, or its function has failed, the context ends.
+func start(t *testing.T, cfg config.Manager, log *logged, first string, n int) error {
+	t.Helper()
+	p := newManager(t, cfg, log.option()).Pipeline("p")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	opened := isOpened(t, cfg, "p/a")
+	p.Start("a", func(_ context.Context, s *manager.Stage) error {
+		for i := range n {
+			if i == 0 && first != "0" {
+				s.Open(define("p", source, first))
+				continue
+			}
+			s.Open(define("p", source, strconv.Itoa(i)))
+		}
+		if n == 1300 && first == "0" {
+			cancel(errors.New("interrupted"))
+		}
+		return nil
+	})
+	p.Start("end", func(context.Context, *manager.Stage) error {
+		if !opened() && log.Count("stage=a") == 0 {
+			return errors.New("not yet")
+		}
+		cancel(errors.New("the end"))
+		return nil
+	})
+	return p.Run(ctx)
+}
+
+// Start continues where an earlier start ended, if it opens the same definitions.
+func TestStartContinues(t *testing.T) {
+	addr := testspace.Embedded(t)
+	for name, c := range map[string]struct {
+		first string // the input of the first task at the second start
+		n     int    // the number of tasks at the second start
+		want  string // the error, or ""
+	}{
+		"longer":  {"0", 1301, ""},
+		"shorter": {"0", 100, "the function opens 100 tasks, but 500 are already open"},
+		"nothing": {"0", 0, "the function opens 0 tasks, but 500 are already open"},
+		"changed": {"x", 1301, "the first 500 definitions differ from those of an earlier start"},
+		"enough":  {"0", 500, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, log := redisConfig(t, addr), &logged{}
+			client := testspace.Client(t, cfg)
+			if err := start(t, cfg, log, "0", 1300); err == nil || err.Error() != "interrupted" {
+				t.Fatal(err)
+			}
+			if last := client.Get(t.Context(), cfg.Namespace+":task_id").Val(); last != "500" {
+				t.Fatalf("the last task is %s", last)
+			}
+			err := start(t, cfg, log, c.first, c.n)
+			if c.want == "" {
+				checkFirst(t, cfg, c.n)
+			} else if last := client.Get(t.Context(), cfg.Namespace+":task_id").Val(); log.Count(c.want) != 1 || last != "500" {
+				t.Errorf("%s tasks, %s", last, log.String())
+			}
+			if err == nil {
+				t.Error("the pipeline ended")
+			}
+		})
+	}
+}
+
+// A task of the stage that somebody retries, while the function after the stage runs, runs first. Then the function runs again.
+func TestRetryDuringAfter(t *testing.T) {
+	tm, log := newTester(t)
+	m := tm.Manager
+	p := m.Pipeline("p")
+	p.Start("a", opens("1", "2"))
+	calls := 0
+	p.After("a", "b", func(ctx context.Context, b *manager.Stage) error {
+		if calls++; calls == 1 {
+			_, err := m.Retry(ctx, manager.Changes{Input: new("again")}, manager.ByIDs(1)...)
+			must(t, err)
+		}
+		b.Open(define("p", source, inputs(tm, "p/a")))
+		return nil
+	})
+	must(t, p.Run(t.Context()))
+	if inputs(tm, "p/b") != "again 2" || calls != 2 || log.Count("level=ERROR") > 0 {
+		t.Errorf("%d calls, stage b %q, %s", calls, inputs(tm, "p/b"), log.String())
+	}
+	checkArchived(t, tm, 3)
+}
+
+// The tasks of a foreign group of the same name do not become tasks of the stage.
+func TestGroupOfAnotherName(t *testing.T) {
+	tm, log := newTester(t)
+	opened, err := tm.Manager.Open(t.Context(), ofGroup("p/a", "foreign"))
+	must(t, err)
+	p := tm.Manager.Pipeline("p")
+	starts := 0
+	p.Start("a", func(ctx context.Context, s *manager.Stage) error {
+		if starts++; starts == 2 {
+			_, err := tm.Manager.Cancel(ctx, opened[0].Ref())
+			must(t, err)
+			_, err = tm.Manager.Remove(ctx, opened[0].Ref())
+			must(t, err)
+		}
+		return opens("1")(ctx, s)
+	})
+	must(t, p.Run(t.Context()))
+	if inputs(tm, "p/a") != "1" || log.Count("the group already has tasks") != 1 {
+		t.Error(log.String())
+	}
+}
+
+// After Forget, the name can be used again, once the groups have no tasks.
+func TestForget(t *testing.T) {
+	tm, _ := newTester(t)
+	m := tm.Manager
+	for n := range 2 {
+		p := m.Pipeline("p")
+		calls := 0
+		p.Start("a", opens("1"))
+		p.After("a", "", func(context.Context, *manager.Stage) error { calls++; return nil })
+		must(t, p.Run(t.Context()))
+		must(t, p.Forget(t.Context()))
+		_, err := m.Remove(t.Context(), manager.ByIDs(int64(n+1))...)
+		must(t, err)
+		if calls != 1 || len(tm.Tasks()) != 0 {
+			t.Errorf("%d calls, %v", calls, tm.Tasks())
+		}
+	}
+}
+
+// Two managers that run the same pipeline open each task once.
+func TestTwoManagersOfOnePipeline(t *testing.T) {
+	tm, log := newTester(t)
+	tm.Program("p", func(r managertest.Run) managertest.Result { return managertest.Result{Output: r.Task.Input} })
+	run := func(m *manager.Manager) error {
+		p := m.Pipeline("p")
+		p.Start("a", func(_ context.Context, s *manager.Stage) error {
+			for i := range 260 {
+				s.Open(define("p", source, strconv.Itoa(i)))
+			}
+			return nil
+		})
+		p.Each("a", ignore)
+		p.After("a", "b", func(_ context.Context, b *manager.Stage) error {
+			for i := range 260 {
+				b.Open(define("p", source, strconv.Itoa(i)))
+			}
+			return nil
+		})
+		p.After("b", "c", opens("1"))
+		p.After("c", "", nothing)
+		return p.Run(t.Context())
+	}
+	var both sync.WaitGroup
+	for _, m := range []*manager.Manager{tm.Manager, tm.Another()} {
+		both.Go(func() {
+			if err := run(m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	for _, stage := range []string{"p/a", "p/b"} {
+		all := strings.Fields(inputs(tm, stage))
+		if len(all) != 260 || all[0] != "0" || all[259] != "259" || !slices.IsSortedFunc(all, func(a, b string) int { x, _ := strconv.Atoi(a); y, _ := strconv.Atoi(b); return x - y }) {
+			t.Errorf("stage %s: %d tasks", stage, len(all))
+		}
+	}
+	checkArchived(t, tm, 521)
+	if log.Count("level=ERROR") > 0 {
+		t.Error(log.String())
+	}
+}

@@ -1,0 +1,162 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// runUntil runs a pipeline until ok returns true.
+func runUntil(t *testing.T, p *manager.Pipeline, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("stop")
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := p.Run(ctx); !errors.Is(err, stop) {
+			t.Error(err)
+		}
+	})
+	expect.Eventually(t, "the pipeline goes on", ok)
+	cancel(stop)
+	running.Wait()
+}
+
+// checkInOrder checks that a group has the tasks with the inputs 0 to n-1 in order, each with the given beginning.
+func checkInOrder(t *testing.T, m *manager.Manager, group, beginning string, n int) {
+	t.Helper()
+	found := 0
+	for task, err := range m.List(t.Context(), manager.Query{Group: group, Order: manager.ByID}) {
+		must(t, err)
+		if want := beginning + strconv.Itoa(found); task.Input != want {
+			t.Fatalf("task %d has the input %q, want %q", task.ID, task.Input, want)
+		}
+		found++
+	}
+	if found != n {
+		t.Errorf("%d tasks, want %d", found, n)
+	}
+}
+
+// checkFirst checks that the first n tasks of the namespace have the inputs 0 to n-1. The embedded Redis lists the tasks of a
+// large group too slowly for checkInOrder.
+func checkFirst(t *testing.T, cfg config.Manager, n int) {
+	t.Helper()
+	client := testspace.Client(t, cfg)
+	for first := 0; first < n; first += 1000 {
+		p := client.Pipeline()
+		for i := range min(1000, n-first) {
+			p.HGet(t.Context(), fmt.Sprintf("%s:task:%d", cfg.Namespace, first+i+1), "input")
+		}
+		replies, err := p.Exec(t.Context())
+		must(t, err)
+		for i, r := range replies {
+			if got := r.(*redis.StringCmd).Val(); got != strconv.Itoa(first+i) {
+				t.Fatalf("task %d has the input %q", first+i+1, got)
+			}
+		}
+	}
+	if last := client.Get(t.Context(), cfg.Namespace+":task_id").Val(); last != strconv.Itoa(n) {
+		t.Errorf("the last task is %s, want %d", last, n)
+	}
+}
+
+// isOpened returns a function that reports whether all tasks of a stage are open. It costs Redis less than a GroupStatus.
+func isOpened(t *testing.T, cfg config.Manager, stage string) func() bool {
+	client := testspace.Client(t, cfg)
+	return func() bool {
+		return client.HGet(t.Context(), cfg.Namespace+":pipelines", stage).Val() == string(tdf.StageOpened)
+	}
+}
+
+// Start opens many tasks in chunks, and a function of After can open more tasks than one step. All tasks of After belong to
+// one call of the function. If TDF_SOAK is set, there are 100,000 tasks.
+func TestSoakManyTasksOfStages(t *testing.T) {
+	n := 5_000
+	if os.Getenv("TDF_SOAK") != "" {
+		n = 100_000
+	}
+	for name, addr := range map[string]string{"embedded": testspace.Embedded(t), "real": redistest.Shared(t)} {
+		t.Run(name, func(t *testing.T) {
+			cfg := redisConfig(t, addr)
+			watch := newManager(t, cfg)
+			p := newManager(t, cfg).Pipeline("p")
+			p.Start("a", func(_ context.Context, s *manager.Stage) error {
+				for i := range n {
+					s.Open(define("p", source, strconv.Itoa(i)))
+				}
+				return nil
+			})
+			runUntil(t, p, isOpened(t, cfg, "p/a"))
+			checkFirst(t, cfg, n)
+
+			first, kind := true, "x"
+			pipeline := func() *manager.Pipeline {
+				p := newManager(t, cfg).Pipeline("q")
+				p.Start("a", opens("1"))
+				p.After("a", "b", func(_ context.Context, b *manager.Stage) error {
+					for i := range 5000 {
+						b.Open(define("p", source, kind+strconv.Itoa(i)))
+					}
+					if first {
+						first = false
+						return errors.New("out of luck")
+					}
+					kind = "y"
+					return nil
+				})
+				return p
+			}
+			runUntil(t, pipeline(), isOpened(t, cfg, "q/a"))
+			_, err := watch.CancelOpen(t.Context(), "q/a")
+			must(t, err)
+			runUntil(t, pipeline(), isOpened(t, cfg, "q/b"))
+			checkInOrder(t, watch, "q/b", "x", 5000)
+			client := testspace.Client(t, cfg)
+			if keys := client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(); len(keys) != 0 {
+				t.Errorf("stored definitions are left: %v", keys)
+			}
+			if records := client.HGetAll(t.Context(), cfg.Namespace+":pipelines").Val(); len(records) != 3 || records["q/b"] != string(tdf.StageOpened) {
+				t.Errorf("records: %v", records)
+			}
+		})
+	}
+}
+
+// If stored definitions are lost, the log says so, and the stage stays as it is.
+func TestLostDefinitions(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	client := testspace.Client(t, cfg)
+	log := &logged{}
+	must(t, client.HSet(t.Context(), cfg.Namespace+":pipelines", "p/a", "opened", "p/b", "stored 3 7 X").Err())
+	p := newManager(t, cfg, log.option()).Pipeline("p")
+	p.Start("a", nothing)
+	p.After("a", "b", nothing)
+	runUntil(t, p, func() bool { return log.Count("chunk 4: the stored definitions of the stage do not exist") > 0 })
+	must(t, client.HSet(t.Context(), cfg.Namespace+":definitions:X", "3", "foreign").Err())
+	runUntil(t, p, func() bool { return log.Count("read stored definitions: ") > 0 })
+	must(t, client.HSet(t.Context(), cfg.Namespace+":pipelines", "p/b", "foreign").Err())
+	runUntil(t, p, func() bool { return log.Count("invalid record") > 0 })
+	must(t, client.HSet(t.Context(), cfg.Namespace+":pipelines", "p/b", "opening 5 ab").Err())
+	runUntil(t, p, func() bool { return log.Count("its record says that it is the first stage") > 0 })
+	if got := client.HGet(t.Context(), cfg.Namespace+":pipelines", "p/b").Val(); got != "opening 5 ab" {
+		t.Error(got)
+	}
+	if strings.Contains(log.String(), "panic") {
+		t.Error(log.String())
+	}
+}

@@ -1,0 +1,159 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// threeStages returns a pipeline that opens many tasks, then the same number of tasks, and then one.
+func threeStages(m *manager.Manager, many int) *manager.Pipeline {
+	p := m.Pipeline("p")
+	p.Start("a", func(_ context.Context, a *manager.Stage) error {
+		for i := range many {
+			a.Open(define("p", source, strconv.Itoa(i)))
+		}
+		return nil
+	})
+	p.Each("a", func(_ context.Context, t *manager.Finished) error {
+		if t.Input == "7" {
+			d := define("p", source, "follow-up")
+			d.Group = "p/c"
+			t.Open(d)
+		}
+		return nil
+	})
+	p.After("a", "b", func(ctx context.Context, b *manager.Stage) error {
+		for t, err := range p.Tasks(ctx, "a") {
+			if err != nil {
+				return err
+			}
+			b.Open(define("p", source, "b"+t.Output()))
+		}
+		return nil
+	})
+	p.After("b", "c", func(ctx context.Context, c *manager.Stage) error {
+		n := 0
+		for _, err := range p.Tasks(ctx, "b") {
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		c.Open(define("p", source, fmt.Sprint("b has ", n)))
+		return nil
+	})
+	p.After("c", "", nothing)
+	return p
+}
+
+// checkThreeStages checks that each task was opened once, and archived.
+func checkThreeStages(t *testing.T, m *manager.Manager, many int) {
+	t.Helper()
+	checkInOrder(t, m, "p/a", "", many)
+	checkInOrder(t, m, "p/b", "b", many)
+	var last []string
+	for task, err := range m.List(t.Context(), manager.Query{Group: "p/c", Order: manager.ByID}) {
+		must(t, err)
+		last = append(last, task.Input)
+	}
+	if want := fmt.Sprintf("[follow-up b has %d]", many); fmt.Sprint(last) != want {
+		t.Errorf("stage c: %v, want %v", last, want)
+	}
+	if counts, err := m.Counts(t.Context()); err != nil || counts[tdf.Archived] != counts.Total() {
+		t.Error(counts, err)
+	}
+}
+
+// A waiting pipeline wakes up when tasks finish. Otherwise, it would wait for its round_duration of an hour.
+func TestPipelineIsWoken(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	startServerAndWorker(t, cfg)
+	cfg.RoundDuration = time.Hour
+	m := newManager(t, cfg)
+	must(t, threeStages(m, 300).Run(t.Context()))
+	checkThreeStages(t, m, 300)
+}
+
+// Two managers run the same pipeline. They are interrupted at random, and Redis's replies are lost at random.
+func TestPipelineOnABadLink(t *testing.T) {
+	const many, interruptions = 1500, 15
+	cfg := redisConfig(t, redistest.Shared(t))
+	startServerAndWorker(t, cfg)
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	far := cfg
+	far.Redis = redisConfig(t, proxy.Addr).Redis
+	proxy.DropReplies(200, func([]string) bool { return rand.IntN(20) == 0 })
+	stop := errors.New("stop")
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			for range interruptions {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				timer := time.AfterFunc(time.Duration(rand.IntN(150))*time.Millisecond, func() { cancel(stop) })
+				if err := threeStages(newManager(t, far), many).Run(ctx); err != nil && !errors.Is(err, stop) {
+					t.Error(err)
+				}
+				timer.Stop()
+				cancel(nil)
+			}
+			if err := threeStages(newManager(t, far), many).Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if proxy.Dropped() == 0 {
+		t.Error("no reply was lost")
+	}
+	checkThreeStages(t, newManager(t, cfg), many)
+}
+
+// While new tasks wait for memory, callbacks run, and their tasks are archived. Otherwise, nothing could free the memory.
+func TestStartWaitsForMemory(t *testing.T) {
+	redis := redistest.Start(t)
+	cfg := redisConfig(t, redis.Addr)
+	startServerAndWorker(t, cfg)
+	client := testspace.Client(t, cfg)
+	limit := func(value string) { must(t, client.ConfigSet(t.Context(), "maxmemory", value).Err()) }
+	log := &logged{}
+	waits := func() bool { return log.Count("new tasks wait, because redis uses too much of its maxmemory") > 0 }
+	watch := newManager(t, cfg)
+	p := newManager(t, cfg, log.option()).Pipeline("p")
+	p.Start("small", opens("1"))
+	handled := 0
+	p.Each("small", func(context.Context, *manager.Finished) error {
+		if handled++; !waits() {
+			t.Error("the pipeline did not wait for memory")
+		}
+		limit("0")
+		return nil
+	})
+	opened := 0
+	p.Start("large", func(_ context.Context, s *manager.Stage) error {
+		for counts := (tdf.Counts{}); counts[tdf.Succeeded] == 0; { // a full Redis would refuse the claim of the small task
+			counts, _ = watch.Counts(t.Context(), "p/small")
+		}
+		limit("1mb") // less than Redis uses now
+		for opened = 0; opened < 1500; opened++ {
+			s.Open(define("p", source, strconv.Itoa(opened)))
+			time.Sleep(time.Millisecond) // the manager reads the memory once a second
+		}
+		return nil
+	})
+	must(t, p.Run(t.Context()))
+	if handled != 1 || log.Count("level=ERROR") > 0 {
+		t.Errorf("%d callbacks, %s", handled, log.String())
+	}
+	checkInOrder(t, watch, "p/large", "", opened)
+}

@@ -1,0 +1,275 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/stdtime"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A pipelineRun holds the data of one call of Pipeline.Run. All of it can be read again from Redis, except the pauses after
+// errors.
+type pipelineRun struct {
+	*run
+	pipeline *Pipeline
+	stages   []*stageRun
+	groups   []string
+	records  []tdf.StageRecord // as of the present round, one for each stage
+	invalid  []error
+	failed   backoff // the stages that wait for another attempt, by their index
+}
+
+// A stageRun holds the data of one stage in one call of Pipeline.Run.
+type stageRun struct {
+	index        int
+	name, group  string
+	start, after StageFunc // nil if there is no function
+	each         bool
+	next         *stageRun // the stage that the function after opens; nil if it opens none
+	opening      *starter  // nil while no function of Start runs
+	done         bool
+}
+
+// A stageError is an error of one stage. After a pause, Run tries the stage again. Meanwhile, it handles other stages.
+type stageError struct{ error }
+
+func (e stageError) Unwrap() error { return e.error }
+
+// turn is how long one stage opens tasks before Run handles other stages and callbacks.
+const turn = time.Second
+
+func (p *Pipeline) newRun(names []string) (*pipelineRun, error) {
+	x := &pipelineRun{pipeline: p, failed: backoff{}}
+	byName := map[string]*stageRun{}
+	var each []string
+	for i, name := range names {
+		s := &stageRun{
+			index: i, name: name, group: tdf.StageGroup(p.plan.Pipeline, name), start: p.start[name], after: p.after[name], each: p.each[name] != nil,
+		}
+		byName[name] = s
+		x.stages, x.groups = append(x.stages, s), append(x.groups, s.group)
+		if s.each {
+			each = append(each, s.group)
+		}
+	}
+	for _, a := range p.plan.After {
+		byName[a.Stage].next = byName[a.Next]
+	}
+	callback := func(ctx context.Context, t *Finished) error { return x.callEach(ctx, t) }
+	var err error
+	x.run, err = p.manager.newRun(Callbacks{Groups: x.groups, Succeeded: callback, Failed: callback, TimedOut: callback, Expired: callback})
+	if err != nil {
+		return nil, err
+	}
+	x.run.scope, x.run.stages = each, x
+	return x, nil
+}
+
+// stop ends the functions of Start.
+func (x *pipelineRun) stop() {
+	for _, s := range x.stages {
+		s.stopOpening()
+	}
+}
+
+func (x *pipelineRun) callEach(ctx context.Context, t *Finished) error {
+	for _, s := range x.stages {
+		if s.group == t.Group {
+			return x.pipeline.each[s.name](ctx, t)
+		}
+	}
+	return fmt.Errorf("the group %q belongs to no stage", t.Group) // never happens, because scope has only the groups of stages
+}
+
+// advance does for each stage what can be done now. It reports whether all stages are done.
+func (x *pipelineRun) advance(ctx context.Context) (done bool, err error) {
+	if x.records, x.invalid, err = x.store.StageRecords(ctx, x.groups); err != nil {
+		return false, err
+	}
+	now, err := x.store.Now(ctx)
+	if err != nil {
+		return false, err
+	}
+	done = true
+	for _, s := range x.stages {
+		if !s.done && !x.failed.mustWait(int64(s.index), x.rounds, now) {
+			if err := x.advanceStage(ctx, s); err != nil {
+				return false, err
+			}
+		}
+		done = done && s.done
+	}
+	return done, nil
+}
+
+func (x *pipelineRun) advanceStage(ctx context.Context, s *stageRun) error {
+	err := x.act(ctx, s)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var failure stageError
+	switch {
+	case err == nil:
+		delete(x.failed, int64(s.index))
+		return nil
+	case errors.Is(err, redisstate.ErrStageChanged), isPremature(err): // another manager was faster, or somebody has retried a task
+		x.again = true
+		return nil
+	case errors.Is(err, redisstate.ErrNoRoom):
+		return x.waitForRoom(ctx, s)
+	case errors.As(err, &failure):
+		return x.retryLater(ctx, s, failure)
+	}
+	return err
+}
+
+// isPremature reports whether a step was refused because a task of the group is not finished any more.
+func isPremature(err error) bool {
+	return errors.Is(err, tdf.ErrGroupUnfinished) || errors.Is(err, tdf.ErrGroupNotClosed)
+}
+
+func (x *pipelineRun) waitForRoom(ctx context.Context, s *stageRun) error {
+	now, err := x.store.Now(ctx)
+	x.failed[int64(s.index)] = &retry{after: now.Add(stdtime.Seconds(redisstate.RoomPause)), round: x.rounds}
+	return err
+}
+
+func (x *pipelineRun) retryLater(ctx context.Context, s *stageRun, failure stageError) error {
+	s.stopOpening()
+	now, err := x.store.Now(ctx)
+	pause := x.failed.addFailure(int64(s.index), x.rounds, now)
+	x.log.Error("stage failed; it is tried again after a pause", "pipeline", x.pipeline.plan.Pipeline, "stage", s.name,
+		"pause_seconds", float64(pause), "error", failure.error)
+	return err
+}
+
+// act does what the stage needs next.
+func (x *pipelineRun) act(ctx context.Context, s *stageRun) error {
+	status, err := x.status(ctx, s)
+	if err != nil {
+		return err
+	}
+	action := status.Action()
+	x.again = x.again || action != tdf.StageWaits && action != tdf.StageArchive && action != tdf.StageDone
+	if action != tdf.StageStart { // another manager has opened the rest
+		s.stopOpening()
+	}
+	switch action {
+	case tdf.StageStart:
+		return x.openFirst(ctx, s)
+	case tdf.StageFill:
+		return x.openStored(ctx, s)
+	case tdf.StageClose:
+		return x.closeStage(ctx, s)
+	case tdf.StageAfter:
+		return x.openNext(ctx, s, status.Counts.Total() == 0)
+	case tdf.StageArchive:
+		return x.archiveStage(ctx, s)
+	case tdf.StageDone:
+		s.done = true
+	}
+	return nil
+}
+
+// status reads what the decision about a stage needs. The mark is read before the counts, so that no task can be opened
+// between the two.
+func (x *pipelineRun) status(ctx context.Context, s *stageRun) (tdf.StageStatus, error) {
+	status := tdf.StageStatus{Record: x.records[s.index], First: s.start != nil, HasAfter: s.after != nil, HasEach: s.each}
+	invalid := x.invalid[s.index]
+	if s.next != nil {
+		status.Next = &x.records[s.next.index]
+		invalid = cmp.Or(invalid, x.invalid[s.next.index])
+	}
+	switch status.Record.Phase {
+	case tdf.StageOpening:
+		if s.start == nil && invalid == nil {
+			invalid = errors.New("its record says that it is the first stage; run the pipeline that began it, or use another name")
+		}
+	case tdf.StageOpened, tdf.StageDecided:
+		group, err := x.GroupStatus(ctx, s.group)
+		if err != nil {
+			return status, err
+		}
+		status.Counts = group.Counts
+		status.Mark = markOf(group)
+	}
+	if invalid != nil {
+		return status, stageError{invalid}
+	}
+	return status, nil
+}
+
+func markOf(s GroupStatus) tdf.GroupMark {
+	switch {
+	case s.Decided:
+		return tdf.GroupDecided
+	case s.Closed:
+		return tdf.GroupClosed
+	}
+	return tdf.GroupOpen
+}
+
+// closeStage closes the group of a stage. If its tasks were removed meanwhile, the stage is complete without them.
+func (x *pipelineRun) closeStage(ctx context.Context, s *stageRun) error {
+	if err := x.store.CloseGroup(ctx, s.group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+		return err
+	}
+	return nil
+}
+
+// archiveStage archives up to 1,000 finished tasks of each state. Other tasks are archived in the next rounds. If another
+// manager archives the tasks, there is nothing to do until the next round.
+func (x *pipelineRun) archiveStage(ctx context.Context, s *stageRun) error {
+	for _, state := range listing.Settled {
+		ids, err := x.store.List(ctx, state, s.group, 0, idsPerPage)
+		if err != nil {
+			return err
+		}
+		archived, err := x.Archive(ctx, ByIDs(ids...)...)
+		if err != nil {
+			return err
+		}
+		x.again = x.again || archived.Done > 0
+	}
+	return nil
+}
+
+// apply carries out a unit. The error says why Redis has refused it.
+func (x *pipelineRun) apply(ctx context.Context, u redisstate.Unit) error {
+	outcomes, err := x.store.Apply(ctx, x.name, u)
+	if errors.Is(err, redisstate.ErrFull) {
+		return stageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	o := outcomes[0]
+	if slices.ContainsFunc(o.Refused, func(err error) bool { return errors.Is(err, redisstate.ErrStageChanged) }) {
+		return redisstate.ErrStageChanged // the other reasons follow from this change
+	}
+	if o.Err != nil {
+		return stageError{o.Err}
+	}
+	return nil
+}
+
+// openChunk opens tasks of a stage, and changes its record. It opens them only if the record is unchanged.
+func (x *pipelineRun) openChunk(ctx context.Context, s *stageRun, u redisstate.Unit, to tdf.StageRecord) error {
+	u.Stage.Stage, u.Stage.From, u.Stage.To = s.group, x.records[s.index], to
+	var err error
+	if u.Open, err = x.scatter(ctx, u.Open); err != nil {
+		return err
+	}
+	if err := x.apply(ctx, u); err != nil {
+		return err
+	}
+	x.records[s.index] = to
+	return nil
+}

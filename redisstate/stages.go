@@ -1,0 +1,100 @@
+package redisstate
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A StageChange changes the record of a stage, as part of a [Unit]. If the stage has another record than From, the unit fails
+// with [ErrStageChanged].
+type StageChange struct {
+	Stage    string // the name of its group
+	From, To tdf.StageRecord
+
+	// Definitions is the name of stored definitions, or "". If Keep is true, they must exist, and never expire from now on.
+	// Otherwise they are removed.
+	Definitions string
+	Keep        bool
+}
+
+// StageRecords returns the records of stages, which are named by their groups. An invalid record has an error at the same
+// index. Stages that no manager has opened have the zero record.
+func (s *Store) StageRecords(ctx context.Context, groups []string) (records []tdf.StageRecord, invalid []error, err error) {
+	var values []any
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		values, err = s.rdb.HMGet(ctx, s.keys.pipelines(), groups...).Result()
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the records of stages: redis: %w", err)
+	}
+	records, invalid = make([]tdf.StageRecord, len(groups)), make([]error, len(groups))
+	for i, v := range values {
+		if v != nil {
+			records[i], invalid[i] = tdf.ParseStageRecord(text(v))
+		}
+	}
+	return records, invalid, nil
+}
+
+// RemoveStageRecords removes the records of stages.
+func (s *Store) RemoveStageRecords(ctx context.Context, groups []string) error {
+	err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.pipelines(), groups...) })
+	if err != nil {
+		return fmt.Errorf("remove the records of stages: redis: %w", err)
+	}
+	return nil
+}
+
+// keepDefinitions is the time in seconds after which stored definitions expire, if no stage needs them.
+const keepDefinitions = 86400
+
+// StoreDefinitions stores a chunk of definitions under a name. If a stage needs them, a [StageChange] keeps them. If no stage
+// does within a day, they expire.
+func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, definitions []tdf.Properties) error {
+	var encoded bytes.Buffer
+	if err := gob.NewEncoder(&encoded).Encode(definitions); err != nil {
+		return fmt.Errorf("store definitions: %w", err)
+	}
+	key := s.keys.definitions(name)
+	_, err := s.run(ctx, s.scripts.storing, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions})
+	if err != nil && err != redis.Nil { // the script returns nothing
+		return fmt.Errorf("store definitions: redis: %w", err)
+	}
+	return nil
+}
+
+// Definitions returns a chunk of stored definitions. If it does not exist, the error is [ErrNoDefinitions].
+func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.Properties, error) {
+	var encoded []byte
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		encoded, err = s.rdb.HGet(ctx, s.keys.definitions(name), strconv.Itoa(chunk)).Bytes()
+		return err
+	})
+	if err == redis.Nil {
+		return nil, ErrNoDefinitions
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read stored definitions: redis: %w", err)
+	}
+	var definitions []tdf.Properties
+	if err := gob.NewDecoder(bytes.NewReader(encoded)).Decode(&definitions); err != nil {
+		return nil, fmt.Errorf("read stored definitions: %w", err)
+	}
+	return definitions, tdf.ValidateAll(definitions)
+}
+
+// RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.
+func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
+	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.Unlink(ctx, s.keys.definitions(name)) })
+}
+
+// OpenBatch returns how many of the first definitions one atomic call opens. It returns at least 1, if there is a definition.
+func OpenBatch(definitions []tdf.Properties) int { return openBatch(definitions) }

@@ -1,0 +1,209 @@
+package redisstate
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+var begun = tdf.StageRecord{Phase: tdf.StageOpening, Done: 2, Digest: "ab"}
+
+func stageChange(from, to tdf.StageRecord) *StageChange {
+	return &StageChange{Stage: "p/s", From: from, To: to}
+}
+
+// checkRecord checks the record of the stage p/s.
+func checkRecord(t *testing.T, s *Store, want tdf.StageRecord) {
+	t.Helper()
+	records, invalid, err := s.StageRecords(t.Context(), []string{"p/none", "p/s"})
+	if err != nil || errors.Join(invalid...) != nil || records[0] != (tdf.StageRecord{}) || records[1] != want {
+		t.Errorf("%+v, %v, %v; want %+v", records, invalid, err, want)
+	}
+}
+
+// A unit changes the record of a stage only if the stage has the required record. Otherwise, nothing of the unit happens.
+func TestStageChange(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		opened := tdf.StageRecord{Phase: tdf.StageOpened}
+		try := func(want []error, changes ...*StageChange) {
+			t.Helper()
+			before := dump(t, s)
+			var units []Unit
+			for _, c := range changes {
+				units = append(units, Unit{Open: []tdf.Properties{grouped("p/s")}, Stage: c})
+			}
+			outcomes, err := s.Apply(t.Context(), "m", units...)
+			must(t, err)
+			for i, o := range outcomes {
+				if !errors.Is(o.Err, want[i]) || want[i] == nil && o.Err != nil {
+					t.Errorf("unit %d: %v, want %v", i, o.Err, want[i])
+				}
+			}
+			if diff := changed(t, before, dump(t, s)); diff != "" && !slices.Contains(want, nil) {
+				t.Error(diff)
+			}
+		}
+		try([]error{ErrStageChanged}, stageChange(begun, opened))
+		try([]error{nil, ErrStageChanged}, stageChange(tdf.StageRecord{}, begun), stageChange(tdf.StageRecord{}, begun))
+		checkRecord(t, s, begun)
+		try([]error{nil, nil}, stageChange(begun, tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "c"}), stageChange(tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "c"}, opened))
+		checkRecord(t, s, opened)
+		try([]error{ErrStageChanged}, stageChange(begun, begun))
+		if counts, err := s.Counts(t.Context(), "p/s"); err != nil || counts[tdf.Open] != 3 {
+			t.Errorf("%v, %v", counts, err)
+		}
+		must(t, s.RemoveStageRecords(t.Context(), []string{"p/s", "p/other"}))
+		checkRecord(t, s, tdf.StageRecord{})
+		mustBeSound(t, s)
+	})
+}
+
+// A unit that is refused for another reason does not change the record, and the next unit sees the old record.
+func TestRefusedStageChange(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, grouped("g"))
+		outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+		if must(t, err); !errors.Is(outcomes[0].Err, tdf.ErrGroupNotClosed) || !errors.Is(outcomes[1].Err, ErrGroupTaken) {
+			t.Errorf("%v", outcomes)
+		}
+		checkRecord(t, s, tdf.StageRecord{})
+		must(t, s.CloseGroup(t.Context(), "g"))
+		m, err := task(t, s, ids[0]).Cancel()
+		mustApply(t, s, m, err)
+		outcomes, err = s.Apply(t.Context(), "m", Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+		if must(t, err); outcomes[0].Err == nil || outcomes[1].Err != nil {
+			t.Errorf("%v", outcomes)
+		}
+		checkRecord(t, s, begun)
+	})
+}
+
+// Stored definitions expire, unless a stage needs them. They vanish with the change that needs them no longer.
+func TestDefinitions(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := grouped("p/s")
+		d.Input, d.Tags, d.Meta = "\xff\x00 'x", []string{"a", "b"}, "\x00"
+		if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{d}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Definitions(t.Context(), "X", 0); err == nil || !strings.Contains(err.Error(), "NUL") {
+			t.Errorf("an invalid definition was read: %v", err)
+		}
+		d.Input, d.Meta = "\xff 'x y'", "m"
+		for chunk := range 2 {
+			must(t, s.StoreDefinitions(t.Context(), "X", chunk, []tdf.Properties{d, grouped("p/s")}))
+		}
+		got, err := s.Definitions(t.Context(), "X", 1)
+		if err != nil || len(got) != 2 || got[0].Input != d.Input || !slices.Equal(got[0].Tags, d.Tags) || got[0].EndBefore != tdf.Never || got[1].Group != "p/s" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		key := s.keys.definitions("X")
+		if ttl := s.rdb.TTL(t.Context(), key).Val(); ttl <= 0 {
+			t.Errorf("the definitions never expire: %v", ttl)
+		}
+		stored := tdf.StageRecord{Phase: tdf.StageStored, Chunks: 2, Stored: "X"}
+		keep := stageChange(tdf.StageRecord{}, stored)
+		keep.Definitions, keep.Keep = "none", true
+		outcomes, err := s.Apply(t.Context(), "m", Unit{Stage: keep})
+		if must(t, err); !errors.Is(outcomes[0].Err, ErrNoDefinitions) {
+			t.Errorf("definitions that do not exist were kept: %v", outcomes)
+		}
+		keep.Definitions = "X"
+		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: keep})
+		if must(t, err); outcomes[0].Err != nil || s.rdb.TTL(t.Context(), key).Val() != -1 {
+			t.Errorf("%v, %v", outcomes, s.rdb.TTL(t.Context(), key))
+		}
+		checkRecord(t, s, stored)
+		remove := stageChange(stored, tdf.StageRecord{Phase: tdf.StageOpened})
+		remove.Definitions = "X"
+		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: remove})
+		if must(t, err); outcomes[0].Err != nil || s.rdb.Exists(t.Context(), key).Val() != 0 {
+			t.Errorf("%v", outcomes)
+		}
+		if _, err := s.Definitions(t.Context(), "X", 0); !errors.Is(err, ErrNoDefinitions) {
+			t.Error(err)
+		}
+		must(t, s.StoreDefinitions(t.Context(), "Y", 0, got))
+		if must(t, s.RemoveDefinitions(t.Context(), "Y")); s.rdb.Exists(t.Context(), s.keys.definitions("Y")).Val() != 0 {
+			t.Error("the definitions were not removed")
+		}
+	})
+}
+
+// Data of another program does not stop other tasks, and the error names it.
+func TestForeignStages(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		must(t, s.rdb.HSet(t.Context(), s.keys.pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
+		if _, invalid, err := s.StageRecords(t.Context(), []string{"p/s"}); err != nil || invalid[0] == nil {
+			t.Error(invalid, err)
+		}
+		outcomes, err := s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)})
+		if must(t, err); !errors.Is(outcomes[0].Err, ErrStageChanged) || !strings.Contains(outcomes[0].Err.Error(), `"foreign?xxx`) || len(outcomes[0].Err.Error()) > 300 {
+			t.Errorf("%v", outcomes)
+		}
+		for name, value := range map[string]string{"A": "no gob", "B": ""} {
+			must(t, s.rdb.HSet(t.Context(), s.keys.definitions(name), "0", value).Err())
+			if _, err := s.Definitions(t.Context(), name, 0); err == nil {
+				t.Errorf("definitions %q were read", value)
+			}
+		}
+		must(t, s.rdb.Set(t.Context(), s.keys.definitions("C"), "text", 0).Err())
+		if _, err := s.Definitions(t.Context(), "C", 0); err == nil || !isWrongType(errors.Unwrap(err)) {
+			t.Error(err)
+		}
+		must(t, s.rdb.Del(t.Context(), s.keys.pipelines()).Err())
+		must(t, s.rdb.Set(t.Context(), s.keys.pipelines(), "text", 0).Err())
+		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, NewGroup: "n"})
+		if must(t, err); outcomes[1].Err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), s.keys.pipelines()+" is not a hash") {
+			t.Errorf("%v", outcomes)
+		}
+		if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
+			t.Error("records of a wrong type were read")
+		}
+		must(t, s.rdb.Del(t.Context(), s.keys.pipelines()).Err())
+	})
+}
+
+// A unit that decides a group may exceed max_tasks, because the tasks of the group cannot be archived before.
+func TestMaxTasksRefusesNoDecision(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, grouped("g"))
+		must(t, s.CloseGroup(t.Context(), "g"))
+		m, err := task(t, s, ids[0]).Cancel()
+		mustApply(t, s, m, err)
+		limitTasks(t, s, "1")
+		outcomes, err := s.Apply(t.Context(), "m",
+			Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)},
+			Unit{Open: []tdf.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+		if must(t, err); !tooMany(outcomes[0].Err, 1, 1) || outcomes[1].Err != nil {
+			t.Errorf("%+v", outcomes)
+		}
+	})
+}
+
+// A unit that changes a stage does not wait for memory. Its manager must archive tasks meanwhile.
+func TestStagesDoNotWaitForMemory(t *testing.T) {
+	s, lines, use := limited(t)
+	ids := mustOpen(t, s, grouped("g"))
+	must(t, s.CloseGroup(t.Context(), "g"))
+	m, err := task(t, s, ids[0]).Cancel()
+	mustApply(t, s, m, err)
+	use(0.85)
+	if _, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)}); err != ErrNoRoom {
+		t.Error(err)
+	}
+	if line := <-lines; !strings.Contains(line, "new tasks wait") {
+		t.Error(line)
+	}
+	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+	if err != nil || outcomes[0].Err != nil {
+		t.Error(outcomes, err)
+	}
+	use(1.1)
+	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); !errors.Is(err, ErrFull) {
+		t.Error(err)
+	}
+}

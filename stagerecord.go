@@ -1,0 +1,135 @@
+package tdf
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A StagePhase says how far a stage of a pipeline is opened.
+type StagePhase string
+
+// The phases of a stage.
+const (
+	StageUnopened StagePhase = ""
+	StageOpening  StagePhase = "opening" // the start has opened the first Done tasks
+	StageStored   StagePhase = "stored"  // of the stored definitions, the first Done chunks are opened
+	StageOpened   StagePhase = "opened"  // all tasks are opened
+	StageDecided  StagePhase = "decided" // the function after the last stage has returned
+)
+
+// A StageRecord is the record of a stage in Redis. Each change of it requires that the record is unchanged. So of two
+// managers that open the same tasks, one is refused.
+type StageRecord struct {
+	Phase  StagePhase
+	Done   int    // of the phases opening and stored
+	Digest string // of the phase opening: the digest of the definitions of the first Done tasks
+	Chunks int    // of the phase stored: the number of chunks
+	Stored string // of the phase stored: the name of the stored definitions
+}
+
+// String returns the record as it is stored in Redis.
+func (r StageRecord) String() string {
+	switch r.Phase {
+	case StageOpening:
+		return fmt.Sprintf("%s %d %s", r.Phase, r.Done, r.Digest)
+	case StageStored:
+		return fmt.Sprintf("%s %d %d %s", r.Phase, r.Done, r.Chunks, r.Stored)
+	}
+	return string(r.Phase)
+}
+
+// ParseStageRecord parses the text of a record. The text "" is the record of a stage that is not opened.
+func ParseStageRecord(text string) (StageRecord, error) {
+	words := strings.Split(text, " ")
+	number := func(i int) int {
+		n, _ := strconv.Atoi(words[i])
+		return n
+	}
+	r := StageRecord{Phase: StagePhase(words[0])}
+	valid := slices.Contains([]StagePhase{StageUnopened, StageOpened, StageDecided}, r.Phase)
+	switch {
+	case r.Phase == StageOpening && len(words) == 3:
+		r.Done, r.Digest = number(1), words[2]
+		valid = r.Done >= 0
+	case r.Phase == StageStored && len(words) == 4:
+		r.Done, r.Chunks, r.Stored = number(1), number(2), words[3]
+		valid = r.Done >= 0 && r.Done < r.Chunks
+	}
+	if !valid || r.String() != text {
+		return StageRecord{}, fmt.Errorf("invalid record %.100q of a stage; another program has written it", text)
+	}
+	return r, nil
+}
+
+// NextDigest returns the digest of some definitions and one more. It covers the properties that make a task: the
+// program, the input and the meta.
+func NextDigest(digest string, d *Properties) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s%q%q%q", digest, d.Program, d.Input, d.Meta)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// A StageStatus contains what a manager must know about a stage to decide what to do next.
+type StageStatus struct {
+	Record   StageRecord
+	First    bool // the stage opens at the start of the pipeline
+	HasAfter bool // a function runs when the stage is complete
+	// Next is the record of the stage that this function opens, or nil if it opens none.
+	Next    *StageRecord
+	HasEach bool // a function runs for each finished task
+	Mark    GroupMark
+	Counts  Counts
+}
+
+// A StageAction is what a manager must do next for a stage.
+type StageAction int
+
+// The actions.
+const (
+	StageWaits   StageAction = iota // nothing, until tasks finish or another stage is complete
+	StageStart                      // open tasks of the start
+	StageFill                       // open tasks whose definitions are stored
+	StageClose                      // close the group
+	StageAfter                      // call the function after the stage
+	StageArchive                    // archive finished tasks
+	StageDone                       // nothing more
+)
+
+// Action returns what a manager must do next for the stage. It does not need Mark and Counts before all tasks are opened.
+func (s *StageStatus) Action() StageAction {
+	switch s.Record.Phase {
+	case StageUnopened, StageOpening:
+		if s.First {
+			return StageStart
+		}
+		return StageWaits
+	case StageStored:
+		return StageFill
+	}
+	unfinished, waiting := s.Counts.Unfinished() > 0, s.Counts.Waiting() > 0
+	switch {
+	case s.Mark == GroupOpen && s.Counts.Total() > 0:
+		return StageClose
+	case !s.decided() && (unfinished || waiting && s.HasEach):
+		return StageWaits
+	case !s.decided():
+		return StageAfter
+	case waiting && !s.HasEach:
+		return StageArchive
+	case unfinished || waiting:
+		return StageWaits
+	}
+	return StageDone
+}
+
+// decided reports whether the function after the stage has done its work, or whether there is none.
+func (s *StageStatus) decided() bool {
+	if s.HasAfter && s.Next != nil {
+		return s.Next.Phase != StageUnopened
+	}
+	return !s.HasAfter || s.Record.Phase == StageDecided
+}
