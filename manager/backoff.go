@@ -65,7 +65,7 @@ func (b backoff) mustWait(id int64, round int, now tdf.Time) bool {
 	}
 	again := r.round == round
 	r.round = round
-	return again || now < r.after
+	return again || now < r.after && r.after <= now.Add(lastPause) // a later time means that Redis's clock was set back
 }
 
 // forget removes the tasks that were not seen in this round, because their states have changed.

@@ -50,7 +50,7 @@ func (p *Pipeline) Start(stage string, open StageFunc) {
 // has handled them. The function reads the tasks with [Pipeline.Tasks]. Some of them may have failed.
 //
 // When the function returns nil, one atomic step decides that the stage is complete and opens the next stage. If a task of
-// the stage was retried meanwhile, the step is refused, and the function runs again later. A call of the function that was
+// the stage is not finished at that moment, because of a retry, the step is refused, and the function runs again later. A call of the function that was
 // interrupted has no effect. So the function may open other tasks each time. If next is "", the stage is the last one, and
 // the function opens nothing.
 func (p *Pipeline) After(stage, next string, open StageFunc) {
@@ -117,7 +117,7 @@ func (p *Pipeline) stages() ([]string, error) {
 // before, Run returns at once. If the pipeline is invalid, Run returns an error at once. If ctx ends, Run returns the cause
 // of ctx. To end the pipeline because of an error, cancel ctx with this error as its cause.
 //
-// Run calls one function at a time. Only one Run of a manager can run at a time.
+// The functions of Start run at the same time as other functions. Run calls all others one at a time. Only one Run of a manager can run at a time.
 func (p *Pipeline) Run(ctx context.Context) error {
 	stages, err := p.stages()
 	if err != nil {
@@ -143,7 +143,21 @@ type Stage struct {
 // Open opens tasks in the stage. The pipeline sets their Group. Their [Dependencies] cannot have Places. If another task holds the Unique key of a definition, no task is
 // opened for this definition. Run handles errors: if a definition is invalid or Redis refuses a task, Run calls the function
 // of the stage again after a pause.
-func (s *Stage) Open(definitions ...Definition) { s.open(definitions) }
+func (s *Stage) Open(definitions ...Definition) {
+	own := slices.Clone(definitions) // the caller may change the definitions after this call
+	for i := range own {
+		d := &own[i]
+		d.Tags, d.After, d.AfterAny = slices.Clone(d.Tags), cloned(d.After), cloned(d.AfterAny)
+	}
+	s.open(own)
+}
+
+func cloned(d *Dependencies) *Dependencies {
+	if d == nil {
+		return nil
+	}
+	return &Dependencies{Tasks: slices.Clone(d.Tasks), Places: slices.Clone(d.Places), Group: d.Group}
+}
 
 // stageTasks returns the properties of the tasks of a stage. It refuses invalid definitions.
 func (m *Manager) stageTasks(group string, definitions []Definition) ([]tdf.Properties, error) {

@@ -128,7 +128,7 @@ func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, emp
 	to := tdf.StageRecord{Phase: tdf.StageOpened}
 	if c.name != "" {
 		to = tdf.StageRecord{Phase: tdf.StageStored, Chunks: c.chunks, Stored: c.name}
-		u.Stage.Definitions, u.Stage.Keep = c.name, true
+		u.Stage.Definitions, u.Stage.Chunks = c.name, c.chunks
 	}
 	return x.openChunk(ctx, s.next, u, to)
 }

@@ -24,6 +24,7 @@ type pipelineRun struct {
 	records  []tdf.StageRecord // as of the present round, one for each stage
 	invalid  []error
 	failed   backoff // the stages that wait for another attempt, by their index
+	allDone  bool    // all stages were done, and are checked once more
 }
 
 // A stageRun holds the data of one stage in one call of Pipeline.Run.
@@ -35,6 +36,7 @@ type stageRun struct {
 	next         *stageRun // the stage that the function after opens; nil if it opens none
 	opening      *starter  // nil while no function of Start runs
 	done         bool
+	doneWith     [2]tdf.StageRecord // the records of the stage and of the next stage when it was done
 }
 
 // A stageError is an error of one stage. After a pause, Run tries the stage again. Meanwhile, it handles other stages.
@@ -99,6 +101,9 @@ func (x *pipelineRun) advance(ctx context.Context) (done bool, err error) {
 	}
 	done = true
 	for _, s := range x.stages {
+		if s.doneWith != x.recordsOf(s) { // Redis may have come back with older data
+			s.done = false
+		}
 		if !s.done && !x.failed.mustWait(int64(s.index), x.rounds, now) {
 			if err := x.advanceStage(ctx, s); err != nil {
 				return false, err
@@ -106,7 +111,29 @@ func (x *pipelineRun) advance(ctx context.Context) (done bool, err error) {
 		}
 		done = done && s.done
 	}
-	return done, nil
+	return x.confirm(done), nil
+}
+
+// confirm reports whether all stages are done, even after another check. A user may have retried tasks of a stage that was done.
+func (x *pipelineRun) confirm(done bool) bool {
+	if !done || x.allDone {
+		x.allDone = false
+		return done
+	}
+	x.allDone, x.again = true, true
+	for _, s := range x.stages {
+		s.done = false
+	}
+	return false
+}
+
+// recordsOf returns the records on which a decision about the stage depends.
+func (x *pipelineRun) recordsOf(s *stageRun) (records [2]tdf.StageRecord) {
+	records[0] = x.records[s.index]
+	if s.next != nil {
+		records[1] = x.records[s.next.index]
+	}
+	return records
 }
 
 func (x *pipelineRun) advanceStage(ctx context.Context, s *stageRun) error {
@@ -173,7 +200,7 @@ func (x *pipelineRun) act(ctx context.Context, s *stageRun) error {
 	case tdf.StageArchive:
 		return x.archiveStage(ctx, s)
 	case tdf.StageDone:
-		s.done = true
+		s.done, s.doneWith = true, x.recordsOf(s)
 	}
 	return nil
 }

@@ -70,11 +70,15 @@ func (s *stageRun) stopOpening() {
 	}
 }
 
-// fill waits until pending holds more than the largest chunk, or until the function has returned.
-func (x *starter) fill(ctx context.Context, m *Manager, group string) error {
+// fill waits until pending holds more than the largest chunk, until the function has returned, or until the time is over.
+func (x *starter) fill(ctx context.Context, m *Manager, group string, until time.Time) error {
+	over := time.NewTimer(time.Until(until))
+	defer over.Stop()
 	for !x.ended && len(x.pending) <= MaxStep && x.bytes <= maxStepBytes {
 		var definitions []Definition
 		select {
+		case <-over.C:
+			return nil
 		case definitions = <-x.definitions:
 		case <-x.returned:
 			x.ended = true
@@ -118,13 +122,16 @@ func sizeOf(tasks []tdf.Properties) int {
 	return u.Size()
 }
 
-// skipTo drops the definitions whose tasks are already open.
-func (x *starter) skipTo(ctx context.Context, m *Manager, group string, r tdf.StageRecord) error {
+// skipTo drops the definitions whose tasks are already open. It may return before it has dropped all of them, when the time is over.
+func (x *starter) skipTo(ctx context.Context, m *Manager, group string, r tdf.StageRecord, until time.Time) error {
 	for x.done < r.Done {
 		if len(x.pending) == 0 {
-			if err := x.fill(ctx, m, group); err != nil {
+			if err := x.fill(ctx, m, group, until); err != nil {
 				return err
 			}
+		}
+		if len(x.pending) == 0 && !x.ended {
+			return nil
 		}
 		if len(x.pending) == 0 {
 			return stageError{fmt.Errorf("the function opens %d tasks, but %d are already open; open the same tasks at each start", x.done, r.Done)}
@@ -142,12 +149,16 @@ func (x *pipelineRun) openFirst(ctx context.Context, s *stageRun) error {
 	if s.opening == nil {
 		s.opening = newStarter(ctx, s.start)
 	}
-	if err := s.opening.skipTo(ctx, x.Manager, s.group, x.records[s.index]); err != nil {
+	until := time.Now().Add(turn)
+	if err := s.opening.skipTo(ctx, x.Manager, s.group, x.records[s.index], until); err != nil {
 		return err
 	}
-	for begun := time.Now(); time.Since(begun) < turn; {
-		if err := s.opening.fill(ctx, x.Manager, s.group); err != nil {
+	for time.Now().Before(until) {
+		if err := s.opening.fill(ctx, x.Manager, s.group, until); err != nil {
 			return err
+		}
+		if len(s.opening.pending) == 0 && !s.opening.ended {
+			return nil
 		}
 		if last, err := x.openFirstChunk(ctx, s); last || err != nil {
 			return err

@@ -122,7 +122,11 @@ func (e *encoder) stageChange(c *StageChange, keys Keys) {
 		definitions = keys.definitions(c.Definitions)
 	}
 	e.add(c.Stage, c.From.String(), c.To.String(), definitions)
-	e.flag(c.Keep)
+	if c.Chunks > 0 {
+		e.count(c.Chunks)
+	} else {
+		e.add("")
+	}
 }
 
 func (e *encoder) shapes(shapes *shapes) {

@@ -86,7 +86,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		{"change the record of a stage", func(ctx context.Context, t *testing.T, s *Store) any {
 			stored := s.StoreDefinitions(ctx, "X", 0, []tdf.Properties{define("next")})
 			keep := stageChange(tdf.StageRecord{}, begun)
-			keep.Definitions, keep.Keep = "X", true
+			keep.Definitions, keep.Chunks = "X", 1
 			u := Unit{Stage: keep, Open: []tdf.Properties{define("next")}}
 			remove := Unit{Stage: &StageChange{Stage: "p/s", From: begun, To: tdf.StageRecord{Phase: tdf.StageOpened}, Definitions: "X"}}
 			return fmt.Sprint(stored) + fmt.Sprint(s.Apply(ctx, "m", u)) + fmt.Sprint(s.Apply(ctx, "m", remove))

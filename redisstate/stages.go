@@ -18,10 +18,10 @@ type StageChange struct {
 	Stage    string // the name of its group
 	From, To tdf.StageRecord
 
-	// Definitions is the name of stored definitions, or "". If Keep is true, they must exist, and never expire from now on.
-	// Otherwise they are removed.
+	// Definitions is the name of stored definitions, or "". If Chunks is above 0, they must have this number of chunks, and never
+	// expire from now on. Otherwise they are removed.
 	Definitions string
-	Keep        bool
+	Chunks      int
 }
 
 // StageRecords returns the records of stages, which are named by their groups. An invalid record has an error at the same
@@ -44,9 +44,21 @@ func (s *Store) StageRecords(ctx context.Context, groups []string) (records []td
 	return records, invalid, nil
 }
 
-// RemoveStageRecords removes the records of stages.
+// RemoveStageRecords removes the records of stages, and the stored definitions that they name.
 func (s *Store) RemoveStageRecords(ctx context.Context, groups []string) error {
-	err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.pipelines(), groups...) })
+	records, _, err := s.StageRecords(ctx, groups)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if r.Stored == "" {
+			continue
+		}
+		if err := s.RemoveDefinitions(ctx, r.Stored); err != nil {
+			return err
+		}
+	}
+	err = s.bestEffort(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.pipelines(), groups...) })
 	if err != nil {
 		return fmt.Errorf("remove the records of stages: redis: %w", err)
 	}

@@ -106,12 +106,17 @@ func TestDefinitions(t *testing.T) {
 		}
 		stored := tdf.StageRecord{Phase: tdf.StageStored, Chunks: 2, Stored: "X"}
 		keep := stageChange(tdf.StageRecord{}, stored)
-		keep.Definitions, keep.Keep = "none", true
+		keep.Definitions, keep.Chunks = "none", 1
 		outcomes, err := s.Apply(t.Context(), "m", Unit{Stage: keep})
 		if must(t, err); !errors.Is(outcomes[0].Err, ErrNoDefinitions) {
 			t.Errorf("definitions that do not exist were kept: %v", outcomes)
 		}
-		keep.Definitions = "X"
+		keep.Definitions, keep.Chunks = "X", 3
+		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: keep})
+		if must(t, err); !errors.Is(outcomes[0].Err, ErrNoDefinitions) {
+			t.Errorf("definitions without their last chunk were kept: %v", outcomes)
+		}
+		keep.Chunks = 2
 		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: keep})
 		if must(t, err); outcomes[0].Err != nil || s.rdb.TTL(t.Context(), key).Val() != -1 {
 			t.Errorf("%v, %v", outcomes, s.rdb.TTL(t.Context(), key))
@@ -206,4 +211,32 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); !errors.Is(err, ErrFull) {
 		t.Error(err)
 	}
+}
+
+// A pipeline goes on if the group of its stage was decided for tasks that wait for the group. Its record decides the stage once.
+func TestDecisionOfADecidedStage(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, ofGroup("p/a", 1)...)
+		must(t, s.CloseGroup(t.Context(), "p/a"))
+		must(t, s.rdb.HSet(t.Context(), s.keys.groups(), "p/a", "decided 1").Err())
+		decide := func() Outcome {
+			change := &StageChange{Stage: "p/b", To: tdf.StageRecord{Phase: tdf.StageOpened}}
+			outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})
+			must(t, err)
+			return outcomes[0]
+		}
+		if o := decide(); !errors.Is(o.Err, tdf.ErrGroupUnfinished) && !errors.Is(o.Err, tdf.ErrGroupDecided) {
+			t.Errorf("with an open task: %v", o.Err)
+		}
+		m, err := task(t, s, 1).Cancel()
+		must(t, err)
+		_, err = s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
+		must(t, err)
+		if o := decide(); o.Err != nil || len(o.IDs) != 1 {
+			t.Errorf("%+v", o)
+		}
+		if o := decide(); !errors.Is(o.Err, ErrStageChanged) {
+			t.Errorf("%+v", o)
+		}
+	})
 }

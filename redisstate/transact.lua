@@ -50,7 +50,7 @@
 --   - the record that the stage must have, or '' for none
 --   - its new record
 --   - the key of stored definitions, or ''
---   - '1' if these definitions must exist, and are kept from now on; '' if they are removed
+--   - the number of chunks that these definitions must have; they are kept from now on. If it is '', they are removed
 -- - the moves
 -- - the new tasks
 --
@@ -98,7 +98,7 @@
 --   - '#mark group': no task can be opened in the group, because it has this mark
 --   - '%mark group': the group cannot be decided: its mark is not `closed`, or some of its tasks are not finished
 --   - '@record': the stage has another record than the required one; this is its true record
---   - '?': the stored definitions do not exist
+--   - '?': the stored definitions do not exist, or lack chunks
 --   - '^tasks limit': there are this many tasks, and the unit would exceed the limit
 --   - '!reason': Redis cannot carry out the unit, for the given reason
 --
@@ -254,7 +254,7 @@ do -- read the units
   local function read_change()
     local stage = take()
     if stage == '' then return false end
-    return { stage = stage, required = take(), new = take(), definitions = take(), keep = take() == '1' }
+    return { stage = stage, required = take(), new = take(), definitions = take(), chunks = take() }
   end
 
   for i = 1, tonumber(take()) do
@@ -305,10 +305,12 @@ do -- check the units
   local function check_decision(i, group)
     local mark, wrong_marks = mark_of(marks, group)
     local wrong_index = not_in_group(groups, group)
+    -- The record of a stage says whether the pipeline has decided it. Another decision does not matter to the pipeline.
+    local was_decided = mark == 'decided' and not decided[group]
     if decided[group] then mark = 'decided' end
     if wrong_marks or wrong_index then
       refuse(i, wrong_marks or wrong_index)
-    elseif mark ~= 'closed' or not is_complete(group) then
+    elseif not (mark == 'closed' or was_decided and changes[i]) or not is_complete(group) then
       refuse(i, string.format('%%%s %s', mark, group))
     end
   end
@@ -321,7 +323,7 @@ do -- check the units
       return refuse(i, string.format('!redis: WRONGTYPE %s is not a hash', pipelines))
     end
     if record ~= c.required then return refuse(i, '@' .. string.gsub(string.sub(record, 1, 200), '%c', '?')) end
-    if c.definitions ~= '' and call('EXISTS', c.definitions) == 0 and c.keep then return refuse(i, '?') end
+    if c.chunks ~= '' and redis.pcall('HLEN', c.definitions) ~= tonumber(c.chunks) then return refuse(i, '?') end
   end
 
   -- The timestamps of a round never decrease, even if the clock is set back.
@@ -648,7 +650,7 @@ end
 
 local function apply_change(c)
   call('HSET', pipelines, c.stage, c.new)
-  if c.definitions ~= '' then call(c.keep and 'PERSIST' or 'UNLINK', c.definitions) end
+  if c.definitions ~= '' then call(c.chunks ~= '' and 'PERSIST' or 'UNLINK', c.definitions) end
 end
 
 -- Replaces the places of new tasks, such as '#2', by their ids, in the properties that name dependencies.
