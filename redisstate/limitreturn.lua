@@ -1,4 +1,4 @@
--- limitreturn: returns waiting tasks to the places in which workers find them. The tasks stay open, and keep their
+-- limitreturn: returns waiting tasks to the places from which workers claim them. The tasks stay open, and keep their
 -- scores.
 --
 -- KEYS:
@@ -11,11 +11,12 @@
 -- - for each limit key: the key, the score in limits_due that the server has read, the time of the next check, the
 --   number of tasks, and the tasks
 --
--- Each task is: id, revision, the place that it enters or '', and '1' if the task waits for a claim from now on.
+-- Each task is: id, revision, the place that it enters or '', and '1' if the task counts as returned until a worker
+-- claims it, because it uses room of the limit.
 --
 -- If a task does not wait any more, or has another revision, the script leaves it where it is. If the score in
--- limits_due has changed, the key stays due: since the server has read it, a place has become free. A key without
--- waiting tasks leaves limits_due.
+-- limits_due has changed, a place has become free since the server read the score. The key then stays due. A key
+-- without waiting tasks leaves limits_due.
 --
 -- Returns the number of tasks that were returned. If a key has a wrong type, the script writes nothing and returns the
 -- error WRONGTYPE.
