@@ -179,10 +179,10 @@ func (u LimitUse) Room() int {
 	return room
 }
 
-// Return returns the number of waiting tasks that the server must return to their queues now, and the time of the next check
-// of the key. This number is the room of the limit, or the number of returned tasks that workers did not claim in time,
+// Return returns how many waiting tasks the server must return to their queues now, and when it must check the key again.
+// The number of tasks is the room of the limit, or the number of returned tasks that workers did not claim in time,
 // whichever is larger. Tasks that were returned lately count as part of it. So the number of unclaimed tasks doubles each
-// time, and a million tasks of a queue without workers do not delay the tasks of another queue for long.
+// time. Even a million tasks of a queue without workers do not delay the tasks of another queue for long.
 func (u LimitUse) Return() (n int, next Time) {
 	next = u.Now.Add(limitRecheck)
 	if u.Limit.Starts > 0 && u.Running < u.Limit.AtMost {

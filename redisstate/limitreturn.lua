@@ -11,8 +11,8 @@
 -- - for each limit key: the key, the score in limits_due that the server has read, the time of the next check, the
 --   number of tasks, and the tasks
 --
--- Each task is: id, revision, the place that it enters or '', and '1' if the task counts as returned until a worker
--- claims it, because it uses room of the limit.
+-- Each task is: id, revision, the place that it enters or '', and a flag. The flag is '1' if the task uses room of the
+-- limit. It then counts as returned until a worker claims it.
 --
 -- If a task does not wait any more, or has another revision, the script leaves it where it is. If the score in
 -- limits_due has changed, a place has become free since the server read the score. The key then stays due. A key

@@ -30,19 +30,21 @@
 -- The name is the task's id, or the name of the group.
 --
 -- Operations, with their arguments and the line of the answer:
--- - link: id, round, the number of dependencies that were linked before, '1' if the given dependencies are the last
---   ones, the due time of the task if it has to wait, the number of given dependencies, and these dependencies.
+-- - link: id, round, the number of dependencies that were linked before, '1' or '' (see below), the due time of the
+--   task if it has to wait, the number of given dependencies, and these dependencies.
 --   Answer: '+', or '-' if the task no longer waits, or if another call has linked the dependencies.
--- - end: id, round, state, the reason for dependents that require success, or '' if the task has succeeded, the round
---   in which the task waited for its own dependencies, the number of dependencies that were released before, '1' if the
---   given dependencies are the last ones, the number of given dependencies, and these dependencies.
+-- - end: id, round, state, the reason why strict dependencies on the task are not met, or '' if it has succeeded, the
+--   round in which the task waited for its own dependencies, the number of dependencies that were released before, '1'
+--   or '' (see below), the number of given dependencies, and these dependencies.
 --   Answer: '+' if the ending is handled, '~' if a part of it remains, or '-' if another call has released the
 --   dependencies.
 -- - probe: a group. Answer: '+' if the group is complete, or '-'.
--- - complete: a group, the reason for dependents that require success, or '' if all tasks have succeeded, and the
---   number of tasks that did not succeed and are not archived.
+-- - complete: a group, the reason why strict dependencies on the group are not met, or '' if all tasks have succeeded,
+--   and the number of tasks that did not succeed and are not archived.
 --   Answer: '+' if the script has told all dependents of the group, '~' if some remain, or '-' if the group is not
---   complete or has another number of these tasks.
+--   complete, or has another number of such tasks.
+--
+-- A '1' says that the given dependencies are the last ones of the task. A dependency is strict if it requires success.
 --
 -- A repeated call changes nothing. It compares the numbers that the first call has written, and finds that the entries
 -- are gone.

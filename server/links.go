@@ -35,8 +35,8 @@ type links struct {
 	counting map[string]count // the complete groups whose tasks the server still counts
 }
 
-// A count is an unfinished count of the archived tasks of a complete group that did not succeed: the number until now, and
-// the last id of the last page.
+// A count is the progress of counting the archived tasks of a complete group that did not succeed. It has the number until
+// now, and the last id that was read.
 type count struct{ archived, after int64 }
 
 // afterMoves handles the endings of the tasks that the moves have finished. It reports whether tasks may have become due.
