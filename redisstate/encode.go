@@ -154,7 +154,7 @@ func linkKind(m *tdf.Move) string {
 	switch {
 	case m.Ends():
 		return "ends"
-	case m.Verb == tdf.VerbRemoveOutputs:
+	case m.Spoils():
 		return "spoils"
 	}
 	return ""

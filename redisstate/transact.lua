@@ -65,7 +65,7 @@
 -- - '1' if each move has a unique key
 -- - '1' if each move has a limit key
 -- - '1' if the task's updates are removed, and its hash is made compact
--- - 'ends' if the move ends the task: no server reopens it; 'spoils' if the move removes outputs of the task; else ''
+-- - 'ends' if the move ends the task: no server reopens it; 'spoils' if it removes the task or its outputs; else ''
 -- - score
 -- - due time
 -- - note for the log
@@ -178,7 +178,6 @@ local function read_shape()
     s.read[#s.read + 1] = 'place'
     s.place = #s.read - 1
   end
-  if s.to == REMOVED then s.links = 'spoils' end
   if s.links ~= '' then
     s.read[#s.read + 1], s.links_at = s.links == 'ends' and 'links' or 'dependents', #s.read
     if s.to == REMOVED then s.read[#s.read + 1] = 'endings' end

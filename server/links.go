@@ -15,6 +15,7 @@ type linkStore interface {
 	HandleEndings(ctx context.Context) (int, error)
 	AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error)
 	Unsuccessful(ctx context.Context, group string, after int64) (archived, others, next int64, err error)
+	RestoreUnderWay(ctx context.Context) (mark string, err error)
 	CompleteGroup(ctx context.Context, group string, archived, others int64) (bool, error)
 }
 
@@ -39,6 +40,19 @@ type links struct {
 // now, and the last id that was read.
 type count struct{ archived, after int64 }
 
+// loadPause is how long the server puts off work on a task while a dump is being loaded: the linking of a waiting task, or a
+// removal. The tasks that this task needs, or that need it, may not be loaded yet.
+const loadPause = tdf.Seconds(1)
+
+// isLoading reports whether a dump is being loaded. It asks Redis only if this matters for one of the decisions.
+func (s *Server) isLoading(ctx context.Context, moves []tdf.Move, ok []bool) (bool, error) {
+	if !slices.Contains(ok, false) && !slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.Spoils() }) {
+		return false, nil
+	}
+	mark, err := s.store.RestoreUnderWay(ctx)
+	return mark != "", err
+}
+
 // afterMoves handles the endings of the tasks that the moves have finished. It reports whether tasks may have become due.
 // These are the dependents of the finished tasks, and the tasks in waiting, which the server has just linked.
 func (s *Server) afterMoves(ctx context.Context, waiting []*tdf.Task, moves []tdf.Move) (bool, error) {
@@ -58,8 +72,7 @@ func (s *Server) putOffRefused(ctx context.Context, moves []tdf.Move, outcomes [
 	var later []redisstate.Unit
 	for i, o := range outcomes {
 		m := &moves[i]
-		spoils := m.Verb == tdf.VerbRemove || m.Verb == tdf.VerbRemoveOutputs
-		if o.Err != nil && spoils && !errors.As(o.Err, new(*tdf.StateError)) {
+		if o.Err != nil && m.Spoils() && !errors.As(o.Err, new(*tdf.StateError)) {
 			later = append(later, redisstate.Unit{Moves: []tdf.Move{m.PutOff()}})
 		}
 	}

@@ -796,3 +796,39 @@ func TestNothingIsLeftOfAFailedWait(t *testing.T) {
 		s.nothingLeft()
 	})
 }
+
+// While a dump is being loaded, no waiting task is linked, and no task is removed.
+func TestLoadingADump(t *testing.T) {
+	onEach(t, func(s *site) {
+		kept := define()
+		kept.KeepFinished = 1e-6
+		s.open(kept)
+		s.open(define())
+		if _, err := s.store.BeginRestore(t.Context(), "dump", 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
+			t.Fatal(err)
+		}
+		s.settle()
+		s.mustBe(1, tdf.Succeeded, 0)
+		s.open(after(1, 99)) // the dump has task 99
+		s.settle()
+		if task := s.task(3); !task.Waits() || task.Current().Linked > 0 {
+			t.Errorf("%+v", task.Current())
+		}
+		if err := s.store.EndRestore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.do("ZADD", "$due", "XX", 1, 1, 0, 3)
+		s.settle()
+		if got := s.mustBe(3, tdf.Failed, 0).LastError(); !strings.Contains(got, "task 99 does not exist") {
+			t.Error(got)
+		}
+		s.do("ZADD", "$due", 1, 1)
+		s.settle()
+		if !s.isGone(1) {
+			t.Error("task 1 is still there")
+		}
+	})
+}

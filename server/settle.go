@@ -100,10 +100,19 @@ func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time,
 	if err != nil {
 		return nil, nil, err
 	}
+	decided, ok := make([]tdf.Move, len(stored)), make([]bool, len(stored))
 	for i, t := range stored {
-		m, ok := s.decideOne(t, now, grace)
-		if !ok {
-			waiting = append(waiting, t.Task)
+		decided[i], ok[i] = s.decideOne(t, now, grace)
+	}
+	loading, err := s.isLoading(ctx, decided, ok)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, m := range decided {
+		if loading && (!ok[i] || m.Spoils()) {
+			m = stored[i].Task.Reschedule(now.Add(loadPause))
+		} else if !ok[i] {
+			waiting = append(waiting, stored[i].Task)
 			continue
 		}
 		m.Due = due[i].Score
