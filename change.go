@@ -118,8 +118,10 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	if t.PlacedIn == WaitingPlace { // the task stays there, or returns there if it has just left; the server looks at it again
 		m.set(FieldPlace, t.PlacedIn)
 		m.NextDue = Now
+	} else if t.LimitKey != "" || d.LimitKey != "" {
+		m.putIn(d.Place()) // the task may have moved since it was read; if the limit still has no room, a claim makes it wait again
 	} else {
-		m.enterPlace(t, t.placeAfterChange(&d))
+		m.enterPlace(t, d.Place())
 	}
 	m.keepPlace(t, d.StartAfter)
 	return changed, nil
@@ -137,11 +139,16 @@ func (m *Move) startOver(t *Task, d *Properties) {
 
 // enterPlace makes the Move put the task into a place. The property may still name the place of an earlier round.
 func (m *Move) enterPlace(t *Task, place string) {
-	switch {
-	case place == t.PlacedIn:
-	case place == "":
+	if place != t.PlacedIn {
+		m.putIn(place)
+	}
+}
+
+// putIn makes the Move write the place of the task.
+func (m *Move) putIn(place string) {
+	if place == "" {
 		m.Clear = append(m.Clear, FieldPlace)
-	default:
+	} else {
 		m.set(FieldPlace, place)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Dependencies name what must end before a task may run (docs/lifecycle.md, "Dependencies"). A nil *Dependencies names nothing.
+// Dependencies name the tasks and the group that a task waits for before it runs (docs/lifecycle.md, "Dependencies"). A nil
+// *Dependencies names nothing.
 type Dependencies struct {
 	Tasks []int64 `json:"tasks,omitempty"` // ids of tasks
 	// Places name tasks that the same call opens: their places among the definitions of the call, from 0.
@@ -29,7 +30,7 @@ func (d *Dependencies) count() int {
 	return len(d.Tasks) + len(d.Places) + 1
 }
 
-// DependencyBytes returns about how many bytes the names of the dependencies need.
+// DependencyBytes returns the approximate size of the names of the dependencies.
 func (d *Properties) DependencyBytes() int { return 8 * (d.After.count() + d.AfterAny.count()) }
 
 // HasDependencies reports whether the task waits for anything before it may run.
@@ -58,11 +59,11 @@ func (d *Dependencies) check(tasks, group, own string) error {
 	return checkName(group, d.Group)
 }
 
-// PlaceMark begins the name of a dependency on a task that the same call opens. The place of the task follows, from 1. The script
-// that opens the tasks replaces both by the id.
+// PlaceMark is the beginning of the name of a dependency on a task that the same call opens. The place of the task follows,
+// from 1. The script that opens the tasks replaces the whole name with the id.
 const PlaceMark = "#"
 
-// text returns the ids and the places, each of them once.
+// text returns the names of the ids and the places. Each of them appears once.
 func (d *Dependencies) text() string {
 	var parts []string
 	for _, id := range uniqueOf(d.Tasks) {
@@ -131,7 +132,7 @@ func (d *Properties) FirstPlace() string {
 	return d.Place()
 }
 
-// places returns the places of the tasks in the same call that the task waits for, each of them once.
+// places returns the places of the tasks of the same call that the task waits for. It returns each place once.
 func (d *Properties) places() []int {
 	var all []int
 	for _, of := range []*Dependencies{d.After, d.AfterAny} {
@@ -147,8 +148,8 @@ func (d *Properties) HasPlaces() bool {
 	return d.After != nil && len(d.After.Places) > 0 || d.AfterAny != nil && len(d.AfterAny.Places) > 0
 }
 
-// InOrder returns the order of the tasks of one call in which each task comes after the tasks that it waits for. The error is a
-// *[PropertyError] if there is no such order, or if a task waits for a place that the call does not have.
+// InOrder returns an order of the tasks of one call. In this order, each task comes after the tasks that it waits for. The
+// error is a *[PropertyError] if there is no such order, or if a task waits for a place that the call does not have.
 func InOrder(all []Properties) ([]int, error) {
 	order := make([]int, 0, len(all))
 	waits := make([]int, len(all)) // the number of tasks that must come before the task, and are not in the order yet
@@ -180,8 +181,8 @@ func InOrder(all []Properties) ([]int, error) {
 	return order, nil
 }
 
-// openers returns for each definition the place of the definition that opens its task: of several definitions with the same unique
-// key, this is the first one.
+// openers returns for each definition the place of the definition that opens its task. If several definitions have the same
+// unique key, the first one opens the task.
 func openers(all []Properties) []int {
 	opens, first := make([]int, len(all)), map[string]int{}
 	for i := range all {
@@ -200,7 +201,7 @@ func openers(all []Properties) []int {
 // shownOfCycle is the largest number of tasks of a cycle that an error names.
 const shownOfCycle = 10
 
-// cycleError names a cycle among the tasks that still wait for others.
+// cycleError returns an error that names a cycle among the tasks that still wait for others.
 func cycleError(all []Properties, waits []int) error {
 	var path []int
 	opens := openers(all)
@@ -225,8 +226,9 @@ func cycleError(all []Properties, waits []int) error {
 	return invalidProperty(FieldAfter, "tasks wait for each other; their places in the call are %s", strings.Join(names, " → "))
 }
 
-// CheckDependency checks a task that a new task waits for. The property is [FieldAfter] or [FieldAfterAny]. The state of a missing task
-// is None.
+// CheckDependency checks a task that a new task will wait for. It returns a *[PropertyError] if this task does not exist, or
+// must succeed but is already finished without success. The property is [FieldAfter] or [FieldAfterAny]. The state of a
+// missing task is None.
 func CheckDependency(property string, id int64, state State, outcome string) error {
 	switch {
 	case state == None:

@@ -2,18 +2,18 @@ package tdf
 
 import "strings"
 
-// A held task is an open task that no worker may claim yet, because it waits for something. It has a place of its own, which
-// no claim reads. When the wait ends, the server moves the task to the place that its queue, tags and priority give it
+// A held task is an open task that no worker may claim yet, because it waits for other tasks or for a limit. It is in a
+// place that no claim reads. When the wait ends, the server moves the task to the place of its queue, tags and priority
 // ([Properties.Place]).
 
 // WaitingPlace is the place of the tasks that wait for other tasks (docs/lifecycle.md, "Dependencies").
 const WaitingPlace = "waiting"
 
-// limitPart is the beginning of the name of the part of the open list that has the tasks that wait because of the limit of
-// their key. Like a partition, this part has a place for each priority.
+// limitPart is the beginning of a name of a part of the open list. Such a part has the tasks that wait because of the limit
+// of one key. Like a partition, it has a place for each priority.
 const limitPart = "limit="
 
-// IsHeld reports whether no claim reads a place.
+// IsHeld reports whether a place is one that no claim reads.
 func IsHeld(place string) bool { return place == WaitingPlace || waitsForLimit(place) }
 
 // waitsForLimit reports whether the tasks of a place wait because of the limit of their key.
@@ -27,10 +27,10 @@ func waitsForLimit(place string) bool {
 // WaitsForLimit reports whether the open task waits because of the limit of its key (docs/lifecycle.md, "Limits per key").
 func (t *Task) WaitsForLimit() bool { return t.State == Open && waitsForLimit(t.PlacedIn) }
 
-// LimitPlace returns the place of the tasks with a priority that wait because of the limit of a key.
+// LimitPlace returns the place of the tasks that have a priority, and wait because of the limit of a key.
 func LimitPlace(key string, priority int) string { return placeIn(limitPart+key, priority) }
 
-// OpenPlace returns the place that an open task should have.
+// OpenPlace returns the place in which an open task should be.
 func (t *Task) OpenPlace() string {
 	switch {
 	case t.PlacedIn == WaitingPlace:
@@ -39,16 +39,4 @@ func (t *Task) OpenPlace() string {
 		return LimitPlace(t.LimitKey, t.Priority)
 	}
 	return t.Place()
-}
-
-// placeAfterChange returns the place of an open task after its properties have become d. A task that waits because of the
-// limit of its key goes on waiting, unless its key or its start_after has changed.
-func (t *Task) placeAfterChange(d *Properties) string {
-	switch {
-	case t.PlacedIn == WaitingPlace:
-		return t.PlacedIn
-	case waitsForLimit(t.PlacedIn) && d.LimitKey == t.LimitKey && d.LimitKey != "" && d.StartAfter == t.StartAfter:
-		return LimitPlace(d.LimitKey, d.Priority)
-	}
-	return d.Place()
 }

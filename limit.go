@@ -18,7 +18,7 @@ const (
 	MinPer    = Seconds(1e-3) // Redis's clock has no more than six decimals
 )
 
-// AnyNumber is the value of Limit.AtMost that sets no limit for the number of running tasks.
+// AnyNumber is the value of Limit.AtMost that allows any number of running tasks.
 const AnyNumber = math.MaxInt32
 
 // A Limit says how many tasks with the same limit key may run at once, and how often one of them may start
@@ -64,7 +64,7 @@ func (l Limit) String() string {
 	return strings.Join(parts, " ")
 }
 
-// ParseLimit reads the text of a limit in Redis. It returns false if the text is no valid limit.
+// ParseLimit reads the text of a limit in Redis. It returns false if the text is not a valid limit.
 func ParseLimit(s string) (l Limit, ok bool) {
 	l.AtMost = AnyNumber
 	for part := range strings.FieldsSeq(s) {
@@ -144,24 +144,24 @@ type LimitUse struct {
 	Running int // tasks of the key with a claim
 	Waiting int // tasks that wait because of the limit
 
-	// Free is the number of rounds that the rate allows to start now. NextStart is the time at which the rate will allow another
-	// one.
+	// Free is the number of rounds that may start now under the rate. NextStart is the time from which one more may start.
 	Free      int
 	NextStart Time
 
-	// Returned is the number of tasks that were returned to the workers lately, and are not claimed yet. Unclaimed is the number
-	// of tasks that were returned longer than [ReturnPatience] ago.
+	// Returned and Unclaimed count the tasks that the server has returned to their queues, but no worker has claimed yet.
+	// Unclaimed counts those that were returned longer than [ReturnPatience] ago, and Returned the others.
 	Returned, Unclaimed int
 
 	Now Time
 }
 
-// ReturnPatience is the time after which a returned task that no worker has claimed does not keep other tasks waiting. Its
-// queue may have no workers.
+// ReturnPatience is the time in which workers should claim a returned task. After this time, the task does not keep other
+// tasks waiting, because its queue may have no workers.
 const ReturnPatience = Seconds(10)
 
-// limitRecheck is the longest time between two checks of a key whose tasks wait. The end of a running task, and a new limit,
-// cause a check at once. The other checks find places that were not given back, and tasks that workers did not claim.
+// limitRecheck is the longest time between two checks of a key whose tasks wait. When a running task leaves its place, or
+// the limit changes, the server checks the key at once. The other checks find places that were not freed, and tasks that
+// workers did not claim.
 const limitRecheck = ReturnPatience
 
 // Room returns the number of tasks that may start now.
@@ -179,20 +179,19 @@ func (u LimitUse) Room() int {
 	return room
 }
 
-// Return returns how many of the waiting tasks go back to the places in which workers find them, and when to check the key
-// again. As many tasks return as may start. If workers did not claim earlier tasks in time, more tasks return: as many as were
-// not claimed. So their number doubles each time, and a million tasks of a queue without workers do not keep the tasks of
-// another queue waiting for long.
+// Return returns how many waiting tasks the server must return to their queues now, and when it must check the key again.
+// The number of tasks is the room of the limit, or the number of returned tasks that workers did not claim in time,
+// whichever is larger. Tasks that were returned lately count as part of it. So the number of unclaimed tasks doubles each
+// time. Even a million tasks of a queue without workers do not delay the tasks of another queue for long.
 func (u LimitUse) Return() (n int, next Time) {
 	next = u.Now.Add(limitRecheck)
-	if u.Limit.Starts > 0 && u.Running < u.Limit.AtMost {
+	if room := u.Room(); room > 0 {
+		n = min(max(0, max(room, u.Unclaimed)-u.Returned), u.Waiting)
+	}
+	if starts := u.Limit.Starts; starts > 0 && u.Running < u.Limit.AtMost && (n > 0 || u.Free < starts) {
 		next = min(next, max(u.NextStart, u.Now))
 	}
-	room := u.Room()
-	if room == 0 {
-		return 0, next
-	}
-	return min(max(0, max(room, u.Unclaimed)-u.Returned), u.Waiting), next
+	return n, next
 }
 
 // checkLimitKey checks the limit key of a task, which may have none.

@@ -102,8 +102,8 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// A task that waits has a place of its key. A change of its priority, its queue or its program keeps it there. A change of its
-// key or its start_after ends the wait.
+// A task that waits has a place of its key. A change returns it to its queue, and the next claim makes it wait again
+// if the limit has no room.
 func TestPlaceOfWaitingTask(t *testing.T) {
 	waiting := func() *Task {
 		d := Defaults("p", "rsync:/p/run.sh", "x")
@@ -117,9 +117,9 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 		c     Changes
 		place string
 	}{
-		"queue":           {Changes{Queue: new("b")}, ""},
-		"priority":        {Changes{Priority: new(-1)}, "priority=-1;limit=db"},
-		"priority 0":      {Changes{Priority: new(0)}, "limit=db"},
+		"queue":           {Changes{Queue: new("b")}, "priority=5;queue=b"},
+		"priority":        {Changes{Priority: new(-1)}, "priority=-1;queue=a"},
+		"priority 0":      {Changes{Priority: new(0)}, "queue=a"},
 		"key":             {Changes{LimitKey: new("other")}, "priority=5;queue=a"},
 		"no key":          {Changes{LimitKey: new("")}, "priority=5;queue=a"},
 		"start_after":     {Changes{StartAfter: new(Time(9e9))}, "priority=5;queue=a"},

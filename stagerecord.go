@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// A StagePhase says how far a stage of a pipeline is opened.
+// A StagePhase says how much of a stage of a pipeline has been opened.
 type StagePhase string
 
 // The phases of a stage.
 const (
 	StageUnopened StagePhase = ""
 	StageOpening  StagePhase = "opening" // the start has opened the first Done tasks
-	StageStored   StagePhase = "stored"  // of the stored definitions, the first Done chunks are opened
-	StageOpened   StagePhase = "opened"  // all tasks are opened
+	StageStored   StagePhase = "stored"  // the first Done chunks of the stored definitions have been opened
+	StageOpened   StagePhase = "opened"  // all tasks have been opened
 	StageDecided  StagePhase = "decided" // the function after the last stage has returned
 )
 
-// A StageRecord is the record of a stage in Redis. Each change of it requires that the record is unchanged. So of two
-// managers that open the same tasks, one is refused.
+// A StageRecord is the record of a stage in Redis. Redis refuses a change of the record if another manager has changed the
+// record first. So if two managers open the same tasks, Redis refuses one of them.
 type StageRecord struct {
 	Phase  StagePhase
 	Done   int    // of the phases opening and stored
@@ -42,7 +42,7 @@ func (r StageRecord) String() string {
 	return string(r.Phase)
 }
 
-// ParseStageRecord parses the text of a record. The text "" is the record of a stage that is not opened.
+// ParseStageRecord parses the text of a record. The text "" is the record of a stage without opened tasks.
 func ParseStageRecord(text string) (StageRecord, error) {
 	words := strings.Split(text, " ")
 	number := func(i int) int {
@@ -65,20 +65,20 @@ func ParseStageRecord(text string) (StageRecord, error) {
 	return r, nil
 }
 
-// NextDigest returns the digest of some definitions and one more. It covers the properties that make a task: the
-// program, the input and the meta.
+// NextDigest returns the digest of a list of definitions with one more definition. The digest covers the program, the input
+// and the meta of each definition.
 func NextDigest(digest string, d *Properties) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s%q%q%q", digest, d.Program, d.Input, d.Meta)
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// A StageStatus contains what a manager must know about a stage to decide what to do next.
+// A StageStatus contains the data from which a manager decides what to do next for a stage.
 type StageStatus struct {
 	Record   StageRecord
 	First    bool // the stage opens at the start of the pipeline
 	HasAfter bool // a function runs when the stage is complete
-	// Next is the record of the stage that this function opens, or nil if it opens none.
+	// Next is the record of the stage that the function after this stage opens, or nil if it opens none.
 	Next    *StageRecord
 	HasEach bool // a function runs for each finished task
 	Mark    GroupMark
@@ -99,7 +99,8 @@ const (
 	StageDone                       // nothing more
 )
 
-// Action returns what a manager must do next for the stage. It does not need Mark and Counts before all tasks are opened.
+// Action returns what a manager must do next for the stage. Until all tasks have been opened, Action does not read Mark and
+// Counts.
 func (s *StageStatus) Action() StageAction {
 	switch s.Record.Phase {
 	case StageUnopened, StageOpening:
@@ -126,7 +127,7 @@ func (s *StageStatus) Action() StageAction {
 	return StageDone
 }
 
-// decided reports whether the function after the stage has done its work, or whether there is none.
+// decided reports whether the function after the stage has taken effect. It is also true without such a function.
 func (s *StageStatus) decided() bool {
 	if s.HasAfter && s.Next != nil {
 		return s.Next.Phase != StageUnopened

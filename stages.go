@@ -10,7 +10,7 @@ import (
 type Plan struct {
 	Pipeline string
 	First    []string      // the stages that the pipeline opens at its start
-	After    []StagesInRow // the stages that open another stage, or none
+	After    []StagesInRow // the stages after which a function runs, each with the next stage
 	Each     []string      // the stages whose finished tasks are handled one by one
 }
 
@@ -22,8 +22,8 @@ type StagesInRow struct {
 // StageGroup returns the name of the group that has the tasks of a stage.
 func StageGroup(pipeline, stage string) string { return pipeline + "/" + stage }
 
-// Stages returns all stages that the plan opens, each after the stage that opens it. The error says why the plan is
-// invalid: a name is invalid, a stage is opened twice or never, or a stage is used twice.
+// Stages returns all stages that the plan opens, each after the stage that opens it. It returns an error if a name is
+// invalid, if a stage is opened twice or never, or if two functions handle the same stage.
 func (p *Plan) Stages() ([]string, error) {
 	if err := checkStageName("pipeline", p.Pipeline); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 // Waits reports whether the task is open and waits for its dependencies.
 func (t *Task) Waits() bool { return t.State == Open && t.PlacedIn == WaitingPlace }
 
-// MustLink reports whether the server has dependencies of the waiting task to look up. [Task.Settle] comes first.
+// MustLink reports whether the server must still look up dependencies of the waiting task. Call [Task.Settle] first.
 func (t *Task) MustLink() bool { return t.Waits() && t.Current().Linked < t.Links }
 
 // settleWaiting settles a task that waits for its dependencies, and has not expired.
@@ -27,7 +27,7 @@ func (t *Task) settleWaiting() (Move, bool) {
 	return m, err == nil
 }
 
-// unblock returns a Move that ends the waiting of an open task: workers may claim it.
+// unblock returns a Move after which workers may claim a task that waited for its dependencies.
 func (t *Task) unblock() (Move, error) {
 	m, err := t.move(VerbUnblock, Open)
 	m.enterPlace(t, t.Place())
@@ -44,7 +44,7 @@ func (t *Task) nextLink() Time {
 	return t.EndBefore
 }
 
-// Unmet returns why a dependency on a task that has ended in this state is not met. It is "" if the task has succeeded.
+// Unmet returns why a dependency on a task that was finished in this state is not met. It is "" if the task has succeeded.
 func Unmet(id int64, ended State) string {
 	if ended == Succeeded {
 		return ""
@@ -52,8 +52,8 @@ func Unmet(id int64, ended State) string {
 	return fmt.Sprintf("task %d: %s", id, ended)
 }
 
-// UnmetGroup returns why a dependency on a complete group is not met, or "". The caller passes the number of tasks of the group
-// that did not succeed.
+// UnmetGroup returns why a dependency on a complete group is not met. It is "" if all tasks of the group have succeeded. The
+// caller passes the number of tasks that did not succeed.
 func UnmetGroup(group string, unsuccessful int64) string {
 	switch unsuccessful {
 	case 0:
@@ -64,7 +64,7 @@ func UnmetGroup(group string, unsuccessful int64) string {
 	return fmt.Sprintf("group %q: %d tasks did not succeed", group, unsuccessful)
 }
 
-// neededPause is how long the server leaves a finished task alone if its retention period is over, but unfinished tasks need it.
+// neededPause is the time until the server tries again to remove a finished task that unfinished tasks need.
 const neededPause = Seconds(60)
 
 // ErrNeeded is the error of [Task.Remove] if unfinished tasks wait for the task, or may still read its outputs.

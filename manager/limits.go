@@ -14,12 +14,12 @@ type KeyLimit struct {
 	Waiting int // tasks that wait because of the limit
 }
 
-// SetLimit limits how many tasks with the given LimitKey run at once, and how often one of them starts. It replaces an earlier
-// limit of the key. The limit holds for all workers, from the next claim on. It ends no running task (docs/lifecycle.md,
-// "Limits per key").
+// SetLimit limits how many tasks with the given LimitKey run at once, and how often one of them starts. It replaces an
+// earlier limit of the key. The limit holds for all workers, from the next claim on. It does not stop running tasks
+// (docs/lifecycle.md, "Limits per key").
 //
-// The error is a *[tdf.PropertyError] if no task can have the key. It says so if the limit is invalid, or if more than 10,000
-// keys would have a limit.
+// The error wraps a *[tdf.PropertyError] if no task can have the key. SetLimit also returns an error if the limit is
+// invalid, or if more than 10,000 keys would have a limit.
 func (m *Manager) SetLimit(ctx context.Context, key string, limit tdf.Limit) error {
 	return m.store.SetLimit(ctx, key, limit)
 }
@@ -29,7 +29,7 @@ func (m *Manager) RemoveLimit(ctx context.Context, key string) error {
 	return m.store.RemoveLimit(ctx, key)
 }
 
-// Limits returns the limits of all keys, ordered by key.
+// Limits returns the limits of all keys and how they are used, ordered by key.
 func (m *Manager) Limits(ctx context.Context) ([]KeyLimit, error) {
 	uses, err := m.store.Limits(ctx)
 	var all []KeyLimit

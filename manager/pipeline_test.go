@@ -88,7 +88,8 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// Each handles tasks one by one, and After waits for it. Follow-ups of Each may belong to the next stage.
+// Each handles tasks one by one, and After waits until Each has handled all of them. Follow-ups of Each may belong to the
+// next stage.
 func TestPipelineEach(t *testing.T) {
 	tm, _ := newTester(t)
 	p := tm.Manager.Pipeline("p")

@@ -92,12 +92,12 @@ func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) err
 	return err
 }
 
-// hasNoEffect reports whether err means that Redis has not carried out a step. After other errors, Redis may have carried it out.
+// hasNoEffect reports whether err means that Redis has not carried out a step. After another error, Redis may have done so.
 func hasNoEffect(err error) bool {
 	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged)
 }
 
-// collect calls the function after a stage. Then the collector holds or has stored all definitions.
+// collect calls the function after a stage. Afterwards, the collector has all definitions, or has stored all of them.
 func (x *pipelineRun) collect(ctx context.Context, s *stageRun, c *collector) error {
 	failed := callStage(ctx, s.after, &Stage{func(definitions []Definition) { c.open(ctx, definitions) }})
 	c.mu.Lock()
@@ -161,8 +161,8 @@ func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 	return x.openChunk(ctx, s, u, next)
 }
 
-// missingDefinitions returns the error if stored definitions do not exist. Another manager may have opened the last chunk,
-// and removed the definitions.
+// missingDefinitions returns the error for stored definitions that do not exist. If another manager has opened the last
+// chunk, and removed the definitions, the error is ErrStageChanged.
 func (x *pipelineRun) missingDefinitions(ctx context.Context, s *stageRun, missing error) error {
 	records, _, err := x.store.StageRecords(ctx, []string{s.group})
 	if err != nil {

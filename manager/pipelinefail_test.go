@@ -189,7 +189,8 @@ func TestStartContinues(t *testing.T) {
 	}
 }
 
-// A task of the stage that somebody retries, while the function after the stage runs, runs first. Then the function runs again.
+// If a user retries a task of the stage while the function after the stage runs, the task runs first. Then the function runs
+// again.
 func TestRetryDuringAfter(t *testing.T) {
 	tm, log := newTester(t)
 	m := tm.Manager

@@ -85,7 +85,7 @@ func TestPipelineIsWoken(t *testing.T) {
 	checkThreeStages(t, m, 300)
 }
 
-// Two managers run the same pipeline. They are interrupted at random, and Redis's replies are lost at random.
+// Two managers run the same pipeline. The test interrupts them at random, and loses replies of Redis at random.
 func TestPipelineOnABadLink(t *testing.T) {
 	const many, interruptions = 1500, 15
 	cfg := redisConfig(t, redistest.Shared(t))

@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A pipelineRun holds the data of one call of Pipeline.Run. All of it can be read again from Redis, except the pauses after
-// errors.
+// A pipelineRun holds the data of one call of Pipeline.Run. Another call can read all of these data from Redis, except the
+// pauses after errors.
 type pipelineRun struct {
 	*run
 	pipeline *Pipeline
@@ -44,7 +44,7 @@ type stageError struct{ error }
 
 func (e stageError) Unwrap() error { return e.error }
 
-// turn is how long one stage opens tasks before Run handles other stages and callbacks.
+// turn is the longest time for which one stage opens tasks before Run handles other stages and callbacks.
 const turn = time.Second
 
 func (p *Pipeline) newRun(names []string) (*pipelineRun, error) {
@@ -90,7 +90,7 @@ func (x *pipelineRun) callEach(ctx context.Context, t *Finished) error {
 	return fmt.Errorf("the group %q belongs to no stage", t.Group) // never happens, because scope has only the groups of stages
 }
 
-// advance does for each stage what can be done now. It reports whether all stages are done.
+// advance does the next action of each stage that does not wait for another attempt. It reports whether all stages are done.
 func (x *pipelineRun) advance(ctx context.Context) (done bool, err error) {
 	if x.records, x.invalid, err = x.store.StageRecords(ctx, x.groups); err != nil {
 		return false, err
@@ -146,7 +146,7 @@ func (x *pipelineRun) advanceStage(ctx context.Context, s *stageRun) error {
 	case err == nil:
 		delete(x.failed, int64(s.index))
 		return nil
-	case errors.Is(err, redisstate.ErrStageChanged), isPremature(err): // another manager was faster, or somebody has retried a task
+	case errors.Is(err, redisstate.ErrStageChanged), isPremature(err): // another manager was faster, or a user has retried a task
 		x.again = true
 		return nil
 	case errors.Is(err, redisstate.ErrNoRoom):
@@ -177,7 +177,7 @@ func (x *pipelineRun) retryLater(ctx context.Context, s *stageRun, failure stage
 	return err
 }
 
-// act does what the stage needs next.
+// act does the next action of a stage.
 func (x *pipelineRun) act(ctx context.Context, s *stageRun) error {
 	status, err := x.status(ctx, s)
 	if err != nil {
@@ -205,8 +205,8 @@ func (x *pipelineRun) act(ctx context.Context, s *stageRun) error {
 	return nil
 }
 
-// status reads what the decision about a stage needs. The mark is read before the counts, so that no task can be opened
-// between the two.
+// status reads the status of a stage. It reads the mark before the counts: if the group is closed, no task can be opened
+// between the two reads.
 func (x *pipelineRun) status(ctx context.Context, s *stageRun) (tdf.StageStatus, error) {
 	status := tdf.StageStatus{Record: x.records[s.index], First: s.start != nil, HasAfter: s.after != nil, HasEach: s.each}
 	invalid := x.invalid[s.index]
@@ -252,7 +252,7 @@ func (x *pipelineRun) closeStage(ctx context.Context, s *stageRun) error {
 }
 
 // archiveStage archives up to 1,000 finished tasks of each state. Other tasks are archived in the next rounds. If another
-// manager archives the tasks, there is nothing to do until the next round.
+// manager archives the tasks, this one does nothing more until its next round.
 func (x *pipelineRun) archiveStage(ctx context.Context, s *stageRun) error {
 	for _, state := range listing.Settled {
 		ids, err := x.store.List(ctx, state, s.group, 0, idsPerPage)
@@ -287,7 +287,8 @@ func (x *pipelineRun) apply(ctx context.Context, u redisstate.Unit) error {
 	return nil
 }
 
-// openChunk opens tasks of a stage, and changes its record. It opens them only if the record is unchanged.
+// openChunk opens tasks of a stage and changes its record, in one step. Redis refuses the step if another manager has
+// changed the record.
 func (x *pipelineRun) openChunk(ctx context.Context, s *stageRun, u redisstate.Unit, to tdf.StageRecord) error {
 	u.Stage.Stage, u.Stage.From, u.Stage.To = s.group, x.records[s.index], to
 	var err error

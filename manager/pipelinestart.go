@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A starter runs a function of Start, and holds the definitions whose tasks are not open yet: at most MaxStep definitions or
-// 4 MiB, and the definitions of one call of Stage.Open.
+// A starter runs a function of Start, and holds the definitions whose tasks Run has not opened yet. These are at most
+// MaxStep definitions or 4 MiB, and in addition the definitions of one call of Stage.Open.
 type starter struct {
 	cancel      context.CancelFunc
 	definitions chan []Definition
@@ -22,7 +22,7 @@ type starter struct {
 	unopened
 }
 
-// unopened are definitions whose tasks are not open yet.
+// unopened holds definitions whose tasks Run has not opened yet.
 type unopened struct {
 	pending []tdf.Properties
 	bytes   int    // of pending
@@ -57,7 +57,7 @@ func callStage(ctx context.Context, f StageFunc, s *Stage) (err error) {
 	return f(ctx, s)
 }
 
-// stop ends the function, and waits until it has returned.
+// stop cancels the context of the function, and waits until the function has returned.
 func (x *starter) stop() {
 	x.cancel()
 	<-x.returned
@@ -122,7 +122,8 @@ func sizeOf(tasks []tdf.Properties) int {
 	return u.Size()
 }
 
-// skipTo drops the definitions whose tasks are already open. It may return before it has dropped all of them, when the time is over.
+// skipTo drops the definitions whose tasks Run has opened before. If the time is over, it returns before it has dropped all
+// of them.
 func (x *starter) skipTo(ctx context.Context, m *Manager, group string, r tdf.StageRecord, until time.Time) error {
 	for x.done < r.Done {
 		if len(x.pending) == 0 {

@@ -16,9 +16,10 @@ const (
 	dependencyBytesAtOnce = 8 << 20
 )
 
-// EachDependency calls a function for each task that the given task waited for: first the tasks of after and after_any, then those of
-// its groups. It reads the last outputs and the last results of these tasks, page by page. When the function returns false,
-// EachDependency reads nothing more. It returns the number of tasks for which it has not called the function.
+// EachDependency calls a function for each task that the given task waited for. The tasks of after and after_any come first,
+// and then the tasks of the groups. EachDependency reads the last outputs and the last results of these tasks, page by page.
+// When the function returns false, EachDependency calls it no more. It returns the number of tasks for which it has not
+// called the function.
 //
 // If a task does not exist any more, its Stored.Task is nil.
 func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) bool) (left int, err error) {
@@ -91,7 +92,8 @@ func (s *Store) eachOfGroup(ctx context.Context, group string, page func(ids []i
 
 const groupIDsPerPage = 1000
 
-// groupPage returns the ids of the tasks of a group in one state that follow the given id. It reports whether there may be more.
+// groupPage returns a page of the ids of a group's tasks in one state, beginning after the given id. It reports whether
+// there may be more ids.
 func (s *Store) groupPage(ctx context.Context, group string, state tdf.State, after int64) (ids []int64, more bool, err error) {
 	var members []string
 	_, last := groupRange(state)

@@ -207,7 +207,8 @@ local function may_start(key, priority, score)
   end
   if not use.per then return true end
   local earlier = n < use.count and redis.pcall('LINDEX', use.starts, n - use.count)
-  return n < use.count and (not earlier or tonumber(earlier) + use.per <= now)
+  local at = type(earlier) == 'string' and tonumber(earlier)
+  return n < use.count and (not earlier or at and at + use.per <= now)
 end
 
 local function wait_for_limit(list, id, score, key)
@@ -272,11 +273,24 @@ end
 -- began at the head of the queue. The last parts are the score, the id and the priority of the last task that a call
 -- skipped. Without a priority, it is 0.
 
+-- The server returns waiting tasks to their places with their old scores (see limitreturn.lua), and so before a
+-- position. So claims then begin at the head again. But for a second, claims continue at a position, so that they get
+-- past tasks that the worker does not want.
+local returned_at
+local function overlooks(began)
+  if returned_at == nil then
+    local at = redis.pcall('GET', passed .. 'returned')
+    returned_at = type(at) == 'string' and tonumber(at) or 0
+  end
+  return began < returned_at and now - began > 1
+end
+
 local function position(key)
   local at = unwanted_name ~= '' and redis.pcall('GET', key)
   if type(at) ~= 'string' then return nil end
   local began, score, id, priority = string.match(at, '^(%S+) (%S+) (%S+) ?(%-?%d*)$')
   began = tonumber(began)
+  if began and overlooks(began) then return nil end
   if began and score_of(score) and began <= now and now - began <= PASSED_FOR then
     return { began = began, score = score, id = id, priority = priority ~= '' and priority or '0' }
   end

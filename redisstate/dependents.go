@@ -19,7 +19,7 @@ type Dependency struct {
 	Mark  tdf.GroupMark
 }
 
-// Pending returns the first dependencies of a task that have not ended. It returns at most the given number of them.
+// Pending returns the dependencies that a task still waits for, but at most the given number of them.
 func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Dependency, err error) {
 	var values []any
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -87,8 +87,8 @@ type Dependent struct {
 // dependentsPage is the number of failed tasks that one page of EachDependent reads.
 const dependentsPage = 500
 
-// EachDependent calls a function for each task that has failed because a dependency was not met, archived or not. It reads the lists of
-// these tasks page by page.
+// EachDependent calls a function for each failed or archived task that has failed because a dependency was not met. It reads
+// the lists of all failed and archived tasks, page by page.
 func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
 	for _, state := range []tdf.State{tdf.Failed, tdf.Archived} {
 		for offset := int64(0); ; offset += dependentsPage {

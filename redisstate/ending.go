@@ -14,8 +14,8 @@ import (
 // endingsPerRead is the number of endings that HandleEndings handles at once.
 const endingsPerRead = 200
 
-// HandleEndings tells waiting tasks that their dependencies have ended, and releases the dependencies of tasks that have ended. It
-// handles the oldest endings, up to a limit, and returns their number.
+// HandleEndings handles the endings of tasks. It tells the dependents of these tasks, and releases the dependencies of these
+// tasks, so that they can be removed. It works on the oldest endings, up to a limit, and returns their number.
 func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 	var members []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -45,15 +45,15 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 	return len(members), s.runLinkJobs(ctx, jobs)
 }
 
-// An ending is the end of a task: the state in which a round has ended. After a repair, the state may be archived.
+// An ending says that a task was finished: in which round, and in which state. After a repair, the state may be archived.
 type ending struct {
 	id    int64
 	round int
 	state tdf.State
 
 	outcome  string
-	waited   int          // the last round in which the task waited for dependencies, up to the round; -1 if there is none
-	all      []dependency // the dependencies that were linked in that round
+	waited   int          // the last round with dependencies, up to the finished round; -1 if there is none
+	all      []dependency // the dependencies that the server linked in that round
 	released int          // how many of them were released
 }
 
@@ -70,7 +70,7 @@ func parseEnding(member string) (e ending, ok bool) {
 	return e, sound && member == fmt.Sprintf("%d:%d:%s", id, round, e.state)
 }
 
-// unmet returns why dependencies on the task are not met, or "".
+// unmet returns why dependencies on the task are not met. It is "" if the task has succeeded.
 func (e *ending) unmet() string {
 	if e.state == tdf.Archived && e.outcome != "" {
 		return tdf.Unmet(e.id, tdf.State(e.outcome))
@@ -88,7 +88,7 @@ func (e *ending) job() *linkJob {
 	}}
 }
 
-// readEndings reads the outcomes and the linked dependencies of tasks that have ended.
+// readEndings reads the outcomes and the linked dependencies of finished tasks.
 func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 	values := make([]*redis.SliceCmd, len(endings))
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -125,7 +125,8 @@ func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 // roundsPerRead is the number of rounds that one command of lastWait reads.
 const roundsPerRead = 100
 
-// lastWait returns the last round before the given one in which the task waited, and the number of its linked dependencies.
+// lastWait returns the last round before the given one in which the task waited for dependencies. It also returns how many
+// of them were linked in that round.
 func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, linked int, err error) {
 	for to := round; to > 0; to -= roundsPerRead {
 		from := max(0, to-roundsPerRead)
@@ -150,7 +151,8 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 	return -1, 0, nil
 }
 
-// readReleased reads the dependencies of tasks. The field released of each ending has the number of its linked dependencies.
+// readReleased reads the dependencies of tasks, and how many of them were released. Before the call, the field released of
+// each ending has the number of its linked dependencies.
 func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
 	for len(endings) > 0 {
 		n := batch(len(endings), bound{linksPerRead, func(i int) int { return endings[i].released }})

@@ -1,9 +1,9 @@
 -- endings: common code of the scripts that end tasks.
 --
--- A task has the property `links` if it waits for other tasks, or if other tasks wait for it. When such a task ends,
--- the script writes down its ending in the sorted set `ended`. The server handles the ending: it tells the tasks that
--- wait for this task (see link.lua). A retry in the meantime does not change what they are told. So the list of these
--- tasks gets another name: tasks that begin to wait after the retry are in a new list.
+-- A task has the property `links` if it waits for other tasks, or if other tasks wait for it. When such a task is
+-- finished, the script adds its ending to the sorted set `ended`. The server handles the ending: it tells the tasks
+-- that wait for this task (see link.lua). A retry in the meantime must not change the result for these tasks. So the
+-- script renames the list of these tasks. Tasks that begin to wait after the retry are in a new list.
 
 local endings_prefix -- the namespace and a colon
 
@@ -12,7 +12,7 @@ local function use_endings(due) endings_prefix = string.sub(due, 1, -1 - #'due')
 -- Returns an error reply if the set `ended` has a wrong type.
 local function wrong_ended() return not_sorted(endings_prefix .. 'ended') end
 
--- Writes down the ending of a task: the state in which the given round has ended.
+-- Adds the ending of a task to the set `ended`: the given round of the task was finished in the given state.
 local noted = false
 local function note_ending(id, round, state)
   local new = redis.call('ZADD', endings_prefix .. 'ended', now_text, string.format('%s:%s:%s', id, round, state))

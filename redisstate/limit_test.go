@@ -45,8 +45,9 @@ func returnWaiting(t testing.TB, s *Store) (n int) {
 		r := LimitReturn{LimitDue: d}
 		var most int
 		most, r.Next = uses[0].Return()
-		ids, err := s.WaitingForLimits(t.Context(), []string{d.Key}, []int{most})
+		ids, stale, err := s.WaitingForLimits(t.Context(), []string{d.Key}, []int{most})
 		must(t, err)
+		r.Stale = stale[0]
 		stored, err := s.Read(t.Context(), ids[0], Want{Fields: Facts})
 		must(t, err)
 		for _, x := range stored {

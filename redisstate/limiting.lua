@@ -1,11 +1,11 @@
 -- limiting: common code for tasks with a limit key. Tasks with the same key share a limit.
 --
 -- The sorted set `limited:$key` has the running tasks of a key, each with the time of its claim or of its last check. A
--- script that moves such a task into or out of the state running changes the set in the same step. The set may keep a
--- task that another program has moved: limituse.lua removes this task.
+-- script that moves such a task into or out of the state running changes the set in the same step. If another program
+-- moves a task, the task may stay in the set. limituse.lua then removes it.
 --
 -- A task that has to wait is in the place `limit=$key` (see places.lua). The set `limits_due` has each key with waiting
--- tasks, with the time at which the server must check the key. A place that becomes free makes the key due at once.
+-- tasks, and the time at which the server must check the key. When a place becomes free, the key is due at once.
 --
 -- A script that includes this code calls limiting.use first, then limiting.count for each task, and limiting.finish at
 -- the end. The code is in one table, because a script may have only about 180 locals.
@@ -33,7 +33,7 @@ function limiting.check_now(key)
   if redis.pcall('ZADD', limiting.checks, 'XX', 'CH', now_text, key) == 1 then wake(limiting.wake, 1) end
 end
 
--- The other data of the call is already written. So if a key has a wrong type, the script goes on.
+-- The script has already written the other data of the call. So if a key has a wrong type, the script goes on.
 function limiting.finish()
   for key, ids in pairs(limiting.begun) do
     local entries = {}

@@ -1,4 +1,4 @@
--- limitreturn: returns waiting tasks to the places in which workers find them. The tasks stay open, and keep their
+-- limitreturn: returns waiting tasks to the places from which workers claim them. The tasks stay open, and keep their
 -- scores.
 --
 -- KEYS:
@@ -8,29 +8,52 @@
 -- ARGV:
 --  1. prefix of task keys
 --  2. prefix of the keys of returned tasks
+--  3. prefix of the keys of positions (see claim.lua)
 -- - for each limit key: the key, the score in limits_due that the server has read, the time of the next check, the
---   number of tasks, and the tasks
+--   number of tasks, and the tasks, the number of stale members, and these members
 --
--- Each task is: id, revision, the place that it enters or '', and '1' if the task waits for a claim from now on.
+-- A stale member is in a place of the key, but its task does not wait there. The script removes it from this place.
+--
+-- Each task is: id, revision, the place that it enters or '', and a flag. The flag is '1' if the task uses room of the
+-- limit. It then counts as returned until a worker claims it.
 --
 -- If a task does not wait any more, or has another revision, the script leaves it where it is. If the score in
--- limits_due has changed, the key stays due: since the server has read it, a place has become free. A key without
--- waiting tasks leaves limits_due.
+-- limits_due has changed, a place has become free since the server read the score. The key then stays due. A key
+-- without waiting tasks leaves limits_due.
 --
 -- Returns the number of tasks that were returned. If a key has a wrong type, the script writes nothing and returns the
 -- error WRONGTYPE.
 
 local checks, open, tasks, returned = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-cursor = 2
+local passed = ARGV[3] .. 'returned'
+local MOST_LEVELS = 1000
+cursor = 3
 use_places(open)
 
 local wrong = not_sorted(open) or not_sorted(checks)
 local found, keys = {}, {}
 
+-- Go reads an empty revision as 0.
+local function revision_of(s) return s and s ~= '' and s or '0' end
+
+-- Removes a stale member from the places of a key. Returns whether it was in one of them.
+local function remove_stale(key, member)
+  local part, removed = 'limit=' .. key, false
+  local f = redis.pcall('HMGET', tasks .. member, 'state', 'place')
+  for _, priority in ipairs(redis.pcall('ZREVRANGE', levels .. part, 0, MOST_LEVELS - 1)) do
+    local place = join_place(part, priority)
+    if (f[1] ~= 'open' or f[2] ~= place) and redis.pcall('ZREM', places .. place, member) == 1 then
+      removed = true
+      refresh_place(place)
+    end
+  end
+  return removed
+end
+
 local function read_task(key)
   local t = { id = take(), revision = take(), to = take(), counts = take() == '1' }
   local f = redis.pcall('HMGET', tasks .. t.id, 'state', 'place', 'revision') -- an error reply if the key is not a hash
-  if f[1] ~= 'open' or not f[2] or limit_of(f[2]) ~= key or (f[3] or '0') ~= t.revision then return end
+  if f[1] ~= 'open' or not f[2] or limit_of(f[2]) ~= key or revision_of(f[3]) ~= t.revision then return end
   wrong = wrong or wrong_place(f[2]) or t.to ~= '' and wrong_place(t.to) or nil
   if wrong then return end
   t.key, t.from, t.score = key, f[2], redis.call('ZSCORE', places .. f[2], t.id)
@@ -41,6 +64,7 @@ while cursor < #ARGV do
   local k = { key = take(), read = take(), next = take() }
   keys[#keys + 1] = k
   for _ = 1, tonumber(take()) do read_task(k.key) end
+  k.stale = take_list(1)
 end
 if wrong then return wrong end
 
@@ -60,9 +84,13 @@ for _, t in ipairs(found) do
 end
 bulk('ZADD', open, plain)
 finish_places()
+if #found > 0 then redis.call('SET', passed, now_text, 'EX', 60) end
 if #plain > 0 then wake(wakes .. 'open', #plain / 2) end
 
 for _, k in ipairs(keys) do
+  for _, member in ipairs(k.stale) do
+    if remove_stale(k.key, member) then k.next = now_text end -- other tasks may wait behind it
+  end
   if redis.call('EXISTS', levels .. 'limit=' .. k.key) == 0 then
     redis.call('ZREM', checks, k.key)
     redis.call('UNLINK', returned .. k.key)

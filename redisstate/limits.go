@@ -73,13 +73,13 @@ func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
 	return slices.DeleteFunc(all, func(u tdf.LimitUse) bool { return !u.Limited }), nil
 }
 
-// Limits for the work on limits, so that other clients of Redis wait only a few milliseconds.
+// These constants bound the work of one call, so that other clients of Redis wait only a few milliseconds.
 const (
 	MostLimitsDue   = 50  // keys that LimitsDue returns, and keys in a call
 	MostReturned    = 500 // tasks that a call returns
 	runningChecked  = 32  // running tasks of a key whose state a call checks
 	levelsAtOnce    = 100 // priorities of a key that a call reads
-	implausibleNext = 60  // seconds; if the next check of a key is later, the clock was set back
+	implausibleNext = 60  // seconds; if the next check of a key is later than this, the clock was set back
 )
 
 // LimitUses returns how the limits of keys are used. It also removes tasks that no longer run from the sets of running tasks.
@@ -139,7 +139,7 @@ type LimitDue struct {
 	Score string // the key's score in `limits_due`, which fences the next check
 }
 
-// LimitsDue returns at most 50 keys whose waiting tasks must be checked now, and the time now.
+// LimitsDue returns at most 50 keys whose waiting tasks the server must check now, and the present time.
 func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, err error) {
 	var first, last *redis.ZSliceCmd
 	var clock *redis.TimeCmd
@@ -161,19 +161,19 @@ func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, er
 	return due, now, nil
 }
 
-// WaitingForLimits returns the ids of tasks that wait because of the limits of keys, at most the given number for each key. The
-// tasks with the highest priority come first, and among them the oldest.
-func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) ([][]int64, error) {
+// WaitingForLimits returns the ids of tasks that wait because of the limits of keys. It returns at most the given number of
+// ids for each key. The tasks with the highest priority come first, and among them the oldest.
+func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error) {
 	levels := make([]*redis.StringSliceCmd, len(keys))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i, key := range keys {
 			levels[i] = p.ZRevRange(ctx, s.keys.levels("limit="+key), 0, levelsAtOnce-1)
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read waiting tasks: redis: %w", err)
+		return nil, nil, fmt.Errorf("read waiting tasks: redis: %w", err)
 	}
-	ids := make([][]int64, len(keys))
+	ids, stale = make([][]int64, len(keys)), make([][]string, len(keys))
 	for level, left := 0, true; left; level++ { // most keys have one priority
 		pages := make([]*redis.StringSliceCmd, len(keys))
 		err := s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -185,31 +185,40 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 			}
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read waiting tasks: redis: %w", err)
+			return nil, nil, fmt.Errorf("read waiting tasks: redis: %w", err)
 		}
 		left = false
 		for i, page := range pages {
-			if page != nil {
-				ids[i], left = append(ids[i], idsOf(page.Val())...), true
+			if page == nil {
+				continue
+			}
+			left = true
+			for _, member := range page.Val() {
+				if id := idsOf([]string{member}); len(id) > 0 {
+					ids[i] = append(ids[i], id...)
+				} else {
+					stale[i] = append(stale[i], member)
+				}
 			}
 		}
 	}
-	return ids, nil
+	return ids, stale, nil
 }
 
-// A LimitReturn says which tasks of a key return to the places in which workers find them, and when to check the key again.
+// A LimitReturn says which waiting tasks of a key return to their queues, and when the server checks the key again.
 type LimitReturn struct {
 	LimitDue
 	Next  tdf.Time
 	Tasks []*tdf.Task
-	Freed []*tdf.Task // tasks that return, but do not use the room of the limit: a pause keeps them from running, or the limit is gone
+	Stale []string    // members of the places of the key that are no waiting tasks
+	Freed []*tdf.Task // tasks that return, but use no room of the limit: a pause keeps them from running, or the key has no limit
 }
 
-// ReturnTasks returns tasks that wait because of limits, and returns their number. A task that has changed since it was read
-// stays where it is.
+// ReturnTasks returns waiting tasks to their queues. The result is the number of returned tasks. A task that has changed
+// since it was read stays where it is.
 func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err error) {
 	e := encoder{}
-	e.add(s.keys.taskPrefix(), s.keys.returnedPrefix())
+	e.add(s.keys.taskPrefix(), s.keys.returnedPrefix(), s.keys.passedPrefix())
 	for _, r := range all {
 		e.add(r.Key, r.Score, r.Next.String())
 		e.count(len(r.Tasks) + len(r.Freed))
@@ -217,6 +226,7 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 			e.args = append(e.args, t.ID, t.Revision, t.Place())
 			e.flag(i < len(r.Tasks))
 		}
+		e.strings(r.Stale)
 	}
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		n, err = limitReturnScript.run(ctx, s, []string{s.keys.limitsDue(), s.keys.List(tdf.Open)}, e.args...).Int()

@@ -1,4 +1,5 @@
--- limituse: reads how the limits of keys are used. It also removes ids from `limited:$key` whose tasks do not run.
+-- limituse: reads how the limits of keys are used. It also removes the ids of tasks that do not run from
+-- `limited:$key`.
 --
 -- KEYS:
 --  1. limits
@@ -11,22 +12,22 @@
 --  3. the maximum number of running tasks that the script checks for each key
 -- - the limit keys
 --
--- Returns for each of the first keys the list of these elements. If the call takes too long, the script leaves out the
--- last keys, but never the first.
+-- Returns a list for each key. If the call takes too long, the script leaves out the last keys, but never the first
+-- one. The elements of each list are:
 --  1. the time now
 --  2. the text of the limit, or ''
 --  3. the number of running tasks
 --  4. the number of waiting tasks
 --  5. the number of rounds that the rate allows to start now
 --  6. the time at which the rate will allow another round, or ''
---  7. the number of returned tasks that are not claimed yet
+--  7. the number of returned tasks that are not claimed yet, without those of the next element
 --  8. the number of returned tasks that count as unclaimed
 --
--- The script writes only data that can be rebuilt. If a key has a wrong type, its limit has no room.
+-- The script writes only data that can be rebuilt. If a key of Redis has a wrong type, the limit has no room.
 
 local limits, tasks, patience, most = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local MOST_LEVELS = 1000
-local KEPT_FOR = 600 -- seconds; an older entry of a returned task says nothing any more
+local KEPT_FOR = 600 -- seconds; the script removes older entries of returned tasks
 use_places(KEYS[3])
 limiting.use(KEYS[2])
 
@@ -57,7 +58,7 @@ local function remove_idle(key)
   end
 end
 
--- If the clock was set back, the last starts lie in the future. The function makes them starts of this moment, so that
+-- If the clock was set back, the last starts lie in the future. The function replaces their times with the present. So
 -- the key waits for one period of its rate, and not until the clock has caught up.
 local function correct_starts(list, per)
   local last = redis.pcall('LINDEX', list, -1)
@@ -71,7 +72,7 @@ local function correct_starts(list, per)
   redis.pcall('EXPIRE', list, math.ceil(per) + 60)
 end
 
--- Returns the number of rounds that may start now, and the time at which there will be one more.
+-- Returns the number of rounds that may start now, and the time from which one more may start.
 local function free_starts(key, count, per)
   local list = limiting.starts .. key
   correct_starts(list, per)
@@ -97,7 +98,8 @@ local function returned_tasks(key)
 end
 
 local function use_of(key)
-  local limit, waiting = redis.call('HGET', limits, key) or '', count_waiting(key)
+  local limit, waiting = redis.pcall('HGET', limits, key) or '', count_waiting(key)
+  if type(limit) ~= 'string' then limit = 'at_most=0' end
   local at_most = tonumber(string.match(limit, 'at_most=(%d+)') or INF)
   if waiting > 0 and size(limiting.running .. key) >= at_most then remove_idle(key) end
   local count, per = string.match(limit, 'rate=(%d+)/(%S+)')

@@ -21,7 +21,7 @@ var linkScript = newFreeingScript(prelude + places + opening + linkSource)
 const (
 	linksPerCall = 500         // dependencies that one call links or releases, and dependents that it tells; the limit keeps the call short
 	linksPerRead = 5000        // dependencies that are read at once
-	linkTime     = time.Second // the longest time without a heartbeat of the server, in which it also settles no task
+	linkTime     = time.Second // the longest time for which link jobs keep the server from heartbeats and from settling
 )
 
 // A dependency is a task or a group that a task waits for, in the notation of link.lua.
@@ -31,7 +31,7 @@ func (d dependency) isGroup() bool { return strings.HasPrefix(d.kind, "group") }
 
 var dependencyNames = []string{tdf.FieldAfter, tdf.FieldAfterAny, tdf.FieldAfterGroup, tdf.FieldAfterGroupAny}
 
-// dependenciesOf returns the dependencies in the values of dependencyNames, always in the same order.
+// dependenciesOf returns the dependencies of a task, always in the same order. The values are those of dependencyNames.
 func dependenciesOf(values []any) (all []dependency) {
 	if len(values) < len(dependencyNames) {
 		return nil // the key of the task is no hash
@@ -56,9 +56,8 @@ type linkJob struct {
 	head func(done int, last bool) []any
 }
 
-// runLinkJobs carries out operations. The answer of an operation is '+' if it is complete, '~' if something remains, and '-' if it is
-// no longer possible.
-// After linkTime, it leaves the rest to another call.
+// runLinkJobs carries out operations. After linkTime, it leaves the rest to another call. The answer of an operation is '+'
+// if it is complete, '~' if a part of it remains, and '-' if it is no longer possible.
 func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 	for begun := time.Now(); len(jobs) > 0 && time.Since(begun) < linkTime; {
 		e := s.linkArgs()
@@ -128,8 +127,8 @@ func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]stri
 	return answers, nil
 }
 
-// Link links waiting tasks to their dependencies (docs/lifecycle.md, "Dependencies"). The tasks that need not wait are due
-// afterwards.
+// Link links waiting tasks to their dependencies (docs/lifecycle.md, "Dependencies"). Afterwards, the tasks that need not
+// wait are due.
 func (s *Store) Link(ctx context.Context, tasks ...*tdf.Task) error {
 	for len(tasks) > 0 {
 		n := batch(len(tasks), bound{linksPerRead, func(i int) int { return tasks[i].Links }})
@@ -168,8 +167,8 @@ func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
 	}}
 }
 
-// AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. If some of these groups are complete, and
-// tasks must be told so, it also returns these groups. At the end of the last page, next is 0.
+// AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. Complete has those of these groups
+// that are complete, and whose dependents must still be told. If the page is the last one, next is 0.
 func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		groups, err = s.rdb.ZRange(ctx, s.keys.awaitedGroups(), from, from+most-1).Result()
@@ -201,7 +200,7 @@ func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, co
 	return groups, complete, next, err
 }
 
-// withDependents returns the groups with tasks that must still be told that the group is complete.
+// withDependents returns the groups whose lists of dependents still have entries.
 func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []string, err error) {
 	exist := make([]*redis.IntCmd, len(groups))
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
@@ -217,8 +216,8 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 	return waiting, err
 }
 
-// CompleteGroup tells the tasks that wait for a group that the group is complete. The arguments are the results of Unsuccessful. It
-// returns false if the group is not complete, or if tasks have moved since.
+// CompleteGroup tells the dependents of a group that the group is complete. The arguments are the results of Unsuccessful.
+// CompleteGroup returns false if the group is not complete, or if its tasks have moved since Unsuccessful.
 func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (bool, error) {
 	for {
 		e := s.linkArgs()
@@ -230,8 +229,9 @@ func (s *Store) CompleteGroup(ctx context.Context, group string, archived, other
 	}
 }
 
-// Unsuccessful counts the tasks of a complete group that did not succeed: in a page of the archived tasks, and among the tasks that
-// are not archived. The first page begins with after = 0. At the end, next is 0.
+// Unsuccessful counts the tasks of a complete group that did not succeed. The result archived is their number in one page of
+// archived tasks. The result others is their number among all tasks that are not archived. The first page has after = 0. If
+// the page is the last one, next is 0.
 func (s *Store) Unsuccessful(ctx context.Context, group string, after int64) (archived, others, next int64, err error) {
 	counts, err := s.Counts(ctx, group)
 	if err != nil {

@@ -1,11 +1,12 @@
--- link: connects tasks with what they wait for. The server calls it.
+-- link: links tasks to their dependencies. The server calls it.
 --
 -- - from-state: any
--- - to-state: the same; the server then decides about the tasks that the script makes due
+-- - to-state: the same; the server then settles the tasks that the script makes due
 --
--- A task that waits is linked to each of its dependencies. If the dependency is not finished, its list of dependents
--- gets an entry. An entry consists of the id and the round of the waiting task, and of '?' if any outcome is good
--- enough. The dependency also counts its unfinished dependents, and cannot be removed until they have finished.
+-- The script links a waiting task to each of its dependencies. If the dependency is not finished, the script adds an
+-- entry to its list of dependents. An entry consists of the id and the round of the waiting task, and of '?' if the
+-- task accepts any outcome. The dependency also counts its unfinished dependents. It cannot be removed until they are
+-- finished.
 --
 -- KEYS:
 --  1. due
@@ -19,31 +20,34 @@
 --  3. prefix of the lists of dependents of tasks
 --  4. prefix of the lists of dependents of groups
 --  5. the outcome of a task that has succeeded
---  6. the maximum number of dependents to tell
+--  6. the maximum number of dependents that the script tells
 -- - the number of states in which a task is not finished, and these states
 -- - the number of codes of these states, and these codes
 -- - the number of codes of the states in which a task did not succeed and is not archived, and these codes
 -- - the operations: each begins with its name
 --
--- A dependency is a kind and a name. The kind is `task` or `group`, with '?' if any outcome is good enough. The name
--- is the task's id, or the name of the group.
+-- A dependency is a kind and a name. The kind is `task` or `group`, with '?' if the waiting task accepts any outcome.
+-- The name is the task's id, or the name of the group.
 --
 -- Operations, with their arguments and the line of the answer:
--- - link: id, round, the number of dependencies that were linked before, '1' if these are the last dependencies, due
---   time of the task if it has to wait, and the number of dependencies and these dependencies.
---   Answer: '+', or '-' if the task no longer waits, or was linked by another call.
--- - end: id, round, state, what to tell the strict dependents if their dependency is not met, or '', the round in which
---   the task waited for its own dependencies, the number of dependencies that were released before, '1' if these are
---   the last dependencies, and the number of dependencies and these dependencies.
---   Answer: '+' if the ending is handled, '~' if something remains, or '-' if another call has released the
+-- - link: id, round, the number of dependencies that were linked before, '1' or '' (see below), the due time of the
+--   task if it has to wait, the number of given dependencies, and these dependencies.
+--   Answer: '+', or '-' if the task no longer waits, or if another call has linked the dependencies.
+-- - end: id, round, state, the reason why strict dependencies on the task are not met, or '' if it has succeeded, the
+--   round in which the task waited for its own dependencies, the number of dependencies that were released before, '1'
+--   or '' (see below), the number of given dependencies, and these dependencies.
+--   Answer: '+' if the ending is handled, '~' if a part of it remains, or '-' if another call has released the
 --   dependencies.
 -- - probe: a group. Answer: '+' if the group is complete, or '-'.
--- - complete: a group, what to tell the strict dependents, or '', and the number of tasks that did not succeed and are
---   not archived.
---   Answer: '+' if all dependents of the group are told, '~' if some remain, or '-' if the group is not complete or has
---   another number of these tasks.
+-- - complete: a group, the reason why strict dependencies on the group are not met, or '' if all tasks have succeeded,
+--   and the number of tasks that did not succeed and are not archived.
+--   Answer: '+' if the script has told all dependents of the group, '~' if some remain, or '-' if the group is not
+--   complete, or has another number of such tasks.
 --
--- A repeated call changes nothing: it finds the numbers that the first call has written, and entries that are gone.
+-- A '1' says that the given dependencies are the last ones of the task. A dependency is strict if it requires success.
+--
+-- A repeated call changes nothing. It compares the numbers that the first call has written, and finds that the entries
+-- are gone.
 
 local call = redis.call
 local due, ended, awaited, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -103,7 +107,7 @@ local function link_task(d, entry)
   return false, nil
 end
 
--- Links a waiting task to a group. The server looks at the group later, also if it is complete.
+-- Links a waiting task to a group. Even if the group is already complete, the server handles this later.
 local function link_group(d, entry)
   if call('EXISTS', groups .. d.name) == 0 then
     return false, d.any == '' and string.format('group %s has no tasks', d.name) or nil
@@ -141,7 +145,7 @@ local function link()
   return '+'
 end
 
--- Tells a waiting task that one of its dependencies has ended.
+-- Tells a waiting task that one of its dependencies is finished.
 local function tell_one(entry, unmet)
   local id, round, any = string.match(entry, '^(%d+):(%d+)(%??)$')
   if not id then return end
@@ -175,7 +179,7 @@ local function release(d)
       call('ZINCRBY', awaited, -1, d.name)
     else
       call('ZREM', awaited, d.name)
-      call('UNLINK', group_dependents .. d.name) -- only tasks that no longer wait are left in it
+      call('UNLINK', group_dependents .. d.name) -- its entries are of tasks that no longer wait
     end
     return
   end

@@ -7,8 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// markNeeded sets Dependents of the finished tasks whose group unfinished tasks need. It reports for each task whether tasks wait for
-// it although it is finished: a component of an older release has ended it.
+// markNeeded sets Dependents to at least 1 for each finished task whose group unfinished tasks need. It also reports for
+// each task whether its list of dependents has entries although the task is finished. This happens if a component of an
+// older release has finished the task.
 func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
 	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {

@@ -10,10 +10,11 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// OpenGraph opens tasks that wait for other tasks of the same call (docs/lifecycle.md, "Dependencies"). The answers have the order of
-// the definitions. One atomic call opens up to 250 tasks or 4 MiB. OpenGraph makes several calls for more tasks: each task comes
-// after the tasks that it waits for. After an error, it returns the answers that Redis has given; the ids of the other tasks are 0.
-// If newGroup is not empty and the group of this name has tasks, OpenGraph opens nothing, and the error is [ErrGroupTaken].
+// OpenGraph opens tasks that wait for other tasks of the same call (docs/lifecycle.md, "Dependencies"). The answers have the
+// order of the definitions. One atomic call to Redis opens up to 250 tasks or 4 MiB. For more tasks, OpenGraph makes several
+// calls, and opens each task after the tasks that it waits for. After an error, it returns the answers that Redis has given.
+// The ids of the other tasks are then 0. If newGroup is not empty and the group of this name has tasks, OpenGraph opens
+// nothing, and the error is [ErrGroupTaken].
 func (s *Store) OpenGraph(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
 	if err := tdf.ValidateAll(definitions); err != nil {
 		return nil, err
@@ -44,8 +45,8 @@ func (s *Store) OpenGraph(ctx context.Context, who, newGroup string, definitions
 	return opened, nil
 }
 
-// resolved returns the definitions at some places, for one call. A dependency on a task that was opened before becomes its id. Any
-// other dependency gets the place of its task in this call.
+// resolved returns the definitions at the given places, for one call to Redis. It replaces a dependency on a task that an
+// earlier call has opened with the id of this task. Any other dependency gets the place of its task in this call.
 func resolved(definitions []tdf.Properties, places []int, opened []Opened) []tdf.Properties {
 	inCall := map[int]int{}
 	for i, at := range places {
@@ -73,8 +74,8 @@ func resolved(definitions []tdf.Properties, places []int, opened []Opened) []tdf
 	return all
 }
 
-// CheckDependencies checks what new tasks wait for. The error wraps a *[tdf.PropertyError] if a task or a group does not exist, or if
-// a task has ended without success.
+// CheckDependencies checks the dependencies of new tasks. The error wraps a *[tdf.PropertyError] if a task or a group does
+// not exist, or if a task that must succeed is already finished without success.
 func (s *Store) CheckDependencies(ctx context.Context, definitions []tdf.Properties) error {
 	var all []requirement
 	seen := map[requirement]bool{}
@@ -103,7 +104,7 @@ func (s *Store) CheckDependencies(ctx context.Context, definitions []tdf.Propert
 	return nil
 }
 
-// A requirement is a task or a group that a new task waits for.
+// A requirement is a dependency of a new task: a task or a group.
 type requirement struct {
 	property string
 	id       int64

@@ -18,14 +18,14 @@ type StageChange struct {
 	Stage    string // the name of its group
 	From, To tdf.StageRecord
 
-	// Definitions is the name of stored definitions, or "". If Chunks is above 0, they must have this number of chunks, and never
-	// expire from now on. Otherwise they are removed.
+	// Definitions is the name of stored definitions, or "". If Chunks is above 0, the definitions must have this number of
+	// chunks, and the change makes them permanent. Otherwise, it removes them.
 	Definitions string
 	Chunks      int
 }
 
-// StageRecords returns the records of stages, which are named by their groups. An invalid record has an error at the same
-// index. Stages that no manager has opened have the zero record.
+// StageRecords returns the records of stages. The stages are given by the names of their groups. If a record is invalid, the
+// result invalid has an error at the same index. A stage that no manager has opened has the zero record.
 func (s *Store) StageRecords(ctx context.Context, groups []string) (records []tdf.StageRecord, invalid []error, err error) {
 	var values []any
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -68,8 +68,8 @@ func (s *Store) RemoveStageRecords(ctx context.Context, groups []string) error {
 // keepDefinitions is the time in seconds after which stored definitions expire, if no stage needs them.
 const keepDefinitions = 86400
 
-// StoreDefinitions stores a chunk of definitions under a name. If a stage needs them, a [StageChange] keeps them. If no stage
-// does within a day, they expire.
+// StoreDefinitions stores a chunk of definitions under a name. The definitions expire after a day, unless a [StageChange]
+// keeps them.
 func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, definitions []tdf.Properties) error {
 	var encoded bytes.Buffer
 	if err := gob.NewEncoder(&encoded).Encode(definitions); err != nil {
@@ -108,5 +108,6 @@ func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
 	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.Unlink(ctx, s.keys.definitions(name)) })
 }
 
-// OpenBatch returns how many of the first definitions one atomic call opens. It returns at least 1, if there is a definition.
+// OpenBatch returns how many of the definitions, counted from the first, one atomic call can open. If there is a definition,
+// it returns at least 1.
 func OpenBatch(definitions []tdf.Properties) int { return openBatch(definitions) }

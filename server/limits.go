@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -11,16 +12,16 @@ import (
 type limitStore interface {
 	LimitsDue(ctx context.Context) (due []redisstate.LimitDue, now tdf.Time, err error)
 	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
-	WaitingForLimits(ctx context.Context, keys []string, most []int) ([][]int64, error)
+	WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error)
 	ReturnTasks(ctx context.Context, all []redisstate.LimitReturn) (int, error)
 	Paused(ctx context.Context) ([]redisstate.Pausing, error)
 }
 
-// maxReturnBatches is the largest number of batches of keys that a server's round checks before it settles again.
+// maxReturnBatches is the largest number of batches of keys that the server checks in one round, before it settles again.
 const maxReturnBatches = 10
 
-// returnWaiting returns tasks that wait because of the limits of their keys to the places in which workers find them, as far as
-// the limits have room (docs/lifecycle.md, "Limits per key").
+// returnWaiting returns waiting tasks to their queues, as far as the limits of their keys have room (docs/lifecycle.md,
+// "Limits per key").
 func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxReturnBatches {
@@ -37,7 +38,8 @@ func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-// returnDue checks keys that are due. It returns the number of returned tasks, and whether more work may be due at once.
+// returnDue checks keys that are due. It returns the number of returned tasks. It also reports whether more work may already
+// be due.
 func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now tdf.Time) (n int, more bool, err error) {
 	keys := make([]string, len(due))
 	for i := range due {
@@ -56,6 +58,9 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 		returns[i].LimitDue = due[i]
 		wanted[i], returns[i].Next = u.Return()
 		most[i] = toRead(u, wanted[i], paused)
+		if slices.Contains(paused, tdf.Pausable{}) {
+			returns[i].Next = max(returns[i].Next, now.Add(tdf.ReturnPatience))
+		}
 	}
 	n = fitting(most)
 	more = n < len(due) || len(due) >= redisstate.MostLimitsDue
@@ -78,7 +83,7 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 	return n, more, err
 }
 
-// fitting returns for how many of the first keys a call returns tasks. The other keys stay due.
+// fitting returns the number of keys, counted from the first, whose tasks fit into one call. The other keys stay due.
 func fitting(most []int) int {
 	tasks := 0
 	for i, n := range most {
@@ -89,8 +94,8 @@ func fitting(most []int) int {
 	return len(most)
 }
 
-// toRead returns how many waiting tasks of a key to read. If something is paused, some of the tasks may return without using the
-// limit. While the whole namespace is paused, no task returns.
+// toRead returns how many waiting tasks of a key the server reads. If a queue or group is paused, some of the tasks may
+// return without using the limit. While the whole namespace is paused, no task returns.
 func toRead(u tdf.LimitUse, wanted int, paused tdf.Paused) int {
 	switch {
 	case slices.Contains(paused, tdf.Pausable{}):
@@ -101,7 +106,8 @@ func toRead(u tdf.LimitUse, wanted int, paused tdf.Paused) int {
 	return min(wanted, redisstate.MostReturned)
 }
 
-// paused returns what is paused. It returns nothing if no limit has room, because no task can return then.
+// paused returns the pauses of queues, groups and the namespace. If no limit has room, it returns nothing, because no task
+// can return then.
 func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (paused tdf.Paused, err error) {
 	if !slices.ContainsFunc(uses, func(u tdf.LimitUse) bool { return u.Waiting > 0 && u.Room() > 0 }) {
 		return nil, nil
@@ -115,7 +121,7 @@ func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (paused tdf.Pa
 
 // readWaiting reads the first waiting tasks of each key, and stores them in returns.
 func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, returns []redisstate.LimitReturn) error {
-	ids, err := s.store.WaitingForLimits(ctx, keys, most)
+	ids, stale, err := s.store.WaitingForLimits(ctx, keys, most)
 	if err != nil {
 		return err
 	}
@@ -124,9 +130,12 @@ func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, ret
 		return err
 	}
 	for i := range ids {
+		returns[i].Stale = stale[i]
 		for _, t := range stored[:len(ids[i])] {
 			if t.Task != nil && t.Task.WaitsForLimit() {
 				returns[i].Tasks = append(returns[i].Tasks, t.Task)
+			} else {
+				returns[i].Stale = append(returns[i].Stale, strconv.FormatInt(t.ID, 10))
 			}
 		}
 		stored = stored[len(ids[i]):]
@@ -134,8 +143,8 @@ func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, ret
 	return nil
 }
 
-// returning returns the first n tasks without a pause, and all paused tasks. The paused tasks use no place of the limit. So they
-// return, and do not keep other tasks waiting.
+// returning returns the first n tasks that are not paused, and all paused tasks. The paused tasks return to their queues
+// without using the limit, so that they do not delay other tasks.
 func returning(all []*tdf.Task, n int, paused tdf.Paused) (tasks, freed []*tdf.Task) {
 	for _, t := range all {
 		if _, held := paused.Holds(&t.Properties); held {

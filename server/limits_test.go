@@ -248,3 +248,56 @@ func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
 		s.checkConsistent()
 	})
 }
+
+// A stale member of the place of a key, from another program, does not keep the tasks behind it waiting.
+func TestStaleMembersOfLimitPlaces(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.limit(tdf.Limit{AtMost: 1})
+		s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask())
+		first := s.claim(60)
+		s.claimAll("default")
+		s.do("ZADD", "$open:limit=db", 1, "x", 2, 99)
+		s.do("HSET", "$task:2", "place", "default")
+		if err := s.execute(first, tdf.Result{Exit: "0"}); err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		for range 5 {
+			s.do("ZADD", "$limits_due", "XX", 1, "db")
+			s.round()
+			got = append(got, s.claimAll("default")...)
+		}
+		if len(got) != 1 {
+			t.Errorf("claimed %v", got)
+		}
+	})
+}
+
+// A returned task has an old score. Claims find it, although they have continued behind a younger task that they do not want.
+func TestReturnedTaskBeforeAPosition(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.limit(tdf.Limit{AtMost: 1})
+		s.open(limitedTask(), limitedTask())
+		held := inGroup("held")
+		held.LimitKey = ""
+		s.open(held)
+		if _, err := s.store.Pause(s.Context(), "user", tdf.Pausable{Group: "held"}); err != nil {
+			t.Fatal(err)
+		}
+		first := s.claim(60)
+		if got := s.claimAll("default"); len(got) > 0 {
+			t.Fatal(got)
+		}
+		s.do("EVAL", `for _, k in ipairs(redis.call('KEYS', ARGV[1])) do
+			local v = redis.call('GET', k)
+			redis.call('SET', k, (string.gsub(v, '^%S+', function(t) return string.format('%.6f', tonumber(t) - 2) end)))
+		end`, 0, s.ns+":passed:*")
+		if err := s.execute(first, tdf.Result{Exit: "0"}); err != nil {
+			t.Fatal(err)
+		}
+		s.round()
+		if got := s.claimAll("default"); len(got) != 1 || got[0] != 2 {
+			t.Errorf("claimed %v", got)
+		}
+	})
+}

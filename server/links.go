@@ -19,15 +19,16 @@ type linkStore interface {
 	CompleteGroup(ctx context.Context, group string, archived, others int64) (bool, error)
 }
 
-// The server looks for endings and for complete groups every linkPause. After its own moves, it looks at once, if there can be any. Each
-// time, it looks at a page of groupsPerLook groups, and counts at most pagesPerCount pages of archived tasks.
+// The server looks for endings and for complete groups every linkPause. If its own moves may have made a group complete, it
+// looks at once. Each time, it looks at one page of groupsPerLook groups. For each complete group, it counts at most
+// pagesPerCount pages of archived tasks.
 const (
 	linkPause     = time.Second
 	groupsPerLook = 100
 	pagesPerCount = 10
 )
 
-// links is what the server knows about the tasks that wait for others.
+// links holds the server's progress in the work on dependencies.
 type links struct {
 	looked   time.Time        // when the server last looked for endings and groups
 	rank     int64            // where the next page of groups begins
@@ -35,11 +36,12 @@ type links struct {
 	counting map[string]count // the complete groups whose tasks the server still counts
 }
 
-// A count is how far the server has counted the archived tasks of a complete group that did not succeed.
+// A count is the progress of counting the archived tasks of a complete group that did not succeed. It has the number until
+// now, and the last id that was read.
 type count struct{ archived, after int64 }
 
-// loadPause is how long the server leaves a task alone while a dump is being loaded: a task that waits for others, or that would be
-// removed. The tasks that it needs, or that need it, may not be loaded yet.
+// loadPause is how long the server puts off work on a task while a dump is being loaded: the linking of a waiting task, or a
+// removal. The tasks that this task needs, or that need it, may not be loaded yet.
 const loadPause = tdf.Seconds(1)
 
 // isLoading reports whether a dump is being loaded. It asks Redis only if this matters for one of the decisions.
@@ -51,8 +53,8 @@ func (s *Server) isLoading(ctx context.Context, moves []tdf.Move, ok []bool) (bo
 	return mark != "", err
 }
 
-// afterMoves handles the endings of the tasks that the moves have ended. It reports whether tasks may have become due: those
-// that waited for these tasks, or the tasks in waiting, which the server has just linked.
+// afterMoves handles the endings of the tasks that the moves have finished. It reports whether tasks may have become due.
+// These are the dependents of the finished tasks, and the tasks in waiting, which the server has just linked.
 func (s *Server) afterMoves(ctx context.Context, waiting []*tdf.Task, moves []tdf.Move) (bool, error) {
 	if len(waiting) > 0 {
 		s.links.looked = time.Time{} // from now on, the tasks may wait for a group
@@ -64,7 +66,8 @@ func (s *Server) afterMoves(ctx context.Context, waiting []*tdf.Task, moves []td
 	return handled || len(waiting) > 0, err
 }
 
-// putOffRefused makes the tasks due later that Redis has refused to change, because unfinished tasks need them.
+// putOffRefused puts off the removals that Redis has refused because unfinished tasks need the tasks or their outputs. These
+// tasks are due again later.
 func (s *Server) putOffRefused(ctx context.Context, moves []tdf.Move, outcomes []redisstate.Outcome) error {
 	var later []redisstate.Unit
 	for i, o := range outcomes {
@@ -80,7 +83,7 @@ func (s *Server) putOffRefused(ctx context.Context, moves []tdf.Move, outcomes [
 	return err
 }
 
-// handleEndings handles the endings that are written down. It reports whether there were any.
+// handleEndings handles the endings in $ns:ended. It reports whether there were any.
 func (s *Server) handleEndings(ctx context.Context) (any bool, err error) {
 	for range maxBatches {
 		n, err := s.store.HandleEndings(ctx)
@@ -95,8 +98,8 @@ func (s *Server) handleEndings(ctx context.Context) (any bool, err error) {
 	return any, nil
 }
 
-// look handles endings, and tells tasks that the groups for which they wait are complete. It reports whether tasks may have become
-// due. The caller says whether the server has moved tasks since the last call.
+// look handles endings and complete groups. It reports whether tasks may have become due. The argument says whether the
+// server has moved tasks since the last call.
 func (s *Server) look(ctx context.Context, moved bool) (bool, error) {
 	l := &s.links
 	if time.Since(l.looked) < linkPause && !(moved && l.awaited) {
@@ -129,7 +132,8 @@ func (s *Server) look(ctx context.Context, moved bool) (bool, error) {
 	return ended || len(complete) > 0, nil
 }
 
-// completeGroup counts the tasks of a complete group that did not succeed. After that, it tells the tasks that wait for the group.
+// completeGroup counts the tasks of a complete group that did not succeed. When all tasks are counted, it tells the
+// dependents of the group. Otherwise, the next call continues the count.
 func (s *Server) completeGroup(ctx context.Context, group string) error {
 	l := &s.links
 	if l.counting == nil || len(l.counting) > groupsPerLook {

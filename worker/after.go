@@ -18,7 +18,7 @@ type dependency struct {
 	ID      int64           `json:"id"`
 	Outcome string          `json:"outcome"`
 	Output  string          `json:"output"`
-	Bytes   int64           `json:"output_bytes,omitempty"` // if Output is not whole: the number of bytes that the program printed
+	Bytes   int64           `json:"output_bytes,omitempty"` // if Output is only the beginning: the number of bytes that the program printed
 	Result  json.RawMessage `json:"result,omitempty"`
 }
 
@@ -45,7 +45,8 @@ func dependencyOf(t redisstate.Stored) dependency {
 // An unreadError means that the dependencies of a task could not be read.
 type unreadError struct{ error }
 
-// writeDependencies writes the file `after`. If it would become too large, it ends with a line that says how many tasks are missing.
+// writeDependencies writes the file `after`. If the file would become too large, its last line has the number of missing
+// tasks.
 func (e *execution) writeDependencies(ctx context.Context, to io.Writer) error {
 	w := bufio.NewWriter(to)
 	size, left := 0, 0

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// afterFlags holds the flags of tdf open that name what the new tasks wait for.
+// afterFlags holds the flags of tdf open that name the dependencies of the new tasks.
 type afterFlags struct {
 	tasks, anyTasks string
 	group, anyGroup string
