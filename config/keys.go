@@ -176,7 +176,7 @@ var taskKeys = []key{
 	},
 	{
 		"task_defaults", "limit_key", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.LimitKey }),
-		"What the task needs, such as a database. `tdf limit` limits how many tasks of a key run at once. Empty means no key.",
+		"The name of something that the task needs, such as a database. `tdf limit` limits how many tasks of a key run at once. Empty means no key.",
 	},
 	{
 		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),

@@ -257,7 +257,7 @@ func scriptSettled(ts *testscript.TestScript, _ bool, _ []string) {
 	poll(ts, "the end of all tasks", func() bool {
 		left = ""
 		tx, sizes := w.client.TxPipeline(), map[string]*redis.IntCmd{} // atomically, because tasks move between the lists
-		for _, state := range []string{"open", "running", "executed"} {
+		for _, state := range []string{"open", "open:placed", "running", "executed"} {
 			sizes[state] = tx.ZCard(context.Background(), ns+":"+state)
 		}
 		_, err := tx.Exec(context.Background())
