@@ -221,19 +221,22 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 		}
 		mustOpen(t, s, append(definitions, define("well"), define("also"))...)
 		request := ClaimRequest{Worker: "w", Most: 5, Lease: 60, Avoid: []string{"another", "broken"}}
-		c, err := s.Claim(t.Context(), request)
-		for ; err == nil && c.More && len(c.Claims) == 0; c, err = s.Claim(t.Context(), request) {
-			if c.Unwanted == 0 {
-				t.Fatal("a claim that passed no task returned More")
+		claimAll := func() (got []Claim) { // on a slow machine, a claim may stop early
+			for more := true; more && len(got) < 5; {
+				c, err := s.Claim(t.Context(), request)
+				must(t, err)
+				if got, more = append(got, c.Claims...), c.More; more && c.Unwanted+len(c.Claims) == 0 {
+					t.Fatal("a claim that passed no task returned More")
+				}
 			}
+			return got
 		}
-		if err != nil || inputs(c.Claims) != "well also" || c.More {
-			t.Errorf("claimed %q, more %t, %v", inputs(c.Claims), c.More, err)
+		if got := inputs(claimAll()); got != "well also" {
+			t.Errorf("claimed %q", got)
 		}
 		request.Avoid = nil
-		c, err = s.Claim(t.Context(), request)
-		if err != nil || inputs(c.Claims) != "x x x x x" {
-			t.Errorf("%s, %v", inputs(c.Claims), err)
+		if got := inputs(claimAll()); !strings.HasPrefix(got, "x x x x x") {
+			t.Errorf("claimed %q", got)
 		}
 		mustBeSound(t, s)
 	})

@@ -97,6 +97,9 @@ func TestClaimsAgreeWithTheModelOfQueues(t *testing.T) {
 				}
 				want = want[:min(most, len(want))]
 				c := claimFor(t, s, most, offer)
+				if c.More { // on a slow machine, the claim may have stopped early
+					want = want[:min(len(want), len(c.Claims))]
+				}
 				if got := claimedIDs(c); !slices.Equal(got, want) {
 					t.Fatalf("a worker with %+v got %d, want %d", offer, got, want)
 				}
