@@ -133,6 +133,7 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	store, timers := &turning{failing: &failing{Store: w.store}}, &clock{}
 	store.refused.Store(refused)
 	worker := w.workerOn(store, WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
+		time.Sleep(100 * time.Millisecond) // until the claim of this task no longer reserves the slot, which the report then may fill
 		fmt.Fprintln(r.Stdout, r.Args[0])
 		return Ended{}, nil
 	})))
