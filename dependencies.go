@@ -59,9 +59,9 @@ func (d *Dependencies) check(tasks, group, own string) error {
 	return checkName(group, d.Group)
 }
 
-// PlaceMark is the beginning of the name of a dependency on a task that the same call opens. The place of the task follows,
+// placeMark is the beginning of the name of a dependency on a task that the same call opens. The place of the task follows,
 // from 1. The script that opens the tasks replaces the whole name with the id.
-const PlaceMark = "#"
+const placeMark = "#"
 
 // text returns the names of the ids and the places. Each of them appears once.
 func (d *Dependencies) text() string {
@@ -70,7 +70,7 @@ func (d *Dependencies) text() string {
 		parts = append(parts, strconv.FormatInt(id, 10))
 	}
 	for _, i := range uniqueOf(d.Places) {
-		parts = append(parts, PlaceMark+strconv.Itoa(i+1))
+		parts = append(parts, placeMark+strconv.Itoa(i+1))
 	}
 	return strings.Join(parts, ",")
 }

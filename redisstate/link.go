@@ -168,7 +168,7 @@ func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
 }
 
 // AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. Complete has those of these groups
-// that are complete, and whose dependents must still be told. If the page is the last one, next is 0.
+// that are complete, if some of their dependents do not know it yet. If the page is the last one, next is 0.
 func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		groups, err = s.rdb.ZRange(ctx, s.keys.awaitedGroups(), from, from+most-1).Result()

@@ -41,7 +41,7 @@
 -- - probe: a group. Answer: '+' if the group is complete, or '-'.
 -- - complete: a group, the reason why strict dependencies on the group are not met, or '' if all tasks have succeeded,
 --   and the number of tasks that did not succeed and are not archived.
---   Answer: '+' if the script has told all dependents of the group, '~' if some remain, or '-' if the group is not
+--   Answer: '+' if all dependents of the group know its end, '~' if some remain, or '-' if the group is not
 --   complete, or has another number of such tasks.
 --
 -- A '1' says that the given dependencies are the last ones of the task. A dependency is strict if it requires success.
@@ -165,9 +165,9 @@ local function tell(list, unmet)
   local entries = redis.pcall('LRANGE', list, 0, most - 1)
   if entries.err then return true end
   for _, entry in ipairs(entries) do tell_one(entry, unmet) end
-  local told = #entries
-  if told < most then call('UNLINK', list) else call('LTRIM', list, told, -1) end
-  most = most - told
+  local read = #entries
+  if read < most then call('UNLINK', list) else call('LTRIM', list, read, -1) end
+  most = most - read
   return most > 0
 end
 
@@ -203,14 +203,14 @@ local function handle_end()
   local before, last = take(), take() == '1'
   local all = {}
   for i = 1, tonumber(take()) do all[i] = take_dependency() end
-  local told = tell(dependents .. id .. ':' .. round, unmet)
+  local all_know = tell(dependents .. id .. ':' .. round, unmet)
   local released = redis.pcall('HMGET', tasks .. id, 'state', waited .. ':released')
   if released[1] and #all > 0 then
     if count_of(released[2]) ~= tonumber(before) then return '-' end
     for _, d in ipairs(all) do release(d) end
     call('HSET', tasks .. id, waited .. ':released', string.format('%.0f', before + #all))
   end
-  if not told or not last then return '~' end
+  if not all_know or not last then return '~' end
   finish(id, string.format('%s:%s:%s', id, round, state))
   return '+'
 end

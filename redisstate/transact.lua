@@ -384,7 +384,7 @@ do -- check the units
       local n = number(dependents, 0) or 0
       if n > 0 then return string.format('!task %s: %.0f unfinished tasks need it (after)', m[ID], n) end
       if (number(endings, 0) or 0) > 0 then
-        return string.format('!task %s: the server has not told other tasks of its end yet', m[ID])
+        return string.format('!task %s: the server has not handled its end yet', m[ID])
       end
       if m[GROUP] ~= '' and group_is_awaited(m[GROUP]) then
         return string.format('!task %s: unfinished tasks need its group (after_group)', m[ID])

@@ -149,7 +149,7 @@ func (s *site) nothingLeft() {
 	}
 }
 
-// The first ending counts. A retry in the meantime does not change what the dependents are told.
+// The first ending counts. A retry in the meantime does not change it for the dependents.
 func TestFirstEndingCounts(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.open(define())
