@@ -3,6 +3,7 @@ package tdf
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -151,6 +152,7 @@ type LimitUse struct {
 	// Returned and Unclaimed count the tasks that the server has returned to their queues, but no worker has claimed yet.
 	// Unclaimed counts those that were returned longer than [ReturnPatience] ago, and Returned the others.
 	Returned, Unclaimed int
+	Unserved            []string // the partitions of the first tasks that Unclaimed counts: they may have no workers
 
 	Now Time
 }
@@ -179,19 +181,65 @@ func (u LimitUse) Room() int {
 	return room
 }
 
-// Return returns how many waiting tasks the server must return to their queues now, and when it must check the key again.
-// The number of tasks is the room of the limit, or the number of returned tasks that workers did not claim in time,
-// whichever is larger. Tasks that were returned lately count as part of it. So the number of unclaimed tasks doubles each
-// time. Even a million tasks of a queue without workers do not delay the tasks of another queue for long.
+// Return returns how many waiting tasks may return to their queues because the limit has room, and when the server must check
+// the key again. Tasks that were returned lately use the room until workers claim them.
 func (u LimitUse) Return() (n int, next Time) {
 	next = u.Now.Add(limitRecheck)
-	if room := u.Room(); room > 0 {
-		n = min(max(0, max(room, u.Unclaimed)-u.Returned), u.Waiting)
-	}
+	n = min(max(0, u.Room()-u.Returned), u.Waiting)
 	if starts := u.Limit.Starts; starts > 0 && u.Running < u.Limit.AtMost && (n > 0 || u.Free < starts) {
 		next = min(next, max(u.NextStart, u.Now))
 	}
 	return n, next
+}
+
+// ToRead returns how many waiting tasks the server must read so that n of them can return.
+func (u LimitUse) ToRead(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return min(n+u.Unclaimed, u.Waiting)
+}
+
+// A LimitChoice says which waiting tasks of a key return to their queues, and why.
+type LimitChoice struct {
+	Tasks  []*Task // the limit has room for them
+	Passed []*Task // their partition may have no workers: they use no room, and count as unclaimed at once
+	Freed  []*Task // they use no room, because a pause holds them, because the key has no limit, or as Passed
+
+	Blocked bool // too many tasks of partitions without workers wait before the other tasks
+}
+
+// manyUnclaimed is the number of unclaimed tasks from which the number of tasks in Passed grows no more. It is the number of
+// tasks that the server moves in one call.
+const manyUnclaimed = 500
+
+// Choose chooses the tasks that return, from the first waiting tasks of the key in their order. At most n tasks use room.
+//
+// The tasks of a partition without workers must not keep the tasks behind them waiting. So as many of them may return beside
+// the others as tasks are unclaimed. This doubles their number each time: even a million of them do not delay the other
+// tasks for long. If the partition only has busy workers, few tasks too many return. The tasks of all other partitions
+// return only if the limit has room. Otherwise, claims would make them wait again.
+func (u LimitUse) Choose(waiting []*Task, n int, paused Paused) (c LimitChoice) {
+	left := u.Unclaimed
+	for _, t := range waiting {
+		_, held := paused.Holds(&t.Properties)
+		switch {
+		case held || !u.Limited:
+			c.Freed = append(c.Freed, t)
+		case c.Blocked || len(c.Tasks) >= n: // the task keeps waiting
+		case !slices.Contains(u.Unserved, t.Partition().String()):
+			c.Tasks = append(c.Tasks, t)
+		case left == 0:
+			c.Blocked = true // claims would make the tasks behind this one wait again
+		case u.Unclaimed >= manyUnclaimed:
+			left--
+			c.Freed = append(c.Freed, t)
+		default:
+			left--
+			c.Passed = append(c.Passed, t)
+		}
+	}
+	return c
 }
 
 // checkLimitKey checks the limit key of a task, which may have none.

@@ -157,6 +157,80 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 	mustBeSound(t, s)
 }
 
+// Many tasks of a queue without workers were returned. The tasks of another queue, whose workers are fast, then return only as
+// the limit has room, and each of them once. The tasks of the first queue are before them, and among them.
+func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
+	clock, s := withHandClock(t)
+	mustLimit(t, s, "db", running(0))
+	const left, served = 400, 100
+	for i := range left {
+		d := limitedBy("db")
+		d.Queue, d.Priority = "left", i%3-1
+		all := []tdf.Properties{d}
+		if i >= left-served {
+			d := limitedBy("db")
+			d.Priority = i%2 - 1
+			all = append(all, d)
+		}
+		mustOpen(t, s, all...)
+	}
+	clock.pass(1)
+	for c := (Claimed{More: true}); c.More; {
+		c = claimFor(t, s, 10, offerOf("left", "default"))
+	}
+	mustLimit(t, s, "db", running(4))
+	returned, done, begun := 0, 0, clock.now
+	for done < served {
+		if returned += returnWaiting(t, s); returned > left+served {
+			t.Fatalf("%d tasks returned, and %d were claimed", returned, done)
+		}
+		claims := mustClaim(t, s, 10)
+		for _, c := range claims {
+			mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		}
+		if done += len(claims); len(claims) > 4 {
+			t.Fatalf("%d were claimed", len(claims))
+		}
+		clock.pass(0.1)
+		if waited := clock.now.Sub(begun).Seconds(); waited > 150 {
+			t.Fatalf("only %d were claimed in %v s", done, waited)
+		}
+	}
+	mustBeSound(t, s)
+	for c := (Claimed{More: true}); c.More || len(c.Claims) > 0; { // the queue has workers again
+		c = claimFor(t, s, 1, offerOf("left"))
+	}
+	if u := useOf(t, s, "db"); u.Running != 4 || u.Returned+u.Unclaimed != 0 || len(u.Unserved) > 0 {
+		t.Errorf("use: %+v", u)
+	}
+	mustBeSound(t, s)
+}
+
+// A returned task that left its queue in another way does not count as unclaimed.
+func TestUnclaimedTaskThatLeft(t *testing.T) {
+	clock, s := withHandClock(t)
+	mustLimit(t, s, "db", running(0))
+	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
+	clock.pass(1)
+	claimAll(t, s, 10)
+	mustLimit(t, s, "db", running(4))
+	returnWaiting(t, s)
+	clock.pass(11)
+	if u := useOf(t, s, "db"); u.Unclaimed != 4 || !slices.Equal(u.Unserved, []string{"default"}) {
+		t.Fatalf("use: %+v", u)
+	}
+	m, err := task(t, s, ids[0]).Cancel()
+	mustApply(t, s, m, err)
+	m, err = task(t, s, ids[1]).Change(tdf.Changes{LimitKey: new("other")})
+	mustApply(t, s, m, err)
+	m, err = task(t, s, ids[2]).Change(tdf.Changes{Queue: new("a")})
+	mustApply(t, s, m, err)
+	s.rdb.Del(t.Context(), s.keys.Task(ids[3]))
+	if u := useOf(t, s, "db"); u.Unclaimed != 1 || !slices.Equal(u.Unserved, []string{"queue=a"}) {
+		t.Errorf("use: %+v", u)
+	}
+}
+
 // Waiting tasks come back by priority, then by age. A new task with a higher priority goes before them.
 func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -222,7 +296,7 @@ func TestTaskBehindOthersIsChecked(t *testing.T) {
 	if got := claimAll(t, s, 10); len(got) > 0 { // meanwhile, a claim makes the second task wait behind the first one
 		t.Fatalf("claimed %d", got)
 	}
-	if _, err := s.ReturnTasks(t.Context(), []LimitReturn{{LimitDue: due[0], Next: next, Tasks: []*tdf.Task{first}}}); n != 1 || err != nil {
+	if _, err := s.ReturnTasks(t.Context(), []LimitReturn{{LimitDue: due[0], Next: next, LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{first}}}}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if n := returnWaiting(t, s); n != 1 {

@@ -45,14 +45,18 @@ func returnWaiting(t testing.TB, s *Store) (n int) {
 		r := LimitReturn{LimitDue: d}
 		var most int
 		most, r.Next = uses[0].Return()
-		ids, stale, err := s.WaitingForLimits(t.Context(), []string{d.Key}, []int{most})
+		ids, stale, err := s.WaitingForLimits(t.Context(), []string{d.Key}, []int{min(uses[0].ToRead(most), MostReturned)})
 		must(t, err)
 		r.Stale = stale[0]
 		stored, err := s.Read(t.Context(), ids[0], Want{Fields: Facts})
 		must(t, err)
+		var waiting []*tdf.Task
 		for _, x := range stored {
-			r.Tasks = append(r.Tasks, x.Task)
+			if x.Task != nil {
+				waiting = append(waiting, x.Task)
+			}
 		}
+		r.LimitChoice = uses[0].Choose(waiting, most, nil)
 		got, err := s.ReturnTasks(t.Context(), []LimitReturn{r})
 		must(t, err)
 		n += got

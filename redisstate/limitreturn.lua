@@ -14,8 +14,8 @@
 --
 -- A stale member is in a place of the key, but its task does not wait there. The script removes it from this place.
 --
--- Each task is: id, revision, the place that it enters or '', and a flag. The flag is '1' if the task uses room of the
--- limit. It then counts as returned until a worker claims it.
+-- Each task is: id, revision, the place that it enters or '', and a number of seconds or ''. With a number, the task
+-- counts as returned until a worker claims it, and as returned that many seconds ago.
 --
 -- If a task does not wait any more, or has another revision, the script leaves it where it is. If the score in
 -- limits_due has changed, a place has become free since the server read the score. The key then stays due. A key
@@ -51,7 +51,7 @@ local function remove_stale(key, member)
 end
 
 local function read_task(key)
-  local t = { id = take(), revision = take(), to = take(), counts = take() == '1' }
+  local t = { id = take(), revision = take(), to = take(), age = tonumber(take()) }
   local f = redis.pcall('HMGET', tasks .. t.id, 'state', 'place', 'revision') -- an error reply if the key is not a hash
   if f[1] ~= 'open' or not f[2] or limit_of(f[2]) ~= key or revision_of(f[3]) ~= t.revision then return end
   wrong = wrong or wrong_place(f[2]) or t.to ~= '' and wrong_place(t.to) or nil
@@ -80,7 +80,7 @@ for _, t in ipairs(found) do
     redis.call('HSET', tasks .. t.id, 'place', t.to)
     enter_place(t.to, t.score, t.id)
   end
-  if t.counts then redis.pcall('ZADD', returned .. t.key, now_text, t.id) end
+  if t.age then redis.pcall('ZADD', returned .. t.key, text(now - t.age), t.id) end
 end
 bulk('ZADD', open, plain)
 finish_places()

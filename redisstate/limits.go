@@ -116,7 +116,7 @@ func (s *Store) limitUses(ctx context.Context, keys []string) (answers []any, er
 
 func readLimitUse(key string, parts []any) tdf.LimitUse {
 	u := tdf.LimitUse{Key: key}
-	if len(parts) != 8 {
+	if len(parts) != 9 {
 		return u
 	}
 	number := func(i int) int {
@@ -130,6 +130,9 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 	}
 	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = number(2), number(3), number(4), number(6), number(7)
 	u.NextStart, _ = tdf.ParseTime(text(parts[5]))
+	for _, partition := range list(parts[8]) {
+		u.Unserved = append(u.Unserved, text(partition))
+	}
 	return u
 }
 
@@ -208,10 +211,9 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 // A LimitReturn says which waiting tasks of a key return to their queues, and when the server checks the key again.
 type LimitReturn struct {
 	LimitDue
+	tdf.LimitChoice
 	Next  tdf.Time
-	Tasks []*tdf.Task
-	Stale []string    // members of the places of the key that are no waiting tasks
-	Freed []*tdf.Task // tasks that return, but use no room of the limit: a pause keeps them from running, or the key has no limit
+	Stale []string // members of the places of the key that are no waiting tasks
 }
 
 // ReturnTasks returns waiting tasks to their queues. The result is the number of returned tasks. A task that has changed
@@ -221,11 +223,10 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 	e.add(s.keys.taskPrefix(), s.keys.returnedPrefix(), s.keys.passedPrefix())
 	for _, r := range all {
 		e.add(r.Key, r.Score, r.Next.String())
-		e.count(len(r.Tasks) + len(r.Freed))
-		for i, t := range slices.Concat(r.Tasks, r.Freed) {
-			e.args = append(e.args, t.ID, t.Revision, t.Place())
-			e.flag(i < len(r.Tasks))
-		}
+		e.count(len(r.Tasks) + len(r.Passed) + len(r.Freed))
+		e.returned(r.Tasks, tdf.Seconds(0).String())
+		e.returned(r.Passed, tdf.ReturnPatience.String())
+		e.returned(r.Freed, "")
 		e.strings(r.Stale)
 	}
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
@@ -236,6 +237,14 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 		return 0, fmt.Errorf("return waiting tasks: redis: %w", err)
 	}
 	return n, nil
+}
+
+// returned encodes tasks that return to their queues. They count as returned before the given number of seconds. If age is "",
+// they do not count.
+func (e *encoder) returned(tasks []*tdf.Task, age string) {
+	for _, t := range tasks {
+		e.args = append(e.args, t.ID, t.Revision, t.Place(), age)
+	}
 }
 
 // countedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key, and for a

@@ -9,7 +9,7 @@
 -- ARGV:
 --  1. prefix of task keys
 --  2. number of seconds after which a returned task counts as unclaimed
---  3. the maximum number of running tasks that the script checks for each key
+--  3. the maximum number of running tasks, and of unclaimed tasks, that the script checks for each key
 -- - the limit keys
 --
 -- Returns a list for each key. If the call takes too long, the script leaves out the last keys, but never the first
@@ -22,12 +22,14 @@
 --  6. the time at which the rate will allow another round, or ''
 --  7. the number of returned tasks that are not claimed yet, without those of the next element
 --  8. the number of returned tasks that count as unclaimed
+--  9. the partitions of the first of these tasks
 --
 -- The script writes only data that can be rebuilt. If a key of Redis has a wrong type, the limit has no room.
 
 local limits, tasks, patience, most = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local MOST_LEVELS = 1000
 local KEPT_FOR = 600 -- seconds; the script removes older entries of returned tasks
+local MOST_REMOVED = 2000 -- entries of returned tasks
 use_places(KEYS[3])
 limiting.use(KEYS[2])
 
@@ -88,13 +90,44 @@ local function free_starts(key, count, per)
   return count - (length - low), at(low) + per
 end
 
+-- Removes the entries that are too old, or lie in the future because the clock was set back. A call removes few of them.
+local function remove_old(set)
+  local old = redis.pcall('ZCOUNT', set, '-inf', text(now - KEPT_FOR))
+  if type(old) ~= 'number' then return end
+  local future = redis.pcall('ZCOUNT', set, text(now + 1), '+inf')
+  if old > 0 then redis.pcall('ZREMRANGEBYRANK', set, 0, math.min(old, MOST_REMOVED) - 1) end
+  if future > 0 then redis.pcall('ZREMRANGEBYRANK', set, -math.min(future, MOST_REMOVED), -1) end
+end
+
+-- Returns the partitions of the first unclaimed tasks. If a task cannot be claimed any more, the function removes its
+-- entry.
+local function unserved_partitions(key, set, unclaimed)
+  local seen, partitions_of = {}, {}
+  for _, id in ipairs(redis.pcall('ZRANGE', set, 0, math.min(unclaimed, most) - 1)) do
+    local f = redis.pcall('HMGET', tasks .. id, 'state', 'place', 'limit_key') -- an error reply if the key is not a hash
+    if f[1] ~= 'open' or not f[2] or is_held(f[2]) or f[3] ~= key then
+      redis.pcall('ZREM', set, id)
+    else
+      local partition = split_place(f[2])
+      if not seen[partition] then partitions_of[#partitions_of + 1] = partition end
+      seen[partition] = true
+    end
+  end
+  return partitions_of
+end
+
+-- Returns the numbers of returned tasks and of unclaimed tasks, and the partitions of the first unclaimed tasks.
 local function returned_tasks(key)
-  local set = limiting.returned .. key
-  redis.pcall('ZREMRANGEBYSCORE', set, '-inf', text(now - KEPT_FOR))
-  redis.pcall('ZREMRANGEBYSCORE', set, text(now + 1), '+inf')
-  local old = redis.pcall('ZCOUNT', set, '-inf', text(now - patience))
-  if type(old) ~= 'number' then return 0, 0 end
-  return redis.pcall('ZCARD', set) - old, old
+  local set, unserved = limiting.returned .. key, {}
+  remove_old(set)
+  local function count() return redis.pcall('ZCOUNT', set, '-inf', text(now - patience)) end
+  local unclaimed = count()
+  if type(unclaimed) ~= 'number' then return 0, 0, {} end
+  if unclaimed > 0 then
+    unserved = unserved_partitions(key, set, unclaimed)
+    unclaimed = count()
+  end
+  return redis.pcall('ZCARD', set) - unclaimed, unclaimed, unserved
 end
 
 local function use_of(key)
@@ -105,9 +138,9 @@ local function use_of(key)
   local count, per = string.match(limit, 'rate=(%d+)/(%S+)')
   local free, next_start = 0, nil
   if tonumber(per) then free, next_start = free_starts(key, tonumber(count), tonumber(per)) end
-  local new, old = returned_tasks(key)
+  local new, unclaimed, unserved = returned_tasks(key)
   local running = size(limiting.running .. key)
-  return { now_text, limit, running, waiting, free, next_start and text(next_start) or '', new, old }
+  return { now_text, limit, running, waiting, free, next_start and text(next_start) or '', new, unclaimed, unserved }
 end
 
 local all = {}

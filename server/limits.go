@@ -71,12 +71,9 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 	for i := range returns {
 		r := &returns[i]
 		full := len(r.Tasks) >= redisstate.MostReturned
-		r.Tasks, r.Freed = returning(r.Tasks, wanted[i], paused)
-		if full && len(r.Tasks) < wanted[i] {
+		r.LimitChoice = uses[i].Choose(r.Tasks, wanted[i], paused)
+		if full && len(r.Tasks) < wanted[i] && !r.Blocked {
 			r.Next, more = now, true
-		}
-		if !uses[i].Limited {
-			r.Tasks, r.Freed = nil, append(r.Tasks, r.Freed...)
 		}
 	}
 	n, err = s.store.ReturnTasks(ctx, returns)
@@ -103,7 +100,7 @@ func toRead(u tdf.LimitUse, wanted int, paused tdf.Paused) int {
 	case len(paused) > 0 && u.Room() > 0:
 		return min(u.Waiting, redisstate.MostReturned)
 	}
-	return min(wanted, redisstate.MostReturned)
+	return min(u.ToRead(wanted), redisstate.MostReturned)
 }
 
 // paused returns the pauses of queues, groups and the namespace. If no limit has room, it returns nothing, because no task
@@ -141,17 +138,4 @@ func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, ret
 		stored = stored[len(ids[i]):]
 	}
 	return nil
-}
-
-// returning returns the first n tasks that are not paused, and all paused tasks. The paused tasks return to their queues
-// without using the limit, so that they do not delay other tasks.
-func returning(all []*tdf.Task, n int, paused tdf.Paused) (tasks, freed []*tdf.Task) {
-	for _, t := range all {
-		if _, held := paused.Holds(&t.Properties); held {
-			freed = append(freed, t)
-		} else if len(tasks) < n {
-			tasks = append(tasks, t)
-		}
-	}
-	return tasks, freed
 }
