@@ -47,6 +47,15 @@ func (l Limit) Check() error {
 	return nil
 }
 
+// KeepStarts returns the number of seconds for which Redis must keep the last starts of the key. It is 0 if the limit has no
+// rate. Otherwise, it is a minute longer than the time span of the rate.
+func (l Limit) KeepStarts() int {
+	if l.Starts == 0 {
+		return 0
+	}
+	return int(math.Ceil(float64(l.Per))) + 60
+}
+
 // The parts of a limit in Redis.
 const (
 	limitAtMost = "at_most="

@@ -27,6 +27,11 @@ func TestLimitText(t *testing.T) {
 			t.Errorf("%q was read as %+v", text, got)
 		}
 	}
+	for l, want := range map[Limit]int{{AtMost: 1}: 0, {Starts: 1, Per: 0.001}: 61, {Starts: 1, Per: 60}: 120} {
+		if got := l.KeepStarts(); got != want {
+			t.Errorf("the starts of %+v stay for %d s, want %d", l, got, want)
+		}
+	}
 }
 
 func TestLimitCheck(t *testing.T) {

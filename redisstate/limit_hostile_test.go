@@ -206,6 +206,84 @@ func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 	mustBeSound(t, s)
 }
 
+// If a waiting task has changed or left since the server read it, the server reads the waiting tasks again at once.
+func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, s *Store, id int64){
+		"changed": func(t *testing.T, s *Store, id int64) {
+			m, err := task(t, s, id).Change(tdf.Changes{Queue: new("a")})
+			mustApply(t, s, m, err)
+		},
+		"cancelled": func(t *testing.T, s *Store, id int64) {
+			m, err := task(t, s, id).Cancel()
+			mustApply(t, s, m, err)
+		},
+		"by another program": func(t *testing.T, s *Store, id int64) {
+			s.rdb.HSet(t.Context(), s.keys.Task(id), "revision", 7)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				mustLimit(t, s, "db", running(0))
+				id := mustOpen(t, s, limitedBy("db"), limitedBy("db"))[0]
+				claimAll(t, s, 10)
+				mustLimit(t, s, "db", running(1))
+				due, now, err := s.LimitsDue(t.Context())
+				must(t, err)
+				r := LimitReturn{LimitDue: due[0], Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}}
+				change(t, s, id)
+				if n, err := s.ReturnTasks(t.Context(), []LimitReturn{r}); n != 0 || err != nil {
+					t.Fatal(n, err)
+				}
+				if n := returnWaiting(t, s); n != 1 {
+					t.Errorf("%d tasks returned", n)
+				}
+				mustBeSound(t, s)
+			})
+		})
+	}
+}
+
+// Waiting tasks with invalid revisions return, and so do the tasks behind a task that has no place there.
+func TestHostileWaitingTasks(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustLimit(t, s, "db", running(0))
+		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
+		claimAll(t, s, 10)
+		for i, revision := range []string{"x", "007", "1000000001", "-1", ""} {
+			s.rdb.HSet(t.Context(), s.keys.Task(ids[i+1]), "revision", revision)
+		}
+		s.rdb.HSet(t.Context(), s.keys.Task(ids[0]), "place", "limit=other")
+		mustLimit(t, s, "db", running(6))
+		if n := returnWaiting(t, s) + returnWaiting(t, s); n != 5 {
+			t.Errorf("%d tasks returned", n)
+		}
+		if due, now, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
+			t.Errorf("%v are due at %v, %v", due, now, err)
+		}
+	})
+}
+
+// A new rate with a longer time span counts the starts before it.
+func TestLongerRate(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		rate := func(per tdf.Seconds) tdf.Limit { return tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: per} }
+		kept := func() float64 { return s.rdb.TTL(t.Context(), s.keys.starts("db")).Val().Seconds() }
+		mustLimit(t, s, "db", rate(0.001))
+		mustOpen(t, s, limitedBy("db"), limitedBy("db"))
+		if got := claimAll(t, s, 10); len(got) != 1 || kept() > 61 {
+			t.Fatalf("claimed %d, and the starts stay for %v s", got, kept())
+		}
+		mustLimit(t, s, "db", rate(1e6))
+		if kept() < 1e6 {
+			t.Errorf("the starts stay for %v s", kept())
+		}
+		returnWaiting(t, s)
+		if got := claimAll(t, s, 10); len(got) > 0 {
+			t.Errorf("claimed %d", got)
+		}
+	})
+}
+
 // A returned task that left its queue in another way does not count as unclaimed.
 func TestUnclaimedTaskThatLeft(t *testing.T) {
 	clock, s := withHandClock(t)
@@ -694,7 +772,7 @@ func TestManyKeys(t *testing.T) {
 		t.Fatalf("%v are due at %v, %v", due, now, err)
 	}
 	clock.pass(-3600)
-	for range keys {
+	for range keys / MostLimitsDue {
 		if n := returnWaiting(t, s); n > 0 {
 			t.Fatalf("%d tasks returned", n)
 		}

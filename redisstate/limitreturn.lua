@@ -17,24 +17,27 @@
 -- Each task is: id, revision, the place that it enters or '', and a number of seconds or ''. With a number, the task
 -- counts as returned until a worker claims it, and as returned that many seconds ago.
 --
--- If a task does not wait any more, or has another revision, the script leaves it where it is. If the score in
--- limits_due has changed, a place has become free since the server read the score. The key then stays due. A key
--- without waiting tasks leaves limits_due.
+-- If a task does not wait any more, or has another revision, the script leaves it where it is. Then the limit may have
+-- room for other tasks, so the key becomes due at once. If the score in limits_due has changed, a place has become free
+-- since the server read the score. The key then stays due. A key without waiting tasks leaves limits_due.
 --
 -- Returns the number of tasks that were returned. If a key has a wrong type, the script writes nothing and returns the
 -- error WRONGTYPE.
 
 local checks, open, tasks, returned = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local passed = ARGV[3] .. 'returned'
-local MOST_LEVELS = 1000
+local MOST_LEVELS, MOST_COUNT = 1000, 1000000000
 cursor = 3
 use_places(open)
 
 local wrong = not_sorted(open) or not_sorted(checks)
 local found, keys = {}, {}
 
--- Go reads an empty revision as 0.
-local function revision_of(s) return s and s ~= '' and s or '0' end
+-- Go reads an invalid revision as 0.
+local function revision_of(s)
+  if s and #s <= 10 and string.match(s, '^[1-9]%d*$') and tonumber(s) <= MOST_COUNT then return s end
+  return '0'
+end
 
 -- Removes a stale member from the places of a key. Returns whether it was in one of them.
 local function remove_stale(key, member)
@@ -50,20 +53,26 @@ local function remove_stale(key, member)
   return removed
 end
 
-local function read_task(key)
+local function read_task(k)
   local t = { id = take(), revision = take(), to = take(), age = tonumber(take()) }
   local f = redis.pcall('HMGET', tasks .. t.id, 'state', 'place', 'revision') -- an error reply if the key is not a hash
-  if f[1] ~= 'open' or not f[2] or limit_of(f[2]) ~= key or revision_of(f[3]) ~= t.revision then return end
+  if f[1] ~= 'open' or not f[2] or limit_of(f[2]) ~= k.key then
+    k.again, k.elsewhere[#k.elsewhere + 1] = true, t.id
+    return
+  elseif revision_of(f[3]) ~= t.revision then
+    k.again = true
+    return
+  end
   wrong = wrong or wrong_place(f[2]) or t.to ~= '' and wrong_place(t.to) or nil
   if wrong then return end
-  t.key, t.from, t.score = key, f[2], redis.call('ZSCORE', places .. f[2], t.id)
+  t.key, t.from, t.score = k.key, f[2], redis.call('ZSCORE', places .. f[2], t.id)
   if t.score then found[#found + 1] = t end
 end
 
 while cursor < #ARGV do
-  local k = { key = take(), read = take(), next = take() }
+  local k = { key = take(), read = take(), next = take(), elsewhere = {} }
   keys[#keys + 1] = k
-  for _ = 1, tonumber(take()) do read_task(k.key) end
+  for _ = 1, tonumber(take()) do read_task(k) end
   k.stale = take_list(1)
 end
 if wrong then return wrong end
@@ -87,15 +96,25 @@ finish_places()
 if #found > 0 then redis.call('SET', passed, now_text, 'EX', 60) end
 if #plain > 0 then wake(wakes .. 'open', #plain / 2) end
 
-for _, k in ipairs(keys) do
-  for _, member in ipairs(k.stale) do
-    if remove_stale(k.key, member) then k.next = now_text end -- other tasks may wait behind it
+-- Removes members from the places of a key. Returns whether one of them was in a place.
+local function remove_all_stale(key, members)
+  local removed = false
+  for _, member in ipairs(members) do
+    removed = remove_stale(key, member) or removed
+    if spent(2) then break end -- many priorities take much time
   end
+  return removed
+end
+
+for _, k in ipairs(keys) do
+  remove_all_stale(k.key, k.elsewhere)
+  k.again = remove_all_stale(k.key, k.stale) or k.again -- other tasks may wait behind them
   if redis.call('EXISTS', levels .. 'limit=' .. k.key) == 0 then
     redis.call('ZREM', checks, k.key)
     redis.call('UNLINK', returned .. k.key)
   elseif score_of(redis.call('ZSCORE', checks, k.key) or '-1') == score_of(k.read) then
-    redis.call('ZADD', checks, k.next, k.key)
+    redis.call('ZADD', checks, k.again and now_text or k.next, k.key)
+    if k.again then wake(wakes .. 'server', 1) end
   end
 end
 return #found

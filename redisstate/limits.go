@@ -30,20 +30,22 @@ func (s *Store) SetLimit(ctx context.Context, key string, limit tdf.Limit) error
 	if err := limit.Check(); err != nil {
 		return fmt.Errorf("set the limit of %q: %w", key, err)
 	}
-	return s.writeLimit(ctx, key, limit.String())
+	return s.writeLimit(ctx, key, limit.String(), limit.KeepStarts())
 }
 
 // RemoveLimit removes the limit of a key. The server then returns the waiting tasks of the key.
-func (s *Store) RemoveLimit(ctx context.Context, key string) error { return s.writeLimit(ctx, key, "") }
+func (s *Store) RemoveLimit(ctx context.Context, key string) error {
+	return s.writeLimit(ctx, key, "", 0)
+}
 
-func (s *Store) writeLimit(ctx context.Context, key, limit string) error {
+func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts int) error {
 	if err := tdf.CheckLimitKey(key); err != nil {
 		return fmt.Errorf("set a limit: %w", err)
 	}
 	keys := []string{s.keys.limits(), s.keys.limitsDue(), s.keys.starts(key), s.keys.wakeServer()}
 	var n int
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		n, err = limitSetScript.run(ctx, s, keys, key, limit, tdf.MaxLimits).Int()
+		n, err = limitSetScript.run(ctx, s, keys, key, limit, tdf.MaxLimits, keepStarts).Int()
 		return err
 	})
 	if err != nil {
@@ -142,25 +144,28 @@ type LimitDue struct {
 	Score string // the key's score in `limits_due`, which fences the next check
 }
 
-// LimitsDue returns at most 50 keys whose waiting tasks the server must check now, and the present time.
+// LimitsDue returns at most 50 keys whose waiting tasks the server must check now, and the present time. If the clock was set
+// back, the next checks of some keys lie too far in the future. LimitsDue returns these keys, too.
 func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, err error) {
 	var first, last *redis.ZSliceCmd
 	var clock *redis.TimeCmd
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		first, clock = p.ZRangeWithScores(ctx, s.keys.limitsDue(), 0, MostLimitsDue-1), p.Time(ctx)
-		last = p.ZRevRangeWithScores(ctx, s.keys.limitsDue(), 0, 0)
+		last = p.ZRevRangeWithScores(ctx, s.keys.limitsDue(), 0, MostLimitsDue-1)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the limits to check: redis: %w", err)
 	}
 	now = tdf.At(clock.Val())
-	for i, z := range append(first.Val(), last.Val()...) {
-		next := tdf.Time(z.Score)
-		leapt := i == len(first.Val()) && len(due) < MostLimitsDue && next > now.Add(implausibleNext)
-		if key, _ := z.Member.(string); next <= now && i < len(first.Val()) || leapt {
-			due = append(due, LimitDue{key, strconv.FormatFloat(z.Score, 'f', -1, 64)})
+	add := func(all []redis.Z, isDue func(next tdf.Time) bool) {
+		for _, z := range all {
+			if key, _ := z.Member.(string); isDue(tdf.Time(z.Score)) && len(due) < MostLimitsDue {
+				due = append(due, LimitDue{key, strconv.FormatFloat(z.Score, 'f', -1, 64)})
+			}
 		}
 	}
+	add(first.Val(), func(next tdf.Time) bool { return next <= now })
+	add(last.Val(), func(next tdf.Time) bool { return next > now.Add(implausibleNext) })
 	return due, now, nil
 }
 

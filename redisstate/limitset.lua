@@ -10,6 +10,7 @@
 --  1. limit key
 --  2. text of the limit, or '' to remove the limit
 --  3. the maximum number of limits
+--  4. number of seconds for which the starts of the key stay, or 0 if the limit has no rate
 --
 -- Returns 1 if the limit has changed, otherwise 0. If there would be too many limits, the script changes nothing and
 -- returns -1. If the key has waiting tasks, the server checks the key at once.
@@ -29,6 +30,10 @@ if limit == '' then
 else
   redis.call('HSET', limits, key, limit)
 end
-if not string.find(limit, 'rate=', 1, true) then redis.call('UNLINK', KEYS[3]) end
+if ARGV[4] == '0' then
+  redis.call('UNLINK', KEYS[3])
+else
+  redis.call('EXPIRE', KEYS[3], ARGV[4]) -- the last starts count for the new rate, too
+end
 if redis.call('ZADD', checks, 'XX', 'CH', now_text, key) == 1 then wake(KEYS[4], 1) end
 return 1

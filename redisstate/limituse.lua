@@ -90,7 +90,7 @@ local function free_starts(key, count, per)
   return count - (length - low), at(low) + per
 end
 
--- Removes the entries that are too old, or lie in the future because the clock was set back. A call removes few of them.
+-- Removes entries that are too old, or lie in the future because the clock was set back. A call removes few of them.
 local function remove_old(set)
   local old = redis.pcall('ZCOUNT', set, '-inf', text(now - KEPT_FOR))
   if type(old) ~= 'number' then return end
@@ -104,7 +104,7 @@ end
 local function unserved_partitions(key, set, unclaimed)
   local seen, partitions_of = {}, {}
   for _, id in ipairs(redis.pcall('ZRANGE', set, 0, math.min(unclaimed, most) - 1)) do
-    local f = redis.pcall('HMGET', tasks .. id, 'state', 'place', 'limit_key') -- an error reply if the key is not a hash
+    local f = redis.pcall('HMGET', tasks .. id, 'state', 'place', 'limit_key') -- an error if the key is not a hash
     if f[1] ~= 'open' or not f[2] or is_held(f[2]) or f[3] ~= key then
       redis.pcall('ZREM', set, id)
     else

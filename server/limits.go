@@ -70,9 +70,9 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 	}
 	for i := range returns {
 		r := &returns[i]
-		full := len(r.Tasks) >= redisstate.MostReturned
+		read := len(r.Tasks)
 		r.LimitChoice = uses[i].Choose(r.Tasks, wanted[i], paused)
-		if full && len(r.Tasks) < wanted[i] && !r.Blocked {
+		if len(r.Tasks) < wanted[i] && !r.Blocked && read > 0 && read < uses[i].Waiting {
 			r.Next, more = now, true
 		}
 	}
