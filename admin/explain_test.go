@@ -148,6 +148,10 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"the limit was removed": {func(c *situation) {
 			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db"
 		}, `limit: the limit of key "db" was removed, and the server returns the waiting tasks`},
+		"the limit was removed in a pause": {func(c *situation) {
+			c.task.LimitKey, c.task.PlacedIn, c.paused = "db", "limit=db", []redisstate.Pausing{{By: "ann"}}
+		}, "pause: all tasks of the namespace are paused by ann, at an unknown time | " +
+			`limit: the limit of key "db" was removed, and after the pause of the namespace, the server will return the waiting tasks`},
 		"source": {func(c *situation) { c.source = Check{"source", Blocked, "gone", ""} }, "source: gone"},
 	} {
 		if got := holding(waiting(c.change).open()); got != c.want {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // limits returns a check of the limit of the task's key. A task without a key, or whose key has no limit, has no such check
@@ -15,7 +16,11 @@ func (c *situation) limits() []Check {
 	waits := c.task.WaitsForLimit()
 	switch {
 	case waits && !c.limit.Limited:
-		return []Check{{"limit", Blocked, fmt.Sprintf("the limit of key %q was removed, and the server returns the waiting tasks", c.task.LimitKey), "wait"}}
+		when := "the server returns"
+		if c.namespacePaused() {
+			when = "after the pause of the namespace, the server will return"
+		}
+		return []Check{{"limit", Blocked, fmt.Sprintf("the limit of key %q was removed, and %s the waiting tasks", c.task.LimitKey, when), "wait"}}
 	case !c.limit.Limited:
 		return nil
 	case waits:
@@ -24,6 +29,10 @@ func (c *situation) limits() []Check {
 		return []Check{{"limit", Blocked, fmt.Sprintf("the limit of key %q has no room: %s", c.task.LimitKey, useText(c.limit)), "wait, or raise the limit"}}
 	}
 	return []Check{{"limit", Passed, fmt.Sprintf("the limit of key %q has room: %s", c.task.LimitKey, useText(c.limit)), ""}}
+}
+
+func (c *situation) namespacePaused() bool {
+	return slices.ContainsFunc(c.paused, func(p redisstate.Pausing) bool { return p.Pausable == tdf.Pausable{} })
 }
 
 // useText describes how a limit is used, such as "4 of 4 tasks run, 7 tasks wait".
@@ -57,11 +66,11 @@ func (v *vitals) waitForLimits() bool {
 // mostLimitsNamed is the largest number of limits that doctor names.
 const mostLimitsNamed = 5
 
-// limitsInUse reports keys whose tasks wait although none of them runs.
+// limitsInUse reports keys whose tasks wait although none of them runs. While something is paused, it reports only limits of 0.
 func (v *vitals) limitsInUse(d *diagnoses) {
 	named := 0
 	for _, u := range v.limits {
-		zero, stuck := u.Limit.AtMost == 0, u.Running == 0 && u.Room() > 0 && u.Unclaimed > 0
+		zero, stuck := u.Limit.AtMost == 0, u.Running == 0 && u.Room() > 0 && u.Unclaimed > 0 && len(v.paused) == 0
 		if u.Waiting == 0 || !zero && !stuck {
 			continue
 		}

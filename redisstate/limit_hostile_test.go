@@ -721,26 +721,10 @@ func (p *limitPlayer) end(ctx context.Context) {
 
 // settle settles due tasks, as a server does.
 func (p *limitPlayer) settle(ctx context.Context) {
-	now, err := p.s.Now(ctx)
+	moves, err := settlements(ctx, p.s, 50)
 	p.must(err)
-	due, err := dueTasks(ctx, p.s, now, 50)
+	_, err = p.s.Apply(ctx, "server", unitsOf(moves)...)
 	p.must(err)
-	ids := make([]int64, len(due))
-	for i := range due {
-		ids[i] = due[i].ID
-	}
-	seen, err := p.s.Read(ctx, ids, Want{Fields: Rules})
-	p.must(err)
-	for i, x := range seen {
-		if x.Task == nil {
-			continue
-		}
-		if m, ok := x.Task.Settle(now, x.Invalid); ok {
-			m.Due = due[i].Score
-			_, err := p.s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})
-			p.must(err)
-		}
-	}
 }
 
 func (p *limitPlayer) must(err error) {

@@ -450,28 +450,8 @@ func (p *player) renew(ctx context.Context) {
 
 // settle settles tasks as a server does.
 func (p *player) settle(ctx context.Context) {
-	now, err := p.s.Now(ctx)
+	moves, err := settlements(ctx, p.s, 50)
 	p.must(err)
-	due, err := dueTasks(ctx, p.s, now, 50)
-	p.must(err)
-	ids := make([]int64, len(due))
-	for i := range due {
-		ids[i] = due[i].ID
-	}
-	seen, err := p.s.Read(ctx, ids, Want{Fields: Rules})
-	p.must(err)
-	var moves []tdf.Move
-	for i, t := range seen {
-		if t.Task == nil { // the task was settled and removed meanwhile
-			continue
-		}
-		m, ok := t.Task.Settle(now, t.Invalid)
-		if !ok {
-			m = t.Task.Reschedule(t.Task.NextDue(now))
-		}
-		m.Due = due[i].Score
-		moves = append(moves, m)
-	}
 	p.apply(ctx, moves...)
 }
 

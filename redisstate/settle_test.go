@@ -194,3 +194,35 @@ func dueTasks(ctx context.Context, s *Store, now tdf.Time, most int64) ([]Due, e
 	}
 	return due, err
 }
+
+// settlements returns the Moves that a server makes for due tasks: it settles them, or looks at them later.
+func settlements(ctx context.Context, s *Store, most int64) (moves []tdf.Move, err error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	due, err := dueTasks(ctx, s, now, most)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]int64, len(due))
+	for i := range due {
+		ids[i] = due[i].ID
+	}
+	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range seen {
+		if t.Task == nil { // the task was settled and removed meanwhile
+			continue
+		}
+		m, ok := t.Task.Settle(now, t.Invalid)
+		if !ok {
+			m = t.Task.Reschedule(t.Task.NextDue(now))
+		}
+		m.Due = due[i].Score
+		moves = append(moves, m)
+	}
+	return moves, nil
+}

@@ -112,11 +112,15 @@ func (a *app) listLimits(ctx context.Context, m *client, keys []string, asJSON b
 			return err
 		}
 	}
-	if n == 0 && !asJSON {
+	switch {
+	case asJSON:
+		return nil
+	case n > 0:
+		return t.write()
+	case len(keys) > 0:
+		a.say("%s: no limit", oneLine(keys[0], 0))
+	default:
 		a.say("there are no limits")
 	}
-	if n == 0 || asJSON {
-		return nil
-	}
-	return t.write()
+	return nil
 }
