@@ -58,6 +58,7 @@ func (k Keys) partitions() string              { return k.key("partitions") }
 func (k Keys) paused() string                  { return k.key("paused") }
 func (k Keys) limits() string                  { return k.key("limits") }
 func (k Keys) limitsDue() string               { return k.key("limits_due") }
+func (k Keys) limitsUsed() string              { return k.key("limits_used") }
 func (k Keys) limited(key string) string       { return k.key("limited:" + key) }
 func (k Keys) starts(key string) string        { return k.key("starts:" + key) }
 func (k Keys) returnedPrefix() string          { return k.key("returned:") }
@@ -91,7 +92,7 @@ func (k Keys) kinds() map[string]string {
 		k.managers(): "zset", k.workers(): "zset", k.workerNames(): "set", k.workerCount(): "string",
 		k.programs(): "zset", k.programsUsed(): "zset", k.graceUntil(): "string", k.leap(): "hash", k.unique(): "hash", k.settings(): "hash",
 		k.groups(): "hash", k.pipelines(): "hash", k.partitions(): "hash", k.paused(): "hash", k.ended(): "zset", k.awaitedGroups(): "zset",
-		k.limits(): "hash", k.limitsDue(): "zset", k.wakeOpen(): "list", k.wakeServer(): "list",
+		k.limits(): "hash", k.limitsDue(): "zset", k.limitsUsed(): "zset", k.wakeOpen(): "list", k.wakeServer(): "list",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

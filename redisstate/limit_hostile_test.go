@@ -284,6 +284,45 @@ func TestLongerRate(t *testing.T) {
 	})
 }
 
+// If another program has moved or removed running tasks, their limits forget them, although no task of the keys waits. Running
+// tasks stay. After the clock was set back, this is the same.
+func TestIdleTasksLeaveTheirLimits(t *testing.T) {
+	const keys = 120
+	for name, passes := range map[string]float64{"the clock goes on": 10, "the clock was set back": -7200} {
+		t.Run(name, func(t *testing.T) {
+			clock, s := withHandClock(t)
+			var all []tdf.Properties
+			for i := range keys {
+				all = append(all, limitedBy(fmt.Sprint("k", i)), limitedBy(fmt.Sprint("k", i)))
+			}
+			mustOpen(t, s, all...)
+			clock.pass(1)
+			for _, c := range mustClaim(t, s, 2*keys) {
+				if c.Task.LimitKey != "k7" || c.Task.ID%2 == 0 {
+					s.rdb.Del(t.Context(), s.keys.Task(c.Task.ID))
+				}
+			}
+			clock.pass(passes)
+			for range 20 {
+				must(t, s.CheckLimited(t.Context()))
+				clock.pass(10)
+			}
+			var left []string
+			for key := range dump(t, s) {
+				if strings.HasPrefix(key, "limited:") {
+					left = append(left, key)
+				}
+			}
+			if used := s.rdb.ZRange(t.Context(), s.keys.limitsUsed(), 0, -1).Val(); !slices.Equal(left, []string{"limited:k7"}) || !slices.Equal(used, []string{"k7"}) {
+				t.Errorf("these keys are left: %v; these keys are used: %v", left, used)
+			}
+			if n := s.rdb.ZCard(t.Context(), s.keys.limited("k7")).Val(); n != 1 {
+				t.Errorf("the limit counts %d tasks", n)
+			}
+		})
+	}
+}
+
 // A returned task that left its queue in another way does not count as unclaimed.
 func TestUnclaimedTaskThatLeft(t *testing.T) {
 	clock, s := withHandClock(t)
@@ -460,7 +499,7 @@ func TestAuditRepairsLimits(t *testing.T) {
 
 // If a key of a limit has a wrong type, no task beyond the limit starts, and other tasks go on or the call says so.
 func TestLimitKeysOfWrongTypes(t *testing.T) {
-	for _, key := range []string{"limits", "limits_due", "limited:db", "returned:db", "starts:db", "open:limit=db", "levels:limit=db"} {
+	for _, key := range []string{"limits", "limits_due", "limits_used", "limited:db", "returned:db", "starts:db", "open:limit=db", "levels:limit=db"} {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
 				mustLimit(t, s, "db", tdf.Limit{AtMost: 1, Starts: 5, Per: 1})

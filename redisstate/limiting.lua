@@ -2,7 +2,8 @@
 --
 -- The sorted set `limited:$key` has the running tasks of a key, each with the time of its claim or of its last check. A
 -- script that moves such a task into or out of the state running changes the set in the same step. If another program
--- moves a task, the task may stay in the set. limituse.lua then removes it.
+-- moves a task, the task may stay in the set. limituse.lua then removes it. The sorted set `limits_used` has the keys of
+-- all these sets, so that the server finds them.
 --
 -- A task that has to wait is in the place `limit=$key` (see places.lua). The set `limits_due` has each key with waiting
 -- tasks, and the time at which the server must check the key. When a place becomes free, the key is due at once.
@@ -19,6 +20,7 @@ function limiting.use(key_of_due)
   limiting.running = prefix .. 'limited:'
   limiting.returned, limiting.starts = prefix .. 'returned:', prefix .. 'starts:'
   limiting.checks, limiting.wake = prefix .. 'limits_due', prefix .. 'wake:server'
+  limiting.used = prefix .. 'limits_used'
 end
 
 function limiting.count(key, id, runs)
@@ -41,6 +43,7 @@ function limiting.finish()
     for i = 1, #entries, 500 do
       redis.pcall('ZADD', limiting.running .. key, unpack(entries, i, math.min(i + 499, #entries)))
     end
+    redis.pcall('ZADD', limiting.used, 'NX', now_text, key)
   end
   for key, ids in pairs(limiting.ended) do
     for i = 1, #ids, 500 do

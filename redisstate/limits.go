@@ -84,11 +84,35 @@ const (
 	implausibleNext = 60  // seconds; if the next check of a key is later than this, the clock was set back
 )
 
-// LimitUses returns how the limits of keys are used. It also removes tasks that no longer run from the sets of running tasks.
+// LimitUses returns how the limits of keys are used. If a limit has no room for waiting tasks, LimitUses also removes tasks that
+// no longer run from the key's set of running tasks.
 func (s *Store) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error) {
+	return s.limitUses(ctx, false, keys)
+}
+
+// CheckLimited checks some tasks that are counted by limits, and removes those that no longer run. It checks the tasks of 50
+// keys: those whose last check was the longest time ago, and those whose last check lies in the future because the clock was
+// set back.
+func (s *Store) CheckLimited(ctx context.Context) error {
+	const ofFuture = 10
+	var first, last *redis.StringSliceCmd
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		first = p.ZRange(ctx, s.keys.limitsUsed(), 0, MostLimitsDue-ofFuture-1)
+		last = p.ZRevRange(ctx, s.keys.limitsUsed(), 0, ofFuture-1)
+	})
+	if err != nil {
+		return fmt.Errorf("read the used limits: redis: %w", err)
+	}
+	keys := slices.Concat(first.Val(), last.Val())
+	slices.Sort(keys)
+	_, err = s.limitUses(ctx, true, slices.Compact(keys))
+	return err
+}
+
+func (s *Store) limitUses(ctx context.Context, check bool, keys []string) ([]tdf.LimitUse, error) {
 	var uses []tdf.LimitUse
 	for len(keys) > 0 {
-		answers, err := s.limitUses(ctx, keys[:min(len(keys), MostLimitsDue)])
+		answers, err := s.readLimitUses(ctx, check, keys[:min(len(keys), MostLimitsDue)])
 		if err != nil {
 			return nil, fmt.Errorf("read how limits are used: redis: %w", err)
 		}
@@ -100,14 +124,14 @@ func (s *Store) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, 
 	return uses, nil
 }
 
-// limitUses makes one call, and returns the answers for the first keys: at least one.
-func (s *Store) limitUses(ctx context.Context, keys []string) (answers []any, err error) {
-	args := []any{s.keys.taskPrefix(), tdf.ReturnPatience.String(), runningChecked}
-	for _, key := range keys {
-		args = append(args, key)
-	}
+// readLimitUses makes one call, and returns the answers for the first keys: at least one.
+func (s *Store) readLimitUses(ctx context.Context, check bool, keys []string) (answers []any, err error) {
+	e := encoder{}
+	e.args = append(e.args, s.keys.taskPrefix(), tdf.ReturnPatience.String(), runningChecked)
+	e.flag(check)
+	e.add(keys...)
 	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		answers, err = limitUseScript.run(ctx, s, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, args...).Slice()
+		answers, err = limitUseScript.run(ctx, s, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args...).Slice()
 		return err
 	})
 	if err == nil && (len(answers) == 0 || len(answers) > len(keys)) {

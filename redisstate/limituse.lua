@@ -1,5 +1,5 @@
--- limituse: reads how the limits of keys are used. It also removes the ids of tasks that do not run from
--- `limited:$key`.
+-- limituse: reads how the limits of keys are used. It removes the ids of tasks that do not run from `limited:$key`, if
+-- the limit has no room for waiting tasks, or if the client asks for it.
 --
 -- KEYS:
 --  1. limits
@@ -10,6 +10,7 @@
 --  1. prefix of task keys
 --  2. number of seconds after which a returned task counts as unclaimed
 --  3. the maximum number of running tasks, and of unclaimed tasks, that the script checks for each key
+--  4. '1' to check running tasks of each key
 -- - the limit keys
 --
 -- Returns a list for each key. If the call takes too long, the script leaves out the last keys, but never the first
@@ -27,6 +28,7 @@
 -- The script writes only data that can be rebuilt. If a key of Redis has a wrong type, the limit has no room.
 
 local limits, tasks, patience, most = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local check = ARGV[4] == '1'
 local MOST_LEVELS = 1000
 local KEPT_FOR = 600 -- seconds; the script removes older entries of returned tasks
 local MOST_REMOVED = 2000 -- entries of returned tasks
@@ -57,6 +59,14 @@ local function remove_idle(key)
     else
       redis.pcall('ZREM', limiting.running .. key, id)
     end
+  end
+end
+
+local function note_check(key)
+  if redis.pcall('EXISTS', limiting.running .. key) == 1 then
+    redis.pcall('ZADD', limiting.used, now_text, key)
+  else
+    redis.pcall('ZREM', limiting.used, key)
   end
 end
 
@@ -134,7 +144,8 @@ local function use_of(key)
   local limit, waiting = redis.pcall('HGET', limits, key) or '', count_waiting(key)
   if type(limit) ~= 'string' then limit = 'at_most=0' end
   local at_most = tonumber(string.match(limit, 'at_most=(%d+)') or INF)
-  if waiting > 0 and size(limiting.running .. key) >= at_most then remove_idle(key) end
+  if check or waiting > 0 and size(limiting.running .. key) >= at_most then remove_idle(key) end
+  if check then note_check(key) end
   local count, per = string.match(limit, 'rate=(%d+)/(%S+)')
   local free, next_start = 0, nil
   if tonumber(per) then free, next_start = free_starts(key, tonumber(count), tonumber(per)) end
@@ -144,8 +155,8 @@ local function use_of(key)
 end
 
 local all = {}
-for i = 4, #ARGV do
-  if i > 4 and spent(1) then break end
-  all[i - 3] = use_of(ARGV[i])
+for i = 5, #ARGV do
+  if i > 5 and spent(1) then break end
+  all[i - 4] = use_of(ARGV[i])
 end
 return all

@@ -96,6 +96,9 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 			break
 		}
 	}
+	if err := s.store.CheckLimited(ctx); err != nil {
+		return done, err
+	}
 	s.audit.walked = now
 	return done, s.keepPrograms(ctx, now, grace)
 }

@@ -15,6 +15,7 @@ type limitStore interface {
 	WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error)
 	ReturnTasks(ctx context.Context, all []redisstate.LimitReturn) (int, error)
 	Paused(ctx context.Context) ([]redisstate.Pausing, error)
+	CheckLimited(ctx context.Context) error
 }
 
 // maxReturnBatches is the largest number of batches of keys that the server checks in one round, before it settles again.

@@ -301,3 +301,21 @@ func TestReturnedTaskBeforeAPosition(t *testing.T) {
 		}
 	})
 }
+
+// A running task that another program has removed leaves its limit, although no task waits.
+func TestAuditChecksLimitedTasks(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.limit(tdf.Limit{AtMost: 1})
+		s.open(limitedTask())
+		s.claim(60)
+		s.do("DEL", "$task:1")
+		s.do("ZREM", "$running", "1")
+		s.do("ZREM", "$due", "1")
+		s.round()
+		s.open(limitedTask())
+		if got := s.claimAll("default"); !slices.Equal(got, []int64{2}) {
+			t.Errorf("claimed %d", got)
+		}
+		s.checkConsistent()
+	})
+}
