@@ -19,7 +19,7 @@ func withoutTime(t *testing.T, s *Store) {
 	s.scripts.transact = newScript(hasty + places + limiting + opening + endings + transactSource)
 	s.scripts.open = newScript(hasty + places + opening + openSource)
 	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+places+limiting+endings+moving+moveSource)
-	s.scripts.claim, s.scripts.renew = newScript(hasty+places+limiting+claimSource), newScript(hasty+renewSource)
+	s.scripts.claim, s.scripts.renew = newScript(hasty+places+claiming()+claimSource), newScript(hasty+renewSource)
 }
 
 // If a script's time budget is used up, the Store continues the work in more calls. No part of the work is missing, and

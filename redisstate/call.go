@@ -22,6 +22,12 @@ var (
 	endings string
 	//go:embed limiting.lua
 	limiting string
+	//go:embed starting.lua
+	starting string
+	//go:embed positions.lua
+	positions string
+	//go:embed ordering.lua
+	ordering string
 	//go:embed opening.lua
 	opening string
 	//go:embed transact.lua
@@ -91,6 +97,9 @@ func (s *scripts) addsData(script *luaScript) bool {
 	return script == s.open || script == s.transactOpening || script == s.storing
 }
 
+// claiming returns the common code of claims.
+func claiming() string { return limiting + starting + positions + ordering }
+
 func loadScripts() scripts {
 	return scripts{
 		transact:        newFreeingScript(prelude + places + limiting + opening + endings + transactSource),
@@ -98,7 +107,7 @@ func loadScripts() scripts {
 		open:            newScript(prelude + places + opening + openSource),
 		move:            newFreeingScript(prelude + places + limiting + endings + moving + moveSource),
 		settle:          newFreeingScript(prelude + places + endings + moving + settleSource),
-		claim:           newScript(prelude + places + limiting + claimSource), renew: newFreeingScript(prelude + renewSource),
+		claim:           newScript(prelude + places + claiming() + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource), storing: newScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), marks: newFreeingScript(prelude + places + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
 		unused: newFreeingScript(prelude + unusedSource),

@@ -1,9 +1,9 @@
 -- limiting: common code for tasks with a limit key. Tasks with the same key share a limit.
 --
 -- The sorted set `limited:$key` has the running tasks of a key, each with the time of its claim or of its last check. A
--- script that moves such a task into or out of the state running changes the set in the same step. If another program
--- moves a task, the task may stay in the set. limituse.lua then removes it. The sorted set `limits_used` has the keys of
--- all these sets, so that the server finds them.
+-- script that moves such a task into or out of the state running changes the set in the same step. If another
+-- program moves a task, the task may stay in the set. limituse.lua then removes it. The sorted set `limits_used` has
+-- the keys of all these sets, so that the server finds them.
 --
 -- A task that has to wait is in the place `limit=$key` (see places.lua). The set `limits_due` has each key with waiting
 -- tasks, and the time at which the server must check the key. When a place becomes free, the key is due at once.

@@ -48,75 +48,145 @@ func offerOf(queues ...string) tdf.Offer {
 // The model is a sorted slice: a claim takes tasks by queue, then by priority, then by age. Claims, reopened tasks,
 // expired tasks and changes of the priority keep to it.
 func TestClaimsAgreeWithTheModelOfQueues(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		seed := rand.Uint64()
-		random := rand.New(rand.NewPCG(seed, 0))
-		t.Log("seed", seed)
-		type modelTask struct {
-			id int64
-			d  tdf.Properties
+	few := [][]string{nil, {"gpu"}, {"ssd"}, {"gpu", "ssd"}}
+	var many [][]string
+	for i := range 60 {
+		many = append(many, []string{fmt.Sprint("t", i)})
+	}
+	someOf := func(random *rand.Rand) (tags []string) {
+		for _, tag := range many {
+			if random.IntN(4) > 0 {
+				tags = append(tags, tag...)
+			}
 		}
-		var model []modelTask // in the order in which the tasks became open
-		queueNames := []string{"", "a", "b"}
-		tagSets := [][]string{nil, {"gpu"}, {"ssd"}, {"gpu", "ssd"}}
-		for range 150 {
-			switch random.IntN(4) {
-			case 0, 1:
-				var all []tdf.Properties
-				for range 1 + random.IntN(6) {
-					all = append(all, placed(queueNames[random.IntN(3)], random.IntN(5)-2, tagSets[random.IntN(4)]...))
+		return tags
+	}
+	for name, c := range map[string]struct {
+		tags    [][]string
+		offered func(random *rand.Rand) []string
+	}{
+		"few partitions":  {few, func(random *rand.Rand) []string { return few[random.IntN(4)] }},
+		"many partitions": {append(many, nil), someOf},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) { claimsAgreeWithModel(t, s, c.tags, c.offered) })
+		})
+	}
+}
+
+func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered func(random *rand.Rand) []string) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Log("seed", seed)
+	type modelTask struct {
+		id int64
+		d  tdf.Properties
+	}
+	var model []modelTask // in the order in which the tasks became open
+	queueNames := []string{"", "a", "b"}
+	for range 150 {
+		switch random.IntN(4) {
+		case 0, 1:
+			var all []tdf.Properties
+			for range 1 + random.IntN(6) {
+				all = append(all, placed(queueNames[random.IntN(3)], random.IntN(5)-2, tagSets[random.IntN(len(tagSets))]...))
+				if random.IntN(5) == 0 { // no claim of the test gets this task
+					all[len(all)-1].StartAfter = 9e9
 				}
-				for i, id := range mustOpen(t, s, all...) {
+			}
+			for i, id := range mustOpen(t, s, all...) {
+				if all[i].StartAfter == 0 {
 					model = append(model, modelTask{id, all[i]})
 				}
-			case 2:
-				if len(model) == 0 {
-					continue
-				}
-				i, priority := random.IntN(len(model)), random.IntN(5)-2
-				if m, err := task(t, s, model[i].id).Change(tdf.Changes{Priority: &priority}); err == nil {
-					mustApply(t, s, m, nil)
-					model[i].d.Priority = priority
-				}
-			default:
-				offer := offerOf([][]string{{"a", "default"}, {"b"}, {"default"}, {"b", "a"}}[random.IntN(4)]...)
-				offer.Tags = tagSets[random.IntN(4)]
-				var want []int64
-				most := 1 + random.IntN(8)
-				for _, q := range offer.Queues {
-					var of []modelTask
-					for _, m := range model {
-						if p := m.d.Partition(); p.Queue == q.Queue && offer.Matches(p) {
-							of = append(of, m)
-						}
-					}
-					slices.SortStableFunc(of, func(a, b modelTask) int { return b.d.Priority - a.d.Priority })
-					for _, m := range of {
-						want = append(want, m.id)
+			}
+		case 2:
+			if len(model) == 0 {
+				continue
+			}
+			i, priority := random.IntN(len(model)), random.IntN(5)-2
+			if m, err := task(t, s, model[i].id).Change(tdf.Changes{Priority: &priority}); err == nil {
+				mustApply(t, s, m, nil)
+				model[i].d.Priority = priority
+			}
+		default:
+			offer := offerOf([][]string{{"a", "default"}, {"b"}, {"default"}, {"b", "a"}}[random.IntN(4)]...)
+			offer.Tags = offered(random)
+			var want []int64
+			most := 1 + random.IntN(8)
+			for _, q := range offer.Queues {
+				var of []modelTask
+				for _, m := range model {
+					if p := m.d.Partition(); p.Queue == q.Queue && offer.Matches(p) {
+						of = append(of, m)
 					}
 				}
-				want = want[:min(most, len(want))]
-				c := claimFor(t, s, most, offer)
-				if c.More { // on a slow machine, the claim may have stopped early
-					want = want[:min(len(want), len(c.Claims))]
+				slices.SortStableFunc(of, func(a, b modelTask) int { return b.d.Priority - a.d.Priority })
+				for _, m := range of {
+					want = append(want, m.id)
 				}
-				if got := claimedIDs(c); !slices.Equal(got, want) {
-					t.Fatalf("a worker with %+v got %d, want %d", offer, got, want)
-				}
-				for _, claim := range c.Claims {
-					i := slices.IndexFunc(model, func(m modelTask) bool { return m.id == claim.Task.ID })
-					again := model[i]
-					model = slices.Delete(model, i, i+1)
-					if random.IntN(3) == 0 {
-						m, err := claim.Task.Release("")
-						mustApply(t, s, m, err)
-						model = append(model, again)
-					}
+			}
+			want = want[:min(most, len(want))]
+			c := claimFor(t, s, most, offer)
+			if c.More { // on a slow machine, the claim may have stopped early
+				want = want[:min(len(want), len(c.Claims))]
+			}
+			if got := claimedIDs(c); !slices.Equal(got, want) {
+				t.Fatalf("a worker with %+v got %d, want %d", offer, got, want)
+			}
+			for _, claim := range c.Claims {
+				i := slices.IndexFunc(model, func(m modelTask) bool { return m.id == claim.Task.ID })
+				again := model[i]
+				model = slices.Delete(model, i, i+1)
+				if random.IntN(3) == 0 {
+					m, err := claim.Task.Release("")
+					mustApply(t, s, m, err)
+					model = append(model, again)
 				}
 			}
 		}
-		mustBeSound(t, s)
-	})
+	}
+	mustBeSound(t, s)
+}
+
+// A claim of a few tasks from many partitions reads the head of each partition once. Each partition with due tasks then has a
+// wake token.
+func TestClaimFromManyPartitions(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	const partitions, each = 200, 10
+	offer := offerOf("q")
+	var all []tdf.Properties
+	for i := range partitions * each {
+		d := placed("q", 0, fmt.Sprint("t", i%partitions))
+		if i < partitions {
+			offer.Tags = append(offer.Tags, d.Tags...)
+		}
+		all = append(all, d)
+	}
+	mustOpen(t, s, all...)
+	claimFor(t, s, 1, offer) // loads the script, and learns the partitions
+	for _, p := range s.partitions.get().names {
+		s.rdb.Del(t.Context(), s.keys.key("wake:"+p))
+	}
+	commands := func() (n int) {
+		for _, name := range []string{"zrange", "zrevrange", "zrangebyscore", "zrem", "zadd", "exists", "llen", "lpush", "expire"} {
+			n += commandCalls(t, s, name)
+		}
+		return n
+	}
+	for i, want := range []int{7 * partitions, 4 * partitions} { // the first claim also puts in the tokens
+		before := commands()
+		if c := claimFor(t, s, 15, offer); len(c.Claims) != 15 {
+			t.Fatalf("%d tasks were claimed", len(c.Claims))
+		}
+		if n := commands() - before; n > want {
+			t.Errorf("claim %d cost %d commands, want at most %d", i+1, n, want)
+		}
+		for _, p := range s.partitions.get().names {
+			if s.rdb.Exists(t.Context(), s.keys.key("wake:"+p)).Val() == 0 {
+				t.Fatalf("no token for the partition %s", p)
+			}
+		}
+	}
 }
 
 // A claim reads only the priorities with due tasks, in order, however many there are.
