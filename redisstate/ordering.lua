@@ -35,6 +35,7 @@ local function advance(reader)
   if reader.i > #reader.entries and not reader.ended then
     reader.entries = redis.call('ZRANGE', reader.list.key, reader.rank, reader.rank + reader.page - 1, 'WITHSCORES')
     reader.ended = #reader.entries < 2 * reader.page
+    reader.total = reader.total + #reader.entries / 2
     reader.rank, reader.i = reader.rank + reader.page, 1
     reader.page = reader.alone and PAGE or math.min(2 * reader.page, PAGE)
   end
@@ -52,7 +53,7 @@ end
 local function reader_of(list, rank, readers)
   local page = math.min(math.ceil(2 * ordering.wanted / readers), ordering.wanted, PAGE)
   local reader = {
-    list = list, rank = rank, from_head = rank == 0, entries = {}, i = 1,
+    list = list, rank = rank, from_head = rank == 0, entries = {}, i = 1, total = 0,
     page = math.max(page, list.place and 2 or 1), alone = readers == 1,
   }
   list.reader = reader
@@ -148,20 +149,28 @@ local ABOVE = 10
 local function begin(source, from)
   if source.later then promote(source.partition) end
   local above = from and redis.pcall('ZCOUNT', levels .. source.partition, '(' .. from.priority, '+inf')
-  source.at, source.above = 0, type(above) == 'number' and above or 0
+  source.above = type(above) == 'number' and above or 0
+  source.page, source.i, source.at, source.size = {}, 1, 0, 1
+end
+
+-- Reads the next priorities of a source. Most claims need only the first one, so the first page is small.
+local function read_priorities(source)
+  if source.at == ABOVE then source.at = math.max(source.at, source.above) end
+  local size = source.at < ABOVE and math.min(source.size, ABOVE - source.at) or source.size
+  source.page = redis.pcall('ZREVRANGE', levels .. source.partition, source.at, source.at + size - 1)
+  if source.at == 0 and #source.page == 0 and not source.later then ordering.idle[source.partition] = true end
+  source.i, source.at, source.size = 1, source.at + size, math.min(4 * source.size, PAGE)
 end
 
 -- Returns the highest priority of a source that was not read yet, or nil.
 local function top_of(source, from)
   if source.plain or source.top ~= nil then return source.top or nil end
-  local key = levels .. source.partition
   if not source.at then begin(source, from) end
-  if source.at == ABOVE then source.at = math.max(source.at, source.above) end
-  local top = redis.pcall('ZREVRANGE', key, source.at, source.at)[1]
-  if not top and source.at == 0 and not source.later then ordering.idle[source.partition] = true end
-  source.at = source.at + 1
+  if source.i > #source.page then read_priorities(source) end
+  local top = source.page[source.i]
+  source.i = source.i + 1
   if top and not is_priority(top) then
-    redis.call('ZREM', key, top)
+    redis.call('ZREM', levels .. source.partition, top)
     top = nil
   end
   source.top = top or false
@@ -212,20 +221,30 @@ local function has_more(list)
   return score ~= nil and score_of(score) <= now
 end
 
+-- Returns whether the claim removes all tasks of a list.
+local function is_emptied(list)
+  local reader = list.reader
+  return reader.from_head and reader.ended and reader.total == #list.removed
+end
+
 -- Removes the claimed tasks from all lists.
 function ordering.remove()
-  local removed = {}
+  local removed, emptied = {}, {}
   bulk('ZREM', ordering.plain.key, ordering.plain.removed)
   for _, list in ipairs(ordering.lists) do
     bulk('ZREM', list.key, list.removed)
     for _, id in ipairs(list.removed) do removed[#removed + 1] = id end
     if has_more(list) then
       ordering.busy[list.partition] = true
+    elseif is_emptied(list) then
+      emptied[list.partition] = emptied[list.partition] or {}
+      table.insert(emptied[list.partition], list.priority)
     elseif #list.removed > 0 or list.exhausted then
       refresh_place(list.place)
     end
   end
   bulk('ZREM', placed, removed)
+  for partition, priorities in pairs(emptied) do bulk('ZREM', levels .. partition, priorities) end
 end
 
 -- Notes when the next task of a set becomes due. The scores of the set are times.
