@@ -173,7 +173,7 @@ func TestClaimFromManyPartitions(t *testing.T) {
 		}
 		return n
 	}
-	for i, want := range []int{7 * partitions, 4 * partitions} { // the first claim also puts in the tokens
+	for i, want := range []int{6 * partitions, 5 * partitions / 2} { // the first claim also puts in the tokens
 		before := commands()
 		if c := claimFor(t, s, 15, offer); len(c.Claims) != 15 {
 			t.Fatalf("%d tasks were claimed", len(c.Claims))
