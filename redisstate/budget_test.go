@@ -10,16 +10,19 @@ import (
 )
 
 // withoutTime sets the time budget of the scripts below 0, so that each script stops as early as it can.
-func withoutTime(t *testing.T, s *Store) {
+func withoutTime(t *testing.T, s *Store) { withBudget(t, s, "-1") }
+
+// withBudget sets the time budget of the scripts, in seconds.
+func withBudget(t *testing.T, s *Store, seconds string) {
 	t.Helper()
-	hasty := strings.Replace(prelude, "BUDGET = 0.003", "BUDGET = -1", 1)
-	if hasty == prelude {
+	other := strings.Replace(prelude, "BUDGET = 0.003", "BUDGET = "+seconds, 1)
+	if other == prelude {
 		t.Fatal("the prelude has another budget")
 	}
-	s.scripts.transact = newScript(hasty + places + limiting + opening + endings + transactSource)
-	s.scripts.open = newScript(hasty + places + opening + openSource)
-	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(hasty+places+limiting+endings+moving+moveSource)
-	s.scripts.claim, s.scripts.renew = newScript(hasty+places+claiming()+claimSource), newScript(hasty+renewSource)
+	s.scripts.transact = newScript(other + places + limiting + opening + endings + transactSource)
+	s.scripts.open = newScript(other + places + opening + openSource)
+	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(other+places+limiting+endings+moving+moveSource)
+	s.scripts.claim, s.scripts.renew = newScript(other+places+claiming()+claimSource), newScript(other+renewSource)
 }
 
 // If a script's time budget is used up, the Store continues the work in more calls. No part of the work is missing, and
@@ -66,6 +69,39 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 		}
 	}
 	mustBeSound(t, s)
+}
+
+// If a claim takes too long, it stops in time, but only after it has claimed some tasks. So it does with many priorities, and
+// with many partitions.
+func TestSlowClaimsStop(t *testing.T) {
+	const tasks = 100
+	for name, tune := range map[string]func(d *tdf.Properties, n int){
+		"plain":      func(*tdf.Properties, int) {},
+		"priorities": func(d *tdf.Properties, n int) { d.Priority = -n },
+		"partitions": func(d *tdf.Properties, n int) { d.Tags = []string{fmt.Sprint("t", n)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+			withoutTime(t, s)
+			offer := tdf.Offer{Programs: true}
+			var all []tdf.Properties
+			for i := range tasks {
+				d := define("x")
+				tune(&d, i)
+				offer.Tags = append(offer.Tags, d.Tags...)
+				all = append(all, d)
+			}
+			mustOpen(t, s, all...)
+			for claimed := 0; claimed < tasks; {
+				c := claimFor(t, s, tasks, offer)
+				if n := len(c.Claims); n == 0 || n > 32 {
+					t.Fatalf("a claim got %d tasks after %d", n, claimed)
+				}
+				claimed += len(c.Claims)
+			}
+			mustBeSound(t, s)
+		})
+	}
 }
 
 // If a script has used up its time budget, it stops before it has carried out all units.

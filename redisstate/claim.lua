@@ -128,7 +128,7 @@ wrong = not_sorted(due) or wrong
 if wrong then return wrong end
 
 local chosen, in_the_way, gone, later_here, odd = {}, {}, {}, {}, {}
-local avoided, looked_at = 0, 0
+local avoided, considered, looked_at = 0, 0, 0
 -- Whether to read a task's program first, because reading the other properties costs more
 local picky = #unwanted + #paused > 0
 -- Indexes in an element of `chosen`
@@ -213,11 +213,11 @@ local function look_through(queue, readers, skipped)
     if not reader then return end
     -- The next claim would read the heads of all lists again. So with many lists, the claim goes on a little longer.
     local patience = #readers > 16 and 2 or 1
-    if full() or looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(patience) then
+    if full() or looked_at >= MOST_LOOKED_AT or considered % 16 == 15 and spent(patience) then
       ordering.stop()
       return
     end
-    looked_at, reader.at = looked_at + 1, nil
+    considered, looked_at, reader.at = considered + 1, looked_at + 1, nil
     local why = consider(queue, reader.list, reader.id, reader.score)
     if why then
       avoided, skipped.shared = avoided + 1, skipped.shared and why == 'avoided'

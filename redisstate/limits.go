@@ -206,35 +206,47 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 		return nil, nil, fmt.Errorf("read waiting tasks: redis: %w", err)
 	}
 	ids, stale = make([][]int64, len(keys)), make([][]string, len(keys))
-	for level, left := 0, true; left; level++ { // most keys have one priority
-		pages := make([]*redis.StringSliceCmd, len(keys))
+	for first, next := 0, 1; first < levelsAtOnce; first, next = next, 2*next { // most keys have one priority
+		pages := make([][]*redis.StringSliceCmd, len(keys))
 		err := s.pipeline(ctx, func(p redis.Pipeliner) {
 			for i, key := range keys {
-				if of := levels[i].Val(); level < len(of) && len(ids[i]) < most[i] {
-					priority, _ := strconv.Atoi(of[level])
-					pages[i] = p.ZRange(ctx, s.keys.place(tdf.LimitPlace(key, priority)), 0, int64(most[i]-len(ids[i])-1))
+				all := levels[i].Val()
+				for _, level := range all[min(first, len(all)):min(next, len(all))] {
+					if left := most[i] - len(ids[i]); left > 0 {
+						priority, _ := strconv.Atoi(level)
+						pages[i] = append(pages[i], p.ZRange(ctx, s.keys.place(tdf.LimitPlace(key, priority)), 0, int64(left-1)))
+					}
 				}
 			}
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("read waiting tasks: redis: %w", err)
 		}
-		left = false
-		for i, page := range pages {
-			if page == nil {
-				continue
+		for i, all := range pages {
+			for _, page := range all {
+				ids[i], stale[i] = appendWaiting(ids[i], stale[i], page.Val(), most[i])
 			}
-			left = true
-			for _, member := range page.Val() {
-				if id := idsOf([]string{member}); len(id) > 0 {
-					ids[i] = append(ids[i], id...)
-				} else {
-					stale[i] = append(stale[i], member)
-				}
-			}
+		}
+		if !slices.ContainsFunc(pages, func(all []*redis.StringSliceCmd) bool { return len(all) > 0 }) {
+			break
 		}
 	}
 	return ids, stale, nil
+}
+
+// appendWaiting appends the members of a place to the ids of waiting tasks, up to the given number of ids. If a member is no
+// id, it is stale.
+func appendWaiting(ids []int64, stale, members []string, most int) ([]int64, []string) {
+	for _, member := range members {
+		id := idsOf([]string{member})
+		switch {
+		case len(id) == 0:
+			stale = append(stale, member)
+		case len(ids) < most:
+			ids = append(ids, id...)
+		}
+	}
+	return ids, stale
 }
 
 // A LimitReturn says which waiting tasks of a key return to their queues, and when the server checks the key again.
