@@ -243,18 +243,30 @@ func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
 	}
 }
 
-// Waiting tasks with invalid revisions return, and so do the tasks behind a task that has no place there.
+// Waiting tasks with invalid revisions return, and so do the tasks behind tasks that have no place there.
 func TestHostileWaitingTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(0))
-		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
-		claimAll(t, s, 10)
-		for i, revision := range []string{"x", "007", "1000000001", "-1", ""} {
-			s.rdb.HSet(t.Context(), s.keys.Task(ids[i+1]), "revision", revision)
+		revisions := []string{"x", "007", "1000000001", "-1", ""}
+		others := []string{"limit=other", "priority=5;limit=db", "default"}
+		var all []tdf.Properties
+		for range len(revisions) + len(others) {
+			all = append(all, limitedBy("db"))
 		}
-		s.rdb.HSet(t.Context(), s.keys.Task(ids[0]), "place", "limit=other")
-		mustLimit(t, s, "db", running(6))
-		if n := returnWaiting(t, s) + returnWaiting(t, s); n != 5 {
+		ids := mustOpen(t, s, all...)
+		claimAll(t, s, 10)
+		for i, place := range others {
+			s.rdb.HSet(t.Context(), s.keys.Task(ids[i]), "place", place)
+		}
+		for i, revision := range revisions {
+			s.rdb.HSet(t.Context(), s.keys.Task(ids[len(others)+i]), "revision", revision)
+		}
+		n := 0
+		for range ids { // at most one at a time, so each task at the head is met
+			mustLimit(t, s, "db", running(1+n))
+			n += returnWaiting(t, s)
+		}
+		if n != len(revisions) {
 			t.Errorf("%d tasks returned", n)
 		}
 		if due, now, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {

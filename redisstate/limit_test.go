@@ -3,6 +3,7 @@ package redisstate
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,8 +53,10 @@ func returnWaiting(t testing.TB, s *Store) (n int) {
 		must(t, err)
 		var waiting []*tdf.Task
 		for _, x := range stored {
-			if x.Task != nil {
+			if x.Task != nil && x.Task.WaitsForLimit() {
 				waiting = append(waiting, x.Task)
+			} else {
+				r.Stale = append(r.Stale, strconv.FormatInt(x.ID, 10))
 			}
 		}
 		r.LimitChoice = uses[0].Choose(waiting, most, nil)

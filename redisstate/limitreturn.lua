@@ -66,7 +66,11 @@ local function read_task(k)
   wrong = wrong or wrong_place(f[2]) or t.to ~= '' and wrong_place(t.to) or nil
   if wrong then return end
   t.key, t.from, t.score = k.key, f[2], redis.call('ZSCORE', places .. f[2], t.id)
-  if t.score then found[#found + 1] = t end
+  if t.score then
+    found[#found + 1] = t
+  else -- the id is in another place of the key
+    k.again, k.elsewhere[#k.elsewhere + 1] = true, t.id
+  end
 end
 
 while cursor < #ARGV do

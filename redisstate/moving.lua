@@ -24,8 +24,7 @@ local function read_form()
   }
 end
 
--- Returns `at` or the time in the text `stamped`, whichever is later. The timestamps of a round never decrease,
--- even if
+-- Returns `at` or the time in the text `stamped`, whichever is later. The timestamps of a round never decrease, even if
 -- the clock is set back. If the text holds no plausible time, returns `at`.
 local function not_before(at, stamped)
   local t = stamped and tonumber(stamped)
@@ -35,9 +34,8 @@ end
 
 -- Returns the functions `move` and `finish`. The function `move` writes the hash of one task. The move's own values
 -- begin at ARGV[position + 1]. If a result of another claim has put the task into the executed list, `is_stray` is
--- true. If the task leaves or enters the open list, `at_place` is its place or nil (see places.lua). If the move
--- ends the
--- task, `links` is this property or nil (see endings.lua). After the last move, the function `finish` changes the
+-- true. If the task leaves or enters the open list, `at_place` is its place or nil (see places.lua). If the move ends
+-- the task, `links` is this property or nil (see endings.lua). After the last move, the function `finish` changes the
 -- lists.
 local function mover(form, tasks, groups, who)
   local stamps, own, set = form.stamps, form.own, form.set

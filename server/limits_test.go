@@ -319,3 +319,33 @@ func TestAuditChecksLimitedTasks(t *testing.T) {
 		s.checkConsistent()
 	})
 }
+
+// The tasks of a queue without workers return beside the others, after nobody has claimed the first of them for a while. The
+// tasks of the other queue return as the limit has room.
+func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.limit(tdf.Limit{AtMost: 0})
+		left := limitedTask()
+		left.Queue = "left"
+		s.open(left, left, left)
+		ids := s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask(), limitedTask())
+		if got := s.claimAll("left", "default"); len(got) > 0 {
+			t.Fatalf("claimed %d", got)
+		}
+		s.limit(tdf.Limit{AtMost: 2})
+		s.round()
+		if got := s.claimAll("default"); len(got) > 0 {
+			t.Fatalf("claimed %d", got)
+		}
+		s.do("ZINCRBY", "$returned:db", "-11", "1")
+		s.do("ZINCRBY", "$returned:db", "-11", "2")
+		s.do("ZADD", "$limits_due", "XX", "1", "db")
+		if done := s.round(); done["returned"] != 3 {
+			t.Errorf("the round did %v", done)
+		}
+		if got := s.claimAll("default"); !slices.Equal(got, ids[:2]) {
+			t.Errorf("claimed %d, want %d", got, ids[:2])
+		}
+		s.checkConsistent()
+	})
+}
