@@ -216,6 +216,7 @@ type LimitChoice struct {
 	Freed  []*Task // they use no room, because a pause holds them, because the key has no limit, or as Passed
 
 	Blocked bool // too many tasks of partitions without workers wait before the other tasks
+	More    bool // the server must read the next waiting tasks at once: the limit has room for some of them
 }
 
 // manyUnclaimed is the number of unclaimed tasks from which the number of tasks in Passed grows no more. It is the number of
@@ -248,6 +249,7 @@ func (u LimitUse) Choose(waiting []*Task, n int, paused Paused) (c LimitChoice) 
 			c.Passed = append(c.Passed, t)
 		}
 	}
+	c.More = !c.Blocked && len(c.Tasks) < n && len(waiting) > 0 && len(waiting) < u.Waiting
 	return c
 }
 

@@ -117,24 +117,24 @@ func TestChoose(t *testing.T) {
 		unclaimed int
 
 		tasks, passed, freed string
-		blocked              bool
+		more                 string // "blocked" or "more", if five tasks wait
 	}{
-		"room":                          {"aab", 2, "", 0, "aa", "", "", false},
-		"no room":                       {"aab", 0, "", 0, "", "", "", false},
-		"fewer wait":                    {"aab", 9, "", 0, "aab", "", "", false},
-		"no workers":                    {"aabba", 1, "a", 2, "b", "aa", "", false},
-		"no workers, and no room":       {"aabba", 0, "a", 2, "", "", "", false},
-		"not more than are unclaimed":   {"aaab", 4, "a", 2, "", "aa", "", true},
-		"no workers, among others":      {"abab", 2, "a", 2, "bb", "aa", "", false},
-		"behind a blocked task":         {"abab", 2, "a", 1, "b", "a", "", true},
-		"two queues without workers":    {"abcc", 1, "ab", 4, "c", "ab", "", false},
-		"many are unclaimed":            {"aaab", 1, "a", full, "b", "", "aaa", false},
-		"paused":                        {"papp", 1, "", 0, "a", "", "ppp", false},
-		"paused, behind a blocked task": {"app", 1, "a", 0, "", "", "pp", true},
-		"paused, without workers":       {"pap", 1, "p", 1, "a", "", "pp", false},
-		"the limit is gone":             {"aba", 3, "a", 1, "", "", "aba", false},
+		"room":                          {"aab", 2, "", 0, "aa", "", "", ""},
+		"no room":                       {"aab", 0, "", 0, "", "", "", ""},
+		"fewer wait":                    {"aab", 9, "", 0, "aab", "", "", "more"},
+		"no workers":                    {"aabba", 1, "a", 2, "b", "aa", "", ""},
+		"no workers, and no room":       {"aabba", 0, "a", 2, "", "", "", ""},
+		"not more than are unclaimed":   {"aaab", 4, "a", 2, "", "aa", "", "blocked"},
+		"no workers, among others":      {"abab", 2, "a", 2, "bb", "aa", "", ""},
+		"behind a blocked task":         {"abab", 2, "a", 1, "b", "a", "", "blocked"},
+		"two queues without workers":    {"abcc", 1, "ab", 4, "c", "ab", "", ""},
+		"many are unclaimed":            {"aaab", 1, "a", full, "b", "", "aaa", ""},
+		"paused":                        {"papp", 1, "", 0, "a", "", "ppp", ""},
+		"paused, behind a blocked task": {"app", 1, "a", 0, "", "", "pp", "blocked"},
+		"paused, without workers":       {"pap", 1, "p", 1, "a", "", "pp", ""},
+		"the limit is gone":             {"aba", 3, "a", 1, "", "", "aba", "more"},
 	} {
-		u := LimitUse{Limited: name != "the limit is gone", Unclaimed: c.unclaimed, Unserved: strings.Split(c.unserved, "")}
+		u := LimitUse{Limited: name != "the limit is gone", Waiting: 5, Unclaimed: c.unclaimed, Unserved: strings.Split(c.unserved, "")}
 		var waiting []*Task
 		for i, queue := range u.Unserved {
 			u.Unserved[i] = "queue=" + queue
@@ -151,8 +151,10 @@ func TestChoose(t *testing.T) {
 			}
 			return all
 		}
-		if queues(got.Tasks) != c.tasks || queues(got.Passed) != c.passed || queues(got.Freed) != c.freed || got.Blocked != c.blocked {
-			t.Errorf("%s: tasks %q, passed %q, freed %q, blocked %v", name, queues(got.Tasks), queues(got.Passed), queues(got.Freed), got.Blocked)
+		if queues(got.Tasks) != c.tasks || queues(got.Passed) != c.passed || queues(got.Freed) != c.freed ||
+			got.Blocked != (c.more == "blocked") || got.More != (c.more == "more") {
+			t.Errorf("%s: tasks %q, passed %q, freed %q, blocked %v, more %v",
+				name, queues(got.Tasks), queues(got.Passed), queues(got.Freed), got.Blocked, got.More)
 		}
 	}
 	for _, c := range []struct{ n, unclaimed, waiting, want int }{{0, 9, 99, 0}, {1, 9, 99, 10}, {5, 9, 7, 7}, {5, 0, 7, 5}} {

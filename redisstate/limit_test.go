@@ -59,7 +59,9 @@ func returnWaiting(t testing.TB, s *Store) (n int) {
 				r.Stale = append(r.Stale, strconv.FormatInt(x.ID, 10))
 			}
 		}
-		r.LimitChoice = uses[0].Choose(waiting, most, nil)
+		if r.LimitChoice = uses[0].Choose(waiting, most, nil); r.More {
+			r.Next = uses[0].Now
+		}
 		got, err := s.ReturnTasks(t.Context(), []LimitReturn{r})
 		must(t, err)
 		n += got

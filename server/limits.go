@@ -71,9 +71,8 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 	}
 	for i := range returns {
 		r := &returns[i]
-		read := len(r.Tasks)
 		r.LimitChoice = uses[i].Choose(r.Tasks, wanted[i], paused)
-		if len(r.Tasks) < wanted[i] && !r.Blocked && read > 0 && read < uses[i].Waiting {
+		if r.More {
 			r.Next, more = now, true
 		}
 	}
