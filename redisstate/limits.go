@@ -15,14 +15,11 @@ import (
 var (
 	//go:embed limituse.lua
 	limitUseSource string
-	//go:embed limitreturn.lua
-	limitReturnSource string
 	//go:embed limitset.lua
 	limitSetSource string
 
-	limitUseScript    = newFreeingScript(prelude + places + limiting + limitUseSource)
-	limitReturnScript = newFreeingScript(prelude + places + limitReturnSource)
-	limitSetScript    = newFreeingScript(prelude + limitSetSource)
+	limitUseScript = newFreeingScript(prelude + places + limiting + limitUseSource)
+	limitSetScript = newFreeingScript(prelude + limitSetSource)
 )
 
 // SetLimit sets the limit of a key. The limit holds from the next claim on, and counts the tasks of the key that run already.
@@ -77,11 +74,8 @@ func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
 
 // These constants bound the work of one call, so that other clients of Redis wait only a few milliseconds.
 const (
-	MostLimitsDue   = 50  // keys that LimitsDue returns, and keys in a call
-	MostReturned    = 500 // tasks that a call returns
-	runningChecked  = 32  // running tasks of a key whose state a call checks
-	levelsAtOnce    = 100 // priorities of a key that a call reads
-	implausibleNext = 60  // seconds; if the next check of a key is later than this, the clock was set back
+	MostLimitsDue  = 50 // keys that LimitsDue returns, and keys in a call
+	runningChecked = 32 // running tasks of a key whose state a call checks
 )
 
 // LimitUses returns how the limits of keys are used. If a limit has no room for waiting tasks, LimitUses also removes tasks that
@@ -160,132 +154,6 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 		u.Unserved = append(u.Unserved, text(partition))
 	}
 	return u
-}
-
-// A LimitDue is a key whose waiting tasks the server must check.
-type LimitDue struct {
-	Key   string
-	Score string // the key's score in `limits_due`, which fences the next check
-}
-
-// LimitsDue returns at most 50 keys whose waiting tasks the server must check now, and the present time. If the clock was set
-// back, the next checks of some keys lie too far in the future. LimitsDue returns these keys, too.
-func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, err error) {
-	var first, last *redis.ZSliceCmd
-	var clock *redis.TimeCmd
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		first, clock = p.ZRangeWithScores(ctx, s.keys.limitsDue(), 0, MostLimitsDue-1), p.Time(ctx)
-		last = p.ZRevRangeWithScores(ctx, s.keys.limitsDue(), 0, MostLimitsDue-1)
-	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("read the limits to check: redis: %w", err)
-	}
-	now = tdf.At(clock.Val())
-	add := func(all []redis.Z, isDue func(next tdf.Time) bool) {
-		for _, z := range all {
-			if key, _ := z.Member.(string); isDue(tdf.Time(z.Score)) && len(due) < MostLimitsDue {
-				due = append(due, LimitDue{key, strconv.FormatFloat(z.Score, 'f', -1, 64)})
-			}
-		}
-	}
-	add(first.Val(), func(next tdf.Time) bool { return next <= now })
-	add(last.Val(), func(next tdf.Time) bool { return next > now.Add(implausibleNext) })
-	return due, now, nil
-}
-
-// WaitingForLimits returns the ids of tasks that wait because of the limits of keys. It returns at most the given number of
-// ids for each key. The tasks with the highest priority come first, and among them the oldest.
-func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error) {
-	levels := make([]*redis.StringSliceCmd, len(keys))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, key := range keys {
-			levels[i] = p.ZRevRange(ctx, s.keys.levels("limit="+key), 0, levelsAtOnce-1)
-		}
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("read waiting tasks: redis: %w", err)
-	}
-	ids, stale = make([][]int64, len(keys)), make([][]string, len(keys))
-	for first, next := 0, 1; first < levelsAtOnce; first, next = next, 2*next { // most keys have one priority
-		pages := make([][]*redis.StringSliceCmd, len(keys))
-		err := s.pipeline(ctx, func(p redis.Pipeliner) {
-			for i, key := range keys {
-				all := levels[i].Val()
-				for _, level := range all[min(first, len(all)):min(next, len(all))] {
-					if left := most[i] - len(ids[i]); left > 0 {
-						priority, _ := strconv.Atoi(level)
-						pages[i] = append(pages[i], p.ZRange(ctx, s.keys.place(tdf.LimitPlace(key, priority)), 0, int64(left-1)))
-					}
-				}
-			}
-		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("read waiting tasks: redis: %w", err)
-		}
-		for i, all := range pages {
-			for _, page := range all {
-				ids[i], stale[i] = appendWaiting(ids[i], stale[i], page.Val(), most[i])
-			}
-		}
-		if !slices.ContainsFunc(pages, func(all []*redis.StringSliceCmd) bool { return len(all) > 0 }) {
-			break
-		}
-	}
-	return ids, stale, nil
-}
-
-// appendWaiting appends the members of a place to the ids of waiting tasks, up to the given number of ids. If a member is no
-// id, it is stale.
-func appendWaiting(ids []int64, stale, members []string, most int) ([]int64, []string) {
-	for _, member := range members {
-		id := idsOf([]string{member})
-		switch {
-		case len(id) == 0:
-			stale = append(stale, member)
-		case len(ids) < most:
-			ids = append(ids, id...)
-		}
-	}
-	return ids, stale
-}
-
-// A LimitReturn says which waiting tasks of a key return to their queues, and when the server checks the key again.
-type LimitReturn struct {
-	LimitDue
-	tdf.LimitChoice
-	Next  tdf.Time
-	Stale []string // members of the places of the key that are no waiting tasks
-}
-
-// ReturnTasks returns waiting tasks to their queues. The result is the number of returned tasks. A task that has changed
-// since it was read stays where it is.
-func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err error) {
-	e := encoder{}
-	e.add(s.keys.taskPrefix(), s.keys.returnedPrefix(), s.keys.passedPrefix())
-	for _, r := range all {
-		e.add(r.Key, r.Score, r.Next.String())
-		e.count(len(r.Tasks) + len(r.Passed) + len(r.Freed))
-		e.returned(r.Tasks, tdf.Seconds(0).String())
-		e.returned(r.Passed, tdf.ReturnPatience.String())
-		e.returned(r.Freed, "")
-		e.strings(r.Stale)
-	}
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		n, err = limitReturnScript.run(ctx, s, []string{s.keys.limitsDue(), s.keys.List(tdf.Open)}, e.args...).Int()
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("return waiting tasks: redis: %w", err)
-	}
-	return n, nil
-}
-
-// returned encodes tasks that return to their queues. They count as returned before the given number of seconds. If age is "",
-// they do not count.
-func (e *encoder) returned(tasks []*tdf.Task, age string) {
-	for _, t := range tasks {
-		e.args = append(e.args, t.ID, t.Revision, t.Place(), age)
-	}
 }
 
 // countedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key, and for a
