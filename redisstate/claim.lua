@@ -263,7 +263,8 @@ for _, queue in ipairs(queues) do
   end
 end
 
-if starting.wrong then return starting.wrong end
+wrong = starting.wrong or ordering.wrong()
+if wrong then return wrong end
 
 -- From here on, the script writes.
 

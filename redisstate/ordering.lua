@@ -213,6 +213,9 @@ function ordering.next_level(sources, from)
   return readers
 end
 
+-- Returns an error reply if a set that ordering.remove writes has a wrong type.
+function ordering.wrong() return #ordering.lists > 0 and not_sorted(placed) or nil end
+
 -- Returns whether a list has a due entry that the claim has read, but not used.
 local function has_more(list)
   local reader = list.reader

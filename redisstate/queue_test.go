@@ -547,3 +547,25 @@ func TestForeignPriorities(t *testing.T) {
 		}
 	})
 }
+
+// If a key of a place has a wrong type, a claim changes no task, or goes on without the key.
+func TestPlaceKeysOfWrongTypes(t *testing.T) {
+	for _, key := range []string{"open:placed", "open:queue=a", "levels:queue=a", "later:queue=a", "wake:queue=a", "partitions"} {
+		t.Run(key, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				mustOpen(t, s, placed("a", 0), placed("a", 0), placed("b", 0))
+				claimFor(t, s, 1, offerOf("b")) // learns the partitions
+				s.rdb.Del(t.Context(), s.keys.key(key))
+				s.rdb.Set(t.Context(), s.keys.key(key), "x", 0)
+				before, offer := dump(t, s), offerOf("a")
+				c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Select: offer.Select})
+				if diff := changed(t, before, dump(t, s)); err != nil && diff != "" {
+					t.Errorf("%v, but it changed\n%s", err, diff)
+				}
+				if err == nil && len(c.Claims) == 0 && key != "levels:queue=a" {
+					t.Error("no error, but nothing was claimed")
+				}
+			})
+		})
+	}
+}
