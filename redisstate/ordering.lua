@@ -150,30 +150,31 @@ local function begin(source, from)
   if source.later then promote(source.partition) end
   local above = from and redis.pcall('ZCOUNT', levels .. source.partition, '(' .. from.priority, '+inf')
   source.above = type(above) == 'number' and above or 0
-  source.page, source.i, source.at, source.size = {}, 1, 0, 1
+  source.page, source.i, source.at, source.size = {}, 1, 0, 2
 end
 
 -- Reads the next priorities of a source. Most claims need only the first one, so the first page is small.
 local function read_priorities(source)
   if source.at == ABOVE then source.at = math.max(source.at, source.above) end
+  local key, page = levels .. source.partition, {}
   local size = source.at < ABOVE and math.min(source.size, ABOVE - source.at) or source.size
-  source.page = redis.pcall('ZREVRANGE', levels .. source.partition, source.at, source.at + size - 1)
-  if source.at == 0 and #source.page == 0 and not source.later then ordering.idle[source.partition] = true end
-  source.i, source.at, source.size = 1, source.at + size, math.min(4 * source.size, PAGE)
+  local read = redis.pcall('ZREVRANGE', key, source.at, source.at + size - 1)
+  for _, priority in ipairs(read) do
+    if is_priority(priority) then page[#page + 1] = priority else redis.call('ZREM', key, priority) end
+  end
+  if #read == 0 and source.at == 0 and not source.later then ordering.idle[source.partition] = true end
+  if #read > 0 and #page == 0 then ordering.stop() end
+  source.page, source.i, source.ended = page, 1, #read < size
+  source.at, source.size = source.at + #page, math.min(4 * source.size, PAGE)
 end
 
 -- Returns the highest priority of a source that was not read yet, or nil.
 local function top_of(source, from)
   if source.plain or source.top ~= nil then return source.top or nil end
   if not source.at then begin(source, from) end
-  if source.i > #source.page then read_priorities(source) end
+  if source.i > #source.page and not source.ended then read_priorities(source) end
   local top = source.page[source.i]
-  source.i = source.i + 1
-  if top and not is_priority(top) then
-    redis.call('ZREM', levels .. source.partition, top)
-    top = nil
-  end
-  source.top = top or false
+  source.i, source.top = source.i + 1, top or false
   return top
 end
 

@@ -397,6 +397,29 @@ func TestStrayIDsInPlaces(t *testing.T) {
 	})
 }
 
+// Members of a set of priorities that are no priorities leave it, however many they are. They keep no task from its worker.
+func TestHostilePriorities(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, placed("a", 7), placed("a", 0), placed("a", -5))
+		hostile := []redis.Z{{Score: 7, Member: "x"}, {Score: 6, Member: ""}, {Score: 0, Member: "1e5"}, {Score: -1, Member: "-"}, {Score: 0, Member: strings.Repeat("1", 12)}}
+		for i := range 300 {
+			hostile = append(hostile, redis.Z{Score: float64(i), Member: fmt.Sprint("p", i)})
+		}
+		must(t, s.rdb.ZAdd(t.Context(), s.keys.levels("queue=a"), hostile...).Err())
+		var got []int64
+		for c := (Claimed{More: true}); c.More; {
+			c = claimFor(t, s, 5, offerOf("a"))
+			got = append(got, claimedIDs(c)...)
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("claimed %d, want %d", got, ids)
+		}
+		if left := s.rdb.ZRange(t.Context(), s.keys.levels("queue=a"), 0, -1).Val(); len(left) > 0 {
+			t.Errorf("%q are left", left)
+		}
+	})
+}
+
 // If a key of a place has a wrong type, a call changes nothing.
 func TestWrongTypesOfPlaces(t *testing.T) {
 	for _, key := range []string{"open:placed", "open:priority=5;queue=a", "partitions"} {
@@ -549,7 +572,7 @@ func TestForeignPriorities(t *testing.T) {
 }
 
 // If a key of a place has a wrong type, a claim changes no task, or goes on without the key.
-func TestPlaceKeysOfWrongTypes(t *testing.T) {
+func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 	for _, key := range []string{"open:placed", "open:queue=a", "levels:queue=a", "later:queue=a", "wake:queue=a", "partitions"} {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
