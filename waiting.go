@@ -52,6 +52,9 @@ func Unmet(id int64, ended State) string {
 	return fmt.Sprintf("task %d: %s", id, ended)
 }
 
+// UnmetMissing returns why a dependency on a task is not met if the task does not exist.
+func UnmetMissing(id int64) string { return fmt.Sprintf("task %d does not exist", id) }
+
 // UnmetGroup returns why a dependency on a complete group is not met. It is "" if all tasks of the group have succeeded. The
 // caller passes the number of tasks that did not succeed.
 func UnmetGroup(group string, unsuccessful int64) string {

@@ -439,6 +439,7 @@ do -- check the units
     if s.from == 'running' then not_before(m, f[7]) end
     if s.place then check_places(m, f[s.place]) end
     if s.links_at then return check_links(m, f) end
+    if s.repair and s.to == '' then wrong_places = wrong_places or wrong_ended() end
   end
 
   -- The state to which this call moves a task, by the task's id.
@@ -620,6 +621,7 @@ local function apply(m)
   leave(s, m)
   if m[LIMIT] then limiting.count(m[LIMIT], id, s.to == 'running') end
   if s.to == '' then -- a repair of an id without a task
+    if is_awaited(id) then note_ending(id, '0', 'archived', true) end
     local key = group_index(groups, m[GROUP], id)
     if key then
       drop(into(remove, key), id)

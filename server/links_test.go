@@ -782,6 +782,38 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 	}
 }
 
+// Another program deletes tasks for which other tasks wait, with or without their ids. The audit finds this.
+func TestAuditFindsDeletedDependencies(t *testing.T) {
+	for _, entries := range []bool{false, true} {
+		onEach(t, func(s *site) {
+			s.open(define(), define())
+			any := define()
+			any.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}
+			s.open(after(1, 2), any)
+			s.settle()
+			s.do("DEL", "$task:1")
+			if !entries {
+				s.do("ZREM", "$open", 1)
+				s.do("ZREM", "$due", 1)
+			}
+			findings, err := s.store.Check(t.Context())
+			if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, "for which tasks wait") {
+				t.Fatal(findings, err)
+			}
+			if n, err := s.store.Repair(t.Context(), "server", findings); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			if ran := s.runAll(); fmt.Sprint(ran) != "[2 4]" {
+				t.Error(ran)
+			}
+			if got := s.mustBe(3, tdf.Failed, 0).LastError(); !strings.Contains(got, "task 1 does not exist") {
+				t.Error(got)
+			}
+			s.nothingLeft()
+		})
+	}
+}
+
 // A task that fails because of one dependency leaves nothing in the lists of its other dependencies.
 func TestNothingIsLeftOfAFailedWait(t *testing.T) {
 	onEach(t, func(s *site) {
