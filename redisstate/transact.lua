@@ -26,7 +26,7 @@
 --  5. prefix of the keys of updates
 --  6. prefix of the keys of followers
 --  7. name of the user or component that makes the call, for the logs of the tasks
---  8. the largest number of tasks, or ''; a unit that moves tasks or decides a group may exceed it
+--  8. the largest number of tasks, or ''
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
 -- - the number of codes of the states in which a task is not finished, and these codes
@@ -45,12 +45,14 @@
 -- - number of new tasks
 -- - the group that must not have tasks yet, or ''
 -- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
--- - '1' if new tasks wait for other new tasks of the unit, or ''
+-- - two flags, or '': 'r' if new tasks wait for other new tasks of the unit, and 'c' if the unit must not exceed the
+--   largest number of tasks
 -- - the stage whose record the unit changes, or ''. If there is one, these arguments follow:
 --   - the record that the stage must have, or '' for none
 --   - its new record
 --   - the key of stored definitions, or ''
---   - the number of chunks that these definitions must have; they are kept from now on. If it is '', they are removed
+--   - the number of chunks that these definitions must have; they are kept from now on. Or a minus and the chunk that
+--     is removed
 -- - the moves
 -- - the new tasks
 --
@@ -208,9 +210,11 @@ local moves, new_tasks = {}, {}
 -- - the index of its last new task in `new_tasks`
 -- - the reasons if the unit is refused
 -- - the group that it decides, or ''
--- - whether new tasks wait for other new tasks of the unit
+-- - its flags
 -- - its change of a stage's record, or false
-local unit_moves, unit_new, refused, decides, refers, changes = {}, {}, {}, {}, {}, {}
+local unit_moves, unit_new, refused, decides, flags, changes = {}, {}, {}, {}, {}, {}
+
+local function has_flag(i, flag) return string.find(flags[i], flag, 1, true) end
 
 local function refuse(i, reason)
   local reasons = refused[i] or {}
@@ -259,7 +263,7 @@ do -- read the units
 
   for i = 1, tonumber(take()) do
     local n, new, group = tonumber(take()), tonumber(take()), take()
-    decides[i], refers[i], changes[i] = take(), take() == '1', read_change()
+    decides[i], flags[i], changes[i] = take(), take(), read_change()
     if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
     for _ = 1, n do read_move() end
     for _ = 1, new do
@@ -323,7 +327,8 @@ do -- check the units
       return refuse(i, string.format('!redis: WRONGTYPE %s is not a hash', pipelines))
     end
     if record ~= c.required then return refuse(i, '@' .. string.gsub(string.sub(record, 1, 200), '%c', '?')) end
-    if c.chunks ~= '' and redis.pcall('HLEN', c.definitions) ~= tonumber(c.chunks) then return refuse(i, '?') end
+    local must_have = tonumber(c.chunks) -- below 0 if the change removes a chunk
+    if must_have and must_have > 0 and redis.pcall('HLEN', c.definitions) ~= must_have then return refuse(i, '?') end
   end
 
   -- The timestamps of a round never decrease, even if the clock is set back.
@@ -520,8 +525,7 @@ do -- check the units
       for j = from_new + 1, unit_new[i] do
         if not new_tasks[j].same then new = new + 1 end
       end
-      local exempt = unit_moves[i] >= from or decides[i] ~= ''
-      local excess = not exempt and new > 0 and too_many(most, stored + opening, new)
+      local excess = new > 0 and has_flag(i, 'c') and too_many(most, stored + opening, new)
       if excess then
         refuse(i, excess)
         give_keys_back(from_new + 1, unit_new[i])
@@ -652,7 +656,12 @@ end
 
 local function apply_change(c)
   call('HSET', pipelines, c.stage, c.new)
-  if c.definitions ~= '' then call(c.chunks ~= '' and 'PERSIST' or 'UNLINK', c.definitions) end
+  local removed = string.match(c.chunks, '^-(%d+)$')
+  if removed then
+    redis.pcall('HDEL', c.definitions, removed)
+  elseif c.definitions ~= '' then
+    call('PERSIST', c.definitions)
+  end
 end
 
 -- Replaces the places of new tasks, such as '#2', by their ids, in the properties that name dependencies.
@@ -690,7 +699,7 @@ for i = 1, #unit_moves do
     for j = from, unit_moves[i] do
       if moves[j] then apply(moves[j]) end
     end
-    if refers[i] then name_dependencies(from_new, unit_new[i]) end
+    if has_flag(i, 'r') then name_dependencies(from_new, unit_new[i]) end
     for j = from_new, unit_new[i] do
       local new = new_tasks[j]
       open(new)
