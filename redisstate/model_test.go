@@ -664,7 +664,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
 		p.limitKey(t.Context())
-		steps := operations(5_000, 125_000)
+		steps := operations(2_500, 125_000)
 		for i := range steps {
 			p.step(t.Context())
 			p.checkTouched()
