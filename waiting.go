@@ -68,7 +68,7 @@ func UnmetGroup(group string, unsuccessful int64) string {
 }
 
 // neededPause is the time until the server tries again to remove a finished task that unfinished tasks need.
-const neededPause = Seconds(60)
+const neededPause = Seconds(300)
 
 // ErrNeeded is the error of [Task.Remove] if unfinished tasks wait for the task, or may still read its outputs.
 var ErrNeeded = errors.New("unfinished tasks need it (after); cancel them, or wait until they have finished")
