@@ -6,13 +6,13 @@ globals = { "cursor", "ARGV" } -- scripts change these tables and variables
 -- Go puts these files before the source of scripts. So scripts see their top-level locals, and the files themselves do not
 -- use all of them.
 for _, shared in ipairs({ "redisstate/prelude.lua", "redisstate/places.lua", "redisstate/limiting.lua", "redisstate/opening.lua",
-  "redisstate/endings.lua", "redisstate/moving.lua" }) do
+  "redisstate/endings.lua", "redisstate/deciding.lua", "redisstate/needs.lua", "redisstate/moving.lua" }) do
   files[shared] = { ignore = { "211", "241" } }
   local file = io.open(shared)
   if file then
     for line in file:lines() do
       local name = line:match("^local function ([%w_]+)") or line:match("^local ([%w_]+)")
-      if name and name ~= "cursor" then table.insert(read_globals, name) end
+      if name and name ~= "cursor" and name ~= "ARGV" then table.insert(read_globals, name) end
     end
     file:close()
   end

@@ -24,6 +24,10 @@ var (
 	limiting string
 	//go:embed opening.lua
 	opening string
+	//go:embed deciding.lua
+	deciding string
+	//go:embed needs.lua
+	needs string
 	//go:embed transact.lua
 	transactSource string
 	//go:embed open.lua
@@ -91,10 +95,13 @@ func (s *scripts) addsData(script *luaScript) bool {
 	return script == s.open || script == s.transactOpening || script == s.storing
 }
 
+// transacting returns the code before transact.lua.
+func transacting() string { return prelude + places + limiting + opening + endings + deciding + needs }
+
 func loadScripts() scripts {
 	return scripts{
-		transact:        newFreeingScript(prelude + places + limiting + opening + endings + transactSource),
-		transactOpening: newScript(prelude + places + limiting + opening + endings + transactSource),
+		transact:        newFreeingScript(transacting() + transactSource),
+		transactOpening: newScript(transacting() + transactSource),
 		open:            newScript(prelude + places + opening + openSource),
 		move:            newFreeingScript(prelude + places + limiting + endings + moving + moveSource),
 		settle:          newFreeingScript(prelude + places + endings + moving + settleSource),

@@ -110,7 +110,7 @@
 -- - 'WRONGTYPE': a key of the namespace has another type
 
 local call = redis.call -- access to a local is faster
-local due, counter, unique, marks, pipelines = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local due, counter, unique, marks = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local FIRST_LIST = 7
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who, most = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
@@ -121,7 +121,7 @@ local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
 
 local holding = take_holding()
-local unfinished = take_list(1)
+deciding.use(groups, marks, KEYS[6], take_list(1))
 local keys_refused = next(holding.finished) and no_keys(unique)
 local most_partitions = tonumber(take())
 local list, code, lists = {}, {}, tonumber(take())
@@ -222,6 +222,11 @@ local function refuse(i, reason)
   reasons[#reasons + 1] = reason
 end
 
+-- Refuses a unit if there is a reason.
+local function refuse_for(i, reason)
+  if reason then refuse(i, reason) end
+end
+
 do -- read the units
   local fenced, fenced_ids = {}, {} -- the moves with a fence on their score in due, and the ids of their tasks
 
@@ -255,15 +260,9 @@ do -- read the units
     if wrong_group then refuse(i, wrong_group) end
   end
 
-  local function read_change()
-    local stage = take()
-    if stage == '' then return false end
-    return { stage = stage, required = take(), new = take(), definitions = take(), chunks = take() }
-  end
-
   for i = 1, tonumber(take()) do
     local n, new, group = tonumber(take()), tonumber(take()), take()
-    decides[i], flags[i], changes[i] = take(), take(), read_change()
+    decides[i], flags[i], changes[i] = take(), take(), deciding.take_change()
     if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
     for _ = 1, n do read_move() end
     for _ = 1, new do
@@ -298,39 +297,6 @@ local wrong_places -- the error reply of a place, or of the set `ended`
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 
 do -- check the units
-  local function is_complete(group)
-    for _, of in ipairs(unfinished) do
-      if call('ZCOUNT', groups .. group, of * IDS_END, of * IDS_END + IDS_END - 1) > 0 then return false end
-    end
-    return true
-  end
-
-  local decided = {}
-  local function check_decision(i, group)
-    local mark, wrong_marks = mark_of(marks, group)
-    local wrong_index = not_in_group(groups, group)
-    -- The record of a stage says whether the pipeline has decided it. Another decision does not matter to the pipeline.
-    local was_decided = mark == 'decided' and not decided[group]
-    if decided[group] then mark = 'decided' end
-    if wrong_marks or wrong_index then
-      refuse(i, wrong_marks or wrong_index)
-    elseif not (mark == 'closed' or was_decided and changes[i]) or not is_complete(group) then
-      refuse(i, string.format('%%%s %s', mark, group))
-    end
-  end
-
-  -- The records of stages after the units that were checked, by stage.
-  local records = {}
-  local function check_change(i, c)
-    local record = records[c.stage] or redis.pcall('HGET', pipelines, c.stage) or ''
-    if type(record) == 'table' then
-      return refuse(i, string.format('!redis: WRONGTYPE %s is not a hash', pipelines))
-    end
-    if record ~= c.required then return refuse(i, '@' .. string.gsub(string.sub(record, 1, 200), '%c', '?')) end
-    local must_have = tonumber(c.chunks) -- below 0 if the change removes a chunk
-    if must_have and must_have > 0 and redis.pcall('HLEN', c.definitions) ~= must_have then return refuse(i, '?') end
-  end
-
   -- The timestamps of a round never decrease, even if the clock is set back.
   local function not_before(m, stamped)
     local t = stamped and tonumber(stamped)
@@ -374,35 +340,14 @@ do -- check the units
     wrong_places = wrong_places or m[LEAVES] and wrong_place(m[LEAVES]) or m[ENTERS] and wrong_place(m[ENTERS])
   end
 
-  local check_links
-  do
-    local any_awaited -- whether tasks wait for groups
-    local function group_is_awaited(group)
-      local key = endings_prefix .. 'awaited_groups'
-      if any_awaited == nil then any_awaited = call('EXISTS', key) == 1 end
-      return any_awaited and type(redis.pcall('ZSCORE', key, group)) == 'string'
+  -- Reads what links the task to other tasks. Returns the reason why the move must be refused, or nil.
+  local function check_links(m, f)
+    local s = m[SHAPE]
+    if s.links == 'spoils' then
+      return needs.refusal(m[ID], m[GROUP], f[s.links_at], s.to == REMOVED and f[s.links_at + 1])
     end
-
-    -- Returns the reason why a task or its outputs cannot be removed, or nil. The arguments are the number of
-    -- unfinished tasks that need it, and the number of its endings that the server has not handled.
-    local function still_needed(m, dependents, endings)
-      local n = number(dependents, 0) or 0
-      if n > 0 then return string.format('!task %s: %.0f unfinished tasks need it (after)', m[ID], n) end
-      if (number(endings, 0) or 0) > 0 then
-        return string.format('!task %s: the server has not handled its end yet', m[ID])
-      end
-      if m[GROUP] ~= '' and group_is_awaited(m[GROUP]) then
-        return string.format('!task %s: unfinished tasks need its group (after_group)', m[ID])
-      end
-    end
-
-    -- Reads what links the task to other tasks. Returns the reason why the move must be refused, or nil.
-    function check_links(m, f)
-      local s = m[SHAPE]
-      if s.links == 'spoils' then return still_needed(m, f[s.links_at], s.to == REMOVED and f[s.links_at + 1]) end
-      m[LINKED] = f[s.links_at]
-      if m[LINKED] then wrong_places = wrong_places or wrong_ended() end
-    end
+    m[LINKED] = f[s.links_at]
+    if m[LINKED] then wrong_places = wrong_places or wrong_ended() end
   end
 
   -- Returns whether a change of the task must be refused, because it would undo another change. Each change raises the
@@ -512,13 +457,13 @@ do -- check the units
       units = i - 1
       break
     end
-    if changes[i] then check_change(i, changes[i]) end
+    refuse_for(i, changes[i] and deciding.refusal_of_change(changes[i]))
     for j = from, unit_moves[i] do
       local otherwise = check(moves[j])
       if otherwise then moves[j] = false end
       if otherwise and otherwise ~= 'done' then refuse(i, otherwise) end
     end
-    if decides[i] ~= '' then check_decision(i, decides[i]) end
+    refuse_for(i, decides[i] ~= '' and deciding.refusal_of(decides[i], changes[i]))
     take_keys(i, from, unit_moves[i], from_new + 1, unit_new[i])
     if not refused[i] then
       local new = 0
@@ -533,8 +478,7 @@ do -- check the units
         opening = opening + new
       end
     end
-    if not refused[i] and decides[i] ~= '' then decided[decides[i]] = true end
-    if not refused[i] and changes[i] then records[changes[i].stage] = changes[i].new end
+    if not refused[i] then deciding.accept(decides[i], changes[i]) end
     from, from_new = unit_moves[i] + 1, unit_new[i]
   end
 end
@@ -654,17 +598,7 @@ local function open(new)
   if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
 end
 
-local function apply_change(c)
-  call('HSET', pipelines, c.stage, c.new)
-  local removed = string.match(c.chunks, '^-(%d+)$')
-  if removed then
-    redis.pcall('HDEL', c.definitions, removed)
-  elseif c.definitions ~= '' then
-    call('PERSIST', c.definitions)
-  end
-end
-
--- Replaces the places of new tasks, such as '#2', by their ids, in the properties that name dependencies.
+-- Replaces the places of new tasks of a unit by their ids, in the properties that name dependencies.
 local function name_dependencies(from_new_task, to_new_task)
   local ids, next_id = {}, first + opened
   for j = from_new_task, to_new_task do
@@ -676,11 +610,7 @@ local function name_dependencies(from_new_task, to_new_task)
   end
   for j = from_new_task, to_new_task do
     local new = new_tasks[j]
-    for at = new.from + 1, new.from + 2 * new.properties, 2 do
-      if ARGV[at] == 'after' or ARGV[at] == 'after_any' then
-        ARGV[at + 1] = string.gsub(ARGV[at + 1], '#(%d+)', function(i) return ids[tonumber(i)] end)
-      end
-    end
+    needs.name_tasks(ids, new.from + 1, new.from + 2 * new.properties)
   end
 end
 
@@ -693,8 +623,7 @@ for i = 1, #unit_moves do
   elseif refused[i] then
     lines[i] = table.concat(refused[i], '\t')
   else
-    if decides[i] ~= '' then call('HSET', marks, decides[i], 'decided ' .. now_text) end
-    if changes[i] then apply_change(changes[i]) end
+    deciding.apply(decides[i], changes[i])
     lines[i] = unit_new[i] >= from_new and '+' .. string.format('%.0f', first + opened) or '+'
     for j = from, unit_moves[i] do
       if moves[j] then apply(moves[j]) end
