@@ -7,7 +7,7 @@ globals = { "cursor", "ARGV" } -- scripts change these tables and variables
 -- use all of them.
 for _, shared in ipairs({ "redisstate/prelude.lua", "redisstate/places.lua", "redisstate/limiting.lua", "redisstate/starting.lua",
   "redisstate/positions.lua", "redisstate/ordering.lua", "redisstate/opening.lua", "redisstate/endings.lua",
-  "redisstate/moving.lua" }) do
+  "redisstate/deciding.lua", "redisstate/needs.lua", "redisstate/moving.lua" }) do
   files[shared] = { ignore = { "211", "241" } }
   local file = io.open(shared)
   if file then

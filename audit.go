@@ -35,6 +35,7 @@ type Placement struct {
 	Lists   []State // the lists that hold the id
 	Scores  []Time  // the scores of the id in these lists, in the same order
 	Group   string  // if Task is nil, a group that lists the id among its tasks; "" if no group is known
+	Unheard bool    // whether tasks wait for the task although it is finished or does not exist
 }
 
 // Score returns the id's score in the list of a state, or 0 if the list does not hold the id.
@@ -64,7 +65,10 @@ func (p Placement) Repair(now Time) (Move, bool) {
 		if p.Group != "" {
 			m.Note += ", in the index of group " + strconv.Quote(p.Group)
 		}
-		return m, len(p.Lists) > 0 || p.Group != ""
+		if p.Unheard {
+			m.Note += ", for which tasks wait"
+		}
+		return m, len(p.Lists) > 0 || p.Group != "" || p.Unheard
 	}
 	home := p.rightState()
 	switch {

@@ -30,8 +30,16 @@ func (d *Dependencies) count() int {
 	return len(d.Tasks) + len(d.Places) + 1
 }
 
-// DependencyBytes returns the approximate size of the names of the dependencies.
-func (d *Properties) DependencyBytes() int { return 8 * (d.After.count() + d.AfterAny.count()) }
+// DependencyBytes returns the approximate size of the names of the dependencies. A place in the call counts for more, because
+// Redis replaces it by an id.
+func (d *Properties) DependencyBytes() (bytes int) {
+	for _, of := range []*Dependencies{d.After, d.AfterAny} {
+		if of != nil {
+			bytes += 8*of.count() + 32*len(of.Places)
+		}
+	}
+	return bytes
+}
 
 // HasDependencies reports whether the task waits for anything before it may run.
 func (d *Properties) HasDependencies() bool { return d.After.count()+d.AfterAny.count() > 0 }
@@ -148,14 +156,19 @@ func (d *Properties) HasPlaces() bool {
 	return d.After != nil && len(d.After.Places) > 0 || d.AfterAny != nil && len(d.AfterAny.Places) > 0
 }
 
-// InOrder returns an order of the tasks of one call. In this order, each task comes after the tasks that it waits for. The
-// error is a *[PropertyError] if there is no such order, or if a task waits for a place that the call does not have.
+// InOrder returns an order of the tasks of one call. In this order, each task comes after the tasks that it waits for. Of the
+// definitions with the same unique key, the first one comes first. The error is a *[PropertyError] if there is no such order, or
+// if a task waits for a place that the call does not have.
 func InOrder(all []Properties) ([]int, error) {
 	order := make([]int, 0, len(all))
 	waits := make([]int, len(all)) // the number of tasks that must come before the task, and are not in the order yet
 	dependents := make([][]int, len(all))
-	opens := openers(all)
+	opens := Openers(all)
 	for i := range all {
+		if opens[i] != i { // the first definition with the key comes first, and opens the task
+			waits[i]++
+			dependents[opens[i]] = append(dependents[opens[i]], i)
+		}
 		for _, j := range all[i].places() {
 			if j < 0 || j >= len(all) {
 				return nil, fmt.Errorf("task %d of %d: %w", i+1, len(all),
@@ -181,9 +194,9 @@ func InOrder(all []Properties) ([]int, error) {
 	return order, nil
 }
 
-// openers returns for each definition the place of the definition that opens its task. If several definitions have the same
+// Openers returns for each definition the place of the definition that opens its task. If several definitions have the same
 // unique key, the first one opens the task.
-func openers(all []Properties) []int {
+func Openers(all []Properties) []int {
 	opens, first := make([]int, len(all)), map[string]int{}
 	for i := range all {
 		opens[i] = i
@@ -204,8 +217,9 @@ const shownOfCycle = 10
 // cycleError returns an error that names a cycle among the tasks that still wait for others.
 func cycleError(all []Properties, waits []int) error {
 	var path []int
-	opens := openers(all)
+	opens := Openers(all)
 	seen := map[int]int{} // the position of each task in the path
+	unordered := func(i int) bool { return waits[opens[i]] > 0 }
 	for i := slices.IndexFunc(waits, func(n int) bool { return n > 0 }); ; {
 		from, twice := seen[i]
 		if path = append(path, i); twice {
@@ -213,8 +227,11 @@ func cycleError(all []Properties, waits []int) error {
 			break
 		}
 		seen[i] = len(path) - 1
-		next := all[i].places()
-		i = opens[next[slices.IndexFunc(next, func(j int) bool { return waits[opens[j]] > 0 })]]
+		before := all[i].places()
+		if opens[i] != i {
+			before = append(before, opens[i])
+		}
+		i = opens[before[slices.IndexFunc(before, unordered)]]
 	}
 	var names []string
 	for _, i := range path[:min(len(path), shownOfCycle)] {

@@ -102,6 +102,17 @@ func TestInOrder(t *testing.T) {
 	if order, err := InOrder(same); err != nil || fmt.Sprint(order) != "[0 1 2]" {
 		t.Error(order, err)
 	}
+	// The first definition with a key opens the task, so it comes first.
+	first := call(nil, []int{2}, []int{3}, nil)
+	first[0].Unique, first[2].Unique = "k", "k"
+	first[0].After = &Dependencies{Places: []int{3}}
+	if order, err := InOrder(first); err != nil || slices.Index(order, 2) < slices.Index(order, 0) || slices.Index(order, 1) < slices.Index(order, 0) {
+		t.Error(order, err)
+	}
+	first[3].AfterAny = &Dependencies{Places: []int{3}}
+	if _, err := InOrder(first); err == nil || !strings.HasSuffix(err.Error(), "3 → 3") {
+		t.Error(err)
+	}
 	ring := make([][]int, 100_000)
 	for i := range ring {
 		ring[i] = []int{(i + 1) % len(ring)}

@@ -28,5 +28,8 @@ func (t *Task) putOff() Seconds {
 	if t.Ready <= t.StartAfter.Add(scoreSlack) {
 		return 0 // in this case, the property ready only keeps the order of tasks with the same start_after
 	}
+	if t.Current().Linked > 0 {
+		return 0 // the round waited for dependencies, and was not put off: a delay always begins a new round
+	}
 	return max(0, t.Ready.Sub(t.Current().Entered[Open]))
 }

@@ -1,6 +1,9 @@
 package tdf
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestRescore(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -134,5 +137,15 @@ func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
 		if ok != (c.want > 0) || ok && (m.Score != momentAt(c.want) || field(m, "ready") != c.wantReady) {
 			t.Errorf("%s: %v, %+v", name, ok, m)
 		}
+	}
+}
+
+// If the clock is set back, a task that waited for its dependencies does not wait once more.
+func TestRescoreAfterDependencies(t *testing.T) {
+	task := taskIn(Open)
+	task.EndBefore, task.Ready = 9000, 7200
+	task.Current().Entered[Open], task.Current().Linked = 10, 1
+	if m, ok := task.Rescore(7200, 100, 0); !ok || m.Score != momentAt(10) || !slices.Contains(m.Clear, fieldReady) {
+		t.Errorf("%v, %+v", ok, m)
 	}
 }

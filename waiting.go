@@ -52,6 +52,9 @@ func Unmet(id int64, ended State) string {
 	return fmt.Sprintf("task %d: %s", id, ended)
 }
 
+// UnmetMissing returns why a dependency on a task is not met if the task does not exist.
+func UnmetMissing(id int64) string { return fmt.Sprintf("task %d does not exist", id) }
+
 // UnmetGroup returns why a dependency on a complete group is not met. It is "" if all tasks of the group have succeeded. The
 // caller passes the number of tasks that did not succeed.
 func UnmetGroup(group string, unsuccessful int64) string {
@@ -65,7 +68,7 @@ func UnmetGroup(group string, unsuccessful int64) string {
 }
 
 // neededPause is the time until the server tries again to remove a finished task that unfinished tasks need.
-const neededPause = Seconds(60)
+const neededPause = Seconds(300)
 
 // ErrNeeded is the error of [Task.Remove] if unfinished tasks wait for the task, or may still read its outputs.
 var ErrNeeded = errors.New("unfinished tasks need it (after); cancel them, or wait until they have finished")

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,15 +36,16 @@ func smallArchives(t testing.TB) map[string][]byte {
 	return found
 }
 
-// If one bit of an archive is wrong, unpacking fails or returns the same files.
+// If one bit of an archive is wrong, unpacking fails or returns the same files. Each run tries every third byte, from a random one on.
 func TestBitFlipIsFound(t *testing.T) {
 	for name, data := range smallArchives(t) {
 		t.Run(name, func(t *testing.T) {
 			want, err := unpackFiles(t, data)
 			must(t, err)
-			refused := 0
-			for i := range data {
-				bit := 8*i + i*5%8 // flip one bit of each byte in turn
+			refused, tried := 0, 0
+			for i := rand.IntN(3); i < len(data); i += 3 {
+				tried++
+				bit := 8*i + i*5%8 // flip one bit of every third byte
 				bad := bytes.Clone(data)
 				bad[bit/8] ^= 1 << (bit % 8)
 				got, err := unpackFiles(t, bad)
@@ -53,8 +55,8 @@ func TestBitFlipIsFound(t *testing.T) {
 					t.Fatalf("flipping bit %d of %d changes the files, without an error", bit, 8*len(data))
 				}
 			}
-			if refused < len(data)*8/10 {
-				t.Errorf("%d of %d damaged archives are refused, want at least 80 %%", refused, len(data))
+			if refused < tried*8/10 {
+				t.Errorf("%d of %d damaged archives are refused, want at least 80 %%", refused, tried)
 			}
 		})
 	}

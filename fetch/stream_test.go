@@ -158,7 +158,7 @@ func TestUnpackStopsWithContext(t *testing.T) {
 			if asked < 3 {
 				t.Errorf("unpack checks the context only %d times", asked)
 			}
-			for n := 0; n < asked; n += 1 + asked/16 {
+			for n := 0; n < asked; n += 1 + asked/6 {
 				ctx := newEndsAfter(t, n)
 				err := unpack(ctx, archive, mkdir(t, filepath.Join(dir, "tree"+strings.Repeat("+", n%100+1)+octal(int64(n))[:6])), limits)
 				if !errors.Is(err, errEnough) && !errors.Is(err, context.Canceled) {

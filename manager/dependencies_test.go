@@ -27,6 +27,11 @@ func TestOpenGraph(t *testing.T) {
 	if err != nil || len(tasks) != 4 {
 		t.Fatal(tasks, err)
 	}
+	for i, want := range [][]int64{{tasks[1].ID, tasks[2].ID}, {tasks[3].ID}} {
+		if got := tasks[i]; !slices.Equal(got.After.Tasks, want) || len(got.After.Places) > 0 || !got.Waits {
+			t.Errorf("Open returned task %d with After %+v, waits: %t", got.ID, got.After, got.Waits)
+		}
+	}
 	if join := get(t, tm.Manager, tasks[0].ID); !slices.Equal(join.After.Tasks, []int64{tasks[1].ID, tasks[2].ID}) || join.State != tdf.Open {
 		t.Errorf("%+v", join)
 	}

@@ -59,9 +59,10 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 	opened, err := open(m.store, ctx, m.name, all)
 	making.Wait()
 	var made []*Task
+	id := func(place int) int64 { return opened[place].ID }
 	for i, o := range opened {
 		if o.ID > 0 {
-			tasks[i].setOpened(o.ID, o.Existing)
+			tasks[i].setOpened(o.ID, o.Existing, id)
 			made = append(made, tasks[i])
 		}
 	}
@@ -76,10 +77,26 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 
 // openedTask returns a task with these properties, as it is after its opening, but without an id.
 func openedTask(d tdf.Properties) *Task {
-	return newTask(&tdf.Task{Properties: d, State: tdf.Open, Rounds: tdf.Rounds{0: {}}}, true)
+	return newTask(&tdf.Task{Properties: d, State: tdf.Open, PlacedIn: d.FirstPlace(), Rounds: tdf.Rounds{0: {}}}, true)
 }
 
-func (t *Task) setOpened(id int64, existing bool) { t.ID, t.task.ID, t.Existing = id, id, existing }
+// setOpened completes a task that was just opened. The function idOf returns the ids of the other tasks of the call.
+func (t *Task) setOpened(id int64, existing bool, idOf func(place int) int64) {
+	t.ID, t.task.ID, t.Existing = id, id, existing
+	t.After, t.AfterAny = withIDs(t.After, idOf), withIDs(t.AfterAny, idOf)
+}
+
+// withIDs returns dependencies that name all tasks by their ids.
+func withIDs(d *Dependencies, idOf func(place int) int64) *Dependencies {
+	if d == nil || len(d.Places) == 0 {
+		return d
+	}
+	ids := slices.Clone(d.Tasks)
+	for _, place := range d.Places {
+		ids = append(ids, idOf(place))
+	}
+	return &Dependencies{Tasks: ids, Group: d.Group}
+}
 
 // readExisting replaces the tasks that already existed by summaries of the tasks in Redis. If such a task was removed in
 // the meantime, the returned task has its id, and the properties of the definition.

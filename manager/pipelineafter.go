@@ -23,6 +23,7 @@ type collector struct {
 	bytes   int              // of pending
 	name    string           // of the stored definitions; "" if none are stored
 	chunks  int              // the number of stored chunks
+	stored  int              // the number of definitions in these chunks
 	err     error            // the first error
 	ended   bool             // whether the function has returned
 }
@@ -62,13 +63,16 @@ func (c *collector) store(ctx context.Context) error {
 	for len(c.pending) > 0 {
 		n := redisstate.OpenBatch(c.pending)
 		err := c.Manager.store.StoreDefinitions(ctx, c.name, c.chunks, c.pending[:n])
-		if errors.Is(err, redisstate.ErrFull) {
+		switch {
+		case errors.Is(err, redisstate.ErrFull):
 			return stageError{err}
+		case errors.Is(err, redisstate.ErrNoRoom) && c.chunks > 0: // the definitions themselves may use the memory
+			return stageError{fmt.Errorf("%d definitions fit, and then: %v", c.stored, err)}
 		}
 		if err != nil {
 			return err
 		}
-		c.chunks++
+		c.chunks, c.stored = c.chunks+1, c.stored+n
 		c.pending = c.pending[n:]
 	}
 	c.pending, c.bytes = nil, 0
@@ -94,7 +98,7 @@ func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) err
 
 // hasNoEffect reports whether err means that Redis has not carried out a step. After another error, Redis may have done so.
 func hasNoEffect(err error) bool {
-	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged)
+	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged) || errors.Is(err, redisstate.ErrNoRoom)
 }
 
 // collect calls the function after a stage. Afterwards, the collector has all definitions, or has stored all of them.
@@ -152,11 +156,10 @@ func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 	if err != nil {
 		return stageError{err}
 	}
-	u := redisstate.Unit{Open: definitions, Stage: &redisstate.StageChange{}}
+	u := redisstate.Unit{Open: definitions, Stage: &redisstate.StageChange{Definitions: record.Stored, Opened: record.Done}}
 	next := record
 	if next.Done++; next.Done == next.Chunks {
 		next = tdf.StageRecord{Phase: tdf.StageOpened}
-		u.Stage.Definitions = record.Stored
 	}
 	return x.openChunk(ctx, s, u, next)
 }

@@ -86,7 +86,7 @@ func isOpened(t *testing.T, cfg config.Manager, stage string) func() bool {
 // Start opens many tasks in chunks, and a function of After can open more tasks than one step. All tasks of After belong to
 // one call of the function. If TDF_SOAK is set, there are 100,000 tasks.
 func TestSoakManyTasksOfStages(t *testing.T) {
-	n := 5_000
+	n := 2_500
 	if os.Getenv("TDF_SOAK") != "" {
 		n = 100_000
 	}
@@ -109,7 +109,7 @@ func TestSoakManyTasksOfStages(t *testing.T) {
 				p := newManager(t, cfg).Pipeline("q")
 				p.Start("a", opens("1"))
 				p.After("a", "b", func(_ context.Context, b *manager.Stage) error {
-					for i := range 5000 {
+					for i := range 2500 {
 						b.Open(define("p", source, kind+strconv.Itoa(i)))
 					}
 					if first {
@@ -125,7 +125,7 @@ func TestSoakManyTasksOfStages(t *testing.T) {
 			_, err := watch.CancelOpen(t.Context(), "q/a")
 			must(t, err)
 			runUntil(t, pipeline(), isOpened(t, cfg, "q/b"))
-			checkInOrder(t, watch, "q/b", "x", 5000)
+			checkInOrder(t, watch, "q/b", "x", 2500)
 			client := testspace.Client(t, cfg)
 			if keys := client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(); len(keys) != 0 {
 				t.Errorf("stored definitions are left: %v", keys)

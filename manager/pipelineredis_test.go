@@ -157,3 +157,46 @@ func TestStartWaitsForMemory(t *testing.T) {
 	}
 	checkInOrder(t, watch, "p/large", "", opened)
 }
+
+// A function of After that opens more tasks than fit into one step waits for memory before its definitions are stored. If the
+// memory ends later, the stage fails, and its stored definitions are removed.
+func TestAfterWaitsForMemory(t *testing.T) {
+	for _, stored := range []int{0, 2500} {
+		t.Run(fmt.Sprint("after ", stored, " definitions"), func(t *testing.T) {
+			redis := redistest.Start(t)
+			cfg := redisConfig(t, redis.Addr)
+			startServerAndWorker(t, cfg)
+			client := testspace.Client(t, cfg)
+			must(t, client.ConfigSet(t.Context(), "maxmemory", "1gb").Err())
+			highWater := func(value string) {
+				must(t, client.HSet(t.Context(), cfg.Namespace+":settings", "high_water", value).Err())
+			}
+			log := &logged{}
+			m := newManager(t, cfg, log.option())
+			p := m.Pipeline("p")
+			p.Start("small", opens("1"))
+			calls := 0
+			p.After("small", "large", func(_ context.Context, s *manager.Stage) error {
+				if calls++; calls > 1 {
+					highWater("0.8")
+				}
+				for i := range 5000 {
+					if calls == 1 && i == stored {
+						highWater("0.001")
+						time.Sleep(1100 * time.Millisecond) // the manager reads the setting once a second
+					}
+					s.Open(define("p", source, strconv.Itoa(i)))
+				}
+				return nil
+			})
+			must(t, p.Run(t.Context()))
+			if failures := log.Count("definitions fit, and then: "); calls < 2 || failures != min(stored, 1) {
+				t.Errorf("%d calls, %d failures: %s", calls, failures, log.String())
+			}
+			if left := client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(); len(left) > 0 {
+				t.Error(left)
+			}
+			checkInOrder(t, m, "p/large", "", 5000)
+		})
+	}
+}

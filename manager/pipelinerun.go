@@ -35,6 +35,7 @@ type stageRun struct {
 	each         bool
 	next         *stageRun // the stage that the function after opens; nil if it opens none
 	opening      *starter  // nil while no function of Start runs
+	premature    bool      // whether Redis has refused the last step because a task is not finished, or the group is not closed
 	done         bool
 	doneWith     [2]tdf.StageRecord // the records of the stage and of the next stage when it was done
 }
@@ -144,10 +145,14 @@ func (x *pipelineRun) advanceStage(ctx context.Context, s *stageRun) error {
 	var failure stageError
 	switch {
 	case err == nil:
+		s.premature = false
 		delete(x.failed, int64(s.index))
 		return nil
-	case errors.Is(err, redisstate.ErrStageChanged), isPremature(err): // another manager was faster, or a user has retried a task
+	case errors.Is(err, redisstate.ErrStageChanged): // another manager was faster
 		x.again = true
+		return nil
+	case isPremature(err) && !s.premature: // a user has retried a task
+		s.premature, x.again = true, true
 		return nil
 	case errors.Is(err, redisstate.ErrNoRoom):
 		return x.waitForRoom(ctx, s)

@@ -10,8 +10,8 @@ import (
 // A Task is a task at the time when it was read. All fields of its Definition are set, so that you can change the
 // Definition and open a new task with it.
 //
-// [Manager.List] and [Manager.Page] read summaries. A summary lacks Log and Checkpoint, and contains only the last two
-// rounds. The field Read of the [Query] selects which texts of these rounds the summary contains.
+// [Manager.List] and [Manager.Page] read summaries. A summary lacks After, AfterAny, Log and Checkpoint, and contains only the
+// last two rounds. The field Read of the [Query] selects which texts of these rounds the summary contains.
 type Task struct {
 	ID int64 `json:"id"`
 	Definition

@@ -55,7 +55,7 @@ func (x *Transaction) commit(ctx context.Context) ([]*Task, error) {
 	opened := make([]*Task, len(o.IDs))
 	for i, id := range o.IDs {
 		opened[i] = openedTask(u.Open[i])
-		opened[i].setOpened(id, o.Existing != nil && o.Existing[i])
+		opened[i].setOpened(id, o.Existing != nil && o.Existing[i], func(place int) int64 { return o.IDs[place] })
 	}
 	return opened, m.readExisting(ctx, opened)
 }

@@ -67,27 +67,25 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 	return left, nil
 }
 
-// eachOfGroup calls a function with the ids of the finished tasks of a group, page by page.
+// eachOfGroup calls a function with the ids of the finished tasks of a group, page by page. It gives out each id once, even if
+// a manager archives the tasks meanwhile.
 func (s *Store) eachOfGroup(ctx context.Context, group string, page func(ids []int64) error) error {
+	of := ListQuery{Group: group, OldestFirst: true}
 	for _, state := range tdf.States {
-		if !state.Finished() {
-			continue
-		}
-		for last := int64(0); ; {
-			ids, more, err := s.groupPage(ctx, group, state, last)
-			if err != nil {
-				return err
-			}
-			if err := page(ids); err != nil {
-				return err
-			}
-			if !more {
-				break
-			}
-			last = ids[len(ids)-1]
+		if state.Finished() {
+			of.States = append(of.States, state)
 		}
 	}
-	return nil
+	for {
+		entries, last, err := s.Find(ctx, of, groupIDsPerPage)
+		if err != nil {
+			return err
+		}
+		if err := page(IDsOf(entries)); err != nil || last {
+			return err
+		}
+		of.Behind = &entries[len(entries)-1]
+	}
 }
 
 const groupIDsPerPage = 1000

@@ -112,6 +112,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	sightings := make([]tdf.Placement, len(stored))
 	for i := range stored {
 		sightings[i] = stored[i].Placement()
+		sightings[i].Unheard = unheard[i]
 	}
 	groups, err := s.groupScores(ctx, sightings)
 	if err != nil {
@@ -133,7 +134,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	for i, sighting := range sightings {
 		x := index{
 			due: due[i], group: groups[i], rank: len(findings), lease: leases[i],
-			outOfPlace: !inPlace[i], uncounted: !counted[i], unheard: unheard[i],
+			outOfPlace: !inPlace[i], uncounted: !counted[i],
 		}
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
@@ -149,7 +150,6 @@ type index struct {
 	due, group *redis.FloatCmd
 	rank       int // the number of findings about the tasks before this one in the call
 
-	unheard    bool // tasks wait for the task, although it is finished
 	outOfPlace bool // the task has a place, but claims do not find it there
 	uncounted  bool // the task runs, but the limit of its key does not count it
 
@@ -216,7 +216,7 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 		why := "the index of its group does not list it as " + string(t.State)
 		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
 	}
-	if x.unheard {
+	if s.Unheard {
 		why := "tasks wait for it, but its end was not written down for them"
 		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
 	}

@@ -15,14 +15,17 @@ func withoutTime(t *testing.T, s *Store) { withBudget(t, s, "-1") }
 // withBudget sets the time budget of the scripts, in seconds.
 func withBudget(t *testing.T, s *Store, seconds string) {
 	t.Helper()
-	other := strings.Replace(prelude, "BUDGET = 0.003", "BUDGET = "+seconds, 1)
-	if other == prelude {
-		t.Fatal("the prelude has another budget")
+	script := func(source string) *luaScript {
+		t.Helper()
+		other := strings.Replace(source, "BUDGET = 0.003", "BUDGET = "+seconds, 1)
+		if other == source {
+			t.Fatal("the prelude has another budget")
+		}
+		return newScript(other)
 	}
-	s.scripts.transact = newScript(other + places + limiting + opening + endings + transactSource)
-	s.scripts.open = newScript(other + places + opening + openSource)
-	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, newScript(other+places+limiting+endings+moving+moveSource)
-	s.scripts.claim, s.scripts.renew = newScript(other+places+claiming()+claimSource), newScript(other+renewSource)
+	s.scripts.transact, s.scripts.open = script(transacting()+transactSource), script(prelude+places+opening+openSource)
+	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, script(prelude+places+limiting+endings+moving+moveSource)
+	s.scripts.claim, s.scripts.renew = script(claiming()+claimSource), script(prelude+renewSource)
 }
 
 // If a script's time budget is used up, the Store continues the work in more calls. No part of the work is missing, and

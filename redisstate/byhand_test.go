@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 )
 
@@ -262,6 +264,66 @@ func TestDrain(t *testing.T) {
 		must(t, err)
 		if by, err := second.WorkerHeartbeat(t.Context(), w); err != nil || by != "" {
 			t.Errorf("%q, %v", by, err)
+		}
+	})
+}
+
+// If another program has written odd values, a lease is still renewed.
+func TestRenewWithForeignValues(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("x"))
+		c := mustClaim(t, s, 1)[0]
+		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), "deadline", "soon").Err())
+		must(t, s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: s.keys.updatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
+		due := s.rdb.ZScore(t.Context(), s.keys.Due(), "1").Val()
+		renewed, err := s.Renew(t.Context(), 600, Renewal{
+			ID: 1, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
+		})
+		if must(t, err); renewed.Lost[0] != nil {
+			t.Error(renewed.Lost[0])
+		}
+		if after := s.rdb.ZScore(t.Context(), s.keys.Due(), "1").Val(); after == due {
+			t.Errorf("the task is due at %v, before at %v", after, due)
+		}
+	})
+}
+
+// EachDependency gives out each task of a group once, even if a manager archives the tasks meanwhile.
+func TestDependenciesArchivedMeanwhile(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		n := groupIDsPerPage + 50
+		ids := mustOpen(t, s, ofGroup("g", n)...)
+		waiting := define("x")
+		waiting.AfterAny = &tdf.Dependencies{Group: "g"}
+		last := mustOpen(t, s, waiting)[0]
+		moveAll := func(ids []int64, decide func(t *tdf.Task) (tdf.Move, error)) {
+			stored, err := s.Read(t.Context(), ids, Want{Fields: Whole})
+			must(t, err)
+			var moves []tdf.Move
+			for _, x := range stored {
+				m, err := decide(x.Task)
+				must(t, err)
+				moves = append(moves, m)
+			}
+			_, err = s.Apply(t.Context(), "m", unitsOf(moves)...)
+			must(t, err)
+		}
+		moveAll(ids, (*tdf.Task).Cancel)
+		seen := map[int64]int{}
+		left, err := s.EachDependency(t.Context(), last, func(x Stored) bool {
+			if seen[x.ID]++; len(seen) == 1 {
+				moveAll(ids[:500], (*tdf.Task).Archive)
+				moveAll(ids[n-10:], (*tdf.Task).Archive)
+			}
+			return true
+		})
+		if must(t, err); left != 0 || len(seen) != n {
+			t.Errorf("%d tasks, %d are left, want %d tasks", len(seen), left, n)
+		}
+		for id, times := range seen {
+			if times > 1 {
+				t.Fatalf("task %d came %d times", id, times)
+			}
 		}
 	})
 }

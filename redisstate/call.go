@@ -30,6 +30,10 @@ var (
 	ordering string
 	//go:embed opening.lua
 	opening string
+	//go:embed deciding.lua
+	deciding string
+	//go:embed needs.lua
+	needs string
 	//go:embed transact.lua
 	transactSource string
 	//go:embed open.lua
@@ -97,17 +101,20 @@ func (s *scripts) addsData(script *luaScript) bool {
 	return script == s.open || script == s.transactOpening || script == s.storing
 }
 
-// claiming returns the common code of claims.
-func claiming() string { return limiting + starting + positions + ordering }
+// transacting returns the code before transact.lua.
+func transacting() string { return prelude + places + limiting + opening + endings + deciding + needs }
+
+// claiming returns the code before claim.lua.
+func claiming() string { return prelude + places + limiting + starting + positions + ordering }
 
 func loadScripts() scripts {
 	return scripts{
-		transact:        newFreeingScript(prelude + places + limiting + opening + endings + transactSource),
-		transactOpening: newScript(prelude + places + limiting + opening + endings + transactSource),
+		transact:        newFreeingScript(transacting() + transactSource),
+		transactOpening: newScript(transacting() + transactSource),
 		open:            newScript(prelude + places + opening + openSource),
 		move:            newFreeingScript(prelude + places + limiting + endings + moving + moveSource),
 		settle:          newFreeingScript(prelude + places + endings + moving + settleSource),
-		claim:           newScript(prelude + places + claiming() + claimSource), renew: newFreeingScript(prelude + renewSource),
+		claim:           newScript(claiming() + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource), storing: newScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), marks: newFreeingScript(prelude + places + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
 		unused: newFreeingScript(prelude + unusedSource),

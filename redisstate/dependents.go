@@ -88,23 +88,22 @@ type Dependent struct {
 const dependentsPage = 500
 
 // EachDependent calls a function for each failed or archived task that has failed because a dependency was not met. It reads
-// the lists of all failed and archived tasks, page by page.
+// the lists of all failed and archived tasks, page by page. If a task is archived meanwhile, the function may get it twice.
 func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
-	for _, state := range []tdf.State{tdf.Failed, tdf.Archived} {
-		for offset := int64(0); ; offset += dependentsPage {
-			ids, err := s.List(ctx, state, "", offset, dependentsPage)
-			if err != nil {
-				return err
-			}
-			if len(ids) == 0 {
-				break
-			}
-			if err := s.dependentsAmong(ctx, ids, each); err != nil {
-				return fmt.Errorf("read failed tasks: redis: %w", err)
-			}
+	of := ListQuery{States: []tdf.State{tdf.Failed, tdf.Archived}, OldestFirst: true}
+	for {
+		entries, last, err := s.Find(ctx, of, dependentsPage)
+		if err != nil {
+			return err
 		}
+		if err := s.dependentsAmong(ctx, IDsOf(entries), each); err != nil {
+			return fmt.Errorf("read failed tasks: redis: %w", err)
+		}
+		if last {
+			return nil
+		}
+		of.Behind = &entries[len(entries)-1]
 	}
-	return nil
 }
 
 func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Dependent)) error {
@@ -119,7 +118,7 @@ func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Depe
 	}
 	var found []Dependent
 	for i, id := range ids {
-		v := links[i].Val()
+		v := append(links[i].Val(), nil, nil) // the key of the task may be no hash
 		if n, _ := strconv.Atoi(text(v[0])); n > 0 {
 			found = append(found, Dependent{ID: id, Round: tdf.Hash{"round": text(v[1])}.Round()})
 		}

@@ -99,7 +99,7 @@ func (e *encoder) units(keys Keys, units []Unit) {
 		e.count(len(u.Moves))
 		e.count(len(u.Open))
 		e.add(u.NewGroup, u.Decide)
-		e.flag(slices.ContainsFunc(u.Open, func(d tdf.Properties) bool { return d.HasPlaces() }))
+		e.add(u.flags())
 		e.stageChange(u.Stage, keys)
 		for j := range u.Moves {
 			e.move(&u.Moves[j], shapes)
@@ -117,15 +117,14 @@ func (e *encoder) stageChange(c *StageChange, keys Keys) {
 		e.add("")
 		return
 	}
-	definitions := ""
-	if c.Definitions != "" {
-		definitions = keys.definitions(c.Definitions)
-	}
-	e.add(c.Stage, c.From.String(), c.To.String(), definitions)
-	if c.Chunks > 0 {
-		e.count(c.Chunks)
-	} else {
-		e.add("")
+	e.add(c.Stage, c.From.String(), c.To.String())
+	switch {
+	case c.Definitions == "":
+		e.add("", "")
+	case c.Chunks > 0:
+		e.add(keys.definitions(c.Definitions), strconv.Itoa(c.Chunks))
+	default:
+		e.add(keys.definitions(c.Definitions), "-"+strconv.Itoa(c.Opened))
 	}
 }
 

@@ -45,7 +45,8 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 	return len(members), s.runLinkJobs(ctx, jobs)
 }
 
-// An ending says that a task was finished: in which round, and in which state. After a repair, the state may be archived.
+// An ending says that a task was finished: in which round, and in which state. After a repair, the state may be archived. If
+// the task does not exist, the state is archived, and there is no outcome.
 type ending struct {
 	id    int64
 	round int
@@ -72,7 +73,10 @@ func parseEnding(member string) (e ending, ok bool) {
 
 // unmet returns why dependencies on the task are not met. It is "" if the task has succeeded.
 func (e *ending) unmet() string {
-	if e.state == tdf.Archived && e.outcome != "" {
+	switch {
+	case e.state == tdf.Archived && e.outcome == "":
+		return tdf.UnmetMissing(e.id)
+	case e.state == tdf.Archived:
 		return tdf.Unmet(e.id, tdf.State(e.outcome))
 	}
 	return tdf.Unmet(e.id, e.state)

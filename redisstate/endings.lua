@@ -12,13 +12,16 @@ local function use_endings(due) endings_prefix = string.sub(due, 1, -1 - #'due')
 -- Returns an error reply if the set `ended` has a wrong type.
 local function wrong_ended() return not_sorted(endings_prefix .. 'ended') end
 
--- Adds the ending of a task to the set `ended`: the given round of the task was finished in the given state.
+local function is_awaited(id) return redis.call('EXISTS', endings_prefix .. 'dependents:' .. id) == 1 end
+
+-- Adds the ending of a task to the set `ended`: the given round of the task was finished in the given state. If the
+-- task does not exist, the state is `archived`.
 local noted = false
-local function note_ending(id, round, state)
+local function note_ending(id, round, state, missing)
   local new = redis.call('ZADD', endings_prefix .. 'ended', now_text, string.format('%s:%s:%s', id, round, state))
-  if new == 1 then redis.pcall('HINCRBY', endings_prefix .. 'task:' .. id, 'endings', 1) end
+  if new == 1 and not missing then redis.pcall('HINCRBY', endings_prefix .. 'task:' .. id, 'endings', 1) end
   if not noted then wake(endings_prefix .. 'wake:server', 1) end
   noted = true
   local list = endings_prefix .. 'dependents:' .. id
-  if redis.call('EXISTS', list) == 1 then redis.call('RENAME', list, list .. ':' .. round) end
+  if is_awaited(id) then redis.call('RENAME', list, list .. ':' .. round) end
 end

@@ -158,9 +158,11 @@ func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
 	if t.EndBefore < tdf.Never {
 		look = moment(tdf.Moment{Min: t.EndBefore, Max: t.EndBefore})
 	}
-	return &linkJob{all, min(t.Current().Linked, len(all)), func(done int, last bool) []any {
+	linked := t.Current().Linked // above len(all) only if another program has changed the task
+	before := min(linked, len(all))
+	return &linkJob{all, before, func(done int, last bool) []any {
 		var e encoder
-		e.add("link", strconv.FormatInt(t.ID, 10), strconv.Itoa(t.Round), strconv.Itoa(done))
+		e.add("link", strconv.FormatInt(t.ID, 10), strconv.Itoa(t.Round), strconv.Itoa(t.Revision), strconv.Itoa(linked+done-before))
 		e.flag(last)
 		e.add(look)
 		return e.args
@@ -217,13 +219,14 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 }
 
 // CompleteGroup tells the dependents of a group that the group is complete. The arguments are the results of Unsuccessful.
-// CompleteGroup returns false if the group is not complete, or if its tasks have moved since Unsuccessful.
+// CompleteGroup returns false if the group is not complete, if its tasks have moved since Unsuccessful, or if it has told only
+// a part of the dependents because there are so many.
 func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (bool, error) {
-	for {
+	for begun := time.Now(); ; {
 		e := s.linkArgs()
 		e.add("complete", group, tdf.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
 		answers, err := s.callLink(ctx, e, 1)
-		if err != nil || answers[0] != "~" {
+		if err != nil || answers[0] != "~" || time.Since(begun) > linkTime {
 			return err == nil && answers[0] == "+", err
 		}
 	}

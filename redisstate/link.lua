@@ -30,8 +30,9 @@
 -- The name is the task's id, or the name of the group.
 --
 -- Operations, with their arguments and the line of the answer:
--- - link: id, round, the number of dependencies that were linked before, '1' or '' (see below), the due time of the
---   task if it has to wait, the number of given dependencies, and these dependencies.
+-- - link: id, round, revision, the number of dependencies that were linked before, '1' or '' (see below), the due time
+--   of the task if it has to wait, the number of given dependencies, and these dependencies. If the task has another
+--   revision, it is due now.
 --   Answer: '+', or '-' if the task no longer waits, or if another call has linked the dependencies.
 -- - end: id, round, state, the reason why strict dependencies on the task are not met, or '' if it has succeeded, the
 --   round in which the task waited for its own dependencies, the number of dependencies that were released before, '1'
@@ -109,20 +110,21 @@ end
 
 -- Links a waiting task to a group. Even if the group is already complete, the server handles this later.
 local function link_group(d, entry)
+  call('ZINCRBY', awaited, 1, d.name) -- release counts each linked group, too
   if call('EXISTS', groups .. d.name) == 0 then
     return false, d.any == '' and string.format('group %s has no tasks', d.name) or nil
   end
-  call('ZINCRBY', awaited, 1, d.name)
   local why = add_entry(group_dependents .. d.name, entry .. d.any)
   return not why, why
 end
 
 local function link()
-  local id, round, before, last, look = take(), take(), take(), take() == '1', take()
+  local id, round, revision, before, last, look = take(), take(), take(), take(), take() == '1', take()
   local all = {}
   for i = 1, tonumber(take()) do all[i] = take_dependency() end
   local key, of = tasks .. id, round .. ':'
-  local f = redis.pcall('HMGET', key, 'state', 'round', 'place', of .. 'linked', of .. 'waits', of .. 'unmet', 'links')
+  local f = redis.pcall('HMGET', key, 'state', 'round', 'place', of .. 'linked', of .. 'waits', of .. 'unmet', 'links',
+    'revision')
   if f[1] ~= 'open' or round_of(f[2]) ~= round or f[3] ~= 'waiting' then return '-' end
   if count_of(f[4]) ~= tonumber(before) then return '-' end
   local waits, unmet = count_of(f[5]), f[6] or nil
@@ -135,7 +137,8 @@ local function link()
   if last then linked = math.max(linked, count_of(f[7])) end -- another program may have written another number
   call('HSET', key, of .. 'linked', string.format('%.0f', linked), of .. 'waits', string.format('%.0f', waits))
   if unmet then call('HSET', key, of .. 'unmet', unmet) end
-  if unmet or not last or waits == 0 then
+  local changed = count_of(f[8]) ~= tonumber(revision) -- its due time may be another one
+  if unmet or not last or waits == 0 or changed then
     look_now(id)
   elseif look == '-' then
     call('ZREM', due, id)

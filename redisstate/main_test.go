@@ -62,6 +62,9 @@ func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 	})
 }
 
+// onEmbedded reports whether onEach runs the test on the embedded Redis. It is slow with large worlds.
+func onEmbedded(t testing.TB) bool { return strings.HasSuffix(t.Name(), "/embedded") }
+
 // world holds all data of a namespace, as a text for each key.
 type world map[string]string
 

@@ -23,6 +23,7 @@ type ledger struct {
 	keys    map[string]int64 // the task that last took each unique key
 	removed int              // number of tasks that were removed
 	staged  map[int]bool     // the records of the stage p/s from which it was changed, by Done
+	marks   map[string]tdf.GroupMark
 }
 
 // An entry is one task in the ledger.
@@ -40,7 +41,7 @@ type place struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{tasks: map[int64]*entry{}, keys: map[string]int64{}, staged: map[int]bool{}}
+	return &ledger{tasks: map[int64]*entry{}, keys: map[string]int64{}, staged: map[int]bool{}, marks: map[string]tdf.GroupMark{}}
 }
 
 func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
@@ -183,12 +184,13 @@ type player struct {
 	alone  bool // there is no other player, so this player can predict every answer
 	guest  bool // the player runs in a goroutine of its own
 	most   int  // the limit max_tasks that the player has set; 0 means no limit
+	paused tdf.Paused
 }
 
 func (p *player) step(ctx context.Context) {
 	plays := []func(context.Context){
 		p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive, p.transact,
-		p.stage, p.limitKey, p.returnWaiting, p.returnWaiting,
+		p.stage, p.group, p.group, p.pause, p.limitKey, p.returnWaiting, p.returnWaiting,
 	}
 	if p.alone {
 		plays = append(plays, p.limit)
@@ -360,6 +362,11 @@ func (p *player) claim(ctx context.Context) {
 		}
 		if p.alone && !offer.Matches(task(p.t, p.s, claim.Task.ID).Partition()) {
 			p.t.Errorf("task %d was claimed by a worker with %+v", claim.Task.ID, offer)
+		}
+		if p.alone {
+			if by, held := p.paused.Holds(&task(p.t, p.s, claim.Task.ID).Properties); held {
+				p.t.Errorf("task %d was claimed although %v is paused", claim.Task.ID, by)
+			}
 		}
 		if before == tdf.VerbFail || before == tdf.VerbTimeOut {
 			p.t.Errorf("task %d was claimed during its back-off", claim.Task.ID)
@@ -644,7 +651,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
 		p.limitKey(t.Context())
-		steps := operations(5_000, 125_000)
+		steps := operations(2_500, 125_000)
 		for i := range steps {
 			p.step(t.Context())
 			p.checkTouched()

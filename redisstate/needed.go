@@ -8,21 +8,21 @@ import (
 )
 
 // markNeeded sets Dependents to at least 1 for each finished task whose group unfinished tasks need. It also reports for
-// each task whether its list of dependents has entries although the task is finished. This happens if a component of an
-// older release has finished the task.
+// each task whether its list of dependents has entries although the task is finished or does not exist. This happens if a
+// component of an older release has finished the task, or another program has deleted the task.
 func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
 	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i := range stored {
 			t := stored[i].Task
-			if t == nil || !t.State.Finished() {
+			if t != nil && !t.State.Finished() {
 				continue
 			}
-			if t.Group != "" {
+			if t != nil && t.Group != "" {
 				groups[i] = p.ZScore(ctx, s.keys.awaitedGroups(), t.Group)
 			}
-			if t.HasLinks {
-				waiting[i] = p.Exists(ctx, s.keys.dependentsPrefix()+strconv.FormatInt(t.ID, 10))
+			if t == nil || t.HasLinks {
+				waiting[i] = p.Exists(ctx, s.keys.dependentsPrefix()+strconv.FormatInt(stored[i].ID, 10))
 			}
 		}
 	})

@@ -23,13 +23,13 @@ func (s *Store) OpenGraph(ctx context.Context, who, newGroup string, definitions
 	if err != nil {
 		return nil, err
 	}
-	opened := make([]Opened, len(definitions))
+	opened, opens := make([]Opened, len(definitions)), tdf.Openers(definitions)
 	for len(order) > 0 {
 		n := batch(len(order), atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int {
 			u := Unit{Open: definitions[order[i] : order[i]+1]}
 			return u.Size()
 		}})
-		outcomes, err := s.Apply(ctx, who, Unit{Open: resolved(definitions, order[:n], opened), NewGroup: newGroup})
+		outcomes, err := s.Apply(ctx, who, Unit{Open: resolved(definitions, order[:n], opens, opened), NewGroup: newGroup})
 		if err != nil {
 			return opened, err
 		}
@@ -46,8 +46,9 @@ func (s *Store) OpenGraph(ctx context.Context, who, newGroup string, definitions
 }
 
 // resolved returns the definitions at the given places, for one call to Redis. It replaces a dependency on a task that an
-// earlier call has opened with the id of this task. Any other dependency gets the place of its task in this call.
-func resolved(definitions []tdf.Properties, places []int, opened []Opened) []tdf.Properties {
+// earlier call has opened with the id of this task. Any other dependency gets the place of its task in this call. The argument
+// opens is the result of [tdf.Openers].
+func resolved(definitions []tdf.Properties, places, opens []int, opened []Opened) []tdf.Properties {
 	inCall := map[int]int{}
 	for i, at := range places {
 		inCall[at] = i
@@ -58,10 +59,10 @@ func resolved(definitions []tdf.Properties, places []int, opened []Opened) []tdf
 		}
 		r := &tdf.Dependencies{Tasks: slices.Clone(d.Tasks), Group: d.Group}
 		for _, at := range d.Places {
-			if i, in := inCall[at]; in {
+			if i, in := inCall[opens[at]]; in {
 				r.Places = append(r.Places, i)
 			} else {
-				r.Tasks = append(r.Tasks, opened[at].ID)
+				r.Tasks = append(r.Tasks, opened[opens[at]].ID)
 			}
 		}
 		return r
@@ -150,7 +151,7 @@ func (s *Store) checkRequirements(ctx context.Context, all []requirement) error 
 			}
 			continue
 		}
-		values := tasks[i].Val()
+		values := append(tasks[i].Val(), nil, nil) // the key of the task may be no hash
 		if err := tdf.CheckDependency(r.property, r.id, tdf.State(text(values[0])), text(values[1])); err != nil {
 			return err
 		}

@@ -122,7 +122,8 @@ local function finish_places()
     bulk('ZADD', placed, of)
     refresh_place(place)
     local key, partition = limit_of(place), not is_held(place) and split_place(place)
-    if key and redis.pcall('ZADD', waits, 'NX', now_text, key) == 1 then wake(wakes .. 'server', 1) end
+    local new_key = key and redis.pcall('ZADD', waits, 'NX', now_text, key) == 1
+    if new_key or place == 'waiting' then wake(wakes .. 'server', 1) end
     if partition then arrivals[partition] = (arrivals[partition] or 0) + #of / 2 end
   end
   for partition, n in pairs(arrivals) do

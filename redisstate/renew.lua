@@ -35,12 +35,13 @@ local due, tasks, streams, follows = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local lease, margin = tonumber(ARGV[4]), tonumber(ARGV[5])
 cursor = 5
 
--- Returns the number of the last update of a round, or nil if the key is not a stream. An update's id in the stream
--- consists of its round and its number.
+-- Returns the number of the last update of a round, or nil if the stream cannot take updates: another program has added
+-- an entry, or the key is not a stream. An update's id in the stream consists of its round and its number.
 local function last_update(stream, round)
   local last = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1) -- an error reply if the key is not a stream
   if last.err then return nil end
   local of, n = string.match(last[1] and last[1][1] or '', '^(%d+)-(%d+)$')
+  if of and tonumber(of) > tonumber(round) then return nil end
   return of == round and tonumber(n) or 0
 end
 
@@ -64,7 +65,7 @@ local function renew(c)
   if not mine or state ~= 'running' and state ~= 'executed' then
     return string.format('-%s %s %s', c.id, f[2] or '0', state)
   end
-  local deadline, most = number(f[6], INF), number(c.most, INF)
+  local deadline, most = number(f[6], INF) or INF, number(c.most, INF)
   local h = { key, 'lease_until', text(now + lease), unpack(c.report) }
   if c.limit ~= '' and (not f[5] or c.begun == '2') then
     deadline = math.min(now + number(c.limit, INF), most)

@@ -21,13 +21,16 @@ func TestScriptsAreAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains([]string{"prelude.lua", "places.lua", "limiting.lua", "starting.lua", "positions.lua", "ordering.lua", "opening.lua", "endings.lua", "moving.lua"}, file) {
+		if slices.Contains([]string{
+			"prelude.lua", "places.lua", "limiting.lua", "starting.lua", "positions.lua", "ordering.lua", "opening.lua", "endings.lua",
+			"deciding.lua", "needs.lua", "moving.lua",
+		}, file) {
 			continue
 		}
 		known := false
 		for _, before := range []string{
-			"", prelude, prelude + places, prelude + places + opening, prelude + places + limiting, prelude + places + claiming(), prelude + places + limiting + opening,
-			prelude + places + limiting + opening + endings, prelude + places + endings + moving, prelude + places + limiting + endings + moving,
+			"", prelude, prelude + places, prelude + places + opening, prelude + places + limiting, claiming(), prelude + places + limiting + opening,
+			transacting(), prelude + places + endings + moving, prelude + places + limiting + endings + moving,
 		} {
 			known = known || slices.Contains(all, sumOf(before+string(source)))
 		}

@@ -19,9 +19,9 @@ type StageChange struct {
 	From, To tdf.StageRecord
 
 	// Definitions is the name of stored definitions, or "". If Chunks is above 0, the definitions must have this number of
-	// chunks, and the change makes them permanent. Otherwise, it removes them.
-	Definitions string
-	Chunks      int
+	// chunks, and the change makes them permanent. Otherwise, it removes the chunk Opened.
+	Definitions    string
+	Chunks, Opened int
 }
 
 // StageRecords returns the records of stages. The stages are given by the names of their groups. If a record is invalid, the
@@ -69,8 +69,11 @@ func (s *Store) RemoveStageRecords(ctx context.Context, groups []string) error {
 const keepDefinitions = 86400
 
 // StoreDefinitions stores a chunk of definitions under a name. The definitions expire after a day, unless a [StageChange]
-// keeps them.
+// keeps them. While Redis uses too much memory for new tasks, it stores nothing, and the error is [ErrNoRoom].
 func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, definitions []tdf.Properties) error {
+	if _, err := s.maxTasks(ctx, false); err != nil {
+		return fmt.Errorf("store definitions: %w", err)
+	}
 	var encoded bytes.Buffer
 	if err := gob.NewEncoder(&encoded).Encode(definitions); err != nil {
 		return fmt.Errorf("store definitions: %w", err)

@@ -122,11 +122,15 @@ func TestDefinitions(t *testing.T) {
 			t.Errorf("%v, %v", outcomes, s.rdb.TTL(t.Context(), key))
 		}
 		checkRecord(t, s, stored)
-		remove := stageChange(stored, tdf.StageRecord{Phase: tdf.StageOpened})
-		remove.Definitions = "X"
-		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: remove})
-		if must(t, err); outcomes[0].Err != nil || s.rdb.Exists(t.Context(), key).Val() != 0 {
-			t.Errorf("%v", outcomes)
+		opened := tdf.StageRecord{Phase: tdf.StageOpened}
+		for chunk, next := range []tdf.StageRecord{{Phase: tdf.StageStored, Done: 1, Chunks: 2, Stored: "X"}, opened} {
+			open := stageChange(stored, next)
+			open.Definitions, open.Opened = "X", chunk
+			outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: open})
+			if must(t, err); outcomes[0].Err != nil || s.rdb.HLen(t.Context(), key).Val() != int64(1-chunk) {
+				t.Errorf("after chunk %d was opened: %v, %v", chunk, outcomes, s.rdb.HKeys(t.Context(), key))
+			}
+			stored = next
 		}
 		if _, err := s.Definitions(t.Context(), "X", 0); !errors.Is(err, ErrNoDefinitions) {
 			t.Error(err)
@@ -207,8 +211,12 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	if err != nil || outcomes[0].Err != nil {
 		t.Error(outcomes, err)
 	}
-	use(1.1)
-	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); !errors.Is(err, ErrFull) {
+	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); !errors.Is(err, ErrNoRoom) {
+		t.Error(err)
+	}
+	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
+	use(0.99)
+	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); err != nil {
 		t.Error(err)
 	}
 }
@@ -238,5 +246,24 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 		if o := decide(); !errors.Is(o.Err, ErrStageChanged) {
 			t.Errorf("%+v", o)
 		}
+	})
+}
+
+// The tasks that follow a stage without tasks are follow-ups. They may exceed max_tasks. The tasks of a start may not.
+func TestStepAfterAnEmptyStage(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"))
+		limitTasks(t, s, "1")
+		u := Unit{Open: []tdf.Properties{grouped("p/s")}, NewGroup: "p/s", Stage: stageChange(tdf.StageRecord{}, begun)}
+		outcomes, err := s.Apply(t.Context(), "m", u)
+		if must(t, err); !errors.As(outcomes[0].Err, new(*tdf.TasksLimitError)) {
+			t.Errorf("a start: %+v", outcomes)
+		}
+		u.NewGroup = "p/before"
+		outcomes, err = s.Apply(t.Context(), "m", u)
+		if must(t, err); outcomes[0].Err != nil {
+			t.Errorf("a step after an empty stage: %+v", outcomes)
+		}
+		checkRecord(t, s, begun)
 	})
 }

@@ -112,9 +112,24 @@ func unitBatch(units []Unit) int {
 		bound{maxBytesPerCall, func(i int) int { return units[i].Size() }})
 }
 
-// onlyOpens reports whether the unit opens tasks, moves none and decides no group. Follow-ups, which are opened together with
-// a move or a decision, neither wait for memory nor count for max_tasks: the manager could not archive their task or group.
-func (u Unit) onlyOpens() bool { return len(u.Open) > 0 && len(u.Moves) == 0 && u.Decide == "" }
+// onlyOpens reports whether the unit opens tasks that are not follow-ups. Follow-ups are opened together with a move or a
+// decision, or with the decision that a stage of a pipeline is empty. They neither wait for memory nor count for max_tasks:
+// the manager could not archive their task or group.
+func (u Unit) onlyOpens() bool {
+	decidesEmpty := u.Stage != nil && u.NewGroup != "" && u.NewGroup != u.Stage.Stage
+	return len(u.Open) > 0 && len(u.Moves) == 0 && u.Decide == "" && !decidesEmpty
+}
+
+// flags returns the flags of the unit in the notation of transact.lua.
+func (u *Unit) flags() (flags string) {
+	if slices.ContainsFunc(u.Open, func(d tdf.Properties) bool { return d.HasPlaces() }) {
+		flags = "r"
+	}
+	if u.onlyOpens() {
+		flags += "c"
+	}
+	return flags
+}
 
 func (u Unit) changesStage() bool { return u.Stage != nil }
 

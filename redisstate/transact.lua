@@ -26,7 +26,7 @@
 --  5. prefix of the keys of updates
 --  6. prefix of the keys of followers
 --  7. name of the user or component that makes the call, for the logs of the tasks
---  8. the largest number of tasks, or ''; a unit that moves tasks or decides a group may exceed it
+--  8. the largest number of tasks, or ''
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
 -- - the number of codes of the states in which a task is not finished, and these codes
@@ -45,12 +45,14 @@
 -- - number of new tasks
 -- - the group that must not have tasks yet, or ''
 -- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
--- - '1' if new tasks wait for other new tasks of the unit, or ''
+-- - two flags, or '': 'r' if new tasks wait for other new tasks of the unit, and 'c' if the unit must not exceed the
+--   largest number of tasks
 -- - the stage whose record the unit changes, or ''. If there is one, these arguments follow:
 --   - the record that the stage must have, or '' for none
 --   - its new record
 --   - the key of stored definitions, or ''
---   - the number of chunks that these definitions must have; they are kept from now on. If it is '', they are removed
+--   - the number of chunks that these definitions must have; they are kept from now on. Or a minus and the chunk that
+--     is removed
 -- - the moves
 -- - the new tasks
 --
@@ -108,7 +110,7 @@
 -- - 'WRONGTYPE': a key of the namespace has another type
 
 local call = redis.call -- access to a local is faster
-local due, counter, unique, marks, pipelines = KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local due, counter, unique, marks = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local FIRST_LIST = 7
 local slot, sequence, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local updates, follows, who, most = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
@@ -119,7 +121,7 @@ local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
 
 local holding = take_holding()
-local unfinished = take_list(1)
+deciding.use(groups, marks, KEYS[6], take_list(1))
 local keys_refused = next(holding.finished) and no_keys(unique)
 local most_partitions = tonumber(take())
 local list, code, lists = {}, {}, tonumber(take())
@@ -208,14 +210,21 @@ local moves, new_tasks = {}, {}
 -- - the index of its last new task in `new_tasks`
 -- - the reasons if the unit is refused
 -- - the group that it decides, or ''
--- - whether new tasks wait for other new tasks of the unit
+-- - its flags
 -- - its change of a stage's record, or false
-local unit_moves, unit_new, refused, decides, refers, changes = {}, {}, {}, {}, {}, {}
+local unit_moves, unit_new, refused, decides, flags, changes = {}, {}, {}, {}, {}, {}
+
+local function has_flag(i, flag) return string.find(flags[i], flag, 1, true) end
 
 local function refuse(i, reason)
   local reasons = refused[i] or {}
   refused[i] = reasons
   reasons[#reasons + 1] = reason
+end
+
+-- Refuses a unit if there is a reason.
+local function refuse_for(i, reason)
+  if reason then refuse(i, reason) end
 end
 
 do -- read the units
@@ -251,15 +260,9 @@ do -- read the units
     if wrong_group then refuse(i, wrong_group) end
   end
 
-  local function read_change()
-    local stage = take()
-    if stage == '' then return false end
-    return { stage = stage, required = take(), new = take(), definitions = take(), chunks = take() }
-  end
-
   for i = 1, tonumber(take()) do
     local n, new, group = tonumber(take()), tonumber(take()), take()
-    decides[i], refers[i], changes[i] = take(), take() == '1', read_change()
+    decides[i], flags[i], changes[i] = take(), take(), deciding.take_change()
     if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
     for _ = 1, n do read_move() end
     for _ = 1, new do
@@ -294,38 +297,6 @@ local wrong_places -- the error reply of a place, or of the set `ended`
 local opening, units, from, from_new = 0, #unit_moves, 1, 0
 
 do -- check the units
-  local function is_complete(group)
-    for _, of in ipairs(unfinished) do
-      if call('ZCOUNT', groups .. group, of * IDS_END, of * IDS_END + IDS_END - 1) > 0 then return false end
-    end
-    return true
-  end
-
-  local decided = {}
-  local function check_decision(i, group)
-    local mark, wrong_marks = mark_of(marks, group)
-    local wrong_index = not_in_group(groups, group)
-    -- The record of a stage says whether the pipeline has decided it. Another decision does not matter to the pipeline.
-    local was_decided = mark == 'decided' and not decided[group]
-    if decided[group] then mark = 'decided' end
-    if wrong_marks or wrong_index then
-      refuse(i, wrong_marks or wrong_index)
-    elseif not (mark == 'closed' or was_decided and changes[i]) or not is_complete(group) then
-      refuse(i, string.format('%%%s %s', mark, group))
-    end
-  end
-
-  -- The records of stages after the units that were checked, by stage.
-  local records = {}
-  local function check_change(i, c)
-    local record = records[c.stage] or redis.pcall('HGET', pipelines, c.stage) or ''
-    if type(record) == 'table' then
-      return refuse(i, string.format('!redis: WRONGTYPE %s is not a hash', pipelines))
-    end
-    if record ~= c.required then return refuse(i, '@' .. string.gsub(string.sub(record, 1, 200), '%c', '?')) end
-    if c.chunks ~= '' and redis.pcall('HLEN', c.definitions) ~= tonumber(c.chunks) then return refuse(i, '?') end
-  end
-
   -- The timestamps of a round never decrease, even if the clock is set back.
   local function not_before(m, stamped)
     local t = stamped and tonumber(stamped)
@@ -369,35 +340,14 @@ do -- check the units
     wrong_places = wrong_places or m[LEAVES] and wrong_place(m[LEAVES]) or m[ENTERS] and wrong_place(m[ENTERS])
   end
 
-  local check_links
-  do
-    local any_awaited -- whether tasks wait for groups
-    local function group_is_awaited(group)
-      local key = endings_prefix .. 'awaited_groups'
-      if any_awaited == nil then any_awaited = call('EXISTS', key) == 1 end
-      return any_awaited and type(redis.pcall('ZSCORE', key, group)) == 'string'
+  -- Reads what links the task to other tasks. Returns the reason why the move must be refused, or nil.
+  local function check_links(m, f)
+    local s = m[SHAPE]
+    if s.links == 'spoils' then
+      return needs.refusal(m[ID], m[GROUP], f[s.links_at], s.to == REMOVED and f[s.links_at + 1])
     end
-
-    -- Returns the reason why a task or its outputs cannot be removed, or nil. The arguments are the number of
-    -- unfinished tasks that need it, and the number of its endings that the server has not handled.
-    local function still_needed(m, dependents, endings)
-      local n = number(dependents, 0) or 0
-      if n > 0 then return string.format('!task %s: %.0f unfinished tasks need it (after)', m[ID], n) end
-      if (number(endings, 0) or 0) > 0 then
-        return string.format('!task %s: the server has not handled its end yet', m[ID])
-      end
-      if m[GROUP] ~= '' and group_is_awaited(m[GROUP]) then
-        return string.format('!task %s: unfinished tasks need its group (after_group)', m[ID])
-      end
-    end
-
-    -- Reads what links the task to other tasks. Returns the reason why the move must be refused, or nil.
-    function check_links(m, f)
-      local s = m[SHAPE]
-      if s.links == 'spoils' then return still_needed(m, f[s.links_at], s.to == REMOVED and f[s.links_at + 1]) end
-      m[LINKED] = f[s.links_at]
-      if m[LINKED] then wrong_places = wrong_places or wrong_ended() end
-    end
+    m[LINKED] = f[s.links_at]
+    if m[LINKED] then wrong_places = wrong_places or wrong_ended() end
   end
 
   -- Returns whether a change of the task must be refused, because it would undo another change. Each change raises the
@@ -439,6 +389,7 @@ do -- check the units
     if s.from == 'running' then not_before(m, f[7]) end
     if s.place then check_places(m, f[s.place]) end
     if s.links_at then return check_links(m, f) end
+    if s.repair and s.to == '' then wrong_places = wrong_places or wrong_ended() end
   end
 
   -- The state to which this call moves a task, by the task's id.
@@ -506,21 +457,20 @@ do -- check the units
       units = i - 1
       break
     end
-    if changes[i] then check_change(i, changes[i]) end
+    refuse_for(i, changes[i] and deciding.refusal_of_change(changes[i]))
     for j = from, unit_moves[i] do
       local otherwise = check(moves[j])
       if otherwise then moves[j] = false end
       if otherwise and otherwise ~= 'done' then refuse(i, otherwise) end
     end
-    if decides[i] ~= '' then check_decision(i, decides[i]) end
+    refuse_for(i, decides[i] ~= '' and deciding.refusal_of(decides[i], changes[i]))
     take_keys(i, from, unit_moves[i], from_new + 1, unit_new[i])
     if not refused[i] then
       local new = 0
       for j = from_new + 1, unit_new[i] do
         if not new_tasks[j].same then new = new + 1 end
       end
-      local exempt = unit_moves[i] >= from or decides[i] ~= ''
-      local excess = not exempt and new > 0 and too_many(most, stored + opening, new)
+      local excess = new > 0 and has_flag(i, 'c') and too_many(most, stored + opening, new)
       if excess then
         refuse(i, excess)
         give_keys_back(from_new + 1, unit_new[i])
@@ -528,8 +478,7 @@ do -- check the units
         opening = opening + new
       end
     end
-    if not refused[i] and decides[i] ~= '' then decided[decides[i]] = true end
-    if not refused[i] and changes[i] then records[changes[i].stage] = changes[i].new end
+    if not refused[i] then deciding.accept(decides[i], changes[i]) end
     from, from_new = unit_moves[i] + 1, unit_new[i]
   end
 end
@@ -620,6 +569,7 @@ local function apply(m)
   leave(s, m)
   if m[LIMIT] then limiting.count(m[LIMIT], id, s.to == 'running') end
   if s.to == '' then -- a repair of an id without a task
+    if is_awaited(id) then note_ending(id, '0', 'archived', true) end
     local key = group_index(groups, m[GROUP], id)
     if key then
       drop(into(remove, key), id)
@@ -648,12 +598,7 @@ local function open(new)
   if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
 end
 
-local function apply_change(c)
-  call('HSET', pipelines, c.stage, c.new)
-  if c.definitions ~= '' then call(c.chunks ~= '' and 'PERSIST' or 'UNLINK', c.definitions) end
-end
-
--- Replaces the places of new tasks, such as '#2', by their ids, in the properties that name dependencies.
+-- Replaces the places of new tasks of a unit by their ids, in the properties that name dependencies.
 local function name_dependencies(from_new_task, to_new_task)
   local ids, next_id = {}, first + opened
   for j = from_new_task, to_new_task do
@@ -665,11 +610,7 @@ local function name_dependencies(from_new_task, to_new_task)
   end
   for j = from_new_task, to_new_task do
     local new = new_tasks[j]
-    for at = new.from + 1, new.from + 2 * new.properties, 2 do
-      if ARGV[at] == 'after' or ARGV[at] == 'after_any' then
-        ARGV[at + 1] = string.gsub(ARGV[at + 1], '#(%d+)', function(i) return ids[tonumber(i)] end)
-      end
-    end
+    needs.name_tasks(ids, new.from + 1, new.from + 2 * new.properties)
   end
 end
 
@@ -682,13 +623,12 @@ for i = 1, #unit_moves do
   elseif refused[i] then
     lines[i] = table.concat(refused[i], '\t')
   else
-    if decides[i] ~= '' then call('HSET', marks, decides[i], 'decided ' .. now_text) end
-    if changes[i] then apply_change(changes[i]) end
+    deciding.apply(decides[i], changes[i])
     lines[i] = unit_new[i] >= from_new and '+' .. string.format('%.0f', first + opened) or '+'
     for j = from, unit_moves[i] do
       if moves[j] then apply(moves[j]) end
     end
-    if refers[i] then name_dependencies(from_new, unit_new[i]) end
+    if has_flag(i, 'r') then name_dependencies(from_new, unit_new[i]) end
     for j = from_new, unit_new[i] do
       local new = new_tasks[j]
       open(new)

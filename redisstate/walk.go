@@ -85,10 +85,9 @@ func (p WalkPage) count(most int64) (ids []int64, next WalkPage) {
 }
 
 func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, error) {
-	prefix := s.keys.taskPrefix()
 	var found []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		found, from.cursor, err = s.rdb.Scan(ctx, from.cursor, patternEscaper.Replace(prefix)+"*", most).Result()
+		found, from.cursor, err = s.rdb.Scan(ctx, from.cursor, patternEscaper.Replace(s.keys.key(""))+"[td]*", most).Result()
 		return err
 	})
 	if lacksRights(err) {
@@ -100,12 +99,22 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 		return nil, from, fmt.Errorf("walk through all tasks: redis: %w", err)
 	}
 	for i := range found {
-		found[i] = strings.TrimPrefix(found[i], prefix)
+		found[i] = s.idInKey(found[i])
 	}
 	if from.cursor == 0 {
 		from.phase = listing
 	}
 	return idsOf(found), from, nil
+}
+
+// idInKey returns the id in the key of a task, or in the key of the tasks that wait for a task. It returns other keys as they
+// are.
+func (s *Store) idInKey(key string) string {
+	if waiting, is := strings.CutPrefix(key, s.keys.dependentsPrefix()); is {
+		id, _, _ := strings.Cut(waiting, ":")
+		return id
+	}
+	return strings.TrimPrefix(key, s.keys.taskPrefix())
 }
 
 // patternEscaper escapes the special characters in a text, so that a pattern matches the text itself.

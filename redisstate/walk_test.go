@@ -69,7 +69,8 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 			byHand(t, s, 77, "")
 			byHand(t, s, MaxID+1, tdf.Open)
 			s.rdb.ZAdd(t.Context(), s.keys.Due(), redis.Z{Member: "55"})
-			want := []int64{1, 2, 55, 77, MaxID, MaxID + 1}
+			s.rdb.RPush(t.Context(), s.keys.dependentsPrefix()+"66", "77:0") // a task waits for task 66, which was deleted
+			want := []int64{1, 2, 55, 66, 77, MaxID, MaxID + 1}
 			if got := slices.Concat(pages(t, s, 4)...); !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}

@@ -24,8 +24,9 @@ type linkStore interface {
 // pagesPerCount pages of archived tasks.
 const (
 	linkPause     = time.Second
-	groupsPerLook = 100
+	groupsPerLook = 500
 	pagesPerCount = 10
+	mostCounting  = 10_000 // groups whose counts the server remembers
 )
 
 // links holds the server's progress in the work on dependencies.
@@ -36,9 +37,10 @@ type links struct {
 	counting map[string]count // the complete groups whose tasks the server still counts
 }
 
-// A count is the progress of counting the archived tasks of a complete group that did not succeed. It has the number until
-// now, and the last id that was read.
-type count struct{ archived, after int64 }
+// A count is the progress of counting the tasks of a complete group that did not succeed. It has the number of archived ones
+// until now, the number of all others, and the last id that was read. If the number of others changes, tasks were archived
+// meanwhile, and the count begins again.
+type count struct{ archived, others, after int64 }
 
 // loadPause is how long the server puts off work on a task while a dump is being loaded: the linking of a waiting task, or a
 // removal. The tasks that this task needs, or that need it, may not be loaded yet.
@@ -136,7 +138,7 @@ func (s *Server) look(ctx context.Context, moved bool) (bool, error) {
 // dependents of the group. Otherwise, the next call continues the count.
 func (s *Server) completeGroup(ctx context.Context, group string) error {
 	l := &s.links
-	if l.counting == nil || len(l.counting) > groupsPerLook {
+	if l.counting == nil || len(l.counting) > mostCounting {
 		l.counting = map[string]count{}
 	}
 	at := l.counting[group]
@@ -145,7 +147,11 @@ func (s *Server) completeGroup(ctx context.Context, group string) error {
 		if err != nil {
 			return err
 		}
-		if at = (count{at.archived + archived, next}); next == 0 {
+		if at.after > 0 && at.others != others {
+			at = count{}
+			continue
+		}
+		if at = (count{at.archived + archived, others, next}); next == 0 {
 			delete(l.counting, group)
 			_, err := s.store.CompleteGroup(ctx, group, at.archived, others)
 			return err

@@ -782,6 +782,158 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 	}
 }
 
+// A task that waited for a group without tasks does not release the group for the tasks that wait for it later.
+func TestGroupThatWasEmpty(t *testing.T) {
+	onEach(t, func(s *site) {
+		any, strict := define(), define()
+		any.AfterAny, strict.After = &tdf.Dependencies{Group: "g"}, &tdf.Dependencies{Group: "g"}
+		s.open(any)
+		s.settle()
+		c := s.claim(60)
+		s.open(inGroup("g"))
+		s.open(strict)
+		s.settle()
+		if err := s.execute(c, tdf.Result{Exit: "0"}); err != nil {
+			s.Fatal(err)
+		}
+		if err := s.store.CloseGroup(s.Context(), "g"); err != nil {
+			s.Fatal(err)
+		}
+		if ran := s.runAll(); fmt.Sprint(ran) != "[2 3]" {
+			s.Error(ran)
+		}
+		s.nothingLeft()
+	})
+}
+
+// pagesOfGroup is a store in which the tasks of a group are archived while the server counts them.
+type pagesOfGroup struct {
+	Store
+	pages     [][3]int64 // results of Unsuccessful
+	completed []int64
+}
+
+func (p *pagesOfGroup) Unsuccessful(context.Context, string, int64) (archived, others, next int64, err error) {
+	page := p.pages[0]
+	p.pages = p.pages[1:]
+	return page[0], page[1], page[2], nil
+}
+
+func (p *pagesOfGroup) CompleteGroup(_ context.Context, _ string, archived, others int64) (bool, error) {
+	p.completed = []int64{archived, others}
+	return true, nil
+}
+
+// If tasks of a group are archived while the server counts those that did not succeed, the count begins again.
+func TestArchivedWhileCounted(t *testing.T) {
+	for _, c := range []struct {
+		pages [][3]int64
+		want  string
+	}{
+		{[][3]int64{{0, 0, 0}}, "[0 0]"},
+		{[][3]int64{{2, 1, 10}, {1, 1, 0}}, "[3 1]"},
+		{[][3]int64{{0, 1, 10}, {0, 0, 0}, {1, 0, 10}, {0, 0, 0}}, "[1 0]"},
+	} {
+		store := &pagesOfGroup{pages: c.pages}
+		s := &Server{store: store}
+		if err := s.completeGroup(t.Context(), "g"); err != nil || fmt.Sprint(store.completed) != c.want || len(store.pages) > 0 {
+			t.Errorf("%v, %v, want %s", store.completed, err, c.want)
+		}
+	}
+}
+
+// Another program changes the number of dependencies. The server still lets the task run.
+func TestForeignNumbersOfLinks(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define())
+		s.open(after(1))
+		s.do("HSET", "$task:2", "links", 5, "0:linked", 3)
+		if ran := s.runAll(); fmt.Sprint(ran) != "[1 2]" {
+			s.Error(ran)
+		}
+	})
+}
+
+// A change of a waiting task counts, even if the server has read the task before.
+func TestChangeBeforeLink(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define())
+		s.open(after(1))
+		before := s.task(2)
+		soon := s.now().Add(60)
+		if err := s.apply(before.Change(tdf.Changes{EndBefore: &soon})); err != nil {
+			s.Fatal(err)
+		}
+		if err := s.store.Link(s.Context(), before); err != nil {
+			s.Fatal(err)
+		}
+		if due := s.do("ZSCORE", "$due", 2); due == nil {
+			s.Error("the server never looks at the task again")
+		}
+	})
+}
+
+// A new waiting task wakes the server.
+func TestWaitingTaskWakesTheServer(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define())
+		s.do("DEL", "$wake:server")
+		s.open(after(1))
+		if n := s.do("LLEN", "$wake:server"); fmt.Sprint(n) != "1" {
+			s.Error(n)
+		}
+	})
+}
+
+// If another program puts a key of a wrong type in the place of a task, calls that name the task report an error or go on.
+func TestDependencyOfAWrongType(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(define())
+		s.do("DEL", "$task:1")
+		s.do("SET", "$task:1", "x")
+		s.do("ZREM", "$open", 1)
+		s.do("ZADD", "$failed", 1, 1)
+		if err := s.store.CheckDependencies(s.Context(), []tdf.Properties{after(1)}); err == nil || !strings.Contains(err.Error(), "there is no task 1") {
+			s.Error(err)
+		}
+		if err := s.store.EachDependent(s.Context(), func(d redisstate.Dependent) { s.Error(d) }); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// Another program deletes tasks for which other tasks wait, with or without their ids. The audit finds this.
+func TestAuditFindsDeletedDependencies(t *testing.T) {
+	for _, entries := range []bool{false, true} {
+		onEach(t, func(s *site) {
+			s.open(define(), define())
+			any := define()
+			any.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}
+			s.open(after(1, 2), any)
+			s.settle()
+			s.do("DEL", "$task:1")
+			if !entries {
+				s.do("ZREM", "$open", 1)
+				s.do("ZREM", "$due", 1)
+			}
+			findings, err := s.store.Check(t.Context())
+			if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, "for which tasks wait") {
+				t.Fatal(findings, err)
+			}
+			if n, err := s.store.Repair(t.Context(), "server", findings); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			if ran := s.runAll(); fmt.Sprint(ran) != "[2 4]" {
+				t.Error(ran)
+			}
+			if got := s.mustBe(3, tdf.Failed, 0).LastError(); !strings.Contains(got, "task 1 does not exist") {
+				t.Error(got)
+			}
+			s.nothingLeft()
+		})
+	}
+}
+
 // A task that fails because of one dependency leaves nothing in the lists of its other dependencies.
 func TestNothingIsLeftOfAFailedWait(t *testing.T) {
 	onEach(t, func(s *site) {

@@ -45,11 +45,11 @@ type step struct {
 func session(page string) (steps []step) {
 	for line := range strings.Lines(page) {
 		line, indented := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
-		command, isCommand := strings.CutPrefix(line, "$ bin/")
+		command, isCommand := strings.CutPrefix(line, "$ ")
 		switch {
 		case !indented:
 		case isCommand:
-			steps = append(steps, step{command: command})
+			steps = append(steps, step{command: strings.TrimPrefix(command, "bin/")})
 		case len(steps) > 0:
 			last := &steps[len(steps)-1]
 			last.output = append(last.output, line)

@@ -9,6 +9,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -159,5 +162,63 @@ func TestSoakPipelineCrashes(t *testing.T) {
 			}
 			f.check(t, x)
 		})
+	}
+}
+
+// A function that fails runs again after its pause, also if nothing else happens for a long time.
+func TestFailedStageIsTriedAgainAfterAPause(t *testing.T) {
+	tm := New(t)
+	tm.Program("long", func(Run) Result { return Result{Duration: time.Hour} })
+	var calls []time.Time
+	p := tm.Manager.Pipeline("p")
+	p.Start("long", func(_ context.Context, s *manager.Stage) error {
+		s.Open(manager.Definition{Program: "long"})
+		return nil
+	})
+	p.Start("fails", func(context.Context, *manager.Stage) error {
+		if calls = append(calls, tm.Now()); len(calls) < 4 {
+			return errors.New("no")
+		}
+		return nil
+	})
+	if err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		if got := calls[i+1].Sub(calls[i]).Round(100 * time.Millisecond); got != pause {
+			t.Errorf("pause %d: %v, want %v", i, got, pause)
+		}
+	}
+}
+
+// If Redis refuses a step again and again because the group is not closed, the function runs again after pauses.
+func TestRefusedStepIsTriedAgainAfterAPause(t *testing.T) {
+	tm := New(t)
+	tm.Program("p", func(Run) Result { return Result{} })
+	client := redis.NewClient(&redis.Options{Addr: tm.world.redis.Addr()})
+	defer client.Close()
+	mark := func(mark string) {
+		if err := client.HSet(t.Context(), tm.options.Namespace+":groups", "p/a", mark).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	var calls []time.Time
+	p := tm.Manager.Pipeline("p")
+	p.Start("a", func(_ context.Context, s *manager.Stage) error {
+		s.Open(manager.Definition{Program: "p"})
+		return nil
+	})
+	p.After("a", "", func(context.Context, *manager.Stage) error {
+		mark("odd")
+		if calls = append(calls, tm.Now()); len(calls) == 3 {
+			mark("closed 1")
+		}
+		return nil
+	})
+	if err := p.Run(t.Context()); err != nil || len(calls) != 3 {
+		t.Fatal(calls, err)
+	}
+	if pause := calls[2].Sub(calls[1]); pause < time.Second {
+		t.Errorf("the third call came %v after the second", pause)
 	}
 }

@@ -26,9 +26,9 @@ const stuckAfter = tdf.Seconds(60 * 60)
 const heartbeat = tdf.Seconds(4)
 
 // newWait returns the function with which one manager's Run waits. The function advances the clock until another task
-// has finished, or until the manager's next round. Without finished tasks, the next round would have nothing to do. In
-// this case, the function also advances the clock beyond this round, from event to event, until a task has finished or
-// no event can follow.
+// has finished, or until the manager's next round. Without finished tasks and without pauses after errors, the next round
+// would have nothing to do. In this case, the function also advances the clock beyond this round, from event to event,
+// until a task has finished or no event can follow.
 func (w *world) newWait() func(ctx context.Context, round, held time.Duration) error {
 	var known []redisstate.ListEntry // the tasks that were finished when the last wait ended
 	return func(ctx context.Context, round, held time.Duration) error {
@@ -55,7 +55,7 @@ func (w *world) newWait() func(ctx context.Context, round, held time.Duration) e
 				until = w.nextRound(round, held)
 			}
 			switch {
-			case next < end && (next <= until || len(places) == 0):
+			case next < end && (next <= until || len(places) == 0 && held >= tdf.Forever.Std()):
 				w.set(next)
 			case w.now < until:
 				w.set(until)

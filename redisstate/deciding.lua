@@ -1,0 +1,68 @@
+-- deciding: common code for decisions about groups, and for the records of the stages of pipelines. A unit of
+-- transact.lua may decide a group, and may change the record of a stage.
+--
+-- A script calls deciding.use first. It then calls deciding.refusals for each unit, and deciding.accept if nothing
+-- refuses the unit. At last it calls deciding.apply for each accepted unit.
+
+local deciding = {
+  decided = {}, -- the groups that units of this call decide
+  records = {}, -- the records of stages after the accepted units, by stage
+}
+
+-- The last argument is a list of the codes of the states in which a task is not finished.
+function deciding.use(groups, marks, pipelines, unfinished)
+  deciding.groups, deciding.marks, deciding.pipelines, deciding.unfinished = groups, marks, pipelines, unfinished
+end
+
+-- Reads the arguments of the change of a record. Returns false if there is no change.
+function deciding.take_change()
+  local stage = take()
+  if stage == '' then return false end
+  return { stage = stage, required = take(), new = take(), definitions = take(), chunks = take() }
+end
+
+local function is_complete(group)
+  for _, of in ipairs(deciding.unfinished) do
+    local first = of * IDS_END
+    if redis.call('ZCOUNT', deciding.groups .. group, first, first + IDS_END - 1) > 0 then return false end
+  end
+  return true
+end
+
+-- Returns the reason why a unit must not decide a group, or nil.
+function deciding.refusal_of(group, changes_stage)
+  local mark, wrong_marks = mark_of(deciding.marks, group)
+  local wrong = wrong_marks or not_in_group(deciding.groups, group)
+  if wrong then return wrong end
+  -- The record of a stage says whether the pipeline has decided it. Another decision does not matter to the pipeline.
+  local was_decided = mark == 'decided' and not deciding.decided[group]
+  if deciding.decided[group] then mark = 'decided' end
+  if (mark == 'closed' or was_decided and changes_stage) and is_complete(group) then return nil end
+  return string.format('%%%s %s', mark, group)
+end
+
+-- Returns the reason why a unit must not change the record of a stage, or nil.
+function deciding.refusal_of_change(c)
+  local record = deciding.records[c.stage] or redis.pcall('HGET', deciding.pipelines, c.stage) or ''
+  if type(record) == 'table' then return string.format('!redis: WRONGTYPE %s is not a hash', deciding.pipelines) end
+  if record ~= c.required then return '@' .. string.gsub(string.sub(record, 1, 200), '%c', '?') end
+  local must_have = tonumber(c.chunks) -- below 0 if the change removes a chunk
+  if must_have and must_have > 0 and redis.pcall('HLEN', c.definitions) ~= must_have then return '?' end
+end
+
+function deciding.accept(group, change)
+  if group ~= '' then deciding.decided[group] = true end
+  if change then deciding.records[change.stage] = change.new end
+end
+
+function deciding.apply(group, change)
+  if group ~= '' then redis.call('HSET', deciding.marks, group, 'decided ' .. now_text) end
+  if not change then return end
+  redis.call('HSET', deciding.pipelines, change.stage, change.new)
+  local removed = string.match(change.chunks, '^-(%d+)$')
+  if removed then
+    redis.pcall('HDEL', change.definitions, removed)
+  elseif change.definitions ~= '' then
+    redis.call('PERSIST', change.definitions)
+  end
+end
