@@ -207,7 +207,7 @@ end
 -- Chooses tasks from lists of one priority. The positions of `skipped` move behind the tasks that the worker does not
 -- want: the position `mine` behind all of them, the position `all` behind the first tasks that no worker with the same
 -- programs to avoid wants.
-local function look_through(queue, readers, skipped)
+local function look_through(queue, readers, skipped, read_before)
   while #chosen < wanted do
     local reader = ordering.oldest(readers)
     if not reader then return end
@@ -221,7 +221,9 @@ local function look_through(queue, readers, skipped)
     local why = consider(queue, reader.list, reader.id, reader.score)
     if why then
       avoided, skipped.shared = avoided + 1, skipped.shared and why == 'avoided'
-      skipped.mine = { score = reader.score, id = reader.id, priority = reader.list.priority }
+      skipped.mine = {
+        score = reader.score, id = reader.id, priority = reader.list.priority, read = read_before + looked_at,
+      }
       if skipped.shared then skipped.all = skipped.mine end
     end
   end
@@ -238,18 +240,18 @@ local function keep_positions(queue, from, at_mine, skipped)
 end
 
 local function look_in(queue)
-  local of_all = positions.read(positions.key(queue.position))
-  local of_mine = positions.read(positions.key(queue.position, worker))
+  local of_all = positions.read(positions.key(queue.position), queue.partitions)
+  local of_mine = positions.read(positions.key(queue.position, worker), queue.partitions)
   local at_mine = positions.is_after(of_mine, of_all)
   local from, skipped = at_mine and of_mine or of_all, { shared = true }
-  local sources = ordering.sources_of(queue.partitions)
+  local sources, read_before = ordering.sources_of(queue.partitions), from and from.read or 0
   while #chosen < wanted and not ordering.more do
     local readers = ordering.next_level(sources, from)
     if not readers or ordering.more then break end
     local above = from and readers[1] and tonumber(readers[1].list.priority) > tonumber(from.priority)
     -- Many priorities cost as much as many tasks.
     if ordering.lists[2] and not above then looked_at = looked_at + #readers end
-    look_through(queue, readers, skipped)
+    look_through(queue, readers, skipped, read_before)
     if looked_at >= MOST_LOOKED_AT then ordering.stop() end
   end
   if unwanted_name ~= '' then keep_positions(queue, from, at_mine, skipped) end

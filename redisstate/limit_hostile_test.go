@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
@@ -825,4 +827,69 @@ func TestManyKeys(t *testing.T) {
 	if n != keys || s.rdb.ZCard(t.Context(), s.keys.limitsDue()).Val() != 0 {
 		t.Errorf("%d tasks returned", n)
 	}
+}
+
+// If a limit in Redis cannot be read, no task of its key is claimed, and none returns.
+func TestUnreadableLimits(t *testing.T) {
+	for _, limit := range []string{"at_most=-1", "odd", "at_most=1e9", "rate=10", "rate=x/1", "at_most=2 rate=1/"} {
+		t.Run(limit, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				d := define("x")
+				d.LimitKey = "k"
+				mustOpen(t, s, d, define("y"))
+				must(t, s.rdb.HSet(t.Context(), s.keys.limits(), "k", limit).Err())
+				for range 2 {
+					if got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))); slices.Contains(got, 1) {
+						t.Errorf("claimed %v", got)
+					}
+					returnWaiting(t, s)
+				}
+			})
+		})
+	}
+}
+
+// Another program removes the priority of a waiting task. The audit finds this.
+func TestAuditFindsMissingPriorityOfWaitingTasks(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.LimitKey = "k"
+		mustOpen(t, s, d)
+		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
+		claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
+		mustBeSound(t, s)
+		must(t, s.rdb.Del(t.Context(), s.keys.levels("limit=k")).Err())
+		findings, err := s.Check(t.Context())
+		if must(t, err); len(findings) != 1 {
+			t.Fatal(findings)
+		}
+		if n, err := s.Repair(t.Context(), "test", findings); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// If workers claim a returned task late, the server checks the key again when the rate allows the next start.
+func TestLateStartOfARate(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.LimitKey = "k"
+		mustOpen(t, s, d, d, d)
+		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 100}))
+		claim := func(want int64) {
+			t.Helper()
+			if got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))); !slices.Equal(got, []int64{want}) {
+				t.Fatalf("claimed %v, want task %d", got, want)
+			}
+		}
+		claim(1)
+		must(t, s.rdb.Del(t.Context(), s.keys.key("starts:k")).Err()) // as if 100 s had passed
+		returnWaiting(t, s)
+		must(t, s.rdb.ZAdd(t.Context(), s.keys.limitsDue(), redis.Z{Score: 9e9, Member: "k"}).Err())
+		claim(2)
+		if due := tdf.Time(s.rdb.ZScore(t.Context(), s.keys.limitsDue(), "k").Val()); due > clockOf(t, s).Add(100) {
+			t.Errorf("the server checks the key at %v", due)
+		}
+	})
 }

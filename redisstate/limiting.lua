@@ -23,6 +23,24 @@ function limiting.use(key_of_due)
   limiting.used = prefix .. 'limits_used'
 end
 
+-- Reads a limit, such as 'at_most=4 rate=10/1.000000'. Returns the largest number of running tasks, and the number and
+-- the time of the rate, or nil. If the text is no limit, nothing may run.
+function limiting.parse(limit)
+  local at_most, count, per = INF, nil, nil
+  for part in string.gmatch(limit, '%S+') do
+    local most = string.match(part, '^at_most=(%d+)$')
+    local n, span = string.match(part, '^rate=(%d+)/([%d.]+)$')
+    if most then
+      at_most = tonumber(most)
+    elseif tonumber(span) then
+      count, per = tonumber(n), tonumber(span)
+    elseif string.match(part, '^at_most=') or string.match(part, '^rate=') then
+      return 0
+    end
+  end
+  return (per or at_most < INF) and at_most or 0, count, per
+end
+
 function limiting.count(key, id, runs)
   local all = runs and limiting.begun or limiting.ended
   local ids = all[key] or {}

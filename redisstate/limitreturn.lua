@@ -25,7 +25,7 @@
 -- error WRONGTYPE.
 
 local checks, open, tasks, returned = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-local passed = ARGV[3] .. 'returned'
+local passed = ARGV[3] .. 'returned:'
 local MOST_LEVELS, MOST_COUNT = 1000, 1000000000
 cursor = 3
 use_places(open)
@@ -83,9 +83,10 @@ if wrong then return wrong end
 
 -- From here on, the script writes.
 
-local plain = {}
+local plain, partitions_of = {}, {}
 for _, t in ipairs(found) do
   leave_place(t.from, t.id)
+  partitions_of[t.to == '' and DEFAULT or split_place(t.to)] = true
   if t.to == '' then
     redis.call('HDEL', tasks .. t.id, 'place')
     plain[#plain + 1], plain[#plain + 2] = t.score, t.id
@@ -97,7 +98,7 @@ for _, t in ipairs(found) do
 end
 bulk('ZADD', open, plain)
 finish_places()
-if #found > 0 then redis.call('SET', passed, now_text, 'EX', 60) end
+for partition in pairs(partitions_of) do redis.call('SET', passed .. partition, now_text, 'EX', 60) end
 if #plain > 0 then wake(wakes .. 'open', #plain / 2) end
 
 -- Removes members from the places of a key. Returns whether one of them was in a place.

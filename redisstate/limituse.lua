@@ -143,12 +143,11 @@ end
 local function use_of(key)
   local limit, waiting = redis.pcall('HGET', limits, key) or '', count_waiting(key)
   if type(limit) ~= 'string' then limit = 'at_most=0' end
-  local at_most = tonumber(string.match(limit, 'at_most=(%d+)') or INF)
+  local at_most, count, per = limiting.parse(limit)
   if check or waiting > 0 and size(limiting.running .. key) >= at_most then remove_idle(key) end
   if check then note_check(key) end
-  local count, per = string.match(limit, 'rate=(%d+)/(%S+)')
   local free, next_start = 0, nil
-  if tonumber(per) then free, next_start = free_starts(key, tonumber(count), tonumber(per)) end
+  if per then free, next_start = free_starts(key, count, per) end
   local new, unclaimed, unserved = returned_tasks(key)
   local running = size(limiting.running .. key)
   return { now_text, limit, running, waiting, free, next_start and text(next_start) or '', new, unclaimed, unserved }

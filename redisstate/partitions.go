@@ -98,8 +98,8 @@ func (s *Store) readPartitions(answer []any) bool {
 // placeEntries are the entries by which claims find a task in its place. A held task has only the first one, and the entry of
 // its limit key if it waits because of a limit.
 type placeEntries struct {
-	place, level, later, limit *redis.FloatCmd
-	partition                  *redis.BoolCmd
+	place, level, later, limit, limitLevel *redis.FloatCmd
+	partition                              *redis.BoolCmd
 }
 
 // isListed reports whether claims find the place itself.
@@ -121,7 +121,10 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 			if tdf.IsHeld(t.OpenPlace()) {
 				found[i] = placeEntries{place: place}
 				if t.WaitsForLimit() {
-					found[i] = placeEntries{place: place, limit: p.ZScore(ctx, s.keys.limitsDue(), t.LimitKey)}
+					part, priority := tdf.LimitPlace(t.LimitKey, 0), strconv.Itoa(t.Priority)
+					found[i] = placeEntries{
+						place: place, limit: p.ZScore(ctx, s.keys.limitsDue(), t.LimitKey), limitLevel: p.ZScore(ctx, s.keys.levels(part), priority),
+					}
 				}
 				continue
 			}
@@ -134,7 +137,7 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 	in := make([]bool, len(all))
 	for i := range in {
 		e, has := found[i]
-		in[i] = !has || e.place.Err() == nil && (e.partition == nil || e.isListed()) && (e.limit == nil || e.limit.Err() == nil)
+		in[i] = !has || e.place.Err() == nil && (e.partition == nil || e.isListed()) && (e.limit == nil || e.limit.Err() == nil && e.limitLevel.Err() == nil)
 	}
 	return in, err
 }

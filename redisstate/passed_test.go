@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -212,4 +213,42 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	for _, slow := range s.rdb.SlowLogGet(t.Context(), 5).Val() {
 		t.Logf("slow: %v %v", slow.Duration, slow.Args[:2])
 	}
+}
+
+// When the server has returned a task to a partition, claims from this partition begin at the head of the queue again. If many
+// tasks are before the position, claims first continue at the position for a while.
+func TestReturnedTasksEndPositions(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		broken := define("x")
+		broken.Program = "broken"
+		mustOpen(t, s, broken, broken, define("y"))
+		claim := func() []int64 {
+			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})
+			must(t, err)
+			return claimedIDs(c)
+		}
+		if got := claim(); !slices.Equal(got, []int64{3}) {
+			t.Fatal(got)
+		}
+		keys := s.rdb.Keys(t.Context(), s.keys.passedPrefix()+"*").Val()
+		if len(keys) != 1 {
+			t.Fatal(keys)
+		}
+		position := strings.Fields(s.rdb.Get(t.Context(), keys[0]).Val())
+		early := mustOpen(t, s, define("z"))[0]
+		must(t, s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Score: 1, Member: early}).Err())
+		now := clockOf(t, s)
+		for _, c := range []struct {
+			read, returnedTo string
+			found            bool
+		}{{"1000000", "default", false}, {"2", "queue=other", false}, {"2", "default", true}} {
+			position[0], position[4] = now.Add(-5).String(), c.read
+			must(t, s.rdb.Set(t.Context(), keys[0], strings.Join(position, " "), 0).Err())
+			must(t, s.rdb.Del(t.Context(), s.keys.passedPrefix()+"returned:default").Err())
+			must(t, s.rdb.Set(t.Context(), s.keys.passedPrefix()+"returned:"+c.returnedTo, now.Add(-1).String(), 0).Err())
+			if got := claim(); (len(got) > 0) != c.found {
+				t.Errorf("%+v: claimed %v", c, got)
+			}
+		}
+	})
 }

@@ -5,9 +5,9 @@
 -- All workers that avoid the same programs and claim from the same partitions share a position. If a worker meets a
 -- task that must not run on that worker, the worker gets a position of its own.
 --
--- A position is stored as 'began score id' or 'began score id priority'. The first part is the time of the call that
--- began at the head of the queue. The last parts are the score, the id and the priority of the last task that a call
--- skipped. Without a priority, it is 0.
+-- A position is stored as 'began score id priority read'. The first part is the time of the call that began at the head
+-- of the queue. The next parts are the score, the id and the priority of the last task that a call skipped. The last
+-- part is the number of tasks that the calls have read up to this task.
 
 local positions = { kept = {} } -- kept has keys and values in turn
 
@@ -20,29 +20,38 @@ function positions.key(queue, worker)
   return positions.prefix .. positions.name .. (worker and '@' .. worker or '') .. ':' .. queue
 end
 
--- The server returns waiting tasks to their places with their old scores (see limitreturn.lua), and so before a
--- position. So claims then begin at the head again. But for a second, claims continue at a position, so that they get
--- past tasks that the worker does not want.
-local function overlooks(began)
-  if positions.returned_at == nil then
-    local at = redis.pcall('GET', positions.prefix .. 'returned')
-    positions.returned_at = type(at) == 'string' and tonumber(at) or 0
+-- Returns the last time at which the server has returned a task to one of the partitions.
+local function returned_at(names)
+  local keys, last = {}, 0
+  for i, name in ipairs(names) do keys[i] = positions.prefix .. 'returned:' .. name end
+  for i = 1, #keys, 500 do
+    for _, at in ipairs(redis.pcall('MGET', unpack(keys, i, math.min(i + 499, #keys)))) do
+      last = math.max(last, at and tonumber(at) or 0)
+    end
   end
-  return began < positions.returned_at and now - began > 1
+  return last
+end
+
+-- The server returns waiting tasks to their places with their old scores (see limitreturn.lua), and so before a
+-- position. So claims then begin at the head again. But first, claims continue at the position for a while, so that
+-- they get past tasks that the worker does not want. This time is longer if many tasks are before the position, because
+-- claims need about a second to read READ_PER_SECOND tasks.
+local READ_PER_SECOND = 50000
+local function overlooks(began, read, names)
+  return now - began > 1 + read / READ_PER_SECOND and began < returned_at(names)
 end
 
 local KEPT_FOR = 60
 
--- Reads a position. Returns nil if the claim must begin at the head.
-function positions.read(key)
+-- Reads a position in a set of partitions. Returns nil if the claim must begin at the head.
+function positions.read(key, names)
   local at = positions.name ~= '' and redis.pcall('GET', key)
   if type(at) ~= 'string' then return nil end
-  local began, score, id, priority = string.match(at, '^(%S+) (%S+) (%S+) ?(%-?%d*)$')
-  began = tonumber(began)
-  if began and overlooks(began) then return nil end
-  if began and score_of(score) and began <= now and now - began <= KEPT_FOR then
-    return { began = began, score = score, id = id, priority = priority ~= '' and priority or '0' }
-  end
+  local began, score, id, priority, read = string.match(at, '^(%S+) (%S+) (%S+) (%-?%d+) (%d+)$')
+  began, read = tonumber(began), tonumber(read)
+  if not began or not score_of(score) or began > now or now - began > KEPT_FOR then return nil end
+  if overlooks(began, read, names) then return nil end
+  return { began = began, score = score, id = id, priority = priority, read = read }
 end
 
 -- Returns whether position a comes after position b. Both may be nil, for the head of the queue.
@@ -63,9 +72,9 @@ function positions.rank_after(key, at)
 end
 
 function positions.keep(key, began, at)
-  local n, level = #positions.kept, at.priority ~= '0' and ' ' .. at.priority or ''
+  local n = #positions.kept
   positions.kept[n + 1] = key
-  positions.kept[n + 2] = string.format('%.6f %s %s%s', began, at.score, at.id, level)
+  positions.kept[n + 2] = string.format('%.6f %s %s %s %.0f', began, at.score, at.id, at.priority, at.read)
 end
 
 function positions.finish()

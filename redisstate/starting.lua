@@ -36,12 +36,12 @@ local function read_use(key)
   local use = { room = INF, starts = limiting.starts .. key, ids = {} }
   local limit = redis.call('HGET', starting.limits, key)
   if not limit then return use end
-  local at_most, count, per = string.match(limit, 'at_most=(%d+)'), string.match(limit, 'rate=(%d+)/(%S+)')
-  if at_most then
+  local at_most
+  at_most, use.count, use.per = limiting.parse(limit)
+  if at_most < INF then
     local n = redis.pcall('ZCARD', limiting.running .. key)
-    use.room = type(n) == 'number' and tonumber(at_most) - n or 0
+    use.room = type(n) == 'number' and at_most - n or 0
   end
-  use.count, use.per = tonumber(count), tonumber(per)
   -- After the clock was set back, the last start lies in the future. The server then corrects the starts.
   local last = use.per and redis.pcall('LINDEX', use.starts, -1)
   if last and (type(last) ~= 'string' or (tonumber(last) or INF) > now) then use.room = 0 end
@@ -96,6 +96,8 @@ local function note_starts(key, use)
   redis.pcall('RPUSH', use.starts, unpack(times))
   redis.pcall('LTRIM', use.starts, -use.count, -1)
   redis.pcall('EXPIRE', use.starts, math.ceil(use.per) + 60)
+  -- If the server has checked the key before these starts, it does not know when the next task may start.
+  if use.has_waiting then redis.pcall('ZADD', limiting.checks, 'XX', 'LT', text(now + use.per), key) end
 end
 
 -- Counts the tasks that start. The script must have called finish_places.

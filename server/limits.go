@@ -18,6 +18,9 @@ type limitStore interface {
 	CheckLimited(ctx context.Context) error
 }
 
+// pausedRecheck is the time after which the server checks a key again while the namespace is paused.
+const pausedRecheck = tdf.Seconds(1)
+
 // maxReturnBatches is the largest number of batches of keys that the server checks in one round, before it settles again.
 const maxReturnBatches = 10
 
@@ -58,9 +61,9 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 	for i, u := range uses {
 		returns[i].LimitDue = due[i]
 		wanted[i], returns[i].Next = u.Return()
-		most[i] = toRead(u, wanted[i], paused)
+		most[i] = toRead(u, wanted[i], redisstate.MostReturned/len(due), paused)
 		if slices.Contains(paused, tdf.Pausable{}) {
-			returns[i].Next = max(returns[i].Next, now.Add(tdf.ReturnPatience))
+			returns[i].Next = now.Add(pausedRecheck)
 		}
 	}
 	n = fitting(most)
@@ -92,15 +95,17 @@ func fitting(most []int) int {
 }
 
 // toRead returns how many waiting tasks of a key the server reads. If a queue or group is paused, some of the tasks may
-// return without using the limit. While the whole namespace is paused, no task returns.
-func toRead(u tdf.LimitUse, wanted int, paused tdf.Paused) int {
+// return without using the limit. So the server then reads the key's share of a batch, even if it wants fewer tasks. While
+// the whole namespace is paused, no task returns.
+func toRead(u tdf.LimitUse, wanted, share int, paused tdf.Paused) int {
+	n := u.ToRead(wanted)
 	switch {
 	case slices.Contains(paused, tdf.Pausable{}):
 		return 0
-	case len(paused) > 0 && u.Room() > 0:
-		return min(u.Waiting, redisstate.MostReturned)
+	case len(paused) > 0 && wanted > 0:
+		n = min(max(n, share), u.Waiting)
 	}
-	return min(u.ToRead(wanted), redisstate.MostReturned)
+	return min(n, redisstate.MostReturned)
 }
 
 // paused returns the pauses of queues, groups and the namespace. If no limit has room, it returns nothing, because no task
