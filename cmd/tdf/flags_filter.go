@@ -105,7 +105,7 @@ func (f *filter) checkCampaign(ctx context.Context, m *client) error {
 	}
 	counts, err := m.Counts(ctx, f.campaign)
 	if err == nil && counts.Total() == 0 {
-		err = usage("unknown campaign %q: no task of this namespace belongs to it", f.campaign)
+		err = unknownCampaign(f.campaign)
 	}
 	return err
 }
