@@ -31,7 +31,7 @@ func (t *Task) WaitsForLimit() bool { return t.State == Open && waitsForLimit(t.
 func (t *Task) ClaimableFrom() Time { return max(t.StartAfter, t.Ready, t.Current().Entered[Open]) }
 
 // LimitPlace returns the place of the tasks that have a priority, and wait because of the limit of a key.
-func LimitPlace(key string, priority int) string { return placeIn(limitPart+key, priority) }
+func LimitPlace(key string, priority int) string { return PlaceIn(limitPart+key, priority) }
 
 // OpenPlace returns the place in which an open task should be.
 func (t *Task) OpenPlace() string {
