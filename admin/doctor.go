@@ -28,7 +28,7 @@ func (a *Admin) Diagnose(ctx context.Context) ([]Diagnosis, error) {
 	s := a.redis()
 	v := vitals{redis: a.parts.Config.Redis}
 	for _, step := range []func(context.Context, *redisstate.Store, *vitals) error{
-		vitalsOfRedis, vitalsOfTasks, vitalsOfMoves, vitalsOfRuns,
+		vitalsOfRedis, vitalsOfTasks, vitalsOfWaits, vitalsOfMoves, vitalsOfRuns,
 	} {
 		if err := step(ctx, s, &v); err != nil {
 			return nil, fmt.Errorf("diagnose the namespace: %w", err)

@@ -147,13 +147,13 @@ const (
 	longAgo   = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
 )
 
-// longestWait returns how long ago the oldest open task became claimable. It skips tasks whose scores are not times: a
-// user or a component of the original TDF may have written these scores.
+// longestWait returns how long ago the oldest open task became claimable. It skips held tasks, and tasks whose scores are
+// not times: a user or a component of the original TDF may have written these scores.
 func longestWait(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
 	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, "", firstOpen)
 	var longest tdf.Seconds
 	for _, t := range page.Tasks {
-		if from := max(t.StartAfter, t.Ready, t.Current().Entered[tdf.Open]); from > longAgo {
+		if from := t.ClaimableFrom(); from > longAgo && !tdf.IsHeld(t.PlacedIn) {
 			longest = max(longest, now.Sub(from))
 		}
 	}
@@ -186,8 +186,11 @@ func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, er
 }
 
 func readQueues(ctx context.Context, s *redisstate.Store, stats *Stats) error {
-	counts, waiting, err := s.QueueCounts(ctx)
-	stats.Queues, stats.Waiting = []Queue{}, waiting
+	counts, err := s.QueueCounts(ctx)
+	if err == nil {
+		stats.Waiting, err = s.CountWaiting(ctx)
+	}
+	stats.Queues = []Queue{}
 	for _, c := range counts {
 		stats.Queues = append(stats.Queues, Queue(c))
 	}

@@ -27,27 +27,23 @@ const (
 )
 
 // QueueCounts counts the open tasks of each queue that has any, ordered by the name of the queue. The cost grows with the
-// number of partitions and priorities, not with the number of tasks. It also returns the number of tasks that wait for
-// other tasks. The counts of different queues may be of different moments.
-func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, waiting int64, err error) {
+// number of partitions and priorities, not with the number of tasks. The counts of different queues may be of different
+// moments.
+func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error) {
 	places, partial, err := s.usedPlaces(ctx)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the places of open tasks: redis: %w", err)
+		return nil, fmt.Errorf("read the places of open tasks: redis: %w", err)
 	}
-	var held *redis.IntCmd
-	err = s.pipeline(ctx, func(p redis.Pipeliner) { held = p.ZCard(ctx, s.keys.place(tdf.WaitingPlace)) })
 	open := map[string]int64{}
 	for page := range slices.Chunk(places, placesPerCount) {
 		sizes := make([]*redis.IntCmd, len(page))
-		if err == nil {
-			err = s.pipeline(ctx, func(p redis.Pipeliner) {
-				for i, of := range page {
-					sizes[i] = p.ZCard(ctx, s.keys.place(of.place))
-				}
-			})
-		}
+		err = s.pipeline(ctx, func(p redis.Pipeliner) {
+			for i, of := range page {
+				sizes[i] = p.ZCard(ctx, s.keys.place(of.place))
+			}
+		})
 		if err != nil {
-			return nil, 0, fmt.Errorf("count the tasks of queues: redis: %w", err)
+			return nil, fmt.Errorf("count the tasks of queues: redis: %w", err)
 		}
 		for i, of := range page {
 			open[of.queue] += sizes[i].Val()
@@ -59,7 +55,7 @@ func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, waiting i
 		}
 	}
 	slices.SortFunc(counts, func(a, b QueueCount) int { return cmp.Compare(a.Queue, b.Queue) })
-	return counts, held.Val(), err
+	return counts, nil
 }
 
 // A queuePlace is a place of open tasks, and the queue of these tasks.
