@@ -24,8 +24,9 @@ type AwaitedGroup struct {
 func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]AwaitedGroup, error) {
 	var names []string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		if names, err = s.rdb.ZRevRange(ctx, s.keys.awaitedGroups(), 0, groups-1).Result(); err != nil && isWrongType(err) {
-			err = nil
+		names, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.awaitedGroups(), Start: 0, Stop: groups - 1, Rev: true}).Result()
+		if err != nil && isWrongType(err) {
+			return nil
 		}
 		return err
 	})
