@@ -18,6 +18,7 @@ type Obstacle struct {
 // Bounds of the search for obstacles.
 const (
 	mostObstacles   = 5   // of each kind
+	sampledFew      = 50  // the number of open tasks with the lowest ids, and also of those with the highest ids, while no program is paused
 	sampledKeys     = 50  // limit keys
 	sampledWaiting  = 100 // tasks that wait for others
 	sampledProperty = 100 // different pairs of queue and group
@@ -34,11 +35,12 @@ type openSample struct {
 	obstacles  []Obstacle
 }
 
-// readOpen reads two samples of a group's open tasks: the tasks with the lowest ids, and the tasks with the highest ids.
-func readOpen(ctx context.Context, s store, group string) (o openSample, err error) {
+// readOpen reads two samples of a group's open tasks: the tasks with the lowest ids, and the tasks with the highest ids. Each
+// sample has at most the given number of tasks.
+func readOpen(ctx context.Context, s store, group string, most int) (o openSample, err error) {
 	o.programs = map[string]bool{}
 	for _, oldest := range []bool{false, true} {
-		page, err := listing.Find(ctx, s, listing.Query{Group: group, States: []tdf.State{tdf.Open}, OldestFirst: oldest}, "", sampledOpen)
+		page, err := listing.Find(ctx, s, listing.Query{Group: group, States: []tdf.State{tdf.Open}, OldestFirst: oldest}, "", most)
 		if err != nil {
 			return o, err
 		}

@@ -179,7 +179,11 @@ func (w *Watch) sampleOpen(ctx context.Context, l *look) (err error) {
 		return nil
 	}
 	if w.open.programs == nil || l.at.Sub(w.open.at) >= samplePauses {
-		if w.open, err = readOpen(ctx, w.store, w.query.Group); err != nil {
+		most := sampledFew
+		if len(l.pauses) > 0 {
+			most = sampledOpen
+		}
+		if w.open, err = readOpen(ctx, w.store, w.query.Group, most); err != nil {
 			return err
 		}
 		if err := w.open.find(ctx, w.store, l, w.query.Group); err != nil {
