@@ -17,7 +17,7 @@ const (
 // A Diagnosis is a finding of [Admin.Diagnose] about one subject.
 type Diagnosis struct {
 	Severity string `json:"severity"`
-	Subject  string `json:"subject"` // redis, server, workers, memory, tasks or clock
+	Subject  string `json:"subject"` // redis, server, workers, pause, limit, memory, tasks or clock
 	Text     string `json:"text"`
 	Fix      string `json:"fix,omitempty"` // what the user can do; "" if nothing is needed
 }

@@ -65,6 +65,24 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 	})
 }
 
+// Tasks that wait for a limit also have a position: among the tasks that wait for the same limit.
+func TestPositionBehindALimit(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustLimit(t, s, "db", running(0))
+		low, high, other := placed("a", 1), placed("a", 5), placed("a", 9)
+		low.LimitKey, high.LimitKey, other.LimitKey = "db", "db", "free"
+		ids := mustOpen(t, s, low, high, high, other)
+		claimFor(t, s, 3, offerOf("a"))
+		now, err := s.Now(t.Context())
+		must(t, err)
+		waits := task(t, s, ids[0])
+		q, err := s.QueuePosition(t.Context(), waits, now+60)
+		if err != nil || !waits.WaitsForLimit() || !q.Listed || q.Ahead != 0 || q.Higher != 2 {
+			t.Errorf("waiting %v, %+v, %v; want 2 tasks with a higher priority", waits.WaitsForLimit(), q, err)
+		}
+	})
+}
+
 func TestHasProgram(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		source, err := s.PutProgram(t.Context(), []byte("archive"))
