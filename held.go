@@ -27,8 +27,11 @@ func waitsForLimit(place string) bool {
 // WaitsForLimit reports whether the open task waits because of the limit of its key (docs/lifecycle.md, "Limits per key").
 func (t *Task) WaitsForLimit() bool { return t.State == Open && waitsForLimit(t.PlacedIn) }
 
+// ClaimableFrom returns the time from which workers may claim the open task, unless the task is held.
+func (t *Task) ClaimableFrom() Time { return max(t.StartAfter, t.Ready, t.Current().Entered[Open]) }
+
 // LimitPlace returns the place of the tasks that have a priority, and wait because of the limit of a key.
-func LimitPlace(key string, priority int) string { return placeIn(limitPart+key, priority) }
+func LimitPlace(key string, priority int) string { return PlaceIn(limitPart+key, priority) }
 
 // OpenPlace returns the place in which an open task should be.
 func (t *Task) OpenPlace() string {

@@ -43,6 +43,17 @@ func ParsePausable(name string) (Pausable, bool) {
 	return p, p.String() == name
 }
 
+// Text describes for users what is paused, such as "queue crawl" or "campaign night".
+func (p Pausable) Text() string {
+	switch {
+	case p.Queue != "":
+		return "queue " + p.Queue
+	case p.Group != "":
+		return "campaign " + p.Group
+	}
+	return "all tasks"
+}
+
 // Check returns a *[PropertyError] if no task can have the queue or the group.
 func (p Pausable) Check() error {
 	if p.Queue != "" {

@@ -87,13 +87,13 @@ func (d *Properties) Place() string {
 	if d.Priority == 0 && name == DefaultPartition && d.LimitKey == "" {
 		return ""
 	}
-	return placeIn(name, d.Priority)
+	return PlaceIn(name, d.Priority)
 }
 
 const priorityPart = "priority="
 
-// placeIn returns the name of the place with a priority in a partition.
-func placeIn(partition string, priority int) string {
+// PlaceIn returns the name of the place with a priority in a partition.
+func PlaceIn(partition string, priority int) string {
 	if priority == 0 {
 		return partition
 	}

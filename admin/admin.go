@@ -31,6 +31,10 @@ type store interface {
 	Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error)
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	Partitions(ctx context.Context) ([]string, error)
+	Paused(ctx context.Context) ([]redisstate.Pausing, error)
+	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
+	OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)
 }
 
 // groupsOf returns the groups for a call about one group. An empty group means all tasks.

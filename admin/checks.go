@@ -175,19 +175,35 @@ func (c *situation) queue() Check {
 	switch {
 	case !c.place.Listed:
 		return Check{"queue", Blocked, "the task is not in the list of open tasks", "wait for the server's audit, which adds the task to the list"}
-	case c.place.Ahead == 0:
+	case c.place.Ahead+c.place.Higher == 0:
 		return Check{"queue", Passed, "the task is the first in the queue", ""}
 	}
-	behind := Check{"queue", Passed, fmt.Sprintf("%d tasks are ahead in the queue", c.place.Ahead), ""}
-	if c.place.Ahead == 1 {
-		behind.Text = "1 task is ahead in the queue"
-	}
-	if free, slots := c.slots(); slots > 0 && c.place.Ahead >= free {
+	behind := Check{"queue", Passed, aheadText(c.place), ""}
+	if free, slots := c.slots(); slots > 0 && c.place.Ahead+c.place.Higher >= free {
 		behind.State = Blocked
 		behind.Text += fmt.Sprintf("; the workers that may claim the task have %d slots", slots)
 		behind.Fix = "wait, or start more workers"
 	}
 	return behind
+}
+
+// aheadText says how many tasks workers claim before a task, such as "3 tasks are ahead in the queue, 2 of them with a higher
+// priority".
+func aheadText(q redisstate.QueuePosition) string {
+	text := fmt.Sprintf("%d tasks are ahead in the queue", q.Ahead+q.Higher)
+	if q.Ahead+q.Higher == 1 {
+		text = "1 task is ahead in the queue"
+	}
+	if q.More {
+		text = "at least " + text
+	}
+	switch {
+	case q.Higher == 0:
+		return text
+	case q.Ahead == 0:
+		return text + ", with a higher priority"
+	}
+	return fmt.Sprintf("%s, %d of them with a higher priority", text, q.Higher)
 }
 
 // slots counts the slots of the workers that may claim the task: the free slots and all slots. A worker's heartbeat says

@@ -36,10 +36,10 @@ func (c *situation) dependencies() Check {
 		case d.ID > 0:
 			names = append(names, fmt.Sprintf("task %d (%s)", d.ID, d.State))
 		case d.Mark == tdf.GroupOpen:
-			names = append(names, fmt.Sprintf("campaign %s (not closed)", d.Group))
+			names = append(names, fmt.Sprintf("campaign %s (not closed yet)", d.Group))
 			fixes = []string{"close the campaign when it has all of its tasks"}
 		default:
-			names = append(names, fmt.Sprintf("campaign %s (not complete)", d.Group))
+			names = append(names, fmt.Sprintf("campaign %s (closed, not complete)", d.Group))
 		}
 	}
 	text := fmt.Sprintf("%d of %d have not ended: %s", r.Waits, c.task.Links, strings.Join(names, ", "))

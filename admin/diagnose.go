@@ -18,7 +18,7 @@ func (v *vitals) diagnose() []Diagnosis {
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
 		v.version, v.persistence, v.eviction, v.encoding, v.access, v.replica, v.layout, v.clock,
-		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse, v.openTasks, v.unservedTasks, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
+		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse, v.waitingTasks, v.openTasks, v.unservedTasks, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
 	} {
 		look(&d)
 	}

@@ -90,6 +90,13 @@ func TestDiagnose(t *testing.T) {
 		"open tasks wait for another worker: no live worker handles resize": {SeverityProblem, func(v *vitals) {
 			v.partitions = []string{"handler=resize"}
 		}},
+		"tasks wait for campaigns that are not closed: a, c": {SeverityNotice, func(v *vitals) {
+			v.waiting = 9
+			v.awaited = []redisstate.AwaitedGroup{{Group: "a"}, {Group: "b", Mark: tdf.GroupClosed}, {Group: "c"}}
+		}},
+		"campaigns wait for each other, so their tasks never run: b waits for c waits for b": {SeverityProblem, func(v *vitals) {
+			v.waiting, v.waits = 2, map[string][]string{"a": {"x", "b"}, "b": {"c"}, "c": {"y", "b"}}
+		}},
 		"waited for 500 s although 3 slots are":    {SeverityProblem, func(v *vitals) { v.fleet.running = 1 }},
 		"waited for 500 s although 1 slot is free": {SeverityProblem, func(v *vitals) { v.fleet.running = 3 }},
 		"waited for 501 s although 2 slots are": {SeverityProblem, func(v *vitals) {
@@ -117,6 +124,49 @@ func TestDiagnose(t *testing.T) {
 		if len(found) != 1 || !strings.Contains(found[0].Text, text) || found[0].Severity != c.severity || found[0].Fix == "" {
 			t.Errorf("%s: got %+v", text, found)
 		}
+	}
+}
+
+// The number of waiting tasks is no problem. A long cycle gives a short text.
+func TestDiagnoseWaitingTasks(t *testing.T) {
+	v := healthy()
+	v.waiting, v.limits = 3, []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
+	d := diagnoses{}
+	v.waitingTasks(&d)
+	if len(d.all) != 1 || d.all[0].Severity != SeverityOK || d.all[0].Text != "open tasks that wait for other tasks: 3, for limits: 9" {
+		t.Errorf("got %+v", d.all)
+	}
+	v.waits = map[string][]string{}
+	for i := range 100 {
+		v.waits[fmt.Sprint("a long name ", i)] = []string{fmt.Sprint("a long name ", (i+1)%100)}
+	}
+	d = diagnoses{}
+	if v.waitingTasks(&d); len(d.all) != 2 || len(d.all[1].Text) > mostText+3 {
+		t.Errorf("got %+v", d.all)
+	}
+}
+
+// A cycle is found if there is one.
+func TestCycleOf(t *testing.T) {
+	for want, waits := range map[string]map[string][]string{
+		"[]":      {"a": {"b", "c"}, "b": {"d"}, "c": {"d"}},
+		"[a]":     {"a": {"a"}},
+		"[b c d]": {"a": {"b", "x"}, "b": {"c"}, "c": {"x", "d"}, "d": {"b"}},
+	} {
+		if got := fmt.Sprint(cycleOf(waits)); got != want {
+			t.Errorf("%v: %s, want %s", waits, got, want)
+		}
+	}
+	deep := map[string][]string{}
+	for i := range 20 { // many paths lead to the same groups
+		for j := range 20 {
+			for k := range 20 {
+				deep[fmt.Sprint(i, j)] = append(deep[fmt.Sprint(i, j)], fmt.Sprint(i+1, k))
+			}
+		}
+	}
+	if got := cycleOf(deep); got != nil {
+		t.Errorf("without a cycle: %v", got)
 	}
 }
 

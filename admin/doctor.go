@@ -17,7 +17,7 @@ const (
 // A Diagnosis is a finding of [Admin.Diagnose] about one subject.
 type Diagnosis struct {
 	Severity string `json:"severity"`
-	Subject  string `json:"subject"` // redis, server, workers, memory, tasks or clock
+	Subject  string `json:"subject"` // redis, server, workers, pause, limit, memory, tasks or clock
 	Text     string `json:"text"`
 	Fix      string `json:"fix,omitempty"` // what the user can do; "" if nothing is needed
 }
@@ -28,7 +28,7 @@ func (a *Admin) Diagnose(ctx context.Context) ([]Diagnosis, error) {
 	s := a.redis()
 	v := vitals{redis: a.parts.Config.Redis}
 	for _, step := range []func(context.Context, *redisstate.Store, *vitals) error{
-		vitalsOfRedis, vitalsOfTasks, vitalsOfMoves, vitalsOfRuns,
+		vitalsOfRedis, vitalsOfTasks, vitalsOfWaits, vitalsOfMoves, vitalsOfRuns,
 	} {
 		if err := step(ctx, s, &v); err != nil {
 			return nil, fmt.Errorf("diagnose the namespace: %w", err)

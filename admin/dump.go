@@ -16,7 +16,7 @@ import (
 )
 
 // dumpFormat is the version of the lines that [Admin.Dump] writes (docs/tdf.md, "Dumps").
-const dumpFormat = 1
+const dumpFormat = 2
 
 // A dumpLine is one line of a dump. Exactly one of its fields is set.
 type dumpLine struct {
@@ -24,6 +24,10 @@ type dumpLine struct {
 	Program *dumpProgram `json:"program,omitempty"`
 	Task    *dumpTask    `json:"task,omitempty"`
 	End     *Dumped      `json:"end,omitempty"` // the last line
+
+	// Since format 2.
+	Value       *dumpValue       `json:"value,omitempty"`
+	Definitions *dumpDefinitions `json:"definitions,omitempty"`
 }
 
 type dumpHeader struct {
@@ -37,6 +41,7 @@ type dumpHeader struct {
 type dumpProgram struct {
 	SHA256  string `json:"sha256"`
 	Archive []byte `json:"archive"`
+	Pinned  bool   `json:"pinned,omitempty"` // since format 2
 }
 
 type dumpTask struct {
@@ -69,10 +74,11 @@ func (t *dumpTime) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Dumped says how many programs and tasks a dump contains.
+// Dumped says how many programs, tasks and other values a dump contains.
 type Dumped struct {
 	Programs int64 `json:"programs"`
 	Tasks    int64 `json:"tasks"`
+	Values   int64 `json:"values,omitempty"` // settings, pauses, limits, closed groups, and data of pipelines
 }
 
 // A dumpText is encoded as a JSON string, or as {"base64":…} if it is not valid UTF-8.
@@ -102,9 +108,9 @@ func (t *dumpText) UnmarshalJSON(data []byte) error {
 // dumpPage is the number of tasks that Dump reads at once.
 const dumpPage = 500
 
-// Dump writes the namespace as JSON lines: its tasks with their outputs and updates, and its stored programs
-// (docs/tdf.md, "Dumps"). It may run beside all other work. The dump of each task is consistent, but different tasks
-// are read at different times. If Load would refuse a task or a program, Dump omits it and logs a warning.
+// Dump writes the namespace as JSON lines: its tasks with their outputs and updates, its stored programs, its settings,
+// pauses and limits, its closed groups and its pipelines (docs/tdf.md, "Dumps"). It may run beside all other work. The dump of each task is consistent, but different tasks
+// are read at different times. If Load would refuse an item, Dump omits it and logs a warning.
 func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
 	s := a.redis()
 	buffer := bufio.NewWriterSize(w, 1<<16)
@@ -144,17 +150,19 @@ func (d *dump) write(ctx context.Context) error {
 	if err := d.encoder.Encode(dumpLine{Header: &header}); err != nil {
 		return err
 	}
-	if err := d.programs(ctx); err != nil {
-		return err
-	}
-	if err := d.tasks(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{d.valuesBefore, d.programs, d.tasks} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	// Tasks may name programs that are not in the list, for example programs that were stored during the dump.
 	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) {
-		if err := d.program(ctx, sha256); err != nil {
+		if err := d.program(ctx, sha256, false); err != nil {
 			return err
 		}
+	}
+	if err := d.valuesAfter(ctx); err != nil {
+		return err
 	}
 	return d.encoder.Encode(dumpLine{End: &d.done})
 }
@@ -165,7 +173,7 @@ func (d *dump) programs(ctx context.Context) error {
 		return err
 	}
 	for _, p := range programs {
-		if err := d.program(ctx, p.SHA256); err != nil {
+		if err := d.program(ctx, p.SHA256, p.Pinned); err != nil {
 			return err
 		}
 	}
@@ -173,7 +181,7 @@ func (d *dump) programs(ctx context.Context) error {
 }
 
 // program writes a program, if the dump does not yet contain it. It omits archives that no worker would run.
-func (d *dump) program(ctx context.Context, sha256 string) error {
+func (d *dump) program(ctx context.Context, sha256 string, pinned bool) error {
 	if d.met[sha256] {
 		return nil
 	}
@@ -190,7 +198,7 @@ func (d *dump) program(ctx context.Context, sha256 string) error {
 		d.parts.Log.Warn("a stored program is too large; it is left out", "sha256", sha256)
 	default:
 		d.done.Programs++
-		return d.encoder.Encode(dumpLine{Program: &dumpProgram{sha256, archive}})
+		return d.encoder.Encode(dumpLine{Program: &dumpProgram{sha256, archive, pinned}})
 	}
 	return nil
 }

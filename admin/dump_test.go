@@ -214,7 +214,14 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 		"line 1: only the first line":                          task,
 		"line 2: only the first line":                          header + header,
 		"line 1: the dump names no format":                     strings.Replace(header, `"format":1`, `"format":0`, 1),
-		"line 1: the dump has format 2, and this":              strings.Replace(header, `"format":1`, `"format":2`, 1),
+		"line 1: the dump has format 3, and this":              strings.Replace(header, `"format":1`, `"format":3`, 1),
+		"line 2: limit \"\": limit_key: is empty":              header + `{"value":{"kind":"limit","name":"","text":"at_most=1"}}` + "\n",
+		"line 2: limit \"k\": invalid value":                   header + `{"value":{"kind":"limit","name":"k","text":"at_most=-1"}}` + "\n",
+		"line 2: worker \"w\": unknown kind":                   header + `{"value":{"kind":"worker","name":"w","text":""}}` + "\n",
+		"line 2: definitions \"a b\", chunk 0: invalid name":   header + `{"definitions":{"name":"a b","chunk":0,"data":""}}` + "\n",
+		"line 2: definitions \"x\", chunk -1: invalid name":    header + `{"definitions":{"name":"x","chunk":-1,"data":""}}` + "\n",
+		"line 2: definitions x, chunk 0: read stored":          header + `{"definitions":{"name":"x","chunk":0,"data":"AAAA"}}` + "\n",
+		"line 3: the last line counts 0 tasks, 0 programs and": header + `{"value":{"kind":"limit","name":"k","text":"at_most=1"}}` + "\n" + `{"end":{"programs":0,"tasks":0}}` + "\n",
 		"line 1: the dump has layout version 99":               strings.Replace(header, `"schema":1`, `"schema":99`, 1),
 		"line 1: the dump's last id -1":                        strings.Replace(header, `"last_id":3`, `"last_id":-1`, 1),
 		"line 1: the line does not belong to a dump: json: un": strings.Replace(header, `"time"`, `"date"`, 1),
@@ -241,7 +248,7 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 				if _, again := r.(io.Seeker); again {
 					t.Errorf("%q: the load wrote something", problem)
 				}
-				c.Del(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":task:1", cfg.Namespace+":task:2", cfg.Namespace+":open")
+				c.Del(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":task:1", cfg.Namespace+":task:2", cfg.Namespace+":open", cfg.Namespace+":limits")
 			}
 		}
 	}

@@ -127,14 +127,14 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 		return line, c.wrong("the line does not belong to a dump: it contains more than one JSON value")
 	}
 	parts := 0
-	for _, is := range []bool{line.Header != nil, line.Program != nil, line.Task != nil, line.End != nil} {
+	for _, is := range []bool{line.Header != nil, line.Program != nil, line.Task != nil, line.End != nil, line.Value != nil, line.Definitions != nil} {
 		if is {
 			parts++
 		}
 	}
 	switch {
 	case parts != 1:
-		return line, c.wrong(`the line does not belong to a dump: want exactly one of "dump", "program", "task", "end"`)
+		return line, c.wrong(`the line does not belong to a dump: want exactly one of "dump", "program", "task", "value", "definitions", "end"`)
 	case (line.Header != nil) == c.begun:
 		return line, c.wrong(`only the first line of a dump has "dump"`)
 	}
@@ -170,9 +170,19 @@ func (c *dumpCheck) check(line dumpLine) error {
 		if err := r.Validate(); err != nil {
 			return c.wrong("%v", err)
 		}
+	case line.Value != nil:
+		c.found.Values++
+		if err := line.Value.value().Validate(); err != nil {
+			return c.wrong("%v", err)
+		}
+	case line.Definitions != nil:
+		c.found.Values++
+		if err := line.Definitions.check(); err != nil {
+			return c.wrong("%v", err)
+		}
 	case c.found != *line.End:
-		return c.wrong("the last line counts %d tasks and %d programs, but the dump contains %d and %d: lines were removed or added",
-			line.End.Tasks, line.End.Programs, c.found.Tasks, c.found.Programs)
+		return c.wrong("the last line counts %d tasks, %d programs and %d other values, but the dump contains %d, %d and %d: lines were removed or added",
+			line.End.Tasks, line.End.Programs, line.End.Values, c.found.Tasks, c.found.Programs, c.found.Values)
 	default:
 		c.ended = true
 	}

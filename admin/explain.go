@@ -105,7 +105,7 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		func() (err error) { c.fleet, err = readFleet(ctx, s, now, 0); return err },
 		func() (err error) { c.grace, err = s.Grace(ctx); return err },
 		func() (err error) { c.full, err = s.Full(ctx); return err },
-		func() (err error) { c.place, err = s.QueuePosition(ctx, id, c.task.OpenPlace()); return err },
+		func() (err error) { c.place, err = s.QueuePosition(ctx, c.task, now); return err },
 		func() (err error) { c.paused, err = s.Paused(ctx); return err },
 		func() (err error) { c.pending, err = pendingOf(ctx, s, c.task); return err },
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },

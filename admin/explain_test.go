@@ -149,9 +149,35 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db"
 		}, `limit: the limit of key "db" was removed, and the server returns the waiting tasks`},
 		"the limit was removed in a pause": {func(c *situation) {
-			c.task.LimitKey, c.task.PlacedIn, c.paused = "db", "limit=db", []redisstate.Pausing{{By: "ann"}}
-		}, "pause: all tasks of the namespace are paused by ann, at an unknown time | " +
+			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db"
+			c.pausedBy(tdf.Pausable{})
+		}, "pause: all tasks: paused by me, 9.0 s ago | " +
 			`limit: the limit of key "db" was removed, and after the pause of the namespace, the server will return the waiting tasks`},
+		"higher priority":            {func(c *situation) { c.place.Higher = 3 }, ""},
+		"all have a higher priority": {func(c *situation) { c.place.Higher = 4 }, "queue: 4 tasks are ahead in the queue, with a higher priority; the workers that may claim the task have 4 slots"},
+		"some have a higher priority": {func(c *situation) {
+			c.place.Ahead, c.place.Higher, c.place.More = 2, 5, true
+		}, "queue: at least 7 tasks are ahead in the queue, 5 of them with a higher priority; the workers that may claim the task have 4 slots"},
+		"paused queue": {func(c *situation) {
+			c.task.Group = "night"
+			c.pausedBy(tdf.Pausable{Queue: "default"}, tdf.Pausable{Queue: "other"}, tdf.Pausable{Group: "g"})
+		}, "pause: queue default: paused by me, 9.0 s ago"},
+		"paused campaign and namespace": {func(c *situation) {
+			c.task.Group = "night"
+			c.pausedBy(tdf.Pausable{Group: "night"}, tdf.Pausable{})
+		}, "pause: campaign night: paused by me, 9.0 s ago | pause: all tasks: paused by me, 9.0 s ago"},
+		"waits for the server": {func(c *situation) { c.waitsFor(5) }, "dependencies: all dependencies have ended, and the server lets the task run soon"},
+		"not linked": {func(c *situation) {
+			c.waitsFor(5)
+			c.task.Rounds[0].Linked = 2
+		}, "dependencies: the server has looked up 2 of 5 dependencies"},
+		"not met": {func(c *situation) {
+			c.waitsFor(5)
+			c.task.Rounds[0].Unmet = "task 3: failed"
+		}, "dependencies: the task will fail: task 3: failed"},
+		"waits for tasks and groups": {func(c *situation) {
+			c.waitsFor(9, redisstate.Dependency{ID: 3, State: tdf.Running}, redisstate.Dependency{Group: "a"}, redisstate.Dependency{Group: "b", Mark: tdf.GroupClosed})
+		}, "dependencies: 9 of 9 have not ended: task 3 (running), campaign a (not closed yet), campaign b (closed, not complete), …"},
 		"source": {func(c *situation) { c.source = Check{"source", Blocked, "gone", ""} }, "source: gone"},
 	} {
 		if got := holding(waiting(c.change).open()); got != c.want {
@@ -307,6 +333,29 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 			t.Errorf("task %d: %v, the text lacks %q:\n%s", id, err, want, said)
 		}
 	}
+}
+
+// A task that waits for an open campaign has the fix to close the campaign.
+func TestFixOfAnOpenCampaign(t *testing.T) {
+	c := waiting(func(c *situation) {
+		c.waitsFor(2, redisstate.Dependency{Group: "a"}, redisstate.Dependency{ID: 3, State: tdf.Open})
+	})
+	if fix := c.dependencies().Fix; fix != "wait, or close the campaign when it has all of its tasks" {
+		t.Errorf("the fix is %q", fix)
+	}
+}
+
+// pausedBy adds pauses.
+func (c *situation) pausedBy(all ...tdf.Pausable) {
+	for _, p := range all {
+		c.paused = append(c.paused, redisstate.Pausing{Pausable: p, By: "me", Since: testNow - 9})
+	}
+}
+
+// waitsFor makes the task wait for a number of dependencies. The arguments pending are the first of them.
+func (c *situation) waitsFor(links int, pending ...redisstate.Dependency) {
+	c.task.PlacedIn, c.task.Links, c.pending = tdf.WaitingPlace, links, pending
+	c.task.Rounds[0].Linked, c.task.Rounds[0].Waits = links, links
 }
 
 // limitedTo gives the task a limit key with a limit.

@@ -18,15 +18,17 @@ var ErrOccupied = errors.New("a dump can only be loaded into a namespace without
 type Loaded struct {
 	Dumped
 	There int64 `json:"there"` // tasks that an earlier, interrupted load of the same dump wrote
+	Kept  int64 `json:"kept"`  // values of the dump that were not loaded, because the namespace has other values, and keeps them
 }
 
-// Load loads a dump that [Admin.Dump] wrote, from this namespace or from another one. The namespace must contain no
+// Load loads a dump that [Admin.Dump] or an earlier release wrote, from this namespace or from another one. The namespace must contain no
 // tasks; otherwise the error wraps [ErrOccupied]. If the dump is invalid, the error wraps a *[DumpError]. If reading
 // from r fails, the error is not a DumpError. If r is a file, Load checks the whole dump before it writes anything.
 // After an error, Loaded contains the programs and tasks that were written before.
 //
 // Tasks keep their ids and states. Running tasks belong to their workers until their leases run out. If tasks are opened
-// during the load, they get other ids. To continue a load that was interrupted, load the same dump again.
+// during the load, they get other ids. Settings, pauses, limits, marks of groups and records of stages that the namespace
+// already has stay as they are: Load logs a warning about each of the first 20 that differ, and counts them. To continue a load that was interrupted, load the same dump again.
 func (a *Admin) Load(ctx context.Context, r io.Reader) (Loaded, error) {
 	s := a.redis()
 	highest, err := checkDump(ctx, r)
@@ -86,6 +88,7 @@ type loading struct {
 	begun   bool
 	last    int64 // the highest id of the dump that is known so far
 	pending []redisstate.Record
+	values  []redisstate.Value // pending values, all of one kind
 	bytes   int
 	done    Loaded
 }
@@ -100,19 +103,35 @@ func (l *loading) take(ctx context.Context, line dumpLine, text []byte) error {
 	switch {
 	case line.Header != nil:
 		return l.begin(ctx, *line.Header, text)
-	case line.Program != nil:
-		_, err := l.store.PutProgram(ctx, line.Program.Archive)
-		if err == nil {
-			l.done.Programs++
-		}
+	case line.Value != nil:
+		return l.value(ctx, line.Value.value())
+	}
+	if err := l.flushValues(ctx); err != nil {
 		return err
+	}
+	switch {
+	case line.Program != nil:
+		return l.program(ctx, *line.Program)
 	case line.Task != nil:
 		return l.task(ctx, line.Task.record(), len(text))
+	case line.Definitions != nil:
+		return l.definitions(ctx, *line.Definitions)
 	}
 	if err := l.flush(ctx); err != nil {
 		return err
 	}
 	return l.store.EndRestore(ctx)
+}
+
+func (l *loading) program(ctx context.Context, p dumpProgram) error {
+	_, err := l.store.PutProgram(ctx, p.Archive)
+	if err == nil && p.Pinned {
+		err = l.store.PinPrograms(ctx, p.SHA256)
+	}
+	if err == nil {
+		l.done.Programs++
+	}
+	return err
 }
 
 // begin reserves the namespace and the ids for this dump.

@@ -10,7 +10,7 @@ import (
 func (c *situation) pauses() (checks []Check) {
 	for _, p := range c.paused {
 		if _, holds := (tdf.Paused{p.Pausable}).Holds(&c.task.Properties); holds {
-			text := fmt.Sprintf("%s paused by %s, %s", pauseText(p.Pausable), p.By, c.agoText(p.Since))
+			text := fmt.Sprintf("%s: paused by %s, %s", p.Text(), p.By, c.agoText(p.Since))
 			checks = append(checks, Check{"pause", Blocked, text, "end the pause"})
 		}
 	}
@@ -23,19 +23,9 @@ const mostPausesNamed = 5
 // pauses reports what is paused, because a user may have forgotten it.
 func (v *vitals) pauses(d *diagnoses) {
 	for _, p := range v.paused[:min(len(v.paused), mostPausesNamed)] {
-		d.notice("pause", fmt.Sprintf("%s paused by %s, %s ago", pauseText(p.Pausable), p.By, span(v.at.Sub(p.Since))), "end the pause")
+		d.notice("pause", fmt.Sprintf("%s: paused by %s, %s ago", p.Text(), p.By, span(v.at.Sub(p.Since))), "end the pause")
 	}
 	if more := len(v.paused) - mostPausesNamed; more > 0 {
 		d.notice("pause", fmt.Sprintf("%d more queues or groups are paused", more), "end the pause")
 	}
-}
-
-func pauseText(p tdf.Pausable) string {
-	switch {
-	case p.Queue != "":
-		return fmt.Sprintf("queue %s is", p.Queue)
-	case p.Group != "":
-		return fmt.Sprintf("group %q is", p.Group)
-	}
-	return "all tasks of the namespace are"
 }

@@ -27,10 +27,22 @@ type Stats struct {
 	Slots   int            `json:"slots"`                 // slots of the workers that claim tasks
 	Busy    int            `json:"busy"`                  // slots in which a task runs
 
+	// Queues lists the queues with open tasks, ordered by name. A task that waits for other tasks or for a limit is in no
+	// queue.
+	Queues  []Queue `json:"queues"`
+	Waiting int64   `json:"waiting_for_tasks"` // number of open tasks that wait for other tasks
+
 	Programs     int   `json:"programs"` // number of programs that are stored in the namespace
 	ProgramBytes int64 `json:"program_bytes"`
 
 	Memory Memory `json:"-"`
+}
+
+// A Queue is a queue with open tasks.
+type Queue struct {
+	Queue   string `json:"queue"`              // default for the tasks without a queue
+	Open    int64  `json:"open"`               // number of open tasks, also of those that are not due yet
+	AtLeast bool   `json:"at_least,omitempty"` // the queues have more than 20,000 priorities, and Open counts only some of this queue
 }
 
 // Memory is the memory of Redis in bytes. All fields are 0 for the embedded Redis.
@@ -71,6 +83,9 @@ func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 	n, err := readNumbers(ctx, s)
 	stats := Stats{Namespace: a.parts.Config.Namespace}
 	n.fill(&stats)
+	if err == nil {
+		err = readQueues(ctx, s, &stats)
+	}
 	if err == nil {
 		err = readPrograms(ctx, s, &stats)
 	}
@@ -132,13 +147,13 @@ const (
 	longAgo   = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
 )
 
-// longestWait returns how long ago the oldest open task became claimable. It skips tasks whose scores are not times: a
-// user or a component of the original TDF may have written these scores.
+// longestWait returns how long ago the oldest open task became claimable. It skips held tasks, and tasks whose scores are
+// not times: a user or a component of the original TDF may have written these scores.
 func longestWait(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
 	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, "", firstOpen)
 	var longest tdf.Seconds
 	for _, t := range page.Tasks {
-		if from := max(t.StartAfter, t.Ready, t.Current().Entered[tdf.Open]); from > longAgo {
+		if from := t.ClaimableFrom(); from > longAgo && !tdf.IsHeld(t.PlacedIn) {
 			longest = max(longest, now.Sub(from))
 		}
 	}
@@ -168,6 +183,18 @@ func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, er
 		}
 	}
 	return float64(waiting) + float64(archived)*float64(lately)/float64(max(1, len(page.Tasks))), err
+}
+
+func readQueues(ctx context.Context, s *redisstate.Store, stats *Stats) error {
+	counts, err := s.QueueCounts(ctx)
+	if err == nil {
+		stats.Waiting, err = s.CountWaiting(ctx)
+	}
+	stats.Queues = []Queue{}
+	for _, c := range counts {
+		stats.Queues = append(stats.Queues, Queue(c))
+	}
+	return err
 }
 
 func readPrograms(ctx context.Context, s *redisstate.Store, stats *Stats) error {

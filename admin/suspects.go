@@ -41,7 +41,7 @@ var suspectSample = listing.Bounds{Time: 200 * time.Millisecond, Tasks: 2000, By
 func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) {
 	f, err := listing.New(ctx, s, listing.Query{
 		IDs: q.IDs, States: listing.Finished,
-		Group: q.Group, Program: q.Program, After: q.After, Before: q.Before,
+		Group: q.Group, Queue: q.Queue, Program: q.Program, After: q.After, Before: q.Before,
 	}, "")
 	if err != nil {
 		return nil, err

@@ -32,6 +32,10 @@ type vitals struct {
 	paused     []redisstate.Pausing
 	limits     []tdf.LimitUse
 	partitions []string // the names of the partitions with open tasks
+
+	waiting int64                     // the number of tasks that wait for other tasks
+	awaited []redisstate.AwaitedGroup // some of the groups that tasks wait for
+	waits   map[string][]string       // the groups for which the tasks of each group wait, from a sample
 }
 
 func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {

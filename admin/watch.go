@@ -24,7 +24,7 @@ type Watch struct {
 	first  seenDone
 	moved  tdf.Time // when a look last found a newly finished task, or no task that could finish
 	runs   []tdf.Seconds
-	open   programsSample
+	open   openSample
 	share  float64  // the fraction of the group's open tasks that may not start yet
 	sought tdf.Time // when runs and share were read
 }
@@ -59,6 +59,11 @@ type Status struct {
 	// Pauses lists the programs of open tasks that workers pause. The programs are ordered by the number of these
 	// workers, the highest first. Look reads the programs of only a sample of the open tasks.
 	Pauses []Pause
+
+	// Obstacles says why some open tasks do not start: no live worker may claim them, they are paused, their limit is 0, or
+	// they wait for a group that is not closed. Look searches a sample of the open tasks every 10 s. It does not report that
+	// no worker is alive: see Workers.
+	Obstacles []Obstacle
 
 	Estimate Estimate
 }
@@ -99,6 +104,9 @@ func (s Status) MarshalJSON() ([]byte, error) {
 		}
 		o.Set("pauses", pauses)
 	}
+	if len(s.Obstacles) > 0 {
+		o.Set("obstacles", s.Obstacles)
+	}
 	if s.Estimate.Unknown != "" {
 		o.Set("eta", nil)
 		o.Set("eta_unknown", s.Estimate.Unknown)
@@ -136,6 +144,8 @@ type look struct {
 	later  int64
 	fleet  fleet
 	pauses []Pause
+
+	obstacles []Obstacle
 }
 
 // Look reads the progress. The number of tasks hardly affects how long this takes.
@@ -159,7 +169,31 @@ func (w *Watch) look(ctx context.Context) (l look, err error) {
 			return l, err
 		}
 	}
-	return l, w.keepOwnPauses(ctx, &l)
+	return l, w.sampleOpen(ctx, &l)
+}
+
+// sampleOpen looks for obstacles of the open tasks, from time to time. It removes the pauses of programs that no watched open
+// task uses.
+func (w *Watch) sampleOpen(ctx context.Context, l *look) (err error) {
+	if l.counts[tdf.Open] == 0 {
+		return nil
+	}
+	if w.open.programs == nil || l.at.Sub(w.open.at) >= samplePauses {
+		most := sampledFew
+		if len(l.pauses) > 0 {
+			most = sampledOpen
+		}
+		if w.open, err = readOpen(ctx, w.store, w.query.Group, most); err != nil {
+			return err
+		}
+		if err := w.open.find(ctx, w.store, l, w.query.Group); err != nil {
+			return err
+		}
+		w.open.at = l.at
+	}
+	l.pauses = slices.DeleteFunc(l.pauses, func(p Pause) bool { return !w.open.programs[p.Program] })
+	l.obstacles = w.open.obstacles
+	return nil
 }
 
 func (w *Watch) read(ctx context.Context) (l look, err error) {
@@ -211,7 +245,7 @@ func (w *Watch) sample(ctx context.Context, l *look) (err error) {
 func (w *Watch) status(l *look) Status {
 	c := l.fleet.count()
 	s := Status{
-		At: stdtime.Time(l.at), Group: w.query.Group, Counts: l.counts, Later: min(l.later, l.counts[tdf.Open]), Pauses: l.pauses,
+		At: stdtime.Time(l.at), Group: w.query.Group, Counts: l.counts, Later: min(l.later, l.counts[tdf.Open]), Pauses: l.pauses, Obstacles: l.obstacles,
 		Closed: l.mark != tdf.GroupOpen, Complete: l.mark.IsComplete(l.counts),
 		Server: stdtime.Time(l.fleet.server), Workers: c.alive, Drained: c.alive - c.claiming, Slots: c.slots, Busy: c.busy,
 	}

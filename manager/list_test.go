@@ -35,7 +35,7 @@ func populate(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 	for i := range many {
 		d := define([]string{"sum", "sort", "sort-2"}[i%3], source, fmt.Sprintf("input %d", i))
 		d.Group, d.FailOn, d.MaxFails = []string{"", "a", "b"}[rand.IntN(3)], tdf.FailOnExit, new(rand.IntN(2))
-		d.Meta = fmt.Sprintf(`{"i":%d}`, i)
+		d.Meta, d.Queue = fmt.Sprintf(`{"i":%d}`, i), []string{"", "", "", "slow"}[rand.IntN(4)]
 		if _, err := m.Open(ctx, d); err != nil {
 			t.Fatal(err)
 		}
@@ -102,6 +102,7 @@ func selects(q manager.Query, t *tdf.Task) bool {
 		(len(q.States) == 0 || slices.Contains(q.States, t.State)) &&
 		(q.Group == "" || q.Group == t.Group) &&
 		(len(q.Outcomes) == 0 || slices.Contains(q.Outcomes, t.Outcome)) &&
+		(q.Queue == "" || q.Queue == t.Queue || q.Queue == tdf.DefaultQueue && t.Queue == "") &&
 		(q.Program == "" || program) && (q.Worker == "" || last.Worker == q.Worker) && (q.Exit == "" || exit) &&
 		!stdtime.Time(entered).Before(q.Since) && (q.Before.IsZero() || stdtime.Time(entered).Before(q.Before)) &&
 		strings.Contains(last.Output, q.Output) && strings.Contains(last.Error, q.Error)
@@ -116,7 +117,7 @@ func someQuery(times []time.Time) manager.Query {
 		return values[rand.IntN(len(values))]
 	}
 	q := manager.Query{
-		Group: maybe("a", "b", "c"), Program: maybe("sort", "so*", "?um", "none"), Worker: maybe("w0", "w1", "w2"),
+		Group: maybe("a", "b", "c"), Queue: maybe(tdf.DefaultQueue, "slow", "none"), Program: maybe("sort", "so*", "?um", "none"), Worker: maybe("w0", "w1", "w2"),
 		Exit: maybe("0", "1", "signal", "signal: killed"), Output: maybe("f", "half"), Error: maybe("Value", "run.sh"),
 		Order: manager.Order(rand.IntN(2)),
 	}
@@ -245,6 +246,8 @@ func TestInvalidQueries(t *testing.T) {
 		{manager.Query{}, "", 0, "limit must be at least 1"},
 		{manager.Query{Order: manager.ByID}, "", 1, "only List supports"},
 		{manager.Query{Program: "a["}, "", 1, "invalid pattern"},
+		{manager.Query{Queue: "a;b"}, "", 1, "contains \";\""},
+		{manager.Query{Queue: strings.Repeat("q", 100_000)}, "", 1, "at most 64"},
 		{manager.Query{Exit: "256"}, "", 1, "exit status"},
 		{manager.Query{Exit: "07"}, "", 1, "exit status"},
 		{manager.Query{Failure: "xyz"}, "", 1, "8 hex digits"},

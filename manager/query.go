@@ -16,6 +16,7 @@ type Query struct {
 	States   []tdf.State // tasks in one of these states
 	Group    string      // tasks of this group
 	Outcomes []string    // tasks with one of these outcomes
+	Queue    string      // tasks of this queue; [tdf.DefaultQueue] means the tasks without a queue
 	Program  string      // tasks of this program; * and ? are wildcards as in path.Match
 	Worker   string      // tasks whose last run was on this worker
 	Exit     string      // tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal
@@ -71,7 +72,7 @@ func (q Query) Validate(cursor string) error { return queryError(q.listing().Val
 
 func (q Query) listing() listing.Query {
 	return listing.Query{
-		IDs: q.IDs, States: q.States, Group: q.Group, Outcomes: q.Outcomes, Program: q.Program, Worker: q.Worker, Exit: q.Exit,
+		IDs: q.IDs, States: q.States, Group: q.Group, Outcomes: q.Outcomes, Queue: q.Queue, Program: q.Program, Worker: q.Worker, Exit: q.Exit,
 		After: stdtime.TDF(q.Since), Before: stdtime.TDF(q.Before), Output: q.Output, Error: q.Error, Failure: q.Failure,
 		OldestFirst: q.Order != NewestFirst,
 	}

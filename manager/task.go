@@ -21,6 +21,12 @@ type Task struct {
 	Waits   bool      `json:"waits,omitempty"`   // the task is open and waits for its dependencies
 	Round   int       `json:"round"`             // the number of the current round; the first is 0
 
+	// WaitsForLimit is true if the task is open and waits because of the limit of its LimitKey.
+	WaitsForLimit bool `json:"waits_for_limit,omitempty"`
+	// ClaimableFrom is the time from which workers may claim an open task: the later one of its StartAfter, the end of its
+	// back-off, and the time when it became open. It is zero if the task is not open, or waits for its dependencies.
+	ClaimableFrom time.Time `json:"claimable_from,omitzero"`
+
 	Entered time.Time `json:"entered,omitzero"` // when the task entered its state
 	Opened  time.Time `json:"opened,omitzero"`
 
@@ -142,6 +148,9 @@ func newTask(t *tdf.Task, whole bool) *Task {
 		Entered: stdtime.Time(t.Current().Entered[t.State]), Opened: stdtime.Time(t.Rounds.At(0).Entered[tdf.Open]),
 		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Reopens: t.Reopens, Revision: t.Revision,
 		NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log), task: t, whole: whole,
+	}
+	if v.WaitsForLimit = t.WaitsForLimit(); t.State == tdf.Open && !v.Waits {
+		v.ClaimableFrom = stdtime.Time(t.ClaimableFrom())
 	}
 	if t.State == tdf.Running {
 		v.Deadline, v.LeaseUntil = stdtime.Time(t.Deadline), stdtime.Time(t.LeaseUntil)

@@ -17,7 +17,7 @@ func (t *Task) MarshalJSON() ([]byte, error) { return t.json(nil).MarshalJSON() 
 // memberOrder lists the names of the members of the JSON object, in their order. It includes members that only tdf show
 // adds.
 var memberOrder = strings.Fields(`
-	id campaign program queue priority tags limit_key state outcome waits round entered opened input parameters meta run
+	id campaign program queue priority tags limit_key state outcome waits waits_for_limit round entered claimable_from opened input parameters meta run
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress
 	outputs_removed result output output_whole error error_whole tail
 	after after_any
@@ -55,6 +55,9 @@ func (t *Task) object() jsonview.Object {
 	}
 	if t.StartAfter.Equal(stdtime.Never()) {
 		o.Delete("start_after")
+	}
+	if t.ClaimableFrom.Equal(stdtime.Never()) {
+		o.Delete("claimable_from")
 	}
 	if t.Backoff == nil || *t.Backoff == 0 {
 		o.Delete("backoff", "backoff_factor", "backoff_max")

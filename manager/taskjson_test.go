@@ -16,7 +16,7 @@ func TestTaskJSON(t *testing.T) {
 		"open": {
 			tdf.Hash{"state": "open", "program": "p", "source": "https://u:p@h/run.sh", "0:open": "1800000000", "meta": `{"a":1}`, "end_before": "9e9", "timeout": "5"},
 			true,
-			`{"id":7,"program":"p","state":"open","round":0,"entered":"2027-01-15T08:00:00.000000Z","opened":"2027-01-15T08:00:00.000000Z","parameters":{"a":1},"source":"https://***@h/run.sh",` +
+			`{"id":7,"program":"p","state":"open","round":0,"entered":"2027-01-15T08:00:00.000000Z","claimable_from":"2027-01-15T08:00:00.000000Z","opened":"2027-01-15T08:00:00.000000Z","parameters":{"a":1},"source":"https://***@h/run.sh",` +
 				`"end_before":"2255-03-14T16:00:00.000000Z","timeout":5,"fail_on":"stderr","max_fails":0,"max_timeouts":0,"max_losses":3,"fails":0,"timeouts":0,"losses":0,"releases":0,"reopens":0,"revision":0,` +
 				`"rounds":[{"round":0,"entered":{"open":"2027-01-15T08:00:00.000000Z"}}],"log":[]}`,
 		},

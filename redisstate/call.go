@@ -129,7 +129,7 @@ func Scripts() []string {
 	for _, script := range []*luaScript{
 		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
 		all.heartbeat, all.bestEffort, all.counts, all.marks, all.rights, all.unused,
-		linkScript, fieldsScript, namesScript, findScript, restoreScript, pauseScript, limitUseScript, limitReturnScript, limitSetScript,
+		linkScript, fieldsScript, namesScript, findScript, restoreScript, restoreValuesScript, pauseScript, limitUseScript, limitReturnScript, limitSetScript,
 	} {
 		sums = append(sums, script.plain.Hash())
 	}

@@ -10,25 +10,69 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A QueuePosition is the position of an open task in the list of open tasks.
+// A QueuePosition is the position of an open task among the open tasks with the same queue, tags and handler.
 type QueuePosition struct {
 	Listed bool     // whether the task is in the list of open tasks
 	From   tdf.Time // the time from which the task may be claimed
-	Ahead  int64    // the number of tasks before this task in the list; for a task with a place, in its place
+	Ahead  int64    // the number of tasks before this task that have the same priority
+	Higher int64    // the number of tasks with a higher priority that may be claimed now
+	More   bool     // there are more priorities than Higher counts
 }
 
-// QueuePosition returns the position of an open task in the list of open tasks, or in its place ([tdf.Properties.Place]).
-func (s *Store) QueuePosition(ctx context.Context, id int64, place string) (QueuePosition, error) {
+// higherCounted is the largest number of priorities that QueuePosition counts.
+const higherCounted = 100
+
+// QueuePosition returns the position of an open task at the given time.
+func (s *Store) QueuePosition(ctx context.Context, t *tdf.Task, now tdf.Time) (QueuePosition, error) {
 	var score *redis.FloatCmd
 	var rank *redis.IntCmd
-	member, list := strconv.FormatInt(id, 10), s.keys.place(place)
+	var levels *redis.StringSliceCmd
+	member, list := strconv.FormatInt(t.ID, 10), s.keys.place(t.OpenPlace())
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		score, rank = p.ZScore(ctx, list, member), p.ZRank(ctx, list, member)
+		levels = p.ZRevRangeByScore(ctx, s.keys.levels(partitionOf(t)), &redis.ZRangeBy{
+			Min: "(" + strconv.Itoa(t.Priority), Max: "+inf", Count: higherCounted + 1,
+		})
 	})
 	if err != nil {
-		return QueuePosition{}, fmt.Errorf("find task %d in the queue: redis: %w", id, err)
+		return QueuePosition{}, fmt.Errorf("find task %d in the queue: redis: %w", t.ID, err)
 	}
-	return QueuePosition{Listed: score.Err() == nil, From: tdf.Time(score.Val()), Ahead: rank.Val()}, nil
+	q := QueuePosition{Listed: score.Err() == nil, From: tdf.Time(score.Val()), Ahead: rank.Val()}
+	if q.Listed && len(levels.Val()) > 0 {
+		q.Higher, err = s.countHigher(ctx, t, levels.Val(), now)
+		q.More = len(levels.Val()) > higherCounted
+	}
+	return q, err
+}
+
+// partitionOf returns the name of the partition of an open task. The tasks that wait because of a limit have a similar name.
+func partitionOf(t *tdf.Task) string {
+	if t.WaitsForLimit() {
+		return "limit=" + t.LimitKey
+	}
+	return t.Partition().String()
+}
+
+// countHigher counts the tasks with the given priorities that may be claimed now.
+func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []string, now tdf.Time) (n int64, err error) {
+	var counts []*redis.IntCmd
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		counts = nil
+		for _, text := range priorities[:min(len(priorities), higherCounted)] {
+			higher := *t
+			if n, err := strconv.Atoi(text); err == nil {
+				higher.Priority = n
+				counts = append(counts, p.ZCount(ctx, s.keys.place(higher.OpenPlace()), "-inf", now.String()))
+			}
+		}
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count the tasks before task %d: redis: %w", t.ID, err)
+	}
+	for _, count := range counts {
+		n += count.Val()
+	}
+	return n, nil
 }
 
 // HasProgram reports whether the namespace stores a program's archive with this SHA-256.

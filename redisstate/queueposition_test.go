@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -20,10 +21,64 @@ func TestQueuePosition(t *testing.T) {
 			ids[2]: {Listed: true, From: task(t, s, ids[1]).Rounds.At(0).Entered[tdf.Open] + 1e-6, Ahead: 1},
 			99:     {},
 		} {
-			got, err := s.QueuePosition(t.Context(), id, "")
+			got, err := s.QueuePosition(t.Context(), &tdf.Task{Properties: define("p"), ID: id, State: tdf.Open}, 4e9)
 			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() })); err != nil || diff != "" {
 				t.Errorf("task %d: %s, %v", id, diff, err)
 			}
+		}
+	})
+}
+
+// The position counts the tasks with a higher priority that may be claimed now, in the same partition.
+func TestTasksWithAHigherPriority(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		now, err := s.Now(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		later := placed("a", 9)
+		later.StartAfter = 4e9
+		ids := mustOpen(t, s, placed("a", 2), placed("a", 2), placed("a", 3), placed("a", 7), placed("a", 7), placed("a", 1), placed("b", 5), later)
+		mustBe := func(id int64, ahead, higher int64, more bool) {
+			t.Helper()
+			q, err := s.QueuePosition(t.Context(), task(t, s, id), now+60)
+			if err != nil || !q.Listed || q.Ahead != ahead || q.Higher != higher || q.More != more {
+				t.Errorf("task %d: %+v, %v, want %d, %d and %v", id, q, err, ahead, higher, more)
+			}
+		}
+		mustBe(ids[1], 1, 3, false)
+		mustBe(ids[5], 0, 5, false)
+		mustBe(ids[6], 0, 0, false)
+		plain := mustOpen(t, s, define("plain"))
+		mustBe(plain[0], 0, 0, false)
+		var many []tdf.Properties
+		for i := range higherCounted + 5 {
+			many = append(many, placed("", 1+i))
+		}
+		mustOpen(t, s, many...)
+		mustBe(plain[0], 0, higherCounted, true)
+		s.rdb.ZAdd(t.Context(), s.keys.levels("queue=b"), redis.Z{Score: 6, Member: "no number"}, redis.Z{Score: 7, Member: "7"})
+		mustBe(ids[6], 0, 0, false)
+		s.rdb.Del(t.Context(), s.keys.levels("queue=b"))
+		s.rdb.Set(t.Context(), s.keys.levels("queue=b"), "text", 0)
+		mustBe(ids[6], 0, 0, false)
+	})
+}
+
+// Tasks that wait for a limit also have a position: among the tasks that wait for the same limit.
+func TestPositionBehindALimit(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustLimit(t, s, "db", running(0))
+		low, high, other := placed("a", 1), placed("a", 5), placed("a", 9)
+		low.LimitKey, high.LimitKey, other.LimitKey = "db", "db", "free"
+		ids := mustOpen(t, s, low, high, high, other)
+		claimFor(t, s, 3, offerOf("a"))
+		now, err := s.Now(t.Context())
+		must(t, err)
+		waits := task(t, s, ids[0])
+		q, err := s.QueuePosition(t.Context(), waits, now+60)
+		if err != nil || !waits.WaitsForLimit() || !q.Listed || q.Ahead != 0 || q.Higher != 2 {
+			t.Errorf("waiting %v, %+v, %v; want 2 tasks with a higher priority", waits.WaitsForLimit(), q, err)
 		}
 	})
 }

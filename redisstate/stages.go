@@ -99,11 +99,7 @@ func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.
 	if err != nil {
 		return nil, fmt.Errorf("read stored definitions: redis: %w", err)
 	}
-	var definitions []tdf.Properties
-	if err := gob.NewDecoder(bytes.NewReader(encoded)).Decode(&definitions); err != nil {
-		return nil, fmt.Errorf("read stored definitions: %w", err)
-	}
-	return definitions, tdf.ValidateAll(definitions)
+	return DecodeDefinitions(encoded)
 }
 
 // RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.

@@ -125,7 +125,7 @@ type group struct {
 var groups = []group{
 	{"open", "Open tasks:", []func(*app) *cobra.Command{newOpen, newPush}},
 	{"look", "Inspect:", []func(*app) *cobra.Command{newWatch, newLs, newShow, newOutput, newUpdates, newFailures, newExplain, newResults, newWorkers}},
-	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newPause, newResume, newLimit, newDrain, newPrograms}},
+	{"steer", "Steer:", []func(*app) *cobra.Command{newRetry, newCancel, newArchive, newRemove, newRequeue, newSet, newPause, newResume, newClose, newLimit, newDrain, newPrograms}},
 	{"operate", "Operate:", []func(*app) *cobra.Command{newUp, newStats, newSettings, newDoctor, newCheck, newDump, newLoad, newCompletion}},
 }
 

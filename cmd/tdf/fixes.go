@@ -15,6 +15,8 @@ var fixCommands = []struct{ fix, command string }{
 	{"retry the task", "tdf retry ID"},
 	{"retry it with a later end_before", "tdf retry ID --end-before TIME"},
 	{"end the pause", "tdf pause, tdf resume"},
+	{"cancel the open tasks of one of these campaigns", "tdf cancel --campaign NAME --state open"},
+	{"close the campaign", "tdf close CAMPAIGN"},
 	{"raise the limit", "tdf limit KEY N"},
 	{"list the limits", "tdf limit"},
 	{"resume ", "tdf drain --undo WORKER"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -17,6 +18,8 @@ import (
 type filter struct {
 	states, outcomes     []string
 	campaign, program    string
+	queue                string
+	queueFlag            string // name of the flag for the queue, if it is not queue
 	worker, exit         string
 	olderThan, newerThan string
 	output, err, failure string
@@ -28,6 +31,8 @@ func (f *filter) flags(c *cobra.Command) {
 	flags.StringSliceVar(&f.states, "state", nil, "`STATE` one or more states: "+strings.Join(stateValues(), ", "))
 	flags.StringSliceVar(&f.outcomes, "outcome", nil, "`OUTCOME` one or more outcomes, also of archived tasks: "+strings.Join(outcomeValues(), ", "))
 	flags.StringVar(&f.campaign, "campaign", "", "`NAME` name of the campaign (the tasks' group)")
+	f.queueFlag = cmp.Or(f.queueFlag, "queue")
+	flags.StringVar(&f.queue, f.queueFlag, "", "`NAME` name of the queue, or default for the tasks without a queue")
 	flags.StringVar(&f.program, "of", "", "`PROGRAM` name of the program; * and ? are wildcards")
 	flags.StringVar(&f.worker, "worker", "", "`NAME` name of the worker of the last run")
 	flags.StringVar(&f.exit, "exit", "", "`STATUS` exit status of the last run: 0 to 255, a signal such as 'signal: killed', or 'signal' for any signal")
@@ -40,7 +45,7 @@ func (f *filter) flags(c *cobra.Command) {
 
 // given reports whether the user gave ids or flags of the filter.
 func (f *filter) given(ids []string) bool {
-	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.program+f.worker+f.exit+f.output+f.err+f.failure+f.olderThan+f.newerThan != ""
+	return len(ids)+len(f.states)+len(f.outcomes) > 0 || f.campaign+f.queue+f.program+f.worker+f.exit+f.output+f.err+f.failure+f.olderThan+f.newerThan != ""
 }
 
 // check returns an error for invalid flags and ids. It needs no connection to Redis.
@@ -75,7 +80,7 @@ func (f *filter) query(ctx context.Context, m *client, ids []string) (manager.Qu
 // checks that the values of these two flags are valid.
 func (f *filter) read(ids []string) (manager.Query, error) {
 	q := manager.Query{
-		Group: f.campaign, Outcomes: f.outcomes, Program: f.program, Worker: f.worker, Exit: f.exit,
+		Group: f.campaign, Outcomes: f.outcomes, Queue: f.queue, Program: f.program, Worker: f.worker, Exit: f.exit,
 		Output: f.output, Error: f.err, Failure: f.failure,
 	}
 	var err error
@@ -100,7 +105,7 @@ func (f *filter) checkCampaign(ctx context.Context, m *client) error {
 	}
 	counts, err := m.Counts(ctx, f.campaign)
 	if err == nil && counts.Total() == 0 {
-		err = usage("unknown campaign %q: no task of this namespace belongs to it", f.campaign)
+		err = unknownCampaign(f.campaign)
 	}
 	return err
 }

@@ -14,7 +14,8 @@ func newLoad(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "load [FILE|-]", Short: "Load a dump into a namespace without tasks",
 		Long: "Loads a dump into a namespace without tasks. The namespace may have another name than the dumped one. Tasks keep their ids and states.\n" +
-			"A running task is lost when its lease ends. It runs again if max_losses allows it.\n" +
+			"A running task is lost when its lease ends. It runs again if max_losses allows it. Settings, pauses and limits that the namespace already\n" +
+			"has stay as they are.\n" +
 			"The command checks the whole file before it writes to Redis. Repeat an interrupted load to continue it.",
 		Example: "  gunzip < project.dump.gz | tdf --namespace copy load",
 		Args:    atMostOne("FILE"),
@@ -53,7 +54,10 @@ func (a *app) load(ctx context.Context, m *client, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	a.say("loaded %s and %s", tasks(done.Tasks), counted(done.Programs, "program"))
+	a.say("loaded %s", dumpedText(done.Dumped))
+	if done.Kept > 0 {
+		a.say("not loaded: %s, because the namespace has others, or a campaign has no tasks", counted(done.Kept, "value"))
+	}
 	if done.There > 0 {
 		a.say("an earlier, interrupted load had already loaded %d of the tasks", done.There)
 	}

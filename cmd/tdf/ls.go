@@ -27,8 +27,9 @@ func newLs(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls [ID…] [FILTER]", Short: "List tasks",
 		Long: "Lists tasks, the newest first. Tasks of one campaign are sorted by id, others by the time at which they entered their states.\n" +
-			"For filters other than state, campaign and time, the command reads one task after the other. It stops after about half a second,\n" +
-			"and prints the command that continues the search.",
+			"The state of an open task says whether it waits for other tasks or for a limit, or is not due yet. With --campaign, a message says\n" +
+			"whether the campaign is closed and complete. For filters other than state, campaign and time, the command reads one task after the\n" +
+			"other. It stops after about half a second, and prints the command that continues the search.",
 		Example: "  tdf ls --state failed --error-has MemoryError",
 		RunE:    func(c *cobra.Command, args []string) error { return l.run(c.Context(), args) },
 	}
@@ -88,6 +89,9 @@ func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []s
 		shown, read, cursor = shown+len(page.Tasks), read+page.Looked, page.Next
 		if cursor == "" || !l.paging.all {
 			l.summarize(q, shown, read, cursor)
+			if err := l.sayCampaign(ctx, m); err != nil {
+				return err
+			}
 			if cursor != "" {
 				return nil
 			}
@@ -106,6 +110,32 @@ func (l *listing) summarize(q manager.Query, shown, read int, next string) {
 	case shown == 0 || read > shown:
 		l.a.say("%s of %d read", tasks(shown), read)
 	}
+}
+
+// sayCampaign prints whether the campaign of the filter is closed and complete.
+func (l *listing) sayCampaign(ctx context.Context, m *client) error {
+	if l.filter.campaign == "" {
+		return nil
+	}
+	s, err := m.GroupStatus(ctx, l.filter.campaign)
+	if err == nil {
+		l.a.say("campaign %s is %s", l.filter.campaign, campaignText(s))
+	}
+	return err
+}
+
+func campaignText(s manager.GroupStatus) string {
+	text := "closed"
+	switch {
+	case !s.Closed:
+		return "open: more tasks can be opened in it"
+	case s.Decided:
+		text = "decided: its completion was acted on, so it cannot be extended"
+	}
+	if n := s.Counts.Unfinished(); n > 0 {
+		return text + "; " + tasks(n) + " unfinished"
+	}
+	return text + "; it is complete"
 }
 
 func tasks[N int | int64](n N) string { return counted(n, "task") }
@@ -183,19 +213,26 @@ func (p *taskPrinter) age(t *manager.Task) string {
 	return span(p.now.Sub(t.Entered))
 }
 
-// stateAt returns the same text as stateText, with a mark if the task is running and its lease has ended.
+// stateAt returns the same text as stateText. It also marks a running task whose lease has ended, and an open task that is not
+// due yet.
 func stateAt(t *manager.Task, now time.Time) string {
-	if friend.TaskOf(t).LeaseExpired(stdtime.TDF(now)) {
+	switch {
+	case friend.TaskOf(t).LeaseExpired(stdtime.TDF(now)):
 		return stateText(t) + " (lease ended)"
+	case !t.WaitsForLimit && t.ClaimableFrom.After(now):
+		return stateText(t) + " (not due)"
 	}
 	return stateText(t)
 }
 
 // stateText returns the state of a task. If the outcome differs from the state, the text contains the outcome, too. It marks
-// tasks that wait for others.
+// tasks that wait for others or for a limit.
 func stateText(t *manager.Task) string {
-	if t.Waits {
-		return string(t.State) + " (waits)"
+	switch {
+	case t.Waits:
+		return string(t.State) + " (waits for tasks)"
+	case t.WaitsForLimit:
+		return string(t.State) + " (waits for a limit)"
 	}
 	if t.Outcome == "" || t.Outcome == string(t.State) {
 		return oneLine(string(t.State), 0)

@@ -103,7 +103,7 @@ func newResume(a *app) *cobra.Command {
 
 func (a *app) sayEach(what []tdf.Pausable, state string) {
 	for _, p := range what {
-		a.say("%s: %s", pausableText(p), state)
+		a.say("%s: %s", p.Text(), state)
 	}
 }
 
@@ -116,21 +116,10 @@ func (a *app) listPaused(ctx context.Context, m *client) error {
 		a.say("nothing is paused")
 	}
 	for _, p := range paused {
-		line := fmt.Sprintf("%s: paused by %s since %s", pausableText(p.Pausable), p.By, clock(p.Since))
+		line := fmt.Sprintf("%s: paused by %s since %s", p.Text(), p.By, clock(p.Since))
 		if _, err := fmt.Fprintln(a.stdout, oneLine(line, 0)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// pausableText names a queue, a campaign or the namespace for users.
-func pausableText(p tdf.Pausable) string {
-	switch {
-	case p.Queue != "":
-		return fmt.Sprintf("queue %s", p.Queue)
-	case p.Group != "":
-		return fmt.Sprintf("campaign %s", p.Group)
-	}
-	return "all tasks"
 }

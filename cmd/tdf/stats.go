@@ -16,7 +16,7 @@ func newStats(a *app) *cobra.Command {
 	asJSON, prometheus, output := false, false, ""
 	c := &cobra.Command{
 		Use: "stats", Short: "Show metrics of the namespace",
-		Long: "Shows metrics: tasks by state, waiting times, the server, workers and their slots, stored programs, and the memory of Redis.\n" +
+		Long: "Shows metrics: tasks by state and by queue, waiting times, the server, workers and their slots, stored programs, and the memory of Redis.\n" +
 			"With --prometheus, the command prints the metrics in Prometheus's text format, for the textfile collector of node_exporter.\n" +
 			"With --output, it replaces a file atomically, so that readers always see a complete file.",
 		Example: "  tdf stats --prometheus --output /var/lib/node_exporter/tdf.prom",
@@ -85,9 +85,20 @@ func (a *app) statsTable(s *admin.Stats) error {
 		t.row("workers "+state, number(s.Workers[state]))
 	}
 	t.row("busy slots", fmt.Sprintf("%d of %d", s.Busy, s.Slots))
+	for _, q := range s.Queues {
+		t.row("open in queue "+oneLine(q.Queue, 0), openText(q))
+	}
+	t.row("waiting for tasks", number(s.Waiting))
 	t.row("stored programs", fmt.Sprintf("%d, %s", s.Programs, size(s.ProgramBytes)))
 	t.row("redis memory", memoryOfRedis(s.Memory))
 	return t.write()
+}
+
+func openText(q admin.Queue) string {
+	if q.AtLeast {
+		return "at least " + number(q.Open)
+	}
+	return number(q.Open)
 }
 
 func seenText(now, at time.Time) string {

@@ -24,6 +24,11 @@ func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 	for _, state := range admin.WorkerStates() {
 		e.add(workers, float64(s.Workers[state]), "state", state)
 	}
+	queues := e.family("tdf_queue_open_tasks", "Open tasks by queue, also those that are not due yet.")
+	for _, q := range s.Queues {
+		e.add(queues, float64(q.Open), "queue", q.Queue)
+	}
+	e.gauge("tdf_waiting_tasks", "Open tasks that wait for other tasks.", float64(s.Waiting))
 	e.gauge("tdf_done_per_second", "Tasks finished per second, over the last minute.", s.Rate)
 	e.gauge("tdf_oldest_open_wait_seconds", "Time since the oldest open task could first be claimed.", s.Waited.Seconds())
 	e.gauge("tdf_due_lag_seconds", "Time since the oldest due task became due.", s.DueLag.Seconds())

@@ -41,6 +41,9 @@ var finished = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired,
 
 // command adds the arguments and flags that all these commands have in common.
 func (s *steering) command(c *cobra.Command) *cobra.Command {
+	if s.changes != nil { // --queue then changes the queue
+		s.filter.queueFlag = "in-queue"
+	}
 	s.filter.flags(c)
 	s.name = c.Use
 	c.Use += " [ID…] [FILTER]"

@@ -30,6 +30,9 @@ func (w *watchWarnings) check(s *admin.Status) {
 	case s.Workers == s.Drained:
 		w.once("no worker claims tasks, because all of them drain, start or stop: see tdf workers")
 	}
+	for _, o := range s.Obstacles {
+		w.once(o.Text + "; " + withCommands(o.Fix, 0))
+	}
 	for _, p := range s.Pauses {
 		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of), p.Text(s.At)+"; "+w.pauseRemedy())
 	}

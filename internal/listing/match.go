@@ -27,6 +27,11 @@ func (q Query) prepare() (Query, error) {
 	if strings.Trim(q.Failure, "0123456789abcdef") != "" || len(q.Failure) > failureIDLength {
 		return q, &QueryError{fmt.Sprintf("invalid failure group %q: want the group's ID of 8 hex digits, or the first digits of it", q.Failure)}
 	}
+	if q.Queue != "" {
+		if err := tdf.CheckLabel("queue", q.Queue); err != nil {
+			return q, &QueryError{err.Error()}
+		}
+	}
 	for _, s := range q.States {
 		if !slices.Contains(tdf.States, s) {
 			return q, &QueryError{fmt.Sprintf("unknown state %q", s)}
@@ -88,6 +93,7 @@ func (q *Query) facts(t *tdf.Task) bool {
 	entered := t.Current().Entered[t.State]
 	r := t.Rounds.At(t.LastRun())
 	return entered >= q.After && (q.Before == 0 || entered < q.Before) &&
+		(q.Queue == "" || t.Partition().Queue == q.Queue) &&
 		(q.Worker == "" || r.Worker == q.Worker) &&
 		(q.Exit == "" || r.Exit == q.Exit || q.Exit == anySignal && strings.HasPrefix(r.Exit, anySignal)) &&
 		(q.Failure == "" || LastFailure(t) != nil)

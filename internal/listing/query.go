@@ -11,6 +11,7 @@ type Query struct {
 	States   []tdf.State // tasks in one of these states
 	Group    string      // tasks of this group
 	Outcomes []string    // tasks with one of these outcomes: [tdf.Task].Outcome
+	Queue    string      // tasks of this queue; [tdf.DefaultQueue] means the tasks without a queue
 	Program  string      // tasks of this program; * and ? are wildcards as in path.Match
 	Worker   string      // tasks whose last run was on this worker
 	Exit     string      // tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal

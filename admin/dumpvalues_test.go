@@ -1,0 +1,215 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A dump has the settings, pauses, limits and pins of a namespace, its closed groups, and the records of its stages.
+func TestDumpOfOtherValues(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, m *manager.Manager, s *redisstate.Store) {
+		mustOpen(t, m, "closed", plain, plain)
+		mustOpen(t, m, "open", plain)
+		a := admin.New(m)
+		must(t, a.ChangeSetting(t.Context(), tdf.SettingMaxTasks, "1000"))
+		must(t, m.Pause(t.Context(), tdf.Pausable{Queue: "crawl"}, tdf.Pausable{Group: "closed"}))
+		must(t, m.SetLimit(t.Context(), "db", tdf.Limit{AtMost: 3}))
+		must(t, m.CloseGroup(t.Context(), "closed"))
+		stored, err := program.Put(t.Context(), m, []byte("archive"))
+		must(t, err)
+		must(t, program.Pin(t.Context(), m, strings.TrimPrefix(stored, "redis:")))
+		dump := dumped(t, m)
+		if !strings.HasSuffix(dump, `{"end":{"programs":1,"tasks":3,"values":5}}`+"\n") {
+			t.Errorf("dumped %s", dump)
+		}
+
+		cfg := redisConfig(t, redistest.Shared(t))
+		var log testlog.Buffer
+		target := newManager(t, cfg, testspace.Log(slog.New(slog.NewTextHandler(&log, nil))))
+		done, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
+		if want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 3, Values: 5}}); err != nil || done != want {
+			t.Fatalf("loaded %+v, %v, want %+v", done, err, want)
+		}
+		if again := dumped(t, target); strings.Count(again, "\n") != strings.Count(dump, "\n") {
+			t.Errorf("got\n%s\nwant\n%s", again, dump)
+		}
+		if log.String() != "" {
+			t.Errorf("logged %s", log.String())
+		}
+		d := define("p", "rsync:/p/run.sh", "")
+		d.Group = "closed"
+		if _, err := target.Open(t.Context(), d); !errors.Is(err, tdf.ErrGroupClosed) {
+			t.Errorf("opened in a closed group: %v", err)
+		}
+		programs, err := program.List(t.Context(), target)
+		if err != nil || len(programs) != 1 || !programs[0].Pinned {
+			t.Errorf("programs %+v, %v", programs, err)
+		}
+		claimed, err := connect(t, cfg).Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 9, Lease: 3600})
+		if err != nil || len(claimed.Claims) != 1 || claimed.Claims[0].Task.Group != "open" {
+			t.Errorf("claimed %+v, %v", claimed.Claims, err)
+		}
+	})
+}
+
+// Load changes no value that the namespace already has, and says so. It closes no group without tasks.
+func TestLoadKeepsOtherValues(t *testing.T) {
+	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
+	m := newManager(t, from)
+	mustOpen(t, m, "g", plain)
+	must(t, m.CloseGroup(t.Context(), "g"))
+	must(t, m.SetLimit(t.Context(), "db", tdf.Limit{AtMost: 3}))
+	must(t, m.SetLimit(t.Context(), "same", tdf.Limit{AtMost: 3}))
+	client(t, from).HSet(t.Context(), from.Namespace+":groups", "gone", "closed 5")
+	client(t, from).HSet(t.Context(), from.Namespace+":limits", "odd", "odd")
+	dump, warnings := dumpWithWarnings(t, from)
+	if !strings.Contains(warnings, `limit \"odd\": invalid value \"odd\"`) {
+		t.Errorf("warned %s", warnings)
+	}
+	var log testlog.Buffer
+	target := newManager(t, to, testspace.Log(slog.New(slog.NewTextHandler(&log, nil))))
+	must(t, target.SetLimit(t.Context(), "db", tdf.Limit{AtMost: 7}))
+	must(t, target.SetLimit(t.Context(), "same", tdf.Limit{AtMost: 3}))
+	done, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
+	if want := (admin.Loaded{Dumped: admin.Dumped{Tasks: 1, Values: 2}, Kept: 2}); err != nil || done != want {
+		t.Fatalf("loaded %+v, %v, want %+v", done, err, want)
+	}
+	for _, want := range []string{`kind=limit name=db value="at_most=3" why="the namespace has another value`, `kind=group name=gone value="closed 5" why="the group has no tasks`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("logged %s, want %s", log.String(), want)
+		}
+	}
+	limits, err := target.Limits(t.Context())
+	if err != nil || len(limits) != 2 || limits[0].AtMost != 7 {
+		t.Errorf("limits %+v, %v", limits, err)
+	}
+}
+
+// The log of a load names only some of the values that it does not load.
+func TestLoadLogsFewValues(t *testing.T) {
+	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
+	c := client(t, from)
+	for i := range 1200 {
+		c.HSet(t.Context(), from.Namespace+":groups", fmt.Sprint("g", i), "closed 5")
+	}
+	dump := dumped(t, newManager(t, from))
+	var log testlog.Buffer
+	done, err := admin.New(newManager(t, to, testspace.Log(slog.New(slog.NewTextHandler(&log, nil))))).Load(t.Context(), strings.NewReader(dump))
+	if err != nil || done.Kept != 1200 || strings.Count(log.String(), "\n") != 20 {
+		t.Errorf("%+v, %v, logged %d lines", done, err, strings.Count(log.String(), "\n"))
+	}
+}
+
+// finish claims the open tasks and lets them succeed.
+func finish(t *testing.T, s *redisstate.Store) {
+	t.Helper()
+	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 3600})
+	must(t, err)
+	for _, c := range claimed.Claims {
+		move, err := c.Task.Execute(c.ID, tdf.Result{Output: "out", Exit: "0"})
+		apply(t, s, move, err)
+		decide(t, s, c.Task.ID)
+	}
+}
+
+// A pipeline continues after a load. It opens no task twice.
+func TestPipelineAfterALoad(t *testing.T) {
+	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
+	twoStages := func(m *manager.Manager, starts *int) *manager.Pipeline {
+		p := m.Pipeline("p")
+		p.Start("a", func(_ context.Context, a *manager.Stage) error {
+			*starts++
+			for i := range 3 {
+				a.Open(define("p", "rsync:/p/run.sh", fmt.Sprint(i)))
+			}
+			return nil
+		})
+		p.After("a", "b", func(_ context.Context, b *manager.Stage) error {
+			b.Open(define("p", "rsync:/p/run.sh", "b"), define("p", "rsync:/p/run.sh", "b"))
+			return nil
+		})
+		return p
+	}
+	run := func(p *manager.Pipeline, m *manager.Manager, until func() bool) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		expect.Eventually(t, "the pipeline moves", until)
+		cancel()
+		<-ended
+	}
+	count := func(m *manager.Manager, group string) int64 {
+		counts, err := m.Counts(t.Context(), group)
+		must(t, err)
+		return counts.Total()
+	}
+	source, target := newManager(t, from), newManager(t, to)
+	starts := 0
+	run(twoStages(source, &starts), source, func() bool {
+		s, err := source.GroupStatus(t.Context(), "p/a")
+		return err == nil && s.Closed
+	})
+	dump := dumped(t, source)
+	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(dump)); err != nil {
+		t.Fatal(err)
+	}
+	starts = 0
+	finish(t, connect(t, to))
+	run(twoStages(target, &starts), target, func() bool { return count(target, "p/b") > 0 })
+	if a, b := count(target, "p/a"), count(target, "p/b"); a != 3 || b != 2 || starts != 0 {
+		t.Errorf("%d and %d tasks, %d starts; want 3, 2 and none", a, b, starts)
+	}
+}
+
+// A dump has the definitions of a stage whose tasks are not all opened.
+func TestDumpOfStoredDefinitions(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, m *manager.Manager, s *redisstate.Store) {
+		d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
+		d.Group = "p/b"
+		for chunk := 1; chunk <= 2; chunk++ { // the tasks of chunk 0 are open
+			must(t, s.StoreDefinitions(t.Context(), "NAME", chunk, []tdf.Properties{d, d}))
+		}
+		_, err := s.RestoreValues(t.Context(),
+			redisstate.Value{Kind: redisstate.ValueStage, Name: "p/b", Text: "stored 1 3 NAME"},
+			redisstate.Value{Kind: redisstate.ValueStage, Name: "q/b", Text: "stored 5 1000000000 OTHER"})
+		must(t, err)
+		dump := dumped(t, m)
+		if strings.Count(dump, `{"definitions":`) != 2 {
+			t.Errorf("dumped %s", dump)
+		}
+		to := redisConfig(t, redistest.Shared(t))
+		done, err := admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump))
+		if err != nil || done.Values != 4 {
+			t.Fatalf("loaded %+v, %v", done, err)
+		}
+		other := connect(t, to)
+		if all, err := other.Definitions(t.Context(), "NAME", 1); err != nil || len(all) != 2 || all[1].Input != "x" {
+			t.Errorf("definitions %+v, %v", all, err)
+		}
+		if ttl := client(t, to).TTL(t.Context(), to.Namespace+":definitions:NAME").Val(); ttl != -1 {
+			t.Errorf("the definitions expire after %v", ttl)
+		}
+	})
+}

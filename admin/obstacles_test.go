@@ -1,0 +1,149 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func onEachRedis(t *testing.T, test func(t *testing.T, m *manager.Manager, s *redisstate.Store)) {
+	for name, addr := range map[string]string{"real": redistest.Shared(t), "embedded": testspace.Embedded(t)} {
+		t.Run(name, func(t *testing.T) {
+			cfg := redisConfig(t, addr)
+			test(t, newManager(t, cfg, func(o *manager.Options) { o.Name = "tester" }), connect(t, cfg))
+		})
+	}
+}
+
+// mustOpen opens tasks of a group. The functions change their definitions.
+func mustOpen(t *testing.T, m *manager.Manager, group string, change ...func(*manager.Definition)) []int64 {
+	t.Helper()
+	var all []manager.Definition
+	for _, c := range change {
+		d := define("p", "rsync:/p/run.sh", "")
+		d.Group = group
+		c(&d)
+		all = append(all, d)
+	}
+	ids, err := testspace.IDs(m.Open(t.Context(), all...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func plain(*manager.Definition) {}
+
+func worker(t *testing.T, s *redisstate.Store, offer tdf.Offer) {
+	t.Helper()
+	w := redisstate.WorkerInfo{Name: "w", State: "working", Slots: 1, Lease: 3600, Offer: offer}
+	if _, _, err := s.TakeName(t.Context(), w, redisstate.PriorOwner{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// obstacles returns the texts of the obstacles that the first look of a watch finds.
+func obstacles(t *testing.T, m *manager.Manager, group string) string {
+	t.Helper()
+	s, err := admin.New(m).Watch(group).Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, o := range s.Obstacles {
+		texts = append(texts, o.Text)
+		if o.Fix == "" {
+			t.Errorf("%q has no fix", o.Text)
+		}
+	}
+	return strings.Join(texts, " | ")
+}
+
+// A watch names the obstacles of its own tasks: a missing worker, pauses, limits of 0 and groups that are not closed.
+func TestWatchNamesObstacles(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, m *manager.Manager, s *redisstate.Store) {
+		mustBe := func(when, group, want string) {
+			t.Helper()
+			if got := obstacles(t, m, group); got != want {
+				t.Errorf("%s, group %q: %q, want %q", when, group, got, want)
+			}
+		}
+		mustOpen(t, m, "plain", plain)
+		mustOpen(t, m, "queue", plain, func(d *manager.Definition) { d.Queue = "crawl" })
+		mustOpen(t, m, "limit", func(d *manager.Definition) { d.LimitKey = "db" }, func(d *manager.Definition) { d.LimitKey = "free" })
+		mustBe("without a worker", "queue", "")
+		worker(t, s, tdf.Offer{Programs: true})
+		const unserved = "open tasks wait for another worker: no live worker serves the queue crawl"
+		mustBe("a queue", "queue", unserved)
+		mustBe("a queue", "plain", "")
+		mustBe("a queue", "", unserved)
+
+		if err := m.SetLimit(t.Context(), "db", tdf.Limit{}); err != nil {
+			t.Fatal(err)
+		}
+		mustBe("a limit of 0", "limit", `the limit of key "db" is 0`)
+		mustBe("a limit of 0", "plain", "")
+
+		afterPlain := func(d *manager.Definition) { d.After = &manager.Dependencies{Group: "plain"} }
+		mustOpen(t, m, "waits", afterPlain, afterPlain)
+		mustBe("an open group", "waits", "tasks wait for campaign plain, which is not closed")
+		if err := m.CloseGroup(t.Context(), "plain"); err != nil {
+			t.Fatal(err)
+		}
+		mustBe("a closed group", "waits", "")
+
+		if err := m.Pause(t.Context(), tdf.Pausable{Queue: "crawl"}, tdf.Pausable{Group: "plain"}, tdf.Pausable{Group: "none"}); err != nil {
+			t.Fatal(err)
+		}
+		by := ": paused by tester"
+		mustBe("pauses", "queue", unserved+" | queue crawl"+by)
+		mustBe("pauses", "plain", "campaign plain"+by)
+		mustBe("pauses", "limit", `the limit of key "db" is 0`)
+		if err := m.Pause(t.Context(), tdf.Pausable{}); err != nil {
+			t.Fatal(err)
+		}
+		mustBe("a pause of the namespace", "limit", "all tasks"+by+` | the limit of key "db" is 0`)
+		mustBe("a pause of the namespace", "waits", "")
+	})
+}
+
+// The number of obstacles is limited, and the search reads only a sample.
+func TestWatchNamesFewObstacles(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m := newManager(t, cfg)
+	worker(t, connect(t, cfg), tdf.Offer{Programs: true})
+	var many []func(*manager.Definition)
+	for i := range 200 {
+		many = append(many, func(d *manager.Definition) { d.Queue, d.LimitKey = fmt.Sprint("q", i), fmt.Sprint("k", i) })
+		if err := m.SetLimit(t.Context(), fmt.Sprint("k", i), tdf.Limit{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustOpen(t, m, "g", many...)
+	for _, group := range []string{"g", ""} {
+		if got := strings.Count(obstacles(t, m, group), " | ") + 1; got != 10 {
+			t.Errorf("group %q: %d obstacles, want 5 of each kind", group, got)
+		}
+	}
+}
+
+// The JSON of a status has obstacles only if there are any.
+func TestObstaclesInJSON(t *testing.T) {
+	s := admin.Status{Counts: tdf.Counts{tdf.Open: 2}}
+	text, err := json.Marshal(s)
+	if err != nil || strings.Contains(string(text), "obstacles") {
+		t.Errorf("%s, %v", text, err)
+	}
+	s.Obstacles = []admin.Obstacle{{Text: "a", Fix: "b"}}
+	if text, err = json.Marshal(s); err != nil || !strings.Contains(string(text), `"obstacles":[{"text":"a","fix":"b"}]`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}

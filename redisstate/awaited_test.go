@@ -1,0 +1,73 @@
+package redisstate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func inGroup(group string) tdf.Properties {
+	d := define("x")
+	d.Group = group
+	return d
+}
+
+func afterGroup(group string) tdf.Properties {
+	d := define("x")
+	d.AfterAny = &tdf.Dependencies{Group: group}
+	return d
+}
+
+// The groups that tasks wait for have their marks and some of their dependents.
+func TestAwaitedGroups(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("c"))
+		ids := mustOpen(t, s, afterGroup("a"), afterGroup("b"), afterGroup("b"), afterGroup("b"), define("plain"))
+		if err := s.CloseGroup(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+		open, err := s.OpenGroupsOf(t.Context(), append(slices.Clone(ids), 999))
+		if err != nil || !slices.Equal(open, []string{"a"}) {
+			t.Errorf("open groups %q, %v", open, err)
+		}
+		for _, id := range ids[:4] {
+			if err := s.Link(t.Context(), task(t, s, id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustBe := func(when, want string) {
+			t.Helper()
+			awaited, err := s.MostAwaited(t.Context(), 10, 2)
+			if got := fmt.Sprint(awaited); err != nil || got != want {
+				t.Errorf("%s: %s, %v, want %s", when, got, err, want)
+			}
+		}
+		mustBe("linked", fmt.Sprintf("[{b closed [%d %d]} {a  [%d]}]", ids[1], ids[2], ids[0]))
+		if one, err := s.MostAwaited(t.Context(), 1, 1); err != nil || len(one) != 1 || one[0].Group != "b" || len(one[0].Dependents) != 1 {
+			t.Errorf("the first one: %+v, %v", one, err)
+		}
+		s.rdb.Del(t.Context(), s.keys.groupDependents("b"))
+		s.rdb.Set(t.Context(), s.keys.groupDependents("b"), "text", 0)
+		s.rdb.ZAdd(t.Context(), s.keys.awaitedGroups(), redis.Z{Score: 9, Member: "unknown"})
+		s.rdb.RPush(t.Context(), s.keys.groupDependents("unknown"), "x:y")
+		mustBe("odd lists", fmt.Sprintf("[{a  [%d]}]", ids[0]))
+		s.rdb.Del(t.Context(), s.keys.awaitedGroups(), s.keys.groups())
+		s.rdb.Set(t.Context(), s.keys.awaitedGroups(), "text", 0)
+		s.rdb.Set(t.Context(), s.keys.groups(), "text", 0)
+		mustBe("wrong types", "[]")
+		if open, err = s.OpenGroupsOf(t.Context(), ids); err != nil || !slices.Equal(open, []string{"a", "b"}) {
+			t.Errorf("without marks: %q, %v", open, err)
+		}
+		s.Close()
+		_, err = s.MostAwaited(t.Context(), 1, 1)
+		_, err2 := s.OpenGroupsOf(t.Context(), ids)
+		if err == nil || err2 == nil {
+			t.Errorf("closed: %v", errors.Join(err, err2))
+		}
+	})
+}

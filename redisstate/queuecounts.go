@@ -1,0 +1,118 @@
+package redisstate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A QueueCount is the number of open tasks of a queue. It includes tasks that are not due yet, but no held tasks.
+type QueueCount struct {
+	Queue   string // [tdf.DefaultQueue] for the tasks without a queue
+	Open    int64
+	AtLeast bool // the queue has more priorities than were counted
+}
+
+// These constants bound the work of QueueCounts.
+const (
+	prioritiesCounted = 20_000 // of all queues together
+	leastCounted      = 10     // of each partition, even if other partitions have very many
+	placesPerCount    = 1000   // in one round trip
+)
+
+// QueueCounts counts the open tasks of each queue that has any, ordered by the name of the queue. The cost grows with the
+// number of partitions and priorities, not with the number of tasks. The counts of different queues may be of different
+// moments.
+func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error) {
+	places, partial, err := s.usedPlaces(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the places of open tasks: redis: %w", err)
+	}
+	open := map[string]int64{}
+	for page := range slices.Chunk(places, placesPerCount) {
+		sizes := make([]*redis.IntCmd, len(page))
+		err = s.pipeline(ctx, func(p redis.Pipeliner) {
+			for i, of := range page {
+				sizes[i] = p.ZCard(ctx, s.keys.place(of.place))
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("count the tasks of queues: redis: %w", err)
+		}
+		for i, of := range page {
+			open[of.queue] += sizes[i].Val()
+		}
+	}
+	for queue, n := range open {
+		if n > 0 || partial[queue] {
+			counts = append(counts, QueueCount{queue, n, partial[queue]})
+		}
+	}
+	slices.SortFunc(counts, func(a, b QueueCount) int { return cmp.Compare(a.Queue, b.Queue) })
+	return counts, nil
+}
+
+// A queuePlace is a place of open tasks, and the queue of these tasks.
+type queuePlace struct{ queue, place string }
+
+// usedPlaces returns the places that may have tasks. The map has the queues with more priorities than usedPlaces returns.
+func (s *Store) usedPlaces(ctx context.Context) (places []queuePlace, partial map[string]bool, err error) {
+	names, err := s.partitionNames(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	sets := make([]string, 0, 2*len(names)) // two for each partition
+	for _, name := range names {
+		sets = append(sets, s.keys.levels(name), s.keys.later(name))
+	}
+	sizes := make([]*redis.IntCmd, len(sets))
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, set := range sets {
+			sizes[i] = p.ZCard(ctx, set)
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	partial = map[string]bool{}
+	priorities := make([]*redis.StringSliceCmd, len(sets))
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		left := int64(prioritiesCounted)
+		for i, set := range sets {
+			n := min(sizes[i].Val(), max(left, leastCounted))
+			left -= n
+			if n > 0 {
+				priorities[i] = p.ZRange(ctx, set, 0, n-1)
+			}
+			if n < sizes[i].Val() {
+				of, _ := tdf.ParsePartition(names[i/2])
+				partial[of.Queue] = true
+			}
+		}
+	})
+	places = []queuePlace{{tdf.DefaultQueue, ""}}
+	for i, of := range priorities {
+		if of != nil {
+			places = append(places, placesOf(names[i/2], of.Val())...)
+		}
+	}
+	slices.SortFunc(places, func(a, b queuePlace) int { return cmp.Compare(a.place, b.place) })
+	return slices.Compact(places), partial, err
+}
+
+// placesOf returns the places with the given priorities in a partition.
+func placesOf(partition string, priorities []string) (places []queuePlace) {
+	of, _ := tdf.ParsePartition(partition)
+	for _, text := range priorities {
+		if priority, err := strconv.Atoi(text); err == nil {
+			places = append(places, queuePlace{of.Queue, tdf.PlaceIn(partition, priority)})
+		}
+	}
+	return places
+}

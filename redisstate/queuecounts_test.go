@@ -1,0 +1,62 @@
+package redisstate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// QueueCounts counts tasks of all priorities, tags and handlers of a queue, also if they are not due.
+func TestQueueCounts(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustBe := func(when, want string) {
+			t.Helper()
+			counts, err := s.QueueCounts(t.Context())
+			waiting, err2 := s.CountWaiting(t.Context())
+			if got := fmt.Sprint(counts, waiting); errors.Join(err, err2) != nil || got != want {
+				t.Errorf("%s: %s, %v, want %s", when, got, errors.Join(err, err2), want)
+			}
+		}
+		mustBe("without tasks", "[] 0")
+		plain := mustOpen(t, s, define("plain"), define("plain"))
+		mustBe("plain tasks", "[{default 2 false}] 0")
+		later, handler, limited, waiting := placed("a", 0), placed("b", 0), define("limited"), placed("b", 0)
+		later.StartAfter, handler.Source, limited.LimitKey, waiting.After = 4e9, "", "db", &tdf.Dependencies{Tasks: plain[:1]}
+		mustOpen(t, s, placed("a", 3), placed("a", -3, "gpu"), later, handler, limited, waiting, placed("", 7))
+		mustBe("queues", "[{a 3 false} {b 1 false} {default 4 false}] 1")
+		claimFor(t, s, 5, offerOf("b"))
+		mustBe("after a claim that finds nothing", "[{a 3 false} {b 1 false} {default 4 false}] 1")
+		s.rdb.Del(t.Context(), s.keys.levels("queue=a"), s.keys.later("queue=a"))
+		s.rdb.Set(t.Context(), s.keys.levels("queue=a"), "text", 0)
+		s.rdb.ZAdd(t.Context(), s.keys.levels("handler=x;y"), redis.Z{Score: 1, Member: "no number"})
+		s.rdb.HSet(t.Context(), s.keys.partitions(), "handler=x;y", 1)
+		mustBe("odd sets", "[{a 1 false} {b 1 false} {default 4 false}] 1")
+	})
+}
+
+// Above a number of priorities, the counts say that they are incomplete.
+func TestQueueCountsOfManyPriorities(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, placed("a", 1), placed("b", 1))
+		var levels []redis.Z
+		for i := range prioritiesCounted {
+			levels = append(levels, redis.Z{Score: float64(i), Member: fmt.Sprint(i)})
+		}
+		for page := range slices.Chunk(levels, 5000) {
+			s.rdb.ZAdd(t.Context(), s.keys.levels("queue=a"), page...)
+		}
+		counts, err := s.QueueCounts(t.Context())
+		if want := "[{a 1 false} {b 1 false}]"; err != nil || fmt.Sprint(counts) != want {
+			t.Errorf("%v, %v, want %s", counts, err, want)
+		}
+		s.rdb.ZAdd(t.Context(), s.keys.levels("queue=a"), redis.Z{Score: 1e6, Member: "1000000"})
+		if counts, err = s.QueueCounts(t.Context()); err != nil || fmt.Sprint(counts) != "[{a 1 true} {b 1 false}]" {
+			t.Errorf("with one more priority: %v, %v", counts, err)
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package redisstate
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/gob"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+//go:embed restorevalues.lua
+var restoreValuesSource string
+
+var restoreValuesScript = newScript(prelude + restoreValuesSource)
+
+// A ValueOutcome says what [Store.RestoreValues] has done with a value.
+type ValueOutcome int
+
+// The outcomes.
+const (
+	ValueRestored ValueOutcome = iota // the namespace has the value now
+	ValueKept                         // the namespace has another value of this kind and name, which stays
+	ValueNoGroup                      // the group has no tasks, so it gets no mark
+)
+
+// RestoreValues writes values of a dump, all of one kind. It changes no existing value, so it may be repeated after an error.
+// The outcomes have the order of the values. If a value is invalid, or if there would be too many values of the kind,
+// RestoreValues writes nothing more, and returns an error.
+func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutcome, error) {
+	for _, v := range values {
+		if err := v.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	var outcomes []ValueOutcome
+	for len(values) > 0 {
+		n := min(len(values), valuesPerCall)
+		some, err := s.restoreValues(ctx, values[0].Kind, values[:n])
+		if outcomes = append(outcomes, some...); err != nil {
+			return outcomes, fmt.Errorf("restore values of the kind %s: %w", values[0].Kind, err)
+		}
+		values = values[n:]
+	}
+	return outcomes, nil
+}
+
+func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Value) ([]ValueOutcome, error) {
+	keys := []string{kind.key(s.keys), s.keys.partitions()}
+	var e encoder
+	e.count(kind.most())
+	e.flag(kind == ValuePause)
+	for _, v := range values {
+		e.add(v.Name, v.Text)
+		if kind == ValueMark {
+			keys = append(keys, s.keys.Group(v.Name))
+		}
+	}
+	reply, err := s.run(ctx, restoreValuesScript, keys, e.args)
+	if err != nil && strings.HasPrefix(err.Error(), "OOM") {
+		return nil, ErrFull
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	answers := text(reply)
+	switch {
+	case answers == "":
+		return nil, fmt.Errorf("the namespace would have more than %d of them; remove some", kind.most())
+	case len(answers) != len(values):
+		return nil, fmt.Errorf("redis: the script answered %d of %d values", len(answers), len(values))
+	}
+	outcomes := make([]ValueOutcome, len(answers))
+	for i, answer := range answers {
+		outcomes[i] = map[rune]ValueOutcome{'-': ValueKept, '?': ValueNoGroup}[answer]
+	}
+	return outcomes, nil
+}
+
+// MaxDefinitions is the largest size in bytes of a chunk of stored definitions. No call stores a larger chunk.
+const MaxDefinitions = 4 * maxBytesPerCall
+
+// DefinitionChunks returns the number of chunks of stored definitions.
+func (s *Store) DefinitionChunks(ctx context.Context, name string) (int, error) {
+	var chunks *redis.IntCmd
+	err := s.pipeline(ctx, func(p redis.Pipeliner) { chunks = p.HLen(ctx, s.keys.definitions(name)) })
+	if err != nil {
+		return 0, fmt.Errorf("read stored definitions: redis: %w", err)
+	}
+	return int(chunks.Val()), nil
+}
+
+// EncodedDefinitions returns a chunk of stored definitions as Redis holds it, or nil if it does not exist or is too large.
+func (s *Store) EncodedDefinitions(ctx context.Context, name string, chunk int) ([]byte, error) {
+	var encoded []byte
+	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+		if encoded, err = s.rdb.HGet(ctx, s.keys.definitions(name), fmt.Sprint(chunk)).Bytes(); err == redis.Nil || err != nil && isWrongType(err) {
+			encoded, err = nil, nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read stored definitions: redis: %w", err)
+	}
+	if len(encoded) > MaxDefinitions {
+		return nil, nil
+	}
+	return encoded, nil
+}
+
+// DecodeDefinitions returns the definitions of a chunk. It returns an error if no manager stores such definitions.
+func DecodeDefinitions(encoded []byte) ([]tdf.Properties, error) {
+	if len(encoded) > MaxDefinitions {
+		return nil, fmt.Errorf("stored definitions have %d bytes; at most %d are allowed", len(encoded), MaxDefinitions)
+	}
+	var definitions []tdf.Properties
+	if err := gob.NewDecoder(bytes.NewReader(encoded)).Decode(&definitions); err != nil {
+		return nil, fmt.Errorf("read stored definitions: %w", err)
+	}
+	return definitions, tdf.ValidateAll(definitions)
+}
+
+// KeepDefinitions makes stored definitions permanent, as a [StageChange] does.
+func (s *Store) KeepDefinitions(ctx context.Context, name string) error {
+	err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.Persist(ctx, s.keys.definitions(name)) })
+	if err != nil {
+		return fmt.Errorf("keep stored definitions: redis: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package redisstate
+
+import (
+	"bytes"
+	"encoding/gob"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+var valueKinds = []ValueKind{ValueSetting, ValuePause, ValueLimit, ValueMark, ValueStage}
+
+// allValues returns all values of a namespace, as lines in alphabetical order.
+func allValues(t *testing.T, s *Store) []string {
+	t.Helper()
+	var all []string
+	for _, kind := range valueKinds {
+		for v, err := range s.Values(t.Context(), kind) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := v.Validate(); err != nil {
+				t.Error(err)
+			}
+			all = append(all, fmt.Sprintf("%s %s %s", v.Kind, v.Name, v.Text))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Another namespace gets the same values. The calls that set them accept them as their own.
+func TestRestoreValues(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustOpen(t, s, inGroup("a"), inGroup("p/one"))
+		must(s.ChangeSetting(t.Context(), tdf.SettingMaxTasks, "100"))
+		must(s.CloseGroup(t.Context(), "a"))
+		must(s.SetLimit(t.Context(), "db", tdf.Limit{AtMost: 2, Starts: 3, Per: 1.5}))
+		_, err := s.Pause(t.Context(), "me too", tdf.Pausable{}, tdf.Pausable{Queue: "crawl"}, tdf.Pausable{Group: "a b"})
+		must(err)
+		stage := tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "ab"}
+		s.rdb.HSet(t.Context(), s.keys.pipelines(), "p/one", stage.String())
+		want := allValues(t, s)
+		if len(want) != 7 {
+			t.Fatalf("values %q", want)
+		}
+
+		other := connect(t, s.rdb.Options().Addr, s.keys.ns+"-other")
+		mustOpen(t, other, inGroup("a"))
+		version := other.rdb.HGet(t.Context(), other.keys.partitions(), "version").Val()
+		for range 2 { // a repeated call changes nothing
+			for _, kind := range valueKinds {
+				var values []Value
+				for v, err := range s.Values(t.Context(), kind) {
+					must(err)
+					values = append(values, v)
+				}
+				outcomes, err := other.RestoreValues(t.Context(), values...)
+				if err != nil || slices.ContainsFunc(outcomes, func(o ValueOutcome) bool { return o != ValueRestored }) {
+					t.Errorf("%s: %v, %v", kind, outcomes, err)
+				}
+			}
+			if got := allValues(t, other); !slices.Equal(got, want) {
+				t.Errorf("restored %q, want %q", got, want)
+			}
+		}
+		if v := other.rdb.HGet(t.Context(), other.keys.partitions(), "version").Val(); v == version {
+			t.Error("claims do not read the restored pauses")
+		}
+		if mark, err := other.GroupMark(t.Context(), "a"); err != nil || mark.Mark != tdf.GroupClosed || mark.Since == 0 {
+			t.Errorf("mark %+v, %v", mark, err)
+		}
+		if records, invalid, err := other.StageRecords(t.Context(), []string{"p/one"}); err != nil || invalid[0] != nil || records[0] != stage {
+			t.Errorf("stage %+v, %v, %v", records, invalid, err)
+		}
+
+		// Existing values stay. A group without tasks gets no mark.
+		outcomes, err := other.RestoreValues(t.Context(), Value{ValueLimit, "db", "at_most=7"}, Value{ValueLimit, "new", "at_most=1"})
+		if err != nil || fmt.Sprint(outcomes) != fmt.Sprint([]ValueOutcome{ValueKept, ValueRestored}) {
+			t.Errorf("another limit: %v, %v", outcomes, err)
+		}
+		outcomes, err = other.RestoreValues(t.Context(), Value{ValueMark, "a", "decided 5"}, Value{ValueMark, "none", "closed 5"})
+		if err != nil || fmt.Sprint(outcomes) != fmt.Sprint([]ValueOutcome{ValueKept, ValueNoGroup}) {
+			t.Errorf("other marks: %v, %v", outcomes, err)
+		}
+		if got := len(allValues(t, other)); got != len(want)+1 {
+			t.Errorf("%d values, want one more", got)
+		}
+	})
+}
+
+// Invalid values are refused before anything is written.
+func TestInvalidValues(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, inGroup("a"))
+		long := strings.Repeat("x", maxValueText)
+		for _, v := range []Value{
+			{"", "", ""},
+			{"other", "a", "b"},
+			{ValueSetting, "max_tasks", "0"},
+			{ValueSetting, "other", "1"},
+			{ValuePause, "queue=a;b", "5 me"},
+			{ValuePause, "queue=", "5 me"},
+			{ValuePause, "group=\x00", "5 me"},
+			{ValuePause, "", "5 me"},
+			{ValuePause, "namespace", "me"},
+			{ValuePause, "namespace", "inf me"},
+			{ValuePause, "namespace", "-1 me"},
+			{ValuePause, "namespace", "5 " + long},
+			{ValueLimit, "", "at_most=1"},
+			{ValueLimit, "k", ""},
+			{ValueLimit, "k", "at_most=-1"},
+			{ValueLimit, "k", " at_most=1"},
+			{ValueLimit, "a\nb", "at_most=1"},
+			{ValueMark, "", "closed 5"},
+			{ValueMark, "a", "open 5"},
+			{ValueMark, "a", "closed"},
+			{ValueMark, "a", "closed nan"},
+			{ValueMark, "\xff", "closed 5"},
+			{ValueStage, "a/b", ""},
+			{ValueStage, "a/b", "stored 5 5 x"},
+			{ValueStage, "", "opened"},
+			{ValueStage, long, "opened"},
+			{ValueStage, "a/b", "opening 1 " + long},
+		} {
+			if _, err := s.RestoreValues(t.Context(), v); err == nil || len(err.Error()) > 1000 {
+				t.Errorf("%.100q: %v", v, err)
+			}
+		}
+		if got := allValues(t, s); len(got) > 0 {
+			t.Errorf("written: %q", got)
+		}
+	})
+}
+
+// The number of limits and pauses is bounded. Hashes of a wrong type give errors, or no values.
+func TestBoundsOfValues(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var pauses []Value
+		for i := range tdf.MaxPaused + 1 {
+			pauses = append(pauses, Value{ValuePause, fmt.Sprint("queue=q", i), "5 me"})
+		}
+		outcomes, err := s.RestoreValues(t.Context(), pauses...)
+		if err == nil || !strings.Contains(err.Error(), "more than 1000 of them; remove some") || len(outcomes) != 2*valuesPerCall {
+			t.Errorf("%d outcomes, %v", len(outcomes), err)
+		}
+		if got := len(allValues(t, s)); got != tdf.MaxPaused {
+			t.Errorf("%d pauses, want %d", got, tdf.MaxPaused)
+		}
+		s.rdb.Set(t.Context(), s.keys.limits(), "text", 0)
+		if _, err := s.RestoreValues(t.Context(), Value{ValueLimit, "k", "at_most=1"}); err == nil {
+			t.Error("a hash of a wrong type gives no error")
+		}
+		for v, err := range s.Values(t.Context(), ValueLimit) {
+			t.Errorf("a value of a wrong type: %v, %v", v, err)
+		}
+	})
+}
+
+// Stored definitions can be copied. Hostile data give an error.
+func TestCopiedDefinitions(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		if err := s.StoreDefinitions(t.Context(), "name", 3, []tdf.Properties{define("a"), define("b")}); err != nil {
+			t.Fatal(err)
+		}
+		encoded, err := s.EncodedDefinitions(t.Context(), "name", 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := DecodeDefinitions(encoded); err != nil || len(all) != 2 || all[1].Input != define("b").Input {
+			t.Errorf("decoded %+v, %v", all, err)
+		}
+		if none, err := s.EncodedDefinitions(t.Context(), "name", 4); none != nil || err != nil {
+			t.Errorf("a missing chunk: %q, %v", none, err)
+		}
+		if err := s.KeepDefinitions(t.Context(), "name"); err != nil || s.rdb.TTL(t.Context(), s.keys.definitions("name")).Val() != -1 {
+			t.Errorf("the definitions expire, %v", err)
+		}
+		for i := range encoded {
+			cut, changed := encoded[:i], bytes.Clone(encoded)
+			changed[i] ^= 0xff
+			if _, err := DecodeDefinitions(cut); err == nil {
+				t.Errorf("the first %d bytes are valid", i)
+			}
+			_, _ = DecodeDefinitions(changed) // it must not panic
+		}
+		var invalid bytes.Buffer
+		bad := define("a")
+		bad.Priority = 1 << 40
+		if err := gob.NewEncoder(&invalid).Encode([]tdf.Properties{bad}); err != nil {
+			t.Fatal(err)
+		}
+		for _, data := range [][]byte{invalid.Bytes(), make([]byte, MaxDefinitions+1), []byte("text")} {
+			if _, err := DecodeDefinitions(data); err == nil {
+				t.Errorf("%.20q is valid", data)
+			}
+		}
+	})
+}
