@@ -27,9 +27,9 @@ type LimitUse struct {
 // tasks waiting, because its queue may have no workers.
 const ReturnPatience = Seconds(10)
 
-// limitRecheck is the longest time between two checks of a key whose tasks wait. When a running task leaves its place, or
-// the limit changes, the server checks the key at once. The other checks find places that were not freed, and tasks that
-// workers did not claim.
+// limitRecheck is the longest time between two checks of a key whose tasks wait. When a task of the key leaves the state
+// running, or the limit changes, the server checks the key at once. The other checks find tasks that no longer run but still
+// count, and returned tasks that no worker has claimed.
 const limitRecheck = ReturnPatience
 
 // Room returns the number of tasks that may start now.
@@ -69,8 +69,8 @@ func (u LimitUse) ToRead(n int) int {
 // A LimitChoice says which waiting tasks of a key return to their queues, and why.
 type LimitChoice struct {
 	Tasks  []*Task // the limit has room for them
-	Passed []*Task // their partition may have no workers: they use no room, and count as unclaimed at once
-	Freed  []*Task // they use no room, because a pause holds them, because the key has no limit, or as Passed
+	Passed []*Task // use no room: their partition may have no workers. They count as unclaimed at once
+	Freed  []*Task // use no room: a pause blocks them, the key has no limit, or they are like Passed, but do not count
 
 	Blocked bool // too many tasks of partitions without workers wait before the other tasks
 	More    bool // the server must read the next waiting tasks at once: the limit has room for some of them
@@ -82,10 +82,10 @@ const manyUnclaimed = 500
 
 // Choose chooses the tasks that return, from the first waiting tasks of the key in their order. At most n tasks use room.
 //
-// The tasks of a partition without workers must not keep the tasks behind them waiting. So as many of them may return beside
-// the others as tasks are unclaimed. This doubles their number each time: even a million of them do not delay the other
-// tasks for long. If the partition only has busy workers, few tasks too many return. The tasks of all other partitions
-// return only if the limit has room. Otherwise, claims would make them wait again.
+// The tasks of a partition without workers must not delay the tasks behind them. So each call also returns up to Unclaimed of
+// these tasks, and they use no room. This doubles the number of unclaimed tasks each time. So even a million of them do not
+// delay the other tasks for long. If the workers of the partition are only busy, a few tasks too many return. The tasks of all
+// other partitions return only if the limit has room. Otherwise, claims would make them wait again.
 func (u LimitUse) Choose(waiting []*Task, n int, paused Paused) (c LimitChoice) {
 	left := u.Unclaimed
 	for _, t := range waiting {

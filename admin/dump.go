@@ -108,9 +108,10 @@ func (t *dumpText) UnmarshalJSON(data []byte) error {
 // dumpPage is the number of tasks that Dump reads at once.
 const dumpPage = 500
 
-// Dump writes the namespace as JSON lines: its tasks with their outputs and updates, its stored programs, its settings,
-// pauses and limits, its closed groups and its pipelines (docs/tdf.md, "Dumps"). It may run beside all other work. The dump of each task is consistent, but different tasks
-// are read at different times. If Load would refuse an item, Dump omits it and logs a warning.
+// Dump writes the namespace as JSON lines: its tasks with their outputs and updates, its stored programs, its
+// settings, pauses and limits, its closed groups and its pipelines (docs/tdf.md, "Dumps"). Other components may work
+// during a dump. The dump of each task is consistent, but different tasks are read at different times. If Load would
+// refuse an item, Dump omits it and logs a warning.
 func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
 	s := a.redis()
 	buffer := bufio.NewWriterSize(w, 1<<16)

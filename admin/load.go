@@ -26,9 +26,10 @@ type Loaded struct {
 // from r fails, the error is not a DumpError. If r is a file, Load checks the whole dump before it writes anything.
 // After an error, Loaded contains the programs and tasks that were written before.
 //
-// Tasks keep their ids and states. Running tasks belong to their workers until their leases run out. If tasks are opened
-// during the load, they get other ids. Settings, pauses, limits, marks of groups and records of stages that the namespace
-// already has stay as they are: Load logs a warning about each of the first 20 that differ, and counts them. To continue a load that was interrupted, load the same dump again.
+// Tasks keep their ids and states. Running tasks belong to their workers until their leases run out. If tasks are
+// opened during the load, they get other ids. Load does not change the settings, pauses, limits, marks of groups and
+// records of stages that the namespace already has. Load counts the values that differ, and logs a warning about each
+// of the first 20. To continue an interrupted load, load the same dump again.
 func (a *Admin) Load(ctx context.Context, r io.Reader) (Loaded, error) {
 	s := a.redis()
 	highest, err := checkDump(ctx, r)

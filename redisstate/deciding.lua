@@ -34,7 +34,8 @@ function deciding.refusal_of(group, changes_stage)
   local mark, wrong_marks = mark_of(deciding.marks, group)
   local wrong = wrong_marks or not_in_group(deciding.groups, group)
   if wrong then return wrong end
-  -- The record of a stage says whether the pipeline has decided it. Another decision does not matter to the pipeline.
+  -- The record of a stage says whether the pipeline has decided it. So the pipeline can decide a group that the server
+  -- or a transaction has decided.
   local was_decided = mark == 'decided' and not deciding.decided[group]
   if deciding.decided[group] then mark = 'decided' end
   if (mark == 'closed' or was_decided and changes_stage) and is_complete(group) then return nil end

@@ -1,9 +1,9 @@
--- endings: common code of the scripts that end tasks.
+-- endings: common code of the scripts that finish tasks.
 --
 -- A task has the property `links` if it waits for other tasks, or if other tasks wait for it. When such a task is
--- finished, the script adds its ending to the sorted set `ended`. The server handles the ending: it tells the tasks
--- that wait for this task (see link.lua). A retry in the meantime must not change the result for these tasks. So the
--- script renames the list of these tasks. Tasks that begin to wait after the retry are in a new list.
+-- finished, the script adds its ending to the sorted set `ended`. The server then updates the dependents of the task:
+-- the tasks that wait for it (see link.lua). A retry in the meantime must not change the result for them. So the
+-- script renames the list of dependents. Tasks that begin to wait after the retry are in a new list.
 
 local endings_prefix -- the namespace and a colon
 

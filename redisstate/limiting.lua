@@ -6,7 +6,7 @@
 -- the keys of all these sets, so that the server finds them.
 --
 -- A task that has to wait is in the place `limit=$key` (see places.lua). The set `limits_due` has each key with waiting
--- tasks, and the time at which the server must check the key. When a place becomes free, the key is due at once.
+-- tasks, and the time at which the server must check the key. When a running task ends, the key is due at once.
 --
 -- A script that includes this code calls limiting.use first, then limiting.count for each task, and limiting.finish at
 -- the end. The code is in one table, because a script may have only about 180 locals.

@@ -1,5 +1,5 @@
--- limituse: reads how the limits of keys are used. It removes the ids of tasks that do not run from `limited:$key`, if
--- the limit has no room for waiting tasks, or if the client asks for it.
+-- limituse: reads how the limits of keys are used. If a limit has no room for waiting tasks, or if the client asks for
+-- it, the script also removes from `limited:$key` the ids of tasks that no longer run.
 --
 -- KEYS:
 --  1. limits

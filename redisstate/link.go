@@ -218,9 +218,9 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 	return waiting, err
 }
 
-// CompleteGroup tells the dependents of a group that the group is complete. The arguments are the results of Unsuccessful.
-// CompleteGroup returns false if the group is not complete, if its tasks have moved since Unsuccessful, or if it has told only
-// a part of the dependents because there are so many.
+// CompleteGroup updates the dependents of a complete group. The arguments are the results of Unsuccessful. CompleteGroup
+// returns false if the group is not complete, if its tasks have moved since Unsuccessful, or if it had time for only some of
+// the dependents.
 func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (bool, error) {
 	for begun := time.Now(); ; {
 		e := s.linkArgs()

@@ -20,7 +20,7 @@
 --  3. prefix of the lists of dependents of tasks
 --  4. prefix of the lists of dependents of groups
 --  5. the outcome of a task that has succeeded
---  6. the maximum number of dependents that the script tells
+--  6. the maximum number of dependents that the script updates
 -- - the number of states in which a task is not finished, and these states
 -- - the number of codes of these states, and these codes
 -- - the number of codes of the states in which a task did not succeed and is not archived, and these codes

@@ -6,8 +6,9 @@
 -- - exhausted: whether the claim has read all of its due tasks
 -- - reader: see below
 --
--- A script that includes this code calls ordering.use first. For each queue, it calls ordering.sources_of, and then
--- ordering.next_level for one priority after the other. It passes the readers of a level to ordering.oldest.
+-- A level is the lists with the same priority. A script that includes this code calls ordering.use first. For each
+-- queue, it calls ordering.sources_of, and then ordering.next_level for one level after the other. It passes the
+-- readers of a level to ordering.oldest.
 
 local ordering = {
   lists = {}, -- the places that the script has read
@@ -251,7 +252,7 @@ function ordering.remove()
   for partition, priorities in pairs(emptied) do bulk('ZREM', levels .. partition, priorities) end
 end
 
--- Notes when the next task of a set becomes due. The scores of the set are times.
+-- Lowers next_due to the next time in a set whose scores are times.
 function ordering.note_next(key)
   -- The reply is an error if the set has a wrong type.
   local left = redis.pcall('ZRANGEBYSCORE', key, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)

@@ -14,7 +14,8 @@ local starting = {
   -- - room: the number of tasks that may start, without the rate
   -- - count and per: the rate, if the limit has one
   -- - starts: the key of the list of the last starts
-  -- - has_waiting: whether tasks wait, and the priority and the score of the first of them
+  -- - has_waiting: whether tasks wait
+  -- - priority and score: those of the first waiting task
   -- - ids: the chosen tasks
   -- - behind: whether a task waits because of the order of the tasks, although there is room
   uses = {},

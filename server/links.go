@@ -37,8 +37,8 @@ type links struct {
 	counting map[string]count // the complete groups whose tasks the server still counts
 }
 
-// A count is the progress of counting the tasks of a complete group that did not succeed. It has the number of archived ones
-// until now, the number of all others, and the last id that was read. If the number of others changes, tasks were archived
+// A count is how far the server has counted the tasks of a complete group that did not succeed: the number of archived tasks
+// so far, the number of all others, and the last id that was read. If the number of others changes, tasks were archived
 // meanwhile, and the count begins again.
 type count struct{ archived, others, after int64 }
 
