@@ -41,8 +41,8 @@ esac
 	want := []string{
 		`{"id":1,"outcome":"removed","output":""}`,
 		`{"id":2,"outcome":"failed","output":"output\n"}`,
-		`{"id":3,"outcome":"succeeded","output":"\"a\"\n\u0001\ufffd","result":{"n":1}}`,
 		`{"id":2,"outcome":"failed","output":"output\n"}`,
+		`{"id":3,"outcome":"succeeded","output":"\"a\"\n\u0001\ufffd","result":{"n":1}}`,
 	}
 	if got := w.finished(id).LastOutput(); got != strings.Join(want, "\n")+"\n" {
 		t.Errorf("%s", got)
