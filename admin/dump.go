@@ -134,6 +134,7 @@ type dump struct {
 	encoder *json.Encoder
 	met     map[string]bool // the programs that Dump has already written or omitted
 	named   map[string]bool // the programs that tasks name
+	begun   tdf.Time        // by Redis's clock
 	done    Dumped
 }
 
@@ -142,6 +143,7 @@ func (d *dump) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.begun = now
 	last, err := d.store.LastID(ctx)
 	if err != nil {
 		return err

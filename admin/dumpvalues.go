@@ -55,6 +55,10 @@ func (d *dump) value(ctx context.Context, v redisstate.Value) error {
 		d.parts.Log.Warn("a value of the namespace is invalid; the dump leaves it out", "why", err)
 		return nil
 	}
+	if v.Kind == redisstate.ValueMark && v.Since() > d.begun {
+		d.parts.Log.Warn("a group was closed during the dump; the dump leaves its mark out", "group", v.Name)
+		return nil
+	}
 	if v.Kind == redisstate.ValueStage {
 		record, _ := tdf.ParseStageRecord(v.Text)
 		if err := d.definitions(ctx, record); err != nil {

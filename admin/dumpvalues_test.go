@@ -73,6 +73,17 @@ func TestDumpOfOtherValues(t *testing.T) {
 	})
 }
 
+// A group that was closed during the dump may have tasks that the dump lacks. So the dump leaves out its mark.
+func TestDumpLeavesOutLateMarks(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	mustOpen(t, newManager(t, cfg), "g", plain)
+	client(t, cfg).HSet(t.Context(), cfg.Namespace+":groups", "g", "closed 9999999999")
+	dump, warnings := dumpWithWarnings(t, cfg)
+	if strings.Contains(dump, `"closed`) || !strings.Contains(warnings, "a group was closed during the dump; the dump leaves its mark out") {
+		t.Errorf("warned %s, dumped %s", warnings, dump)
+	}
+}
+
 // Load changes no value that the namespace already has, and says so. It closes no group without tasks.
 func TestLoadKeepsOtherValues(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))

@@ -72,7 +72,7 @@ func (l *loading) keepDefinitions(ctx context.Context, v redisstate.Value) error
 func (l *loading) definitions(ctx context.Context, d dumpDefinitions) error {
 	definitions, err := redisstate.DecodeDefinitions(d.Data)
 	if err == nil {
-		err = l.store.StoreDefinitions(ctx, d.Name, d.Chunk, definitions)
+		err = l.store.RestoreDefinitions(ctx, d.Name, d.Chunk, definitions)
 	}
 	if err == nil {
 		l.done.Values++

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,5 +146,20 @@ func TestObstaclesInJSON(t *testing.T) {
 	s.Obstacles = []admin.Obstacle{{Text: "a", Fix: "b"}}
 	if text, err = json.Marshal(s); err != nil || !strings.Contains(string(text), `"obstacles":[{"text":"a","fix":"b"}]`) {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// The longest wait is that of a task that workers may claim, even if many older tasks wait for another task.
+func TestLongestWaitBehindHeldTasks(t *testing.T) {
+	m := newManager(t, redisConfig(t, redistest.Shared(t)))
+	first := mustOpen(t, m, "first", plain)[0]
+	held := func(d *manager.Definition) { d.After = &manager.Dependencies{Tasks: []int64{first}} }
+	mustOpen(t, m, "held", slices.Repeat([]func(*manager.Definition){held}, 3*50)...)
+	if _, err := m.Cancel(t.Context(), manager.ByIDs(first)...); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, m, "last", plain)
+	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Waited <= 0 {
+		t.Errorf("waited %v, %v", stats.Waited, err)
 	}
 }

@@ -141,23 +141,33 @@ func (n *numbers) fill(s *Stats) {
 	s.Server, s.Workers, s.Slots, s.Busy = stdtime.Time(n.fleet.server), c.states, c.slots, c.busy
 }
 
-// Limits of the function waited.
+// Limits of the function longestWait.
 const (
-	firstOpen = 50                      // how many open tasks are read, because the first tasks may have scores that are not times
-	longAgo   = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
+	openPerPage  = 50                      // how many open tasks are read at once
+	mostOpenRead = 2000                    // how many open tasks are read at most; the first tasks may be held
+	longAgo      = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
 )
 
 // longestWait returns how long ago the oldest open task became claimable. It skips held tasks, and tasks whose scores are
-// not times: a user or a component of the original TDF may have written these scores.
-func longestWait(ctx context.Context, s store, now tdf.Time) (tdf.Seconds, error) {
-	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, "", firstOpen)
-	var longest tdf.Seconds
-	for _, t := range page.Tasks {
-		if from := t.ClaimableFrom(); from > longAgo && !tdf.IsHeld(t.PlacedIn) {
-			longest = max(longest, now.Sub(from))
+// not times: a user or a component of the original TDF may have written these scores. If it must skip too many tasks, it
+// returns 0.
+func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Seconds, err error) {
+	query, after := listing.Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, ""
+	for read := 0; read < mostOpenRead && longest == 0; read += openPerPage {
+		page, err := listing.Find(ctx, s, query, after, openPerPage)
+		if err != nil {
+			return 0, err
+		}
+		for _, t := range page.Tasks {
+			if from := t.ClaimableFrom(); from > longAgo && !tdf.IsHeld(t.PlacedIn) {
+				longest = max(longest, now.Sub(from))
+			}
+		}
+		if after = page.Next; after == "" {
+			break
 		}
 	}
-	return longest, err
+	return longest, nil
 }
 
 // sampledArchived is the number of archived tasks that finishedSince reads as a sample.

@@ -893,3 +893,73 @@ func TestLateStartOfARate(t *testing.T) {
 		}
 	})
 }
+
+// Claims and the server read a limit that another program has written in the same way. So no task goes to and fro.
+func TestForeignLimits(t *testing.T) {
+	for _, limit := range []string{"", "at_most=+1", "rate=+10/1", "rate=10/1e0", "rate=10/+1", "at_most=2000000", "rate=5/0", "at_most=2  x=7"} {
+		t.Run(limit, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				d := define("x")
+				d.LimitKey = "k"
+				mustOpen(t, s, d, d, d)
+				must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
+				claimFor(t, s, 9, offerOf(tdf.DefaultQueue)) // now the tasks wait
+				must(t, s.rdb.HSet(t.Context(), s.keys.limits(), "k", limit).Err())
+				must(t, s.rdb.ZAdd(t.Context(), s.keys.limitsDue(), redis.Z{Score: 1, Member: "k"}).Err())
+				returned := returnWaiting(t, s)
+				if got := claimFor(t, s, 9, offerOf(tdf.DefaultQueue)); len(got.Claims) != returned {
+					t.Errorf("%d tasks returned, and %d were claimed", returned, len(got.Claims))
+				}
+				must(t, s.RemoveLimit(t.Context(), "k"))
+				if left := s.rdb.HExists(t.Context(), s.keys.limits(), "k").Val(); left {
+					t.Error("the limit is still there")
+				}
+			})
+		})
+	}
+}
+
+// When no task of a key runs any more, the key leaves the set of used keys at once.
+func TestUnusedLimitKeysLeave(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.LimitKey = "k"
+		mustOpen(t, s, d, d)
+		claims := claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims
+		for i, want := range []int64{1, 0} {
+			m, err := claims[i].Task.Execute(claims[i].ID, tdf.Result{Exit: "0"})
+			must(t, err)
+			_, err = s.Execute(t.Context(), "w", m)
+			must(t, err)
+			moves, err := settlements(t.Context(), s, 9)
+			must(t, err)
+			_, err = s.Apply(t.Context(), "server", unitsOf(moves)...)
+			must(t, err)
+			if n := s.rdb.ZCard(t.Context(), s.keys.limitsUsed()).Val(); n != want {
+				t.Errorf("after %d tasks: %d used keys, want %d", i+1, n, want)
+			}
+		}
+	})
+}
+
+// The server removes priorities that no waiting task has.
+func TestForeignPrioritiesOfWaitingTasks(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.LimitKey = "k"
+		mustOpen(t, s, d, d)
+		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
+		claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
+		for i := range 150 {
+			must(t, s.rdb.ZAdd(t.Context(), s.keys.levels("limit=k"), redis.Z{Score: float64(i + 1), Member: fmt.Sprint("odd", i)}).Err())
+		}
+		must(t, s.rdb.ZAdd(t.Context(), s.keys.place("priority=odd7;limit=k"), redis.Z{Member: "x"}).Err())
+		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 1}))
+		for range 3 {
+			returnWaiting(t, s)
+		}
+		if got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))); !slices.Equal(got, []int64{1}) {
+			t.Errorf("claimed %v", got)
+		}
+	})
+}

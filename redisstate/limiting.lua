@@ -24,7 +24,8 @@ function limiting.use(key_of_due)
 end
 
 -- Reads a limit, such as 'at_most=4 rate=10/1.000000'. Returns the largest number of running tasks, and the number and
--- the time of the rate, or nil. If the text is no limit, nothing may run.
+-- the time of the rate, or nil. If the text is no limit, nothing may run. Go reads no limits, so that claims and the
+-- server always agree.
 function limiting.parse(limit)
   local at_most, count, per = INF, nil, nil
   for part in string.gmatch(limit, '%S+') do
@@ -32,7 +33,7 @@ function limiting.parse(limit)
     local n, span = string.match(part, '^rate=(%d+)/([%d.]+)$')
     if most then
       at_most = tonumber(most)
-    elseif tonumber(span) then
+    elseif tonumber(span) and tonumber(n) > 0 then
       count, per = tonumber(n), tonumber(span)
     elseif string.match(part, '^at_most=') or string.match(part, '^rate=') then
       return 0
@@ -67,6 +68,7 @@ function limiting.finish()
     for i = 1, #ids, 500 do
       redis.pcall('ZREM', limiting.running .. key, unpack(ids, i, math.min(i + 499, #ids)))
     end
+    if redis.pcall('EXISTS', limiting.running .. key) == 0 then redis.pcall('ZREM', limiting.used, key) end
     limiting.check_now(key)
   end
 end

@@ -136,7 +136,7 @@ func (s *Store) readLimitUses(ctx context.Context, check bool, keys []string) (a
 
 func readLimitUse(key string, parts []any) tdf.LimitUse {
 	u := tdf.LimitUse{Key: key}
-	if len(parts) != 9 {
+	if len(parts) != 12 {
 		return u
 	}
 	number := func(i int) int {
@@ -144,9 +144,13 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 		return int(n)
 	}
 	u.Now, _ = tdf.ParseTime(text(parts[0]))
-	u.Limited = text(parts[1]) != ""
-	if limit, ok := tdf.ParseLimit(text(parts[1])); ok {
-		u.Limit = limit // otherwise no task may return, because claims would make it wait again
+	if u.Limited = text(parts[1]) != ""; u.Limited {
+		u.Limit = tdf.Limit{AtMost: number(9), Starts: number(10)}
+		if u.Limit.AtMost < 0 {
+			u.Limit.AtMost = tdf.AnyNumber
+		}
+		per, _ := tdf.ParseTime(text(parts[11]))
+		u.Limit.Per = tdf.Seconds(per)
 	}
 	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = number(2), number(3), number(4), number(6), number(7)
 	u.NextStart, _ = tdf.ParseTime(text(parts[5]))

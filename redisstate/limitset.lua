@@ -19,9 +19,9 @@ local limits, checks, key, limit = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
 local wrong = not_sorted(checks)
 if wrong then return wrong end
-local before = redis.call('HGET', limits, key) or ''
-if before == limit then return 0 end
-if before == '' and redis.call('HLEN', limits) >= tonumber(ARGV[3]) then return -1 end
+local before = redis.call('HGET', limits, key)
+if before == (limit ~= '' and limit) then return 0 end -- false means no limit
+if not before and redis.call('HLEN', limits) >= tonumber(ARGV[3]) then return -1 end
 
 -- From here on, the script writes.
 

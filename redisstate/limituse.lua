@@ -24,12 +24,15 @@
 --  7. the number of returned tasks that are not claimed yet, without those of the next element
 --  8. the number of returned tasks that count as unclaimed
 --  9. the partitions of the first of these tasks
+-- 10. the largest number of running tasks, or -1 for any number
+-- 11. the number of starts of the rate, or 0 if there is no rate
+-- 12. the time in seconds of the rate, or ''
 --
 -- The script writes only data that can be rebuilt. If a key of Redis has a wrong type, the limit has no room.
 
 local limits, tasks, patience, most = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local check = ARGV[4] == '1'
-local MOST_LEVELS = 1000
+local MOST_LEVELS, MOST_COUNT = 1000, 1000000000
 local KEPT_FOR = 600 -- seconds; the script removes older entries of returned tasks
 local MOST_REMOVED = 2000 -- entries of returned tasks
 use_places(KEYS[3])
@@ -37,7 +40,7 @@ limiting.use(KEYS[2])
 
 local function size(key)
   local n = redis.pcall('ZCARD', key)
-  return type(n) == 'number' and n or 1000000000
+  return type(n) == 'number' and n or MOST_COUNT
 end
 
 local function count_waiting(key)
@@ -45,7 +48,11 @@ local function count_waiting(key)
   local all = redis.pcall('ZREVRANGE', levels .. part, 0, MOST_LEVELS - 1)
   for _, priority in ipairs(all) do
     local waiting = redis.pcall('ZCARD', places .. join_place(part, priority))
-    if type(waiting) == 'number' then n = n + waiting end
+    if waiting == 0 or not string.match(priority, '^%-?%d+$') then -- only another program can have added this priority
+      redis.pcall('ZREM', levels .. part, priority)
+    elseif type(waiting) == 'number' then
+      n = n + waiting
+    end
   end
   return n
 end
@@ -150,7 +157,10 @@ local function use_of(key)
   if per then free, next_start = free_starts(key, count, per) end
   local new, unclaimed, unserved = returned_tasks(key)
   local running = size(limiting.running .. key)
-  return { now_text, limit, running, waiting, free, next_start and text(next_start) or '', new, unclaimed, unserved }
+  return {
+    now_text, limit, running, waiting, free, next_start and text(next_start) or '', new, unclaimed, unserved,
+    at_most < INF and math.min(at_most, MOST_COUNT) or -1, math.min(count or 0, MOST_COUNT), per and text(per) or '',
+  }
 end
 
 local all = {}

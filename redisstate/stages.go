@@ -74,6 +74,11 @@ func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, de
 	if _, err := s.maxTasks(ctx, false); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
 	}
+	return s.RestoreDefinitions(ctx, name, chunk, definitions)
+}
+
+// RestoreDefinitions stores a chunk of definitions like [Store.StoreDefinitions], however much memory Redis uses.
+func (s *Store) RestoreDefinitions(ctx context.Context, name string, chunk int, definitions []tdf.Properties) error {
 	var encoded bytes.Buffer
 	if err := gob.NewEncoder(&encoded).Encode(definitions); err != nil {
 		return fmt.Errorf("store definitions: %w", err)

@@ -30,13 +30,15 @@ local function read_first(use, key)
   local part = 'limit=' .. key
   local priority = redis.pcall('ZREVRANGE', levels .. part, 0, 0)[1]
   local first = priority and redis.pcall('ZRANGE', places .. join_place(part, priority), 0, 0, 'WITHSCORES')
-  if first and first[2] then use.priority, use.score = tonumber(priority), score_of(first[2]) end
+  if first and first[2] and tonumber(priority) then
+    use.priority, use.score = tonumber(priority), score_of(first[2])
+  end
 end
 
 local function read_use(key)
   local use = { room = INF, starts = limiting.starts .. key, ids = {} }
   local limit = redis.call('HGET', starting.limits, key)
-  if not limit then return use end
+  if not limit or limit == '' then return use end
   local at_most
   at_most, use.count, use.per = limiting.parse(limit)
   if at_most < INF then

@@ -28,6 +28,9 @@ type Value struct {
 	Text string
 }
 
+// Since returns the time in the mark of a group, or 0.
+func (v Value) Since() tdf.Time { return parseMark(v.Text).Since }
+
 // maxValueText is the largest length of the text of a value. It is far above the length of the longest text that TDF writes.
 const maxValueText = 2000
 

@@ -21,47 +21,54 @@ type limitStore interface {
 // pausedRecheck is the time after which the server checks a key again while the namespace is paused.
 const pausedRecheck = tdf.Seconds(1)
 
+// firstRead is the least number of waiting tasks of a key that the server reads while a queue or group is paused. If these
+// tasks are paused, it reads more.
+const firstRead = 20
+
 // maxReturnBatches is the largest number of batches of keys that the server checks in one round, before it settles again.
 const maxReturnBatches = 10
 
 // returnWaiting returns waiting tasks to their queues, as far as the limits of their keys have room (docs/lifecycle.md,
 // "Limits per key").
 func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
-	done := Done{}
+	done, least := Done{}, firstRead
 	for range maxReturnBatches {
 		due, now, err := s.store.LimitsDue(ctx)
 		if err != nil || len(due) == 0 {
 			return done, err
 		}
-		n, more, err := s.returnDue(ctx, due, now)
+		n, held, more, err := s.returnDue(ctx, due, now, least)
 		done.count("returned", n)
 		if err != nil || !more {
 			return done, err
+		}
+		if held {
+			least = redisstate.MostReturned / len(due)
 		}
 	}
 	return done, nil
 }
 
-// returnDue checks keys that are due. It returns the number of returned tasks. It also reports whether more work may already
-// be due.
-func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now tdf.Time) (n int, more bool, err error) {
+// returnDue checks keys that are due. It returns the number of returned tasks. It also reports whether only paused tasks kept
+// it from returning more, and whether more work may already be due.
+func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now tdf.Time, least int) (n int, held, more bool, err error) {
 	keys := make([]string, len(due))
 	for i := range due {
 		keys[i] = due[i].Key
 	}
 	uses, err := s.store.LimitUses(ctx, keys...)
 	if err != nil {
-		return 0, false, err
+		return 0, false, false, err
 	}
 	paused, err := s.paused(ctx, uses)
 	if err != nil {
-		return 0, false, err
+		return 0, false, false, err
 	}
 	returns, wanted, most := make([]redisstate.LimitReturn, len(due)), make([]int, len(due)), make([]int, len(due))
 	for i, u := range uses {
 		returns[i].LimitDue = due[i]
 		wanted[i], returns[i].Next = u.Return()
-		most[i] = toRead(u, wanted[i], redisstate.MostReturned/len(due), paused)
+		most[i] = toRead(u, wanted[i], least, paused)
 		if slices.Contains(paused, tdf.Pausable{}) {
 			returns[i].Next = now.Add(pausedRecheck)
 		}
@@ -70,17 +77,17 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 	more = n < len(due) || len(due) >= redisstate.MostLimitsDue
 	keys, most, returns = keys[:n], most[:n], returns[:n]
 	if err := s.readWaiting(ctx, keys, most, returns); err != nil {
-		return 0, false, err
+		return 0, false, false, err
 	}
 	for i := range returns {
 		r := &returns[i]
 		r.LimitChoice = uses[i].Choose(r.Tasks, wanted[i], paused)
 		if r.More {
-			r.Next, more = now, true
+			r.Next, more, held = now, true, held || len(r.Freed) > 0
 		}
 	}
 	n, err = s.store.ReturnTasks(ctx, returns)
-	return n, more, err
+	return n, held, more, err
 }
 
 // fitting returns the number of keys, counted from the first, whose tasks fit into one call. The other keys stay due.
@@ -95,15 +102,15 @@ func fitting(most []int) int {
 }
 
 // toRead returns how many waiting tasks of a key the server reads. If a queue or group is paused, some of the tasks may
-// return without using the limit. So the server then reads the key's share of a batch, even if it wants fewer tasks. While
+// return without using the limit. So the server then reads at least the given number of tasks, even if it wants fewer. While
 // the whole namespace is paused, no task returns.
-func toRead(u tdf.LimitUse, wanted, share int, paused tdf.Paused) int {
+func toRead(u tdf.LimitUse, wanted, least int, paused tdf.Paused) int {
 	n := u.ToRead(wanted)
 	switch {
 	case slices.Contains(paused, tdf.Pausable{}):
 		return 0
 	case len(paused) > 0 && wanted > 0:
-		n = min(max(n, share), u.Waiting)
+		n = min(max(n, least), u.Waiting)
 	}
 	return min(n, redisstate.MostReturned)
 }

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -347,5 +349,25 @@ func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
 			t.Errorf("claimed %d, want %d", got, ids[:2])
 		}
 		s.checkConsistent()
+	})
+}
+
+// If waiting tasks cannot return because a key has a wrong type, the server does its other work, and reports the error.
+func TestServerGoesOnWithoutReturns(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.limit(tdf.Limit{AtMost: 0})
+		d := limitedTask()
+		d.Queue = "a"
+		s.open(d)
+		s.claimAll("a")
+		s.do("SET", "$open:queue=a", "x")
+		s.limit(tdf.Limit{AtMost: 1})
+		s.do("DEL", "$servers")
+		if _, err := s.server.RunOnce(s.Context()); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+			s.Error(err)
+		}
+		if n := s.do("ZCARD", "$servers"); fmt.Sprint(n) != "1" {
+			s.Errorf("%v heartbeats", n)
+		}
 	})
 }

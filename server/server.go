@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -66,12 +67,11 @@ func (s *Server) Run(ctx context.Context) error {
 		begun := time.Now()
 		done, err := s.RunOnce(ctx)
 		for busy := done.Total() > 0 || s.ahead.busy; err == nil && ctx.Err() == nil && s.wait(ctx, waker, begun, busy); {
-			var more Done
-			more, err = s.settle(ctx)
+			more, failed, failure := s.settle(ctx)
 			busy = more.Total() > 0 || s.ahead.busy
 			done.add(more)
-			if err == nil {
-				err = s.heartbeatIfDue(ctx)
+			if err = cmp.Or(failure, failed); failure == nil {
+				err = cmp.Or(s.heartbeatIfDue(ctx), err)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -143,7 +143,7 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 
 // RunOnce settles due tasks, sends a heartbeat and audits once. It returns how many tasks it moved.
 func (s *Server) RunOnce(ctx context.Context) (Done, error) {
-	done, err := s.Settle(ctx)
+	done, failed, err := s.settleAndReport(ctx)
 	if err != nil {
 		return done, err
 	}
@@ -153,45 +153,51 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	}
 	more, err := s.runAudit(ctx, now)
 	done.add(more)
-	return done, err
+	return done, cmp.Or(err, failed)
 }
 
 // Settle settles due tasks and sends a heartbeat, without the audit.
 func (s *Server) Settle(ctx context.Context) (Done, error) {
-	done, err := s.settle(ctx)
-	if err != nil {
-		return done, err
+	done, failed, err := s.settleAndReport(ctx)
+	return done, cmp.Or(err, failed)
+}
+
+// settleAndReport settles tasks, and then sends a heartbeat. If only the return of waiting tasks has failed, because a key has
+// a wrong type, the server goes on with its other work, and failed is the error.
+func (s *Server) settleAndReport(ctx context.Context) (done Done, failed, err error) {
+	if done, failed, err = s.settle(ctx); err == nil {
+		err = s.heartbeat(ctx)
 	}
-	return done, s.heartbeat(ctx)
+	return done, failed, err
 }
 
 // settle settles due tasks, and returns tasks that wait because of limits. If Redis's clock was set back, it also corrects
 // tasks with times in the future.
-func (s *Server) settle(ctx context.Context) (Done, error) {
+func (s *Server) settle(ctx context.Context) (done Done, failed, err error) {
 	s.settled = time.Now()
-	done, err := s.settleDue(ctx)
+	done, err = s.settleDue(ctx)
 	if err != nil {
-		return done, err
+		return done, failed, err
 	}
 	found, err := s.look(ctx, done.Total() > 0)
 	if err != nil {
-		return done, err
+		return done, failed, err
 	}
 	if found {
 		more, err := s.settleDue(ctx)
 		done.add(more)
 		if err != nil {
-			return done, err
+			return done, failed, err
 		}
 	}
-	returned, err := s.returnWaiting(ctx)
+	returned, failed := s.returnWaiting(ctx)
 	done.add(returned)
-	if err != nil {
-		return done, err
+	if ctx.Err() != nil {
+		return done, nil, failed
 	}
 	more, err := s.lookAhead(ctx)
 	done.add(more)
-	return done, err
+	return done, failed, err
 }
 
 func waitFor(ctx context.Context, d time.Duration) {
