@@ -24,6 +24,7 @@ type ledger struct {
 	removed int              // number of tasks that were removed
 	staged  map[int]bool     // the records of the stage p/s from which it was changed, by Done
 	marks   map[string]tdf.GroupMark
+	updates map[roundOf]int // the number of the last update of each round
 }
 
 // An entry is one task in the ledger.
@@ -41,7 +42,7 @@ type place struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{tasks: map[int64]*entry{}, keys: map[string]int64{}, staged: map[int]bool{}, marks: map[string]tdf.GroupMark{}}
+	return &ledger{tasks: map[int64]*entry{}, keys: map[string]int64{}, staged: map[int]bool{}, marks: map[string]tdf.GroupMark{}, updates: map[roundOf]int{}}
 }
 
 func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
@@ -445,8 +446,12 @@ func (p *player) renew(ctx context.Context) {
 	if !ok {
 		return
 	}
-	renewed, err := p.s.Renew(ctx, p.lease(), Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore})
-	p.must(err)
+	of := roundOf{c.Task.ID, c.Task.Round}
+	report, n := p.ledger.nextUpdate(of)
+	renewed, err := p.s.Renew(ctx, p.lease(), Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore, Report: report})
+	if p.must(err); renewed.Lost[0] == nil {
+		p.ledger.updated(of, n)
+	}
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	at, _ := p.ledger.entry(c.Task.ID).followMoves()
@@ -622,6 +627,7 @@ func (p *player) checkAll(from int64) {
 				p.t.Fatalf("task %d: %s", page[i], wrong)
 			}
 		}
+		p.checkUpdates(tasks)
 	}
 }
 
