@@ -610,16 +610,7 @@ func (p *player) fatal(err error) {
 func (p *player) checkAll(from int64) {
 	p.t.Helper()
 	p.checkStage()
-	p.ledger.mu.Lock()
-	var ids []int64
-	for id := range p.ledger.tasks {
-		if id >= from {
-			ids = append(ids, id)
-		}
-	}
-	p.ledger.mu.Unlock()
-	slices.Sort(ids)
-	for page := range slices.Chunk(ids, 500) {
+	for page := range slices.Chunk(p.ledger.ids(from), 500) {
 		tasks, err := p.s.Read(context.Background(), page, Want{Fields: Whole})
 		p.must(err)
 		for i, t := range tasks {
@@ -627,8 +618,20 @@ func (p *player) checkAll(from int64) {
 				p.t.Fatalf("task %d: %s", page[i], wrong)
 			}
 		}
-		p.checkUpdates(tasks)
 	}
+}
+
+// ids returns the ids of all tasks whose ids are at least from, in ascending order.
+func (l *ledger) ids(from int64) (ids []int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id := range l.tasks {
+		if id >= from {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // operations returns the number of random operations of a test. If TDF_SOAK is set, it returns the number long.
@@ -670,6 +673,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 			}
 		}
 		p.checkAll(0)
+		p.checkUpdates()
 		mustBeSound(t, s)
 	})
 }
@@ -713,6 +717,7 @@ func TestSoakManyClientsAgreeWithTheModel(t *testing.T) {
 		all.Wait()
 		p := &player{t: t, s: s, ledger: l}
 		p.checkAll(0)
+		p.checkUpdates()
 		mustBeSound(t, s)
 	})
 }

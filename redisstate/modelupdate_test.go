@@ -28,10 +28,12 @@ func (l *ledger) updated(of roundOf, n int) {
 	l.updates[of] = max(l.updates[of], n)
 }
 
-// checkUpdates compares the updates of tasks with the ledger: each round has those that Redis has accepted, in order. It leaves
-// out tasks whose outputs may have been removed.
-func (p *player) checkUpdates(tasks []Stored) {
+// checkUpdates compares the updates of all tasks with the ledger: each round has those that Redis has accepted, in order. It
+// leaves out tasks whose outputs may have been removed.
+func (p *player) checkUpdates() {
 	p.t.Helper()
+	tasks, err := p.s.Read(context.Background(), p.ledger.ids(0), Want{Fields: Whole})
+	p.must(err)
 	for _, x := range tasks {
 		if x.Task == nil || x.Task.KeepOutputs != tdf.Forever {
 			continue
