@@ -208,11 +208,11 @@ end
 -- want: the position `mine` behind all of them, the position `all` behind the first tasks that no worker with the same
 -- programs to avoid wants.
 local function look_through(queue, readers, skipped, read_before)
+  -- The next claim would read the heads of all lists again. So with many lists, the claim goes on a little longer.
+  local oldest, patience = ordering.oldest, #readers > 16 and 2 or 1
   while #chosen < wanted do
-    local reader = ordering.oldest(readers)
+    local reader = oldest(readers)
     if not reader then return end
-    -- The next claim would read the heads of all lists again. So with many lists, the claim goes on a little longer.
-    local patience = #readers > 16 and 2 or 1
     if full() or looked_at >= MOST_LOOKED_AT or considered % 16 == 15 and spent(patience) then
       ordering.stop()
       return
@@ -306,7 +306,8 @@ for i, c in ipairs(chosen) do
   write[10], write[12], write[14], write[15] = of .. 'running', of .. 'worker', of .. 'claim', claim
   call('HSET', unpack(write))
   if c[GROUP] then call('ZADD', c[GROUP], place(code, id), id) end
-  table.insert(c[LIST].removed, id)
+  local removed = c[LIST].removed
+  removed[#removed + 1] = id
   out[i] = reply_of(id, claim, f)
 end
 

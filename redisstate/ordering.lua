@@ -33,18 +33,19 @@ function ordering.stop() ordering.more = true end
 local PAGE = 100
 
 local function advance(reader)
-  if reader.i > #reader.entries and not reader.ended then
+  if not reader.entries[reader.i] and not reader.ended then
     reader.entries = redis.call('ZRANGE', reader.list.key, reader.rank, reader.rank + reader.page - 1, 'WITHSCORES')
     reader.ended = #reader.entries < 2 * reader.page
     reader.total = reader.total + #reader.entries / 2
     reader.rank, reader.i = reader.rank + reader.page, 1
     reader.page = reader.alone and PAGE or math.min(2 * reader.page, PAGE)
   end
-  reader.id, reader.score = reader.entries[reader.i], reader.entries[reader.i + 1]
-  reader.at = reader.id and score_of(reader.score) or INF
-  reader.i = reader.i + 2
-  if reader.at > now then
-    ordering.next_due = math.min(ordering.next_due, reader.at)
+  local i = reader.i
+  local id, score = reader.entries[i], reader.entries[i + 1]
+  local at = id and score_of(score) or INF
+  reader.id, reader.score, reader.at, reader.i = id, score, at, i + 2
+  if at > now then
+    ordering.next_due = math.min(ordering.next_due, at)
     reader.at, reader.list.exhausted = INF, reader.from_head
   end
 end
@@ -91,7 +92,7 @@ function ordering.oldest(readers)
     for i = math.floor(#readers / 2), 1, -1 do sink(readers, i) end
   elseif not first.at then
     advance(first)
-    sink(readers, 1)
+    if readers[2] then sink(readers, 1) end
   end
   first = readers[1]
   return first.at < INF and first or nil
