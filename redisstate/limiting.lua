@@ -24,8 +24,8 @@ function limiting.use(key_of_due)
 end
 
 -- Reads a limit, such as 'at_most=4 rate=10/1.000000'. Returns the largest number of running tasks, and the number and
--- the time of the rate, or nil. If the text is no limit, nothing may run. Go reads no limits, so that claims and the
--- server always agree.
+-- the time of the rate, or nil. If the text is no limit, nothing may run. The server gets these numbers from
+-- limituse.lua, and does not read the text. So claims and the server always agree.
 function limiting.parse(limit)
   local at_most, count, per = INF, nil, nil
   for part in string.gmatch(limit, '%S+') do

@@ -214,6 +214,9 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); !errors.Is(err, ErrNoRoom) {
 		t.Error(err)
 	}
+	if err := s.RestoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); err != nil {
+		t.Errorf("a load: %v", err)
+	}
 	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
 	use(0.99)
 	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); err != nil {
