@@ -12,8 +12,10 @@ for _, shared in ipairs({ "redisstate/prelude.lua", "redisstate/places.lua", "re
   local file = io.open(shared)
   if file then
     for line in file:lines() do
-      local name = line:match("^local function ([%w_]+)") or line:match("^local ([%w_]+)")
-      if name and name ~= "cursor" and name ~= "ARGV" then table.insert(read_globals, name) end
+      local names = line:match("^local function ([%w_]+)") or line:match("^local ([%w_, ]+)") or ""
+      for name in names:gmatch("[%w_]+") do
+        if name ~= "cursor" and name ~= "ARGV" then table.insert(read_globals, name) end
+      end
     end
     file:close()
   end

@@ -190,6 +190,21 @@ func (p Placement) ArchivedByOriginal() bool {
 	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == Archived && p.Task.State.Settled()
 }
 
+// Archive changes the properties of a task whose id has the score at in the list archived. If the task is finished, it is
+// archived, although a manager of the original TDF has left its state. Archive does not change other tasks.
+func (h Hash) Archive(at Time) {
+	if !State(h[fieldState]).Settled() {
+		return
+	}
+	if h[fieldOutcome] == "" {
+		h[fieldOutcome] = h[fieldState]
+	}
+	h[fieldState] = string(Archived)
+	if name := RoundField(h.Round(), string(Archived)); h[name] == "" {
+		h[name] = at.String()
+	}
+}
+
 // completeArchive returns a repair for a task that a manager of the original TDF archived. The repair sets the state
 // and the outcome, because that manager sets neither. The id keeps its score in the list archived.
 func (p Placement) completeArchive() Move {

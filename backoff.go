@@ -40,16 +40,3 @@ func spread(id int64, round int) float64 {
 	step := rand.New(rand.NewPCG(uint64(id), uint64(round))).IntN(spreads)
 	return 0.8 + 0.4*float64(step)/(spreads-1)
 }
-
-func (d *Properties) checkBackoff() error {
-	if !(d.Backoff >= 0 && d.Backoff <= MaxBackoff) {
-		return invalidProperty(fieldBackoff, "%v is not a number of seconds from 0 to %v", d.Backoff, MaxBackoff)
-	}
-	if !(d.BackoffMax >= leastSeconds && d.BackoffMax <= MaxBackoff) {
-		return invalidProperty(fieldBackoffMax, "%v is not a number of seconds above 0, up to %v", d.BackoffMax, MaxBackoff)
-	}
-	if !(d.BackoffFactor >= 1 && d.BackoffFactor <= MaxBackoffFactor) {
-		return invalidProperty(fieldBackoffFactor, "%v is not a number from 1 to %d", d.BackoffFactor, MaxBackoffFactor)
-	}
-	return nil
-}

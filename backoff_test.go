@@ -94,7 +94,7 @@ func TestBackoffIsBounded(t *testing.T) {
 		task.Backoff = Seconds(rapid.Float64Range(0, float64(MaxBackoff)).Draw(t, "backoff"))
 		task.BackoffFactor = rapid.Float64Range(1, MaxBackoffFactor).Draw(t, "factor")
 		task.BackoffMax = Seconds(rapid.Float64Range(1e-6, float64(MaxBackoff)).Draw(t, "max"))
-		if err := task.checkBackoff(); err != nil {
+		if err := task.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		delay := task.backoff()
@@ -168,7 +168,7 @@ func TestInvalidValuesInRedis(t *testing.T) {
 	for _, change := range []Hash{
 		{"backoff": "inf", "backoff_max": "inf"},
 		{"backoff": "1e11"},
-		{"backoff": "10", "backoff_factor": "0"},
+		{"backoff": "0", "backoff_factor": "0"},
 		{"backoff": "x"},
 		{"keep_finished": "0"},
 		{"keep_finished": "0.0000001"},

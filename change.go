@@ -28,38 +28,6 @@ type Changes struct {
 // ErrUnchanged means that the task already has all the values of a change.
 var ErrUnchanged = errors.New("it already has these values")
 
-// Apply returns a changed copy of the properties.
-func (c Changes) Apply(d Properties) Properties {
-	replace(&d.Program, c.Program)
-	replace(&d.Source, c.Source)
-	replace(&d.Input, c.Input)
-	replace(&d.StartAfter, c.StartAfter)
-	replace(&d.EndBefore, c.EndBefore)
-	replace(&d.Timeout, c.Timeout)
-	replace(&d.MaxFails, c.MaxFails)
-	replace(&d.MaxTimeouts, c.MaxTimeouts)
-	replace(&d.MaxLosses, c.MaxLosses)
-	replace(&d.Backoff, c.Backoff)
-	replace(&d.BackoffFactor, c.BackoffFactor)
-	replace(&d.BackoffMax, c.BackoffMax)
-	replace(&d.KeepFinished, c.KeepFinished)
-	replace(&d.KeepArchived, c.KeepArchived)
-	replace(&d.KeepOutputs, c.KeepOutputs)
-	replace(&d.Meta, c.Meta)
-	replace(&d.FailOn, c.FailOn)
-	replace(&d.Queue, c.Queue)
-	replace(&d.Priority, c.Priority)
-	replace(&d.Tags, c.Tags)
-	replace(&d.LimitKey, c.LimitKey)
-	return d
-}
-
-func replace[T any](property, value *T) {
-	if value != nil {
-		*property = *value
-	}
-}
-
 // Change returns a Move that changes properties of an open task. The task keeps its round. If start_after does not
 // change, the task also keeps its place in the queue. The error is a *[StateError] if the task is not open, a
 // *[PropertyError] if the changed task would be invalid, or [ErrUnchanged].
@@ -115,9 +83,8 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 		m.startOver(t, &d)
 		return changed, nil
 	}
-	if t.PlacedIn == WaitingPlace { // the task stays there, or returns there if it has just left; the server looks at it again
+	if t.PlacedIn == WaitingPlace { // the task stays there, or returns there if it has just left; the server links it again
 		m.set(FieldPlace, t.PlacedIn)
-		m.NextDue = Now
 	} else if t.LimitKey != "" || d.LimitKey != "" {
 		m.putIn(d.Place()) // the task may have moved since it was read; if the limit still has no room, a claim makes it wait again
 	} else {
@@ -134,7 +101,6 @@ func (m *Move) startOver(t *Task, d *Properties) {
 		return
 	}
 	m.enterPlace(t, WaitingPlace)
-	m.NextDue = Now // the server looks up what the task waits for
 }
 
 // enterPlace makes the Move put the task into a place. The property may still name the place of an earlier round.

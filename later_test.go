@@ -23,8 +23,12 @@ func TestReleaseLater(t *testing.T) {
 	if m.Note != "released for 300 s: the licence is in use" {
 		t.Errorf("note %q", m.Note)
 	}
-	if m, err := task.ReleaseLater(-1, ""); err != nil || m.Score.After != 0 {
-		t.Errorf("a negative delay: %+v, %v", m, err)
+	if m, err := task.ReleaseLater(-1, ""); err != nil || m.Score.After != 1 || m.Note != "released for 1 s: " {
+		t.Errorf("a negative delay in a later round: %+v, %v", m, err)
+	}
+	task.Round = 0
+	if m, err := task.ReleaseLater(0, ""); err != nil || m.Score.After != 0 {
+		t.Errorf("no delay in the first round: %+v, %v", m, err)
 	}
 	task.Round = MaxRound
 	if _, err := task.ReleaseLater(300, ""); err != ErrLastRound {

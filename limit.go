@@ -143,6 +143,3 @@ func CheckLimitKey(key string) error {
 	}
 	return checkName(fieldLimitKey, key)
 }
-
-// checkLimitKey checks the limit key of a task, which may have none.
-func (d *Properties) checkLimitKey() error { return checkName(fieldLimitKey, d.LimitKey) }

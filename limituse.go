@@ -27,10 +27,10 @@ type LimitUse struct {
 // tasks waiting, because its queue may have no workers.
 const ReturnPatience = Seconds(10)
 
-// limitRecheck is the longest time between two checks of a key whose tasks wait. When a task of the key leaves the state
+// LimitRecheck is the longest time between two checks of a key whose tasks wait. When a task of the key leaves the state
 // running, or the limit changes, the server checks the key at once. The other checks find tasks that no longer run but still
 // count, and returned tasks that no worker has claimed.
-const limitRecheck = ReturnPatience
+const LimitRecheck = ReturnPatience
 
 // Room returns the number of tasks that may start now.
 func (u LimitUse) Room() int {
@@ -50,7 +50,7 @@ func (u LimitUse) Room() int {
 // Return returns how many waiting tasks may return to their queues because the limit has room, and when the server must check
 // the key again. Tasks that were returned lately use the room until workers claim them.
 func (u LimitUse) Return() (n int, next Time) {
-	next = u.Now.Add(limitRecheck)
+	next = u.Now.Add(LimitRecheck)
 	n = min(max(0, u.Room()-u.Returned), u.Waiting)
 	if starts := u.Limit.Starts; starts > 0 && u.Running < u.Limit.AtMost && (n > 0 || u.Free < starts) {
 		next = min(next, max(u.NextStart, u.Now))

@@ -152,10 +152,14 @@ func (t *Task) counter(c Counter) int {
 const VerbReschedule Verb = "look"
 
 // PutOff returns a Move that makes the task of this Move due later. The server uses it if Redis refuses this Move because unfinished
-// tasks need the task.
-func (m *Move) PutOff() Move {
+// tasks need the task, or because Redis does not know yet whether they do.
+func (m *Move) PutOff(known bool) Move {
+	pause := unlinkedPause
+	if known {
+		pause = neededPause
+	}
 	return Move{
-		ID: m.ID, Verb: VerbReschedule, From: m.From, Round: m.Round, Next: m.Round, Due: m.Due, NextDue: Moment{After: neededPause},
+		ID: m.ID, Verb: VerbReschedule, From: m.From, Round: m.Round, Next: m.Round, Due: m.Due, NextDue: Moment{After: pause},
 	}
 }
 

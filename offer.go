@@ -66,7 +66,7 @@ func ParseQueueShare(s string) (QueueShare, error) {
 func (o *Offer) Matches(p Partition) bool {
 	serves := func(s QueueShare) bool { return s.Queue == p.Queue }
 	switch {
-	case !slices.ContainsFunc(o.queues(), serves):
+	case !slices.ContainsFunc(o.Shares(), serves):
 		return false
 	case !o.runs(p.Handler):
 		return false
@@ -74,34 +74,12 @@ func (o *Offer) Matches(p Partition) bool {
 	return !slices.ContainsFunc(p.Tags, func(tag string) bool { return !slices.Contains(o.Tags, tag) })
 }
 
-func (o *Offer) queues() []QueueShare {
+// Shares returns the queues that the worker serves: those of the offer, or [DefaultQueue].
+func (o *Offer) Shares() []QueueShare {
 	if len(o.Queues) == 0 {
 		return []QueueShare{{Queue: DefaultQueue}}
 	}
 	return o.Queues
-}
-
-// A QueuePartitions is a queue with those of its partitions from which a worker may claim tasks.
-type QueuePartitions struct {
-	Queue      string
-	Partitions []string // their names, in alphabetical order
-}
-
-// Select returns the partitions from which the worker may claim, for each queue in the order of the offer. The argument
-// has the names of all partitions in use. It need not have the default partition, which always is in use.
-func (o *Offer) Select(names []string) []QueuePartitions {
-	names = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(names), DefaultPartition))))
-	var selected []QueuePartitions
-	for _, share := range o.queues() {
-		q := QueuePartitions{Queue: share.Queue}
-		for _, name := range names {
-			if p, ok := ParsePartition(name); ok && p.Queue == share.Queue && o.Matches(p) {
-				q.Partitions = append(q.Partitions, name)
-			}
-		}
-		selected = append(selected, q)
-	}
-	return selected
 }
 
 // Turns decides which queue a worker serves first, so that each queue gets its share of the worker's rounds. The zero
@@ -111,19 +89,19 @@ func (o *Offer) Select(names []string) []QueuePartitions {
 // comes first. A queue without due tasks does not catch up later.
 type Turns struct{ served map[string]float64 }
 
-// Order puts the queues into the order in which the worker serves them next. Queues without weights keep their order.
-func (t *Turns) Order(shares []QueueShare, queues []QueuePartitions) []QueuePartitions {
+// Order returns the shares in the order in which the worker serves the queues next. Shares without weights keep their order.
+func (t *Turns) Order(shares []QueueShare) []QueueShare {
 	if !weighted(shares) {
-		return queues
+		return shares
 	}
-	ordered := slices.Clone(queues)
-	slices.SortStableFunc(ordered, func(a, b QueuePartitions) int { return cmp.Compare(t.served[a.Queue], t.served[b.Queue]) })
+	ordered := slices.Clone(shares)
+	slices.SortStableFunc(ordered, func(a, b QueueShare) int { return cmp.Compare(t.served[a.Queue], t.served[b.Queue]) })
 	return ordered
 }
 
 // Record adds the numbers of claimed tasks. The queues and these numbers are in the order in which the claim served the
 // queues.
-func (t *Turns) Record(shares []QueueShare, queues []QueuePartitions, claimed []int) {
+func (t *Turns) Record(shares []QueueShare, queues []string, claimed []int) {
 	if !weighted(shares) {
 		return
 	}
@@ -134,15 +112,14 @@ func (t *Turns) Record(shares []QueueShare, queues []QueuePartitions, claimed []
 	if first < 0 || first >= len(queues) {
 		return
 	}
-	least := t.served[queues[first].Queue]
+	least := t.served[queues[first]]
 	for _, s := range shares {
-		is := func(q QueuePartitions) bool { return q.Queue == s.Queue }
-		if !slices.ContainsFunc(queues[first:], is) { // it has no due tasks, or is paused
+		if !slices.Contains(queues[first:], s.Queue) { // it has no due tasks, or is paused
 			t.served[s.Queue] = max(t.served[s.Queue], least)
 		}
 	}
 	for i, n := range claimed[:min(len(claimed), len(queues))] {
-		t.served[queues[i].Queue] += float64(n) / weightOf(shares, queues[i].Queue)
+		t.served[queues[i]] += float64(n) / weightOf(shares, queues[i])
 	}
 }
 

@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -129,41 +130,6 @@ type parser struct {
 	err error
 }
 
-func (p *parser) properties() Properties {
-	d := Defaults(p.h[fieldProgram], p.h[fieldSource], p.h[fieldInput])
-	d.StartAfter = p.time(fieldStartAfter, d.StartAfter)
-	d.EndBefore = p.time(fieldEndBefore, d.EndBefore)
-	d.Timeout = Seconds(p.time(fieldTimeout, Time(d.Timeout)))
-	d.MaxFails = p.count(fieldMaxFails, d.MaxFails, MaxCount)
-	d.MaxTimeouts = p.count(fieldMaxTimeouts, d.MaxTimeouts, MaxCount)
-	d.MaxLosses = p.count(fieldMaxLosses, d.MaxLosses, MaxCount)
-	d.Backoff = Seconds(p.time(fieldBackoff, Time(d.Backoff)))
-	d.BackoffFactor = float64(p.time(fieldBackoffFactor, Time(d.BackoffFactor)))
-	d.BackoffMax = Seconds(p.time(fieldBackoffMax, Time(d.BackoffMax)))
-	if err := d.checkBackoff(); err != nil {
-		p.fail(err)
-		d.Backoff = 0
-	}
-	d.KeepFinished = Seconds(p.time(fieldKeepFinished, Time(d.KeepFinished)))
-	d.KeepArchived = Seconds(p.time(fieldKeepArchived, Time(d.KeepArchived)))
-	d.KeepOutputs = Seconds(p.time(fieldKeepOutputs, Time(d.KeepOutputs)))
-	if err := d.checkRetention(); err != nil {
-		p.fail(err)
-		d.KeepFinished, d.KeepArchived, d.KeepOutputs = Forever, Forever, Forever
-	}
-	p.queue(&d)
-	d.After, d.AfterAny = p.dependencies(FieldAfter, FieldAfterGroup), p.dependencies(FieldAfterAny, FieldAfterGroupAny)
-	d.Group, d.Meta = p.h[fieldGroup], p.h[fieldMeta]
-	if f := p.h[fieldFailOn]; f != "" {
-		d.FailOn = FailOn(f)
-	}
-	d.Unique, d.LimitKey = p.h[fieldUnique], p.h[fieldLimitKey]
-	if u := p.h[fieldUniqueUntil]; u != "" {
-		d.UniqueUntil = UniqueUntil(u)
-	}
-	return d
-}
-
 func (p *parser) counter(c Counter) int { return p.count(string(c), 0, MaxCount) }
 
 func (p *parser) count(name string, def, most int) int {
@@ -203,6 +169,20 @@ func (p *parser) time(name string, def Time) Time {
 		return def
 	}
 	return t
+}
+
+// asOriginal returns a time as TDF writes it. Like the original TDF, it accepts blanks around the number, negative numbers, and numbers
+// above the largest time, which mean "inf".
+func asOriginal(s string) string {
+	s = strings.TrimSpace(s)
+	f, err := strconv.ParseFloat(s, 64)
+	switch {
+	case err != nil || !isDecimal(s) || math.IsNaN(f):
+		return s
+	case f > maxFinite:
+		return "inf"
+	}
+	return formatFloat(max(f, 0))
 }
 
 func (p *parser) fail(err error) {

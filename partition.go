@@ -16,9 +16,6 @@ type Partition struct {
 // DefaultPartition is the name of the partition of tasks with no queue, no tags and no handler.
 const DefaultPartition = "default"
 
-// MaxPartitions is the number of partitions with open tasks at which new tasks of other partitions are refused.
-const MaxPartitions = 256
-
 // Partition returns the partition of a task. Only a worker with a handler can run a program without a source.
 func (d *Properties) Partition() Partition {
 	p := Partition{Queue: d.Queue, Tags: slices.Compact(slices.Sorted(slices.Values(d.Tags)))}

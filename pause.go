@@ -1,7 +1,9 @@
 package tdf
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,12 +15,17 @@ const MaxPaused = 1000
 type Pausable struct {
 	Queue string // [DefaultQueue] is the queue of the tasks without a queue
 	Group string
+
+	// Failures is 0 for a pause that holds now. Otherwise a server pauses the group as soon as this number of its tasks have
+	// failed or timed out. Archived tasks do not count.
+	Failures int
 }
 
 // Names of pauses in Redis.
 const (
 	pausedNamespace = "namespace"
 	pausedGroup     = "group="
+	haltedGroup     = "halt=" // followed by a number of failures, another =, and the name of the group
 )
 
 // String returns the name in Redis, such as "queue=crawl", "group=night" or "namespace".
@@ -26,6 +33,8 @@ func (p Pausable) String() string {
 	switch {
 	case p.Queue != "":
 		return queuePart + p.Queue
+	case p.Failures > 0:
+		return haltedGroup + strconv.Itoa(p.Failures) + "=" + p.Group
 	case p.Group != "":
 		return pausedGroup + p.Group
 	}
@@ -39,6 +48,10 @@ func ParsePausable(name string) (Pausable, bool) {
 		p.Queue = queue
 	} else if group, is := strings.CutPrefix(name, pausedGroup); is {
 		p.Group = group
+	} else if halt, is := strings.CutPrefix(name, haltedGroup); is {
+		failures, group, _ := strings.Cut(halt, "=")
+		p.Failures, _ = strconv.Atoi(failures)
+		p.Group = group
 	}
 	return p, p.String() == name
 }
@@ -48,6 +61,8 @@ func (p Pausable) Text() string {
 	switch {
 	case p.Queue != "":
 		return "queue " + p.Queue
+	case p.Failures > 0:
+		return fmt.Sprintf("campaign %s, when %d of its tasks have failed", p.Group, p.Failures)
 	case p.Group != "":
 		return "campaign " + p.Group
 	}
@@ -56,6 +71,9 @@ func (p Pausable) Text() string {
 
 // Check returns a *[PropertyError] if no task can have the queue or the group.
 func (p Pausable) Check() error {
+	if p.Failures < 0 || p.Failures > 0 && (p.Group == "" || p.Queue != "") {
+		return invalidProperty(fieldGroup, "a pause after %d failures needs a group, and a number from 1 up", p.Failures)
+	}
 	if p.Queue != "" {
 		return CheckLabel(fieldQueue, p.Queue)
 	}
@@ -65,15 +83,14 @@ func (p Pausable) Check() error {
 // Paused lists the pauses of a namespace.
 type Paused []Pausable
 
-// Withhold removes the paused queues. It returns the other queues, and the paused groups. Both are nil if the namespace is
-// paused.
-func (all Paused) Withhold(queues []QueuePartitions) (left []QueuePartitions, groups []string) {
+// Withhold returns the queues that are not paused, and the paused groups. Both are nil if the namespace is paused.
+func (all Paused) Withhold(shares []QueueShare) (queues, groups []string) {
 	if slices.Contains(all, Pausable{}) {
 		return nil, nil
 	}
-	for _, q := range queues {
-		if !slices.Contains(all, Pausable{Queue: q.Queue}) {
-			left = append(left, q)
+	for _, s := range shares {
+		if !slices.Contains(all, Pausable{Queue: s.Queue}) {
+			queues = append(queues, s.Queue)
 		}
 	}
 	for _, p := range all {
@@ -81,7 +98,7 @@ func (all Paused) Withhold(queues []QueuePartitions) (left []QueuePartitions, gr
 			groups = append(groups, p.Group)
 		}
 	}
-	return left, groups
+	return queues, groups
 }
 
 // Holds reports which pause keeps workers from claiming the task. It returns false if no pause does.
@@ -92,4 +109,9 @@ func (all Paused) Holds(d *Properties) (Pausable, bool) {
 		}
 	}
 	return Pausable{}, false
+}
+
+// IsReached reports whether a server must pause the group now, because enough of its tasks have failed or timed out.
+func (p Pausable) IsReached(c Counts) bool {
+	return p.Failures > 0 && c[Failed]+c[TimedOut] >= int64(p.Failures)
 }

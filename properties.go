@@ -62,6 +62,10 @@ type Properties struct {
 	// task instead (docs/lifecycle.md, "Unique tasks").
 	Unique      string // the key; "" if the task needs none
 	UniqueUntil UniqueUntil
+
+	// Apart keeps the task from workers of the original TDF, if they cannot fetch its program. It is no property in Redis: the
+	// setting original_workers of the namespace decides.
+	Apart bool
 }
 
 // Defaults returns the properties of a task with the built-in defaults: no time limits, MaxLosses 3, no back-off, no

@@ -1,7 +1,6 @@
 package tdf
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,34 +38,37 @@ func inLabel(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-/@", r)
 }
 
-func (d *Properties) checkQueue() error {
-	if d.Queue != "" {
-		if err := CheckLabel(fieldQueue, d.Queue); err != nil {
-			return err
-		}
+func checkQueue(name, s string) error {
+	if s == "" {
+		return nil
 	}
-	if d.Priority < math.MinInt32 || d.Priority > math.MaxInt32 {
-		return invalidProperty(fieldPriority, "%d is not a number from %d to %d", d.Priority, math.MinInt32, math.MaxInt32)
+	return CheckLabel(name, s)
+}
+
+func checkTags(name string, tags []string) error {
+	if len(tags) > MaxTags {
+		return invalidProperty(name, "there are %d tags; at most %d are allowed", len(tags), MaxTags)
 	}
-	if len(d.Tags) > MaxTags {
-		return invalidProperty(fieldTags, "there are %d tags; at most %d are allowed", len(d.Tags), MaxTags)
-	}
-	for _, tag := range d.Tags {
-		if err := CheckLabel(fieldTags, tag); err != nil {
+	for _, tag := range tags {
+		if err := CheckLabel(name, tag); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// SplitTags returns the tags in a text such as "gpu,ssd", without blanks around them.
-func SplitTags(s string) []string {
+// SplitTags returns the tags in a text such as "gpu,ssd" or "gpu ssd". Between two commas without a tag, it returns an empty tag, which
+// is invalid.
+func SplitTags(s string) (tags []string) {
 	if strings.TrimSpace(s) == "" {
 		return nil
 	}
-	tags := strings.Split(s, ",")
-	for i := range tags {
-		tags[i] = strings.TrimSpace(tags[i])
+	for part := range strings.SplitSeq(s, ",") {
+		if words := strings.FieldsFunc(part, func(r rune) bool { return r == ' ' }); len(words) > 0 {
+			tags = append(tags, words...)
+		} else {
+			tags = append(tags, "")
+		}
 	}
 	return tags
 }
@@ -77,14 +79,16 @@ func JoinTags(tags []string) string {
 }
 
 // Place returns the name in Redis of the task's place in the open list: its partition and priority. It is "" for a task with
-// no queue, no tags, no priority, no handler and no limit key (docs/redis.md, "Open tasks"). Workers of older releases claim
-// only tasks without a place. So they never claim a task with a limit key, and cannot exceed its limit.
+// no queue, no tags, no priority, no handler and no limit key (docs/redis.md, "Open tasks"). Workers of older releases and of
+// the original TDF claim only tasks without a place. So they never claim a task with a limit key, and cannot exceed its limit.
+// If Apart is set, a task whose program the original TDF cannot fetch also has a place.
 func (d *Properties) Place() string {
-	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" && d.LimitKey == "" {
+	needsPlace := d.LimitKey != "" || d.Apart && !OriginalFetches(d.Source)
+	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" && !needsPlace {
 		return ""
 	}
 	name := d.Partition().String()
-	if d.Priority == 0 && name == DefaultPartition && d.LimitKey == "" {
+	if d.Priority == 0 && name == DefaultPartition && !needsPlace {
 		return ""
 	}
 	return PlaceIn(name, d.Priority)
@@ -102,21 +106,4 @@ func PlaceIn(partition string, priority int) string {
 		return level
 	}
 	return level + partSeparator + partition
-}
-
-// queue reads the queue, the priority and the tags.
-func (p *parser) queue(d *Properties) {
-	d.Queue, d.Tags = p.h[fieldQueue], SplitTags(p.h[fieldTags])
-	if s := p.h[fieldPriority]; s != "" {
-		n, err := strconv.ParseInt(s, 10, 32)
-		if err != nil {
-			p.fail(invalidProperty(fieldPriority, "%q is not a number from %d to %d", s, math.MinInt32, math.MaxInt32))
-			n = 0
-		}
-		d.Priority = int(n)
-	}
-	if err := d.checkQueue(); err != nil {
-		p.fail(err)
-		d.Queue, d.Priority, d.Tags = "", 0, nil
-	}
 }

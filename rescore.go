@@ -65,7 +65,7 @@ func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
 	at.LeaseUntil = lease
 	m.set(fieldLeaseUntil, lease.String())
 	if t.Deadline > 0 && t.Deadline < t.EndBefore {
-		at.Deadline = max(lease, t.Deadline.Add(-t.clockSetBackBy(now, lease)))
+		at.Deadline = min(max(lease, t.Deadline.Add(-t.clockSetBackBy(now, lease))), t.EndBefore)
 		m.set(fieldDeadline, at.Deadline.String())
 	}
 	m.Score, m.NextDue = momentAt(score), momentAt(at.NextDue(now))

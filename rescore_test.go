@@ -75,6 +75,7 @@ func TestRescoreRunning(t *testing.T) {
 		"the deadline is end_before":       {4030, 9000, 4000, 0, 30, 130, 0, 130},
 		"the deadline is nearly over":      {4030, 4005, 4000, 0, 30, 130, 130, 130},
 		"a lease that nothing can explain": {1e12, 900, 50, 60, 30, 130, 130, 130},
+		"a lease beyond end_before":        {1e12, 900, 50, 60, 9500, 9600, 9000, 9000},
 	} {
 		task := taskIn(Running)
 		task.EndBefore, task.LeaseUntil, task.Deadline = 9000, c.lease, c.deadline
@@ -140,12 +141,15 @@ func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
 	}
 }
 
-// If the clock is set back, a task that waited for its dependencies does not wait once more.
+// If the clock is set back, a task that waited for its dependencies does not wait once more. A task from a dump has lost the
+// number of its links. Such a task is loaded into a Redis whose clock is behind, too.
 func TestRescoreAfterDependencies(t *testing.T) {
-	task := taskIn(Open)
-	task.EndBefore, task.Ready = 9000, 7200
-	task.Current().Entered[Open], task.Current().Linked = 10, 1
-	if m, ok := task.Rescore(7200, 100, 0); !ok || m.Score != momentAt(10) || !slices.Contains(m.Clear, fieldReady) {
-		t.Errorf("%v, %+v", ok, m)
+	for _, c := range []struct{ round, linked int }{{2, 1}, {0, 1}, {0, 0}} {
+		task := taskIn(Open)
+		task.Round, task.EndBefore, task.Ready = c.round, 9000, 7200
+		task.Current().Entered[Open], task.Current().Linked = 10, c.linked
+		if m, ok := task.Rescore(7200, 100, 0); !ok || m.Score != momentAt(10) || !slices.Contains(m.Clear, fieldReady) {
+			t.Errorf("%+v: %v, %+v", c, ok, m)
+		}
 	}
 }

@@ -102,15 +102,3 @@ func (t *Task) removeOutputs() Move {
 
 // leastSeconds is the smallest number of seconds above 0 that TDF can write to Redis. A smaller number may become 0.
 const leastSeconds = Seconds(1e-6)
-
-func (d *Properties) checkRetention() error {
-	switch {
-	case !validSeconds(float64(d.KeepFinished)) || d.KeepFinished < leastSeconds:
-		return invalidProperty(fieldKeepFinished, "%v is neither a number of seconds above 0 nor inf", float64(d.KeepFinished))
-	case !validSeconds(float64(d.KeepOutputs)) || d.KeepOutputs < leastSeconds:
-		return invalidProperty(fieldKeepOutputs, "%v is neither a number of seconds above 0 nor inf", float64(d.KeepOutputs))
-	case !validSeconds(float64(d.KeepArchived)):
-		return invalidProperty(fieldKeepArchived, "%v is neither a number of seconds from 0 up nor inf", float64(d.KeepArchived))
-	}
-	return nil
-}

@@ -40,9 +40,9 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 	var m Move
 	var err error
 	switch {
-	case now > t.EndBefore:
+	case now > t.runningUntil():
 		m, err = t.expire()
-	case now > t.deadline() && (!t.leaseHolds(now) || now > t.deadline().Add(TimeoutMargin)):
+	case t.isTimedOut(now):
 		m, err = t.TimeOut()
 	case t.Current().Claim != "" && now >= t.LeaseUntil:
 		m, err = t.lose(Running)
@@ -51,6 +51,21 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 	}
 	return m, err == nil
 }
+
+// isTimedOut reports whether the server times out the current round of a running task.
+func (t *Task) isTimedOut(now Time) bool {
+	switch {
+	case t.Current().Claim == "":
+		return now >= t.deadline().Add(unclaimedMargin)
+	case t.leaseHolds(now):
+		return now > t.deadline().Add(TimeoutMargin)
+	}
+	return now > t.deadline()
+}
+
+// unclaimedMargin is the time between the deadline of a round without a claim and the moment when the server times out the
+// round. A worker of the original TDF ends its program at the deadline, and dies if the server has already ended the round.
+const unclaimedMargin = Seconds(1)
 
 // TimeoutMargin is the time between the deadline and the moment when the server times out a round whose lease still
 // holds. In this time, the worker ends the program and reports its output.
@@ -87,14 +102,14 @@ func (t *Task) NextDue(now Time) Time {
 	switch t.State {
 	case Open:
 		if t.Waits() {
-			return t.nextLink()
+			return t.endOfWait()
 		}
 		return t.EndBefore
 	case Running:
 		if t.Current().Claim != "" {
-			return min(t.deadline().Add(TimeoutMargin), t.EndBefore, t.LeaseUntil)
+			return min(t.deadline().Add(TimeoutMargin), t.runningUntil(), t.LeaseUntil)
 		}
-		return min(t.deadline(), t.EndBefore, now.Add(recheckInterval)) // a worker of the original TDF has no claim and no lease
+		return min(t.deadline().Add(unclaimedMargin), t.EndBefore, now.Add(recheckInterval)) // a worker of the original TDF has no claim and no lease
 	case Executed:
 		return now.Add(1) // a worker of the original TDF may still be writing the result; if the result stays incomplete, the audit repairs the task
 	}
@@ -110,6 +125,16 @@ func (t *Task) NextDue(now Time) Time {
 
 // recheckInterval is the longest time between two checks of a running task without a lease.
 const recheckInterval = Seconds(60)
+
+// runningUntil returns the time after which a running task expires. It is the task's end_before, unless the worker has reported
+// that the program has ended: only then can the deadline be later than end_before. Until this deadline, the worker ends the
+// processes that the program left behind, and collects the output.
+func (t *Task) runningUntil() Time {
+	if t.Current().Claim != "" && t.Deadline < Never {
+		return max(t.EndBefore, t.Deadline)
+	}
+	return t.EndBefore
+}
 
 // deadline returns the time at which the current round times out.
 func (t *Task) deadline() Time {

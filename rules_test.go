@@ -24,6 +24,7 @@ func TestSettle(t *testing.T) {
 		{name: "running, lease has run out", state: Running, now: 130, want: Open, note: "lost with its worker w"},
 		{name: "running, lost too often", state: Running, now: 130, with: func(t *Task) { t.Losses, t.MaxLosses = 3, 3 }, want: Failed},
 		{name: "running, no claim, no lease", state: Running, now: 990, with: func(t *Task) { t.Current().Claim = "" }},
+		{name: "running, no claim, its worker may still report the time-out", state: Running, now: 105.9, with: func(t *Task) { t.Current().Claim = ""; t.Timeout = 5 }},
 		{name: "running, no claim, timed out", state: Running, now: 106, with: func(t *Task) { t.Current().Claim = ""; t.Timeout = 5 }, want: TimedOut},
 		{name: "running, no claim, not yet stamped", state: Running, now: 106, with: func(t *Task) { r := t.Current(); r.Claim = ""; delete(r.Entered, Running); t.Timeout = 5 }},
 		{name: "running, too long, its worker lives", state: Running, now: 121, with: func(t *Task) { t.Deadline = 120 }},
@@ -32,6 +33,9 @@ func TestSettle(t *testing.T) {
 		{name: "running, too long, tolerated", state: Running, now: 131, with: func(t *Task) { t.Deadline, t.MaxTimeouts = 120, 2 }, want: Open, note: "timed out, reopened"},
 		{name: "running, overdue", state: Running, now: 1001, want: Expired},
 		{name: "running, exactly at the end", state: Running, now: 1000, with: func(t *Task) { t.LeaseUntil = 2000 }},
+		{name: "running, overdue, its program ended in time", state: Running, now: 1010, with: func(t *Task) { t.LeaseUntil, t.Deadline = 2000, 1010 }},
+		{name: "running, overdue, its program ended in time, no report", state: Running, now: 1011, with: func(t *Task) { t.LeaseUntil, t.Deadline = 2000, 1010 }, want: Expired},
+		{name: "running, overdue, its program ended in time, lease has run out", state: Running, now: 1005, with: func(t *Task) { t.LeaseUntil, t.Deadline = 1003, 1010 }, want: Open, note: "lost with its worker w"},
 		{name: "executed, did not fail", state: Executed, now: 111, want: Succeeded},
 		{name: "executed, on time, looked at late", state: Executed, now: 5000, want: Succeeded},
 		{name: "executed, late", state: Executed, now: 1002, with: func(t *Task) { t.Current().Entered[Executed] = 1001 }, want: Expired},
@@ -61,7 +65,7 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 	if !ok || m.To != Failed || m.Verb != VerbReject {
 		t.Fatalf("%v %+v", ok, m)
 	}
-	if got := field(m, "2:error"); !strings.Contains(got, "timeout: -1 is neither a number of seconds above 0") {
+	if got := field(m, "2:error"); !strings.Contains(got, "timeout: -1 is not a number of seconds above 0") {
 		t.Errorf("error %q", got)
 	}
 }
@@ -220,6 +224,14 @@ func drawTask(t *rapid.T) *Task {
 	return task
 }
 
+// held returns the time until which a worker that still collects the output of the task's round holds off the end_before.
+func held(t *Task) Time {
+	if t.Current().Claim == "" || t.Deadline == Never {
+		return 0
+	}
+	return t.Deadline
+}
+
 // For any task at any time, Settle follows the rules of docs/lifecycle.md.
 func TestSettleKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -231,7 +243,7 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 			if task.leaseHolds(now) {
 				over = over.Add(TimeoutMargin)
 			}
-			if task.State == Running && now > min(over, task.EndBefore) {
+			if end := max(task.EndBefore, held(task)); task.State == Running && now > min(over, end) {
 				t.Fatalf("an overdue task was not settled")
 			}
 			if task.State == Executed {
@@ -242,7 +254,7 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 		r := task.Current()
 		switch m.Verb {
 		case VerbExpire:
-			late := now >= task.EndBefore || task.State == Executed && r.Entered[Executed] > task.EndBefore
+			late := now >= task.EndBefore && (task.State != Running || now > held(task)) || task.State == Executed && r.Entered[Executed] > task.EndBefore
 			if !late {
 				t.Fatalf("expired before its time")
 			}
@@ -254,7 +266,7 @@ func TestSettleKeepsItsPromises(t *testing.T) {
 				t.Fatalf("failure %d, with max_fails %d: the task is %s", task.Fails+1, task.MaxFails, m.To)
 			}
 		case VerbTimeOut:
-			if now <= task.deadline() || now > task.EndBefore {
+			if now <= task.deadline() || now > max(task.EndBefore, held(task)) {
 				t.Fatalf("timed out at %v, deadline %v", now, task.deadline())
 			}
 			if (m.To == Open) != (task.Timeouts+1 <= task.MaxTimeouts) {

@@ -17,6 +17,10 @@ type Settings struct {
 	// HighWater is a part of Redis's maxmemory, above 0 and up to 1. While Redis uses more, new tasks wait before they are
 	// opened. With 1, they do not wait: a full Redis refuses them.
 	HighWater float64
+
+	// OriginalWorkers means that workers of the original TDF work in the namespace. They then find no tasks whose programs they
+	// cannot fetch.
+	OriginalWorkers bool
 }
 
 // NoLimit is the value of Settings.MaxTasks that means no limit.
@@ -24,12 +28,13 @@ const NoLimit = math.MaxInt64
 
 // The names of the settings.
 const (
-	SettingMaxTasks  = "max_tasks"
-	SettingHighWater = "high_water"
+	SettingMaxTasks        = "max_tasks"
+	SettingHighWater       = "high_water"
+	SettingOriginalWorkers = "original_workers"
 )
 
 // SettingNames lists the names of all settings.
-var SettingNames = []string{SettingMaxTasks, SettingHighWater}
+var SettingNames = []string{SettingMaxTasks, SettingHighWater, SettingOriginalWorkers}
 
 // DefaultSettings returns the settings of a new namespace.
 func DefaultSettings() Settings { return Settings{MaxTasks: NoLimit, HighWater: 0.8} }
@@ -49,8 +54,13 @@ func (s *Settings) Change(name, value string) error {
 			return fmt.Errorf("invalid value %q for %s: want a number above 0 and up to 1", value, name)
 		}
 		s.HighWater = part
+	case SettingOriginalWorkers:
+		if value != "yes" && value != "no" {
+			return fmt.Errorf("invalid value %q for %s: want yes or no", value, name)
+		}
+		s.OriginalWorkers = value == "yes"
 	default:
-		return fmt.Errorf("unknown setting %q: want %s", name, strings.Join(SettingNames, " or "))
+		return fmt.Errorf("unknown setting %q: want %s", name, strings.Join(SettingNames, ", "))
 	}
 	return nil
 }
@@ -71,10 +81,14 @@ const mostTasks = 1<<40 - 1
 
 // Value returns the value of a setting as a text.
 func (s Settings) Value(name string) string {
-	if name == SettingHighWater {
+	switch {
+	case name == SettingHighWater:
 		return strconv.FormatFloat(s.HighWater, 'f', -1, 64)
-	}
-	if s.MaxTasks == NoLimit {
+	case name == SettingOriginalWorkers && s.OriginalWorkers:
+		return "yes"
+	case name == SettingOriginalWorkers:
+		return "no"
+	case s.MaxTasks == NoLimit:
 		return "inf"
 	}
 	return strconv.FormatInt(s.MaxTasks, 10)

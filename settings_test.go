@@ -13,6 +13,8 @@ func TestChangeSettings(t *testing.T) {
 		{"high_water", "1", "1"},
 		{"high_water", "0.25", "0.25"},
 		{"high_water", "1e-3", "0.001"},
+		{"original_workers", "yes", "yes"},
+		{"original_workers", "no", "no"},
 	} {
 		s := DefaultSettings()
 		if err := s.Change(c.name, c.value); err != nil || s.Value(c.name) != c.want {
@@ -20,9 +22,10 @@ func TestChangeSettings(t *testing.T) {
 		}
 	}
 	for name, values := range map[string][]string{
-		"max_tasks":  {"", "0", "-1", "1.5", "1e3", "1099511627776", "99999999999999999999", "Inf", "x", " 1"},
-		"high_water": {"", "0", "-0.5", "1.1", "NaN", "inf", "-inf", "0x1p-1", "80%", "0,8"},
-		"other":      {"1"},
+		"max_tasks":        {"", "0", "-1", "1.5", "1e3", "1099511627776", "99999999999999999999", "Inf", "x", " 1"},
+		"high_water":       {"", "0", "-0.5", "1.1", "NaN", "inf", "-inf", "0x1p-1", "80%", "0,8"},
+		"original_workers": {"", "1", "true", "Yes"},
+		"other":            {"1"},
 	} {
 		for _, value := range values {
 			s := DefaultSettings()

@@ -37,7 +37,7 @@ type Task struct {
 	Log     string // one line per transition: time, component or user, transition
 
 	Ready      Time // score in the open list; 0 if the score is StartAfter or the time when the task became open
-	Deadline   Time // when the current round times out or expires; 0 without a claim
+	Deadline   Time // when the current round times out or expires; later than EndBefore only after the end of the program; 0 without a claim
 	LeaseUntil Time // end of the current claim's lease; 0 without a claim
 
 	// PlacedIn is the place that Redis stores for the task. It differs from [Properties.Place] if another program changed it.

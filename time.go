@@ -13,7 +13,8 @@ import (
 // that a user chooses, such as a task's StartAfter, may come from another clock.
 type Time float64
 
-// Seconds is a span of time. [Forever] is an infinite span.
+// Seconds is a span of time. [Forever] is an infinite span. Add spans that may be long as Seconds, and convert only the sum to a
+// [time.Duration], because a sum of Durations overflows after 292 years.
 type Seconds float64
 
 // maxFinite is the largest finite Time and span. As a Time, it lies in the year 5138.
@@ -50,7 +51,7 @@ func (s Seconds) Std() time.Duration {
 	if float64(s) >= math.MaxInt64/1e9 {
 		return math.MaxInt64
 	}
-	return time.Duration(float64(s) * 1e9)
+	return time.Duration(math.Round(float64(s) * 1e9))
 }
 
 // String returns t as Redis stores it: a whole number of seconds, a number of seconds with six decimals, or "inf".

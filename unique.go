@@ -36,12 +36,3 @@ type UniqueError struct {
 func (e *UniqueError) Error() string {
 	return fmt.Sprintf("task %d: task %d holds its unique key", e.ID, e.Holder)
 }
-
-func (d *Properties) checkUnique() error {
-	switch d.UniqueUntil {
-	case UntilFinished, UntilArchived:
-	default:
-		return invalidProperty(fieldUniqueUntil, "%q is unknown; want finished or archived", string(d.UniqueUntil))
-	}
-	return checkName(fieldUnique, d.Unique)
-}

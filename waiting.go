@@ -8,8 +8,10 @@ import (
 // Waits reports whether the task is open and waits for its dependencies.
 func (t *Task) Waits() bool { return t.State == Open && t.PlacedIn == WaitingPlace }
 
-// MustLink reports whether the server must still look up dependencies of the waiting task. Call [Task.Settle] first.
+// MustLink reports whether the server must still look up dependencies of the waiting task.
 func (t *Task) MustLink() bool { return t.Waits() && t.Current().Linked < t.Links }
+
+func (t *Task) mustWait() bool { return t.MustLink() || t.Current().Waits > 0 }
 
 // settleWaiting settles a task that waits for its dependencies, and has not expired.
 func (t *Task) settleWaiting() (Move, bool) {
@@ -19,7 +21,7 @@ func (t *Task) settleWaiting() (Move, bool) {
 	switch {
 	case r.Unmet != "":
 		m, err = t.reject("a dependency was not met: " + r.Unmet)
-	case t.MustLink() || r.Waits > 0:
+	case t.mustWait():
 		return Move{}, false
 	default:
 		m, err = t.unblock()
@@ -36,9 +38,9 @@ func (t *Task) unblock() (Move, error) {
 	return m, err
 }
 
-// nextLink returns when the server must next check an open task that waits for its dependencies.
-func (t *Task) nextLink() Time {
-	if r := t.Current(); r.Unmet != "" || t.MustLink() || r.Waits == 0 {
+// endOfWait returns when the server must next settle an open task that waits for its dependencies.
+func (t *Task) endOfWait() Time {
+	if t.Current().Unmet != "" || !t.mustWait() {
 		return 0
 	}
 	return t.EndBefore
@@ -67,8 +69,12 @@ func UnmetGroup(group string, unsuccessful int64) string {
 	return fmt.Sprintf("group %q: %d tasks did not succeed", group, unsuccessful)
 }
 
-// neededPause is the time until the server tries again to remove a finished task that unfinished tasks need.
-const neededPause = Seconds(300)
+// neededPause is the time until the server tries again to remove a finished task that unfinished tasks need. unlinkedPause is this
+// time if Redis does not know yet whether unfinished tasks need the task.
+const (
+	neededPause   = Seconds(300)
+	unlinkedPause = Seconds(1)
+)
 
 // ErrNeeded is the error of [Task.Remove] if unfinished tasks wait for the task, or may still read its outputs.
 var ErrNeeded = errors.New("unfinished tasks need it (after); cancel them, or wait until they have finished")

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -183,8 +184,18 @@ func (c *situation) queue() Check {
 		behind.State = Blocked
 		behind.Text += fmt.Sprintf("; the workers that may claim the task have %d slots", slots)
 		behind.Fix = "wait, or start more workers"
+		c.slow(&behind)
 	}
 	return behind
+}
+
+// slow adds the programs whose failures slow the workers that may claim the task.
+func (c *situation) slow(behind *Check) {
+	f := c.matching()
+	for _, p := range f.pauses() {
+		behind.Text += "; " + p.Text(stdtime.Time(c.at))
+		behind.Fix = "find out why the program fails, or cancel its tasks"
+	}
 }
 
 // aheadText says how many tasks workers claim before a task, such as "3 tasks are ahead in the queue, 2 of them with a higher
@@ -242,6 +253,9 @@ func (c *situation) freeSlotCheck() Check {
 	for _, o := range obstacles {
 		if names := reasons[o.why]; len(names) > 0 {
 			check.Text += "; " + o.why + ": " + joinNames(names)
+			if o.why == avoiding {
+				check.Text += ": " + c.whyPaused(names[0])
+			}
 			if o.fix == "" {
 				continue
 			}
@@ -250,6 +264,13 @@ func (c *situation) freeSlotCheck() Check {
 	}
 	check.Fix = strings.Join(fixes, "; ")
 	return check
+}
+
+// whyPaused returns the reason why a worker pauses the task's program.
+func (c *situation) whyPaused(worker string) string {
+	i := slices.IndexFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Name == worker })
+	p, _, _ := c.workers[i].Pausing(c.task.Program)
+	return p.Why
 }
 
 // obstacles lists the reasons why a live worker cannot run a task, and their fixes.

@@ -18,7 +18,7 @@ func (v *vitals) diagnose() []Diagnosis {
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
 		v.version, v.persistence, v.eviction, v.encoding, v.access, v.replica, v.layout, v.clock,
-		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse, v.waitingTasks, v.openTasks, v.unservedTasks, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
+		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse, v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
 	} {
 		look(&d)
 	}
@@ -94,16 +94,12 @@ func (v *vitals) eviction(d *diagnoses) {
 	}
 }
 
-const listpackSetting = "hash-max-listpack-value"
-
 // encoding reports a setting with which Redis needs about twice as much memory for a task.
 func (v *vitals) encoding(d *diagnoses) {
-	value, err := strconv.ParseInt(v.listpack, 10, 64)
-	if err != nil || value >= redisstate.HashMaxListpackValue {
-		return
+	if v.listpack != "" {
+		d.notice("redis", "Redis needs about twice as much memory for a task as necessary: hash-max-listpack-value is "+v.listpack,
+			fmt.Sprintf("run redis-cli config set hash-max-listpack-value %d, and redis-cli config rewrite; new tasks then need less memory", redisstate.HashMaxListpackValue))
 	}
-	d.notice("redis", fmt.Sprintf("Redis needs about twice as much memory for a task as necessary: %s is %d", listpackSetting, value),
-		fmt.Sprintf("run redis-cli config set %s %d, and set the same in redis.conf", listpackSetting, redisstate.HashMaxListpackValue))
 }
 
 func (v *vitals) access(d *diagnoses) {
@@ -156,6 +152,7 @@ func (v *vitals) serverHealth(d *diagnoses) {
 
 func (v *vitals) liveWorkers(d *diagnoses) {
 	switch {
+	case v.alive == 0 && len(v.original) > 0: // see originalWorkers
 	case v.alive == 0:
 		v.addDiagnosis(d, "workers", "no worker is alive: nothing runs", "start a worker")
 	case v.claiming == 0:

@@ -16,7 +16,7 @@ func healthy() vitals {
 	const now = 1_700_000_000
 	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: now}
 	return vitals{
-		redis: config.Redis{Host: "localhost"}, schema: "1", listpack: "1024", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6},
+		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6},
 		settings: tdf.DefaultSettings(), room: tdf.Memory{Used: 1e6, Max: 100e6},
 		info: redisstate.Info{
 			"redis_version": "7.0.15", "aof_enabled": "1", "aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok",
@@ -84,6 +84,9 @@ func TestDiagnose(t *testing.T) {
 			v.fleet.running = 8
 			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", Why: "why"}}
 		}},
+		"program p fails on 1 of 1 workers, and each of their slots pauses for 500ms after a failed round (sleep_after_failure): why": {SeverityNotice, func(v *vitals) {
+			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 0.5, Why: "why", Slots: true}}
+		}},
 		"open tasks wait for another worker: no live worker serves the queue crawl": {SeverityProblem, func(v *vitals) {
 			v.partitions = []string{tdf.DefaultPartition, "queue=crawl"}
 		}},
@@ -102,6 +105,9 @@ func TestDiagnose(t *testing.T) {
 		"waited for 501 s although 2 slots are": {SeverityProblem, func(v *vitals) {
 			v.fleet.running, v.waited, v.moved = 1, 501, v.at-31
 			v.fleet.workers[0].Runs = []int64{1, 2}
+		}},
+		"old, a worker of the original TDF, holds 1 tasks whose programs it cannot fetch; the first is task 7": {SeverityProblem, func(v *vitals) {
+			v.fleet.workers, v.original = nil, heldByOriginal("redis:x", "rsync:/p/run.sh")
 		}},
 		"task 7 has run for 900 s on w1; 95 of 100":                          {SeverityNotice, func(v *vitals) { v.long = []longRun{aLongRun(7)} }},
 		"5.0 MB of maxmemory are left":                                       {SeverityProblem, func(v *vitals) { v.memory.Used = 95e6 }},
@@ -281,4 +287,14 @@ func TestLongRuns(t *testing.T) {
 	if fmt.Sprint(ids) != "[1 4]" || long[0].usual != 10 || long[0].runs != 101 {
 		t.Errorf("got %v, %+v", ids, long)
 	}
+}
+
+// heldByOriginal returns running tasks with these sources. A worker of the original TDF holds them.
+func heldByOriginal(sources ...string) (tasks []*tdf.Task) {
+	for i, source := range sources {
+		x := &tdf.Task{ID: int64(7 + i), State: tdf.Running, Rounds: tdf.Rounds{0: {Worker: "old"}}}
+		x.Source = source
+		tasks = append(tasks, x)
+	}
+	return tasks
 }

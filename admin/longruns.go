@@ -31,6 +31,10 @@ func vitalsOfRuns(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	if err != nil || len(running.Tasks) == 0 {
 		return err
 	}
+	v.original = slices.DeleteFunc(slices.Clone(running.Tasks), func(t *tdf.Task) bool {
+		r := t.Current()
+		return r.Claim != "" || r.Worker == ""
+	})
 	ended, err := listing.Find(ctx, r, ranToTheEnd(""), "", sampledEnded)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/listing"
 )
 
-// An Obstacle is a reason why some open tasks do not start until a user does something.
+// An Obstacle is a reason why some open tasks do not start or cannot succeed until a user does something.
 type Obstacle struct {
 	Text string `json:"text"`
 	Fix  string `json:"fix"`
@@ -85,6 +85,9 @@ func (o *openSample) find(ctx context.Context, s store, l *look, group string) e
 		}
 	}
 	o.unserved(&l.fleet)
+	if err := o.firstRounds(ctx, s, l.counts, group); err != nil {
+		return err
+	}
 	for _, step := range []func(context.Context, store) error{o.paused, o.limited, o.unclosed} {
 		if err := step(ctx, s); err != nil {
 			return err

@@ -21,13 +21,14 @@ type vitals struct {
 	settings tdf.Settings
 	invalid  error // the reason why settings in Redis are invalid
 	room     tdf.Memory
-	listpack string // the setting hash-max-listpack-value; "" if unknown
+	listpack string // the setting hash-max-listpack-value, if it is too small
 	schema   string
 	loading  bool        // a dump is being loaded, or the load was interrupted
 	clockOff tdf.Seconds // how far this machine's clock is ahead of Redis's clock
 	moved    tdf.Time    // when a task was last claimed or executed; 0 if that was long ago
 	taskSize int64       // size of one open task in bytes; 0 if unknown
 	long     []longRun
+	original []*tdf.Task // running tasks that workers of the original TDF hold
 
 	paused     []redisstate.Pausing
 	limits     []tdf.LimitUse
@@ -46,7 +47,7 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	if v.settings, v.invalid, v.room, err = r.Room(ctx); err != nil {
 		return err
 	}
-	if v.listpack, err = r.Setting(ctx, listpackSetting); err != nil {
+	if v.listpack, err = r.SmallListpack(ctx); err != nil {
 		return err
 	}
 	if v.schema, err = r.SchemaOf(ctx); err != nil {

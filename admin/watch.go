@@ -61,8 +61,8 @@ type Status struct {
 	Pauses []Pause
 
 	// Obstacles says why some open tasks do not start: no live worker may claim them, they are paused, their limit is 0, or
-	// they wait for a group that is not closed. Look searches a sample of the open tasks every 10 s. It does not report that
-	// no worker is alive: see Workers.
+	// they wait for a group that is not closed. It also says that the first rounds of the group all failed in the same way.
+	// Look searches a sample of the tasks every 10 s. It does not report that no worker is alive: see Workers.
 	Obstacles []Obstacle
 
 	Estimate Estimate

@@ -424,6 +424,13 @@ func TestWatchNamesAPause(t *testing.T) {
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}
+	for _, name := range []string{"w1", "w2"} {
+		pauses(name, redisstate.Pause{Program: "bad", For: 0.5, Why: "exit 5", Slots: true})
+	}
+	want := admin.Pause{Program: "bad", Workers: 2, Of: 2, Why: "exit 5", AfterFailure: time.Second / 2}
+	if got := look("paused"); len(got.Pauses) != 1 || got.Pauses[0] != want || got.Pauses[0].All() || got.Estimate.Unknown != "" {
+		t.Errorf("pauses of slots: %+v, %+v", got.Pauses, got.Estimate)
+	}
 }
 
 // A Status marshals to the same JSON with and without a pointer.

@@ -33,7 +33,7 @@ type Worker struct {
 	Drained string `json:"drained,omitempty"`
 
 	// Pauses lists the programs for which the worker claims no tasks for a while, because their rounds failed on this
-	// worker.
+	// worker, and the programs whose failed rounds make slots of the worker pause.
 	Pauses []WorkerPause `json:"pauses,omitempty"`
 
 	Alive bool `json:"-"` // whether the worker is neither gone nor silent
@@ -41,11 +41,21 @@ type Worker struct {
 	InProcess bool `json:"-"`
 }
 
-// A WorkerPause is a program that a worker pauses.
+// A WorkerPause is a program that a worker pauses, or whose failures make its slots pause.
 type WorkerPause struct {
 	Program string    `json:"program"`
-	Until   time.Time `json:"until"` // when the worker tries one round
+	Until   time.Time `json:"until,omitzero"` // when the worker tries one round
 	Why     string    `json:"why"`
+
+	AfterFailure time.Duration `json:"after_failure,omitempty"` // as in [Pause]
+}
+
+// Text describes the pause in one line, such as "pauses p: this host cannot run the program".
+func (p *WorkerPause) Text() string {
+	if p.AfterFailure > 0 {
+		return fmt.Sprintf("slots pause for %v after failed rounds of %s: %s", p.AfterFailure, p.Program, p.Why)
+	}
+	return "pauses " + p.Program + ": " + p.Why
 }
 
 // MarshalJSON writes times as in docs/tdf.md, "JSON", and the lease in seconds.
@@ -79,7 +89,11 @@ func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 		v.Queues = append(v.Queues, q.String())
 	}
 	for _, p := range w.Pauses {
-		v.Pauses = append(v.Pauses, WorkerPause{p.Program, stdtime.Time(w.Seen.Add(p.For)), p.Why})
+		if p.Slots {
+			v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, AfterFailure: stdtime.Duration(p.For)})
+		} else {
+			v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, Until: stdtime.Time(w.Seen.Add(p.For))})
+		}
 	}
 	return v
 }

@@ -31,7 +31,7 @@ func BenchmarkQueues(b *testing.B) {
 			r := emptyRedis(b)
 			c := newCaller(b, r)
 			c.tune = func(d *tdf.Properties) { kind.tune(c.number, d) }
-			c.selected = offer.Select
+			c.offer = &offer
 			return c, r
 		}
 		b.Run("open/"+kind.name, func(b *testing.B) {
@@ -48,5 +48,34 @@ func BenchmarkQueues(b *testing.B) {
 				return err
 			})
 		})
+	}
+}
+
+// BenchmarkPartitions measures a claim of one task. With 10,000 partitions, it must cost at most twice as much as with one.
+func BenchmarkPartitions(b *testing.B) {
+	const many, enough = 10_000, 200 // calls; fewer say little about the cost
+	cost := map[int]float64{}
+	for _, partitions := range []int{1, many} {
+		b.Run(fmt.Sprint(partitions), func(b *testing.B) {
+			r := emptyRedis(b)
+			c := newCaller(b, r)
+			c.tune = func(d *tdf.Properties) { d.Program, d.Source = fmt.Sprint("p", c.number%partitions), "" }
+			c.offer = &tdf.Offer{Anything: true}
+			for range max(many, b.N)/1000 + 1 {
+				if err := c.open(b.Context(), 1000); err != nil {
+					b.Fatal(err)
+				}
+			}
+			used := measure(b, r, 1, func(ctx context.Context, _ int) error {
+				_, err := c.claim(ctx, 1)
+				return err
+			})
+			if b.N >= enough {
+				cost[partitions] = used
+			}
+		})
+	}
+	if cost[1] > 0 && cost[many] > 2*cost[1] {
+		b.Errorf("a claim from %d partitions costs %.1f times as much as one from one partition; want at most 2", many, cost[many]/cost[1])
 	}
 }

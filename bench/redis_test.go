@@ -33,8 +33,9 @@ func emptyRedis(t testing.TB) *redisserver.Server {
 }
 
 // measure measures b.N calls of work, each for the given number of tasks. For each task, it reports the elapsed time,
-// the CPU time of Redis, and the number of Redis commands. The number includes the commands that scripts call.
-func measure(b *testing.B, r *redisserver.Server, tasks int, work func(ctx context.Context, i int) error) {
+// the CPU time of Redis, and the number of Redis commands. The number includes the commands that scripts call. It returns the
+// CPU time of Redis in seconds.
+func measure(b *testing.B, r *redisserver.Server, tasks int, work func(ctx context.Context, i int) error) float64 {
 	b.Helper()
 	ctx := b.Context()
 	before, err := r.Usage(ctx)
@@ -56,4 +57,5 @@ func measure(b *testing.B, r *redisserver.Server, tasks int, work func(ctx conte
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/all, "ns/task")
 	b.ReportMetric(used.CPU/all*1e9, "redis-ns/task")
 	b.ReportMetric(used.Commands/all, "cmds/task")
+	return used.CPU / all
 }

@@ -25,7 +25,7 @@ type caller struct {
 	output int // if not 0, each task prints this number of bytes
 	tune   func(*tdf.Properties)
 
-	selected func(names []string) []tdf.QueuePartitions // see [redisstate.ClaimRequest]
+	offer *tdf.Offer // see [redisstate.ClaimRequest]
 }
 
 func newCaller(t testing.TB, r *redisserver.Server) *caller {
@@ -61,7 +61,7 @@ const lease = 600 // s
 func (c *caller) claim(ctx context.Context, n int) ([]redisstate.Claim, error) {
 	var claims []redisstate.Claim
 	for len(claims) < n {
-		got, err := c.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: n - len(claims), Lease: lease, Select: c.selected})
+		got, err := c.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: n - len(claims), Lease: lease, Offer: c.offer})
 		if err != nil {
 			return nil, err
 		}

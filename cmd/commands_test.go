@@ -213,7 +213,7 @@ func TestArguments(t *testing.T) {
 			{[]string{"", "b"}, 2, "", "invalid name \"\": want 1 to 200 bytes"},
 			{[]string{"a\nb", "b"}, 2, "", "control characters"},
 			{[]string{"a", "/no/such.cfg"}, 2, "", command + ": /no/such.cfg: cannot be read: no such file or directory; expected a configuration file\n"},
-			{[]string{"a", write(t, "[tdf]\nnamespace=N\n[worker]\nlease=x\n")}, 2, "", `[worker] lease: "x" is not a number of seconds above 0`},
+			{[]string{"a", write(t, "[tdf]\nnamespace=N\n[worker]\nlease=x\n")}, 2, "", `[worker] lease: "x" is not a number of seconds from 0.1 up`},
 		} {
 			p := start(t, command, c.args...)
 			p.exits(c.status, c.stderr)

@@ -33,7 +33,7 @@ func TestKilledWorkerIsRestarted(t *testing.T) {
 	ids := s.open(make([]string, eight)...)
 	killed := s.worker("w", "concurrency=%d\nlease=10000", eight)
 	eventually(t, "all slots are busy", func() bool { return len(s.pids()) == 2*eight })
-	before, err := filepath.Glob(s.path(".tdf/.rounds/*/[0-9]*"))
+	before, err := filepath.Glob(s.path(".tdf/.rounds/*/*/[0-9]*"))
 	must(t, err)
 	if len(before) != eight {
 		t.Errorf("directories of rounds: %q", before)

@@ -189,7 +189,9 @@ func (l *life) loseTasks() {
 		w = l.worker("w2", "lease=600")
 		l.awaitState("lost", "running", 1)
 		w.kill()
+		lease := l.get(l.key("lost"), "lease_until")
 		w = l.worker("w2", "lease=600")
+		eventually(l, "the new worker has ended the lease", func() bool { return l.get(l.key("lost"), "lease_until") != lease })
 		l.stop(w)
 	})
 	l.step("the task was lost too often", func() {

@@ -156,7 +156,7 @@ func (s *site) isOfRound(process string) bool {
 // remains returns the existing directories and processes of the site's rounds.
 func (s *site) remains() (left []string) {
 	s.Helper()
-	left, err := filepath.Glob(s.path(".tdf", ".rounds", "*", "*"))
+	left, err := filepath.Glob(s.path(".tdf", ".rounds", "*", "*", "*"))
 	must(s, err)
 	all, err := filepath.Glob("/proc/[0-9]*")
 	must(s, err)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -35,11 +37,14 @@ var iniOptions = ini.LoadOptions{
 }
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without O_NONBLOCK, opening a named pipe would wait for a writer
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() && !info.IsDir() { // reading a directory fails anyway
+		return nil, unreadable(path, cmp.Or(err, errNotRegular))
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, unreadable(path, err)
@@ -49,6 +54,8 @@ func readFile(path string) ([]byte, error) {
 	}
 	return data, nil
 }
+
+var errNotRegular = errors.New("not a regular file")
 
 func unreadable(path string, err error) error {
 	reason := err

@@ -72,7 +72,7 @@ func TestMalformedFiles(t *testing.T) {
 		"[redis]\nhost=a\x00b\n":          "line 2: the line contains a control character; expected plain text",
 		"[redis]\nhost=a\rport=3\n":       "line 2: the line contains a control character; expected plain text",
 		"[redis]\nport=6379  ; the port":  `[redis] port: "6379  ; the port"` + isComment + "a whole number from 1 to 65535",
-		"[worker]\nlease=30\t# seconds":   `[worker] lease: "30\t# seconds"` + isComment + "a number of seconds above 0, at most 1000000000",
+		"[worker]\nlease=30\t# seconds":   `[worker] lease: "30\t# seconds"` + isComment + "a number of seconds from 0.1 up, at most 1000000000",
 		"[worker]\ndirectory=. ; here":    `[worker] directory: ". ; here"` + isComment + "a path",
 		"[tdf]\nnamespace=; required":     `[tdf] namespace: "; required"` + isComment + "a name of 1 to 200 bytes without spaces or parts like :task",
 		"[tdf]\nnamespace=P:group\n":      `[tdf] namespace: "P:group" is not a name of 1 to 200 bytes without spaces or parts like :task`,
@@ -89,6 +89,10 @@ func TestUnreadableFiles(t *testing.T) {
 	clearEnvironment(t)
 	dir := t.TempDir()
 	good := write(t, minimal)
+	pipe := filepath.Join(dir, "pipe.cfg")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		path   string
 		is     error
@@ -97,6 +101,7 @@ func TestUnreadableFiles(t *testing.T) {
 		{filepath.Join(dir, "none.cfg"), fs.ErrNotExist, "no such file or directory"},
 		{dir, syscall.EISDIR, "is a directory"},
 		{filepath.Join(good, "below.cfg"), syscall.ENOTDIR, "not a directory"},
+		{pipe, errNotRegular, "not a regular file"},
 	} {
 		want := c.path + ": cannot be read: " + c.reason + "; expected a configuration file"
 		for name, load := range loaders {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"log/slog"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,13 +34,12 @@ const (
 )
 
 var (
-	fromZero    = spanOpts{}
-	aboveZero   = spanOpts{above: true}
-	zeroToInf   = spanOpts{inf: true}
-	aboveOrInf  = spanOpts{above: true, inf: true}
-	outputFile  = "$program/results/$worker-$taskId-$round.out"
-	errorFile   = "$program/results/$worker-$taskId-$round.err"
-	failOnRules = []string{string(tdf.FailOnStderr), string(tdf.FailOnExit), string(tdf.FailOnAny)}
+	fromZero   = spanOpts{}
+	aboveZero  = spanOpts{above: true}
+	zeroToInf  = spanOpts{inf: true}
+	aboveOrInf = spanOpts{above: true, inf: true}
+	outputFile = "$program/results/$worker-$taskId-$round.out"
+	errorFile  = "$program/results/$worker-$taskId-$round.err"
 )
 
 // keys is the table of all keys, in the order of the documentation.
@@ -109,92 +107,21 @@ var managerKeys = []key{
 	},
 }
 
-var taskKeys = []key{
-	{
-		"task_defaults", "start_after", "0", moment(false, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.StartAfter }),
-		"No worker claims the task before this time. 0 means no limit.",
-	},
-	{
-		"task_defaults", "end_before", "inf", moment(true, func(s *settings) *tdf.Time { return &s.manager.TaskDefaults.EndBefore }),
-		"If the task is not executed by this time, it expires. `inf` means no limit.",
-	},
-	{
-		"task_defaults", "timeout", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.Timeout }),
-		"The longest run time of a round. `inf` means no limit.",
-	},
-	{
-		"task_defaults", "max_fails", "0", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxFails }),
-		"How many times the task runs again after a failed round.",
-	},
-	{
-		"task_defaults", "max_timeouts", "0", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxTimeouts }),
-		"How many times the task runs again after a timed out round.",
-	},
-	{
-		"task_defaults", "max_losses", "3", whole(0, maxCount, func(s *settings) *int { return &s.manager.TaskDefaults.MaxLosses }),
-		"How many times the task runs again after a lost round.",
-	},
-	{
-		"task_defaults", "backoff", "0", backoff(fromZero, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.Backoff }),
-		"How long the task waits before it runs again after its first failed or timed out round. 0 means no wait.",
-	},
-	{
-		"task_defaults", "backoff_factor", "2", factor(1, tdf.MaxBackoffFactor, func(s *settings) *float64 { return &s.manager.TaskDefaults.BackoffFactor }),
-		"Each further wait is longer than the last one by this factor.",
-	},
-	{
-		"task_defaults", "backoff_max", "300", backoff(aboveZero, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.BackoffMax }),
-		"The longest wait, before it varies by up to 20 %.",
-	},
-	{
-		"task_defaults", "keep_finished", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.KeepFinished }),
-		"How long a finished task stays in Redis if no manager archives it. Then the server removes it, with its outputs. `inf` means no limit.",
-	},
-	{
-		"task_defaults", "keep_archived", "inf", seconds(zeroToInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.KeepArchived }),
-		"How long an archived task stays in Redis. Then the server removes it, with its outputs. `inf` means no limit.",
-	},
-	{
-		"task_defaults", "keep_outputs", "inf", seconds(aboveOrInf, func(s *settings) *tdf.Seconds { return &s.manager.TaskDefaults.KeepOutputs }),
-		"How long the outputs of a finished task stay in Redis. Then the server removes them, and the rest of the task stays. `inf` means no limit.",
-	},
-	{
-		"task_defaults", "unique_until", "finished", oneOf(func(s *settings) *tdf.UniqueUntil { return &s.manager.TaskDefaults.UniqueUntil }, string(tdf.UntilFinished), string(tdf.UntilArchived)),
-		"When a task with a unique key gives the key back: when it has finished, or when it is archived.",
-	},
-	{
-		"task_defaults", "queue", "", queue(func(s *settings) *string { return &s.manager.TaskDefaults.Queue }),
-		"The queue of the task. Only workers that serve the queue claim the task. Empty means the queue of the workers without `queues`.",
-	},
-	{
-		"task_defaults", "priority", "0", whole(math.MinInt32, math.MaxInt32, func(s *settings) *int { return &s.manager.TaskDefaults.Priority }),
-		"Workers claim the tasks of a queue with the highest priority first.",
-	},
-	{
-		"task_defaults", "tags", "", tags(tdf.MaxTags, func(s *settings) *[]string { return &s.manager.TaskDefaults.Tags }),
-		"The tags of the task. Only workers that offer all of them claim the task.",
-	},
-	{
-		"task_defaults", "limit_key", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.LimitKey }),
-		"The name of something that the task needs, such as a database. `tdf limit` limits how many tasks of a key run at once. Empty means no key.",
-	},
-	{
-		"task_defaults", "group", "", group(func(s *settings) *string { return &s.manager.TaskDefaults.Group }),
-		"The group that the task belongs to, such as a campaign or a stage. Empty means no group.",
-	},
-	{
-		"task_defaults", "meta", "", meta(func(s *settings) *string { return &s.manager.TaskDefaults.Meta }),
-		"The manager's own data about the task. Server and workers do not use it.",
-	},
-	{
-		"task_defaults", "fail_on", "stderr", oneOf(func(s *settings) *tdf.FailOn { return &s.manager.TaskDefaults.FailOn }, failOnRules...),
-		"The rule that decides whether a round failed. With `stderr`, any text on stderr is a failure. With `exit`, an exit status other than 0 is a failure. With `any`, both are failures.",
-	},
-	{
+// taskKeys come from the table of the properties of tasks.
+var taskKeys = func() (all []key) {
+	for i := range tdf.PropertyTable {
+		p := &tdf.PropertyTable[i]
+		if p.Meaning == "" {
+			continue
+		}
+		set := func(s *settings, text string) bool { return p.Set(&s.manager.TaskDefaults, text) == nil }
+		all = append(all, key{"task_defaults", p.Name, p.Preset(), kind{p.Want, set}, p.Meaning})
+	}
+	return append(all, key{
 		"task_defaults", "add_random_start_offset", "False", truth(func(s *settings) *bool { return &s.manager.AddRandomStartOffset }),
 		"Add a random part of a second to `start_after`, so that tasks opened together start in random order.",
-	},
-}
+	})
+}()
 
 var logKeys = []key{
 	{

@@ -47,7 +47,7 @@ var workerKeys = []key{
 		"The longest time after which an idle worker tries again to claim tasks. A new task wakes the worker earlier. 0 means no wait.",
 	},
 	{
-		"worker", "lease", "30", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.Lease }),
+		"worker", "lease", "30", duration(spanOpts{least: 100 * time.Millisecond}, func(s *settings) *time.Duration { return &s.worker.Lease }),
 		"How long a claim, or the worker's name, holds without a renewal. The worker renews both whenever a third of this time has passed. If the lease of a running task has run out, the task is lost.",
 	},
 	{

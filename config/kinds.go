@@ -59,16 +59,6 @@ func password(at func(*settings) *string) kind {
 	return bind("a password, or None for none (a comment needs its own line)", parse, at)
 }
 
-func group(at func(*settings) *string) kind {
-	valid := func(s string) bool { return len(s) <= tdf.MaxName && plain(s) }
-	return matching(fmt.Sprintf("a name of up to %d bytes", tdf.MaxName), valid, at)
-}
-
-func meta(at func(*settings) *string) kind {
-	valid := func(s string) bool { return len(s) <= tdf.MaxMeta }
-	return matching(fmt.Sprintf("text of up to %d bytes", tdf.MaxMeta), valid, at)
-}
-
 func namespace(at func(*settings) *string) kind {
 	const limit = 200
 	valid := func(s string) bool {
@@ -158,10 +148,6 @@ func queues(at func(*settings) *[]tdf.QueueShare) kind {
 	return bind(fmt.Sprintf("names of queues, each once, such as a,b or a:3,b:1 with weights from 1 to %d", tdf.MaxWeight), parse, at)
 }
 
-func queue(at func(*settings) *string) kind {
-	return matching("the name of a queue, of letters, digits and . _ - / @", func(s string) bool { return s == "" || isLabel(s) }, at)
-}
-
 func tags(most int, at func(*settings) *[]string) kind {
 	parse := func(s string) ([]string, bool) {
 		all := words(s)
@@ -243,13 +229,13 @@ func size(low, high int64, at func(*settings) *int64) kind {
 const maxSeconds = 1e9
 
 // duration returns the kind of a number of seconds from 0 up. If opts.above is true, 0 is invalid. If opts.inf is
-// true, "inf" is valid and means Forever.
+// true, "inf" is valid and means Forever. Durations below opts.least are invalid.
 func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	parse := func(s string) (time.Duration, bool) {
 		v, err := tdf.ParseSeconds(s)
 		d := v.Std()
 		switch {
-		case err != nil, opts.above && d <= 0:
+		case err != nil, opts.above && d <= 0, d < opts.least:
 			return 0, false
 		case math.IsInf(float64(v), 1):
 			return Forever, opts.inf
@@ -259,49 +245,17 @@ func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 	return bind(opts.want(fmt.Sprintf(", at most %.0f", maxSeconds)), parse, at)
 }
 
-// seconds returns the kind of a task's duration, which has no upper limit.
-func seconds(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
-	parse := func(s string) (tdf.Seconds, bool) {
-		v, err := tdf.ParseSeconds(s)
-		return v, err == nil && (v > 0 || !opts.above) && (opts.inf || v != tdf.Forever)
-	}
-	return bind(opts.want(""), parse, at)
+type spanOpts struct {
+	above, inf bool
+	least      time.Duration
 }
-
-// backoff returns the kind of a wait between rounds.
-func backoff(opts spanOpts, at func(*settings) *tdf.Seconds) kind {
-	k := seconds(opts, at)
-	return bind(fmt.Sprintf("%s, at most %v", k.want, tdf.MaxBackoff), func(s string) (tdf.Seconds, bool) {
-		v, err := tdf.ParseSeconds(s)
-		return v, err == nil && (v > 0 || !opts.above) && v <= tdf.MaxBackoff
-	}, at)
-}
-
-func factor(low, high float64, at func(*settings) *float64) kind {
-	parse := func(s string) (float64, bool) {
-		v, err := strconv.ParseFloat(s, 64)
-		return v, err == nil && low <= v && v <= high
-	}
-	return bind(fmt.Sprintf("a number from %v to %v", low, high), parse, at)
-}
-
-func moment(inf bool, at func(*settings) *tdf.Time) kind {
-	want := "a Unix time in seconds from 0 up"
-	if inf {
-		want += ", or inf"
-	}
-	parse := func(s string) (tdf.Time, bool) {
-		t, err := tdf.ParseTime(s)
-		return t, err == nil && (inf || t != tdf.Never)
-	}
-	return bind(want, parse, at)
-}
-
-type spanOpts struct{ above, inf bool }
 
 func (o spanOpts) want(limit string) string {
 	want := "a number of seconds from 0 up"
-	if o.above {
+	switch {
+	case o.least > 0:
+		want = fmt.Sprintf("a number of seconds from %v up", o.least.Seconds())
+	case o.above:
 		want = "a number of seconds above 0"
 	}
 	want += limit

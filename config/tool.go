@@ -4,6 +4,7 @@ import "os"
 
 // A Tool is the configuration of the command tdf, which can act as a manager, a server or a worker.
 type Tool struct {
+	File    string // path of the file; "" means that no file was read
 	Manager Manager
 	Server  Server
 	Worker  Worker
@@ -49,7 +50,7 @@ func LoadTool(path string, overrides ...Override) (Tool, error) {
 	if err := s.finish(os.Environ(), overrides...); err != nil {
 		return Tool{}, err
 	}
-	t := Tool{Manager: s.manager, Server: s.server, Worker: s.worker, from: s.from}
+	t := Tool{File: path, Manager: s.manager, Server: s.server, Worker: s.worker, from: s.from}
 	if s.redis.Embedded() {
 		t.Manager.Redis.Host, t.Worker.Redis.Host = loopback, loopback
 	}

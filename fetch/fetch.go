@@ -34,8 +34,9 @@ type Fetcher struct {
 	// Setup runs ./setup.sh in a program's directory until the script ends or ctx is done. The environment of the
 	// script consists of env alone. Setup ends all processes of the script, and returns the last part of the script's
 	// output. If Setup is nil, setup.sh runs in a separate process group, and Fetch ends only the processes of this
-	// group.
-	Setup func(ctx context.Context, dir string, env []string) (printed []byte, err error)
+	// group. The processes of the script keep the file lock open. So if this process is killed, no other process changes the program
+	// while they still run.
+	Setup func(ctx context.Context, dir string, env []string, lock *os.File) (printed []byte, err error)
 
 	// OtherUser means that programs run as another user than this process. A Fetcher then lets everyone who can read
 	// run.sh execute it, too.
@@ -115,6 +116,7 @@ type job struct {
 	src     tdf.Source
 	dir     string // ./$program/, absolute
 	stage   string // absolute path of the staging directory; only the lock's holder writes to it
+	locked  *os.File
 }
 
 func (f *Fetcher) job(program, source string) (*job, error) {

@@ -19,8 +19,7 @@ import (
 type Installed struct {
 	Name    string
 	LastUse time.Time // recorded time of the last use; the true time may be up to an hour later
-	Bytes   int64     // size of the files in Files and of run.sh
-	Files   []string  // slash-separated paths of the files that were fetched or that setup.sh created; without run.sh
+	Bytes   int64     // size of the files that were fetched or that setup.sh created
 }
 
 // Programs returns the fetched programs below a working directory, in no particular order. It skips directories
@@ -53,7 +52,7 @@ func readInstalled(dir, program string) (Installed, bool) {
 	}
 	p := Installed{Name: program, LastUse: info.ModTime()}
 	if o, err := journalIn(root); err == nil {
-		p.Files, p.Bytes = o.Files, o.bytes(root)
+		p.Bytes = o.bytes(root)
 	}
 	return p, true
 }

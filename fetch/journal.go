@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,7 +41,7 @@ func (j *job) repair() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read %s: %w; remove the program's directory", journalName, err)
+		return damaged(journalName, err)
 	}
 	j.Log.Info("earlier fetch without run.sh is undone", "program", j.program)
 	return old.undo(j.dir)

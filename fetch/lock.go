@@ -16,7 +16,8 @@ const (
 	maxLockPause   = 200 * time.Millisecond
 )
 
-// lock waits for the program's lock until ctx ends. The kernel releases the lock if the process dies.
+// lock waits for the program's lock until ctx ends. If the process dies, the kernel releases the lock, but not before setup.sh and
+// all processes that it started have ended, because they keep the file open.
 func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 	if err := makePrivate(j.Dir, locksDir); err != nil {
 		return nil, err
@@ -27,7 +28,8 @@ func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 			return nil, err
 		}
 		if f != nil {
-			return func() { f.Close() }, nil
+			j.locked = f
+			return func() { release(f) }, nil
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
@@ -57,6 +59,12 @@ func tryLock(name string) (*os.File, error) {
 		return nil, nil
 	}
 	return nil, &os.PathError{Op: "flock", Path: name, Err: err}
+}
+
+// release releases a lock, even if a process of setup.sh has escaped and keeps the file open.
+func release(f *os.File) {
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	f.Close()
 }
 
 func sameFile(f *os.File, name string) bool {

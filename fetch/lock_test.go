@@ -116,6 +116,25 @@ func TestKilledWhileDownloading(t *testing.T) {
 	fetchWorks(t, &Fetcher{Dir: dir}, serve(t, []byte(goodScript))+"/run.sh")
 }
 
+// A killed process leaves processes of setup.sh behind. Until they have ended, no other process may change the program.
+func TestSetupOfAKilledProcessKeepsTheLock(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/wait", nil)
+	cmd, _ := fetchingProcess(t, dir, serve(t, packTar(t, setup("(while [ -e ../wait ]; do sleep 0.02; done) & kill -9 $PPID"), runItem))+"/x.tar")
+	_ = cmd.Wait()
+	lock := func() *os.File {
+		l, err := tryLock(filepath.Join(dir, locksDir, "prog"))
+		must(t, err)
+		return l
+	}
+	if l := lock(); l != nil {
+		t.Error("the program is not locked while a process of setup.sh runs")
+		l.Close()
+	}
+	must(t, os.Remove(dir+"/wait"))
+	fetchWorks(t, &Fetcher{Dir: dir}, serve(t, []byte(goodScript))+"/run.sh")
+}
+
 // In this test, setup.sh kills the process that fetches the program. The program is then partly installed.
 func TestKilledWhileInstalling(t *testing.T) {
 	for _, existed := range []bool{false, true} {

@@ -28,6 +28,9 @@ func (j *job) ready() (Program, bool, error) {
 		return Program{}, false, err
 	}
 	rec, err := readRecord(j.dir)
+	if errors.As(err, new(damagedError)) && hasJournal(j.dir) {
+		return Program{}, false, nil // Fetch undoes the installation, and fetches the program again
+	}
 	if err != nil {
 		return Program{}, false, err
 	}

@@ -80,3 +80,31 @@ func TestOtherSource(t *testing.T) {
 }
 
 func containsHush(s string) bool { return strings.Contains(s, "hush") }
+
+// A program may write to its record. The next fetch replaces the program. If the journal is damaged, too, no fetch can do
+// that: the error is the fault of this host.
+func TestADamagedRecord(t *testing.T) {
+	f := newFetcher(t)
+	source := serve(t, []byte(goodScript)) + "/run.sh"
+	fetchWorks(t, f, source)
+	name := filepath.Join(f.Dir, "prog", recordName)
+	for what, damage := range map[string]func() error{
+		"text":       func() error { return os.WriteFile(name, []byte("x"), 0o644) },
+		"incomplete": func() error { return os.WriteFile(name, []byte("{}"), 0o644) },
+		"a link":     func() error { return os.Symlink("/dev/null", name) },
+	} {
+		must(t, os.Remove(name))
+		must(t, damage())
+		p, err := f.Fetch(t.Context(), "prog", source)
+		if err != nil || !p.Fetched {
+			t.Errorf("%s: %+v, %v", what, p, err)
+		}
+	}
+	for _, damaged := range []string{recordName, journalName} {
+		write(t, filepath.Join(f.Dir, "prog", damaged), []byte("x"))
+	}
+	_, err := f.Fetch(t.Context(), "prog", source)
+	if failed := new(Error); !errors.As(err, &failed) || !failed.Local() {
+		t.Errorf("%v", err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -33,7 +34,7 @@ func sourceID(src tdf.Source) string {
 }
 
 // readRecord returns the record in dir. It returns nil if dir contains no record, for example because a user made the
-// directory by hand.
+// directory by hand. If the content is wrong, because a program has written to the file, the error is a damagedError.
 func readRecord(dir string) (*record, error) {
 	var r record
 	err := readJSON(filepath.Join(dir, recordName), &r)
@@ -44,9 +45,22 @@ func readRecord(dir string) (*record, error) {
 		err = errors.New("incomplete")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w; remove the program's directory", recordName, err)
+		return nil, damaged(recordName, err)
 	}
 	return &r, nil
+}
+
+// A damagedError says that a program has written to a file that belongs to this package. Another host may be able to run the
+// task.
+type damagedError struct{ error }
+
+// damaged returns a damagedError, or another error if the file could not be read.
+func damaged(name string, err error) error {
+	wrong := fmt.Errorf("read %s: %w; remove the program's directory", name, err)
+	if errors.As(err, new(syscall.Errno)) && !errors.Is(err, errNotRegular) {
+		return wrong
+	}
+	return damagedError{wrong}
 }
 
 // readJSON reads a JSON file. If a program has replaced the file by a link or a pipe, readJSON returns an error.

@@ -14,6 +14,9 @@ import (
 
 const setupScript = "setup.sh"
 
+// lockDescriptor is the descriptor of the program's lock in setup.sh. It is so high that shell scripts do not use it.
+const lockDescriptor = 99
+
 // setupEnv lists the environment variables that setup.sh inherits. setup.sh needs them to find interpreters and
 // compilers, and to download packages through a proxy. They contain no address or password of Redis.
 var setupEnv = []string{
@@ -68,12 +71,14 @@ func (j *job) runSetup(ctx context.Context) error {
 func (j *job) execSetup(ctx context.Context) (string, error) {
 	if j.Setup != nil {
 		var out tail
-		printed, err := j.Setup(ctx, j.dir, environment(setupEnv))
+		printed, err := j.Setup(ctx, j.dir, environment(setupEnv), j.locked)
 		_, _ = out.Write(printed)
 		return out.lines(), err
 	}
 	cmd := exec.CommandContext(ctx, "./"+setupScript)
 	cmd.Dir = j.dir
 	cmd.Env = environment(setupEnv)
+	cmd.ExtraFiles = make([]*os.File, lockDescriptor-2)
+	cmd.ExtraFiles[lockDescriptor-3] = j.locked
 	return runGroup(cmd)
 }

@@ -90,50 +90,46 @@ func TestSoakManyTasksOfStages(t *testing.T) {
 	if os.Getenv("TDF_SOAK") != "" {
 		n = 100_000
 	}
-	for name, addr := range map[string]string{"embedded": testspace.Embedded(t), "real": redistest.Shared(t)} {
-		t.Run(name, func(t *testing.T) {
-			cfg := redisConfig(t, addr)
-			watch := newManager(t, cfg)
-			p := newManager(t, cfg).Pipeline("p")
-			p.Start("a", func(_ context.Context, s *manager.Stage) error {
-				for i := range n {
-					s.Open(define("p", source, strconv.Itoa(i)))
-				}
-				return nil
-			})
-			runUntil(t, p, isOpened(t, cfg, "p/a"))
-			checkFirst(t, cfg, n)
+	cfg := redisConfig(t, redistest.Shared(t))
+	watch := newManager(t, cfg)
+	p := newManager(t, cfg).Pipeline("p")
+	p.Start("a", func(_ context.Context, s *manager.Stage) error {
+		for i := range n {
+			s.Open(define("p", source, strconv.Itoa(i)))
+		}
+		return nil
+	})
+	runUntil(t, p, isOpened(t, cfg, "p/a"))
+	checkFirst(t, cfg, n)
 
-			first, kind := true, "x"
-			pipeline := func() *manager.Pipeline {
-				p := newManager(t, cfg).Pipeline("q")
-				p.Start("a", opens("1"))
-				p.After("a", "b", func(_ context.Context, b *manager.Stage) error {
-					for i := range 2500 {
-						b.Open(define("p", source, kind+strconv.Itoa(i)))
-					}
-					if first {
-						first = false
-						return errors.New("out of luck")
-					}
-					kind = "y"
-					return nil
-				})
-				return p
+	first, kind := true, "x"
+	pipeline := func() *manager.Pipeline {
+		p := newManager(t, cfg).Pipeline("q")
+		p.Start("a", opens("1"))
+		p.After("a", "b", func(_ context.Context, b *manager.Stage) error {
+			for i := range 2500 {
+				b.Open(define("p", source, kind+strconv.Itoa(i)))
 			}
-			runUntil(t, pipeline(), isOpened(t, cfg, "q/a"))
-			_, err := watch.CancelOpen(t.Context(), "q/a")
-			must(t, err)
-			runUntil(t, pipeline(), isOpened(t, cfg, "q/b"))
-			checkInOrder(t, watch, "q/b", "x", 2500)
-			client := testspace.Client(t, cfg)
-			if keys := client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(); len(keys) != 0 {
-				t.Errorf("stored definitions are left: %v", keys)
+			if first {
+				first = false
+				return errors.New("out of luck")
 			}
-			if records := client.HGetAll(t.Context(), cfg.Namespace+":pipelines").Val(); len(records) != 3 || records["q/b"] != string(tdf.StageOpened) {
-				t.Errorf("records: %v", records)
-			}
+			kind = "y"
+			return nil
 		})
+		return p
+	}
+	runUntil(t, pipeline(), isOpened(t, cfg, "q/a"))
+	_, err := watch.CancelOpen(t.Context(), "q/a")
+	must(t, err)
+	runUntil(t, pipeline(), isOpened(t, cfg, "q/b"))
+	checkInOrder(t, watch, "q/b", "x", 2500)
+	client := testspace.Client(t, cfg)
+	if keys := client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(); len(keys) != 0 {
+		t.Errorf("stored definitions are left: %v", keys)
+	}
+	if records := client.HGetAll(t.Context(), cfg.Namespace+":pipelines").Val(); len(records) != 3 || records["q/b"] != string(tdf.StageOpened) {
+		t.Errorf("records: %v", records)
 	}
 }
 

@@ -161,8 +161,10 @@ func TestStartWaitsForMemory(t *testing.T) {
 // A function of After that opens more tasks than fit into one step waits for memory before its definitions are stored. If the
 // memory ends later, the stage fails, and its stored definitions are removed.
 func TestAfterWaitsForMemory(t *testing.T) {
+	t.Parallel() // the test only waits
 	for _, stored := range []int{0, 2500} {
 		t.Run(fmt.Sprint("after ", stored, " definitions"), func(t *testing.T) {
+			t.Parallel()
 			redis := redistest.Start(t)
 			cfg := redisConfig(t, redis.Addr)
 			startServerAndWorker(t, cfg)

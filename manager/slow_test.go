@@ -13,6 +13,7 @@ import (
 
 // Large inputs and outputs of tasks reach the callbacks over a slow connection, too.
 func TestRunOverASlowLink(t *testing.T) {
+	t.Parallel() // the test only waits
 	cfg := redisConfig(t, redistest.Shared(t))
 	startServerAndWorker(t, cfg)
 	proxy := redistest.NewProxy(t, redistest.Shared(t))

@@ -124,23 +124,51 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 // and the error is a *[UsedError]. After a removal, finished tasks of the program cannot be retried, and new tasks
 // cannot run it, until the program is stored again. If the same directory is stored again, the program has the same
 // source.
+//
+// Tasks may be opened during the call. Remove removes no program that one of these tasks uses.
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
-	redis := friend.StoreOf(m)
-	uses, err := usesOf(ctx, redis, unfinished...)
-	if err != nil {
-		return err
-	}
-	for _, sum := range sha256 {
-		if use, needed := uses[sum]; needed {
-			return &UsedError{sum, use}
-		}
-	}
-	for _, sum := range sha256 {
-		if err := redis.RemoveProgram(ctx, sum); err != nil {
+	for range mostLooks {
+		var err error
+		if sha256, err = remove(ctx, friend.StoreOf(m), sha256); err != nil || len(sha256) == 0 {
 			return err
 		}
 	}
-	return nil
+	return fmt.Errorf("remove program %s: clients use it all the time; try again", sha256[0])
+}
+
+// mostLooks is how often Remove looks for unfinished tasks of programs that clients use during the call.
+const mostLooks = 20
+
+// remove looks once for unfinished tasks of the programs, and removes the programs. It returns the programs that clients have used
+// since the look.
+func remove(ctx context.Context, redis *redisstate.Store, sha256 []string) (left []string, err error) {
+	since, err := redis.Now(ctx)
+	if err != nil {
+		return sha256, err
+	}
+	last, err := redis.LastID(ctx)
+	if err != nil {
+		return sha256, err
+	}
+	uses, err := usesOf(ctx, redis, unfinished...)
+	if err != nil {
+		return sha256, err
+	}
+	for _, sum := range sha256 {
+		if use, needed := uses[sum]; needed {
+			return sha256, &UsedError{sum, use}
+		}
+	}
+	for _, sum := range sha256 {
+		removed, err := redis.RemoveProgram(ctx, sum, since, last)
+		if err != nil {
+			return sha256, err
+		}
+		if !removed {
+			left = append(left, sum)
+		}
+	}
+	return left, nil
 }
 
 // Pin makes the server keep stored programs, even if no task names them. The programs are given by their SHA-256.

@@ -42,6 +42,9 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 			return findings, err
 		}
 		found, err := s.examineTwice(ctx, ids)
+		if err == nil {
+			found, err = s.withoutHeld(ctx, found)
+		}
 		if err != nil {
 			return findings, err
 		}
@@ -67,6 +70,19 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 		}
 	}
 	return findings, nil
+}
+
+// withoutHeld leaves out the tasks that a server has not settled because a grace period holds back its decision.
+func (s *Store) withoutHeld(ctx context.Context, findings []Finding) ([]Finding, error) {
+	if len(findings) == 0 {
+		return nil, nil
+	}
+	grace, err := s.Grace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.Now(ctx)
+	return slices.DeleteFunc(findings, func(f Finding) bool { return !f.Repair.Repair && now < grace.Holds(&f.Repair) }), err
 }
 
 // examineTwice examines tasks twice, and returns only the findings that are the same both times. A task that moves
@@ -214,11 +230,11 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	}
 	if x.misplaced(t) {
 		why := "the index of its group does not list it as " + string(t.State)
-		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
+		return Finding{Problem: why, Repair: s.Reindex(why), Certain: true, Snapshot: why}, true
 	}
 	if s.Unheard {
 		why := "tasks wait for it, but its end was not written down for them"
-		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
+		return Finding{Problem: why, Repair: s.Reindex(why), Certain: t.Outcome == "", Snapshot: why}, true
 	}
 	if x.outOfPlace {
 		why := "its place in the open list does not have it"

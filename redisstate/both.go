@@ -8,16 +8,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A scriptCall is a call of a script with its keys and arguments.
+// A scriptCall is a call of a script with its keys and arguments, and the form of its reply.
 type scriptCall struct {
 	script *luaScript
 	keys   []string
 	args   []any
+	want   replyForm
 }
 
 // send adds the call to a pipeline.
 func (c scriptCall) send(ctx context.Context, s *Store, p redis.Pipeliner) *redis.Cmd {
 	return c.script.of(s).EvalSha(ctx, p, c.keys, c.args...)
+}
+
+// read returns the reply of Redis to the call.
+func (c scriptCall) read(answer *redis.Cmd) (any, error) {
+	reply, err := answer.Result()
+	return reply, inForm(reply, err, c.want)
 }
 
 // runBoth sends two calls in one round trip, and repeats both until Redis has answered the first call. If the answer to
@@ -29,27 +36,29 @@ func (s *Store) runBoth(
 	ctx, sending context.Context, first, second scriptCall,
 ) (sent time.Time, took time.Duration, reply, reply2 any, err, err2 error) {
 	sent = time.Now()
-	err = s.untilAnswered(ctx, func(ctx context.Context) error {
+	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		begun := time.Now()
 		p := s.rdb.Pipeline()
 		a := first.send(ctx, s, p)
 		if err2 = context.Cause(sending); err2 != nil {
 			_, _ = p.Exec(ctx)
-			reply = a.Val()
-			return a.Err()
+			reply, err = first.read(a)
+			return err
 		}
 		b := second.send(ctx, s, p)
 		_, _ = p.Exec(ctx) // each command has its own error
-		reply, reply2, err2, took = a.Val(), b.Val(), b.Err(), time.Since(begun)
-		return a.Err()
+		took = time.Since(begun)
+		reply2, err2 = second.read(b)
+		reply, err = first.read(a)
+		return err
 	})
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, err = s.run(ctx, first.script, first.keys, first.args)
+		reply, err = s.run(ctx, first.script, first.keys, first.args, first.want)
 	}
 	s.recordRun(first.script, err)
 	var refused redis.Error
 	if sending.Err() == nil && (redis.HasErrorPrefix(err2, "NOSCRIPT") || err2 != nil && !errors.As(err2, &refused)) {
-		reply2, err2 = s.run(sending, second.script, second.keys, second.args)
+		reply2, err2 = s.run(sending, second.script, second.keys, second.args, second.want)
 	}
 	s.recordRun(second.script, err2)
 	return sent, took, reply, reply2, unstorable(err), err2

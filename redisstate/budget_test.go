@@ -26,6 +26,7 @@ func withBudget(t *testing.T, s *Store, seconds string) {
 	s.scripts.transact, s.scripts.open = script(transacting()+transactSource), script(prelude+places+opening+openSource)
 	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, script(prelude+places+limiting+endings+moving+moveSource)
 	s.scripts.claim, s.scripts.renew = script(claiming()+claimSource), script(prelude+renewSource)
+	s.scripts.link = script(linking() + linkSource)
 }
 
 // If a script's time budget is used up, the Store continues the work in more calls. No part of the work is missing, and

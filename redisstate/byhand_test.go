@@ -290,7 +290,7 @@ func TestRenewWithForeignValues(t *testing.T) {
 
 // EachDependency gives out each task of a group once, even if a manager archives the tasks meanwhile.
 func TestDependenciesArchivedMeanwhile(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		n := groupIDsPerPage + 50
 		ids := mustOpen(t, s, ofGroup("g", n)...)
 		waiting := define("x")

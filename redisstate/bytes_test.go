@@ -46,7 +46,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 
 // Each reply of Redis is short, even if a task has many rounds and all their properties are long.
 func TestLongFactsOfManyRounds(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		const many = 30
 		h := rounds(plain, many)
 		for _, name := range slices.DeleteFunc(slices.Clone(factFields), func(name string) bool { return name == "state" || name == "round" }) {
@@ -82,7 +82,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 
 // A task with very many long properties is read in several replies. Each reply has at most a few MiB.
 func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 2)
 		for i := range fewNames {
 			h[fmt.Sprint("unknown ", i)] = "x"

@@ -56,6 +56,8 @@ var (
 	countsSource string
 	//go:embed unused.lua
 	unusedSource string
+	//go:embed drop.lua
+	dropSource string
 	//go:embed marks.lua
 	marksSource string
 	//go:embed rights.lua
@@ -93,7 +95,7 @@ func (x *luaScript) run(ctx context.Context, s *Store, keys []string, args ...an
 // scripts are the scripts of a Store. A full Redis refuses new tasks and claims. It still accepts results, renewals and
 // heartbeats.
 type scripts struct {
-	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, storing, counts, marks, rights, unused *luaScript
+	transact, transactOpening, open, move, settle, claim, renew, heartbeat, bestEffort, storing, counts, marks, rights, unused, drop, link *luaScript
 }
 
 // addsData reports whether the script adds tasks or definitions. If Redis is full, the caller of such a script gets [ErrFull].
@@ -107,6 +109,9 @@ func transacting() string { return prelude + places + limiting + opening + endin
 // claiming returns the code before claim.lua.
 func claiming() string { return prelude + places + limiting + starting + positions + ordering }
 
+// linking returns the code before link.lua.
+func linking() string { return prelude + places + opening }
+
 func loadScripts() scripts {
 	return scripts{
 		transact:        newFreeingScript(transacting() + transactSource),
@@ -117,7 +122,8 @@ func loadScripts() scripts {
 		claim:           newScript(claiming() + claimSource), renew: newFreeingScript(prelude + renewSource),
 		heartbeat: newFreeingScript(prelude + heartbeatSource), bestEffort: newFreeingScript(prelude + bestEffortSource), storing: newScript(prelude + bestEffortSource),
 		counts: newScript(countsSource), marks: newFreeingScript(prelude + places + opening + marksSource), rights: newFreeingScript(prelude + rightsSource),
-		unused: newFreeingScript(prelude + unusedSource),
+		unused: newFreeingScript(prelude + unusedSource), drop: newFreeingScript(prelude + dropSource),
+		link: newFreeingScript(linking() + linkSource),
 	}
 }
 
@@ -128,8 +134,8 @@ func Scripts() []string {
 	var sums []string
 	for _, script := range []*luaScript{
 		all.transact, all.transactOpening, all.open, all.move, all.settle, all.claim, all.renew,
-		all.heartbeat, all.bestEffort, all.counts, all.marks, all.rights, all.unused,
-		linkScript, fieldsScript, namesScript, findScript, restoreScript, restoreValuesScript, pauseScript, limitUseScript, limitReturnScript, limitSetScript,
+		all.heartbeat, all.bestEffort, all.counts, all.marks, all.rights, all.unused, all.drop,
+		all.link, fieldsScript, namesScript, findScript, restoreScript, restoreValuesScript, pauseScript, limitUseScript, limitReturnScript, limitSetScript,
 	} {
 		sums = append(sums, script.plain.Hash())
 	}
@@ -180,19 +186,20 @@ func (c *callSlots) giveBack(slot int) {
 }
 
 // call runs a script in a free call slot, and repeats the call until Redis has answered.
-func (s *Store) call(ctx context.Context, script *luaScript, keys []string, args func(slot int, sequence uint64) []any) (any, error) {
+func (s *Store) call(ctx context.Context, script *luaScript, keys []string, args func(slot int, sequence uint64) []any, want replyForm) (any, error) {
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
-	return s.run(ctx, script, keys, args(slot, sequence))
+	return s.run(ctx, script, keys, args(slot, sequence), want)
 }
 
-func (s *Store) run(ctx context.Context, script *luaScript, keys []string, args []any) (any, error) {
-	reply, _, err := s.runAt(ctx, script, keys, args)
+// run runs a script, and repeats the call until Redis has answered in the form want.
+func (s *Store) run(ctx context.Context, script *luaScript, keys []string, args []any, want replyForm) (any, error) {
+	reply, _, err := s.runAt(ctx, script, keys, args, want)
 	return reply, err
 }
 
 // runAt is like run, but also returns the time just before the call was last sent.
-func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, args []any) (reply any, sent time.Time, err error) {
+func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, args []any, want replyForm) (reply any, sent time.Time, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		sent = time.Now()
@@ -200,7 +207,7 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 		if err != nil && s.scripts.addsData(script) && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}
-		return err
+		return inForm(reply, err, want)
 	})
 	s.recordRun(script, err)
 	return reply, sent, unstorable(err)
@@ -222,7 +229,7 @@ func (s *Store) recordRun(script *luaScript, err error) {
 
 // callOnce runs a script whose first arguments are a call slot and a sequence number. If once is false, the script gets
 // no call slot, and recognizes a repeated call by its claims.
-func (s *Store) callOnce(ctx context.Context, script *luaScript, keys []string, once bool, encode func(e *encoder)) (any, error) {
+func (s *Store) callOnce(ctx context.Context, script *luaScript, keys []string, once bool, want replyForm, encode func(e *encoder)) (any, error) {
 	args := func(slot string, sequence uint64) []any {
 		e := encoder{args: make([]any, 0, 64)}
 		e.add(slot, strconv.FormatUint(sequence, 10))
@@ -232,9 +239,9 @@ func (s *Store) callOnce(ctx context.Context, script *luaScript, keys []string, 
 	var reply any
 	var err error
 	if once {
-		reply, err = s.call(ctx, script, keys, func(slot int, sequence uint64) []any { return args(strconv.Itoa(slot), sequence) })
+		reply, err = s.call(ctx, script, keys, func(slot int, sequence uint64) []any { return args(strconv.Itoa(slot), sequence) }, want)
 	} else {
-		reply, err = s.run(ctx, script, keys, args("", 0))
+		reply, err = s.run(ctx, script, keys, args("", 0), want)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)

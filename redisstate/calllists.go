@@ -47,7 +47,8 @@ func (s *Store) wakeKeys(ctx context.Context, list tdf.State) []string {
 }
 
 // listsOf returns the lists of tasks that a call may change. If a worker reports a result, the task may already be in
-// the executed list (see transact.lua). If a move is a repair, the task may be in any list.
+// the executed list (see transact.lua). A finished task may be in the list archived, whatever its state says. If a move is a
+// repair, the task may be in any list.
 func listsOf(units []Unit) []tdf.State {
 	used := map[tdf.State]bool{}
 	for i := range units {
@@ -58,6 +59,9 @@ func listsOf(units []Unit) []tdf.State {
 			m := &units[i].Moves[j]
 			if m.Repair {
 				return tdf.Lists
+			}
+			if m.From.Finished() {
+				used[tdf.Archived] = true
 			}
 			if m.Verb == tdf.VerbRequire {
 				continue

@@ -27,9 +27,9 @@ type ClaimRequest struct {
 	// in this way, even without Resume.
 	Resume bool
 
-	// Select returns the partitions from which to claim, for each queue of the worker in order. Its argument has the names
-	// of the partitions in use. Nil means the default partition only.
-	Select func(names []string) []tdf.QueuePartitions
+	// Offer says which tasks the worker may claim. The claim serves its queues in order. Nil means tasks without a queue, tags
+	// and a handler.
+	Offer *tdf.Offer
 }
 
 // A Claim is a task that was handed to a worker for one round.
@@ -59,10 +59,10 @@ type Claimed struct {
 	MustWait bool
 
 	// Queues are the queues that the claim has served, in order. Taken has the number of claims from each of them.
-	Queues []tdf.QueuePartitions
+	Queues []string
 	Taken  []int
 
-	// Stale means that the claim got no tasks, because the partitions in use have changed. The next claim knows them.
+	// Stale means that the claim got no tasks, because the pauses have changed. The next claim knows them.
 	Stale bool
 }
 
@@ -105,17 +105,17 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	for {
 		start := time.Now()
 		args, queues := s.claimArgs(r)
-		reply, err := s.call(ctx, s.scripts.claim, s.claimKeys(), args)
+		reply, err := s.call(ctx, s.scripts.claim, s.claimKeys(), args, claimForm(len(queues)))
 		if err != nil {
 			return Claimed{}, nil, fmt.Errorf("claim tasks: redis: %w", err)
 		}
 		s.link.observe(replySize(reply), time.Since(start))
-		c, overdue, err := s.readClaimed(r.Worker, queues, reply)
+		c, overdue := s.readClaimed(r.Worker, queues, reply)
 		c.Sent = start
 		if c.Stale && ctx.Err() == nil {
 			continue
 		}
-		return c, overdue, err
+		return c, overdue, nil
 	}
 }
 
@@ -129,23 +129,27 @@ func (s *Store) claimKeys() []string {
 
 // claimArgs returns a function that builds the arguments of claim.lua from a call slot and a sequence number. It also
 // returns the queues that the claim serves.
-func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any, []tdf.QueuePartitions) {
+func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any, []string) {
 	random := rand.Text()
 	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
-	version, queues, paused := s.selectPartitions(&r)
+	offer, known := r.offer(), s.pauses.get()
+	queues, paused := known.paused.Withhold(offer.Shares())
 	return func(slot int, sequence uint64) []any {
 		e := encoder{args: []any{
 			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			bytes, unwantedName(avoid, paused, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.passedPrefix(), version,
+			bytes, unwantedName(avoid, paused, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.passedPrefix(), known.version,
 		}}
+		e.flag(offer.Programs)
+		e.flag(offer.Anything)
 		e.strings(avoid)
 		e.strings(paused)
+		e.strings(offer.Tags)
+		e.strings(offer.Handlers)
 		e.count(len(queues))
-		for _, q := range queues {
-			e.add(s.keys.positionName(q.Partitions))
-			e.strings(q.Partitions)
+		for _, queue := range queues {
+			e.add(queue, s.keys.positionName(queue, offer))
 		}
 		e.strings(claimProperties)
 		return e.args
@@ -166,12 +170,18 @@ func unwantedName(avoid, paused []string, resume bool) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func (s *Store) readClaimed(worker string, queues []tdf.QueuePartitions, reply any) (Claimed, []int64, error) {
-	c := Claimed{Next: tdf.Never, Queues: queues}
-	parts, ok := reply.([]any)
-	if !ok || len(parts) != 8 {
-		return c, nil, fmt.Errorf("claim tasks: unexpected answer of the script: %v", reply)
-	}
+// claimForm is the form of the answer of claim.lua to a claim from a number of queues.
+func claimForm(queues int) replyForm {
+	claim := tuple(isText, isText, listOf(0, len(claimProperties), orNil(isText)))
+	return tuple(
+		isText, isText, manyTexts, listOf(0, maxTasksPerCall, claim), isText, isText,
+		listOf(0, queues, isNumber), listOf(0, 3, anything),
+	)
+}
+
+func (s *Store) readClaimed(worker string, queues []string, reply any) (c Claimed, overdue []int64) {
+	c = Claimed{Next: tdf.Never, Queues: queues}
+	parts := list(reply)
 	c.Now, _ = tdf.ParseTime(text(parts[0]))
 	if next := text(parts[1]); next != "" {
 		c.Next, _ = tdf.ParseTime(next)
@@ -179,11 +189,9 @@ func (s *Store) readClaimed(worker string, queues []tdf.QueuePartitions, reply a
 	c.More = text(parts[4]) != ""
 	c.Unwanted, _ = strconv.Atoi(text(parts[5]))
 	for _, n := range list(parts[6]) {
-		taken, _ := n.(int64)
-		c.Taken = append(c.Taken, int(taken))
+		c.Taken = append(c.Taken, number(n))
 	}
-	c.Stale = s.readPartitions(list(parts[7]))
-	var overdue []int64
+	c.Stale = s.readPauses(list(parts[7]))
 	for _, id := range list(parts[2]) {
 		n, _ := strconv.ParseInt(text(id), 10, 64)
 		overdue = append(overdue, n)
@@ -191,7 +199,7 @@ func (s *Store) readClaimed(worker string, queues []tdf.QueuePartitions, reply a
 	for _, t := range list(parts[3]) {
 		c.Claims = append(c.Claims, readClaim(worker, list(t), c.Now))
 	}
-	return c, overdue, nil
+	return c, overdue
 }
 
 func readClaim(worker string, parts []any, now tdf.Time) Claim {
@@ -232,15 +240,4 @@ func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, n
 		}
 	}
 	return cleared, err
-}
-
-// text and list convert a value in the reply of a script. They return the zero value if the value has another type.
-func text(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
-func list(v any) []any {
-	l, _ := v.([]any)
-	return l
 }

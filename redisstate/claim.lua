@@ -31,11 +31,14 @@
 -- 12. number of seconds after a deadline; until then, the worker itself reports the time-out
 -- 13. number of seconds after which a server without a heartbeat counts as absent
 -- 14. prefix of the keys of positions
--- 15. the version of the partitions that the client knows, or ''
+-- 15. the version of the pauses that the client knows, or ''
+-- 16. '1' if the worker runs programs, or ''
+-- 17. '1' if the worker handles all programs without a source, or ''
 -- - the number of programs to avoid, and these programs
 -- - the number of paused groups, and these groups
--- - the number of queues that the worker serves; for each, a name for its position, the number of its partitions, and
---   these partitions
+-- - the number of tags that the worker offers, and these tags
+-- - the number of programs for which it has handlers, and these programs
+-- - the number of queues that the worker serves; for each, its name, and a name for its positions
 -- - the number of properties that the worker needs, and their names
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
@@ -50,8 +53,8 @@
 --  5. '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want
 --  7. the list of the numbers of claimed tasks, one for each queue
---  8. if the client knows another version: the version, the list of the names of all partitions, and the list of what
---     is paused. In this case, the script has claimed nothing. Otherwise empty.
+--  8. if the client knows another version: the version, and the list of what is paused. In this case, the script has
+--     claimed nothing. Otherwise empty.
 --
 -- A task is overdue when its end_before is past. The client decides about the overdue tasks that the script returns. If
 -- the clock may have leapt, the script returns no overdue tasks, and the server decides about them (see the function
@@ -70,7 +73,7 @@ local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
 local margin, absence, known = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[15]
 local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
-cursor = 15
+cursor = 17
 use_places(open)
 limiting.use(due)
 starting.use(KEYS[10])
@@ -80,7 +83,10 @@ local avoid, paused_group, queues = {}, {}, {}
 local unwanted, paused = take_list(1), take_list(1)
 for _, program in ipairs(unwanted) do avoid[program] = true end
 for _, group in ipairs(paused) do paused_group[group] = true end
-for i = 1, tonumber(take()) do queues[i] = { position = take(), partitions = take_list(1), claimed = 0 } end
+local offer = { tags = {}, handlers = {}, programs = ARGV[16] == '1', anything = ARGV[17] == '1' }
+for _, tag in ipairs(take_list(1)) do offer.tags[tag] = true end
+for _, program in ipairs(take_list(1)) do offer.handlers[program] = true end
+for i = 1, tonumber(take()) do queues[i] = { name = take(), position = take(), claimed = 0 } end
 local properties = take_list(1)
 local n_properties = #properties
 properties[n_properties + 1] = 'place'
@@ -113,16 +119,12 @@ end
 
 local version = call('HGET', partitions, 'version') or ''
 if version ~= known then
-  local names = {}
-  for _, name in ipairs(call('HKEYS', partitions)) do
-    if name ~= 'version' then names[#names + 1] = name end
-  end
-  return { now_text, '', {}, {}, '1', '0', {}, { version, names, call('HKEYS', KEYS[9]) } }
+  return { now_text, '', {}, {}, '1', '0', {}, { version, call('HKEYS', KEYS[9]) } }
 end
 
 -- The first part of the script reads and decides.
 
-ordering.use(open, wanted, version ~= '')
+ordering.use(open, wanted, version ~= '', offer)
 local wrong, size = not_sorted(open)
 wrong = not_sorted(due) or wrong
 if wrong then return wrong end
@@ -179,6 +181,7 @@ local function consider(queue, list, id, score)
   end
   f[n_properties + 1] = nil
   local start_after, end_before, timeout = number(f[3], 0), number(f[4], INF), number(f[5], INF)
+  if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
   local sound = start_after and end_before and timeout and round_of(f[2]) == (f[2] or '0')
   if f[1] ~= 'open' or not sound then
     odd[#odd + 1] = { list, id }
@@ -204,25 +207,24 @@ local function full()
   return #chosen >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY
 end
 
--- Chooses tasks from lists of one priority. The positions of `skipped` move behind the tasks that the worker does not
--- want: the position `mine` behind all of them, the position `all` behind the first tasks that no worker with the same
--- programs to avoid wants.
-local function look_through(queue, readers, skipped, read_before)
-  -- The next claim would read the heads of all lists again. So with many lists, the claim goes on a little longer.
-  local oldest, patience = ordering.oldest, #readers > 16 and 2 or 1
+-- Chooses tasks from a queue. The positions of `skipped` move behind the tasks that the worker does not want: the
+-- position `mine` behind all of them, the position `all` behind the first tasks that no worker with the same programs
+-- to avoid wants.
+local function look_through(queue, skipped, read_before)
   while #chosen < wanted do
-    local reader = oldest(readers)
-    if not reader then return end
-    if full() or looked_at >= MOST_LOOKED_AT or considered % 16 == 15 and spent(patience) then
+    local source = ordering.next()
+    if not source then return end
+    if full() or looked_at >= MOST_LOOKED_AT or considered % 16 == 15 and spent(1) then
       ordering.stop()
       return
     end
-    considered, looked_at, reader.at = considered + 1, looked_at + 1, nil
-    local why = consider(queue, reader.list, reader.id, reader.score)
+    considered, looked_at, source.at = considered + 1, looked_at + 1, nil
+    local why = consider(queue, source.list, source.id, source.score)
     if why then
       avoided, skipped.shared = avoided + 1, skipped.shared and why == 'avoided'
       skipped.mine = {
-        score = reader.score, id = reader.id, priority = reader.list.priority, read = read_before + looked_at,
+        score = source.score, id = source.id, priority = source.list.priority, read = read_before + looked_at,
+        base = ordering.queue.sweep,
       }
       if skipped.shared then skipped.all = skipped.mine end
     end
@@ -230,7 +232,7 @@ local function look_through(queue, readers, skipped, read_before)
 end
 
 local function keep_positions(queue, from, at_mine, skipped)
-  local began = from and from.began or now
+  local began = ordering.queue.began
   if positions.is_after(skipped.all, from) and not at_mine then
     positions.keep(positions.key(queue.position), began, skipped.all)
   end
@@ -239,21 +241,23 @@ local function keep_positions(queue, from, at_mine, skipped)
   end
 end
 
+-- Moves the positions to where a sweep continues.
+local function move_on(skipped, base, n_read)
+  if skipped.mine and skipped.mine.base == base then return end
+  skipped.mine = positions.sweep_from(base, n_read)
+  if skipped.shared then skipped.all = skipped.mine end
+end
+
 local function look_in(queue)
-  local of_all = positions.read(positions.key(queue.position), queue.partitions)
-  local of_mine = positions.read(positions.key(queue.position, worker), queue.partitions)
+  local of_all = positions.read(positions.key(queue.position), queue.name)
+  local of_mine = positions.read(positions.key(queue.position, worker), queue.name)
   local at_mine = positions.is_after(of_mine, of_all)
   local from, skipped = at_mine and of_mine or of_all, { shared = true }
-  local sources, read_before = ordering.sources_of(queue.partitions), from and from.read or 0
-  while #chosen < wanted and not ordering.more do
-    local readers = ordering.next_level(sources, from)
-    if not readers or ordering.more then break end
-    local above = from and readers[1] and tonumber(readers[1].list.priority) > tonumber(from.priority)
-    -- Many priorities cost as much as many tasks.
-    if ordering.lists[2] and not above then looked_at = looked_at + #readers end
-    look_through(queue, readers, skipped, read_before)
-    if looked_at >= MOST_LOOKED_AT then ordering.stop() end
-  end
+  local read_before, n_before = from and from.read or 0, #chosen
+  ordering.begin(queue.name, queue.position, from)
+  look_through(queue, skipped, read_before)
+  local base = ordering.leave(unwanted_name ~= '' and #chosen == n_before)
+  if base then move_on(skipped, base, read_before + looked_at) end
   if unwanted_name ~= '' then keep_positions(queue, from, at_mine, skipped) end
 end
 
@@ -284,9 +288,16 @@ for i = 1, #entered, 500 do -- the first write, so that nothing is written if th
 end
 bulk('ZADD', due, looks)
 
-for _, g in ipairs(gone) do call('ZREM', g[1].key, g[2]) end
-for _, l in ipairs(later_here) do call('ZADD', l[1].key, text(l[3]), l[2]) end
+for _, g in ipairs(gone) do
+  g[1].changed = true
+  call('ZREM', g[1].key, g[2])
+end
+for _, l in ipairs(later_here) do
+  l[1].changed = true
+  call('ZADD', l[1].key, text(l[3]), l[2])
+end
 for _, o in ipairs(odd) do -- an invalid task: the server decides about it during the delay
+  o[1].changed = true
   call('ZADD', o[1].key, text(now + 5), o[2])
   call('ZADD', due, text(now), o[2])
 end
@@ -315,24 +326,15 @@ ordering.remove()
 finish_places()
 starting.finish()
 
-local function serves_default()
-  for _, queue in ipairs(queues) do
-    for _, partition in ipairs(queue.partitions) do
-      if partition == DEFAULT then return true end
-    end
+for _, queue in ipairs(queues) do
+  if queue.name == DEFAULT and offer.programs then
+    if #chosen < wanted then ordering.note_next(open) end
+    -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
+    if #chosen + avoided > 0 and size > #ordering.plain.removed then wake(KEYS[7], 1) end
   end
+  if version ~= '' and #chosen < wanted then ordering.note_coming(queue.name) end
 end
-if serves_default() then
-  if #chosen < wanted then ordering.note_next(open) end
-  -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
-  if #chosen + avoided > 0 and size > #ordering.plain.removed then wake(KEYS[7], 1) end
-end
-if version ~= '' then
-  for _, queue in ipairs(queues) do
-    if #chosen < wanted then ordering.note_later(queue.partitions) end
-    if #chosen + avoided > 0 then ordering.wake(queue.partitions) end
-  end
-end
+if #chosen + avoided > 0 then ordering.wake() end
 
 local claimed = {}
 for i, queue in ipairs(queues) do claimed[i] = queue.claimed end

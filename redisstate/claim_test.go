@@ -19,7 +19,7 @@ func inputs(claims []Claim) string {
 }
 
 func TestClaimIsFirstInFirstOut(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties
 		var want []string
 		for i := range 300 {
@@ -156,9 +156,64 @@ func TestRenew(t *testing.T) {
 	})
 }
 
+// The program has ended in time. While the worker collects the output, the task neither times out nor expires. Without a
+// result, it expires when the time that the worker asked for is over.
+func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
+	for name, c := range map[string]struct {
+		timeout, endBefore tdf.Seconds // endBefore is the time from now; 0 stands for none
+		late               bool        // the deadline becomes later
+	}{
+		"end_before":             {0, 5, true},
+		"timeout":                {5, 0, true},
+		"both":                   {3, 5, true},
+		"far":                    {5000, 6000, false},
+		"neither":                {0, 0, false},
+		"far timeout, close end": {5000, 5, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				d := define("x")
+				if c.timeout > 0 {
+					d.Timeout = c.timeout
+				}
+				now, err := s.Now(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.endBefore > 0 {
+					d.EndBefore = now.Add(c.endBefore)
+				}
+				mustOpen(t, s, d)
+				c1 := mustClaim(t, s, 1)[0]
+				before := task(t, s, 1).Deadline
+				r := Renewal{ID: 1, Round: 0, Claim: c1.ID, Until: d.EndBefore, Ended: true, Limit: 600}
+				for range 2 { // a call may be sent twice
+					renewed, err := s.Renew(t.Context(), 3600, r)
+					if err != nil || renewed.Lost[0] != nil {
+						t.Fatal(renewed, err)
+					}
+					if c.late {
+						before = renewed.Now.Add(600)
+					}
+				}
+				if _, err := s.Renew(t.Context(), 3600, Renewal{ID: 1, Claim: c1.ID, Until: d.EndBefore}); err != nil {
+					t.Fatal(err)
+				}
+				got := task(t, s, 1)
+				if got.Deadline.String() != before.String() {
+					t.Errorf("the deadline is %v, want %v", got.Deadline, before)
+				}
+				if look := tdf.Time(s.rdb.ZScore(t.Context(), s.keys.Due(), "1").Val()); look > got.NextDue(now)+1e-3 || look < got.NextDue(now)-1e-3 {
+					t.Errorf("the server looks at %v, want %v", look, got.NextDue(now))
+				}
+			})
+		})
+	}
+}
+
 // A claim delays invalid tasks. So later claims find a valid task even behind many invalid tasks.
 func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		for i := range 900 {
 			s.rdb.HSet(t.Context(), s.keys.Task(int64(i+1)), "state", "running", "round", 0)
 			s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Member: i + 1})
@@ -212,7 +267,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 // A claim skips tasks of programs that the worker avoids, even if many of these tasks are at the head of the queue.
 // Other workers can claim these tasks.
 func TestClaimAvoidsPrograms(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties
 		for range 1000 {
 			d := define("x")

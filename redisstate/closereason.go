@@ -14,14 +14,14 @@ type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 // dialer returns a dial function whose connections report why Redis closed them. If a value is too large, Redis refuses
 // it as soon as it has read the value's length, and closes the connection. At that time, the client is still sending
 // the value. A plain connection would report only that it is broken. The client would treat this as an outage, and
-// would send the value again for ever.
+// would send the value again for ever. The connections also check the answers of Redis (see answers).
 func dialer(dial dial) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		conn := &closeReasonConn{Conn: c}
+		conn := &closeReasonConn{Conn: c, answers: newAnswers()}
 		if raw, ok := c.(syscall.Conn); ok {
 			return &rawCloseReasonConn{conn, raw}, nil
 		}
@@ -31,7 +31,10 @@ func dialer(dial dial) dial {
 
 // A closeReasonConn is a connection whose failed writes return the error reply that Redis sent before it closed the
 // connection.
-type closeReasonConn struct{ net.Conn }
+type closeReasonConn struct {
+	net.Conn
+	answers *answers
+}
 
 // A rawCloseReasonConn is a closeReasonConn with the method SyscallConn. The library go-redis uses this method to check
 // whether the connection is still open.
@@ -43,7 +46,18 @@ type rawCloseReasonConn struct {
 // closeReasonWait is the longest wait for a reply that Redis sent before it closed the connection.
 const closeReasonWait = time.Second
 
+func (c *closeReasonConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if wrong := c.answers.pass(&c.answers.got, p[:n]); wrong != nil {
+		return 0, wrong
+	}
+	return n, err
+}
+
 func (c *closeReasonConn) Write(p []byte) (int, error) {
+	if err := c.answers.pass(&c.answers.sent, p); err != nil {
+		return 0, err
+	}
 	n, err := c.Conn.Write(p)
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 		return n, err

@@ -30,7 +30,7 @@ type Store struct {
 	link    linkSpeed
 	pace    pace
 
-	partitions knownPartitions
+	pauses knownPauses
 
 	scripts scripts
 	outages atomic.Int64

@@ -18,26 +18,33 @@ type Due struct {
 // appendDue appends an entry of `due`. A member that is not an id would stay in `due` for ever, and take the place of a
 // task in each page. So appendDue removes the member.
 func (s *Store) appendDue(ctx context.Context, due []Due, member string, score float64) ([]Due, error) {
-	ids := idsOf([]string{member})
-	if len(ids) == 0 {
-		return due, s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Due(), member) })
+	ids, err := s.soundIDs(ctx, s.keys.Due(), member)
+	for _, id := range ids {
+		due = append(due, Due{ID: id, Score: dueScore(score)})
 	}
-	return append(due, Due{ID: ids[0], Score: dueScore(score)}), nil
+	return due, err
 }
 
-// NextDue returns the time at which the next task or the next check of a limit becomes due, or Never, and the time now.
+// NextDue returns the time at which the next task or the next check of a limit becomes due, or Never, and the time now. A task
+// that must be linked is due, unless a dump is being loaded.
 func (s *Store) NextDue(ctx context.Context) (next, now tdf.Time, err error) {
-	var first, check *redis.ZSliceCmd
+	var first, check, link *redis.ZSliceCmd
+	var loading *redis.IntCmd
 	var clock *redis.TimeCmd
 	err = s.pipeline(ctx, func(p redis.Pipeliner) {
 		first, clock = p.ZRangeWithScores(ctx, s.keys.Due(), 0, 0), p.Time(ctx)
 		check = p.ZRangeWithScores(ctx, s.keys.limitsDue(), 0, 0)
+		link, loading = p.ZRangeWithScores(ctx, s.keys.unlinked(), 0, 0), p.Exists(ctx, s.keys.loading())
 	})
 	if err != nil {
 		return tdf.Never, 0, err
 	}
+	all := append(first.Val(), check.Val()...)
+	if loading.Val() == 0 {
+		all = append(all, link.Val()...)
+	}
 	next = tdf.Never
-	for _, due := range append(first.Val(), check.Val()...) {
+	for _, due := range all {
 		next = min(next, tdf.Time(due.Score))
 	}
 	return next, tdf.At(clock.Val()), nil

@@ -57,6 +57,23 @@ func (e *encoder) holdingStates(needed bool) {
 	}
 }
 
+// archivingStates adds the states in which a task in the list archived counts as archived. If the call needs none, it adds
+// an empty list.
+func (e *encoder) archivingStates(needed bool) {
+	var states []string
+	for _, s := range tdf.States {
+		if needed && s.Settled() {
+			states = append(states, string(s))
+		}
+	}
+	e.strings(states)
+}
+
+// movesFinished reports whether the unit moves a finished task, other than by a repair.
+func (u Unit) movesFinished() bool {
+	return slices.ContainsFunc(u.Moves, func(m tdf.Move) bool { return m.From.Finished() && !m.Repair })
+}
+
 // needsKeys reports whether a task of the unit has a unique key.
 func (u Unit) needsKeys() bool {
 	return slices.ContainsFunc(u.Moves, func(m tdf.Move) bool { return m.Unique != "" }) ||

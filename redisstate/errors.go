@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -33,6 +34,9 @@ var ErrGroupTaken = errors.New("the group already has tasks")
 
 // ErrStageChanged means that another manager has changed the record of a stage since the caller read it.
 var ErrStageChanged = errors.New("the record of the stage has changed")
+
+// ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be removed.
+var ErrUnlinked = errors.New("unfinished tasks may need it")
 
 // ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a day.
 var ErrNoDefinitions = errors.New("the stored definitions of the stage do not exist; they may have expired")
@@ -65,6 +69,7 @@ const tooManyClients = "ERR max number of clients reached"
 func outage(err error) (why string, passes bool) {
 	var opErr net.Error
 	var reply redis.Error
+	var answer *answerError
 	switch {
 	case err == nil, errors.Is(err, redis.Nil), errors.Is(err, redis.ErrClosed), errors.Is(err, context.Canceled):
 		return "", false
@@ -83,6 +88,10 @@ func outage(err error) (why string, passes bool) {
 		return "it does not answer in time", true
 	case errors.As(err, &opErr):
 		return opErr.Error(), true
+	case errors.As(err, &answer):
+		return answer.reason, !answer.notRedis
+	case strings.HasPrefix(err.Error(), "redis: "), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange): // go-redis cannot read the answer
+		return "it gave an unexpected answer", true
 	}
 	return "", false
 }
@@ -102,8 +111,9 @@ func refusal(addr string, err error) error {
 		}
 		return nil
 	}
+	var answer *answerError
 	switch text := err.Error(); {
-	case strings.Contains(text, "redis: can't parse"), strings.Contains(text, "redis: invalid reply"), strings.Contains(text, "unexpected line"):
+	case errors.As(err, &answer) && answer.notRedis:
 		return say("the server at this address is not a Redis: see [redis] host and port")
 	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):
 		return say("TLS: " + text)

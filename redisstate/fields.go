@@ -86,15 +86,27 @@ func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) 
 		which = append(which, numbers[set])
 	}
 	args := append([]any{longestField, longestFact, fieldsPerCall, len(numbers)}, sets...)
-	reply, err := s.run(ctx, fieldsScript, keys, append(args, which...))
+	reply, err := s.run(ctx, fieldsScript, keys, append(args, which...), answersTo(asked))
 	if err != nil {
 		return nil, err
 	}
-	answers := list(reply)
-	if len(answers) == 0 || len(answers) > len(asked) {
-		return nil, fmt.Errorf("the script answered %d of %d questions", len(answers), len(asked))
+	return list(reply), nil
+}
+
+// answersTo is the form of the answers to the first questions: at least one, with at most one value for each name.
+func answersTo(asked []question) replyForm {
+	answers := listOf(1, len(asked), listOf(0, namesAtOnce, anything))
+	return func(reply any) bool {
+		if !answers(reply) {
+			return false
+		}
+		for i, answer := range list(reply) {
+			if len(list(answer)) > len(asked[i].names) {
+				return false
+			}
+		}
+		return true
 	}
-	return answers, nil
 }
 
 // take adds the values of an answer to a hash. It stores the length of a property under the property's name with the

@@ -77,7 +77,7 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 		keys = append(keys, listRange.key)
 		args = append(args, listRange.score, listRange.member, listRange.stop)
 	}
-	reply, err := s.run(ctx, findScript, keys, args)
+	reply, err := s.run(ctx, findScript, keys, args, listOf(len(keys), len(keys), manyTexts))
 	if err != nil {
 		return nil, false, fmt.Errorf("find tasks: redis: %w", err)
 	}

@@ -49,7 +49,7 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 // Even if hundreds of entries have equal scores, a walk returns each entry once, in both directions and with any page
 // size.
 func TestFindPagesThroughEqualScores(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		var want []ListEntry
 		states := []tdf.State{tdf.Open, tdf.Failed, tdf.Archived}
 		lists := map[tdf.State][]redis.Z{}

@@ -123,24 +123,29 @@ func appendMoment(key []byte, m tdf.Moment) []byte {
 
 // move makes one call of move.lua with units of the form f. It returns the same as transact.
 func (s *Store) move(ctx context.Context, who string, f *form, units []Unit, once bool) ([]Outcome, error) {
-	reply, err := s.callOnce(ctx, s.scripts.move, s.moveKeys(ctx, &units[0].Moves[0]), once, func(e *encoder) {
+	reply, err := s.callOnce(ctx, s.scripts.move, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)), func(e *encoder) {
 		s.encodeMove(e, who, f, units)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return outcomes(units, reply)
+	return outcomes(units, reply), nil
 }
 
 func (s *Store) moveKeys(ctx context.Context, first *tdf.Move) []string {
+	other := tdf.Executed
+	if first.From.Finished() {
+		other = tdf.Archived
+	}
 	return append([]string{
-		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(first.From), s.keys.List(first.To), s.keys.List(tdf.Executed),
+		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(first.From), s.keys.List(first.To), s.keys.List(other),
 	}, s.wakeKeys(ctx, first.To)...)
 }
 
 // encodeMove adds the arguments of move.lua that follow the sequence number.
 func (s *Store) encodeMove(e *encoder, who string, f *form, units []Unit) {
 	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who)
+	e.archivingStates(units[0].movesFinished())
 	e.form(&units[0].Moves[0], f)
 	e.moves(f, units)
 }

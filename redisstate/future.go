@@ -26,7 +26,7 @@ func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, 
 		behind = *from.behind
 	}
 	args := []any{"oldest", most, score(behind.Order), behind.Member, ""}
-	reply, err := s.run(ctx, findScript, []string{key}, args)
+	reply, err := s.run(ctx, findScript, []string{key}, args, tuple(manyTexts))
 	if err != nil {
 		return nil, from, false, fmt.Errorf("read tasks with a time in the future: redis: %w", err)
 	}

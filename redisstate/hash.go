@@ -216,11 +216,11 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 		return h, tooLong, s.readNamed(ctx, id, names.Val(), limit, h, tooLong)
 	}
 	for cursor := "0"; ; {
-		reply, err := s.run(ctx, namesScript, []string{s.keys.Task(id)}, []any{cursor, namesPerScan, readAtOnce})
+		reply, err := s.run(ctx, namesScript, []string{s.keys.Task(id)}, []any{cursor, namesPerScan, readAtOnce}, tuple(isText, manyTexts))
 		if err != nil {
 			return nil, nil, err
 		}
-		page := append(list(reply), nil, nil)
+		page := list(reply)
 		var names []string
 		for _, name := range list(page[1]) {
 			names = append(names, text(name))
@@ -228,7 +228,7 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 		if err := s.readNamed(ctx, id, names, limit, h, tooLong); err != nil {
 			return nil, nil, err
 		}
-		if cursor = text(page[0]); cursor == "0" || cursor == "" {
+		if cursor = text(page[0]); cursor == "0" {
 			return h, tooLong, nil
 		}
 	}

@@ -33,7 +33,7 @@ func TestBetween(t *testing.T) {
 			{ID: 2, Hash: tdf.Hash{"state": "open", "0:open": "900.5"}},
 			{ID: 3, Hash: tdf.Hash{"state": "failed", "0:failed": "1000"}},
 			{ID: 4, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2000"}},
-			{ID: 6, Hash: tdf.Hash{"state": "open", "0:open": "900", "start_after": "inf"}},
+			{ID: 6, Hash: tdf.Hash{"state": "open", "0:open": "900", "start_after": "100000000000"}},
 			{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2001"}},
 		}
 		if _, err := s.Restore(t.Context(), records...); err != nil {

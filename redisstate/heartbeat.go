@@ -30,13 +30,21 @@ type WorkerInfo struct {
 	InProcess           bool // a Runner runs the rounds in the worker's own process; the worker fetches no programs
 }
 
-// A Pause means that a worker claims no tasks of a program for a while (docs/operations.md, "Programs that a worker
-// pauses").
+// A Pause means that failures of a program keep a worker from running it at full speed (docs/operations.md, "Programs that
+// a worker pauses").
 type Pause struct {
 	Program string
 	For     tdf.Seconds // time from the worker's last heartbeat until the worker tries one round of the program
 	Why     string      // one line
+
+	// Slots means that the worker claims tasks of the program, but a slot pauses after each failed round. For is the length of
+	// this pause.
+	Slots bool
 }
+
+// slotPause is the beginning of a line about a pause of slots. Workers and tools of an older release skip such lines,
+// because a number must follow for them.
+const slotPause = "slots "
 
 // MaxPauses is the largest number of pauses that a worker reports with a heartbeat.
 const MaxPauses = 100
@@ -44,8 +52,12 @@ const MaxPauses = 100
 func pausesText(pauses []Pause) (avoids, lines string) {
 	var names, all []string
 	for _, p := range pauses[:min(len(pauses), MaxPauses)] {
-		names = append(names, p.Program+": "+p.Why)
-		all = append(all, p.For.String()+"\t"+p.Program+"\t"+p.Why)
+		prefix := slotPause
+		if !p.Slots {
+			prefix = ""
+			names = append(names, p.Program+": "+p.Why)
+		}
+		all = append(all, prefix+p.For.String()+"\t"+p.Program+"\t"+p.Why)
 	}
 	return strings.Join(names, "; "), strings.Join(all, "\n")
 }
@@ -54,8 +66,9 @@ func parsePauses(lines string) []Pause {
 	var pauses []Pause
 	for line := range strings.SplitSeq(lines, "\n") {
 		parts := strings.SplitN(line, "\t", 3)
-		if length, err := tdf.ParseSeconds(parts[0]); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
-			pauses = append(pauses, Pause{Program: parts[1], For: length, Why: parts[2]})
+		number, slots := strings.CutPrefix(parts[0], slotPause)
+		if length, err := tdf.ParseSeconds(number); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
+			pauses = append(pauses, Pause{Program: parts[1], For: length, Why: parts[2], Slots: slots})
 		}
 	}
 	return pauses
@@ -134,6 +147,10 @@ func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained stri
 	return drained, err
 }
 
+func heartbeatForm(reply any) bool {
+	return manyTexts(reply) && (len(list(reply)) == 3 || len(list(reply)) == 9)
+}
+
 func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (drained string, at tdf.Time, err error) {
 	keys := []string{
 		s.keys.worker(w.Name), s.keys.workers(), s.keys.workerNames(),
@@ -144,12 +161,12 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}
 	args = append(args, w.fields()...)
-	reply, err := s.run(ctx, s.scripts.heartbeat, keys, args)
+	reply, err := s.run(ctx, s.scripts.heartbeat, keys, args, heartbeatForm)
 	if err != nil {
 		return "", 0, fmt.Errorf("register worker %s: redis: %w", w.Name, err)
 	}
 	parts := list(reply)
-	if len(parts) < 9 {
+	if len(parts) == 3 {
 		at, err = tdf.ParseTime(text(parts[2]))
 		return text(parts[1]), at, err
 	}

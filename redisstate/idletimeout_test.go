@@ -27,6 +27,7 @@ func patientContext(t *testing.T) context.Context {
 
 // A reply arrives even if its transfer takes longer than the idle timeout.
 func TestRepliesOverASlowLink(t *testing.T) {
+	t.Parallel() // the test only waits
 	direct := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, direct)
 	s := connect(t, proxy.Addr, redistest.Namespace(t))

@@ -1,8 +1,11 @@
 package redisstate
 
 import (
+	"context"
 	"slices"
 	"strconv"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // idsOf returns the ids among the members of a list. It skips members that another program has added.
@@ -14,6 +17,21 @@ func idsOf(members []string) []int64 {
 		}
 	}
 	return ids
+}
+
+// soundIDs returns the ids among the members of a sorted set, and removes the other members, which another program has written.
+func (s *Store) soundIDs(ctx context.Context, key string, members ...string) ([]int64, error) {
+	ids := idsOf(members)
+	if len(ids) == len(members) {
+		return ids, nil
+	}
+	return ids, s.bestEffort(ctx, func(p redis.Pipeliner) {
+		for _, m := range members {
+			if len(idsOf([]string{m})) == 0 {
+				p.ZRem(ctx, key, m)
+			}
+		}
+	})
 }
 
 // unique sorts ids and removes duplicates.

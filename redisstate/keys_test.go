@@ -1,25 +1,36 @@
 package redisstate
 
 import (
-	"strings"
+	"os"
+	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
 )
 
+// keyWord finds the first word of each key that ends with a name or a number, in the code that builds the key.
+var keyWord = regexp.MustCompile(`(?:\.key\(|prefix \.\. )["']([a-z_]+):`)
+
 // The last part of some keys is a name that the user has chosen. So two namespaces could have a key in common. A
 // namespace is refused if one of its keys could also be a key of another namespace.
 func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
-	k := Keys{ns: "P"}
-	for _, key := range []string{
-		k.Task(1), k.Group("g"), k.updatesPrefix() + "1", k.followPrefix() + "1", k.calls("b"), k.worker("w"),
-		k.workerNumber("w"), k.wakeOpen(), k.wakeServer(), k.wakeManager("b"), k.program("s"),
-		k.passedPrefix() + "x", k.successes("p"),
-		k.limited("x"), k.starts("x"), k.returnedPrefix() + "x",
-	} {
-		namespace := key[:strings.LastIndex(key, ":")]
-		if tdf.CollidesWithKeys(namespace) == "" {
-			t.Errorf("a namespace %s would have the key %s of namespace P", namespace, key)
+	found := 0
+	for _, pattern := range []string{"*.go", "*.lua"} {
+		files, err := filepath.Glob(pattern)
+		must(t, err)
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			must(t, err)
+			for _, word := range keyWord.FindAllStringSubmatch(string(source), -1) {
+				found++
+				if tdf.CollidesWithKeys("P:"+word[1]) == "" {
+					t.Errorf("%s: a namespace P:%s would have keys of namespace P", file, word[1])
+				}
+			}
 		}
+	}
+	if found < 25 {
+		t.Errorf("only %d keys were found", found)
 	}
 }

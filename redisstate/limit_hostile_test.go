@@ -90,6 +90,30 @@ func TestRateIsExact(t *testing.T) {
 	}
 }
 
+// If the clock is set back by less than a minute, the tasks of a rate-limited key wait for at most 12 s more: until the next check,
+// and for one period of the rate.
+func TestRateAfterTheClockWasSetBackALittle(t *testing.T) {
+	for _, back := range []float64{2, 15, 30, 59} {
+		clock, s := withHandClock(t)
+		mustLimit(t, s, "api", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 1})
+		mustOpen(t, s, limitedBy("api"), limitedBy("api"))
+		clock.pass(100) // the tasks stay due when the clock is set back
+		if got := claimAll(t, s, 9); len(got) != 1 {
+			t.Fatalf("claimed %d", got)
+		}
+		returnWaiting(t, s)
+		clock.pass(-back)
+		for waited := 0.0; len(claimAll(t, s, 9)) == 0; waited += 0.5 {
+			if waited > 13 {
+				t.Errorf("%v s back: no task started", back)
+				break
+			}
+			clock.pass(0.5)
+			returnWaiting(t, s)
+		}
+	}
+}
+
 // A rate and a number hold together. A rate of one start does not let two tasks of one claim start.
 func TestRateAndNumber(t *testing.T) {
 	clock, s := withHandClock(t)
@@ -164,7 +188,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 	clock, s := withHandClock(t)
 	mustLimit(t, s, "db", running(0))
-	const left, served = 400, 100
+	const left, served = 160, 40
 	for i := range left {
 		d := limitedBy("db")
 		d.Queue, d.Priority = "left", i%3-1
@@ -556,6 +580,46 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 	}
 }
 
+// If the place of one task has a wrong type, this task keeps waiting, and the tasks of other keys return in the same call.
+func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		var all []tdf.Properties
+		for _, name := range []string{"a", "b"} {
+			mustLimit(t, s, name, running(0))
+			d := placed(name, 0)
+			d.LimitKey = name
+			all = append(all, d)
+		}
+		ids := mustOpen(t, s, all...)
+		claimFor(t, s, 9, offerOf("a", "b"))
+		mustLimit(t, s, "a", running(1))
+		mustLimit(t, s, "b", running(1))
+		must(t, s.rdb.Set(t.Context(), s.keys.place("queue=a"), "x", 0).Err())
+		due, now, err := s.LimitsDue(t.Context())
+		must(t, err)
+		var returns []LimitReturn
+		for _, d := range due {
+			id := ids[strings.Index("ab", d.Key)]
+			returns = append(returns, LimitReturn{LimitDue: d, Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}})
+		}
+		if n, err := s.ReturnTasks(t.Context(), returns); n != 1 || err == nil || !strings.Contains(err.Error(), "queue=a") {
+			t.Errorf("%d tasks returned, %v", n, err)
+		}
+		if got := claimedIDs(claimFor(t, s, 9, offerOf("b"))); !slices.Equal(got, ids[1:]) {
+			t.Errorf("claimed %d", got)
+		}
+		if due, _, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
+			t.Errorf("%v are still due, %v", due, err)
+		}
+		must(t, s.rdb.Del(t.Context(), s.keys.place("queue=a")).Err())
+		must(t, s.rdb.ZAdd(t.Context(), s.keys.limitsDue(), redis.Z{Score: 1, Member: "a"}).Err())
+		if n := returnWaiting(t, s); n != 1 {
+			t.Errorf("%d tasks returned at last", n)
+		}
+		mustBeSound(t, s)
+	})
+}
+
 // If another program has written an invalid limit, no waiting task returns before the limit is set again.
 func TestInvalidLimit(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -666,7 +730,7 @@ func TestNeverOneMore(t *testing.T) {
 			for i := range clients {
 				p := &limitPlayer{t: t, s: s, rand: rand.New(rand.NewPCG(seed, uint64(i)))}
 				players.Go(func() {
-					for range operations(100, 5_000) {
+					for range operations(t, 100, 5_000) {
 						p.step(context.Background())
 						changing.RLock()
 						if n := count(); n > allowed {

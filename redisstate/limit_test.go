@@ -224,7 +224,7 @@ func TestHostileLimitKeys(t *testing.T) {
 
 // More than 10,000 limits are refused. A limit that exists can still be changed.
 func TestTooManyLimits(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		var fields []any
 		for i := range tdf.MaxLimits {
 			fields = append(fields, fmt.Sprint("k", i), "at_most=1")

@@ -22,8 +22,11 @@ var (
 const MostReturned = 500
 
 const (
-	levelsAtOnce    = 100 // priorities of a key that WaitingForLimits reads
-	implausibleNext = 60  // seconds; if the next check of a key is later than this, the clock was set back
+	levelsAtOnce = 100 // priorities of a key that WaitingForLimits reads
+
+	// If the next check of a key is later than this, the clock was set back. The second is a reserve for small corrections of the
+	// clock.
+	implausibleNext = tdf.LimitRecheck + 1
 )
 
 // A LimitDue is a key whose waiting tasks the server must check.
@@ -122,7 +125,8 @@ type LimitReturn struct {
 }
 
 // ReturnTasks returns waiting tasks to their queues. The result is the number of returned tasks. A task that has changed
-// since it was read stays where it is.
+// since it was read stays where it is. If only some tasks cannot return, because another program has damaged their place,
+// ReturnTasks returns the others, and an error.
 func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err error) {
 	e := encoder{}
 	e.add(s.keys.taskPrefix(), s.keys.returnedPrefix(), s.keys.passedPrefix())
@@ -134,14 +138,16 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 		e.returned(r.Freed, "")
 		e.strings(r.Stale)
 	}
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		n, err = limitReturnScript.run(ctx, s, []string{s.keys.limitsDue(), s.keys.List(tdf.Open)}, e.args...).Int()
-		return err
-	})
+	reply, err := s.run(ctx, limitReturnScript, []string{s.keys.limitsDue(), s.keys.List(tdf.Open)}, e.args, tuple(isNumber, isText))
 	if err != nil {
 		return 0, fmt.Errorf("return waiting tasks: redis: %w", err)
 	}
-	return n, nil
+	answer := list(reply)
+	if wrong := text(answer[1]); wrong != "" {
+		err = fmt.Errorf("return waiting tasks: redis: %s", wrong)
+	}
+	returned, _ := answer[0].(int64)
+	return int(returned), err
 }
 
 // returned encodes tasks that return to their queues. They count as returned before the given number of seconds. If age is "",

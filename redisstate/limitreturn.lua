@@ -21,7 +21,8 @@
 -- room for other tasks, so the key becomes due at once. If the score in limits_due has changed, a place has become free
 -- since the server read the score. The key then stays due. A key without waiting tasks leaves limits_due.
 --
--- Returns the number of tasks that were returned. If a key has a wrong type, the script writes nothing and returns the
+-- Returns the number of tasks that were returned, and an error text or ''. If a place has a wrong type, its tasks keep
+-- waiting, and the text names the place. If another key has a wrong type, the script writes nothing and returns the
 -- error WRONGTYPE.
 
 local checks, open, tasks, returned = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -30,8 +31,9 @@ local MOST_LEVELS, MOST_COUNT = 1000, 1000000000
 cursor = 3
 use_places(open)
 
-local wrong = not_sorted(open) or not_sorted(checks)
-local found, keys = {}, {}
+local wrong = not_sorted(open) or not_sorted(checks) or not_sorted(placed)
+if wrong then return wrong end
+local found, keys, wrong_at = {}, {}, ''
 
 -- Go reads an invalid revision as 0.
 local function revision_of(s)
@@ -63,8 +65,11 @@ local function read_task(k)
     k.again = true
     return
   end
-  wrong = wrong or wrong_place(f[2]) or t.to ~= '' and wrong_place(t.to) or nil
-  if wrong then return end
+  wrong = wrong_place(f[2]) or t.to ~= '' and wrong_place(t.to)
+  if wrong then
+    wrong_at = wrong.err
+    return
+  end
   t.key, t.from, t.score = k.key, f[2], redis.call('ZSCORE', places .. f[2], t.id)
   if t.score then
     found[#found + 1] = t
@@ -79,14 +84,13 @@ while cursor < #ARGV do
   for _ = 1, tonumber(take()) do read_task(k) end
   k.stale = take_list(1)
 end
-if wrong then return wrong end
 
 -- From here on, the script writes.
 
-local plain, partitions_of = {}, {}
+local plain, queues = {}, {}
 for _, t in ipairs(found) do
   leave_place(t.from, t.id)
-  partitions_of[t.to == '' and DEFAULT or split_place(t.to)] = true
+  queues[t.to == '' and DEFAULT or queue_of((split_place(t.to)))] = true
   if t.to == '' then
     redis.call('HDEL', tasks .. t.id, 'place')
     plain[#plain + 1], plain[#plain + 2] = t.score, t.id
@@ -98,7 +102,7 @@ for _, t in ipairs(found) do
 end
 bulk('ZADD', open, plain)
 finish_places()
-for partition in pairs(partitions_of) do redis.call('SET', passed .. partition, now_text, 'EX', 60) end
+for queue in pairs(queues) do redis.call('SET', passed .. queue, now_text, 'EX', 60) end
 if #plain > 0 then wake(wakes .. 'open', #plain / 2) end
 
 -- Removes members from the places of a key. Returns whether one of them was in a place.
@@ -122,4 +126,4 @@ for _, k in ipairs(keys) do
     if k.again then wake(wakes .. 'server', 1) end
   end
 end
-return #found
+return { #found, wrong_at }

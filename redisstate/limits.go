@@ -124,35 +124,24 @@ func (s *Store) readLimitUses(ctx context.Context, check bool, keys []string) (a
 	e.args = append(e.args, s.keys.taskPrefix(), tdf.ReturnPatience.String(), runningChecked)
 	e.flag(check)
 	e.add(keys...)
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		answers, err = limitUseScript.run(ctx, s, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args...).Slice()
-		return err
-	})
-	if err == nil && (len(answers) == 0 || len(answers) > len(keys)) {
-		err = fmt.Errorf("%d answers for %d keys", len(answers), len(keys))
-	}
-	return answers, err
+	reply, err := s.run(ctx, limitUseScript, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args, listOf(1, len(keys), limitUseForm))
+	return list(reply), err
 }
+
+var limitUseForm = tuple(isText, isText, isNumber, isNumber, isNumber, isText, isNumber, isNumber, manyTexts, isNumber, isNumber, isText)
 
 func readLimitUse(key string, parts []any) tdf.LimitUse {
 	u := tdf.LimitUse{Key: key}
-	if len(parts) != 12 {
-		return u
-	}
-	number := func(i int) int {
-		n, _ := parts[i].(int64)
-		return int(n)
-	}
 	u.Now, _ = tdf.ParseTime(text(parts[0]))
 	if u.Limited = text(parts[1]) != ""; u.Limited {
-		u.Limit = tdf.Limit{AtMost: number(9), Starts: number(10)}
+		u.Limit = tdf.Limit{AtMost: number(parts[9]), Starts: number(parts[10])}
 		if u.Limit.AtMost < 0 {
 			u.Limit.AtMost = tdf.AnyNumber
 		}
 		per, _ := tdf.ParseTime(text(parts[11]))
 		u.Limit.Per = tdf.Seconds(per)
 	}
-	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = number(2), number(3), number(4), number(6), number(7)
+	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = number(parts[2]), number(parts[3]), number(parts[4]), number(parts[6]), number(parts[7])
 	u.NextStart, _ = tdf.ParseTime(text(parts[5]))
 	for _, partition := range list(parts[8]) {
 		u.Unserved = append(u.Unserved, text(partition))

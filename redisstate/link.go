@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,12 +15,12 @@ import (
 //go:embed link.lua
 var linkSource string
 
-var linkScript = newFreeingScript(prelude + places + opening + linkSource)
-
 const (
-	linksPerCall = 500         // dependencies that one call links or releases, and dependents that it tells; the limit keeps the call short
-	linksPerRead = 5000        // dependencies that are read at once
-	linkTime     = time.Second // the longest time for which link jobs keep the server from heartbeats and from settling
+	linksPerCall  = 500  // dependencies that one call links or releases, and dependents that it tells; the limit keeps the call short
+	linksPerRead  = 5000 // dependencies that are read at once
+	callsPerTurn  = 10   // calls after which the server does other work
+	probesPerCall = 100  // groups
+	tasksPerTurn  = 500  // waiting tasks that are read at once
 )
 
 // A dependency is a task or a group that a task waits for, in the notation of link.lua.
@@ -56,10 +55,11 @@ type linkJob struct {
 	head func(done int, last bool) []any
 }
 
-// runLinkJobs carries out operations. After linkTime, it leaves the rest to another call. The answer of an operation is '+'
-// if it is complete, '~' if a part of it remains, and '-' if it is no longer possible.
+// runLinkJobs carries out operations. After callsPerTurn, it leaves the rest to a later turn. The answer of an operation is '+'
+// if it is complete, '~' if a part of it remains, and '-' if it is no longer possible. The last operations of a call may have no
+// answer, because there was no time for them.
 func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
-	for begun := time.Now(); len(jobs) > 0 && time.Since(begun) < linkTime; {
+	for calls := 0; len(jobs) > 0 && calls < callsPerTurn; calls++ {
 		e := s.linkArgs()
 		links, taken := 0, []int{}
 		for _, j := range jobs {
@@ -79,14 +79,14 @@ func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 			return err
 		}
 		var left []*linkJob
-		for i, n := range taken {
+		for i := range answers {
 			j := jobs[i]
-			j.done += n
+			j.done += taken[i]
 			if over := answers[i] == "-" || answers[i] == "+" && j.done == len(j.all); !over {
 				left = append(left, j)
 			}
 		}
-		jobs = append(left, jobs[len(taken):]...)
+		jobs = append(left, jobs[len(answers):]...)
 	}
 	return nil
 }
@@ -113,58 +113,76 @@ func (s *Store) linkArgs() encoder {
 	return e
 }
 
-// callLink calls link.lua, and returns the answers of its operations.
+// callLink calls link.lua, and returns the answers of its first operations: at least one.
 func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]string, error) {
-	keys := []string{s.keys.Due(), s.keys.ended(), s.keys.awaitedGroups(), s.keys.groups()}
-	reply, err := s.run(ctx, linkScript, keys, e.args)
+	keys := []string{s.keys.Due(), s.keys.ended(), s.keys.awaitedGroups(), s.keys.groups(), s.keys.unlinked()}
+	reply, err := s.run(ctx, s.scripts.link, keys, e.args, linesOf(1, operations))
 	if err != nil {
 		return nil, fmt.Errorf("link tasks: redis: %w", err)
 	}
-	answers := strings.Split(text(reply), "\n")
-	if len(answers) != operations {
-		return nil, fmt.Errorf("link tasks: redis: the script answered %d of %d operations", len(answers), operations)
-	}
-	return answers, nil
+	return strings.Split(text(reply), "\n"), nil
 }
 
-// Link links waiting tasks to their dependencies (docs/lifecycle.md, "Dependencies"). Afterwards, the tasks that need not
-// wait are due.
-func (s *Store) Link(ctx context.Context, tasks ...*tdf.Task) error {
-	for len(tasks) > 0 {
-		n := batch(len(tasks), bound{linksPerRead, func(i int) int { return tasks[i].Links }})
-		values := make([]*redis.SliceCmd, n)
-		err := s.pipeline(ctx, func(p redis.Pipeliner) {
-			for i, t := range tasks[:n] {
-				values[i] = p.HMGet(ctx, s.keys.Task(t.ID), dependencyNames...)
-			}
-		})
-		if err != nil {
-			return fmt.Errorf("read dependencies: redis: %w", err)
-		}
-		var jobs []*linkJob
-		for i, t := range tasks[:n] {
-			jobs = append(jobs, linkJobOf(t, dependenciesOf(values[i].Val())))
-		}
-		if err := s.runLinkJobs(ctx, jobs); err != nil {
-			return err
-		}
-		tasks = tasks[n:]
+// LinkWaiting links waiting tasks to their dependencies (docs/lifecycle.md, "Dependencies"). Afterwards, the tasks that need not
+// wait are due. It works on the tasks that have waited for the longest time, up to a limit, and returns their number. While a dump
+// is being loaded, it links no task, because other tasks of the dump may be missing.
+func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
+	var members *redis.StringSliceCmd
+	var loading *redis.IntCmd
+	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		loading, members = p.Exists(ctx, s.keys.loading()), p.ZRange(ctx, s.keys.unlinked(), 0, tasksPerTurn-1)
+	})
+	if err == nil {
+		err = members.Err()
 	}
-	return nil
+	if err != nil {
+		return 0, fmt.Errorf("read %s: redis: %w", s.keys.unlinked(), err)
+	}
+	if loading.Val() > 0 || len(members.Val()) == 0 {
+		return 0, nil
+	}
+	ids, err := s.soundIDs(ctx, s.keys.unlinked(), members.Val()...)
+	if err != nil {
+		return 0, err
+	}
+	stored, err := s.Read(ctx, ids, Want{Fields: Rules})
+	if err != nil {
+		return 0, err
+	}
+	jobs, err := s.linkJobs(ctx, stored)
+	if err != nil {
+		return 0, fmt.Errorf("read dependencies: redis: %w", err)
+	}
+	return len(members.Val()), s.runLinkJobs(ctx, jobs)
+}
+
+// linkJobs reads the dependencies of tasks, up to a limit. It returns the operations that link the first tasks.
+func (s *Store) linkJobs(ctx context.Context, stored []Stored) (jobs []*linkJob, err error) {
+	for i := range stored {
+		if stored[i].Task == nil {
+			stored[i].Task = &tdf.Task{ID: stored[i].ID} // the script finds that the task does not wait
+		}
+	}
+	n := batch(len(stored), bound{linksPerRead, func(i int) int { return stored[i].Task.Links }})
+	values := make([]*redis.SliceCmd, n)
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i := range values {
+			values[i] = p.HMGet(ctx, s.keys.Task(stored[i].ID), dependencyNames...)
+		}
+	})
+	for i, v := range values {
+		jobs = append(jobs, linkJobOf(stored[i].Task, dependenciesOf(v.Val())))
+	}
+	return jobs, err
 }
 
 func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
-	look := "-"
-	if t.EndBefore < tdf.Never {
-		look = moment(tdf.Moment{Min: t.EndBefore, Max: t.EndBefore})
-	}
 	linked := t.Current().Linked // above len(all) only if another program has changed the task
 	before := min(linked, len(all))
 	return &linkJob{all, before, func(done int, last bool) []any {
 		var e encoder
-		e.add("link", strconv.FormatInt(t.ID, 10), strconv.Itoa(t.Round), strconv.Itoa(t.Revision), strconv.Itoa(linked+done-before))
+		e.add("link", strconv.FormatInt(t.ID, 10), strconv.Itoa(t.Round), strconv.Itoa(linked+done-before))
 		e.flag(last)
-		e.add(look)
 		return e.args
 	}}
 }
@@ -189,17 +207,30 @@ func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, co
 	if err != nil || len(waiting) == 0 {
 		return groups, nil, next, err
 	}
-	e := s.linkArgs()
-	for _, group := range waiting {
-		e.add("probe", group)
-	}
-	answers, err := s.callLink(ctx, e, len(waiting))
-	for i, answer := range answers {
-		if answer == "+" {
-			complete = append(complete, waiting[i])
-		}
-	}
+	complete, err = s.completeOf(ctx, waiting)
 	return groups, complete, next, err
+}
+
+// completeOf returns the groups that are complete.
+func (s *Store) completeOf(ctx context.Context, groups []string) (complete []string, err error) {
+	for len(groups) > 0 {
+		n := min(len(groups), probesPerCall)
+		e := s.linkArgs()
+		for _, group := range groups[:n] {
+			e.add("probe", group)
+		}
+		answers, err := s.callLink(ctx, e, n)
+		if err != nil {
+			return nil, err
+		}
+		for i, answer := range answers {
+			if answer == "+" {
+				complete = append(complete, groups[i])
+			}
+		}
+		groups = groups[len(answers):]
+	}
+	return complete, nil
 }
 
 // withDependents returns the groups whose lists of dependents still have entries.
@@ -218,18 +249,18 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 	return waiting, err
 }
 
-// CompleteGroup updates the dependents of a complete group. The arguments are the results of Unsuccessful. CompleteGroup
-// returns false if the group is not complete, if its tasks have moved since Unsuccessful, or if it had time for only some of
-// the dependents.
-func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (bool, error) {
-	for begun := time.Now(); ; {
+// CompleteGroup updates the dependents of a complete group, up to a limit. It reports whether there are more. The arguments are the
+// results of Unsuccessful. If the group is not complete, or if its tasks have moved since Unsuccessful, CompleteGroup does nothing.
+func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error) {
+	for range callsPerTurn {
 		e := s.linkArgs()
 		e.add("complete", group, tdf.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
 		answers, err := s.callLink(ctx, e, 1)
-		if err != nil || answers[0] != "~" || time.Since(begun) > linkTime {
-			return err == nil && answers[0] == "+", err
+		if err != nil || answers[0] != "~" {
+			return false, err
 		}
 	}
+	return true, nil
 }
 
 // Unsuccessful counts the tasks of a complete group that did not succeed. The result archived is their number in one page of

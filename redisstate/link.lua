@@ -3,7 +3,8 @@
 -- - from-state: any
 -- - to-state: the same; the server then settles the tasks that the script makes due
 --
--- The script links a waiting task to each of its dependencies. If the dependency is not finished, the script adds an
+-- The script links a waiting task to each of its dependencies. Until it has linked them all, the task is in the set
+-- `unlinked`. If the dependency is not finished, the script adds an
 -- entry to its list of dependents. An entry consists of the id and the round of the waiting task, and of '?' if the
 -- task accepts any outcome. The dependency also counts its unfinished dependents. It cannot be removed until they are
 -- finished.
@@ -13,6 +14,7 @@
 --  2. ended: the endings that the server must handle (see endings.lua)
 --  3. awaited_groups: the groups that tasks wait for, with the number of their unfinished dependents
 --  4. groups: the marks of groups
+--  5. unlinked: the waiting tasks that are not linked to all of their dependencies (see places.lua)
 --
 -- ARGV:
 --  1. prefix of task keys
@@ -30,9 +32,8 @@
 -- The name is the task's id, or the name of the group.
 --
 -- Operations, with their arguments and the line of the answer:
--- - link: id, round, revision, the number of dependencies that were linked before, '1' or '' (see below), the due time
---   of the task if it has to wait, the number of given dependencies, and these dependencies. If the task has another
---   revision, it is due now.
+-- - link: id, round, the number of dependencies that were linked before, '1' or '' (see below), the number of given
+--   dependencies, and these dependencies. If the task need not wait, it becomes due.
 --   Answer: '+', or '-' if the task no longer waits, or if another call has linked the dependencies.
 -- - end: id, round, state, the reason why strict dependencies on the task are not met, or '' if it has succeeded, the
 --   round in which the task waited for its own dependencies, the number of dependencies that were released before, '1'
@@ -47,11 +48,14 @@
 --
 -- A '1' says that the given dependencies are the last ones of the task. A dependency is strict if it requires success.
 --
+-- If the call takes too long, the script leaves out the last operations, but never the first. The answer then has fewer
+-- lines.
+--
 -- A repeated call changes nothing. It compares the numbers that the first call has written, and finds that the entries
 -- are gone.
 
 local call = redis.call
-local due, ended, awaited, marks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local due, ended, awaited, marks, unlinked = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local tasks, groups, dependents, group_dependents = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local SUCCEEDED, most = ARGV[5], tonumber(ARGV[6])
 cursor = 6
@@ -60,7 +64,7 @@ local unfinished = {}
 for _, state in ipairs(take_list(1)) do unfinished[state] = true end
 local codes, unsuccessful = take_list(1), take_list(1)
 
-local wrong = not_sorted(due) or not_sorted(ended) or not_sorted(awaited)
+local wrong = not_sorted(due) or not_sorted(ended) or not_sorted(awaited) or not_sorted(unlinked)
 if wrong then return wrong end
 
 local function take_dependency()
@@ -93,7 +97,8 @@ local function add_entry(list, entry)
 end
 
 -- Links a waiting task to another task. Returns whether it must wait, and why the dependency is not met, or nil.
-local function link_task(d, entry)
+local function link_task(d, entry, id)
+  if d.name == id then return false, string.format('task %s would wait for itself', id) end
   local key = tasks .. d.name
   local f = redis.pcall('HMGET', key, 'state', 'outcome') -- an error reply if the key is not a hash
   if not f[1] then return false, d.any == '' and string.format('task %s does not exist', d.name) or nil end
@@ -119,17 +124,19 @@ local function link_group(d, entry)
 end
 
 local function link()
-  local id, round, revision, before, last, look = take(), take(), take(), take(), take() == '1', take()
+  local id, round, before, last = take(), take(), take(), take() == '1'
   local all = {}
   for i = 1, tonumber(take()) do all[i] = take_dependency() end
   local key, of = tasks .. id, round .. ':'
-  local f = redis.pcall('HMGET', key, 'state', 'round', 'place', of .. 'linked', of .. 'waits', of .. 'unmet', 'links',
-    'revision')
-  if f[1] ~= 'open' or round_of(f[2]) ~= round or f[3] ~= 'waiting' then return '-' end
-  if count_of(f[4]) ~= tonumber(before) then return '-' end
+  local f = redis.pcall('HMGET', key, 'state', 'round', 'place', of .. 'linked', of .. 'waits', of .. 'unmet', 'links')
+  if f[1] ~= 'open' or f[3] ~= 'waiting' then
+    call('ZREM', unlinked, id)
+    return '-'
+  end
+  if round_of(f[2]) ~= round or count_of(f[4]) ~= tonumber(before) then return '-' end
   local waits, unmet = count_of(f[5]), f[6] or nil
   for _, d in ipairs(all) do
-    local must_wait, why = (d.is_group and link_group or link_task)(d, id .. ':' .. round)
+    local must_wait, why = (d.is_group and link_group or link_task)(d, id .. ':' .. round, id)
     if must_wait then waits = waits + 1 end
     unmet = unmet or why
   end
@@ -137,14 +144,8 @@ local function link()
   if last then linked = math.max(linked, count_of(f[7])) end -- another program may have written another number
   call('HSET', key, of .. 'linked', string.format('%.0f', linked), of .. 'waits', string.format('%.0f', waits))
   if unmet then call('HSET', key, of .. 'unmet', unmet) end
-  local changed = count_of(f[8]) ~= tonumber(revision) -- its due time may be another one
-  if unmet or not last or waits == 0 or changed then
-    look_now(id)
-  elseif look == '-' then
-    call('ZREM', due, id)
-  else
-    call('ZADD', due, moment_text(look, now), id)
-  end
+  if unmet or last and waits == 0 then look_now(id) end
+  if last then call('ZREM', unlinked, id) end
   return '+'
 end
 
@@ -167,11 +168,16 @@ local function tell(list, unmet)
   if most <= 0 then return call('EXISTS', list) == 0 end
   local entries = redis.pcall('LRANGE', list, 0, most - 1)
   if entries.err then return true end
-  for _, entry in ipairs(entries) do tell_one(entry, unmet) end
-  local read = #entries
-  if read < most then call('UNLINK', list) else call('LTRIM', list, read, -1) end
-  most = most - read
-  return most > 0
+  local updated = 0
+  for i, entry in ipairs(entries) do
+    tell_one(entry, unmet)
+    updated = i
+    if i % 32 == 0 and spent(2) then break end
+  end
+  local all = updated == #entries and updated < most
+  if all then call('UNLINK', list) else call('LTRIM', list, updated, -1) end
+  most = most - updated
+  return all
 end
 
 local function release(d)
@@ -228,5 +234,5 @@ end
 local function probe() return is_complete(take()) and '+' or '-' end
 
 local operations, lines = { link = link, ['end'] = handle_end, probe = probe, complete = complete }, {}
-while cursor < #ARGV do lines[#lines + 1] = operations[take()]() end
+while cursor < #ARGV and (#lines == 0 or not spent(1)) do lines[#lines + 1] = operations[take()]() end
 return table.concat(lines, '\n')

@@ -30,6 +30,7 @@ func TestLinkSpeedBoundsBytes(t *testing.T) {
 
 // Over a slow link, a claim returns few tasks, so that its reply arrives long before the leases end.
 func TestClaimsOverASlowConnection(t *testing.T) {
+	t.Parallel() // the test only waits
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	namespace := redistest.Namespace(t)
 	near, far := connect(t, redistest.Shared(t), namespace), connect(t, proxy.Addr, namespace)

@@ -27,7 +27,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 	if len(groups) == 0 {
 		keys = append(keys, s.keys.List(tdf.Placed))
 	}
-	reply, err := s.run(ctx, s.scripts.counts, keys, ranges)
+	reply, err := s.run(ctx, s.scripts.counts, keys, ranges, listOf(0, len(tdf.States)+1, isNumber))
 	if err != nil {
 		return nil, fmt.Errorf("count tasks: redis: %w", err)
 	}
@@ -37,8 +37,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 		if i < len(tdf.States) {
 			state = tdf.States[i]
 		}
-		n, _ := n.(int64)
-		counts[state] += n
+		counts[state] += int64(number(n))
 	}
 	return counts, nil
 }

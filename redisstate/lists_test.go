@@ -52,7 +52,7 @@ func TestCountsAndListsByGroup(t *testing.T) {
 }
 
 func TestLargeBatchesAreSplit(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		definitions := make([]tdf.Properties, 2500)
 		for i := range definitions {
 			definitions[i] = define(fmt.Sprint(i))

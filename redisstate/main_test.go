@@ -47,7 +47,8 @@ func connect(t testing.TB, addr, namespace string) *Store {
 	return s
 }
 
-// onEach runs a test twice: with the embedded Redis and with a real Redis.
+// onEach runs a test twice: with the embedded Redis and with a real Redis. Together, these tests run every script on the
+// embedded Redis, because its Lua differs from that of a real Redis.
 func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Run("embedded", func(t *testing.T) {
 		r, err := embedded.Start("127.0.0.1:0", embedded.Scripts("test", Scripts()...))
@@ -57,12 +58,15 @@ func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 		t.Cleanup(r.Close)
 		test(t, connect(t, r.Addr(), redistest.Namespace(t)))
 	})
-	t.Run("real", func(t *testing.T) {
-		test(t, connect(t, redistest.Shared(t), redistest.Namespace(t)))
-	})
+	t.Run("real", func(t *testing.T) { onReal(t, test) })
 }
 
-// onEmbedded reports whether onEach runs the test on the embedded Redis. It is slow with large worlds.
+// onReal runs a test with a real Redis only: the embedded Redis is slow with many tasks, and with long ones.
+func onReal(t *testing.T, test func(t *testing.T, s *Store)) {
+	test(t, connect(t, redistest.Shared(t), redistest.Namespace(t)))
+}
+
+// onEmbedded reports whether onEach runs the test on the embedded Redis.
 func onEmbedded(t testing.TB) bool { return strings.HasSuffix(t.Name(), "/embedded") }
 
 // world holds all data of a namespace, as a text for each key.

@@ -343,7 +343,7 @@ func (p *player) openPlain(ctx context.Context) {
 func (p *player) claim(ctx context.Context) {
 	request := ClaimRequest{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease()}
 	offer := p.offer()
-	request.Select = offer.Select
+	request.Offer = &offer
 	c, err := p.s.claimAndExpire(ctx, request, func(expired []tdf.Move) {
 		for _, m := range expired {
 			p.ledger.moved(m)
@@ -635,10 +635,13 @@ func (l *ledger) ids(from int64) (ids []int64) {
 }
 
 // operations returns the number of random operations of a test. If TDF_SOAK is set, it returns the number long.
-// Otherwise, it returns the number short.
-func operations(short, long int) int {
-	if os.Getenv("TDF_SOAK") != "" {
+// Otherwise, it returns the number short, or a quarter of it on the slow embedded Redis.
+func operations(t testing.TB, short, long int) int {
+	switch {
+	case os.Getenv("TDF_SOAK") != "":
 		return long
+	case onEmbedded(t):
+		return short / 4
 	}
 	return short
 }
@@ -660,7 +663,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
 		p.limitKey(t.Context())
-		steps := operations(2_500, 125_000)
+		steps := operations(t, 2_500, 125_000)
 		for i := range steps {
 			p.step(t.Context())
 			p.checkTouched()
@@ -706,7 +709,7 @@ func TestSoakManyClientsAgreeWithTheModel(t *testing.T) {
 		for i := range clients {
 			p := &player{t: t, s: s, ledger: l, rand: rand.New(rand.NewPCG(seed, uint64(i))), guest: true}
 			all.Go(func() {
-				for range operations(5_000, 125_000) / clients {
+				for range operations(t, 5_000, 125_000) / clients {
 					if t.Failed() {
 						return
 					}

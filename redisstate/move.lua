@@ -10,7 +10,7 @@
 --  2. due
 --  3. the list that the tasks leave
 --  4. the list that the tasks enter
---  5. the list of executed tasks
+--  5. another list that may have the tasks: `archived` if they are finished, otherwise `executed`
 -- - the wake lists of the components that wait for tasks in list 4
 --
 -- ARGV:
@@ -19,6 +19,8 @@
 --  3. prefix of task keys
 --  4. prefix of group keys
 --  5. name of the component or user that makes the call
+-- - the number of states in which a task in the list `archived` counts as archived, and these states; none if the
+--   tasks are not finished
 -- - the form (see read_form)
 -- - the moves
 --
@@ -31,18 +33,18 @@
 -- Returns a line for each move: '+', '-id round state' or '~', as transact.lua does. If a key has a wrong type, the
 -- script writes nothing and returns the error WRONGTYPE.
 
-local call = redis.call
-local due, left, entered, executed = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local due, left, entered, other = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local slot, sequence, tasks, groups, who = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 cursor = 5
 
 local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
 
-local wrong = not_sorted(due) or not_sorted(left) or not_sorted(entered) or not_sorted(executed)
+local wrong = not_sorted(due) or not_sorted(left) or not_sorted(entered) or not_sorted(other)
 if wrong then return wrong end
 
 limiting.use(due)
+local archiving = take_set()
 local form = read_form()
 local from, round, to = form.from, form.round, form.to
 local each = 4 + #form.own + (form.own_moment and 2 or 0) + (form.limit and 1 or 0)
@@ -67,6 +69,14 @@ end
 -- The index of these lists is the number of the move.
 local logs, times, strays, refused, at_place, links = {}, {}, {}, {}, {}, {}
 
+-- A manager of the original TDF moves the id of a task to the list `archived`, and leaves its state.
+local archived = {}
+if next(archiving) then
+  local ids = {}
+  for i = 1, n do ids[i] = ARGV[cursor + (i - 1) * each + 1] end
+  archived = scores_of(other, ids)
+end
+
 local function found(id, state, in_round)
   state = string.gsub(state, '%c', '?')
   return string.format('-%s %s %s', id, in_round, state)
@@ -78,6 +88,7 @@ local function check(i, id, claim)
   local f = redis.pcall('HMGET', unpack(read, 1, reads)) -- an error reply if the key is not a hash
   local state, mine = f[1] or '', claim ~= '' and (f[5] or '-') == claim
   if mine and f[6] and to == 'executed' then return 'done' end
+  if archived[i] and archiving[state] then state = 'archived' end
   if f[2] ~= round and round_of(f[2]) ~= round then return found(id, state, round_of(f[2])) end
   if claim ~= '' and not mine then return found(id, state, round) end
   if mine and from == 'running' and not f[6] and state == 'executed' then
@@ -100,13 +111,10 @@ while made < n and (made % 16 > 0 or made == 0 or not spent(1)) do
     fenced[#fenced + 1], fenced_by[#fenced_by + 1] = ARGV[at + 1], made
   end
 end
-for i = 1, #fenced, 500 do
-  local scores = call('ZMSCORE', due, unpack(fenced, i, math.min(i + 499, #fenced)))
-  for j = 1, #scores do
-    local by = fenced_by[i + j - 1]
-    if score_of(scores[j] or '-1') ~= score_of(ARGV[cursor + (by - 1) * each + 3]) then
-      refused[by] = found(fenced[i + j - 1], from, round)
-    end
+local scheduled = scores_of(due, fenced)
+for i, by in ipairs(fenced_by) do
+  if score_of(scheduled[i] or '-1') ~= score_of(ARGV[cursor + (by - 1) * each + 3]) then
+    refused[by] = found(fenced[i], from, round)
   end
 end
 
@@ -131,7 +139,7 @@ for i = 1, n do
     end
   end
 end
-finish(left, entered, due, executed, 6)
+finish(left, entered, due, other, 6)
 limiting.finish()
 
 answer = table.concat(lines, '\n')

@@ -29,6 +29,10 @@ func (s *Store) open(ctx context.Context, who, newGroup string, definitions []td
 	if err := tdf.ValidateAll(definitions); err != nil {
 		return nil, err
 	}
+	definitions, err := s.keepApart(ctx, definitions)
+	if err != nil {
+		return nil, err
+	}
 	var ids []int64
 	for call := s.openCall(who, newGroup, definitions); len(call.definitions) > 0; {
 		definitions = definitions[len(call.definitions):]
@@ -80,7 +84,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	keys := append([]string{
 		s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.groups(),
 	}, s.countedLists(maxTasks)...)
-	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, func(e *encoder) {
+	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, isText, func(e *encoder) {
 		e.add(maxTasks)
 		e.args = append(e.args, call.args...)
 	})
@@ -110,7 +114,6 @@ func (e *encoder) openings(namespace string, definitions []tdf.Properties) {
 	names, same := commonNames(fields), allEqual(placements)
 	e.strings(groups.all)
 	e.strings(places.all)
-	e.count(tdf.MaxPartitions)
 	e.fields(shared)
 	e.strings(names)
 	e.flag(names == nil)

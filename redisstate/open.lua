@@ -23,7 +23,6 @@
 --  8. a group that must have no tasks, or '' for no condition
 -- - the number of groups of the new tasks, and these groups
 -- - the number of places of the new tasks, and these places (see places.lua)
--- - the maximum number of partitions with tasks
 -- - the number of properties that all new tasks have in common, and these properties with their values
 -- - the number of properties that each new task has with a value of its own, and the names of these properties
 -- - '1' if new tasks have other properties, too, or ''
@@ -56,7 +55,7 @@ if answer or stale then return answer or stale end
 local wrong = not_sorted(due) or not_sorted(open_list)
 if wrong then return wrong end
 
-local of_group, of_place, most_partitions = take_list(1), take_list(1), tonumber(take())
+local of_group, of_place = take_list(1), take_list(1)
 use_places(open_list)
 local shared, names, have_others = take_list(2), take_list(1), take() == '1'
 local group, at_place, score, look
@@ -67,7 +66,7 @@ local n = tonumber(take())
 
 local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
 for _, name in ipairs(of_group) do refused = refused or not_openable(groups, KEYS[6], name) end
-for _, name in ipairs(of_place) do refused = refused or no_place(name, most_partitions) end
+for _, name in ipairs(of_place) do refused = refused or no_place(name) end
 refused = refused or too_many(most, stored_tasks(most, 7), n)
 if refused then
   remember(slot, sequence, refused)

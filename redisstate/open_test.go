@@ -24,7 +24,7 @@ func ofGroup(group string, n int) []tdf.Properties {
 }
 
 func TestOpenGroup(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		ids, err := s.OpenGroup(t.Context(), "manager", ofGroup("g", 1500)...)
 		if err != nil || len(ids) != 1500 || ids[0] != 1 || ids[1499] != 1500 {
 			t.Fatalf("%d ids, %v", len(ids), err)
@@ -91,7 +91,7 @@ func TestOpenTasksThatDiffer(t *testing.T) {
 		func(d *tdf.Properties) { d.EndBefore = 5e9 },
 		func(d *tdf.Properties) { d.Input = "other" },
 	}
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		rapid.Check(t, func(r *rapid.T) {
 			var all []tdf.Properties
 			for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(changes)-1), 1, 6).Draw(r, "changes") {

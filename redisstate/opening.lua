@@ -27,10 +27,8 @@ end
 -- Reads two lists of states in which a task holds its unique key: for unique_until=finished, and for
 -- unique_until=archived.
 local function take_holding()
-  local holding = { finished = {}, archived = {} }
-  for _, state in ipairs(take_list(1)) do holding.finished[state] = true end
-  for _, state in ipairs(take_list(1)) do holding.archived[state] = true end
-  return holding
+  local finished = take_set()
+  return { finished = finished, archived = take_set() }
 end
 
 -- Returns the reason why no unique key can be taken, or false.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -13,103 +15,96 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// knownPartitions are the names of the partitions in use and what is paused, as a claim last read them. A claim sends the
-// version. If Redis has another version, the claim gets them again.
-type knownPartitions struct {
+// knownPauses says what is paused, as a claim last read it. A claim sends the version. If Redis has another version, the claim
+// gets the pauses again.
+type knownPauses struct {
 	mu sync.Mutex
-	partitions
+	pauses
 }
 
-type partitions struct {
-	version string
-	names   []string
+type pauses struct {
+	version string // "" means that the namespace has no partition and no pause
 	paused  tdf.Paused
 }
 
-func (p *knownPartitions) get() partitions {
+func (p *knownPauses) get() pauses {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.partitions
+	return p.pauses
 }
 
-func (p *knownPartitions) set(known partitions) {
+func (p *knownPauses) set(known pauses) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.partitions = known
+	p.pauses = known
 }
 
-// selectPartitions returns the partitions from which the request claims, the groups from which it must not claim, and the
-// version of the names that it knows.
-func (s *Store) selectPartitions(r *ClaimRequest) (version string, queues []tdf.QueuePartitions, paused []string) {
-	known := s.partitions.get()
-	queues, paused = known.paused.Withhold(r.selected(known.names))
-	return known.version, queues, paused
-}
+var plainOffer = tdf.Offer{Programs: true}
 
-func (r *ClaimRequest) selected(names []string) []tdf.QueuePartitions {
-	if r.Select == nil {
-		return []tdf.QueuePartitions{{Queue: tdf.DefaultQueue, Partitions: []string{tdf.DefaultPartition}}}
+func (r *ClaimRequest) offer() *tdf.Offer {
+	if r.Offer == nil {
+		return &plainOffer
 	}
-	return r.Select(names)
+	return r.Offer
 }
 
-// positionName returns the name under which Redis keeps how far claims from these partitions have come.
-func (k Keys) positionName(partitions []string) string {
-	if len(partitions) == 1 && partitions[0] == tdf.DefaultPartition {
+// positionName returns the name under which Redis keeps how far claims from a queue have come. It is the same for all workers
+// that offer the same.
+func (k Keys) positionName(queue string, o *tdf.Offer) string {
+	if queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 {
 		return k.List(tdf.Open)
 	}
-	sum := sha256.Sum256([]byte(strings.Join(partitions, "\x00")))
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %t %t", queue, slices.Sorted(slices.Values(o.Tags)), o.Handlers, o.Programs, o.Anything)))
 	return hex.EncodeToString(sum[:8])
 }
 
-// wakeLists returns the wake lists of the workers that claim from the partitions.
-func (k Keys) wakeLists(queues []tdf.QueuePartitions) (keys []string) {
-	for _, q := range queues {
-		for _, partition := range q.Partitions {
-			if partition == tdf.DefaultPartition {
-				keys = append(keys, k.wakeOpen())
-			} else {
-				keys = append(keys, k.key("wake:"+partition))
-			}
-		}
-	}
-	return keys
-}
-
-// readPartitions keeps the partitions and the pauses in the answer of claim.lua. It returns false if the answer has none,
-// because the client knows them already.
-func (s *Store) readPartitions(answer []any) bool {
-	if len(answer) != 3 {
+// readPauses keeps the pauses in the answer of claim.lua. It returns false if the answer has none, because the client knows
+// them already.
+func (s *Store) readPauses(answer []any) bool {
+	if len(answer) != 2 {
 		return false
 	}
-	known := partitions{version: text(answer[0])}
+	known := pauses{version: text(answer[0])}
 	for _, name := range list(answer[1]) {
-		known.names = append(known.names, text(name))
-	}
-	for _, name := range list(answer[2]) {
-		if p, ok := tdf.ParsePausable(text(name)); ok {
+		if p, ok := tdf.ParsePausable(text(name)); ok && p.Failures == 0 {
 			known.paused = append(known.paused, p)
 		}
 	}
-	s.partitions.set(known)
+	s.pauses.set(known)
 	return true
 }
 
-// placeEntries are the entries by which claims find a task in its place. A held task has only the first one, and the entry of
-// its limit key if it waits because of a limit.
+// placeEntries are the entries by which claims and the server find a task in its place. A held task has only the first one, and
+// the entry of its limit key if it waits because of a limit, or the entry in unlinked if the server must link it.
 type placeEntries struct {
-	place, level, later, limit, limitLevel *redis.FloatCmd
-	partition                              *redis.BoolCmd
+	place, level, later, coming, limit, limitLevel, listed, unlinked *redis.FloatCmd
+	head                                                             *redis.StringCmd
 }
 
-// isListed reports whether claims find the place itself.
-func (e placeEntries) isListed() bool {
-	return e.partition.Val() && (e.level.Err() == nil || e.later.Err() == nil)
+// isListed reports whether claims find the place itself. The first task of the partition comes before the task, or is the task.
+func (e placeEntries) isListed(priority int) bool {
+	switch {
+	case e.head.Err() != nil:
+		return false
+	case e.level.Err() == nil:
+		return e.listed != nil && e.listed.Err() == nil && !headIsAfter(e.head.Val(), priority, e.place.Val())
+	}
+	return e.later.Err() == nil && e.coming.Err() == nil && e.coming.Val() <= e.later.Val()
 }
 
-// inPlace reports for each task whether claims find it in its place. It is true for a task without a place.
+// headIsAfter reports whether a member of `heads` (see places.lua) comes after a task.
+func headIsAfter(member string, priority int, score float64) bool {
+	if len(member) < 30 {
+		return true
+	}
+	inverted, err1 := strconv.Atoi(member[:10])
+	first, err2 := strconv.ParseFloat(member[11:28], 64)
+	return err1 != nil || err2 != nil || math.MaxInt32-inverted < priority || math.MaxInt32-inverted == priority && first > score+1e-5
+}
+
+// inPlace reports for each task whether claims, or the server, find it in its place. It is true for a task without a place.
 func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error) {
-	found := map[int]placeEntries{}
+	found := map[int]*placeEntries{}
 	err := s.pipeline(ctx, func(p redis.Pipeliner) {
 		for i := range all {
 			t := all[i].Task
@@ -117,27 +112,33 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 				continue
 			}
 			partition, priority := t.Partition().String(), strconv.Itoa(t.Priority)
-			place := p.ZScore(ctx, s.keys.place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))
-			if tdf.IsHeld(t.OpenPlace()) {
-				found[i] = placeEntries{place: place}
-				if t.WaitsForLimit() {
-					part, priority := tdf.LimitPlace(t.LimitKey, 0), strconv.Itoa(t.Priority)
-					found[i] = placeEntries{
-						place: place, limit: p.ZScore(ctx, s.keys.limitsDue(), t.LimitKey), limitLevel: p.ZScore(ctx, s.keys.levels(part), priority),
-					}
-				}
-				continue
+			found[i] = &placeEntries{place: p.ZScore(ctx, s.keys.place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))}
+			switch e := found[i]; {
+			case t.MustLink():
+				e.unlinked = p.ZScore(ctx, s.keys.unlinked(), strconv.FormatInt(t.ID, 10))
+			case t.WaitsForLimit():
+				e.limit, e.limitLevel = p.ZScore(ctx, s.keys.limitsDue(), t.LimitKey), p.ZScore(ctx, s.keys.levels(partitionOf(t)), priority)
+			case !tdf.IsHeld(t.OpenPlace()):
+				e.head, e.coming = p.HGet(ctx, s.keys.partitions(), partition), p.ZScore(ctx, s.keys.coming(t.Partition().Queue), partition)
+				e.level, e.later = p.ZScore(ctx, s.keys.levels(partition), priority), p.ZScore(ctx, s.keys.later(partition), priority)
 			}
-			found[i] = placeEntries{
-				place: place, partition: p.HExists(ctx, s.keys.partitions(), partition),
-				level: p.ZScore(ctx, s.keys.levels(partition), priority), later: p.ZScore(ctx, s.keys.later(partition), priority),
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, e := range found {
+			if e.head != nil && e.head.Val() != "" {
+				e.listed = p.ZScore(ctx, s.keys.heads(all[i].Task.Partition().Queue), e.head.Val())
 			}
 		}
 	})
 	in := make([]bool, len(all))
 	for i := range in {
-		e, has := found[i]
-		in[i] = !has || e.place.Err() == nil && (e.partition == nil || e.isListed()) && (e.limit == nil || e.limit.Err() == nil && e.limitLevel.Err() == nil)
+		e := found[i]
+		in[i] = e == nil || e.place.Err() == nil && (e.head == nil || e.isListed(all[i].Task.Priority)) &&
+			(e.limit == nil || e.limit.Err() == nil && e.limitLevel.Err() == nil) && (e.unlinked == nil || e.unlinked.Err() == nil)
 	}
 	return in, err
 }

@@ -55,8 +55,19 @@ func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.P
 	return n, nil
 }
 
-// Paused returns what is paused, ordered by name.
+// Paused returns what is paused now, ordered by name.
 func (s *Store) Paused(ctx context.Context) ([]Pausing, error) {
+	all, err := s.pausings(ctx)
+	return slices.DeleteFunc(all, func(p Pausing) bool { return p.Failures > 0 }), err
+}
+
+// Halts returns the groups that a server pauses after a number of failures, ordered by name.
+func (s *Store) Halts(ctx context.Context) ([]Pausing, error) {
+	all, err := s.pausings(ctx)
+	return slices.DeleteFunc(all, func(p Pausing) bool { return p.Failures == 0 }), err
+}
+
+func (s *Store) pausings(ctx context.Context) ([]Pausing, error) {
 	var all map[string]string
 	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
 		all, err = s.rdb.HGetAll(ctx, s.keys.paused()).Result()

@@ -1,7 +1,7 @@
 -- pause: pauses or resumes queues, groups or the namespace. It moves no task.
 --
--- Each claim names the version of the partitions that its client knows. This script changes the version. So a claim
--- that does not know the pause yet gets no tasks.
+-- Each claim names the version of the pauses that its client knows. This script changes the version. So a claim that
+-- does not know the pause yet gets no tasks.
 --
 -- KEYS:
 --  1. partitions
@@ -15,6 +15,9 @@
 --  4. prefix of the keys of wake lists
 -- - what to pause or resume
 --
+-- When a pause ends, the script wakes the workers of some partitions. If there are very many partitions, the workers of
+-- the others notice the end when they next claim.
+--
 -- Returns the number of entries that have changed. If there would be too many pauses, the script changes nothing and
 -- returns -1.
 
@@ -27,7 +30,7 @@ for i = 5, #ARGV do
 end
 if #changing == 0 then return 0 end
 if pausing and redis.call('HLEN', KEYS[2]) + #changing > most then return -1 end
-local partitions = redis.call('HKEYS', KEYS[1])
+local partitions = redis.call('HSCAN', KEYS[1], 0, 'COUNT', 500)[2]
 
 -- From here on, the script writes.
 
@@ -41,8 +44,9 @@ end
 redis.call('HSET', KEYS[1], 'version', now_text)
 if not pausing then
   wake(KEYS[3], #TOKENS)
-  for _, name in ipairs(partitions) do
-    if name ~= 'version' and name ~= 'default' then wake(ARGV[4] .. name, #TOKENS) end
+  for i = 1, math.min(#partitions, 2000), 2 do
+    local name, head = partitions[i], partitions[i + 1]
+    if name ~= 'version' and name ~= 'default' and head ~= '' then wake(ARGV[4] .. name, #TOKENS) end
   end
   -- Without partitions and pauses, claims need no version.
   if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('HLEN', KEYS[1]) == 1 then redis.call('UNLINK', KEYS[1]) end

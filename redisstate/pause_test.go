@@ -71,7 +71,7 @@ func execution(t *testing.T, c Claim) tdf.Move {
 
 // A claim passes over a million tasks of a paused group at bounded cost per claim: here, over 3,000 tasks.
 func TestPausedGroupIsPassed(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		var all []tdf.Properties
 		for range 3000 {
 			d := define("x")

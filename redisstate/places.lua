@@ -3,7 +3,13 @@
 -- Such a task has the property `place`: the name of a part of the open list. The task's id is in two sorted sets: the
 -- set `placed`, which has all of these tasks, and the set of its place. A place is one priority in one partition. For
 -- each partition, there are two more sorted sets. The set `levels` has the priorities with due tasks. The set `later`
--- has the priorities without due tasks, with the time of their first task. A hash has the names of all partitions.
+-- has the priorities without due tasks, with the time of their first task.
+--
+-- For each queue, two sorted sets lead claims to the partitions. The set `heads` has a member for each partition with
+-- due tasks: its highest priority, the score of its first task, and its name. The members are in the order of these
+-- tasks (see head_member). The set `coming` has the partitions with priorities in `later`, and the time of the first of
+-- them. The hash `partitions` has all partitions, each with its member of `heads` or ''. Its field `version` exists
+-- from the first partition or pause on, and changes with the pauses.
 --
 -- A held task, which no worker may claim yet, is in a place that is no part of a partition. No claim reads this place.
 -- The tasks that wait because of the limit of their key are in places with the name `limit=$key`, or
@@ -15,17 +21,21 @@
 local places     -- prefix of the keys of places
 local placed     -- key of the set of all tasks that have a place
 local partitions -- key of the hash of all partitions
+local heads      -- prefix of the keys of the sets of heads; a queue follows
+local coming     -- prefix; a queue follows
 local levels     -- prefix of keys
 local later      -- prefix of keys
 local wakes      -- prefix of the keys of wake lists
 local waits      -- key of the set of all limit keys with waiting tasks
+local unlinked   -- key of the set of the tasks that the server has not linked to all of their dependencies
 
 -- The argument is the key of the list of the other open tasks.
 local function use_places(open)
   local prefix = string.sub(open, 1, -1 - #'open')
   places, placed, partitions = open .. ':', open .. ':placed', prefix .. 'partitions'
   levels, later, wakes = prefix .. 'levels:', prefix .. 'later:', prefix .. 'wake:'
-  waits = prefix .. 'limits_due'
+  heads, coming = prefix .. 'heads:', prefix .. 'coming:'
+  waits, unlinked = prefix .. 'limits_due', prefix .. 'unlinked'
 end
 
 local DEFAULT = 'default' -- the partition of tasks that have only a priority
@@ -53,82 +63,201 @@ end
 
 local function is_held(place) return place == 'waiting' or limit_of(place) ~= nil end
 
--- A task that is opened becomes due some µs later, so that tasks keep their order. It counts as due.
-local SOON = 0.01
+-- Returns the queue of a partition. Returns nil if the text is no name of a partition.
+local function queue_of(partition)
+  local queue = string.match(partition, '^queue=([^;]+)')
+  if queue or partition == DEFAULT then return queue or DEFAULT end
+  if string.find(partition, '^tags=') or string.find(partition, '^handler=') then return DEFAULT end
+end
 
--- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks. These sets
--- repeat what the places say. So if one of them has a wrong type, the script goes on.
-local function refresh_place(place)
-  if place == 'waiting' then return end
-  local partition, priority = split_place(place)
-  if limit_of(place) then
-    if redis.pcall('EXISTS', places .. place) == 1 then
+local function is_priority(s)
+  local n = string.match(s, '^%-?%d+$') and tonumber(s)
+  return n and n >= -2147483648 and n <= 2147483647
+end
+
+-- The sets that follow repeat what the places say. So if one of them has a wrong type, the script goes on.
+
+local head_now = {} -- the new members of `heads`, by partition
+local note_head, note_later, refresh_place, parse_head, refresh_heads
+do
+  -- A task that is opened becomes due some µs later, so that tasks keep their order. It counts as due.
+  local SOON = 0.01
+
+  local first_of = {} -- the first task of each place that refresh_place has read, and its score
+  -- The partitions whose head may have changed, each with its member of `heads`, or true if it is unknown
+  local dirty = {}
+  local rescheduled = {} -- partitions whose set `later` has changed
+
+  -- Notes that the head of a partition may have changed. The second argument is its member of `heads`, or nil.
+  function note_head(partition, member) dirty[partition] = member or dirty[partition] or true end
+
+  -- Notes that the set `later` of a partition has changed.
+  function note_later(partition) rescheduled[partition] = true end
+
+  -- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks.
+  function refresh_place(place)
+    if place == 'waiting' then return end
+    local partition, priority = split_place(place)
+    if limit_of(place) then
+      if redis.pcall('EXISTS', places .. place) == 1 then
+        redis.pcall('ZADD', levels .. partition, priority, priority)
+      else
+        redis.pcall('ZREM', levels .. partition, priority)
+      end
+      return
+    end
+    local first = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')
+    local is_later = first[2] and (score_of(first[2]) or 0) > now + SOON
+    local was_later = not is_later and redis.pcall('ZREM', later .. partition, priority) == 1
+    if is_later then redis.pcall('ZADD', later .. partition, first[2], priority) end
+    if first[2] and not is_later then
       redis.pcall('ZADD', levels .. partition, priority, priority)
     else
       redis.pcall('ZREM', levels .. partition, priority)
     end
-    return
+    if not queue_of(partition) then return end -- another program has written the place
+    first_of[place] = first
+    note_head(partition)
+    if is_later or was_later then note_later(partition) end
   end
-  local first = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')
-  local enter, at, leave = nil, priority, levels
-  if first[2] and score_of(first[2]) <= now + SOON then
-    enter, leave = levels, later
-  elseif first[2] then
-    enter, at = later, first[2]
-  else
-    redis.pcall('ZREM', later .. partition, priority)
+
+  -- Returns the member of `heads` for a partition. The order of such members is the order of the tasks.
+  local function head_member(partition, priority, score)
+    return string.format('%010.0f %017.6f ', 2147483647 - priority, math.max(score, 0)) .. partition
   end
-  if enter then redis.pcall('ZADD', enter .. partition, at, priority) end
-  redis.pcall('ZREM', leave .. partition, priority)
+
+  -- Returns the partition, the priority and the score in a member of `heads`. Foreign members have other values, or
+  -- nil.
+  function parse_head(member)
+    local priority = tonumber(string.sub(member, 1, 10))
+    return string.sub(member, 30), priority and 2147483647 - priority, tonumber(string.sub(member, 12, 28))
+  end
+
+  -- Returns the present member of `heads` for a partition, or '' if it has no due tasks. Removes foreign priorities. If
+  -- there are too many of them for one call, the partition comes first, so that the next claim continues.
+  local function head_of(partition)
+    local tops
+    for _, last in ipairs({ 0, 99 }) do
+      tops = redis.pcall('ZREVRANGE', levels .. partition, 0, last)
+      local foreign = {}
+      for _, priority in ipairs(tops) do
+        local place = is_priority(priority) and join_place(partition, priority)
+        local first = place and (first_of[place] or redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')) or {}
+        local score = first[2] and score_of(first[2])
+        if score then
+          bulk('ZREM', levels .. partition, foreign)
+          return head_member(partition, tonumber(priority), score)
+        end
+        foreign[#foreign + 1] = priority
+      end
+      bulk('ZREM', levels .. partition, foreign)
+      if #tops <= last then return '' end
+    end
+    return head_member(partition, 2147483647, 0)
+  end
+
+  local function refresh_coming(partition)
+    local first = redis.pcall('ZRANGE', later .. partition, 0, 0, 'WITHSCORES')
+    if first[2] then
+      redis.pcall('ZADD', coming .. queue_of(partition), first[2], partition)
+    else
+      redis.pcall('ZREM', coming .. queue_of(partition), partition)
+    end
+  end
+
+  -- The hash `partitions` keeps partitions without tasks, so that idle workers wait for the wake tokens of these
+  -- partitions. If there are many partitions, each new one removes some of those without tasks.
+  local KEPT_PARTITIONS, SAMPLE = 1000, 4
+  local function make_room()
+    redis.call('HSETNX', partitions, 'version', now_text)
+    if redis.call('HLEN', partitions) <= KEPT_PARTITIONS then return end
+    for _, name in ipairs(redis.call('HRANDFIELD', partitions, SAMPLE)) do
+      if name ~= 'version' and not dirty[name] and redis.call('EXISTS', levels .. name, later .. name) == 0 then
+        redis.call('HDEL', partitions, name)
+      end
+    end
+  end
+
+  -- Updates the sets `heads` and `coming` for all partitions that have changed.
+  function refresh_heads()
+    local gone, added, fields = {}, {}, {}
+    for partition, known in pairs(dirty) do
+      local queue, old = queue_of(partition), known ~= true and known or redis.call('HGET', partitions, partition)
+      local head = head_of(partition)
+      head_now[partition], gone[queue], added[queue] = head, gone[queue] or {}, added[queue] or {}
+      if old and old ~= '' and old ~= head then table.insert(gone[queue], old) end
+      if head ~= '' then
+        table.insert(added[queue], 0)
+        table.insert(added[queue], head)
+      end
+      if old ~= head then fields[#fields + 1], fields[#fields + 2] = partition, head end
+      if not old then make_room() end
+    end
+    for queue, members in pairs(gone) do
+      if not not_sorted(heads .. queue) then
+        bulk('ZREM', heads .. queue, members)
+        bulk('ZADD', heads .. queue, added[queue])
+      end
+    end
+    bulk('HSET', partitions, fields)
+    for partition in pairs(rescheduled) do refresh_coming(partition) end
+    dirty, rescheduled = {}, {}
+  end
 end
 
-local entering, leaving, arrivals = {}, {}, {} -- by place; arrivals counts the tasks by partition
+local enter_place, leave_place, finish_places
+do
+  local entering, leaving, arrivals = {}, {}, {} -- by place; arrivals counts the tasks by partition
 
-local function enter_place(place, score, id)
-  local of = entering[place]
-  if not of then
-    of = {}
-    entering[place] = of
+  function enter_place(place, score, id)
+    local of = entering[place]
+    if not of then
+      of = {}
+      entering[place] = of
+    end
+    local n = #of
+    of[n + 1], of[n + 2] = score, id
   end
-  local n = #of
-  of[n + 1], of[n + 2] = score, id
-end
 
-local function leave_place(place, id)
-  local of = leaving[place]
-  if not of then
-    of = {}
-    leaving[place] = of
+  function leave_place(place, id)
+    local of = leaving[place]
+    if not of then
+      of = {}
+      leaving[place] = of
+    end
+    of[#of + 1] = id
   end
-  of[#of + 1] = id
-end
 
--- Enters a partition into the hash of all partitions. If the partition is new there, the version of the hash changes,
--- so that workers read it again.
-local function register(partition)
-  if redis.call('HSETNX', partitions, partition, now_text) == 0 then return end
-  redis.call('HSET', partitions, 'version', now_text)
-end
+  -- Enters tasks that begin to wait into the set `unlinked`. Until they leave this set, nobody knows all tasks that
+  -- they need (see link.lua and needs.lua).
+  local function enter_unlinked(of)
+    local new = {}
+    for i = 1, #of, 2 do new[i], new[i + 1] = now_text, of[i + 1] end
+    bulk('ZADD', unlinked, new)
+  end
 
--- Changes the sets of all places that tasks enter or leave, and wakes workers for the tasks that enter.
-local function finish_places()
-  for place, of in pairs(leaving) do
-    bulk('ZREM', places .. place, of)
-    bulk('ZREM', placed, of)
-    if not entering[place] then refresh_place(place) end
-  end
-  for place, of in pairs(entering) do
-    bulk('ZADD', places .. place, of)
-    bulk('ZADD', placed, of)
-    refresh_place(place)
-    local key, partition = limit_of(place), not is_held(place) and split_place(place)
-    local new_key = key and redis.pcall('ZADD', waits, 'NX', now_text, key) == 1
-    if new_key or place == 'waiting' then wake(wakes .. 'server', 1) end
-    if partition then arrivals[partition] = (arrivals[partition] or 0) + #of / 2 end
-  end
-  for partition, n in pairs(arrivals) do
-    register(partition)
-    wake(wakes .. (partition == DEFAULT and 'open' or partition), n)
+  -- Changes the sets of all places that tasks enter or leave, and wakes workers for the tasks that enter.
+  function finish_places()
+    for place, of in pairs(leaving) do
+      bulk('ZREM', places .. place, of)
+      bulk('ZREM', placed, of)
+      if place == 'waiting' then bulk('ZREM', unlinked, of) end
+      if not entering[place] then refresh_place(place) end
+    end
+    for place, of in pairs(entering) do
+      bulk('ZADD', places .. place, of)
+      bulk('ZADD', placed, of)
+      if place == 'waiting' then enter_unlinked(of) end
+      refresh_place(place)
+      local key, partition = limit_of(place), not is_held(place) and split_place(place)
+      local new_key = key and redis.pcall('ZADD', waits, 'NX', now_text, key) == 1
+      if new_key or place == 'waiting' then wake(wakes .. 'server', 1) end
+      if partition then arrivals[partition] = (arrivals[partition] or 0) + #of / 2 end
+    end
+    refresh_heads()
+    for partition, n in pairs(arrivals) do
+      wake(wakes .. (partition == DEFAULT and 'open' or partition), n)
+    end
   end
 end
 
@@ -137,7 +266,7 @@ end
 local checked = {} -- places without an error
 local function wrong_place(place)
   if checked[place] then return nil end
-  local wrong = not_sorted(places .. place) or not_sorted(placed)
+  local wrong = not_sorted(places .. place) or not_sorted(placed) or place == 'waiting' and not_sorted(unlinked)
   if wrong then return wrong end
   if type(redis.pcall('HLEN', partitions)) == 'table' then
     return redis.error_reply('WRONGTYPE ' .. partitions .. ' is not a hash')
@@ -145,38 +274,8 @@ local function wrong_place(place)
   checked[place] = true
 end
 
--- Removes the partitions without tasks from the hash of all partitions. Returns the number of those that stay.
-local function remove_empty_partitions()
-  local left = 0
-  for _, name in ipairs(redis.call('HKEYS', partitions)) do
-    if name ~= 'version' then
-      if redis.call('EXISTS', levels .. name, later .. name) == 0 then
-        redis.call('HDEL', partitions, name)
-        redis.call('HSET', partitions, 'version', now_text)
-      else
-        left = left + 1
-      end
-    end
-  end
-  return left
-end
-
--- Returns the reason why no task can be opened in a place, or nil. At most `most` partitions have tasks.
-local coming, n_coming = {}, 0 -- the new partitions of this call
-local in_use -- the number of partitions with tasks, after the others were removed
-local function no_place(place, most)
+-- Returns the reason why no task can be opened in a place, or nil.
+local function no_place(place)
   local wrong = wrong_place(place)
-  if wrong then return '!redis: ' .. wrong.err end
-  if is_held(place) then return nil end
-  local partition = split_place(place)
-  if coming[partition] or redis.call('HEXISTS', partitions, partition) == 1 then return nil end
-  local there = in_use or math.max(redis.call('HLEN', partitions) - 1, 0) -- without the field `version`
-  if there + n_coming >= most and not in_use then
-    in_use = remove_empty_partitions()
-    there = in_use
-  end
-  if there + n_coming >= most then
-    return string.format('!%.0f combinations of queue, tags and handler have tasks; no more are allowed', most)
-  end
-  coming[partition], n_coming = true, n_coming + 1
+  return wrong and '!redis: ' .. wrong.err
 end

@@ -2,12 +2,17 @@
 -- tasks that a worker does not want. A position is the place after these tasks: the next claim continues there. After
 -- KEPT_FOR seconds, a claim starts at the head again.
 --
--- All workers that avoid the same programs and claim from the same partitions share a position. If a worker meets a
--- task that must not run on that worker, the worker gets a position of its own.
+-- All workers that avoid the same programs and offer the same share a position. If a worker meets a task that must not
+-- run on that worker, the worker gets a position of its own.
 --
 -- A position is stored as 'began score id priority read'. The first part is the time of the call that began at the head
 -- of the queue. The next parts are the score, the id and the priority of the last task that a call skipped. The last
--- part is the number of tasks that the calls have read up to this task.
+-- part is the number of tasks that the calls have read up to this task. In a sweep (see ordering.lua), ' ~' and the
+-- entry of a partition follow, or nothing for the list `open`. The position is then in this partition, and the sweep
+-- has finished with the partitions before it.
+--
+-- Another kind of position says how many entries of the set `heads` claims skip because the worker does not serve these
+-- partitions. It is stored as 'began entry', for all workers that offer the same.
 
 local positions = { kept = {} } -- kept has keys and values in turn
 
@@ -20,16 +25,10 @@ function positions.key(queue, worker)
   return positions.prefix .. positions.name .. (worker and '@' .. worker or '') .. ':' .. queue
 end
 
--- Returns the last time at which the server has returned a task to one of the partitions.
-local function returned_at(names)
-  local keys, last = {}, 0
-  for i, name in ipairs(names) do keys[i] = positions.prefix .. 'returned:' .. name end
-  for i = 1, #keys, 500 do
-    for _, at in ipairs(redis.pcall('MGET', unpack(keys, i, math.min(i + 499, #keys)))) do
-      last = math.max(last, at and tonumber(at) or 0)
-    end
-  end
-  return last
+-- Returns the last time at which the server has returned a task to a queue.
+local function returned_at(queue)
+  local at = redis.pcall('GET', positions.prefix .. 'returned:' .. queue)
+  return type(at) == 'string' and tonumber(at) or 0
 end
 
 -- The server returns waiting tasks to their places with their old scores (see limitreturn.lua), and so before a
@@ -37,26 +36,36 @@ end
 -- they get past tasks that the worker does not want. This time is longer if many tasks are before the position, because
 -- claims need about a second to read READ_PER_SECOND tasks.
 local READ_PER_SECOND = 50000
-local function overlooks(began, read, names)
-  return now - began > 1 + read / READ_PER_SECOND and began < returned_at(names)
+local function overlooks(began, read, queue)
+  return now - began > 1 + read / READ_PER_SECOND and began < returned_at(queue)
 end
 
-local KEPT_FOR = 60
+local KEPT_FOR, SWEEP_KEPT_FOR = 60, 10
 
--- Reads a position in a set of partitions. Returns nil if the claim must begin at the head.
-function positions.read(key, names)
+local function is_current(began, seconds) return began and began <= now and now - began <= seconds end
+
+-- Reads a position in a queue. Returns nil if the claim must begin at the head. A sweep does not see the new tasks of
+-- the partitions before it, so it soon begins again.
+function positions.read(key, queue)
   local at = positions.name ~= '' and redis.pcall('GET', key)
   if type(at) ~= 'string' then return nil end
-  local began, score, id, priority, read = string.match(at, '^(%S+) (%S+) (%S+) (%-?%d+) (%d+)$')
+  local began, score, id, priority, read, rest = string.match(at, '^(%S+) (%S+) (%S+) (%-?%d+) (%d+)(.*)$')
   began, read = tonumber(began), tonumber(read)
-  if not began or not score_of(score) or began > now or now - began > KEPT_FOR then return nil end
-  if overlooks(began, read, names) then return nil end
-  return { began = began, score = score, id = id, priority = priority, read = read }
+  local base = string.sub(rest or '', 1, 2) == ' ~' and string.sub(rest, 3) or nil
+  local seconds = base and SWEEP_KEPT_FOR + (read or 0) / READ_PER_SECOND or KEPT_FOR
+  if not is_current(began, seconds) or not score_of(score) or overlooks(began, read, queue) then return nil end
+  return { began = began, score = score, id = id, priority = priority, read = read, base = base }
+end
+
+-- Returns the position at the beginning of a partition in a sweep, with the number of tasks that the calls have read.
+function positions.sweep_from(base, read)
+  return { began = now, score = '0', id = '0', priority = '2147483647', read = read, base = base }
 end
 
 -- Returns whether position a comes after position b. Both may be nil, for the head of the queue.
 function positions.is_after(a, b)
   if not a or not b then return a ~= nil end
+  if a.base or b.base then return a.base ~= nil and (a.base ~= b.base or a.read > b.read) end
   local p, q = tonumber(a.priority), tonumber(b.priority)
   if p ~= q then return p < q end
   local s, t = score_of(a.score), score_of(b.score)
@@ -75,6 +84,27 @@ function positions.keep(key, began, at)
   local n = #positions.kept
   positions.kept[n + 1] = key
   positions.kept[n + 2] = string.format('%.6f %s %s %s %.0f', began, at.score, at.id, at.priority, at.read)
+    .. (at.base and ' ~' .. at.base or '')
+end
+
+local function key_of_heads(queue) return positions.prefix .. 'heads:' .. queue end
+
+-- Returns the last entry of `heads` that claims skip, with its priority and score. All of them are nil if claims skip
+-- none. The field `began` is the time when claims have begun to skip entries.
+function positions.passed_heads(queue)
+  local at = redis.pcall('GET', key_of_heads(queue))
+  local began, member = string.match(type(at) == 'string' and at or '', '^(%S+) (.*)$')
+  began = tonumber(began)
+  if not is_current(began, KEPT_FOR) then return {} end
+  local _, priority, score = parse_head(member)
+  if not priority or not score then return {} end
+  return { began = began, member = member, priority = priority, score = score }
+end
+
+function positions.keep_passed_heads(queue, before, member)
+  local n = #positions.kept
+  positions.kept[n + 1] = key_of_heads(queue)
+  positions.kept[n + 2] = string.format('%.6f ', before and before.began or now) .. member
 end
 
 function positions.finish()

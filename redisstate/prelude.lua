@@ -50,6 +50,7 @@ end
 local function number(s, default)
   if not s or s == '' then return default end
   local n = tonumber(s) or tonumber((string.gsub(string.lower(s), '^(%d+)e', '%1.0e'))) -- see score_of
+  if not n and string.match(s, '^%d+$') then return INF end -- too long for the embedded Redis
   if n and n >= 0 then return n end -- false for NaN
   if string.match(string.lower(s), '^%+?inf$') or string.match(string.lower(s), '^%+?infinity$') then return INF end
 end
@@ -64,8 +65,8 @@ local function round_of(s)
 end
 
 -- These functions read arguments in order. The function `take` reads the next argument. The function `take_list` reads
--- the number of elements, and then `each` arguments per element. A script sets `cursor` to the index of the last
--- argument that it has read itself.
+-- the number of elements, and then `each` arguments per element. The function `take_set` reads a list, and returns its
+-- elements as a set. A script sets `cursor` to the index of the last argument that it has read itself.
 local cursor = 0
 local function take()
   cursor = cursor + 1
@@ -76,6 +77,12 @@ local function take_list(each)
   local taken = {}
   for i = 1, each * tonumber(take()) do taken[i] = take() end
   return taken
+end
+
+local function take_set()
+  local set = {}
+  for _, name in ipairs(take_list(1)) do set[name] = true end
+  return set
 end
 
 -- Returns the stored answer if this call of the call slot was already answered. Returns nil for a new call. If a later
@@ -107,6 +114,16 @@ end
 
 local function bulk(command, key, of)
   for i = 1, #of, 500 do redis.call(command, key, unpack(of, i, math.min(i + 499, #of))) end
+end
+
+-- Returns the scores of members in a sorted set, in the order of the members; false if the set lacks the member.
+local function scores_of(key, members)
+  local scores = {}
+  for i = 1, #members, 500 do
+    local page = redis.call('ZMSCORE', key, unpack(members, i, math.min(i + 499, #members)))
+    for j = 1, #page do scores[i + j - 1] = page[j] end
+  end
+  return scores
 end
 
 -- Puts wake tokens into a list. A few tokens are enough: if a component takes a token but leaves some of the work, a

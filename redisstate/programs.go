@@ -3,6 +3,8 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -44,17 +46,24 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 }
 
 // RemoveProgram removes an archive that PutProgram stored. It is safe to repeat.
-func (s *Store) RemoveProgram(ctx context.Context, sha256 string) error {
-	err := s.untilAnswered(ctx, func(ctx context.Context) error {
-		p := s.rdb.TxPipeline()
-		p.Unlink(ctx, s.keys.program(sha256)) // unlike DEL, UNLINK frees the memory in the background
-		p.ZRem(ctx, s.keys.programs(), sha256)
-		p.ZRem(ctx, s.keys.programsUsed(), sha256)
-		_, err := p.Exec(ctx)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("remove program %s: redis: %w", sha256, err)
+//
+// The caller has looked for tasks that need the program: at the time since, it began to look at all tasks with ids up to last. If
+// a client has used the program after that time, or has opened a task that names it after that id, the program stays, and removed is false. The
+// caller must then look again.
+func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error) {
+	keys := []string{s.keys.programsUsed(), s.keys.programs(), s.keys.program(sha256), s.keys.taskID()}
+	for {
+		reply, err := s.run(ctx, s.scripts.drop, keys, []any{sha256, since.String(), last, s.keys.taskPrefix()}, isText)
+		if err != nil {
+			return false, fmt.Errorf("remove program %s: redis: %w", sha256, err)
+		}
+		answer := text(reply)
+		looked, more := strings.CutPrefix(answer, "=")
+		if !more {
+			return answer == "+", nil
+		}
+		if last, err = strconv.ParseInt(looked, 10, 64); err != nil {
+			return false, fmt.Errorf("remove program %s: redis: %w", sha256, err)
+		}
 	}
-	return nil
 }

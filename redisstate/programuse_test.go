@@ -70,7 +70,9 @@ func TestRemoveUnused(t *testing.T) {
 		if use := lastUse(t, s, kept); use < lastUse(t, s, fresh) || math.IsInf(use, 1) {
 			t.Errorf("after unpin: %v", use)
 		}
-		must(t, s.RemoveProgram(t.Context(), edge))
+		if removed, err := s.RemoveProgram(t.Context(), edge, 9e9, 0); !removed || err != nil {
+			t.Errorf("%s is still there: %v", edge, err)
+		}
 		if lastUse(t, s, edge) != -1 {
 			t.Error("a removed program has a last use")
 		}
@@ -236,5 +238,44 @@ func TestRemoveUnusedRacesWithOpens(t *testing.T) {
 		}
 		close(stop)
 		all.Wait()
+	})
+}
+
+// RemoveProgram keeps a program that a client has used, or that a new task names, since the caller looked for tasks that need
+// it.
+func TestRemoveProgramBesideOpen(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for name, c := range map[string]struct {
+			change  func(sum string)
+			removed bool
+		}{
+			"nothing happened":       {func(string) {}, true},
+			"pinned before":          {func(sum string) { must(t, s.PinPrograms(t.Context(), sum)) }, true},
+			"tasks of others opened": {func(string) { mustOpen(t, s, slices.Repeat([]tdf.Properties{define("x")}, 2100)...) }, true},
+			"a task of it opened": {func(sum string) {
+				mustOpen(t, s, slices.Repeat([]tdf.Properties{define("x")}, 1500)...)
+				d := define("x")
+				d.Source = "redis:" + sum
+				mustOpen(t, s, d)
+			}, false},
+			"used": {func(sum string) {
+				now, err := s.Now(t.Context())
+				must(t, err)
+				must(t, s.UsePrograms(t.Context(), now.Add(1), sum))
+			}, false},
+		} {
+			sum := putProgram(t, s, name)
+			s.used.record([]string{sum}) // this client does not renew the last use again
+			since, err := s.Now(t.Context())
+			must(t, err)
+			last, err := s.LastID(t.Context())
+			must(t, err)
+			c.change(sum)
+			removed, err := s.RemoveProgram(t.Context(), sum, since, last)
+			stored, err2 := s.HasProgram(t.Context(), sum)
+			if removed != c.removed || err != nil || stored == removed || err2 != nil {
+				t.Errorf("%s: removed %v, stored %v, %v, %v", name, removed, stored, err, err2)
+			}
+		}
 	})
 }

@@ -23,7 +23,7 @@ func placed(queue string, priority int, tags ...string) tdf.Properties {
 // claimFor makes one claim for a worker with an offer.
 func claimFor(t *testing.T, s *Store, most int, offer tdf.Offer) Claimed {
 	t.Helper()
-	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600, Select: offer.Select})
+	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600, Offer: &offer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +148,8 @@ func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered fu
 	mustBeSound(t, s)
 }
 
-// A claim of a few tasks from many partitions reads the head of each partition once. Each partition with due tasks then has a
-// wake token.
+// A claim of a few tasks reads as many partitions as it has tasks. The partitions that it has met, and the next ones, then have
+// wake tokens.
 func TestClaimFromManyPartitions(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const partitions, each = 200, 10
@@ -163,17 +163,19 @@ func TestClaimFromManyPartitions(t *testing.T) {
 		all = append(all, d)
 	}
 	mustOpen(t, s, all...)
-	claimFor(t, s, 1, offer) // loads the script, and learns the partitions
-	for _, p := range s.partitions.get().names {
-		s.rdb.Del(t.Context(), s.keys.key("wake:"+p))
+	claimFor(t, s, 1, offer) // loads the script
+	names, err := s.partitionNames(t.Context())
+	must(t, err)
+	for _, p := range names {
+		s.rdb.Del(t.Context(), s.keys.wakePartition(p))
 	}
 	commands := func() (n int) {
-		for _, name := range []string{"zrange", "zrevrange", "zrangebyscore", "zrem", "zadd", "exists", "llen", "lpush", "expire"} {
+		for _, name := range []string{"zrange", "zrevrange", "zrangebyscore", "zrangebylex", "hget", "hset", "zrem", "zadd", "exists", "llen", "lpush", "expire"} {
 			n += commandCalls(t, s, name)
 		}
 		return n
 	}
-	for i, want := range []int{6 * partitions, 5 * partitions / 2} { // the first claim also puts in the tokens
+	for i, want := range []int{350, 250} { // the first claim also puts in tokens
 		before := commands()
 		if c := claimFor(t, s, 15, offer); len(c.Claims) != 15 {
 			t.Fatalf("%d tasks were claimed", len(c.Claims))
@@ -181,21 +183,20 @@ func TestClaimFromManyPartitions(t *testing.T) {
 		if n := commands() - before; n > want {
 			t.Errorf("claim %d cost %d commands, want at most %d", i+1, n, want)
 		}
-		for _, p := range s.partitions.get().names {
-			if s.rdb.Exists(t.Context(), s.keys.key("wake:"+p)).Val() == 0 {
-				t.Fatalf("no token for the partition %s", p)
-			}
-		}
+	}
+	tokens := 0
+	for _, p := range names {
+		tokens += int(s.rdb.Exists(t.Context(), s.keys.wakePartition(p)).Val())
+	}
+	if tokens < 16 {
+		t.Errorf("%d partitions have tokens", tokens)
 	}
 }
 
 // A claim reads only the priorities with due tasks, in order, however many there are.
 func TestManyPriorities(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		priorities := 10_000
-		if onEmbedded(t) {
-			priorities = 1_000
-		}
+	onReal(t, func(t *testing.T, s *Store) {
+		const priorities = 10_000
 		var all []tdf.Properties
 		for i := range priorities {
 			d := placed("deadline", -i)
@@ -252,33 +253,6 @@ func TestEmptyPlacesVanish(t *testing.T) {
 	})
 }
 
-// At most 256 partitions have tasks. A partition whose tasks were claimed makes room for another one.
-func TestPartitionsAreBounded(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		var all []tdf.Properties
-		for i := range tdf.MaxPartitions {
-			all = append(all, placed(fmt.Sprint("q", i), 0))
-		}
-		mustOpen(t, s, all[1:]...)
-		if _, err := s.Open(t.Context(), "manager", all[0], placed("one-more", 0)); err == nil || !strings.Contains(err.Error(), "256 combinations of queue, tags and handler") {
-			t.Errorf("opening into partition 257: %v", err)
-		}
-		mustOpen(t, s, all[0], placed("q1", 5), define("plain"))
-		_, err := s.Open(t.Context(), "manager", placed("another", 0))
-		if err == nil {
-			t.Error("a task was opened in partition 257")
-		}
-		if c := claimFor(t, s, 5, offerOf("q7")); len(c.Claims) != 1 {
-			t.Errorf("got %d tasks", len(c.Claims))
-		}
-		mustOpen(t, s, placed("another", 0))
-		if c := claimFor(t, s, 5, offerOf("another")); len(c.Claims) != 1 {
-			t.Errorf("got %d tasks", len(c.Claims))
-		}
-		mustBeSound(t, s)
-	})
-}
-
 // Only a worker with the handler gets a task without a source.
 func TestHandlerPartition(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -304,7 +278,7 @@ func TestHandlerPartition(t *testing.T) {
 func TestWakeOfPartition(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		offer := offerOf("a")
-		w := s.WakeWorker(offer.Select)
+		w := s.WakeWorker(&offer)
 		defer w.Close()
 		mustOpen(t, s, placed("a", 3))
 		if c := claimFor(t, s, 5, offer); len(c.Claims) != 1 {
@@ -321,11 +295,8 @@ func TestWakeOfPartition(t *testing.T) {
 
 // A worker that avoids the programs of many priorities still finds a task behind them.
 func TestPositionsPassPriorities(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		passed := 3000
-		if onEmbedded(t) {
-			passed = 500
-		}
+	onReal(t, func(t *testing.T, s *Store) {
+		const passed = 3000
 		var all []tdf.Properties
 		for i := range passed {
 			d := placed("a", 5000-i)
@@ -336,7 +307,7 @@ func TestPositionsPassPriorities(t *testing.T) {
 		ids := mustOpen(t, s, all...)
 		offer := offerOf("a")
 		for range 500 { // a slow Redis looks at few tasks per claim
-			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Select: offer.Select})
+			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Offer: &offer})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -360,6 +331,15 @@ func TestPlacesAreRepaired(t *testing.T) {
 		"missing in the list": func(t *testing.T, s *Store, id string) { s.rdb.ZRem(t.Context(), s.keys.List(tdf.Placed), id) },
 		"no priorities":       func(t *testing.T, s *Store, _ string) { s.rdb.Del(t.Context(), s.keys.levels("queue=a")) },
 		"no partitions":       func(t *testing.T, s *Store, _ string) { s.rdb.Del(t.Context(), s.keys.partitions()) },
+		"no heads":            func(t *testing.T, s *Store, _ string) { s.rdb.Del(t.Context(), s.keys.heads("a")) },
+		"another head": func(t *testing.T, s *Store, _ string) {
+			member := s.rdb.HGet(t.Context(), s.keys.partitions(), "queue=a").Val()
+			later := strings.Replace(member, " ", " 9", 1)[:28] + member[28:]
+			s.rdb.ZRem(t.Context(), s.keys.heads("a"), member)
+			s.rdb.ZAdd(t.Context(), s.keys.heads("a"), redis.Z{Member: later})
+			s.rdb.HSet(t.Context(), s.keys.partitions(), "queue=a", later)
+		},
+		"no member in the hash": func(t *testing.T, s *Store, _ string) { s.rdb.HSet(t.Context(), s.keys.partitions(), "queue=a", "") },
 		"another place": func(t *testing.T, s *Store, id string) {
 			s.rdb.HSet(t.Context(), s.keys.taskPrefix()+id, "place", "queue=b")
 		},
@@ -384,6 +364,147 @@ func TestPlacesAreRepaired(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The audit finds that a queue does not know when a task becomes due, and repairs it.
+func TestComingIsRepaired(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		soon := placed("a", 5)
+		soon.StartAfter = clockOf(t, s).Add(1000)
+		mustOpen(t, s, soon)
+		for _, damage := range []func(){
+			func() { s.rdb.Del(t.Context(), s.keys.coming("a")) },
+			func() { s.rdb.ZAdd(t.Context(), s.keys.coming("a"), redis.Z{Score: 9e9, Member: "queue=a"}) },
+		} {
+			damage()
+			findings, err := s.Check(t.Context())
+			if err != nil || len(findings) != 1 {
+				t.Fatal(findings, err)
+			}
+			if n, err := s.Repair(t.Context(), "audit", findings); n != 1 || err != nil {
+				t.Fatal(findings, n, err)
+			}
+			mustBeSound(t, s)
+		}
+	})
+}
+
+// Heads whose tasks are gone, and members that another program has written, delay no task and vanish.
+func TestStaleHeads(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, placed("a", 5), placed("a", 0, "t"))
+		var stale []redis.Z
+		for i := range 600 {
+			stale = append(stale, redis.Z{Member: fmt.Sprintf("%010d 1700000000.000000 queue=a;tags=t%d", i, i)})
+		}
+		stale = append(stale, redis.Z{Member: ""}, redis.Z{Member: "x"}, redis.Z{Member: "0000000001 1700000000.000000 queue=b"},
+			redis.Z{Member: "0000000001 1700000000.000000 queue=a"}, redis.Z{Member: "nan        nan               queue=a;tags=t"})
+		must(t, s.rdb.ZAdd(t.Context(), s.keys.heads("a"), stale...).Err())
+		offer := offerOf("a")
+		offer.Tags = []string{"t"}
+		for i := range 600 {
+			offer.Tags = append(offer.Tags, fmt.Sprint("t", i))
+		}
+		mustClaimAll(t, s, offer, ids)
+		if left := s.rdb.ZRange(t.Context(), s.keys.heads("a"), 0, -1).Val(); len(left) > 0 {
+			t.Errorf("%q are left", left)
+		}
+	})
+}
+
+// A worker finds its task behind very many partitions that no worker serves, and behind partitions whose program it avoids. A
+// claim reads a limited number of them.
+func TestTaskBehindManyPartitions(t *testing.T) {
+	for name, c := range map[string]struct {
+		foreign, avoided int
+		resume           bool
+	}{
+		"not served":        {10_000, 0, false},
+		"avoided":           {0, 1500, true},
+		"avoided, few":      {0, 60, true},
+		"both":              {5000, 300, true},
+		"both, with few of": {5000, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+			var all []tdf.Properties
+			offer := offerOf("q")
+			for i := range c.avoided {
+				d := placed("q", 0, fmt.Sprint("t", i))
+				offer.Tags = append(offer.Tags, d.Tags...)
+				d.Program = "broken"
+				all = append(all, d, d)
+			}
+			for i := range c.foreign {
+				all = append(all, placed("q", 0, fmt.Sprint("x", i)))
+			}
+			if c.avoided > 0 { // behind a task of an avoided program in its own partition
+				all = append(all, placed("q", 0, "t0"))
+			}
+			all = append(all, placed("q", 0))
+			for page := range slices.Chunk(all[:len(all)-1], 1000) {
+				mustOpen(t, s, page...)
+			}
+			last := mustOpen(t, s, all[len(all)-1])[0]
+			want := 1 + min(c.avoided, 1)
+			var got []int64
+			for n := 1; len(got) < want; n++ {
+				if n > 200 {
+					t.Fatalf("claimed %d in %d claims, want %d tasks until %d", got, n, want, last)
+				}
+				before := commandCalls(t, s, "zrangebylex")
+				r := ClaimRequest{Worker: "w", Most: 2, Lease: 60, Resume: c.resume, Offer: &offer}
+				if c.avoided > 0 {
+					r.Avoid = []string{"broken"}
+				}
+				claimed, err := s.Claim(t.Context(), r)
+				must(t, err)
+				if len(claimed.Claims) == 0 && !claimed.More && len(got) < want {
+					t.Fatalf("claim %d got nothing, and says that there is no more", n)
+				}
+				got = append(got, claimedIDs(claimed)...)
+				if pages := commandCalls(t, s, "zrangebylex") - before; pages > 16 {
+					t.Errorf("claim %d read %d pages", n, pages)
+				}
+			}
+		})
+	}
+}
+
+// A claim of one task from thousands of partitions costs as many commands as one from a single partition.
+func TestClaimsDoNotPayForOtherPartitions(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	offer := offerOf("one", "q")
+	mustOpen(t, s, placed("one", 0), placed("one", 0))
+	var all []tdf.Properties
+	for i := range 3000 {
+		d := placed("q", 0)
+		d.Program, d.Source = fmt.Sprint("p", i), ""
+		all = append(all, d)
+	}
+	offer.Anything = true
+	for page := range slices.Chunk(all, 1000) {
+		mustOpen(t, s, page...)
+	}
+	cost := func(queue string) (n int) {
+		o := offer
+		o.Queues = []tdf.QueueShare{{Queue: queue}}
+		names := []string{"zrange", "zrevrange", "zrangebyscore", "zrangebylex", "hget", "hset", "zrem", "zadd", "exists", "llen", "lpush", "expire", "hmget"}
+		for _, name := range names {
+			n -= commandCalls(t, s, name)
+		}
+		if c := claimFor(t, s, 1, o); len(c.Claims) != 1 {
+			t.Fatalf("claimed %d", claimedIDs(c))
+		}
+		for _, name := range names {
+			n += commandCalls(t, s, name)
+		}
+		return n
+	}
+	cost("one")
+	if one, many := cost("one"), cost("q"); many > one+3 {
+		t.Errorf("%d commands from 3,000 partitions, %d from one", many, one)
 	}
 }
 
@@ -413,14 +534,7 @@ func TestHostilePriorities(t *testing.T) {
 			hostile = append(hostile, redis.Z{Score: float64(i), Member: fmt.Sprint("p", i)})
 		}
 		must(t, s.rdb.ZAdd(t.Context(), s.keys.levels("queue=a"), hostile...).Err())
-		var got []int64
-		for c := (Claimed{More: true}); c.More; {
-			c = claimFor(t, s, 5, offerOf("a"))
-			got = append(got, claimedIDs(c)...)
-		}
-		if !slices.Equal(got, ids) {
-			t.Errorf("claimed %d, want %d", got, ids)
-		}
+		mustClaimAll(t, s, offerOf("a"), ids)
 		if left := s.rdb.ZRange(t.Context(), s.keys.levels("queue=a"), 0, -1).Val(); len(left) > 0 {
 			t.Errorf("%q are left", left)
 		}
@@ -580,7 +694,7 @@ func TestForeignPriorities(t *testing.T) {
 
 // If a key of a place has a wrong type, a claim changes no task, or goes on without the key.
 func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
-	for _, key := range []string{"open:placed", "open:queue=a", "levels:queue=a", "later:queue=a", "wake:queue=a", "partitions"} {
+	for _, key := range []string{"open:placed", "open:queue=a", "levels:queue=a", "later:queue=a", "heads:a", "coming:a", "wake:queue=a", "partitions"} {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
 				mustOpen(t, s, placed("a", 0), placed("a", 0), placed("b", 0))
@@ -588,14 +702,27 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 				s.rdb.Del(t.Context(), s.keys.key(key))
 				s.rdb.Set(t.Context(), s.keys.key(key), "x", 0)
 				before, offer := dump(t, s), offerOf("a")
-				c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Select: offer.Select})
+				c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
 				if diff := changed(t, before, dump(t, s)); err != nil && diff != "" {
 					t.Errorf("%v, but it changed\n%s", err, diff)
 				}
-				if err == nil && len(c.Claims) == 0 && key != "levels:queue=a" {
+				if err == nil && len(c.Claims) == 0 && key != "levels:queue=a" && key != "open:queue=a" && key != "heads:a" {
 					t.Error("no error, but nothing was claimed")
 				}
 			})
 		})
+	}
+}
+
+// mustClaimAll claims tasks, five per call, until none is left. They must be the tasks with these ids, in this order.
+func mustClaimAll(t *testing.T, s *Store, offer tdf.Offer, ids []int64) {
+	t.Helper()
+	var got []int64
+	for c := (Claimed{More: true}); c.More; {
+		c = claimFor(t, s, 5, offer)
+		got = append(got, claimedIDs(c)...)
+	}
+	if !slices.Equal(got, ids) {
+		t.Errorf("claimed %d, want %d", got, ids)
 	}
 }

@@ -41,7 +41,7 @@ func TestQueueCounts(t *testing.T) {
 
 // Above a number of priorities, the counts say that they are incomplete.
 func TestQueueCountsOfManyPriorities(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, placed("a", 1), placed("b", 1))
 		var levels []redis.Z
 		for i := range prioritiesCounted {

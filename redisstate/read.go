@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -92,6 +91,8 @@ func (x *Stored) Placement() tdf.Placement {
 //   - With Whole, it reads a small task at one moment, and a large task in pieces.
 //   - If a large task moves between two pieces, Read reads it again, but only a few times.
 //   - Without Whole, it reads a task in up to three steps, and texts after that. The task may move in between.
+//   - A finished task in the list archived is archived, also if its state says otherwise. But with Lists, Read returns the
+//     state that the task has.
 //
 // With Rules alone, the first step reads the state, the round and the revision. So if the task moves before a later
 // step, Redis refuses a Move that is based on these values.
@@ -100,6 +101,11 @@ func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, err
 	if err != nil {
 		return nil, fmt.Errorf("read tasks: redis: %w", err)
 	}
+	if want.Fields&Lists == 0 {
+		if err := s.readArchived(ctx, ids, hashes); err != nil {
+			return nil, err
+		}
+	}
 	stored := make([]Stored, len(hashes))
 	for i, h := range hashes {
 		stored[i] = want.parse(ids[i], h, tooLong[i])
@@ -107,6 +113,11 @@ func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, err
 	if want.Fields&Lists != 0 {
 		if err := s.readLists(ctx, stored); err != nil {
 			return nil, fmt.Errorf("look up tasks in the lists: redis: %w", err)
+		}
+	}
+	if want.Fields&(Rules|Whole) != 0 {
+		if err := s.markApart(ctx, stored); err != nil {
+			return nil, err
 		}
 	}
 	if want.Texts == nil {
@@ -131,26 +142,6 @@ func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error
 		return Stored{}, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
 	}
 	return stored[0], nil
-}
-
-// ReadFrom returns what [Store.Read] would return for a task with these properties. Tests use it instead of a Redis.
-func (w Want) ReadFrom(id int64, h tdf.Hash) Stored {
-	read := tdf.Hash{}
-	if w.Fields&Whole != 0 {
-		read = h
-	}
-	for _, names := range w.steps() {
-		for _, name := range names(read) {
-			if of, isLength := strings.CutPrefix(name, lengthOf); isLength && h[of] != "" {
-				read[name] = strconv.Itoa(len(h[of]))
-			} else if value, ok := h[name]; ok {
-				read[name] = value
-			}
-		}
-	}
-	x := w.parse(id, read, nil)
-	w.takeTexts(&x, h)
-	return x
 }
 
 // readHashes reads the properties of each task that want.Fields includes.

@@ -182,7 +182,7 @@ func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 
 // A large task is read with many short commands, so that other clients of Redis are not delayed.
 func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		many := rounds(plain, 300)
 		large := rounds(plain, 12)
 		for i := range 12 {
@@ -315,7 +315,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 
 // No single command reads all properties of a task with very many properties.
 func TestManyPropertiesDelayNoClient(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 250)
 		for i := range fewNames {
 			h[fmt.Sprint("unknown ", i)] = "x"
@@ -347,7 +347,7 @@ func TestManyPropertiesDelayNoClient(t *testing.T) {
 
 // MaxBytes limits how many whole tasks are read at once. At least one task is read.
 func TestWholeTasksAreBoundedInBytes(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		const large = 1 << 20
 		ids := make([]int64, 40)
 		for i := range ids {

@@ -69,9 +69,16 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 		if err != nil {
 			return err
 		}
+		archived, err := s.archivedAt(ctx, page)
+		if err != nil {
+			return err
+		}
 		err = s.eachHash(ctx, page, math.MaxInt, anyLength, func(id int64, h tdf.Hash, _ map[string]int) (err error) {
 			if len(h) == 0 {
 				return nil
+			}
+			if at, is := archived[id]; is {
+				h.Archive(at)
 			}
 			r := Record{ID: id, Hash: h}
 			if reported[id] {

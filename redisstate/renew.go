@@ -21,7 +21,9 @@ type Renewal struct {
 	Begun bool
 	// Limit is the time from now to the new deadline of the claim. The deadline is never later than Until, the task's
 	// end_before. If Limit is 0, the deadline stays unchanged. After the program has begun, Limit has an effect only if
-	// Ended is true. Ended means that the program has ended and the worker collects its output.
+	// Ended is true. Ended means that the program has ended, and that the worker collects its output for at most Limit. An
+	// earlier deadline then moves to the end of this time, even if that is after Until. The task does not expire before this
+	// deadline.
 	Limit tdf.Seconds
 	Ended bool
 	Until tdf.Time
@@ -124,14 +126,11 @@ func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal
 	for i := range renewals {
 		e.renewal(&renewals[i])
 	}
-	reply, sent, err := s.runAt(ctx, s.scripts.renew, []string{s.keys.Due()}, e.args)
+	reply, sent, err := s.runAt(ctx, s.scripts.renew, []string{s.keys.Due()}, e.args, listOf(2, len(renewals)+1, isText))
 	if err != nil {
 		return nil, 0, sent, err
 	}
 	parts := list(reply)
-	if len(parts) < 2 || len(parts) > len(renewals)+1 {
-		return nil, 0, sent, fmt.Errorf("unexpected answer of the script: %v", reply)
-	}
 	now, _ = tdf.ParseTime(text(parts[0]))
 	for _, part := range parts[1:] {
 		answers = append(answers, text(part))

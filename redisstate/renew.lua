@@ -16,8 +16,9 @@
 -- Then for each claim:
 -- - id of the task, round, claim id
 -- - '1' if the program has begun, '2' if it has ended, otherwise ''
--- - seconds from now to the deadline; 'inf' means no deadline, and '' keeps the deadline
--- - latest possible deadline; 'inf' means no limit
+-- - seconds from now to the deadline; 'inf' means no deadline, and '' keeps the deadline. If the program has ended, a
+--   later deadline stays
+-- - the task's end_before, 'inf' for none: the latest possible deadline, unless the program has ended
 -- - seconds since the last output of the program; '' means no new output
 -- - the number of properties to write, and these properties with their values
 -- - number of the first update in the round
@@ -65,10 +66,15 @@ local function renew(c)
   if not mine or state ~= 'running' and state ~= 'executed' then
     return string.format('-%s %s %s', c.id, f[2] or '0', state)
   end
-  local deadline, most = number(f[6], INF) or INF, number(c.most, INF)
-  local h = { key, 'lease_until', text(now + lease), unpack(c.report) }
-  if c.limit ~= '' and (not f[5] or c.begun == '2') then
+  local before, most = number(f[6], INF) or INF, number(c.most, INF)
+  local deadline = before
+  if c.limit ~= '' and c.begun == '2' then
+    deadline = math.max(before, now + number(c.limit, INF))
+  elseif c.limit ~= '' and not f[5] then
     deadline = math.min(now + number(c.limit, INF), most)
+  end
+  local h = { key, 'lease_until', text(now + lease), unpack(c.report) }
+  if deadline ~= before then
     h[#h + 1] = 'deadline'
     h[#h + 1] = text(deadline)
   end
@@ -81,6 +87,7 @@ local function renew(c)
     h[#h + 1] = text(now - number(c.silent, 0))
   end
   redis.call('HSET', unpack(h))
+  if deadline < INF then most = math.max(most, deadline) end
   redis.call('ZADD', due, text(math.min(deadline + margin, most, now + lease)), c.id)
   add_updates(streams .. c.id, c.round, c.first, c.updates)
   return redis.call('EXISTS', follows .. c.id) == 1 and '+f' or '+'

@@ -103,6 +103,7 @@ func (e *encoder) record(r *Record) {
 	}
 	switch t.State {
 	case tdf.Open:
+		t.Apart = t.PlacedIn == tdf.DefaultPartition // as in the namespace of the dump
 		place = t.OpenPlace()
 	case tdf.Running:
 		limit = t.LimitKey

@@ -71,7 +71,7 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
-		for range operations(1_000, 20_000) {
+		for range operations(t, 1_000, 20_000) {
 			p.step(t.Context())
 		}
 		if _, err := s.Renew(t.Context(), 3600, renewalsWithUpdates(p.claims)...); err != nil {
@@ -281,7 +281,7 @@ func TestRestoreIntoAFullRedis(t *testing.T) {
 
 // Records reads every task, whether its size is small or large.
 func TestRecordsOfAllSizes(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		var all []Record
 		for id := int64(1); id <= 300; id++ {
 			h := tdf.Hash{"state": "archived", "n": strconv.FormatInt(id, 10)}
@@ -336,7 +336,7 @@ func useMeters(t testing.TB, s *Store) (most *atomic.Int64) {
 
 // If large tasks follow many small tasks, the replies of Redis still have a limited size.
 func TestReadingTakesLittleMemory(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		const large = 1 << 20
 		all := make([]Record, 700)
 		for i := range all {

@@ -60,7 +60,9 @@ func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Valu
 			keys = append(keys, s.keys.Group(v.Name))
 		}
 	}
-	reply, err := s.run(ctx, restoreValuesScript, keys, e.args)
+	reply, err := s.run(ctx, restoreValuesScript, keys, e.args, func(reply any) bool {
+		return reply == "" || isText(reply) && len(text(reply)) == len(values)
+	})
 	if err != nil && strings.HasPrefix(err.Error(), "OOM") {
 		return nil, ErrFull
 	}
@@ -68,11 +70,8 @@ func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Valu
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	answers := text(reply)
-	switch {
-	case answers == "":
+	if answers == "" {
 		return nil, fmt.Errorf("the namespace would have more than %d of them; remove some", kind.most())
-	case len(answers) != len(values):
-		return nil, fmt.Errorf("redis: the script answered %d of %d values", len(answers), len(values))
 	}
 	outcomes := make([]ValueOutcome, len(answers))
 	for i, answer := range answers {

@@ -21,6 +21,7 @@ func (s *Store) untilAnswered(ctx context.Context, op func(context.Context) erro
 	if err := s.Ready(ctx); err != nil {
 		return err
 	}
+	defer between(ctx)
 	return s.retry(ctx, op)
 }
 

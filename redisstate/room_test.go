@@ -113,7 +113,7 @@ func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
 
 // Many clients never exceed the limit together.
 func TestMaxTasksOfManyClients(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onReal(t, func(t *testing.T, s *Store) {
 		const most = 100
 		limitTasks(t, s, strconv.Itoa(most))
 		var all sync.WaitGroup

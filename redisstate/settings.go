@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -13,9 +14,21 @@ import (
 // bytes, the default of the setting.
 const HashMaxListpackValue = 1024
 
-// Setting returns the value of a setting of Redis. It returns "" if Redis has no such setting, or refuses to tell its value:
+const listpackSetting = "hash-max-listpack-value"
+
+// SmallListpack returns the value of Redis's setting hash-max-listpack-value if it is less than [HashMaxListpackValue]. Then
+// Redis needs about twice as much memory for a task. If the setting is large enough or unknown, SmallListpack returns "".
+func (s *Store) SmallListpack(ctx context.Context) (string, error) {
+	value, err := s.setting(ctx, listpackSetting)
+	if n, wrong := strconv.ParseInt(value, 10, 64); wrong != nil || n >= HashMaxListpackValue {
+		return "", err
+	}
+	return value, nil
+}
+
+// setting returns the value of a setting of Redis. It returns "" if Redis has no such setting, or refuses to tell its value:
 // the user may have no right to CONFIG GET, and the embedded Redis does not know the command.
-func (s *Store) Setting(ctx context.Context, name string) (string, error) {
+func (s *Store) setting(ctx context.Context, name string) (string, error) {
 	var reply *redis.MapStringStringCmd
 	err := s.pipeline(ctx, func(p redis.Pipeliner) { reply = p.ConfigGet(ctx, name) })
 	if err != nil && (lacksRights(err) || strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "unknown subcommand")) {

@@ -13,22 +13,28 @@ func TestSetting(t *testing.T) {
 	s := connect(t, addr, redistest.Namespace(t))
 	expectSetting := func(name, want string) {
 		t.Helper()
-		if got, err := s.Setting(briefContext(t), name); got != want || err != nil {
+		if got, err := s.setting(briefContext(t), name); got != want || err != nil {
 			t.Errorf("%s is %q, want %q; error %v", name, got, want, err)
 		}
 	}
 	expectSetting("hash-max-listpack-value", "99")
 	expectSetting("no-such-setting", "")
+	for _, value := range []string{"99", ""} { // the second value is large enough
+		if got, err := s.SmallListpack(briefContext(t)); got != value || err != nil {
+			t.Errorf("the small setting is %q, want %q; error %v", got, value, err)
+		}
+		must(t, s.rdb.ConfigSet(t.Context(), "hash-max-listpack-value", "1024").Err())
+	}
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
 	t.Cleanup(func() { operator.Close() })
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-config").Err())
 	expectSetting("hash-max-listpack-value", "")
 }
 
-// Setting returns no error, even for the embedded Redis, which has no settings.
+// The method setting returns no error, even for the embedded Redis, which has no settings.
 func TestSettingOfTheEmbeddedRedis(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		if _, err := s.Setting(t.Context(), "hash-max-listpack-value"); err != nil {
+		if _, err := s.setting(t.Context(), "hash-max-listpack-value"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -33,7 +33,7 @@ type Outcome struct {
 	IDs      []int64 // the ids of the new tasks
 	Existing []bool  // whether the task with the id already existed, and held the unique key; nil if there is no such task
 	Err      error   // the first of Refused; nil if the unit succeeded
-	Refused  []error // *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken], [ErrStageChanged], [ErrNoDefinitions], or other reasons why Redis refused the unit
+	Refused  []error // *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken], [ErrStageChanged], [ErrNoDefinitions], [ErrUnlinked], or other reasons why Redis refused the unit
 }
 
 // Held returns the number of new tasks that were not opened, because other tasks hold their unique keys.
@@ -56,6 +56,15 @@ func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome
 
 func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	var all []Outcome
+	for i := range units {
+		if len(units[i].Open) == 0 {
+			continue
+		}
+		var err error
+		if units[i].Open, err = s.keepApart(ctx, units[i].Open); err != nil {
+			return nil, err
+		}
+	}
 	for len(units) > 0 {
 		if err := s.Ready(ctx); err != nil { // check Redis before wakeKeys reads which managers to wake
 			return all, err
@@ -175,26 +184,29 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	}
 	lists := s.callLists(ctx, units)
 	keys := append(s.transactKeys(lists), s.countedLists(maxTasks)...)
-	reply, err := s.callOnce(ctx, script, keys, once, func(e *encoder) {
+	reply, err := s.callOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *encoder) {
 		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who, maxTasks)
 		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
+		e.archivingStates(slices.ContainsFunc(units, Unit.movesFinished))
 		e.unfinishedCodes(slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
-		e.count(tdf.MaxPartitions)
 		e.callLists(lists)
 		e.units(s.keys, units)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return outcomes(units, reply)
+	return outcomes(units, reply), nil
+}
+
+// outcomesOf is the form of the answer of transact.lua or move.lua for n units. Redis has time for at least one unit.
+func outcomesOf(n int) replyForm {
+	lines := linesOf(n, n)
+	return func(reply any) bool { return lines(reply) && !strings.HasPrefix(text(reply), "~") }
 }
 
 // outcomes parses the answer of transact.lua or move.lua. It stops at the first unit for which Redis had no time.
-func outcomes(units []Unit, reply any) ([]Outcome, error) {
-	lines := strings.Split(fmt.Sprint(reply), "\n")
-	if len(lines) != len(units) || lines[0] == "~" {
-		return nil, fmt.Errorf("redis: the script answered %d of %d units", len(lines), len(units))
-	}
+func outcomes(units []Unit, reply any) []Outcome {
+	lines := strings.Split(text(reply), "\n")
 	all := make([]Outcome, 0, len(units))
 	for i, line := range lines {
 		if line == "~" {
@@ -202,7 +214,7 @@ func outcomes(units []Unit, reply any) ([]Outcome, error) {
 		}
 		all = append(all, outcome(&units[i], line))
 	}
-	return all, nil
+	return all
 }
 
 func outcome(u *Unit, line string) Outcome {
@@ -243,6 +255,9 @@ func parseRefusal(u *Unit, reason string) error {
 	}
 	if reason == "?" {
 		return ErrNoDefinitions
+	}
+	if text, ok := strings.CutPrefix(reason, "&"); ok {
+		return fmt.Errorf("%s: %w", text, ErrUnlinked)
 	}
 	if text, ok := strings.CutPrefix(reason, "!"); ok {
 		return errors.New(text)

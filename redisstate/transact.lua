@@ -29,8 +29,9 @@
 --  8. the largest number of tasks, or ''
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
+-- - the number of states in which a task in the list `archived` counts as archived, and these states; none if no move
+--   leaves such a state
 -- - the number of codes of the states in which a task is not finished, and these codes
--- - the maximum number of partitions with tasks
 -- - the number of lists in KEYS, and the name and the code of each
 -- - the number of wake lists in KEYS, and the name of the list to which each belongs
 -- - the number of shapes, and the shapes: the parts that several moves have in common
@@ -102,6 +103,7 @@
 --   - '@record': the stage has another record than the required one; this is its true record
 --   - '?': the stored definitions do not exist, or lack chunks
 --   - '^tasks limit': there are this many tasks, and the unit would exceed the limit
+--   - '&reason': nobody knows yet whether unfinished tasks need a task that would be removed; the reason says why
 --   - '!reason': Redis cannot carry out the unit, for the given reason
 --
 -- If the call is impossible, the script writes nothing and returns one of these errors:
@@ -120,10 +122,9 @@ cursor = 8
 local answer, stale = answered(slot, sequence)
 if answer or stale then return answer or stale end
 
-local holding = take_holding()
+local holding, archiving = take_holding(), take_set()
 deciding.use(groups, marks, KEYS[6], take_list(1))
 local keys_refused = next(holding.finished) and no_keys(unique)
-local most_partitions = tonumber(take())
 local list, code, lists = {}, {}, tonumber(take())
 for i = 1, lists do
   local name = take()
@@ -203,7 +204,7 @@ local shared = take_list(2)
 
 -- A move is an array with these indexes, because a call may have a thousand moves and arrays are faster.
 local SHAPE, ID, KEY, CLAIM, DUE, GROUP, OWN, AT, LOG, STRAY, SCHEDULED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local UNIQUE, LEAVES, ENTERS, LIMIT, LINKED = 12, 13, 14, 15, 16
+local UNIQUE, LEAVES, ENTERS, LIMIT, LINKED, ARCHIVED = 12, 13, 14, 15, 16, 17
 local moves, new_tasks = {}, {}
 -- These lists have one element for each unit:
 -- - the index of its last move in `moves`
@@ -235,7 +236,7 @@ do -- read the units
     local head = 5 + (shape.unique and 1 or 0) + (shape.limit and 1 or 0)
     local m = {
       shape, id, tasks .. id, ARGV[cursor + 3], ARGV[cursor + 4], ARGV[cursor + 5], cursor + head, now, false, false,
-      false, shape.unique and ARGV[cursor + 6], false, false, shape.limit and ARGV[cursor + head], false,
+      false, shape.unique and ARGV[cursor + 6], false, false, shape.limit and ARGV[cursor + head], false, false,
     }
     cursor = cursor + head + #shape.own
     if m[DUE] ~= '' then
@@ -269,15 +270,21 @@ do -- read the units
       read_new()
       check_group(i, new_tasks[#new_tasks].group)
       local name = new_tasks[#new_tasks].place
-      local no_room = name ~= '' and no_place(name, most_partitions)
+      local no_room = name ~= '' and no_place(name)
       if no_room then refuse(i, no_room) end
     end
     unit_moves[i], unit_new[i] = #moves, #new_tasks
   end
 
-  for i = 1, #fenced, 500 do
-    local scores = call('ZMSCORE', due, unpack(fenced_ids, i, math.min(i + 499, #fenced)))
-    for j = 1, #scores do fenced[i + j - 1][SCHEDULED] = scores[j] end
+  local scheduled = scores_of(due, fenced_ids)
+  for i, m in ipairs(fenced) do m[SCHEDULED] = scheduled[i] end
+
+  -- A manager of the original TDF moves the id of a task to the list `archived`, and leaves its state.
+  if next(archiving) then
+    local ids = {}
+    for i, m in ipairs(moves) do ids[i] = m[ID] end
+    local archived = scores_of(list.archived, ids)
+    for i, m in ipairs(moves) do m[ARCHIVED] = archived[i] and not m[SHAPE].repair end
   end
 end
 
@@ -344,7 +351,8 @@ do -- check the units
   local function check_links(m, f)
     local s = m[SHAPE]
     if s.links == 'spoils' then
-      return needs.refusal(m[ID], m[GROUP], f[s.links_at], s.to == REMOVED and f[s.links_at + 1])
+      local endings = s.to == REMOVED and f[s.links_at + 1]
+      return needs.refusal(tasks, m[ID], m[GROUP], f[s.links_at], endings, m[DUE] ~= '')
     end
     m[LINKED] = f[s.links_at]
     if m[LINKED] then wrong_places = wrong_places or wrong_ended() end
@@ -370,6 +378,7 @@ do -- check the units
     local state, round, claim, executed = f[1] or '', round_of(f[2]), f[5], f[6]
     local revision = revision_of(s, f)
     m[LOG] = f[3]
+    if m[ARCHIVED] and archiving[state] then state = 'archived' end
     local mine = m[CLAIM] ~= '' and (claim or NO_CLAIM) == m[CLAIM]
     if mine and executed and s.to == 'executed' then return 'done' end
     if round ~= s.round then return found(m, state, round, revision) end

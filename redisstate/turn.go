@@ -32,17 +32,17 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit
 	e := encoder{args: make([]any, 0, 64+16*len(units))}
 	e.add("", "0")
 	s.encodeMove(&e, r.Worker, f, units)
-	move := scriptCall{s.scripts.move, s.moveKeys(ctx, &units[0].Moves[0]), e.args}
+	move := scriptCall{s.scripts.move, s.moveKeys(ctx, &units[0].Moves[0]), e.args, outcomesOf(len(units))}
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
 	args, queues := s.claimArgs(r)
-	claim := scriptCall{s.scripts.claim, s.claimKeys(), args(slot, sequence)}
+	claim := scriptCall{s.scripts.claim, s.claimKeys(), args(slot, sequence), claimForm(len(queues))}
 	sent, took, moved, claimed, err, claimErr := s.runBoth(ctx, claiming, move, claim)
 	if claimErr != nil {
 		claimErr = fmt.Errorf("claim tasks: redis: %w", claimErr)
 	} else {
 		s.link.observe(replySize(claimed)+sizeOf(units), took)
-		c, _, claimErr = s.readClaimed(r.Worker, queues, claimed)
+		c, _ = s.readClaimed(r.Worker, queues, claimed)
 		c.Sent = sent
 	}
 	if err != nil {
@@ -55,10 +55,7 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit
 // rest returns the outcomes in the answer of move.lua. If Redis had no time for all units, the function rest carries
 // out the remaining units.
 func (s *Store) rest(ctx context.Context, who string, units []Unit, reply any) ([]Outcome, error) {
-	done, err := outcomes(units, reply)
-	if err != nil {
-		return nil, err
-	}
+	done := outcomes(units, reply)
 	s.pace.recordUnits(len(done), len(units))
 	if len(done) == len(units) {
 		return done, nil

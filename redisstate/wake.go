@@ -28,10 +28,10 @@ type Waker struct {
 // longestBlock is the time for which one BLPOP waits for a token. Redis may answer a little later.
 const longestBlock = 2 * time.Second
 
-// WakeWorker returns a Waker for open tasks in the partitions that the function selects (see [ClaimRequest]).
-func (s *Store) WakeWorker(selected func(names []string) []tdf.QueuePartitions) *Waker {
-	request := ClaimRequest{Select: selected}
-	return s.waker(func() []string { return s.keys.wakeLists(request.selected(s.partitions.get().names)) }) // also during pauses
+// WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimRequest]).
+func (s *Store) WakeWorker(offer *tdf.Offer) *Waker {
+	lists := wakeLists{store: s, offer: (&ClaimRequest{Offer: offer}).offer()}
+	return s.waker(lists.get) // also during pauses
 }
 
 // WakeServer returns a Waker for executed tasks.
@@ -46,7 +46,7 @@ func (s *Store) waker(keys func() []string) *Waker {
 	options := *s.options
 	options.PoolSize = 1
 	options.OnConnect = nil
-	options.Dialer = idleTimeoutDialer(&options, longestBlock+idleTimeout)
+	options.Dialer = dialer(idleTimeoutDialer(&options, longestBlock+idleTimeout))
 	return &Waker{store: s, rdb: redis.NewClient(&options), keys: keys, tokens: make(chan struct{}, 1)}
 }
 
@@ -114,8 +114,13 @@ func (w *Waker) end() {
 // block puts the token back into the list, for another client.
 func (w *Waker) block() {
 	for {
+		keys := w.keys()
+		if len(keys) == 0 { // the partitions have gone
+			w.goOn(redis.ErrClosed)
+			return
+		}
 		args := []any{"BLPOP"}
-		for _, key := range w.keys() {
+		for _, key := range keys {
 			args = append(args, key)
 		}
 		token, err := w.rdb.Do(context.Background(), append(args, longestBlock.Seconds())...).StringSlice()

@@ -25,9 +25,9 @@ func (w *WorkerStatus) Alive(now tdf.Time) bool {
 }
 
 // Pausing returns the worker's pause of a program, and the time at which the worker tries a round again. If the worker
-// does not pause the program, pauses is false.
+// claims tasks of the program, pauses is false.
 func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses bool) {
-	i := slices.IndexFunc(w.Pauses, func(p Pause) bool { return p.Program == program })
+	i := slices.IndexFunc(w.Pauses, func(p Pause) bool { return p.Program == program && !p.Slots })
 	if i < 0 {
 		return p, 0, false
 	}

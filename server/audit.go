@@ -14,6 +14,7 @@ type auditStore interface {
 	List(ctx context.Context, state tdf.State, group string, offset, limit int64) ([]int64, error)
 	Walk(ctx context.Context, from redisstate.WalkPage, limit int64) ([]int64, redisstate.WalkPage, bool, error)
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
+	ArchivedElsewhere(ctx context.Context, behind redisstate.ListEntry, before tdf.Time, most int) ([]int64, redisstate.ListEntry, bool, error)
 	DanglingIDs(ctx context.Context, from redisstate.GroupPage, limit int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
 }
 
@@ -51,6 +52,7 @@ type audit struct {
 	head     map[int64]tdf.Time // when the audit examined the tasks at the head of the open list
 	suspects map[int64]suspicion
 	programs programs
+	archived []redisstate.ListEntry // see adoptArchived
 }
 
 type suspicion struct {
@@ -84,7 +86,10 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 		}
 		moves = append(moves, f.Repair)
 	}
-	if err := s.apply(ctx, moves, done); err != nil || !walks {
+	if err := s.apply(ctx, moves, done); err != nil {
+		return done, err
+	}
+	if err := s.adoptArchived(ctx, now, done); err != nil || !walks {
 		return done, err
 	}
 	for range pagesPerWalk {

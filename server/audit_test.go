@@ -3,6 +3,7 @@ package server
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -52,6 +53,44 @@ func TestTasksArchivedByTheOriginal(t *testing.T) {
 	})
 }
 
+// The server completes a task that the original's manager has archived in its next round, without the audit's walk.
+func TestTaskArchivedByOriginalIsCompletedInTheNextRound(t *testing.T) {
+	onEach(t, func(s *site) {
+		d := define()
+		d.Group, d.KeepArchived = "g", 3600
+		ids := s.open(d, d, d, d)
+		for range ids {
+			if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
+				s.Fatal(err)
+			}
+		}
+		s.round()
+		now := s.now()
+		for i, at := range []tdf.Time{now, now.Add(9), now.Add(86400)} {
+			s.archiveByHand(int(ids[i]), "succeeded", at)
+			s.server.audit.walked = s.now()
+			s.round()
+			if at < now.Add(clockSkew) {
+				s.mustBe(ids[i], tdf.Archived, 0)
+			}
+		}
+		if counts, err := s.store.Counts(s.Context(), "g"); err != nil || counts[tdf.Archived] != 2 {
+			s.Errorf("counts of the group: %v, %v", counts, err)
+		}
+		// If the clock of the manager is slow, the server completes the task somewhat later.
+		s.archiveByHand(int(ids[3]), "succeeded", now.Add(-9))
+		for s.server.audit.archived[0].Order < float64(now) {
+			s.round()
+		}
+		if err := s.server.adoptArchived(s.Context(), s.now().Add(clockSkew), Done{}); err != nil {
+			s.Fatal(err)
+		}
+		if task := s.mustBe(ids[3], tdf.Archived, 0); task.Outcome != "succeeded" {
+			s.Errorf("outcome %q", task.Outcome)
+		}
+	})
+}
+
 // If a user deletes the hashes of a group's tasks, the group counts as finished.
 func TestGroupWithGhostsIsFinished(t *testing.T) {
 	onEach(t, func(s *site) {
@@ -67,5 +106,59 @@ func TestGroupWithGhostsIsFinished(t *testing.T) {
 			s.Errorf("the group has %v, %v", counts, err)
 		}
 		s.checkConsistent()
+	})
+}
+
+// A worker of the original TDF times out a round by itself. Soon after that, the group counts the task as timed out, or as open.
+func TestRoundThatOriginalWorkerTimesOut(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.server.audit.grace = 60
+		d := define()
+		d.Group, d.Timeout = "g", 5
+		d2 := d
+		d2.MaxTimeouts = 1
+		dependent := define()
+		dependent.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}
+		ids := s.open(d, d2)
+		s.open(dependent)
+		s.round()
+		now := s.now()
+		for _, id := range ids {
+			s.claimByHand(int(id), "0", now)
+		}
+		s.round()
+		for i, key := range []string{"$task:1", "$task:2"} {
+			s.do("ZREM", "$running", ids[i])
+			s.do("HSET", key, "timeouts", "1", "0:timeout", now.String())
+			s.do("ZADD", "$due", "1", ids[i]) // as if the margin were over
+		}
+		s.do("HSET", "$task:1", "state", "timed_out", "0:timed_out", now.String())
+		s.do("ZADD", "$timed_out", now.String(), ids[0])
+		s.do("HSET", "$task:2", "state", "open", "round", "1", "1:open", now.String())
+		s.do("ZADD", "$open", now.String(), ids[1])
+		s.server.audit.walked, s.server.audit.head = s.now(), map[int64]tdf.Time{ids[1]: s.now()} // so that only the due times lead to the tasks
+		for range 3 {
+			s.round()
+			s.server.links.looked = time.Time{} // as if a second had passed
+		}
+		counts, err := s.store.Counts(s.Context(), "g")
+		if err != nil || counts[tdf.TimedOut] != 1 || counts[tdf.Open] != 1 {
+			s.Errorf("counts of the group: %v, %v", counts, err)
+		}
+		if got := s.task(3); got.Waits() {
+			s.Errorf("the dependent still waits: %s", got.Log)
+		}
+	})
+}
+
+// A start_after in the past is no error, however far in the past it is.
+func TestOriginalTaskWithNegativeStart(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.byHand(1, "start_after", "-1", "timeout", " 5 ", "end_before", "1e18")
+		s.do("ZADD", "$open", "-1", "1")
+		s.round()
+		if c := s.claim(60); c.Task.ID != 1 || c.Invalid != nil || c.Task.Timeout != 5 {
+			s.Errorf("claimed %+v, %v", c.Task, c.Invalid)
+		}
 	})
 }

@@ -34,7 +34,7 @@ func (s *site) claimAll(queues ...string) (ids []int64) {
 	for _, q := range queues {
 		offer.Queues = append(offer.Queues, tdf.QueueShare{Queue: q})
 	}
-	request.Select = offer.Select
+	request.Offer = &offer
 	for more := true; more; {
 		c, err := s.store.Claim(s.Context(), request)
 		if err != nil {
@@ -70,7 +70,7 @@ func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
 
 // Waiting tasks of a paused queue keep no other task waiting. When the pause ends, they wait again, in their order.
 func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
-	onEach(t, func(s *site) {
+	onReal(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 0})
 		var all []tdf.Properties
 		for range redisstate.MostReturned + 10 {
@@ -178,7 +178,7 @@ const limitTestPatience = heartbeatPause
 
 // A round of the server returns the tasks of many keys, in batches.
 func TestTasksOfManyKeysReturn(t *testing.T) {
-	onEach(t, func(s *site) {
+	onReal(t, func(s *site) {
 		const keys, each = 120, 12
 		var all []tdf.Properties
 		for i := range keys * each {

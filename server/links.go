@@ -11,20 +11,20 @@ import (
 )
 
 type linkStore interface {
-	Link(ctx context.Context, tasks ...*tdf.Task) error
+	LinkWaiting(ctx context.Context) (int, error)
 	HandleEndings(ctx context.Context) (int, error)
 	AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error)
 	Unsuccessful(ctx context.Context, group string, after int64) (archived, others, next int64, err error)
-	RestoreUnderWay(ctx context.Context) (mark string, err error)
-	CompleteGroup(ctx context.Context, group string, archived, others int64) (bool, error)
+	CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error)
 }
 
 // The server looks for endings and for complete groups every linkPause. If its own moves may have made a group complete, it
-// looks at once. Each time, it looks at one page of groupsPerLook groups. For each complete group, it counts at most
-// pagesPerCount pages of archived tasks.
+// looks at once. Each time, it looks at one page of groupsPerLook groups, and handles at most groupsPerTurn complete ones. For each
+// complete group, it counts at most pagesPerCount pages of archived tasks.
 const (
 	linkPause     = time.Second
 	groupsPerLook = 500
+	groupsPerTurn = 10
 	pagesPerCount = 10
 	mostCounting  = 10_000 // groups whose counts the server remembers
 )
@@ -34,6 +34,7 @@ type links struct {
 	looked   time.Time        // when the server last looked for endings and groups
 	rank     int64            // where the next page of groups begins
 	awaited  bool             // tasks wait for groups
+	behind   bool             // the last turn has left some of the work
 	counting map[string]count // the complete groups whose tasks the server still counts
 }
 
@@ -42,40 +43,25 @@ type links struct {
 // meanwhile, and the count begins again.
 type count struct{ archived, others, after int64 }
 
-// loadPause is how long the server puts off work on a task while a dump is being loaded: the linking of a waiting task, or a
-// removal. The tasks that this task needs, or that need it, may not be loaded yet.
-const loadPause = tdf.Seconds(1)
-
-// isLoading reports whether a dump is being loaded. It asks Redis only if this matters for one of the decisions.
-func (s *Server) isLoading(ctx context.Context, moves []tdf.Move, ok []bool) (bool, error) {
-	if !slices.Contains(ok, false) && !slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.Spoils() }) {
-		return false, nil
-	}
-	mark, err := s.store.RestoreUnderWay(ctx)
-	return mark != "", err
-}
-
-// afterMoves handles the endings of the tasks that the moves have finished. It reports whether tasks may have become due.
-// These are the dependents of the finished tasks, and the tasks in waiting, which the server has just linked.
-func (s *Server) afterMoves(ctx context.Context, waiting []*tdf.Task, moves []tdf.Move) (bool, error) {
-	if len(waiting) > 0 {
+// link links some of the waiting tasks, those that have waited for the longest time. It reports whether there were any: some of them
+// may have become due. The server links tasks before it removes others, because Redis refuses to remove a task while tasks that may
+// need it are not linked.
+func (s *Server) link(ctx context.Context) (bool, error) {
+	n, err := s.store.LinkWaiting(ctx)
+	if n > 0 {
 		s.links.looked = time.Time{} // from now on, the tasks may wait for a group
 	}
-	if !slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.Ends() }) {
-		return len(waiting) > 0, nil
-	}
-	handled, err := s.handleEndings(ctx)
-	return handled || len(waiting) > 0, err
+	return n > 0, err
 }
 
-// putOffRefused puts off the removals that Redis has refused because unfinished tasks need the tasks or their outputs. These
-// tasks are due again later.
+// putOffRefused puts off the removals that Redis has refused because unfinished tasks need the tasks or their outputs, or may need
+// them. These tasks are due again later.
 func (s *Server) putOffRefused(ctx context.Context, moves []tdf.Move, outcomes []redisstate.Outcome) error {
 	var later []redisstate.Unit
 	for i, o := range outcomes {
 		m := &moves[i]
 		if o.Err != nil && m.Spoils() && !errors.As(o.Err, new(*tdf.StateError)) {
-			later = append(later, redisstate.Unit{Moves: []tdf.Move{m.PutOff()}})
+			later = append(later, redisstate.Unit{Moves: []tdf.Move{m.PutOff(!errors.Is(o.Err, redisstate.ErrUnlinked))}})
 		}
 	}
 	if len(later) == 0 {
@@ -85,30 +71,26 @@ func (s *Server) putOffRefused(ctx context.Context, moves []tdf.Move, outcomes [
 	return err
 }
 
-// handleEndings handles the endings in $ns:ended. It reports whether there were any.
-func (s *Server) handleEndings(ctx context.Context) (any bool, err error) {
-	for range maxBatches {
-		n, err := s.store.HandleEndings(ctx)
-		if err != nil || n == 0 {
-			return any, err
-		}
-		any = true
-		if err := s.heartbeatIfDue(ctx); err != nil {
-			return any, err
-		}
+// handleEndings handles some of the endings in $ns:ended, if the moves may have added any. It reports whether there were any: the
+// dependents of the finished tasks may have become due.
+func (s *Server) handleEndings(ctx context.Context, moves []tdf.Move) (bool, error) {
+	if !s.links.behind && !slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.Ends() }) {
+		return false, nil
 	}
-	return any, nil
+	n, err := s.store.HandleEndings(ctx)
+	s.links.behind = n > 0
+	return n > 0, err
 }
 
 // look handles endings and complete groups. It reports whether tasks may have become due. The argument says whether the
 // server has moved tasks since the last call.
 func (s *Server) look(ctx context.Context, moved bool) (bool, error) {
 	l := &s.links
-	if time.Since(l.looked) < linkPause && !(moved && l.awaited) {
+	if time.Since(l.looked) < linkPause && !l.behind && !(moved && l.awaited) {
 		return false, nil
 	}
-	l.looked = time.Now()
-	ended, err := s.handleEndings(ctx)
+	l.looked, l.behind = time.Now(), true
+	ended, err := s.handleEndings(ctx, nil)
 	if err != nil {
 		return ended, err
 	}
@@ -117,17 +99,17 @@ func (s *Server) look(ctx context.Context, moved bool) (bool, error) {
 		return ended, err
 	}
 	l.awaited = len(groups) > 0 || l.rank > 0
-	l.rank = next
 	for group := range l.counting {
 		if slices.Contains(groups, group) && !slices.Contains(complete, group) {
 			delete(l.counting, group)
 		}
 	}
+	if len(complete) > groupsPerTurn {
+		complete, next, l.behind = complete[:groupsPerTurn], l.rank, true
+	}
+	l.rank = next
 	for _, group := range complete {
 		if err := s.completeGroup(ctx, group); err != nil {
-			return ended, err
-		}
-		if err := s.heartbeatIfDue(ctx); err != nil {
 			return ended, err
 		}
 	}
@@ -135,7 +117,7 @@ func (s *Server) look(ctx context.Context, moved bool) (bool, error) {
 }
 
 // completeGroup counts the tasks of a complete group that did not succeed. When all tasks are counted, it tells the
-// dependents of the group. Otherwise, the next call continues the count.
+// dependents of the group. A later call continues the rest of the work.
 func (s *Server) completeGroup(ctx context.Context, group string) error {
 	l := &s.links
 	if l.counting == nil || len(l.counting) > mostCounting {
@@ -153,7 +135,8 @@ func (s *Server) completeGroup(ctx context.Context, group string) error {
 		}
 		if at = (count{at.archived + archived, others, next}); next == 0 {
 			delete(l.counting, group)
-			_, err := s.store.CompleteGroup(ctx, group, at.archived, others)
+			more, err := s.store.CompleteGroup(ctx, group, at.archived, others)
+			l.behind = l.behind || more
 			return err
 		}
 	}

@@ -34,6 +34,7 @@ type site struct {
 
 var settings = config.Server{RoundDuration: time.Second, OutageGrace: 30 * time.Second, AuditGrace: 0}
 
+// onEach runs a test twice: with the embedded Redis and with a real Redis.
 func onEach(t *testing.T, test func(s *site)) {
 	t.Run("embedded", func(t *testing.T) {
 		r, err := embedded.Start("127.0.0.1:0")
@@ -43,8 +44,11 @@ func onEach(t *testing.T, test func(s *site)) {
 		t.Cleanup(r.Close)
 		test(newSite(t, r.Addr()))
 	})
-	t.Run("real", func(t *testing.T) { test(newSite(t, redistest.Shared(t))) })
+	t.Run("real", func(t *testing.T) { onReal(t, test) })
 }
+
+// onReal runs a test with a real Redis only: the embedded Redis is slow with many tasks.
+func onReal(t *testing.T, test func(s *site)) { test(newSite(t, redistest.Shared(t))) }
 
 func connect(t *testing.T, addr, ns string) *redisstate.Store {
 	host, port, _ := net.SplitHostPort(addr)

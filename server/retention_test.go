@@ -109,6 +109,7 @@ func TestRetentionAfterALeap(t *testing.T) {
 		s.round()
 		s.round()
 		s.mustBe(id, tdf.Succeeded, 0)
+		s.checkConsistent() // the server waits on purpose
 		s.endGrace()
 		s.do("ZADD", "$due", s.now().Add(-1).String(), id)
 		s.round()

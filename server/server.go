@@ -20,6 +20,7 @@ type Store interface {
 	programStore
 	linkStore
 	limitStore
+	haltStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (next, now tdf.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
@@ -36,6 +37,7 @@ type Server struct {
 	ahead ahead
 	audit audit
 	links links
+	clock func() time.Time
 	seen  time.Time // time of the last heartbeat
 
 	settled time.Time // start of the last search for due tasks
@@ -50,7 +52,7 @@ func WithClock(now func() time.Time) Option { return func(s *Server) { s.watch.c
 
 // New returns a server. Its name identifies it in logs and in $ns:servers.
 func New(name string, cfg config.Server, store Store, log *slog.Logger, options ...Option) *Server {
-	s := &Server{name: name, cfg: cfg, store: store, log: log}
+	s := &Server{name: name, cfg: cfg, store: store, log: log, clock: time.Now}
 	s.watch = watch{store: store, grace: tdf.For(cfg.OutageGrace), log: log, clock: time.Now}
 	s.audit = audit{store: store, grace: tdf.For(cfg.AuditGrace), suspects: map[int64]suspicion{}}
 	for _, option := range options {
@@ -66,13 +68,11 @@ func (s *Server) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		begun := time.Now()
 		done, err := s.RunOnce(ctx)
-		for busy := done.Total() > 0 || s.ahead.busy; err == nil && ctx.Err() == nil && s.wait(ctx, waker, begun, busy); {
-			more, failed, failure := s.settle(ctx)
-			busy = more.Total() > 0 || s.ahead.busy
+		for busy := done.Total() > 0; err == nil && ctx.Err() == nil && s.wait(ctx, waker, begun, busy); {
+			more, failed, failure := s.settle(s.beating(ctx))
+			busy = more.Total() > 0
 			done.add(more)
-			if err = cmp.Or(failure, failed); failure == nil {
-				err = cmp.Or(s.heartbeatIfDue(ctx), err)
-			}
+			err = cmp.Or(failure, failed)
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Error("round failed", "error", err)
@@ -96,15 +96,23 @@ const heartbeatPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(tim
 // heartbeat stores the time of the watch's last look at Redis. The server has noticed all outages and leaps of the
 // clock before that time (docs/operations.md, "Names of workers").
 func (s *Server) heartbeat(ctx context.Context) error {
-	s.seen = time.Now()
+	s.seen = s.clock()
 	return s.store.ServerHeartbeat(ctx, s.name, s.watch.last.clock.at)
 }
 
-func (s *Server) heartbeatIfDue(ctx context.Context) error {
-	if time.Since(s.seen) < heartbeatPause {
-		return nil
-	}
-	return s.heartbeat(ctx)
+// beating returns a context for the server's work. With it, the server sends a heartbeat after any call to Redis if one is due. So
+// no loop, in the server or in its store, keeps the server from its heartbeats, however many pages it has. If a heartbeat fails,
+// the one at the end of the work reports the error.
+func (s *Server) beating(ctx context.Context) context.Context {
+	return redisstate.Between(ctx, func() {
+		if s.clock().Sub(s.seen) < heartbeatPause {
+			return
+		}
+		s.seen = s.clock()
+		if _, _, err := s.watch.look(ctx); err == nil {
+			_ = s.heartbeat(ctx)
+		}
+	})
 }
 
 // settlePause is the shortest time between the starts of two searches for due tasks. If many results arrive, one search
@@ -126,7 +134,7 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 	}
 	until := min(max(next.Sub(now).Std(), time.Millisecond), heartbeatPause)
 	switch {
-	case s.ahead.busy:
+	case s.ahead.busy || s.links.behind:
 		until = time.Millisecond
 	case next <= now && !busy:
 		until = stuckPause
@@ -141,8 +149,9 @@ func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.T
 	return woken
 }
 
-// RunOnce settles due tasks, sends a heartbeat and audits once. It returns how many tasks it moved.
+// RunOnce settles due tasks, sends a heartbeat, pauses groups with too many failures, and audits once. It returns how many tasks it moved.
 func (s *Server) RunOnce(ctx context.Context) (Done, error) {
+	ctx = s.beating(ctx)
 	done, failed, err := s.settleAndReport(ctx)
 	if err != nil {
 		return done, err
@@ -151,6 +160,7 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	if err != nil {
 		return done, err
 	}
+	failed = cmp.Or(failed, s.halt(ctx, now))
 	more, err := s.runAudit(ctx, now)
 	done.add(more)
 	return done, cmp.Or(err, failed)
@@ -158,7 +168,7 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 
 // Settle settles due tasks and sends a heartbeat, without the audit.
 func (s *Server) Settle(ctx context.Context) (Done, error) {
-	done, failed, err := s.settleAndReport(ctx)
+	done, failed, err := s.settleAndReport(s.beating(ctx))
 	return done, cmp.Or(err, failed)
 }
 

@@ -50,7 +50,7 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 }
 
 func TestManyDueTasksAreSettledInOneRound(t *testing.T) {
-	onEach(t, func(s *site) {
+	onReal(t, func(s *site) {
 		var definitions []tdf.Properties
 		for range 1234 {
 			d := define()
@@ -74,7 +74,7 @@ func TestRenewalVoidsADecision(t *testing.T) {
 		if err != nil || len(due) != 1 {
 			s.Fatal(due, err)
 		}
-		moves, _, err := s.server.decide(s.Context(), due, s.now(), redisstate.Grace{})
+		moves, err := s.server.decide(s.Context(), due, s.now(), redisstate.Grace{})
 		if err != nil || moves[0].Verb != tdf.VerbLose {
 			s.Fatal(moves, err)
 		}
@@ -148,7 +148,7 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 // Results and due times wake a waiting server. The round_duration is an hour, so nothing else can wake the server in
 // this test.
 func TestServerIsWoken(t *testing.T) {
-	onEach(t, func(s *site) {
+	onReal(t, func(s *site) {
 		ctx, stop := context.WithCancel(s.Context())
 		ended := make(chan error)
 		server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
@@ -158,16 +158,15 @@ func TestServerIsWoken(t *testing.T) {
 			expect.NoError(s, err)
 			return last > 0
 		})
-		slow := define()
-		slow.Timeout = 0.05
-		s.open(define(), slow)
+		brief := define()
+		brief.EndBefore = s.now().Add(0.5)
+		s.open(define(), brief)
 		c := s.claim(60)
-		s.claim(60)
 		s.execute(c, tdf.Result{Exit: "0"})
 		expect.Eventually(s, "both tasks have ended", func() bool {
 			counts, err := s.store.Counts(ctx)
 			expect.NoError(s, err)
-			return counts[tdf.Succeeded] == 1 && counts[tdf.TimedOut] == 1
+			return counts[tdf.Succeeded] == 1 && counts[tdf.Expired] == 1
 		})
 		stop()
 		expect.NoError(s, endOf(s.T, ended))

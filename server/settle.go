@@ -54,7 +54,7 @@ func (d Done) attrs() []any {
 	return attrs
 }
 
-// settleDue settles due tasks in batches, until no task is due, or until it has settled maxBatches batches.
+// settleDue links waiting tasks and settles due tasks in batches, until there are none, or until it has settled maxBatches batches.
 func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxBatches {
@@ -62,83 +62,68 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 		if err != nil {
 			return done, err
 		}
-		usual := tdf.UsualSuccess()
-		n, due, err := s.store.SettleUsual(ctx, s.name, usual, now, batchSize)
-		done.count(kindOf(usual.Move), n)
-		if err != nil || n+len(due) == 0 {
-			return done, err
-		}
-		moves, waiting, err := s.decide(ctx, due, now, grace)
+		linked, err := s.link(ctx)
 		if err != nil {
 			return done, err
 		}
-		if err := s.store.Link(ctx, waiting...); err != nil { // before a move removes what they wait for
+		usual := tdf.UsualSuccess()
+		n, due, err := s.store.SettleUsual(ctx, s.name, usual, now, batchSize)
+		done.count(kindOf(usual.Move), n)
+		if err != nil {
+			return done, err
+		}
+		moves, err := s.decide(ctx, due, now, grace)
+		if err != nil {
 			return done, err
 		}
 		if err := s.apply(ctx, moves, done); err != nil {
 			return done, err
 		}
-		linked, err := s.afterMoves(ctx, waiting, moves)
-		if err != nil || n+len(due) < batchSize && !linked {
-			return done, err
-		}
-		if err := s.heartbeatIfDue(ctx); err != nil {
+		ended, err := s.handleEndings(ctx, moves)
+		if err != nil || n+len(due) < batchSize && !linked && !ended {
 			return done, err
 		}
 	}
 	return done, nil
 }
 
-// decide returns a Move for each due task, or the task, if its dependencies must be looked up. If a renewal, for example, changes a task's due time before its Move is
-// applied, the Move has no effect.
-func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) (moves []tdf.Move, waiting []*tdf.Task, err error) {
+// decide returns a Move for each due task. If a renewal, for example, changes a task's due time before its Move is applied, the
+// Move has no effect.
+func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) ([]tdf.Move, error) {
+	if len(due) == 0 {
+		return nil, nil
+	}
 	ids := make([]int64, len(due))
 	for i, d := range due {
 		ids[i] = d.ID
 	}
 	stored, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
-	if err != nil {
-		return nil, nil, err
-	}
-	decided, ok := make([]tdf.Move, len(stored)), make([]bool, len(stored))
+	moves := make([]tdf.Move, len(stored))
 	for i, t := range stored {
-		decided[i], ok[i] = s.decideOne(t, now, grace)
+		moves[i] = s.decideOne(t, now, grace)
+		moves[i].Due = due[i].Score
 	}
-	loading, err := s.isLoading(ctx, decided, ok)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, m := range decided {
-		if loading && (!ok[i] || m.Spoils()) {
-			m = stored[i].Task.Reschedule(now.Add(loadPause))
-		} else if !ok[i] {
-			waiting = append(waiting, stored[i].Task)
-			continue
-		}
-		m.Due = due[i].Score
-		moves = append(moves, m)
-	}
-	return moves, waiting, nil
+	return moves, err
 }
 
-// decideOne returns the Move for one due task. It returns false if the dependencies of the task must be looked up instead.
-func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace redisstate.Grace) (tdf.Move, bool) {
+// decideOne returns the Move for one due task.
+func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace redisstate.Grace) tdf.Move {
 	if t.Task == nil {
 		m, _ := tdf.Placement{ID: t.ID, Lists: tdf.Lists}.Repair(now)
-		return m, true
+		return m
 	}
 	m, ok := t.Task.Settle(now, t.Invalid)
 	switch {
 	case ok && now < grace.Holds(&m):
-		return t.Task.Reschedule(grace.Holds(&m)), true
+		return t.Task.Reschedule(grace.Holds(&m))
 	case ok:
-		return m, true
-	case t.Task.MustLink():
-		return m, false
-	case t.Task.State == tdf.Executed:
-		s.audit.suspect(t.ID)
+		return m
+	case t.Task.State == tdf.Executed || t.Task.MustLink():
+		s.audit.suspect(t.ID) // the round may have no whole result; another program may have made the task wait
+	case t.Task.State != tdf.Running && !t.Task.Waits() && t.Task.Current().Claim == "":
+		s.audit.suspect(t.ID) // a component of the original TDF may have moved the task
 	}
-	return t.Task.Reschedule(t.Task.NextDue(now)), true
+	return t.Task.Reschedule(t.Task.NextDue(now))
 }
 
 // apply applies the Moves, and counts in done the Moves that had an effect.

@@ -33,6 +33,8 @@ type watch struct {
 	// notices the same event again.
 	last observation
 	kept redisstate.Grace // the grace period at the last complete look
+
+	earlier tdf.Time // the last heartbeat of any server before this server started; 0 if there was none
 }
 
 // An observation is the result of one look.
@@ -73,6 +75,7 @@ const (
 
 // look returns the time of Redis's clock, and the current grace period.
 func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err error) {
+	ctx = redisstate.Between(ctx, nil) // a heartbeat between these calls would look, too
 	clock := reading{before: w.clock()}
 	if now, err = w.store.Now(ctx); err != nil {
 		return now, g, err
@@ -160,6 +163,7 @@ func (w *watch) start(ctx context.Context, clock reading) (observation, event, e
 	if err != nil {
 		return seen, event{}, err
 	}
+	w.earlier = last
 	now, err := w.store.Now(ctx) // read the clock again, because another server's heartbeat may be later than the first reading
 	if err != nil {
 		return seen, event{}, err

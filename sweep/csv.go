@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -106,26 +105,30 @@ func (c *csvReader) header() ([]string, error) {
 	if len(fields) == 1 && strings.ContainsAny(fields[0], ";\t") {
 		return nil, c.at(fmt.Errorf("the header is the single name %q; separate values with commas, not with semicolons or tabs", fields[0]))
 	}
-	names := make([]string, len(fields))
+	names, taken := make([]string, len(fields)), nameSet{}
 	for i, f := range fields {
 		names[i] = strings.TrimSpace(f)
-		if err := checkName(names[i], names[:i]); err != nil {
+		if err := taken.add(names[i]); err != nil {
 			return nil, c.at(fmt.Errorf("column %d of the header: %w", i+1, err))
 		}
 	}
 	return names, nil
 }
 
-// checkName returns an error if a parameter's name is invalid, or if another parameter has the same name.
-func checkName(name string, others []string) error {
+// A nameSet holds the names of parameters.
+type nameSet map[string]bool
+
+// add adds a name. It returns an error if the name is invalid, or if the set has the name.
+func (s nameSet) add(name string) error {
 	switch {
 	case name == "":
 		return errors.New("a parameter has no name")
 	case strings.ContainsFunc(name, unicode.IsControl):
 		return fmt.Errorf("the name %q contains a control character", name)
-	case slices.Contains(others, name):
+	case s[name]:
 		return fmt.Errorf("two parameters have the name %q", name)
 	}
+	s[name] = true
 	return nil
 }
 

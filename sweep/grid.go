@@ -10,7 +10,10 @@ import (
 )
 
 // A Grid is a sweep. Its points are all combinations of the values of its parameters.
-type Grid struct{ axes []axis }
+type Grid struct {
+	axes  []axis
+	names nameSet
+}
 
 // An axis is a parameter of a grid. Its values come from its spans.
 type axis struct {
@@ -33,7 +36,7 @@ func ParseGrid(text string) (*Grid, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("parse grid %q: %w", text, errNotUTF8)
 	}
-	g := &Grid{}
+	g := &Grid{names: nameSet{}}
 	words, err := splitGrid(text)
 	if err != nil {
 		return nil, fmt.Errorf("parse grid %q: %w", text, err)
@@ -98,11 +101,7 @@ func (a *axis) value(i int64) string {
 
 func (g *Grid) add(w gridWord) error {
 	a := axis{name: w.name}
-	var names []string
-	for _, other := range g.axes {
-		names = append(names, other.name)
-	}
-	if err := checkName(a.name, names); err != nil {
+	if err := g.names.add(a.name); err != nil {
 		return err
 	}
 	for _, item := range w.items {

@@ -81,13 +81,13 @@ func parseObject(text []byte) ([]Param, error) {
 		return nil, errNoObject
 	}
 	var params []Param
-	var names []string
+	names := nameSet{}
 	for d.More() {
 		p, err := parseMember(d, names)
 		if err != nil {
 			return nil, err
 		}
-		params, names = append(params, p), append(names, p.Name)
+		params = append(params, p)
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, fmt.Errorf("invalid JSON: %w", withoutEOF(err))
@@ -98,13 +98,13 @@ func parseObject(text []byte) ([]Param, error) {
 	return params, nil
 }
 
-func parseMember(d *json.Decoder, others []string) (Param, error) {
+func parseMember(d *json.Decoder, names nameSet) (Param, error) {
 	name, err := d.Token() // at this place in an object, Token returns a string or an error
 	if err != nil {
 		return Param{}, fmt.Errorf("invalid JSON: %w", withoutEOF(err))
 	}
 	p := Param{Name: name.(string)}
-	if err := checkName(p.Name, others); err != nil {
+	if err := names.add(p.Name); err != nil {
 		return Param{}, err
 	}
 	var value json.RawMessage

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -31,6 +32,25 @@ func TestCSV(t *testing.T) {
 		got, err := collect(CSV(iotest.OneByteReader(strings.NewReader(c.text))))
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 			t.Errorf("%q: %v\n%s", c.text, err, diff)
+		}
+	}
+}
+
+// The time for a row grows with its length, not with the square of its columns: with the square, this test takes a minute.
+func TestMostColumns(t *testing.T) {
+	const columns = 100_000 // about as many as fit into a row
+	var header, values []string
+	for i := range columns {
+		header, values = append(header, strconv.FormatInt(int64(i), 36)), append(values, "0")
+	}
+	for name, rows := range map[string]iter.Seq2[Row, error]{
+		"CSV":   CSV(strings.NewReader(strings.Join(header, ",") + "\n" + strings.Join(values, ","))),
+		"JSONL": JSONL(strings.NewReader(`{"` + strings.Join(header, `":0,"`) + `":0}`)),
+	} {
+		for row, err := range rows {
+			if err != nil || len(row.Params) != columns {
+				t.Errorf("%s: %d columns, %v", name, len(row.Params), err)
+			}
 		}
 	}
 }

@@ -57,7 +57,10 @@ func (e *execution) prepare(ctx context.Context, r *Round) (Runner, error) {
 	preparing, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	e.limitPreparation = e.newLimit(preparing, end)
-	runner, err := callApart(e.s.leaving.Done(), func() (Runner, error) { return e.s.preparer.Prepare(preparing, r) })
+	runner, err := callApart(e.s.leaving.Done(), func() (Runner, error) {
+		runner, err := e.s.preparer.Prepare(preparing, r)
+		return runner, bounded(err)
+	})
 	switch {
 	case err == errLeft:
 		e.s.leave(e)

@@ -22,17 +22,20 @@ import (
 // a breaker only if the program succeeds on another worker.
 type breakers struct {
 	*sync.Mutex
-	maxFailures int // failed rounds in a row after which a breaker may open; 0 means no limit
+	maxFailures int           // failed rounds in a row after which a breaker may open; 0 means no limit
+	slotPause   time.Duration // how long a slot pauses after a failed round
 	log         *slog.Logger
 	clock       func() time.Time
 	programs    map[string]*breaker
 	successes   map[string]bool // programs that succeeded on this worker since it last shared its successes
 	succeed     signal          // wakes shareSuccesses after each success
+	changed     signal          // wakes the loop of heartbeats when slots begin to pause because of failures
 }
 
 // A breaker is the circuit breaker of one program.
 type breaker struct {
 	failures   int           // failed rounds in a row
+	failed     time.Time     // when the last round failed
 	tooMany    bool          // the breaker is open because of failures
 	asked      time.Time     // when the worker last asked whether the program succeeds on another worker
 	unfits     int           // rounds in a row that this host could not start; if above 0, the breaker is open
@@ -48,17 +51,23 @@ const (
 	firstUnfitPause = time.Second
 	maxBreakers     = redisstate.MaxAvoided
 	maxShortReason  = 500 // bytes
+	slowedAfter     = 5   // failed rounds in a row after which the worker reports the pauses of its slots
 )
 
-func newBreakers(maxFailures int, log *slog.Logger) breakers {
+func newBreakers(maxFailures int, slotPause time.Duration, log *slog.Logger) breakers {
 	return breakers{
-		Mutex: &sync.Mutex{}, maxFailures: maxFailures, log: log, clock: time.Now,
-		programs: map[string]*breaker{}, successes: map[string]bool{}, succeed: make(signal, 1),
+		Mutex: &sync.Mutex{}, maxFailures: maxFailures, slotPause: slotPause, log: log, clock: time.Now,
+		programs: map[string]*breaker{}, successes: map[string]bool{}, succeed: make(signal, 1), changed: make(signal, 1),
 	}
 }
 
 // isOpen reports whether the breaker is open or half-open.
 func (b *breaker) isOpen() bool { return b.unfits > 0 || b.tooMany }
+
+// slows reports whether rounds of the program keep failing, so that the slots of the worker pause again and again.
+func (bs *breakers) slows(b *breaker) bool {
+	return bs.slotPause > 0 && b.failures >= slowedAfter && !b.isOpen() && bs.clock().Sub(b.failed) <= max(bs.slotPause, probePause)
+}
 
 // avoided returns the programs that a claim must avoid now, sorted by name. probing reports whether another breaker is
 // half-open. If so, the worker must try one round of that breaker's program.
@@ -177,7 +186,10 @@ func (bs *breakers) couldNotStart(program, reason string) {
 
 func (bs *breakers) countFailure(program, reason string) *breaker {
 	b := bs.of(program)
-	b.failures, b.probing, b.lastReason = b.failures+1, false, short(reason)
+	b.failures, b.failed, b.probing, b.lastReason = b.failures+1, bs.clock(), false, short(reason)
+	if b.failures == slowedAfter {
+		bs.changed.give()
+	}
 	return b
 }
 
@@ -230,7 +242,8 @@ func short(reason string) string {
 	return reason
 }
 
-// pauses returns the paused programs. The program that the worker tries next comes first.
+// pauses returns the paused programs, and then the programs whose failures make slots pause. The program that the worker tries
+// next comes first.
 func (bs *breakers) pauses() []redisstate.Pause {
 	bs.Lock()
 	defer bs.Unlock()
@@ -238,9 +251,15 @@ func (bs *breakers) pauses() []redisstate.Pause {
 	for name, b := range bs.programs {
 		if b.isOpen() {
 			all = append(all, redisstate.Pause{Program: name, For: tdf.For(max(0, b.until.Sub(bs.clock()))), Why: b.reason})
+		} else if bs.slows(b) {
+			why := fmt.Sprintf("%d rounds failed in a row; the last failure: %s", b.failures, b.lastReason)
+			all = append(all, redisstate.Pause{Program: name, For: tdf.For(bs.slotPause), Why: why, Slots: true})
 		}
 	}
 	slices.SortFunc(all, func(x, y redisstate.Pause) int {
+		if x.Slots != y.Slots {
+			return map[bool]int{false: -1, true: 1}[x.Slots]
+		}
 		return cmp.Or(cmp.Compare(x.For, y.For), cmp.Compare(x.Program, y.Program))
 	})
 	return all

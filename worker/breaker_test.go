@@ -14,7 +14,7 @@ import (
 // The worker keeps the rules of docs/operations.md, "Programs that a worker pauses".
 func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	at := time.Unix(1000, 0)
-	a := newBreakers(3, slog.New(slog.DiscardHandler))
+	a := newBreakers(3, 0, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
 	is := func(probing bool, avoid ...string) {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	is(false, "p")
 	why := "103 rounds failed in a row, and another worker succeeds with the program; the last failure: exit 1"
 	if got, want := a.pauses(), []redisstate.Pause{{Program: "p", For: 60, Why: why}}; !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("%v", got)
 	}
 	if got := a.nextProbe(time.Hour); got != probePause {
 		t.Errorf("next in %v", got)
@@ -75,13 +75,13 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	a.succeeded("p")
 	is(false)
 	if got := a.pauses(); got != nil {
-		t.Errorf("%q", got)
+		t.Errorf("%v", got)
 	}
 }
 
 // A program that cannot be started is paused, even if it succeeds on no other worker.
 func TestPauseOfProgramsThatCannotStart(t *testing.T) {
-	a := newBreakers(3, slog.New(slog.DiscardHandler))
+	a := newBreakers(3, 0, slog.New(slog.DiscardHandler))
 	for range 3 {
 		a.couldNotStart("p", "no fetch")
 	}
@@ -93,7 +93,7 @@ func TestPauseOfProgramsThatCannotStart(t *testing.T) {
 // If a host cannot run a program, the worker tries the program again soon, and then less and less often.
 func TestPauseGrowsOnAnUnfitHost(t *testing.T) {
 	at := time.Unix(1000, 0)
-	a := newBreakers(0, slog.New(slog.DiscardHandler))
+	a := newBreakers(0, 0, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
 	for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		a.unfit("p", "no interpreter")
@@ -114,7 +114,7 @@ func TestPauseGrowsOnAnUnfitHost(t *testing.T) {
 // If a paused program has no tasks, the worker makes no extra calls for it.
 func TestPausedProgramWithoutTasks(t *testing.T) {
 	at := time.Unix(1000, 0)
-	a := newBreakers(1, slog.New(slog.DiscardHandler))
+	a := newBreakers(1, 0, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
 	a.failed("p", strings.Repeat("x y ", 1e6))
 	a.decide("p", true)
@@ -134,5 +134,39 @@ func TestPausedProgramWithoutTasks(t *testing.T) {
 	}
 	if len(a.programs) != maxBreakers {
 		t.Errorf("%d programs are remembered", len(a.programs))
+	}
+}
+
+// While rounds of a program fail one after another, the worker reports that its slots pause. Other workers still claim.
+func TestSlotsThatPauseAfterFailures(t *testing.T) {
+	at := time.Unix(1000, 0)
+	a := newBreakers(20, time.Second/2, slog.New(slog.DiscardHandler))
+	a.clock = func() time.Time { return at }
+	for range slowedAfter - 1 {
+		a.failed("p", "exit 1")
+	}
+	if got := a.pauses(); got != nil || len(a.changed) > 0 {
+		t.Errorf("after few failures: %v", got)
+	}
+	a.failed("p", "exit 1: no such file")
+	want := []redisstate.Pause{{Program: "p", For: 0.5, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}
+	if got := a.pauses(); !slices.Equal(got, want) || len(a.changed) != 1 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if avoid, probing := a.avoided(); len(avoid) > 0 || probing {
+		t.Errorf("the worker avoids %v", avoid)
+	}
+	a.unfit("q", "no disk")
+	if got := a.pauses(); len(got) != 2 || got[0].Program != "q" || got[0].Slots {
+		t.Errorf("got %v, want the paused program first", got)
+	}
+	at = at.Add(2 * probePause)
+	if got := a.pauses(); len(got) != 1 {
+		t.Errorf("long after the last failure: %v", got)
+	}
+	a.failed("p", "exit 1")
+	a.succeeded("p")
+	if got := a.pauses(); len(got) != 1 {
+		t.Errorf("after a success: %v", got)
 	}
 }

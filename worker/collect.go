@@ -30,13 +30,14 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, InProcess: e.s.inProcess(), ProgramSHA256: r.ProgramSHA256,
 		Seconds: tdf.For(ended.Elapsed), CPUSeconds: tdf.For(ended.CPU), MaxRSS: ended.MaxRSS,
 	}
-	x.keepTail = isReleased(context.Cause(e.ctx)) || isLater(ran)
+	x.keepTail = isReleased(ran) || isLater(ran)
 	e.reportLast(x)
 	e.keepOutputs(e.s.maxOutputBytes())
 	texts, err := x.record.Read(e.s.maxOutputBytes(), e.s.name, x.secrets)
 	e.read = err == nil
 	result.Output, result.OutputBytes = texts.Output, texts.OutputBytes
 	result.Error, result.ErrorBytes = texts.Error, texts.ErrorBytes
+	err = errors.Join(err, x.record.Lost())
 	if err != nil || ran != nil {
 		if isUnfit(ran) || isLater(ran) {
 			return result, maskError(x, ran)
@@ -118,7 +119,7 @@ func (e *execution) sendFiles(x *roundIO) error {
 		}
 	})()
 	r := e.renewal()
-	r.Ended, r.Limit = true, tdf.For(e.s.cfg.FetchTimeout)+e.task.Timeout
+	r.Ended, r.Limit = true, tdf.For(e.s.cfg.FetchTimeout)+tdf.For(reportBound)
 	if _, err := e.renewOne(ctx, r); err != nil {
 		return err
 	}

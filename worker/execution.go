@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/internal/friend"
 	"github.com/tdf-framework/tdf/worker/record"
+	"github.com/tdf-framework/tdf/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
@@ -23,8 +24,9 @@ type execution struct {
 	s       *session
 	task    *tdf.Task
 	claim   string
-	invalid error // why the task is invalid; nil if it is valid
-	slot    int   // at least 1; unique among the executions that the session holds
+	writer  string // the killed worker whose output this worker keeps; "" in a session
+	invalid error  // why the task is invalid; nil if it is valid
+	slot    int    // at least 1; unique among the executions that the session holds
 	log     *slog.Logger
 
 	clock   atomic.Pointer[reading]
@@ -45,6 +47,7 @@ type execution struct {
 	number   atomic.Int64   // the number in the names of the output files; above 1 if earlier executions of this round left files (docs/programs.md); 0 while no file has a name
 	followed atomic.Bool    // whether a user watches the round
 	record   *record.Record // the output files; nil if the round did not get that far
+	dir      *rounddir.Dir  // the round's directory, if it must be removed after the report
 	read     bool           // the result has the round's output
 	stored   bool           // Redis has accepted a report with the round's output
 	result   tdf.Result     // the round's result, once the round has ended
@@ -149,6 +152,9 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	if err == nil && e.s.inProcess() {
+		e.holdEnd(0)
 	}
 	e.endDir(x)
 	if isLost(err) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -297,5 +298,24 @@ func TestPreparer(t *testing.T) {
 	w.runOnce(worker)
 	if got := w.task(id); got.State != tdf.Open || got.UnfitHosts != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The worker cannot store the output of a handler, and the handler ignores the error. Its round does not succeed with a part of
+// the output.
+func TestHandlerIgnoresThatItsOutputIsLost(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.Mkdir(w.path(ownDir), 0o755))
+	must(t, os.WriteFile(w.path(roundsDir), nil, 0o644)) // so that no file can be made
+	id := w.open("", forHandler("p"))
+	w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
+		for range 100 {
+			_, _ = r.Stdout.Write(make([]byte, 1<<10))
+		}
+		return nil
+	})))
+	got := w.finished(id)
+	if got.State != tdf.Failed || !strings.Contains(got.LastError(), "stdout could not be stored: ") {
+		t.Errorf("the task is %s, with the error %q and %d bytes of output", got.State, got.LastError(), len(got.LastOutput()))
 	}
 }

@@ -152,8 +152,7 @@ func (s *session) sendHeartbeats() (stop func() error) {
 		end()
 		loop.Wait()
 		s.log.Info("stopped")
-		var taken *redisstate.NameTakenError
-		if errors.As(context.Cause(s.stopping), &taken) {
+		if taken := s.nameLost.Load(); taken != nil {
 			return taken
 		}
 		s.sendLastHeartbeat(s.stopping)
@@ -172,11 +171,16 @@ func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 	}
 }
 
+// newsPause is the shortest time between two early heartbeats.
+const newsPause = time.Second
+
 func (s *session) sendHeartbeatsUntil(over context.Context) {
 	stopping, next := s.stopping.Done(), s.heartbeatPause()
 	for {
 		select {
 		case <-time.After(next):
+		case <-s.breakers.changed:
+			s.sleep(over, min(newsPause, next))
 		case <-stopping:
 			stopping = nil
 			s.log.Info("stopping: nothing more is claimed")
@@ -189,6 +193,7 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 		switch {
 		case errors.As(err, &taken):
 			s.log.Error("another worker has taken the name: all programs are ended", "error", err)
+			s.nameLost.Store(taken)
 			s.endPrograms(&lostError{taken})
 			s.endClaims(taken)
 			return

@@ -85,6 +85,12 @@ func TestASecondStartIsRefused(t *testing.T) {
 // If another worker takes the name of a worker, the tasks of the first worker are lost at once. The first worker ends
 // its programs and stops.
 func TestAWorkerThatHasLostItsName(t *testing.T) {
+	for name, draining := range map[string]bool{"working": false, "draining": true} {
+		t.Run(name, func(t *testing.T) { losesItsName(t, draining) })
+	}
+}
+
+func losesItsName(t *testing.T, draining bool) {
 	w := newWorld(t)
 	w.cfg.Lease = 300 * time.Millisecond
 	w.cfg.Grace = time.Hour
@@ -93,8 +99,14 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 	id := w.open(p.path)
 	first := w.worker()
 	done := make(chan error, 1)
-	go func() { done <- first.Run(t.Context()) }()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { done <- first.Run(ctx) }()
 	p.begun()
+	if draining {
+		stop()
+		eventually(t, "the draining", func() bool { return w.workerState() == stateDraining })
+	}
 
 	other := w.connect(redistest.Shared(t))
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: stateWorking}

@@ -318,3 +318,10 @@ func receive[T any](t testing.TB, what string, c <-chan T) T {
 		panic("not reached")
 	}
 }
+
+// freeSlots returns the number of slots that are free and not reserved.
+func (s *session) freeSlots() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free()
+}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -19,11 +20,8 @@ const (
 // becomes due or the next breaker becomes half-open, and at the latest after the configured sleep.
 func (w *Worker) idle(c redisstate.Claimed) time.Duration {
 	longest := w.breakers.nextProbe(max(w.cfg.SleepAfterNoProcessClaimed, shortestIdle))
-	due := max(c.Next.Sub(c.Now).Std(), 0)
-	if due >= longest {
-		return longest
-	}
-	return min(due+time.Millisecond+rand.N(dueJitter), longest)
+	due := max(c.Next.Sub(c.Now), 0) + tdf.For(time.Millisecond+rand.N(dueJitter))
+	return min(due.Std(), longest)
 }
 
 // sleep waits for d, or until ctx ends.

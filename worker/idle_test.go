@@ -92,7 +92,7 @@ func TestIdle(t *testing.T) {
 		"no sleep":          {0, tdf.Never, shortestIdle, shortestIdle},
 		"no sleep, due now": {0, 1000, time.Millisecond, shortestIdle},
 	} {
-		w := &Worker{breakers: newBreakers(0, nil)}
+		w := &Worker{breakers: newBreakers(0, 0, nil)}
 		w.cfg.SleepAfterNoProcessClaimed = c.sleep
 		for range 100 {
 			if got := w.idle(redisstate.Claimed{Now: 1000, Next: c.next}); got < c.least || got > c.most {

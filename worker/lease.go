@@ -30,7 +30,7 @@ func (s *session) keepLeases(ctx context.Context) {
 		case <-time.After(s.nextRenewal(last, time.Now())):
 		}
 		last = time.Now()
-		if nameTaken(context.Cause(s.stopping)) {
+		if s.nameLost.Load() != nil {
 			continue // the tasks belong to the worker that has the name now
 		}
 		if err := s.renewLeases(ctx, s.executions()); err != nil && ctx.Err() == nil {
@@ -55,11 +55,11 @@ func (e *execution) nextRenewal(last, at time.Time) time.Duration {
 		return next
 	}
 	c := e.clock.Load()
-	left := (e.task.EndBefore.Sub(c.redis) - tdf.For(at.Sub(c.local))).Std()
+	left := e.task.EndBefore.Sub(c.redis) - tdf.For(at.Sub(c.local))
 	if left < 0 {
 		return min(next, last.Add(expiryPause).Sub(at))
 	}
-	return min(next, left+expirySlack)
+	return min(next, (left + tdf.For(expirySlack)).Std())
 }
 
 // renewLeases renews the leases of executions, without reports. It ends executions whose tasks are lost.
@@ -139,6 +139,21 @@ func (e *execution) renewal() redisstate.Renewal { return renewalOf(e.task, e.cl
 
 func renewalOf(t *tdf.Task, claim string) redisstate.Renewal {
 	return redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: claim, Until: t.EndBefore}
+}
+
+// holdEnd asks Redis, if necessary, to let the task neither expire nor time out before the result of its program can be
+// reported. The program has ended in time, and its result needs up to d until the worker can report it.
+func (e *execution) holdEnd(d time.Duration) {
+	limit, c := tdf.For(d)+tdf.For(reportBound), e.clock.Load()
+	left := min(e.task.Timeout+tdf.TimeoutMargin, e.task.EndBefore.Sub(c.redis)) - tdf.For(time.Since(c.local))
+	if left > limit {
+		return
+	}
+	r := renewal{e: e, sent: e.renewal(), accepted: func() {}}
+	r.sent.Ended, r.sent.Limit = true, limit
+	e.s.loops.Go(func() {
+		_ = e.s.renewAll(e.s.looping, []renewal{r}) // keepLeases gets the same error, and logs it
+	})
 }
 
 // renewOne sends one renewal, and returns the time by Redis's clock. After an error, the caller must end the execution.

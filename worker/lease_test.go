@@ -89,6 +89,7 @@ func TestNextRenewal(t *testing.T) {
 	}{
 		"never":          {tdf.Never, 0, 10 * time.Second},
 		"far":            {1100, 0, 10 * time.Second},
+		"in 975 years":   {1000 + 975*365*24*3600, 0, 10 * time.Second}, // longer than the longest Duration
 		"soon":           {1004, 0, 4*time.Second + expirySlack},
 		"soon, later":    {1100, 99 * time.Second, time.Second + expirySlack},
 		"over":           {1004, 5 * time.Second, expiryPause},

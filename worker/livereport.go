@@ -23,7 +23,7 @@ func (s *session) reportRunning(ctx context.Context) {
 			return
 		}
 		last = time.Now()
-		if nameTaken(context.Cause(s.stopping)) {
+		if s.nameLost.Load() != nil {
 			continue // the tasks belong to the worker that has the name now
 		}
 		more, err := s.reportRounds(ctx, s.executions(), false)

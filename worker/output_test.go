@@ -141,7 +141,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 func TestOutputOfAKilledWorkerIsKept(t *testing.T) {
 	w := newWorld(t)
 	worker := w.worker()
-	r, _, err := record.Open(record.Files{Slot: record.NewSlot(worker.rounds(), 1), Round: record.Round{Program: "p", Task: 17, Round: 3}})
+	r, _, err := record.Open(record.Files{Slot: record.NewSlot(worker.rounds(), 1, nil), Round: record.Round{Program: "p", Task: 17, Round: 3}})
 	must(t, err)
 	_, err = r.Stdout.WriteString("out")
 	must(t, err)
@@ -150,7 +150,7 @@ func TestOutputOfAKilledWorkerIsKept(t *testing.T) {
 	fileHas(t, w.path("p/results/w1-17-3.out"), "out")
 	absent(t, w.path("p/results/w1-17-3.err"))
 	absent(t, worker.rounds())
-	w.logged("kept output of an earlier worker of this name")
+	w.logged("kept output of a killed worker")
 }
 
 // leaveOutput writes the output files of a round, and leaves them in the slot, like a worker that is killed during the
@@ -172,7 +172,7 @@ func TestBothFilesOfARoundHaveTheSameNumber(t *testing.T) {
 	for taken, want := range map[string]string{"": "", "w1-17-3.out": "~2", "w1-17-3.err": "~2", "w1-17-3.files": "~2"} {
 		w := newWorld(t)
 		worker := w.worker()
-		leaveOutput(t, record.NewSlot(worker.rounds(), 1), record.Round{Program: "p", Task: 17, Round: 3})
+		leaveOutput(t, record.NewSlot(worker.rounds(), 1, nil), record.Round{Program: "p", Task: 17, Round: 3})
 		if taken != "" {
 			must(t, os.MkdirAll(w.path("p/results"), 0o755))
 			must(t, os.WriteFile(w.path("p/results", taken), nil, 0o644))
@@ -196,7 +196,7 @@ func TestOutputOfAKilledWorkerKeepsItsNumber(t *testing.T) {
 	worker = w.running(func(_ context.Context, r *Round) (Ended, error) {
 		_, err := r.Stdout.Write([]byte("out"))
 		must(t, err)
-		worker.salvageOutputs() // a killed worker leaves the same files
+		worker.salvageOutputs("w1", worker.rounds()) // a killed worker leaves the same files
 		fileHas(t, w.path("p/results/w1-1-0~2.out"), "out")
 		fileHas(t, w.path("p/results/w1-1-0~2.err"), "")
 		return Ended{}, nil

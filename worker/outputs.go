@@ -22,27 +22,44 @@ func (e *execution) openRecord(private bool) (*record.Record, error) {
 	}
 	f := e.recordFiles()
 	f.Private, f.Slot = private, slot
-	if e.s.cfg.KeepsOutput() {
-		dir, err := e.openOutputDir(e.s.cfg.TaskOutputFilename)
+	places, patterns := [2]*record.Place{&f.Stdout, &f.Stderr}, e.patterns()
+	for i, kept := range [2]bool{e.s.cfg.KeepsOutput(), e.s.cfg.KeepsError()} {
+		if !kept {
+			continue
+		}
+		dir, err := e.openOutputDir(patterns[i])
 		if err != nil {
-			return nil, fmt.Errorf("the directory for stdout ([worker] task_output_filename): %w", err)
+			return nil, fmt.Errorf("the directory for %s: %w", [2]string{"stdout ([worker] task_output_filename)", "stderr ([worker] task_error_filename)"}[i], err)
 		}
 		defer dir.Close()
-		f.Stdout.Dir = dir
-	}
-	if e.s.cfg.KeepsError() {
-		dir, err := e.openOutputDir(e.s.cfg.TaskErrorFilename)
-		if err != nil {
-			return nil, fmt.Errorf("the directory for stderr ([worker] task_error_filename): %w", err)
-		}
-		defer dir.Close()
-		f.Stderr.Dir = dir
+		places[i].Dir = dir
 	}
 	r, n, err := record.Open(f)
-	if err == nil {
-		e.number.Store(int64(n))
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	e.number.Store(int64(n))
+	names := f.Names(n)
+	for i, name := range [2]string{names.Stdout, names.Stderr} {
+		if dir := places[i].Dir; dir != nil {
+			e.enter(patterns[i], dir, name)
+		}
+	}
+	return r, nil
+}
+
+// patterns returns the configured names of the files for stdout and stderr.
+func (e *execution) patterns() [2]string {
+	return [2]string{e.s.cfg.TaskOutputFilename, e.s.cfg.TaskErrorFilename}
+}
+
+// enter enters a file of the round into the worker's journal, so that retention removes the file when it is old.
+func (e *execution) enter(pattern string, dir *os.File, name string) {
+	round := fmt.Sprintf("%s/%s/%d/%d~%d", e.task.Program, e.worker(), e.task.ID, e.task.Round, e.number.Load())
+	err := e.s.journal.Add(round, pattern, e.fill, dir, name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		e.log.Warn("a file could not be entered into the journal, so it is never removed", "file", filepath.Join(dir.Name(), name), "error", err)
+	}
 }
 
 // recordFiles returns the names of the round's files, without their directories.
@@ -66,7 +83,7 @@ func (s *session) outputSlot(slot int) *record.Slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.outputs) < slot {
-		s.outputs = append(s.outputs, record.NewSlot(s.rounds(), len(s.outputs)+1))
+		s.outputs = append(s.outputs, record.NewSlot(s.rounds(), len(s.outputs)+1, s.lockRounds))
 	}
 	return s.outputs[slot-1]
 }
@@ -107,8 +124,8 @@ func (e *execution) chooseNumber() error {
 // renumber sets e.number to the first number for which all names are free.
 func (e *execution) renumber() error {
 	f := e.recordFiles()
-	for at, pattern := range map[*record.Place]string{&f.Stdout: e.s.cfg.TaskOutputFilename, &f.Stderr: e.s.cfg.TaskErrorFilename} {
-		dir, err := e.openOutputDir(pattern)
+	for i, at := range [2]*record.Place{&f.Stdout, &f.Stderr} {
+		dir, err := e.openOutputDir(e.patterns()[i])
 		if err != nil {
 			return err
 		}
@@ -138,7 +155,12 @@ func (e *execution) keep(what string, move func(to *os.File, name string) error)
 		return err
 	}
 	defer dir.Close()
-	return move(dir, filepath.Base(e.keptPath(what)))
+	name := filepath.Base(e.keptPath(what))
+	if err := move(dir, name); err != nil {
+		return err
+	}
+	e.enter(e.s.cfg.TaskOutputFilename, dir, name)
+	return nil
 }
 
 // keepOutputs keeps the output files that have more than limit bytes. It logs where they are.
@@ -162,14 +184,18 @@ func (e *execution) keepOutput(stream int, move func(to *os.File, name string) e
 	if err := e.chooseNumber(); err != nil {
 		return "", err
 	}
-	dir, err := e.openOutputDir([]string{e.s.cfg.TaskOutputFilename, e.s.cfg.TaskErrorFilename}[stream])
+	pattern := e.patterns()[stream]
+	dir, err := e.openOutputDir(pattern)
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
 	for tries := 0; ; tries++ {
 		path = e.outputs(e.number.Load())[stream]
-		if err = move(dir, filepath.Base(path)); !errors.Is(err, fs.ErrExist) || tries == renumberings {
+		if err = move(dir, filepath.Base(path)); err == nil {
+			e.enter(pattern, dir, filepath.Base(path))
+		}
+		if !errors.Is(err, fs.ErrExist) || tries == renumberings {
 			return path, err
 		}
 		if err = e.renumber(); err != nil {
@@ -189,30 +215,32 @@ func (e *execution) settleOutput() {
 	e.record.Release()
 }
 
-// salvageOutputs keeps the output that a killed worker of this name has not delivered.
-func (w *Worker) salvageOutputs() {
-	err := record.Salvage(w.rounds(), func(left *record.Leftover) {
-		log := w.log.With("task", left.Task, "round", left.Round.Round)
+// salvageOutputs keeps the output that a killed worker of the given name has left in the directory at path, and has not
+// delivered.
+func (w *Worker) salvageOutputs(name, path string) {
+	log := w.log.With("of", name)
+	err := record.Salvage(path, func(left *record.Leftover) {
+		log := log.With("task", left.Task, "round", left.Round.Round)
 		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
 		if d.Validate() != nil || left.Task <= 0 || left.Round.Round < 0 {
-			log.Warn("output of an earlier worker of this name could not be kept", "program", short(left.Program), "error", "a program has changed the file that says whose output it is")
+			log.Warn("output of a killed worker could not be kept", "program", short(left.Program), "error", "a program has changed the file that says whose output it is")
 			return
 		}
-		e := &execution{s: &session{Worker: w}, log: log, task: &tdf.Task{ID: left.Task, Properties: d}}
+		e := &execution{s: &session{Worker: w}, writer: name, log: log, task: &tdf.Task{ID: left.Task, Properties: d}}
 		e.task.Round = left.Round.Round
 		e.number.Store(int64(left.Number))
 		for _, stream := range left.Streams() {
 			path, err := e.keepOutput(stream, func(dir *os.File, name string) error { return left.Keep(stream, dir, name) })
 			if err != nil {
-				log.Warn("output of an earlier worker of this name could not be kept", "error", err)
+				log.Warn("output of a killed worker could not be kept", "error", err)
 				continue
 			}
-			log.Info("kept output of an earlier worker of this name", "file", path)
+			log.Info("kept output of a killed worker", "file", path)
 		}
 	}, func(file string, why error) {
-		w.log.Warn("output of an earlier worker of this name could not be kept", "file", file, "error", why)
+		log.Warn("output of a killed worker could not be kept", "file", file, "error", why)
 	})
 	if err != nil {
-		w.log.Warn("output of an earlier worker of this name could not be kept", "error", err)
+		log.Warn("output of a killed worker could not be kept", "error", err)
 	}
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,11 +17,14 @@ func (e *execution) path(pattern string) string {
 	return filepath.Join(e.s.cfg.Directory, name)
 }
 
+// worker returns the name of the worker in the names of the round's files.
+func (e *execution) worker() string { return cmp.Or(e.writer, e.s.name) }
+
 // fill replaces the placeholders in a file name of the configuration.
 func (e *execution) fill(pattern string) string {
 	return strings.NewReplacer(
 		"$program", e.task.Program,
-		"$worker", e.s.name,
+		"$worker", e.worker(),
 		"$taskId", strconv.FormatInt(e.task.ID, 10),
 		"$round", strconv.Itoa(e.task.Round),
 	).Replace(pattern)

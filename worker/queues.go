@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// queues decides from which partitions the worker claims, and in which order (docs/lifecycle.md, "Queues").
+// queues decides which tasks the worker claims, and in which order (docs/lifecycle.md, "Queues").
 type queues struct {
 	offer tdf.Offer
 
@@ -25,11 +25,13 @@ func (w *Worker) newOffer() tdf.Offer {
 	}
 }
 
-// order returns the partitions from which the next claim takes tasks.
-func (q *queues) order(names []string) []tdf.QueuePartitions {
+// inTurn returns the offer, with the queues in the order in which the next claim serves them.
+func (q *queues) inTurn() *tdf.Offer {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.turns.Order(q.offer.Queues, q.offer.Select(names))
+	o := q.offer
+	o.Queues = q.turns.Order(o.Queues)
+	return &o
 }
 
 // record counts the tasks that a claim took from each queue.

@@ -153,7 +153,7 @@ func (r *runningWorker) rounds() (found []string) {
 }
 
 // anyRound matches the path of the directory that the worker keeps open for the next round.
-var anyRound = regexp.MustCompile(`^/.*/` + regexp.QuoteMeta(roundsDir) + `/[^/]*/\d+`)
+var anyRound = regexp.MustCompile(`^/.*/` + regexp.QuoteMeta(roundsDir) + `/[^/]*/[^/]*/\d+`)
 
 func tracesOf(t testing.TB) traces {
 	t.Helper()
@@ -171,7 +171,7 @@ func tracesOf(t testing.TB) traces {
 		}
 	}
 	maps.DeleteFunc(found.descriptors, func(what string, _ int) bool {
-		return strings.HasPrefix(what, "socket:") || strings.HasPrefix(what, "/proc")
+		return strings.HasPrefix(what, "socket:") || strings.HasPrefix(what, "/proc") || strings.Contains(what, "/"+ownDir+"/.kept/") // the worker's journal
 	})
 	return found
 }

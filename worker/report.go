@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -327,11 +328,20 @@ func (e *execution) executed(r tdf.Result) delivery {
 		if d.success {
 			e.s.breakers.succeeded(e.task.Program)
 		} else {
-			e.countFailure(ctx, r.Subject()+" ended with "+r.Exit)
+			e.countFailure(ctx, r.Subject()+" ended with "+r.Exit+lastError(r.Error))
 		}
 		e.log.Info("executed", "exit", r.Exit, "seconds", r.Seconds)
 	}
 	return d
+}
+
+// lastError returns the last line of stderr, or an empty text if stderr is empty.
+func lastError(stderr string) string {
+	stderr = strings.TrimSpace(stderr[max(0, len(stderr)-maxShortReason):])
+	if stderr == "" {
+		return ""
+	}
+	return ": " + stderr[strings.LastIndexByte(stderr, '\n')+1:]
 }
 
 // logRefused logs a round that could not be run, or whose result is refused, and counts it for the circuit breaker.

@@ -240,7 +240,7 @@ func TestCircuitBreaker(t *testing.T) {
 	for _, id := range others {
 		w.executed(id)
 	}
-	const why = "3 rounds failed in a row, and another worker succeeds with the program; the last failure: run.sh ended with 4"
+	const why = "3 rounds failed in a row, and another worker succeeds with the program; the last failure: run.sh ended with 4: broken"
 	eventually(t, "the log", func() bool { return w.registered()["avoids"] == "bad: "+why })
 	for i, id := range bad {
 		want := tdf.Open

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,12 +21,24 @@ const ownDir = ".tdf"
 // dot, so no program's directory beside roundsDir can have this name.
 const roundsDir = ownDir + "/.rounds"
 
-// rounds returns the directory of this worker's rounds. The directory's name contains a hash of the namespace, since
-// a worker of another namespace may have the same name and the same working directory.
-func (w *Worker) rounds() string {
+// rounds returns the directory of this process's rounds.
+func (w *Worker) rounds() string { return filepath.Join(w.roundsOf(w.name), processID) }
+
+// processID is a directory of this process. A later process of the same name gets another directory, so nobody who
+// removes leftovers of this process touches the rounds of that process.
+var processID = fmt.Sprintf("p%08x", rand.Uint32())
+
+// roundsOf returns the directory of the rounds of all processes with a worker's name.
+func (w *Worker) roundsOf(name string) string {
+	return filepath.Join(w.cfg.Directory, roundsDir, name+w.hashOfNamespace())
+}
+
+// hashOfNamespace is a part of the name of the rounds' directory, since a worker of another namespace may have the same name
+// and the same working directory.
+func (w *Worker) hashOfNamespace() string {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s %d %s", w.cfg.Redis.Addr(), w.cfg.Redis.DB, w.cfg.Namespace)
-	return filepath.Join(w.cfg.Directory, roundsDir, fmt.Sprintf("%s-%08x", w.name, h.Sum32()))
+	return fmt.Sprintf("-%08x", h.Sum32())
 }
 
 // dirsMade counts the directories of rounds. All workers of this process share the count, so that a directory's name
@@ -49,20 +62,28 @@ func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secr
 		_ = dir.Remove()
 	}
 	limits := rounddir.Limits{Checkpoint: s.cfg.MaxCheckpoint, Result: s.cfg.MaxResult, Updates: s.cfg.MaxUpdates}
+	s.lockRounds()
 	path := filepath.Join(s.rounds(), strconv.FormatInt(dirsMade.Add(1), 10))
 	return rounddir.Create(path, before, s.owner(slot), limits, secret)
 }
 
+// fewEntries is the largest number of entries that a worker removes before it reports the round. One call of Redis can then
+// report the round and claim the slot's next task.
+const fewEntries = 100
+
 // putDir keeps an untouched directory for a later round, and removes any other. A round in this process may have left a
 // goroutine behind, which still knows the directory. So putDir always removes the directory of a round in this process.
-func (s *session) putDir(dir *rounddir.Dir) {
+//
+// putDir returns false if the directory has so many entries that the report must not wait for the removal.
+func (s *session) putDir(dir *rounddir.Dir) bool {
 	if s.inProcess() || !dir.Untouched() {
-		_ = dir.Remove() // best effort: the next start of the worker removes the rest
-		return
+		n := 0
+		return dir.RemoveUntil(func() bool { n++; return n > fewEntries }) == nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dirs = append(s.dirs, dir)
+	return true
 }
 
 func (s *session) removeDirs() {
@@ -72,20 +93,24 @@ func (s *session) removeDirs() {
 	for _, slot := range s.outputs {
 		slot.Close()
 	}
+	s.journal.Close()
+	s.unlockRounds()
 	s.tidy()
 }
 
 // sweep ends the processes and removes the directories that a killed worker of this name left behind. If ctx ends because another worker has taken
 // the name, the directories stay, because they may belong to that worker.
 func (w *Worker) sweep(ctx context.Context) {
-	dir := w.rounds()
+	dir := w.roundsOf(w.name)
 	if n := w.endLeftovers(ctx, dir+string(filepath.Separator), w.log); n > 0 {
 		w.log.Warn("ended processes that an earlier worker of this name had left running", "processes", n)
 	}
 	if nameTaken(context.Cause(ctx)) {
 		return
 	}
-	w.salvageOutputs()
+	for _, process := range append(subdirectories(dir), "") { // earlier versions had no directories of processes
+		w.salvageOutputs(w.name, filepath.Join(dir, process))
+	}
 	if err := rounddir.RemoveAll(dir); err != nil {
 		w.log.Warn("directories of an earlier worker of this name cannot be removed", "directory", dir, "error", err)
 	}

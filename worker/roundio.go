@@ -122,8 +122,8 @@ func (e *execution) readEnvFile() (*secrets.Secrets, error) {
 
 func (e *execution) close(x *roundIO) {
 	x.record.Close()
-	if x.dir != nil {
-		e.s.putDir(x.dir)
+	if x.dir != nil && !e.s.putDir(x.dir) {
+		e.dir = x.dir
 	}
 }
 

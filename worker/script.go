@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -81,7 +80,7 @@ func (w *Worker) guardDirectory() error {
 	if err == nil {
 		rounds.Close()
 	}
-	for _, dir := range []string{w.cfg.Directory, filepath.Join(w.cfg.Directory, ownDir), w.rounds()} {
+	for _, dir := range []string{w.cfg.Directory, filepath.Join(w.cfg.Directory, ownDir), w.roundsOf(w.name), w.rounds()} {
 		if wrong := safepath.Check(dir); err == nil && !errors.Is(wrong, fs.ErrNotExist) {
 			err = wrong
 		}
@@ -141,7 +140,7 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 		return Ended{}, err
 	}
 	r.ReportPID(p.PID())
-	cause := l.await(ctx, r.Log, p)
+	cause := l.await(ctx, r, p)
 	cost := p.Ended()
 	if cost.Lingered > 0 && cause == nil {
 		r.Log.Debug("ended processes that run.sh had left running", "processes", cost.Lingered)
@@ -150,15 +149,27 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 }
 
 // await returns when the program and all processes that it started have ended. The error says why the worker ended the
-// program. It is nil if the program ended by itself.
-func (s *script) await(ctx context.Context, log *slog.Logger, p *process.Process) error {
+// program. It is nil if the program ended by itself: its result then counts, even if ctx ends before its other processes do.
+func (l launch) await(ctx context.Context, r *Round, p *process.Process) error {
 	select {
-	case <-p.Done():
-		return nil
+	case <-p.Exited():
 	case <-ctx.Done():
 	}
-	cause := context.Cause(ctx)
-	log.Debug("ending the program", "reason", cause)
-	p.End(s.w.after(s.w.cfg.KillGrace), s.w.noGrace.Done())
+	var cause error
+	select {
+	case <-p.Exited():
+		r.execution.holdEnd(l.w.cfg.KillGrace)
+	default:
+		cause = context.Cause(ctx)
+		r.Log.Debug("ending the program", "reason", cause)
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		p.End(l.w.after(l.w.cfg.KillGrace), l.w.noGrace.Done())
+	}
+	if end := context.Cause(ctx); isLost(end) {
+		return end
+	}
 	return cause
 }

@@ -24,6 +24,10 @@ type session struct {
 	leaving  context.Context // done when the worker leaves handlers behind that ignore the end of alive
 	looping  context.Context // done when all executions are reported
 
+	delivering context.Context // done when a worker that stops gives up reporting results and removing directories
+
+	nameLost atomic.Pointer[redisstate.NameTakenError] // nil unless another worker has taken the name
+
 	endClaims   context.CancelCauseFunc // ends stopping
 	endPrograms context.CancelCauseFunc // ends alive
 
@@ -69,12 +73,13 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	s.alive, s.endPrograms = w.outlive(s.stopping, w.cfg.Grace, 0)
 	leaving, endFreeing := w.outlive(s.alive, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
 	s.leaving = leaving
-	reporting, endReports := w.outlive(s.stopping, w.reportBound(), w.answer)
+	delivering, endDelivering := w.outlive(s.stopping, w.reportBound(), w.answer)
+	s.delivering = delivering
 	loops, stop := context.WithCancel(context.WithoutCancel(stopping))
 	s.looping = loops
 	s.loops.Go(func() { s.keepLeases(loops) })
 	s.loops.Go(func() { s.reportRunning(loops) })
-	s.loops.Go(func() { s.report(loops, reporting) })
+	s.loops.Go(func() { s.report(loops, delivering) })
 	s.loops.Go(func() { s.shareSuccesses(loops) })
 	if w.cfg.OnLeaseLost == onLeaseLostEnd {
 		s.loops.Go(func() { s.endWhenLeasesEnd(loops) })
@@ -83,12 +88,12 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 		s.work.Wait()
 		stop()
 		s.loops.Wait()
-		endReports(nil)
 		endAwaiting(nil)
 		endFreeing(nil)
 		s.endPrograms(nil)
 		s.endClaims(nil)
 		s.pauses.Wait()
+		endDelivering(nil)
 		s.removeDirs()
 	}
 }
@@ -134,7 +139,8 @@ func (s *session) queueReport(e *execution) {
 	s.reported.give()
 }
 
-// freeAfterPause ends an execution, and frees its slot after the configured pause.
+// freeAfterPause ends an execution. It frees the slot after the configured pause, and after the round's directory has been
+// removed. So there are never more directories than slots, however long their removal takes.
 func (s *session) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
 	s.breakers.roundEnded(e.task.Program)
@@ -146,11 +152,14 @@ func (s *session) freeAfterPause(e *execution, success bool) {
 		pause = s.cfg.SleepAfterFailure
 	}
 	s.work.Done()
-	if pause == 0 {
+	if pause == 0 && e.dir == nil {
 		s.freeSlot(e)
 		return
 	}
 	s.pauses.Go(func() {
+		if e.dir != nil {
+			_ = e.dir.RemoveUntil(func() bool { return s.delivering.Err() != nil }) // best effort: the next start of the worker removes the rest
+		}
 		s.sleep(s.stopping, pause)
 		s.freeSlot(e)
 	})
@@ -184,14 +193,7 @@ func (s *session) takeSlot() int {
 	return i + 1
 }
 
-// freeSlots returns the number of slots that are free and not reserved.
-func (s *session) freeSlots() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.free()
-}
-
-// free does the work of freeSlots. The caller holds s.mu.
+// free returns the number of slots that are free and not reserved. The caller holds s.mu.
 func (s *session) free() int { return s.slots() - s.busy - s.reserved + s.freeing }
 
 // reserve changes the number of reserved slots.
@@ -217,7 +219,7 @@ func (s *session) executions() []*execution {
 
 // claimUntilStopped keeps the slots filled until the worker must claim no more.
 func (s *session) claimUntilStopped() {
-	waker := s.store.WakeWorker(s.queues.offer.Select)
+	waker := s.store.WakeWorker(&s.queues.offer)
 	defer waker.Close()
 	more := 0
 	for s.stopping.Err() == nil {
@@ -289,7 +291,7 @@ func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed,
 		most = 1
 	}
 	c, err = s.store.Claim(s.awaiting, redisstate.ClaimRequest{
-		Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Avoid: avoid, Resume: resume, Select: s.queues.order,
+		Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Avoid: avoid, Resume: resume, Offer: s.queues.inTurn(),
 	})
 	if err != nil {
 		return most, c, err

@@ -20,7 +20,7 @@ var errSetupUser = errors.New("it would run as root, but programs run as another
 
 // setup runs a fetched program's ./setup.sh with the isolation of programs, and returns its last output
 // (docs/programs.md, "setup.sh").
-func (s *script) setup(ctx context.Context, dir string, env []string) ([]byte, error) {
+func (s *script) setup(ctx context.Context, dir string, env []string, lock *os.File) ([]byte, error) {
 	if s.host.OtherUser() {
 		return nil, errSetupUser
 	}
@@ -31,7 +31,7 @@ func (s *script) setup(ctx context.Context, dir string, env []string) ([]byte, e
 	defer read.Close()
 	mark := dirVariable + filepath.Join(s.w.rounds(), "setup", filepath.Base(dir))
 	p, err := s.host.Start(process.Command{
-		Path: "./setup.sh", Dir: dir, Env: append(env, mark), Stdout: write, Stderr: write, Mark: mark,
+		Path: "./setup.sh", Dir: dir, Env: append(env, mark), Stdout: write, Stderr: write, Kept: lock, Mark: mark,
 	})
 	write.Close()
 	if err != nil {

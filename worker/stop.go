@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf"
 )
 
 // errStopping ends programs and calls that take too long after the worker began to stop.
@@ -30,17 +30,15 @@ func (w *Worker) StopNow() {
 
 // reportBound returns how long a report may wait for Redis after the worker began to stop. The time includes grace and
 // kill_grace, because the round's program may use all of both.
-func (w *Worker) reportBound() time.Duration { return w.afterGrace(w.cfg.KillGrace + reportBound) }
+func (w *Worker) reportBound() time.Duration { return w.afterGraces(reportBound) }
 
 // programBound returns how long a round may continue after the worker began to stop. It includes the time to end the
 // program.
-func (w *Worker) programBound() time.Duration { return w.afterGrace(w.cfg.KillGrace) }
+func (w *Worker) programBound() time.Duration { return w.afterGraces(0) }
 
-func (w *Worker) afterGrace(d time.Duration) time.Duration {
-	if w.cfg.Grace > config.Forever-d {
-		return config.Forever
-	}
-	return w.cfg.Grace + d
+// afterGraces returns the time grace + kill_grace + d.
+func (w *Worker) afterGraces(d time.Duration) time.Duration {
+	return (tdf.For(w.cfg.Grace) + tdf.For(w.cfg.KillGrace) + tdf.For(d)).Std()
 }
 
 // outlive returns a context that ends with errStopping when the context stopping has ended and the time grace has

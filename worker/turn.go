@@ -35,7 +35,7 @@ func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refus
 		sent = true
 		// The error of the claim is ignored here. claimUntilStopped claims again, and gets the same error.
 		outcomes, c, err, _ := s.store.ExecuteAndClaim(ctx, s.awaiting, redisstate.ClaimRequest{
-			Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Select: s.queues.order,
+			Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Offer: s.queues.inTurn(),
 		}, moves...)
 		received := time.Now()
 		start = func() { s.startClaimed(ctx, c, received) }
@@ -77,7 +77,8 @@ func (s *session) mayClaimWith(results []delivery) bool {
 		return false
 	}
 	for _, d := range results {
-		if !d.success || d.refused { // a failure may pause its program or its slot, and Redis may refuse a report again
+		// A failure may pause its program or its slot, Redis may refuse a report again, and a directory is removed after the report.
+		if !d.success || d.refused || d.e.dir != nil {
 			return false
 		}
 	}

@@ -3,6 +3,9 @@ package worker
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,6 +36,7 @@ type turn struct {
 	timers *clock
 	now    atomic.Int64 // the clock of the breakers, in seconds
 	failed bool         // the first round fails
+	many   bool         // the first round leaves many files
 }
 
 // A report of a result claims the next task, unless something prevents it. Each case of this test but one prevents it.
@@ -51,6 +55,7 @@ func TestAReportThatClaims(t *testing.T) {
 			r.now.Add(3600)
 		}},
 		"a failed result": {before: func(r *turn) { r.failed = true }},
+		"many files":      {before: func(r *turn) { r.many = true }},
 		"a result that Redis has refused before": {
 			before: func(r *turn) {
 				r.store.reports.Store(1)
@@ -75,6 +80,9 @@ func TestAReportThatClaims(t *testing.T) {
 				if round.ID == first {
 					close(running)
 					<-end
+				}
+				for i := 0; r.many && i < 200; i++ {
+					must(r, os.WriteFile(filepath.Join(dirOf(round), strconv.Itoa(i)), nil, 0o600))
 				}
 				if r.failed {
 					fmt.Fprintln(round.Stderr, "failed")

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"time"
 
@@ -15,19 +14,29 @@ const upkeepPause = 10 * time.Minute
 // upkeep removes old files and programs from time to time (docs/operations.md, "What a worker keeps on its disk"), until ctx
 // ends.
 func (s *session) upkeep(ctx context.Context) {
-	shared := false
+	s.warnOfSharedNames()
 	for {
+		if err := s.removeLeftovers(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("leftovers of killed workers could not be removed", "error", err)
+		}
 		removed, err := s.retention().Apply(ctx)
 		if removed.Files+removed.Programs > 0 {
 			s.log.Info("removed old files and programs", "files", removed.Files, "programs", removed.Programs, "bytes", removed.Bytes)
 		}
-		logged := shared && errors.Is(err, retention.ErrShared)
-		if err != nil && ctx.Err() == nil && !logged {
+		if err != nil && ctx.Err() == nil {
 			s.log.Warn("some old files could not be removed", "error", err)
 		}
-		shared = errors.Is(err, retention.ErrShared)
 		if !wait(ctx, time.After(upkeepPause)) {
 			return
+		}
+	}
+}
+
+// warnOfSharedNames warns if the configuration keeps output in files that rounds share.
+func (s *session) warnOfSharedNames() {
+	for pattern, kept := range map[string]bool{s.cfg.TaskOutputFilename: s.cfg.KeepsOutput(), s.cfg.TaskErrorFilename: s.cfg.KeepsError()} {
+		if kept && retention.IsShared(pattern) {
+			s.log.Warn("a configured file name lacks $taskId: rounds share the file, and it is never removed", "name", pattern)
 		}
 	}
 }
@@ -41,8 +50,7 @@ func (s *session) retention() retention.Policy {
 		}
 	}
 	return retention.Policy{
-		Dir: s.cfg.Directory, OutputPattern: s.cfg.TaskOutputFilename, ErrorPattern: s.cfg.TaskErrorFilename,
-		Keep: s.cfg.KeepFiles, MaxBytes: s.cfg.MaxFilesBytes, Log: s.log,
+		Dir: s.cfg.Directory, Keep: s.cfg.KeepFiles, MaxBytes: s.cfg.MaxFilesBytes, Log: s.log,
 		InUse: func(path string) bool { return inUse[path] },
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/process"
+	"github.com/tdf-framework/tdf/worker/retention"
 )
 
 // A store has the calls to Redis that a worker needs. The calls wait while Redis is away.
@@ -30,7 +31,9 @@ type store interface {
 	EachDependency(ctx context.Context, id int64, each func(redisstate.Stored) bool) (left int, err error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
-	WakeWorker(selected func(names []string) []tdf.QueuePartitions) *redisstate.Waker
+	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	Now(ctx context.Context) (tdf.Time, error)
+	WakeWorker(offer *tdf.Offer) *redisstate.Waker
 }
 
 // A Worker runs the tasks of one namespace, as many at once as it has slots.
@@ -43,6 +46,8 @@ type Worker struct {
 	queues   queues
 	breakers breakers
 	drain    drain
+	journal  *retention.Journal // of the files that this worker keeps
+	own      roundsLock
 
 	preparer  Preparer      // nil unless the worker runs
 	processes *process.Host // nil unless the worker runs programs in processes of their own
@@ -100,11 +105,11 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 		return nil, fmt.Errorf("read the name of this host: %w", err)
 	}
 	w := &Worker{
-		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(),
+		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(), journal: retention.NewJournal(cfg.Directory),
 		after: time.After, answer: answerBound, leaveBound: leaveBound, endLeftovers: process.Sweep,
 	}
 	w.queues.offer = w.newOffer()
-	w.breakers = newBreakers(cfg.MaxFailuresInRow, w.log)
+	w.breakers = newBreakers(cfg.MaxFailuresInRow, cfg.SleepAfterFailure, w.log)
 	w.noGrace, w.endGrace = context.WithCancel(context.Background())
 	return w, nil
 }

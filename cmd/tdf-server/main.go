@@ -65,7 +65,11 @@ func serveWith(ctx context.Context, name string, cfg config.Server, store *redis
 		if err != nil {
 			return err
 		}
-		warn(log, cfg.Redis, info)
+		listpack, err := store.SmallListpack(ctx)
+		if err != nil {
+			return err
+		}
+		warn(log, cfg.Redis, info, listpack)
 	}
 	log.Info("serving", "namespace", cfg.Namespace, "redis", cfg.Redis)
 	err := server.New(name, cfg, store, log).Run(ctx)

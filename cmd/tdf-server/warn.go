@@ -8,8 +8,9 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// warn logs warnings about Redis settings that can lose tasks or that let other users in (docs/operations.md, "Redis").
-func warn(log *slog.Logger, cfg config.Redis, info redisstate.Info) {
+// warn logs warnings about Redis settings that can lose tasks, that let other users in, or that waste memory
+// (docs/operations.md, "Redis"). The caller passes the setting hash-max-listpack-value if it is too small, and otherwise "".
+func warn(log *slog.Logger, cfg config.Redis, info redisstate.Info, listpack string) {
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		log.Warn("redis evicts keys when its memory is full, set maxmemory-policy to noeviction", "maxmemory-policy", policy)
 	}
@@ -18,6 +19,10 @@ func warn(log *slog.Logger, cfg config.Redis, info redisstate.Info) {
 	}
 	if cfg.Password == "" && !loopback(cfg.Host) {
 		log.Warn("redis on a network without a password", "redis", cfg.Addr())
+	}
+	if listpack != "" {
+		log.Warn("redis needs about twice as much memory for tasks as necessary, set hash-max-listpack-value",
+			"hash-max-listpack-value", listpack, "to", redisstate.HashMaxListpackValue)
 	}
 }
 

@@ -12,23 +12,26 @@ import (
 
 func TestWarn(t *testing.T) {
 	const eviction, file, password = "noeviction", "append-only file", "without a password"
+	const memory = "twice as much memory"
 	careful := redisstate.Info{"maxmemory_policy": "noeviction", "aof_enabled": "1"}
 	for name, c := range map[string]struct {
-		redis config.Redis
-		info  redisstate.Info
-		want  string
+		redis    config.Redis
+		info     redisstate.Info
+		listpack string
+		want     string
 	}{
-		"careful":             {config.Redis{Host: "localhost"}, careful, ""},
-		"unknown settings":    {config.Redis{Host: "127.0.0.1"}, redisstate.Info{}, ""},
-		"evicts":              {config.Redis{Host: "::1"}, redisstate.Info{"maxmemory_policy": "volatile-lru"}, eviction},
-		"no append-only file": {config.Redis{Host: "127.8.8.8"}, redisstate.Info{"aof_enabled": "0"}, file},
-		"on a network":        {config.Redis{Host: "10.0.0.1"}, careful, password},
-		"on a network, name":  {config.Redis{Host: "localhost.example"}, careful, password},
-		"with a password":     {config.Redis{Host: "10.0.0.1", Password: "x"}, careful, ""},
+		"careful":             {config.Redis{Host: "localhost"}, careful, "", ""},
+		"unknown settings":    {config.Redis{Host: "127.0.0.1"}, redisstate.Info{}, "", ""},
+		"evicts":              {config.Redis{Host: "::1"}, redisstate.Info{"maxmemory_policy": "volatile-lru"}, "", eviction},
+		"no append-only file": {config.Redis{Host: "127.8.8.8"}, redisstate.Info{"aof_enabled": "0"}, "", file},
+		"on a network":        {config.Redis{Host: "10.0.0.1"}, careful, "", password},
+		"on a network, name":  {config.Redis{Host: "localhost.example"}, careful, "", password},
+		"with a password":     {config.Redis{Host: "10.0.0.1", Password: "x"}, careful, "", ""},
+		"small listpack":      {config.Redis{Host: "localhost"}, careful, "64", memory},
 	} {
 		var log bytes.Buffer
-		warn(slog.New(slog.NewTextHandler(&log, nil)), c.redis, c.info)
-		for _, text := range []string{eviction, file, password} {
+		warn(slog.New(slog.NewTextHandler(&log, nil)), c.redis, c.info, c.listpack)
+		for _, text := range []string{eviction, file, password, memory} {
 			if got := strings.Contains(log.String(), text); got != (text == c.want) {
 				t.Errorf("%s: %q is in the log: %v\n%s", name, text, got, log.String())
 			}

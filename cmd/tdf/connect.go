@@ -21,23 +21,11 @@ func (a *app) tool() (config.Tool, error) {
 	if err != nil {
 		return config.Tool{}, err
 	}
-	return config.LoadTool(a.configFile(), overrides...)
-}
-
-const usualFile = "tdf.cfg"
-
-// configFile returns the path of the configuration file, or "" if there is none.
-func (a *app) configFile() string {
-	if a.file != "" {
-		return a.file
+	file, err := a.configFile()
+	if err != nil {
+		return config.Tool{}, err
 	}
-	if path := os.Getenv("TDF_CONFIG"); path != "" {
-		return path
-	}
-	if _, err := os.Stat(usualFile); err == nil {
-		return usualFile
-	}
-	return ""
+	return config.LoadTool(file, overrides...)
 }
 
 // overrides returns the configuration keys that --set, --namespace and --redis set.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -35,11 +36,7 @@ func (a *app) checkConfig() error {
 	if err != nil {
 		return err
 	}
-	file := a.configFile()
-	if file == "" {
-		file = "no file"
-	}
-	a.say("%s: the configuration is valid: namespace %s, redis at %s", file, tool.Manager.Namespace, tool.Manager.Redis.Addr())
+	a.say("%s: the configuration is valid: namespace %s, redis at %s", cmp.Or(tool.File, "no file"), tool.Manager.Namespace, tool.Manager.Redis.Addr())
 	return nil
 }
 

@@ -20,6 +20,7 @@ var fixCommands = []struct{ fix, command string }{
 	{"raise the limit", "tdf limit KEY N"},
 	{"list the limits", "tdf limit"},
 	{"resume ", "tdf drain --undo WORKER"},
+	{"pause the campaign, correct the program", "tdf failures, tdf pause --campaign NAME, tdf retry --campaign NAME --program DIR, tdf resume --campaign NAME"},
 	{"find out why the program fails on", "tdf failures"},
 	{"find out why the program fails, or cancel", "tdf failures, tdf watch CAMPAIGN --stop-after N"},
 	{"archive and remove finished tasks", "tdf archive, tdf rm"},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // marshal returns the JSON of a value. Unlike json.Marshal, it does not escape characters for HTML.
@@ -22,25 +24,28 @@ func jsonLines(w io.Writer) *json.Encoder {
 	return e
 }
 
-// controlEscaper escapes U+007F to U+009F in JSON, so that no value controls the terminal. The JSON encoder escapes only the
-// other control characters.
+// controlEscaper escapes unprintable characters in JSON, so that no value controls the terminal or hides a part of a text. The
+// JSON encoder has already escaped the ASCII control characters below U+0020.
 type controlEscaper struct{ w io.Writer }
 
 func (e controlEscaper) Write(text []byte) (int, error) {
-	if !bytes.ContainsAny(text, "\x7f\u0080\u0081\u0082\u0083\u0084\u0085\u0086\u0087\u0088\u0089\u008a\u008b\u008c\u008d\u008e\u008f"+
-		"\u0090\u0091\u0092\u0093\u0094\u0095\u0096\u0097\u0098\u0099\u009a\u009b\u009c\u009d\u009e\u009f") {
+	if !bytes.ContainsFunc(text, escapedInJSON) {
 		return e.w.Write(text)
 	}
-	var b bytes.Buffer
+	var b []byte
 	for _, r := range string(text) {
-		if r >= 0x7f && r <= 0x9f {
-			fmt.Fprintf(&b, `\u%04x`, r)
+		if !escapedInJSON(r) {
+			b = utf8.AppendRune(b, r)
 			continue
 		}
-		b.WriteRune(r)
+		for _, unit := range utf16.AppendRune(nil, r) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
 	}
-	if _, err := e.w.Write(b.Bytes()); err != nil {
+	if _, err := e.w.Write(b); err != nil {
 		return 0, err
 	}
 	return len(text), nil
 }
+
+func escapedInJSON(r rune) bool { return r > '~' && unprintable(r) }

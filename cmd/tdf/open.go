@@ -21,6 +21,7 @@ type opening struct {
 	campaign               string
 	unique, uniqueUntil    string
 	extend, dryRun         bool
+	halt                   int
 	handler                bool
 	task                   taskFlags
 	after                  afterFlags
@@ -41,7 +42,10 @@ Write {{ and }} for braces. Without --input, run.sh gets all parameters in their
 task, as JSON.
 
 tdf checks a file of rows to its end before it opens tasks. If the rows come from stdin (-), it opens tasks as rows arrive.
-It prints the ids of the tasks as ranges: 1-1000.`,
+It prints the ids of the tasks as ranges: 1-1000.
+
+With --halt N, a server pauses the campaign when N of its tasks have failed or timed out, as parallel --halt soon,fail=N does. Running
+tasks go on. tdf resume --campaign NAME continues.`,
 		Example: `  tdf open --program ./simulate --input '--rate 0.5'
   tdf open --program ./simulate --from points.csv --input '--rate {rate} --mode {mode}' --campaign first
   tdf open --program ./simulate --grid 'rate=0.1..0.9/0.1 mode=fast,exact' --campaign first --extend
@@ -62,6 +66,7 @@ It prints the ids of the tasks as ranges: 1-1000.`,
 	flags.StringVar(&o.campaign, "group", "", "`NAME` same as --campaign")
 	flags.BoolVar(&o.extend, "extend", false, "extension of a campaign that has tasks; a sweep adds only points that the campaign does not have")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "number of tasks and list of the first few, without any change")
+	flags.IntVar(&o.halt, "halt", 0, "`N` pause of the campaign as soon as N of its tasks have failed or timed out; a server does this, so the terminal may close")
 	flags.StringVar(&o.unique, "unique", "", "`KEY` no new task if a task already holds this key; then the id of that task")
 	flags.StringVar(&o.uniqueUntil, "unique-until", "", "`STATE` state in which the task gives its key back: finished (default) or archived")
 	o.task.flags(c)
@@ -113,6 +118,8 @@ func (o *opening) check() error {
 		return usage("--campaign with --group: both set the same name; give one of them")
 	case o.from != "" && o.grid != "":
 		return usage("--from with --grid: each makes a sweep; give one of them")
+	case o.changed("halt") && o.halt < 1:
+		return usage("invalid value %d for --halt: want at least 1", o.halt)
 	case o.format != "" && o.from == "":
 		return usage("--format without --from: there is no file to read")
 	case o.after.same != "" && o.from == "" && o.grid == "":

@@ -113,6 +113,8 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 	switch {
 	case p.extend && p.base.Group == "":
 		return usage("--extend without a campaign: want --campaign NAME")
+	case p.halt > 0 && p.base.Group == "" && !isSweep:
+		return usage("--halt without a campaign: want --campaign NAME")
 	case p.base.Group == "" && isSweep:
 		return p.makeUpName(ctx)
 	case p.extend || p.unique != "" || p.base.Group == "" || !isSweep && p.campaign == "":

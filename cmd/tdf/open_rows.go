@@ -153,15 +153,15 @@ func (s *rowSource) candidates(d tdf.Properties) iter.Seq2[candidate, error] {
 
 func (s *rowSource) candidate(d tdf.Properties, row sweep.Row) (candidate, error) {
 	var err error
-	if s.input != nil {
-		d.Input, err = s.input.Fill(&row)
-	} else {
-		d.Input, err = row.Words()
-	}
 	d.Meta = row.JSON()
-	if err == nil && len(d.Meta) > tdf.MaxMeta {
+	switch {
+	case len(d.Meta) > tdf.MaxMeta: // so a row with very many parameters need not fill a template
 		err = fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and use the names of the files as values",
 			len(d.Meta), tdf.MaxMeta)
+	case s.input != nil:
+		d.Input, err = s.input.Fill(&row)
+	default:
+		d.Input, err = row.Words()
 	}
 	if err == nil {
 		err = d.Validate()

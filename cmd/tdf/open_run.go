@@ -183,6 +183,9 @@ func (r *openRun) flush(ctx context.Context) error {
 	if errors.Is(err, manager.ErrGroupTaken) {
 		return r.takenError("was opened by another command just now")
 	}
+	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 { // not before, because the campaign may belong to another command
+		err = errors.Join(err, r.m.Pause(ctx, tdf.Pausable{Group: r.base.Group, Failures: r.halt}))
+	}
 	ids := make([]int64, len(opened))
 	for i, t := range opened {
 		ids[i] = t.ID

@@ -49,7 +49,8 @@ func newPause(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "pause", Short: "Stop workers from claiming the tasks of a queue or campaign",
 		Long: "Stops workers from claiming the tasks of queues, campaigns, or the whole namespace. When the command returns, no worker claims such a task any\n" +
-			"more. Running tasks go on. tdf resume ends the pause. Without flags, the command lists what is paused.",
+			"more. Running tasks go on. tdf resume ends the pause. Without flags, the command lists what is paused, and the campaigns that will be\n" +
+			"paused after failures (tdf open --halt).",
 		Example: "  tdf pause --campaign night\n  tdf pause --queue crawl",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -77,7 +78,7 @@ func newResume(a *app) *cobra.Command {
 	p := &pausables{}
 	c := &cobra.Command{
 		Use: "resume", Short: "End a pause",
-		Long:    "Ends pauses of tdf pause. The tasks have kept their order.",
+		Long:    "Ends pauses of tdf pause and tdf open --halt. The tasks have kept their order. A campaign is then not paused after failures any more.",
 		Example: "  tdf resume --campaign night",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -112,11 +113,18 @@ func (a *app) listPaused(ctx context.Context, m *client) error {
 	if err != nil {
 		return err
 	}
+	halts, err := m.Halts(ctx)
+	if err != nil {
+		return err
+	}
 	if len(paused) == 0 {
 		a.say("nothing is paused")
 	}
-	for _, p := range paused {
+	for _, p := range append(paused, halts...) {
 		line := fmt.Sprintf("%s: paused by %s since %s", p.Text(), p.By, clock(p.Since))
+		if p.Failures > 0 {
+			line = fmt.Sprintf("%s: will be paused; ordered by %s at %s", p.Text(), p.By, clock(p.Since))
+		}
 		if _, err := fmt.Fprintln(a.stdout, oneLine(line, 0)); err != nil {
 			return err
 		}

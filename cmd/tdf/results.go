@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,14 +22,25 @@ type export struct {
 	jsonl       bool
 	noOutput    bool
 	wait        bool
+	fields      string // one of fieldSources
 }
+
+// The values of --fields: where the fields of a task's result come from.
+const (
+	fieldsAuto     = "auto"
+	fieldsLastLine = "last-line"
+	fieldsResult   = "result.json"
+)
+
+var fieldSources = []string{fieldsAuto, fieldsLastLine, fieldsResult}
 
 func newResults(a *app) *cobra.Command {
 	e := export{a: a}
 	c := &cobra.Command{
 		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as CSV or JSON lines",
-		Long: "Writes a row for each task, sorted by id: parameters, outcome, times, costs, the fields of result.json, stdout and stderr.\n" +
-			"CSV has a column for each parameter. A cell that is not text is written in base64. The cell base64 of the row contains the names of such columns.\n" +
+		Long: "Writes a row for each task, sorted by id: parameters, outcome, times, costs, the fields of the result, stdout and stderr.\n" +
+			"CSV has a column for each parameter and for each field of result.json. If a run wrote no result.json, its fields are the numbers in the\n" +
+			"JSON object that the program printed as its last line. A cell that is not text is written in base64. The cell base64 of the row contains the names of such columns.\n" +
 			"JSON lines contain the fields of tdf ls --json, and stdout and stderr. docs/python.md shows how to read both formats with pandas.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv",
 		Args:    atMostOne("CAMPAIGN"),
@@ -39,6 +52,12 @@ func newResults(a *app) *cobra.Command {
 			}
 			if e.spreadsheet && e.jsonl {
 				return usage("--spreadsheet with --jsonl: a spreadsheet needs CSV")
+			}
+			if c.Flags().Changed("fields") && e.jsonl {
+				return usage("--fields with --jsonl: only CSV has columns for fields")
+			}
+			if !slices.Contains(fieldSources, e.fields) {
+				return usage("invalid value %q for --fields: want %s", e.fields, strings.Join(fieldSources, ", "))
 			}
 			if len(args) > 0 {
 				if e.filter.campaign != "" && e.filter.campaign != args[0] {
@@ -53,6 +72,7 @@ func newResults(a *app) *cobra.Command {
 	c.Flags().BoolVar(&e.csv, "csv", false, "CSV with column names in the first row (default)")
 	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
+	c.Flags().StringVar(&e.fields, "fields", fieldsAuto, "`SOURCE` source of the fields: result.json, last-line, or auto for result.json and otherwise the last line")
 	c.Flags().BoolVar(&e.wait, "wait", false, "wait for all unfinished tasks before writing")
 	c.Flags().BoolVar(&e.noOutput, "no-output", false, "results without stdout and stderr")
 	return c

@@ -30,8 +30,9 @@ var (
 
 // writeCSV reads the tasks twice: first for the columns, then for the rows.
 func (e *export) writeCSV(ctx context.Context, m *client, q manager.Query, out *bufio.Writer) (n int, err error) {
-	c := newColumns()
-	for t, err := range m.List(ctx, reading(q, false)) {
+	c := newColumns(e.fields)
+	fromOutput := e.fields != fieldsResult
+	for t, err := range m.List(ctx, reading(q, fromOutput)) {
 		if err == nil {
 			err = c.collect(t)
 		}
@@ -44,7 +45,7 @@ func (e *export) writeCSV(ctx context.Context, m *client, q manager.Query, out *
 	if err := w.Write(e.escapeCells(slices.Clone(names))); err != nil {
 		return 0, err
 	}
-	for t, err := range m.List(ctx, reading(q, !e.noOutput)) {
+	for t, err := range m.List(ctx, reading(q, fromOutput || !e.noOutput)) {
 		if err == nil {
 			err = w.Write(e.escapeCells(c.row(t, names)))
 		}
@@ -75,14 +76,15 @@ func (e *export) escapeCells(row []string) []string {
 
 // columns holds the columns that depend on the tasks.
 type columns struct {
+	source              string            // the value of --fields
 	parameters, results map[string]string // name of the column for each key
 	order, resultOrder  []string          // names of the columns, in the order of the CSV
 	taken               map[string]bool   // names of all columns
 	late                int               // number of values that have no column
 }
 
-func newColumns() *columns {
-	c := &columns{parameters: map[string]string{}, results: map[string]string{}, taken: map[string]bool{}}
+func newColumns(source string) *columns {
+	c := &columns{source: source, parameters: map[string]string{}, results: map[string]string{}, taken: map[string]bool{}}
 	for _, name := range slices.Concat(firstColumns, runColumns, printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
@@ -100,13 +102,23 @@ func (c *columns) collect(t *manager.Task) error {
 	for _, f := range fieldsOf(t.Meta) {
 		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
 	}
-	for _, f := range fieldsOf(t.Result()) {
+	for _, f := range c.resultFields(t) {
 		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
 	}
 	if len(c.taken) > maxColumns {
 		return fmt.Errorf("write CSV: the tasks need more than %d columns; use --jsonl, which has no limit", maxColumns)
 	}
 	return nil
+}
+
+// resultFields returns the fields of a task's result.
+func (c *columns) resultFields(t *manager.Task) []field {
+	if c.source != fieldsLastLine {
+		if result := t.Result(); result != "" || c.source == fieldsResult {
+			return fieldsOf(result)
+		}
+	}
+	return numbersOf(lastLine(t.Output()))
 }
 
 func parameterName(key string) string {
@@ -154,7 +166,7 @@ func (c *columns) row(t *manager.Task, names []string) []string {
 		cells["output"], cells["error"] = oneEnd(t.Output()), oneEnd(t.Error())
 	}
 	c.put(cells, c.parameters, fieldsOf(t.Meta))
-	c.put(cells, c.results, fieldsOf(t.Result()))
+	c.put(cells, c.results, c.resultFields(t))
 	row := make([]string, len(names))
 	var encoded []string
 	for i, name := range names {
@@ -235,6 +247,27 @@ func fieldsOf(text string) []field {
 		all = append(all, field{key.(string), value})
 	}
 	return all
+}
+
+// maxLastLine is the maximum length of a last line with fields, in bytes. A longer line is data, not a summary of the run.
+const maxLastLine = 64 << 10
+
+// lastLine returns the last line of an output that is not blank. If this line is longer than maxLastLine, it returns "".
+func lastLine(output string) string {
+	output = strings.TrimRight(output, " \t\r\n")
+	line := output[max(0, len(output)-maxLastLine-1):]
+	if i := strings.LastIndexAny(line, "\r\n"); i >= 0 || len(line) <= maxLastLine {
+		return line[i+1:]
+	}
+	return ""
+}
+
+// numbersOf returns the fields of a JSON object whose values are numbers. Any other text has no fields.
+func numbersOf(text string) []field {
+	if _, ok := jsonview.ParseObject(text); !ok {
+		return nil
+	}
+	return slices.DeleteFunc(fieldsOf(text), func(f field) bool { return !strings.ContainsRune("-0123456789", rune(f.value[0])) })
 }
 
 // text returns the value for a cell: a string without quotes, a number with the same digits, "" for null, or compact JSON for an

@@ -18,7 +18,7 @@ func taskWith(meta, result string) *manager.Task {
 }
 
 func TestColumns(t *testing.T) {
-	c := newColumns()
+	c := newColumns(fieldsResult)
 	first := taskWith(`{"b":1.50,"id":"x","result.a":[1, 2],"output":null}`, `{"a":{"c": "ä"},"":true}`)
 	for _, task := range []*manager.Task{first, taskWith("", `"text"`), taskWith("plain\xff", "7"), taskWith(`{"a":1}`, "")} {
 		if err := c.collect(task); err != nil {
@@ -56,8 +56,55 @@ func TestColumns(t *testing.T) {
 	}
 }
 
+// Columns come from the last line if the user asks for it, or if there is no result.
+func TestFieldsOfTheLastLine(t *testing.T) {
+	long := strings.Repeat(" ", maxLastLine)
+	for output, want := range map[string]string{
+		"":          "",
+		"no JSON":   "",
+		"\n\n \t\n": "",
+		`{"a":1}`:   "a=1",
+		"epoch 1\n" + `{"a": -1.50, "b": 1e400, "c": 12345678901234567890}` + " \r\n\n": "a=-1.50 b=1e400 c=12345678901234567890",
+		"10 %\r100 %\r" + `{"a":1}`: "a=1",
+		`{"a":1}` + "\nend":         "",
+		`{"a":1,"s":"x","t":true,"n":null,"l":[1],"o":{"p":2},"":3}`: "a=1 =3",
+		`{"a":NaN,"b":1}`:              "",
+		`{"a":Infinity}`:               "",
+		`{"a":1} {"b":2}`:              "",
+		`{"a":1`:                       "",
+		`[1]`:                          "",
+		"1":                            "",
+		"\xff" + `{"a":1}`:             "",
+		`{"a":1,"a":2}`:                "a=1 a=2",
+		long + `{"a":1}`:               "",
+		long + "\n" + `{"a":1}` + long: "a=1",
+		`{"a":1,"b":"` + long + `"}`:   "",
+		strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000): "",
+	} {
+		var parts []string
+		for _, f := range numbersOf(lastLine(output)) {
+			parts = append(parts, f.key+"="+f.text())
+		}
+		if got := strings.Join(parts, " "); got != want {
+			t.Errorf("%.40q has %q, want %q", output, got, want)
+		}
+	}
+	for source, want := range map[string]string{fieldsAuto: "[result.r result.n]", fieldsLastLine: "[result.n]", fieldsResult: "[result.r]"} {
+		c := newColumns(source)
+		for _, result := range []string{`{"r":1}`, ""} {
+			task := &tdf.Task{ID: 1, Rounds: tdf.Rounds{0: {Worker: "w", Result: result, Output: `{"n":2}`}}}
+			if err := c.collect(friend.ViewOf(task, false).(*manager.Task)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := fmt.Sprint(c.resultOrder); got != want {
+			t.Errorf("--fields %s: %s, want %s", source, got, want)
+		}
+	}
+}
+
 func TestColumnsAreLimited(t *testing.T) {
-	c := newColumns()
+	c := newColumns(fieldsResult)
 	var err error
 	for i := 0; err == nil && i < 2*maxColumns; i++ {
 		err = c.collect(taskWith(fmt.Sprintf(`{"p%d":1,"q%d":1}`, i, i), ""))

@@ -35,14 +35,18 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printable escapes control characters and invalid UTF-8, as a Go string literal does. It keeps newlines and tabs.
+// unprintable reports whether a character controls the terminal, or changes how a terminal shows other characters: control
+// characters, characters that reverse the direction of a text, line separators, and invisible characters.
+func unprintable(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+
+// printable escapes unprintable characters and invalid UTF-8, as a Go string literal does. It keeps newlines and tabs.
 func printable(text string) string {
 	var b strings.Builder
 	for i, r := range text {
 		switch {
 		case r == utf8.RuneError && text[i] != "\uFFFD"[0]:
 			b.WriteString(`\x` + strconv.FormatUint(uint64(text[i]), 16))
-		case r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r):
+		case r == '\n' || r == '\t' || !unprintable(r):
 			b.WriteRune(r)
 		default:
 			quoted := strconv.QuoteRuneToASCII(r)

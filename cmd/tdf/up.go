@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,6 +176,7 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string) {
 		slots = runtime.NumCPU()
 	}
 	say := u.a.say
+	say("config      %s", cmp.Or(tool.File, "no file"))
 	say("redis       %s, %s", tool.Manager.Redis.Addr(), redis)
 	say("namespace   %s", tool.Manager.Namespace)
 	say("server      %s", cfg.Name)

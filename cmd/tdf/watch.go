@@ -20,6 +20,7 @@ type watching struct {
 	m         *client
 	campaign  string
 	untilDone bool
+	follow    bool
 	stopAfter int64
 	interval  time.Duration
 	json      bool
@@ -43,7 +44,8 @@ func newWatch(a *app) *cobra.Command {
 		Long: "Shows the states of all tasks or of a campaign, and the live workers with their busy slots. It shows how many tasks finish per\n" +
 			"second: over the last half minute, and since the start of the command. It estimates the time left as a range. The range is right in\n" +
 			"about 8 of 10 cases. The estimate does not include tasks that start later. Ctrl-C ends only this command, not the tasks.\n" +
-			"With --until-done, the exit status is 0 if all tasks succeeded, and 3 otherwise.",
+			"The command ends when the campaign is complete, unless --follow is given. With --until-done, it ends when all tasks are finished.\n" +
+			"The exit status is then 0 if all tasks succeeded, and 3 otherwise.",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:              atMostOne("CAMPAIGN"),
 		ValidArgsFunction: a.completeCampaign,
@@ -57,6 +59,7 @@ func newWatch(a *app) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.BoolVar(&w.untilDone, "until-done", false, "end of the command when no task is open, running or executed")
+	flags.BoolVarP(&w.follow, "follow", "f", false, "no end of the command when the campaign is complete")
 	flags.Int64Var(&w.stopAfter, "stop-after", 0, "`N` number of failed or timed-out tasks after which open tasks are cancelled; archived tasks do not count")
 	flags.DurationVar(&w.interval, "interval", time.Second, "`SPAN` time between two updates")
 	flags.BoolVar(&w.json, "json", false, "one JSON object per line")
@@ -67,6 +70,8 @@ func (w *watching) run(ctx context.Context) error {
 	switch {
 	case w.interval < minInterval:
 		return usage("invalid value %v for --interval: want at least %v", w.interval, minInterval)
+	case w.follow && (w.untilDone || w.stopAfter > 0):
+		return usage("--follow with --until-done or --stop-after: these end the command")
 	case w.stopAfter < 0:
 		return usage("invalid value %d for --stop-after: want at least 1", w.stopAfter)
 	}
@@ -92,7 +97,7 @@ func (w *watching) watch(ctx context.Context, watch *admin.Watch) error {
 		if err := w.cancelAfterFailures(ctx, &s); err != nil {
 			return err
 		}
-		finished := s.Counts.Unfinished() == 0 && (w.untilDone || w.stopAfter > 0)
+		finished := s.Complete && !w.follow || s.Counts.Unfinished() == 0 && (w.untilDone || w.stopAfter > 0)
 		w.warnings.check(&s)
 		if err := w.show(&s, finished); err != nil {
 			return err

@@ -72,6 +72,9 @@ func pieces(s *admin.Status) []piece {
 // pausedText names the program that most workers pause now, and the time until they try it again.
 func pausedText(s *admin.Status) string {
 	p := &s.Pauses[0]
+	if p.AfterFailure > 0 {
+		return fmt.Sprintf("%s fails on %d/%d workers, slots pause for %v each time", p.Program, p.Workers, p.Of, p.AfterFailure)
+	}
 	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
 	if p.Until.After(s.At) {
 		text += " for " + span(p.Until.Sub(s.At))

@@ -34,7 +34,7 @@ func (w *watchWarnings) check(s *admin.Status) {
 		w.once(o.Text + "; " + withCommands(o.Fix, 0))
 	}
 	for _, p := range s.Pauses {
-		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of), p.Text(s.At)+"; "+w.pauseRemedy())
+		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of, p.AfterFailure > 0), p.Text(s.At)+"; "+w.pauseRemedy())
 	}
 }
 
@@ -47,7 +47,9 @@ func (w *watchWarnings) pauseRemedy() string {
 	case w.stopAfter:
 		return fmt.Sprintf("tdf failures --campaign %s shows the failures", name)
 	}
-	return fmt.Sprintf("tdf failures --campaign %s shows the failures; tdf watch %[1]s --stop-after N cancels the campaign after N failed tasks", name)
+	return fmt.Sprintf("tdf failures --campaign %s shows the failures; tdf pause --campaign %[1]s stops new rounds; "+
+		"tdf retry --campaign %[1]s --program DIR runs failed tasks again with a corrected program; "+
+		"tdf watch %[1]s --stop-after N cancels the campaign after N failed tasks", name)
 }
 
 func (w *watchWarnings) once(text string) { w.onceFor(text, text) }

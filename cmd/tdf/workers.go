@@ -56,7 +56,7 @@ func (a *app) listWorkers(ctx context.Context, m *client, all, asJSON bool) erro
 			span(now.Sub(w.Seen)), w.Version, remarks(w))
 	}
 	if shown == 0 {
-		a.say("no live workers in this namespace; start tdf-worker, or tdf up")
+		a.say("no live workers in this namespace; start tdf-worker, or tdf up; tdf doctor names workers of the original TDF, which send no heartbeats")
 		return nil
 	}
 	if asJSON {
@@ -79,7 +79,7 @@ func remarks(w admin.Worker) string {
 		all = append(all, "drained by "+w.Drained)
 	}
 	for _, p := range w.Pauses {
-		all = append(all, "pauses "+p.Program+": "+p.Why)
+		all = append(all, p.Text())
 	}
 	return strings.Join(all, "; ")
 }

@@ -1,8 +1,10 @@
 package local
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -98,19 +100,28 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 	cmd.Stdin = strings.NewReader(serverConfig(at, dir))
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, ownProcessGroup()
 	cmd.ExtraFiles = []*os.File{lock}
-	r, err := launch(cmd, log)
+	began, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		log.Close()
+		return nil, err
+	}
+	r, err := launch(cmd, log, began)
 	if err != nil {
 		return nil, err
 	}
-	r.awaitListening(at.Addr())
+	r.awaitListening(log, began)
 	return r, nil
 }
 
-// awaitListening returns when Redis accepts connections or has ended.
-func (r *Redis) awaitListening(addr string) {
+// readyText is in the line that redis-server writes to its log when it accepts connections.
+const readyText = "Ready to accept connections"
+
+// awaitListening returns when Redis accepts connections or has ended. It asks the log, since a process of another user may
+// have taken the port before Redis did. That process would get the password.
+func (r *Redis) awaitListening(log io.ReaderAt, began int64) {
 	for {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			c.Close()
+		text, _ := io.ReadAll(io.NewSectionReader(log, began, 1<<20)) // an error means that Redis has ended
+		if bytes.Contains(text, []byte(readyText)) {
 			return
 		}
 		select {
@@ -163,6 +174,7 @@ func serverConfig(at config.Redis, dir string) string {
 		{"protected-mode", "yes"},
 		{"daemonize", "no"},
 		{"supervised", "no"},
+		{"loglevel", "notice"},
 		{"dir", dir},
 		{"databases", fmt.Sprint(max(16, at.DB+1))},
 		{"appendonly", "yes"},
@@ -191,10 +203,9 @@ func quote(value string) string {
 	return b.String() + `"`
 }
 
-func launch(cmd *exec.Cmd, log *os.File) (*Redis, error) {
+func launch(cmd *exec.Cmd, log *os.File, began int64) (*Redis, error) {
 	r := &Redis{ended: make(chan struct{})}
 	stopping := make(chan struct{})
-	began, _ := log.Seek(0, 2)
 	started := make(chan error)
 	go func() {
 		// The kernel kills the child when this thread ends, so the thread must wait for the end of the child.

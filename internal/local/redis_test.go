@@ -292,3 +292,50 @@ func TestEmbeddedRedisEnds(t *testing.T) {
 	}
 	r.Stop()
 }
+
+// Another process takes the port after Serve has checked it, and before redis-server listens. It gets no connection, and so
+// no password.
+func TestPortTakenBeforeRedisListens(t *testing.T) {
+	bin, dir := t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\ntouch started\nwhile ! [ -e taken ]; do sleep 0.01; done\nsleep 0.2\necho cannot bind >&2\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(bin, "redis-server"), []byte("#!/bin/sh\ncd "+dir+"\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	at, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Password = "secret"
+	served := make(chan *Redis)
+	go func() {
+		r, _ := Serve(at, dir)
+		served <- r
+	}()
+	for _, err := os.Stat(filepath.Join(dir, "started")); err != nil; _, err = os.Stat(filepath.Join(dir, "started")) {
+		time.Sleep(time.Millisecond)
+	}
+	other, err := net.Listen("tcp", at.Addr())
+	if err != nil {
+		t.Skip("a third process has taken the port: ", err)
+	}
+	connected := make(chan bool, 1)
+	go func() {
+		c, err := other.Accept()
+		if err == nil {
+			c.Close()
+		}
+		connected <- err == nil
+	}()
+	if err := os.WriteFile(filepath.Join(dir, "taken"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := <-served
+	other.Close()
+	if <-connected {
+		t.Error("Serve connected to the other process")
+	}
+	if r == nil || r.Err() == nil || !strings.Contains(r.Err().Error(), "cannot bind") {
+		t.Errorf("Redis: %+v", r)
+	}
+}

@@ -81,7 +81,7 @@ func (l *link) passReplies() {
 		if !l.proxy.hold(l) {
 			return
 		}
-		if !l.pass(toClient, l.client, reply.raw) {
+		if !l.pass(toClient, l.client, l.proxy.altered(reply.raw)) {
 			return
 		}
 	}

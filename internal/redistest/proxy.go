@@ -35,6 +35,7 @@ type fault struct {
 	match func(command []string) bool // reports whether the reply to a command is dropped
 	delay time.Duration               // delay of each frame
 	rate  int                         // bytes per second in each direction; 0 means no limit
+	alter func(reply []byte) []byte   // returns what clients get instead of a reply; may be nil
 }
 
 // NewProxy starts a proxy for the Redis at target (host:port). The proxy ends with the test.
@@ -95,6 +96,23 @@ func (p *Proxy) Limit(bytesPerSecond int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault.rate = bytesPerSecond
+}
+
+// Alter lets a function change each reply until Resume. The function returns the bytes that the client gets instead. It is
+// called once at a time.
+func (p *Proxy) Alter(alter func(reply []byte) []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault.alter = alter
+}
+
+func (p *Proxy) altered(reply []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fault.alter == nil {
+		return reply
+	}
+	return p.fault.alter(reply)
 }
 
 // Held returns how many commands and replies the proxy delays at present.

@@ -29,9 +29,13 @@ func (w *world) claim() error {
 	if err != nil || len(ids) == 0 {
 		return err
 	}
+	offer, err := w.everything()
+	if err != nil {
+		return err
+	}
 	var claims []*redisstate.Claim
 	for i := range ids {
-		c, err := w.claimOne(ids[i])
+		c, err := w.claimOne(ids[i], offer)
 		if err != nil {
 			return err
 		}
@@ -84,9 +88,9 @@ func (w *world) startable() ([]int64, error) {
 
 // claimOne claims the first open task, for a worker that may run it. Usually this is the task with the given id.
 // claimOne returns nil if no task can be claimed.
-func (w *world) claimOne(id int64) (*redisstate.Claim, error) {
+func (w *world) claimOne(id int64, offer *tdf.Offer) (*redisstate.Claim, error) {
 	for worker := fmt.Sprintf("worker-%d", id); ; worker += "b" {
-		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: end.Sub(w.now), Select: everything})
+		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: end.Sub(w.now), Offer: offer})
 		if len(c.Claims) == 1 {
 			return &c.Claims[0], err
 		}
@@ -96,8 +100,9 @@ func (w *world) claimOne(id int64) (*redisstate.Claim, error) {
 	}
 }
 
-// everything makes a claim take tasks from all partitions. A test has workers for all queues, tags and handlers.
-func everything(names []string) []tdf.QueuePartitions {
+// everything returns an offer for the tasks of all partitions. A test has workers for all queues, tags and handlers.
+func (w *world) everything() (*tdf.Offer, error) {
+	names, err := w.store.Partitions(w.ctx)
 	offer := tdf.Offer{Programs: true, Anything: true}
 	for _, name := range names {
 		p, _ := tdf.ParsePartition(name)
@@ -106,10 +111,7 @@ func everything(names []string) []tdf.QueuePartitions {
 			offer.Queues = append(offer.Queues, q)
 		}
 	}
-	if q := (tdf.QueueShare{Queue: tdf.DefaultQueue}); !slices.Contains(offer.Queues, q) {
-		offer.Queues = append(offer.Queues, q)
-	}
-	return offer.Select(names)
+	return &offer, err
 }
 
 // run calls the test's function for the program of a claimed task, and computes when the run ends.

@@ -49,6 +49,9 @@ type Config struct {
 	Log *slog.Logger // nil means no log
 }
 
+// KeptDescriptor is the descriptor of Command.Kept. It is so high that shell scripts do not use it.
+const KeptDescriptor = 99
+
 // A Command is a program to start.
 type Command struct {
 	Slot           int      // from 1 to Config.Slots; unique among the programs that run at the same time
@@ -57,6 +60,10 @@ type Command struct {
 	Dir            string
 	Env            []string // the whole environment; nil means empty
 	Stdout, Stderr *os.File // nil means /dev/null; stdin is always /dev/null
+
+	// Kept stays open in the program, as descriptor KeptDescriptor, and in the processes that the program starts. So a lock on this file
+	// ends with the last of them. Nil means no file.
+	Kept *os.File
 
 	// Mark is a variable of Env, "TDF_DIR=/path", with a value that no other program has. A process with this
 	// variable belongs to this program.

@@ -111,6 +111,30 @@ func TestUser(t *testing.T) {
 	}
 }
 
+// A program of another user gains no rights by setuid files. Other programs of this process can.
+func TestUserGainsNoPrivileges(t *testing.T) {
+	nobody, ok := anotherUser()
+	if !ok {
+		t.Skip("only root can run programs as another user")
+	}
+	flag := func(cfg Config) string {
+		r := newSite(t, false, cfg).sh(`grep NoNewPrivs /proc/self/status`)
+		r.wait()
+		return r.printed()
+	}
+	own := flag(Config{})
+	for range 3 {
+		for _, limits := range []Limits{{}, {OpenFiles: 100}} {
+			if got := flag(Config{User: nobody.Username, Limits: limits}); got != "NoNewPrivs:\t1\n" {
+				t.Errorf("another user, %+v: %q", limits, got)
+			}
+			if got := flag(Config{Limits: limits}); got != own {
+				t.Errorf("this user: %q, want %q", got, own)
+			}
+		}
+	}
+}
+
 func TestRequire(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg  Config

@@ -29,6 +29,9 @@ type Process struct {
 // Done returns a channel that is closed when the program has ended and none of its processes is left.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// Exited returns a channel that is closed when the program itself has ended. Processes that it started may be left.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
 // Ended returns how the program ended. It is valid after Done is closed.
 func (p *Process) Ended() Ended {
 	p.mu.Lock()

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // own has the parts of a Process that depend on the system.
@@ -53,8 +55,15 @@ func (p *Process) PID() int { return p.pid }
 // when the thread that started the child ends. And only this thread may trace the child.
 func (p *Process) supervise(started chan<- error) {
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.start()
+	var err error
+	if p.host.userOf(p.cmd.Slot).credential == nil {
+		defer runtime.UnlockOSThread()
+	} else {
+		err = dropPrivileges()
+	}
+	if err == nil {
+		err = p.start()
+	}
 	if err == nil {
 		p.host.add(p)
 	}
@@ -69,6 +78,12 @@ func (p *Process) supervise(started chan<- error) {
 	p.leaveGroup()
 	p.host.remove(p)
 	close(p.done)
+}
+
+// dropPrivileges makes setuid files useless for programs that this thread starts. A thread cannot take this back. So its
+// goroutine must stay locked to it until both end.
+func dropPrivileges() error {
+	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 }
 
 func (p *Process) start() error {
@@ -120,6 +135,12 @@ func (p *Process) fork() error {
 	attr := syscall.ProcAttr{Dir: p.cmd.Dir, Env: lastOfEach(p.cmd.Env), Sys: p.host.attr(p.cmd.Slot)}
 	for _, f := range []*os.File{nil, p.cmd.Stdout, p.cmd.Stderr} {
 		attr.Files = append(attr.Files, cmp.Or(f, p.host.null).Fd())
+	}
+	if p.cmd.Kept != nil {
+		for len(attr.Files) < KeptDescriptor {
+			attr.Files = append(attr.Files, ^uintptr(0)) // closed
+		}
+		attr.Files = append(attr.Files, p.cmd.Kept.Fd())
 	}
 	attr.Sys.Ptrace = len(p.host.limits) > 0
 	if p.group != nil {

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -70,6 +71,7 @@ type memory struct {
 	file    *os.File // nil while the stream is in memory
 	size    int64
 	written time.Time // when the round last wrote
+	lost    error     // why the stream lacks bytes that the round wrote; nil if it has all
 	closed  bool
 }
 
@@ -84,10 +86,10 @@ func (m *memory) Write(b []byte) (n int, err error) {
 		m.text = append(m.text, b...)
 		n = len(b)
 	default:
-		if err = m.toFile(); err != nil {
-			return 0, err
+		if err = m.toFile(); err == nil {
+			n, err = m.file.Write(b)
 		}
-		n, err = m.file.Write(b)
+		m.lost = cmp.Or(m.lost, err)
 	}
 	m.size, m.written = m.size+int64(n), time.Now()
 	return n, err
@@ -134,6 +136,13 @@ func (m *memory) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
+}
+
+// whyLost returns why the stream lacks bytes that the round wrote. It returns nil if the stream has all bytes.
+func (m *memory) whyLost() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost
 }
 
 // isInFile reports whether the stream is in the file of the slot.

@@ -13,7 +13,7 @@ import (
 func inMemory(t *testing.T) (*Record, string) {
 	t.Helper()
 	dir := t.TempDir()
-	slot := NewSlot(filepath.Join(dir, "slots"), 1)
+	slot := NewSlot(filepath.Join(dir, "slots"), 1, nil)
 	t.Cleanup(slot.Close)
 	return NewInMemory(slot, Round{Program: "p", Task: 1}, false), dir
 }
@@ -88,7 +88,7 @@ func keptAs(t *testing.T, r *Record, dir, want string) {
 // After a round with files, the slot's next round finds the files empty.
 func TestSlotAfterAStreamInAFile(t *testing.T) {
 	dir := t.TempDir()
-	slot := NewSlot(dir, 1)
+	slot := NewSlot(dir, 1, nil)
 	defer slot.Close()
 	for _, text := range []string{"a", "b"} {
 		r := NewInMemory(slot, Round{Program: "p", Task: 1}, true)
@@ -107,7 +107,7 @@ func TestSlotAfterAStreamInAFile(t *testing.T) {
 func TestStreamWithoutAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(path, nil, 0o600))
-	slot := NewSlot(filepath.Join(path, "slots"), 1)
+	slot := NewSlot(filepath.Join(path, "slots"), 1, nil)
 	defer slot.Close()
 	r := NewInMemory(slot, Round{Program: "p", Task: 1}, false)
 	stdout, _ := r.Writers()

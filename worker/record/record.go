@@ -253,6 +253,20 @@ func (r *Record) keep(stream int, dir *os.File, name string) (*os.File, error) {
 	return r.slot.keep(stream, dir, name)
 }
 
+// Lost returns an error if a stream lacks bytes that the round wrote in this process, for example because the disk is full.
+// The round may have ignored the error of its write.
+func (r *Record) Lost() error {
+	for i, m := range r.memory {
+		if m == nil {
+			continue
+		}
+		if err := m.whyLost(); err != nil {
+			return fmt.Errorf("%s could not be stored: %w", [2]string{"stdout", "stderr"}[i], err)
+		}
+	}
+	return nil
+}
+
 // Release empties the files of the slot. The slot's next round can then use them. Release must be the last call.
 func (r *Record) Release() {
 	for i, spare := range r.spare {

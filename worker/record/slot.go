@@ -21,6 +21,7 @@ import (
 type Slot struct {
 	path   string // the directory of the files
 	number int    // the number of the slot; a part of the files' names
+	before func() // called before the directory is made; may be nil
 	dir    *os.File
 	at     int         // the descriptor of dir
 	label  *os.File    // says whose output the files contain, for [Salvage]
@@ -51,8 +52,11 @@ type spare struct {
 	info     unix.Stat_t // the file as it was made
 }
 
-// NewSlot returns a Slot whose files are in the directory at path. It makes directory and files when a round needs them.
-func NewSlot(path string, number int) *Slot { return &Slot{path: path, number: number} }
+// NewSlot returns a Slot whose files are in the directory at path. It makes directory and files when a round needs them. Before
+// that, it calls the function before, which may be nil.
+func NewSlot(path string, number int, before func()) *Slot {
+	return &Slot{path: path, number: number, before: before}
+}
 
 // Close removes the files.
 func (s *Slot) Close() {
@@ -117,6 +121,9 @@ func closeAll(files [2]*os.File) {
 func (s *Slot) openDir() error {
 	if s.dir != nil {
 		return nil
+	}
+	if s.before != nil {
+		s.before()
 	}
 	if err := os.MkdirAll(s.path, 0o755); err != nil {
 		return err

@@ -38,7 +38,7 @@ func inode(t testing.TB, f *os.File) os.FileInfo {
 
 // Rounds use the same two files, one round after the other. Each round begins with empty files.
 func TestSlotReusesItsFiles(t *testing.T) {
-	s := NewSlot(filepath.Join(t.TempDir(), "rounds"), 1)
+	s := NewSlot(filepath.Join(t.TempDir(), "rounds"), 1, nil)
 	var first os.FileInfo
 	for round := range 3 {
 		r := openSlot(t, s, round)
@@ -131,7 +131,7 @@ var hostile = map[string]func(t *testing.T, r *Record, path string) (after func(
 func TestSlotAfterAHostileProgram(t *testing.T) {
 	for name, act := range hostile {
 		t.Run(name, func(t *testing.T) {
-			s := NewSlot(filepath.Join(t.TempDir(), "rounds"), 1)
+			s := NewSlot(filepath.Join(t.TempDir(), "rounds"), 1, nil)
 			defer s.Close()
 			r := openSlot(t, s, 0)
 			print(t, r.Stdout, "first")
@@ -155,7 +155,7 @@ func TestSlotAfterAHostileProgram(t *testing.T) {
 
 // A round with secrets gets files that only the worker's user can read, also after a round without secrets.
 func TestSlotOfAPrivateRound(t *testing.T) {
-	s := NewSlot(t.TempDir(), 1)
+	s := NewSlot(t.TempDir(), 1, nil)
 	defer s.Close()
 	for _, private := range []bool{false, true, true, false} {
 		r, _, err := Open(Files{Slot: s, Private: private})
@@ -181,7 +181,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 			must(t, err)
 			defer dir.Close()
 			must(t, os.WriteFile(filepath.Join(to, "taken"), nil, 0o644))
-			s := NewSlot(t.TempDir(), 1)
+			s := NewSlot(t.TempDir(), 1, nil)
 			defer s.Close()
 			r := openSlot(t, s, 0)
 			print(t, r.Stdout, "0123456789")
@@ -217,7 +217,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 func TestSalvage(t *testing.T) {
 	dir, to := t.TempDir(), t.TempDir()
 	for number, text := range map[int]string{1: "", 2: "two"} {
-		r := openSlot(t, NewSlot(dir, number), number)
+		r := openSlot(t, NewSlot(dir, number, nil), number)
 		print(t, r.Stderr, text)
 		r.Close()
 	}
@@ -279,7 +279,7 @@ func TestLabelAfterAHostileProgram(t *testing.T) {
 		"replaces it by a directory": func(label string) error { return errors.Join(os.Remove(label), os.Mkdir(label, 0o755)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := NewSlot(t.TempDir(), 1)
+			s := NewSlot(t.TempDir(), 1, nil)
 			r := openSlot(t, s, 0)
 			must(t, act(filepath.Join(s.path, "slot-1.round")))
 			r.Close()
@@ -330,7 +330,7 @@ func TestSalvageSaysWhatItLeavesOut(t *testing.T) {
 				t.Skip("root can read every file")
 			}
 			dir := t.TempDir()
-			r := openSlot(t, NewSlot(dir, 1), 0)
+			r := openSlot(t, NewSlot(dir, 1, nil), 0)
 			print(t, r.Stdout, "out")
 			r.Close()
 			must(t, c.act(dir))

@@ -14,8 +14,8 @@ import (
 
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, week+time.Hour, "a/results/w-1-0.out", "a/results/w-1-0.err", "b/results/gone.host-12-3.out")
-	put(t, dir, week-time.Hour, "a/results/w-2-0.out", "a/results/w-2-0.err")
+	keep(t, dir, week+time.Hour, "a/results/w-1-0.out", "a/results/w-1-0.err", "b/results/gone.host-12-3.out")
+	keep(t, dir, week-time.Hour, "a/results/w-2-0.out", "a/results/w-2-0.err")
 	put(t, dir, 52*week, "a/run.sh", "a/results/notes", "a/results/w-1-0.txt", "a/results/w-1.out", "a/results/w-01-0.out",
 		"a/results/w-1-0.out.gz", "a/results/.w-1-0.out", "a/w-1-0.out", ".hidden/results/w-1-0.out", "a/results/sub/w-1-0.out")
 	removed := checkLeft(t, byDefault(dir), "a/results/w-2-0.out", "a/results/w-2-0.err", "b/results/",
@@ -31,7 +31,7 @@ func TestRoundsGoTogether(t *testing.T) {
 	dir := t.TempDir()
 	for i, young := range []string{"out", "err", "files", "scratch", ""} {
 		name := fmt.Sprintf("a/results/w-%d-0.", i+1)
-		put(t, dir, 2*week, name+"out", name+"err", name+"files/deep/x", name+"scratch/x")
+		keep(t, dir, 2*week, name+"out", name+"err", name+"files/deep/x", name+"scratch/x")
 		age(t, filepath.Join(dir, name+"files"), 2*week)
 		age(t, filepath.Join(dir, name+"scratch"), 2*week)
 		if young != "" {
@@ -50,7 +50,7 @@ func TestRoundsGoTogether(t *testing.T) {
 
 func TestForever(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, 2000*week, "a/results/w-1-0.out")
+	keep(t, dir, 2000*week, "a/results/w-1-0.out")
 	install(t, dir, "b", 2000*week)
 	p := byDefault(dir)
 	p.Keep = Forever
@@ -59,7 +59,7 @@ func TestForever(t *testing.T) {
 
 func TestKeepWithoutALimit(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, 52*week, "a/results/w-1-0.out")
+	keep(t, dir, 52*week, "a/results/w-1-0.out")
 	for _, keep := range []time.Duration{0, -1} {
 		p := byDefault(dir)
 		p.Keep = keep
@@ -73,8 +73,8 @@ func TestKeepWithoutALimit(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Hour, 52 * week} {
 		dir := t.TempDir()
-		put(t, dir, -ahead, "a/results/w-1-0.out")
-		put(t, dir, 52*week, "a/results/w-1-0.err", "a/results/w-2-0.out")
+		keep(t, dir, -ahead, "a/results/w-1-0.out")
+		keep(t, dir, 52*week, "a/results/w-1-0.err", "a/results/w-2-0.out")
 		install(t, dir, "b", -ahead)
 		p := byDefault(dir)
 		p.MaxBytes = 1
@@ -89,7 +89,7 @@ func TestClockSetAhead(t *testing.T) {
 		52 * week: {"a/results/"},
 	} {
 		dir := t.TempDir()
-		put(t, dir, ahead, "a/results/w-1-0.out")
+		keep(t, dir, ahead, "a/results/w-1-0.out")
 		install(t, dir, "b", ahead)
 		checkLeft(t, byDefault(dir), want...)
 	}
@@ -101,8 +101,8 @@ func TestPrograms(t *testing.T) {
 	install(t, dir, "young", day)
 	install(t, dir, "running", 2*week)
 	put(t, dir, 52*week, "byhand/run.sh", "byhand/data")
-	put(t, dir, 2*week, "old/results/w-5-0.out")
-	put(t, dir, day, "old/results/w-6-0.out")
+	keep(t, dir, 2*week, "old/results/w-5-0.out")
+	keep(t, dir, day, "old/results/w-6-0.out")
 	p := byDefault(dir)
 	p.InUse = func(path string) bool { return path == filepath.Join(dir, "running") }
 	removed := checkLeft(t, p, "young/run.sh", "young/results/w-1-0.out", "running/run.sh", "running/results/w-1-0.out",
@@ -118,7 +118,7 @@ func TestPrograms(t *testing.T) {
 
 func TestRoundsInUseStay(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, 52*week, "a/results/w-1-0.out", "a/results/w-1-0.err", "a/results/w-2-0.out")
+	keep(t, dir, 52*week, "a/results/w-1-0.out", "a/results/w-1-0.err", "a/results/w-2-0.out")
 	p := byDefault(dir)
 	p.MaxBytes = 1
 	p.InUse = func(path string) bool { return path == filepath.Join(dir, "a/results/w-1-0.err") }
@@ -127,7 +127,7 @@ func TestRoundsInUseStay(t *testing.T) {
 
 func TestCancelled(t *testing.T) {
 	dir := t.TempDir()
-	put(t, dir, 52*week, "a/results/w-1-0.out")
+	keep(t, dir, 52*week, "a/results/w-1-0.out")
 	install(t, dir, "b", 52*week)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("stopping")
@@ -148,9 +148,13 @@ func TestNoDirectory(t *testing.T) {
 func TestManyFiles(t *testing.T) {
 	dir := t.TempDir()
 	var want []string
+	var all []string
+	for i := range 3000 {
+		all = append(all, fmt.Sprintf("a/results/w-%d-0.out", i+1), fmt.Sprintf("a/results/w-%d-0.err", i+1))
+	}
+	keep(t, dir, week+day, all...)
 	for i := range 3000 {
 		name := fmt.Sprintf("a/results/w-%d-0", i+1)
-		put(t, dir, week+day, name+".out", name+".err")
 		if i%10 == 0 {
 			age(t, filepath.Join(dir, name+".err"), day)
 			want = append(want, name+".out", name+".err")
@@ -163,10 +167,11 @@ func TestManyFiles(t *testing.T) {
 
 func BenchmarkApply(b *testing.B) {
 	dir := b.TempDir()
+	var all []string
 	for i := range 50_000 {
-		name := fmt.Sprintf("a/results/w-%d-0", i+1)
-		put(b, dir, day, name+".out", name+".err")
+		all = append(all, fmt.Sprintf("a/results/w-%d-0.out", i+1), fmt.Sprintf("a/results/w-%d-0.err", i+1))
 	}
+	keep(b, dir, day, all...)
 	for b.Loop() {
 		p := byDefault(dir)
 		p.MaxBytes = 1 << 40
@@ -174,4 +179,12 @@ func BenchmarkApply(b *testing.B) {
 			b.Fatal(removed, err)
 		}
 	}
+}
+
+// The files of an old execution are removed, even if the round has newer executions.
+func TestExecutionsAreRemovedOneByOne(t *testing.T) {
+	dir := t.TempDir()
+	keep(t, dir, 52*week, "p/results/w-1-0.out", "p/results/w-1-0.err")
+	keep(t, dir, day, "p/results/w-1-0~2.out", "p/results/w-1-0~2.err")
+	checkLeft(t, byDefault(dir), "p/results/w-1-0~2.err", "p/results/w-1-0~2.out")
 }

@@ -1,27 +1,33 @@
 package retention
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// A round holds the files that one round left.
+// A round holds the files that one execution of a round left.
 type round struct {
 	files  []file
 	newest time.Time
-	bytes  int64 // includes directories only if the search measures them
+	bytes  int64 // includes directories only if they are measured
 }
 
 // A file is an output file, or a directory beside it.
 type file struct {
 	dir      *place
 	name     string
+	identity identity
+	own      int // how many directories at the end of dir were made for the task
 	tree     bool
 	modified time.Time
 }
@@ -32,156 +38,162 @@ func (f file) path() string { return filepath.Join(f.dir.base, f.dir.below, f.na
 // place.
 type place struct{ base, below string }
 
-// A target is a pattern of the names to search for. For names of directories, tree is true.
-type target struct {
-	part
-	tree bool
-}
-
-// A hunt is one search for targets, in all directories whose paths match the patterns dirs. Usually the output files
-// and the error files are in the same directories, and share one hunt.
-type hunt struct {
-	base    string
-	dirs    []part
-	targets []target
-}
-
-// hunts returns a hunt for output files and the directories beside them, and a hunt for error files. If output files
-// and error files are in the same directories, hunts returns a single hunt.
-func hunts(output, failure *pattern) []*hunt {
-	var all []*hunt
-	add := func(p *pattern, targets ...target) {
-		for _, h := range all {
-			if h.base == p.base && text(h.dirs) == text(p.dirs) {
-				h.targets = append(h.targets, targets...)
-				return
-			}
-		}
-		all = append(all, &hunt{p.base, p.dirs, targets})
-	}
-	if output != nil {
-		add(output, target{output.file, false}, target{output.beside(".files"), true}, target{output.beside(".scratch"), true})
-	}
-	if failure != nil {
-		add(failure, target{failure.file, false})
-	}
-	return all
-}
-
-func text(parts []part) string {
-	var all []string
-	for _, p := range parts {
-		all = append(all, p.text)
-	}
-	return strings.Join(all, "/")
-}
-
-// A search finds the files of rounds.
-type search struct {
-	ctx     context.Context
-	measure bool            // also measure the sizes of directories
-	own     map[string]bool // paths of files that came with programs; they are not output files, even if their names match
-	cutoff  time.Time       // empty directories of tasks are removed if they are older than this time
-	fail    func(error)
-
-	*hunt
-	byValues map[values]*round
-	rounds   []*round // in the order of the search, so that rounds of one directory are together
-}
-
-func (s *search) in(h *hunt) {
-	s.hunt = h
-	root, err := os.OpenRoot(h.base)
+// find finds the files that the journals name. It removes the files of journals whose files are all gone.
+func (r *run) find(ctx context.Context) {
+	r.byRound, r.places, r.found = map[string]*round{}, map[place]*place{}, map[string]bool{}
+	journals, err := os.OpenRoot(filepath.Join(r.Dir, journalDir))
 	if err != nil {
-		s.fail(err)
+		r.fail(err)
 		return
 	}
-	defer root.Close()
-	s.walk(root, "", h.dirs, values{})
-}
-
-// walk searches below root, and returns whether the directory is empty.
-func (s *search) walk(root *os.Root, below string, dirs []part, v values) (empty bool) {
-	if len(dirs) > 0 && dirs[0].name == nil {
-		s.descend(root, below, dirs, dirs[0].text, v)
-		return false
-	}
-	entries, err := list(root)
-	if err != nil {
-		s.fail(err)
-		return false
-	}
-	dir := &place{s.base, below}
+	defer journals.Close()
+	entries, err := list(journals)
+	r.fail(err)
 	for _, e := range entries {
-		switch {
-		case s.ctx.Err() != nil:
-			return false
-		case len(dirs) == 0:
-			s.take(root, dir, e, v)
-		case e.IsDir():
-			if v, ok := dirs[0].match(e.Name(), v); ok {
-				s.descend(root, below, dirs, e.Name(), v)
-			}
-		}
-	}
-	return len(entries) == 0
-}
-
-func (s *search) descend(root *os.Root, below string, dirs []part, name string, v values) {
-	child, info, err := open(root, name)
-	if err != nil {
-		if !errors.Is(err, fs.ErrPermission) || !foreign(info) {
-			s.fail(err)
-		}
-		return
-	}
-	defer child.Close()
-	if s.walk(child, filepath.Join(below, name), dirs[1:], v) && dirs[0].ofTask() && info.ModTime().Before(s.cutoff) {
-		_ = root.Remove(name) // Remove fails if the directory has an entry by now
-	}
-}
-
-// take adds a file with a matching name to its round.
-func (s *search) take(root *os.Root, dir *place, e fs.DirEntry, v values) {
-	if !e.IsDir() && !e.Type().IsRegular() {
-		return
-	}
-	for _, t := range s.targets {
-		if t.tree != e.IsDir() {
+		f, err := openSegment(journals, e.Name())
+		r.fail(err)
+		if f == nil {
 			continue
 		}
-		if v, ok := t.match(e.Name(), v); ok {
-			s.add(root, file{dir: dir, name: e.Name(), tree: t.tree}, v)
-			return
+		info, err := f.Stat()
+		any, whole := r.readSegment(ctx, f)
+		f.Close()
+		if err == nil && whole && !any && info.ModTime().Before(r.now.Add(-2*segmentTime)) {
+			r.fail(journals.Remove(e.Name()))
 		}
+	}
+	r.found = nil
+}
+
+var errChanged = errors.New("the file is not as a worker wrote it, so the files that it names are not removed")
+
+// openSegment opens a file of a journal. It returns nil if the file belongs to another user, and an error if another user
+// may have written to it: the removals have the rights of this user.
+func openSegment(dir *os.Root, name string) (*os.File, error) {
+	f, err := dir.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var info unix.Stat_t
+	err = unix.Fstat(int(f.Fd()), &info)
+	foreign := int(info.Uid) != os.Geteuid()
+	if err == nil && (info.Mode&unix.S_IFMT != unix.S_IFREG || info.Nlink != 1 || info.Mode&0o022 != 0) {
+		err = errChanged
+	}
+	switch {
+	case foreign:
+		f.Close()
+		return nil, nil
+	case err != nil:
+		f.Close()
+		return nil, &os.PathError{Op: "read", Path: filepath.Join(dir.Name(), name), Err: err}
+	}
+	return f, nil
+}
+
+// maxLine bounds the length of a line in a journal. A path has at most 4096 bytes, and JSON may write six bytes for each.
+const maxLine = 64 << 10
+
+// readSegment takes the files that a file of a journal names. any says that some of them still exist. whole says that the
+// call has seen the whole file. Lines that are incomplete, or that a program has changed, are skipped.
+func (r *run) readSegment(ctx context.Context, f io.Reader) (any, whole bool) {
+	lines := bufio.NewReaderSize(io.LimitReader(f, segmentBytes+maxLine), maxLine)
+	for ctx.Err() == nil {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err != nil {
+			return any, errors.Is(err, io.EOF)
+		}
+		var e entry
+		if json.Unmarshal(line, &e) == nil && e.isValid() {
+			any = r.take(e) || any
+		}
+	}
+	return any, false
+}
+
+func (e entry) isValid() bool {
+	return filepath.IsLocal(e.Path) && filepath.Clean(e.Path) == e.Path && e.Path != "." && (e.Base == "" || filepath.IsAbs(e.Base))
+}
+
+// take adds a file to its round. It returns false if nothing is left of the file.
+func (r *run) take(e entry) bool {
+	base := e.Base
+	if base == "" {
+		base = r.Dir
+	}
+	below, name := filepath.Split(e.Path)
+	f := file{dir: r.place(place{base, filepath.Clean(below)}), name: name, identity: e.identity, own: e.Own}
+	if r.found[f.path()] {
+		return true
+	}
+	info, err := r.remover.stat(f)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return !r.removeDirs(f)
+	case err != nil:
+		r.fail(err)
+		return true
+	}
+	r.found[f.path()] = true
+	f.tree, f.modified = info.IsDir(), info.ModTime()
+	r.add(e.Round, f, info.Size())
+	return true
+}
+
+// place returns a pointer that is the same for equal places.
+func (r *run) place(p place) *place {
+	if r.places[p] == nil {
+		r.places[p] = &p
+	}
+	return r.places[p]
+}
+
+func (r *run) add(of string, f file, bytes int64) {
+	o := r.byRound[of]
+	if o == nil {
+		o = &round{}
+		r.byRound[of] = o
+		r.rounds = append(r.rounds, o)
+	}
+	o.files = append(o.files, f)
+	if f.modified.After(o.newest) {
+		o.newest = f.modified
+	}
+	if !f.tree {
+		o.bytes += bytes
+	} else if r.MaxBytes > 0 {
+		o.bytes += size(r.remover.root, f.name)
 	}
 }
 
-func (s *search) add(root *os.Root, f file, v values) {
-	if s.own[f.path()] {
-		return
+// removeDirs removes empty directories that were made for the task of a file that is gone. It returns false if one of them
+// is new: a round may be about to use it.
+func (r *run) removeDirs(f file) (done bool) {
+	below := f.dir.below
+	for range min(f.own, strings.Count(below, "/")+1) {
+		parent, name := filepath.Split(below)
+		below = filepath.Clean(parent)
+		if err := r.remover.enter(r.place(place{f.dir.base, below})); err != nil {
+			continue // the parent is gone, too
+		}
+		info, err := r.remover.root.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil, !info.IsDir():
+			return true
+		case info.ModTime().After(r.now.Add(-Young)):
+			return false
+		case unix.Unlinkat(int(r.remover.dir.Fd()), name, unix.AT_REMOVEDIR) != nil:
+			return true // it has entries
+		}
 	}
-	info, err := root.Lstat(f.name)
-	if err != nil {
-		s.fail(err)
-		return
-	}
-	f.modified = info.ModTime()
-	r := s.byValues[v]
-	if r == nil {
-		r = &round{}
-		s.byValues[v] = r
-		s.rounds = append(s.rounds, r)
-	}
-	r.files = append(r.files, f)
-	if f.modified.After(r.newest) {
-		r.newest = f.modified
-	}
-	if !f.tree {
-		r.bytes += info.Size()
-	} else if s.measure {
-		r.bytes += size(root, f.name)
-	}
+	return true
 }
 
 // list returns the entries of a directory in their order on the disk.
@@ -195,34 +207,28 @@ func list(root *os.Root) ([]fs.DirEntry, error) {
 }
 
 // open opens a directory. It follows no link.
-func open(root *os.Root, name string) (*os.Root, fs.FileInfo, error) {
+func open(root *os.Root, name string) (*os.Root, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, nil, fs.ErrNotExist // there is no directory of that name
+		return nil, fs.ErrNotExist // there is no directory of that name
 	}
 	child, err := root.OpenRoot(name)
 	if err != nil {
-		return nil, info, err
+		return nil, err
 	}
 	if now, err := child.Stat("."); err != nil || !os.SameFile(info, now) {
 		child.Close()
-		return nil, info, errors.Join(err, fs.ErrNotExist)
+		return nil, errors.Join(err, fs.ErrNotExist)
 	}
-	return child, info, nil
-}
-
-// foreign reports whether a directory belongs to another user, like lost+found. No worker leaves files there.
-func foreign(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(stat.Uid) != os.Geteuid()
+	return child, nil
 }
 
 // size returns the total size of the files in a directory.
 func size(root *os.Root, name string) (sum int64) {
-	child, _, err := open(root, name)
+	child, err := open(root, name)
 	if err != nil {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,12 +28,35 @@ const (
 // byDefault returns the policy of a worker with the default configuration.
 func byDefault(dir string) Policy {
 	return Policy{
-		Dir:           dir,
-		OutputPattern: "$program/results/$worker-$taskId-$round.out",
-		ErrorPattern:  "$program/results/$worker-$taskId-$round.err",
-		Keep:          week,
+		Dir:  dir,
+		Keep: week,
 	}
 }
+
+// keep makes files of 10 bytes with the given age, and records them as a worker does. For a name in a directory x.files
+// or x.scratch, it records the directory. Files are of the same round if their names differ only in the extension.
+func keep(t testing.TB, dir string, ago time.Duration, names ...string) {
+	t.Helper()
+	put(t, dir, ago, names...)
+	record(t, dir, names...)
+}
+
+func record(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	j := NewJournal(dir)
+	defer j.Close()
+	for _, name := range names {
+		if tree := besideOutput.FindString(name); tree != "" {
+			name = strings.TrimSuffix(tree, "/")
+		}
+		parent, err := os.Open(filepath.Dir(filepath.Join(dir, name)))
+		must(t, err)
+		must(t, j.add(entry{Round: strings.TrimSuffix(name, filepath.Ext(name)), Path: name}, parent, filepath.Base(name)))
+		parent.Close()
+	}
+}
+
+var besideOutput = regexp.MustCompile(`^.*\.(files|scratch)(?:/|$)`)
 
 // put makes files of 10 bytes with the given age.
 func put(t testing.TB, dir string, ago time.Duration, names ...string) {

@@ -18,11 +18,9 @@ const Forever time.Duration = math.MaxInt64
 
 // A Policy says what to keep in a working directory.
 type Policy struct {
-	Dir           string        // the working directory
-	OutputPattern string        // task_output_filename
-	ErrorPattern  string        // task_error_filename
-	Keep          time.Duration // files older than this are removed (keep_files); must be above zero
-	MaxBytes      int64         // bound for output files and programs together (max_files_bytes); 0 means no bound
+	Dir      string        // the working directory
+	Keep     time.Duration // files older than this are removed (keep_files); must be above zero
+	MaxBytes int64         // bound for output files and programs together (max_files_bytes); 0 means no bound
 
 	// InUse reports whether a path is in use, so that it must not be removed. The path is that of an output file, of a
 	// directory beside it, or of a program. All paths are absolute. If InUse is nil, nothing is in use.
@@ -40,8 +38,7 @@ type Removed struct {
 
 // Apply removes files older than Keep. Then it removes the oldest files until the remaining files have at most MaxBytes
 // together. It continues after an error, and at the end returns the first error, with the number of the other errors.
-// It ignores files that other processes remove in the meantime. If a configured file name has no $taskId, [ErrShared]
-// is among these errors.
+// It ignores files that other processes remove in the meantime.
 //
 // Workers that share a working directory may call Apply at any time. Each worker must call it at least once an hour,
 // because Apply also marks programs as used ([fetch.Touch]).

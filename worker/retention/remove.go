@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,26 +15,43 @@ import (
 type remover struct {
 	at   *place
 	root *os.Root
+	dir  *os.File // the same directory
 }
 
 func (r *remover) close() {
 	if r.root != nil {
 		r.root.Close()
+		r.dir.Close()
 	}
-	r.at, r.root = nil, nil
+	r.at, r.root, r.dir = nil, nil, nil
+}
+
+// stat returns information about a file. If another file has its name, the error is [fs.ErrNotExist].
+func (r *remover) stat(f file) (fs.FileInfo, error) {
+	if err := r.enter(f.dir); err != nil {
+		return nil, err
+	}
+	info, err := r.root.Lstat(f.name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return nil, fs.ErrNotExist
+	}
+	if id, err := identify(int(r.dir.Fd()), f.name); err != nil || id != f.identity {
+		return nil, cmp.Or(err, fs.ErrNotExist)
+	}
+	return info, nil
 }
 
 // remove removes a file, unless the file has changed since the search found it. It returns how many bytes the removal
 // freed.
 func (r *remover) remove(f file) (removed bool, bytes int64, err error) {
-	if err := r.enter(f.dir); err != nil {
-		return false, 0, err
-	}
-	info, err := r.root.Lstat(f.name)
+	info, err := r.stat(f)
 	if err != nil {
 		return false, 0, err
 	}
-	if info.IsDir() != f.tree || !f.tree && !info.Mode().IsRegular() || info.ModTime().After(f.modified) {
+	if info.ModTime().After(f.modified) {
 		return false, 0, nil
 	}
 	if f.tree {
@@ -54,15 +72,19 @@ func (r *remover) enter(dir *place) error {
 		return err
 	}
 	for name := range strings.SplitSeq(dir.below, string(filepath.Separator)) {
-		if name == "" {
+		if name == "." {
 			continue
 		}
-		child, _, err := open(root, name)
+		child, err := open(root, name)
 		root.Close()
 		if err != nil {
 			return err
 		}
 		root = child
+	}
+	if r.dir, err = root.Open("."); err != nil {
+		root.Close()
+		return err
 	}
 	r.at, r.root = dir, root
 	return nil

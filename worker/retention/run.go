@@ -18,7 +18,10 @@ type run struct {
 	Policy
 	now      time.Time
 	programs []fetch.Installed
-	rounds   []*round
+	rounds   []*round // in the order of the journals, so that rounds of one directory are usually together
+	byRound  map[string]*round
+	places   map[place]*place
+	found    map[string]bool // paths of the files of rounds, because a journal may name a file twice
 	remover  remover
 	removed  Removed
 	first    error
@@ -64,37 +67,6 @@ func (r *run) listPrograms() {
 		}
 		r.programs = append(r.programs, p)
 	}
-}
-
-func (r *run) find(ctx context.Context) {
-	s := &search{
-		ctx: ctx, measure: r.MaxBytes > 0, own: r.ofPrograms(), cutoff: r.cutoff(), fail: r.fail,
-		byValues: map[values]*round{},
-	}
-	for _, h := range hunts(r.pattern(r.OutputPattern), r.pattern(r.ErrorPattern)) {
-		s.in(h)
-	}
-	r.rounds = s.rounds
-}
-
-func (r *run) pattern(text string) *pattern {
-	p, err := parse(r.Dir, text)
-	if err != nil {
-		r.fail(err)
-		return nil
-	}
-	return &p
-}
-
-// ofPrograms returns the paths of files that came with programs.
-func (r *run) ofPrograms() map[string]bool {
-	own := map[string]bool{}
-	for _, p := range r.programs {
-		for _, name := range p.Files {
-			own[filepath.Join(r.Dir, p.Name, name)] = true
-		}
-	}
-	return own
 }
 
 // expire removes rounds and programs that are older than Keep.

@@ -11,10 +11,10 @@ import (
 func TestMaxBytes(t *testing.T) {
 	rounds := func(t *testing.T) string {
 		dir := t.TempDir()
-		put(t, dir, 1*time.Hour, "a/results/w-1-0.out", "a/results/w-1-0.err")
-		put(t, dir, 2*time.Hour, "b/results/w-2-0.out", "b/results/w-2-0.files/x", "b/results/w-2-0.files/y/z")
-		put(t, dir, 3*time.Hour, "a/results/w-3-0.out")
-		put(t, dir, time.Minute, "a/results/w-4-0.out")
+		keep(t, dir, 1*time.Hour, "a/results/w-1-0.out", "a/results/w-1-0.err")
+		keep(t, dir, 2*time.Hour, "b/results/w-2-0.out", "b/results/w-2-0.files/x", "b/results/w-2-0.files/y/z")
+		keep(t, dir, 3*time.Hour, "a/results/w-3-0.out")
+		keep(t, dir, time.Minute, "a/results/w-4-0.out")
 		age(t, filepath.Join(dir, "b/results/w-2-0.files"), 3*time.Hour)
 		return dir
 	}
@@ -59,8 +59,8 @@ func TestMaxBytesOfPrograms(t *testing.T) {
 		dir := t.TempDir()
 		install(t, dir, "old", 5*time.Hour)
 		install(t, dir, "new", time.Hour)
-		put(t, dir, 3*time.Hour, "a/results/w-1-0.out")
-		put(t, dir, 6*time.Hour, "a/results/w-2-0.out")
+		keep(t, dir, 3*time.Hour, "a/results/w-1-0.out")
+		keep(t, dir, 6*time.Hour, "a/results/w-2-0.out")
 		p := byDefault(dir)
 		p.MaxBytes = tt.max
 		checkLeft(t, p, tt.want...)

@@ -18,7 +18,7 @@ func (d *Dir) Untouched() bool {
 	}
 	if d.unchanged() {
 		var info unix.Stat_t
-		return unix.Fstat(d.dir.fd(), &info) == nil && d.inPlace(info)
+		return unix.Fstat(d.dir.fd(), &info) == nil && inPlace(d.path, info)
 	}
 	m := d.marksNow()
 	if !d.looksUntouched() {
@@ -32,22 +32,23 @@ func (d *Dir) Untouched() bool {
 
 func (d *Dir) looksUntouched() bool {
 	info, err := d.dir.info()
-	if err != nil || !d.asMade(info, 0o700) || !d.inPlace(info) {
+	if err != nil || !d.asMade(info, 0o700) || !inPlace(d.path, info) {
 		return false
 	}
 	whole := true
 	found := 0
-	err = d.dir.each(func(name string) {
+	err = d.dir.each(func(name string) bool {
 		found++
-		whole = whole && (name == filesDir || name == scratchDir) && d.emptyAsMade(name)
+		whole = (name == filesDir || name == scratchDir) && d.emptyAsMade(name)
+		return whole
 	})
 	return err == nil && whole && found == 2
 }
 
-// inPlace reports whether the directory is still at its path.
-func (d *Dir) inPlace(info unix.Stat_t) bool {
+// inPlace reports whether a directory is at the path.
+func inPlace(path string, info unix.Stat_t) bool {
 	var named unix.Stat_t
-	err := unix.Lstat(d.path, &named)
+	err := unix.Lstat(path, &named)
 	return err == nil && named.Dev == info.Dev && named.Ino == info.Ino
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,6 +60,8 @@ type Dir struct {
 
 	sealed  *dir // the directory that Seal made from files/; nil until Seal is called
 	checked bool // whether Seal has checked all entries of files/
+
+	moved string // where RemoveUntil has found the directory, if a program has renamed it
 
 	mu       sync.Mutex
 	seen     state
@@ -168,11 +172,41 @@ func (d *Dir) Path() string { return d.path }
 
 // Remove removes the directory with everything in it, even if the program has removed permissions. The caller must call
 // it once, after all other methods, when no process of the program runs any more.
-func (d *Dir) Remove() error {
-	d.dir.Close()
-	if d.sealed == nil {
-		return RemoveAll(d.path)
+func (d *Dir) Remove() error { return d.RemoveUntil(never) }
+
+// RemoveUntil is Remove, but it calls the function enough for each entry, and stops with an error when enough returns true.
+// RemoveUntil and Remove may then be called again.
+func (d *Dir) RemoveUntil(enough func() bool) error {
+	if d.moved == "" {
+		d.moved = d.movedTo()
 	}
-	d.sealed.Close()
-	return errors.Join(RemoveAll(d.sealed.Name()), RemoveAll(d.path))
+	d.dir.Close()
+	paths := []string{d.path}
+	if d.moved != "" {
+		paths = append(paths, d.moved)
+	}
+	if d.sealed != nil {
+		d.sealed.Close()
+		paths = append(paths, d.sealed.Name())
+	}
+	var errs []error
+	for _, path := range paths {
+		errs = append(errs, removeAll(path, enough))
+	}
+	return errors.Join(errs...)
+}
+
+// movedTo returns the path of the directory if a program has renamed it, but left it below the directory of all rounds. A
+// program that moved it to another place may want to keep it there.
+func (d *Dir) movedTo() string {
+	info, err := d.dir.info()
+	if err != nil || inPlace(d.path, info) {
+		return ""
+	}
+	rounds, err := filepath.EvalSymlinks(filepath.Dir(d.path))
+	path, err2 := os.Readlink("/proc/self/fd/" + strconv.Itoa(d.dir.fd()))
+	if err != nil || err2 != nil || !strings.HasPrefix(path, rounds+"/") || !inPlace(path, info) {
+		return ""
+	}
+	return path
 }

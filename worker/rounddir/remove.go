@@ -14,7 +14,12 @@ import (
 // that their owner may not read or write. It needs few descriptors even for a very deep tree, because it moves deep
 // directories up and removes them there. It follows no link, and removes nothing on other file systems. No other
 // process may add entries to the directory during the call.
-func RemoveAll(path string) error {
+func RemoveAll(path string) error { return removeAll(path, never) }
+
+func never() bool { return false }
+
+// removeAll is RemoveAll, but it stops with errEnough when the function enough returns true.
+func removeAll(path string, enough func() bool) error {
 	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path), 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -23,27 +28,31 @@ func RemoveAll(path string) error {
 		return &fs.PathError{Op: "open", Path: filepath.Dir(path), Err: err}
 	}
 	defer parent.Close()
-	if err := removeIn(parent, filepath.Base(path)); err != nil {
+	if err := removeSome(parent, filepath.Base(path), enough); err != nil {
 		return &fs.PathError{Op: "remove", Path: path, Err: err}
 	}
 	return nil
 }
 
-func removeIn(parent *dir, name string) error {
+func removeIn(parent *dir, name string) error { return removeSome(parent, name, never) }
+
+func removeSome(parent *dir, name string, enough func() bool) error {
 	err := removeEmpty(parent, name)
 	if isFull(err) {
-		err = removeFull(parent, name)
+		err = removeFull(parent, name, enough)
 	}
 	return err
 }
 
-func removeFull(parent *dir, name string) error {
+var errEnough = errors.New("the removal was stopped")
+
+func removeFull(parent *dir, name string, enough func() bool) error {
 	top, err := parent.open(name)
 	if err != nil {
 		return err
 	}
 	defer top.Close()
-	c := clearing{top: top}
+	c := clearing{top: top, enough: enough}
 	for {
 		done, err := c.pass()
 		if err != nil {
@@ -57,8 +66,10 @@ func removeFull(parent *dir, name string) error {
 
 // A clearing empties a directory.
 type clearing struct {
-	top   *dir
-	moved int // counts the tries to move a directory up; the directory gets this number as its new name
+	top    *dir
+	enough func() bool
+	over   bool // enough has returned true
+	moved  int  // counts the tries to move a directory up; the directory gets this number as its new name
 }
 
 // pass goes through the entries of the top directory once. It removes as much as it can. If the directory had no
@@ -66,7 +77,7 @@ type clearing struct {
 func (c *clearing) pass() (done bool, err error) {
 	some, got := false, false
 	var first error
-	err = c.top.each(func(name string) {
+	err = c.top.each(func(name string) bool {
 		some = true
 		err := removeEmpty(c.top, name)
 		if isFull(err) {
@@ -78,11 +89,22 @@ func (c *clearing) pass() (done bool, err error) {
 		if err != nil && first == nil {
 			first = fmt.Errorf("%s: %w", name, err)
 		}
+		return c.next()
 	})
-	if err == nil && some && !got {
+	switch {
+	case err != nil:
+	case c.over:
+		err = errEnough
+	case some && !got:
 		err = first
 	}
 	return !some, err
+}
+
+// next reports whether to go on with the next entry.
+func (c *clearing) next() bool {
+	c.over = c.over || c.enough()
+	return !c.over
 }
 
 // level empties a directory directly below the top directory, and removes it. If an inner directory has entries, level
@@ -94,7 +116,7 @@ func (c *clearing) level(name string) (got bool, err error) {
 	}
 	defer d.Close()
 	var first error
-	err = d.each(func(entry string) {
+	err = d.each(func(entry string) bool {
 		err := removeEmpty(d, entry)
 		if isFull(err) {
 			err = c.moveUp(d, entry)
@@ -103,6 +125,7 @@ func (c *clearing) level(name string) (got bool, err error) {
 		if err != nil && first == nil {
 			first = fmt.Errorf("%s: %w", entry, err)
 		}
+		return c.next()
 	})
 	if err = errors.Join(first, err); err != nil {
 		return got, err

@@ -142,3 +142,38 @@ func TestKeepOnAnotherFileSystem(t *testing.T) {
 		t.Errorf("the files are gone: %v", err)
 	}
 }
+
+// A program may rename its directory. The worker finds it again below the directory of its rounds, also if something else
+// has the old name. What a program moves to another place belongs to the program.
+func TestRemoveMoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		to    string
+		stays bool
+	}{
+		"beside it":          {"../moved", false},
+		"under an old name":  {"../moved (deleted)", false},
+		"in another round's": {"../2-0/files/moved", false},
+		"elsewhere":          {"../../moved", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := Create(filepath.Join(t.TempDir(), "rounds", "1-0"), Before{}, nil, limits, nil)
+			must(t, err)
+			d.write(t, "files/result", "kept")
+			to := filepath.Join(d.Path(), c.to)
+			must(t, os.MkdirAll(filepath.Dir(to), 0o755))
+			must(t, os.Rename(d.Path(), to))
+			must(t, os.Mkdir(d.Path(), 0o755))
+			if err := d.RemoveUntil(func() bool { return true }); err == nil && !c.stays {
+				t.Error("all was removed at once")
+			}
+			must(t, d.Remove())
+			gone(t, d.Path())
+			if c.stays {
+				_, err := os.Stat(filepath.Join(to, "files/result"))
+				must(t, err)
+				return
+			}
+			gone(t, to)
+		})
+	}
+}

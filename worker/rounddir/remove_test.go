@@ -127,3 +127,35 @@ func TestRemoveAllTakesFewDescriptors(t *testing.T) {
 	must(t, err)
 	gone(t, path)
 }
+
+// RemoveUntil stops when its function returns true. Remove then removes the rest.
+func TestRemoveUntil(t *testing.T) {
+	for name, c := range map[string]struct {
+		leave func(path string) error
+		whole bool
+	}{
+		"untouched": {func(string) error { return nil }, true},
+		"few":       {func(path string) error { return leaveIn(path, func(in string) error { return os.Mkdir(in, 0) }) }, true},
+		"many":      {many, false},
+		"deep":      {func(path string) error { return makeDeep(path+"/deep", 300) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "1")
+			d, err := Create(path, Before{}, nil, limits, nil)
+			must(t, err)
+			must(t, c.leave(path))
+			asked := 0
+			err = d.RemoveUntil(func() bool { asked++; return asked >= 100 })
+			if (err == nil) != c.whole || asked > 100 {
+				t.Errorf("%v, asked %d times", err, asked)
+			}
+			if !c.whole {
+				if entries, err := os.ReadDir(path); len(entries) == 0 {
+					t.Errorf("nothing is left: %v", err)
+				}
+				must(t, d.Remove())
+			}
+			gone(t, path)
+		})
+	}
+}

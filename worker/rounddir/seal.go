@@ -147,12 +147,11 @@ func (s *seal) entries(from, to *dir, path string, depth int) error {
 	for range mostPasses {
 		moved := false
 		var first error
-		err := from.each(func(name string) {
-			if first == nil {
-				var one bool
-				one, first = s.entry(from, to, name, filepath.Join(path, name), depth)
-				moved = moved || one
-			}
+		err := from.each(func(name string) bool {
+			var one bool
+			one, first = s.entry(from, to, name, filepath.Join(path, name), depth)
+			moved = moved || one
+			return first == nil
 		})
 		if err = errors.Join(first, err); err != nil || !moved {
 			return err

@@ -1,0 +1,28 @@
+package tdf
+
+import "testing"
+
+// Each name in Redis stands for one Pausable, and no other text does.
+func TestPausableNames(t *testing.T) {
+	for name, want := range map[string]Pausable{
+		"namespace": {}, "queue=a": {Queue: "a"}, "group=a=b": {Group: "a=b"}, "halt=20=a=b": {Group: "a=b", Failures: 20},
+	} {
+		if got, ok := ParsePausable(name); !ok || got != want || got.String() != name || got.Check() != nil {
+			t.Errorf("%s: %+v, %v, %v", name, got, ok, got.Check())
+		}
+	}
+	for _, name := range []string{"", "halt=", "halt=a", "halt=0=a", "halt=-1=a", "halt=020=a", "halt=99999999999999999999=a", "halt", "group=", "x=1"} {
+		if got, ok := ParsePausable(name); ok {
+			t.Errorf("%q is %+v", name, got)
+		}
+	}
+	for _, p := range []Pausable{{Failures: 1}, {Queue: "q", Failures: 1}, {Group: "g", Failures: -1}, {Group: "g", Queue: "q", Failures: 2}} {
+		if p.Check() == nil {
+			t.Errorf("%+v is valid", p)
+		}
+	}
+	halt := Pausable{Group: "g", Failures: 3}
+	if halt.IsReached(Counts{Failed: 1, TimedOut: 1, Expired: 5}) || !halt.IsReached(Counts{Failed: 2, TimedOut: 1}) || (Pausable{Group: "g"}).IsReached(Counts{Failed: 9}) {
+		t.Error("a wrong number of failures counts")
+	}
+}

@@ -1,0 +1,77 @@
+package redisstate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// readArchived completes the properties of finished tasks that are in the list archived. A manager of the original TDF
+// archives a task by moving its id there, and leaves its state.
+func (s *Store) readArchived(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
+	var finished []int64
+	for i, h := range hashes {
+		if tdf.State(h["state"]).Settled() {
+			finished = append(finished, ids[i])
+		}
+	}
+	archived, err := s.archivedAt(ctx, finished)
+	for i, h := range hashes {
+		if at, is := archived[ids[i]]; is {
+			h.Archive(at)
+		}
+	}
+	return err
+}
+
+// archivedAt returns when tasks were archived: the scores of the ids in the list archived. It leaves out the ids that are
+// not in this list.
+func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]tdf.Time, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	args := []any{"ZMSCORE", s.keys.List(tdf.Archived)}
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	var scores *redis.Cmd
+	if err := s.pipeline(ctx, func(p redis.Pipeliner) { scores = p.Do(ctx, args...) }); err != nil {
+		return nil, fmt.Errorf("look up tasks in the list archived: redis: %w", err)
+	}
+	at := map[int64]tdf.Time{}
+	for i, score := range list(scores.Val()) {
+		if found, err := strconv.ParseFloat(text(score), 64); err == nil {
+			at[ids[i]] = tdf.Time(found)
+		}
+	}
+	return at, nil
+}
+
+// ArchivedElsewhere returns ids of the list archived whose tasks have another state. It reads at most the given number of
+// entries: those after the entry behind, with scores before the given time. It also returns the last entry that it has
+// read. If no more entries follow, last is true.
+func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before tdf.Time, most int) (ids []int64, next ListEntry, last bool, err error) {
+	entries, last, err := s.Find(ctx, ListQuery{
+		States: []tdf.State{tdf.Archived}, OldestFirst: true, Behind: &behind, Before: before,
+	}, most)
+	if err != nil || len(entries) == 0 {
+		return nil, behind, last, err
+	}
+	all := IDsOf(entries)
+	states := make([]*redis.StringCmd, len(all))
+	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		for i, id := range all {
+			states[i] = p.HGet(ctx, s.keys.Task(id), "state")
+		}
+	})
+	for i, id := range all {
+		if states[i].Val() != string(tdf.Archived) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, entries[len(entries)-1], last, err
+}

@@ -1,0 +1,121 @@
+package redisstate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// archiveAsOriginal archives finished tasks as a manager of the original TDF does: it moves the ids, and leaves the states.
+func archiveAsOriginal(t testing.TB, s *Store, ids ...int64) {
+	t.Helper()
+	for _, id := range ids {
+		ctx, member := t.Context(), strconv.FormatInt(id, 10)
+		state := tdf.State(s.rdb.HGet(ctx, s.keys.Task(id), "state").Val())
+		now, err := s.Now(ctx)
+		must(t, err)
+		if n := s.rdb.ZRem(ctx, s.keys.List(state), member).Val(); n != 1 {
+			t.Fatalf("task %d is not in %s", id, state)
+		}
+		must(t, s.rdb.ZAdd(ctx, s.keys.List(tdf.Archived), redis.Z{Score: float64(now), Member: member}).Err())
+	}
+}
+
+// A task in the list archived is archived for every reader, although a manager of the original TDF has left its state.
+func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		done, left := put(t, s, tdf.Failed), put(t, s, tdf.Failed)
+		archiveAsOriginal(t, s, done)
+		for _, fields := range []Fields{Head, Facts, Rules, Whole} {
+			stored, err := s.Read(t.Context(), []int64{left, done, 99}, Want{Fields: fields, Rounds: LastRounds(1), Keep: func(x *tdf.Task) bool {
+				return x.State == tdf.Archived || x.ID == left
+			}})
+			must(t, err)
+			if got := stored[1].Task; got == nil || got.State != tdf.Archived || got.Outcome != "failed" || got.Current().Entered[tdf.Archived] == 0 {
+				t.Errorf("fields %v: %+v", fields, got)
+			}
+			if got := stored[0].Task; got.State != tdf.Failed {
+				t.Errorf("fields %v: the other task is %s", fields, got.State)
+			}
+		}
+		for _, r := range records(t, s) {
+			if want := map[int64]string{done: "archived", left: "failed"}[r.ID]; r.Hash["state"] != want {
+				t.Errorf("record of task %d: %s, want %s", r.ID, r.Hash["state"], want)
+			}
+		}
+	})
+}
+
+// A move that begins in the list that the task has left is refused. A move that begins in the list archived takes the id out
+// of it. Fewer moves than longRun go to transact.lua, more go to move.lua.
+func TestMovesOfTasksArchivedByOriginal(t *testing.T) {
+	for name, move := range map[string]func(*tdf.Task) (tdf.Move, error){
+		"archive": (*tdf.Task).Archive, "reopen": (*tdf.Task).Reopen, "remove": (*tdf.Task).Remove,
+		"require": func(t *tdf.Task) (tdf.Move, error) { return t.Require(), nil },
+	} {
+		for _, n := range []int{1, longRun} {
+			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
+				onEach(t, func(t *testing.T, s *Store) { movesOfTasksArchivedByOriginal(t, s, name == "archive", move, n) })
+			})
+		}
+	}
+}
+
+func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, move func(*tdf.Task) (tdf.Move, error), n int) {
+	ctx, ids := t.Context(), make([]int64, n)
+	for i := range ids {
+		ids[i] = put(t, s, tdf.Succeeded)
+	}
+	units := func() (units []Unit) {
+		stored, err := s.Read(ctx, ids, Want{Fields: Rules})
+		must(t, err)
+		for _, x := range stored {
+			if m, err := move(x.Task); err == nil {
+				units = append(units, Unit{Moves: []tdf.Move{m}})
+			}
+		}
+		return units
+	}
+	stale := units()
+	archiveAsOriginal(t, s, ids...)
+	outcomes, err := s.Apply(ctx, "test", stale...)
+	must(t, err)
+	for _, o := range outcomes {
+		if e := new(tdf.StateError); !errors.As(o.Err, &e) || e.State != tdf.Archived {
+			t.Fatalf("a move of a task that was archived meanwhile: %v", o.Err)
+		}
+	}
+	fresh := units()
+	if fromFinished != (len(fresh) == 0) {
+		t.Fatalf("%d moves", len(fresh))
+	}
+	outcomes, err = s.Apply(ctx, "test", fresh...)
+	must(t, err)
+	for i, o := range outcomes {
+		must(t, o.Err)
+		_, err := s.rdb.ZScore(ctx, s.keys.List(tdf.Archived), strconv.FormatInt(ids[i], 10)).Result()
+		if stays := fresh[i].Moves[0].Verb == tdf.VerbRequire; stays != (err == nil) {
+			t.Fatalf("task %d in the list archived: %v", ids[i], err)
+		}
+	}
+	if !fromFinished {
+		mustBeSound(t, s)
+	}
+}
+
+// A task that runs again is not archived, even if its id is still in the list archived.
+func TestTaskThatRunsAgainIsNotArchived(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := put(t, s, tdf.Executed)
+		s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Archived), redis.Z{Score: 5, Member: id})
+		if got := task(t, s, id); got.State != tdf.Executed {
+			t.Errorf("the task is %s", got.State)
+		}
+		mustSettle(t, s, id)
+	})
+}

@@ -1,0 +1,105 @@
+package redisstate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A replyForm reports whether a reply of Redis has the form that the reader of the reply expects. Readers may rely on this
+// form, because a call is repeated until its reply has it.
+type replyForm func(reply any) bool
+
+// An answerError means that an answer of Redis does not have the expected form. It counts as an outage of Redis: a repeated
+// call gets the true answer, unless Redis or a proxy always answers wrongly.
+type answerError struct {
+	reason   string
+	notRedis bool // the answer is in no version of Redis's protocol
+}
+
+func (e *answerError) Error() string { return "redis: " + e.reason }
+
+// inForm returns the error of a script's call, or an *answerError if the reply does not have the form want.
+func inForm(reply any, err error, want replyForm) error {
+	if (err == nil || err == redis.Nil) && !want(reply) {
+		return &answerError{reason: fmt.Sprintf("unexpected answer of a script: %.100q", fmt.Sprint(reply))}
+	}
+	return err
+}
+
+func anything(any) bool { return true }
+
+func isText(v any) bool {
+	_, ok := v.(string)
+	return ok
+}
+
+func isNumber(v any) bool {
+	_, ok := v.(int64)
+	return ok
+}
+
+// orNil is the form of a value that may be missing.
+func orNil(form replyForm) replyForm { return func(v any) bool { return v == nil || form(v) } }
+
+// listOf is the form of a list with a number of elements from least to most.
+func listOf(least, most int, form replyForm) replyForm {
+	return func(v any) bool {
+		l, ok := v.([]any)
+		if !ok || len(l) < least || len(l) > most {
+			return false
+		}
+		for _, element := range l {
+			if !form(element) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// manyTexts is the form of a list of texts.
+var manyTexts = listOf(0, math.MaxInt, isText)
+
+// tuple is the form of a list with a form for each element.
+func tuple(forms ...replyForm) replyForm {
+	return func(v any) bool {
+		l, ok := v.([]any)
+		if !ok || len(l) != len(forms) {
+			return false
+		}
+		for i, element := range l {
+			if !forms[i](element) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// linesOf is the form of a text with a number of lines from least to most.
+func linesOf(least, most int) replyForm {
+	return func(v any) bool {
+		s, ok := v.(string)
+		n := strings.Count(s, "\n") + 1
+		return ok && least <= n && n <= most
+	}
+}
+
+// text, number and list convert a value in a reply. They return the zero value if the value has another type.
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func number(v any) int {
+	n, _ := v.(int64)
+	return int(n)
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}

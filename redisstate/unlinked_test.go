@@ -1,0 +1,132 @@
+package redisstate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+func afterTasks(ids ...int64) tdf.Properties {
+	d := define("x")
+	d.After = &tdf.Dependencies{Tasks: ids}
+	return d
+}
+
+// Redis removes no task that a waiting task may need, from the call that opens the waiting task on.
+func TestRemovalBeforeLinks(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, define("named"), inGroup("g"), define("free"))
+		for _, c := range mustClaim(t, s, 3) {
+			mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		}
+		for _, id := range ids {
+			mustSettle(t, s, id)
+		}
+		byServer := false
+		refused := func(when string, id int64, want string, unknown bool) {
+			t.Helper()
+			before := dump(t, s)
+			unaware := *task(t, s, id)
+			unaware.Dependents = 0
+			m, err := unaware.Remove()
+			expect.NoError(t, err)
+			if byServer {
+				m.Due = notDue
+			}
+			outcomes, err := s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}})
+			expect.NoError(t, err)
+			got := outcomes[0].Err
+			if got == nil || !strings.Contains(got.Error(), want) || errors.Is(got, ErrUnlinked) != unknown {
+				t.Errorf("%s, task %d: %v, want %q", when, id, got, want)
+			}
+			if diff := changed(t, before, dump(t, s)); diff != "" {
+				t.Errorf("%s: %s", when, diff)
+			}
+		}
+		mustOpen(t, s, afterTasks(ids[0]), afterGroup("g"))
+		refused("one waits", ids[0], "unfinished tasks need it (after)", false)
+		refused("one waits for its group", ids[1], "unfinished tasks need its group", false)
+		waiting := mustOpen(t, s, slices.Repeat([]tdf.Properties{afterTasks(ids[0])}, 40)...)
+		refused("many wait", ids[2], "the server has not looked up", true)
+		kept := s.rdb.ZRangeWithScores(t.Context(), s.keys.unlinked(), 0, -1).Val()
+		s.rdb.Del(t.Context(), s.keys.unlinked())
+		s.rdb.Set(t.Context(), s.keys.unlinked(), "x", 0)
+		refused("a wrong type", ids[2], "unlinked is not a sorted set", true)
+		if _, err := s.Open(t.Context(), "manager", afterTasks(ids[0])); err == nil || !strings.Contains(err.Error(), "unlinked is not a sorted set") {
+			t.Error(err)
+		}
+		s.rdb.Del(t.Context(), s.keys.unlinked())
+		s.rdb.ZAdd(t.Context(), s.keys.unlinked(), kept...)
+		_, err := s.BeginRestore(t.Context(), "a dump", 0)
+		expect.NoError(t, err)
+		byServer = true
+		refused("a load", ids[2], "a dump is being loaded", true)
+		byServer = false
+		if n, err := s.LinkWaiting(t.Context()); n != 0 || err != nil {
+			t.Errorf("linked %d during a load, %v", n, err)
+		}
+		expect.NoError(t, s.EndRestore(t.Context()))
+		if n, err := s.LinkWaiting(t.Context()); n != 42 || err != nil {
+			t.Errorf("linked %d, %v", n, err)
+		}
+		refused("all are linked", ids[0], fmt.Sprintf("%d unfinished tasks need it", 1+len(waiting)), false)
+		m, _ := task(t, s, ids[2]).Remove()
+		if outcomes, err := s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}}); err != nil || outcomes[0].Err != nil {
+			t.Error(outcomes, err)
+		}
+	})
+}
+
+// A turn links a limited number of dependencies. Later turns continue, also in the middle of a task.
+func TestATurnOfLinksIsShort(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+		if late {
+			withoutTime(t, s)
+		}
+		var ids []int64
+		for range 4 {
+			ids = append(ids, mustOpen(t, s, slices.Repeat([]tdf.Properties{define("d")}, 1000)...)...)
+		}
+		mustOpen(t, s, afterTasks(ids...), afterTasks(ids...), afterTasks(ids...))
+		linked := func() (n int) {
+			for id := int64(4001); id <= 4003; id++ {
+				n += task(t, s, id).Current().Linked
+			}
+			return n
+		}
+		for before := 0; before < 3*len(ids); {
+			if n, err := s.LinkWaiting(t.Context()); n == 0 || err != nil {
+				t.Fatal(n, err)
+			}
+			now := linked()
+			if now == before || now > before+callsPerTurn*linksPerCall {
+				t.Fatalf("a turn links %d dependencies", now-before)
+			}
+			before = now
+		}
+		if n, err := s.LinkWaiting(t.Context()); n != 0 || err != nil {
+			t.Error(n, err)
+		}
+		c := mustClaim(t, s, 1)[0]
+		mustExecute(t, s, c, tdf.Result{Error: "no", Exit: "1"})
+		mustSettle(t, s, c.Task.ID)
+		for n := 1; n > 0; {
+			var err error
+			if n, err = s.HandleEndings(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for id := int64(4001); id <= 4003; id++ {
+			if r := task(t, s, id).Current(); r.Waits != len(ids)-1 || r.Unmet == "" {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package redisstate
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// wakeLists are the wake lists for which an idle worker waits: those of the partitions that it serves.
+type wakeLists struct {
+	store *Store
+	offer *tdf.Offer
+
+	mu   sync.Mutex
+	keys []string
+	next time.Time // when to read the partitions again
+}
+
+const (
+	// mostWakeLists bounds the cost of waiting for tokens. If more partitions suit a worker, it notices tasks of the others when it
+	// next claims.
+	mostWakeLists = 128
+
+	// wakeListsKept is the time for which the lists are kept for each 1,000 partitions of the namespace. So the number of partitions
+	// does not change what an idle worker costs.
+	wakeListsKept = time.Second
+)
+
+// get returns the keys of the wake lists. Without an answer of Redis, they are those of the last answer.
+func (l *wakeLists) get() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Now().Before(l.next) {
+		return l.keys
+	}
+	var keys []string
+	if l.offer.Matches(tdf.Partition{Queue: tdf.DefaultQueue}) {
+		keys = append(keys, l.store.keys.wakeOpen())
+	}
+	read, pages := 0, time.Duration(1)
+	if l.store.pauses.get().version != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), wakeListsKept)
+		defer cancel()
+		err := l.store.eachPartition(ctx, func(name string, p tdf.Partition) bool {
+			read++
+			if name != tdf.DefaultPartition && l.offer.Matches(p) {
+				keys = append(keys, l.store.keys.wakePartition(name))
+			}
+			return len(keys) < mostWakeLists
+		})
+		if err != nil && len(l.keys) > len(keys) {
+			keys = l.keys
+		}
+		pages += time.Duration(read / partitionsPerPage)
+	}
+	l.keys, l.next = keys, time.Now().Add(pages*wakeListsKept)
+	return keys
+}

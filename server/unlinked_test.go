@@ -1,0 +1,213 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// failAll claims, executes and fails open tasks, without the server.
+func (s *site) failAll(ids []int64) {
+	s.Helper()
+	var moves []tdf.Move
+	for len(moves) < len(ids) {
+		c, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 500, Lease: 60})
+		expect.NoError(s, err)
+		for _, claim := range c.Claims {
+			m, err := claim.Task.Execute(claim.ID, tdf.Result{Output: "out", Error: "no", Exit: "1"})
+			expect.NoError(s, err)
+			moves = append(moves, m)
+		}
+	}
+	_, err := s.store.Execute(s.Context(), "w", moves...)
+	expect.NoError(s, err)
+	stored, err := s.store.Read(s.Context(), ids, redisstate.Want{Fields: redisstate.Rules})
+	expect.NoError(s, err)
+	now := s.now()
+	var units []redisstate.Unit
+	for _, t := range stored {
+		m, _ := t.Task.Settle(now, nil)
+		units = append(units, redisstate.Unit{Moves: []tdf.Move{m}})
+	}
+	_, err = s.store.Apply(s.Context(), "server", units...)
+	expect.NoError(s, err)
+}
+
+// More tasks and outputs than one batch are due for removal when tasks begin to wait for them. None of them is removed.
+func TestNothingIsRemovedBeforeTasksAreLinked(t *testing.T) {
+	const n = batchSize + 10
+	onEach(t, func(s *site) {
+		removed, emptied := inGroup("g"), define()
+		removed.KeepFinished, emptied.KeepOutputs = 1e-6, 1e-6
+		ids := s.open(slices.Concat(slices.Repeat([]tdf.Properties{removed}, n), slices.Repeat([]tdf.Properties{emptied}, n))...)
+		s.failAll(ids)
+		any, group := afterAny(ids...), define()
+		group.After = &tdf.Dependencies{Group: "g"}
+		waiting := s.open(any, group)
+		s.settle()
+		stored, err := s.store.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})
+		expect.NoError(t, err)
+		for _, x := range stored {
+			if x.Task == nil || x.Task.Current().Output != "out" {
+				t.Fatalf("task %d: %+v", x.ID, x.Task)
+			}
+		}
+		expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+		if ran := s.runAll(); fmt.Sprint(ran) != fmt.Sprint(waiting[:1]) {
+			t.Error(ran)
+		}
+		if got := s.mustBe(waiting[1], tdf.Failed, 0).LastError(); !strings.Contains(got, fmt.Sprintf("%d tasks did not succeed", n)) {
+			t.Error(got)
+		}
+		s.do("ZADD", "$due", 1, ids[0])
+		s.settle()
+		if !s.isGone(ids[0]) {
+			t.Error("a task that nobody needs any more stays")
+		}
+	})
+}
+
+// A streamStore opens a waiting task after each page of waiting tasks that the server has linked.
+type streamStore struct {
+	Store
+	site *site
+}
+
+func (s *streamStore) LinkWaiting(ctx context.Context) (int, error) {
+	defer func() { s.site.open(after(2)) }()
+	return s.Store.LinkWaiting(ctx)
+}
+
+// New waiting tasks do not stop the removal of tasks that they do not need.
+func TestNewWaitingTasksStopNoRemoval(t *testing.T) {
+	onEach(t, func(s *site) {
+		d := define()
+		d.KeepFinished = 1e-6
+		s.failAll(s.open(d))
+		s.open(define())
+		s.server.store = &streamStore{s.store, s}
+		_, err := s.server.Settle(t.Context())
+		expect.NoError(t, err)
+		if !s.isGone(1) {
+			t.Error("task 1 is still there")
+		}
+	})
+}
+
+// A task that waits for itself fails. Its id can be guessed.
+func TestATaskCannotWaitForItself(t *testing.T) {
+	onEach(t, func(s *site) {
+		s.open(after(1), afterAny(2))
+		s.settle()
+		for id := int64(1); id <= 2; id++ {
+			if got := s.mustBe(id, tdf.Failed, 0).LastError(); !strings.Contains(got, fmt.Sprintf("task %d would wait for itself", id)) {
+				t.Error(got)
+			}
+		}
+		s.nothingLeft()
+	})
+}
+
+// Tasks that were removed before a task begins to wait for their group do not count.
+func TestFailedTasksOfAGroupThatWereRemoved(t *testing.T) {
+	onEach(t, func(s *site) {
+		failed := inGroup("g")
+		failed.KeepFinished = 1e-6
+		s.failAll(s.open(failed))
+		s.settle()
+		s.open(inGroup("g"))
+		expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+		group := define()
+		group.After = &tdf.Dependencies{Group: "g"}
+		s.open(group)
+		if ran := s.runAll(); fmt.Sprint(ran) != "[2 3]" {
+			t.Error(ran)
+		}
+	})
+}
+
+// Another program changes what TDF notes about tasks that must be linked.
+func TestForeignMembersOfUnlinked(t *testing.T) {
+	onEach(t, func(s *site) {
+		d := define()
+		d.KeepFinished = 1e-6
+		s.open(define(), d)
+		s.open(after(1))
+		s.do("ZADD", "$unlinked", 0, "x", 0, 99, 0, "-1", 0, 2) // task 2 does not wait
+		s.do("ZREM", "$unlinked", 3)
+		s.settle()
+		if n := s.do("ZCARD", "$unlinked"); fmt.Sprint(n) != "0" {
+			t.Errorf("%v members are left", n)
+		}
+		findings, err := s.store.Check(t.Context())
+		if err != nil || len(findings) != 1 || findings[0].ID != 3 {
+			t.Fatal(findings, err)
+		}
+		if n, err := s.store.Repair(t.Context(), "server", findings); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		if ran := s.runAll(); fmt.Sprint(ran) != "[1 2 3]" || !s.isGone(2) {
+			t.Error(ran)
+		}
+		s.nothingLeft()
+	})
+}
+
+// A beatStore counts heartbeats. In its test, the server's clock runs so fast that a
+// heartbeat is due after a few calls to Redis.
+type beatStore struct {
+	Store
+	beats int
+}
+
+func (s *beatStore) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
+	s.beats++
+	return s.Store.ServerHeartbeat(ctx, name, now)
+}
+
+// However slow Redis is, the server sends heartbeats during each part of its work.
+func TestHeartbeatsDuringTheWork(t *testing.T) {
+	s := newSite(t, redistest.Shared(t))
+	var all []tdf.Properties
+	for range 60 {
+		all = append(all, inGroup("g"))
+	}
+	ids := s.open(all...)
+	for range 3 {
+		s.open(slices.Repeat([]tdf.Properties{after(ids...)}, 200)...)
+	}
+	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	work := map[string]func(ctx context.Context) error{
+		"link":   func(ctx context.Context) error { _, err := s.server.link(ctx); return err },
+		"audit":  func(ctx context.Context) error { _, err := s.server.runAudit(ctx, s.now()); return err },
+		"look":   func(ctx context.Context) error { _, err := s.server.look(ctx, true); return err },
+		"settle": func(ctx context.Context) error { _, err := s.server.settleDue(ctx); return err },
+		"end": func(ctx context.Context) error {
+			s.failAll(ids)
+			s.server.links.behind = true
+			_, err := s.server.handleEndings(ctx, nil)
+			return err
+		},
+	}
+	read := 0
+	s.server.clock = func() (at time.Time) {
+		read++
+		return time.Unix(0, 0).Add(time.Duration(read) * heartbeatPause / 2)
+	}
+	for _, name := range []string{"link", "settle", "audit", "look", "end"} {
+		slow, before := &beatStore{Store: s.store}, read
+		s.server.store = slow
+		expect.NoError(t, work[name](s.server.beating(t.Context())))
+		if slow.beats == 0 || read-before > 8*slow.beats {
+			t.Errorf("%s: %d heartbeats, and the clock was read %d times", name, slow.beats, read-before)
+		}
+	}
+}

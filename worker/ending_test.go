@@ -1,0 +1,160 @@
+package worker
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/rounddir"
+)
+
+// leavingDeaf is a program that ends, and leaves a process that ignores SIGTERM.
+const leavingDeaf = `#!/bin/sh
+trap '' TERM
+exec 3>"$1"
+echo out
+(while :; do sleep 1000; done) &
+echo begun >&3
+`
+
+// If run.sh has ended, its result counts, whatever happens while the worker ends the processes that run.sh left behind.
+func TestTheResultOfAnEndedProgramCounts(t *testing.T) {
+	for name, happens := range map[string]func(w *world, worker *Worker, timers *clock, stop func()){
+		"the timeout is over": func(w *world, _ *Worker, timers *clock, _ func()) {
+			timers.fireBetween(w, 900*time.Second, 1000*time.Second)
+			timers.fire(w, w.cfg.KillGrace)
+		},
+		"the worker stops": func(w *world, _ *Worker, timers *clock, stop func()) {
+			stop()
+			timers.fire(w, w.cfg.Grace)
+			timers.fire(w, w.cfg.KillGrace)
+		},
+		"the worker stops at once": func(w *world, worker *Worker, timers *clock, stop func()) {
+			stop()
+			worker.StopNow()
+			timers.fire(w, 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Grace = time.Hour
+			w.script("p", leavingDeaf)
+			p := w.pipe()
+			id := w.open(p.path, timeout)
+			worker, timers := w.worker(), &clock{}
+			worker.after = timers.after
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			wait := w.background(ctx, worker)
+			p.begun()
+			timers.waitedFor(t, w.cfg.KillGrace)
+			happens(w, worker, timers, stop)
+			p.ended()
+			wait()
+			if got := w.task(id); got.State != tdf.Executed || got.Current().Exit != "0" || got.Current().Output != "out\n" {
+				t.Errorf("the task is %s: %s", got.State, got.Log)
+			}
+		})
+	}
+}
+
+// The worker needs longer than until end_before to end the processes that run.sh left behind. It asks Redis for this time.
+func TestEndBeforeIsHeldOff(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.KillGrace = 2 * time.Hour
+	w.script("p", leavingDeaf)
+	p := w.pipe()
+	now, err := w.store.Now(t.Context())
+	must(t, err)
+	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(3600) })
+	worker, timers := w.worker(), &clock{}
+	worker.after = timers.after
+	wait := w.background(t.Context(), worker)
+	p.begun()
+	eventually(t, "a later deadline", func() bool { return w.task(id).Deadline > now.Add(7200) })
+	timers.fire(t, w.cfg.KillGrace)
+	p.ended()
+	wait()
+	if got := w.task(id).Current(); got.Entered[tdf.Executed] > got.Entered[tdf.Running].Add(3600) || got.Output != "out\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A watching store calls a function before each report of a result.
+type watching struct {
+	*redisstate.Store
+	before func()
+}
+
+func (s *watching) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
+	s.before()
+	return s.Store.Execute(ctx, worker, results...)
+}
+
+// A program leaves many files. The worker reports the result before it removes them, and starts the slot's next round
+// after that.
+func TestFilesAreRemovedAfterTheReport(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Concurrency, w.cfg.SleepAfterSuccess = 1, 0
+	w.script("p", `#!/bin/sh
+ls -d "$TDF_DIR"/../[0-9]*/ | wc -l
+i=0
+while [ $i -lt 1000 ]; do
+	: >"$TDF_DIR/scratch/$i"
+	i=$((i+1))
+done
+`)
+	first, second := w.open(""), w.open("")
+	var there atomic.Int64
+	store := &watching{w.store, func() {
+		if dirs, _ := filepath.Glob(w.path(roundsDir, "*", "*", "[0-9]*", "scratch", "*")); len(dirs) > 0 {
+			there.Add(1)
+		}
+	}}
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.until(ctx, w.workerOn(store))
+	for _, id := range []int64{first, second} {
+		if got := w.executed(id).Current(); got.Output != "1\n" || got.Error != "" {
+			t.Errorf("task %d found these directories of rounds: %s%s", id, got.Output, got.Error)
+		}
+	}
+	stop()
+	wait()
+	if got := there.Load(); got != 2 {
+		t.Errorf("the files were there at %d reports, want 2", got)
+	}
+	if _, err := os.Stat(w.path(roundsDir)); !os.IsNotExist(err) {
+		t.Errorf("the directory of rounds remains: %v", err)
+	}
+}
+
+// A stopping worker does not wait for ever until the files of a round are removed.
+func TestRemovalEndsWithTheWorker(t *testing.T) {
+	w := newWorld(t)
+	s, end := w.session(w.worker())
+	defer end()
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.delivering = over
+	e := &execution{s: s, task: &tdf.Task{}}
+	var err error
+	e.dir, err = s.takeDir(1, rounddir.Before{}, nil)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(e.dir.Path(), "scratch", "file"), nil, 0o600))
+	e.slot = s.takeSlot()
+	s.busy++
+	s.work.Add(1)
+	s.freeAfterPause(e, true)
+	s.pauses.Wait()
+	if left, err := os.ReadDir(e.dir.Path()); len(left) == 0 {
+		t.Errorf("the directory is empty: %v", err)
+	}
+	if n := s.freeSlots(); n != s.slots() {
+		t.Errorf("%d slots are free", n)
+	}
+}

@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/record"
+)
+
+// A worker removes what a killed worker left whose name never returns, and keeps its output. It does so only if the other
+// worker is certainly gone.
+func TestLeftoversOfOtherWorkers(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world, dir string)
+		gone   bool
+	}{
+		"killed":         {func(*world, string) {}, true},
+		"alive in Redis": {func(w *world, _ string) { w.register("w2") }, false},
+		"holds its lock": {func(w *world, dir string) { must(w, unix.Flock(w.openFile(dir, lockFile), unix.LOCK_EX|unix.LOCK_NB)) }, false},
+		"has no lock":    {func(w *world, dir string) { must(w, os.Remove(filepath.Join(dir, lockFile))) }, false},
+		"lock is a link": {func(w *world, dir string) {
+			must(w, os.Rename(filepath.Join(dir, lockFile), filepath.Join(dir, "x")))
+			must(w, os.Symlink("x", filepath.Join(dir, lockFile)))
+		}, false},
+		"other namespace": {func(w *world, dir string) { must(w, os.Rename(filepath.Dir(dir), filepath.Dir(dir)+"0")) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			dir := filepath.Join(w.worker().roundsOf("w2"), "p1")
+			must(t, os.MkdirAll(filepath.Join(dir, "7/scratch"), 0o755))
+			must(t, os.WriteFile(filepath.Join(dir, lockFile), nil, 0o600))
+			leaveOutput(t, record.NewSlot(dir, 1, nil), record.Round{Program: "p", Task: 17, Round: 3})
+			c.change(w, dir)
+			worker := w.worker()
+			ended := ""
+			worker.endLeftovers = func(_ context.Context, prefix string, _ *slog.Logger) int { ended = prefix; return 0 }
+			_ = worker.removeLeftovers(t.Context())
+			if !c.gone {
+				absent(t, w.path("p/results"))
+				if ended != "" {
+					t.Errorf("processes of %s were ended", ended)
+				}
+				return
+			}
+			if ended != dir+"/" {
+				t.Errorf("processes of %q were ended", ended)
+			}
+			absent(t, filepath.Dir(dir))
+			fileHas(t, w.path("p/results/w2-17-3.out"), "of the killed worker")
+			fileHas(t, w.path("p/results/w2-17-3.err"), "of the killed worker")
+			w.age()
+			removed, err := (&session{Worker: worker}).retention().Apply(t.Context())
+			if err != nil || removed.Files != 2 {
+				t.Errorf("the kept output was not removed when it was old: %+v, %v", removed, err)
+			}
+		})
+	}
+}
+
+// A worker holds its lock as long as it runs, even if a program removes the file.
+func TestWorkerLocksItsDirectory(t *testing.T) {
+	w := newWorld(t)
+	p := w.pipe()
+	w.script("p", "#!/bin/sh\nrm -r $TDF_DIR/..; echo >"+p.path+"; read line <"+p.path+"\n")
+	s, end := w.session(w.worker())
+	for range 2 {
+		w.open("")
+		_, _, err := s.claim(1, false)
+		must(t, err)
+		p.begun()
+		p.release()
+		eventually(t, "the end of the round", func() bool { return s.freeSlots() == 1 })
+	}
+	s.lockRounds()
+	if lock, err := lockOfGone(filepath.Join(s.rounds(), lockFile)); lock != nil || err != nil {
+		t.Errorf("the lock is free: %v", err)
+	}
+	end()
+	absent(t, w.path(roundsDir))
+}
+
+func (w *world) register(name string) {
+	w.Helper()
+	info := redisstate.WorkerInfo{Name: name, Host: "elsewhere", Lease: 3600, State: stateWorking}
+	_, _, err := w.connect(redistest.Shared(w)).TakeName(w.Context(), info, redisstate.PriorOwner{})
+	must(w, err)
+}
+
+func (w *world) openFile(dir, name string) int {
+	w.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
+	must(w, err)
+	w.Cleanup(func() { f.Close() })
+	return int(f.Fd())
+}

@@ -1,0 +1,23 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The file Kept of a command is open in the program, with limits and without.
+func TestKeptFileIsOpenInTheProgram(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		f, err := os.Create(filepath.Join(t.TempDir(), "lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		r := s.start(Command{Path: "/bin/sh", Args: []string{"-c", "readlink /proc/self/fd/99"}, Kept: f})
+		r.wait()
+		if got := r.printed(); got != f.Name()+"\n" {
+			t.Errorf("descriptor %d of the program is %q", KeptDescriptor, got)
+		}
+	})
+}
