@@ -10,30 +10,27 @@ import (
 )
 
 // withoutTime sets the time budget of the scripts below 0, so that each script stops as early as it can.
-func withoutTime(t *testing.T, s *Store) { withBudget(t, s, "-1") }
+func withoutTime(t *testing.T) { withBudget(t, "-1") }
 
 // withBudget sets the time budget of the scripts, in seconds.
-func withBudget(t *testing.T, s *Store, seconds string) {
+func withBudget(t *testing.T, seconds string) {
 	t.Helper()
-	script := func(source string) *luaScript {
-		t.Helper()
+	for _, script := range []*luaScript{transactScript, transactOpeningScript, openScript, moveScript, claimScript, renewScript, linkScript} {
+		source := script.source()
 		other := strings.Replace(source, "BUDGET = 0.003", "BUDGET = "+seconds, 1)
 		if other == source {
 			t.Fatal("the prelude has another budget")
 		}
-		return newScript(other)
+		script.load(func() string { return other })
+		t.Cleanup(func() { script.load(script.source) })
 	}
-	s.scripts.transact, s.scripts.open = script(transacting()+transactSource), script(prelude+places+opening+openSource)
-	s.scripts.transactOpening, s.scripts.move = s.scripts.transact, script(prelude+places+limiting+endings+moving+moveSource)
-	s.scripts.claim, s.scripts.renew = script(claiming()+claimSource), script(prelude+renewSource)
-	s.scripts.link = script(linking() + linkSource)
 }
 
 // If a script's time budget is used up, the Store continues the work in more calls. No part of the work is missing, and
 // no part is done twice.
 func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // a real Redis, because the embedded Redis runs only unchanged scripts
-	withoutTime(t, s)
+	withoutTime(t)
 	const tasks = 100
 	var definitions []tdf.Properties
 	for i := range tasks {
@@ -86,7 +83,7 @@ func TestSlowClaimsStop(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := connect(t, redistest.Shared(t), redistest.Namespace(t))
-			withoutTime(t, s)
+			withoutTime(t)
 			offer := tdf.Offer{Programs: true}
 			var all []tdf.Properties
 			for i := range tasks {
@@ -115,7 +112,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	for i := range 100 {
 		units = append(units, Unit{Open: []tdf.Properties{define(fmt.Sprint(i))}})
 	}
-	withoutTime(t, s)
+	withoutTime(t)
 	done, err := s.transact(t.Context(), "m", units, true)
 	if err != nil || len(done) == 0 || len(done) > 32 {
 		t.Fatalf("%d units of %d were done, %v", len(done), len(units), err)

@@ -105,7 +105,7 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	for {
 		start := time.Now()
 		args, queues := s.claimArgs(r)
-		reply, err := s.call(ctx, s.scripts.claim, s.claimKeys(), args, claimForm(len(queues)))
+		reply, err := s.call(ctx, claimScript, s.claimKeys(), args, claimForm(len(queues)))
 		if err != nil {
 			return Claimed{}, nil, fmt.Errorf("claim tasks: redis: %w", err)
 		}

@@ -32,7 +32,6 @@ type Store struct {
 
 	pauses knownPauses
 
-	scripts scripts
 	outages atomic.Int64
 	waiting waitingManagers
 	room    room
@@ -58,8 +57,8 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	silenceDriver()
 	s := &Store{
 		keys: Keys{ns: namespace}, addr: cfg.Addr(), log: log, boot: rand.Text(), options: options,
-		scripts: loadScripts(), checking: make(chan struct{}, 1),
-		room: room{reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
+		checking: make(chan struct{}, 1),
+		room:     room{reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}
 	options.OnConnect = func(context.Context, *redis.Conn) error {
 		s.dials.Add(1)

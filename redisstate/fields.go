@@ -2,18 +2,12 @@ package redisstate
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
-
-//go:embed fields.lua
-var fieldsSource string
-
-var fieldsScript = newScript(fieldsSource)
 
 // Limits for one call of fields.lua, so that other clients of Redis wait only a few milliseconds.
 const (

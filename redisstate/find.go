@@ -3,7 +3,6 @@ package redisstate
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -53,11 +52,6 @@ func IDsOf(entries []ListEntry) (ids []int64) {
 func (p ListEntry) Compare(other ListEntry) int {
 	return cmp.Or(cmp.Compare(p.Order, other.Order), strings.Compare(p.Member, other.Member))
 }
-
-//go:embed find.lua
-var findSource string
-
-var findScript = newScript(findSource)
 
 // Find returns the first entries that a query selects, all as they were at one moment. It returns at most the given
 // number of entries, and at most 1,000. If no more entries follow, last is true. A walk through a group finds each task

@@ -123,7 +123,7 @@ func appendMoment(key []byte, m tdf.Moment) []byte {
 
 // move makes one call of move.lua with units of the form f. It returns the same as transact.
 func (s *Store) move(ctx context.Context, who string, f *form, units []Unit, once bool) ([]Outcome, error) {
-	reply, err := s.callOnce(ctx, s.scripts.move, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)), func(e *encoder) {
+	reply, err := s.callOnce(ctx, moveScript, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)), func(e *encoder) {
 		s.encodeMove(e, who, f, units)
 	})
 	if err != nil {

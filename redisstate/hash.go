@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	_ "embed"
 	"maps"
 	"math"
 	"slices"
@@ -193,11 +192,6 @@ func (s *Store) head(ctx context.Context, id int64) (tdf.Hash, error) {
 	}
 	return hashes[0], nil
 }
-
-//go:embed names.lua
-var namesSource string
-
-var namesScript = newScript(namesSource)
 
 // namesPerScan is the approximate number of names that one call reads if a task has very many properties.
 const namesPerScan = 100

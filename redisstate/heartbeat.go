@@ -161,7 +161,7 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}
 	args = append(args, w.fields()...)
-	reply, err := s.run(ctx, s.scripts.heartbeat, keys, args, heartbeatForm)
+	reply, err := s.run(ctx, heartbeatScript, keys, args, heartbeatForm)
 	if err != nil {
 		return "", 0, fmt.Errorf("register worker %s: redis: %w", w.Name, err)
 	}

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,12 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
-)
-
-var (
-	//go:embed limitreturn.lua
-	limitReturnSource string
-	limitReturnScript = newFreeingScript(prelude + places + limitReturnSource)
 )
 
 // MostReturned is the largest number of tasks that a call returns.

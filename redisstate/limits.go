@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,16 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
-)
-
-var (
-	//go:embed limituse.lua
-	limitUseSource string
-	//go:embed limitset.lua
-	limitSetSource string
-
-	limitUseScript = newFreeingScript(prelude + places + limiting + limitUseSource)
-	limitSetScript = newFreeingScript(prelude + limitSetSource)
 )
 
 // SetLimit sets the limit of a key. The limit holds from the next claim on, and counts the tasks of the key that run already.

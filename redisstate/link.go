@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,9 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 )
-
-//go:embed link.lua
-var linkSource string
 
 const (
 	linksPerCall  = 500  // dependencies that one call links or releases, and dependents that it tells; the limit keeps the call short
@@ -116,7 +112,7 @@ func (s *Store) linkArgs() encoder {
 // callLink calls link.lua, and returns the answers of its first operations: at least one.
 func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]string, error) {
 	keys := []string{s.keys.Due(), s.keys.ended(), s.keys.awaitedGroups(), s.keys.groups(), s.keys.unlinked()}
-	reply, err := s.run(ctx, s.scripts.link, keys, e.args, linesOf(1, operations))
+	reply, err := s.run(ctx, linkScript, keys, e.args, linesOf(1, operations))
 	if err != nil {
 		return nil, fmt.Errorf("link tasks: redis: %w", err)
 	}

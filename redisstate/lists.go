@@ -27,7 +27,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 	if len(groups) == 0 {
 		keys = append(keys, s.keys.List(tdf.Placed))
 	}
-	reply, err := s.run(ctx, s.scripts.counts, keys, ranges, listOf(0, len(tdf.States)+1, isNumber))
+	reply, err := s.run(ctx, countsScript, keys, ranges, listOf(0, len(tdf.States)+1, isNumber))
 	if err != nil {
 		return nil, fmt.Errorf("count tasks: redis: %w", err)
 	}

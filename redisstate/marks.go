@@ -67,7 +67,7 @@ func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.Group
 		return "", err
 	}
 	keys := []string{s.keys.calls(s.boot), s.keys.groups(), s.keys.Group(group)}
-	reply, err := s.callOnce(ctx, s.scripts.marks, keys, true, isText, func(e *encoder) { e.add(group, string(from), string(to)) })
+	reply, err := s.callOnce(ctx, marksScript, keys, true, isText, func(e *encoder) { e.add(group, string(from), string(to)) })
 	if err != nil {
 		return "", err
 	}

@@ -84,7 +84,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	keys := append([]string{
 		s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.groups(),
 	}, s.countedLists(maxTasks)...)
-	reply, err := s.callOnce(ctx, s.scripts.open, keys, true, isText, func(e *encoder) {
+	reply, err := s.callOnce(ctx, openScript, keys, true, isText, func(e *encoder) {
 		e.add(maxTasks)
 		e.args = append(e.args, call.args...)
 	})

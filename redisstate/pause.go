@@ -2,18 +2,12 @@ package redisstate
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
-
-//go:embed pause.lua
-var pauseSource string
-
-var pauseScript = newFreeingScript(prelude + pauseSource)
 
 // A Pausing says who has paused something, and when.
 type Pausing struct {
@@ -42,14 +36,11 @@ func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.P
 		args = append(args, p.String())
 	}
 	keys := []string{s.keys.partitions(), s.keys.paused(), s.keys.wakeOpen()}
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		n, err = pauseScript.run(ctx, s, keys, args...).Int()
-		return err
-	})
+	reply, err := s.run(ctx, pauseScript, keys, args, isNumber)
 	if err != nil {
 		return 0, fmt.Errorf("pause or resume: redis: %w", err)
 	}
-	if n < 0 {
+	if n = number(reply); n < 0 {
 		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them", tdf.MaxPaused)
 	}
 	return n, nil

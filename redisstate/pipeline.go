@@ -20,7 +20,7 @@ func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) erro
 		keys = append(keys, fmt.Sprint(words[1]))
 		args = append(append(args, words[0], len(words)-2), words[2:]...)
 	}
-	_, err := s.run(ctx, s.scripts.bestEffort, keys, args, anything)
+	_, err := s.run(ctx, bestEffortScript, keys, args, anything)
 	if err == redis.Nil { // the script returns nothing
 		return nil
 	}

@@ -53,7 +53,7 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error) {
 	keys := []string{s.keys.programsUsed(), s.keys.programs(), s.keys.program(sha256), s.keys.taskID()}
 	for {
-		reply, err := s.run(ctx, s.scripts.drop, keys, []any{sha256, since.String(), last, s.keys.taskPrefix()}, isText)
+		reply, err := s.run(ctx, dropScript, keys, []any{sha256, since.String(), last, s.keys.taskPrefix()}, isText)
 		if err != nil {
 			return false, fmt.Errorf("remove program %s: redis: %w", sha256, err)
 		}

@@ -206,7 +206,7 @@ func (s *Store) removeUnused(ctx context.Context, before tdf.Time, unused []stri
 	for _, sum := range unused {
 		keys, args = append(keys, s.keys.program(sum)), append(args, sum)
 	}
-	reply, err := s.run(ctx, s.scripts.unused, keys, args, manyTexts)
+	reply, err := s.run(ctx, unusedScript, keys, args, manyTexts)
 	for _, sum := range list(reply) {
 		removed = append(removed, text(sum))
 	}

@@ -578,7 +578,7 @@ func clockOf(t *testing.T, s *Store) tdf.Time {
 // the version of the partitions, but checks one list less.
 func TestPlainClaimsPayNothing(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
-	withBudget(t, s, "60") // on a busy machine, a claim would stop early
+	withBudget(t, "60") // on a busy machine, a claim would stop early
 	var all []tdf.Properties
 	for range 200 {
 		all = append(all, define("x"))

@@ -126,7 +126,7 @@ func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal
 	for i := range renewals {
 		e.renewal(&renewals[i])
 	}
-	reply, sent, err := s.runAt(ctx, s.scripts.renew, []string{s.keys.Due()}, e.args, listOf(2, len(renewals)+1, isText))
+	reply, sent, err := s.runAt(ctx, renewScript, []string{s.keys.Due()}, e.args, listOf(2, len(renewals)+1, isText))
 	if err != nil {
 		return nil, 0, sent, err
 	}

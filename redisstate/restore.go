@@ -2,19 +2,12 @@ package redisstate
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
-
-//go:embed restore.lua
-var restoreSource string
-
-var restoreScript = newScript(prelude + places + limiting + opening + restoreSource)
 
 // Limits for one call of restore.lua, so that other clients of Redis wait only a few milliseconds.
 const (
@@ -62,17 +55,11 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 		return 0, err
 	}
 	keys := append([]string{s.keys.Due(), s.keys.taskID(), s.keys.unique()}, s.listKeys()...)
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		written, err = restoreScript.run(ctx, s, keys, e.args...).Int()
-		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
-			return ErrFull
-		}
-		return err
-	})
+	reply, err := s.run(ctx, restoreScript, keys, e.args, isNumber)
 	if err != nil {
 		return 0, fmt.Errorf("restore tasks: redis: %w", err)
 	}
-	if written < 0 {
+	if written = number(reply); written < 0 {
 		return 0, fmt.Errorf("restore task %d: %w", -written, ErrIDTaken)
 	}
 	return written, nil

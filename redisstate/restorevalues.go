@@ -3,20 +3,13 @@ package redisstate
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"encoding/gob"
 	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 )
-
-//go:embed restorevalues.lua
-var restoreValuesSource string
-
-var restoreValuesScript = newScript(prelude + restoreValuesSource)
 
 // A ValueOutcome says what [Store.RestoreValues] has done with a value.
 type ValueOutcome int
@@ -63,9 +56,6 @@ func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Valu
 	reply, err := s.run(ctx, restoreValuesScript, keys, e.args, func(reply any) bool {
 		return reply == "" || isText(reply) && len(text(reply)) == len(values)
 	})
-	if err != nil && strings.HasPrefix(err.Error(), "OOM") {
-		return nil, ErrFull
-	}
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}

@@ -19,7 +19,7 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 	keys := append([]string{
 		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(m.From), s.keys.List(m.To),
 	}, s.wakeKeys(ctx, m.To)...)
-	reply, err := s.callOnce(ctx, s.scripts.settle, keys, true, isText, func(e *encoder) {
+	reply, err := s.callOnce(ctx, settleScript, keys, true, isText, func(e *encoder) {
 		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who, now.String())
 		e.count(most)
 		e.form(m, &form{shared: m.Set})

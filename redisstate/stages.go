@@ -84,7 +84,7 @@ func (s *Store) RestoreDefinitions(ctx context.Context, name string, chunk int, 
 		return fmt.Errorf("store definitions: %w", err)
 	}
 	key := s.keys.definitions(name)
-	_, err := s.run(ctx, s.scripts.storing, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, anything)
+	_, err := s.run(ctx, storingScript, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, anything)
 	if err != nil && err != redis.Nil { // the script returns nothing
 		return fmt.Errorf("store definitions: redis: %w", err)
 	}

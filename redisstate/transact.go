@@ -169,10 +169,10 @@ func (u *Unit) Size() int {
 // long, the script leaves out the last units. If once is true, Redis recognizes a repeated call by its call slot.
 // Otherwise, it recognizes repeated moves by their claims.
 func (s *Store) transact(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
-	script := s.scripts.transact
+	script := transactScript
 	for i := range units {
 		if len(units[i].Open) > 0 {
-			script = s.scripts.transactOpening
+			script = transactOpeningScript
 		}
 	}
 	maxTasks := ""

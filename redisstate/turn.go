@@ -32,11 +32,11 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit
 	e := encoder{args: make([]any, 0, 64+16*len(units))}
 	e.add("", "0")
 	s.encodeMove(&e, r.Worker, f, units)
-	move := scriptCall{s.scripts.move, s.moveKeys(ctx, &units[0].Moves[0]), e.args, outcomesOf(len(units))}
+	move := scriptCall{moveScript, s.moveKeys(ctx, &units[0].Moves[0]), e.args, outcomesOf(len(units))}
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
 	args, queues := s.claimArgs(r)
-	claim := scriptCall{s.scripts.claim, s.claimKeys(), args(slot, sequence), claimForm(len(queues))}
+	claim := scriptCall{claimScript, s.claimKeys(), args(slot, sequence), claimForm(len(queues))}
 	sent, took, moved, claimed, err, claimErr := s.runBoth(ctx, claiming, move, claim)
 	if claimErr != nil {
 		claimErr = fmt.Errorf("claim tasks: redis: %w", claimErr)

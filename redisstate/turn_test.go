@@ -31,7 +31,7 @@ func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 		t.Fatalf("without a loss: %s", want)
 	}
 	wantWorld := anonymize(dump(t, undisturbed), undisturbed)
-	for name, script := range map[string]*luaScript{"report": undisturbed.scripts.move, "claim": undisturbed.scripts.claim} {
+	for name, script := range map[string]*luaScript{"report": moveScript, "claim": claimScript} {
 		for drops := 1; drops <= 3; drops++ {
 			t.Run(fmt.Sprintf("%s %d", name, drops), func(t *testing.T) {
 				proxy := redistest.NewProxy(t, redistest.Shared(t))

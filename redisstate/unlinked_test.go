@@ -88,7 +88,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 		if late {
-			withoutTime(t, s)
+			withoutTime(t)
 		}
 		var ids []int64
 		for range 4 {
