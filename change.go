@@ -1,7 +1,6 @@
 package tdf
 
 import (
-	"errors"
 	"slices"
 	"strings"
 )
@@ -26,7 +25,7 @@ type Changes struct {
 }
 
 // ErrUnchanged means that the task already has all the values of a change.
-var ErrUnchanged = errors.New("it already has these values")
+var ErrUnchanged = NewError(CodeConflict, "it already has these values")
 
 // Change returns a Move that changes properties of an open task. The task keeps its round. If start_after does not
 // change, the task also keeps its place in the queue. The error is a *[StateError] if the task is not open, a

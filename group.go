@@ -1,7 +1,6 @@
 package tdf
 
 import (
-	"errors"
 	"fmt"
 )
 
@@ -17,11 +16,11 @@ const (
 
 // The reasons of a [GroupError].
 var (
-	ErrGroupClosed     = errors.New("it is closed, so no task can be opened in it; extend it first (tdf open --extend)")
-	ErrGroupDecided    = errors.New("its completion was already acted on, so no task can be opened in it; choose another group")
-	ErrGroupNotClosed  = errors.New("it is not closed, so it cannot be complete; close it first")
-	ErrGroupUnfinished = errors.New("it is not complete: some of its tasks are not finished")
-	ErrGroupEmpty      = errors.New("it has no tasks")
+	ErrGroupClosed     = NewError(CodeConflict, "it is closed, so no task can be opened in it; extend it first (tdf open --extend)")
+	ErrGroupDecided    = NewError(CodeConflict, "its completion was already acted on, so no task can be opened in it; choose another group")
+	ErrGroupNotClosed  = NewError(CodeConflict, "it is not closed, so it cannot be complete; close it first")
+	ErrGroupUnfinished = NewError(CodeConflict, "it is not complete: some of its tasks are not finished")
+	ErrGroupEmpty      = NewError(CodeNotFound, "it has no tasks")
 )
 
 // A GroupError means that the state of a group does not allow a call. The call has changed nothing.
@@ -31,6 +30,9 @@ type GroupError struct {
 }
 
 func (e *GroupError) Error() string { return fmt.Sprintf("group %q: %v", e.Group, e.Err) }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (e *GroupError) Code() Code { return CodeOf(e.Err) }
 
 func (e *GroupError) Unwrap() error { return e.Err }
 

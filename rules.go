@@ -311,7 +311,7 @@ func (t *Task) Remove() (Move, error) {
 }
 
 // ErrLastRound means that the task is in round [MaxRound] and can have no further round.
-var ErrLastRound = fmt.Errorf("it is in round %d, the last one that a task can have", MaxRound)
+var ErrLastRound = NewError(CodeConflict, fmt.Sprintf("it is in round %d, the last one that a task can have", MaxRound))
 
 // Reopen returns a Move that reopens a finished task for a user. Of the task's counters, the Move changes only
 // reopens. The error is [ErrLastRound] if the task can have no further round.

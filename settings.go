@@ -122,3 +122,6 @@ func (e *TasksLimitError) Error() string {
 	return fmt.Sprintf("the namespace holds %d tasks, and its setting max_tasks is %d; remove finished tasks, "+
 		"open tasks with keep_finished and keep_archived, or raise max_tasks with tdf settings", e.Tasks, e.MaxTasks)
 }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*TasksLimitError) Code() Code { return CodeFull }

@@ -1,7 +1,6 @@
 package tdf
 
 import (
-	"errors"
 	"strings"
 )
 
@@ -40,7 +39,7 @@ func (x Texts) String() string {
 }
 
 // ErrNotRead means that the requested text is missing because only a summary of the task was read.
-var ErrNotRead = errors.New("not read; read the whole task")
+var ErrNotRead = NewError(CodeInvalid, "not read; read the whole task")
 
 // ParseSummary does the same as [ParseTask] for a hash that was read without the texts of the task. It marks all texts
 // as Unread.

@@ -1,7 +1,6 @@
 package tdf
 
 import (
-	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -147,7 +146,7 @@ func (rounds Rounds) All() iter.Seq2[int, *Round] {
 func (t *Task) Current() *Round { return t.Rounds.At(t.Round) }
 
 // ErrNoTask means that no task has the given id.
-var ErrNoTask = errors.New("there is no such task")
+var ErrNoTask = NewError(CodeNotFound, "there is no such task")
 
 // LeaseExpired reports whether the lease of a running task has run out at the time now. If the worker does not renew
 // the lease soon, the server declares the round lost (docs/guarantees.md, "Leases").

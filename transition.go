@@ -118,3 +118,11 @@ func (e *StateError) Error() string {
 	}
 	return text
 }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (e *StateError) Code() Code {
+	if e.State == None {
+		return CodeNotFound
+	}
+	return CodeConflict
+}

@@ -36,3 +36,6 @@ type UniqueError struct {
 func (e *UniqueError) Error() string {
 	return fmt.Sprintf("task %d: task %d holds its unique key", e.ID, e.Holder)
 }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*UniqueError) Code() Code { return CodeTaken }

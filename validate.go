@@ -22,6 +22,9 @@ type PropertyError struct {
 
 func (e *PropertyError) Error() string { return e.Property + ": " + e.Reason }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*PropertyError) Code() Code { return CodeInvalid }
+
 func invalidProperty(name, format string, args ...any) error {
 	return &PropertyError{Property: name, Reason: fmt.Sprintf(format, args...)}
 }

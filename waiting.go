@@ -1,7 +1,6 @@
 package tdf
 
 import (
-	"errors"
 	"fmt"
 )
 
@@ -77,7 +76,7 @@ const (
 )
 
 // ErrNeeded is the error of [Task.Remove] if unfinished tasks wait for the task, or may still read its outputs.
-var ErrNeeded = errors.New("unfinished tasks need it (after); cancel them, or wait until they have finished")
+var ErrNeeded = NewError(CodeConflict, "unfinished tasks need it (after); cancel them, or wait until they have finished")
 
 func (t *Task) needed() error {
 	if t.Dependents == 0 {

@@ -11,6 +11,8 @@ import (
 	"io"
 
 	"github.com/tdf-framework/tdf/redisstate"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // A DumpError says which line of a dump is invalid, and why.
@@ -20,6 +22,9 @@ type DumpError struct {
 }
 
 func (e *DumpError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Problem) }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*DumpError) Code() tdf.Code { return tdf.CodeDamaged }
 
 // maxDumpLine is the maximum length of a line. A line contains one task with the outputs of all its rounds.
 const maxDumpLine = 1 << 30

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrOccupied is the error of loading a dump into a namespace that contains tasks.
-var ErrOccupied = errors.New("a dump can only be loaded into a namespace without tasks")
+var ErrOccupied = tdf.NewError(tdf.CodeConflict, "a dump can only be loaded into a namespace without tasks")
 
 // Loaded counts the programs and tasks of a dump that are now in the namespace: those that this load has written, and
 // those that were already there.

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -30,7 +29,7 @@ func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[Meta, error] 
 }
 
 // ErrNoRound is the error if a task has no round of this number.
-var ErrNoRound = errors.New("there is no such round")
+var ErrNoRound = tdf.NewError(tdf.CodeNotFound, "there is no such round")
 
 // Round returns a summary of a task, and the texts of one of its rounds. The error wraps [tdf.ErrNoTask] or [ErrNoRound].
 func (a *Admin) Round(ctx context.Context, id int64, round int) (*manager.Task, *manager.Round, error) {

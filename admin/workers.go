@@ -2,10 +2,10 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -99,7 +99,7 @@ func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 }
 
 // ErrNoWorker is the error if no worker of the given name sent a heartbeat within the last week.
-var ErrNoWorker = errors.New("no worker of this name was seen within the last week")
+var ErrNoWorker = tdf.NewError(tdf.CodeNotFound, "no worker of this name was seen within the last week")
 
 // Drain orders a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes its running tasks, and
 // does not exit. The order also applies to later workers of the same name, until [Admin.Resume]. The error may wrap

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // An Error says why a configuration is invalid. Its text is one line without passwords. Commands that return it exit
@@ -26,6 +28,9 @@ func (e *Error) Error() string {
 	}
 	return strings.Join(append(parts, e.Problem), ": ")
 }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*Error) Code() tdf.Code { return tdf.CodeInvalid }
 
 // Locate sets the Source of an Error that a caller creates after it has loaded the configuration. The Source is the
 // key's environment variable if the variable is set, and otherwise the file.

@@ -37,6 +37,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("fetching %s: %s: %v", e.Source, e.Step, e.Err)
 }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (e *Error) Code() tdf.Code { return tdf.CodeOf(e.Err) }
+
 func (e *Error) Unwrap() error { return e.Err }
 
 // Local reports whether this host caused the error, for example if its disk is full or if it cannot connect to the
@@ -60,7 +63,7 @@ func (e localError) Unwrap() error { return e.err }
 
 // ErrOtherSource means that the program in the directory was fetched from another source (docs/programs.md, "The
 // record").
-var ErrOtherSource = errors.New("holds another source's program")
+var ErrOtherSource = tdf.NewError(tdf.CodeConflict, "holds another source's program")
 
 // failed returns an *Error about a step. It wraps the step's error, or the cause of ctx if ctx has ended.
 func failed(ctx context.Context, src tdf.Source, step Step, err error) error {

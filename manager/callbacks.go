@@ -38,7 +38,7 @@ type Callbacks struct {
 // ErrNotYet is the error that a callback returns if its task must wait for other tasks. Run keeps the task, and calls
 // the callback again in the next round. If the present round archives tasks, the next round starts at once. Otherwise
 // the next round starts when a task finishes, or after a RoundDuration.
-var ErrNotYet = errors.New("not yet")
+var ErrNotYet = tdf.NewError(tdf.CodeUnavailable, "not yet")
 
 // A Finished is a finished task, which Run passes to a callback (docs/manager.md, "Callbacks").
 type Finished struct {

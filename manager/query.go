@@ -67,6 +67,9 @@ type QueryError struct{ Problem string }
 
 func (e *QueryError) Error() string { return e.Problem }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*QueryError) Code() tdf.Code { return tdf.CodeInvalid }
+
 // Validate checks a query and the cursor of a page, without Redis. If one of them is invalid, it returns a *[QueryError].
 func (q Query) Validate(cursor string) error { return queryError(q.listing().Validate(cursor)) }
 

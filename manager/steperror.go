@@ -76,6 +76,14 @@ func (e *StepError) Error() string {
 	return strings.Join(reasons, "; ")
 }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors"). Without changed tasks, it is the code of the first cause.
+func (e *StepError) Code() tdf.Code {
+	if len(e.Changed) > 0 || len(e.Causes) == 0 {
+		return tdf.CodeConflict
+	}
+	return tdf.CodeOf(e.Causes[0])
+}
+
 // Unwrap returns the Causes.
 func (e *StepError) Unwrap() []error { return e.Causes }
 

@@ -45,6 +45,9 @@ func (e *UsedError) Error() string {
 	return fmt.Sprintf("remove program %s: %d unfinished tasks use it, such as task %d; cancel them first", e.SHA256, e.Tasks, e.ID)
 }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*UsedError) Code() tdf.Code { return tdf.CodeConflict }
+
 // Limits for one read of tasks.
 const (
 	tasksPerPage = 1000

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // A RefusedError means that Redis answers but TDF cannot use it. Waiting does not help. Examples are a wrong password,
@@ -23,29 +25,32 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("redis at %s: %s", e.Addr, e.Reason) }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*RefusedError) Code() tdf.Code { return tdf.CodeRefused }
+
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // ErrFull means that Redis has reached its maxmemory and accepts no new tasks. Workers can still finish running tasks,
 // and managers can still archive finished ones.
-var ErrFull = errors.New("redis is full (maxmemory is reached) and accepts no new data; archive and remove finished tasks, or raise maxmemory")
+var ErrFull = tdf.NewError(tdf.CodeFull, "redis is full (maxmemory is reached) and accepts no new data; archive and remove finished tasks, or raise maxmemory")
 
 // ErrGroupTaken means that a group that should be new already has tasks.
-var ErrGroupTaken = errors.New("the group already has tasks")
+var ErrGroupTaken = tdf.NewError(tdf.CodeTaken, "the group already has tasks")
 
 // ErrStageChanged means that another manager has changed the record of a stage since the caller read it.
-var ErrStageChanged = errors.New("the record of the stage has changed")
+var ErrStageChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage has changed")
 
 // ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be removed.
-var ErrUnlinked = errors.New("unfinished tasks may need it")
+var ErrUnlinked = tdf.NewError(tdf.CodeUnavailable, "unfinished tasks may need it")
 
 // ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a day.
-var ErrNoDefinitions = errors.New("the stored definitions of the stage do not exist; they may have expired")
+var ErrNoDefinitions = tdf.NewError(tdf.CodeExpired, "the stored definitions of the stage do not exist; they may have expired")
 
 // ErrNoRoom means that new tasks must wait, because Redis uses too much of its memory.
-var ErrNoRoom = errors.New("new tasks must wait, because redis uses too much of its maxmemory")
+var ErrNoRoom = tdf.NewError(tdf.CodeUnavailable, "new tasks must wait, because redis uses too much of its maxmemory")
 
 // ErrIDTaken means that a task cannot be restored because another task has its id.
-var ErrIDTaken = errors.New("another task has this id")
+var ErrIDTaken = tdf.NewError(tdf.CodeTaken, "another task has this id")
 
 // passing contains the first words of error replies that count as an outage, with a description of the outage. Such an
 // outage passes by itself, or after an operator has repaired Redis.
@@ -173,6 +178,9 @@ type UnstorableError struct {
 }
 
 func (e *UnstorableError) Error() string { return "redis cannot store this: " + e.Reason }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*UnstorableError) Code() tdf.Code { return tdf.CodeFull }
 
 func (e *UnstorableError) Unwrap() error { return e.Err }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // A ForbiddenError means that the ACL of the Redis user forbids a call, but allows the commands that move tasks.
@@ -19,6 +21,9 @@ type ForbiddenError struct {
 func (e *ForbiddenError) Error() string {
 	return fmt.Sprintf("redis at %s: the user's ACL forbids a command: %v; grant the right to use it (docs/operations.md)", e.Addr, e.Err)
 }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*ForbiddenError) Code() tdf.Code { return tdf.CodeForbidden }
 
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 

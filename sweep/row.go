@@ -43,6 +43,9 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("line %d: %v", e.Line, e.Err)
 }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (e *RowError) Code() tdf.Code { return tdf.CodeInvalid }
+
 func (e *RowError) Unwrap() error { return e.Err }
 
 // index returns the position of a parameter, or -1 if the row has no such parameter.

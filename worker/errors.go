@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
 )
 
@@ -51,6 +52,9 @@ type PermanentError struct{ Err error }
 
 func (e *PermanentError) Error() string { return e.Err.Error() }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (e *PermanentError) Code() tdf.Code { return tdf.CodeOf(e.Err) }
+
 // Unwrap returns the error that was marked.
 func (e *PermanentError) Unwrap() error { return e.Err }
 
@@ -62,6 +66,9 @@ type LaterError struct {
 
 func (e *LaterError) Error() string { return e.Err.Error() }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*LaterError) Code() tdf.Code { return tdf.CodeUnavailable }
+
 // Unwrap returns the reason for the delay.
 func (e *LaterError) Unwrap() error { return e.Err }
 
@@ -69,6 +76,9 @@ func (e *LaterError) Unwrap() error { return e.Err }
 type UnfitError struct{ Err error }
 
 func (e *UnfitError) Error() string { return e.Err.Error() }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (e *UnfitError) Code() tdf.Code { return tdf.CodeOf(e.Err) }
 
 // Unwrap returns the error that was marked.
 func (e *UnfitError) Unwrap() error { return e.Err }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/command"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // Exit statuses (docs/tdf.md, "Exit status").
@@ -20,6 +20,14 @@ const (
 // errProblems makes a command exit with statusProblems. The command must print the reason before it returns errProblems.
 var errProblems = errors.New("the command found problems or skipped tasks")
 
+// A partlyError is an error after a part of the work was done. So its exit status is not statusRefused.
+type partlyError struct{ error }
+
+func (e partlyError) Unwrap() error { return e.error }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (partlyError) Code() tdf.Code { return tdf.CodeFailed }
+
 // status prints the error of a command, and returns the command's exit status.
 func (a *app) status(ctx context.Context, err error) int {
 	switch {
@@ -31,8 +39,7 @@ func (a *app) status(ctx context.Context, err error) int {
 		return statusInterrupted
 	}
 	a.say("tdf: %v", err)
-	var query *manager.QueryError
-	if !a.parsed || command.Refused(err) || errors.As(err, &query) {
+	if !a.parsed || command.Refused(err) {
 		return statusRefused
 	}
 	return statusFailed

@@ -52,7 +52,7 @@ func (a *app) load(ctx context.Context, m *client, in io.Reader) error {
 		return usage("%v", err)
 	}
 	if err != nil {
-		return err
+		return partlyError{err}
 	}
 	a.say("loaded %s", dumpedText(done.Dumped))
 	if done.Kept > 0 {

@@ -216,6 +216,9 @@ func (r *openRun) finish(ctx context.Context, err error) error {
 		return usage("%v; nothing was opened", err)
 	}
 	r.a.say("%s", r.openedText(n))
+	if n > 0 {
+		return partlyError{err}
+	}
 	return err
 }
 

@@ -44,7 +44,7 @@ type Result struct {
 
 // ErrPast is the reason why a retry skips a task: by Redis's clock, the end_before of the task is past, so the task
 // would expire at once.
-var ErrPast = errors.New("its end_before is past, so the task would expire at once")
+var ErrPast = tdf.NewError(tdf.CodeConflict, "its end_before is past, so the task would expire at once")
 
 const (
 	tasksAtOnce = 500

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // Arguments are the arguments of a command: NAME FILE.cfg.
@@ -17,16 +19,19 @@ type Arguments struct {
 	File string
 }
 
-// ErrAnswered means that Parse has printed the help or the version.
-var ErrAnswered = errors.New("the help or the version was printed")
+// errAnswered means that Parse has printed the help or the version.
+var errAnswered = errors.New("the help or the version was printed")
 
 // A UsageError reports invalid arguments.
 type UsageError struct{ Problem string }
 
 func (e *UsageError) Error() string { return e.Problem }
 
-// Parse parses the arguments of a command. The parameter description is a text for the command's help. If Parse returns
-// an error, the error is [ErrAnswered] or a *[UsageError].
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*UsageError) Code() tdf.Code { return tdf.CodeInvalid }
+
+// Parse parses the arguments of a command. The parameter description is a text for the command's help. Parse
+// prints the help or the version if an argument asks for it. If Parse returns an error, the command ends with its [Status].
 func Parse(command, description string, args []string, stdout io.Writer) (Arguments, error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -35,12 +40,12 @@ func Parse(command, description string, args []string, stdout io.Writer) (Argume
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(stdout, usage(command, description))
-		return Arguments{}, ErrAnswered
+		return Arguments{}, errAnswered
 	case err != nil:
 		return Arguments{}, usageError(command, err.Error())
 	case *version:
 		fmt.Fprintln(stdout, command, Version())
-		return Arguments{}, ErrAnswered
+		return Arguments{}, errAnswered
 	case flags.NArg() != 2:
 		return Arguments{}, usageError(command, fmt.Sprintf("got %d arguments; want NAME and FILE.cfg", flags.NArg()))
 	}

@@ -53,7 +53,7 @@ func TestStatus(t *testing.T) {
 		text string
 	}{
 		{t.Context(), nil, 0, ""},
-		{t.Context(), ErrAnswered, 0, ""},
+		{t.Context(), errAnswered, 0, ""},
 		{ended, fmt.Errorf("connecting: %w", context.Canceled), 0, ""},
 		{t.Context(), errors.New("other"), 1, "x: other\n"},
 		{t.Context(), &UsageError{"wrong"}, 2, "x: wrong\n"},

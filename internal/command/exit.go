@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf"
 )
 
 // Exit statuses of tdf-server and tdf-worker.
@@ -20,7 +19,7 @@ const (
 // Status writes the error of a command to stderr, and returns the command's exit status. If a signal has ended ctx,
 // Status ignores an error for which [Refused] returns false.
 func Status(ctx context.Context, command string, err error, stderr io.Writer) int {
-	if err == nil || errors.Is(err, ErrAnswered) || ctx.Err() != nil && !Refused(err) {
+	if err == nil || errors.Is(err, errAnswered) || ctx.Err() != nil && !Refused(err) {
 		return StatusStopped
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", command, err)
@@ -33,9 +32,6 @@ func Status(ctx context.Context, command string, err error, stderr io.Writer) in
 // Refused reports whether the same error would occur again after a restart. It returns true if the arguments or the
 // configuration are invalid, if Redis refuses the login, or if another worker has the worker's name.
 func Refused(err error) bool {
-	var usage *UsageError
-	var configuration *config.Error
-	var redis *redisstate.RefusedError
-	var taken *redisstate.NameTakenError
-	return errors.As(err, &usage) || errors.As(err, &configuration) || errors.As(err, &redis) || errors.As(err, &taken)
+	code := tdf.CodeOf(err)
+	return code == tdf.CodeInvalid || code == tdf.CodeRefused
 }

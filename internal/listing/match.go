@@ -16,6 +16,9 @@ type QueryError struct{ Problem string }
 
 func (e *QueryError) Error() string { return e.Problem }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*QueryError) Code() tdf.Code { return tdf.CodeInvalid }
+
 // prepare returns the query with its defaults, or a *[QueryError].
 func (q Query) prepare() (Query, error) {
 	if _, err := path.Match(q.Program, ""); err != nil {

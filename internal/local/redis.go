@@ -18,6 +18,8 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // A Redis is a running Redis: the embedded Redis or a redis-server.
@@ -29,10 +31,10 @@ type Redis struct {
 
 // Errors of [Embedded] and [Serve].
 var (
-	ErrTaken     = errors.New("the address is in use")
-	ErrInUse     = errors.New("another redis-server uses the directory")
-	ErrSnapshot  = errors.New("the directory contains a snapshot (dump.rdb) but no append-only file, and redis-server would ignore the snapshot; start a redis-server in the directory, run CONFIG SET appendonly yes, and stop it")
-	ErrNoProgram = errors.New("no redis-server in PATH; install it (apt install redis-server, dnf install redis, brew install redis), or leave out --data")
+	ErrTaken     = tdf.NewError(tdf.CodeTaken, "the address is in use")
+	ErrInUse     = tdf.NewError(tdf.CodeTaken, "another redis-server uses the directory")
+	ErrSnapshot  = tdf.NewError(tdf.CodeConflict, "the directory contains a snapshot (dump.rdb) but no append-only file, and redis-server would ignore the snapshot; start a redis-server in the directory, run CONFIG SET appendonly yes, and stop it")
+	ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "no redis-server in PATH; install it (apt install redis-server, dnf install redis, brew install redis), or leave out --data")
 )
 
 // Embedded starts the embedded Redis. When it ends, its data are lost. The error may be [ErrTaken].

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // A File is a password file. It is valid until Close.
@@ -24,7 +26,7 @@ type File struct {
 }
 
 // ErrHeld means that another running process has a password file for the address.
-var ErrHeld = errors.New("another process of this user has a password file for that address")
+var ErrHeld = tdf.NewError(tdf.CodeTaken, "another process of this user has a password file for that address")
 
 // Create makes a password for a Redis at a loopback address, and stores it in a file. The error may be [ErrHeld].
 func Create(host string, port int) (*File, error) {

@@ -74,6 +74,9 @@ type RedirectError struct{ reason string }
 
 func (e *RedirectError) Error() string { return e.reason }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*RedirectError) Code() tdf.Code { return tdf.CodeForbidden }
+
 func refuse(format string, args ...any) error {
 	return &RedirectError{fmt.Sprintf(format, args...)}
 }

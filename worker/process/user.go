@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // A runAs is a user that programs run as.
@@ -20,6 +22,9 @@ type runAs struct {
 type UserError struct{ err error }
 
 func (e *UserError) Error() string { return e.err.Error() }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*UserError) Code() tdf.Code  { return tdf.CodeInvalid }
 func (e *UserError) Unwrap() error { return e.err }
 
 func userError(name, format string, args ...any) error {
