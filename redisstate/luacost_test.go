@@ -1,0 +1,184 @@
+package redisstate
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/luacost"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// The table in docs/performance.md says how many instructions each script of a plain task needs. The test repeats the
+// calls, and fails if a number differs by more than 5 %. It then prints the new row. With TDF_COST, it prints the
+// functions that need the most.
+func TestCostOfPlainTasks(t *testing.T) {
+	addr := redistest.Shared(t)
+	s := connect(t, addr, redistest.Namespace(t))
+	sources := map[string]string{}
+	for _, script := range []*luaScript{s.scripts.open, s.scripts.claim, s.scripts.move, s.scripts.settle} {
+		sources[script.of(s).Hash()] = sourceOf(script.of(s))
+	}
+	x, err := luacost.New(addr, slices.Collect(maps.Values(sources))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	var last *luacost.Counts
+	var source string
+	x.Counted = func(sha1 string, c *luacost.Counts) { last, source = c, sources[sha1] }
+	s.rdb.AddHook(x)
+
+	page, err := os.ReadFile("../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{1, 100} {
+		for _, step := range plainSteps(t, s, n) {
+			last = nil
+			step.do()
+			if last == nil {
+				t.Fatalf("%s: the test has counted no call", step.name)
+			}
+			row := []int{last.Instructions / n, last.Made / n, last.Functions / n, last.Commands}
+			compareRow(t, string(page), fmt.Sprintf("%s, %d in a call", step.name, n), row)
+			if os.Getenv("TDF_COST") != "" {
+				t.Logf("%s, %d in a call: %d instructions per task\n%s", step.name, n, row[0], dearest(source, last, n))
+			}
+		}
+	}
+}
+
+type plainStep struct {
+	name string
+	do   func()
+}
+
+// plainSteps returns the calls that bring n plain tasks through their lives. Each call is made twice, so that the
+// script's answers and lists exist at the second time.
+func plainSteps(t *testing.T, s *Store, n int) []plainStep {
+	ctx := t.Context()
+	var claims []Claim
+	var now tdf.Time
+	finished := []int64{}
+	open := func() {
+		tasks := make([]tdf.Properties, n)
+		for i := range tasks {
+			tasks[i] = define((fmt.Sprint(i) + strings.Repeat("x", 100))[:100])
+		}
+		if _, err := s.Open(ctx, "manager", tasks...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := func() {
+		c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: n, Lease: 600})
+		if err != nil || len(c.Claims) != n {
+			t.Fatalf("%d claims: %v", len(c.Claims), err)
+		}
+		claims, now = c.Claims, c.Now
+	}
+	report := func() {
+		results := make([]tdf.Move, n)
+		for i, c := range claims {
+			var err error
+			results[i], err = c.Task.Execute(c.ID, tdf.Result{Output: "done", Exit: "0", Started: now, Seconds: 1.5, CPUSeconds: 1.25, MaxRSS: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			finished = append(finished, c.Task.ID)
+		}
+		if _, err := s.Execute(ctx, "w", results...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settle := func() {
+		if moved, _, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now.Add(60), n); err != nil || moved != n {
+			t.Fatalf("settled %d: %v", moved, err)
+		}
+	}
+	archive := func() {
+		found, err := s.Read(ctx, finished, Want{Fields: Whole})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var units []Unit
+		for i := range found {
+			m, err := found[i].Task.Archive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			units = append(units, Unit{Moves: []tdf.Move{m}})
+		}
+		finished = finished[:0]
+		if _, err := s.Apply(ctx, "manager", units...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := []plainStep{{"open", open}, {"claim", claim}, {"report", report}, {"settle", settle}, {"archive", archive}}
+	for _, step := range all {
+		step.do()
+	}
+	return all
+}
+
+// sourceOf returns the source of a script.
+func sourceOf(script *redis.Script) string {
+	return reflect.ValueOf(script).Elem().FieldByName("src").String()
+}
+
+// compareRow compares the numbers of a call with its row in the table of a page.
+func compareRow(t *testing.T, page, name string, row []int) {
+	t.Helper()
+	text := "| " + name + " |"
+	for _, n := range row {
+		text += fmt.Sprintf(" %d |", n)
+	}
+	found := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|(.*)\|$`).FindStringSubmatch(page)
+	if found == nil {
+		t.Errorf("docs/performance.md lacks the row\n%s", text)
+		return
+	}
+	for i, cell := range strings.Split(found[1], "|") {
+		was, err := strconv.Atoi(strings.TrimSpace(cell))
+		if err != nil || i >= len(row) || math.Abs(float64(row[i]-was)) > max(0.05*float64(was), 1) {
+			t.Errorf("docs/performance.md has the row\n%s\nbut it should be\n%s", found[0], text)
+			return
+		}
+	}
+}
+
+// dearest lists the functions of a script that needed the most instructions per task.
+func dearest(source string, c *luacost.Counts, n int) string {
+	of, function, file, ends := map[string]int{}, "", "", ""
+	begin := regexp.MustCompile(`^(\s*)(?:local )?function ([\w.]+)|^(?:local )?([\w.]+) = function`)
+	for i, line := range strings.Split(source, "\n") {
+		if name, _, ok := strings.Cut(line, ": "); ok && strings.HasPrefix(name, "-- ") && !strings.Contains(name[3:], " ") {
+			if _, err := os.Stat(name[3:] + ".lua"); err == nil {
+				file = name[3:]
+			}
+		}
+		if m := begin.FindStringSubmatch(line); m != nil && ends == "" && !strings.HasSuffix(line, " end") {
+			function, ends = m[2]+m[3], m[1]+"end"
+		}
+		of[file+"."+function] += c.Lines[i+1]
+		if ends != "" && line == ends {
+			function, ends = "", ""
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return of[b] - of[a] })
+	var text strings.Builder
+	for _, name := range names[:min(12, len(names))] {
+		fmt.Fprintf(&text, "%8d %s\n", of[name]/n, name)
+	}
+	return text.String()
+}
