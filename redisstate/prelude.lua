@@ -49,6 +49,7 @@ end
 -- any other text.
 local function number(s, default)
   if not s or s == '' then return default end
+  if s == 'inf' then return INF end -- the most frequent text
   local n = tonumber(s) or tonumber((string.gsub(string.lower(s), '^(%d+)e', '%1.0e'))) -- see score_of
   if not n and string.match(s, '^%d+$') then return INF end -- too long for the embedded Redis
   if n and n >= 0 then return n end -- false for NaN
