@@ -53,3 +53,61 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 		}
 	})
 }
+
+// A task may move whenever a client reads a piece of it. Then the properties do not fit together: for example, the task has succeeded,
+// but the time is missing. Redis refuses a move that is based on them. Otherwise, a manager that archives the task would drop its
+// entry in due, and the server would never remove its outputs.
+func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.KeepOutputs = 1e-6
+		id := mustOpen(t, s, d)[0]
+		var c Claim
+		execute := func() {
+			m, err := c.Task.Execute(c.ID, tdf.Result{Output: "o", Exit: "0"})
+			must(t, err)
+			_, err = s.Execute(t.Context(), "w", m)
+			must(t, err)
+		}
+		moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
+		s.rdb.AddHook(afterNames(func() {
+			if len(moves) > 0 {
+				move := moves[0]
+				moves = moves[1:]
+				move()
+			}
+		}))
+		h, _, err := s.largeHash(t.Context(), id, validLength)
+		must(t, err)
+		if len(moves) > 0 {
+			t.Fatalf("%d moves were not made", len(moves))
+		}
+		read, _ := tdf.ParseTask(id, h)
+		m, err := read.Archive()
+		if err == nil {
+			outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
+			must(t, err)
+			if outcomes[0].Err == nil {
+				t.Errorf("a manager archived the task %+v", read)
+			}
+		}
+		mustBeSound(t, s)
+	})
+}
+
+// afterNames is a hook that calls a function after each read of the names of a task's properties.
+type afterNames func()
+
+func (r afterNames) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r afterNames) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		err := next(ctx, all)
+		if err == nil && all[0].Name() == "hkeys" {
+			r()
+		}
+		return err
+	}
+}
+
+func (r afterNames) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }

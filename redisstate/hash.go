@@ -161,7 +161,8 @@ func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func
 const readTries = 3
 
 // largeHash reads a task in pieces. If the task moved meanwhile, largeHash reads it again, up to readTries times in
-// all.
+// all. If the task moved each time, the hash has newer properties with the state, the round and the revision from before these
+// moves. So Redis refuses a Move that is based on this hash.
 func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
 	before, err := s.head(ctx, id)
 	for try := 1; err == nil; try++ {
@@ -175,22 +176,37 @@ func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int)
 		if len(after) == 0 && len(before) > 0 { // the task was removed meanwhile
 			return tdf.Hash{}, nil, nil
 		}
-		if maps.Equal(before, after) || try == readTries {
+		if maps.Equal(before, after) {
 			return h, tooLong, nil
+		}
+		if try == readTries {
+			return withFence(h, before), tooLong, nil
 		}
 		before = after
 	}
 	return nil, nil, err
 }
 
-// head reads the state and the other Head properties of a task. At least one of these properties changes whenever the
-// task moves.
+// head reads the state and the other Head properties of a task, and its revision. At least one of these properties changes
+// whenever the task moves.
 func (s *Store) head(ctx context.Context, id int64) (tdf.Hash, error) {
-	hashes, _, err := s.readHashes(ctx, []int64{id}, &Want{Fields: Head})
-	if err != nil {
-		return nil, err
+	h := tdf.Hash{}
+	err := s.readFields(ctx, []int64{id}, []tdf.Hash{h}, make([]error, 1), func(int) []string { return slices.Concat(headFields, []string{"revision"}) })
+	return h, err
+}
+
+// withFence returns h with the state, the round and the revision of head. A Move that is based on h names them.
+func withFence(h, head tdf.Hash) tdf.Hash {
+	if len(head) == 0 { // the task did not exist yet
+		return tdf.Hash{}
 	}
-	return hashes[0], nil
+	for _, name := range []string{"state", "round", "revision"} {
+		delete(h, name)
+		if value, ok := head[name]; ok {
+			h[name] = value
+		}
+	}
+	return h
 }
 
 // namesPerScan is the approximate number of names that one call reads if a task has very many properties.

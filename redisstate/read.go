@@ -89,7 +89,8 @@ func (x *Stored) Placement() tdf.Placement {
 //
 // It reads a few MiB at once, so that Redis can serve other clients in between:
 //   - With Whole, it reads a small task at one moment, and a large task in pieces.
-//   - If a large task moves between two pieces, Read reads it again, but only a few times.
+//   - If a large task moves between two pieces, Read reads it again, but only a few times. If it moves each time, Redis
+//     refuses a Move that is based on the values.
 //   - Without Whole, it reads a task in up to three steps, and texts after that. The task may move in between.
 //   - A finished task in the list archived is archived, also if its state says otherwise. But with Lists, Read returns the
 //     state that the task has.
