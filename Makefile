@@ -6,10 +6,12 @@ COUNT ?= 1
 # The tests run with the race detector, with these exceptions for speed: go vet has already checked the packages. The interpreter
 # of Lua in the embedded Redis and the libraries that compress are not instrumented, because each of their states is used by
 # one goroutine at a time. Tests often wait for processes and connections, so more packages than processors are tested at the
-# same time.
+# same time. Tests and linters build with the same flags (CHECKED), so that each package is compiled only once for both.
 PLAIN := github.com/yuin/gopher-lua github.com/dsnet/compress github.com/ulikunitz/xz github.com/klauspost/compress
-RACE := CGO_ENABLED=1 go test -race -vet=off $(PLAIN:%='-gcflags=%/...=-race=false') -count=1 -timeout 30m \
-	-p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+CHECKED := -race $(PLAIN:%=-gcflags=%/...=-race=false)
+VET := CGO_ENABLED=1 go vet $(CHECKED) ./...
+TEST := CGO_ENABLED=1 go test $(CHECKED) -vet=off -count=1 -timeout 30m \
+	-p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN)) ./...
 
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
 
@@ -30,15 +32,14 @@ setup: ## install the missing tools for tests and linters
 
 test: ## install missing tools, and run all tests with the race detector
 	scripts/setup go gcc git node npm parallel python3 redis-server rsync
-	go vet ./...
-	$(RACE) ./...
+	$(VET)
+	$(TEST)
 	@set -e; for module in $(MODULES); do echo "go vet, go test: $$module"; \
-		(cd $$module && go vet ./... && $(RACE) ./...); done
-	go build -modfile=tools/go.mod -o /dev/null tool
+		(cd $$module && $(VET) && $(TEST)); done
 
 lint: ## check format, Go, Lua, shell and go.mod
 	scripts/setup go luacheck shellcheck systemd-analyze
-	scripts/lint
+	CHECKED='$(CHECKED)' scripts/lint
 
 fmt: ## format the Go files
 	go tool -modfile=tools/go.mod gofumpt -w .
