@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -109,18 +110,18 @@ func TestRetryNeedsTime(t *testing.T) {
 
 // CancelOpen cancels all open tasks of a group, even if one page cannot contain all of them.
 func TestCancelOpen(t *testing.T) {
-	tm, _ := newTester(t)
+	m := newManager(t, redisConfig(t, redistest.Shared(t)))
 	const many = 1100
 	d, other := define("p", source, "x"), define("p", source, "x")
 	d.Group, other.Group = "g", "h"
-	if _, err := tm.Manager.Open(t.Context(), append(slices.Repeat([]manager.Definition{d}, many), other)...); err != nil {
+	if _, err := m.Open(t.Context(), append(slices.Repeat([]manager.Definition{d}, many), other)...); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		group string
 		want  int
 	}{{"unused", 0}, {"g", many}, {"g", 0}, {"", 1}, {"", 0}} {
-		if n, err := tm.Manager.CancelOpen(t.Context(), c.group); n != c.want || err != nil {
+		if n, err := m.CancelOpen(t.Context(), c.group); n != c.want || err != nil {
 			t.Errorf("group %q: cancelled %d, %v, want %d", c.group, n, err, c.want)
 		}
 	}

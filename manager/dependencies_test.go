@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -47,7 +48,7 @@ func TestOpenGraph(t *testing.T) {
 
 // A graph that needs several calls is opened in the order of its dependencies.
 func TestOpenLargeGraph(t *testing.T) {
-	tm, _ := newTester(t)
+	m := newManager(t, redisConfig(t, redistest.Shared(t)))
 	chain := make([]manager.Definition, 1000)
 	for i := range chain {
 		chain[i] = define("p", source, fmt.Sprint(i))
@@ -55,12 +56,12 @@ func TestOpenLargeGraph(t *testing.T) {
 			chain[i].AfterAny = &manager.Dependencies{Places: []int{i + 1}}
 		}
 	}
-	tasks, err := tm.Manager.Open(t.Context(), chain...)
+	tasks, err := m.Open(t.Context(), chain...)
 	if err != nil || len(tasks) != len(chain) {
 		t.Fatal(len(tasks), err)
 	}
 	for i := range len(chain) - 1 {
-		if got := get(t, tm.Manager, tasks[i].ID); got.Input != fmt.Sprint(i) || !slices.Equal(got.AfterAny.Tasks, []int64{tasks[i+1].ID}) {
+		if got := get(t, m, tasks[i].ID); got.Input != fmt.Sprint(i) || !slices.Equal(got.AfterAny.Tasks, []int64{tasks[i+1].ID}) {
 			t.Fatalf("task %d: %+v", i, got)
 		}
 	}

@@ -109,7 +109,7 @@ func lastTexts(t *manager.Task) (texts [3]string, err error) {
 }
 
 func TestListByID(t *testing.T) {
-	cfg := redisConfig(t, testspace.Embedded(t))
+	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
 	var records []redisstate.Record
 	for i := range 1500 {

@@ -250,45 +250,41 @@ func TestARoundIsBounded(t *testing.T) {
 	}
 }
 
-// Tasks that must wait do not hide later tasks, even if they fill a page of ids or reach the limit of a round.
+// Tasks that must wait do not hide later tasks, even if they fill a page of ids or reach the limit of a round. While all tasks
+// wait, Run starts only one round per RoundDuration, even if more tasks wait than one round can handle.
 func TestPagingGoesPastHeldTasks(t *testing.T) {
-	for name, hold := range map[string]error{"failing": errors.New("no"), "not yet": manager.ErrNotYet} {
+	for name, c := range map[string]struct {
+		hold   error
+		rounds int
+	}{"failing": {errors.New("no"), 1}, "not yet": {manager.ErrNotYet, 6}} {
 		t.Run(name, func(t *testing.T) {
 			tm, _ := newTester(t)
 			inputs := slices.Repeat([]string{"held"}, 1101)
 			inputs[998] = "free" // task 999 is the last one, because Redis sorts these tasks by their ids as strings
 			open(t, tm.Manager, inputs...)
+			var begun []time.Time
 			run(t, tm.Manager, manager.Callbacks{
 				Succeeded: func(_ context.Context, task *manager.Finished) error {
 					if task.Input == "held" {
-						return hold
+						return c.hold
 					}
 					return nil
 				},
-				Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 1 || s.Round == 10 },
+				EndOfRound: func(context.Context, manager.Summary) error {
+					begun = append(begun, tm.Now())
+					return nil
+				},
+				Stop: func(_ context.Context, s manager.Summary) bool {
+					return s.Counts[tdf.Archived] == 1 && s.Round >= c.rounds || s.Round == 10
+				},
 			})
 			if archived := tm.In(tdf.Archived); len(archived) != 1 || archived[0].Input != "free" {
 				t.Errorf("%d tasks are archived, want the free one", len(archived))
 			}
+			if n := len(begun); n > 5 && begun[n-1].Sub(begun[n-2]) < time.Second {
+				t.Errorf("the last round began %v after the previous round, want at least RoundDuration", begun[n-1].Sub(begun[n-2]))
+			}
 		})
-	}
-}
-
-// While all tasks wait, Run starts only one round per RoundDuration, even if more tasks wait than one round can handle.
-func TestManyWaitingTasksDoNotKeepRunBusy(t *testing.T) {
-	tm, _ := newTester(t)
-	open(t, tm.Manager, slices.Repeat([]string{"held"}, 1100)...)
-	var begun []time.Time
-	run(t, tm.Manager, manager.Callbacks{
-		Succeeded: func(context.Context, *manager.Finished) error { return manager.ErrNotYet },
-		EndOfRound: func(context.Context, manager.Summary) error {
-			begun = append(begun, tm.Now())
-			return nil
-		},
-		Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 6 },
-	})
-	if last := begun[5].Sub(begun[4]); last < time.Second {
-		t.Errorf("the last round began %v after the previous round, want at least RoundDuration", last)
 	}
 }
 
