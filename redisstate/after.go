@@ -23,13 +23,11 @@ const (
 //
 // If a task does not exist any more, its Stored.Task is nil.
 func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) bool) (left int, err error) {
-	var values []any
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		values, err = s.rdb.HMGet(ctx, s.keys.Task(id), dependencyNames...).Result()
-		return err
+	values, err := ask(ctx, s, fmt.Sprintf("read the dependencies of task %d", id), func(r redis.Cmdable) *redis.SliceCmd {
+		return r.HMGet(ctx, s.keys.Task(id), dependencyNames...)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("read the dependencies of task %d: redis: %w", id, err)
+		return 0, err
 	}
 	reading := true
 	page := func(ids []int64) error {
@@ -93,16 +91,14 @@ const groupIDsPerPage = 1000
 // groupPage returns a page of the ids of a group's tasks in one state, beginning after the given id. It reports whether
 // there may be more ids.
 func (s *Store) groupPage(ctx context.Context, group string, state tdf.State, after int64) (ids []int64, more bool, err error) {
-	var members []string
 	_, last := groupRange(state)
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		members, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+	members, err := ask(ctx, s, fmt.Sprintf("list the %s tasks of group %q", state, group), func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: s.keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", groupScore(state, after)), Stop: last, Count: groupIDsPerPage,
-		}).Result()
-		return err
+		})
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("list the %s tasks of group %q: redis: %w", state, group, err)
+		return nil, false, err
 	}
 	ids = idsOf(members)
 	return ids, len(members) == groupIDsPerPage && len(ids) > 0, nil

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -39,8 +38,8 @@ func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]tdf.Time
 		args = append(args, id)
 	}
 	var scores *redis.Cmd
-	if err := s.pipeline(ctx, func(p redis.Pipeliner) { scores = p.Do(ctx, args...) }); err != nil {
-		return nil, fmt.Errorf("look up tasks in the list archived: redis: %w", err)
+	if err := s.pipeline(ctx, "look up tasks in the list archived", func(p redis.Pipeliner) { scores = p.Do(ctx, args...) }); err != nil {
+		return nil, err
 	}
 	at := map[int64]tdf.Time{}
 	for i, score := range list(scores.Val()) {
@@ -62,16 +61,18 @@ func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before 
 		return nil, behind, last, err
 	}
 	all := IDsOf(entries)
-	states := make([]*redis.StringCmd, len(all))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range all {
-			states[i] = p.HGet(ctx, s.keys.Task(id), "state")
-		}
-	})
-	for i, id := range all {
-		if states[i].Val() != string(tdf.Archived) {
-			ids = append(ids, id)
+	states, err := s.states(ctx, all)
+	for i, state := range states {
+		if state.Val() != string(tdf.Archived) {
+			ids = append(ids, all[i])
 		}
 	}
 	return ids, entries[len(entries)-1], last, err
+}
+
+// states reads the states of tasks.
+func (s *Store) states(ctx context.Context, ids []int64) ([]*redis.StringCmd, error) {
+	return askEach(ctx, s, "read the states of tasks", ids, func(p redis.Pipeliner, id int64) *redis.StringCmd {
+		return p.HGet(ctx, s.keys.Task(id), "state")
+	})
 }

@@ -181,26 +181,19 @@ func (x index) fence() string {
 }
 
 func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.FloatCmd, error) {
-	all := make([]*redis.FloatCmd, len(ids))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			all[i] = p.ZScore(ctx, key, strconv.FormatInt(id, 10))
-		}
+	return askEach(ctx, s, "look up tasks in "+key, ids, func(p redis.Pipeliner, id int64) *redis.FloatCmd {
+		return p.ZScore(ctx, key, strconv.FormatInt(id, 10))
 	})
-	return all, err
 }
 
 // groupScores returns each task's score in the index of its group. It returns nil for a task without a group.
 func (s *Store) groupScores(ctx context.Context, sightings []tdf.Placement) ([]*redis.FloatCmd, error) {
-	all := make([]*redis.FloatCmd, len(sightings))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, sighting := range sightings {
-			if t := sighting.Task; t != nil && t.Group != "" {
-				all[i] = p.ZScore(ctx, s.keys.Group(t.Group), strconv.FormatInt(sighting.ID, 10))
-			}
+	return askEach(ctx, s, "look up tasks in their groups", sightings, func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
+		if x.Task == nil || x.Task.Group == "" {
+			return nil
 		}
+		return p.ZScore(ctx, s.keys.Group(x.Task.Group), strconv.FormatInt(x.ID, 10))
 	})
-	return all, err
 }
 
 func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,29 +21,24 @@ type AwaitedGroup struct {
 // MostAwaited returns the groups that the most tasks wait for, but at most the given number of groups. It returns at most the
 // given number of dependents of each group.
 func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]AwaitedGroup, error) {
-	var names []string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		names, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.awaitedGroups(), Start: 0, Stop: groups - 1, Rev: true}).Result()
-		if err != nil && isWrongType(err) {
-			return nil
-		}
-		return err
-	})
-	marks, lists := make([]*redis.StringCmd, len(names)), make([]*redis.StringSliceCmd, len(names))
-	if err == nil {
-		err = s.pipeline(ctx, func(p redis.Pipeliner) {
-			for i, name := range names {
-				marks[i] = p.HGet(ctx, s.keys.groups(), name)
-				lists[i] = p.LRange(ctx, s.keys.groupDependents(name), 0, dependents-1)
-			}
-		})
-	}
+	var names *redis.StringSliceCmd
+	err := s.pipeline(ctx, readAwaited, func(p redis.Pipeliner) { names = p.ZRevRange(ctx, s.keys.awaitedGroups(), 0, groups-1) })
 	if err != nil {
-		return nil, fmt.Errorf("read the groups that tasks wait for: redis: %w", err)
+		return nil, err
+	}
+	marks, err := s.groupMarks(ctx, names.Val())
+	if err != nil {
+		return nil, err
+	}
+	lists, err := askEach(ctx, s, readAwaited, names.Val(), func(p redis.Pipeliner, name string) *redis.StringSliceCmd {
+		return p.LRange(ctx, s.keys.groupDependents(name), 0, dependents-1)
+	})
+	if err != nil {
+		return nil, err
 	}
 	var awaited []AwaitedGroup
-	for i, name := range names {
-		group := AwaitedGroup{Group: name, Mark: parseMark(marks[i].Val()).Mark}
+	for i, name := range names.Val() {
+		group := AwaitedGroup{Group: name, Mark: marks[i]}
 		for _, entry := range lists[i].Val() { // id:round, or id:round?
 			member, _, _ := strings.Cut(entry, ":")
 			if id, err := strconv.ParseInt(member, 10, 64); err == nil {
@@ -62,37 +56,38 @@ func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]Aw
 // order.
 func (s *Store) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error) {
 	names, err := s.groupsOf(ctx, ids)
-	marks := make([]*redis.StringCmd, len(names))
-	if err == nil {
-		err = s.pipeline(ctx, func(p redis.Pipeliner) {
-			for i, name := range names {
-				marks[i] = p.HGet(ctx, s.keys.groups(), name)
-			}
-		})
-	}
 	if err != nil {
-		return nil, fmt.Errorf("read the groups that tasks wait for: redis: %w", err)
+		return nil, err
 	}
+	marks, err := s.groupMarks(ctx, names)
 	var open []string
-	for i, name := range names {
-		if parseMark(marks[i].Val()).Mark == tdf.GroupOpen {
-			open = append(open, name)
+	for i, mark := range marks {
+		if mark == tdf.GroupOpen {
+			open = append(open, names[i])
 		}
 	}
-	return open, nil
+	return open, err
+}
+
+const readAwaited = "read the groups that tasks wait for"
+
+// groupMarks returns the marks of groups.
+func (s *Store) groupMarks(ctx context.Context, names []string) ([]tdf.GroupMark, error) {
+	values, err := askEach(ctx, s, readAwaited, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
+		return p.HGet(ctx, s.keys.groups(), name)
+	})
+	marks := make([]tdf.GroupMark, len(values))
+	for i, value := range values {
+		marks[i] = parseMark(value.Val()).Mark
+	}
+	return marks, err
 }
 
 // groupsOf returns the names of the groups that the given tasks depend on, in alphabetical order.
 func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err error) {
-	values := make([]*redis.SliceCmd, len(ids))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			values[i] = p.HMGet(ctx, s.keys.Task(id), tdf.FieldAfterGroup, tdf.FieldAfterGroupAny)
-		}
+	values, err := askEach(ctx, s, readAwaited, ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
+		return p.HMGet(ctx, s.keys.Task(id), tdf.FieldAfterGroup, tdf.FieldAfterGroupAny)
 	})
-	if err != nil {
-		return nil, err
-	}
 	for _, v := range values {
 		for _, name := range v.Val() {
 			if text(name) != "" {
@@ -101,15 +96,10 @@ func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err 
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names), nil
+	return slices.Compact(names), err
 }
 
 // CountWaiting returns the number of open tasks that wait for other tasks.
-func (s *Store) CountWaiting(ctx context.Context) (n int64, err error) {
-	var size *redis.IntCmd
-	err = s.pipeline(ctx, func(p redis.Pipeliner) { size = p.ZCard(ctx, s.keys.place(tdf.WaitingPlace)) })
-	if err != nil {
-		return 0, fmt.Errorf("count waiting tasks: redis: %w", err)
-	}
-	return size.Val(), nil
+func (s *Store) CountWaiting(ctx context.Context) (int64, error) {
+	return ask(ctx, s, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.keys.place(tdf.WaitingPlace)) })
 }

@@ -53,12 +53,12 @@ func (s *Store) runBoth(
 		return err
 	})
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, err = s.run(ctx, first.script, first.keys, first.args, first.want)
+		reply, _, err = s.runAt(ctx, first.script, first.keys, first.args, first.want)
 	}
 	s.recordRun(first.script, err)
 	var refused redis.Error
 	if sending.Err() == nil && (redis.HasErrorPrefix(err2, "NOSCRIPT") || err2 != nil && !errors.As(err2, &refused)) {
-		reply2, err2 = s.run(sending, second.script, second.keys, second.args, second.want)
+		reply2, _, err2 = s.runAt(sending, second.script, second.keys, second.args, second.want)
 	}
 	s.recordRun(second.script, err2)
 	return sent, took, reply, reply2, unstorable(err), err2

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,16 +54,16 @@ func (c *callSlots) giveBack(slot int) {
 }
 
 // call runs a script in a free call slot, and repeats the call until Redis has answered.
-func (s *Store) call(ctx context.Context, script *luaScript, keys []string, args func(slot int, sequence uint64) []any, want replyForm) (any, error) {
+func (s *Store) call(ctx context.Context, doing string, script *luaScript, keys []string, args func(slot int, sequence uint64) []any, want replyForm) (any, error) {
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
-	return s.run(ctx, script, keys, args(slot, sequence), want)
+	return s.run(ctx, doing, script, keys, args(slot, sequence), want)
 }
 
-// run runs a script, and repeats the call until Redis has answered in the form want.
-func (s *Store) run(ctx context.Context, script *luaScript, keys []string, args []any, want replyForm) (any, error) {
+// run runs a script, and repeats the call until Redis has answered in the form want. The error says what the call was doing.
+func (s *Store) run(ctx context.Context, doing string, script *luaScript, keys []string, args []any, want replyForm) (any, error) {
 	reply, _, err := s.runAt(ctx, script, keys, args, want)
-	return reply, err
+	return reply, failed(doing, err)
 }
 
 // runAt is like run, but also returns the time just before the call was last sent.
@@ -73,6 +72,9 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 		var err error
 		sent = time.Now()
 		reply, err = script.run(ctx, s, keys, args...).Result()
+		if err == redis.Nil { // the script returns nothing
+			err = nil
+		}
 		if err != nil && script.full == fails && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}
@@ -85,7 +87,7 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 // recordRun records that Redis has run a script. If err is an error, Redis has not run the script, and recordRun
 // records nothing.
 func (s *Store) recordRun(script *luaScript, err error) {
-	if err == nil || err == redis.Nil { // go-redis returns redis.Nil if the script returns nothing
+	if err == nil {
 		s.scriptWorked.Store(true)
 		if script.moves {
 			s.taskMoved.Store(true)
@@ -94,7 +96,7 @@ func (s *Store) recordRun(script *luaScript, err error) {
 }
 
 // callOnce runs a script whose first arguments are a call slot and a sequence number. If once is false, the script gets
-// no call slot, and recognizes a repeated call by its claims.
+// no call slot, and recognizes a repeated call by its claims. The error does not say what the call was doing.
 func (s *Store) callOnce(ctx context.Context, script *luaScript, keys []string, once bool, want replyForm, encode func(e *encoder)) (any, error) {
 	args := func(slot string, sequence uint64) []any {
 		e := encoder{args: make([]any, 0, 64)}
@@ -102,15 +104,8 @@ func (s *Store) callOnce(ctx context.Context, script *luaScript, keys []string, 
 		encode(&e)
 		return e.args
 	}
-	var reply any
-	var err error
 	if once {
-		reply, err = s.call(ctx, script, keys, func(slot int, sequence uint64) []any { return args(strconv.Itoa(slot), sequence) }, want)
-	} else {
-		reply, err = s.run(ctx, script, keys, args("", 0), want)
+		return s.call(ctx, "", script, keys, func(slot int, sequence uint64) []any { return args(strconv.Itoa(slot), sequence) }, want)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
-	}
-	return reply, nil
+	return s.run(ctx, "", script, keys, args("", 0), want)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,6 +97,8 @@ func (s *Store) claimAndExpire(ctx context.Context, r ClaimRequest, expired func
 	}
 }
 
+const claimTasks = "claim tasks"
+
 func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, error) {
 	if s.claimsMustWait(ctx) {
 		return Claimed{Next: tdf.Never, MustWait: true}, nil, nil
@@ -105,9 +106,9 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	for {
 		start := time.Now()
 		args, queues := s.claimArgs(r)
-		reply, err := s.call(ctx, claimScript, s.claimKeys(), args, claimForm(len(queues)))
+		reply, err := s.call(ctx, claimTasks, claimScript, s.claimKeys(), args, claimForm(len(queues)))
 		if err != nil {
-			return Claimed{}, nil, fmt.Errorf("claim tasks: redis: %w", err)
+			return Claimed{}, nil, err
 		}
 		s.link.observe(replySize(reply), time.Since(start))
 		c, overdue := s.readClaimed(r.Worker, queues, reply)

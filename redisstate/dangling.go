@@ -64,13 +64,11 @@ func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (da
 
 func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, next uint64, err error) {
 	prefix := s.keys.groupPrefix()
-	var found []string
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		found, next, err = s.rdb.ScanType(ctx, from, patternEscaper.Replace(prefix)+"*", keysScanned, "zset").Result()
-		return err
+	found, next, err := s.scan(ctx, "find groups", func(r redis.Cmdable) *redis.ScanCmd {
+		return r.ScanType(ctx, from, patternEscaper.Replace(prefix)+"*", keysScanned, "zset")
 	})
 	if err != nil {
-		return nil, from, fmt.Errorf("find groups: redis: %w", err)
+		return nil, from, err
 	}
 	for _, key := range found {
 		groups = append(groups, strings.TrimPrefix(key, prefix))
@@ -82,16 +80,11 @@ func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, n
 // another program has added the member, or the key belongs to another namespace. The name of that other namespace
 // begins with the name of this namespace and ":group".
 func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most int64) (ids []int64, next uint64, err error) {
-	var scanned []string
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		scanned, next, err = s.rdb.ZScan(ctx, s.keys.Group(group), from, "", most).Result()
-		if err != nil && isWrongType(err) { // the key has changed its type since the scan
-			return nil
-		}
-		return err
+	scanned, next, err := s.scan(ctx, fmt.Sprintf("read the index of group %q", group), func(r redis.Cmdable) *redis.ScanCmd {
+		return r.ZScan(ctx, s.keys.Group(group), from, "", most)
 	})
-	if err != nil {
-		return nil, from, fmt.Errorf("read the index of group %q: redis: %w", group, err)
+	if err != nil && !isWrongType(err) { // the key may have changed its type since the scan
+		return nil, from, err
 	}
 	for i := 0; i+1 < len(scanned); i += 2 { // a score follows each member
 		score, _ := strconv.ParseFloat(scanned[i+1], 64)
@@ -109,14 +102,14 @@ func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most i
 // index, the id has no task.
 func (s *Store) danglingOf(ctx context.Context, group string, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, fmt.Sprintf("look up the tasks of group %q", group), func(p redis.Pipeliner) {
 		for i, id := range ids {
 			states[i] = p.HGet(ctx, s.keys.Task(id), "state")
 			places[i] = p.ZScore(ctx, s.keys.Group(group), strconv.FormatInt(id, 10))
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look up the tasks of group %q: redis: %w", group, err)
+		return nil, err
 	}
 	var dangling []Finding
 	for i, id := range ids {

@@ -21,13 +21,11 @@ type Dependency struct {
 
 // Pending returns the dependencies that a task still waits for, but at most the given number of them.
 func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Dependency, err error) {
-	var values []any
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		values, err = s.rdb.HMGet(ctx, s.keys.Task(id), dependencyNames...).Result()
-		return err
+	values, err := ask(ctx, s, fmt.Sprintf("read the dependencies of task %d", id), func(r redis.Cmdable) *redis.SliceCmd {
+		return r.HMGet(ctx, s.keys.Task(id), dependencyNames...)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the dependencies of task %d: redis: %w", id, err)
+		return nil, err
 	}
 	for page := range slices.Chunk(dependenciesOf(values), linksPerCall) {
 		found, err := s.pendingOf(ctx, page)
@@ -42,16 +40,14 @@ func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Depe
 }
 
 func (s *Store) pendingOf(ctx context.Context, all []dependency) (pending []Dependency, err error) {
-	states := make([]*redis.StringCmd, len(all))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, d := range all {
-			if !d.isGroup() {
-				states[i] = p.HGet(ctx, s.keys.taskPrefix()+d.name, "state")
-			}
+	states, err := askEach(ctx, s, "read dependencies", all, func(p redis.Pipeliner, d dependency) *redis.StringCmd {
+		if d.isGroup() {
+			return nil
 		}
+		return p.HGet(ctx, s.keys.taskPrefix()+d.name, "state")
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read dependencies: redis: %w", err)
+		return nil, err
 	}
 	for i, d := range all {
 		if !d.isGroup() {
@@ -97,7 +93,7 @@ func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
 			return err
 		}
 		if err := s.dependentsAmong(ctx, IDsOf(entries), each); err != nil {
-			return fmt.Errorf("read failed tasks: redis: %w", err)
+			return err
 		}
 		if last {
 			return nil
@@ -107,11 +103,8 @@ func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
 }
 
 func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Dependent)) error {
-	links := make([]*redis.SliceCmd, len(ids))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			links[i] = p.HMGet(ctx, s.keys.Task(id), "links", "round")
-		}
+	links, err := askEach(ctx, s, "read failed tasks", ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
+		return p.HMGet(ctx, s.keys.Task(id), "links", "round")
 	})
 	if err != nil {
 		return err
@@ -123,14 +116,12 @@ func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Depe
 			found = append(found, Dependent{ID: id, Round: tdf.Hash{"round": text(v[1])}.Round()})
 		}
 	}
-	values := make([]*redis.SliceCmd, len(found))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, d := range found {
-			values[i] = p.HMGet(ctx, s.keys.Task(d.ID), tdf.RoundField(d.Round, tdf.RoundUnmet), tdf.FieldAfter, tdf.FieldAfterGroup)
-		}
+	values, err := askEach(ctx, s, "read failed tasks", found, func(p redis.Pipeliner, d Dependent) *redis.SliceCmd {
+		return p.HMGet(ctx, s.keys.Task(d.ID), tdf.RoundField(d.Round, tdf.RoundUnmet), tdf.FieldAfter, tdf.FieldAfterGroup)
 	})
-	for i, d := range found {
-		if v := values[i].Val(); len(v) == 3 && text(v[0]) != "" {
+	for i, value := range values {
+		d := found[i]
+		if v := value.Val(); len(v) == 3 && text(v[0]) != "" {
 			d.After, d.Group = tdf.ParseIDs(text(v[1])), text(v[2])
 			each(d)
 		}

@@ -31,7 +31,7 @@ func (s *Store) NextDue(ctx context.Context) (next, now tdf.Time, err error) {
 	var first, check, link *redis.ZSliceCmd
 	var loading *redis.IntCmd
 	var clock *redis.TimeCmd
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.pipeline(ctx, "read when the next task is due", func(p redis.Pipeliner) {
 		first, clock = p.ZRangeWithScores(ctx, s.keys.Due(), 0, 0), p.Time(ctx)
 		check = p.ZRangeWithScores(ctx, s.keys.limitsDue(), 0, 0)
 		link, loading = p.ZRangeWithScores(ctx, s.keys.unlinked(), 0, 0), p.Exists(ctx, s.keys.loading())
@@ -64,11 +64,11 @@ func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, e
 	for _, list := range []tdf.State{tdf.Running, tdf.Executed, tdf.LegacyTimeout, tdf.LegacyFailure} {
 		ids, err := s.newest(ctx, list, since)
 		if err != nil {
-			return nil, fmt.Errorf("read the newest %s tasks: redis: %w", list, err)
+			return nil, err
 		}
 		if list == tdf.Running || list == tdf.Executed {
 			if ids, err = s.notYetDue(ctx, list, ids, now); err != nil {
-				return nil, fmt.Errorf("look up tasks in due: redis: %w", err)
+				return nil, err
 			}
 		}
 		overlooked = append(overlooked, ids...)
@@ -79,7 +79,7 @@ func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, e
 func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]int64, error) {
 	var newest, come *redis.StringSliceCmd
 	key := s.keys.List(list)
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, fmt.Sprintf("read the newest %s tasks", list), func(p redis.Pipeliner) {
 		newest = p.ZRevRange(ctx, key, 0, newestRead-1)
 		come = p.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: key, ByScore: true, Rev: true, Start: "+inf", Stop: since.String(), Count: sinceRead,
@@ -115,16 +115,13 @@ func (s *Store) notYetDue(ctx context.Context, list tdf.State, ids []int64, now 
 
 // withoutLease returns the tasks that have no valid lease.
 func (s *Store) withoutLease(ctx context.Context, ids []int64, now tdf.Time) ([]int64, error) {
-	leases := make([]*redis.StringCmd, len(ids))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			leases[i] = p.HGet(ctx, s.keys.Task(id), "lease_until")
-		}
+	leases, err := askEach(ctx, s, "read the leases of tasks", ids, func(p redis.Pipeliner, id int64) *redis.StringCmd {
+		return p.HGet(ctx, s.keys.Task(id), "lease_until")
 	})
 	var without []int64
-	for i, id := range ids {
-		if until, err := tdf.ParseTime(leases[i].Val()); err != nil || until < now {
-			without = append(without, id)
+	for i, lease := range leases {
+		if until, err := tdf.ParseTime(lease.Val()); err != nil || until < now {
+			without = append(without, ids[i])
 		}
 	}
 	return without, err

@@ -17,13 +17,11 @@ const endingsPerRead = 200
 // HandleEndings handles the endings of tasks. It tells the dependents of these tasks, and releases the dependencies of these
 // tasks, so that they can be removed. It works on the oldest endings, up to a limit, and returns their number.
 func (s *Store) HandleEndings(ctx context.Context) (int, error) {
-	var members []string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		members, err = s.rdb.ZRange(ctx, s.keys.ended(), 0, endingsPerRead-1).Result()
-		return err
+	members, err := ask(ctx, s, "read "+s.keys.ended(), func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, s.keys.ended(), 0, endingsPerRead-1)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("read %s: redis: %w", s.keys.ended(), err)
+		return 0, err
 	}
 	var endings []*ending
 	for _, member := range members {
@@ -31,12 +29,12 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 			endings = append(endings, &e)
 			continue
 		}
-		if err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.ended(), member) }); err != nil {
+		if err := s.bestEffort(ctx, readEnded, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.ended(), member) }); err != nil {
 			return 0, err
 		}
 	}
 	if err := s.readEndings(ctx, endings); err != nil {
-		return 0, fmt.Errorf("read ended tasks: redis: %w", err)
+		return 0, err
 	}
 	jobs := make([]*linkJob, len(endings))
 	for i, e := range endings {
@@ -92,14 +90,16 @@ func (e *ending) job() *linkJob {
 	}}
 }
 
+const readEnded = "read ended tasks"
+
 // readEndings reads the outcomes and the linked dependencies of finished tasks.
 func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
-	values := make([]*redis.SliceCmd, len(endings))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, e := range endings {
-			values[i] = p.HMGet(ctx, s.keys.Task(e.id), "links", "outcome", tdf.RoundField(e.round, tdf.RoundLinked))
-		}
+	values, err := askEach(ctx, s, readEnded, endings, func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
+		return p.HMGet(ctx, s.keys.Task(e.id), "links", "outcome", tdf.RoundField(e.round, tdf.RoundLinked))
 	})
+	if err != nil {
+		return err
+	}
 	var waited []*ending
 	for i, e := range endings {
 		v := values[i].Val()
@@ -120,9 +120,6 @@ func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 			waited = append(waited, e)
 		}
 	}
-	if err != nil {
-		return err
-	}
 	return s.readReleased(ctx, waited)
 }
 
@@ -138,11 +135,7 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 		for n := to - 1; n >= from; n-- {
 			names = append(names, tdf.RoundField(n, tdf.RoundLinked))
 		}
-		var values []any
-		err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-			values, err = s.rdb.HMGet(ctx, s.keys.Task(id), names...).Result()
-			return err
-		})
+		values, err := ask(ctx, s, readEnded, func(r redis.Cmdable) *redis.SliceCmd { return r.HMGet(ctx, s.keys.Task(id), names...) })
 		if err != nil {
 			return -1, 0, err
 		}
@@ -160,11 +153,8 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
 	for len(endings) > 0 {
 		n := batch(len(endings), bound{linksPerRead, func(i int) int { return endings[i].released }})
-		values := make([]*redis.SliceCmd, n)
-		err := s.pipeline(ctx, func(p redis.Pipeliner) {
-			for i, e := range endings[:n] {
-				values[i] = p.HMGet(ctx, s.keys.Task(e.id), append([]string{tdf.RoundField(e.waited, tdf.RoundReleased)}, dependencyNames...)...)
-			}
+		values, err := askEach(ctx, s, readEnded, endings[:n], func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
+			return p.HMGet(ctx, s.keys.Task(e.id), append([]string{tdf.RoundField(e.waited, tdf.RoundReleased)}, dependencyNames...)...)
 		})
 		if err != nil {
 			return err

@@ -80,7 +80,7 @@ func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) 
 		which = append(which, numbers[set])
 	}
 	args := append([]any{longestField, longestFact, fieldsPerCall, len(numbers)}, sets...)
-	reply, err := s.run(ctx, fieldsScript, keys, append(args, which...), answersTo(asked))
+	reply, err := s.run(ctx, readTasks, fieldsScript, keys, append(args, which...), answersTo(asked))
 	if err != nil {
 		return nil, err
 	}

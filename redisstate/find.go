@@ -3,7 +3,6 @@ package redisstate
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,9 +70,9 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 		keys = append(keys, listRange.key)
 		args = append(args, listRange.score, listRange.member, listRange.stop)
 	}
-	reply, err := s.run(ctx, findScript, keys, args, listOf(len(keys), len(keys), manyTexts))
+	reply, err := s.run(ctx, "find tasks", findScript, keys, args, listOf(len(keys), len(keys), manyTexts))
 	if err != nil {
-		return nil, false, fmt.Errorf("find tasks: redis: %w", err)
+		return nil, false, err
 	}
 	last = true
 	for i, page := range list(reply) {

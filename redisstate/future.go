@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -26,9 +25,9 @@ func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, 
 		behind = *from.behind
 	}
 	args := []any{"oldest", most, score(behind.Order), behind.Member, ""}
-	reply, err := s.run(ctx, findScript, []string{key}, args, tuple(manyTexts))
+	reply, err := s.run(ctx, "read tasks with a time in the future", findScript, []string{key}, args, tuple(manyTexts))
 	if err != nil {
-		return nil, from, false, fmt.Errorf("read tasks with a time in the future: redis: %w", err)
+		return nil, from, false, err
 	}
 	var all ListQuery
 	for _, page := range list(reply) {

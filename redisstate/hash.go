@@ -118,12 +118,7 @@ func hashSize(h tdf.Hash) int {
 
 // fieldCounts returns how many properties each task has.
 func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
-	replies := make([]*redis.IntCmd, len(ids))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			replies[i] = p.HLen(ctx, s.keys.Task(id))
-		}
-	})
+	replies, err := askEach(ctx, s, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.IntCmd { return p.HLen(ctx, s.keys.Task(id)) })
 	counts := make([]int64, len(ids))
 	for i, r := range replies {
 		counts[i] = r.Val()
@@ -137,11 +132,8 @@ func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func
 		h, tooLong, err := s.largeHash(ctx, ids[0], limit)
 		return []tdf.Hash{h}, []map[string]int{tooLong}, err
 	}
-	replies := make([]*redis.MapStringStringCmd, len(ids))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			replies[i] = p.HGetAll(ctx, s.keys.Task(id))
-		}
+	replies, err := askEach(ctx, s, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.MapStringStringCmd {
+		return p.HGetAll(ctx, s.keys.Task(id))
 	})
 	hashes, tooLong := make([]tdf.Hash, len(ids)), make([]map[string]int, len(ids))
 	for i, r := range replies {
@@ -220,13 +212,13 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 	}
 	if counts[0] <= fewNames {
 		var names *redis.StringSliceCmd
-		if err := s.pipeline(ctx, func(p redis.Pipeliner) { names = p.HKeys(ctx, s.keys.Task(id)) }); err != nil {
+		if err := s.pipeline(ctx, readTasks, func(p redis.Pipeliner) { names = p.HKeys(ctx, s.keys.Task(id)) }); err != nil {
 			return nil, nil, err
 		}
 		return h, tooLong, s.readNamed(ctx, id, names.Val(), limit, h, tooLong)
 	}
 	for cursor := "0"; ; {
-		reply, err := s.run(ctx, namesScript, []string{s.keys.Task(id)}, []any{cursor, namesPerScan, readAtOnce}, tuple(isText, manyTexts))
+		reply, err := s.run(ctx, readTasks, namesScript, []string{s.keys.Task(id)}, []any{cursor, namesPerScan, readAtOnce}, tuple(isText, manyTexts))
 		if err != nil {
 			return nil, nil, err
 		}

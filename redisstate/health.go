@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -13,7 +12,7 @@ import (
 // Between counts the tasks that entered one of the given states between two times, and are still in that state.
 func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
 	var counts []*redis.IntCmd
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, "count tasks by time", func(p redis.Pipeliner) {
 		counts = nil
 		for _, state := range states {
 			for _, list := range tdf.ListsOf(state) {
@@ -25,10 +24,7 @@ func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.St
 	for _, c := range counts {
 		n += c.Val()
 	}
-	if err != nil {
-		return 0, fmt.Errorf("count tasks by time: redis: %w", err)
-	}
-	return n, nil
+	return n, err
 }
 
 // MemoryOf returns how many bytes of memory each task takes, without its entries in lists. It returns 0 for a task that
@@ -42,18 +38,12 @@ func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 // memory is like MemoryOf. If Redis does not report the sizes, known is false. For a task with very many properties,
 // the size is an estimate, because an exact measurement would delay other clients of Redis.
 func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known bool, err error) {
-	replies := make([]*redis.IntCmd, len(ids))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			replies[i] = p.MemoryUsage(ctx, s.keys.Task(id), smallHash) // measures this number of properties, or all
-		}
+	replies, err := askEach(ctx, s, "measure the memory of tasks", ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
+		return p.MemoryUsage(ctx, s.keys.Task(id), smallHash) // measures this number of properties, or all
 	})
 	known = err == nil
-	if err != nil && (lacksRights(err) || strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "syntax error")) {
-		err = nil
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("measure the memory of tasks: redis: %w", err)
+	if err != nil && !lacksRights(err) && !strings.Contains(err.Error(), "unknown command") && !strings.Contains(err.Error(), "syntax error") {
+		return nil, false, err
 	}
 	bytes = make([]int64, len(ids))
 	for i, r := range replies {
@@ -64,20 +54,11 @@ func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known b
 
 // SchemaOf returns the layout version of the namespace.
 func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		version, err = s.rdb.Get(ctx, s.keys.schema()).Result()
-		return err
-	})
-	return version, err
+	return ask(ctx, s, "read the layout version", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.schema()) })
 }
 
 // Now returns the time by Redis's clock.
 func (s *Store) Now(ctx context.Context) (tdf.Time, error) {
-	var now tdf.Time
-	err := s.untilAnswered(ctx, func(ctx context.Context) error {
-		t, err := s.rdb.Time(ctx).Result()
-		now = tdf.At(t)
-		return err
-	})
-	return now, err
+	now, err := ask(ctx, s, "read the clock", func(r redis.Cmdable) *redis.TimeCmd { return r.Time(ctx) })
+	return tdf.At(now), err
 }

@@ -164,9 +164,9 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}
 	args = append(args, w.fields()...)
-	reply, err := s.run(ctx, heartbeatScript, keys, args, heartbeatForm)
+	reply, err := s.run(ctx, "register worker "+w.Name, heartbeatScript, keys, args, heartbeatForm)
 	if err != nil {
-		return "", 0, fmt.Errorf("register worker %s: redis: %w", w.Name, err)
+		return "", 0, err
 	}
 	parts := list(reply)
 	if len(parts) == 3 {
@@ -181,24 +181,21 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 	return "", 0, e
 }
 
+const readRunning = "read the running tasks"
+
 // GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
 // of these tasks. Another worker took the name at the time before. GiveUp ends only older claims. Later claims belong
 // to that worker, or to a later owner of the name.
 func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
 	running := s.keys.List(tdf.Running)
 	given := map[int64]bool{}
-	var end int64
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		end, err = s.rdb.ZCard(ctx, running).Result()
-		return err
-	})
+	end, err := ask(ctx, s, readRunning, func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, running) })
 	// A task that leaves the list moves all later tasks forward. So the pages are read from the end of the list to its
 	// beginning: then a moved task is read twice, instead of never.
 	for ; err == nil && end > 0; end -= maxTasksPerCall {
 		var members []string
-		err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-			members, err = s.rdb.ZRange(ctx, running, max(0, end-maxTasksPerCall), end-1).Result()
-			return err
+		members, err = ask(ctx, s, readRunning, func(r redis.Cmdable) *redis.StringSliceCmd {
+			return r.ZRange(ctx, running, max(0, end-maxTasksPerCall), end-1)
 		})
 		if err == nil {
 			err = s.giveUpClaims(ctx, name, before, idsOf(members), given)
@@ -233,23 +230,20 @@ func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, 
 	return nil
 }
 
+const readLeases = "read the leases of workers"
+
 // LongestLease returns the longest lease of all workers that sent a heartbeat within the last day.
 func (s *Store) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
-	var names []string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		names, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+	names, err := ask(ctx, s, readLeases, func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: s.keys.workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
-		}).Result()
-		return err
+		})
 	})
 	if err != nil {
 		return 0, err
 	}
-	leases := make([]*redis.StringCmd, len(names))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, name := range names {
-			leases[i] = p.HGet(ctx, s.keys.worker(name), "lease")
-		}
+	leases, err := askEach(ctx, s, readLeases, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
+		return p.HGet(ctx, s.keys.worker(name), "lease")
 	})
 	var longest tdf.Seconds
 	for _, l := range leases {

@@ -25,7 +25,7 @@ func (s *Store) soundIDs(ctx context.Context, key string, members ...string) ([]
 	if len(ids) == len(members) {
 		return ids, nil
 	}
-	return ids, s.bestEffort(ctx, func(p redis.Pipeliner) {
+	return ids, s.bestEffort(ctx, "remove invalid entries of "+key, func(p redis.Pipeliner) {
 		for _, m := range members {
 			if len(idsOf([]string{m})) == 0 {
 				p.ZRem(ctx, key, m)

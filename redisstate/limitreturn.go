@@ -2,7 +2,7 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strconv"
 
@@ -33,12 +33,12 @@ type LimitDue struct {
 func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, err error) {
 	var first, last *redis.ZSliceCmd
 	var clock *redis.TimeCmd
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.pipeline(ctx, "read the limits to check", func(p redis.Pipeliner) {
 		first, clock = p.ZRangeWithScores(ctx, s.keys.limitsDue(), 0, MostLimitsDue-1), p.Time(ctx)
 		last = p.ZRevRangeWithScores(ctx, s.keys.limitsDue(), 0, MostLimitsDue-1)
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the limits to check: redis: %w", err)
+		return nil, 0, err
 	}
 	now = tdf.At(clock.Val())
 	add := func(all []redis.Z, isDue func(next tdf.Time) bool) {
@@ -53,22 +53,21 @@ func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, er
 	return due, now, nil
 }
 
+const readWaiting = "read waiting tasks"
+
 // WaitingForLimits returns the ids of tasks that wait because of the limits of keys. It returns at most the given number of
 // ids for each key. The tasks with the highest priority come first, and among them the oldest.
 func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error) {
-	levels := make([]*redis.StringSliceCmd, len(keys))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, key := range keys {
-			levels[i] = p.ZRevRange(ctx, s.keys.levels("limit="+key), 0, levelsAtOnce-1)
-		}
+	levels, err := askEach(ctx, s, readWaiting, keys, func(p redis.Pipeliner, key string) *redis.StringSliceCmd {
+		return p.ZRevRange(ctx, s.keys.levels("limit="+key), 0, levelsAtOnce-1)
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("read waiting tasks: redis: %w", err)
+		return nil, nil, err
 	}
 	ids, stale = make([][]int64, len(keys)), make([][]string, len(keys))
 	for first, next := 0, 1; first < levelsAtOnce; first, next = next, 2*next { // most keys have one priority
 		pages := make([][]*redis.StringSliceCmd, len(keys))
-		err := s.pipeline(ctx, func(p redis.Pipeliner) {
+		err := s.pipeline(ctx, readWaiting, func(p redis.Pipeliner) {
 			for i, key := range keys {
 				all := levels[i].Val()
 				for _, level := range all[min(first, len(all)):min(next, len(all))] {
@@ -80,7 +79,7 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 			}
 		})
 		if err != nil {
-			return nil, nil, fmt.Errorf("read waiting tasks: redis: %w", err)
+			return nil, nil, err
 		}
 		for i, all := range pages {
 			for _, page := range all {
@@ -131,16 +130,16 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 		e.returned(r.Freed, "")
 		e.strings(r.Stale)
 	}
-	reply, err := s.run(ctx, limitReturnScript, []string{s.keys.limitsDue(), s.keys.List(tdf.Open)}, e.args, tuple(isNumber, isText))
+	const doing = "return waiting tasks"
+	reply, err := s.run(ctx, doing, limitReturnScript, []string{s.keys.limitsDue(), s.keys.List(tdf.Open)}, e.args, tuple(isNumber, isText))
 	if err != nil {
-		return 0, fmt.Errorf("return waiting tasks: redis: %w", err)
+		return 0, err
 	}
 	answer := list(reply)
 	if wrong := text(answer[1]); wrong != "" {
-		err = fmt.Errorf("return waiting tasks: redis: %s", wrong)
+		err = failed(doing, errors.New(wrong))
 	}
-	returned, _ := answer[0].(int64)
-	return int(returned), err
+	return number(answer[0]), err
 }
 
 // returned encodes tasks that return to their queues. They count as returned before the given number of seconds. If age is "",

@@ -29,15 +29,11 @@ func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts in
 		return fmt.Errorf("set a limit: %w", err)
 	}
 	keys := []string{s.keys.limits(), s.keys.limitsDue(), s.keys.starts(key), s.keys.wakeServer()}
-	var n int
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		n, err = limitSetScript.run(ctx, s, keys, key, limit, tdf.MaxLimits, keepStarts).Int()
-		return err
-	})
+	reply, err := s.run(ctx, fmt.Sprintf("set the limit of %q", key), limitSetScript, keys, []any{key, limit, tdf.MaxLimits, keepStarts}, isNumber)
 	if err != nil {
-		return fmt.Errorf("set the limit of %q: redis: %w", key, err)
+		return err
 	}
-	if n < 0 {
+	if number(reply) < 0 {
 		return fmt.Errorf("set the limit of %q: more than %d keys would have a limit; remove other limits", key, tdf.MaxLimits)
 	}
 	return nil
@@ -45,13 +41,9 @@ func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts in
 
 // Limits returns the limits of all keys and how they are used, ordered by key.
 func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
-	var keys []string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		keys, err = s.rdb.HKeys(ctx, s.keys.limits()).Result()
-		return err
-	})
+	keys, err := ask(ctx, s, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd { return r.HKeys(ctx, s.keys.limits()) })
 	if err != nil {
-		return nil, fmt.Errorf("read limits: redis: %w", err)
+		return nil, err
 	}
 	slices.Sort(keys)
 	all, err := s.LimitUses(ctx, keys...)
@@ -79,12 +71,12 @@ func (s *Store) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, 
 func (s *Store) CheckLimited(ctx context.Context) error {
 	const ofFuture = 10
 	var first, last *redis.StringSliceCmd
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, "read the used limits", func(p redis.Pipeliner) {
 		first = p.ZRange(ctx, s.keys.limitsUsed(), 0, MostLimitsDue-ofFuture-1)
 		last = p.ZRevRange(ctx, s.keys.limitsUsed(), 0, ofFuture-1)
 	})
 	if err != nil {
-		return fmt.Errorf("read the used limits: redis: %w", err)
+		return err
 	}
 	keys := slices.Concat(first.Val(), last.Val())
 	slices.Sort(keys)
@@ -97,7 +89,7 @@ func (s *Store) limitUses(ctx context.Context, check bool, keys []string) ([]tdf
 	for len(keys) > 0 {
 		answers, err := s.readLimitUses(ctx, check, keys[:min(len(keys), MostLimitsDue)])
 		if err != nil {
-			return nil, fmt.Errorf("read how limits are used: redis: %w", err)
+			return nil, err
 		}
 		for i, answer := range answers {
 			uses = append(uses, readLimitUse(keys[i], list(answer)))
@@ -113,7 +105,7 @@ func (s *Store) readLimitUses(ctx context.Context, check bool, keys []string) (a
 	e.args = append(e.args, s.keys.taskPrefix(), tdf.ReturnPatience.String(), runningChecked)
 	e.flag(check)
 	e.add(keys...)
-	reply, err := s.run(ctx, limitUseScript, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args, listOf(1, len(keys), limitUseForm))
+	reply, err := s.run(ctx, "read how limits are used", limitUseScript, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args, listOf(1, len(keys), limitUseForm))
 	return list(reply), err
 }
 
@@ -141,13 +133,11 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 // countedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key, and for a
 // task that does not run.
 func (s *Store) countedByLimits(ctx context.Context, all []tdf.Placement) ([]bool, error) {
-	scores := make([]*redis.FloatCmd, len(all))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i := range all {
-			if t := all[i].Task; t != nil && t.State == tdf.Running && t.LimitKey != "" {
-				scores[i] = p.ZScore(ctx, s.keys.limited(t.LimitKey), strconv.FormatInt(t.ID, 10))
-			}
+	scores, err := askEach(ctx, s, "read which tasks the limits count", all, func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
+		if x.Task == nil || x.Task.State != tdf.Running || x.Task.LimitKey == "" {
+			return nil
 		}
+		return p.ZScore(ctx, s.keys.limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
 	})
 	counted := make([]bool, len(all))
 	for i, score := range scores {

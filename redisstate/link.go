@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -112,9 +111,9 @@ func (s *Store) linkArgs() encoder {
 // callLink calls link.lua, and returns the answers of its first operations: at least one.
 func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]string, error) {
 	keys := []string{s.keys.Due(), s.keys.ended(), s.keys.awaitedGroups(), s.keys.groups(), s.keys.unlinked()}
-	reply, err := s.run(ctx, linkScript, keys, e.args, linesOf(1, operations))
+	reply, err := s.run(ctx, "link tasks", linkScript, keys, e.args, linesOf(1, operations))
 	if err != nil {
-		return nil, fmt.Errorf("link tasks: redis: %w", err)
+		return nil, err
 	}
 	return strings.Split(text(reply), "\n"), nil
 }
@@ -125,14 +124,15 @@ func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]stri
 func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	var members *redis.StringSliceCmd
 	var loading *redis.IntCmd
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	doing := "read " + s.keys.unlinked()
+	err := s.pipeline(ctx, doing, func(p redis.Pipeliner) {
 		loading, members = p.Exists(ctx, s.keys.loading()), p.ZRange(ctx, s.keys.unlinked(), 0, tasksPerTurn-1)
 	})
 	if err == nil {
-		err = members.Err()
+		err = failed(doing, members.Err())
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read %s: redis: %w", s.keys.unlinked(), err)
+		return 0, err
 	}
 	if loading.Val() > 0 || len(members.Val()) == 0 {
 		return 0, nil
@@ -147,7 +147,7 @@ func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	}
 	jobs, err := s.linkJobs(ctx, stored)
 	if err != nil {
-		return 0, fmt.Errorf("read dependencies: redis: %w", err)
+		return 0, err
 	}
 	return len(members.Val()), s.runLinkJobs(ctx, jobs)
 }
@@ -160,11 +160,8 @@ func (s *Store) linkJobs(ctx context.Context, stored []Stored) (jobs []*linkJob,
 		}
 	}
 	n := batch(len(stored), bound{linksPerRead, func(i int) int { return stored[i].Task.Links }})
-	values := make([]*redis.SliceCmd, n)
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i := range values {
-			values[i] = p.HMGet(ctx, s.keys.Task(stored[i].ID), dependencyNames...)
-		}
+	values, err := askEach(ctx, s, "read dependencies", stored[:n], func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
+		return p.HMGet(ctx, s.keys.Task(x.ID), dependencyNames...)
 	})
 	for i, v := range values {
 		jobs = append(jobs, linkJobOf(stored[i].Task, dependenciesOf(v.Val())))
@@ -186,15 +183,11 @@ func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
 // AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. Complete has those of these groups
 // that are complete, if some of their dependents do not know it yet. If the page is the last one, next is 0.
 func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error) {
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		groups, err = s.rdb.ZRange(ctx, s.keys.awaitedGroups(), from, from+most-1).Result()
-		return err
+	groups, err = ask(ctx, s, "read "+s.keys.awaitedGroups(), func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, s.keys.awaitedGroups(), from, from+most-1)
 	})
-	if err != nil {
-		return nil, nil, 0, fmt.Errorf("read %s: redis: %w", s.keys.awaitedGroups(), err)
-	}
-	if len(groups) == 0 {
-		return nil, nil, 0, nil
+	if err != nil || len(groups) == 0 {
+		return nil, nil, 0, err
 	}
 	if int64(len(groups)) == most {
 		next = from + most
@@ -231,15 +224,12 @@ func (s *Store) completeOf(ctx context.Context, groups []string) (complete []str
 
 // withDependents returns the groups whose lists of dependents still have entries.
 func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []string, err error) {
-	exist := make([]*redis.IntCmd, len(groups))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, group := range groups {
-			exist[i] = p.Exists(ctx, s.keys.groupDependents(group))
-		}
+	exist, err := askEach(ctx, s, "read the tasks that wait for groups", groups, func(p redis.Pipeliner, group string) *redis.IntCmd {
+		return p.Exists(ctx, s.keys.groupDependents(group))
 	})
-	for i, group := range groups {
-		if exist[i].Val() > 0 {
-			waiting = append(waiting, group)
+	for i, exists := range exist {
+		if exists.Val() > 0 {
+			waiting = append(waiting, groups[i])
 		}
 	}
 	return waiting, err

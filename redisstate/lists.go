@@ -27,9 +27,9 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 	if len(groups) == 0 {
 		keys = append(keys, s.keys.List(tdf.Placed))
 	}
-	reply, err := s.run(ctx, countsScript, keys, ranges, listOf(0, len(tdf.States)+1, isNumber))
+	reply, err := s.run(ctx, "count tasks", countsScript, keys, ranges, listOf(0, len(tdf.States)+1, isNumber))
 	if err != nil {
-		return nil, fmt.Errorf("count tasks: redis: %w", err)
+		return nil, err
 	}
 	counts := tdf.Counts{}
 	for i, n := range list(reply) {
@@ -45,20 +45,14 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 // List returns a page of the ids of the tasks in one list, in the order of their scores in the list. If a group is
 // named, it returns only tasks of this group, ordered by id.
 func (s *Store) List(ctx context.Context, of tdf.State, group string, offset, most int64) ([]int64, error) {
-	var members []string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+	members, err := ask(ctx, s, fmt.Sprintf("list %s tasks", of), func(r redis.Cmdable) *redis.StringSliceCmd {
 		if group == "" {
-			members, err = s.rdb.ZRange(ctx, s.keys.List(of), offset, offset+most-1).Result()
-			return err
+			return r.ZRange(ctx, s.keys.List(of), offset, offset+most-1)
 		}
 		first, last := groupRange(of)
-		members, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: s.keys.Group(group), ByScore: true, Start: first, Stop: last, Offset: offset, Count: most,
-		}).Result()
-		return err
+		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list %s tasks: redis: %w", of, err)
-	}
-	return idsOf(members), nil
+	return idsOf(members), err
 }

@@ -15,7 +15,7 @@ import (
 // ManagerHeartbeat records that this client is a manager that waits for finished tasks. The client must send the next
 // heartbeat within the given time.
 func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
-	return s.bestEffort(ctx, func(p redis.Pipeliner) {
+	return s.bestEffort(ctx, "send the heartbeat of a manager", func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.managers(), redis.Z{Score: float64(now.Add(within)), Member: s.boot})
 		p.ZRemRangeByScore(ctx, s.keys.managers(), "-inf", "("+now.String())
 	})
@@ -23,7 +23,7 @@ func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.S
 
 // ManagerLeft records that this client no longer waits for finished tasks.
 func (s *Store) ManagerLeft(ctx context.Context) error {
-	return s.pipeline(ctx, func(p redis.Pipeliner) {
+	return s.pipeline(ctx, "sign off", func(p redis.Pipeliner) {
 		p.ZRem(ctx, s.keys.managers(), s.boot)
 		p.Del(ctx, s.keys.wakeManager(s.boot))
 	})

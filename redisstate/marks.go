@@ -20,17 +20,10 @@ type Mark struct {
 
 // GroupMark returns the mark of a group.
 func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
-	var value string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		if value, err = s.rdb.HGet(ctx, s.keys.groups(), group).Result(); err == redis.Nil {
-			err = nil
-		}
-		return err
+	value, err := ask(ctx, s, fmt.Sprintf("read the mark of group %q", group), func(r redis.Cmdable) *redis.StringCmd {
+		return r.HGet(ctx, s.keys.groups(), group)
 	})
-	if err != nil {
-		return Mark{}, fmt.Errorf("read the mark of group %q: redis: %w", group, err)
-	}
-	return parseMark(value), nil
+	return parseMark(value), err
 }
 
 // parseMark parses 'mark time'.

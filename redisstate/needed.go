@@ -12,7 +12,7 @@ import (
 // component of an older release has finished the task, or another program has deleted the task.
 func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
 	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {
 		for i := range stored {
 			t := stored[i].Task
 			if t != nil && !t.State.Finished() {

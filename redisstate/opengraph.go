@@ -132,7 +132,7 @@ func requirementsOf(d *tdf.Properties) (all []requirement) {
 
 func (s *Store) checkRequirements(ctx context.Context, all []requirement) error {
 	tasks, groups := make([]*redis.SliceCmd, len(all)), make([]*redis.IntCmd, len(all))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, "read dependencies", func(p redis.Pipeliner) {
 		for i, r := range all {
 			if r.group != "" {
 				groups[i] = p.Exists(ctx, s.keys.Group(r.group))
@@ -142,7 +142,7 @@ func (s *Store) checkRequirements(ctx context.Context, all []requirement) error 
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("read dependencies: redis: %w", err)
+		return err
 	}
 	for i, r := range all {
 		if r.group != "" {

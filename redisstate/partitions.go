@@ -102,10 +102,12 @@ func headIsAfter(member string, priority int, score float64) bool {
 	return err1 != nil || err2 != nil || math.MaxInt32-inverted < priority || math.MaxInt32-inverted == priority && first > score+1e-5
 }
 
+const readPlaces = "read the places of open tasks"
+
 // inPlace reports for each task whether claims, or the server, find it in its place. It is true for a task without a place.
 func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error) {
 	found := map[int]*placeEntries{}
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
 		for i := range all {
 			t := all[i].Task
 			if t == nil || t.State != tdf.Open || t.OpenPlace() == "" {
@@ -127,7 +129,7 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 	if err != nil {
 		return nil, err
 	}
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
 		for i, e := range found {
 			if e.head != nil && e.head.Val() != "" {
 				e.listed = p.ZScore(ctx, s.keys.heads(all[i].Task.Partition().Queue), e.head.Val())

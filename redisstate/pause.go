@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 )
 
@@ -36,9 +38,9 @@ func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.P
 		args = append(args, p.String())
 	}
 	keys := []string{s.keys.partitions(), s.keys.paused(), s.keys.wakeOpen()}
-	reply, err := s.run(ctx, pauseScript, keys, args, isNumber)
+	reply, err := s.run(ctx, "pause or resume", pauseScript, keys, args, isNumber)
 	if err != nil {
-		return 0, fmt.Errorf("pause or resume: redis: %w", err)
+		return 0, err
 	}
 	if n = number(reply); n < 0 {
 		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them", tdf.MaxPaused)
@@ -59,13 +61,9 @@ func (s *Store) Halts(ctx context.Context) ([]Pausing, error) {
 }
 
 func (s *Store) pausings(ctx context.Context) ([]Pausing, error) {
-	var all map[string]string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		all, err = s.rdb.HGetAll(ctx, s.keys.paused()).Result()
-		return err
-	})
+	all, err := ask(ctx, s, "read what is paused", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.keys.paused()) })
 	if err != nil {
-		return nil, fmt.Errorf("read what is paused: redis: %w", err)
+		return nil, err
 	}
 	var paused []Pausing
 	for name, text := range all {

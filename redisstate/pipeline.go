@@ -3,14 +3,13 @@ package redisstate
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // bestEffort makes writes that are safe to repeat and safe to lose, such as heartbeats. It also works on a full Redis,
 // because live components would otherwise seem to be gone.
-func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) error {
+func (s *Store) bestEffort(ctx context.Context, doing string, fill func(redis.Pipeliner)) error {
 	p := s.rdb.Pipeline()
 	fill(p)
 	var keys []string
@@ -20,16 +19,62 @@ func (s *Store) bestEffort(ctx context.Context, fill func(redis.Pipeliner)) erro
 		keys = append(keys, fmt.Sprint(words[1]))
 		args = append(append(args, words[0], len(words)-2), words[2:]...)
 	}
-	_, err := s.run(ctx, bestEffortScript, keys, args, anything)
-	if err == redis.Nil { // the script returns nothing
-		return nil
-	}
+	_, err := s.run(ctx, doing, bestEffortScript, keys, args, anything)
 	return err
 }
 
-// pipeline sends several commands together. Each command must only read, or must be safe to repeat.
-func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error {
-	return s.untilAnswered(ctx, func(ctx context.Context) error {
+// ask sends one command, which must only read, or be safe to repeat. It returns the result of the command, or the zero value if
+// the key does not exist. The error says what the call was doing.
+func ask[T any, C interface{ Result() (T, error) }](
+	ctx context.Context, s *Store, doing string, command func(redis.Cmdable) C,
+) (result T, err error) {
+	err = s.untilAnswered(ctx, func(context.Context) (err error) {
+		if result, err = command(s.rdb).Result(); err == redis.Nil {
+			err = nil
+		}
+		return err
+	})
+	return result, failed(doing, err)
+}
+
+// askEach sends a command for each element, all of them together, and returns the commands with their results. It is for the
+// same commands as pipeline. If command returns nil, the element needs none.
+func askEach[E any, C redis.Cmder](
+	ctx context.Context, s *Store, doing string, of []E, command func(p redis.Pipeliner, e E) C,
+) ([]C, error) {
+	commands := make([]C, len(of))
+	err := s.pipeline(ctx, doing, func(p redis.Pipeliner) {
+		for i, e := range of {
+			commands[i] = command(p, e)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return commands, nil
+}
+
+// scan reads a page of SCAN, HSCAN or ZSCAN. It returns the cursor of the next page, or 0 at the end.
+func (s *Store) scan(ctx context.Context, doing string, command func(redis.Cmdable) *redis.ScanCmd) (page []string, next uint64, err error) {
+	err = s.untilAnswered(ctx, func(context.Context) (err error) {
+		page, next, err = command(s.rdb).Result()
+		return err
+	})
+	return page, next, failed(doing, err)
+}
+
+// everySecond returns the members in a page of ZSCAN, without their scores.
+func everySecond(page []string) (members []string) {
+	for i := 0; i < len(page); i += 2 {
+		members = append(members, page[i])
+	}
+	return members
+}
+
+// pipeline sends several commands together. Each command must only read, or must be safe to repeat. A key that does not exist,
+// or that has a wrong type, is no error of the call, but of its command.
+func (s *Store) pipeline(ctx context.Context, doing string, fill func(redis.Pipeliner)) error {
+	return failed(doing, s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.Pipeline()
 		if fill(p); p.Len() == 0 {
 			return nil
@@ -41,9 +86,20 @@ func (s *Store) pipeline(ctx context.Context, fill func(redis.Pipeliner)) error 
 			}
 		}
 		return nil
-	})
+	}))
+}
+
+// failed adds to an error of Redis what the call was doing; "" if the caller adds it. It returns nil if there is no error.
+func failed(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case doing == "":
+		return fmt.Errorf("redis: %w", err)
+	}
+	return fmt.Errorf("%s: redis: %w", doing, err)
 }
 
 // isWrongType reports whether err means that the key has a wrong Redis type, because another program has written it.
 // Callers treat the key as missing.
-func isWrongType(err error) bool { return strings.HasPrefix(err.Error(), "WRONGTYPE") }
+func isWrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }

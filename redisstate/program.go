@@ -48,13 +48,10 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 
 // Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.
 func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
-	var archive []byte
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		archive, err = s.rdb.Get(ctx, s.keys.program(sha256)).Bytes()
-		return err
-	})
-	if err == redis.Nil || err != nil && isWrongType(err) {
-		return nil, nil
+	var archive *redis.StringCmd
+	err := s.pipeline(ctx, "read program "+sha256, func(p redis.Pipeliner) { archive = p.Get(ctx, s.keys.program(sha256)) })
+	if err != nil || archive.Err() != nil { // it does not exist, or is no string
+		return nil, err
 	}
-	return archive, err
+	return archive.Bytes()
 }

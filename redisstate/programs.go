@@ -2,9 +2,10 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -19,30 +20,31 @@ type StoredProgram struct {
 
 // Programs returns the stored archives, ordered by size.
 func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
-	var programs []StoredProgram
-	err := s.untilAnswered(ctx, func(ctx context.Context) error {
-		stored, err := s.rdb.ZRangeWithScores(ctx, s.keys.programs(), 0, -1).Result()
-		programs = make([]StoredProgram, len(stored))
-		for i, z := range stored {
-			name, _ := z.Member.(string)
-			programs[i] = StoredProgram{SHA256: name, Bytes: int64(z.Score)}
-		}
-		return err
-	})
-	if err == nil && len(programs) > 0 {
-		var uses map[string]float64
-		uses, err = s.programUses(ctx)
-		for i := range programs {
-			p := &programs[i]
-			if p.Pinned = uses[p.SHA256] == pinned; !p.Pinned {
-				p.LastUse = tdf.Time(uses[p.SHA256])
-			}
-		}
-	}
+	stored, err := s.scored(ctx, s.keys.programs())
 	if err != nil {
-		return nil, fmt.Errorf("list stored programs: redis: %w", err)
+		return nil, err
+	}
+	used, err := s.scored(ctx, s.keys.programsUsed())
+	if err != nil {
+		return nil, err
+	}
+	uses := map[any]float64{}
+	for _, z := range used {
+		uses[z.Member] = z.Score
+	}
+	programs := make([]StoredProgram, len(stored))
+	for i, z := range stored {
+		programs[i] = StoredProgram{SHA256: text(z.Member), Bytes: int64(z.Score), Pinned: uses[z.Member] == pinned}
+		if !programs[i].Pinned {
+			programs[i].LastUse = tdf.Time(uses[z.Member])
+		}
 	}
 	return programs, nil
+}
+
+// scored returns the members of a set of stored programs, with their scores.
+func (s *Store) scored(ctx context.Context, key string) ([]redis.Z, error) {
+	return ask(ctx, s, "list stored programs", func(r redis.Cmdable) *redis.ZSliceCmd { return r.ZRangeWithScores(ctx, key, 0, -1) })
 }
 
 // RemoveProgram removes an archive that PutProgram stored. It is safe to repeat.
@@ -52,10 +54,11 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 // caller must then look again.
 func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error) {
 	keys := []string{s.keys.programsUsed(), s.keys.programs(), s.keys.program(sha256), s.keys.taskID()}
+	doing := "remove program " + sha256
 	for {
-		reply, err := s.run(ctx, dropScript, keys, []any{sha256, since.String(), last, s.keys.taskPrefix()}, isText)
+		reply, err := s.run(ctx, doing, dropScript, keys, []any{sha256, since.String(), last, s.keys.taskPrefix()}, isText)
 		if err != nil {
-			return false, fmt.Errorf("remove program %s: redis: %w", sha256, err)
+			return false, err
 		}
 		answer := text(reply)
 		looked, more := strings.CutPrefix(answer, "=")
@@ -63,7 +66,7 @@ func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time
 			return answer == "+", nil
 		}
 		if last, err = strconv.ParseInt(looked, 10, 64); err != nil {
-			return false, fmt.Errorf("remove program %s: redis: %w", sha256, err)
+			return false, failed(doing, err)
 		}
 	}
 }

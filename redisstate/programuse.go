@@ -107,9 +107,8 @@ func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
 // UsePrograms renews the last use of stored programs. It ignores programs that are not stored.
 func (s *Store) UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error {
 	for page := range slices.Chunk(sums, programsAtOnce) {
-		err := s.setUse(ctx, float64(now), redis.ZAddArgs{XX: true, GT: true}, page)
-		if err != nil {
-			return fmt.Errorf("renew the last use of programs: redis: %w", err)
+		if err := s.setUse(ctx, "renew the last use of programs", float64(now), redis.ZAddArgs{XX: true, GT: true}, page); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -117,18 +116,18 @@ func (s *Store) UsePrograms(ctx context.Context, now tdf.Time, sums ...string) e
 
 const programsAtOnce = 500
 
-func (s *Store) setUse(ctx context.Context, score float64, how redis.ZAddArgs, sums []string) error {
+func (s *Store) setUse(ctx context.Context, doing string, score float64, how redis.ZAddArgs, sums []string) error {
 	for _, sum := range sums {
 		how.Members = append(how.Members, redis.Z{Score: score, Member: sum})
 	}
-	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.ZAddArgs(ctx, s.keys.programsUsed(), how) })
+	return s.bestEffort(ctx, doing, func(p redis.Pipeliner) { p.ZAddArgs(ctx, s.keys.programsUsed(), how) })
 }
 
 // PinPrograms makes the server keep stored programs, even if no task names them. UnpinPrograms ends this.
 func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
 	for _, sum := range sums {
-		if err := s.setUse(ctx, pinned, redis.ZAddArgs{}, []string{sum}); err != nil {
-			return fmt.Errorf("pin program %s: redis: %w", sum, err)
+		if err := s.setUse(ctx, "pin program "+sum, pinned, redis.ZAddArgs{}, []string{sum}); err != nil {
+			return err
 		}
 		stored, err := s.HasProgram(ctx, sum) // after the pin: from now on, no server removes the program
 		if err == nil && !stored {
@@ -145,12 +144,9 @@ func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
 func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
 	now, err := s.Now(ctx)
 	if err == nil && len(sums) > 0 {
-		err = s.setUse(ctx, float64(now), redis.ZAddArgs{XX: true}, sums)
+		err = s.setUse(ctx, "unpin programs", float64(now), redis.ZAddArgs{XX: true}, sums)
 	}
-	if err != nil {
-		return fmt.Errorf("unpin programs: redis: %w", err)
-	}
-	return nil
+	return err
 }
 
 // MissingUses gives a last use, the time now, to stored programs that have none: a client of an older release stored
@@ -158,23 +154,18 @@ func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
 // namespace has no programs.
 func (s *Store) MissingUses(ctx context.Context, now tdf.Time, cursor uint64) (stored bool, next uint64, err error) {
 	var programs, used *redis.IntCmd
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.pipeline(ctx, "count stored programs", func(p redis.Pipeliner) {
 		programs, used = p.ZCard(ctx, s.keys.programs()), p.ZCard(ctx, s.keys.programsUsed())
 	})
 	if err != nil || programs.Val() == used.Val() {
 		return programs != nil && programs.Val() > 0, 0, err
 	}
-	var page []string
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		page, next, err = s.rdb.ZScan(ctx, s.keys.programs(), cursor, "", programsAtOnce).Result()
-		return err
+	page, next, err := s.scan(ctx, "list stored programs", func(r redis.Cmdable) *redis.ScanCmd {
+		return r.ZScan(ctx, s.keys.programs(), cursor, "", programsAtOnce)
 	})
-	var sums []string
-	for i := 0; i < len(page); i += 2 { // a score follows each member
-		sums = append(sums, page[i])
-	}
+	sums := everySecond(page)
 	if err == nil && len(sums) > 0 {
-		err = s.setUse(ctx, float64(now), redis.ZAddArgs{NX: true}, sums)
+		err = s.setUse(ctx, "record the use of programs", float64(now), redis.ZAddArgs{NX: true}, sums)
 	}
 	return programs.Val()+used.Val() > 0, next, err
 }
@@ -185,44 +176,27 @@ func (s *Store) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (
 	if s.scanMissing.Load() {
 		return nil, nil // walks may have left out tasks
 	}
-	var unused []string
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		unused, err = s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{
+	unused, err := ask(ctx, s, removeUnused, func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: s.keys.programsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
-		}).Result()
-		return err
+		})
 	})
-	if err == nil && len(unused) > 0 {
-		removed, err = s.removeUnused(ctx, before, unused)
+	if err != nil || len(unused) == 0 {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("remove unused programs: redis: %w", err)
-	}
-	return removed, nil
+	return s.removeUnused(ctx, before, unused)
 }
+
+const removeUnused = "remove unused programs"
 
 func (s *Store) removeUnused(ctx context.Context, before tdf.Time, unused []string) (removed []string, err error) {
 	keys, args := []string{s.keys.programsUsed(), s.keys.programs()}, []any{before.String()}
 	for _, sum := range unused {
 		keys, args = append(keys, s.keys.program(sum)), append(args, sum)
 	}
-	reply, err := s.run(ctx, unusedScript, keys, args, manyTexts)
+	reply, err := s.run(ctx, removeUnused, unusedScript, keys, args, manyTexts)
 	for _, sum := range list(reply) {
 		removed = append(removed, text(sum))
 	}
 	return removed, err
-}
-
-// programUses returns the last use of each stored program.
-func (s *Store) programUses(ctx context.Context) (map[string]float64, error) {
-	uses := map[string]float64{}
-	err := s.untilAnswered(ctx, func(ctx context.Context) error {
-		used, err := s.rdb.ZRangeWithScores(ctx, s.keys.programsUsed(), 0, -1).Result()
-		for _, z := range used {
-			name, _ := z.Member.(string)
-			uses[name] = z.Score
-		}
-		return err
-	})
-	return uses, err
 }

@@ -3,7 +3,6 @@ package redisstate
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -32,18 +31,15 @@ const (
 func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error) {
 	places, partial, err := s.usedPlaces(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the places of open tasks: redis: %w", err)
+		return nil, err
 	}
 	open := map[string]int64{}
 	for page := range slices.Chunk(places, placesPerCount) {
-		sizes := make([]*redis.IntCmd, len(page))
-		err = s.pipeline(ctx, func(p redis.Pipeliner) {
-			for i, of := range page {
-				sizes[i] = p.ZCard(ctx, s.keys.place(of.place))
-			}
+		sizes, err := askEach(ctx, s, "count the tasks of queues", page, func(p redis.Pipeliner, of queuePlace) *redis.IntCmd {
+			return p.ZCard(ctx, s.keys.place(of.place))
 		})
 		if err != nil {
-			return nil, fmt.Errorf("count the tasks of queues: redis: %w", err)
+			return nil, err
 		}
 		for i, of := range page {
 			open[of.queue] += sizes[i].Val()
@@ -71,18 +67,13 @@ func (s *Store) usedPlaces(ctx context.Context) (places []queuePlace, partial ma
 	for _, name := range names {
 		sets = append(sets, s.keys.levels(name), s.keys.later(name))
 	}
-	sizes := make([]*redis.IntCmd, len(sets))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, set := range sets {
-			sizes[i] = p.ZCard(ctx, set)
-		}
-	})
+	sizes, err := askEach(ctx, s, readPlaces, sets, func(p redis.Pipeliner, set string) *redis.IntCmd { return p.ZCard(ctx, set) })
 	if err != nil {
 		return nil, nil, err
 	}
 	partial = map[string]bool{}
 	priorities := make([]*redis.StringSliceCmd, len(sets))
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
 		left := int64(prioritiesCounted)
 		for i, set := range sets {
 			n := min(sizes[i].Val(), max(left, leastCounted))

@@ -28,14 +28,14 @@ func (s *Store) QueuePosition(ctx context.Context, t *tdf.Task, now tdf.Time) (Q
 	var rank *redis.IntCmd
 	var levels *redis.StringSliceCmd
 	member, list := strconv.FormatInt(t.ID, 10), s.keys.place(t.OpenPlace())
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
 		score, rank = p.ZScore(ctx, list, member), p.ZRank(ctx, list, member)
 		levels = p.ZRevRangeByScore(ctx, s.keys.levels(partitionOf(t)), &redis.ZRangeBy{
 			Min: "(" + strconv.Itoa(t.Priority), Max: "+inf", Count: higherCounted + 1,
 		})
 	})
 	if err != nil {
-		return QueuePosition{}, fmt.Errorf("find task %d in the queue: redis: %w", t.ID, err)
+		return QueuePosition{}, err
 	}
 	q := QueuePosition{Listed: score.Err() == nil, From: tdf.Time(score.Val()), Ahead: rank.Val()}
 	if q.Listed && len(levels.Val()) > 0 {
@@ -56,7 +56,7 @@ func partitionOf(t *tdf.Task) string {
 // countHigher counts the tasks with the given priorities that may be claimed now.
 func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []string, now tdf.Time) (n int64, err error) {
 	var counts []*redis.IntCmd
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.pipeline(ctx, fmt.Sprintf("count the tasks before task %d", t.ID), func(p redis.Pipeliner) {
 		counts = nil
 		for _, text := range priorities[:min(len(priorities), higherCounted)] {
 			higher := *t
@@ -66,26 +66,16 @@ func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []strin
 			}
 		}
 	})
-	if err != nil {
-		return 0, fmt.Errorf("count the tasks before task %d: redis: %w", t.ID, err)
-	}
 	for _, count := range counts {
 		n += count.Val()
 	}
-	return n, nil
+	return n, err
 }
 
 // HasProgram reports whether the namespace stores a program's archive with this SHA-256.
 func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
-	var n int64
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		n, err = s.rdb.Exists(ctx, s.keys.program(sha256)).Result()
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("find stored program: redis: %w", err)
-	}
-	return n > 0, nil
+	n, err := ask(ctx, s, "find stored program", func(r redis.Cmdable) *redis.IntCmd { return r.Exists(ctx, s.keys.program(sha256)) })
+	return n > 0, err
 }
 
 // Full reports whether Redis uses so much of its maxmemory that claims wait.

@@ -100,7 +100,7 @@ func (x *Stored) Placement() tdf.Placement {
 func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, error) {
 	hashes, tooLong, err := s.readHashes(ctx, ids, &want)
 	if err != nil {
-		return nil, fmt.Errorf("read tasks: redis: %w", err)
+		return nil, err
 	}
 	if want.Fields&Lists == 0 {
 		if err := s.readArchived(ctx, ids, hashes); err != nil {
@@ -113,7 +113,7 @@ func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, err
 	}
 	if want.Fields&Lists != 0 {
 		if err := s.readLists(ctx, stored); err != nil {
-			return nil, fmt.Errorf("look up tasks in the lists: redis: %w", err)
+			return nil, err
 		}
 	}
 	if want.Fields&(Rules|Whole) != 0 {
@@ -124,11 +124,7 @@ func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, err
 	if want.Texts == nil {
 		return stored, nil
 	}
-	stored, err = s.readTexts(ctx, stored, &want)
-	if err != nil {
-		return nil, fmt.Errorf("read texts: redis: %w", err)
-	}
-	return stored, nil
+	return s.readTexts(ctx, stored, &want)
 }
 
 // ReadOne reads one task. If the task does not exist, the error wraps [tdf.ErrNoTask]. But if want.Fields is 0 or
@@ -144,6 +140,8 @@ func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error
 	}
 	return stored[0], nil
 }
+
+const readTasks = "read tasks"
 
 // readHashes reads the properties of each task that want.Fields includes.
 func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []tdf.Hash, tooLong []error, err error) {
@@ -241,7 +239,7 @@ func readsDefinition(state tdf.State) bool { return state == tdf.Open || state.F
 // which write the two texts of a round one after the other. So readUnclaimed marks which of the two texts exist.
 func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
 	exist := map[int]map[string]*redis.BoolCmd{}
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, readTasks, func(p redis.Pipeliner) {
 		for i, h := range hashes {
 			round := h.Round()
 			if h[tdf.RoundField(round, "executed")] == "" || h[tdf.RoundField(round, tdf.RoundClaim)] != "" {
@@ -292,7 +290,7 @@ func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 // readLists sets Lists and Scores of the tasks.
 func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 	scores := make([][]*redis.FloatCmd, len(stored))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, "look up tasks in the lists", func(p redis.Pipeliner) {
 		for i := range stored {
 			scores[i] = nil
 			for _, list := range tdf.Lists {

@@ -97,20 +97,14 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 
 // haveUpdates returns, for each task, whether it has updates.
 func (s *Store) haveUpdates(ctx context.Context, ids []int64) (map[int64]bool, error) {
-	replies := make([]*redis.IntCmd, len(ids))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, id := range ids {
-			replies[i] = p.XLen(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10))
-		}
+	replies, err := askEach(ctx, s, "read updates", ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
+		return p.XLen(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10))
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read updates: redis: %w", err)
-	}
 	reported := map[int64]bool{}
 	for i, r := range replies {
 		reported[ids[i]] = r.Val() > 0
 	}
-	return reported, nil
+	return reported, err
 }
 
 func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
@@ -142,16 +136,10 @@ func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (foun
 
 // RestoreUnderWay returns the mark of a restore that is under way, or "".
 func (s *Store) RestoreUnderWay(ctx context.Context) (mark string, err error) {
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		if mark, err = s.rdb.Get(ctx, s.keys.loading()).Result(); err == redis.Nil {
-			err = nil
-		}
-		return err
-	})
-	return mark, err
+	return ask(ctx, s, "read the mark of a load", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.loading()) })
 }
 
 // EndRestore removes the mark of BeginRestore.
 func (s *Store) EndRestore(ctx context.Context) error {
-	return s.pipeline(ctx, func(p redis.Pipeliner) { p.Del(ctx, s.keys.loading()) })
+	return s.pipeline(ctx, "remove the mark of the load", func(p redis.Pipeliner) { p.Del(ctx, s.keys.loading()) })
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // A replyForm reports whether a reply of Redis has the form that the reader of the reply expects. Readers may rely on this
@@ -23,7 +21,7 @@ func (e *answerError) Error() string { return "redis: " + e.reason }
 
 // inForm returns the error of a script's call, or an *answerError if the reply does not have the form want.
 func inForm(reply any, err error, want replyForm) error {
-	if (err == nil || err == redis.Nil) && !want(reply) {
+	if err == nil && !want(reply) {
 		return &answerError{reason: fmt.Sprintf("unexpected answer of a script: %.100q", fmt.Sprint(reply))}
 	}
 	return err

@@ -55,9 +55,9 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 		return 0, err
 	}
 	keys := append([]string{s.keys.Due(), s.keys.taskID(), s.keys.unique()}, s.listKeys()...)
-	reply, err := s.run(ctx, restoreScript, keys, e.args, isNumber)
+	reply, err := s.run(ctx, "restore tasks", restoreScript, keys, e.args, isNumber)
 	if err != nil {
-		return 0, fmt.Errorf("restore tasks: redis: %w", err)
+		return 0, err
 	}
 	if written = number(reply); written < 0 {
 		return 0, fmt.Errorf("restore task %d: %w", -written, ErrIDTaken)

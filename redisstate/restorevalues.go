@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/gob"
 	"fmt"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -35,7 +36,7 @@ func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutc
 		n := min(len(values), valuesPerCall)
 		some, err := s.restoreValues(ctx, values[0].Kind, values[:n])
 		if outcomes = append(outcomes, some...); err != nil {
-			return outcomes, fmt.Errorf("restore values of the kind %s: %w", values[0].Kind, err)
+			return outcomes, err
 		}
 		values = values[n:]
 	}
@@ -53,15 +54,16 @@ func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Valu
 			keys = append(keys, s.keys.Group(v.Name))
 		}
 	}
-	reply, err := s.run(ctx, restoreValuesScript, keys, e.args, func(reply any) bool {
+	doing := "restore values of the kind " + string(kind)
+	reply, err := s.run(ctx, doing, restoreValuesScript, keys, e.args, func(reply any) bool {
 		return reply == "" || isText(reply) && len(text(reply)) == len(values)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
+		return nil, err
 	}
 	answers := text(reply)
 	if answers == "" {
-		return nil, fmt.Errorf("the namespace would have more than %d of them; remove some", kind.most())
+		return nil, fmt.Errorf("%s: the namespace would have more than %d of them; remove some", doing, kind.most())
 	}
 	outcomes := make([]ValueOutcome, len(answers))
 	for i, answer := range answers {
@@ -76,29 +78,29 @@ const MaxDefinitions = 4 * maxBytesPerCall
 // DefinitionChunks returns the number of chunks of stored definitions.
 func (s *Store) DefinitionChunks(ctx context.Context, name string) (int, error) {
 	var chunks *redis.IntCmd
-	err := s.pipeline(ctx, func(p redis.Pipeliner) { chunks = p.HLen(ctx, s.keys.definitions(name)) })
+	err := s.pipeline(ctx, readDefinitions, func(p redis.Pipeliner) { chunks = p.HLen(ctx, s.keys.definitions(name)) })
 	if err != nil {
-		return 0, fmt.Errorf("read stored definitions: redis: %w", err)
+		return 0, err
 	}
 	return int(chunks.Val()), nil
 }
 
 // EncodedDefinitions returns a chunk of stored definitions as Redis holds it, or nil if it does not exist or is too large.
 func (s *Store) EncodedDefinitions(ctx context.Context, name string, chunk int) ([]byte, error) {
-	var encoded []byte
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		if encoded, err = s.rdb.HGet(ctx, s.keys.definitions(name), fmt.Sprint(chunk)).Bytes(); err == redis.Nil || err != nil && isWrongType(err) {
-			encoded, err = nil, nil
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read stored definitions: redis: %w", err)
-	}
-	if len(encoded) > MaxDefinitions {
+	encoded, err := s.definitions(ctx, name, chunk)
+	if isWrongType(err) || len(encoded) > MaxDefinitions || encoded == "" {
 		return nil, nil
 	}
-	return encoded, nil
+	return []byte(encoded), err
+}
+
+const readDefinitions = "read stored definitions"
+
+// definitions returns a chunk of stored definitions, or "" if it does not exist.
+func (s *Store) definitions(ctx context.Context, name string, chunk int) (encoded string, err error) {
+	return ask(ctx, s, readDefinitions, func(r redis.Cmdable) *redis.StringCmd {
+		return r.HGet(ctx, s.keys.definitions(name), strconv.Itoa(chunk))
+	})
 }
 
 // DecodeDefinitions returns the definitions of a chunk. It returns an error if no manager stores such definitions.
@@ -115,9 +117,5 @@ func DecodeDefinitions(encoded []byte) ([]tdf.Properties, error) {
 
 // KeepDefinitions makes stored definitions permanent, as a [StageChange] does.
 func (s *Store) KeepDefinitions(ctx context.Context, name string) error {
-	err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.Persist(ctx, s.keys.definitions(name)) })
-	if err != nil {
-		return fmt.Errorf("keep stored definitions: redis: %w", err)
-	}
-	return nil
+	return s.bestEffort(ctx, "keep stored definitions", func(p redis.Pipeliner) { p.Persist(ctx, s.keys.definitions(name)) })
 }

@@ -81,11 +81,7 @@ func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 	if err := settings.Change(name, value); err != nil {
 		return err
 	}
-	err := s.bestEffort(ctx, func(p redis.Pipeliner) { p.HSet(ctx, s.keys.settings(), name, settings.Value(name)) })
-	if err != nil {
-		return fmt.Errorf("change the setting %s: redis: %w", name, err)
-	}
-	return nil
+	return s.bestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) { p.HSet(ctx, s.keys.settings(), name, settings.Value(name)) })
 }
 
 // memory returns the memory that Redis compares with its maxmemory.

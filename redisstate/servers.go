@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
@@ -17,7 +16,7 @@ const clockSlack = tdf.Seconds(5)
 // It also removes heartbeats with a time in the future, because the clock was set back after them. A live server soon
 // sends a new heartbeat.
 func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
-	return s.bestEffort(ctx, func(p redis.Pipeliner) {
+	return s.bestEffort(ctx, "send the heartbeat of a server", func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.keys.servers(), redis.Z{Score: float64(now), Member: name})
 		p.ZRemRangeByScore(ctx, s.keys.servers(), "-inf", now.Add(-day).String())
 		p.ZRemRangeByScore(ctx, s.keys.servers(), "("+now.Add(clockSlack).String(), "+inf")
@@ -26,15 +25,13 @@ func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) 
 
 // LastServerHeartbeat returns the time of the latest heartbeat of any server, or 0 if no heartbeat is stored.
 func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
-	var last tdf.Time
-	err := s.untilAnswered(ctx, func(ctx context.Context) error {
-		newest, err := s.rdb.ZRevRangeWithScores(ctx, s.keys.servers(), 0, 0).Result()
-		if len(newest) == 1 {
-			last = tdf.Time(newest[0].Score)
-		}
-		return err
+	newest, err := ask(ctx, s, "read the heartbeats of servers", func(r redis.Cmdable) *redis.ZSliceCmd {
+		return r.ZRevRangeWithScores(ctx, s.keys.servers(), 0, 0)
 	})
-	return last, err
+	if len(newest) == 0 {
+		return 0, err
+	}
+	return tdf.Time(newest[0].Score), err
 }
 
 // A Grace is the grace period after an outage (docs/guarantees.md, "After an outage"). Redis stores it for all servers.
@@ -71,11 +68,11 @@ const (
 func (s *Store) Grace(ctx context.Context) (Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
 		until, leap = p.Get(ctx, s.keys.graceUntil()), p.HMGet(ctx, s.keys.leap(), leapUntil, leapAhead)
 	})
 	if err != nil {
-		return Grace{}, fmt.Errorf("read the grace period: redis: %w", err)
+		return Grace{}, err
 	}
 	var g Grace
 	g.Running, _ = tdf.ParseTime(until.Val())
@@ -88,7 +85,7 @@ func (s *Store) Grace(ctx context.Context) (Grace, error) {
 
 // SetGrace stores a grace period in Redis. Other servers, later servers and claims then respect it.
 func (s *Store) SetGrace(ctx context.Context, g Grace) error {
-	return s.bestEffort(ctx, func(p redis.Pipeliner) {
+	return s.bestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
 		p.Set(ctx, s.keys.graceUntil(), g.Running.String(), 0)
 		p.HSet(ctx, s.keys.leap(), leapUntil, g.Open.String())
 		if g.CheckFuture {
@@ -99,5 +96,5 @@ func (s *Store) SetGrace(ctx context.Context, g Grace) error {
 
 // FutureChecked records that a server has checked all tasks with a time in the future, after the clock was set back.
 func (s *Store) FutureChecked(ctx context.Context) error {
-	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.leap(), leapAhead) })
+	return s.bestEffort(ctx, "store the grace period", func(p redis.Pipeliner) { p.HDel(ctx, s.keys.leap(), leapAhead) })
 }

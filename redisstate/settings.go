@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -30,12 +29,12 @@ func (s *Store) SmallListpack(ctx context.Context) (string, error) {
 // the user may have no right to CONFIG GET, and the embedded Redis does not know the command.
 func (s *Store) setting(ctx context.Context, name string) (string, error) {
 	var reply *redis.MapStringStringCmd
-	err := s.pipeline(ctx, func(p redis.Pipeliner) { reply = p.ConfigGet(ctx, name) })
+	err := s.pipeline(ctx, "read the setting "+name, func(p redis.Pipeliner) { reply = p.ConfigGet(ctx, name) })
 	if err != nil && (lacksRights(err) || strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "unknown subcommand")) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the setting %s: redis: %w", name, err)
+		return "", err
 	}
 	return reply.Val()[name], nil
 }

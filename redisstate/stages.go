@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/gob"
 	"fmt"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
@@ -27,13 +26,11 @@ type StageChange struct {
 // StageRecords returns the records of stages. The stages are given by the names of their groups. If a record is invalid, the
 // result invalid has an error at the same index. A stage that no manager has opened has the zero record.
 func (s *Store) StageRecords(ctx context.Context, groups []string) (records []tdf.StageRecord, invalid []error, err error) {
-	var values []any
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		values, err = s.rdb.HMGet(ctx, s.keys.pipelines(), groups...).Result()
-		return err
+	values, err := ask(ctx, s, "read the records of stages", func(r redis.Cmdable) *redis.SliceCmd {
+		return r.HMGet(ctx, s.keys.pipelines(), groups...)
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the records of stages: redis: %w", err)
+		return nil, nil, err
 	}
 	records, invalid = make([]tdf.StageRecord, len(groups)), make([]error, len(groups))
 	for i, v := range values {
@@ -58,11 +55,7 @@ func (s *Store) RemoveStageRecords(ctx context.Context, groups []string) error {
 			return err
 		}
 	}
-	err = s.bestEffort(ctx, func(p redis.Pipeliner) { p.HDel(ctx, s.keys.pipelines(), groups...) })
-	if err != nil {
-		return fmt.Errorf("remove the records of stages: redis: %w", err)
-	}
-	return nil
+	return s.bestEffort(ctx, "remove the records of stages", func(p redis.Pipeliner) { p.HDel(ctx, s.keys.pipelines(), groups...) })
 }
 
 // keepDefinitions is the time in seconds after which stored definitions expire, if no stage needs them.
@@ -84,32 +77,25 @@ func (s *Store) RestoreDefinitions(ctx context.Context, name string, chunk int, 
 		return fmt.Errorf("store definitions: %w", err)
 	}
 	key := s.keys.definitions(name)
-	_, err := s.run(ctx, storingScript, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, anything)
-	if err != nil && err != redis.Nil { // the script returns nothing
-		return fmt.Errorf("store definitions: redis: %w", err)
-	}
-	return nil
+	_, err := s.run(ctx, "store definitions", storingScript, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, anything)
+	return err
 }
 
 // Definitions returns a chunk of stored definitions. If it does not exist, the error is [ErrNoDefinitions].
 func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.Properties, error) {
-	var encoded []byte
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		encoded, err = s.rdb.HGet(ctx, s.keys.definitions(name), strconv.Itoa(chunk)).Bytes()
-		return err
-	})
-	if err == redis.Nil {
+	encoded, err := s.definitions(ctx, name, chunk)
+	if err != nil {
+		return nil, err
+	}
+	if encoded == "" {
 		return nil, ErrNoDefinitions
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read stored definitions: redis: %w", err)
-	}
-	return DecodeDefinitions(encoded)
+	return DecodeDefinitions([]byte(encoded))
 }
 
 // RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.
 func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
-	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.Unlink(ctx, s.keys.definitions(name)) })
+	return s.bestEffort(ctx, "remove stored definitions", func(p redis.Pipeliner) { p.Unlink(ctx, s.keys.definitions(name)) })
 }
 
 // OpenBatch returns how many of the definitions, counted from the first, one atomic call can open. If there is a definition,

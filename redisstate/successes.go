@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -28,7 +27,7 @@ func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...st
 		if err != nil {
 			break
 		}
-		err = s.bestEffort(ctx, func(p redis.Pipeliner) {
+		err = s.bestEffort(ctx, "record successes", func(p redis.Pipeliner) {
 			for _, program := range some {
 				key := s.keys.successes(program)
 				p.ZAdd(ctx, key, redis.Z{Score: float64(now), Member: worker})
@@ -37,10 +36,7 @@ func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...st
 			}
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("record successes: redis: %w", err)
-	}
-	return nil
+	return err
 }
 
 // SucceededElsewhere reports whether a round of the program has succeeded on another worker within the last hour.
@@ -50,11 +46,11 @@ func (s *Store) SucceededElsewhere(ctx context.Context, worker, program string) 
 		return false, err
 	}
 	var last *redis.ZSliceCmd
-	err = s.pipeline(ctx, func(p redis.Pipeliner) {
+	err = s.pipeline(ctx, "find successes of program "+program, func(p redis.Pipeliner) {
 		last = p.ZRevRangeWithScores(ctx, s.keys.successes(program), 0, keptSuccesses-1)
 	})
 	if err != nil {
-		return false, fmt.Errorf("find successes of program %s: redis: %w", program, err)
+		return false, err
 	}
 	return slices.ContainsFunc(last.Val(), func(z redis.Z) bool {
 		return z.Member != worker && now.Sub(tdf.Time(z.Score)) <= tdf.For(successLife)

@@ -9,6 +9,8 @@ import (
 // readAtOnce is the largest number of bytes in one reply, unless a single property is longer.
 const readAtOnce = 4 << 20
 
+const readTexts = "read texts"
+
 // readLong answers the first questions: as many as the maximum number of bytes allows, but at least one. It returns the
 // number of answered questions. It calls the function put for each property that is not empty, with the property's
 // value and length. The function limit returns the maximum length of a property. If a property is longer, put gets only
@@ -70,7 +72,7 @@ func (s *Store) readPieces(ctx context.Context, asked []question, names [][]stri
 			last.of, last.names = append(last.of, i), append(last.names, name)
 		}
 	}
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, readTexts, func(p redis.Pipeliner) {
 		for _, x := range pieces {
 			x.reply = p.HMGet(ctx, s.keys.Task(asked[x.of[0]].id), x.names...)
 		}
@@ -91,7 +93,7 @@ func (s *Store) readPieces(ctx context.Context, asked []question, names [][]stri
 // lengths returns the length of each property that the questions ask for.
 func (s *Store) lengths(ctx context.Context, asked []question) ([][]int, error) {
 	replies := make([][]*redis.IntCmd, len(asked))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
+	err := s.pipeline(ctx, readTexts, func(p redis.Pipeliner) {
 		for i, q := range asked {
 			replies[i] = nil
 			for _, name := range q.names {

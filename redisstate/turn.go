@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -38,15 +37,13 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit
 	args, queues := s.claimArgs(r)
 	claim := scriptCall{claimScript, s.claimKeys(), args(slot, sequence), claimForm(len(queues))}
 	sent, took, moved, claimed, err, claimErr := s.runBoth(ctx, claiming, move, claim)
-	if claimErr != nil {
-		claimErr = fmt.Errorf("claim tasks: redis: %w", claimErr)
-	} else {
+	if claimErr = failed(claimTasks, claimErr); claimErr == nil {
 		s.link.observe(replySize(claimed)+sizeOf(units), took)
 		c, _ = s.readClaimed(r.Worker, queues, claimed)
 		c.Sent = sent
 	}
 	if err != nil {
-		return nil, c, fmt.Errorf("redis: %w", err), claimErr
+		return nil, c, failed("", err), claimErr
 	}
 	done, err = s.rest(ctx, r.Worker, units, moved)
 	return done, c, err, claimErr

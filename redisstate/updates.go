@@ -18,7 +18,7 @@ const followLife = 15 * time.Second
 // Follow asks the worker of a running task to report every second, because a user watches the task. The request holds
 // for 15 s.
 func (s *Store) Follow(ctx context.Context, id int64) error {
-	return s.bestEffort(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.keys.followPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
+	return s.bestEffort(ctx, "follow the task", func(p redis.Pipeliner) { p.Set(ctx, s.keys.followPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
 }
 
 // An Update is a line that a program reported while it ran.
@@ -32,14 +32,12 @@ type Update struct {
 // the first update. It returns at most the given number of updates. If another program
 // wrote an entry whose id needs more than 63 bits, Updates ends before that entry.
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
-	var found []redis.XMessage
 	from := fmt.Sprintf("(%d-%d", after.Round, after.Number)
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		found, err = s.rdb.XRangeN(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most)).Result()
-		return err
+	found, err := ask(ctx, s, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
+		return r.XRangeN(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most))
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read updates: redis: %w", err)
+		return nil, err
 	}
 	updates := make([]Update, len(found))
 	for i, m := range found {

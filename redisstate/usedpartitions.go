@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
@@ -20,12 +19,12 @@ const (
 func (s *Store) Partitions(ctx context.Context) ([]string, error) {
 	names, err := s.partitionNames(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read partitions: redis: %w", err)
+		return nil, err
 	}
 	var used []string
 	for page := range slices.Chunk(names, partitionsPerPage) {
 		tasks := make([][]*redis.IntCmd, len(page))
-		err = s.pipeline(ctx, func(p redis.Pipeliner) {
+		err = s.pipeline(ctx, "count the tasks of partitions", func(p redis.Pipeliner) {
 			for i, name := range page {
 				tasks[i] = []*redis.IntCmd{p.ZCard(ctx, s.keys.levels(name)), p.ZCard(ctx, s.keys.later(name))}
 				if name == tdf.DefaultPartition {
@@ -34,7 +33,7 @@ func (s *Store) Partitions(ctx context.Context) ([]string, error) {
 			}
 		})
 		if err != nil {
-			return nil, fmt.Errorf("count the tasks of partitions: redis: %w", err)
+			return nil, err
 		}
 		for i, name := range page {
 			if slices.ContainsFunc(tasks[i], func(n *redis.IntCmd) bool { return n.Val() > 0 }) {
@@ -62,15 +61,10 @@ func (s *Store) partitionNames(ctx context.Context) (names []string, err error) 
 func (s *Store) eachPartition(ctx context.Context, f func(name string, p tdf.Partition) bool) error {
 	var cursor uint64
 	for range 2 * partitionsListed / partitionsPerPage {
-		var fields []string
-		err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-			fields, cursor, err = s.rdb.HScan(ctx, s.keys.partitions(), cursor, "", partitionsPerPage).Result()
-			if err != nil && isWrongType(err) {
-				return nil
-			}
-			return err
+		fields, next, err := s.scan(ctx, "read partitions", func(r redis.Cmdable) *redis.ScanCmd {
+			return r.HScan(ctx, s.keys.partitions(), cursor, "", partitionsPerPage)
 		})
-		if err != nil {
+		if err != nil && !isWrongType(err) {
 			return err
 		}
 		for i := 0; i < len(fields); i += 2 {
@@ -78,7 +72,7 @@ func (s *Store) eachPartition(ctx context.Context, f func(name string, p tdf.Par
 				return nil
 			}
 		}
-		if cursor == 0 {
+		if cursor = next; cursor == 0 {
 			break
 		}
 	}

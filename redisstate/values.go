@@ -6,6 +6,8 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 )
 
@@ -110,20 +112,14 @@ const valuesPerCall = 500
 func (s *Store) Values(ctx context.Context, kind ValueKind) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		for cursor, first := uint64(0), true; first || cursor > 0; first = false {
-			var fields []string
-			err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-				var next uint64
-				if fields, next, err = s.rdb.HScan(ctx, kind.key(s.keys), cursor, "", valuesPerCall).Result(); err == nil {
-					cursor = next
-				} else if isWrongType(err) {
-					cursor, err = 0, nil
-				}
-				return err
+			fields, next, err := s.scan(ctx, "read values of the kind "+string(kind), func(r redis.Cmdable) *redis.ScanCmd {
+				return r.HScan(ctx, kind.key(s.keys), cursor, "", valuesPerCall)
 			})
-			if err != nil {
-				yield(Value{}, fmt.Errorf("read values of the kind %s: redis: %w", kind, err))
+			if err != nil && !isWrongType(err) {
+				yield(Value{}, err)
 				return
 			}
+			cursor = next
 			for i := 0; i+1 < len(fields); i += 2 {
 				if !yield(Value{kind, fields[i], fields[i+1]}, nil) {
 					return

@@ -2,9 +2,9 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -85,10 +85,8 @@ func (p WalkPage) count(most int64) (ids []int64, next WalkPage) {
 }
 
 func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, error) {
-	var found []string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		found, from.cursor, err = s.rdb.Scan(ctx, from.cursor, patternEscaper.Replace(s.keys.key(""))+"[td]*", most).Result()
-		return err
+	found, next, err := s.scan(ctx, "walk through all tasks", func(r redis.Cmdable) *redis.ScanCmd {
+		return r.Scan(ctx, from.cursor, patternEscaper.Replace(s.keys.key(""))+"[td]*", most)
 	})
 	if lacksRights(err) {
 		s.scanMissing.Store(true)
@@ -96,12 +94,12 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 		return nil, WalkPage{phase: listing}, nil
 	}
 	if err != nil {
-		return nil, from, fmt.Errorf("walk through all tasks: redis: %w", err)
+		return nil, from, err
 	}
 	for i := range found {
 		found[i] = s.idInKey(found[i])
 	}
-	if from.cursor == 0 {
+	if from.cursor = next; next == 0 {
 		from.phase = listing
 	}
 	return idsOf(found), from, nil
@@ -122,27 +120,20 @@ var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `
 
 func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, bool, error) {
 	lists := append(s.listKeys(), s.keys.Due())
-	var scanned []string
-	var cursor uint64
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		scanned, cursor, err = s.rdb.ZScan(ctx, lists[from.list], from.cursor, "", most).Result()
-		return err
+	scanned, next, err := s.scan(ctx, "walk through the lists", func(r redis.Cmdable) *redis.ScanCmd {
+		return r.ZScan(ctx, lists[from.list], from.cursor, "", most)
 	})
 	if err != nil {
-		return nil, from, false, fmt.Errorf("walk through the lists: redis: %w", err)
+		return nil, from, false, err
 	}
-	var members []string
-	for i := 0; i < len(scanned); i += 2 { // a score follows each member
-		members = append(members, scanned[i])
-	}
-	from.cursor = cursor
-	if cursor == 0 {
+	ids := idsOf(everySecond(scanned))
+	if from.cursor = next; next == 0 {
 		from.list++
 	}
 	if from.list == len(lists) {
-		return idsOf(members), WalkPage{}, true, nil
+		return ids, WalkPage{}, true, nil
 	}
-	return idsOf(members), from, false, nil
+	return ids, from, false, nil
 }
 
 func (s *Store) listKeys() []string {
@@ -155,18 +146,13 @@ func (s *Store) listKeys() []string {
 
 // LastID returns the last id that was given out, or 0 if no task was ever opened.
 func (s *Store) LastID(ctx context.Context) (int64, error) {
-	var last int64
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		last, err = s.rdb.Get(ctx, s.keys.taskID()).Int64()
-		if err == redis.Nil {
-			err = nil
-		}
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("read the last id: redis: %w", err)
+	const doing = "read the last id"
+	last, err := ask(ctx, s, doing, func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.taskID()) })
+	if err != nil || last == "" {
+		return 0, err
 	}
-	return last, nil
+	id, err := strconv.ParseInt(last, 10, 64)
+	return id, failed(doing, err)
 }
 
 // IDs yields the ids of all tasks in ascending order, each id once, in pages of at most the given number of ids. Some

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,13 +38,9 @@ const mostWorkers = 1000
 
 // Workers returns the workers that sent a heartbeat within a week, ordered by name.
 func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
-	var names []string
-	err := s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		names, err = s.rdb.ZRange(ctx, s.keys.workers(), 0, -1).Result()
-		return err
-	})
+	names, err := ask(ctx, s, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd { return r.ZRange(ctx, s.keys.workers(), 0, -1) })
 	if err != nil {
-		return nil, fmt.Errorf("read workers: redis: %w", err)
+		return nil, err
 	}
 	slices.Sort(names)
 	var all []WorkerStatus
@@ -60,22 +55,16 @@ func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
 }
 
 func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerStatus, error) {
-	replies := make([]*redis.MapStringStringCmd, len(names))
-	err := s.pipeline(ctx, func(p redis.Pipeliner) {
-		for i, name := range names {
-			replies[i] = p.HGetAll(ctx, s.keys.worker(name))
-		}
+	replies, err := askEach(ctx, s, "read workers", names, func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
+		return p.HGetAll(ctx, s.keys.worker(name))
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read workers: redis: %w", err)
-	}
 	var all []WorkerStatus
-	for i, name := range names {
-		if h := replies[i].Val(); len(h) > 0 {
-			all = append(all, parseWorker(name, h))
+	for i, reply := range replies {
+		if h := reply.Val(); len(h) > 0 {
+			all = append(all, parseWorker(names[i], h))
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 func parseWorker(name string, h map[string]string) WorkerStatus {
@@ -103,10 +92,7 @@ func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 		}
 		return s.writeDrain(ctx, s.keys.worker(name), by)
 	})
-	if err != nil {
-		return known, fmt.Errorf("drain worker %s: redis: %w", name, err)
-	}
-	return known, nil
+	return known, failed("drain worker "+name, err)
 }
 
 // writeDrain sets or ends a drain. The hash of a worker expires a week after its last heartbeat, unless the worker is
