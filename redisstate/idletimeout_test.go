@@ -18,9 +18,9 @@ import (
 // slowLink is the speed of a mobile link, in bytes per second.
 const slowLink = 32 << 10
 
-// patientContext returns a context that ends after 90 s, so that a test fails instead of waiting for ever.
+// patientContext returns a context that ends after five minutes, so that a test fails instead of waiting for ever.
 func patientContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

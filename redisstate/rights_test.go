@@ -69,9 +69,9 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	}
 }
 
-// briefContext returns a context that ends after 20 s, so that a call fails instead of waiting for ever.
+// briefContext returns a context that ends after two minutes, so that a call fails instead of waiting for ever.
 func briefContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -509,11 +509,11 @@ func TestTwoServersShareAGraph(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		var busy sync.WaitGroup
+		var servers, users sync.WaitGroup
 		for i := range 2 {
 			store := connect(t, s.addr, s.ns)
 			srv := New(fmt.Sprint("server-", i), settings, store, quiet())
-			busy.Go(func() {
+			servers.Go(func() {
 				for ctx.Err() == nil {
 					if _, err := srv.RunOnce(ctx); err != nil && ctx.Err() == nil {
 						t.Error(err)
@@ -523,17 +523,17 @@ func TestTwoServersShareAGraph(t *testing.T) {
 		}
 		for i := range 2 {
 			store, r := connect(t, s.addr, s.ns), rand.New(rand.NewPCG(uint64(i), 2))
-			busy.Go(func() {
-				for ctx.Err() == nil {
-					if err := workAndSteer(ctx, store, r, n); err != nil && ctx.Err() == nil {
+			users.Go(func() {
+				for range 300 {
+					if err := workAndSteer(ctx, store, r, n); err != nil {
 						t.Error(err)
 					}
 				}
 			})
 		}
-		time.Sleep(time.Second)
+		users.Wait()
 		stop()
-		busy.Wait()
+		servers.Wait()
 		for range 3 { // a retry waits again for the tasks that are retried after it
 			for id := int64(1); id <= n+1; id++ {
 				if task := s.task(id); task.State.Finished() && task.Outcome != string(tdf.Succeeded) {
