@@ -140,8 +140,8 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	refused, next := w.open("refused"), w.open("next")
 	store, timers := &turning{failing: &failing{Store: w.store}}, &clock{}
 	store.refused.Store(refused)
-	worker := w.workerOn(store, WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
-		time.Sleep(100 * time.Millisecond) // until the claim of this task no longer reserves the slot, which the report then may fill
+	worker := w.workerOn(store, WithRunner(goRunner(func(ctx context.Context, r *Round) (Ended, error) {
+		r.execution.s.awaitClaim(ctx) // then the report of this round may claim a task
 		fmt.Fprintln(r.Stdout, r.Args[0])
 		return Ended{}, nil
 	})))
@@ -176,4 +176,14 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	}
 	stop()
 	wait()
+}
+
+// awaitClaim waits until no claim reserves a slot.
+func (s *session) awaitClaim(ctx context.Context) {
+	for reserved := 1; reserved > 0 && ctx.Err() == nil; {
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+		reserved = s.reserved
+		s.mu.Unlock()
+	}
 }
