@@ -51,8 +51,8 @@ type linkJob struct {
 }
 
 // runLinkJobs carries out operations. After callsPerTurn, it leaves the rest to a later turn. The answer of an operation is '+'
-// if it is complete, '~' if a part of it remains, and '-' if it is no longer possible. The last operations of a call may have no
-// answer, because there was no time for them.
+// if all given dependencies are handled, '~' and their number if a part of the operation remains, and '-' if it is no longer
+// possible. The last operations of a call may have no answer, because there was no time for them.
 func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 	for calls := 0; len(jobs) > 0 && calls < callsPerTurn; calls++ {
 		e := s.linkArgs()
@@ -76,7 +76,7 @@ func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 		var left []*linkJob
 		for i := range answers {
 			j := jobs[i]
-			j.done += taken[i]
+			j.done += handled(answers[i], taken[i])
 			if over := answers[i] == "-" || answers[i] == "+" && j.done == len(j.all); !over {
 				left = append(left, j)
 			}
@@ -84,6 +84,14 @@ func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 		jobs = append(left, jobs[len(answers):]...)
 	}
 	return nil
+}
+
+// handled returns the number of dependencies that an operation has handled, of the given ones.
+func handled(answer string, given int) int {
+	if n, err := strconv.Atoi(strings.TrimPrefix(answer, "~")); err == nil && n >= 0 && n < given {
+		return n
+	}
+	return given
 }
 
 // unsuccessful are the states in which a task did not succeed, and is not archived.

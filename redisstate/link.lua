@@ -34,12 +34,13 @@
 -- Operations, with their arguments and the line of the answer:
 -- - link: id, round, the number of dependencies that were linked before, '1' or '' (see below), the number of given
 --   dependencies, and these dependencies. If the task need not wait, it becomes due.
---   Answer: '+', or '-' if the task no longer waits, or if another call has linked the dependencies.
+--   Answer: '+', '~' and a number if there was time only for this number of dependencies, or '-' if the task no longer
+--   waits, or if another call has linked the dependencies.
 -- - end: id, round, state, the reason why strict dependencies on the task are not met, or '' if it has succeeded, the
 --   round in which the task waited for its own dependencies, the number of dependencies that were released before, '1'
 --   or '' (see below), the number of given dependencies, and these dependencies.
---   Answer: '+' if the ending is handled, '~' if a part of it remains, or '-' if another call has released the
---   dependencies.
+--   Answer: '+' if the ending is handled, '~' and the number of given dependencies that it has released if a part of it
+--   remains, or '-' if another call has released the dependencies.
 -- - probe: a group. Answer: '+' if the group is complete, or '-'.
 -- - complete: a group, the reason why strict dependencies on the group are not met, or '' if all tasks have succeeded,
 --   and the number of tasks that did not succeed and are not archived.
@@ -74,6 +75,15 @@ end
 
 -- Returns the number in a property that this script writes. Returns 0 for any other text, as Go does.
 local function count_of(s) return s and #s <= 9 and string.match(s, '^%d+$') and tonumber(s) or 0 end
+
+-- Calls a function for the first dependencies in a list, until the time is over. Returns their number.
+local function each_in_time(all, handle)
+  for i, d in ipairs(all) do
+    handle(d)
+    if i % 32 == 0 and spent(2) then return i end
+  end
+  return #all
+end
 
 local function look_now(id) call('ZADD', due, now_text, id) end
 
@@ -135,18 +145,19 @@ local function link()
   end
   if round_of(f[2]) ~= round or count_of(f[4]) ~= tonumber(before) then return '-' end
   local waits, unmet = count_of(f[5]), f[6] or nil
-  for _, d in ipairs(all) do
+  local done = each_in_time(all, function(d)
     local must_wait, why = (d.is_group and link_group or link_task)(d, id .. ':' .. round, id)
     if must_wait then waits = waits + 1 end
     unmet = unmet or why
-  end
-  local linked = before + #all
+  end)
+  local linked = before + done
+  last = last and done == #all
   if last then linked = math.max(linked, count_of(f[7])) end -- another program may have written another number
   call('HSET', key, of .. 'linked', string.format('%.0f', linked), of .. 'waits', string.format('%.0f', waits))
   if unmet then call('HSET', key, of .. 'unmet', unmet) end
   if unmet or last and waits == 0 then look_now(id) end
   if last then call('ZREM', unlinked, id) end
-  return '+'
+  return done == #all and '+' or '~' .. done
 end
 
 -- Tells a waiting task that one of its dependencies is finished.
@@ -213,13 +224,13 @@ local function handle_end()
   local all = {}
   for i = 1, tonumber(take()) do all[i] = take_dependency() end
   local all_know = tell(dependents .. id .. ':' .. round, unmet)
-  local released = redis.pcall('HMGET', tasks .. id, 'state', waited .. ':released')
+  local released, done = redis.pcall('HMGET', tasks .. id, 'state', waited .. ':released'), #all
   if released[1] and #all > 0 then
     if count_of(released[2]) ~= tonumber(before) then return '-' end
-    for _, d in ipairs(all) do release(d) end
-    call('HSET', tasks .. id, waited .. ':released', string.format('%.0f', before + #all))
+    done = each_in_time(all, release)
+    call('HSET', tasks .. id, waited .. ':released', string.format('%.0f', before + done))
   end
-  if not all_know or not last then return '~' end
+  if not all_know or not last or done < #all then return '~' .. done end
   finish(id, string.format('%s:%s:%s', id, round, state))
   return '+'
 end
