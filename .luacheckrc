@@ -7,7 +7,7 @@ globals = { "cursor", "ARGV" } -- scripts change these tables and variables
 -- and the files themselves do not use all of them.
 local included = {}
 for line in io.lines("redisstate/scripts.go") do
-  for name in (line:match('after: "([%w ]*)"') or ""):gmatch("%w+") do included["redisstate/" .. name .. ".lua"] = true end
+  for name in (line:match('after: "([%w ]*)"') or ""):gmatch("%w+") do included["redisstate/lua/" .. name .. ".lua"] = true end
 end
 for shared in pairs(included) do
   files[shared] = { ignore = { "211", "241" } }

@@ -167,7 +167,7 @@ func dearest(script *luaScript, c *luacost.Counts, n int) string {
 	}
 	begin := regexp.MustCompile(`^(?:local )?function ([\w.]+)`)
 	for _, file := range append(strings.Fields(script.after), script.name) {
-		text, _ := sources.ReadFile(file + ".lua")
+		text, _ := sources.ReadFile("lua/" + file + ".lua")
 		function := ""
 		for line := range strings.Lines(string(text)) {
 			if m := begin.FindStringSubmatch(line); m != nil {

@@ -66,7 +66,7 @@ const (
 	runs                  // Redis 7 and later run the script; older ones know no script flags, and the call waits
 )
 
-//go:embed *.lua
+//go:embed lua/*.lua
 var sources embed.FS
 
 var scripts []*luaScript
@@ -83,7 +83,7 @@ func declare(x luaScript) *luaScript {
 func (x *luaScript) source() string {
 	var source strings.Builder
 	for _, name := range append(strings.Fields(x.after), x.name) {
-		text, err := sources.ReadFile(name + ".lua")
+		text, err := sources.ReadFile("lua/" + name + ".lua")
 		if err != nil {
 			panic(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 // The table of scripts has all Lua files, and ARCHITECTURE.md describes each script.
 func TestScriptsAreAll(t *testing.T) {
-	files, err := filepath.Glob("*.lua")
+	files, err := filepath.Glob("lua/*.lua")
 	if err != nil || len(files) < 30 {
 		t.Fatal(files, err)
 	}
@@ -22,12 +22,12 @@ func TestScriptsAreAll(t *testing.T) {
 	for _, script := range scripts {
 		declared = append(declared, script.name)
 		declared = append(declared, strings.Fields(script.after)...)
-		if !strings.Contains(string(page), "`redisstate/"+script.name+".lua`") {
+		if !strings.Contains(string(page), "`redisstate/lua/"+script.name+".lua`") {
 			t.Errorf("ARCHITECTURE.md does not describe %s.lua", script.name)
 		}
 	}
 	for _, file := range files {
-		if !slices.Contains(declared, strings.TrimSuffix(file, ".lua")) {
+		if !slices.Contains(declared, strings.TrimSuffix(filepath.Base(file), ".lua")) {
 			t.Errorf("scripts.go does not have %s", file)
 		}
 	}
