@@ -31,10 +31,7 @@ func TestLostRoundReportsOnce(t *testing.T) {
 	wait := w.background(t.Context(), w.workerOn(store))
 	p.begun()
 	p.ended()
-	give, err := w.task(id).Release("by hand")
-	must(t, err)
-	_, err = w.store.Apply(t.Context(), "test", redisstate.Unit{Moves: []tdf.Move{give}})
-	must(t, err)
+	w.requeue(id)
 	p.release()
 	wait()
 	if n := store.calls.Load(); n > 3 {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -84,8 +83,7 @@ func TestRedisClockIsSet(t *testing.T) {
 			p := w.pipe()
 			began := time.Now()
 			id := w.open(p.path, func(d *tdf.Properties) { d.Timeout = 600 })
-			ctx, stop := context.WithCancel(t.Context())
-			wait := w.until(ctx, w.worker())
+			stop := w.start(w.worker())
 			p.begun()
 			now.leap(by)
 			for range 3 {
@@ -115,7 +113,6 @@ func TestRedisClockIsSet(t *testing.T) {
 			p.release()
 			eventually(t, "the end of the next task", func() bool { serve(); return w.task(next).State == tdf.Succeeded })
 			stop()
-			wait()
 		})
 	}
 }

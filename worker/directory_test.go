@@ -14,17 +14,6 @@ const secret = "8c1f-0a7e"
 
 // directories are programs that misuse the round's directory. Each comes with the expected end of its task.
 var directories = map[string]fault{
-	"checkpoint too large": {
-		script: "printf 12345678901 >$TDF_DIR/checkpoint; echo out",
-		set:    func(w *world) { w.cfg.MaxCheckpoint = 10 },
-		want:   ended{tdf.Succeeded, "out\n", "", "0"},
-		log:    "checkpoint: 11 bytes, more than max_checkpoint (10); the previous checkpoint stays",
-		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
-			if task.Checkpoint != "" {
-				t.Errorf("the checkpoint is %q", task.Checkpoint)
-			}
-		},
-	},
 	"result.json is no JSON": {
 		script: `echo out; printf '{"a": }' >$TDF_DIR/result.json; echo kept >$TDF_DIR/files/f; echo s >$TDF_DIR/scratch/s`,
 		want:   ended{tdf.Failed, "out\n", "result.json: it is not JSON: invalid character '}' looking for beginning of value (byte 7) (run.sh ended with 0)", ""},
@@ -76,14 +65,6 @@ var directories = map[string]fault{
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
 			has(t, task.LastError(), "it is kept on worker w1 in "+r.path("p/results/w1-2-0.files")+" (run.sh ended with 0)")
 			fileHas(t, r.path("p/results/w1-2-0.files/f"), "f\n")
-			fileHas(t, r.path("p/results/w1-2-0.scratch/s"), "s\n")
-		},
-	},
-	"scratch of a round that failed": {
-		script: "echo s >$TDF_DIR/scratch/s; echo err >&2",
-		set:    func(w *world) { w.cfg.KeepScratch = "failed" },
-		want:   ended{tdf.Failed, "", "err\n", "0"},
-		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
 			fileHas(t, r.path("p/results/w1-2-0.scratch/s"), "s\n")
 		},
 	},

@@ -1,9 +1,6 @@
 package worker
 
 import (
-	"context"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +16,7 @@ func TestDrain(t *testing.T) {
 	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")
 	p := w.pipe()
 	first := w.open(p.path)
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
+	stop := w.start(w.worker())
 	p.begun()
 	p.ended()
 	w.drain("a user")
@@ -36,10 +32,8 @@ func TestDrain(t *testing.T) {
 		t.Errorf("the next task is %s", got.State)
 	}
 	stop()
-	wait()
 
-	ctx, stop = context.WithCancel(t.Context())
-	wait = w.until(ctx, w.worker())
+	stop = w.start(w.worker())
 	eventually(t, "the next worker", func() bool { return w.workerState() == stateDraining })
 	w.nextHeartbeats(3)
 	if got := w.task(second); got.State != tdf.Open {
@@ -53,7 +47,6 @@ func TestDrain(t *testing.T) {
 	w.executed(second)
 	w.finished(second)
 	stop()
-	wait()
 }
 
 func (w *world) drain(by string) {
@@ -69,33 +62,5 @@ func (w *world) nextHeartbeats(n int) {
 	for range n {
 		seen := w.registered()["seen"]
 		eventually(w, "a heartbeat", func() bool { return w.registered()["seen"] != seen })
-	}
-}
-
-// Redis stores the process id of a running task's program, and the time of the program's last output.
-func TestRunningTaskHasPIDAndLastOutput(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.Lease = 90 * time.Millisecond
-	w.script("p", "#!/bin/sh\necho $$\necho begun >\"$1\"; read line <\"$1\"\n")
-	p := w.pipe()
-	id := w.open(p.path)
-	before, err := w.store.Now(t.Context())
-	must(t, err)
-	wait := w.background(t.Context(), w.worker())
-	p.begun()
-	p.ended()
-	eventually(t, "a report", func() bool { return w.task(id).Current().PID != 0 && w.task(id).Current().LastOutput != 0 })
-	r := w.task(id).Current()
-	now, err := w.store.Now(t.Context())
-	must(t, err)
-	// The last output may seem to be earlier than the start of this test, because file systems round times down to the
-	// tick of the kernel's clock.
-	if r.Tail != strconv.Itoa(r.PID)+"\n" || r.LastOutput < before.Add(-1) || r.LastOutput > now {
-		t.Errorf("pid %d, tail %q, last output %v of %v to %v", r.PID, r.Tail, r.LastOutput, before, now)
-	}
-	p.release()
-	wait()
-	if r = w.finished(id).Current(); r.PID != 0 || r.LastOutput != 0 || strings.TrimSpace(r.Output) == "" {
-		t.Errorf("afterwards: %+v", r)
 	}
 }

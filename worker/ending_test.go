@@ -116,15 +116,13 @@ done
 			there.Add(1)
 		}
 	}}
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.workerOn(store))
+	stop := w.start(w.workerOn(store))
 	for _, id := range []int64{first, second} {
 		if got := w.executed(id).Current(); got.Output != "1\n" || got.Error != "" {
 			t.Errorf("task %d found these directories of rounds: %s%s", id, got.Output, got.Error)
 		}
 	}
 	stop()
-	wait()
 	if got := there.Load(); got != 2 {
 		t.Errorf("the files were there at %d reports, want 2", got)
 	}

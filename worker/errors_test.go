@@ -61,8 +61,7 @@ func TestNoTightLoopOnErrors(t *testing.T) {
 	store.claims.Store(3)
 	worker, timers := w.workerOn(store), &clock{}
 	worker.after = timers.after
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
+	stop := w.start(worker)
 	for i := range int64(3) {
 		timers.waitedFor(t, errorPause)
 		if got := store.calls.Load(); got != i+1 {
@@ -72,7 +71,6 @@ func TestNoTightLoopOnErrors(t *testing.T) {
 	}
 	w.executed(id)
 	stop()
-	wait()
 }
 
 // While Redis refuses a result, the worker keeps it, and sends it again after growing pauses.
@@ -108,8 +106,7 @@ func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 		fmt.Fprintln(r.Stdout, "result")
 		return Ended{}, nil
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
+	stop := w.start(worker)
 	w.executed(good)
 	eventually(t, "several tries", func() bool { return store.calls.Load() > 3 })
 	if got := w.task(bad); got.State != tdf.Running {
@@ -120,7 +117,6 @@ func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 		t.Errorf("the output of the refused task is %q", got.LastOutput())
 	}
 	stop()
-	wait()
 }
 
 // An endless error wraps itself.

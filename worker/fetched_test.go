@@ -40,11 +40,9 @@ func TestFetchedPrograms(t *testing.T) {
 		files        []string
 		output, fail string
 	}{
-		"good":                {[]string{"run.sh", good}, "good\n", ""},
-		"with setup.sh":       {[]string{"run.sh", "cat made", "setup.sh", "#!/bin/sh\necho made >made\n"}, "made\n", ""},
-		"no run.sh":           {[]string{"main.sh", good}, "", "unpack: no run.sh at the top level of the archive"},
-		"one level too deep":  {[]string{"p/run.sh", good}, "", `unpack: run.sh is one level too deep, at "p/run.sh"`},
-		"setup.sh that fails": {[]string{"run.sh", good, "setup.sh", "#!/bin/sh\necho broken >&2\nexit 4\n"}, "", "setup.sh: exit status 4: broken"},
+		"good":          {[]string{"run.sh", good}, "good\n", ""},
+		"with setup.sh": {[]string{"run.sh", "cat made", "setup.sh", "#!/bin/sh\necho made >made\n"}, "made\n", ""},
+		"no run.sh":     {[]string{"main.sh", good}, "", "unpack: no run.sh at the top level of the archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -44,15 +44,7 @@ func TestHandlerReports(t *testing.T) {
 	if got.State != tdf.Succeeded || r.Result != "144" || r.Output != "squared" || got.Checkpoint != "state" || r.Progress != (tdf.Progress{Fraction: 1, Text: "all of it"}) {
 		t.Errorf("%s %+v, checkpoint %q, error %q", got.State, r, got.Checkpoint, got.LastError())
 	}
-	updates, err := w.store.Updates(t.Context(), id, redisstate.Update{}, 10)
-	must(t, err)
-	var lines []string
-	for _, u := range updates {
-		lines = append(lines, u.Line)
-	}
-	if strings.Join(lines, ",") != "first,second,third" {
-		t.Errorf("updates %q", lines)
-	}
+	w.updated(id, "0-1 first", "0-2 second", "0-3 third")
 }
 
 // After a permanent error, the task has failed for good. After a user retries the task, `max_fails` decides again whether
@@ -82,6 +74,14 @@ func TestPermanentErrorFailsTheTask(t *testing.T) {
 	if got := w.task(id); got.State != tdf.Open || got.Round != 2 || got.Fails != 2 {
 		t.Errorf("retried: %s in round %d after %d failures\n%s", got.State, got.Round, got.Fails, got.Log)
 	}
+}
+
+// requeue takes a running task from its worker, as a user does.
+func (w *world) requeue(id int64) {
+	w.Helper()
+	give, err := w.task(id).Release("by hand")
+	must(w, err)
+	must(w, w.applied(give))
 }
 
 func (w *world) applied(m tdf.Move) error {
@@ -182,21 +182,22 @@ func TestUnfitHandler(t *testing.T) {
 	}
 }
 
-// After the timeout, the handler's error is ignored.
+// After the timeout, the handler's error is ignored. Its output is kept.
 func TestHandlerThatAnswersTooLate(t *testing.T) {
 	for _, answer := range []error{Permanent(errors.New("x")), Later(time.Hour, nil), Unfit(errors.New("x")), errors.New("x")} {
 		w := newWorld(t)
 		id := w.open("", forHandler("p"), timeout)
 		timers := &clock{}
-		worker := w.worker(Handle("p", func(ctx context.Context, _ *Round) error {
+		worker := w.worker(Handle("p", func(ctx context.Context, r *Round) error {
+			fmt.Fprint(r.Stdout, "so far")
 			timers.fireBetween(t, 900*time.Second, 1000*time.Second)
 			<-ctx.Done()
 			return answer
 		}))
 		worker.after = timers.after
 		w.runOnce(worker)
-		if got := w.task(id); got.State != tdf.TimedOut || got.Releases != 0 {
-			t.Errorf("%T: %s", answer, got.State)
+		if got := w.task(id); got.State != tdf.TimedOut || got.Releases != 0 || got.LastOutput() != "so far" {
+			t.Errorf("%T: %s, output %q", answer, got.State, got.LastOutput())
 		}
 	}
 }
@@ -271,24 +272,26 @@ func TestLaterWithLostReplies(t *testing.T) {
 	}
 }
 
-// A preparing is a Preparer whose rounds run in this process. It uses only the exported parts of a Round.
-type preparing struct{ goRunner }
+// A preparer is a Preparer that calls a function. The function returns the Runner of the round.
+type preparer func(ctx context.Context, r *Round) (Runner, error)
 
-func (p preparing) Prepare(ctx context.Context, r *Round) (Runner, error) {
-	if r.Program == "unfit" {
-		return nil, Unfit(errors.New("no licence here"))
-	}
-	r.ProgramSHA256 = strings.Repeat("0", 64)
-	return p.goRunner, r.HoldTimeout(ctx, time.Minute)
-}
+func (f preparer) Prepare(ctx context.Context, r *Round) (Runner, error) { return f(ctx, r) }
+
+func (preparer) Run(context.Context, *Round) (Ended, error) { panic("run without the prepared Runner") }
 
 func TestPreparer(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", timeout)
-	worker := w.worker(WithRunner(preparing{func(_ context.Context, r *Round) (Ended, error) {
-		r.ReportPID(7)
-		return Ended{Exit: "0", CPU: time.Second, Elapsed: 2 * time.Second, MaxRSS: 1 << 20}, nil
-	}}))
+	worker := w.worker(WithRunner(preparer(func(ctx context.Context, r *Round) (Runner, error) {
+		if r.Program == "unfit" {
+			return nil, Unfit(errors.New("no licence here"))
+		}
+		r.ProgramSHA256 = strings.Repeat("0", 64)
+		return goRunner(func(_ context.Context, r *Round) (Ended, error) {
+			r.ReportPID(7)
+			return Ended{Exit: "0", CPU: time.Second, Elapsed: 2 * time.Second, MaxRSS: 1 << 20}, nil
+		}), r.HoldTimeout(ctx, time.Minute)
+	})))
 	w.runOnce(worker)
 	r := w.finished(id).Current()
 	if r.ProgramSHA256 != strings.Repeat("0", 64) || r.Started == 0 || r.CPUSeconds != 1 || r.Seconds != 2 || r.MaxRSS != 1<<20 {
@@ -298,6 +301,26 @@ func TestPreparer(t *testing.T) {
 	w.runOnce(worker)
 	if got := w.task(id); got.State != tdf.Open || got.UnfitHosts != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A Preparer cannot hold the timeout for longer than its limit, even if the task has no timeout.
+func TestHoldTimeoutEndsWithItsLimit(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("")
+	held, timers := make(chan error, 1), &clock{}
+	worker := w.worker(WithRunner(preparer(func(ctx context.Context, r *Round) (Runner, error) {
+		held <- r.HoldTimeout(ctx, 7*time.Minute)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})))
+	worker.after = timers.after
+	wait := w.background(t.Context(), worker)
+	must(t, receive(t, "the preparation", held))
+	timers.fire(t, 7*time.Minute)
+	wait()
+	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "the preparation took longer than 7m0s") {
+		t.Errorf("the task is %s: %q", got.State, got.LastError())
 	}
 }
 

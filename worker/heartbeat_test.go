@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -23,9 +21,7 @@ import (
 // registered returns what Redis stores about the worker w1.
 func (w *world) registered() map[string]string {
 	w.Helper()
-	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
-	defer client.Close()
-	h, err := client.HGetAll(w.Context(), w.cfg.Namespace+":worker:w1").Result()
+	h, err := w.client().HGetAll(w.Context(), w.cfg.Namespace+":worker:w1").Result()
 	must(w, err)
 	return h
 }
@@ -41,13 +37,11 @@ func TestHeartbeats(t *testing.T) {
 	w.cfg.SleepAfterNoProcessClaimed = time.Hour
 	worker := w.worker()
 	worker.version = "v1.2.3"
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
+	stop := w.start(worker)
 	eventually(t, "the first heartbeat", func() bool { return w.workerState() == stateWorking })
 	first := w.registered()
 	eventually(t, "another heartbeat, while idle", func() bool { return w.registered()["seen"] > first["seen"] })
 	stop()
-	wait()
 	delete(first, "seen")
 	host, err := os.Hostname()
 	must(t, err)
@@ -64,8 +58,7 @@ func TestHeartbeats(t *testing.T) {
 // A worker follows the rules of docs/operations.md, "Names of workers".
 func TestASecondStartIsRefused(t *testing.T) {
 	w := newWorld(t)
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
+	stop := w.start(w.worker())
 	eventually(t, "the first worker", func() bool { return w.workerState() == stateWorking })
 	second := w.workerOn(w.connect(redistest.Shared(t)))
 	err := second.Run(t.Context())
@@ -74,12 +67,9 @@ func TestASecondStartIsRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	stop()
-	wait()
-	ctx, stop = context.WithCancel(t.Context())
-	wait = w.until(ctx, second)
+	stop = w.start(second)
 	eventually(t, "the second worker", func() bool { return w.workerState() == stateWorking })
 	stop()
-	wait()
 }
 
 // If another worker takes the name of a worker, the tasks of the first worker are lost at once. The first worker ends
@@ -160,13 +150,11 @@ func TestStartEndsLeftProcesses(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- left.Wait() }()
 	must(t, os.MkdirAll(worker.rounds()+"/7/files", 0o755))
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
+	stop := w.start(worker)
 	if err := receive(t, "the end of the process that was left", ended); err == nil {
 		t.Error("the process ended by itself")
 	}
 	stop()
-	wait()
 	w.logged("ended processes that an earlier worker of this name had left running")
 	if _, err := os.Stat(worker.rounds()); !os.IsNotExist(err) {
 		t.Errorf("the directory of rounds still exists: %v", err)
@@ -191,8 +179,7 @@ func (w *world) hangingStart() (worker *Worker, hangs <-chan struct{}) {
 func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	w := newWorld(t)
 	worker, hangs := w.hangingStart()
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
+	stop := w.start(worker)
 	receive(t, "the sweep", hangs)
 	first := w.registered()
 	eventually(t, "another heartbeat", func() bool { return w.registered()["seen"] > first["seen"] })
@@ -200,7 +187,6 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 		t.Errorf("the worker is %s", state)
 	}
 	stop()
-	wait()
 	if state := w.workerState(); state != stateGone {
 		t.Errorf("at the end the worker is %s", state)
 	}
@@ -250,11 +236,9 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: stateWorking}
 	_, _, err := store.TakeName(w.Context(), info, redisstate.PriorOwner{})
 	must(w, err)
-	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
-	defer client.Close()
 	now, err := store.Now(w.Context())
 	must(w, err)
-	must(w, client.HSet(w.Context(), w.cfg.Namespace+":worker:w1", "seen", now.Add(-2*lease).String()).Err())
+	must(w, w.client().HSet(w.Context(), w.cfg.Namespace+":worker:w1", "seen", now.Add(-2*lease).String()).Err())
 	return func() {
 		_, err := store.WorkerHeartbeat(w.Context(), info)
 		must(w, err)
@@ -281,11 +265,9 @@ func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
 	w := newWorld(t)
 	w.silentWorker(0.2)
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
+	stop := w.start(w.worker())
 	eventually(t, "the second worker has the name", func() bool { return w.registered()["host"] != "elsewhere" && w.workerState() == stateWorking })
 	stop()
-	wait()
 	w.logged(waitingForName)
 }
 

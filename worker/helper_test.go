@@ -42,6 +42,8 @@ type world struct {
 	store *redisstate.Store
 	cfg   config.Worker
 	log   testlog.Buffer
+
+	direct *redis.Client // made by client
 }
 
 func newWorld(t *testing.T) *world {
@@ -122,9 +124,11 @@ func (w *world) lastChance(id int64) int64 {
 
 // client returns a Redis client, for operations that the store does not have.
 func (w *world) client() *redis.Client {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
-	w.Cleanup(func() { client.Close() })
-	return client
+	if w.direct == nil {
+		w.direct = redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
+		w.Cleanup(func() { w.direct.Close() })
+	}
+	return w.direct
 }
 
 func (w *world) task(id int64) *tdf.Task {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -18,14 +16,12 @@ func TestAnIdleWorkerIsWoken(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
 	w.script("p", good)
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
+	stop := w.start(w.worker())
 	eventually(t, "the start", func() bool { return w.workerState() == stateWorking })
 	for range 5 {
 		w.executed(w.open(""))
 	}
 	stop()
-	wait()
 }
 
 func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
@@ -36,14 +32,12 @@ func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
 	must(t, err)
 	later := w.open("", func(d *tdf.Properties) { d.StartAfter = now.Add(1) })
 	w.open("", func(d *tdf.Properties) { d.StartAfter = now.Add(1e6) })
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
+	stop := w.start(w.worker())
 	task := w.executed(later)
 	if r := task.Current(); r.Entered[tdf.Running] < task.StartAfter {
 		t.Errorf("claimed at %v, before %v", r.Entered[tdf.Running], task.StartAfter)
 	}
 	stop()
-	wait()
 }
 
 // If a worker takes the wake token of a task that it must not run, another worker is still woken.
@@ -51,11 +45,8 @@ func TestAnUnwantedTaskWakesAnother(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
 	w.script("p", good)
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
-	waitToo := w.until(ctx, w.named("w2"))
-	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(t)})
-	defer client.Close()
+	stop, stopToo := w.start(w.worker()), w.start(w.named("w2"))
+	client := w.client()
 	for range 8 {
 		id := w.open("", func(d *tdf.Properties) { d.StartAfter = 9e9 })
 		ns, member := w.cfg.Namespace, strconv.FormatInt(id, 10)
@@ -67,8 +58,7 @@ func TestAnUnwantedTaskWakesAnother(t *testing.T) {
 		}
 	}
 	stop()
-	wait()
-	waitToo()
+	stopToo()
 }
 
 func (w *world) executed(id int64) *tdf.Task {

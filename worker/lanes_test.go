@@ -32,13 +32,11 @@ func TestConcurrentReportsClaimOnlyForFreeSlots(t *testing.T) {
 				return nil
 			}))
 			client := w.client()
-			ctx, stop := context.WithCancel(t.Context())
-			wait := w.until(ctx, worker)
+			stop := w.start(worker)
 			eventually(t, "the end of all tasks", func() bool {
 				return client.ZCard(t.Context(), w.store.Keys().List(tdf.Executed)).Val() == tasks
 			})
 			stop()
-			wait()
 			if most.Load() > slots || done.Load() != tasks {
 				t.Errorf("%d rounds at once with %d slots, %d rounds of %d tasks", most.Load(), slots, done.Load(), tasks)
 			}

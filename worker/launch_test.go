@@ -74,40 +74,35 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestStandardInputIsEmpty(t *testing.T) {
-	if got := newWorld(t).run("#!/bin/sh\ncat; echo end", ""); got != "end\n" {
-		t.Errorf("got %q", got)
-	}
+// leakyDescriptor makes a descriptor that is not marked close-on-exec, like those that a worker inherits.
+func leakyDescriptor(t *testing.T) int {
+	t.Helper()
+	dir, err := os.Open(t.TempDir())
+	must(t, err)
+	defer dir.Close()
+	fd, err := syscall.Dup(int(dir.Fd()))
+	must(t, err)
+	t.Cleanup(func() { syscall.Close(fd) })
+	return fd
 }
 
 // Programs do not inherit the descriptors that the worker inherited.
 func TestDescriptorsAreNotInherited(t *testing.T) {
-	dir, err := os.Open(t.TempDir())
-	must(t, err)
-	defer dir.Close()
-	inherited, err := syscall.Dup(int(dir.Fd())) // the duplicate is not marked close-on-exec
-	must(t, err)
-	defer syscall.Close(inherited)
-	w := newWorld(t)
-	script := fmt.Sprintf("#!/bin/sh\nif [ -e /dev/fd/%d ]; then echo open; else echo closed; fi", inherited)
-	if got := w.run(script, ""); got != "closed\n" {
-		t.Errorf("descriptor %d is %s", inherited, got)
+	fd := leakyDescriptor(t)
+	script := fmt.Sprintf("#!/bin/sh\nif [ -e /dev/fd/%d ]; then echo open; else echo closed; fi", fd)
+	if got := newWorld(t).run(script, ""); got != "closed\n" {
+		t.Errorf("descriptor %d is %s", fd, got)
 	}
 }
 
 // A worker whose rounds run in this process leaves the process's descriptors as they are. So does a worker that does not run.
 func TestDescriptorsOfTheProcessStay(t *testing.T) {
-	dir, err := os.Open(t.TempDir())
-	must(t, err)
-	defer dir.Close()
-	inherited, err := syscall.Dup(int(dir.Fd()))
-	must(t, err)
-	defer syscall.Close(inherited)
+	fd := leakyDescriptor(t)
 	w := newWorld(t)
 	w.worker()
 	w.open("", forHandler("p"))
 	w.runOnce(w.worker(Handle("p", nothing)))
-	flags, _, failed := syscall.Syscall(syscall.SYS_FCNTL, uintptr(inherited), syscall.F_GETFD, 0)
+	flags, _, failed := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
 	if failed != 0 || flags&syscall.FD_CLOEXEC != 0 {
 		t.Errorf("flags %x, %v", flags, failed)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A user requeues a running task. The worker then ends the program, and writes nothing to the task.
@@ -26,10 +25,7 @@ func TestALostTaskIsDropped(t *testing.T) {
 			id := w.open(p.path, change)
 			wait := w.background(t.Context(), w.worker())
 			p.begun()
-			give, err := w.task(id).Release("by hand")
-			must(t, err)
-			_, err = w.store.Apply(t.Context(), "test", redisstate.Unit{Moves: []tdf.Move{give}})
-			must(t, err)
+			w.requeue(id)
 			p.ended()
 			wait()
 			task := w.task(id)

@@ -31,15 +31,13 @@ func TestLeftoverGoroutineReachesNoOtherRound(t *testing.T) {
 		}
 		return nil
 	}))
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
+	stop := w.start(worker)
 	for _, id := range []int64{first, second} {
 		if got := w.finished(id); got.State != tdf.Succeeded || got.Current().Result != "" {
 			t.Errorf("task %d is %s with the result %q", id, got.State, got.Current().Result)
 		}
 	}
 	stop()
-	wait()
 }
 
 // A goroutine that a handler left behind cannot write into a round of a later session of this process either.
@@ -131,7 +129,11 @@ func TestStopDoesNotWaitForAPreparer(t *testing.T) {
 	begun, timers := make(chan *Round, 1), &clock{}
 	end := make(chan struct{})
 	defer close(end)
-	worker := w.worker(WithRunner(waitingPreparer{begun: begun, end: end}))
+	worker := w.worker(WithRunner(preparer(func(_ context.Context, r *Round) (Runner, error) {
+		begun <- r
+		<-end
+		return nil, nil
+	})))
 	worker.after = timers.after
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -148,18 +150,6 @@ func TestStopDoesNotWaitForAPreparer(t *testing.T) {
 	}
 }
 
-type waitingPreparer struct {
-	goRunner
-	begun chan<- *Round
-	end   chan struct{}
-}
-
-func (p waitingPreparer) Prepare(_ context.Context, r *Round) (Runner, error) {
-	p.begun <- r
-	<-p.end
-	return p.goRunner, nil
-}
-
 // A handler may end its goroutine, as t.FailNow does. The round fails, and its slot becomes free.
 func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	w := newWorld(t)
@@ -169,8 +159,7 @@ func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 		runtime.Goexit()
 		return nil
 	}), Handle("p", nothing))
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
+	stop := w.start(worker)
 	if got := w.finished(id); got.State != tdf.Failed || got.Current().Exit != "2" || !strings.Contains(got.LastError(), "runtime.Goexit") {
 		t.Errorf("the task is %s, exit %q: %q", got.State, got.Current().Exit, got.LastError())
 	}
@@ -178,7 +167,6 @@ func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 		t.Errorf("the next task is %s", got.State)
 	}
 	stop()
-	wait()
 }
 
 // A round in this process makes files only if its handler uses them.

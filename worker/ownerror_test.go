@@ -43,15 +43,8 @@ func TestStateErrorOfAHandler(t *testing.T) {
 func TestStateErrorOfAPreparer(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("")
-	w.runOnce(w.worker(WithRunner(failingPreparer{err: errOther})))
+	w.runOnce(w.worker(WithRunner(preparer(func(context.Context, *Round) (Runner, error) { return nil, errOther }))))
 	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), errOther.Error()) {
 		t.Errorf("the task is %s: %q", got.State, got.LastError())
 	}
 }
-
-type failingPreparer struct {
-	goRunner
-	err error
-}
-
-func (p failingPreparer) Prepare(context.Context, *Round) (Runner, error) { return nil, p.err }

@@ -134,14 +134,12 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 		fmt.Fprint(r.Stdout, strings.Repeat("x", n))
 		return Ended{}, nil
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	wait := g.until(ctx, worker)
+	stop := g.start(worker)
 	if got := g.executed(small); got.LastOutput() != "xxx" {
 		t.Errorf("the task with the small result: %q", got.LastOutput())
 	}
 	got := g.executed(large)
 	stop()
-	wait()
 	r := got.Current()
 	has(t, r.Error, "the round's result is lost: redis cannot store this: a value is larger than Redis allows (proto-max-bulk-len)")
 	if r.Exit != "" || r.OutputBytes != 3000000 {
@@ -165,8 +163,7 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 		wait(ctx, end)
 		return Ended{}, ctx.Err()
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	wait := g.until(ctx, worker)
+	stop := g.start(worker)
 	eventually(t, "the log", func() bool { return strings.Contains(g.log.String(), "a report of the running round is left out") })
 	for _, id := range ids {
 		before := g.task(id).LeaseUntil
@@ -177,7 +174,6 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 		g.executed(id)
 	}
 	stop()
-	wait()
 }
 
 // The index of a task's group was replaced by a key of another type. The round of this task and the rounds of other
@@ -192,8 +188,7 @@ func TestAGroupOfAnotherTypeHoldsUpNoOther(t *testing.T) {
 		wait(ctx, end)
 		return Ended{}, ctx.Err()
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
+	stop := w.start(worker)
 	for _, id := range []int64{odd, other} {
 		eventually(t, "it runs", func() bool { return w.task(id).State == tdf.Running })
 	}
@@ -204,5 +199,4 @@ func TestAGroupOfAnotherTypeHoldsUpNoOther(t *testing.T) {
 	w.executed(other)
 	w.executed(odd)
 	stop()
-	wait()
 }

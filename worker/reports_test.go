@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -18,6 +17,7 @@ import (
 // telling is a program that reports everything that a program can report. Then it waits for a line from the pipe that
 // its argument names.
 const telling = `#!/bin/sh
+echo $$ >pid
 cd "$TDF_DIR"
 echo "0.25 a quarter" >progress
 printf 'one\ntwo\nhal' >updates
@@ -37,14 +37,25 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	w.script("p", telling)
 	p := w.pipe()
 	id := w.open(p.path)
+	before, err := w.store.Now(t.Context())
+	must(t, err)
 	wait := w.background(t.Context(), w.worker())
 	p.begun()
 	p.ended()
-	eventually(t, "a report", func() bool { return w.task(id).Current().Tail != "" && w.task(id).Checkpoint != "" })
+	eventually(t, "a report", func() bool {
+		return w.task(id).Current().Tail != "" && w.task(id).Checkpoint != "" && w.task(id).Current().PID != 0
+	})
 	task := w.task(id)
 	r := task.Current()
 	if r.Progress != (tdf.Progress{Fraction: 0.25, Text: "a quarter"}) || r.Tail != "printed\n" || task.Checkpoint != "state\n" {
 		t.Errorf("progress %v, tail %q, checkpoint %q", r.Progress, r.Tail, task.Checkpoint)
+	}
+	now, err := w.store.Now(t.Context())
+	must(t, err)
+	// The last output may seem to be earlier than the start of this test, because file systems round times down to the
+	// tick of the kernel's clock.
+	if pid, err := os.ReadFile(w.path("p/pid")); err != nil || strconv.Itoa(r.PID)+"\n" != string(pid) || r.LastOutput < before.Add(-1) || r.LastOutput > now {
+		t.Errorf("pid %d, want %s; last output %v of %v to %v", r.PID, pid, r.LastOutput, before, now)
 	}
 	w.updated(id, "0-1 one", "0-2 two")
 	p.release()
@@ -54,8 +65,8 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	if r.Progress != (tdf.Progress{Fraction: 1, Text: "all"}) || r.Tail != "" || r.Output != "printed\nmore\n" || r.OutputBytes != 13 {
 		t.Errorf("progress %v, tail %q, output %q of %d bytes", r.Progress, r.Tail, r.Output, r.OutputBytes)
 	}
-	if r.Seconds <= 0 || r.CPUSeconds <= 0 {
-		t.Errorf("resource usage: %v s, %v s of CPU", r.Seconds, r.CPUSeconds)
+	if r.Seconds <= 0 || r.CPUSeconds <= 0 || r.PID != 0 || r.LastOutput != 0 {
+		t.Errorf("resource usage: %v s, %v s of CPU; pid %d, last output %v", r.Seconds, r.CPUSeconds, r.PID, r.LastOutput)
 	}
 }
 
@@ -102,9 +113,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	if got := w.task(id).Current().Tail; got != "at ***\n" {
 		t.Errorf("the tail is %q", got)
 	}
-	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(t)})
-	defer client.Close()
-	must(t, client.Del(t.Context(), w.cfg.Namespace+":follow:1").Err())
+	must(t, w.client().Del(t.Context(), w.cfg.Namespace+":follow:1").Err())
 	if got := next(); got != worker.heartbeatPause() {
 		t.Errorf("followed no more, the next report is in %v", got)
 	}
@@ -235,8 +244,7 @@ func TestCircuitBreaker(t *testing.T) {
 	for range 10 {
 		bad, others = append(bad, w.open("", of("bad"))), append(others, w.open(""), w.open("", of("sweep")))
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
+	stop := w.start(w.worker())
 	for _, id := range others {
 		w.executed(id)
 	}
@@ -257,7 +265,6 @@ func TestCircuitBreaker(t *testing.T) {
 		return elsewhere
 	})
 	stop()
-	wait()
 	w.logged("the worker pauses a program")
 	w.logged(why)
 }
@@ -268,8 +275,7 @@ func TestLastError(t *testing.T) {
 	w.cfg.SleepAfterFailure = 0
 	w.script("p", "#!/bin/sh\ncat \"$TDF_DIR/last_error\" 2>/dev/null\necho \"round $TDF_ROUND\" >&2\n")
 	id := w.open("", func(d *tdf.Properties) { d.MaxFails = 2 })
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
+	stop := w.start(w.worker())
 	task := w.finished(id)
 	for i, want := range []string{"", "round 0\n", "round 1\n"} {
 		if got := task.Rounds.At(i).Output; got != want {
@@ -277,7 +283,6 @@ func TestLastError(t *testing.T) {
 		}
 	}
 	stop()
-	wait()
 	if _, err := os.Lstat(w.path(roundsDir)); !os.IsNotExist(err) {
 		t.Errorf("the directory of rounds: %v", err)
 	}

@@ -43,9 +43,6 @@ func TestGoRunner(t *testing.T) {
 			fmt.Fprint(r.Stderr, "first")
 			return Ended{}, errors.New("second")
 		}, ended{tdf.Failed, "", "first\nsecond", "1"}},
-		"an error of another task": {func(context.Context, *Round) (Ended, error) {
-			return Ended{}, &tdf.StateError{ID: 1, State: tdf.Failed}
-		}, ended{tdf.Failed, "", (&tdf.StateError{ID: 1, State: tdf.Failed}).Error(), "1"}},
 		"an error without words": {
 			func(context.Context, *Round) (Ended, error) { return Ended{}, errors.New("") },
 			ended{tdf.Failed, "", "the handler returned an error without a text", "1"},
@@ -60,9 +57,6 @@ func TestGoRunner(t *testing.T) {
 		"a result": {func(_ context.Context, r *Round) (Ended, error) {
 			return Ended{}, os.WriteFile(filepath.Join(dirOf(r), "result.json"), []byte(`{"a": 1}`), 0o644)
 		}, ended{tdf.Succeeded, "", "", "0"}},
-		"no result": {func(_ context.Context, r *Round) (Ended, error) {
-			return Ended{}, os.WriteFile(filepath.Join(dirOf(r), "result.json"), []byte(`{"a": `), 0o644)
-		}, ended{State: tdf.Failed, Error: "result.json"}},
 		"a panic": {func(context.Context, *Round) (Ended, error) { panic("oh no") }, ended{tdf.Failed, "", "panic: oh no\n\ngoroutine ", "2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,32 +134,12 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	if got := explained(); got.State != admin.Ahead {
 		t.Errorf("without a worker: %+v", got)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
+	stop := w.start(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
 	if got := explained(); got.State != admin.Passed || !strings.Contains(got.Text, "need no source: w1") {
 		t.Errorf("with a worker: %+v", got)
 	}
 	stop()
-	wait()
-}
-
-// A timeout ends the context of a Runner, with the timeout as cause.
-func TestGoRunnerIsEnded(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("", timeout)
-	worker, timers := (*Worker)(nil), &clock{}
-	worker = w.running(func(ctx context.Context, r *Round) (Ended, error) {
-		fmt.Fprint(r.Stdout, "so far")
-		timers.fireBetween(t, 900*time.Second, 1000*time.Second)
-		<-ctx.Done()
-		return Ended{}, ctx.Err()
-	})
-	worker.after = timers.after
-	w.runOnce(worker)
-	if got := w.task(id); got.State != tdf.TimedOut || got.LastOutput() != "so far" {
-		t.Errorf("%s: %q", got.State, got.LastOutput())
-	}
 }
 
 // counting is a store that counts its calls.
@@ -216,8 +190,7 @@ func TestSlots(t *testing.T) {
 		<-release
 		return Ended{}, nil
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, worker)
+	stop := w.start(worker)
 	for range 8 {
 		receive(t, "eight at once", together)
 	}
@@ -231,7 +204,6 @@ func TestSlots(t *testing.T) {
 		w.executed(id + 1)
 	}
 	stop()
-	wait()
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	if store.claims[0] != 8 {

@@ -23,6 +23,17 @@ func (w *world) until(ctx context.Context, worker *Worker) (wait func()) {
 	}
 }
 
+// start runs the worker in the background. The function stop stops the worker, and returns when Run has returned.
+func (w *world) start(worker *Worker) (stop func()) {
+	ctx, end := context.WithCancel(w.Context())
+	wait := w.until(ctx, worker)
+	return func() {
+		w.Helper()
+		end()
+		wait()
+	}
+}
+
 // The program ends within the grace. The worker does not claim a second task.
 func TestStopLetsTheProgramFinish(t *testing.T) {
 	w := newWorld(t)
@@ -197,11 +208,9 @@ func TestStopWithoutRedis(t *testing.T) {
 func TestStopWhileIdle(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
+	stop := w.start(w.worker())
 	eventually(t, "the start", func() bool { return w.workerState() == stateWorking })
 	stop()
-	wait()
 	if got := w.workerState(); got != stateGone {
 		t.Errorf("the worker is %s", got)
 	}
