@@ -32,6 +32,7 @@ type store interface {
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
 	Partitions(ctx context.Context) ([]string, error)
+	Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error)
 	Paused(ctx context.Context) ([]redisstate.Pausing, error)
 	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
 	OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)

@@ -99,12 +99,12 @@ func (v *vitals) waitingTasks(d *diagnoses) {
 			open = append(open, g.Group)
 		}
 	}
-	if len(open) > 0 {
-		d.notice("tasks", "tasks wait for campaigns that are not closed: "+joinNames(open), "close the campaign when it has all of its tasks")
+	if fact, are := unclosed(open); are {
+		d.notice("tasks", fact)
 	}
 	if cycle := cycleOf(v.waits); cycle != nil {
 		text := "campaigns wait for each other, so their tasks never run: " + strings.Join(append(cycle, cycle[0]), " waits for ")
-		d.problem("tasks", cutText(text), "cancel the open tasks of one of these campaigns")
+		d.problem("tasks", Fact{Code: "campaign_cycle", Text: cutText(text), Fix: fix("cancel the open tasks of one of these campaigns", StepCancelOpen)})
 	}
 }
 

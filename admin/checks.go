@@ -6,19 +6,21 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // open returns the checks of an open task, in the order in which the task must pass them.
 func (c *situation) open() []Check {
 	checks := []Check{c.definition(), c.serverCheck()}
-	if c.full {
-		checks = append(checks, fullCheck)
+	if c.settings.ClaimsWait(c.room) {
+		fact, _ := c.memoryWait()
+		checks = append(checks, blocked("memory", fact))
 	}
-	checks = append(append(checks, c.pauses()...), c.limits()...)
+	for _, fact := range c.pausesOf(c.task.Properties) {
+		checks = append(checks, blocked("pause", fact))
+	}
+	checks = append(checks, c.limitCheck()...)
 	if c.task.Waits() {
 		checks = append(checks, c.dependencies())
 	}
@@ -28,7 +30,7 @@ func (c *situation) open() []Check {
 		start.State = Blocked
 	}
 	checks = append(checks, c.turn(start.State)...)
-	return append(checks, c.source, Check{"run", Ahead, c.runText(), ""}, Check{"settle", Ahead, "the server settles the task", ""})
+	return append(checks, c.source, ahead("run", c.runText()), ahead("settle", "the server settles the task"))
 }
 
 // turn returns the checks of the queue and of the workers. If an earlier check blocks the task, these two checks do not
@@ -49,7 +51,7 @@ func (c *situation) turn(start CheckState) []Check {
 
 func notYet(c Check) Check {
 	if c.State == Blocked {
-		c.State, c.Fix = Ahead, ""
+		c.State, c.Fix = Ahead, Fix{}
 	}
 	return c
 }
@@ -57,9 +59,9 @@ func notYet(c Check) Check {
 // running returns the checks of a running task, in the order in which they matter.
 func (c *situation) running() []Check {
 	return []Check{
-		{"start", Passed, "claimed " + c.agoText(c.task.Current().Entered[tdf.Running]) + " by " + c.task.Current().Worker, ""},
+		passed("start", "claimed "+c.agoText(c.task.Current().Entered[tdf.Running])+" by "+c.task.Current().Worker),
 		c.holder(), c.lease(), c.run(), c.deadline(), c.serverCheck(),
-		{"settle", Ahead, "the server settles the task", ""},
+		ahead("settle", "the server settles the task"),
 	}
 }
 
@@ -68,33 +70,33 @@ func (c *situation) executed() []Check {
 	r := c.task.Current()
 	if !r.Committed {
 		return []Check{
-			{"result", Blocked, "the result is incomplete: a worker of the original TDF is still writing the result, or wrote it too late", "wait for the server's audit, which repairs the task"},
+			blockedBy("result", "incomplete", "the result is incomplete: a worker of the original TDF is still writing the result, or wrote it too late", fix("wait for the server's audit, which repairs the task", StepCheck)),
 			c.serverCheck(),
 		}
 	}
-	return []Check{{"run", Passed, "ended " + c.agoText(r.Entered[tdf.Executed]) + ": " + listing.HowExited(r), ""}, c.serverCheck()}
+	return []Check{passed("run", "ended "+c.agoText(r.Entered[tdf.Executed])+": "+listing.HowExited(r)), c.serverCheck()}
 }
 
 // finished returns the checks of a finished task: its outcome, and whether it is archived.
 func (c *situation) finished() []Check {
 	t := c.task
-	ended := Check{"end", Passed, strings.Join(c.endText(), ": "), ""}
+	ended := passed("end", strings.Join(c.endText(), ": "))
 	if listing.Outcome(t) != string(tdf.Succeeded) {
 		ended.Fix = c.retryFix()
 	}
 	if t.State == tdf.Archived {
-		return []Check{ended, {"manager", Passed, "archived " + c.agoText(t.Current().Entered[tdf.Archived]), ""}}
+		return []Check{ended, passed("manager", "archived "+c.agoText(t.Current().Entered[tdf.Archived]))}
 	}
-	return []Check{ended, {"archive", Passed, "not archived yet", ""}}
+	return []Check{ended, passed("archive", "not archived yet")}
 }
 
 // retryFix returns the fix for a task that did not succeed. If the end_before of the task is past, a retry needs a
 // later end_before, because the retried task would expire at once.
-func (c *situation) retryFix() string {
+func (c *situation) retryFix() Fix {
 	if c.task.EndBefore <= c.at {
-		return "retry the task with a later end_before"
+		return fix("retry the task with a later end_before", StepRetryLater)
 	}
-	return "retry the task"
+	return fix("retry the task", StepRetry)
 }
 
 // endText returns up to three texts: the outcome, how the program ended, and the most informative line of stderr. No
@@ -125,65 +127,57 @@ func cutSaid(text, said string) string {
 }
 
 func (c *situation) definition() Check {
-	if c.invalid != nil {
-		return Check{"definition", Blocked, "the definition is invalid, so the task will fail: " + c.invalid.Error(), "open a task with a valid definition"}
+	if c.wrong != nil {
+		return blockedBy("definition", "invalid", "the definition is invalid, so the task will fail: "+c.wrong.Error(), fix("open a task with a valid definition"))
 	}
-	return Check{"definition", Passed, "the definition is valid", ""}
+	return passed("definition", "the definition is valid")
 }
 
 func (c *situation) serverCheck() Check {
-	switch silent := c.at.Sub(c.server); {
-	case c.server == 0:
-		return Check{"server", Blocked, "no server was ever seen in this namespace", "start a server"}
-	case silent > friend.ServerPatience:
-		return Check{"server", Blocked, fmt.Sprintf("no server has been seen for %s", span(silent)), "start a server"}
+	if fact, missing := c.noServer(); missing {
+		return blocked("server", fact)
 	}
-	return Check{"server", Passed, "a server is alive", ""}
-}
-
-var fullCheck = Check{
-	"memory", Blocked, "Redis uses nearly all of its maxmemory: workers claim nothing",
-	"archive and remove finished tasks, or raise maxmemory",
+	return passed("server", "a server is alive")
 }
 
 func (c *situation) start() Check {
 	from := max(c.task.StartAfter, c.place.From)
 	switch {
 	case from >= tdf.Never:
-		return Check{"start", Blocked, "the task never starts (start_after is inf)", "change the task's start_after"}
+		return blockedBy("start", "never_starts", "the task never starts (start_after is inf)", fix("change the task's start_after", StepChangeStart))
 	case c.task.StartAfter > c.at:
-		return Check{"start", Blocked, "not before " + c.moment(c.task.StartAfter) + " (start_after)", "wait, or change the task's start_after"}
+		return blockedBy("start", "start_after", "not before "+c.moment(c.task.StartAfter)+" (start_after)", toWait.or(fix("change the task's start_after", StepChangeStart)))
 	case from > c.at:
-		return Check{"start", Blocked, "not before " + c.moment(from) + ": the task waits between two rounds, because of its back-off or because a handler put it off", "wait"}
+		return blockedBy("start", "back_off", "not before "+c.moment(from)+": the task waits between two rounds, because of its back-off or because a handler put it off", toWait)
 	}
-	return Check{"start", Passed, "the task may start", ""}
+	return passed("start", "the task may start")
 }
 
 func (c *situation) end() Check {
 	switch end := c.task.EndBefore; {
 	case end >= tdf.Never:
-		return Check{"end", Passed, "the task does not expire", ""}
+		return passed("end", "the task does not expire")
 	case end <= c.at && c.grace.Open > c.at:
-		return Check{"end", Blocked, fmt.Sprintf("end_before was %s, but Redis's clock may be wrong: the task does not expire before %s", c.moment(end), c.moment(c.grace.Open)), "wait"}
+		return blockedBy("end", "grace_period", fmt.Sprintf("end_before was %s, but Redis's clock may be wrong: the task does not expire before %s", c.moment(end), c.moment(c.grace.Open)), toWait)
 	case end <= c.at:
-		return Check{"end", Blocked, "end_before was " + c.moment(end) + ": the task will expire", "when the task has expired, retry it with a later end_before"}
+		return blockedBy("end", "expires", "end_before was "+c.moment(end)+": the task will expire", fix("when the task has expired, retry it with a later end_before", StepRetryLater))
 	default:
-		return Check{"end", Passed, "the task must be executed by " + c.moment(end) + " (end_before)", ""}
+		return passed("end", "the task must be executed by "+c.moment(end)+" (end_before)")
 	}
 }
 
 func (c *situation) queue() Check {
 	switch {
 	case !c.place.Listed:
-		return Check{"queue", Blocked, "the task is not in the list of open tasks", "wait for the server's audit, which adds the task to the list"}
+		return blockedBy("queue", "unlisted", "the task is not in the list of open tasks", fix("wait for the server's audit, which adds the task to the list", StepCheck))
 	case c.place.Ahead+c.place.Higher == 0:
-		return Check{"queue", Passed, "the task is the first in the queue", ""}
+		return passed("queue", "the task is the first in the queue")
 	}
-	behind := Check{"queue", Passed, aheadText(c.place), ""}
+	behind := passed("queue", aheadText(c.place))
 	if free, slots := c.slots(); slots > 0 && c.place.Ahead+c.place.Higher >= free {
-		behind.State = Blocked
+		behind.State, behind.Code = Blocked, "queue"
 		behind.Text += fmt.Sprintf("; the workers that may claim the task have %d slots", slots)
-		behind.Fix = "wait, or start more workers"
+		behind.Fix = toStartWorkers
 		c.slow(&behind)
 	}
 	return behind
@@ -193,8 +187,9 @@ func (c *situation) queue() Check {
 func (c *situation) slow(behind *Check) {
 	f := c.matching()
 	for _, p := range f.pauses() {
-		behind.Text += "; " + p.Text(stdtime.Time(c.at))
-		behind.Fix = "find out why the program fails, or cancel its tasks"
+		fact := f.slotPause(&p)
+		behind.Text += "; " + fact.Text
+		behind.Fix = fact.Fix
 	}
 }
 
@@ -240,15 +235,16 @@ func (c *situation) freeSlotCheck() Check {
 		reasons[why] = append(reasons[why], w.Name)
 	}
 	if able := reasons[""]; len(able) > 0 {
-		return Check{"worker", Passed, fmt.Sprintf("%d of %d workers can run the task: %s", len(able), alive, joinNames(able)), ""}
+		return passed("worker", fmt.Sprintf("%d of %d workers can run the task: %s", len(able), alive, joinNames(able)))
 	}
 	if alive == 0 {
-		return Check{"worker", Blocked, "no worker is alive", "start a worker"}
+		fact, _ := c.noWorker()
+		return blocked("worker", fact)
 	}
-	if text, fix := c.unserved(c.task.Partition()); text != "" {
-		return Check{"worker", Blocked, text, fix}
+	if fact, is := unserved(c.offers(), c.task.Partition()); is {
+		return blocked("worker", fact)
 	}
-	check := Check{"worker", Blocked, fmt.Sprintf("none of %d workers can run the task", alive), ""}
+	check := blockedBy("worker", "worker_refuses", fmt.Sprintf("none of %d workers can run the task", alive), Fix{})
 	var fixes []string
 	for _, o := range obstacles {
 		if names := reasons[o.why]; len(names) > 0 {
@@ -256,13 +252,14 @@ func (c *situation) freeSlotCheck() Check {
 			if o.why == avoiding {
 				check.Text += ": " + c.whyPaused(names[0])
 			}
-			if o.fix == "" {
+			if o.fix.Text == "" {
 				continue
 			}
-			fixes = append(fixes, strings.ReplaceAll(o.fix, workerNames, strings.Join(names[:min(len(names), mostNamed)], " ")))
+			fixes = append(fixes, strings.ReplaceAll(o.fix.Text, workerNames, strings.Join(names[:min(len(names), mostNamed)], " ")))
+			check.Fix.Steps = append(check.Fix.Steps, o.fix.Steps...)
 		}
 	}
-	check.Fix = strings.Join(fixes, "; ")
+	check.Fix.Text = strings.Join(fixes, "; ")
 	return check
 }
 
@@ -274,13 +271,16 @@ func (c *situation) whyPaused(worker string) string {
 }
 
 // obstacles lists the reasons why a live worker cannot run a task, and their fixes.
-var obstacles = []struct{ why, fix string }{
-	{unfit, ""},
-	{notOn, "start another worker"},
-	{draining, "resume " + workerNames},
-	{stopping, "start another worker"},
-	{avoiding, "find out why the program fails on these workers; each worker tries a round within a minute"},
-	{busy, "wait, or start more workers"},
+var obstacles = []struct {
+	why string
+	fix Fix
+}{
+	{unfit, Fix{}},
+	{notOn, fix("start another worker")},
+	{draining, fix("resume "+workerNames, StepResumeWorker)},
+	{stopping, fix("start another worker")},
+	{avoiding, fix("find out why the program fails on these workers; each worker tries a round within a minute", StepShowFailures)},
+	{busy, toStartWorkers},
 }
 
 // workerNames is a placeholder for the names of the workers.
@@ -319,45 +319,34 @@ func (c *situation) busy() bool {
 	return slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) && c.obstacle(&w) == busy })
 }
 
-// mostNamed is the maximum number of workers that a text names.
-const mostNamed = 5
-
-// joinNames joins at most the first mostNamed names.
-func joinNames(names []string) string {
-	if len(names) > mostNamed {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
-	}
-	return strings.Join(names, ", ")
-}
-
 // holder returns the check of the worker that runs the task.
 func (c *situation) holder() Check {
 	name := c.task.Current().Worker
 	i := slices.IndexFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Name == name })
 	if i < 0 && c.task.Current().Claim == "" {
-		return Check{"worker", Passed, fmt.Sprintf("%s sends no heartbeats; the worker may belong to the original TDF", name), ""}
+		return passed("worker", fmt.Sprintf("%s sends no heartbeats; the worker may belong to the original TDF", name))
 	}
 	if i < 0 {
-		return Check{"worker", Blocked, name + " has not been seen in this namespace for a week; the task may come from a dump", "wait until the lease runs out: then the server reopens the task"}
+		return blockedBy("worker", "silent_worker", name+" has not been seen in this namespace for a week; the task may come from a dump", fix("wait until the lease runs out: then the server reopens the task"))
 	}
 	w := &c.workers[i]
 	if !w.Alive(c.at) {
-		return Check{"worker", Blocked, fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.at.Sub(w.Seen))), "wait until the lease runs out: then the server reopens the task"}
+		return blockedBy("worker", "silent_worker", fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.at.Sub(w.Seen))), fix("wait until the lease runs out: then the server reopens the task"))
 	}
-	return Check{"worker", Passed, fmt.Sprintf("%s on %s is alive", name, w.Host), ""}
+	return passed("worker", fmt.Sprintf("%s on %s is alive", name, w.Host))
 }
 
 func (c *situation) lease() Check {
 	t := c.task
 	switch {
 	case t.Current().Claim == "":
-		return Check{"lease", Passed, "the task has no lease: a worker of the original TDF runs it", ""}
+		return passed("lease", "the task has no lease: a worker of the original TDF runs it")
 	case t.LeaseUntil > c.at:
-		return Check{"lease", Passed, "until " + c.moment(t.LeaseUntil), ""}
+		return passed("lease", "until "+c.moment(t.LeaseUntil))
 	case c.grace.Running > c.at:
-		return Check{"lease", Blocked, fmt.Sprintf("the lease ran out, but Redis was away: no task is lost before %s", c.moment(c.grace.Running)), "wait"}
+		return blockedBy("lease", "grace_period", fmt.Sprintf("the lease ran out, but Redis was away: no task is lost before %s", c.moment(c.grace.Running)), toWait)
 	}
-	return Check{"lease", Blocked, "the lease ran out: the server declares the round lost", "wait until the server declares the round lost"}
+	return blockedBy("lease", "lease_over", "the lease ran out: the server declares the round lost", fix("wait until the server declares the round lost"))
 }
 
 // run returns the check of the running program. Its text compares the run time with the run times of earlier rounds of
@@ -379,7 +368,7 @@ func (c *situation) run() Check {
 	if r.Progress != (tdf.Progress{}) {
 		what += fmt.Sprintf("; its progress is %.0f %%", 100*r.Progress.Fraction)
 	}
-	return Check{"run", Ahead, what + "; " + c.runText(), ""}
+	return ahead("run", what+"; "+c.runText())
 }
 
 // runText says how long successful runs of the program took.
@@ -394,13 +383,13 @@ func (c *situation) deadline() Check {
 	t := c.task
 	switch {
 	case t.Deadline == 0 || t.Deadline >= tdf.Never:
-		return Check{"deadline", Passed, "the round has no deadline", ""}
+		return passed("deadline", "the round has no deadline")
 	case t.Deadline < c.at && c.grace.Running > c.at:
-		return Check{"deadline", Blocked, fmt.Sprintf("the deadline has passed, but Redis was away: no round times out before %s", c.moment(c.grace.Running)), "wait"}
+		return blockedBy("deadline", "grace_period", fmt.Sprintf("the deadline has passed, but Redis was away: no round times out before %s", c.moment(c.grace.Running)), toWait)
 	case t.Deadline < c.at:
-		return Check{"deadline", Passed, "the deadline has passed: the round times out", ""}
+		return passed("deadline", "the deadline has passed: the round times out")
 	}
-	return Check{"deadline", Passed, "the round times out at " + c.moment(t.Deadline), ""}
+	return passed("deadline", "the round times out at "+c.moment(t.Deadline))
 }
 
 // agoText returns a text that says how long ago t was.

@@ -24,20 +24,21 @@ func (c *situation) dependencies() Check {
 	r := c.task.Current()
 	switch {
 	case r.Unmet != "":
-		return Check{"dependencies", Blocked, "the task will fail: " + r.Unmet, "retry that task together with this one"}
+		return blockedBy("dependencies", "dependency_unmet", "the task will fail: "+r.Unmet, fix("retry that task together with this one"))
 	case c.task.MustLink():
-		return Check{"dependencies", Blocked, fmt.Sprintf("the server has looked up %d of %d dependencies", r.Linked, c.task.Links), "wait"}
+		return blockedBy("dependencies", "linking", fmt.Sprintf("the server has looked up %d of %d dependencies", r.Linked, c.task.Links), toWait)
 	case len(c.pending) == 0:
-		return Check{"dependencies", Blocked, "all dependencies have ended, and the server lets the task run soon", "wait"}
+		return blockedBy("dependencies", "unblocking", "all dependencies have ended, and the server lets the task run soon", toWait)
 	}
-	var names, fixes []string
+	var names []string
+	toDo := toWait
 	for _, d := range c.pending {
 		switch {
 		case d.ID > 0:
 			names = append(names, fmt.Sprintf("task %d (%s)", d.ID, d.State))
 		case d.Mark == tdf.GroupOpen:
 			names = append(names, fmt.Sprintf("campaign %s (not closed yet)", d.Group))
-			fixes = []string{"close the campaign when it has all of its tasks"}
+			toDo = toWait.or(toClose)
 		default:
 			names = append(names, fmt.Sprintf("campaign %s (closed, not complete)", d.Group))
 		}
@@ -46,5 +47,5 @@ func (c *situation) dependencies() Check {
 	if r.Waits > len(names) {
 		text += ", …"
 	}
-	return Check{"dependencies", Blocked, text, strings.Join(append([]string{"wait"}, fixes...), ", or ")}
+	return blockedBy("dependencies", "dependencies", text, toDo)
 }

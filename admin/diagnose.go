@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -27,25 +26,25 @@ func (v *vitals) diagnose() []Diagnosis {
 
 type diagnoses struct{ all []Diagnosis }
 
+func (d *diagnoses) add(severity, subject string, f Fact) {
+	d.all = append(d.all, Diagnosis{severity, subject, f})
+}
+
 func (d *diagnoses) ok(subject, format string, args ...any) {
-	d.all = append(d.all, Diagnosis{SeverityOK, subject, fmt.Sprintf(format, args...), ""})
+	d.add(SeverityOK, subject, Fact{Text: fmt.Sprintf(format, args...)})
 }
 
-func (d *diagnoses) notice(subject, text, fix string) {
-	d.all = append(d.all, Diagnosis{SeverityNotice, subject, text, fix})
-}
+func (d *diagnoses) notice(subject string, f Fact) { d.add(SeverityNotice, subject, f) }
 
-func (d *diagnoses) problem(subject, text, fix string) {
-	d.all = append(d.all, Diagnosis{SeverityProblem, subject, text, fix})
-}
+func (d *diagnoses) problem(subject string, f Fact) { d.add(SeverityProblem, subject, f) }
 
-// addDiagnosis adds a diagnosis: a problem if there are unfinished tasks, and otherwise a notice.
-func (v *vitals) addDiagnosis(d *diagnoses, subject, text, fix string) {
+// held adds a Fact that keeps tasks from finishing: a problem if there are unfinished tasks, and otherwise a notice.
+func (v *vitals) held(d *diagnoses, subject string, f Fact) {
 	if v.counts.Unfinished() > 0 {
-		d.problem(subject, text, fix)
+		d.problem(subject, f)
 		return
 	}
-	d.notice(subject, text, fix)
+	d.notice(subject, f)
 }
 
 func (v *vitals) embedded() bool { return v.info["redis_version"] == "" }
@@ -55,10 +54,15 @@ func (v *vitals) version(d *diagnoses) {
 	major, _, _ := strings.Cut(version, ".")
 	switch n, _ := strconv.Atoi(major); {
 	case v.embedded():
-		d.notice("redis", "this is the embedded Redis: it loses all tasks when it ends, and it does not report its memory",
-			"for real work, run a Redis server (docs/operations.md)")
+		d.notice("redis", Fact{
+			Code: "embedded_redis", Text: "this is the embedded Redis: it loses all tasks when it ends, and it does not report its memory",
+			Fix: fix("for real work, run a Redis server (docs/operations.md)"),
+		})
 	case n < 7:
-		d.problem("redis", "Redis has version "+version, "use Redis 7.0 or later")
+		d.problem("redis", Fact{
+			Code: "redis_version", Text: "Redis has version " + version,
+			Fix: fix("use Redis 7.0 or later"),
+		})
 	default:
 		d.ok("redis", "Redis has version %s", version)
 	}
@@ -70,8 +74,10 @@ func (v *vitals) persistence(d *diagnoses) {
 	}
 	before := len(d.all)
 	if v.info["aof_enabled"] == "0" {
-		d.problem("redis", "Redis has no append-only file: when it stops, it loses all changes since its last snapshot",
-			"run redis-cli config set appendonly yes, and set the same in redis.conf")
+		d.problem("redis", Fact{
+			Code: "no_append_only_file", Text: "Redis has no append-only file: when it stops, it loses all changes since its last snapshot",
+			Fix: fix("run redis-cli config set appendonly yes, and set the same in redis.conf"),
+		})
 	}
 	for _, written := range []struct{ status, what string }{
 		{"aof_last_write_status", "Redis could not write its append-only file"},
@@ -79,7 +85,10 @@ func (v *vitals) persistence(d *diagnoses) {
 		{"rdb_last_bgsave_status", "Redis could not write its last snapshot"},
 	} {
 		if is := v.info[written.status]; is != "" && is != "ok" {
-			d.problem("redis", written.what+" ("+written.status+" is "+is+")", "read Redis's log; usually the disk is full, or Redis has too little memory for a fork")
+			d.problem("redis", Fact{
+				Code: "redis_cannot_write", Text: written.what + " (" + written.status + " is " + is + ")",
+				Fix: fix("read Redis's log; usually the disk is full, or Redis has too little memory for a fork"),
+			})
 		}
 	}
 	if len(d.all) == before {
@@ -89,80 +98,87 @@ func (v *vitals) persistence(d *diagnoses) {
 
 func (v *vitals) eviction(d *diagnoses) {
 	if policy := v.info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		d.problem("redis", "when its memory is full, Redis evicts keys and loses tasks: maxmemory-policy is "+policy,
-			"run redis-cli config set maxmemory-policy noeviction, and set the same in redis.conf")
+		d.problem("redis", Fact{
+			Code: "eviction", Text: "when its memory is full, Redis evicts keys and loses tasks: maxmemory-policy is " + policy,
+			Fix: fix("run redis-cli config set maxmemory-policy noeviction, and set the same in redis.conf"),
+		})
 	}
 }
 
 // encoding reports a setting with which Redis needs about twice as much memory for a task.
 func (v *vitals) encoding(d *diagnoses) {
 	if v.listpack != "" {
-		d.notice("redis", "Redis needs about twice as much memory for a task as necessary: hash-max-listpack-value is "+v.listpack,
-			fmt.Sprintf("run redis-cli config set hash-max-listpack-value %d, and redis-cli config rewrite; new tasks then need less memory", redisstate.HashMaxListpackValue))
+		d.notice("redis", Fact{
+			Code: "small_listpack", Text: "Redis needs about twice as much memory for a task as necessary: hash-max-listpack-value is " + v.listpack,
+			Fix: fix(fmt.Sprintf("run redis-cli config set hash-max-listpack-value %d, and redis-cli config rewrite; new tasks then need less memory", redisstate.HashMaxListpackValue)),
+		})
 	}
 }
 
 func (v *vitals) access(d *diagnoses) {
 	ip := net.ParseIP(v.redis.Host)
 	if v.redis.Password == "" && v.redis.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		d.problem("redis", "Redis has no password and is reachable from a network: any client in the network can run programs on the workers",
-			"set requirepass in redis.conf, and the password in [redis] password or TDF_CFG_REDIS_PASSWORD")
+		d.problem("redis", Fact{
+			Code: "no_password", Text: "Redis has no password and is reachable from a network: any client in the network can run programs on the workers",
+			Fix: fix("set requirepass in redis.conf, and the password in [redis] password or TDF_CFG_REDIS_PASSWORD"),
+		})
 	}
 }
 
 func (v *vitals) replica(d *diagnoses) {
 	if v.info["role"] == "slave" {
-		d.problem("redis", "this Redis is a replica, and a replica accepts no writes", "set [redis] host and port to the replica's master")
+		d.problem("redis", Fact{
+			Code: "replica", Text: "this Redis is a replica, and a replica accepts no writes",
+			Fix: fix("set [redis] host and port to the replica's master"),
+		})
 	}
 }
 
 func (v *vitals) layout(d *diagnoses) {
 	if v.schema != strconv.Itoa(redisstate.Schema) {
-		d.notice("redis", fmt.Sprintf("the namespace has layout version %s, and this release writes version %d", v.schema, redisstate.Schema),
-			"update all servers, workers and managers to this release")
+		d.notice("redis", Fact{
+			Code: "layout", Text: fmt.Sprintf("the namespace has layout version %s, and this release writes version %d", v.schema, redisstate.Schema),
+			Fix: fix("update all servers, workers and managers to this release"),
+		})
 	}
 	if v.loading {
-		d.problem("tasks", "a dump is being loaded, or its load was interrupted", "if the load was interrupted, load the same dump again")
+		d.problem("tasks", Fact{
+			Code: "loading", Text: "a dump is being loaded, or its load was interrupted",
+			Fix: fix("if the load was interrupted, load the same dump again", StepLoad),
+		})
 	}
 }
 
 func (v *vitals) clock(d *diagnoses) {
 	const tolerable = 2
 	if off := float64(v.clockOff); math.Abs(off) > tolerable {
-		d.notice("clock", fmt.Sprintf("this machine's clock is %+.0f s off Redis's clock, which decides all times", off),
-			"synchronise both clocks (NTP), because start_after and end_before are compared with Redis's clock")
+		d.notice("clock", Fact{
+			Code: "clock", Text: fmt.Sprintf("this machine's clock is %+.0f s off Redis's clock, which decides all times", off),
+			Fix: fix("synchronise both clocks (NTP), because start_after and end_before are compared with Redis's clock"),
+		})
 	}
 }
 
 func (v *vitals) serverHealth(d *diagnoses) {
-	const fix = "start a server"
 	const behind = tdf.Seconds(30)
-	silent := v.at.Sub(v.fleet.server)
-	switch {
-	case v.fleet.server == 0:
-		v.addDiagnosis(d, "server", "no server was ever seen in this namespace: executed tasks do not finish", fix)
-	case v.fleet.serverMissing():
-		v.addDiagnosis(d, "server", fmt.Sprintf("no server has been seen for %.0f s: executed tasks do not finish", silent), fix)
+	switch fact, missing := v.noServer(); {
+	case missing:
+		v.held(d, "server", fact)
 	case v.dueLag > behind:
-		d.problem("server", fmt.Sprintf("the server is %.0f s late with due tasks", v.dueLag), "read the server's log; start a server closer to Redis, or on a faster machine")
+		d.problem("server", Fact{
+			Code: "server_late", Text: fmt.Sprintf("the server is %.0f s late with due tasks", v.dueLag),
+			Fix: fix("read the server's log; start a server closer to Redis, or on a faster machine"),
+		})
 	default:
-		d.ok("server", "a server was seen %.0f s ago", max(0, silent))
+		d.ok("server", "a server was seen %.0f s ago", max(0, v.at.Sub(v.server)))
 	}
 }
 
 func (v *vitals) liveWorkers(d *diagnoses) {
-	switch {
+	switch fact, missing := v.noWorker(); {
 	case v.alive == 0 && len(v.original) > 0: // see originalWorkers
-	case v.alive == 0:
-		v.addDiagnosis(d, "workers", "no worker is alive: nothing runs", "start a worker")
-	case v.claiming == 0:
-		var names []string
-		for i := range v.fleet.workers {
-			if w := &v.fleet.workers[i]; w.Alive(v.at) {
-				names = append(names, w.Name)
-			}
-		}
-		v.addDiagnosis(d, "workers", "all workers drain, start or stop, so no worker claims tasks: "+joinNames(names), "resume a worker, or start another one")
+	case missing:
+		v.held(d, "workers", fact)
 	default:
 		d.ok("workers", "live: %d, claiming tasks: %d, busy slots: %d of %d", v.alive, v.claiming, v.busy, v.slots)
 	}
@@ -180,19 +196,20 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 		}
 	}
 	if len(silent) > 0 {
-		d.problem("workers", "workers stopped sending heartbeats, but did not report their end: "+joinNames(silent),
-			"check their machines and processes, and start the workers again")
+		d.problem("workers", Fact{
+			Code: "silent_workers", Text: "workers stopped sending heartbeats, but did not report their end: " + joinNames(silent),
+			Fix: fix("check their machines and processes, and start the workers again", StepListWorkers),
+		})
 	}
 }
 
 // pausedPrograms reports each program that workers pause. If all workers pause a program, none of its tasks runs.
 func (v *vitals) pausedPrograms(d *diagnoses) {
-	const fix = "find out why the program fails, or cancel its tasks (docs/operations.md, \"Programs that a worker pauses\")"
 	for _, p := range v.fleet.pauses() {
-		if text := p.Text(stdtime.Time(v.at)); p.All() {
-			v.addDiagnosis(d, "workers", text, fix)
+		if fact := v.slotPause(&p); p.All() {
+			v.held(d, "workers", fact)
 		} else {
-			d.notice("workers", text, fix)
+			d.notice("workers", fact)
 		}
 	}
 }
@@ -202,8 +219,7 @@ func (v *vitals) pausedPrograms(d *diagnoses) {
 func (v *vitals) openTasks(d *diagnoses) {
 	const usual = tdf.Seconds(60)
 	if len(v.paused) == 0 && !v.waitForLimits() && v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {
-		d.problem("tasks", fmt.Sprintf("the oldest open task has waited for %.0f s although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)),
-			"explain one of the open tasks")
+		d.problem("tasks", Fact{Code: "idle_slots", Text: fmt.Sprintf("the oldest open task has waited for %.0f s although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)), Fix: toExplain})
 	}
 }
 
@@ -218,12 +234,18 @@ func (v *vitals) longRuns(d *diagnoses) {
 	const most = 20
 	for i, long := range v.long {
 		if i == most {
-			d.notice("tasks", fmt.Sprintf("%d more tasks have run for far longer than other runs of their programs", len(v.long)-most), "list the running tasks")
+			d.notice("tasks", Fact{
+				Code: "long_run", Text: fmt.Sprintf("%d more tasks have run for far longer than other runs of their programs", len(v.long)-most),
+				Fix: fix("list the running tasks", StepListRunning),
+			})
 			return
 		}
 		t := long.task
-		d.notice("tasks", fmt.Sprintf("task %d has run for %.0f s on %s; 95 of 100 runs of %s take at most %.3g s",
-			t.ID, long.runs, t.Current().Worker, t.Program, long.usual), "if the program hangs, requeue the task: this ends the program and runs the task again")
+		d.notice("tasks", Fact{
+			Code: "long_run", Text: fmt.Sprintf("task %d has run for %.0f s on %s; 95 of 100 runs of %s take at most %.3g s",
+				t.ID, long.runs, t.Current().Worker, t.Program, long.usual),
+			Fix: fix("if the program hangs, requeue the task: this ends the program and runs the task again", StepRequeue),
+		})
 	}
 }
 
@@ -243,12 +265,14 @@ func (v *vitals) memoryLeft(d *diagnoses) {
 	if v.taskSize > 0 {
 		text += fmt.Sprintf("; an open task takes about %d bytes, so %d more open tasks fit", v.taskSize, left/v.taskSize)
 	}
-	fix := "archive and remove finished tasks, or raise maxmemory"
 	switch {
 	case float64(left) < little*float64(limit):
-		d.problem("memory", text, fix)
+		d.problem("memory", Fact{Code: "memory_low", Text: text, Fix: toRaiseMemory})
 	case m.Limit == 0:
-		d.notice("memory", text, "set maxmemory below the machine's memory: without it, the setting high_water has no effect, and the operating system may end Redis")
+		d.notice("memory", Fact{
+			Code: "no_maxmemory", Text: text,
+			Fix: fix("set maxmemory below the machine's memory: without it, the setting high_water has no effect, and the operating system may end Redis"),
+		})
 	default:
 		d.ok("memory", "%s", text)
 	}
@@ -257,7 +281,10 @@ func (v *vitals) memoryLeft(d *diagnoses) {
 func (v *vitals) invalidSettings(d *diagnoses) {
 	if v.invalid != nil {
 		text := strings.ReplaceAll(v.invalid.Error(), "\n", "; ")
-		d.problem("redis", "the namespace has an invalid setting, and its default holds: "+text, "change the setting")
+		d.problem("redis", Fact{
+			Code: "invalid_setting", Text: "the namespace has an invalid setting, and its default holds: " + text,
+			Fix: fix("change the setting", StepChangeSetting),
+		})
 	}
 }
 
@@ -269,11 +296,11 @@ func (v *vitals) tasksLimit(d *diagnoses) {
 		return
 	}
 	text := fmt.Sprintf("the namespace holds %d tasks, and its setting max_tasks is %d", stored, most)
-	switch fix := "archive and remove finished tasks, or raise max_tasks"; {
+	switch toMake := toRemove.or(fix("raise max_tasks", StepRaiseMaxTasks)); {
 	case stored >= most:
-		d.problem("tasks", text+": new tasks are refused", fix)
+		d.problem("tasks", Fact{Code: "max_tasks", Text: text + ": new tasks are refused", Fix: toMake})
 	case float64(stored) > nearly*float64(most):
-		d.notice("tasks", text, fix)
+		d.notice("tasks", Fact{Code: "max_tasks", Text: text, Fix: toMake})
 	default:
 		d.ok("tasks", "%s", text)
 	}
@@ -281,12 +308,7 @@ func (v *vitals) tasksLimit(d *diagnoses) {
 
 // memoryWaits reports whether new tasks or claims wait for memory.
 func (v *vitals) memoryWaits(d *diagnoses) {
-	used := fmt.Sprintf("Redis uses %.0f %% of its maxmemory", 100*float64(v.room.Used)/float64(max(1, v.room.Max)))
-	const fix = "archive and remove finished tasks, or raise maxmemory"
-	switch {
-	case v.settings.ClaimsWait(v.room):
-		d.problem("memory", used+": new tasks and claims wait", fix)
-	case v.settings.OpensWait(v.room):
-		d.problem("memory", fmt.Sprintf("%s: above high_water (%s), new tasks wait", used, v.settings.Value(tdf.SettingHighWater)), fix)
+	if fact, waits := v.memoryWait(); waits {
+		d.problem("memory", fact)
 	}
 }

@@ -16,15 +16,14 @@ func healthy() vitals {
 	const now = 1_700_000_000
 	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: now}
 	return vitals{
-		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6},
-		settings: tdf.DefaultSettings(), room: tdf.Memory{Used: 1e6, Max: 100e6},
+		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6}, waited: 500,
 		info: redisstate.Info{
 			"redis_version": "7.0.15", "aof_enabled": "1", "aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok",
 			"maxmemory_policy": "noeviction", "role": "master",
 		},
-		numbers: numbers{
-			at: now, counts: tdf.Counts{tdf.Open: 10, tdf.Running: 4}, waited: 500,
-			fleet: fleet{at: now, server: now - 1, workers: []redisstate.WorkerStatus{alive}, running: 4},
+		snapshot: snapshot{
+			fleet:  fleet{at: now, server: now - 1, workers: []redisstate.WorkerStatus{alive}, running: 4},
+			counts: tdf.Counts{tdf.Open: 10, tdf.Running: 4}, settings: tdf.DefaultSettings(), room: tdf.Memory{Used: 1e6, Max: 100e6},
 		},
 	}
 }
@@ -127,7 +126,7 @@ func TestDiagnose(t *testing.T) {
 				found = append(found, d)
 			}
 		}
-		if len(found) != 1 || !strings.Contains(found[0].Text, text) || found[0].Severity != c.severity || found[0].Fix == "" {
+		if len(found) != 1 || !strings.Contains(found[0].Text, text) || found[0].Severity != c.severity || found[0].Fix.Text == "" || found[0].Code == "" {
 			t.Errorf("%s: got %+v", text, found)
 		}
 	}
@@ -224,7 +223,7 @@ func TestVitalsOfMoves(t *testing.T) {
 		if _, err := s.Restore(t.Context(), redisstate.Record{ID: 1, Hash: h}); err != nil {
 			t.Fatal(err)
 		}
-		v := vitals{numbers: numbers{at: now}}
+		v := vitals{snapshot: snapshot{fleet: fleet{at: now}}}
 		if err := vitalsOfMoves(t.Context(), s, &v); err != nil || (now.Sub(v.moved) <= idle) != c.moved {
 			t.Errorf("%s: moved at %v of %v, %v", name, v.moved, now, err)
 		}

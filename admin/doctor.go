@@ -18,8 +18,7 @@ const (
 type Diagnosis struct {
 	Severity string `json:"severity"`
 	Subject  string `json:"subject"` // redis, server, workers, pause, limit, memory, tasks or clock
-	Text     string `json:"text"`
-	Fix      string `json:"fix,omitempty"` // what the user can do; "" if nothing is needed
+	Fact
 }
 
 // Diagnose checks Redis and its settings, the server, the workers and the tasks. It returns a diagnosis for each subject that it

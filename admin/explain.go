@@ -15,8 +15,18 @@ import (
 type Check struct {
 	Name  string     `json:"name"`
 	State CheckState `json:"state"`
-	Text  string     `json:"text"`          // the fact that the check found
-	Fix   string     `json:"fix,omitempty"` // what the user can do; "" if nothing is needed
+	Fact
+}
+
+func passed(name, text string) Check { return Check{name, Passed, Fact{Text: text}} }
+
+func ahead(name, text string) Check { return Check{name, Ahead, Fact{Text: text}} }
+
+func blocked(name string, f Fact) Check { return Check{name, Blocked, f} }
+
+// blockedBy returns a check that blocks the task for a reason that concerns only this task.
+func blockedBy(name, code, text string, fix Fix) Check {
+	return blocked(name, Fact{Code: code, Text: text, Fix: fix})
 }
 
 // A CheckState is the result of a check.
@@ -76,13 +86,11 @@ func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 
 // A situation holds the facts on which the checks of a task depend.
 type situation struct {
-	fleet
+	snapshot
 	task    *tdf.Task
-	invalid error
+	wrong   error // the reason why the task's definition is invalid
 	grace   redisstate.Grace
-	full    bool // Redis uses so much memory that workers claim nothing
 	place   redisstate.QueuePosition
-	paused  []redisstate.Pausing
 	pending []redisstate.Dependency // the first dependencies that have not ended
 	limit   tdf.LimitUse            // of the task's limit key
 	source  Check
@@ -98,23 +106,26 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.task, c.invalid = stored.Task, stored.Invalid
-	var now tdf.Time
-	for _, ask := range []func() error{
-		func() (err error) { now, err = s.Now(ctx); return err },
+	c.task, c.wrong = stored.Task, stored.Invalid
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("explain task %d: %w", id, err)
+	}
+	err = readings(
 		func() (err error) { c.fleet, err = readFleet(ctx, s, now, 0); return err },
 		func() (err error) { c.grace, err = s.Grace(ctx); return err },
-		func() (err error) { c.full, err = s.Full(ctx); return err },
+		func() error { return c.readRoom(ctx, s) },
 		func() (err error) { c.place, err = s.QueuePosition(ctx, c.task, now); return err },
 		func() (err error) { c.paused, err = s.Paused(ctx); return err },
 		func() (err error) { c.pending, err = pendingOf(ctx, s, c.task); return err },
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
-		func() (err error) { c.source, err = c.sourceCheck(ctx, s); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
-	} {
-		if err := ask(); err != nil {
-			return nil, fmt.Errorf("explain task %d: %w", id, err)
-		}
+	)
+	if err == nil { // the check of the source depends on the workers
+		c.source, err = c.sourceCheck(ctx, s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("explain task %d: %w", id, err)
 	}
 	return c, nil
 }

@@ -18,9 +18,12 @@ const testNow = tdf.Time(1_800_000_000)
 func waiting(change func(*situation)) *situation {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
-		fleet: fleet{at: testNow, server: testNow - 1, workers: []redisstate.WorkerStatus{working("w1"), working("w2")}},
+		snapshot: snapshot{
+			fleet:    fleet{at: testNow, server: testNow - 1, workers: []redisstate.WorkerStatus{working("w1"), working("w2")}},
+			settings: tdf.DefaultSettings(),
+		},
 		task:  &tdf.Task{Properties: d, ID: 7, State: tdf.Open, Rounds: tdf.Rounds{0: {}}},
-		place: redisstate.QueuePosition{Listed: true, From: testNow - 5}, source: Check{"source", Passed, "", ""},
+		place: redisstate.QueuePosition{Listed: true, From: testNow - 5}, source: passed("source", ""),
 	}
 	change(c)
 	return c
@@ -47,6 +50,9 @@ func holding(checks []Check) string {
 	var parts []string
 	for _, g := range checks {
 		if g.State == Blocked {
+			if g.Code == "" {
+				g.Text += " (the check has no code)"
+			}
 			parts = append(parts, g.Name+": "+g.Text)
 		}
 	}
@@ -59,10 +65,10 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		want   string // the blocking check; "" if no check blocks
 	}{
 		"nothing":      {func(*situation) {}, ""},
-		"invalid":      {func(c *situation) { c.invalid = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: the definition is invalid, so the task will fail: input: bad"},
-		"no server":    {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
-		"server gone":  {func(c *situation) { c.server = testNow - 300 }, "server: no server has been seen for 5 min"},
-		"full":         {func(c *situation) { c.full = true }, "memory: Redis uses nearly all of its maxmemory: workers claim nothing"},
+		"invalid":      {func(c *situation) { c.wrong = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: the definition is invalid, so the task will fail: input: bad"},
+		"no server":    {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace: executed tasks do not finish"},
+		"server gone":  {func(c *situation) { c.server = testNow - 300 }, "server: no server has been seen for 5 min: executed tasks do not finish"},
+		"full":         {func(c *situation) { c.room = tdf.Memory{Used: 96, Max: 100} }, "memory: Redis uses 96 % of its maxmemory: new tasks and claims wait"},
 		"start after":  {func(c *situation) { c.task.StartAfter = testNow + 3600 }, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after)"},
 		"never starts": {func(c *situation) { c.task.StartAfter = tdf.Never }, "start: the task never starts (start_after is inf)"},
 		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: the task waits between two rounds, because of its back-off or because a handler put it off"},
@@ -89,8 +95,8 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
 			c.workers[0].Drained, c.workers[1].Drained = "me", "me"
 		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after) | worker: none of 2 workers can run the task; ordered to drain: w1, w2"},
-		"no worker":   {func(c *situation) { c.workers = nil }, "worker: no worker is alive"},
-		"silent":      {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker is alive"},
+		"no worker":   {func(c *situation) { c.workers = nil }, "worker: no worker is alive: nothing runs"},
+		"silent":      {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker is alive: nothing runs"},
 		"one is full": {func(c *situation) { c.workers[0].Runs = []int64{1, 2} }, ""},
 		"each has its reason": {func(c *situation) {
 			c.workers = append(c.workers, working("w3"), working("w4"), working("w5"))
@@ -183,7 +189,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"waits for tasks and groups": {func(c *situation) {
 			c.waitsFor(9, redisstate.Dependency{ID: 3, State: tdf.Running}, redisstate.Dependency{Group: "a"}, redisstate.Dependency{Group: "b", Mark: tdf.GroupClosed})
 		}, "dependencies: 9 of 9 have not ended: task 3 (running), campaign a (not closed yet), campaign b (closed, not complete), …"},
-		"source": {func(c *situation) { c.source = Check{"source", Blocked, "gone", ""} }, "source: gone"},
+		"source": {func(c *situation) { c.source = blockedBy("source", "source_missing", "gone", Fix{}) }, "source: gone"},
 	} {
 		if got := holding(waiting(c.change).open()); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -202,7 +208,7 @@ func TestChecksOfARunningTask(t *testing.T) {
 		"grace period":          {func(c *situation) { c.task.LeaseUntil, c.grace.Running = testNow-1, testNow+25 }, "lease: the lease ran out, but Redis was away: no task is lost before 2027-01-15 08:00:25 UTC, in 25 s"},
 		"late, in grace period": {func(c *situation) { c.task.Deadline, c.grace.Running = testNow-1, testNow+25 }, "deadline: the deadline has passed, but Redis was away: no round times out before 2027-01-15 08:00:25 UTC, in 25 s"},
 		"late":                  {func(c *situation) { c.task.Deadline = testNow - 1 }, ""},
-		"no server":             {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace"},
+		"no server":             {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace: executed tasks do not finish"},
 		"unknown worker":        {func(c *situation) { c.workers, c.task.Rounds.At(0).Claim = nil, "" }, ""},
 	} {
 		if got := holding(busyWith(c.change).running()); got != c.want {
@@ -237,11 +243,11 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	}
 	unsettled := ended(tdf.Executed, "", tdf.Round{Worker: "w", Exit: "0", Committed: true, Entered: at})
 	unsettled.server = 0
-	if got := holding(unsettled.executed()); got != "server: no server was ever seen in this namespace" {
+	if got := holding(unsettled.executed()); got != "server: no server was ever seen in this namespace: executed tasks do not finish" {
 		t.Errorf("executed: %q", got)
 	}
 	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", FailedAt: testNow - 1, Error: "no luck", Entered: at}).finished()
-	if failed[0].Text != "failed 1.0 s ago: exit status 3: no luck" || failed[0].Fix != "retry the task" || holding(failed) != "" {
+	if failed[0].Text != "failed 1.0 s ago: exit status 3: no luck" || failed[0].Fix.Text != "retry the task" || holding(failed) != "" {
 		t.Errorf("failed: %+v", failed)
 	}
 	for want, c := range map[string]struct {
@@ -261,7 +267,7 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	}
 	late := ended(tdf.Expired, "expired", tdf.Round{Entered: at})
 	late.task.EndBefore = testNow - 1
-	if fix := late.finished()[0].Fix; fix != "retry the task with a later end_before" {
+	if fix := late.finished()[0].Fix.Text; fix != "retry the task with a later end_before" {
 		t.Errorf("after end_before: the fix is %q", fix)
 	}
 	cancelled := ended(tdf.Archived, tdf.Cancelled, tdf.Round{Entered: at}).finished()
@@ -296,7 +302,7 @@ func TestSourceCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := httpCheck(t.Context(), src)
-		if got.State != want || strings.Contains(got.Text+got.Fix, "secret") {
+		if got.State != want || strings.Contains(got.Text+got.Fix.Text, "secret") {
 			t.Errorf("%s: %+v, want %s", source, got, want)
 		}
 	}
@@ -345,7 +351,7 @@ func TestFixOfAnOpenCampaign(t *testing.T) {
 	c := waiting(func(c *situation) {
 		c.waitsFor(2, redisstate.Dependency{Group: "a"}, redisstate.Dependency{ID: 3, State: tdf.Open})
 	})
-	if fix := c.dependencies().Fix; fix != "wait, or close the campaign when it has all of its tasks" {
+	if fix := c.dependencies().Fix.Text; fix != "wait, or close the campaign when it has all of its tasks" {
 		t.Errorf("the fix is %q", fix)
 	}
 }

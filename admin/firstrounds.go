@@ -29,6 +29,9 @@ func (o *openSample) firstRounds(ctx context.Context, s store, counts tdf.Counts
 	if line := found.Groups[0].Line; line != "" {
 		text += ": " + line
 	}
-	o.obstacles = append(o.obstacles, Obstacle{text, "pause the campaign, correct the program, and retry the failed tasks with it"})
+	o.obstacles = append(o.obstacles, Fact{
+		Code: "all_fail", About: group, Text: text,
+		Fix: fix("pause the campaign, correct the program, and retry the failed tasks with it", StepCorrect),
+	})
 	return nil
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A fleet is a snapshot of the server and the workers of a namespace. Stats, Watch, Explain and Diagnose use its methods to
+// A fleet is the server and the workers of a namespace at one time. Stats, Watch, Explain and Diagnose use its methods to
 // count workers and slots. The methods follow these rules:
 //   - A worker is alive if its lease holds and it has not reported that it has ended.
 //   - A live worker claims tasks if its state is working and nobody ordered it to drain.
@@ -27,15 +26,16 @@ type fleet struct {
 // readFleet reads the fleet. The caller passes the number of running tasks of all groups.
 func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet, error) {
 	f := fleet{at: at, running: int(running)}
-	var err error
-	if f.server, err = s.LastServerHeartbeat(ctx); err != nil {
-		return f, err
-	}
-	if f.workers, err = s.Workers(ctx); err != nil || running == 0 {
-		return f, err
-	}
-	f.lost, err = countLost(ctx, s, at)
-	return f, err
+	return f, readings(
+		func() (err error) { f.server, err = s.LastServerHeartbeat(ctx); return err },
+		func() (err error) { f.workers, err = s.Workers(ctx); return err },
+		func() (err error) {
+			if running > 0 {
+				f.lost, err = countLost(ctx, s, at)
+			}
+			return err
+		},
+	)
 }
 
 // mostLost is the maximum number of running tasks whose leases are checked. The longest-running tasks are checked first.
@@ -52,9 +52,6 @@ func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 	}
 	return n, err
 }
-
-// serverMissing reports whether no server has been seen for longer than ServerPatience.
-func (f *fleet) serverMissing() bool { return f.at.Sub(f.server) > friend.ServerPatience }
 
 // The states of a worker. A worker whose lease has run out is silent. A worker that has reported its end is gone, even
 // after its lease has run out.

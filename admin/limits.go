@@ -10,25 +10,28 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// limits returns a check of the limit of the task's key. A task without a key, or whose key has no limit, has no such check
+// limitCheck returns a check of the limit of the task's key. A task without a key, or whose key has no limit, has no such check
 // (docs/lifecycle.md, "Limits per key").
-func (c *situation) limits() []Check {
-	waits := c.task.WaitsForLimit()
+func (c *situation) limitCheck() []Check {
+	key, waits := c.task.LimitKey, c.task.WaitsForLimit()
+	held := func(code, format string, fix Fix, args ...any) []Check {
+		return []Check{blocked("limit", Fact{code, key, fmt.Sprintf(format, args...), fix})}
+	}
 	switch {
 	case waits && !c.limit.Limited:
 		when := "the server returns"
 		if c.namespacePaused() {
 			when = "after the pause of the namespace, the server will return"
 		}
-		return []Check{{"limit", Blocked, fmt.Sprintf("the limit of key %q was removed, and %s the waiting tasks", c.task.LimitKey, when), "wait"}}
+		return held("limit_removed", "the limit of key %q was removed, and %s the waiting tasks", toWait, key, when)
 	case !c.limit.Limited:
 		return nil
 	case waits:
-		return []Check{{"limit", Blocked, fmt.Sprintf("the task waits for the limit of key %q: %s", c.task.LimitKey, useText(c.limit)), "wait, or raise the limit"}}
+		return held("limit_full", "the task waits for the limit of key %q: %s", toWait.or(toRaiseLimit), key, useText(c.limit))
 	case c.limit.Room() == 0:
-		return []Check{{"limit", Blocked, fmt.Sprintf("the limit of key %q has no room: %s", c.task.LimitKey, useText(c.limit)), "wait, or raise the limit"}}
+		return held("limit_full", "the limit of key %q has no room: %s", toWait.or(toRaiseLimit), key, useText(c.limit))
 	}
-	return []Check{{"limit", Passed, fmt.Sprintf("the limit of key %q has room: %s", c.task.LimitKey, useText(c.limit)), ""}}
+	return []Check{passed("limit", fmt.Sprintf("the limit of key %q has room: %s", key, useText(c.limit)))}
 }
 
 func (c *situation) namespacePaused() bool {
@@ -63,28 +66,26 @@ func (v *vitals) waitForLimits() bool {
 	return slices.ContainsFunc(v.limits, func(u tdf.LimitUse) bool { return u.Waiting > 0 })
 }
 
-// mostLimitsNamed is the largest number of limits that doctor names.
-const mostLimitsNamed = 5
-
 // limitsInUse reports keys whose tasks wait although none of them runs. While something is paused, it reports only limits of 0.
 func (v *vitals) limitsInUse(d *diagnoses) {
 	named := 0
 	for _, u := range v.limits {
-		zero, stuck := u.Limit.AtMost == 0, u.Running == 0 && u.Room() > 0 && u.Unclaimed > 0 && len(v.paused) == 0
+		fact, zero := zeroLimit(u)
+		stuck := u.Running == 0 && u.Room() > 0 && u.Unclaimed > 0 && len(v.paused) == 0
 		if u.Waiting == 0 || !zero && !stuck {
 			continue
 		}
-		if named++; named > mostLimitsNamed {
-			continue
+		switch named++; {
+		case named > mostNamed:
+		case zero:
+			d.notice("limit", fact)
+		default:
+			text := fmt.Sprintf("no worker claims tasks of key %q, although its limit has room: %s", u.Key, tasksText(u.Waiting))
+			d.problem("limit", Fact{"limit_unclaimed", u.Key, text, toExplain})
 		}
-		if zero {
-			d.notice("limit", fmt.Sprintf("the limit of key %q is 0: %s", u.Key, tasksText(u.Waiting)), "raise the limit")
-			continue
-		}
-		text := fmt.Sprintf("no worker claims tasks of key %q, although its limit has room: %s", u.Key, tasksText(u.Waiting))
-		d.problem("limit", text, "explain one of the open tasks")
 	}
-	if named > mostLimitsNamed {
-		d.notice("limit", fmt.Sprintf("the tasks of %d more keys wait, and none of them runs", named-mostLimitsNamed), "list the limits")
+	if more := named - mostNamed; more > 0 {
+		text := fmt.Sprintf("the tasks of %d more keys wait, and none of them runs", more)
+		d.notice("limit", Fact{Code: "limit_unclaimed", Text: text, Fix: fix("list the limits", StepListLimits)})
 	}
 }

@@ -2,22 +2,14 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 )
 
-// An Obstacle is a reason why some open tasks do not start or cannot succeed until a user does something.
-type Obstacle struct {
-	Text string `json:"text"`
-	Fix  string `json:"fix"`
-}
-
 // Bounds of the search for obstacles.
 const (
-	mostObstacles   = 5   // of each kind
 	sampledFew      = 50  // the number of open tasks with the lowest ids, and also of those with the highest ids, while no program is paused
 	sampledKeys     = 50  // limit keys
 	sampledWaiting  = 100 // tasks that wait for others
@@ -32,7 +24,7 @@ type openSample struct {
 	placed     []tdf.Properties // one task for each queue and group
 	keys       []string         // limit keys
 	waiting    []int64          // ids of tasks that wait for others
-	obstacles  []Obstacle
+	obstacles  []Fact
 }
 
 // readOpen reads two samples of a group's open tasks: the tasks with the lowest ids, and the tasks with the highest ids. Each
@@ -84,75 +76,53 @@ func (o *openSample) find(ctx context.Context, s store, l *look, group string) e
 			o.placed = append(o.placed, tdf.Properties{Queue: p.Queue})
 		}
 	}
-	o.unserved(&l.fleet)
+	now := snapshot{fleet: l.fleet}
+	var uses []tdf.LimitUse
+	var open []string
+	err := readings(
+		func() error { return now.readRoom(ctx, s) },
+		func() (err error) { now.paused, err = s.Paused(ctx); return err },
+		func() (err error) {
+			if len(o.keys) > 0 {
+				uses, err = s.LimitUses(ctx, o.keys...)
+			}
+			return err
+		},
+		func() (err error) {
+			if len(o.waiting) > 0 {
+				open, err = s.OpenGroupsOf(ctx, o.waiting)
+			}
+			return err
+		},
+	)
+	if err != nil {
+		return err
+	}
+	o.report(now.unservedOf(o.partitions))
 	if err := o.firstRounds(ctx, s, l.counts, group); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context, store) error{o.paused, o.limited, o.unclosed} {
-		if err := step(ctx, s); err != nil {
-			return err
-		}
+	o.report(now.pausesOf(o.placed...))
+	o.report(zeroLimits(uses))
+	if fact, are := unclosed(open); are {
+		o.obstacles = append(o.obstacles, fact)
+	}
+	if fact, waits := now.memoryWait(); waits {
+		o.obstacles = append(o.obstacles, fact)
 	}
 	return nil
 }
 
-// obstacle adds an obstacle, unless there are many of its kind. The argument n counts them.
-func (o *openSample) obstacle(n *int, text, fix string) {
-	if *n++; *n <= mostObstacles {
-		o.obstacles = append(o.obstacles, Obstacle{text, fix})
-	}
+// report adds the first obstacles of one kind.
+func (o *openSample) report(all []Fact) {
+	o.obstacles = append(o.obstacles, all[:min(len(all), mostNamed)]...)
 }
 
-func (o *openSample) unserved(f *fleet) {
-	if f.count().alive == 0 {
-		return // Status.Workers says this
-	}
-	n := 0
-	for _, name := range o.partitions {
-		p, _ := tdf.ParsePartition(name)
-		if text, fix := f.unserved(p); text != "" {
-			o.obstacle(&n, "open tasks wait for another worker: "+text, fix)
-		}
-	}
-}
-
-func (o *openSample) paused(ctx context.Context, s store) error {
-	pauses, err := s.Paused(ctx)
-	n := 0
-	for _, p := range pauses {
-		held := func(d tdf.Properties) bool {
-			_, holds := tdf.Paused{p.Pausable}.Holds(&d)
-			return holds
-		}
-		if slices.ContainsFunc(o.placed, held) {
-			o.obstacle(&n, fmt.Sprintf("%s: paused by %s", p.Text(), p.By), "end the pause")
-		}
-	}
-	return err
-}
-
-func (o *openSample) limited(ctx context.Context, s store) error {
-	if len(o.keys) == 0 {
-		return nil
-	}
-	uses, err := s.LimitUses(ctx, o.keys...)
-	n := 0
+func zeroLimits(uses []tdf.LimitUse) (facts []Fact) {
 	for _, u := range uses {
-		if u.Limited && u.Limit.AtMost == 0 {
-			o.obstacle(&n, fmt.Sprintf("the limit of key %q is 0", u.Key), "raise the limit")
+		if fact, zero := zeroLimit(u); zero {
+			facts = append(facts, fact)
 		}
 	}
-	return err
-}
-
-func (o *openSample) unclosed(ctx context.Context, s store) error {
-	if len(o.waiting) == 0 {
-		return nil
-	}
-	groups, err := s.OpenGroupsOf(ctx, o.waiting)
-	n := 0
-	for _, group := range groups {
-		o.obstacle(&n, fmt.Sprintf("tasks wait for campaign %s, which is not closed", group), "close the campaign when it has all of its tasks")
-	}
-	return err
+	return facts
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// offers reports which needs of a partition a worker meets, each without regard to the others.
-func offers(o tdf.Offer, p tdf.Partition) (queue, tags, handler bool) {
+// meets reports which needs of a partition a worker meets, each without regard to the others.
+func meets(o tdf.Offer, p tdf.Partition) (queue, tags, handler bool) {
 	same := []tdf.QueueShare{{Queue: p.Queue}}
 	byQueue, byTags, byHandler := o, o, o
 	byQueue.Programs, byTags.Programs = true, true
@@ -20,22 +20,31 @@ func offers(o tdf.Offer, p tdf.Partition) (queue, tags, handler bool) {
 		byHandler.Matches(tdf.Partition{Queue: p.Queue, Handler: p.Handler})
 }
 
-// unserved says why no live worker may claim the tasks of a partition, and suggests a fix. If a live worker may claim
-// them, both texts are "".
-func (f *fleet) unserved(p tdf.Partition) (text, fix string) {
-	var queue, tags, handler bool
+// offers returns the different offers of the live workers. There may be thousands of workers, but few different offers.
+func (f *fleet) offers() []tdf.Offer {
+	known := map[string]bool{}
+	var all []tdf.Offer
 	for i := range f.workers {
 		w := &f.workers[i]
-		switch {
-		case !w.Alive(f.at):
-			continue
-		case w.Offer.Matches(p):
-			return "", ""
+		if key := fmt.Sprint(w.Offer); w.Alive(f.at) && !known[key] {
+			known[key] = true
+			all = append(all, w.Offer)
 		}
-		q, t, h := offers(w.Offer, p)
+	}
+	return all
+}
+
+// unserved returns a Fact if no live worker may claim the tasks of a partition. The caller passes the offers of the live workers.
+func unserved(all []tdf.Offer, p tdf.Partition) (Fact, bool) {
+	var queue, tags, handler bool
+	for _, o := range all {
+		if o.Matches(p) {
+			return Fact{}, false
+		}
+		q, t, h := meets(o, p)
 		queue, tags, handler = queue || q, tags || t, handler || h
 	}
-	return lacking(p, queue, tags, handler), workerFor(p)
+	return Fact{Code: "unserved", About: p.String(), Text: lacking(p, queue, tags, handler), Fix: workerFor(p)}, true
 }
 
 // lacking names the needs of a partition that no live worker meets.
@@ -68,7 +77,7 @@ func tagsText(tags []string) string {
 }
 
 // workerFor suggests a worker that may claim the tasks of a partition.
-func workerFor(p tdf.Partition) string {
+func workerFor(p tdf.Partition) Fix {
 	var keys []string
 	if p.Queue != tdf.DefaultQueue {
 		keys = append(keys, "queues="+p.Queue)
@@ -78,38 +87,26 @@ func workerFor(p tdf.Partition) string {
 	}
 	switch set := strings.Join(keys, " and "); {
 	case p.Handler != "" && set != "":
-		return "run a worker with a handler for " + p.Handler + ", and with " + set + " in its configuration"
+		return fix("run a worker with a handler for " + p.Handler + ", and with " + set + " in its configuration")
 	case p.Handler != "":
-		return "run a worker with a handler for " + p.Handler
+		return fix("run a worker with a handler for " + p.Handler)
 	case set != "":
-		return "start a worker with " + set + " in its configuration"
+		return fix("start a worker with "+set+" in its configuration", StepStartWorker)
 	}
-	return "start a worker"
+	return toStartWorker
 }
-
-// mostUnserved is the maximum number of diagnoses about partitions.
-const mostUnserved = 5
 
 // unservedTasks reports the open tasks that no live worker may claim.
 func (v *vitals) unservedTasks(d *diagnoses) {
-	if v.alive == 0 {
-		return // liveWorkers reports this
+	facts := v.unservedOf(v.partitions)
+	for _, fact := range facts[:min(len(facts), mostNamed)] {
+		d.problem("tasks", fact)
 	}
-	said, more := 0, 0
-	for _, name := range v.partitions {
-		p, _ := tdf.ParsePartition(name)
-		text, fix := v.fleet.unserved(p)
-		switch {
-		case text == "":
-		case said == mostUnserved:
-			more++
-		default:
-			said++
-			d.problem("tasks", "open tasks wait for another worker: "+text, fix)
-		}
-	}
-	if more > 0 {
-		d.problem("tasks", fmt.Sprintf("no live worker may claim the open tasks of more combinations of queue, tags and handler: %d", more), "start workers for them")
+	if more := len(facts) - mostNamed; more > 0 {
+		d.problem("tasks", Fact{
+			Code: "unserved", Text: fmt.Sprintf("no live worker may claim the open tasks of more combinations of queue, tags and handler: %d", more),
+			Fix: fix("start workers for them", StepStartWorker),
+		})
 	}
 }
 

@@ -27,8 +27,11 @@ func (v *vitals) originalWorkers(d *diagnoses) {
 	d.ok("workers", "workers of the original TDF, which send no heartbeats, hold tasks: %s", joinNames(names))
 	for _, worker := range names {
 		if ids := stuck[worker]; len(ids) > 0 {
-			d.problem("workers", fmt.Sprintf("%s, a worker of the original TDF, holds %d tasks whose programs it cannot fetch; the first is task %d",
-				worker, len(ids), ids[0]), "run tdf settings original_workers=yes, and requeue the tasks")
+			d.problem("workers", Fact{
+				Code: "original_worker", About: worker,
+				Text: fmt.Sprintf("%s, a worker of the original TDF, holds %d tasks whose programs it cannot fetch; the first is task %d", worker, len(ids), ids[0]),
+				Fix:  fix("run tdf settings original_workers=yes, and requeue the tasks"),
+			})
 		}
 	}
 }

@@ -26,26 +26,26 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 	case t.State != tdf.Open:
 		return Check{}, nil
 	case t.Source == "":
-		return Check{"source", Passed, "the task needs no source: only workers with a handler run it", ""}, nil
+		return passed("source", "the task needs no source: only workers with a handler run it"), nil
 	case err == nil && len(serving) > 0:
-		return Check{"source", Passed, "these workers run rounds in their own process and need no source: " + joinNames(serving), ""}, nil
+		return passed("source", "these workers run rounds in their own process and need no source: "+joinNames(serving)), nil
 	case err == nil && src.Scheme == tdf.SchemeRedis && src.Location == noProgram:
 		return c.noProgramCheck(), nil
 	case err != nil:
-		return Check{"source", Blocked, err.Error(), "change the task's source"}, nil
+		return blockedBy("source", "source_invalid", err.Error(), fix("change the task's source")), nil
 	case src.Scheme == tdf.SchemeRedis:
 		return storedCheck(ctx, s, src)
 	case src.Scheme == tdf.SchemeRsync:
-		return Check{"source", Ahead, src.String() + ": only a worker can check whether the program exists", ""}, nil
+		return ahead("source", src.String()+": only a worker can check whether the program exists"), nil
 	}
 	return httpCheck(ctx, src), nil
 }
 
 // noProgramCheck blocks a task only if no live worker can run a task without a program.
 func (c *situation) noProgramCheck() Check {
-	check := Check{"source", Ahead, "the source names no program: only a worker that runs rounds in its own process can run the task", ""}
+	check := ahead("source", "the source names no program: only a worker that runs rounds in its own process can run the task")
 	if slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) }) {
-		check.State, check.Fix = Blocked, "run a worker with a handler for the program, or change the task's source"
+		check.State, check.Code, check.Fix = Blocked, "no_handler", fix("run a worker with a handler for the program, or change the task's source")
 	}
 	return check
 }
@@ -64,12 +64,10 @@ func (c *situation) inProcess() []string {
 func storedCheck(ctx context.Context, s *redisstate.Store, src tdf.Source) (Check, error) {
 	stored, err := s.HasProgram(ctx, src.Location)
 	if err != nil || stored {
-		return Check{"source", Passed, "the program is stored in this namespace", ""}, err
+		return passed("source", "the program is stored in this namespace"), err
 	}
-	return Check{
-		"source", Blocked, src.String() + " is not stored in this namespace: a worker that lacks the program cannot get it",
-		"store the program, and change the source of the task to the stored program",
-	}, nil
+	return blockedBy("source", "source_missing", src.String()+" is not stored in this namespace: a worker that lacks the program cannot get it",
+		fix("store the program, and change the source of the task to the stored program", StepChangeSource)), nil
 }
 
 // headTimeout limits how long httpCheck waits for a web server.
@@ -82,20 +80,21 @@ func httpCheck(ctx context.Context, src tdf.Source) Check {
 	defer cancel()
 	request, err := origin.NewRequest(ctx, http.MethodHead, src.Location)
 	if err != nil {
-		return Check{"source", Ahead, src.String() + ": " + err.Error(), ""}
+		return ahead("source", src.String()+": "+err.Error())
 	}
 	// A manager's program may have replaced http.DefaultTransport, so this check uses a transport of its own.
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	response, err := origin.Client(transport).Do(request)
 	if err != nil {
-		return Check{"source", Ahead, src.String() + ": requested from this machine: " + origin.Reason(err).Error(), ""}
+		return ahead("source", src.String()+": requested from this machine: "+origin.Reason(err).Error())
 	}
 	response.Body.Close()
-	check := Check{"source", Ahead, src.String() + ": requested from this machine: " + response.Status, ""}
+	check := ahead("source", src.String()+": requested from this machine: "+response.Status)
 	switch code := response.StatusCode; {
 	case code == http.StatusNotFound || code == http.StatusGone:
-		check.State, check.Fix = Blocked, "put the program at this address; workers that already have the program do not need the address"
+		check.State, check.Code = Blocked, "source_missing"
+		check.Fix = fix("put the program at this address; workers that already have the program do not need the address")
 	case code < 300:
 		check.State = Passed
 	}

@@ -13,25 +13,21 @@ import (
 
 // vitals holds the facts about a namespace from which diagnose makes the diagnoses.
 type vitals struct {
-	numbers
+	snapshot
 	census
-	redis    config.Redis
-	info     redisstate.Info // empty for the embedded Redis
-	memory   Memory
-	settings tdf.Settings
-	invalid  error // the reason why settings in Redis are invalid
-	room     tdf.Memory
-	listpack string // the setting hash-max-listpack-value, if it is too small
-	schema   string
-	loading  bool        // a dump is being loaded, or the load was interrupted
-	clockOff tdf.Seconds // how far this machine's clock is ahead of Redis's clock
-	moved    tdf.Time    // when a task was last claimed or executed; 0 if that was long ago
-	taskSize int64       // size of one open task in bytes; 0 if unknown
-	long     []longRun
-	original []*tdf.Task // running tasks that workers of the original TDF hold
+	waited, dueLag tdf.Seconds // as in Stats
+	redis          config.Redis
+	info           redisstate.Info // empty for the embedded Redis
+	memory         Memory
+	listpack       string // the setting hash-max-listpack-value, if it is too small
+	schema         string
+	loading        bool        // a dump is being loaded, or the load was interrupted
+	clockOff       tdf.Seconds // how far this machine's clock is ahead of Redis's clock
+	moved          tdf.Time    // when a task was last claimed or executed; 0 if that was long ago
+	taskSize       int64       // size of one open task in bytes; 0 if unknown
+	long           []longRun
+	original       []*tdf.Task // running tasks that workers of the original TDF hold
 
-	paused     []redisstate.Pausing
-	limits     []tdf.LimitUse
 	partitions []string // the names of the partitions with open tasks
 
 	waiting int64                     // the number of tasks that wait for other tasks
@@ -44,16 +40,13 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		return err
 	}
 	v.memory = memoryOf(v.info)
-	if v.settings, v.invalid, v.room, err = r.Room(ctx); err != nil {
-		return err
-	}
-	if v.listpack, err = r.SmallListpack(ctx); err != nil {
-		return err
-	}
-	if v.schema, err = r.SchemaOf(ctx); err != nil {
-		return err
-	}
-	mark, err := r.RestoreUnderWay(ctx)
+	mark := ""
+	err = readings(
+		func() error { return v.readRoom(ctx, r) },
+		func() (err error) { v.listpack, err = r.SmallListpack(ctx); return err },
+		func() (err error) { v.schema, err = r.SchemaOf(ctx); return err },
+		func() (err error) { mark, err = r.RestoreUnderWay(ctx); return err },
+	)
 	if err != nil {
 		return err
 	}
@@ -67,19 +60,21 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 const sampledSizes = 20
 
 func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
-	if v.numbers, err = readNumbers(ctx, r); err != nil {
-		return err
-	}
-	if v.paused, err = r.Paused(ctx); err != nil {
-		return err
-	}
-	if v.limits, err = r.Limits(ctx); err != nil {
-		return err
-	}
-	if v.partitions, err = r.Partitions(ctx); err != nil {
-		return err
-	}
-	page, err := listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
+	var page listing.Page
+	err = readings(
+		func() error {
+			n, err := readNumbers(ctx, r)
+			v.fleet, v.counts, v.waited, v.dueLag = n.fleet, n.counts, n.waited, n.dueLag
+			return err
+		},
+		func() (err error) { v.paused, err = r.Paused(ctx); return err },
+		func() (err error) { v.limits, err = r.Limits(ctx); return err },
+		func() (err error) { v.partitions, err = r.Partitions(ctx); return err },
+		func() (err error) {
+			page, err = listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
+			return err
+		},
+	)
 	if err != nil {
 		return err
 	}

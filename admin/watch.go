@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/stdtime"
@@ -60,21 +59,17 @@ type Status struct {
 	// workers, the highest first. Look reads the programs of only a sample of the open tasks.
 	Pauses []Pause
 
-	// Obstacles says why some open tasks do not start: no live worker may claim them, they are paused, their limit is 0, or
-	// they wait for a group that is not closed. It also says that the first rounds of the group all failed in the same way.
-	// Look searches a sample of the tasks every 10 s. It does not report that no worker is alive: see Workers.
-	Obstacles []Obstacle
+	// Obstacles says why unfinished tasks do not finish: no server is alive, or no worker claims tasks. For open tasks, it also
+	// says that no live worker may claim them, that they are paused, that their limit is 0, that they wait for a group that is
+	// not closed, or that Redis is full. And it says that the first rounds of the group all failed in the same way. Look
+	// searches a sample of the open tasks every 10 s.
+	Obstacles []Fact
 
 	Estimate Estimate
 }
 
 // Done returns the number of finished tasks.
 func (s *Status) Done() int64 { return s.Counts.Finished() }
-
-// ServerMissing reports whether no server has been seen for 10 s. Without a server, no task finishes.
-func (s *Status) ServerMissing() bool {
-	return s.At.Sub(s.Server) > stdtime.Duration(friend.ServerPatience)
-}
 
 // MarshalJSON writes the JSON of tdf watch (docs/tdf.md), with times in seconds.
 func (s Status) MarshalJSON() ([]byte, error) {
@@ -145,7 +140,7 @@ type look struct {
 	fleet  fleet
 	pauses []Pause
 
-	obstacles []Obstacle
+	obstacles []Fact
 }
 
 // Look reads the progress. The number of tasks hardly affects how long this takes.
@@ -172,9 +167,17 @@ func (w *Watch) look(ctx context.Context) (l look, err error) {
 	return l, w.sampleOpen(ctx, &l)
 }
 
-// sampleOpen looks for obstacles of the open tasks, from time to time. It removes the pauses of programs that no watched open
+// sampleOpen looks for obstacles, for those of the open tasks from time to time. It removes the pauses of programs that no watched open
 // task uses.
 func (w *Watch) sampleOpen(ctx context.Context, l *look) (err error) {
+	if l.counts.Unfinished() == 0 {
+		return nil
+	}
+	for _, find := range []func() (Fact, bool){l.fleet.noServer, l.fleet.noWorker} {
+		if fact, is := find(); is {
+			l.obstacles = append(l.obstacles, fact)
+		}
+	}
 	if l.counts[tdf.Open] == 0 {
 		return nil
 	}
@@ -192,7 +195,7 @@ func (w *Watch) sampleOpen(ctx context.Context, l *look) (err error) {
 		w.open.at = l.at
 	}
 	l.pauses = slices.DeleteFunc(l.pauses, func(p Pause) bool { return !w.open.programs[p.Program] })
-	l.obstacles = w.open.obstacles
+	l.obstacles = append(l.obstacles, w.open.obstacles...)
 	return nil
 }
 
@@ -282,7 +285,8 @@ func estimate(left *work, l *look) Estimate {
 // as alive only if its last heartbeat is at most 5 s old.
 func (l *look) unsettled() bool {
 	const lively = tdf.Seconds(5)
-	return l.counts.Unfinished() > 0 && l.fleet.serverMissing() || l.counts[tdf.Executed] > 0 && l.at.Sub(l.fleet.server) > lively
+	_, missing := l.fleet.noServer()
+	return l.counts.Unfinished() > 0 && missing || l.counts[tdf.Executed] > 0 && l.at.Sub(l.fleet.server) > lively
 }
 
 // note records how many tasks have finished, and sets the fields done, period and still of the remaining work. If fewer

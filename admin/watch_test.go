@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"testing"
@@ -41,6 +42,15 @@ func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 	}
 }
 
+// codes returns the codes of the obstacles.
+func codes(s admin.Status) string {
+	var all []string
+	for _, o := range s.Obstacles {
+		all = append(all, o.Code)
+	}
+	return fmt.Sprint(all)
+}
+
 // addServer writes the heartbeat of a server that counts as alive during the whole test.
 func addServer(t testing.TB, s *redisstate.Store) {
 	t.Helper()
@@ -70,7 +80,7 @@ func TestWatch(t *testing.T) {
 	alive(t, s, "drains", "draining", 7)
 	alive(t, connect(t, cfg), "gone", "gone", 9)
 	status, err := admin.New(m).Watch("g").Look(t.Context())
-	if err != nil || !status.ServerMissing() || status.Estimate.Unknown != "no server settles executed tasks" {
+	if err != nil || codes(status) != "[no_server]" || status.Estimate.Unknown != "no server settles executed tasks" {
 		t.Errorf("without a server: %+v, %v", status, err)
 	}
 	addServer(t, s)
@@ -83,8 +93,8 @@ func TestWatch(t *testing.T) {
 	if e := status.Estimate; e.Unknown != "" || e.Low != 25*time.Second || e.High != 30*time.Second { // 50 s of runs take 25 s on two slots, or 30 s if one slot executes 3 of the 5 runs
 		t.Errorf("the estimate is %+v", e)
 	}
-	if status.ServerMissing() {
-		t.Error("the server is missing")
+	if got := codes(status); got != "[]" {
+		t.Errorf("with a server and a worker, there are obstacles: %s", got)
 	}
 	if status, err = admin.New(m).Watch("").Look(t.Context()); err != nil || status.Counts.Total() != 16 {
 		t.Errorf("of all tasks: %+v, %v", status, err)

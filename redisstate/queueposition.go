@@ -77,9 +77,3 @@ func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
 	n, err := ask(ctx, s, "find stored program", func(r redis.Cmdable) *redis.IntCmd { return r.Exists(ctx, s.keys.program(sha256)) })
 	return n > 0, err
 }
-
-// Full reports whether Redis uses so much of its maxmemory that claims wait.
-func (s *Store) Full(ctx context.Context) (bool, error) {
-	settings, _, m, err := s.Room(ctx)
-	return settings.ClaimsWait(m), err
-}

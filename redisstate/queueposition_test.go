@@ -94,8 +94,8 @@ func TestHasProgram(t *testing.T) {
 				t.Errorf("%s is stored: %v, %v", sum, got, err)
 			}
 		}
-		if full, err := s.Full(t.Context()); full || err != nil {
-			t.Errorf("a Redis without a limit is full: %v, %v", full, err)
+		if settings, _, room, err := s.Room(t.Context()); settings.ClaimsWait(room) || err != nil {
+			t.Errorf("claims wait for a Redis without a limit: %+v, %v", room, err)
 		}
 	})
 }
@@ -105,7 +105,7 @@ func TestFull(t *testing.T) {
 	if err := s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if full, err := s.Full(t.Context()); !full || err != nil {
-		t.Errorf("Redis at its limit does not count as full: %v, %v", full, err)
+	if settings, _, room, err := s.Room(t.Context()); !settings.ClaimsWait(room) || err != nil {
+		t.Errorf("claims do not wait for a Redis at its limit: %+v, %v", room, err)
 	}
 }

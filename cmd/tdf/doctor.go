@@ -64,8 +64,8 @@ func (a *app) doctor(ctx context.Context, m *client, asJSON, quiet bool) error {
 
 // printDiagnosis prints a diagnosis and its fix on one line. On a terminal, the fix gets a separate line.
 func (a *app) printDiagnosis(d admin.Diagnosis, asJSON bool) error {
-	d.Fix = withCommands(d.Fix, 0)
-	subject, text, fix := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Fix, 0)
+	d.Fix.Text = withCommands(d.Fix, 0)
+	subject, text, fix := oneLine(d.Subject, 0), oneLine(d.Text, 0), oneLine(d.Fix.Text, 0)
 	var err error
 	switch {
 	case asJSON:

@@ -43,9 +43,8 @@ func (a *app) explain(ctx context.Context, m *client, id int64, asJSON bool) err
 		return err
 	}
 	for i := range e.Checks {
-		if c := &e.Checks[i]; c.Fix != "" {
-			c.Fix = withCommands(c.Fix, id)
-		}
+		f := &e.Checks[i].Fix
+		f.Text = withCommands(*f, id)
 	}
 	if asJSON {
 		err = jsonLines(a.stdout).Encode(e)
@@ -73,8 +72,8 @@ func (a *app) printChecks(e admin.Explanation) error {
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, c := range e.Checks {
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", strings.ToUpper(string(c.State)), c.Name, oneLine(c.Text, 0))
-		if c.Fix != "" {
-			fmt.Fprintf(t, "  \t\tfix: %s\n", oneLine(c.Fix, 0))
+		if c.Fix.Text != "" {
+			fmt.Fprintf(t, "  \t\tfix: %s\n", oneLine(c.Fix.Text, 0))
 		}
 	}
 	t.Flush()

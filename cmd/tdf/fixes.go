@@ -3,54 +3,51 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tdf-framework/tdf/admin"
 )
 
-// fixCommands lists fixes that package admin suggests, each with the commands that carry out the fix. ID stands for the
-// task's id. If one fix begins with the text of another fix, the longer fix comes first.
-var fixCommands = []struct{ fix, command string }{
-	{"start a server", "start tdf-server, or tdf up"},
-	{"start a worker", "start tdf-worker, or tdf up"},
-	{"change the task's start_after", "tdf set ID --start-after 0"},
-	{"retry the task with a later end_before", "tdf retry ID --end-before TIME"},
-	{"retry the task", "tdf retry ID"},
-	{"retry it with a later end_before", "tdf retry ID --end-before TIME"},
-	{"end the pause", "tdf pause, tdf resume"},
-	{"cancel the open tasks of one of these campaigns", "tdf cancel --campaign NAME --state open"},
-	{"close the campaign", "tdf close CAMPAIGN"},
-	{"raise the limit", "tdf limit KEY N"},
-	{"list the limits", "tdf limit"},
-	{"resume ", "tdf drain --undo WORKER"},
-	{"pause the campaign, correct the program", "tdf failures, tdf pause --campaign NAME, tdf retry --campaign NAME --program DIR, tdf resume --campaign NAME"},
-	{"find out why the program fails on", "tdf failures"},
-	{"find out why the program fails, or cancel", "tdf failures, tdf watch CAMPAIGN --stop-after N"},
-	{"archive and remove finished tasks", "tdf archive, tdf rm"},
-	{"raise max_tasks", "tdf settings max_tasks=N"},
-	{"change the setting", "tdf settings NAME=VALUE"},
-	{"load the same dump again", "tdf load FILE"},
-	{"explain one of the open tasks", "tdf ls --state open, tdf explain ID"},
-	{"list the running tasks", "tdf ls --state running"},
-	{"requeue the task", "tdf requeue ID"},
-	{"store the program, and change the source", "tdf push DIR, tdf set ID --source SOURCE"},
-	{"check their machines and processes", "tdf workers"},
-	{"wait for the server's audit", "tdf check"},
+// stepCommands lists the commands for the steps of fixes. ID stands for the task's id.
+var stepCommands = map[admin.Step]string{
+	admin.StepStartServer:    "start tdf-server, or tdf up",
+	admin.StepStartWorker:    "start tdf-worker, or tdf up",
+	admin.StepListWorkers:    "tdf workers",
+	admin.StepResumeWorker:   "tdf drain --undo WORKER",
+	admin.StepChangeStart:    "tdf set ID --start-after 0",
+	admin.StepChangeSource:   "tdf push DIR, tdf set ID --source SOURCE",
+	admin.StepRetry:          "tdf retry ID",
+	admin.StepRetryLater:     "tdf retry ID --end-before TIME",
+	admin.StepRequeue:        "tdf requeue ID",
+	admin.StepEndPause:       "tdf pause, tdf resume",
+	admin.StepRaiseLimit:     "tdf limit KEY N",
+	admin.StepListLimits:     "tdf limit",
+	admin.StepClose:          "tdf close CAMPAIGN",
+	admin.StepCancelOpen:     "tdf cancel --campaign NAME --state open",
+	admin.StepCorrect:        "tdf failures, tdf pause --campaign NAME, tdf retry --campaign NAME --program DIR, tdf resume --campaign NAME",
+	admin.StepShowFailures:   "tdf failures",
+	admin.StepStopFailing:    "tdf watch CAMPAIGN --stop-after N",
+	admin.StepExplain:        "tdf ls --state open, tdf explain ID",
+	admin.StepListRunning:    "tdf ls --state running",
+	admin.StepCheck:          "tdf check",
+	admin.StepRemoveFinished: "tdf archive, tdf rm",
+	admin.StepRaiseMaxTasks:  "tdf settings max_tasks=N",
+	admin.StepChangeSetting:  "tdf settings NAME=VALUE",
+	admin.StepLoad:           "tdf load FILE",
 }
 
-// withCommands adds the commands of tdf to a fix: "start a server (start tdf-server, or tdf up)". If the fix is not for
-// a task, the id is 0.
-func withCommands(fix string, id int64) string {
-	var commands []string
-	rest := fix
-	for _, c := range fixCommands {
-		if before, after, found := strings.Cut(rest, c.fix); found {
-			commands, rest = append(commands, c.command), before+after
-		}
+// withCommands adds the commands of tdf to the text of a fix: "start a server (start tdf-server, or tdf up)". If the fix is not
+// for a task, the id is 0.
+func withCommands(fix admin.Fix, id int64) string {
+	if len(fix.Steps) == 0 {
+		return fix.Text
 	}
-	if len(commands) == 0 {
-		return fix
+	var commands []string
+	for _, step := range fix.Steps {
+		commands = append(commands, stepCommands[step])
 	}
 	all := strings.Join(commands, ", ")
 	if id > 0 {
 		all = strings.ReplaceAll(all, "ID", fmt.Sprint(id))
 	}
-	return fix + " (" + all + ")"
+	return fix.Text + " (" + all + ")"
 }

@@ -21,17 +21,8 @@ func (w *watchWarnings) check(s *admin.Status) {
 	if s.Counts.Unfinished() == 0 {
 		return
 	}
-	if s.ServerMissing() {
-		w.once("no server runs, so no task can finish: start tdf-server, or tdf up")
-	}
-	switch {
-	case s.Workers == 0:
-		w.once("no worker runs, so no task can start: start tdf-worker, or tdf up")
-	case s.Workers == s.Drained:
-		w.once("no worker claims tasks, because all of them drain, start or stop: see tdf workers")
-	}
 	for _, o := range s.Obstacles {
-		w.once(o.Text + "; " + withCommands(o.Fix, 0))
+		w.onceFor(o.Code+" "+o.About, o.Text+"; "+withCommands(o.Fix, 0)) // the text may contain times
 	}
 	for _, p := range s.Pauses {
 		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of, p.AfterFailure > 0), p.Text(s.At)+"; "+w.pauseRemedy())

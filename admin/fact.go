@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Fact is a reason why tasks do not finish, or something else that the user should know. [Admin.Explain], [Admin.Diagnose] and
+// [Watch.Look] derive their Facts from the same snapshot of the namespace, so they agree.
+type Fact struct {
+	Code  string `json:"code,omitempty"`  // the kind of the Fact, such as "no_server"; "" if there is nothing to do
+	About string `json:"about,omitempty"` // the object of which the Fact is true, such as the key of a limit; "" if its kind says that
+	Text  string `json:"text"`            // may contain numbers and times, and so change while the Fact stays true
+	Fix   Fix    `json:"fix,omitzero"`    // zero if nothing is needed
+}
+
+// A Fix says what the user can do about a [Fact]. In JSON, it is its Text.
+type Fix struct {
+	Text  string
+	Steps []Step // the steps that Text names, so that a front end can offer them; Text may name others, too
+}
+
+// MarshalText returns the Text.
+func (f Fix) MarshalText() ([]byte, error) { return []byte(f.Text), nil }
+
+// A Step is one thing that a user can do.
+type Step string
+
+// The steps.
+const (
+	StepStartServer    Step = "start_server"
+	StepStartWorker    Step = "start_worker"
+	StepListWorkers    Step = "list_workers"
+	StepResumeWorker   Step = "resume_worker"
+	StepChangeStart    Step = "change_start"
+	StepChangeSource   Step = "change_source" // store the program in Redis, and change the source
+	StepRetry          Step = "retry"
+	StepRetryLater     Step = "retry_later" // retry with a later end_before
+	StepRequeue        Step = "requeue"
+	StepEndPause       Step = "end_pause"
+	StepRaiseLimit     Step = "raise_limit"
+	StepListLimits     Step = "list_limits"
+	StepClose          Step = "close"         // close a campaign
+	StepCancelOpen     Step = "cancel_open"   // cancel the open tasks of a campaign
+	StepCorrect        Step = "correct"       // pause a campaign, correct its program, and retry its failed tasks
+	StepShowFailures   Step = "show_failures" // show the groups of failures
+	StepStopFailing    Step = "stop_failing"  // cancel a campaign after a number of failures
+	StepExplain        Step = "explain"       // explain an open task
+	StepListRunning    Step = "list_running"
+	StepCheck          Step = "check" // look for inconsistent tasks
+	StepRemoveFinished Step = "remove_finished"
+	StepRaiseMaxTasks  Step = "raise_max_tasks"
+	StepChangeSetting  Step = "change_setting"
+	StepLoad           Step = "load"
+)
+
+// fix returns a Fix with its steps, in the order in which the text names them.
+func fix(text string, steps ...Step) Fix { return Fix{text, steps} }
+
+// or returns a Fix that offers both: "wait, or raise the limit".
+func (f Fix) or(other Fix) Fix {
+	return Fix{f.Text + ", or " + other.Text, append(f.Steps[:len(f.Steps):len(f.Steps)], other.Steps...)}
+}
+
+// Fixes that several Facts have.
+var (
+	toWait         = fix("wait")
+	toStartServer  = fix("start a server", StepStartServer)
+	toStartWorker  = fix("start a worker", StepStartWorker)
+	toEndPause     = fix("end the pause", StepEndPause)
+	toRaiseLimit   = fix("raise the limit", StepRaiseLimit)
+	toClose        = fix("close the campaign when it has all of its tasks", StepClose)
+	toRemove       = fix("archive and remove finished tasks", StepRemoveFinished)
+	toRaiseMemory  = toRemove.or(fix("raise maxmemory"))
+	toExplain      = fix("explain one of the open tasks", StepExplain)
+	toStartWorkers = toWait.or(fix("start more workers"))
+	toFindOut      = fix(`find out why the program fails, or cancel its tasks (docs/operations.md, "Programs that a worker pauses")`, StepShowFailures, StepStopFailing)
+)
+
+// mostNamed is the maximum number of names in a text.
+const mostNamed = 5
+
+// joinNames joins at most the first mostNamed names.
+func joinNames(names []string) string {
+	if len(names) > mostNamed {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
+	}
+	return strings.Join(names, ", ")
+}
