@@ -1,7 +1,9 @@
 -- Globals of the scripts that Redis runs (docs/development.md).
 std = "lua51"
 read_globals = { "redis", "KEYS", "cjson" }
-globals = { "cursor", "ARGV" } -- scripts change these tables and variables
+globals = { "cursor", "ARGV", "logs", "times", "forgotten", "wrong_move" } -- scripts change these tables and variables
+local changed = {}
+for _, name in ipairs(globals) do changed[name] = true end
 
 -- Go puts some files before the source of scripts, as the table in scripts.go says. So scripts see their top-level locals,
 -- and the files themselves do not use all of them.
@@ -16,7 +18,7 @@ for shared in pairs(included) do
     for line in file:lines() do
       local names = line:match("^local function ([%w_]+)") or line:match("^local ([%w_, ]+)") or ""
       for name in names:gmatch("[%w_]+") do
-        if name ~= "cursor" and name ~= "ARGV" then table.insert(read_globals, name) end
+        if not changed[name] then table.insert(read_globals, name) end
       end
     end
     file:close()

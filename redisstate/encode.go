@@ -34,7 +34,7 @@ func (e *encoder) strings(values []string) {
 func (e *encoder) callLists(v callLists) {
 	e.count(len(v.lists))
 	for _, list := range v.lists {
-		e.args = append(e.args, string(list), groupCode(list))
+		e.add(string(list))
 	}
 	e.count(len(v.wakes))
 	for _, w := range v.wakes {
@@ -107,8 +107,11 @@ func (e *encoder) units(keys Keys, units []Unit) {
 		}
 	}
 	shared := sharedFields(opened)
-	shapes := shapesOf(units)
-	e.shapes(shapes)
+	forms := formsOf(units)
+	e.count(len(forms.all))
+	for _, f := range forms.all {
+		e.form(f)
+	}
 	e.fields(shared)
 	e.count(len(units))
 	for i := range units {
@@ -119,7 +122,9 @@ func (e *encoder) units(keys Keys, units []Unit) {
 		e.add(u.flags())
 		e.stageChange(u.Stage, keys)
 		for j := range u.Moves {
-			e.move(&u.Moves[j], shapes)
+			e.count(forms.of[0].number)
+			e.move(&u.Moves[j], forms.of[0])
+			forms.of = forms.of[1:]
 		}
 		for j := range u.Open {
 			e.add(u.Open[j].Group, u.Open[j].FirstPlace())
@@ -142,67 +147,6 @@ func (e *encoder) stageChange(c *StageChange, keys Keys) {
 		e.add(keys.definitions(c.Definitions), strconv.Itoa(c.Chunks))
 	default:
 		e.add(keys.definitions(c.Definitions), "-"+strconv.Itoa(c.Opened))
-	}
-}
-
-func (e *encoder) shapes(shapes *shapes) {
-	e.count(len(shapes.all))
-	for _, s := range shapes.all {
-		e.args = append(e.args, string(s.first.From), s.first.Round, s.first.Revision, destination(s.first))
-		e.flag(s.first.Repair)
-		e.flag(s.first.Unique != "")
-		e.flag(s.first.Limit != "")
-		e.flag(s.first.Updates)
-		e.add(linkKind(s.first))
-		e.add(moment(s.first.Score), moment(s.first.NextDue), s.first.Note)
-		e.fields(s.shared)
-		e.stamps(s.first.Stamp)
-		e.strings(s.first.Clear)
-		e.strings(s.own)
-	}
-}
-
-func (e *encoder) stamps(stamps []tdf.Stamp) {
-	e.count(len(stamps))
-	for _, stamp := range stamps {
-		e.add(stamp.Name, moment(stamp.At))
-	}
-}
-
-// linkKind says what the move does to tasks that wait for the task, in the notation of transact.lua.
-func linkKind(m *tdf.Move) string {
-	switch {
-	case m.Ends():
-		return "ends"
-	case m.Spoils():
-		return "spoils"
-	}
-	return ""
-}
-
-// destination returns the state to which a move leads, in the notation of transact.lua.
-func destination(m *tdf.Move) string {
-	switch m.Verb {
-	case tdf.VerbRemove:
-		return "-"
-	case tdf.VerbRequire:
-		return "="
-	}
-	return string(m.To)
-}
-
-func (e *encoder) move(m *tdf.Move, shapes *shapes) {
-	s := shapes.byKey[shapeKey(m)]
-	e.args = append(e.args, s.number, m.ID, m.Claim, m.Due, m.Group)
-	if m.Unique != "" {
-		e.add(m.Unique)
-	}
-	if m.Limit != "" {
-		e.add(m.Limit)
-	}
-	for _, name := range s.own {
-		i := slices.IndexFunc(m.Set, func(f tdf.Field) bool { return f.Name == name })
-		e.add(m.Set[i].Value)
 	}
 }
 
@@ -234,7 +178,7 @@ func sharedFields(opened [][]tdf.Field) []tdf.Field {
 	return shared
 }
 
-// moment returns a Moment in the notation of transact.lua.
+// moment returns a Moment in the notation of the scripts.
 func moment(m tdf.Moment) string {
 	switch {
 	case m == tdf.Now:

@@ -8,33 +8,77 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A form is what similar moves have in common: the states, the round, and the names of the properties. For example, all
-// results of round 0 have one form. The script move.lua makes moves of one form.
+// A form is what similar moves of a call have in common: the states, the round, and the names of the properties. For
+// example, all results of round 0 have one form. A call contains each form only once, to save bytes and time.
 type form struct {
+	number    int // number of the form in its call, counted from 1
+	first     *tdf.Move
 	shared    []tdf.Field // properties that have the same value in all moves
 	own       []int       // the positions of the other properties in Move.Set
 	ownMoment bool        // each move has its own min and max for its first moment
-	limit     bool        // each move has a limit key
+}
+
+// forms are the forms of the moves of a call.
+type forms struct {
+	all []*form
+	of  []*form // the form of each move
+}
+
+func formsOf(units []Unit) forms {
+	var f forms
+	byKey := map[string]*form{}
+	var key []byte
+	for i := range units {
+		for j := range units[i].Moves {
+			m := &units[i].Moves[j]
+			key = appendFormKey(key[:0], m)
+			known := byKey[string(key)]
+			if known == nil {
+				known = &form{number: len(f.all) + 1, first: m, ownMoment: hasOwnMoment(m)}
+				byKey[string(key)] = known
+				f.all = append(f.all, known)
+			}
+			known.compare(m)
+			f.of = append(f.of, known)
+		}
+	}
+	for _, of := range f.all {
+		for j, field := range of.first.Set {
+			if !slices.Contains(of.own, j) {
+				of.shared = append(of.shared, field)
+			}
+		}
+	}
+	return f
+}
+
+// compare finds the properties of a move that have other values than in the first move.
+func (f *form) compare(m *tdf.Move) {
+	for j, field := range m.Set {
+		if field.Value != f.first.Set[j].Value && !slices.Contains(f.own, j) {
+			f.own = append(f.own, j)
+		}
+	}
 }
 
 // longRun is the smallest number of successive units of one form that get a call of move.lua. Fewer units share a call
 // of transact.lua with units of other forms, because each call has a fixed cost.
 const longRun = 32
 
-// nextCall returns how many of the units go into the next call, and their form. The form is nil if transact.lua carries
-// out the units. The calls keep the order of the units, so that after an error the first outcomes are known.
-func nextCall(units []Unit) (n int, f *form) {
+// nextCall returns how many of the units go into the next call, and whether move.lua can carry them out. The calls keep the
+// order of the units, so that after an error the first outcomes are known.
+func nextCall(units []Unit) (n int, oneForm bool) {
 	for n < len(units) {
 		run := runOf(units[n:])
 		if run >= longRun || run == len(units) {
 			if n == 0 {
-				return run, formOf(units[:run])
+				return run, true
 			}
-			return n, nil
+			return n, false
 		}
 		n += max(run, 1)
 	}
-	return n, nil
+	return n, false
 }
 
 // runOf returns how many of the first units have the same form. It returns 0 if move.lua cannot carry out the first unit.
@@ -53,33 +97,13 @@ func runOf(units []Unit) int {
 	return len(units)
 }
 
-// formOf returns the form of units that have the same form.
-func formOf(units []Unit) *form {
-	f := &form{ownMoment: hasOwnMoment(&units[0].Moves[0]), limit: units[0].Moves[0].Limit != ""}
-	for j, field := range units[0].Moves[0].Set {
-		differs := func(u Unit) bool { return u.Moves[0].Set[j].Value != field.Value }
-		if slices.ContainsFunc(units, differs) {
-			f.own = append(f.own, j)
-		} else {
-			f.shared = append(f.shared, field)
-		}
-	}
-	return f
-}
-
 // isOneMove reports whether the unit is a single move from one state to another.
 func (u *Unit) isOneMove() bool {
 	if len(u.Moves) != 1 || len(u.Open) > 0 || u.NewGroup != "" || u.Decide != "" || u.Stage != nil {
 		return false
 	}
 	m := &u.Moves[0]
-	return !m.Repair && m.Unique == "" && m.Revision == "" && m.To != tdf.None && m.To != m.From && !changesPlace(m)
-}
-
-// changesPlace reports whether the move changes the task's place in the open list. The script move.lua cannot do so.
-func changesPlace(m *tdf.Move) bool {
-	return slices.Contains(m.Clear, tdf.FieldPlace) ||
-		slices.ContainsFunc(m.Set, func(f tdf.Field) bool { return f.Name == tdf.FieldPlace })
+	return !m.Repair && m.Unique == "" && m.To != tdf.None && m.To != m.From
 }
 
 // hasOwnMoment reports whether the move's first moment is the end of a program, which differs from move to move.
@@ -89,11 +113,15 @@ func hasOwnMoment(m *tdf.Move) bool {
 
 // appendFormKey appends a text that is the same for moves of the same form.
 func appendFormKey(key []byte, m *tdf.Move) []byte {
-	key = append(append(append(key, m.From...), ' '), m.To...)
-	key = strconv.AppendInt(append(key, ' '), int64(m.Round), 10)
+	for _, name := range []string{string(m.From), m.Revision, destination(m), linkKind(m)} {
+		key = append(append(key, name...), ' ')
+	}
+	for _, on := range []bool{m.Repair, m.Updates, m.Claim != "", m.Due != "", m.Limit != "", m.Unique != "", hasOwnMoment(m)} {
+		key = strconv.AppendBool(key, on)
+	}
+	key = strconv.AppendInt(key, int64(m.Round), 10)
 	key = appendMoment(appendMoment(key, m.Score), m.NextDue)
 	key = strconv.AppendQuote(key, m.Note)
-	key = strconv.AppendBool(key, m.Limit != "")
 	for _, f := range m.Set {
 		key = append(append(key, ' '), f.Name...)
 	}
@@ -121,10 +149,32 @@ func appendMoment(key []byte, m tdf.Moment) []byte {
 	return key
 }
 
-// move makes one call of move.lua with units of the form f. It returns the same as transact.
-func (s *Store) move(ctx context.Context, who string, f *form, units []Unit, once bool) ([]Outcome, error) {
+// linkKind says what the move does to tasks that wait for the task, in the notation of moving.lua.
+func linkKind(m *tdf.Move) string {
+	switch {
+	case m.Ends():
+		return "ends"
+	case m.Spoils():
+		return "spoils"
+	}
+	return ""
+}
+
+// destination returns the state to which a move leads, in the notation of moving.lua.
+func destination(m *tdf.Move) string {
+	switch m.Verb {
+	case tdf.VerbRemove:
+		return "-"
+	case tdf.VerbRequire:
+		return "="
+	}
+	return string(m.To)
+}
+
+// move makes one call of move.lua. It returns the same as transact.
+func (s *Store) move(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	reply, err := s.callOnce(ctx, moveScript, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)), func(e *encoder) {
-		s.encodeMove(e, who, f, units)
+		s.encodeMove(e, who, units)
 	})
 	if err != nil {
 		return nil, err
@@ -143,43 +193,71 @@ func (s *Store) moveKeys(ctx context.Context, first *tdf.Move) []string {
 }
 
 // encodeMove adds the arguments of move.lua that follow the sequence number.
-func (s *Store) encodeMove(e *encoder, who string, f *form, units []Unit) {
+func (s *Store) encodeMove(e *encoder, who string, units []Unit) {
+	forms := formsOf(units)
 	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who)
 	e.archivingStates(units[0].movesFinished())
-	e.form(&units[0].Moves[0], f)
-	e.moves(f, units)
+	e.form(forms.all[0])
+	for i := range units {
+		e.move(&units[i].Moves[0], forms.all[0])
+	}
 }
 
-// form adds the form f of a call. All moves of the call share these values, so form takes them from the first move.
-func (e *encoder) form(first *tdf.Move, f *form) {
-	e.args = append(e.args, string(first.From), first.Round, string(first.To), groupCode(first.To))
-	e.flag(first.Ends())
-	e.add(moment(first.Score), moment(first.NextDue), first.Note)
+// form adds a form in the notation of moving.lua.
+func (e *encoder) form(f *form) {
+	m := f.first
+	e.args = append(e.args, string(m.From), m.Round, m.Revision, destination(m), groupCode(m.To))
+	e.add(linkKind(m), moment(m.Score), moment(m.NextDue), m.Note)
+	e.flag(m.Repair)
+	e.flag(m.Updates)
+	e.positions(2+len(f.own), m.Claim != "", m.Due != "", m.Limit != "", m.Unique != "", f.ownMoment)
 	e.fields(f.shared)
-	e.stamps(first.Stamp)
-	e.strings(first.Clear)
+	e.stamps(m.Stamp)
+	e.strings(m.Clear)
 	e.count(len(f.own))
 	for _, j := range f.own {
-		e.add(first.Set[j].Name)
+		e.add(m.Set[j].Name)
 	}
-	e.flag(f.ownMoment)
-	e.flag(f.limit)
 }
 
-// moves adds the moves of units of the form f.
-func (e *encoder) moves(f *form, units []Unit) {
-	for i := range units {
-		m := &units[i].Moves[0]
-		e.args = append(e.args, m.ID, m.Claim, m.Due, m.Group)
-		for _, j := range f.own {
-			e.add(m.Set[j].Value)
+// positions adds the number of arguments of a move, and the position of each argument that a move may have after the first
+// n arguments. Only the last of them is a pair.
+func (e *encoder) positions(n int, has ...bool) {
+	number := len(e.args)
+	e.count(0)
+	for i, it := range has {
+		if !it {
+			e.add("")
+			continue
 		}
-		if f.ownMoment {
-			at := m.Stamp[0].At
-			e.add(at.Min.String(), upperBound(at.Max))
+		e.count(n + 1)
+		if n++; i == len(has)-1 {
+			n++
 		}
-		if f.limit {
-			e.add(m.Limit)
+	}
+	e.args[number] = n
+}
+
+// move adds a move of the form f.
+func (e *encoder) move(m *tdf.Move, f *form) {
+	e.args = append(e.args, m.ID, m.Group)
+	for _, j := range f.own {
+		e.add(m.Set[j].Value)
+	}
+	for _, fence := range []string{m.Claim, m.Due, m.Limit, m.Unique} {
+		if fence != "" {
+			e.add(fence)
 		}
+	}
+	if f.ownMoment {
+		at := m.Stamp[0].At
+		e.add(at.Min.String(), upperBound(at.Max))
+	}
+}
+
+func (e *encoder) stamps(stamps []tdf.Stamp) {
+	e.count(len(stamps))
+	for _, stamp := range stamps {
+		e.add(stamp.Name, moment(stamp.At))
 	}
 }

@@ -22,7 +22,7 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 	reply, err := s.callOnce(ctx, settleScript, keys, true, isText, func(e *encoder) {
 		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who, now.String())
 		e.count(most)
-		e.form(m, &form{shared: m.Set})
+		e.form(&form{first: m, shared: m.Set})
 		e.fields(u.Equal)
 		e.strings(u.Filled)
 		e.strings(u.Missing)

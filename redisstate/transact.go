@@ -69,12 +69,16 @@ func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) 
 		if err := s.Ready(ctx); err != nil { // check Redis before wakeKeys reads which managers to wake
 			return all, err
 		}
-		n, f := nextCall(units[:unitBatch(units)])
+		n, oneForm := nextCall(units[:unitBatch(units)])
 		n = min(n, s.pace.next())
 		if err := s.nameUnits(ctx, units[:n]); err != nil {
 			return all, err
 		}
-		outcomes, err := s.carryOut(ctx, who, f, units[:n], once)
+		carryOut := s.transact
+		if oneForm {
+			carryOut = s.move
+		}
+		outcomes, err := carryOut(ctx, who, units[:n], once)
 		all = append(all, outcomes...)
 		if err != nil {
 			return all, err
@@ -83,14 +87,6 @@ func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) 
 		units = units[len(outcomes):]
 	}
 	return all, nil
-}
-
-// carryOut makes one call. Units of the form f go to move.lua. If f is nil, the units go to transact.lua.
-func (s *Store) carryOut(ctx context.Context, who string, f *form, units []Unit, once bool) ([]Outcome, error) {
-	if f == nil {
-		return s.transact(ctx, who, units, once)
-	}
-	return s.move(ctx, who, f, units, once)
 }
 
 // A pace limits the number of units in the next call. If Redis had no time for all units of the last calls, the next
@@ -185,7 +181,8 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	lists := s.callLists(ctx, units)
 	keys := append(s.transactKeys(lists), s.countedLists(maxTasks)...)
 	reply, err := s.callOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *encoder) {
-		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), who, maxTasks)
+		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who, s.keys.updatesPrefix(), s.keys.followPrefix(), maxTasks)
+		e.count(groupCode(tdf.Open))
 		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
 		e.archivingStates(slices.ContainsFunc(units, Unit.movesFinished))
 		e.unfinishedCodes(slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))

@@ -15,22 +15,22 @@ func (s *Store) ExecuteAndClaim(
 	ctx, claiming context.Context, r ClaimRequest, results ...tdf.Move,
 ) (outcomes []Outcome, c Claimed, err, claimErr error) {
 	units := unitsOf(results)
-	n, f := nextCall(units)
-	if err := s.Ready(ctx); err != nil || f == nil || s.claimsMustWait(ctx) || min(n, unitBatch(units), s.pace.next()) < len(units) {
+	n, oneForm := nextCall(units)
+	if err := s.Ready(ctx); err != nil || !oneForm || s.claimsMustWait(ctx) || min(n, unitBatch(units), s.pace.next()) < len(units) {
 		outcomes, err := s.apply(ctx, r.Worker, units, false)
 		if err == nil {
 			c, _, claimErr = s.claim(claiming, r)
 		}
 		return outcomes, c, err, claimErr
 	}
-	return s.turn(ctx, claiming, r, units, f)
+	return s.turn(ctx, claiming, r, units)
 }
 
 // turn sends a call of move.lua and a call of claim.lua together. It returns the answers to both calls.
-func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit, f *form) (done []Outcome, c Claimed, err, claimErr error) {
+func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit) (done []Outcome, c Claimed, err, claimErr error) {
 	e := encoder{args: make([]any, 0, 64+16*len(units))}
 	e.add("", "0")
-	s.encodeMove(&e, r.Worker, f, units)
+	s.encodeMove(&e, r.Worker, units)
 	move := scriptCall{moveScript, s.moveKeys(ctx, &units[0].Moves[0]), e.args, outcomesOf(len(units))}
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)

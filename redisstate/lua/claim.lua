@@ -276,7 +276,7 @@ if wrong then return wrong end
 
 local entered, looks, ids = {}, {}, {}
 local lease_until = now + lease
-local lease_text = text(lease_until)
+local lease_text, line = text(lease_until), now_text .. ' ' .. worker .. ': running'
 for i, c in ipairs(chosen) do
   entered[2 * i - 1], entered[2 * i] = now_text, c[ID]
   looks[2 * i - 1], looks[2 * i] = c[LOOK] < lease_until and text(c[LOOK]) or lease_text, c[ID]
@@ -313,7 +313,7 @@ local write = {
 for i, c in ipairs(chosen) do
   local id, f, deadline = c[ID], c[FIELDS], c[DEADLINE]
   local claim, of = random .. '.' .. i, (f[2] or '0') .. ':'
-  write[1], write[7], write[9] = tasks .. id, text(deadline), logged(f[LOG], now_text, worker, 'running')
+  write[1], write[7], write[9] = tasks .. id, text(deadline), logged(f[LOG], line)
   write[10], write[12], write[14], write[15] = of .. 'running', of .. 'worker', of .. 'claim', claim
   call('HSET', unpack(write))
   if c[GROUP] then call('ZADD', c[GROUP], place(code, id), id) end

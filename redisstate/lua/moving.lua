@@ -1,110 +1,270 @@
--- moving: common code of the scripts for moves of one form. Go puts it between the prelude and the source of the
--- script.
-
--- Reads a form: the states, the round and the properties that all moves of a call have in common.
+-- moving: common code of the scripts that move tasks. A form is what several moves of a call have in common. So a call
+-- contains it once, and the script prepares it once.
 --
--- The arguments of a form are, in this order:
--- - from, round, to
+-- Each call of a script creates all of these functions. The more outer locals a function uses, the longer this takes.
+-- So rare cases share functions, and the script notes them in one table.
+--
+-- KEYS of these scripts:
+--  1. calls of this client
+--  2. due
+--
+-- ARGV of these scripts:
+--  1. call slot, or '' if the claim identifies a repeated call
+--  2. sequence number
+--  3. prefix of task keys
+--  4. prefix of group keys
+--  5. name of the user or component that makes the call, for the logs of the tasks
+--
+-- A form is:
+-- - from
+-- - round
+-- - the revision that the task must have, or '' for any revision
+-- - to, or '' if the task stays in its list, or '-' if the move removes the task, or '=' if the move changes nothing
+--   and is only a guard: the unit requires that the task has the state, the round and the revision. If the task stays
+--   and there is no note, the move only changes its due time.
 -- - code of the state `to` in a group's index
--- - '1' if the moves end the tasks: no server reopens them
+-- - 'ends' if the move ends the task: no server reopens it; 'spoils' if it removes the task or its outputs; else ''
 -- - score and due time, which are moments: times relative to the call (see the function `moment` in the prelude)
 -- - note for the log
+-- - '1' for a repair
+-- - '1' if the task's updates are removed, and its hash is made compact
+-- - the number of arguments of a move
+-- - the positions of the following of these arguments, or '': claim, fence on the score in due, limit key, unique key,
+--   and min and max for the first moment
 -- - the number of properties to write, and these properties with their values
 -- - the number of properties whose value is a time, and for each its name and its moment
 -- - the number of properties to remove, and these properties
 -- - the number of the moves' own properties, and their names
--- - '1' if each move has its own min and max for its first moment
--- - '1' if each move has a limit key
-local function read_form()
-  return {
-    from = take(), round = take(), to = take(), code = tonumber(take()), ends = take() == '1',
-    score = take(), look = take(), note = take(),
-    set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1), own_moment = take() == '1',
-    limit = take() == '1',
-  }
+--
+-- A move is: id, group, the values of its own properties, and the arguments whose positions the form has.
+
+local slot, sequence, tasks, groups, who = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local due = KEYS[2]
+do
+  local answer, stale = answered(slot, sequence)
+  if answer or stale then return answer or stale end
 end
 
--- Returns `at` or the time in the text `stamped`, whichever is later. The timestamps of a round never decrease, even if
--- the clock is set back. If the text holds no plausible time, returns `at`.
-local function not_before(at, stamped)
-  local t = stamped and tonumber(stamped)
-  if t and t > at and t < 1e12 then return t end
+local REMOVED, UNCHANGED = '-', '='
+
+-- Changes of sorted sets, by key. The script writes them together at the end.
+local remove, add = {}, {}
+local function into(all, key)
+  local of = all[key] or {}
+  all[key] = of
+  return of
+end
+
+local looks, forgotten = into(add, due), into(remove, due)
+
+-- These lists have an element for each move of the call:
+-- - the index in ARGV before its first argument
+-- - its time; the timestamps of a round never decrease, even if the clock is set back
+-- - the task's log
+-- - nil, or a table with what is special about the task:
+--   - leaves, enters: its places before and after the move, or nil (see places.lua)
+--   - links: this property, if the move ends the task (see endings.lua)
+--   - stray: whether a result of another claim has put the task into the list `executed`
+local moves, times, logs, special = {}, {}, {}, {}
+
+-- Reads a form. Its field `read` holds the arguments of HMGET, and its field `write` those of HSET. Each move adds its
+-- key to both, and its log and own values to `write`. The fields `place`, `revised` and `linked` are indexes in the
+-- reply of HMGET.
+local function read_form()
+  local from, round, revision, to, code, links, score, look, note = unpack(ARGV, cursor + 1, cursor + 9)
+  local repair, updates, size, claim, fence, limit, key, span = unpack(ARGV, cursor + 10, cursor + 17)
+  cursor = cursor + 17
+  local form = {
+    from = from, round = round, revision = revision, to = to, code = tonumber(code), links = links,
+    score = score, look = look, note = note, repair = repair == '1', updates = updates == '1',
+    size = tonumber(size), claim = tonumber(claim), fence = tonumber(fence), limit = tonumber(limit),
+    unique = tonumber(key), span = tonumber(span),
+    set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
+  }
+
+  local of = round .. ':'
+  local read = { '', 'state', 'round', 'log', of .. from, of .. 'claim' }
+  if from == 'running' then read[7], read[8] = of .. 'executed', of .. 'started' end
+  if to ~= UNCHANGED and (from == 'open' or to == 'open' or form.repair) then
+    form.place = #read
+    read[#read + 1] = 'place'
+  end
+  if revision ~= '' or from == to then
+    form.revised = #read
+    read[#read + 1] = 'revision'
+  end
+  if links ~= '' then
+    form.linked = #read
+    read[#read + 1] = links == 'ends' and 'links' or 'dependents'
+  end
+  if to == REMOVED then read[#read + 1] = 'endings' end
+  form.read, form.reads = read, #read
+
+  local write, stamps, own = { '', 'log', '', unpack(form.set) }, form.stamps, form.own
+  local stamped = #write
+  local owned = stamped + #stamps
+  for i = 1, #stamps, 2 do write[stamped + i] = stamps[i] end
+  for i = 1, #own do write[owned + 2 * i - 1] = own[i] end
+  form.write, form.stamped, form.owned, form.writes = write, stamped, owned, owned + 2 * #own
+  return form
+end
+
+-- Reads the arguments of a move, and returns its number.
+local fenced = {} -- the numbers of the moves with a fence on their score in `due`
+local function add_move(form)
+  local i = #moves + 1
+  moves[i], cursor = cursor, cursor + form.size
+  if form.fence then fenced[#fenced + 1] = i end
+  return i
+end
+
+-- Reads the scores for the fences, and finds the tasks in the list `archived`. A manager of the original TDF moves the
+-- id of a task to this list, and leaves its state. The argument `settled` is the set of the states in which such a task
+-- counts as archived. It is empty if no task of the call can be such a task.
+local scheduled, archived, archiving = {}, nil, nil
+local function look_up(list, settled)
+  local ids = {}
+  for j, i in ipairs(fenced) do ids[j] = ARGV[moves[i] + 1] end
+  for j, score in ipairs(scores_of(due, ids)) do scheduled[fenced[j]] = score end
+  if not next(settled) then return end
+  for i = 1, #moves do ids[i] = ARGV[moves[i] + 1] end
+  archived, archiving = scores_of(list, ids), settled
+end
+
+-- The next functions have two arguments: a form, and the number of a move of this form.
+
+-- Returns the value that a move writes to a property, or nil if the move does not write to the property.
+local function written(form, i, name)
+  for j = 1, #form.set, 2 do
+    if form.set[j] == name then return form.set[j + 1] end
+  end
+  for j = 1, #form.own do
+    if form.own[j] == name then return ARGV[moves[i] + 2 + j] end
+  end
+end
+
+-- Does the same as the function check, for a task that may not be in the required state. Each change raises the
+-- revision of the task by 1. So of two changes of the same revision, the second is refused.
+local function check_state(form, i, f, mine)
+  local from, state, round, revision = form.from, f[1] or '', round_of(f[2]), nil
+  if archived and archived[i] and archiving[state] and not form.repair then state = 'archived' end
+  if round == form.round and mine and from == 'running' and not f[6] and state == 'executed' then
+    state, special[i] = from, { stray = true }
+  end
+  local fits = round == form.round and state == from and (mine or not form.claim)
+  if form.revised then
+    revision = number(f[form.revised], 0) or 0
+    local to = from == form.to and written(form, i, 'revision')
+    fits = fits and (not to or tonumber(to) == revision + 1)
+    revision = math.min(revision, 1e15)
+    fits = fits and (form.revision == '' or revision == tonumber(form.revision))
+  end
+  if fits and form.fence then
+    fits = score_of(scheduled[i] or '-1') == score_of(ARGV[moves[i] + form.fence])
+  end
+  if fits then return nil end
+  if form.revision ~= '' then round = string.format('%s,%.0f', round, revision) end
+  return string.format('-%s %s %s', ARGV[moves[i] + 1], round, (string.gsub(state, '%c', '?')))
+end
+
+-- Notes the places that the task leaves and enters, and its property `links`.
+local wrong_move -- the error reply of a place, or of the set `ended`
+local function note_special(form, i, f)
+  local leaves, enters, links = form.place and f[form.place], nil, form.links == 'ends' and f[form.linked]
+  if form.place and form.to == 'open' then
+    enters = written(form, i, 'place') or leaves
+    for _, name in ipairs(form.clear) do
+      if name == 'place' then enters = nil end
+    end
+  end
+  if form.from ~= 'open' and not form.repair then leaves = nil end
+  if not (leaves or enters or links) then return end
+  local s = special[i] or {}
+  special[i], s.leaves, s.enters, s.links = s, leaves, enters, links
+  wrong_move = wrong_move or leaves and wrong_place(leaves) or enters and wrong_place(enters)
+    or links and wrong_ended()
+end
+
+-- Returns the present, or the later one of two times if it is later. A text without a plausible time does not count.
+local function not_before(running, started)
+  local at, t = now, running and tonumber(running)
+  if t and t > at and t < 1e12 then at = t end
+  t = started and tonumber(started)
+  if t and t > at and t < 1e12 then at = t end
   return at
 end
 
--- Returns the functions `move` and `finish`. The function `move` writes the hash of one task. The move's own values
--- begin at ARGV[position + 1]. If a result of another claim has put the task into the executed list, `is_stray` is
--- true. If the task leaves or enters the open list, `at_place` is its place or nil (see places.lua). If the move ends
--- the task, `links` is this property or nil (see endings.lua). After the last move, the function `finish` changes the
--- lists.
-local function mover(form, tasks, groups, who)
-  local stamps, own, set = form.stamps, form.own, form.set
-  local write = { '', 'log', '', unpack(set) }
-  local stamped, owned = #write, #write + #stamps
-  for i = 1, #stamps, 2 do write[stamped + i] = stamps[i] end
-  for i, name in ipairs(own) do write[owned + 2 * i - 1] = name end
-  local last = owned + 2 * #own
-  local stamped_at, at_text, score_text, look_text
-  local removed, added, looks, forgotten, stray, indexed = {}, {}, {}, {}, {}, {}
-
-  local function stamp(at)
-    stamped_at, at_text = at, at == now and now_text or text(at)
-    score_text, look_text = moment_text(form.score, at) or 'inf', moment_text(form.look, at)
-    for i = 1, #stamps, 2 do write[stamped + i + 1] = moment_text(stamps[i + 1], at) end
+-- Returns nil if the task is in the state that the move requires, and the values that the script has read. Returns
+-- 'done' if the move is a result that the same claim has already committed. Otherwise returns the task's true state. If
+-- the late result of another claim has made the task executed, the result of the task's own claim is still accepted.
+-- The claim '-' requires a round without a claim.
+local function check(form, i)
+  local at, read, from = moves[i], form.read, form.from
+  read[1] = tasks .. ARGV[at + 1]
+  local f = redis.pcall('HMGET', unpack(read, 1, form.reads)) -- an error reply if the key is not a hash
+  local mine = form.claim and (f[5] or '-') == ARGV[at + form.claim]
+  if mine and f[6] and form.to == 'executed' then return 'done' end
+  if f[1] ~= from or f[2] ~= form.round or form.claim and not mine or form.fence or form.revised
+    or archived and archived[i] then
+    local otherwise = check_state(form, i, f, mine)
+    if otherwise then return otherwise end
   end
+  times[i], logs[i] = not_before(f[4], from == 'running' and f[7]), f[3]
+  if form.place or form.linked and f[form.linked] then note_special(form, i, f) end
+  return nil, f
+end
 
-  local function between(at, least, most)
-    if most ~= '' then at = math.min(at, tonumber(most)) end
-    return text(math.max(at, tonumber(least)))
+-- From here on, the functions write.
+
+-- Writes the hash of the task. Most moves of a form have the same time, so their common texts are written once.
+local function stamp(form, at)
+  local write, stamps, stamped = form.write, form.stamps, form.stamped
+  local at_text = at == now and now_text or text(at)
+  form.at, form.line = at, at_text .. ' ' .. who .. ': ' .. form.note
+  form.score_text, form.look_text = moment_text(form.score, at) or 'inf', moment_text(form.look, at)
+  for i = 1, #stamps, 2 do write[stamped + i + 1] = moment_text(stamps[i + 1], at) end
+end
+
+local function write_task(form, i, id)
+  local at, write, owned, t = moves[i], form.write, form.owned, times[i]
+  if t ~= form.at then stamp(form, t) end
+  write[1], write[3] = tasks .. id, logged(logs[i], form.line)
+  for j = 1, #form.own do write[owned + 2 * j] = ARGV[at + 2 + j] end
+  if form.span then
+    local least, most = ARGV[at + form.span], ARGV[at + form.span + 1]
+    if most ~= '' then t = math.min(t, tonumber(most)) end
+    write[form.stamped + 2] = text(math.max(t, tonumber(least)))
   end
+  redis.call('HSET', unpack(write, 1, form.writes))
+  if form.clear[1] then bulk('HDEL', write[1], form.clear) end
+end
 
-  local function move(id, log, at, group, position, is_stray, at_place, links)
-    if at ~= stamped_at then stamp(at) end
-    write[1], write[3] = tasks .. id, logged(log, at_text, who, form.note)
-    for i = 1, #own do write[owned + 2 * i] = ARGV[position + i] end
-    if form.own_moment then
-      position = position + #own
-      write[stamped + 2] = between(at, ARGV[position + 1], ARGV[position + 2])
-    end
-    redis.call('HSET', unpack(write, 1, last))
-    if #form.clear > 0 then redis.call('HDEL', write[1], unpack(form.clear)) end
-    if links then note_ending(id, form.round, form.to) end
-    if at_place and form.from == 'open' then leave_place(at_place, id) else removed[#removed + 1] = id end
-    if is_stray then stray[#stray + 1] = id end
-    local k
-    if at_place and form.to == 'open' then
-      enter_place(at_place, score_text, id)
-    else
-      k = #added
-      added[k + 1], added[k + 2] = score_text, id
-    end
-    if look_text then
-      k = #looks
-      looks[k + 1], looks[k + 2] = look_text, id
-    else
-      forgotten[#forgotten + 1] = id
-    end
-    local key = group_index(groups, group, id)
-    if key then
-      local index = indexed[key] or {}
-      indexed[key], k = index, #index
-      index[k + 1], index[k + 2] = place(form.code, id), id
-    end
-  end
+local function put(of, score, id)
+  local n = #of
+  of[n + 1], of[n + 2] = score, id
+end
 
-  -- The wake lists are in KEYS, from the index first_wake on.
-  local function finish(left, entered, due, executed, first_wake)
-    bulk('ZREM', left, removed)
-    bulk('ZREM', executed, stray)
-    bulk('ZADD', entered, added)
-    bulk('ZADD', due, looks)
-    bulk('ZREM', due, forgotten)
-    for key, index in pairs(indexed) do bulk('ZADD', key, index) end
-    if #added > 0 then
-      for i = first_wake, #KEYS do wake(KEYS[i], #added / 2) end
-    end
-    finish_places()
-  end
+-- The form's fields `left`, `stray` and `entered` are the changes of the list that the tasks leave, of the list that
+-- has the stray tasks, and of the list that they enter.
+local function leave(form, s, id)
+  if s.leaves then leave_place(s.leaves, id) elseif form.left then form.left[#form.left + 1] = id end
+  if s.stray then form.stray[#form.stray + 1] = id end
+end
 
-  return move, finish
+-- Moves the task to its new list.
+local function move(form, i, id, group)
+  write_task(form, i, id)
+  local s, left = special[i], form.left
+  if s and s.links then note_ending(id, form.round, form.to) end
+  if s then leave(form, s, id) elseif left then left[#left + 1] = id end
+  if s and s.enters then enter_place(s.enters, form.score_text, id) else put(form.entered, form.score_text, id) end
+  if form.look_text then put(looks, form.look_text, id) else forgotten[#forgotten + 1] = id end
+  local key = group ~= '' and group_index(groups, group, id)
+  if key then put(into(add, key), place(form.code, id), id) end
+end
+
+local function finish_moves()
+  for key, of in pairs(remove) do bulk('ZREM', key, of) end
+  for key, of in pairs(add) do bulk('ZADD', key, of) end
+  finish_places()
 end

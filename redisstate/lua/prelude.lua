@@ -75,8 +75,10 @@ local function take()
 end
 
 local function take_list(each)
-  local taken = {}
-  for i = 1, each * tonumber(take()) do taken[i] = take() end
+  local taken, at = {}, cursor + 1
+  local n = each * tonumber(ARGV[at])
+  for i = 1, n do taken[i] = ARGV[at + i] end
+  cursor = at + n
   return taken
 end
 
@@ -154,8 +156,7 @@ local function group_index(prefix, group, id)
 end
 
 -- Returns the log with one more line. If it then has more than 100 lines, only the first 10 and the last 90 stay.
-local function logged(log, at, who, what)
-  local line = at .. ' ' .. who .. ': ' .. what
+local function logged(log, line)
   if not log or log == '' then return line end
   if #log > 2000 then
     local ends, pos = {}, 0

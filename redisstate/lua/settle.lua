@@ -4,22 +4,15 @@
 -- - from-state: the state that the form names
 -- - to-state: another state, which the form also names
 --
--- KEYS:
---  1. calls of this client
---  2. due
+-- KEYS, after those of moving.lua:
 --  3. the list that the tasks leave
 --  4. the list that the tasks enter
 -- - the wake lists of the components that wait for tasks in list 4
 --
--- ARGV:
---  1. call slot
---  2. sequence number
---  3. prefix of task keys
---  4. prefix of group keys
---  5. name of the server
+-- ARGV, after those of moving.lua:
 --  6. the highest score of a due task
 --  7. the maximum number of due tasks to look at
--- - the form (see read_form), without own properties
+-- - the form (see moving.lua), without own properties
 -- - the number of properties that must have certain values, and these properties with the values
 -- - the number of properties that must not be empty, and these properties
 -- - the number of properties that must be missing, and these properties
@@ -33,16 +26,11 @@
 -- Returns the number of moved tasks, and a line 'id score' for each other due task. If the call takes too long, the
 -- script does not move the last tasks, and returns lines for them. The script removes members of due that are not ids.
 
-local call = redis.call
-local due, left, entered = KEYS[2], KEYS[3], KEYS[4]
-local slot, sequence, tasks, groups, who = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local left, entered = KEYS[3], KEYS[4]
 cursor = 7
 
-local answer, stale = answered(slot, sequence)
-if answer or stale then return answer or stale end
-
-local found = call('ZRANGEBYSCORE', due, '-inf', ARGV[6], 'WITHSCORES', 'LIMIT', 0, tonumber(ARGV[7]))
-if #found == 0 then
+local present = redis.call('ZRANGEBYSCORE', due, '-inf', ARGV[6], 'WITHSCORES', 'LIMIT', 0, tonumber(ARGV[7]))
+if #present == 0 then
   if sequence % 100 == 0 then remember(slot, sequence, '0') end -- to renew the expiry of the stored answers
   return '0'
 end
@@ -56,13 +44,12 @@ local equal, filled, missing, variants = take_list(2), take_list(1), take_list(1
 for i = 1, tonumber(take()) do variants[i] = { equal = take_list(2), missing = take_list(1), empty = take() } end
 
 local read = { '', 'log', 'group', form.round .. ':' .. form.from }
-local function position(name) -- returns the index of a property's value in a reply
-  read[#read + 1] = name
-  return #read - 1
-end
-local function positions(names, step)
+local function positions(names, step) -- returns the indexes of the properties' values in a reply
   local at = {}
-  for i = 1, #names, step do at[#at + 1] = position(names[i]) end
+  for i = 1, #names, step do
+    at[#at + 1] = #read
+    read[#read + 1] = names[i]
+  end
   return at
 end
 local at_equal, at_filled, at_missing = positions(equal, 2), positions(filled, 1), positions(missing, 1)
@@ -84,7 +71,7 @@ end
 
 local function fits_variant(f, v)
   if not is_equal(f, v.at_equal, v.equal) or not lacks(f, v.at_missing) then return false end
-  return v.empty == '' or call('HSTRLEN', read[1], v.empty) == 0
+  return v.empty == '' or redis.call('HSTRLEN', read[1], v.empty) == 0
 end
 
 -- Returns the values of a task if it fits the pattern, or nil.
@@ -101,30 +88,33 @@ local function fitting(id)
   end
 end
 
-local fit, others, odd, late = {}, {}, {}, false
-for i = 1, #found, 2 do
-  local id = found[i]
+local fit, of_group, others, late = {}, {}, {}, false
+for i = 1, #present, 2 do
+  local id = present[i]
   late = late or i % 32 == 31 and spent(2)
   if not string.match(id, '^[1-9]%d*$') or #id > 18 then
-    odd[#odd + 1] = id
+    forgotten[#forgotten + 1] = id
   else
     local f = not late and fitting(id)
     if f then
-      fit[#fit + 1] = { id, f[1], not_before(now, f[3]), f[2] }
+      local k = #fit + 1
+      fit[k], logs[k], times[k], of_group[k] = id, f[1], not_before(now, f[3]), f[2]
     else
-      others[#others + 1] = id .. ' ' .. found[i + 1]
+      others[#others + 1] = id .. ' ' .. present[i + 1]
     end
   end
 end
 
 -- From here on, the script writes.
 
-bulk('ZREM', due, odd)
-local move, finish = mover(form, tasks, groups, who)
-for _, m in ipairs(fit) do move(m[1], m[2], m[3], m[4], 0) end
-finish(left, entered, due, left, 5)
+form.left, form.entered = into(remove, left), into(add, entered)
+for k, id in ipairs(fit) do move(form, k, id, of_group[k] or '') end
+finish_moves()
+if #fit > 0 then
+  for i = 5, #KEYS do wake(KEYS[i], #fit) end
+end
 
 table.insert(others, 1, string.format('%.0f', #fit))
-answer = table.concat(others, '\n')
+local answer = table.concat(others, '\n')
 remember(slot, sequence, answer)
 return answer
