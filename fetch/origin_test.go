@@ -10,12 +10,12 @@ import (
 // redirects is an http transport that answers requests with redirects.
 type redirects struct {
 	locations map[string]string // maps a URL to the Location of its answer; "" means no redirect
-	seen      map[string]string // maps a URL to the user name in its request
+	seen      map[string]string // maps a URL to the user names and referrers in its requests
 }
 
 func (a *redirects) RoundTrip(r *http.Request) (*http.Response, error) {
 	user, _, _ := r.BasicAuth()
-	a.seen[r.URL.String()] += user + "."
+	a.seen[r.URL.String()] += user + r.Header.Get("Referer") + "."
 	resp := &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: io.NopCloser(strings.NewReader(goodScript)), Request: r}
 	if to := a.locations[r.URL.String()]; to != "" {
 		resp.StatusCode = http.StatusFound

@@ -1,8 +1,6 @@
 package fetch
 
 import (
-	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -59,17 +57,8 @@ func TestExistingSetupIsNotRun(t *testing.T) {
 
 func TestSetupCancelled(t *testing.T) {
 	f, out := newFetcher(t), t.TempDir()
-	src := source(t, setup("sleep 600 & echo $$ $! >"+out+"/new; mv "+out+"/new "+out+"/pids; wait"), runItem)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		for sleep(ctx, pollPause) == nil {
-			if _, err := os.Stat(out + "/pids"); err == nil {
-				cancel()
-			}
-		}
-	}()
-	_, err := f.Fetch(ctx, "prog", src)
-	checkFailed(t, err, "x.tar: setup.sh: context canceled")
+	_, err := f.Fetch(endsWith(t, out), "prog", source(t, setup(withProcess(out)), runItem))
+	checkFailed(t, err, "x.tar: setup.sh: "+errEnough.Error())
 	checkSame(t, f.Dir, map[string]string{})
 	checkEnded(t, out+"/pids")
 }

@@ -178,15 +178,6 @@ func TestInvalidArchives(t *testing.T) {
 	}
 }
 
-func TestTruncated(t *testing.T) {
-	for _, ending := range append([]string{"zip"}, tarEndings...) {
-		data := pack(t, ending, item{name: "a", body: noise(100_000)}, runItem)
-		for _, part := range []int{len(data) / 2, len(data) * 3 / 4} {
-			checkUnpackFails(t, ending, data[:part], "the archive is damaged or truncated")
-		}
-	}
-}
-
 // zipField changes a field of a zip that contains one entry. It changes the local header and the central directory.
 func zipField(data []byte, local, central int, value []byte) []byte {
 	data = bytes.Clone(data)
