@@ -20,9 +20,7 @@ func TestRemove(t *testing.T) {
 	var sources []string
 	for _, archive := range []string{"a", "b"} {
 		s, err := program.Put(t.Context(), m, []byte(archive))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sources = append(sources, s)
 	}
 	var all []manager.Definition
@@ -30,9 +28,7 @@ func TestRemove(t *testing.T) {
 		all = append(all, testspace.Define([]string{"p", "q"}[i%2], sources[0], ""), testspace.Define("p", source, ""))
 	}
 	ids, err := testspace.IDs(m.Open(t.Context(), all...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	needed, free := sources[0][len("redis:"):], sources[1][len("redis:"):]
 	uses, err := program.Uses(t.Context(), m)
 	if use := uses[needed]; err != nil || use.Tasks != 2500 || use.Unfinished != 2500 || !slices.Contains(ids, use.ID) || !slices.Equal(use.Names, []string{"p", "q"}) || len(uses) != 1 {
@@ -52,9 +48,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("after all were cancelled: %+v, %v", uses, err)
 	}
 	for range 2 { // a second removal of the same program is not an error
-		if err := program.Remove(t.Context(), m, needed); err != nil {
-			t.Fatal(err)
-		}
+		must(t, program.Remove(t.Context(), m, needed))
 	}
 	stored, err := program.List(t.Context(), m)
 	if err != nil || len(stored) != 1 || stored[0].SHA256 != free {

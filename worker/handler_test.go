@@ -256,13 +256,7 @@ func TestLaterWithLostReplies(t *testing.T) {
 		return errors.Join(r.SetCheckpoint([]byte("seen")), Later(time.Hour, nil))
 	}))
 	id := w.open("", forHandler("p"))
-	seen := map[string]bool{}
-	proxy.DropReplies(10, func(command []string) bool {
-		call := strings.Join(command, "\n")
-		first := redistest.Scripts(command) && !seen[call]
-		seen[call] = true
-		return first
-	})
+	dropFirstReplies(proxy)
 	w.runOnce(worker)
 	if got := w.task(id); runs != 1 || got.State != tdf.Open || got.Round != 1 || got.Releases != 1 || got.Checkpoint != "seen" || got.Ready == 0 {
 		t.Errorf("%d runs, %+v", runs, got)

@@ -46,14 +46,18 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	p := w.pipe()
 	now, err := w.store.Now(t.Context())
 	must(t, err)
-	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(6) }) // late enough for the program to begin
-	wait := w.background(t.Context(), w.worker())
+	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(10_000) })
+	s, end := w.session(w.worker())
+	_, _, err = s.claim(1, false)
+	must(t, err)
 	p.begun()
-	if got := w.finished(id).State; got != tdf.Expired {
-		t.Errorf("the task is %s", got)
-	}
+	m, err := w.task(id).Expire() // as the server does at end_before
+	must(t, err)
+	must(t, w.applied(m))
+	s.executions()[0].clock.Store(&reading{now.Add(10_000), time.Now()})
+	s.renewed.give() // lets the worker look at its clock
 	p.ended()
-	wait()
+	end()
 	w.logged("is expired in round 0")
 }
 

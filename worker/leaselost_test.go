@@ -11,6 +11,12 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
+// untilItsEnd is a Runner whose rounds run until their context ends.
+var untilItsEnd goRunner = func(ctx context.Context, _ *Round) (Ended, error) {
+	<-ctx.Done()
+	return Ended{}, ctx.Err()
+}
+
 // With on_lease_lost=end, a worker that cannot reach Redis ends its program when the lease runs out. It releases the
 // task when Redis is back (docs/guarantees.md, "Leases").
 func TestAProgramEndsWithItsLease(t *testing.T) {
@@ -40,10 +46,7 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
 	w.open("")
-	worker := w.running(func(ctx context.Context, _ *Round) (Ended, error) {
-		<-ctx.Done()
-		return Ended{}, ctx.Err()
-	})
+	worker := w.running(untilItsEnd)
 	s, end := w.session(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
@@ -70,10 +73,7 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	w.cfg.OnLeaseLost = onLeaseLostEnd
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	worker := w.workerOn(w.connect(proxy.Addr))
-	worker.runner = goRunner(func(ctx context.Context, _ *Round) (Ended, error) {
-		<-ctx.Done()
-		return Ended{}, ctx.Err()
-	})
+	worker.runner = untilItsEnd
 	s, end := w.session(worker)
 	_, _, err := s.claim(1, false) // also reads the memory of Redis, so that the next claim does not
 	must(t, err)
@@ -83,9 +83,7 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 		proxy.Hang()
 		done := make(chan error)
 		go func() { done <- call() }()
-		for proxy.Held() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		eventually(t, "a held call", func() bool { return proxy.Held() > 0 })
 		arriving = time.Now()
 		proxy.Resume()
 		must(t, <-done)
@@ -114,10 +112,7 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	w.cfg.Lease = time.Hour
 	w.cfg.OnLeaseLost = onLeaseLostEnd
 	w.open("")
-	worker := w.running(func(ctx context.Context, _ *Round) (Ended, error) {
-		<-ctx.Done()
-		return Ended{}, ctx.Err()
-	})
+	worker := w.running(untilItsEnd)
 	worker.store = sentLongAgo{worker.store}
 	s, end := w.session(worker)
 	_, _, err := s.claim(1, false)

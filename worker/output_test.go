@@ -42,41 +42,26 @@ func TestOutputFileThatCannotBeMade(t *testing.T) {
 	}
 }
 
-func TestMaxOutput(t *testing.T) {
-	w := &Worker{}
-	if got := w.maxOutputBytes(); got != maxOutput {
-		t.Errorf("the default is %d bytes", got)
+// The worker keeps an output file only if the configuration names it, or if Redis does not hold all of the output. It
+// then keeps even an empty file.
+func TestOutputFilesWithoutNames(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		w := newWorld(t)
+		w.cfg.ErrorFilenameSet = named
+		w.script("p", good)
+		id := w.open("")
+		w.runOnce(w.worker())
+		if got := w.task(id).LastOutput(); got != "good\n" {
+			t.Errorf("got %q", got)
+		}
+		absent(t, w.path("p/results/w1-1-0.out"))
+		absent(t, w.path(roundsDir))
+		if named {
+			fileHas(t, w.path("p/results/w1-1-0.err"), "")
+		} else {
+			absent(t, w.path("p/results"))
+		}
 	}
-	w.cfg.MaxOutput = 7
-	if got := w.maxOutputBytes(); got != 7 {
-		t.Errorf("7 gives %d bytes", got)
-	}
-}
-
-// If the configuration sets no names of output files, the worker keeps no output file of a round whose output is in
-// Redis.
-func TestOutputFilesOfASlot(t *testing.T) {
-	w := newWorld(t)
-	w.script("p", "#!/bin/sh\necho out; echo err >&2\n")
-	id := w.open("")
-	w.runOnce(w.worker())
-	if r := w.task(id).Current(); r.Output != "out\n" || r.Error != "err\n" {
-		t.Errorf("got %q, %q", r.Output, r.Error)
-	}
-	absent(t, w.path("p/results"))
-	absent(t, w.path(roundsDir))
-}
-
-// If the configuration names only one of the two output files, the worker keeps only this file. It keeps the file even
-// if the file is empty.
-func TestOneOutputFileHasAName(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.ErrorFilenameSet = true
-	w.script("p", good)
-	w.open("")
-	w.runOnce(w.worker())
-	fileHas(t, w.path("p/results/w1-1-0.err"), "")
-	absent(t, w.path("p/results/w1-1-0.out"))
 }
 
 // If Redis does not get the output of a round, the worker keeps the output files.

@@ -69,6 +69,7 @@ func TestStopReleasesTasks(t *testing.T) {
 			timers.fire(w, w.cfg.Grace)
 			timers.fire(w, w.cfg.KillGrace)
 		}},
+		"during a fetch": {"", func(w *world, _ *Worker, timers *clock) { timers.fire(w, w.cfg.Grace) }},
 		"at once": {"#!/bin/sh\ntrap '' TERM\n" + waiting[len("#!/bin/sh\n"):] + "wait\n", func(w *world, worker *Worker, timers *clock) {
 			worker.StopNow()
 			timers.fire(w, 0)
@@ -77,9 +78,13 @@ func TestStopReleasesTasks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Grace = time.Hour
-			w.script("p", c.script)
-			p := w.pipe()
-			id := w.open(p.path)
+			p, source := w.pipe(), handMade
+			if c.script == "" {
+				source = w.archive("run.sh", good, "setup.sh", "#!/bin/sh\nexec 3>"+p.path+"; echo begun >&3; sleep 1000")
+			} else {
+				w.script("p", c.script)
+			}
+			id := w.open(p.path, from(source))
 			worker, timers := w.worker(), &clock{}
 			worker.after = timers.after
 			ctx, stop := context.WithCancel(t.Context())
@@ -141,22 +146,6 @@ func TestStopDuringAClaim(t *testing.T) {
 	}
 }
 
-func TestStopDuringAFetch(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.Grace = 0
-	p := w.pipe()
-	id := w.open("", from(w.archive("run.sh", good, "setup.sh", "#!/bin/sh\nexec 3>"+p.path+"; echo begun >&3; sleep 1000")))
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
-	p.begun()
-	stop()
-	p.ended()
-	wait()
-	if task := w.task(id); task.State != tdf.Open || task.Releases != 1 {
-		t.Errorf("got %+v", task)
-	}
-}
-
 // If a result cannot be delivered, a stopping worker waits for a limited time only. It says once where the output is.
 func TestStopWithoutRedis(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -202,16 +191,5 @@ func TestStopWithoutRedis(t *testing.T) {
 				fileHas(t, w.path("p/results/w1-1-0.out"), "output\n")
 			}
 		})
-	}
-}
-
-func TestStopWhileIdle(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
-	stop := w.start(w.worker())
-	eventually(t, "the start", func() bool { return w.workerState() == stateWorking })
-	stop()
-	if got := w.workerState(); got != stateGone {
-		t.Errorf("the worker is %s", got)
 	}
 }

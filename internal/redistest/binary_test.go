@@ -23,9 +23,7 @@ func TestUnusableBinary(t *testing.T) {
 			t.Setenv("PATH", dir)
 			if test.script != "" {
 				script := []byte("#!/bin/sh\n" + test.script + "\n")
-				if err := os.WriteFile(filepath.Join(dir, "redis-server"), script, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(dir, "redis-server"), script, 0o755))
 			}
 			if _, err := findBinary(); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want one with %q", err, test.want)

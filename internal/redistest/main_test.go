@@ -12,7 +12,10 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
 
-var eventually = expect.Eventually
+var (
+	eventually = expect.Eventually
+	must       = expect.NoError
+)
 
 // childVariable is an environment variable. If the variable is set, this test program starts a server, prints the
 // address of the server, and exits at the end of its stdin.

@@ -42,9 +42,7 @@ func (w *world) count(t *testing.T) error {
 func TestProxyPassesEverything(t *testing.T) {
 	w := newWorld(t)
 	text := strings.Repeat("\x00\r\n$5\r\n", 100_000)
-	if err := w.through.Set(t.Context(), w.key, text, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.through.Set(t.Context(), w.key, text, 0).Err())
 	if got, err := w.through.Get(t.Context(), w.key).Result(); err != nil || got != text {
 		t.Errorf("got %d bytes, %v", len(got), err)
 	}
@@ -69,9 +67,7 @@ func TestProxyPassesMessages(t *testing.T) {
 		if _, err := messages.Receive(t.Context()); err != nil { // the confirmation of the subscription
 			t.Fatal(err)
 		}
-		if err := w.direct.Publish(t.Context(), w.key, "hello").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.direct.Publish(t.Context(), w.key, "hello").Err())
 		if got, err := messages.ReceiveMessage(t.Context()); err != nil || got.Payload != "hello" {
 			t.Errorf("RESP%d: got %v, %v", protocol, got, err)
 		}
@@ -125,9 +121,7 @@ func TestProxyDropsInPipelines(t *testing.T) {
 
 func TestProxyRefuses(t *testing.T) {
 	w := newWorld(t)
-	if err := w.count(t); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.count(t))
 	w.Refuse()
 	if err := w.count(t); err != nil {
 		t.Errorf("on an existing connection: %v", err)
@@ -199,9 +193,7 @@ func TestProxyDelayEnds(t *testing.T) {
 func TestProxyLimits(t *testing.T) {
 	w := newWorld(t)
 	text := strings.Repeat("x", 1<<20)
-	if err := w.direct.Set(t.Context(), w.key, text, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.direct.Set(t.Context(), w.key, text, 0).Err())
 	w.Limit(32 << 10)
 	if err := w.through.Ping(t.Context()).Err(); err != nil {
 		t.Errorf("a small command: %v", err)
@@ -222,9 +214,7 @@ func TestProxyLimits(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	w.Resume()
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	must(t, <-got)
 }
 
 func TestProxyWithoutRedis(t *testing.T) {

@@ -33,9 +33,7 @@ func TestReadFrame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := bufio.NewReader(strings.NewReader(test.raw + "+NEXT\r\n"))
 			got, err := readFrame(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff([]string{test.raw, strings.Join(test.words, "|")},
 				[]string{string(got.raw), strings.Join(got.words, "|")}); diff != "" {
 				t.Error(diff)

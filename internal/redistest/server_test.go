@@ -27,9 +27,7 @@ func TestRestart(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := Start(t, test.options...)
-			if err := connect(t, s.Addr).Set(t.Context(), "key", "1", 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, connect(t, s.Addr).Set(t.Context(), "key", "1", 0).Err())
 			test.end(s)
 			test.again(s)
 			got, err := connect(t, s.Addr).Get(t.Context(), "key").Result()
@@ -100,9 +98,7 @@ func TestPortsAreClaimed(t *testing.T) {
 // A server of a command stops when the command calls stop.
 func TestCommand(t *testing.T) {
 	addr, stop, err := Command(t.TempDir(), Args("--hash-max-listpack-value", "77"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
 	defer c.Close()
 	if got := c.ConfigGet(t.Context(), "hash-max-listpack-value").Val(); got["hash-max-listpack-value"] != "77" {

@@ -14,9 +14,7 @@ import (
 )
 
 func TestSharedIsOneServer(t *testing.T) {
-	if err := connect(t, Shared(t)).Set(t.Context(), Namespace(t), "x", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, connect(t, Shared(t)).Set(t.Context(), Namespace(t), "x", 0).Err())
 	if again := Shared(t); again != Shared(t) {
 		t.Errorf("two servers: %s and %s", again, Shared(t))
 	}
@@ -41,9 +39,7 @@ func TestServerEndsWithTheProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			child, stdin, addr := startChild(t)
-			if err := connect(t, addr).Ping(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, connect(t, addr).Ping(t.Context()).Err())
 			if err := end(child, stdin); err != nil {
 				t.Fatal(err)
 			}
@@ -65,23 +61,15 @@ func startChild(t *testing.T) (child *exec.Cmd, stdin io.Closer, addr string) {
 	child.Env = append(os.Environ(), childVariable+"=1")
 	child.Stderr = os.Stderr
 	stdin, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, child.Start())
 	t.Cleanup(func() {
 		child.Process.Kill()
 		child.Wait()
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return child, stdin, strings.TrimSpace(line)
 }

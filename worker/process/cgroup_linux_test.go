@@ -75,9 +75,7 @@ func TestProbablyOutOfMemory(t *testing.T) {
 func TestLimitsOfACgroup(t *testing.T) {
 	g := &group{dir: t.TempDir()}
 	both := map[string]bool{"memory": true, "pids": true}
-	if err := g.limit(both, Limits{Memory: 1 << 20, Processes: 50}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.limit(both, Limits{Memory: 1 << 20, Processes: 50}))
 	for name, want := range map[string]string{"memory.max": "1048576", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "50"} {
 		if got, err := os.ReadFile(filepath.Join(g.dir, name)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)
@@ -103,18 +101,12 @@ func TestStaleCgroups(t *testing.T) {
 		t.Skip("no cgroup v2 on this machine: ", err)
 	}
 	g, err := c.newGroup(Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd, _ := foreignChild(t, "exec sleep 1000")
-	if err := writeFile(g.dir, cgroupFile, strconv.Itoa(cmd.Process.Pid)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, writeFile(g.dir, cgroupFile, strconv.Itoa(cmd.Process.Pid)))
 	again := func(name string) {
 		other, err := newCgroups(name, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := other.close(); err != nil {
 			t.Error(err)
 		}
@@ -214,9 +206,7 @@ func TestCgroupsAreFoundWhereverTheyAreMounted(t *testing.T) {
 func TestControllersAreEnabledWhereTheyAre(t *testing.T) {
 	own := t.TempDir()
 	c := &cgroups{own: own, dir: filepath.Join(own, "tdf"), has: map[string]bool{}, lacks: map[string]string{}}
-	if err := os.Mkdir(c.dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(c.dir, 0o755))
 	write(t, filepath.Join(own, "cgroup.controllers"), "cpu pids io\n")
 	write(t, filepath.Join(own, subtree), "cpu\n")
 	c.enable(false)
@@ -280,9 +270,7 @@ func TestChangedLimitsAreFound(t *testing.T) {
 		"more controllers": {"../" + subtree, "cpu pids\n", false},
 	} {
 		g := &group{dir: filepath.Join(t.TempDir(), "p1")}
-		if err := os.Mkdir(g.dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(g.dir, 0o755))
 		for file, text := range map[string]string{
 			"cgroup.max.descendants": "max\n", "cgroup.max.depth": "max\n", "cgroup.type": "domain\n",
 			subtree: "", "../" + subtree: "pids\n", "pids.max": "50\n", c.file: c.text,

@@ -122,9 +122,7 @@ func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	release := s.host.Hold()
 	fetch, out := foreignChild(t, "sleep 1000 >/dev/null & echo $!")
 	line, err := out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := fetch.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -156,9 +154,7 @@ func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 func TestReusedPIDIsNotSignalled(t *testing.T) {
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	pr, err := look(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pr.born--
 	if err := pr.signal(syscall.SIGKILL); err != os.ErrProcessDone {
 		t.Errorf("got %v", err)
@@ -204,9 +200,7 @@ func TestSweep(t *testing.T) {
 	t.Setenv("TDF_DIR", mark+"/1/0") // now this process looks like a program of another worker
 	child, out := foreignChild(t, `setsid sh -c 'trap "" TERM; echo $$; while :; do sleep 1000; done' & exec sleep 1000`)
 	line, err := out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var waiting sync.WaitGroup
 	waiting.Go(func() { child.Wait() })
 	defer waiting.Wait()
@@ -255,9 +249,7 @@ func TestOrphanThatEndsDuringAScanLeavesDoubt(t *testing.T) {
 		cmd, _ := foreignChild(t, "exit")
 		awaitExit(cmd.Process.Pid)
 		orphan, err := look(cmd.Process.Pid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.seen[orphan.key] = o
 		if v := f.assignOwners([]proc{orphan}, true); len(v.living) != 0 || !v.ended[p] || v.ended[other] {
 			t.Errorf("as it ends: %+v", v)

@@ -16,6 +16,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+var (
+	until = expect.Eventually
+	must  = expect.NoError
 )
 
 // programs are functions that the test binary can run instead of tests. A test starts them by their names.
@@ -120,9 +127,7 @@ func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
 	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} { // open to all users, because programs may run as other users
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(dir, 0o755))
 	}
 	before := descriptors(t)
 	cfg.Name, cfg.Log = t.Name(), slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -130,9 +135,7 @@ func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 		cfg.LingerGrace = func() <-chan time.Time { return nil }
 	}
 	host, err := newHost(cfg, cgroups)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.host = host
 	t.Cleanup(func() {
 		dir := ""
@@ -158,9 +161,7 @@ func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 func (s *site) nothingLeft() {
 	s.t.Helper()
 	all, err := snapshot()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	for _, pr := range all {
 		if pr.ppid == os.Getpid() {
 			s.t.Errorf("a child remains: %+v: %s", pr, commandLine(pr.pid))
@@ -177,9 +178,7 @@ func (s *site) nothingLeft() {
 func noneMarked(t *testing.T, mark string) {
 	t.Helper()
 	marked, err := withMark([]byte(mark), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, pr := range marked {
 		t.Errorf("a process remains: %+v: %s", pr, commandLine(pr.pid))
 	}
@@ -194,9 +193,7 @@ func commandLine(pid int) string {
 func descriptors(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := make([]string, len(entries))
 	for i, e := range entries {
 		all[i], _ = os.Readlink("/proc/self/fd/" + e.Name())
@@ -215,29 +212,19 @@ type run struct {
 func (s *site) start(cmd Command) *run {
 	s.t.Helper()
 	r, err := s.tryStart(cmd)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return r
 }
 
 func (s *site) tryStart(cmd Command) (*run, error) {
 	s.t.Helper()
 	dir, err := os.MkdirTemp(s.dir, "run")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
+	must(s.t, os.Chmod(dir, 0o777))
 	out, err := os.Create(filepath.Join(dir, "out"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	defer out.Close()
-	if err := os.Chmod(out.Name(), 0o666); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, os.Chmod(out.Name(), 0o666))
 	cmd.Mark = "TDF_DIR=" + dir
 	cmd.Env = append(cmd.Env, cmd.Mark, "PATH="+os.Getenv("PATH"))
 	if cmd.Dir == "" {
@@ -306,17 +293,6 @@ func (r *run) awaitLines(lines int) []string {
 	return strings.Split(strings.TrimSuffix(r.printed(), "\n"), "\n")
 }
 
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(bound); !is(); {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<16)
-			t.Fatalf("never: %s\n%s", what, buf[:runtime.Stack(buf, true)])
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func gone(pid int) bool {
 	_, err := look(pid)
 	return err != nil
@@ -325,9 +301,7 @@ func gone(pid int) bool {
 func pid(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -343,20 +317,14 @@ func foreignChild(t *testing.T, script string) (*exec.Cmd, *bufio.Reader) {
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	return cmd, bufio.NewReader(out)
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o755))
 }
 
 func quiet(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }

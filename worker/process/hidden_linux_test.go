@@ -21,9 +21,7 @@ func asNobody(t *testing.T, cmd *exec.Cmd) {
 	}
 	uid, _ := strconv.Atoi(nobody.Uid)
 	gid, _ := strconv.Atoi(nobody.Gid)
-	if err := os.Chmod("/proc/self/exe", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod("/proc/self/exe", 0o755))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	cmd.Dir = "/"
 }

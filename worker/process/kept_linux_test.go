@@ -10,9 +10,7 @@ import (
 func TestKeptFileIsOpenInTheProgram(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		f, err := os.Create(filepath.Join(t.TempDir(), "lock"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer f.Close()
 		r := s.start(Command{Path: "/bin/sh", Args: []string{"-c", "readlink /proc/self/fd/99"}, Kept: f})
 		r.wait()

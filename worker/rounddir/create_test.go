@@ -134,9 +134,7 @@ func TestAgain(t *testing.T) {
 		"itself replaced": {func(dir string) error { return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)) }, false},
 	} {
 		withBothDirectories(t, name, func(t *testing.T, d *Dir) {
-			if err := c.do(d.Path()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.do(d.Path()))
 			if any, err := d.Files(); any != (name == "a file to keep") {
 				t.Errorf("files: %v, %v", any, err)
 			}
@@ -193,13 +191,9 @@ func withBothDirectories(t *testing.T, name string, test func(t *testing.T, d *D
 func TestAgainFollowsNoLink(t *testing.T) {
 	for _, name := range []string{"last_error", "checkpoint"} {
 		d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-		if err := os.Symlink(elsewhere, filepath.Join(d.Path(), name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(elsewhere, filepath.Join(d.Path(), name)))
 		if _, err := d.Again(Before{LastError: "text", Checkpoint: []byte("data")}, nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}

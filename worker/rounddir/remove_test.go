@@ -37,7 +37,7 @@ func TestRemoveAll(t *testing.T) {
 		},
 		"names like ours": makeNumbered,
 		"many":            many,
-		"deep":            func(path string) error { return makeDeep(path, 3000) },
+		"deep":            func(path string) error { return makeDeep(path, 1000) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "parent", "1-0")
@@ -78,7 +78,7 @@ func makeNumbered(path string) error {
 }
 
 func many(path string) error {
-	for i := range 5000 {
+	for i := range 1500 {
 		dir := filepath.Join(path, strconv.Itoa(i%7), strconv.Itoa(i%11))
 		if i < 77 {
 			if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -118,9 +118,7 @@ func TestPartial(t *testing.T) {
 func TestSecretsAreNotPrinted(t *testing.T) {
 	s := of("hunter22")
 	data, err := json.Marshal(map[string]any{"s": s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%v %+v %#v %s %q %d %v %s", s, s, s, s, s, s, struct{ S *Secrets }{s}, data)
 	if strings.Contains(b.String(), "hunter22") {
