@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -109,7 +110,7 @@ func completeGlobalFlags(root *cobra.Command) {
 
 // flagValues lists the values of each flag that accepts only certain words.
 var flagValues = map[string][]string{
-	"state": stateValues(), "outcome": outcomeValues(), "format": {"csv", "jsonl"},
+	"state": selection.States(), "outcome": selection.Outcomes(), "format": {"csv", "jsonl"},
 	"fail-on": {string(tdf.FailOnStderr), string(tdf.FailOnExit), string(tdf.FailOnAny)},
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/selection"
 )
 
 func newExplain(a *app) *cobra.Command {
@@ -23,7 +24,7 @@ func newExplain(a *app) *cobra.Command {
 		Example: "  tdf explain 17",
 		Args:    exactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
+			id, err := selection.ID(args[0])
 			if err != nil {
 				return err
 			}

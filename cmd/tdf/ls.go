@@ -114,12 +114,12 @@ func (l *listing) summarize(q manager.Query, shown, read int, next string) {
 
 // sayCampaign prints whether the campaign of the filter is closed and complete.
 func (l *listing) sayCampaign(ctx context.Context, m *client) error {
-	if l.filter.campaign == "" {
+	if l.filter.Group == "" {
 		return nil
 	}
-	s, err := m.GroupStatus(ctx, l.filter.campaign)
+	s, err := m.GroupStatus(ctx, l.filter.Group)
 	if err == nil {
-		l.a.say("campaign %s is %s", l.filter.campaign, campaignText(s))
+		l.a.say("campaign %s is %s", l.filter.Group, campaignText(s))
 	}
 	return err
 }

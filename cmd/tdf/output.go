@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -34,7 +35,7 @@ func newOutput(a *app) *cobra.Command {
 		Args:    exactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
-			if p.id, err = parseID(args[0]); err != nil {
+			if p.id, err = selection.ID(args[0]); err != nil {
 				return err
 			}
 			switch given := c.Flags().Changed("round"); {

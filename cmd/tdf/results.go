@@ -60,10 +60,10 @@ func newResults(a *app) *cobra.Command {
 				return usage("invalid value %q for --fields: want %s", e.fields, strings.Join(fieldSources, ", "))
 			}
 			if len(args) > 0 {
-				if e.filter.campaign != "" && e.filter.campaign != args[0] {
-					return usage("campaign %s with --campaign %s: want one campaign", args[0], e.filter.campaign)
+				if e.filter.Group != "" && e.filter.Group != args[0] {
+					return usage("campaign %s with --campaign %s: want one campaign", args[0], e.filter.Group)
 				}
-				e.filter.campaign = args[0]
+				e.filter.Group = args[0]
 			}
 			return e.run(c.Context())
 		},
@@ -111,19 +111,19 @@ func (e *export) waitOrWarn(ctx context.Context, m *client) error {
 		return e.waitForAll(ctx, m)
 	}
 	var groups []string
-	if e.filter.campaign != "" {
-		groups = []string{e.filter.campaign}
+	if e.filter.Group != "" {
+		groups = []string{e.filter.Group}
 	}
 	counts, err := m.Counts(ctx, groups...)
 	if n := counts.Unfinished(); err == nil && n > 0 {
-		e.a.say("%s unfinished; --wait waits for them, %s shows the progress", tasks(n), watchCommand(e.filter.campaign))
+		e.a.say("%s unfinished; --wait waits for them, %s shows the progress", tasks(n), watchCommand(e.filter.Group))
 	}
 	return err
 }
 
 // waitForAll waits until all tasks have finished. It prints a warning if tasks cannot finish now.
 func (e *export) waitForAll(ctx context.Context, m *client) error {
-	watch, warnings := m.admin().Watch(e.filter.campaign), watchWarnings{say: e.a.say, campaign: e.filter.campaign}
+	watch, warnings := m.admin().Watch(e.filter.Group), watchWarnings{say: e.a.say, campaign: e.filter.Group}
 	for first := true; ; first = false {
 		s, err := watch.Look(ctx)
 		n := s.Counts.Unfinished()

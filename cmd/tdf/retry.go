@@ -22,7 +22,7 @@ func newRetry(a *app) *cobra.Command {
 	c.Flags().BoolVar(&s.dependents, "with-dependents", false, "also the tasks that failed because they waited for the selected tasks; changes do not apply to them")
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if s.filter.failure != "" { // outcomes instead of states, because a manager may have archived the failed tasks
+		if s.filter.Failure != "" { // outcomes instead of states, because a manager may have archived the failed tasks
 			s.states, s.outcomes = nil, []string{string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
 		}
 		return run(c, args)

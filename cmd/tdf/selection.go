@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A selection holds the tasks that ids and filters selected for a command that changes tasks (cancel, retry, ...).
-type selection struct {
+// A choice holds the tasks that ids and filters selected for a command that changes tasks (cancel, retry, ...).
+type choice struct {
 	eligible   []manager.Ref
 	skipped    []string          // a text about each task that is not eligible, with the reason
 	wrongState bool              // a task was skipped because of its state
@@ -20,7 +20,7 @@ type selection struct {
 }
 
 // selectTasks returns the tasks that the arguments and flags select.
-func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*selection, error) {
+func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*choice, error) {
 	q, err := s.filter.query(ctx, m, args)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*
 		q.States, q.Outcomes = s.states, s.outcomes
 	}
 	q.Order = manager.OldestFirst
-	chosen := &selection{counts: map[tdf.State]int{}, states: q.States}
+	chosen := &choice{counts: map[tdf.State]int{}, states: q.States}
 	ids := map[int64]bool{}
 	for t, err := range m.List(ctx, q) {
 		if err != nil {
@@ -38,7 +38,7 @@ func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*
 		chosen.add(t, s.verb)
 		ids[t.ID] = true
 	}
-	if len(ids) == 0 && s.filter.failure != "" {
+	if len(ids) == 0 && s.filter.Failure != "" {
 		return chosen, s.filter.checkFailure(ctx, m)
 	}
 	unknown, err := unknownIDs(ctx, m, args, ids)
@@ -46,7 +46,7 @@ func (s *steering) selectTasks(ctx context.Context, m *client, args []string) (*
 	return chosen, err
 }
 
-func (s *selection) add(t *manager.Task, verb tdf.Verb) {
+func (s *choice) add(t *manager.Task, verb tdf.Verb) {
 	s.counts[t.State]++
 	if startsFrom(verb, t.State) {
 		s.eligible = append(s.eligible, t.Ref())
@@ -63,7 +63,7 @@ func startsFrom(verb tdf.Verb, state tdf.State) bool {
 }
 
 // String returns the number of selected tasks, and the number in each state.
-func (s *selection) String() string {
+func (s *choice) String() string {
 	n := 0
 	var parts []string
 	for _, state := range tdf.States {
@@ -79,7 +79,7 @@ func (s *selection) String() string {
 }
 
 // sayNotEligible prints which tasks of the selection are not eligible.
-func (s *steering) sayNotEligible(chosen *selection) {
+func (s *steering) sayNotEligible(chosen *choice) {
 	s.saySkipped(chosen.skipped)
 	if chosen.wrongState {
 		s.a.say("%s", s.scope)
@@ -139,9 +139,9 @@ func unknownIDs(ctx context.Context, m *client, args []string, existing map[int6
 
 // checkFailure returns an error for an unknown failure group.
 func (f *filter) checkFailure(ctx context.Context, m *client) error {
-	exists, err := matchesAny(ctx, m, manager.Query{Failure: f.failure, States: tdf.States})
+	exists, err := matchesAny(ctx, m, manager.Query{Failure: f.Failure, States: tdf.States})
 	if err == nil && !exists {
-		err = usage("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups", f.failure)
+		err = usage("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups", f.Failure)
 	}
 	return err
 }

@@ -143,7 +143,7 @@ func (s *steering) carryOut(ctx context.Context, m *client, act admin.Action, pa
 	}
 	s.report(acted, err != nil && ctx.Err() != nil)
 	if s.verb == tdf.VerbReopen && acted.Done > 0 {
-		s.a.say("progress: %s", watchCommand(s.filter.campaign))
+		s.a.say("progress: %s", watchCommand(s.filter.Group))
 	}
 	if err == nil && len(acted.Skipped) > 0 {
 		return errProblems

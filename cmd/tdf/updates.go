@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -38,7 +39,7 @@ func newUpdates(a *app) *cobra.Command {
 		Args:    exactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
-			if u.id, err = parseID(args[0]); err != nil {
+			if u.id, err = selection.ID(args[0]); err != nil {
 				return err
 			}
 			if u.after, err = parseUpdate(u.from); err != nil {

@@ -1,0 +1,64 @@
+package selection
+
+import (
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A Filter selects tasks by texts. An empty text sets no condition. The fields mean the same as those of a [manager.Query].
+type Filter struct {
+	IDs                         []string // ids and ranges such as 12-40
+	States, Outcomes            []string
+	Group, Queue, Program       string
+	Worker, Exit, Output, Error string
+	Failure                     string
+	OlderThan, NewerThan        string // spans: the least and the longest time that a task has been in its state
+}
+
+// Empty reports whether the filter sets no condition.
+func (f *Filter) Empty() bool {
+	return len(f.IDs)+len(f.States)+len(f.Outcomes) == 0 && f.Group+f.Queue+f.Program+f.Worker+f.Exit+f.Output+f.Error+f.Failure == "" && !f.NeedsClock()
+}
+
+// NeedsClock reports whether the query depends on the time. If not, Query ignores it.
+func (f *Filter) NeedsClock() bool { return f.OlderThan+f.NewerThan != "" }
+
+// Query returns the query at a time of Redis's clock. The error is an *[Error]. To check the other conditions, too, use
+// [manager.Query.Validate].
+func (f *Filter) Query(now time.Time) (manager.Query, error) {
+	q := manager.Query{
+		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
+		Output: f.Output, Error: f.Error, Failure: f.Failure,
+	}
+	var err error
+	if q.IDs, err = IDs(f.IDs); err != nil {
+		return q, err
+	}
+	if err := oneOf("state", f.States, States()); err != nil {
+		return q, err
+	}
+	for _, s := range f.States {
+		q.States = append(q.States, tdf.State(s))
+	}
+	if err := oneOf("outcome", f.Outcomes, Outcomes()); err != nil {
+		return q, err
+	}
+	if q.Before, err = before(now, "older_than", f.OlderThan); err == nil {
+		q.Since, err = before(now, "newer_than", f.NewerThan)
+	}
+	return q, err
+}
+
+// before returns the time that is a span before now. For an empty text, it returns the zero time.
+func before(now time.Time, of, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	span, err := Span(text)
+	if err != nil || span == tdf.Forever {
+		return time.Time{}, &Error{of, text, "seconds, or a span such as 90s or 2h30m"}
+	}
+	return now.Add(-span.Std()), nil
+}
