@@ -48,10 +48,6 @@ func (p Placement) Score(of State) Time {
 	return 0
 }
 
-// VerbRepair is the verb of a Move that makes an inconsistent task consistent. The table [Transitions] contains no
-// repairs.
-const VerbRepair Verb = "repair"
-
 // Repair returns the Move that makes an inconsistent task consistent at the time now. The Move's Note describes the
 // inconsistency. Repair returns false if the task is consistent.
 //

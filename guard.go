@@ -5,10 +5,6 @@ import (
 	"strconv"
 )
 
-// VerbRequire is the verb of a Move that changes nothing. If the task has changed, Redis refuses this Move, and with it
-// all Moves of its unit.
-const VerbRequire Verb = "require"
-
 // Require returns a Move that changes nothing, and that requires the task to be unchanged since it was read.
 func (t *Task) Require() Move {
 	m := Move{ID: t.ID, Verb: VerbRequire, From: t.State, Round: t.Round, To: t.State, Next: t.Round}

@@ -147,10 +147,6 @@ func (t *Task) counter(c Counter) int {
 	}
 }
 
-// VerbReschedule is the verb of a Move that changes nothing except the task's due time. The server uses it after it has
-// checked the task and found nothing to settle.
-const VerbReschedule Verb = "look"
-
 // PutOff returns a Move that makes the task of this Move due later. The server uses it if Redis refuses this Move because unfinished
 // tasks need the task, or because Redis does not know yet whether they do.
 func (m *Move) PutOff(known bool) Move {

@@ -70,10 +70,6 @@ func (t *Task) keepFrom(to State) Moment {
 	return Moment{After: at.keep(), Max: outputs}
 }
 
-// VerbRemoveOutputs is the verb of a Move that removes outputs of a finished task. The task stays in its state and list,
-// so the table [Transitions] does not contain it.
-const VerbRemoveOutputs Verb = "remove outputs of"
-
 // roundsAtOnce is the largest number of rounds whose outputs one Move removes.
 const roundsAtOnce = 100
 

@@ -1,0 +1,113 @@
+package tdf
+
+import (
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Each verb that the package declares is in exactly one of the two tables.
+func TestEachVerbIsInOneTable(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var verbs []Verb
+	for _, path := range files {
+		file, err := goparser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Verb") && len(v.Values) == 1 {
+				text, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				verbs = append(verbs, Verb(text))
+			}
+			return true
+		})
+	}
+	if len(verbs) < 20 {
+		t.Fatalf("found only the verbs %v", verbs)
+	}
+	for _, v := range verbs {
+		moves := slices.ContainsFunc(Transitions, func(tr Transition) bool { return tr.Verb == v })
+		keeps := slices.ContainsFunc(Upkeeps, func(u Upkeep) bool { return u.Verb == v })
+		if moves == keeps {
+			t.Errorf("%s: in Transitions: %v, in Upkeeps: %v; want one of them", v, moves, keeps)
+		}
+	}
+}
+
+// Each Move that is no transition has a verb of Upkeeps that is permitted in the state of its task. It keeps the round, and only a
+// repair changes the state.
+func TestUpkeepsOfEveryState(t *testing.T) {
+	made := map[Verb]bool{}
+	for _, state := range States {
+		task := taskIn(state)
+		removal := Move{ID: 7, Verb: VerbRemove, From: state, Round: 2, Next: 2}
+		moves := []Move{task.Require(), task.Reschedule(5), removal.PutOff(true), Placement{ID: 7, Task: task, Lists: []State{state}}.Reindex("test")}
+		if state.Finished() {
+			moves = append(moves, task.removeOutputs())
+		}
+		for _, m := range moves {
+			i := slices.IndexFunc(Upkeeps, func(u Upkeep) bool { return u.Verb == m.Verb })
+			if i < 0 || !slices.Contains(Upkeeps[i].From, m.From) {
+				t.Errorf("%s: the table has no row for %+v", state, m)
+				continue
+			}
+			made[m.Verb] = true
+			if m.From != state || m.Round != 2 || m.Next != 2 || m.To != "" && m.To != state {
+				t.Errorf("%s: it changes the state or the round: %+v", state, m)
+			}
+		}
+	}
+	byScripts := []Verb{VerbHold, VerbReturn}
+	for _, u := range Upkeeps {
+		if made[u.Verb] == slices.Contains(byScripts, u.Verb) {
+			t.Errorf("%s: a function makes it: %v", u.Verb, made[u.Verb])
+		}
+	}
+}
+
+// docs/lifecycle.md contains the same table as the code.
+func TestDocumentedUpkeeps(t *testing.T) {
+	page, err := os.ReadFile("docs/lifecycle.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| verb | state | by | changes |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var got, want []string
+	for i, line := range slices.Collect(strings.Lines(table)) {
+		if i > 0 {
+			cells := strings.Split(strings.TrimSpace(line), " | ")
+			got = append(got, strings.Join(cells[:3], " | "))
+		}
+	}
+	for _, u := range Upkeeps {
+		var from, by []string
+		for _, s := range u.From {
+			from = append(from, string(s))
+		}
+		for _, a := range u.By {
+			by = append(by, string(a))
+		}
+		states := strings.Join(from, ", ")
+		if len(u.From) == len(States) {
+			states = "any"
+		}
+		want = append(want, "| "+string(u.Verb)+" | "+states+" | "+strings.Join(by, ", "))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/lifecycle.md has\n%s\nand the code\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
