@@ -8,7 +8,8 @@ for _, name in ipairs(globals) do changed[name] = true end
 -- Go puts some files before the source of scripts, as the table in scripts.go says. So scripts see their top-level locals,
 -- and the files themselves do not use all of them.
 local included = {}
-for line in io.lines("redisstate/scripts.go") do
+local scripts = io.open("redisstate/scripts.go")
+for line in scripts and scripts:lines() or function() end do
   for name in (line:match('after: "([%w ]*)"') or ""):gmatch("%w+") do included["redisstate/lua/" .. name .. ".lua"] = true end
 end
 for shared in pairs(included) do

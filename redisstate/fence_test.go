@@ -101,13 +101,16 @@ type afterNames func()
 func (r afterNames) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (r afterNames) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, all []redis.Cmder) error {
-		err := next(ctx, all)
-		if err == nil && all[0].Name() == "hkeys" {
+	return next
+}
+
+func (r afterNames) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		err := next(ctx, c)
+		sent := c.Args()[min(1, len(c.Args())-1)]
+		if err == nil && (sent == namesScript.forms().plain.Hash() || sent == namesScript.source()) {
 			r()
 		}
 		return err
 	}
 }
-
-func (r afterNames) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }

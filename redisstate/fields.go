@@ -3,8 +3,11 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -23,7 +26,6 @@ const lengthOf = "?"
 
 // A question asks for properties of one task.
 type question struct {
-	at    int // the task's index among the tasks that are read
 	id    int64
 	names []string
 }
@@ -33,25 +35,96 @@ type question struct {
 // a *[tdf.PropertyError].
 func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, tooLong []error, names func(i int) []string) error {
 	var asked []question
+	var of []int // for each question, the index of its task
 	for i, id := range ids {
-		for rest := names(i); len(rest) > 0; {
-			n := min(len(rest), namesAtOnce)
-			asked = append(asked, question{i, id, rest[:n]})
-			rest = rest[n:]
+		for some := range slices.Chunk(names(i), namesAtOnce) {
+			asked, of = append(asked, question{id, some}), append(of, i)
 		}
 	}
-	for len(asked) > 0 {
-		answers, err := s.askFields(ctx, asked[:questionsPerCall(asked)])
+	return s.eachAnswer(ctx, asked, false, func(i int, values []any) bool {
+		if err := asked[i].take(hashes[of[i]], values); tooLong[of[i]] == nil {
+			tooLong[of[i]] = err
+		}
+		return true
+	})
+}
+
+// readLong answers the first questions: as many as the maximum number of bytes allows, but at least one. It returns the
+// number of answered questions. It calls the function put for each property that exists, with the property's
+// value and length. The function limit returns the maximum length of a property. If a property is longer, put gets only
+// its length. One reply of Redis has at most a few MiB.
+func (s *Store) readLong(ctx context.Context, asked []question, most int, limit func(name string) int,
+	put func(i int, name, value string, length int),
+) (n int, err error) {
+	if !slices.ContainsFunc(asked, func(q question) bool { return len(q.names) > 0 }) {
+		return len(asked), nil
+	}
+	var long []longValue
+	err = s.eachAnswer(ctx, asked, true, func(i int, values []any) bool {
+		size := 0
+		for j, v := range values {
+			if length := len(text(v)) + number(v); length <= limit(asked[i].names[j]) {
+				size += length
+			}
+		}
+		if i > 0 && size > most {
+			return false
+		}
+		n, most = n+1, most-size
+		for j, v := range values {
+			name, length := asked[i].names[j], number(v)
+			switch {
+			case isText(v):
+				put(i, name, text(v), len(text(v)))
+			case length > limit(name):
+				put(i, name, "", length)
+			case length > 0:
+				long = append(long, longValue{i, name, length})
+			}
+		}
+		return true
+	})
+	for err == nil && len(long) > 0 {
+		some := long[:batch(len(long), bound{readAtOnce, func(i int) int { return long[i].length }})]
+		var values []*redis.StringCmd
+		values, err = askEach(ctx, s, readTasks, some, func(p redis.Pipeliner, v longValue) *redis.StringCmd {
+			return p.HGet(ctx, s.keys.Task(asked[v.of].id), v.name)
+		})
+		for i, value := range values {
+			if value.Err() == nil {
+				put(some[i].of, some[i].name, value.Val(), len(value.Val()))
+			}
+		}
+		long = long[len(some):]
+	}
+	return n, err
+}
+
+// A longValue is a property that is too long for fields.lua, but valid.
+type longValue struct {
+	of     int // the index of the question
+	name   string
+	length int
+}
+
+// readAtOnce is the largest number of bytes in one reply, unless a single property is longer.
+const readAtOnce = 4 << 20
+
+// eachAnswer passes the answers to questions to a function, in order, until it returns false. The values in an answer are as
+// fields.lua describes them. If long values are usual, the script reads no value without its length.
+func (s *Store) eachAnswer(ctx context.Context, asked []question, long bool, take func(i int, values []any) bool) error {
+	for done := 0; done < len(asked); {
+		rest := asked[done:]
+		answers, err := s.askFields(ctx, rest[:questionsPerCall(rest)], long)
 		if err != nil {
 			return err
 		}
-		for i, answer := range answers {
-			q := asked[i]
-			if err := q.take(hashes[q.at], list(answer)); err != nil && tooLong[q.at] == nil {
-				tooLong[q.at] = err
+		for _, answer := range answers {
+			if !take(done, list(answer)) {
+				return nil
 			}
+			done++
 		}
-		asked = asked[len(answers):]
 	}
 	return nil
 }
@@ -63,28 +136,25 @@ func questionsPerCall(asked []question) int {
 
 // askFields sends questions, and returns the answers to the first of them. Redis may leave out the last questions, but
 // answers at least one.
-func (s *Store) askFields(ctx context.Context, asked []question) ([]any, error) {
+func (s *Store) askFields(ctx context.Context, asked []question, long bool) ([]any, error) {
 	keys := make([]string, len(asked))
 	numbers := map[string]int{}
-	var sets, which []any
+	var sets encoder
+	var which []any
 	for i, q := range asked {
 		keys[i] = s.keys.Task(q.id)
 		set := strings.Join(q.names, "\n")
 		if numbers[set] == 0 {
 			numbers[set] = len(numbers) + 1
-			sets = append(sets, len(q.names))
-			for _, name := range q.names {
-				sets = append(sets, name)
-			}
+			sets.strings(q.names)
 		}
 		which = append(which, numbers[set])
 	}
-	args := append([]any{longestField, longestFact, fieldsPerCall, len(numbers)}, sets...)
-	reply, err := s.run(ctx, readTasks, fieldsScript, keys, append(args, which...), answersTo(asked))
-	if err != nil {
-		return nil, err
-	}
-	return list(reply), nil
+	head := encoder{args: []any{longestField, longestFact, fieldsPerCall}}
+	head.flag(long)
+	head.count(len(numbers))
+	reply, err := s.run(ctx, readTasks, fieldsScript, keys, slices.Concat(head.args, sets.args, which), answersTo(asked))
+	return list(reply), err
 }
 
 // answersTo is the form of the answers to the first questions: at least one, with at most one value for each name.

@@ -206,54 +206,31 @@ const namesPerScan = 100
 
 func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
 	h, tooLong = tdf.Hash{}, map[string]int{}
-	counts, err := s.fieldCounts(ctx, []int64{id})
-	if err != nil {
-		return nil, nil, err
-	}
-	if counts[0] <= fewNames {
-		var names *redis.StringSliceCmd
-		if err := s.pipeline(ctx, readTasks, func(p redis.Pipeliner) { names = p.HKeys(ctx, s.keys.Task(id)) }); err != nil {
-			return nil, nil, err
-		}
-		return h, tooLong, s.readNamed(ctx, id, names.Val(), limit, h, tooLong)
-	}
 	for cursor := "0"; ; {
-		reply, err := s.run(ctx, readTasks, namesScript, []string{s.keys.Task(id)}, []any{cursor, namesPerScan, readAtOnce}, tuple(isText, manyTexts))
+		args := []any{cursor, namesPerScan, readAtOnce, fewNames}
+		reply, err := s.run(ctx, readTasks, namesScript, []string{s.keys.Task(id)}, args, tuple(isText, manyTexts))
 		if err != nil {
 			return nil, nil, err
 		}
-		page := list(reply)
 		var names []string
-		for _, name := range list(page[1]) {
-			names = append(names, text(name))
+		for _, name := range list(list(reply)[1]) {
+			if name := text(name); limit(name) != unknownProperty {
+				names = append(names, name)
+			}
 		}
-		if err := s.readNamed(ctx, id, names, limit, h, tooLong); err != nil {
-			return nil, nil, err
+		var asked []question
+		for some := range slices.Chunk(names, readAtOnce/longestField) {
+			asked = append(asked, question{id, some})
 		}
-		if cursor = text(page[0]); cursor == "0" {
-			return h, tooLong, nil
+		_, err = s.readLong(ctx, asked, math.MaxInt, limit, func(_ int, name, value string, length int) {
+			if len(value) < length {
+				tooLong[name] = length
+			} else {
+				h[name] = value
+			}
+		})
+		if cursor = text(list(reply)[0]); err != nil || cursor == "0" {
+			return h, tooLong, err
 		}
 	}
-}
-
-// readNamed reads properties by name and adds them to a hash. If a property is too long, readNamed adds its length to
-// tooLong instead.
-func (s *Store) readNamed(ctx context.Context, id int64, names []string, limit func(string) int, h tdf.Hash, tooLong map[string]int) error {
-	var asked []question
-	for _, name := range names {
-		if limit(name) == unknownProperty {
-			continue
-		}
-		h[name] = ""
-		asked = append(asked, question{id: id, names: []string{name}})
-	}
-	_, err := s.readLong(ctx, asked, math.MaxInt, limit, func(_ int, name, value string, length int) {
-		if len(value) < length {
-			delete(h, name)
-			tooLong[name] = length
-			return
-		}
-		h[name] = value
-	})
-	return err
 }

@@ -7,7 +7,8 @@
 --  1. maximum length of a value, in bytes
 --  2. maximum length of a value of one round, in bytes; the name of its property contains a colon
 --  3. maximum number of bytes of all values together; the first task is returned even if its values are longer
---  4. the number of sets of property names, then the sets; each set is its number of names, then the names
+--  4. '1' if values are often too long, or ''
+--  5. the number of sets of property names, then the sets; each set is its number of names, then the names
 -- - for each key: the number of its set of names, counted from 1
 --
 -- A '?' before a name asks for the length of the value.
@@ -18,14 +19,15 @@
 --
 -- Valid values are short, and only other programs write values that are too long. So the script first reads PIECE
 -- values at once, and then checks their lengths. After the first value that is too long, the script checks the length
--- of each value before it reads the value. So the script never holds more than PIECE values that are too long.
+-- of each value before it reads the value. If values are often too long, such as outputs of programs, it does so from
+-- the beginning. So the script never holds more than PIECE values that are too long.
 
 local most, most_of_round, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local PIECE = 16
-local careful = false
+local careful = ARGV[4] == '1'
 
-local at, sets = 5, {}
-for i = 1, tonumber(ARGV[4]) do
+local at, sets = 6, {}
+for i = 1, tonumber(ARGV[5]) do
   local set = { names = {}, where = {}, longest = {}, lengths = {} }
   local n = tonumber(ARGV[at])
   for j = 1, n do

@@ -7,11 +7,15 @@
 --  1. the cursor: 0 to begin, then the cursor that the last call returned
 --  2. approximate number of names to return
 --  3. approximate limit for the bytes of the names and values that the script reads
+--  4. if the hash has at most this number of properties, the script returns all names at once
 --
 -- Returns { next cursor or 0 at the end, names }. All pages together contain each name at least once, unless the
 -- property is deleted meanwhile.
 
 local cursor, most, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local size = redis.pcall('HLEN', KEYS[1])
+if type(size) == 'table' then return { '0', {} } end -- the key is not a hash
+if cursor == '0' and size <= tonumber(ARGV[4]) then return { '0', redis.call('HKEYS', KEYS[1]) } end
 local names = {}
 repeat
   -- Scan one bucket at a time, because HSCAN also returns the values, which may be long.
