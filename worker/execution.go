@@ -26,8 +26,10 @@ type execution struct {
 	claim   string
 	writer  string // the killed worker whose output this worker keeps; "" in a session
 	invalid error  // why the task is invalid; nil if it is valid
-	slot    int    // at least 1; unique among the executions that the session holds
-	log     *slog.Logger
+
+	decidesOn *tdf.Task // the task with the properties that a time-out is decided on; until they are read, the claimed task
+	slot      int       // at least 1; unique among the executions that the session holds
+	log       *slog.Logger
 
 	clock   atomic.Pointer[reading]
 	renewed atomic.Pointer[time.Time] // when the worker sent the claim or the last accepted renewal; the lease counts from then
@@ -64,7 +66,7 @@ type reading struct {
 
 func (s *session) newExecution(c redisstate.Claim, now tdf.Time, leased, received time.Time) *execution {
 	e := &execution{
-		s: s, task: c.Task, claim: c.ID, invalid: c.Invalid,
+		s: s, task: c.Task, decidesOn: c.Task, claim: c.ID, invalid: c.Invalid,
 		log: s.log.With("task", c.Task.ID, "round", c.Task.Round, "program", c.Task.Program),
 	}
 	e.clock.Store(&reading{now, received})

@@ -189,15 +189,11 @@ func (s *session) decidedAgain(ctx context.Context, timedOut []delivery) []deliv
 		return timedOut // Redis will also refuse the reports, or the worker is stopping
 	}
 	for i, x := range stored {
-		if x.Task == nil {
-			continue
+		d := &timedOut[i]
+		if t := x.Task; t != nil && t.State == tdf.Running && t.Round == d.e.task.Round {
+			d.e.decidesOn = t
+			d.move = d.e.delivery(d.e.result).move
 		}
-		e, found := timedOut[i].e, x.Task
-		t, refused := e.task, timedOut[i].refused
-		t.Fails, t.Backoff, t.BackoffFactor, t.BackoffMax = found.Fails, found.Backoff, found.BackoffFactor, found.BackoffMax
-		t.KeepFinished, t.KeepOutputs = found.KeepFinished, found.KeepOutputs
-		timedOut[i] = e.delivery(e.result)
-		timedOut[i].refused = refused
 	}
 	return timedOut
 }
@@ -298,7 +294,7 @@ func (e *execution) delivery(r tdf.Result) delivery {
 		return e.executed(r)
 	case errors.Is(e.cause, errTimedOut):
 		d.stored = e.read
-		d.move, _ = e.task.TimeOut()
+		d.move, _ = e.decidesOn.TimeOut()
 		if r.Error == "" {
 			r.Error = "timed out: it ran for longer than " + e.task.Timeout.String() + " s, and printed nothing to stderr"
 		}
