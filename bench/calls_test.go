@@ -39,9 +39,9 @@ func BenchmarkExecute(b *testing.B) {
 	})
 }
 
-// BenchmarkExecuteAndClaim measures the calls of a busy worker. One call reports results, and claims the same number of
+// BenchmarkTurn measures the calls of a busy worker. One call reports results, and claims the same number of
 // tasks.
-func BenchmarkExecuteAndClaim(b *testing.B) {
+func BenchmarkTurn(b *testing.B) {
 	for _, batch := range batches {
 		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
 			r := emptyRedis(b)
@@ -140,8 +140,8 @@ func (c *caller) bring(ctx context.Context, n int, state tdf.State) (claims []re
 	return claims, nil
 }
 
-// A worker executes all tasks by calls of ExecuteAndClaim.
-func TestExecuteAndClaim(t *testing.T) {
+// A worker executes all tasks by calls of Turn.
+func TestTurn(t *testing.T) {
 	const batch, calls = 10, 3
 	c := newCaller(t, emptyRedis(t))
 	claims, err := c.bringMany(t.Context(), batch, tdf.Running)

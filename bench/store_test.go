@@ -99,7 +99,7 @@ func (c *caller) executeAndClaim(ctx context.Context, claims []redisstate.Claim)
 		return nil, err
 	}
 	r := redisstate.ClaimRequest{Worker: "worker", Most: len(claims), Lease: lease}
-	outcomes, claimed, err, claimErr := c.store.ExecuteAndClaim(ctx, ctx, r, results...)
+	outcomes, claimed, err, claimErr := c.store.Turn(ctx, ctx, r, results...)
 	if err := firstError(outcomes, errors.Join(err, claimErr)); err != nil {
 		return nil, err
 	}

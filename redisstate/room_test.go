@@ -271,7 +271,7 @@ func TestClaimsWaitForMemory(t *testing.T) {
 	}
 	m, err := claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})
 	must(t, err)
-	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), t.Context(), r, m)
+	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), r, m)
 	if err != nil || claimErr != nil || outcomes[0].Err != nil || len(c.Claims) > 0 {
 		t.Errorf("%+v, %+v, %v, %v", outcomes, c, err, claimErr)
 	}

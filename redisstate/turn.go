@@ -6,14 +6,26 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// ExecuteAndClaim reports rounds that have ended as [Store.Execute] does, and claims tasks as [Store.Claim] does. If
-// the results have one form, both calls travel together. So a worker that runs many short rounds waits for Redis once,
-// not twice. A claim that Redis refuses, for example because Redis is full, does not delay the results. ExecuteAndClaim
-// leaves overdue tasks to the next claim. When the context claiming has ended, ExecuteAndClaim no longer sends the
-// claim, but still sends the results.
-func (s *Store) ExecuteAndClaim(
+// Turn is one turn of a worker: it reports rounds that have ended as [Store.Execute] does, and claims tasks as [Store.Claim]
+// does. Without results, it only claims. If r.Most is 0, it only reports.
+//
+// If the results have one form, both calls travel together. So a worker that runs many short rounds waits for Redis once,
+// not twice. A claim that Redis refuses, for example because Redis is full, does not delay the results: the error claimErr is
+// the claim's own. Turn then leaves overdue tasks to the next claim. When the context claiming has ended, Turn no longer sends
+// the claim, but still sends the results.
+func (s *Store) Turn(
 	ctx, claiming context.Context, r ClaimRequest, results ...tdf.Move,
 ) (outcomes []Outcome, c Claimed, err, claimErr error) {
+	switch {
+	case len(results) == 0 && r.Most == 0:
+		return nil, c, nil, nil
+	case len(results) == 0:
+		c, claimErr = s.Claim(claiming, r)
+		return nil, c, nil, claimErr
+	case r.Most == 0:
+		outcomes, err = s.Execute(ctx, r.Worker, results...)
+		return outcomes, c, err, nil
+	}
 	units := unitsOf(results)
 	n, oneForm := nextCall(units)
 	if err := s.Ready(ctx); err != nil || !oneForm || s.claimsMustWait(ctx) || min(n, unitBatch(units), s.pace.next()) < len(units) {

@@ -9,13 +9,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// turnOnce makes one call of ExecuteAndClaim, and describes its answer.
+// turnOnce makes one call of Turn, and describes its answer.
 func turnOnce(t *testing.T, s *Store) string {
 	t.Helper()
 	running := task(t, s, runningID)
 	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
 	must(t, err)
-	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
+	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
 	answer := fmt.Sprint(outcomes, err, claimErr)
 	for _, claim := range c.Claims {
 		answer += fmt.Sprint(" ", claim.Task.ID, claim.Task.Input, claim.Task.State, claim.Task.Round)
@@ -60,7 +60,7 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	running := task(t, s, runningID)
 	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
 	must(t, err)
-	outcomes, c, err, claimErr := s.ExecuteAndClaim(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
+	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
 	if err != nil || len(outcomes) != 1 || outcomes[0].Err != nil {
 		t.Errorf("reported: %v, %v", outcomes, err)
 	}

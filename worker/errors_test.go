@@ -32,11 +32,15 @@ func (f *failing) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisst
 	return f.Store.Claim(ctx, r)
 }
 
-func (f *failing) ExecuteAndClaim(
+func (f *failing) Turn(
 	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
-) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
-	outcomes, err := f.Execute(ctx, r.Worker, results...)
-	c, claimErr := f.Claim(claiming, r)
+) (outcomes []redisstate.Outcome, c redisstate.Claimed, err, claimErr error) {
+	if len(results) > 0 {
+		outcomes, err = f.Execute(ctx, r.Worker, results...)
+	}
+	if r.Most > 0 {
+		c, claimErr = f.Claim(claiming, r)
+	}
 	return outcomes, c, err, claimErr
 }
 

@@ -31,14 +31,14 @@ type execution struct {
 	slot      int       // at least 1; unique among the executions that the session holds
 	log       *slog.Logger
 
-	clock   atomic.Pointer[reading]
-	renewed atomic.Pointer[time.Time] // when the worker sent the claim or the last accepted renewal; the lease counts from then
-	ctx     context.Context           // ends when the program must end
-	end     context.CancelCauseFunc   // ends ctx
-	began   time.Time                 // when the program began
-	secrets *secrets.Secrets          // the program's secrets; nil if there are none
-	held    bool                      // HoldTimeout has stopped the task's timeout
-	freeing bool                      // see session.freeing
+	clock      atomic.Pointer[reading]
+	renewed    atomic.Pointer[time.Time] // when the worker sent the claim or the last accepted renewal; the lease counts from then
+	ctx        context.Context           // ends when the program must end
+	end        context.CancelCauseFunc   // ends ctx
+	began      time.Time                 // when the program began
+	secrets    *secrets.Secrets          // the program's secrets; nil if there are none
+	held       bool                      // HoldTimeout has stopped the task's timeout
+	handedOver bool                      // a claim that is under way has reserved its slot
 
 	limitPreparation func(time.Duration) // called by HoldTimeout; nil if the preparation has another limit
 

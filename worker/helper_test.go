@@ -327,5 +327,5 @@ func receive[T any](t testing.TB, what string, c <-chan T) T {
 func (s *session) freeSlots() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.free()
+	return s.slots() - s.busy - s.reserved
 }

@@ -160,8 +160,10 @@ func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.Renewal) (
 // sentLongAgo is a store that reports each claim as sent two hours before the answer.
 type sentLongAgo struct{ store }
 
-func (s sentLongAgo) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {
-	c, err := s.store.Claim(ctx, r)
+func (s sentLongAgo) Turn(
+	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
+) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
+	outcomes, c, err, claimErr := s.store.Turn(ctx, claiming, r, results...)
 	c.Sent = c.Sent.Add(-2 * time.Hour)
-	return c, err
+	return outcomes, c, err, claimErr
 }

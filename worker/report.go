@@ -14,10 +14,9 @@ import (
 )
 
 type reporter interface {
-	ExecuteAndClaim(
+	Turn(
 		ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
 	) (o []redisstate.Outcome, c redisstate.Claimed, err, claimErr error)
-	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 }
 
@@ -203,7 +202,8 @@ func (s *session) decidedAgain(ctx context.Context, timedOut []delivery) []deliv
 type send func(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error)
 
 func (s *session) execute(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error) {
-	return s.store.Execute(ctx, s.name, moves...)
+	outcomes, _, err, _ := s.store.Turn(ctx, s.awaiting, s.request(0), moves...)
+	return outcomes, err
 }
 
 func (s *session) apply(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error) {

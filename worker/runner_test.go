@@ -149,29 +149,21 @@ type counting struct {
 	claims, reports []int
 }
 
-func (c *counting) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {
-	claimed, err := c.Store.Claim(ctx, r)
+func (c *counting) Turn(
+	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
+) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
+	if len(results) > 0 {
+		c.mu.Lock()
+		c.reports = append(c.reports, len(results))
+		c.mu.Unlock()
+	}
+	outcomes, claimed, err, claimErr := c.Store.Turn(ctx, claiming, r, results...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(claimed.Claims) > 0 {
 		c.claims = append(c.claims, len(claimed.Claims))
 	}
-	return claimed, err
-}
-
-func (c *counting) ExecuteAndClaim(
-	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
-) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
-	outcomes, err := c.Execute(ctx, r.Worker, results...)
-	claimed, claimErr := c.Claim(claiming, r)
 	return outcomes, claimed, err, claimErr
-}
-
-func (c *counting) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
-	c.mu.Lock()
-	c.reports = append(c.reports, len(results))
-	c.mu.Unlock()
-	return c.Store.Execute(ctx, worker, results...)
 }
 
 // One claim fills all free slots. Rounds that end during a report are reported together in the next call.

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
@@ -33,9 +32,8 @@ type session struct {
 
 	mu       sync.Mutex
 	held     map[*execution]bool // executions that are not yet reported
-	busy     int                 // slots that have an execution or pause after an execution
-	reserved int                 // slots for the tasks of claims that are under way
-	freeing  int                 // reserved slots that are still busy, until Redis has accepted their results
+	busy     int                 // slots that have an execution or pause after an execution, and are not handed over
+	reserved int                 // slots for the tasks of claims that are under way, with those that executions hand over
 	taken    []bool              // taken[n-1] says whether slot n is busy
 	ended    []*execution        // executions that have ended and are not in a report yet
 	left     []string            // rounds whose handlers were left behind
@@ -110,7 +108,7 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 		s.held[e] = true
 		s.busy++
 		e.slot = s.takeSlot()
-		noSlot := s.busy > s.slots()
+		noSlot := e.slot > s.slots()
 		s.mu.Unlock()
 		s.work.Add(1) // until the execution is reported
 		go func() {
@@ -167,19 +165,13 @@ func (s *session) freeAfterPause(e *execution, success bool) {
 
 func (s *session) freeSlot(e *execution) {
 	s.mu.Lock()
-	s.busy--
+	if !e.handedOver {
+		s.busy--
+	}
+	e.handedOver = false
 	s.taken[e.slot-1] = false
-	s.endFreeing(e)
 	s.mu.Unlock()
 	s.freed.give()
-}
-
-// endFreeing records that the slot of e is no longer both busy and reserved. The caller holds s.mu.
-func (s *session) endFreeing(e *execution) {
-	if e.freeing {
-		e.freeing = false
-		s.freeing--
-	}
 }
 
 // takeSlot takes the free slot with the lowest number, and returns the number.
@@ -191,19 +183,6 @@ func (s *session) takeSlot() int {
 	}
 	s.taken[i] = true
 	return i + 1
-}
-
-// free returns the number of slots that are free and not reserved. The caller holds s.mu.
-func (s *session) free() int { return s.slots() - s.busy - s.reserved + s.freeing }
-
-// reserve changes the number of reserved slots.
-func (s *session) reserve(n int) {
-	s.mu.Lock()
-	s.reserved += n
-	s.mu.Unlock()
-	if n < 0 {
-		s.freed.give()
-	}
 }
 
 // executions returns the executions of the session, in no particular order.
@@ -271,16 +250,12 @@ const (
 
 // claimForFreeSlots claims tasks for the free slots and starts them. It returns the number of tasks that it asked for.
 func (s *session) claimForFreeSlots() (asked int, c redisstate.Claimed, err error) {
-	s.mu.Lock()
-	free := max(0, s.free())
-	s.reserved += free
-	s.mu.Unlock()
+	free := s.reserve(nil)
 	if free == 0 {
 		return 0, c, nil
 	}
-	asked, c, err = s.claim(free, s.resuming.Load())
-	s.reserve(-free)
-	return asked, c, err
+	defer s.endReservation(free, nil)
+	return s.claim(free, s.resuming.Load())
 }
 
 // claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
@@ -290,10 +265,9 @@ func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed,
 	if probing {
 		most = 1
 	}
-	c, err = s.store.Claim(s.awaiting, redisstate.ClaimRequest{
-		Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Avoid: avoid, Resume: resume, Offer: s.queues.inTurn(),
-	})
-	if err != nil {
+	r := s.request(most)
+	r.Avoid, r.Resume = avoid, resume
+	if _, c, _, err = s.store.Turn(s.awaiting, s.awaiting, r); err != nil {
 		return most, c, err
 	}
 	s.startClaimed(s.awaiting, c, time.Now())

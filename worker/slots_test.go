@@ -24,16 +24,15 @@ func (m *slotsModel) started(most int) {
 		m.busy++
 		e := &execution{slot: m.takeSlot()}
 		m.running = append(m.running, e)
-		if m.busy > m.slots() {
-			m.t.Fatalf("%d slots are busy of %d", m.busy, m.slots())
+		if e.slot > m.slots() {
+			m.t.Fatalf("slot %d is busy, and there are %d", e.slot, m.slots())
 		}
 	}
 }
 
 func (m *slotsModel) claim() {
-	free := max(0, m.free())
-	m.reserved += free
-	m.steps = append(m.steps, []func(){func() { m.started(free) }, func() { m.reserve(-free) }})
+	free := m.reserve(nil)
+	m.steps = append(m.steps, []func(){func() { m.started(free) }, func() { m.endReservation(free, nil) }})
 }
 
 func (m *slotsModel) report() {
@@ -43,7 +42,7 @@ func (m *slotsModel) report() {
 		results[i].e = e
 	}
 	m.running = slices.Clone(m.running[n:])
-	most := m.reserveAfter(results)
+	most := m.reserve(results)
 	var steps []func()
 	var refused []*execution
 	for _, d := range results {
@@ -85,8 +84,8 @@ func TestSlotsAreReservedOnce(t *testing.T) {
 			}
 			m.steps = m.steps[1:]
 		}
-		if m.reserved != 0 || m.freeing != 0 || m.busy != len(m.running) {
-			t.Errorf("at the end, %d reserved, %d freeing, %d busy with %d rounds", m.reserved, m.freeing, m.busy, len(m.running))
+		if m.reserved != 0 || m.busy != len(m.running) {
+			t.Errorf("at the end, %d reserved, %d busy with %d rounds", m.reserved, m.busy, len(m.running))
 		}
 	})
 }

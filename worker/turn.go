@@ -17,7 +17,7 @@ var errNoSlot = errors.New("its worker has no free slot")
 func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refused []delivery, err error) {
 	most := 0
 	if s.mayClaimWith(results) {
-		most = s.reserveAfter(results)
+		most = s.reserve(results)
 	}
 	if most == 0 {
 		return s.deliver(ctx, results, s.execute)
@@ -34,9 +34,7 @@ func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refus
 		}
 		sent = true
 		// The error of the claim is ignored here. claimUntilStopped claims again, and gets the same error.
-		outcomes, c, err, _ := s.store.ExecuteAndClaim(ctx, s.awaiting, redisstate.ClaimRequest{
-			Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Offer: s.queues.inTurn(),
-		}, moves...)
+		outcomes, c, err, _ := s.store.Turn(ctx, s.awaiting, s.request(most), moves...)
 		received := time.Now()
 		start = func() { s.startClaimed(ctx, c, received) }
 		return outcomes, err
@@ -45,27 +43,37 @@ func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refus
 	return refused, err
 }
 
-// reserveAfter reserves the slots that are free after the results have been reported. It returns their number.
-func (s *session) reserveAfter(results []delivery) int {
+// request returns a request for at most the given number of tasks.
+func (s *session) request(most int) redisstate.ClaimRequest {
+	return redisstate.ClaimRequest{Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Offer: s.queues.inTurn()}
+}
+
+// reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in the same
+// call. It returns their number.
+func (s *session) reserve(results []delivery) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := max(0, s.free()+len(results))
+	most := max(0, s.slots()-s.busy-s.reserved+len(results))
 	s.reserved += most
 	for _, d := range results[:min(most, len(results))] { // each of the other slots is already reserved by another claim
-		d.e.freeing = true
-		s.freeing++
+		d.e.handedOver = true
+		s.busy--
 	}
 	return most
 }
 
-// endReservation ends the reservation of reserveAfter. The slots of refused results are still busy.
+// endReservation ends a reservation of n slots. The slots of refused results are busy again.
 func (s *session) endReservation(n int, results []delivery) {
 	s.mu.Lock()
+	s.reserved -= n
 	for _, d := range results {
-		s.endFreeing(d.e)
+		if d.e.handedOver {
+			d.e.handedOver = false
+			s.busy++
+		}
 	}
 	s.mu.Unlock()
-	s.reserve(-n)
+	s.freed.give()
 }
 
 // mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.

@@ -21,11 +21,13 @@ type turning struct {
 	turns atomic.Int64
 }
 
-func (s *turning) ExecuteAndClaim(
+func (s *turning) Turn(
 	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
 ) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
-	s.turns.Add(1)
-	return s.failing.ExecuteAndClaim(ctx, claiming, r, results...)
+	if len(results) > 0 && r.Most > 0 {
+		s.turns.Add(1)
+	}
+	return s.failing.Turn(ctx, claiming, r, results...)
 }
 
 // A turn is the first of two rounds on a worker with one slot. The report of the first round may claim the second task.
