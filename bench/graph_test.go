@@ -27,7 +27,7 @@ func BenchmarkGraphs(b *testing.B) {
 			c := newCaller(b, r)
 			s := newServer(b, c)
 			measure(b, r, graph.tasks, func(ctx context.Context, _ int) error {
-				opened, err := c.store.OpenGraph(ctx, "manager", "", graphOf(graph.tasks, graph.after)...)
+				opened, err := c.store.OpenAll(ctx, "manager", "", graphOf(graph.tasks, graph.after)...)
 				if err != nil {
 					return err
 				}

@@ -26,7 +26,7 @@ import (
 // ids then need not ascend. If a dependency does not exist or has failed, or if tasks wait for each other in a cycle, Open opens no
 // task.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, openTasks)
+	return m.open(ctx, definitions, false)
 }
 
 // ErrGroupTaken is the error of OpenGroup if the group already has tasks.
@@ -36,18 +36,20 @@ var ErrGroupTaken = redisstate.ErrGroupTaken
 // OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If two managers open the same group at the same time, only
 // one of them succeeds.
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, openNewGroup)
+	return m.open(ctx, definitions, true)
 }
 
-type opener func(s *redisstate.Store, ctx context.Context, who string, all []tdf.Properties) ([]redisstate.Opened, error)
-
-func (m *Manager) open(ctx context.Context, definitions []Definition, open opener) ([]*Task, error) {
+func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup bool) ([]*Task, error) {
 	all, err := m.scatter(ctx, m.properties(definitions))
 	if err == nil {
 		err = m.store.CheckDependencies(ctx, all)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
+	}
+	newGroup := ""
+	if inNewGroup && len(all) > 0 {
+		newGroup = all[0].Group
 	}
 	tasks := make([]*Task, len(all))
 	var making sync.WaitGroup
@@ -56,7 +58,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, open opene
 			tasks[i] = openedTask(all[i])
 		}
 	})
-	opened, err := open(m.store, ctx, m.name, all)
+	opened, err := m.store.OpenAll(ctx, m.name, newGroup, all...)
 	making.Wait()
 	var made []*Task
 	id := func(place int) int64 { return opened[place].ID }
@@ -126,46 +128,6 @@ func (m *Manager) readExisting(ctx context.Context, tasks []*Task) error {
 		}
 	}
 	return nil
-}
-
-// openTasks opens tasks that may have unique keys, or wait for each other.
-func openTasks(s *redisstate.Store, ctx context.Context, who string, all []tdf.Properties) ([]redisstate.Opened, error) {
-	if isGraph(all) {
-		return s.OpenGraph(ctx, who, "", all...)
-	}
-	if hasUnique(all) {
-		return s.OpenUnique(ctx, who, "", all...)
-	}
-	ids, err := s.Open(ctx, who, all...)
-	return newlyOpened(ids), err
-}
-
-// openNewGroup does the same as openTasks, in a group that must be new.
-func openNewGroup(s *redisstate.Store, ctx context.Context, who string, all []tdf.Properties) ([]redisstate.Opened, error) {
-	if isGraph(all) {
-		return s.OpenGraph(ctx, who, all[0].Group, all...)
-	}
-	if hasUnique(all) {
-		return s.OpenUnique(ctx, who, all[0].Group, all...)
-	}
-	ids, err := s.OpenGroup(ctx, who, all...)
-	return newlyOpened(ids), err
-}
-
-func hasUnique(all []tdf.Properties) bool {
-	return slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.Unique != "" })
-}
-
-func isGraph(all []tdf.Properties) bool {
-	return slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.HasPlaces() })
-}
-
-func newlyOpened(ids []int64) []redisstate.Opened {
-	opened := make([]redisstate.Opened, len(ids))
-	for i, id := range ids {
-		opened[i].ID = id
-	}
-	return opened
 }
 
 // properties returns the properties of new tasks, with defaults for the fields that a definition does not set.

@@ -26,7 +26,7 @@ func TestClosedGroup(t *testing.T) {
 		m, err := task(t, s, ids[1]).Cancel()
 		must(t, err)
 		_, plain := s.Open(t.Context(), "m", define("x"), grouped("g"))
-		_, unique := s.OpenUnique(t.Context(), "m", "", func() tdf.Properties { d := grouped("g"); d.Unique = "k"; return d }())
+		_, unique := s.OpenAll(t.Context(), "m", "", func() tdf.Properties { d := grouped("g"); d.Unique = "k"; return d }())
 		refusals := []error{plain, unique, transaction(t, s, []tdf.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
 		for i, err := range refusals {
 			if e := new(tdf.GroupError); !errors.As(err, &e) || e.Group != "g" || !errors.Is(err, tdf.ErrGroupClosed) {

@@ -313,7 +313,7 @@ func (p *player) open(ctx context.Context) {
 	for i := range definitions {
 		definitions[i] = p.definition()
 	}
-	opened, err := p.s.OpenUnique(ctx, "player", "", definitions...)
+	opened, err := p.s.openUnique(ctx, "player", "", definitions)
 	for i, o := range opened {
 		if o.ID > 0 {
 			p.answered(definitions[i], o.ID, o.Existing)

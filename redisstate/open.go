@@ -8,27 +8,50 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Open opens tasks and returns their ids in ascending order. One atomic call opens up to 250 tasks or 4 MiB. Open makes
-// several calls for more tasks. If a call fails, Open also returns the ids of the tasks that it has already opened. If
-// any definition is invalid, it opens no task. Definitions with a unique key need [Store.OpenUnique].
-func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
-	return s.open(ctx, who, "", definitions)
+// An Opened is the answer to one definition.
+type Opened struct {
+	ID       int64 // 0 if Redis refused to open the task
+	Existing bool  // whether the task already existed: it holds the unique key of the definition
 }
 
-// OpenGroup opens tasks as Open does. If the group of the first task already has tasks, OpenGroup opens nothing, and
-// the error is [ErrGroupTaken]. If two clients open the same new group at the same time, one of them gets this error.
-func (s *Store) OpenGroup(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
-	group := ""
-	if len(definitions) > 0 {
-		group = definitions[0].Group
-	}
-	return s.open(ctx, who, group, definitions)
-}
-
-func (s *Store) open(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
+// OpenAll opens tasks. The answers have the order of the definitions. If any definition is invalid, OpenAll opens no task.
+// If newGroup is not empty and the group of this name has tasks, OpenAll opens nothing, and the error is [ErrGroupTaken].
+// If two clients open the same new group at the same time, one of them gets this error.
+//
+// One atomic call opens up to 250 tasks or 4 MiB, and more tasks need several calls. If any definition has a unique key
+// (docs/lifecycle.md, "Unique tasks"), each task is opened on its own, unless tasks wait for others of the same call
+// (docs/lifecycle.md, "Dependencies"): each of these is opened after the tasks that it waits for. If Redis refuses a task
+// or a call fails, OpenAll returns the error, and the answers that Redis has given.
+func (s *Store) OpenAll(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
 	if err := tdf.ValidateAll(definitions); err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return d.HasPlaces() }) {
+		return s.openGraph(ctx, who, newGroup, definitions)
+	}
+	if slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return d.Unique != "" }) {
+		return s.openUnique(ctx, who, newGroup, definitions)
+	}
+	ids, err := s.openPlain(ctx, who, newGroup, definitions)
+	opened := make([]Opened, len(ids))
+	for i, id := range ids {
+		opened[i].ID = id
+	}
+	return opened, err
+}
+
+// Open is like OpenAll, but returns only the ids: ascending ones, if no task has a unique key or waits for another task.
+func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
+	opened, err := s.OpenAll(ctx, who, "", definitions...)
+	var ids []int64
+	for _, o := range opened {
+		ids = append(ids, o.ID)
+	}
+	return ids, err
+}
+
+// openPlain opens tasks without unique keys that do not wait for each other. It returns their ids, which ascend.
+func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
 	definitions, err := s.keepApart(ctx, definitions)
 	if err != nil {
 		return nil, err
@@ -61,7 +84,7 @@ func (s *Store) openCall(who, newGroup string, definitions []tdf.Properties) ope
 	if len(definitions) == 0 {
 		return openCall{}
 	}
-	definitions = definitions[:openBatch(definitions)]
+	definitions = definitions[:OpenBatch(definitions)]
 	e := encoder{args: make([]any, 0, 64+8*len(definitions))}
 	e.add(s.keys.taskPrefix(), s.keys.groupPrefix())
 	e.count(groupCode(tdf.Open))
@@ -190,9 +213,12 @@ func commonNames(fields [][]tdf.Field) []string {
 // Redis serves no other client meanwhile.
 const maxOpenedAtOnce = 250
 
-func openBatch(definitions []tdf.Properties) int {
-	return batch(len(definitions), atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int {
-		u := Unit{Open: definitions[i : i+1]}
-		return u.Size()
-	}})
+// OpenBatch returns how many of the definitions, counted from the first, one atomic call can open. If there is a definition,
+// it returns at least 1.
+func OpenBatch(definitions []tdf.Properties) int {
+	return openBatch(len(definitions), func(i int) *tdf.Properties { return &definitions[i] })
+}
+
+func openBatch(n int, definition func(i int) *tdf.Properties) int {
+	return batch(n, atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int { return bytesOf(definition(i)) }})
 }

@@ -25,21 +25,21 @@ func ofGroup(group string, n int) []tdf.Properties {
 
 func TestOpenGroup(t *testing.T) {
 	onReal(t, func(t *testing.T, s *Store) {
-		ids, err := s.OpenGroup(t.Context(), "manager", ofGroup("g", 1500)...)
-		if err != nil || len(ids) != 1500 || ids[0] != 1 || ids[1499] != 1500 {
+		ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1500)...)
+		if err != nil || len(ids) != 1500 || ids[0].ID != 1 || ids[1499].ID != 1500 {
 			t.Fatalf("%d ids, %v", len(ids), err)
 		}
 		before := dump(t, s)
-		if ids, err := s.OpenGroup(t.Context(), "manager", ofGroup("g", 1)...); !errors.Is(err, ErrGroupTaken) || len(ids) != 0 {
+		if ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1)...); !errors.Is(err, ErrGroupTaken) || len(ids) != 0 {
 			t.Errorf("%v, %v", ids, err)
 		}
 		is(t, s, before)
 
 		mustOpen(t, s, ofGroup("g", 1)...)
-		if _, err := s.OpenGroup(t.Context(), "manager", define("of no group")); err != nil {
+		if _, err := s.OpenAll(t.Context(), "manager", "", define("of no group")); err != nil {
 			t.Error(err)
 		}
-		if ids, err := s.OpenGroup(t.Context(), "manager"); err != nil || len(ids) != 0 {
+		if ids, err := s.OpenAll(t.Context(), "manager", "g"); err != nil || len(ids) != 0 {
 			t.Errorf("%v, %v", ids, err)
 		}
 	})
@@ -65,7 +65,7 @@ func TestOpenGroupAtOnce(t *testing.T) {
 		opened := make([]string, 8)
 		for i := range opened {
 			all.Go(func() {
-				ids, err := s.OpenGroup(t.Context(), "manager", ofGroup("g", 3)...)
+				ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 3)...)
 				if err == nil {
 					opened[i] = fmt.Sprint(ids)
 				} else if !errors.Is(err, ErrGroupTaken) {
@@ -74,7 +74,7 @@ func TestOpenGroupAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := strings.Join(opened, ""); got != "[1 2 3]" {
+		if got := strings.Join(opened, ""); got != "[{1 false} {2 false} {3 false}]" {
 			t.Errorf("opened: %s", got)
 		}
 	})

@@ -10,25 +10,16 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// OpenGraph opens tasks that wait for other tasks of the same call (docs/lifecycle.md, "Dependencies"). The answers have the
-// order of the definitions. One atomic call to Redis opens up to 250 tasks or 4 MiB. For more tasks, OpenGraph makes several
-// calls, and opens each task after the tasks that it waits for. After an error, it returns the answers that Redis has given.
-// The ids of the other tasks are then 0. If newGroup is not empty and the group of this name has tasks, OpenGraph opens
-// nothing, and the error is [ErrGroupTaken].
-func (s *Store) OpenGraph(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
-	if err := tdf.ValidateAll(definitions); err != nil {
-		return nil, err
-	}
+// openGraph opens tasks that wait for other tasks of the same call. For more tasks than fit into one atomic call, it makes
+// several calls. After an error, the ids of the tasks that were not opened are 0.
+func (s *Store) openGraph(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]Opened, error) {
 	order, err := tdf.InOrder(definitions)
 	if err != nil {
 		return nil, err
 	}
 	opened, opens := make([]Opened, len(definitions)), tdf.Openers(definitions)
 	for len(order) > 0 {
-		n := batch(len(order), atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int {
-			u := Unit{Open: definitions[order[i] : order[i]+1]}
-			return u.Size()
-		}})
+		n := openBatch(len(order), func(i int) *tdf.Properties { return &definitions[order[i]] })
 		outcomes, err := s.Apply(ctx, who, Unit{Open: resolved(definitions, order[:n], opens, opened), NewGroup: newGroup})
 		if err != nil {
 			return opened, err

@@ -109,7 +109,7 @@ func TestUsesOfPrograms(t *testing.T) {
 		for name, use := range map[string]func() error{
 			"push":        func() error { _, err := s.PutProgram(t.Context(), []byte("archive")); return err },
 			"open":        func() error { _, err := s.Open(t.Context(), "m", named); return err },
-			"open unique": func() error { _, err := s.OpenUnique(t.Context(), "m", "", named); return err },
+			"open unique": func() error { _, err := s.OpenAll(t.Context(), "m", "", named); return err },
 			"change": func() error {
 				m, err := task(t, s, ids[1]).Change(tdf.Changes{Source: &source, Input: new(fmt.Sprint(lastUse(t, s, sum)))})
 				mustApply(t, s, m, err)

@@ -51,7 +51,7 @@ func TestMaxTasks(t *testing.T) {
 			t.Error(diff)
 		}
 		mustOpen(t, s, define("a"), define("b"))
-		if _, err := s.OpenUnique(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); !tooMany(err, stored+2, stored+2) {
+		if _, err := s.OpenAll(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); !tooMany(err, stored+2, stored+2) {
 			t.Error(err)
 		}
 		ids, err := s.List(t.Context(), tdf.Archived, "", 0, 1)
@@ -125,7 +125,7 @@ func TestMaxTasksOfManyClients(t *testing.T) {
 					if i%2 == 0 {
 						_, err = client.Open(t.Context(), "m", define("a"), define("b"))
 					} else {
-						_, err = client.OpenUnique(t.Context(), "m", "", keyed(client.boot+strconv.Itoa(i), tdf.UntilFinished))
+						_, err = client.OpenAll(t.Context(), "m", "", keyed(client.boot+strconv.Itoa(i), tdf.UntilFinished))
 					}
 					if err != nil {
 						if !errors.As(err, new(*tdf.TasksLimitError)) {
@@ -206,7 +206,7 @@ func TestOpensWaitForMemory(t *testing.T) {
 	use(0.85)
 	opened := make(chan error, 2)
 	go func() { _, err := s.Open(t.Context(), "m", define("c")); opened <- err }()
-	go func() { _, err := s.OpenUnique(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); opened <- err }()
+	go func() { _, err := s.OpenAll(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); opened <- err }()
 	if line := <-lines; !strings.Contains(line, "new tasks wait") || !strings.Contains(line, "remedy=") {
 		t.Error(line)
 	}

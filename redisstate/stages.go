@@ -97,7 +97,3 @@ func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.
 func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
 	return s.bestEffort(ctx, "remove stored definitions", func(p redis.Pipeliner) { p.Unlink(ctx, s.keys.definitions(name)) })
 }
-
-// OpenBatch returns how many of the definitions, counted from the first, one atomic call can open. If there is a definition,
-// it returns at least 1.
-func OpenBatch(definitions []tdf.Properties) int { return openBatch(definitions) }

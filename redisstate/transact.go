@@ -156,9 +156,14 @@ func (u *Unit) Size() int {
 		}
 	}
 	for i := range u.Open {
-		bytes += len(u.Open[i].Input) + len(u.Open[i].Meta) + len(u.Open[i].Source) + u.Open[i].DependencyBytes()
+		bytes += bytesOf(&u.Open[i])
 	}
 	return bytes
+}
+
+// bytesOf returns the bytes of the long values of a new task.
+func bytesOf(d *tdf.Properties) int {
+	return len(d.Input) + len(d.Meta) + len(d.Source) + d.DependencyBytes()
 }
 
 // transact makes one call, and returns the outcomes of the units that were carried out: at least one. If the call takes too

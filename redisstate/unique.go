@@ -7,20 +7,9 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// An Opened is the answer to one definition.
-type Opened struct {
-	ID       int64 // 0 if Redis refused to open the task
-	Existing bool  // whether the task already existed: it holds the unique key of the definition
-}
-
-// OpenUnique opens tasks, some of which have unique keys (docs/lifecycle.md, "Unique tasks"). For each definition whose key
-// another task holds, it returns the id of that task. If newGroup is not empty and the group of this name has tasks, OpenUnique
-// opens nothing, and the error is [ErrGroupTaken]. Each task is opened on its own. If Redis refuses a task or a call fails,
-// OpenUnique returns the error, and the answers that Redis has given.
-func (s *Store) OpenUnique(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
-	if err := tdf.ValidateAll(definitions); err != nil {
-		return nil, err
-	}
+// openUnique opens tasks, some of which have unique keys. For each definition whose key another task holds, it returns the
+// id of that task.
+func (s *Store) openUnique(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]Opened, error) {
 	units := make([]Unit, len(definitions))
 	for i := range definitions {
 		units[i].Open = definitions[i : i+1]

@@ -20,7 +20,7 @@ func keyed(key string, until tdf.UniqueUntil) tdf.Properties {
 // mustOpenUnique opens a task with a key, and returns its id and whether the task already existed.
 func mustOpenUnique(t *testing.T, s *Store, d tdf.Properties) Opened {
 	t.Helper()
-	opened, err := s.OpenUnique(t.Context(), "manager", "", d)
+	opened, err := s.OpenAll(t.Context(), "manager", "", d)
 	if err != nil || len(opened) != 1 {
 		t.Fatal(opened, err)
 	}
@@ -65,7 +65,7 @@ func TestUnique(t *testing.T) {
 func TestUniqueWithinACall(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
-		opened, err := s.OpenUnique(t.Context(), "manager", "", a, b, a, define("plain"), b)
+		opened, err := s.OpenAll(t.Context(), "manager", "", a, b, a, define("plain"), b)
 		if want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"; err != nil || fmt.Sprint(opened) != want {
 			t.Errorf("%v, %v; want %s", opened, err, want)
 		}
@@ -227,7 +227,7 @@ func TestOpenUniqueRefused(t *testing.T) {
 		must(t, s.rdb.Set(t.Context(), s.keys.Group("bad"), "x", 0).Err())
 		bad := define("x")
 		bad.Group = "bad"
-		opened, err := s.OpenUnique(t.Context(), "manager", "", keyed("a", tdf.UntilFinished), bad, define("y"))
+		opened, err := s.OpenAll(t.Context(), "manager", "", keyed("a", tdf.UntilFinished), bad, define("y"))
 		if got := fmt.Sprint(opened); err == nil || got != "[{1 false} {0 false} {2 false}]" {
 			t.Errorf("%s, %v", got, err)
 		}
@@ -240,11 +240,11 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 		mustOpenUnique(t, s, keyed("a", tdf.UntilFinished))
 		a, b := keyed("a", tdf.UntilFinished), define("b")
 		a.Group, b.Group = "g", "g"
-		opened, err := s.OpenUnique(t.Context(), "manager", "g", a, b, b)
+		opened, err := s.OpenAll(t.Context(), "manager", "g", a, b, b)
 		if got := fmt.Sprint(opened); err != nil || got != "[{1 true} {2 false} {3 false}]" {
 			t.Errorf("%s, %v", got, err)
 		}
-		if _, err := s.OpenUnique(t.Context(), "manager", "g", a, b); !errors.Is(err, ErrGroupTaken) {
+		if _, err := s.OpenAll(t.Context(), "manager", "g", a, b); !errors.Is(err, ErrGroupTaken) {
 			t.Errorf("the second caller: %v", err)
 		}
 	})
@@ -254,7 +254,7 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 func TestUniqueOfAnotherType(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		must(t, s.rdb.Set(t.Context(), s.keys.unique(), "x", 0).Err())
-		opened, err := s.OpenUnique(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))
+		opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))
 		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE "+s.keys.unique()+" is not a hash") || opened[0].ID != 1 || opened[1].ID != 0 {
 			t.Errorf("%v, %v", opened, err)
 		}

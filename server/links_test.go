@@ -340,7 +340,7 @@ func (s *site) graph(r *rand.Rand, n int) {
 		d.After, d.AfterAny = strict, any
 		all[at] = d
 	}
-	opened, err := s.store.OpenGraph(s.Context(), "manager", "", all...)
+	opened, err := s.store.OpenAll(s.Context(), "manager", "", all...)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -463,7 +463,7 @@ func TestChain(t *testing.T) {
 		}
 	}
 	for _, fails := range []bool{false, true} {
-		opened, err := s.store.OpenGraph(t.Context(), "manager", "", chain...)
+		opened, err := s.store.OpenAll(t.Context(), "manager", "", chain...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -499,7 +499,7 @@ func TestTwoServersShareAGraph(t *testing.T) {
 				all[i].After, all[i].AfterAny = nil, d
 			}
 		}
-		if _, err := s.store.OpenGraph(t.Context(), "manager", "", all...); err != nil {
+		if _, err := s.store.OpenAll(t.Context(), "manager", "", all...); err != nil {
 			t.Fatal(err)
 		}
 		last := define()
