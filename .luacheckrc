@@ -13,7 +13,7 @@ for line in scripts and scripts:lines() or function() end do
   for name in (line:match('after: "([%w ]*)"') or ""):gmatch("%w+") do included["redisstate/lua/" .. name .. ".lua"] = true end
 end
 for shared in pairs(included) do
-  files[shared] = { ignore = { "211", "241" } }
+  files[shared] = { ignore = { "211", "231", "241" } }
   local file = io.open(shared)
   if file then
     for line in file:lines() do

@@ -29,253 +29,256 @@ local wakes      -- prefix of the keys of wake lists
 local waits      -- key of the set of all limit keys with waiting tasks
 local unlinked   -- key of the set of the tasks that the server has not linked to all of their dependencies
 
--- The argument is the key of the list of the other open tasks.
+local DEFAULT = 'default' -- the partition of tasks that have only a priority
+
+local split_place, join_place, limit_of, is_held, queue_of, is_priority
+local head_now = {} -- the new members of `heads`, by partition
+local note_head, note_later, refresh_place, parse_head, refresh_heads
+local enter_place, leave_place, wrong_place, no_place
+local function finish_places() end
+
+-- The argument is the key of the list of the other open tasks. A call without open tasks does not create the functions.
 local function use_places(open)
   local prefix = string.sub(open, 1, -1 - #'open')
   places, placed, partitions = open .. ':', open .. ':placed', prefix .. 'partitions'
   levels, later, wakes = prefix .. 'levels:', prefix .. 'later:', prefix .. 'wake:'
   heads, coming = prefix .. 'heads:', prefix .. 'coming:'
   waits, unlinked = prefix .. 'limits_due', prefix .. 'unlinked'
-end
 
-local DEFAULT = 'default' -- the partition of tasks that have only a priority
+  -- Returns the partition and the priority of a place.
+  function split_place(place)
+    local priority, partition = string.match(place, '^priority=(%-?%d+);?(.*)$')
+    if not priority then return place, '0' end
+    return partition == '' and DEFAULT or partition, priority
+  end
 
--- Returns the partition and the priority of a place.
-local function split_place(place)
-  local priority, partition = string.match(place, '^priority=(%-?%d+);?(.*)$')
-  if not priority then return place, '0' end
-  return partition == '' and DEFAULT or partition, priority
-end
+  -- Returns the place with a priority in a partition. In the default partition, the tasks with the priority 0 are in
+  -- the list of the other open tasks. Only those with a limit key are in a place.
+  function join_place(partition, priority)
+    if priority == '0' then return partition end
+    if partition == DEFAULT then return 'priority=' .. priority end
+    return 'priority=' .. priority .. ';' .. partition
+  end
 
--- Returns the place with a priority in a partition. In the default partition, the tasks with the priority 0 are in the
--- list of the other open tasks. Only those with a limit key are in a place.
-local function join_place(partition, priority)
-  if priority == '0' then return partition end
-  if partition == DEFAULT then return 'priority=' .. priority end
-  return 'priority=' .. priority .. ';' .. partition
-end
+  -- Returns the limit key because of which the tasks of a place wait, or nil.
+  function limit_of(place)
+    local part = split_place(place)
+    return string.match(part, '^limit=(.*)$')
+  end
 
--- Returns the limit key because of which the tasks of a place wait, or nil.
-local function limit_of(place)
-  local part = split_place(place)
-  return string.match(part, '^limit=(.*)$')
-end
+  function is_held(place) return place == 'waiting' or limit_of(place) ~= nil end
 
-local function is_held(place) return place == 'waiting' or limit_of(place) ~= nil end
+  -- Returns the queue of a partition. Returns nil if the text is no name of a partition.
+  function queue_of(partition)
+    local queue = string.match(partition, '^queue=([^;]+)')
+    if queue or partition == DEFAULT then return queue or DEFAULT end
+    if string.find(partition, '^tags=') or string.find(partition, '^handler=') then return DEFAULT end
+  end
 
--- Returns the queue of a partition. Returns nil if the text is no name of a partition.
-local function queue_of(partition)
-  local queue = string.match(partition, '^queue=([^;]+)')
-  if queue or partition == DEFAULT then return queue or DEFAULT end
-  if string.find(partition, '^tags=') or string.find(partition, '^handler=') then return DEFAULT end
-end
+  function is_priority(s)
+    local n = string.match(s, '^%-?%d+$') and tonumber(s)
+    return n and n >= -2147483648 and n <= 2147483647
+  end
 
-local function is_priority(s)
-  local n = string.match(s, '^%-?%d+$') and tonumber(s)
-  return n and n >= -2147483648 and n <= 2147483647
-end
+  -- The sets that follow repeat what the places say. So if one of them has a wrong type, the script goes on.
 
--- The sets that follow repeat what the places say. So if one of them has a wrong type, the script goes on.
+  do
+    -- A task that is opened becomes due some µs later, so that tasks keep their order. It counts as due.
+    local SOON = 0.01
 
-local head_now = {} -- the new members of `heads`, by partition
-local note_head, note_later, refresh_place, parse_head, refresh_heads
-do
-  -- A task that is opened becomes due some µs later, so that tasks keep their order. It counts as due.
-  local SOON = 0.01
+    local first_of = {} -- the first task of each place that refresh_place has read, and its score
+    -- The partitions whose head may have changed, each with its member of `heads`, or true if it is unknown
+    local dirty = {}
+    local rescheduled = {} -- partitions whose set `later` has changed
 
-  local first_of = {} -- the first task of each place that refresh_place has read, and its score
-  -- The partitions whose head may have changed, each with its member of `heads`, or true if it is unknown
-  local dirty = {}
-  local rescheduled = {} -- partitions whose set `later` has changed
+    -- Notes that the head of a partition may have changed. The second argument is its member of `heads`, or nil.
+    function note_head(partition, member) dirty[partition] = member or dirty[partition] or true end
 
-  -- Notes that the head of a partition may have changed. The second argument is its member of `heads`, or nil.
-  function note_head(partition, member) dirty[partition] = member or dirty[partition] or true end
+    -- Notes that the set `later` of a partition has changed.
+    function note_later(partition) rescheduled[partition] = true end
 
-  -- Notes that the set `later` of a partition has changed.
-  function note_later(partition) rescheduled[partition] = true end
-
-  -- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks.
-  function refresh_place(place)
-    if place == 'waiting' then return end
-    local partition, priority = split_place(place)
-    if limit_of(place) then
-      if redis.pcall('EXISTS', places .. place) == 1 then
+    -- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks.
+    function refresh_place(place)
+      if place == 'waiting' then return end
+      local partition, priority = split_place(place)
+      if limit_of(place) then
+        if redis.pcall('EXISTS', places .. place) == 1 then
+          redis.pcall('ZADD', levels .. partition, priority, priority)
+        else
+          redis.pcall('ZREM', levels .. partition, priority)
+        end
+        return
+      end
+      local first = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')
+      local is_later = first[2] and (score_of(first[2]) or 0) > now + SOON
+      local was_later = not is_later and redis.pcall('ZREM', later .. partition, priority) == 1
+      if is_later then redis.pcall('ZADD', later .. partition, first[2], priority) end
+      if first[2] and not is_later then
         redis.pcall('ZADD', levels .. partition, priority, priority)
       else
         redis.pcall('ZREM', levels .. partition, priority)
       end
-      return
+      if not queue_of(partition) then return end -- another program has written the place
+      first_of[place] = first
+      note_head(partition)
+      if is_later or was_later then note_later(partition) end
     end
-    local first = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')
-    local is_later = first[2] and (score_of(first[2]) or 0) > now + SOON
-    local was_later = not is_later and redis.pcall('ZREM', later .. partition, priority) == 1
-    if is_later then redis.pcall('ZADD', later .. partition, first[2], priority) end
-    if first[2] and not is_later then
-      redis.pcall('ZADD', levels .. partition, priority, priority)
-    else
-      redis.pcall('ZREM', levels .. partition, priority)
+
+    -- Returns the member of `heads` for a partition. The order of such members is the order of the tasks.
+    local function head_member(partition, priority, score)
+      return string.format('%010.0f %017.6f ', 2147483647 - priority, math.max(score, 0)) .. partition
     end
-    if not queue_of(partition) then return end -- another program has written the place
-    first_of[place] = first
-    note_head(partition)
-    if is_later or was_later then note_later(partition) end
-  end
 
-  -- Returns the member of `heads` for a partition. The order of such members is the order of the tasks.
-  local function head_member(partition, priority, score)
-    return string.format('%010.0f %017.6f ', 2147483647 - priority, math.max(score, 0)) .. partition
-  end
+    -- Returns the partition, the priority and the score in a member of `heads`. Foreign members have other values, or
+    -- nil.
+    function parse_head(member)
+      local priority = tonumber(string.sub(member, 1, 10))
+      return string.sub(member, 30), priority and 2147483647 - priority, tonumber(string.sub(member, 12, 28))
+    end
 
-  -- Returns the partition, the priority and the score in a member of `heads`. Foreign members have other values, or
-  -- nil.
-  function parse_head(member)
-    local priority = tonumber(string.sub(member, 1, 10))
-    return string.sub(member, 30), priority and 2147483647 - priority, tonumber(string.sub(member, 12, 28))
-  end
-
-  -- Returns the present member of `heads` for a partition, or '' if it has no due tasks. Removes foreign priorities. If
-  -- there are too many of them for one call, the partition comes first, so that the next claim continues.
-  local function head_of(partition)
-    local tops
-    for _, last in ipairs({ 0, 99 }) do
-      tops = redis.pcall('ZREVRANGE', levels .. partition, 0, last)
-      local foreign = {}
-      for _, priority in ipairs(tops) do
-        local place = is_priority(priority) and join_place(partition, priority)
-        local first = place and (first_of[place] or redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')) or {}
-        local score = first[2] and score_of(first[2])
-        if score then
-          bulk('ZREM', levels .. partition, foreign)
-          return head_member(partition, tonumber(priority), score)
+    -- Returns the present member of `heads` for a partition, or '' if it has no due tasks. Removes foreign priorities.
+    -- If there are too many of them for one call, the partition comes first, so that the next claim continues.
+    local function head_of(partition)
+      local tops
+      for _, last in ipairs({ 0, 99 }) do
+        tops = redis.pcall('ZREVRANGE', levels .. partition, 0, last)
+        local foreign = {}
+        for _, priority in ipairs(tops) do
+          local place = is_priority(priority) and join_place(partition, priority)
+          local first = place and (first_of[place] or redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')) or {}
+          local score = first[2] and score_of(first[2])
+          if score then
+            bulk('ZREM', levels .. partition, foreign)
+            return head_member(partition, tonumber(priority), score)
+          end
+          foreign[#foreign + 1] = priority
         end
-        foreign[#foreign + 1] = priority
+        bulk('ZREM', levels .. partition, foreign)
+        if #tops <= last then return '' end
       end
-      bulk('ZREM', levels .. partition, foreign)
-      if #tops <= last then return '' end
+      return head_member(partition, 2147483647, 0)
     end
-    return head_member(partition, 2147483647, 0)
-  end
 
-  local function refresh_coming(partition)
-    local first = redis.pcall('ZRANGE', later .. partition, 0, 0, 'WITHSCORES')
-    if first[2] then
-      redis.pcall('ZADD', coming .. queue_of(partition), first[2], partition)
-    else
-      redis.pcall('ZREM', coming .. queue_of(partition), partition)
-    end
-  end
-
-  -- The hash `partitions` keeps partitions without tasks, so that idle workers wait for the wake tokens of these
-  -- partitions. If there are many partitions, each new one removes some of those without tasks.
-  local KEPT_PARTITIONS, SAMPLE = 1000, 4
-  local function make_room()
-    redis.call('HSETNX', partitions, 'version', now_text)
-    if redis.call('HLEN', partitions) <= KEPT_PARTITIONS then return end
-    for _, name in ipairs(redis.call('HRANDFIELD', partitions, SAMPLE)) do
-      if name ~= 'version' and not dirty[name] and redis.call('EXISTS', levels .. name, later .. name) == 0 then
-        redis.call('HDEL', partitions, name)
+    local function refresh_coming(partition)
+      local first = redis.pcall('ZRANGE', later .. partition, 0, 0, 'WITHSCORES')
+      if first[2] then
+        redis.pcall('ZADD', coming .. queue_of(partition), first[2], partition)
+      else
+        redis.pcall('ZREM', coming .. queue_of(partition), partition)
       end
     end
-  end
 
-  -- Updates the sets `heads` and `coming` for all partitions that have changed.
-  function refresh_heads()
-    local gone, added, fields = {}, {}, {}
-    for partition, known in pairs(dirty) do
-      local queue, old = queue_of(partition), known ~= true and known or redis.call('HGET', partitions, partition)
-      local head = head_of(partition)
-      head_now[partition], gone[queue], added[queue] = head, gone[queue] or {}, added[queue] or {}
-      if old and old ~= '' and old ~= head then table.insert(gone[queue], old) end
-      if head ~= '' then
-        table.insert(added[queue], 0)
-        table.insert(added[queue], head)
-      end
-      if old ~= head then fields[#fields + 1], fields[#fields + 2] = partition, head end
-      if not old then make_room() end
-    end
-    for queue, members in pairs(gone) do
-      if not not_sorted(heads .. queue) then
-        bulk('ZREM', heads .. queue, members)
-        bulk('ZADD', heads .. queue, added[queue])
+    -- The hash `partitions` keeps partitions without tasks, so that idle workers wait for the wake tokens of these
+    -- partitions. If there are many partitions, each new one removes some of those without tasks.
+    local KEPT_PARTITIONS, SAMPLE = 1000, 4
+    local function make_room()
+      redis.call('HSETNX', partitions, 'version', now_text)
+      if redis.call('HLEN', partitions) <= KEPT_PARTITIONS then return end
+      for _, name in ipairs(redis.call('HRANDFIELD', partitions, SAMPLE)) do
+        if name ~= 'version' and not dirty[name] and redis.call('EXISTS', levels .. name, later .. name) == 0 then
+          redis.call('HDEL', partitions, name)
+        end
       end
     end
-    bulk('HSET', partitions, fields)
-    for partition in pairs(rescheduled) do refresh_coming(partition) end
-    dirty, rescheduled = {}, {}
-  end
-end
 
-local enter_place, leave_place, finish_places
-do
-  local entering, leaving, arrivals = {}, {}, {} -- by place; arrivals counts the tasks by partition
-
-  function enter_place(place, score, id)
-    local of = entering[place]
-    if not of then
-      of = {}
-      entering[place] = of
-    end
-    local n = #of
-    of[n + 1], of[n + 2] = score, id
-  end
-
-  function leave_place(place, id)
-    local of = leaving[place]
-    if not of then
-      of = {}
-      leaving[place] = of
-    end
-    of[#of + 1] = id
-  end
-
-  -- Enters tasks that begin to wait into the set `unlinked`. Until they leave this set, nobody knows all tasks that
-  -- they need (see link.lua and needs.lua).
-  local function enter_unlinked(of)
-    local new = {}
-    for i = 1, #of, 2 do new[i], new[i + 1] = now_text, of[i + 1] end
-    bulk('ZADD', unlinked, new)
-  end
-
-  -- Changes the sets of all places that tasks enter or leave, and wakes workers for the tasks that enter.
-  function finish_places()
-    for place, of in pairs(leaving) do
-      bulk('ZREM', places .. place, of)
-      bulk('ZREM', placed, of)
-      if place == 'waiting' then bulk('ZREM', unlinked, of) end
-      if not entering[place] then refresh_place(place) end
-    end
-    for place, of in pairs(entering) do
-      bulk('ZADD', places .. place, of)
-      bulk('ZADD', placed, of)
-      if place == 'waiting' then enter_unlinked(of) end
-      refresh_place(place)
-      local key, partition = limit_of(place), not is_held(place) and split_place(place)
-      local new_key = key and redis.pcall('ZADD', waits, 'NX', now_text, key) == 1
-      if new_key or place == 'waiting' then wake(wakes .. 'server', 1) end
-      if partition then arrivals[partition] = (arrivals[partition] or 0) + #of / 2 end
-    end
-    refresh_heads()
-    for partition, n in pairs(arrivals) do
-      wake(wakes .. (partition == DEFAULT and 'open' or partition), n)
+    -- Updates the sets `heads` and `coming` for all partitions that have changed.
+    function refresh_heads()
+      local gone, added, fields = {}, {}, {}
+      for partition, known in pairs(dirty) do
+        local queue, old = queue_of(partition), known ~= true and known or redis.call('HGET', partitions, partition)
+        local head = head_of(partition)
+        head_now[partition], gone[queue], added[queue] = head, gone[queue] or {}, added[queue] or {}
+        if old and old ~= '' and old ~= head then table.insert(gone[queue], old) end
+        if head ~= '' then
+          table.insert(added[queue], 0)
+          table.insert(added[queue], head)
+        end
+        if old ~= head then fields[#fields + 1], fields[#fields + 2] = partition, head end
+        if not old then make_room() end
+      end
+      for queue, members in pairs(gone) do
+        if not not_sorted(heads .. queue) then
+          bulk('ZREM', heads .. queue, members)
+          bulk('ZADD', heads .. queue, added[queue])
+        end
+      end
+      bulk('HSET', partitions, fields)
+      for partition in pairs(rescheduled) do refresh_coming(partition) end
+      dirty, rescheduled = {}, {}
     end
   end
-end
 
--- Returns an error reply if a set that the place needs has a wrong type. The last set that scripts write is the hash of
--- all partitions.
-local checked = {} -- places without an error
-local function wrong_place(place)
-  if checked[place] then return nil end
-  local wrong = not_sorted(places .. place) or not_sorted(placed) or place == 'waiting' and not_sorted(unlinked)
-  if wrong then return wrong end
-  if type(redis.pcall('HLEN', partitions)) == 'table' then
-    return redis.error_reply('WRONGTYPE ' .. partitions .. ' is not a hash')
+  do
+    local entering, leaving, arrivals = {}, {}, {} -- by place; arrivals counts the tasks by partition
+
+    function enter_place(place, score, id)
+      local of = entering[place]
+      if not of then
+        of = {}
+        entering[place] = of
+      end
+      local n = #of
+      of[n + 1], of[n + 2] = score, id
+    end
+
+    function leave_place(place, id)
+      local of = leaving[place]
+      if not of then
+        of = {}
+        leaving[place] = of
+      end
+      of[#of + 1] = id
+    end
+
+    -- Enters tasks that begin to wait into the set `unlinked`. Until they leave this set, nobody knows all tasks that
+    -- they need (see link.lua and needs.lua).
+    local function enter_unlinked(of)
+      local new = {}
+      for i = 1, #of, 2 do new[i], new[i + 1] = now_text, of[i + 1] end
+      bulk('ZADD', unlinked, new)
+    end
+
+    -- Changes the sets of all places that tasks enter or leave, and wakes workers for the tasks that enter.
+    function finish_places()
+      for place, of in pairs(leaving) do
+        bulk('ZREM', places .. place, of)
+        bulk('ZREM', placed, of)
+        if place == 'waiting' then bulk('ZREM', unlinked, of) end
+        if not entering[place] then refresh_place(place) end
+      end
+      for place, of in pairs(entering) do
+        bulk('ZADD', places .. place, of)
+        bulk('ZADD', placed, of)
+        if place == 'waiting' then enter_unlinked(of) end
+        refresh_place(place)
+        local key, partition = limit_of(place), not is_held(place) and split_place(place)
+        local new_key = key and redis.pcall('ZADD', waits, 'NX', now_text, key) == 1
+        if new_key or place == 'waiting' then wake(wakes .. 'server', 1) end
+        if partition then arrivals[partition] = (arrivals[partition] or 0) + #of / 2 end
+      end
+      refresh_heads()
+      for partition, n in pairs(arrivals) do
+        wake(wakes .. (partition == DEFAULT and 'open' or partition), n)
+      end
+    end
   end
-  checked[place] = true
-end
 
--- Returns the reason why no task can be opened in a place, or nil.
-local function no_place(place)
-  local wrong = wrong_place(place)
-  return wrong and '!redis: ' .. wrong.err
+  -- Returns an error reply if a set that the place needs has a wrong type. The last set that scripts write is the hash
+  -- of all partitions.
+  local checked = {} -- places without an error
+  function wrong_place(place)
+    if checked[place] then return nil end
+    local wrong = not_sorted(places .. place) or not_sorted(placed) or place == 'waiting' and not_sorted(unlinked)
+    if wrong then return wrong end
+    if type(redis.pcall('HLEN', partitions)) == 'table' then
+      return redis.error_reply('WRONGTYPE ' .. partitions .. ' is not a hash')
+    end
+    checked[place] = true
+  end
+
+  -- Returns the reason why no task can be opened in a place, or nil.
+  function no_place(place)
+    local wrong = wrong_place(place)
+    return wrong and '!redis: ' .. wrong.err
+  end
 end
