@@ -138,16 +138,12 @@ func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
 // openRefs returns the open tasks of a group. It reads only their ids.
 func (m *Manager) openRefs(ctx context.Context, group string) (refs []Ref, err error) {
 	stretch := redisstate.ListQuery{States: []tdf.State{tdf.Open}, Group: group}
-	for last := false; !last; {
-		var places []redisstate.ListEntry
-		if places, last, err = m.store.Find(ctx, stretch, idsPerPage); err != nil {
+	for places, err := range stretch.Pages(ctx, m.store, idsPerPage) {
+		if err != nil {
 			return nil, err
 		}
-		for i, p := range places {
-			if id, ok := p.ID(); ok {
-				refs = append(refs, Ref{id, AnyRound})
-			}
-			stretch.Behind = &places[i]
+		for _, id := range redisstate.IDsOf(places) {
+			refs = append(refs, Ref{id, AnyRound})
 		}
 	}
 	return refs, nil

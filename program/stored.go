@@ -82,11 +82,8 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 	}
 	uses := map[string]Use{}
 	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // a task that changes its state goes to the end of its new list
-	for last := false; !last; {
-		var places []redisstate.ListEntry
-		var err error
-		if places, last, err = s.Find(ctx, stretch, tasksPerPage); err == nil && len(places) > 0 {
-			stretch.Behind = &places[len(places)-1]
+	for places, err := range stretch.Pages(ctx, s, tasksPerPage) {
+		if err == nil {
 			err = countUses(ctx, s, places, uses)
 		}
 		if err != nil {

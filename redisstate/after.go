@@ -74,16 +74,15 @@ func (s *Store) eachOfGroup(ctx context.Context, group string, page func(ids []i
 			of.States = append(of.States, state)
 		}
 	}
-	for {
-		entries, last, err := s.Find(ctx, of, groupIDsPerPage)
+	for entries, err := range of.Pages(ctx, s, groupIDsPerPage) {
+		if err == nil {
+			err = page(IDsOf(entries))
+		}
 		if err != nil {
 			return err
 		}
-		if err := page(IDsOf(entries)); err != nil || last {
-			return err
-		}
-		of.Behind = &entries[len(entries)-1]
 	}
+	return nil
 }
 
 const groupIDsPerPage = 1000

@@ -87,19 +87,15 @@ const dependentsPage = 500
 // the lists of all failed and archived tasks, page by page. If a task is archived meanwhile, the function may get it twice.
 func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
 	of := ListQuery{States: []tdf.State{tdf.Failed, tdf.Archived}, OldestFirst: true}
-	for {
-		entries, last, err := s.Find(ctx, of, dependentsPage)
+	for entries, err := range of.Pages(ctx, s, dependentsPage) {
+		if err == nil {
+			err = s.dependentsAmong(ctx, IDsOf(entries), each)
+		}
 		if err != nil {
 			return err
 		}
-		if err := s.dependentsAmong(ctx, IDsOf(entries), each); err != nil {
-			return err
-		}
-		if last {
-			return nil
-		}
-		of.Behind = &entries[len(entries)-1]
 	}
+	return nil
 }
 
 func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Dependent)) error {

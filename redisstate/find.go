@@ -3,6 +3,7 @@ package redisstate
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,6 +86,29 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 		places, last = places[:most], false
 	}
 	return places, last, nil
+}
+
+// Pages yields all entries that the query selects, in pages of at most the given number. After an error, the sequence ends.
+func (of ListQuery) Pages(ctx context.Context, s interface {
+	Find(ctx context.Context, of ListQuery, most int) (places []ListEntry, last bool, err error)
+}, most int,
+) iter.Seq2[[]ListEntry, error] {
+	return func(yield func([]ListEntry, error) bool) {
+		for last := false; !last; {
+			var page []ListEntry
+			var err error
+			if page, last, err = s.Find(ctx, of, most); err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(page) > 0 {
+				of.Behind = &page[len(page)-1]
+				if !yield(page, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // lists returns the lists from which the query selects. The index of a group has all open tasks of the group.

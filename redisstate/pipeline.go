@@ -63,6 +63,26 @@ func (s *Store) scan(ctx context.Context, doing string, command func(redis.Cmdab
 	return page, next, failed(doing, err)
 }
 
+// eachField passes the fields of a hash to a function, until it returns false. It reads a page at a time, so that a long hash cannot
+// make a reply long. A hash that changes meanwhile may lack fields, or have them twice.
+func (s *Store) eachField(ctx context.Context, doing, key string, f func(name, value string) bool) error {
+	for cursor, first := uint64(0), true; first || cursor > 0; first = false {
+		page, next, err := s.scan(ctx, doing, func(r redis.Cmdable) *redis.ScanCmd { return r.HScan(ctx, key, cursor, "", fieldsPerPage) })
+		if err != nil && !isWrongType(err) {
+			return err
+		}
+		for i := 0; i+1 < len(page); i += 2 {
+			if !f(page[i], page[i+1]) {
+				return nil
+			}
+		}
+		cursor = next
+	}
+	return nil
+}
+
+const fieldsPerPage = 500
+
 // everySecond returns the members in a page of ZSCAN, without their scores.
 func everySecond(page []string) (members []string) {
 	for i := 0; i < len(page); i += 2 {

@@ -56,25 +56,13 @@ func (s *Store) partitionNames(ctx context.Context) (names []string, err error) 
 	return slices.Compact(names), err
 }
 
-// eachPartition passes the names of partitions to a function, until it returns false. It reads a page at a time, so that a long
-// hash cannot make a reply long. The hash may be one that another program has written.
+// eachPartition passes the names of partitions to a function, until it returns false. The hash may be one that another program has
+// written, so eachPartition reads a limited number of its fields.
 func (s *Store) eachPartition(ctx context.Context, f func(name string, p tdf.Partition) bool) error {
-	var cursor uint64
-	for range 2 * partitionsListed / partitionsPerPage {
-		fields, next, err := s.scan(ctx, "read partitions", func(r redis.Cmdable) *redis.ScanCmd {
-			return r.HScan(ctx, s.keys.partitions(), cursor, "", partitionsPerPage)
-		})
-		if err != nil && !isWrongType(err) {
-			return err
-		}
-		for i := 0; i < len(fields); i += 2 {
-			if p, ok := tdf.ParsePartition(fields[i]); ok && !f(fields[i], p) {
-				return nil
-			}
-		}
-		if cursor = next; cursor == 0 {
-			break
-		}
-	}
-	return nil
+	left := 2 * partitionsListed
+	return s.eachField(ctx, "read partitions", s.keys.partitions(), func(name, _ string) bool {
+		left--
+		p, ok := tdf.ParsePartition(name)
+		return (!ok || f(name, p)) && left > 0
+	})
 }

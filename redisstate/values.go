@@ -6,8 +6,6 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 )
 
@@ -111,20 +109,11 @@ const valuesPerCall = 500
 // missing, or may come twice. After an error, the sequence ends.
 func (s *Store) Values(ctx context.Context, kind ValueKind) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		for cursor, first := uint64(0), true; first || cursor > 0; first = false {
-			fields, next, err := s.scan(ctx, "read values of the kind "+string(kind), func(r redis.Cmdable) *redis.ScanCmd {
-				return r.HScan(ctx, kind.key(s.keys), cursor, "", valuesPerCall)
-			})
-			if err != nil && !isWrongType(err) {
-				yield(Value{}, err)
-				return
-			}
-			cursor = next
-			for i := 0; i+1 < len(fields); i += 2 {
-				if !yield(Value{kind, fields[i], fields[i+1]}, nil) {
-					return
-				}
-			}
+		err := s.eachField(ctx, "read values of the kind "+string(kind), kind.key(s.keys), func(name, text string) bool {
+			return yield(Value{kind, name, text}, nil)
+		})
+		if err != nil {
+			yield(Value{}, err)
 		}
 	}
 }

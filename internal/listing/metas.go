@@ -24,19 +24,15 @@ type Meta struct {
 func Metas(ctx context.Context, s Store, group string) iter.Seq2[Meta, error] {
 	return func(yield func(Meta, error) bool) {
 		stretch := redisstate.ListQuery{States: tdf.States, Group: group}
-		for last := false; !last; {
-			var places []redisstate.ListEntry
-			var err error
-			places, last, err = s.Find(ctx, stretch, idsPerPage)
-			if err == nil && len(places) > 0 {
-				stretch.Behind = &places[len(places)-1]
-				var more bool
-				if more, err = yieldMetas(ctx, s, places, yield); !more && err == nil {
-					return
-				}
+		for places, err := range stretch.Pages(ctx, s, idsPerPage) {
+			more := false
+			if err == nil {
+				more, err = yieldMetas(ctx, s, places, yield)
 			}
 			if err != nil {
 				yield(Meta{}, fmt.Errorf("read tasks of group %q: %w", group, err))
+			}
+			if !more {
 				return
 			}
 		}
