@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -275,6 +276,16 @@ func TestRestoreIntoAFullRedis(t *testing.T) {
 		_, err = s.Restore(t.Context(), Record{ID: id, Hash: h})
 	}
 	if !errors.Is(err, ErrFull) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRestoreValuesIntoAFullRedis(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, "ns")
+	must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a call that waits would never return
+	defer cancel()
+	if _, err := s.RestoreValues(ctx, Value{ValueSetting, tdf.SettingMaxTasks, "5"}); !errors.Is(err, ErrFull) {
 		t.Errorf("got %v", err)
 	}
 }

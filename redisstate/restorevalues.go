@@ -24,7 +24,7 @@ const (
 
 // RestoreValues writes values of a dump, all of one kind. It changes no existing value, so it may be repeated after an error.
 // The outcomes have the order of the values. If a value is invalid, or if there would be too many values of the kind,
-// RestoreValues writes nothing more, and returns an error.
+// RestoreValues writes nothing more, and returns an error. If Redis has reached its maxmemory, the error wraps [ErrFull].
 func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutcome, error) {
 	for _, v := range values {
 		if err := v.Validate(); err != nil {

@@ -34,7 +34,7 @@ var (
 	dropScript            = declare(luaScript{name: "drop", after: "prelude", full: runs})
 	rightsScript          = declare(luaScript{name: "rights", after: "prelude", full: runs})
 	restoreScript         = declare(luaScript{name: "restore", after: "prelude places limiting opening", full: fails})
-	restoreValuesScript   = declare(luaScript{name: "restorevalues", after: "prelude", full: waits})
+	restoreValuesScript   = declare(luaScript{name: "restorevalues", after: "prelude", full: fails})
 
 	// These scripts only read.
 	countsScript = declare(luaScript{name: "counts", full: waits})
