@@ -26,11 +26,27 @@ var Never = Time(math.Inf(1))
 // Forever is the infinite span. It is "inf" in Redis and in files.
 var Forever = Seconds(math.Inf(1))
 
-// At converts a [time.Time] to a Time.
-func At(t time.Time) Time { return Time(float64(t.UnixMicro()) / 1e6) }
+// Longest is the [time.Duration] that stands for [Forever].
+const Longest = time.Duration(math.MaxInt64)
 
-// For converts a [time.Duration] to Seconds.
-func For(d time.Duration) Seconds { return Seconds(d.Seconds()) }
+// At converts a [time.Time] to a Time. The zero time becomes 0, and times from the year 5138 on become Never.
+func At(t time.Time) Time {
+	switch {
+	case t.IsZero():
+		return 0
+	case t.Unix() >= maxFinite:
+		return Never
+	}
+	return Time(float64(t.UnixMicro()) / 1e6)
+}
+
+// For converts a [time.Duration] to Seconds. Longest becomes Forever.
+func For(d time.Duration) Seconds {
+	if d == Longest {
+		return Forever
+	}
+	return Seconds(d.Seconds())
+}
 
 // Add returns the time t + s.
 func (t Time) Add(s Seconds) Time { return t + Time(s) }
@@ -38,20 +54,23 @@ func (t Time) Add(s Seconds) Time { return t + Time(s) }
 // Sub returns the span t - u.
 func (t Time) Sub(u Time) Seconds { return Seconds(t - u) }
 
-// Std converts t to a [time.Time]. For Never, it returns the zero time.
+// Std converts t to a [time.Time]. 0 becomes the zero time, and Never becomes a time in the year 5138.
 func (t Time) Std() time.Time {
-	if t >= maxFinite {
+	switch {
+	case t == 0:
 		return time.Time{}
+	case t >= maxFinite:
+		return time.Unix(maxFinite, 0)
 	}
 	return time.UnixMicro(int64(math.Round(float64(t) * 1e6)))
 }
 
-// Std converts s to a [time.Duration]. If s is longer than the longest Duration, Std returns the longest Duration.
+// Std converts s to a [time.Duration], exact to the microsecond. If s is longer than Longest, Std returns Longest.
 func (s Seconds) Std() time.Duration {
 	if float64(s) >= math.MaxInt64/1e9 {
-		return math.MaxInt64
+		return Longest
 	}
-	return time.Duration(math.Round(float64(s) * 1e9))
+	return time.Duration(math.Round(float64(s)*1e6)) * time.Microsecond
 }
 
 // String returns t as Redis stores it: a whole number of seconds, a number of seconds with six decimals, or "inf".

@@ -11,7 +11,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -151,7 +150,7 @@ func groupOf(f *listing.Failure) FailureGroup {
 	g := FailureGroup{
 		ID: s.ID(), How: s.How, Line: s.Line, Rounds: 1,
 		Workers: map[string]int{}, Programs: map[string]int{f.Task.Program: 1},
-		Example: FailureExample{f.Task.ID, f.Round, line}, First: stdtime.Time(f.At()), Last: stdtime.Time(f.At()),
+		Example: FailureExample{f.Task.ID, f.Round, line}, First: f.At().Std(), Last: f.At().Std(),
 	}
 	if r.Worker != "" {
 		g.Workers[r.Worker] = 1

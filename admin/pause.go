@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 // A Pause says that some workers run a program not at all or slowly, because its rounds fail on these workers
@@ -35,7 +34,7 @@ func (p *Pause) Text(now time.Time) string {
 	}
 	until := "a trial round"
 	if p.Until.After(now) {
-		until = p.Until.UTC().Format("15:04:05 MST") + ", in " + span(stdtime.Seconds(p.Until.Sub(now)))
+		until = p.Until.UTC().Format("15:04:05 MST") + ", in " + span(tdf.For(p.Until.Sub(now)))
 	}
 	return fmt.Sprintf("program %s is paused on %d of %d workers until %s: %s", p.Program, p.Workers, p.Of, until, p.Why)
 }
@@ -65,14 +64,14 @@ func (f *fleet) pauses() []Pause {
 			}
 			p.Workers++
 			if until[k] = min(until[k], at); one.Slots {
-				p.AfterFailure = max(p.AfterFailure, stdtime.Duration(one.For))
+				p.AfterFailure = max(p.AfterFailure, one.For.Std())
 			}
 		}
 	}
 	pauses := make([]Pause, 0, len(all))
 	for k, p := range all {
 		if p.Of = claiming; !k.slots {
-			p.Until = stdtime.Time(until[k])
+			p.Until = until[k].Std()
 		}
 		pauses = append(pauses, *p)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -137,8 +136,8 @@ func readNumbers(ctx context.Context, s *redisstate.Store) (n numbers, err error
 
 func (n *numbers) fill(s *Stats) {
 	c := n.fleet.count()
-	s.At, s.Counts, s.Waited, s.DueLag, s.Rate = stdtime.Time(n.at), n.counts, stdtime.Duration(n.waited), stdtime.Duration(n.dueLag), n.rate
-	s.Server, s.Workers, s.Slots, s.Busy = stdtime.Time(n.fleet.server), c.states, c.slots, c.busy
+	s.At, s.Counts, s.Waited, s.DueLag, s.Rate = n.at.Std(), n.counts, n.waited.Std(), n.dueLag.Std(), n.rate
+	s.Server, s.Workers, s.Slots, s.Busy = n.fleet.server.Std(), c.states, c.slots, c.busy
 }
 
 // Limits of the function longestWait.

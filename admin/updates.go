@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -27,7 +26,7 @@ func (a *Admin) Updates(ctx context.Context, id int64, after Update, limit int) 
 	found, err := s.Updates(ctx, id, redisstate.Update{Round: after.Round, Number: after.Number}, limit)
 	updates := make([]Update, len(found))
 	for i, u := range found {
-		updates[i] = Update{u.Round, u.Number, stdtime.Time(u.Time), u.Line}
+		updates[i] = Update{u.Round, u.Number, u.Time.Std(), u.Line}
 	}
 	return updates, err
 }

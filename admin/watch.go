@@ -10,7 +10,6 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 // A Watch reads the progress of tasks repeatedly, for one group or for all tasks. Only one goroutine may use it.
@@ -111,7 +110,7 @@ func (s Status) MarshalJSON() ([]byte, error) {
 	return o.MarshalJSON()
 }
 
-func unix(t time.Time) float64 { return float64(stdtime.TDF(t)) }
+func unix(t time.Time) float64 { return float64(tdf.At(t)) }
 
 // Watch returns a Watch for a group. An empty group means all tasks.
 func (a *Admin) Watch(group string) *Watch {
@@ -248,9 +247,9 @@ func (w *Watch) sample(ctx context.Context, l *look) (err error) {
 func (w *Watch) status(l *look) Status {
 	c := l.fleet.count()
 	s := Status{
-		At: stdtime.Time(l.at), Group: w.query.Group, Counts: l.counts, Later: min(l.later, l.counts[tdf.Open]), Pauses: l.pauses, Obstacles: l.obstacles,
+		At: l.at.Std(), Group: w.query.Group, Counts: l.counts, Later: min(l.later, l.counts[tdf.Open]), Pauses: l.pauses, Obstacles: l.obstacles,
 		Closed: l.mark != tdf.GroupOpen, Complete: l.mark.IsComplete(l.counts),
-		Server: stdtime.Time(l.fleet.server), Workers: c.alive, Drained: c.alive - c.claiming, Slots: c.slots, Busy: c.busy,
+		Server: l.fleet.server.Std(), Workers: c.alive, Drained: c.alive - c.claiming, Slots: c.slots, Busy: c.busy,
 	}
 	open := s.Counts[tdf.Open]
 	if w.query.Group != "" {
@@ -278,7 +277,7 @@ func estimate(left *work, l *look) Estimate {
 		return Estimate{Unknown: "all workers pause " + l.pauses[i].Program}
 	}
 	low, high, unknown := left.estimate()
-	return Estimate{Low: stdtime.Duration(low), High: stdtime.Duration(high), Unknown: unknown}
+	return Estimate{Low: low.Std(), High: high.Std(), Unknown: unknown}
 }
 
 // unsettled reports whether tasks cannot finish because no server is alive. While executed tasks wait, a server counts

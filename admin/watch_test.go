@@ -14,7 +14,6 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -232,12 +231,12 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || stdtime.TDF(stats.Server) != now ||
+	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || tdf.At(stats.Server) != now ||
 		stats.Workers["working"] != 1 || stats.Slots != 3 || stats.Busy != 0 || stats.Programs != 1 || stats.ProgramBytes != 5 {
 		t.Errorf("got %+v", stats)
 	}
-	since := stdtime.TDF(stats.At).Sub(now)
-	if w, d := stdtime.Seconds(stats.Waited), stdtime.Seconds(stats.DueLag); w < 500 || w > 500+since+1e-3 || d < 40 || d > 40+since+1e-3 {
+	since := tdf.At(stats.At).Sub(now)
+	if w, d := tdf.For(stats.Waited), tdf.For(stats.DueLag); w < 500 || w > 500+since+1e-3 || d < 40 || d > 40+since+1e-3 {
 		t.Errorf("waited %v, behind by %v", stats.Waited, stats.DueLag)
 	}
 	if stats.Rate*60 < 1 || stats.Rate*60 > 2.01 {
@@ -351,7 +350,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Waited < 100*time.Second || stdtime.Seconds(stats.Waited) > 100+stdtime.TDF(stats.At).Sub(now)+1e-3 {
+	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Waited < 100*time.Second || tdf.For(stats.Waited) > 100+tdf.At(stats.At).Sub(now)+1e-3 {
 		t.Errorf("waited %v, %v", stats.Waited, err)
 	}
 }

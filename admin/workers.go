@@ -7,7 +7,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -82,7 +81,7 @@ func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 	v := Worker{
 		Name: w.Name, Host: w.Host, PID: w.PID, Version: w.Version, State: f.stateOf(w), Slots: w.Slots, Runs: w.Runs,
-		Seen: stdtime.Time(w.Seen), Lease: stdtime.Duration(w.Lease), Drained: w.Drained, Alive: w.Alive(f.at), InProcess: w.InProcess,
+		Seen: w.Seen.Std(), Lease: w.Lease.Std(), Drained: w.Drained, Alive: w.Alive(f.at), InProcess: w.InProcess,
 		Tags: w.Offer.Tags, Handlers: w.Offer.Handlers,
 	}
 	for _, q := range w.Offer.Queues {
@@ -90,9 +89,9 @@ func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 	}
 	for _, p := range w.Pauses {
 		if p.Slots {
-			v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, AfterFailure: stdtime.Duration(p.For)})
+			v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, AfterFailure: p.For.Std()})
 		} else {
-			v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, Until: stdtime.Time(w.Seen.Add(p.For))})
+			v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, Until: w.Seen.Add(p.For).Std()})
 		}
 	}
 	return v

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/acting"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -70,12 +69,12 @@ type Changes struct {
 func (c Changes) changes() tdf.Changes {
 	return tdf.Changes{
 		Program: c.Program, Source: c.Source, Input: c.Input,
-		StartAfter: mapped(c.StartAfter, stdtime.TDF), EndBefore: mapped(c.EndBefore, stdtime.TDF), Timeout: mapped(c.Timeout, stdtime.Seconds),
+		StartAfter: mapped(c.StartAfter, tdf.At), EndBefore: mapped(c.EndBefore, tdf.At), Timeout: mapped(c.Timeout, tdf.For),
 		MaxFails: c.MaxFails, MaxTimeouts: c.MaxTimeouts, MaxLosses: c.MaxLosses, Meta: c.Meta, FailOn: c.FailOn,
 		Queue: c.Queue, Priority: c.Priority, Tags: c.Tags, LimitKey: c.LimitKey,
-		Backoff: mapped(c.Backoff, stdtime.Seconds), BackoffFactor: c.BackoffFactor, BackoffMax: mapped(c.BackoffMax, stdtime.Seconds),
-		KeepFinished: mapped(c.KeepFinished, stdtime.Seconds), KeepArchived: mapped(c.KeepArchived, stdtime.Seconds),
-		KeepOutputs: mapped(c.KeepOutputs, stdtime.Seconds),
+		Backoff: mapped(c.Backoff, tdf.For), BackoffFactor: c.BackoffFactor, BackoffMax: mapped(c.BackoffMax, tdf.For),
+		KeepFinished: mapped(c.KeepFinished, tdf.For), KeepArchived: mapped(c.KeepArchived, tdf.For),
+		KeepOutputs: mapped(c.KeepOutputs, tdf.For),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 // A GroupStatus is the state of a group.
@@ -32,7 +31,7 @@ func (m *Manager) GroupStatus(ctx context.Context, group string) (GroupStatus, e
 	}
 	counts, err := m.store.Counts(ctx, group)
 	return GroupStatus{
-		Counts: counts, Closed: mark.Mark != tdf.GroupOpen, Decided: mark.Mark == tdf.GroupDecided, Since: stdtime.Time(mark.Since),
+		Counts: counts, Closed: mark.Mark != tdf.GroupOpen, Decided: mark.Mark == tdf.GroupDecided, Since: mark.Since.Std(),
 	}, err
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -104,7 +103,7 @@ func selects(q manager.Query, t *tdf.Task) bool {
 		(len(q.Outcomes) == 0 || slices.Contains(q.Outcomes, t.Outcome)) &&
 		(q.Queue == "" || q.Queue == t.Queue || q.Queue == tdf.DefaultQueue && t.Queue == "") &&
 		(q.Program == "" || program) && (q.Worker == "" || last.Worker == q.Worker) && (q.Exit == "" || exit) &&
-		!stdtime.Time(entered).Before(q.Since) && (q.Before.IsZero() || stdtime.Time(entered).Before(q.Before)) &&
+		!entered.Std().Before(q.Since) && (q.Before.IsZero() || entered.Std().Before(q.Before)) &&
 		strings.Contains(last.Output, q.Output) && strings.Contains(last.Error, q.Error)
 }
 
@@ -150,7 +149,7 @@ func TestPagesHaveExactlyTheSelectedTasks(t *testing.T) {
 	for id := range int64(many) {
 		task := read(t, s, id+1)
 		all = append(all, task)
-		times = append(times, stdtime.Time(task.Current().Entered[task.State]))
+		times = append(times, task.Current().Entered[task.State].Std())
 	}
 	found := 0
 	for range 300 {

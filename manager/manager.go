@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -52,5 +51,5 @@ func (m *Manager) Close() error { return m.store.Close() }
 // Now returns the time of Redis's clock. All times of tasks are times of this clock.
 func (m *Manager) Now(ctx context.Context) (time.Time, error) {
 	now, err := m.store.Now(ctx)
-	return stdtime.Time(now), err
+	return now.Std(), err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 // Options configure a manager. Only Namespace is required. Every other field that is zero gets its default.
@@ -101,13 +100,13 @@ func (o Options) settings() (settings, error) {
 type Dependencies = tdf.Dependencies
 
 // NoTimeout is a Timeout without a limit.
-const NoTimeout = stdtime.Forever
+const NoTimeout = tdf.Longest
 
 // KeepForever is a KeepFinished, KeepArchived or KeepOutputs without a limit.
-const KeepForever = stdtime.Forever
+const KeepForever = tdf.Longest
 
 // NoEnd returns the EndBefore of a task that never expires. This time is in the year 5138.
-func NoEnd() time.Time { return stdtime.Never() }
+func NoEnd() time.Time { return tdf.Never.Std() }
 
 // A Definition says which program a task runs, when, and how often it may fail. If a field is zero, the task gets the
 // value of [Options].TaskDefaults. If that value is zero too, it gets the default below (docs/lifecycle.md).
@@ -194,21 +193,21 @@ func (d Definition) properties(defaults tdf.Properties) tdf.Properties {
 	override(&p.LimitKey, d.LimitKey)
 	override(&p.Group, d.Group)
 	override(&p.Meta, d.Meta)
-	override(&p.StartAfter, stdtime.TDF(d.StartAfter))
-	override(&p.EndBefore, stdtime.TDF(d.EndBefore))
-	override(&p.Timeout, stdtime.Seconds(d.Timeout))
+	override(&p.StartAfter, tdf.At(d.StartAfter))
+	override(&p.EndBefore, tdf.At(d.EndBefore))
+	override(&p.Timeout, tdf.For(d.Timeout))
 	override(&p.FailOn, d.FailOn)
 	override(&p.Unique, d.Unique)
 	override(&p.UniqueUntil, d.UniqueUntil)
 	override(&p.BackoffFactor, d.BackoffFactor)
-	override(&p.BackoffMax, stdtime.Seconds(d.BackoffMax))
+	override(&p.BackoffMax, tdf.For(d.BackoffMax))
 	set(&p.MaxFails, d.MaxFails)
 	set(&p.MaxTimeouts, d.MaxTimeouts)
 	set(&p.MaxLosses, d.MaxLosses)
-	set(&p.KeepFinished, mapped(d.KeepFinished, stdtime.Seconds))
-	set(&p.KeepArchived, mapped(d.KeepArchived, stdtime.Seconds))
-	set(&p.KeepOutputs, mapped(d.KeepOutputs, stdtime.Seconds))
-	set(&p.Backoff, mapped(d.Backoff, stdtime.Seconds))
+	set(&p.KeepFinished, mapped(d.KeepFinished, tdf.For))
+	set(&p.KeepArchived, mapped(d.KeepArchived, tdf.For))
+	set(&p.KeepOutputs, mapped(d.KeepOutputs, tdf.For))
+	set(&p.Backoff, mapped(d.Backoff, tdf.For))
 	return p
 }
 
@@ -229,11 +228,11 @@ func set[T any](property, value *T) {
 func definitionOf(p tdf.Properties) Definition {
 	return Definition{
 		Program: p.Program, Source: p.Source, Input: p.Input, Group: p.Group, Meta: p.Meta,
-		StartAfter: stdtime.Time(p.StartAfter), EndBefore: stdtime.Time(p.EndBefore), Timeout: stdtime.Duration(p.Timeout), FailOn: p.FailOn,
+		StartAfter: p.StartAfter.Std(), EndBefore: p.EndBefore.Std(), Timeout: p.Timeout.Std(), FailOn: p.FailOn,
 		MaxFails: &p.MaxFails, MaxTimeouts: &p.MaxTimeouts, MaxLosses: &p.MaxLosses,
-		Backoff: new(stdtime.Duration(p.Backoff)), BackoffFactor: p.BackoffFactor, BackoffMax: stdtime.Duration(p.BackoffMax),
-		KeepFinished: new(stdtime.Duration(p.KeepFinished)), KeepArchived: new(stdtime.Duration(p.KeepArchived)),
-		KeepOutputs: new(stdtime.Duration(p.KeepOutputs)),
+		Backoff: new(p.Backoff.Std()), BackoffFactor: p.BackoffFactor, BackoffMax: p.BackoffMax.Std(),
+		KeepFinished: new(p.KeepFinished.Std()), KeepArchived: new(p.KeepArchived.Std()),
+		KeepOutputs: new(p.KeepOutputs.Std()),
 		Unique:      p.Unique, UniqueUntil: p.UniqueUntil, Queue: p.Queue, Priority: new(p.Priority), Tags: p.Tags,
 		After: p.After, AfterAny: p.AfterAny,
 		LimitKey: p.LimitKey,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -58,7 +57,7 @@ func (m *Manager) Halts(ctx context.Context) ([]Pause, error) {
 func pauses(paused []redisstate.Pausing, err error) ([]Pause, error) {
 	var all []Pause
 	for _, p := range paused {
-		all = append(all, Pause{p.Pausable, p.By, stdtime.Time(p.Since)})
+		all = append(all, Pause{p.Pausable, p.By, p.Since.Std()})
 	}
 	return all, err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -169,7 +168,7 @@ func isPremature(err error) bool {
 
 func (x *pipelineRun) waitForRoom(ctx context.Context, s *stageRun) error {
 	now, err := x.store.Now(ctx)
-	x.failed[int64(s.index)] = &retry{after: now.Add(stdtime.Seconds(redisstate.RoomPause)), round: x.rounds}
+	x.failed[int64(s.index)] = &retry{after: now.Add(tdf.For(redisstate.RoomPause)), round: x.rounds}
 	return err
 }
 

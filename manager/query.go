@@ -5,7 +5,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -76,7 +75,7 @@ func (q Query) Validate(cursor string) error { return queryError(q.listing().Val
 func (q Query) listing() listing.Query {
 	return listing.Query{
 		IDs: q.IDs, States: q.States, Group: q.Group, Outcomes: q.Outcomes, Queue: q.Queue, Program: q.Program, Worker: q.Worker, Exit: q.Exit,
-		After: stdtime.TDF(q.Since), Before: stdtime.TDF(q.Before), Output: q.Output, Error: q.Error, Failure: q.Failure,
+		After: tdf.At(q.Since), Before: tdf.At(q.Before), Output: q.Output, Error: q.Error, Failure: q.Failure,
 		OldestFirst: q.Order != NewestFirst,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 // A Task is a task at the time when it was read. All fields of its Definition are set, so that you can change the
@@ -145,15 +144,15 @@ func (t *Task) Result() string { return t.task.LastResult() }
 func newTask(t *tdf.Task, whole bool) *Task {
 	v := &Task{
 		ID: t.ID, Definition: definitionOf(t.Properties), State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
-		Entered: stdtime.Time(t.Current().Entered[t.State]), Opened: stdtime.Time(t.Rounds.At(0).Entered[tdf.Open]),
+		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),
 		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Reopens: t.Reopens, Revision: t.Revision,
 		NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log), task: t, whole: whole,
 	}
 	if v.WaitsForLimit = t.WaitsForLimit(); t.State == tdf.Open && !v.Waits {
-		v.ClaimableFrom = stdtime.Time(t.ClaimableFrom())
+		v.ClaimableFrom = t.ClaimableFrom().Std()
 	}
 	if t.State == tdf.Running {
-		v.Deadline, v.LeaseUntil = stdtime.Time(t.Deadline), stdtime.Time(t.LeaseUntil)
+		v.Deadline, v.LeaseUntil = t.Deadline.Std(), t.LeaseUntil.Std()
 	}
 	for n, r := range t.Rounds.All() {
 		v.Rounds = append(v.Rounds, newRound(t, n, r))
@@ -163,14 +162,14 @@ func newTask(t *tdf.Task, whole bool) *Task {
 
 func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 	v := Round{
-		Number: n, TimedOut: stdtime.Time(r.TimedOutAt), Failed: stdtime.Time(r.FailedAt), Lost: stdtime.Time(r.LostAt),
-		Worker: r.Worker, Started: stdtime.Time(max(r.Started, r.Entered[tdf.Running])), Ended: stdtime.Time(endOf(t, n)), Exit: r.Exit,
-		RunTime: stdtime.Duration(r.Seconds), CPUTime: stdtime.Duration(r.CPUSeconds), MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
+		Number: n, TimedOut: r.TimedOutAt.Std(), Failed: r.FailedAt.Std(), Lost: r.LostAt.Std(),
+		Worker: r.Worker, Started: max(r.Started, r.Entered[tdf.Running]).Std(), Ended: endOf(t, n).Std(), Exit: r.Exit,
+		RunTime: r.Seconds.Std(), CPUTime: r.CPUSeconds.Std(), MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
 		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
-		PID: r.PID, LastOutput: stdtime.Time(r.LastOutput), unread: r.Unread,
+		PID: r.PID, LastOutput: r.LastOutput.Std(), unread: r.Unread,
 	}
 	if n < t.OutputsFrom {
-		v.OutputsRemoved = stdtime.Time(t.OutputsRemoved)
+		v.OutputsRemoved = t.OutputsRemoved.Std()
 	}
 	if r.Progress != (tdf.Progress{}) {
 		v.Progress = &Progress{r.Progress.Fraction, r.Progress.Text}
@@ -179,7 +178,7 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 		v.Entered = make(map[tdf.State]time.Time, len(r.Entered))
 	}
 	for state, at := range r.Entered {
-		v.Entered[state] = stdtime.Time(at)
+		v.Entered[state] = at.Std()
 	}
 	return v
 }

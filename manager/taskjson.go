@@ -8,7 +8,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 // MarshalJSON writes the fields that docs/tdf.md lists in "JSON". For a summary, it writes only some of these fields.
@@ -50,13 +49,13 @@ func (t *Task) object() jsonview.Object {
 	if t.Timeout == NoTimeout {
 		o.Delete("timeout")
 	}
-	if t.EndBefore.Equal(stdtime.Never()) {
+	if t.EndBefore.Equal(tdf.Never.Std()) {
 		o.Delete("end_before")
 	}
-	if t.StartAfter.Equal(stdtime.Never()) {
+	if t.StartAfter.Equal(tdf.Never.Std()) {
 		o.Delete("start_after")
 	}
-	if t.ClaimableFrom.Equal(stdtime.Never()) {
+	if t.ClaimableFrom.Equal(tdf.Never.Std()) {
 		o.Delete("claimable_from")
 	}
 	if t.Backoff == nil || *t.Backoff == 0 {
@@ -76,7 +75,7 @@ func (t *Task) object() jsonview.Object {
 	if t.whole {
 		o.Set("source", tdf.HideCredentials(t.Source))
 	}
-	if t.Deadline.Equal(stdtime.Never()) {
+	if t.Deadline.Equal(tdf.Never.Std()) {
 		o.Delete("deadline")
 	}
 	if last := t.RoundNumber(t.task.LastRun()); last != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -63,7 +62,7 @@ func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
 	stored, err := redis.Programs(ctx)
 	programs := make([]Stored, len(stored))
 	for i, p := range stored {
-		programs[i] = Stored{SHA256: p.SHA256, Bytes: p.Bytes, LastUse: stdtime.Time(p.LastUse), Pinned: p.Pinned}
+		programs[i] = Stored{SHA256: p.SHA256, Bytes: p.Bytes, LastUse: p.LastUse.Std(), Pinned: p.Pinned}
 	}
 	return programs, err
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/friend"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -21,7 +20,7 @@ func (c *client) admin() *admin.Admin { return admin.New(c.Manager) }
 // now returns the time of Redis's clock.
 func (c *client) now(ctx context.Context) (tdf.Time, error) {
 	now, err := c.Now(ctx)
-	return stdtime.TDF(now), err
+	return tdf.At(now), err
 }
 
 // define returns the properties of a new task. It keeps empty arguments, and uses the configuration's defaults for all other

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -79,7 +78,7 @@ func (f *taskFlags) read(ctx context.Context, m *client) (manager.Changes, error
 		return all, err
 	}
 	if all.EndBefore != nil {
-		err = checkEnd("value "+strconv.Quote(f.endBefore)+" for --end-before", stdtime.TDF(*all.EndBefore), now)
+		err = checkEnd("value "+strconv.Quote(f.endBefore)+" for --end-before", tdf.At(*all.EndBefore), now)
 	}
 	return all, err
 }
@@ -126,7 +125,7 @@ func (f *taskFlags) readFixed() (manager.Changes, error) {
 		if err != nil {
 			return all, err
 		}
-		*s.to = new(stdtime.Duration(span))
+		*s.to = new(span.Std())
 	}
 	return all, nil
 }
@@ -152,7 +151,7 @@ func (f *taskFlags) moments(now tdf.Time, all *manager.Changes) error {
 		if err != nil {
 			return err
 		}
-		*t.to = new(stdtime.Time(at))
+		*t.to = new(at.Std())
 	}
 	if all.StartAfter != nil && all.EndBefore != nil && !all.EndBefore.After(*all.StartAfter) {
 		return usage("invalid value %q for --end-before: not after --start-after %s; the task could never run", f.endBefore, f.startAfter)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -217,7 +217,7 @@ func (p *taskPrinter) age(t *manager.Task) string {
 // due yet.
 func stateAt(t *manager.Task, now time.Time) string {
 	switch {
-	case friend.TaskOf(t).LeaseExpired(stdtime.TDF(now)):
+	case friend.TaskOf(t).LeaseExpired(tdf.At(now)):
 		return stateText(t) + " (lease ended)"
 	case !t.WaitsForLimit && t.ClaimableFrom.After(now):
 		return stateText(t) + " (not due)"

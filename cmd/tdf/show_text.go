@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -281,7 +280,7 @@ func (v *view) logText() string {
 	for i, line := range lines {
 		moment, rest, _ := strings.Cut(line, " ")
 		if t, err := tdf.ParseTime(moment); err == nil {
-			lines[i] = clock(stdtime.Time(t)) + " " + rest
+			lines[i] = clock(t.Std()) + " " + rest
 		}
 	}
 	return v.escape(strings.Join(lines, "\n"))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 )
 
 // exposition returns the metrics as gauges with the label namespace.
@@ -32,8 +31,8 @@ func exposition(namespace string, s *admin.Stats) ([]byte, error) {
 	e.gauge("tdf_done_per_second", "Tasks finished per second, over the last minute.", s.Rate)
 	e.gauge("tdf_oldest_open_wait_seconds", "Time since the oldest open task could first be claimed.", s.Waited.Seconds())
 	e.gauge("tdf_due_lag_seconds", "Time since the oldest due task became due.", s.DueLag.Seconds())
-	e.gauge("tdf_server_seen_timestamp_seconds", "Time of the last heartbeat of a server, by Redis's clock; 0 if there was none.", float64(stdtime.TDF(s.Server)))
-	e.gauge("tdf_time_seconds", "Time of these metrics, by Redis's clock.", float64(stdtime.TDF(s.At)))
+	e.gauge("tdf_server_seen_timestamp_seconds", "Time of the last heartbeat of a server, by Redis's clock; 0 if there was none.", float64(tdf.At(s.Server)))
+	e.gauge("tdf_time_seconds", "Time of these metrics, by Redis's clock.", float64(tdf.At(s.At)))
 	e.gauge("tdf_slots", "Slots of the workers that claim tasks.", float64(s.Slots))
 	e.gauge("tdf_slots_busy", "Busy slots of the workers that claim tasks.", float64(s.Busy))
 	e.gauge("tdf_programs", "Stored programs of the namespace.", float64(s.Programs))

@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/selection"
-	"github.com/tdf-framework/tdf/internal/stdtime"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -97,7 +96,7 @@ func (u *updateReader) run(ctx context.Context) error {
 // sayRemoved says that keep_outputs has removed the task's updates, if the command has printed none.
 func (u *updateReader) sayRemoved(t *manager.Task) {
 	if removed := friend.TaskOf(t).OutputsRemoved; u.after.Number == 0 && removed > 0 {
-		u.a.say("earlier updates of task %d were %s", t.ID, removedAt(stdtime.Time(removed)))
+		u.a.say("earlier updates of task %d were %s", t.ID, removedAt(removed.Std()))
 	}
 }
 
