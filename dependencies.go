@@ -13,7 +13,7 @@ import (
 type Dependencies struct {
 	Tasks []int64 `json:"tasks,omitempty"` // ids of tasks
 	// Places name tasks that the same call opens: their places among the definitions of the call, from 0.
-	Places []int  `json:"-"`
+	Places []int  `json:"places,omitempty"`
 	Group  string `json:"group,omitempty"` // a group, which must be complete: it is closed, and all of its tasks are finished
 }
 

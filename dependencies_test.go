@@ -176,7 +176,7 @@ func TestPlacesOfWaitingTasks(t *testing.T) {
 		t.Error(m, err)
 	}
 	open := &Task{ID: 7, Properties: waiting(nil, nil), State: Open, PlacedIn: WaitingPlace, Links: 1, Rounds: Rounds{0: {}}}
-	m, err = open.Change(Changes{Queue: new("q"), EndBefore: new(Time(100))})
+	m, err = open.Change(Changes{Queue: new("q"), EndBefore: new(Time(100).Std())})
 	if err != nil || !slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}) {
 		t.Error(m, err)
 	}

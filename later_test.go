@@ -57,7 +57,7 @@ func TestChangeOfATaskThatWasPutOff(t *testing.T) {
 	if m, err := task.Change(Changes{Input: new("2")}); err != nil || m.Score != momentAt(500) {
 		t.Errorf("%+v, %v", m, err)
 	}
-	m, err := task.Change(Changes{StartAfter: new(Time(120))})
+	m, err := task.Change(Changes{StartAfter: new(Time(120).Std())})
 	if err != nil || m.Score != momentAt(120) || !slices.Contains(m.Clear, "ready") {
 		t.Errorf("%+v, %v", m, err)
 	}

@@ -89,7 +89,7 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 		"priority 0":      {Changes{Priority: new(0)}, "queue=a"},
 		"key":             {Changes{LimitKey: new("other")}, "priority=5;queue=a"},
 		"no key":          {Changes{LimitKey: new("")}, "priority=5;queue=a"},
-		"start_after":     {Changes{StartAfter: new(Time(9e9))}, "priority=5;queue=a"},
+		"start_after":     {Changes{StartAfter: new(Time(9e9).Std())}, "priority=5;queue=a"},
 		"key and queue":   {Changes{LimitKey: new("other"), Queue: new("b")}, "priority=5;queue=b"},
 		"no place at all": {Changes{LimitKey: new(""), Queue: new(""), Priority: new(0)}, "-"},
 	} {

@@ -1,5 +1,7 @@
 package tdf
 
+import "time"
+
 // FailOn is the rule that decides whether a round has failed (docs/lifecycle.md, "What makes a round fail").
 type FailOn string
 
@@ -76,4 +78,102 @@ func Defaults(program, source, input string) Properties {
 		EndBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300,
 		KeepFinished: Forever, KeepArchived: Forever, KeepOutputs: Forever, FailOn: FailOnStderr, UniqueUntil: UntilFinished,
 	}
+}
+
+// A Definition says which program a task runs, when, and how often it may fail. If a field is zero, the task gets the
+// value of the TaskDefaults of the manager. If that value is zero too, it gets the default below (docs/lifecycle.md).
+type Definition struct {
+	Program string // the program's name; the worker uses it as the name of a directory
+	Source  string // where workers get the program (docs/programs.md); "" if handlers of workers run it
+	Input   string // the arguments of run.sh; the worker splits them into words as a POSIX shell does
+
+	// Queue, Priority and Tags decide which workers claim the task, and in which order (docs/lifecycle.md, "Queues"). Only a
+	// worker that serves the queue and offers all of the tags claims it. Higher priorities come first. Nil means the default
+	// priority, 0. Default: no queue and no tags.
+	Queue    string
+	Priority *int
+	Tags     []string
+
+	// LimitKey names what the task needs, such as a database. A user can limit how many tasks of a key run at once, and how often
+	// one of them starts (docs/lifecycle.md, "Limits per key"). Default: no key.
+	LimitKey string
+	// After names tasks that must succeed before the task runs. AfterAny names tasks that must end before it runs, with any
+	// outcome (docs/lifecycle.md, "Dependencies"). Default: the task waits for nothing.
+	After    *Dependencies
+	AfterAny *Dependencies
+
+	// Group is the name of the group that the task belongs to, such as a stage or a campaign. Default: no group.
+	Group string
+
+	// Meta is the manager's own data about the task, up to 4 KiB. Default: no data.
+	Meta string
+
+	// StartAfter is the time before which no worker claims the task. Default: the task can be claimed at once.
+	StartAfter time.Time
+
+	// EndBefore is the time at which the task expires if it has not been executed before. Default: never, which is Never.Std().
+	EndBefore time.Time
+
+	// Timeout is the maximum run time of a round. Default: Longest, which means no limit.
+	Timeout time.Duration
+
+	// FailOn is the condition under which a round fails. Default: FailOnStderr.
+	FailOn FailOn
+
+	// MaxFails, MaxTimeouts and MaxLosses are how often the task runs again after a failed, timed out or lost round. Nil
+	// means the default: 0, 0 and 3. For example, new(2) allows two more rounds.
+	MaxFails    *int
+	MaxTimeouts *int
+	MaxLosses   *int
+
+	// Backoff is how long the task waits before it runs again after a failed or timed out round. Each further wait is
+	// BackoffFactor times as long, but about BackoffMax at the most. Waits vary by up to 20 %. Defaults: 0, which means no
+	// wait; 2; and 5 minutes.
+	Backoff       *time.Duration
+	BackoffFactor float64
+	BackoffMax    time.Duration
+
+	// Unique is a key that only one task holds at a time. If a task holds it, Open returns that task. UniqueUntil says how
+	// long a task holds its key. Defaults: no key; UntilFinished.
+	Unique      string
+	UniqueUntil UniqueUntil
+
+	// KeepFinished and KeepArchived are how long the task stays in Redis after it has finished, and after it was archived.
+	// Then the server removes it. Default: Longest, which means without a limit. KeepFinished must be above 0.
+	KeepFinished *time.Duration
+	KeepArchived *time.Duration
+
+	// KeepOutputs is how long the outputs of the finished task stay in Redis. Then the server removes them, and the rest of
+	// the task stays. Default: Longest. It must be above 0.
+	KeepOutputs *time.Duration
+}
+
+// Properties returns the properties of a task. They have the values of d. If a field of d is zero, the property has its value in
+// defaults.
+func (d Definition) Properties(defaults Properties) Properties {
+	d.Fill(&defaults)
+	return defaults
+}
+
+// Fill changes the properties whose fields in d are not zero.
+func (d *Definition) Fill(p *Properties) {
+	for i := range PropertyTable {
+		PropertyTable[i].define(p, d)
+	}
+	if d.After != nil {
+		p.After = d.After
+	}
+	if d.AfterAny != nil {
+		p.AfterAny = d.AfterAny
+	}
+}
+
+// Definition returns a definition with these properties. If a property is empty or 0, its field in the definition may be zero. If
+// a manager opens a task with the definition, the manager's default replaces this zero.
+func (d *Properties) Definition() Definition {
+	to := Definition{After: d.After, AfterAny: d.AfterAny}
+	for i := range PropertyTable {
+		PropertyTable[i].defined(d, &to)
+	}
+	return to
 }

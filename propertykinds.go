@@ -2,70 +2,140 @@ package tdf
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+	"unicode/utf8"
 )
 
-// property makes a row for a property of any type. The argument parse returns false for an invalid text, and check an error for
-// an invalid value. A property without an accessor for [Changes] cannot change.
-func property[T any](
-	name, meaning string, original bool, at func(*Properties) *T, in func(*Changes) *T, want string,
-	parse func(string) (T, bool), format func(T) string, equal func(a, b T) bool, check func(name string, v T) error,
-) Property {
-	return Property{
-		Name: name, Want: want, Meaning: meaning, original: original,
-		read: func(d *Properties, text string) bool {
-			v, ok := parse(text)
-			if ok {
-				*at(d) = v
-			}
-			return ok
-		},
-		text:    func(d *Properties) string { return format(*at(d)) },
-		isUsual: func(d *Properties) bool { return equal(*at(d), *at(&usual)) },
-		check:   func(d *Properties) error { return check(name, *at(d)) },
-		change: func(d *Properties, c *Changes) {
-			if in != nil && in(c) != nil {
-				*at(d) = *in(c)
-			}
-		},
+// A rowOf makes a [Property]. P is the type of its values in [Properties], and S their type in [Definition] and [Changes].
+type rowOf[P, S any] struct {
+	name, json      string // json is the name in JSON, if it differs
+	meaning, help   string
+	original        bool
+	inLists, always bool
+	of              string
+	is              kind[P, S]
+	at              func(*Properties) *P
+	value           func(*Definition) *S  // for a field whose zero means that it is not set
+	setting         func(*Definition) **S // for a field whose zero is nil
+	change          func(*Changes) **S    // nil if the property cannot change
+}
+
+// A kind describes values. The functions parse and parseJSON return false for an invalid text, and check returns an error for an
+// invalid value.
+type kind[P, S any] struct {
+	unit      Unit
+	want      string
+	parse     func(text string) (P, bool)
+	format    func(P) string
+	parseJSON func(data []byte) (P, bool)
+	json      func(P) any
+	isZero    func(S) bool
+	equal     func(a, b P) bool
+	check     func(name string, v P) error
+	public    func(P) S
+	stored    func(S) P
+}
+
+func (r rowOf[P, S]) property() Property {
+	at, is := r.at, r.is
+	p := Property{
+		Name: r.name, JSON: cmp.Or(r.json, r.name), Want: is.want, Meaning: r.meaning, Help: r.help, Unit: is.unit,
+		InLists: r.inLists, Always: r.always, Of: r.of, original: r.original,
+		read:     reading(at, is.parse),
+		readJSON: reading(at, is.parseJSON),
+		text:     func(d *Properties) string { return is.format(*at(d)) },
+		value:    func(d *Properties) any { return is.json(*at(d)) },
+		isUsual:  func(d *Properties) bool { return is.equal(*at(d), *at(&usual)) },
+		check:    func(d *Properties) error { return is.check(r.name, *at(d)) },
+	}
+	p.define, p.defined = r.definition()
+	if r.change != nil {
+		p.change, p.changed = settings(r.change, at, is)
+	}
+	return p
+}
+
+func reading[P any, T string | []byte](at func(*Properties) *P, parse func(T) (P, bool)) func(*Properties, T) bool {
+	return func(d *Properties, text T) bool {
+		v, ok := parse(text)
+		if ok {
+			*at(d) = v
+		}
+		return ok
 	}
 }
 
-// numeric makes a row for a property whose values lie between bounds. A text outside of them is invalid, so that the property keeps
-// its default.
-func numeric[T cmp.Ordered](
-	name, meaning string, original bool, at func(*Properties) *T, in func(*Changes) *T, want string,
-	parse func(string) (T, error), format func(T) string, valid func(T) bool,
-) Property {
-	read := func(text string) (T, bool) {
+// definition returns the functions define and defined of a Property.
+func (r rowOf[P, S]) definition() (func(*Properties, *Definition) bool, func(*Properties, *Definition)) {
+	if r.value == nil {
+		return settings(r.setting, r.at, r.is)
+	}
+	at, in, is := r.at, r.value, r.is
+	define := func(d *Properties, from *Definition) bool {
+		v := in(from)
+		if is.isZero(*v) {
+			return false
+		}
+		*at(d) = is.stored(*v)
+		return true
+	}
+	return define, func(d *Properties, to *Definition) { *in(to) = is.public(*at(d)) }
+}
+
+// settings returns two functions for a field that is a pointer, in a struct of type D: one stores its value as a property, and the
+// other one does the opposite.
+func settings[D, P, S any](in func(*D) **S, at func(*Properties) *P, is kind[P, S]) (func(*Properties, *D) bool, func(*Properties, *D)) {
+	set := func(d *Properties, from *D) bool {
+		v := *in(from)
+		if v != nil {
+			*at(d) = is.stored(*v)
+		}
+		return v != nil
+	}
+	return set, func(d *Properties, to *D) { *in(to) = new(is.public(*at(d))) }
+}
+
+// numeric makes a kind of values between bounds. A text outside of them is invalid, so that the property keeps its default.
+func numeric[P cmp.Ordered, S comparable](want string, parse func(string) (P, error), format func(P) string, valid func(P) bool, public func(P) S, stored func(S) P) kind[P, S] {
+	read := func(text string) (P, bool) {
 		v, err := parse(text)
 		return v, err == nil && valid(v)
 	}
-	check := func(name string, v T) error {
-		if !valid(v) {
-			return invalidProperty(name, "%v is not %s", v, want)
-		}
-		return nil
+	return kind[P, S]{
+		want: want, parse: read, format: format, public: public, stored: stored,
+		parseJSON: func(data []byte) (P, bool) { return read(string(data)) },
+		json:      func(v P) any { return v },
+		isZero:    func(v S) bool { return v == *new(S) },
+		equal:     func(a, b P) bool { return a == b },
+		check: func(name string, v P) error {
+			if !valid(v) {
+				return invalidProperty(name, "%v is not %s", v, want)
+			}
+			return nil
+		},
 	}
-	return property(name, meaning, original, at, in, want, read, format, func(a, b T) bool { return a == b }, check)
 }
 
-func count(name, meaning string, original bool, at func(*Properties) *int, in func(*Changes) *int, low, high int) Property {
-	return numeric(name, meaning, original, at, in, fmt.Sprintf("a whole number from %d to %d", low, high), strconv.Atoi, strconv.Itoa,
-		func(n int) bool { return low <= n && n <= high })
+func same[T any](v T) T { return v }
+
+func count(low, high int) kind[int, int] {
+	return numeric(fmt.Sprintf("a whole number from %d to %d", low, high), strconv.Atoi, strconv.Itoa,
+		func(n int) bool { return low <= n && n <= high }, same[int], same[int])
 }
 
-func number(name, meaning string, original bool, at func(*Properties) *float64, in func(*Changes) *float64, low, high float64) Property {
+func number(low, high float64) kind[float64, float64] {
 	parse := func(s string) (float64, error) {
 		v, err := ParseSeconds(s) // no hexadecimal numbers
 		return float64(v), err
 	}
-	return numeric(name, meaning, original, at, in, fmt.Sprintf("a number from %v to %v", low, high), parse, formatFloat,
-		func(v float64) bool { return low <= v && v <= high })
+	return numeric(fmt.Sprintf("a number from %v to %v", low, high), parse, formatFloat,
+		func(v float64) bool { return low <= v && v <= high }, same[float64], same[float64])
 }
 
 // bounds are the bounds of a time or a span in seconds.
@@ -95,36 +165,85 @@ func (b bounds) want(of, from string) string {
 	return of + from
 }
 
-func moment(name, meaning string, original bool, at func(*Properties) *Time, in func(*Changes) *Time, b bounds) Property {
-	p := numeric(name, meaning, original, at, in, b.want("a Unix time in seconds", " from 0 up"), ParseTime, Time.String,
-		func(t Time) bool { return b.allow(float64(t)) })
-	p.isTime = true
-	return p
+// moment is the kind of a time. In JSON, it is an RFC 3339 time, or "inf".
+func moment(b bounds) kind[Time, time.Time] {
+	k := numeric(b.want("a Unix time in seconds", " from 0 up"), ParseTime, Time.String,
+		func(t Time) bool { return b.allow(float64(t)) }, Time.Std, At)
+	k.unit, k.isZero = UnitTime, time.Time.IsZero
+	k.json = func(t Time) any {
+		if t == Never {
+			return infinite
+		}
+		return t.Std().UTC().Format("2006-01-02T15:04:05.000000Z07:00")
+	}
+	k.parseJSON = func(data []byte) (Time, bool) {
+		var text string
+		if json.Unmarshal(data, &text) != nil {
+			return 0, false
+		}
+		if text == infinite {
+			return Never, b.inf
+		}
+		at, err := time.Parse(time.RFC3339, text)
+		return At(at), err == nil && b.allow(float64(At(at)))
+	}
+	return k
 }
 
-func span(name, meaning string, original bool, at func(*Properties) *Seconds, in func(*Changes) *Seconds, b bounds) Property {
-	p := numeric(name, meaning, original, at, in, b.want("a number of seconds", " from 0 up"), ParseSeconds, Seconds.String,
-		func(s Seconds) bool { return b.allow(float64(s)) })
-	p.isTime = true
-	return p
+const infinite = "inf"
+
+// span is the kind of a span. In JSON, it is a number of seconds, or "inf".
+func span(b bounds) kind[Seconds, time.Duration] {
+	k := numeric(b.want("a number of seconds", " from 0 up"), ParseSeconds, Seconds.String,
+		func(s Seconds) bool { return b.allow(float64(s)) }, Seconds.Std, For)
+	k.unit = UnitSpan
+	k.json = func(s Seconds) any {
+		if s == Forever {
+			return infinite
+		}
+		return s.Std().Seconds() // exact to the microsecond
+	}
+	k.parseJSON = func(data []byte) (Seconds, bool) {
+		if string(data) == `"`+infinite+`"` {
+			return Forever, b.inf
+		}
+		return k.parse(string(data))
+	}
+	return k
 }
 
-// text makes a row for a property whose text is its value. An invalid text is stored all the same, so that a user sees it.
-func text(
-	name, meaning string, original bool, at func(*Properties) *string, in func(*Changes) *string, want string, check func(name, s string) error,
-) Property {
-	return property(name, meaning, original, at, in, want, func(s string) (string, bool) { return s, true }, func(s string) string { return s },
-		func(a, b string) bool { return a == b }, check)
+// text is the kind of a text that is its own value. An invalid text is stored all the same, so that a user sees it.
+func text(want string, check func(name, s string) error) kind[string, string] {
+	return textual(want, check, func(string) bool { return true })
 }
 
-// label makes a row for a name that is part of a task's place. An invalid name is not stored, because no claim would find the place.
-func label(name, meaning string, original bool, at func(*Properties) *string, in func(*Changes) *string) Property {
-	parse := func(s string) (string, bool) { return s, checkQueue(name, s) == nil }
-	return property(name, meaning, original, at, in, "the name of a queue, of letters, digits and . _ - / @", parse,
-		func(s string) string { return s }, func(a, b string) bool { return a == b }, checkQueue)
+func textual[T ~string](want string, check func(name string, s T) error, valid func(T) bool) kind[T, T] {
+	return kind[T, T]{
+		want: want, check: check, public: same[T], stored: same[T],
+		parse:  func(s string) (T, bool) { return T(s), valid(T(s)) },
+		format: func(s T) string { return string(s) },
+		parseJSON: func(data []byte) (T, bool) {
+			var s JSONText
+			err := json.Unmarshal(data, &s)
+			return T(s), err == nil && valid(T(s))
+		},
+		json: func(s T) any {
+			if utf8.ValidString(string(s)) {
+				return string(s)
+			}
+			return JSONText(s)
+		},
+		isZero: func(s T) bool { return s == "" },
+		equal:  func(a, b T) bool { return a == b },
+	}
 }
 
-func choice[T ~string](name, meaning string, original bool, at func(*Properties) *T, in func(*Changes) *T, allowed ...T) Property {
+// label is the kind of a name that is part of a task's place. An invalid name is not stored, because no claim would find the place.
+func label() kind[string, string] {
+	return textual("the name of a queue, of letters, digits and . _ - / @", checkQueue, func(s string) bool { return checkQueue("", s) == nil })
+}
+
+func choice[T ~string](allowed ...T) kind[T, T] {
 	names := make([]string, len(allowed))
 	for i, s := range allowed {
 		names[i] = string(s)
@@ -136,17 +255,25 @@ func choice[T ~string](name, meaning string, original bool, at func(*Properties)
 		}
 		return nil
 	}
-	return property(name, meaning, original, at, in, want, func(s string) (T, bool) { return T(s), true }, func(v T) string { return string(v) },
-		func(a, b T) bool { return a == b }, check)
+	return textual(want, check, func(T) bool { return true })
 }
 
-func tags(name, meaning string, original bool, at func(*Properties) *[]string, in func(*Changes) *[]string) Property {
-	want := fmt.Sprintf("up to %d tags of letters, digits and . _ - / @, separated by blanks or commas", MaxTags)
-	parse := func(s string) ([]string, bool) {
-		all := SplitTags(s)
-		return all, checkTags(name, all) == nil
+func tags() kind[[]string, []string] {
+	valid := func(all []string) bool { return checkTags("", all) == nil }
+	return kind[[]string, []string]{
+		want:  fmt.Sprintf("up to %d tags of letters, digits and . _ - / @, separated by blanks or commas", MaxTags),
+		check: checkTags, public: same[[]string], stored: same[[]string], format: JoinTags, equal: slices.Equal[[]string],
+		parse: func(s string) ([]string, bool) {
+			all := SplitTags(s)
+			return all, valid(all)
+		},
+		parseJSON: func(data []byte) (all []string, ok bool) {
+			err := json.Unmarshal(data, &all)
+			return all, err == nil && valid(all)
+		},
+		json:   func(all []string) any { return all },
+		isZero: func(all []string) bool { return all == nil },
 	}
-	return property(name, meaning, original, at, in, want, parse, JoinTags, slices.Equal[[]string], checkTags)
 }
 
 var nameWant = fmt.Sprintf("a name of up to %d bytes", MaxName)

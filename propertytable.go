@@ -3,135 +3,263 @@ package tdf
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
+	"time"
 )
 
 // A Property is a row of [PropertyTable]. It describes a property that a manager sets when it opens a task.
 type Property struct {
-	Name    string // in Redis, in files and in JSON
+	Name    string // in Redis and in files
+	JSON    string // the name of the member in JSON
 	Want    string // describes the valid values, as in "a number from 1 to 1000"
 	Meaning string // the description in docs/configuration.md; "" if a file cannot set a default for the property
+	Help    string // the text of the flag in tdf open, tdf set and tdf retry; "" if these commands have no such flag, or a special one
+	Unit    Unit
+
+	InLists bool   // lists of tasks show the property, and not only tdf show
+	Always  bool   // tdf shows the property even if it has its default value
+	Of      string // the name of another property: tdf shows the property if that one does not have its default value
 
 	original bool // the original TDF knows the property, so that every task has it
-	isTime   bool // the value is a time or a span in seconds
 
-	read    func(d *Properties, text string) bool // stores a value; it returns false if the text is invalid
-	text    func(d *Properties) string            // the value in Redis
-	isUsual func(d *Properties) bool              // whether the property has its default value
-	check   func(d *Properties) error             // a *[PropertyError] for an invalid value
-	change  func(d *Properties, c *Changes)       // stores the new value of c, if it has one
+	read     func(d *Properties, text string) bool // stores a value; it returns false if the text is invalid
+	readJSON func(d *Properties, data []byte) bool
+	text     func(d *Properties) string // the value in Redis
+	value    func(d *Properties) any    // the value in JSON
+	isUsual  func(d *Properties) bool   // whether the property has its default value
+	check    func(d *Properties) error  // a *[PropertyError] for an invalid value
+
+	// define stores the value of a definition, and reports whether it has one. defined does the opposite. change and changed do
+	// the same with Changes; they are nil if the property cannot change.
+	define  func(d *Properties, from *Definition) bool
+	defined func(d *Properties, to *Definition)
+	change  func(d *Properties, from *Changes) bool
+	changed func(d *Properties, to *Changes)
 }
+
+// A Unit says what the value of a property is.
+type Unit int
+
+// The units.
+const (
+	NoUnit   Unit = iota
+	UnitTime      // seconds since the Unix epoch
+	UnitSpan      // seconds
+)
+
+// Names of the properties that a manager sets, in Redis and in files.
+const (
+	fieldStartAfter    = "start_after"
+	fieldEndBefore     = "end_before"
+	fieldTimeout       = "timeout"
+	fieldMaxFails      = "max_fails"
+	fieldMaxTimeouts   = "max_timeouts"
+	fieldProgram       = "program"
+	fieldSource        = "source"
+	fieldInput         = "input"
+	fieldMaxLosses     = "max_losses"
+	fieldBackoff       = "backoff"
+	fieldBackoffFactor = "backoff_factor"
+	fieldBackoffMax    = "backoff_max"
+	fieldKeepFinished  = "keep_finished"
+	fieldKeepArchived  = "keep_archived"
+	fieldKeepOutputs   = "keep_outputs"
+	fieldUnique        = "unique"
+	fieldUniqueUntil   = "unique_until"
+	fieldQueue         = "queue"
+	fieldPriority      = "priority"
+	fieldTags          = "tags"
+	fieldLimitKey      = "limit_key"
+	fieldGroup         = "group"
+	fieldMeta          = "meta"
+	fieldFailOn        = "fail_on"
+)
 
 // PropertyTable has a row for each property that a manager sets, except the dependencies (dependencies.go). Tasks are parsed,
-// written, checked and changed by this table, and the keys of [task_defaults] come from it. Redis searches a small hash
-// from its beginning, so the properties that are read most often come first.
+// written, checked and changed by this table. The keys of [task_defaults], the flags of tdf and the members of JSON come from
+// it, too. Redis searches a small hash from its beginning, so the properties that are read most often come first.
 var PropertyTable = []Property{
-	moment(
-		fieldStartAfter, "No worker claims the task before this time. 0 means no limit.", original,
-		func(d *Properties) *Time { return &d.StartAfter }, func(c *Changes) *Time { return c.StartAfter }, bounds{},
-	),
-	moment(
-		fieldEndBefore, "If the task is not executed by this time, it expires. `inf` means no limit.", original,
-		func(d *Properties) *Time { return &d.EndBefore }, func(c *Changes) *Time { return c.EndBefore }, bounds{inf: true},
-	),
-	span(
-		fieldTimeout, "The longest run time of a round. `inf` means no limit.", original,
-		func(d *Properties) *Seconds { return &d.Timeout }, func(c *Changes) *Seconds { return c.Timeout }, bounds{above: true, inf: true},
-	),
-	count(
-		fieldMaxFails, "How many times the task runs again after a failed round.", original,
-		func(d *Properties) *int { return &d.MaxFails }, func(c *Changes) *int { return c.MaxFails }, 0, MaxCount,
-	),
-	count(
-		fieldMaxTimeouts, "How many times the task runs again after a timed out round.", original,
-		func(d *Properties) *int { return &d.MaxTimeouts }, func(c *Changes) *int { return c.MaxTimeouts }, 0, MaxCount,
-	),
-	text(
-		fieldProgram, "", original,
-		func(d *Properties) *string { return &d.Program }, func(c *Changes) *string { return c.Program },
-		"the name of the program's directory on a worker", checkProgram,
-	),
-	text(
-		fieldSource, "", original,
-		func(d *Properties) *string { return &d.Source }, func(c *Changes) *string { return c.Source },
-		"the source of a program", checkSource,
-	),
-	text(
-		fieldInput, "", original,
-		func(d *Properties) *string { return &d.Input }, func(c *Changes) *string { return c.Input },
-		"the arguments of run.sh", checkInput,
-	),
-	count(
-		fieldMaxLosses, "How many times the task runs again after a lost round.", added,
-		func(d *Properties) *int { return &d.MaxLosses }, func(c *Changes) *int { return c.MaxLosses }, 0, MaxCount,
-	),
-	span(
-		fieldBackoff, "How long the task waits before it runs again after its first failed or timed out round. 0 means no wait.", added,
-		func(d *Properties) *Seconds { return &d.Backoff }, func(c *Changes) *Seconds { return c.Backoff }, bounds{most: MaxBackoff},
-	),
-	number(
-		fieldBackoffFactor, "Each further wait is longer than the last one by this factor.", added,
-		func(d *Properties) *float64 { return &d.BackoffFactor }, func(c *Changes) *float64 { return c.BackoffFactor }, 1, MaxBackoffFactor,
-	),
-	span(
-		fieldBackoffMax, "The longest wait, before it varies by up to 20 %.", added,
-		func(d *Properties) *Seconds { return &d.BackoffMax }, func(c *Changes) *Seconds { return c.BackoffMax }, bounds{above: true, most: MaxBackoff},
-	),
-	span(
-		fieldKeepFinished, "How long a finished task stays in Redis if no manager archives it. Then the server removes it, with its outputs. `inf` means no limit.", added,
-		func(d *Properties) *Seconds { return &d.KeepFinished }, func(c *Changes) *Seconds { return c.KeepFinished }, bounds{above: true, inf: true},
-	),
-	span(
-		fieldKeepArchived, "How long an archived task stays in Redis. Then the server removes it, with its outputs. `inf` means no limit.", added,
-		func(d *Properties) *Seconds { return &d.KeepArchived }, func(c *Changes) *Seconds { return c.KeepArchived }, bounds{inf: true},
-	),
-	span(
-		fieldKeepOutputs, "How long the outputs of a finished task stay in Redis. Then the server removes them, and the rest of the task stays. `inf` means no limit.", added,
-		func(d *Properties) *Seconds { return &d.KeepOutputs }, func(c *Changes) *Seconds { return c.KeepOutputs }, bounds{above: true, inf: true},
-	),
-	text(
-		fieldUnique, "", added,
-		func(d *Properties) *string { return &d.Unique }, nil, nameWant, checkName,
-	),
-	choice(
-		fieldUniqueUntil, "When a task with a unique key gives the key back: when it has finished, or when it is archived.", added,
-		func(d *Properties) *UniqueUntil { return &d.UniqueUntil }, nil, UntilFinished, UntilArchived,
-	),
-	label(
-		fieldQueue, "The queue of the task. Only workers that serve the queue claim the task. Empty means the queue of the workers without `queues`.", added,
-		func(d *Properties) *string { return &d.Queue }, func(c *Changes) *string { return c.Queue },
-	),
-	count(
-		fieldPriority, "Workers claim the tasks of a queue with the highest priority first.", added,
-		func(d *Properties) *int { return &d.Priority }, func(c *Changes) *int { return c.Priority }, math.MinInt32, math.MaxInt32,
-	),
-	tags(
-		fieldTags, "The tags of the task. Only workers that offer all of them claim the task.", added,
-		func(d *Properties) *[]string { return &d.Tags }, func(c *Changes) *[]string { return c.Tags },
-	),
-	text(
-		fieldLimitKey, "The name of something that the task needs, such as a database. `tdf limit` limits how many tasks of a key run at once. Empty means no key.", added,
-		func(d *Properties) *string { return &d.LimitKey }, func(c *Changes) *string { return c.LimitKey }, nameWant, checkName,
-	),
-	text(
-		fieldGroup, "The group that the task belongs to, such as a campaign or a stage. Empty means no group.", added,
-		func(d *Properties) *string { return &d.Group }, nil, nameWant, checkName,
-	),
-	text(
-		fieldMeta, "The manager's own data about the task. Server and workers do not use it.", added,
-		func(d *Properties) *string { return &d.Meta }, func(c *Changes) *string { return c.Meta },
-		fmt.Sprintf("text of up to %d bytes", MaxMeta), checkMeta,
-	),
-	choice(
-		fieldFailOn, "The rule that decides whether a round failed. With `stderr`, any text on stderr is a failure. With `exit`, an exit status other than 0 is a failure. With `any`, both are failures.", added,
-		func(d *Properties) *FailOn { return &d.FailOn }, func(c *Changes) *FailOn { return c.FailOn }, FailOnStderr, FailOnExit, FailOnAny,
-	),
+	rowOf[Time, time.Time]{
+		name: fieldStartAfter, original: true, is: moment(bounds{}),
+		meaning: "No worker claims the task before this time. 0 means no limit.",
+		help:    "`TIME` earliest start: Unix seconds, RFC 3339, or +2h from now",
+		at:      func(d *Properties) *Time { return &d.StartAfter },
+		value:   func(d *Definition) *time.Time { return &d.StartAfter },
+		change:  func(c *Changes) **time.Time { return &c.StartAfter },
+	}.property(),
+	rowOf[Time, time.Time]{
+		name: fieldEndBefore, original: true, is: moment(bounds{inf: true}),
+		meaning: "If the task is not executed by this time, it expires. `inf` means no limit.",
+		help:    "`TIME` time at which an unfinished task expires, in a format of --start-after, or inf for never",
+		at:      func(d *Properties) *Time { return &d.EndBefore },
+		value:   func(d *Definition) *time.Time { return &d.EndBefore },
+		change:  func(c *Changes) **time.Time { return &c.EndBefore },
+	}.property(),
+	rowOf[Seconds, time.Duration]{
+		name: fieldTimeout, original: true, is: span(bounds{above: true, inf: true}),
+		meaning: "The longest run time of a round. `inf` means no limit.",
+		help:    "`SPAN` maximum run time of a round: 90 (seconds), 90s, 2h, or inf",
+		at:      func(d *Properties) *Seconds { return &d.Timeout },
+		value:   func(d *Definition) *time.Duration { return &d.Timeout },
+		change:  func(c *Changes) **time.Duration { return &c.Timeout },
+	}.property(),
+	rowOf[int, int]{
+		name: fieldMaxFails, original: true, always: true, is: count(0, MaxCount),
+		meaning: "How many times the task runs again after a failed round.",
+		help:    "`N` number of failed rounds that are allowed",
+		at:      func(d *Properties) *int { return &d.MaxFails },
+		setting: func(d *Definition) **int { return &d.MaxFails },
+		change:  func(c *Changes) **int { return &c.MaxFails },
+	}.property(),
+	rowOf[int, int]{
+		name: fieldMaxTimeouts, original: true, always: true, is: count(0, MaxCount),
+		meaning: "How many times the task runs again after a timed out round.",
+		help:    "`N` number of timed-out rounds that are allowed",
+		at:      func(d *Properties) *int { return &d.MaxTimeouts },
+		setting: func(d *Definition) **int { return &d.MaxTimeouts },
+		change:  func(c *Changes) **int { return &c.MaxTimeouts },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldProgram, original: true, inLists: true, always: true, is: text("the name of the program's directory on a worker", checkProgram),
+		at:     func(d *Properties) *string { return &d.Program },
+		value:  func(d *Definition) *string { return &d.Program },
+		change: func(c *Changes) **string { return &c.Program },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldSource, original: true, always: true, is: text("the source of a program", checkSource),
+		at:     func(d *Properties) *string { return &d.Source },
+		value:  func(d *Definition) *string { return &d.Source },
+		change: func(c *Changes) **string { return &c.Source },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldInput, original: true, inLists: true, is: text("the arguments of run.sh", checkInput),
+		at:     func(d *Properties) *string { return &d.Input },
+		value:  func(d *Definition) *string { return &d.Input },
+		change: func(c *Changes) **string { return &c.Input },
+	}.property(),
+	rowOf[int, int]{
+		name: fieldMaxLosses, always: true, is: count(0, MaxCount),
+		meaning: "How many times the task runs again after a lost round.",
+		help:    "`N` number of lost rounds that are allowed",
+		at:      func(d *Properties) *int { return &d.MaxLosses },
+		setting: func(d *Definition) **int { return &d.MaxLosses },
+		change:  func(c *Changes) **int { return &c.MaxLosses },
+	}.property(),
+	rowOf[Seconds, time.Duration]{
+		name: fieldBackoff, is: span(bounds{most: MaxBackoff}),
+		meaning: "How long the task waits before it runs again after its first failed or timed out round. 0 means no wait.",
+		help:    "`SPAN` wait after the first failed or timed-out round: 30 (seconds), 30s, 5m, or 0",
+		at:      func(d *Properties) *Seconds { return &d.Backoff },
+		setting: func(d *Definition) **time.Duration { return &d.Backoff },
+		change:  func(c *Changes) **time.Duration { return &c.Backoff },
+	}.property(),
+	rowOf[float64, float64]{
+		name: fieldBackoffFactor, of: fieldBackoff, is: number(1, MaxBackoffFactor),
+		meaning: "Each further wait is longer than the last one by this factor.",
+		help:    "`N` factor by which each further wait is longer (default: 2)",
+		at:      func(d *Properties) *float64 { return &d.BackoffFactor },
+		value:   func(d *Definition) *float64 { return &d.BackoffFactor },
+		change:  func(c *Changes) **float64 { return &c.BackoffFactor },
+	}.property(),
+	rowOf[Seconds, time.Duration]{
+		name: fieldBackoffMax, of: fieldBackoff, is: span(bounds{above: true, most: MaxBackoff}),
+		meaning: "The longest wait, before it varies by up to 20 %.",
+		help:    "`SPAN` longest wait (default: 5m)",
+		at:      func(d *Properties) *Seconds { return &d.BackoffMax },
+		value:   func(d *Definition) *time.Duration { return &d.BackoffMax },
+		change:  func(c *Changes) **time.Duration { return &c.BackoffMax },
+	}.property(),
+	rowOf[Seconds, time.Duration]{
+		name: fieldKeepFinished, is: span(bounds{above: true, inf: true}),
+		meaning: "How long a finished task stays in Redis if no manager archives it. Then the server removes it, with its outputs. `inf` means no limit.",
+		help:    "`SPAN` how long the finished task stays in Redis if it is not archived: 3600, 12h, 7d, or inf",
+		at:      func(d *Properties) *Seconds { return &d.KeepFinished },
+		setting: func(d *Definition) **time.Duration { return &d.KeepFinished },
+		change:  func(c *Changes) **time.Duration { return &c.KeepFinished },
+	}.property(),
+	rowOf[Seconds, time.Duration]{
+		name: fieldKeepArchived, is: span(bounds{inf: true}),
+		meaning: "How long an archived task stays in Redis. Then the server removes it, with its outputs. `inf` means no limit.",
+		help:    "`SPAN` how long the archived task stays in Redis, or inf",
+		at:      func(d *Properties) *Seconds { return &d.KeepArchived },
+		setting: func(d *Definition) **time.Duration { return &d.KeepArchived },
+		change:  func(c *Changes) **time.Duration { return &c.KeepArchived },
+	}.property(),
+	rowOf[Seconds, time.Duration]{
+		name: fieldKeepOutputs, is: span(bounds{above: true, inf: true}),
+		meaning: "How long the outputs of a finished task stay in Redis. Then the server removes them, and the rest of the task stays. `inf` means no limit.",
+		help:    "`SPAN` how long the outputs of the finished task stay in Redis, or inf",
+		at:      func(d *Properties) *Seconds { return &d.KeepOutputs },
+		setting: func(d *Definition) **time.Duration { return &d.KeepOutputs },
+		change:  func(c *Changes) **time.Duration { return &c.KeepOutputs },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldUnique, is: text(nameWant, checkName),
+		at:    func(d *Properties) *string { return &d.Unique },
+		value: func(d *Definition) *string { return &d.Unique },
+	}.property(),
+	rowOf[UniqueUntil, UniqueUntil]{
+		name: fieldUniqueUntil, of: fieldUnique, is: choice(UntilFinished, UntilArchived),
+		meaning: "When a task with a unique key gives the key back: when it has finished, or when it is archived.",
+		at:      func(d *Properties) *UniqueUntil { return &d.UniqueUntil },
+		value:   func(d *Definition) *UniqueUntil { return &d.UniqueUntil },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldQueue, inLists: true, is: label(),
+		meaning: "The queue of the task. Only workers that serve the queue claim the task. Empty means the queue of the workers without `queues`.",
+		help:    "`NAME` queue of the task: only workers that serve the queue claim it (default: default)",
+		at:      func(d *Properties) *string { return &d.Queue },
+		value:   func(d *Definition) *string { return &d.Queue },
+		change:  func(c *Changes) **string { return &c.Queue },
+	}.property(),
+	rowOf[int, int]{
+		name: fieldPriority, inLists: true, is: count(math.MinInt32, math.MaxInt32),
+		meaning: "Workers claim the tasks of a queue with the highest priority first.",
+		help:    "`N` priority: workers claim tasks with higher priorities first (default: 0)",
+		at:      func(d *Properties) *int { return &d.Priority },
+		setting: func(d *Definition) **int { return &d.Priority },
+		change:  func(c *Changes) **int { return &c.Priority },
+	}.property(),
+	rowOf[[]string, []string]{
+		name: fieldTags, inLists: true, is: tags(),
+		meaning: "The tags of the task. Only workers that offer all of them claim the task.",
+		help:    "`TAGS` tags that a worker must offer to claim the task: gpu,ssd",
+		at:      func(d *Properties) *[]string { return &d.Tags },
+		value:   func(d *Definition) *[]string { return &d.Tags },
+		change:  func(c *Changes) **[]string { return &c.Tags },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldLimitKey, inLists: true, is: text(nameWant, checkName),
+		meaning: "The name of something that the task needs, such as a database. `tdf limit` limits how many tasks of a key run at once. Empty means no key.",
+		help:    "`KEY` what the task needs, such as a database: tdf limit sets how many tasks of a key run at once",
+		at:      func(d *Properties) *string { return &d.LimitKey },
+		value:   func(d *Definition) *string { return &d.LimitKey },
+		change:  func(c *Changes) **string { return &c.LimitKey },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldGroup, json: "campaign", inLists: true, is: text(nameWant, checkName),
+		meaning: "The group that the task belongs to, such as a campaign or a stage. Empty means no group.",
+		at:      func(d *Properties) *string { return &d.Group },
+		value:   func(d *Definition) *string { return &d.Group },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldMeta, inLists: true, is: text(fmt.Sprintf("text of up to %d bytes", MaxMeta), checkMeta),
+		meaning: "The manager's own data about the task. Server and workers do not use it.",
+		help:    "`TEXT` your own data about the task",
+		at:      func(d *Properties) *string { return &d.Meta },
+		value:   func(d *Definition) *string { return &d.Meta },
+		change:  func(c *Changes) **string { return &c.Meta },
+	}.property(),
+	rowOf[FailOn, FailOn]{
+		name: fieldFailOn, always: true, is: choice(FailOnStderr, FailOnExit, FailOnAny),
+		meaning: "The rule that decides whether a round failed. With `stderr`, any text on stderr is a failure. With `exit`, an exit status other than 0 is a failure. With `any`, both are failures.",
+		help:    "`RULE` rule by which a round fails: stderr, exit or any",
+		at:      func(d *Properties) *FailOn { return &d.FailOn },
+		value:   func(d *Definition) *FailOn { return &d.FailOn },
+		change:  func(c *Changes) **FailOn { return &c.FailOn },
+	}.property(),
 }
-
-// Whether the original TDF knows a property.
-const (
-	original = true
-	added    = false
-)
 
 // usual has the default of every property.
 var usual = Defaults("", "", "")
@@ -154,8 +282,43 @@ func (p *Property) Set(d *Properties, text string) error {
 	return nil
 }
 
+// SetChange stores a new value, like Set. It returns an error if the property cannot change.
+func (p *Property) SetChange(c *Changes, text string) error {
+	d := usual
+	err := p.Set(&d, text)
+	if err == nil && p.changed == nil {
+		err = invalidProperty(p.Name, "cannot change")
+	}
+	if err == nil {
+		p.changed(&d, c)
+	}
+	return err
+}
+
+// CanChange reports whether [Changes] has the property.
+func (p *Property) CanChange() bool { return p.change != nil }
+
+// Flag returns the name of the property's flag.
+func (p *Property) Flag() string { return strings.ReplaceAll(p.Name, "_", "-") }
+
 // Preset returns the default of the property, as Redis stores it.
 func (p *Property) Preset() string { return p.text(&usual) }
+
+// Text returns the value of the property, as Redis stores it.
+func (p *Property) Text(d *Properties) string { return p.text(d) }
+
+// Shown reports whether tdf shows the property: whether it has another value than its default, or always matters.
+func (p *Property) Shown(d *Properties) bool {
+	if p.Of != "" {
+		return !property(p.Of).isUsual(d)
+	}
+	return p.Always || !p.isUsual(d)
+}
+
+// property returns the row with this name.
+func property(name string) *Property {
+	return &PropertyTable[slices.IndexFunc(PropertyTable, func(p Property) bool { return p.Name == name })]
+}
 
 // properties reads the properties that a manager sets.
 func (p *parser) properties() Properties {
@@ -163,7 +326,7 @@ func (p *parser) properties() Properties {
 	for i := range PropertyTable {
 		row := &PropertyTable[i]
 		s := p.h[row.Name]
-		if s == "" || row.read(&d, s) || row.original && row.isTime && row.read(&d, asOriginal(s)) {
+		if s == "" || row.read(&d, s) || row.original && row.Unit != NoUnit && row.read(&d, asOriginal(s)) {
 			continue
 		}
 		p.fail(row.invalid(s))
@@ -186,14 +349,6 @@ func (d *Properties) OpenFields(namespace string) []Field {
 		fields = append(fields, Field{FieldPlace, place})
 	}
 	return append(fields, d.dependencyFields()...)
-}
-
-// Apply returns a changed copy of the properties.
-func (c Changes) Apply(d Properties) Properties {
-	for i := range PropertyTable {
-		PropertyTable[i].change(&d, &c)
-	}
-	return d
 }
 
 // Validate returns a *[PropertyError] for the first invalid property, or nil. Managers call it when they open a task.

@@ -85,7 +85,7 @@ type Action struct{ action acting.Action }
 
 // ToRetry returns an action that does the same as [manager.Manager.Retry].
 func ToRetry(changes manager.Changes) Action {
-	return Action{acting.Action{Verb: tdf.VerbReopen, Changes: friend.ChangesOf(changes)}}
+	return Action{acting.Action{Verb: tdf.VerbReopen, Changes: changes}}
 }
 
 // ToCancel returns an action that does the same as [manager.Manager.Cancel].
@@ -105,7 +105,7 @@ func ToRemove() Action { return Action{acting.Action{Verb: tdf.VerbRemove}} }
 
 // ToUpdate returns an action that does the same as [manager.Manager.Update].
 func ToUpdate(changes manager.Changes) Action {
-	return Action{acting.Action{Verb: tdf.VerbChange, Changes: friend.ChangesOf(changes)}}
+	return Action{acting.Action{Verb: tdf.VerbChange, Changes: changes}}
 }
 
 // In returns the same action, limited to tasks in the given states. Do skips a task that has moved to another state.

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/acting"
@@ -47,48 +46,13 @@ type Result struct {
 // the task, set a later EndBefore in Changes.
 var ErrPast = acting.ErrPast
 
-// Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot
-// change.
-type Changes struct {
-	Program, Source, Input           *string
-	StartAfter, EndBefore            *time.Time     // the value NoEnd() of EndBefore removes the limit
-	Timeout                          *time.Duration // the value NoTimeout removes the limit
-	MaxFails, MaxTimeouts, MaxLosses *int
-	Backoff, BackoffMax              *time.Duration
-	BackoffFactor                    *float64
-	KeepFinished, KeepArchived       *time.Duration // KeepForever removes the limit
-	KeepOutputs                      *time.Duration
-	Meta                             *string
-	FailOn                           *tdf.FailOn
-	Queue                            *string // "" is the queue of the workers without `queues=`
-	Priority                         *int
-	Tags                             *[]string
-	LimitKey                         *string // "" removes the key
-}
-
-func (c Changes) changes() tdf.Changes {
-	return tdf.Changes{
-		Program: c.Program, Source: c.Source, Input: c.Input,
-		StartAfter: mapped(c.StartAfter, tdf.At), EndBefore: mapped(c.EndBefore, tdf.At), Timeout: mapped(c.Timeout, tdf.For),
-		MaxFails: c.MaxFails, MaxTimeouts: c.MaxTimeouts, MaxLosses: c.MaxLosses, Meta: c.Meta, FailOn: c.FailOn,
-		Queue: c.Queue, Priority: c.Priority, Tags: c.Tags, LimitKey: c.LimitKey,
-		Backoff: mapped(c.Backoff, tdf.For), BackoffFactor: c.BackoffFactor, BackoffMax: mapped(c.BackoffMax, tdf.For),
-		KeepFinished: mapped(c.KeepFinished, tdf.For), KeepArchived: mapped(c.KeepArchived, tdf.For),
-		KeepOutputs: mapped(c.KeepOutputs, tdf.For),
-	}
-}
-
-func mapped[T, U any](value *T, convert func(T) U) *U {
-	if value == nil {
-		return nil
-	}
-	return new(convert(*value))
-}
+// Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot change.
+type Changes = tdf.Changes
 
 // Retry runs finished tasks again, including archived tasks. Each task gets the changes and one more round. Of its
 // counters, only Reopens changes.
 func (m *Manager) Retry(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
-	return m.act(ctx, acting.Action{Verb: tdf.VerbReopen, Changes: changes.changes()}, refs)
+	return m.act(ctx, acting.Action{Verb: tdf.VerbReopen, Changes: changes}, refs)
 }
 
 // Cancel ends open and running tasks. Their state becomes expired, and their outcome cancelled. Workers end the running
@@ -120,7 +84,7 @@ func (m *Manager) Remove(ctx context.Context, refs ...Ref) (Result, error) {
 
 // Update changes properties of open tasks. If StartAfter does not change, the tasks keep their places in the queue.
 func (m *Manager) Update(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
-	return m.act(ctx, acting.Action{Verb: tdf.VerbChange, Changes: changes.changes()}, refs)
+	return m.act(ctx, acting.Action{Verb: tdf.VerbChange, Changes: changes}, refs)
 }
 
 // CancelOpen cancels the open tasks of a group, and returns how many tasks it cancelled. It does not cancel running

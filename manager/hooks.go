@@ -23,6 +23,4 @@ func init() {
 	friend.TaskOf = func(task any) *tdf.Task { return task.(*Task).task }
 	friend.ViewOf = func(t *tdf.Task, whole bool) any { return newTask(t, whole) }
 	friend.TaskJSON = func(task any, others jsonview.Object) jsonview.Object { return task.(*Task).json(others) }
-	friend.DefinitionOf = func(p tdf.Properties) any { return definitionOf(p) }
-	friend.ChangesOf = func(changes any) tdf.Changes { return changes.(Changes).changes() }
 }

@@ -133,8 +133,9 @@ func (m *Manager) readExisting(ctx context.Context, tasks []*Task) error {
 // properties returns the properties of new tasks, with defaults for the fields that a definition does not set.
 func (m *Manager) properties(definitions []Definition) []tdf.Properties {
 	all := make([]tdf.Properties, len(definitions))
-	for i, d := range definitions {
-		all[i] = d.properties(m.cfg.TaskDefaults)
+	for i := range definitions {
+		all[i] = m.cfg.TaskDefaults
+		definitions[i].Fill(&all[i])
 	}
 	return all
 }

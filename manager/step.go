@@ -43,7 +43,7 @@ func (s *Step) Archive(tasks ...*Task) { s.add(acting.Action{Verb: tdf.VerbArchi
 
 // Retry runs finished tasks again, as [Manager.Retry] does.
 func (s *Step) Retry(changes Changes, tasks ...*Task) {
-	s.add(acting.Action{Verb: tdf.VerbReopen, Changes: changes.changes()}, tasks)
+	s.add(acting.Action{Verb: tdf.VerbReopen, Changes: changes}, tasks)
 }
 
 // Cancel ends open and running tasks.
@@ -51,7 +51,7 @@ func (s *Step) Cancel(tasks ...*Task) { s.add(acting.Action{Verb: tdf.VerbCancel
 
 // Update changes properties of open tasks.
 func (s *Step) Update(changes Changes, tasks ...*Task) {
-	s.add(acting.Action{Verb: tdf.VerbChange, Changes: changes.changes()}, tasks)
+	s.add(acting.Action{Verb: tdf.VerbChange, Changes: changes}, tasks)
 }
 
 // Require changes nothing. If one of the tasks has changed since you read it, the step is refused. The output and the

@@ -12,8 +12,8 @@ import (
 // [Manager.List] and [Manager.Page] read summaries. A summary lacks After, AfterAny, Log and Checkpoint, and contains only the
 // last two rounds. The field Read of the [Query] selects which texts of these rounds the summary contains.
 type Task struct {
-	ID int64 `json:"id"`
-	Definition
+	ID         int64 `json:"id"`
+	Definition `json:"-"`
 
 	State   tdf.State `json:"state"`
 	Outcome string    `json:"outcome,omitempty"` // succeeded, failed, timed_out, expired or cancelled; "" if the task is not finished. Archived tasks keep their outcome.
@@ -143,7 +143,7 @@ func (t *Task) Result() string { return t.task.LastResult() }
 // newTask returns a Task for the task t.
 func newTask(t *tdf.Task, whole bool) *Task {
 	v := &Task{
-		ID: t.ID, Definition: definitionOf(t.Properties), State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
+		ID: t.ID, Definition: t.Properties.Definition(), State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
 		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),
 		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Reopens: t.Reopens, Revision: t.Revision,
 		NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log), task: t, whole: whole,

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
@@ -33,47 +32,22 @@ func (t *Task) json(others jsonview.Object) jsonview.Object {
 }
 
 func (t *Task) object() jsonview.Object {
+	running := t.whole && t.State == tdf.Running
 	parts := []string{"summary"}
 	if t.whole {
 		parts = append(parts, "whole")
 	}
-	running := t.whole && t.State == tdf.Running
 	if running {
 		parts = append(parts, "running")
 	}
 	o := jsonview.Of(t, parts...)
+	t.addProperties(&o)
 	if parameters, ok := jsonview.ParseObject(t.Meta); ok {
 		o.Delete("meta")
 		o.Set("parameters", parameters)
 	}
-	if t.Timeout == NoTimeout {
-		o.Delete("timeout")
-	}
-	if t.EndBefore.Equal(tdf.Never.Std()) {
-		o.Delete("end_before")
-	}
-	if t.StartAfter.Equal(tdf.Never.Std()) {
-		o.Delete("start_after")
-	}
 	if t.ClaimableFrom.Equal(tdf.Never.Std()) {
 		o.Delete("claimable_from")
-	}
-	if t.Backoff == nil || *t.Backoff == 0 {
-		o.Delete("backoff", "backoff_factor", "backoff_max")
-	}
-	if t.Priority == nil || *t.Priority == 0 {
-		o.Delete("priority")
-	}
-	if t.Unique == "" {
-		o.Delete("unique_until")
-	}
-	for name, keep := range map[string]*time.Duration{"keep_finished": t.KeepFinished, "keep_archived": t.KeepArchived, "keep_outputs": t.KeepOutputs} {
-		if keep == nil || *keep == KeepForever {
-			o.Delete(name)
-		}
-	}
-	if t.whole {
-		o.Set("source", tdf.HideCredentials(t.Source))
 	}
 	if t.Deadline.Equal(tdf.Never.Std()) {
 		o.Delete("deadline")
@@ -93,6 +67,23 @@ func (t *Task) object() jsonview.Object {
 		o.Merge(current.running())
 	}
 	return o
+}
+
+// addProperties adds the properties that the JSON shows.
+func (t *Task) addProperties(o *jsonview.Object) {
+	properties := t.Definition.Properties(tdf.Defaults("", "", ""))
+	properties.Source = tdf.HideCredentials(t.Source)
+	for i := range tdf.PropertyTable {
+		if p := &tdf.PropertyTable[i]; (t.whole || p.InLists) && p.Shown(&properties) {
+			o.Set(p.JSON, p.Value(&properties))
+		}
+	}
+	if t.whole && t.After != nil {
+		o.Set(tdf.FieldAfter, t.After)
+	}
+	if t.whole && t.AfterAny != nil {
+		o.Set(tdf.FieldAfterAny, t.AfterAny)
+	}
 }
 
 // MarshalJSON writes the fields of a round, as in the JSON of a whole task.

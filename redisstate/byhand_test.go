@@ -82,7 +82,7 @@ func TestChangeInPlace(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"))
 		end := tdf.Time(9e9)
-		mustChange(t, s, ids[0], tdf.Changes{Input: new("changed"), EndBefore: &end, MaxFails: new(2), FailOn: new(tdf.FailOnExit)})
+		mustChange(t, s, ids[0], tdf.Changes{Input: new("changed"), EndBefore: new(end.Std()), MaxFails: new(2), FailOn: new(tdf.FailOnExit)})
 		mustChange(t, s, ids[1], tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")})
 		mustBeSound(t, s)
 		if got := inputs(mustClaim(t, s, 3)); got != "changed b c" {
@@ -106,8 +106,8 @@ func TestChangeOfTimes(t *testing.T) {
 		d := define("later")
 		d.StartAfter, d.FailOn = later, tdf.FailOnAny
 		ids := mustOpen(t, s, d, define("b"), define("c"))
-		mustChange(t, s, ids[0], tdf.Changes{StartAfter: new(tdf.Time(0)), FailOn: new(tdf.FailOnStderr)})
-		mustChange(t, s, ids[1], tdf.Changes{StartAfter: &later})
+		mustChange(t, s, ids[0], tdf.Changes{StartAfter: new(tdf.Time(0).Std()), FailOn: new(tdf.FailOnStderr)})
+		mustChange(t, s, ids[1], tdf.Changes{StartAfter: new(later.Std())})
 		mustBeSound(t, s)
 		if got := inputs(mustClaim(t, s, 3)); got != "later c" {
 			t.Errorf("claimed %s", got)
@@ -192,8 +192,8 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("a"))[0]
 		seen := task(t, s, id)
-		first, err := seen.Change(tdf.Changes{EndBefore: new(tdf.Time(9e9))})
-		second, err2 := seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5))})
+		first, err := seen.Change(tdf.Changes{EndBefore: new(tdf.Time(9e9).Std())})
+		second, err2 := seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std())})
 		must(t, errors.Join(err, err2))
 		mustApply(t, s, first, nil)
 		before := dump(t, s)
@@ -206,7 +206,7 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		seen.Revision = 1
-		second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5)), EndBefore: new(tdf.Time(9e9))})
+		second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std()), EndBefore: new(tdf.Time(9e9).Std())})
 		mustApply(t, s, second, err)
 		mustBeSound(t, s)
 		loaded, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
@@ -220,7 +220,7 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 func TestReopenWithChanges(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Archived)
-		m, err := task(t, s, id).ReopenWith(tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(tdf.Seconds(5))})
+		m, err := task(t, s, id).ReopenWith(tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(tdf.Seconds(5).Std())})
 		mustApply(t, s, m, err)
 		got := task(t, s, id)
 		if got.State != tdf.Open || got.Round != 1 || got.Program != "q" || got.Timeout != 5 || got.Reopens != 1 || got.Revision != 0 {

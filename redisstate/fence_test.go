@@ -46,8 +46,8 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 			return outcomes[0].Err
 		}
 		late, soon := tdf.Time(2e9), tdf.Time(1e9)
-		s.rdb.AddHook(&afterFirstStep{func() { must(t, change(tdf.Changes{StartAfter: &late})) }})
-		if err := change(tdf.Changes{EndBefore: &soon}); err == nil {
+		s.rdb.AddHook(&afterFirstStep{func() { must(t, change(tdf.Changes{StartAfter: new(late.Std())})) }})
+		if err := change(tdf.Changes{EndBefore: new(soon.Std())}); err == nil {
 			got := task(t, s, 1)
 			t.Errorf("the task starts after %v and ends before %v", got.StartAfter, got.EndBefore)
 		}

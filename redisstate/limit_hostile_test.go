@@ -492,7 +492,7 @@ func TestWaitingTaskByHand(t *testing.T) {
 		if x := task(t, s, ids[3]); x.WaitsForLimit() {
 			t.Errorf("the retried task is in %q", x.PlacedIn)
 		}
-		change(ids[4], tdf.Changes{StartAfter: new(tdf.Time(9e9))}, "default")
+		change(ids[4], tdf.Changes{StartAfter: new(tdf.Time(9e9).Std())}, "default")
 		if got := claimAll(t, s, 10); !slices.Equal(got, ids[:1]) {
 			t.Errorf("claimed %d, want %d", got, ids[:1])
 		}

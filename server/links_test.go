@@ -858,7 +858,7 @@ func TestChangeOfAWaitingTask(t *testing.T) {
 		s.open(after(1))
 		soon := s.now().Add(60)
 		change := func() {
-			if err := s.apply(s.task(2).Change(tdf.Changes{EndBefore: &soon})); err != nil {
+			if err := s.apply(s.task(2).Change(tdf.Changes{EndBefore: new(soon.Std())})); err != nil {
 				s.Fatal(err)
 			}
 		}

@@ -123,7 +123,7 @@ func TestLaterReleasesTheTask(t *testing.T) {
 	if ran, err := worker.RunOnce(t.Context()); ran || err != nil {
 		t.Errorf("the task ran before its time: %v, %v", ran, err)
 	}
-	m, err := got.Change(tdf.Changes{StartAfter: new(tdf.Time(1))})
+	m, err := got.Change(tdf.Changes{StartAfter: new(tdf.Time(1).Std())})
 	must(t, err)
 	must(t, w.applied(m))
 	w.runOnce(worker)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -37,7 +36,7 @@ type opener func(context.Context, ...manager.Definition) ([]*manager.Task, error
 func (c *client) open(ctx context.Context, open opener, all ...tdf.Properties) ([]*manager.Task, error) {
 	definitions := make([]manager.Definition, len(all))
 	for i := range all {
-		definitions[i] = friend.DefinitionOf(all[i]).(manager.Definition)
+		definitions[i] = all[i].Definition()
 	}
 	return open(ctx, definitions...)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -89,7 +88,7 @@ func (c *changes) read(ctx context.Context, m *client) (manager.Changes, *progra
 
 // checkForAnyTask refuses changes that are invalid for every task.
 func checkForAnyTask(c manager.Changes) error {
-	d := friend.ChangesOf(c).Apply(tdf.Defaults("any", "rsync:/any/run.sh", ""))
+	d := c.Apply(tdf.Defaults("any", "rsync:/any/run.sh", ""))
 	if err := d.Validate(); err != nil {
 		return usage("%v", err)
 	}

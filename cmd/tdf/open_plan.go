@@ -9,7 +9,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -75,7 +74,7 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	if err != nil {
 		return err
 	}
-	if p.base = friend.ChangesOf(properties).Apply(p.base); properties.EndBefore == nil && p.base.EndBefore < tdf.Never {
+	if p.base = properties.Apply(p.base); properties.EndBefore == nil && p.base.EndBefore < tdf.Never {
 		if err := p.checkUsualEnd(ctx); err != nil {
 			return err
 		}

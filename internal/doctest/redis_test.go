@@ -112,6 +112,9 @@ func constants(t testing.TB, path string, prefixes ...string) []string {
 // The page lists exactly the properties that the code names.
 func TestProperties(t *testing.T) {
 	properties := append(constants(t, "parse.go", "field", "Field"), constants(t, "transition.go", "Counter")...)
+	for _, p := range tdf.PropertyTable {
+		properties = append(properties, p.Name)
+	}
 	ofRound := append(constants(t, "parse.go", "Round", "round"), "$state")
 	var listed, listedOfRound []string
 	for _, name := range first(rows(t, redisPage, "## A task")) {

@@ -30,9 +30,8 @@ var (
 	// PartsOf returns the parts of a *manager.Manager.
 	PartsOf func(manager any) Parts
 
-	// QueryOf converts a manager.Query. ChangesOf converts a manager.Changes.
-	QueryOf   func(query any) listing.Query
-	ChangesOf func(changes any) tdf.Changes
+	// QueryOf converts a manager.Query.
+	QueryOf func(query any) listing.Query
 
 	// TaskOf returns the tdf.Task of a *manager.Task. ViewOf returns a *manager.Task for a tdf.Task. The parameter
 	// whole is false if the tdf.Task is a summary.
@@ -41,7 +40,4 @@ var (
 
 	// TaskJSON returns the JSON of a *manager.Task, merged with the other members.
 	TaskJSON func(task any, others jsonview.Object) jsonview.Object
-
-	// DefinitionOf returns a manager.Definition with these properties.
-	DefinitionOf func(properties tdf.Properties) any
 )

@@ -1,0 +1,107 @@
+package tdf
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sample returns properties in which the property of the row has another value than its default.
+func sample(t *testing.T, row *Property) Properties {
+	t.Helper()
+	for _, text := range []string{"7", "1.5", "rsync:/q/run.sh", "exit", "archived", "q"} {
+		d := Defaults("p", "rsync:/p/run.sh", "1")
+		if before := row.Text(&d); row.Set(&d, text) == nil && row.Text(&d) != before && row.Text(&d) != row.Preset() {
+			return d
+		}
+	}
+	t.Fatalf("no text is a value of %s, %s", row.Name, row.Want)
+	return Properties{}
+}
+
+// Each property keeps its value when it is written to Redis, to JSON or into a Definition or Changes, and read again.
+func TestEachPropertyKeepsItsValue(t *testing.T) {
+	for i := range PropertyTable {
+		row := &PropertyTable[i]
+		t.Run(row.Name, func(t *testing.T) {
+			d := sample(t, row)
+			same := func(way string, got Properties, err error) {
+				t.Helper()
+				if diff := cmp.Diff(d, got); diff != "" || err != nil {
+					t.Errorf("%s (-want +got):\n%s%v", way, diff, err)
+				}
+			}
+			h := Hash{}
+			for _, f := range d.OpenFields("ns") {
+				h[f.Name] = f.Value
+			}
+			task, err := ParseTask(1, h)
+			same("Redis", task.Properties, err)
+			same("definition", d.Definition().Properties(usual), nil)
+
+			text, _ := json.Marshal(d.Definition())
+			var definition Definition
+			err = json.Unmarshal(text, &definition)
+			same("JSON of the definition", definition.Properties(usual), err)
+			if !row.CanChange() {
+				if err := row.SetChange(&Changes{}, row.Text(&d)); err == nil {
+					t.Error("SetChange accepts a property that cannot change")
+				}
+				return
+			}
+			var c, back Changes
+			if err := row.SetChange(&c, row.Text(&d)); err != nil {
+				t.Fatal(err)
+			}
+			same("changes", c.Apply(Defaults("p", "rsync:/p/run.sh", "1")), nil)
+			text, _ = json.Marshal(c)
+			err = json.Unmarshal(text, &back)
+			same("JSON of the changes", back.Apply(Defaults("p", "rsync:/p/run.sh", "1")), err)
+		})
+	}
+}
+
+func TestJSONOfDefinitions(t *testing.T) {
+	text := `{"after":{"tasks":[3],"group":"g"},"backoff":0.25,"campaign":"c","end_before":"2030-01-31T12:00:00.500000Z","input":{"base64":"/w=="},` +
+		`"max_fails":0,"program":"p","source":"rsync:/p/run.sh","tags":["a","b"],"timeout":"inf"}`
+	var d Definition
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Group != "c" || d.Input != "\xff" || d.Timeout != Longest || d.Backoff.Seconds() != 0.25 || d.MaxTimeouts != nil || d.After.Group != "g" {
+		t.Errorf("%+v", d)
+	}
+	if got, err := json.Marshal(d); err != nil || string(got) != text {
+		t.Errorf("%s, %v; want %s", got, err, text)
+	}
+}
+
+// A wrong value or an unknown property in JSON is an error that names the property.
+func TestInvalidJSONOfDefinitions(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"timeout":"1m"}`:             `timeout: "1m" is not a number of seconds above 0, or inf`,
+		`{"timeout":0}`:                `timeout: 0 is not a number of seconds above 0, or inf`,
+		`{"end_before":1893456000}`:    `end_before: 1893456000 is not an RFC 3339 time such as 2030-01-31T12:00:00Z, or inf`,
+		`{"max_fails":"2"}`:            `max_fails: "2" is not a whole number from 0 to 1000000000`,
+		`{"program":3}`:                `program: 3 is not the name of the program's directory on a worker`,
+		`{"fail_on":"never"}`:          `fail_on: "never" is not one of stderr, exit, any`,
+		`{"after":[1]}`:                `after: json: cannot unmarshal array into Go value of type tdf.Dependencies`,
+		`{"group":"g"}`:                `"group": no task has this property`,
+		`{"id":1}`:                     `"id": no task has this property`,
+		`{"campaign":"c","unique":""}`: ``,
+	} {
+		var d Definition
+		err := json.Unmarshal([]byte(text), &d)
+		if want == "" && err == nil {
+			continue
+		}
+		if err == nil || err.Error() != want || !errors.As(err, new(*PropertyError)) {
+			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"campaign":"c"}`), &Changes{}); err == nil || err.Error() != "campaign: cannot change" {
+		t.Error(err)
+	}
+}
