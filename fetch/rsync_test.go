@@ -111,11 +111,6 @@ func TestRsyncDaemon(t *testing.T) {
 	fetchWorks(t, newFetcher(t), strings.Replace(base, "//127", "//bob@127", 1)+"/locked/run.sh")
 }
 
-func TestRsyncIsMissing(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	fetchFails(t, newFetcher(t), "rsync:host:x.zip", "rsync: rsync is not installed on this worker (apt-get install rsync)")
-}
-
 // fakeSSH replaces ssh by a script. The script runs the command in a shell on this machine, as sshd does on another
 // machine. It writes its arguments and environment to a file, and fakeSSH returns the path of this file.
 func fakeSSH(t *testing.T, command string) (log string) {

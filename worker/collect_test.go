@@ -4,30 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/worker/secrets"
+	"github.com/tdf-framework/tdf/internal/testsecret"
 )
-
-func deskWith(t *testing.T, secret string) *roundIO {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "env")
-	must(t, os.WriteFile(path, []byte("TOKEN="+secret+"\n"), 0o600))
-	f, err := os.Open(path)
-	must(t, err)
-	defer f.Close()
-	values, err := secrets.Read(f)
-	must(t, err)
-	return &roundIO{secrets: values}
-}
 
 // Errors may contain texts of other programs, for example file names from rsync. Secrets in them are masked.
 func TestErrorsAreMasked(t *testing.T) {
-	d := deskWith(t, "hunter22")
+	d := &roundIO{secrets: testsecret.Of(t, "hunter22")}
 	if got := maskError(d, errors.New("rsync: hunter22.txt: no space")); got.Error() != "rsync: ***.txt: no space" {
 		t.Error(got)
 	}
@@ -41,7 +28,7 @@ func TestErrorsAreMasked(t *testing.T) {
 func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	gone := &lostError{&tdf.StateError{ID: 7, Verb: tdf.VerbExecute, State: tdf.Expired}}
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
-		d := deskWith(t, secret)
+		d := &roundIO{secrets: testsecret.Of(t, secret)}
 		for _, reason := range []error{errTimedOut, errStopping} {
 			if got := maskError(d, reason); got != reason {
 				t.Errorf("%q: %v became %v", secret, reason, got)

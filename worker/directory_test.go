@@ -139,7 +139,8 @@ func TestStartRemovesLeftDirectories(t *testing.T) {
 
 // Each round gets a clean directory, whatever the previous round did with its directory.
 func TestEachRoundHasACleanDirectory(t *testing.T) {
-	const look = "cd \"$TDF_DIR\" && find . -printf '%p %y %m\\n' | sort\n"
+	r := newWorld(t).work(fault{})
+	r.script("look", "#!/bin/sh\ncd \"$TDF_DIR\" && find . -printf '%p %y %m\\n' | sort\n")
 	for name, script := range map[string]string{
 		"nothing":           "",
 		"a file":            "echo x >$TDF_DIR/x",
@@ -154,17 +155,14 @@ func TestEachRoundHasACleanDirectory(t *testing.T) {
 		"above it all gone": "rm -r $TDF_DIR/..",
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			r := w.work(fault{})
 			r.script("p", noting+script+"\n")
 			r.over(r.open(""))
-			r.script("look", "#!/bin/sh\n"+look)
 			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "look" }))
 			if want := ". d 700\n./files d 755\n./scratch d 755\n"; task.LastOutput() != want || task.State != tdf.Succeeded {
 				t.Errorf("the task is %s: %q, want %q; %s", task.State, task.LastOutput(), want, task.LastError())
 			}
 			r.nothingRemains(r.before)
-			r.stop()
 		})
 	}
+	r.stop()
 }

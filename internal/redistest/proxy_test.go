@@ -93,16 +93,6 @@ func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
 	}
 }
 
-func TestProxyShowsThatClientsRetry(t *testing.T) {
-	w := newWorld(t)
-	retrying := redis.NewClient(&redis.Options{Addr: w.Addr, MaxRetries: 3, ReadTimeout: -1})
-	defer retrying.Close()
-	w.DropReplies(2, func(command []string) bool { return command[0] == "incr" })
-	if n, err := retrying.Incr(t.Context(), w.key).Result(); err != nil || n != 3 {
-		t.Errorf("got %d, %v; want 3, after two lost replies", n, err)
-	}
-}
-
 func TestProxyDropsInPipelines(t *testing.T) {
 	w := newWorld(t)
 	w.DropReplies(1, func(command []string) bool { return command[0] == "incrby" })

@@ -59,15 +59,6 @@ func TestReadEndlessFile(t *testing.T) {
 	}
 }
 
-func TestReadMasks(t *testing.T) {
-	r := open(t)
-	print(t, r.Stdout, "token hunter22, hunter22")
-	got, err := r.Read(1000, "w1", secret(t, "hunter22"))
-	if err != nil || got.Output != "token ***, ***" || got.OutputBytes != 24 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 // Wherever a text is cut, the result never contains three bytes of the secret in a row. The rest of the text is
 // complete. The text has at most the allowed length.
 func TestReadMasksAcrossCuts(t *testing.T) {

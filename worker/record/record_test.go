@@ -12,10 +12,13 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
-	"github.com/tdf-framework/tdf/worker/secrets"
+	"github.com/tdf-framework/tdf/internal/testsecret"
 )
 
-var must = expect.NoError
+var (
+	must   = expect.NoError
+	secret = testsecret.Of
+)
 
 func TestMain(m *testing.M) {
 	syscall.Umask(0o022) // some tests compare modes
@@ -56,23 +59,6 @@ func print(t testing.TB, f *os.File, text string) {
 	t.Helper()
 	_, err := f.WriteString(text)
 	must(t, err)
-}
-
-// secret returns Secrets with these values, loaded as a worker loads them.
-func secret(t testing.TB, values ...string) *secrets.Secrets {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "env")
-	var b strings.Builder
-	for i, value := range values {
-		b.WriteString("S" + strings.Repeat("_", i) + "=" + value + "\n")
-	}
-	must(t, os.WriteFile(path, []byte(b.String()), 0o600))
-	f, err := os.Open(path)
-	must(t, err)
-	defer f.Close()
-	s, err := secrets.Read(f)
-	must(t, err)
-	return s
 }
 
 // Files of an earlier execution stay. If the program of that execution still writes, it does not write to the new

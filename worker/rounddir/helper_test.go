@@ -12,10 +12,14 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/testsecret"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-var must = expect.NoError
+var (
+	must   = expect.NoError
+	secret = testsecret.Of
+)
 
 func TestMain(m *testing.M) {
 	syscall.Umask(0o022) // some tests compare modes
@@ -55,18 +59,6 @@ func (d *Dir) replace(t testing.TB, name, text string) {
 	t.Helper()
 	d.write(t, name+".new", text)
 	must(t, os.Rename(d.in(name+".new"), d.in(name)))
-}
-
-func secret(t testing.TB, value string) *secrets.Secrets {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "env")
-	must(t, os.WriteFile(path, []byte("SECRET="+value+"\n"), 0o600))
-	f, err := os.Open(path)
-	must(t, err)
-	defer f.Close()
-	s, err := secrets.Read(f)
-	must(t, err)
-	return s
 }
 
 // news compares the exported fields of the next report with want, and returns the report.
