@@ -75,8 +75,6 @@ local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
 cursor = 17
 use_places(open)
-limiting.use(due)
-starting.use(KEYS[10])
 positions.use(ARGV[14], unwanted_name)
 
 local avoid, paused_group, queues = {}, {}, {}
@@ -124,7 +122,9 @@ end
 
 -- The first part of the script reads and decides.
 
-ordering.use(open, wanted, version ~= '', offer)
+local has_places = version ~= ''
+ordering.use(open, wanted, has_places, offer)
+if has_places then starting.use(due, KEYS[10]) end
 local wrong, size = not_sorted(open)
 wrong = not_sorted(due) or wrong
 if wrong then return wrong end
@@ -302,7 +302,7 @@ for _, o in ipairs(odd) do -- an invalid task: the server decides about it durin
   call('ZADD', due, text(now), o[2])
 end
 
-starting.leave(tasks)
+if has_places then starting.leave(tasks) end
 positions.finish()
 
 local out = {}
@@ -324,7 +324,7 @@ end
 
 ordering.remove()
 finish_places()
-starting.finish()
+if has_places then starting.finish() end
 
 for _, queue in ipairs(queues) do
   if queue.name == DEFAULT and offer.programs then
@@ -332,7 +332,7 @@ for _, queue in ipairs(queues) do
     -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
     if #chosen + avoided > 0 and size > #ordering.plain.removed then wake(KEYS[7], 1) end
   end
-  if version ~= '' and #chosen < wanted then ordering.note_coming(queue.name) end
+  if has_places and #chosen < wanted then ordering.note_coming(queue.name) end
 end
 if #chosen + avoided > 0 then ordering.wake() end
 
