@@ -32,6 +32,7 @@ type kind[P, S any] struct {
 	unit      Unit
 	want      string
 	parse     func(text string) (P, bool)
+	why       func(name, text string) error // explains an invalid text; nil if want says enough
 	format    func(P) string
 	parseJSON func(data []byte) (P, bool)
 	json      func(P) any
@@ -53,6 +54,12 @@ func (r rowOf[P, S]) property() Property {
 		value:    func(d *Properties) any { return is.json(*at(d)) },
 		isUsual:  func(d *Properties) bool { return is.equal(*at(d), *at(&usual)) },
 		check:    func(d *Properties) error { return is.check(r.name, *at(d)) },
+	}
+	p.why = func(text string) error {
+		if is.why == nil {
+			return nil
+		}
+		return is.why(r.name, text)
 	}
 	p.define, p.defined = r.definition()
 	if r.change != nil {
@@ -240,7 +247,9 @@ func textual[T ~string](want string, check func(name string, s T) error, valid f
 
 // label is the kind of a name that is part of a task's place. An invalid name is not stored, because no claim would find the place.
 func label() kind[string, string] {
-	return textual("the name of a queue, of letters, digits and . _ - / @", checkQueue, func(s string) bool { return checkQueue("", s) == nil })
+	k := textual("the name of a queue, of letters, digits and . _ - / @", checkQueue, func(s string) bool { return checkQueue("", s) == nil })
+	k.why = checkQueue
+	return k
 }
 
 func choice[T ~string](allowed ...T) kind[T, T] {
@@ -263,6 +272,7 @@ func tags() kind[[]string, []string] {
 	return kind[[]string, []string]{
 		want:  fmt.Sprintf("up to %d tags of letters, digits and . _ - / @, separated by blanks or commas", MaxTags),
 		check: checkTags, public: same[[]string], stored: same[[]string], format: JoinTags, equal: slices.Equal[[]string],
+		why: func(name, text string) error { return checkTags(name, SplitTags(text)) },
 		parse: func(s string) ([]string, bool) {
 			all := SplitTags(s)
 			return all, valid(all)

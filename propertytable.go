@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -26,6 +27,7 @@ type Property struct {
 	read     func(d *Properties, text string) bool // stores a value; it returns false if the text is invalid
 	readJSON func(d *Properties, data []byte) bool
 	text     func(d *Properties) string // the value in Redis
+	why      func(text string) error    // a *[PropertyError] with the reason why a text is invalid, or nil
 	value    func(d *Properties) any    // the value in JSON
 	isUsual  func(d *Properties) bool   // whether the property has its default value
 	check    func(d *Properties) error  // a *[PropertyError] for an invalid value
@@ -273,7 +275,7 @@ func (p *Property) invalid(text string) error {
 func (p *Property) Set(d *Properties, text string) error {
 	next := *d
 	if !p.read(&next, text) {
-		return p.invalid(text)
+		return cmp.Or(p.why(text), p.invalid(text))
 	}
 	if err := p.check(&next); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"regexp"
@@ -23,13 +24,71 @@ func row(k key) string {
 	return fmt.Sprintf("| `%s` | %s | %s | %s |", k.name, preset, k.kind.want, k.meaning)
 }
 
+var update = flag.Bool("update", false, "write the tables of docs/configuration.md, and missing keys into configs/manager.cfg")
+
+var anyRow = regexp.MustCompile("^\\| `")
+
+// writePage replaces the rows of each section by those of the table of keys.
+func writePage(t *testing.T, path string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	section, written := "", map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if m := heading.FindStringSubmatch(line); m != nil {
+			section = m[1]
+		}
+		if !anyRow.MatchString(line) {
+			lines = append(lines, line)
+			continue
+		}
+		for _, k := range keys {
+			if k.section == section && !written[section] {
+				lines = append(lines, row(k)+"\n")
+			}
+		}
+		written[section] = true
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeFile adds the missing keys of [task_defaults] to a file, each with its description and default, in their places.
+func writeFile(t *testing.T, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for i, k := range taskKeys {
+		if i == 0 || strings.Contains(text, "\n"+k.name+"=") {
+			continue
+		}
+		before := regexp.MustCompile(`(?m)^` + taskKeys[i-1].name + `=.*\n`).FindStringIndex(text)
+		text = text[:before[1]] + "\n# " + strings.ReplaceAll(k.meaning, "`", "") + "\n" + k.name + "=" + k.preset + "\n" + text[before[1]:]
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var heading = regexp.MustCompile("^### `\\[(\\w+)\\]`")
+
 // docs/configuration.md has a table for each section. These tables contain the keys of the code, in the same order.
 func TestDocumentationListsEveryKey(t *testing.T) {
+	if *update {
+		writePage(t, "../docs/configuration.md")
+		writeFile(t, "../configs/manager.cfg")
+	}
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	heading := regexp.MustCompile("^### `\\[(\\w+)\\]`")
 	got, section := map[string][]string{}, ""
 	for line := range strings.Lines(string(page)) {
 		line = strings.TrimSpace(line)

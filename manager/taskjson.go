@@ -27,9 +27,20 @@ var memberOrder = strings.Fields(`
 func (t *Task) json(others jsonview.Object) jsonview.Object {
 	o := t.object()
 	o.Merge(others)
-	o.Order(memberOrder)
+	o.Order(order)
 	return o
 }
+
+// order is memberOrder with the properties that it does not name, after the other properties.
+var order = func() []string {
+	all := slices.Clone(memberOrder)
+	for _, p := range tdf.PropertyTable {
+		if !slices.Contains(all, p.JSON) {
+			all = slices.Insert(all, slices.Index(all, "fails"), p.JSON)
+		}
+	}
+	return all
+}()
 
 func (t *Task) object() jsonview.Object {
 	running := t.whole && t.State == tdf.Running

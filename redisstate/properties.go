@@ -47,7 +47,7 @@ type property struct {
 	in   Fields
 }
 
-var taskProperties = []property{
+var taskProperties = withOthers([]property{
 	{"state", Head | rulesAlways},
 	{"round", Head | rulesAlways},
 	{"program", Head | definition},
@@ -100,6 +100,17 @@ var taskProperties = []property{
 	{tdf.FieldCheckpoint, unbounded},
 	{"id", unread},
 	{"namespace", unread},
+})
+
+// withOthers adds the properties of [tdf.PropertyTable] that the list does not name. They are facts, and most decisions need
+// them; a property that fewer or more readers need has a row above.
+func withOthers(named []property) []property {
+	for _, p := range tdf.PropertyTable {
+		if !slices.ContainsFunc(named, func(n property) bool { return n.name == p.Name }) {
+			named = append(named, property{p.Name, Facts | rulesMore | definition})
+		}
+	}
+	return named
 }
 
 // roundProperties are the properties of one round. In Redis, each name has a prefix: the number of the round and a

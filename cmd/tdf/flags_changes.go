@@ -32,7 +32,7 @@ func (c *changes) addTo(cmd *cobra.Command) {
 
 // given reports whether the user gave any of the flags.
 func (c *changes) given() bool {
-	return slices.ContainsFunc(append([]string{"input", "program", "source", "handler"}, propertyFlags...), c.task.changed)
+	return slices.ContainsFunc([]string{"input", "program", "source", "handler"}, c.task.changed) || slices.ContainsFunc(propertiesWithFlag(), func(p *tdf.Property) bool { return c.task.changed(p.Flag()) })
 }
 
 // check returns an error for invalid flags. It needs no connection to Redis.

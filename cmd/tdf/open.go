@@ -165,7 +165,7 @@ func (o *opening) packed() (*program.Packed, error) {
 func (o *opening) failOn(tool config.Tool) (rule, text string) {
 	switch {
 	case o.changed("fail-on"):
-		return o.task.failOn, "set by --fail-on"
+		return *o.task.text["fail-on"], "set by --fail-on"
 	case tool.IsSet("task_defaults", "fail_on"):
 		return string(tool.Manager.TaskDefaults.FailOn), "set by the configuration"
 	}

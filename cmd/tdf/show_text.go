@@ -69,7 +69,7 @@ func (v *view) definition() []fact {
 		}
 		return text
 	}
-	return []fact{
+	facts := []fact{
 		{"campaign", d.Group},
 		{"program", d.Program},
 		{"source", tdf.HideCredentials(d.Source)},
@@ -101,7 +101,18 @@ func (v *view) definition() []fact {
 		{"checkpoint", unless(v.Checkpoint == "", size(int64(len(v.Checkpoint))))},
 		{"updates", v.updatesText()},
 	}
+	properties := d.Properties(usual)
+	for i := range tdf.PropertyTable { // the properties that have no line above
+		if p := &tdf.PropertyTable[i]; !slices.Contains(shownAbove, p.Name) && p.Shown(&properties) {
+			facts = append(facts, fact{strings.ReplaceAll(p.Name, "_", " "), p.Text(&properties)})
+		}
+	}
+	return facts
 }
+
+// shownAbove names the properties for which definition has a line of its own.
+var shownAbove = strings.Fields(`group program source queue priority tags limit_key input meta start_after end_before timeout max_fails max_timeouts
+	max_losses backoff backoff_factor backoff_max keep_finished keep_archived keep_outputs unique unique_until fail_on`)
 
 // shownDependencies is the largest number of dependencies that tdf show names.
 const shownDependencies = 20
