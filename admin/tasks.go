@@ -117,11 +117,5 @@ func (a Action) In(states ...tdf.State) Action {
 // Do applies an action to each task separately. The logs of the tasks name the manager. If Do fails, the result covers the
 // tasks that were handled before the error.
 func (a *Admin) Do(ctx context.Context, action Action, refs ...manager.Ref) (manager.Result, error) {
-	s := a.redis()
-	of := make([]acting.Ref, len(refs))
-	for i, r := range refs {
-		of[i] = acting.Ref(r)
-	}
-	result, err := acting.Do(ctx, s, a.parts.Name, action.action, of...)
-	return manager.Result(result), err
+	return acting.Do(ctx, a.redis(), a.parts.Name, action.action, refs...)
 }

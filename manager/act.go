@@ -11,36 +11,26 @@ import (
 
 // A Ref names a task and the round in which you saw it. If the task is in another round, an action skips it. [Task.Ref]
 // returns a Ref for the current round. [ByIDs] returns Refs for any round.
-type Ref struct {
-	ID    int64
-	Round int // the round in which the task must be, or AnyRound
-}
+type Ref = acting.Ref
 
 // AnyRound is the Round of a [Ref] that matches the task in any round.
 const AnyRound = acting.AnyRound
 
 // Ref returns a Ref to the task in its current round.
-func (t *Task) Ref() Ref { return Ref{t.ID, t.Round} }
+func (t *Task) Ref() Ref { return Ref{ID: t.ID, Round: t.Round} }
 
 // ByIDs returns Refs to tasks in any round.
 func ByIDs(ids ...int64) []Ref {
 	refs := make([]Ref, len(ids))
 	for i, id := range ids {
-		refs[i] = Ref{id, AnyRound}
+		refs[i] = Ref{ID: id, Round: AnyRound}
 	}
 	return refs
 }
 
 // A Result says how many tasks an action changed, and why it skipped the other tasks. Each task changes in a separate
 // step. The log of each changed task names the manager.
-type Result struct {
-	Done int // the number of changed tasks
-	// Skipped contains an error for each task that was skipped. If the task's state or round does not allow the action,
-	// the error wraps a *[tdf.StateError]. If the task cannot have the new properties, the error wraps a
-	// *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast]. If another task holds the unique key of a retried task, it is a
-	// *[tdf.UniqueError].
-	Skipped []error
-}
+type Result = acting.Result
 
 // ErrPast is the error if a retried task would expire at once, because its EndBefore is past by Redis's clock. To retry
 // the task, set a later EndBefore in Changes.
@@ -106,17 +96,12 @@ func (m *Manager) openRefs(ctx context.Context, group string) (refs []Ref, err e
 			return nil, err
 		}
 		for _, id := range redisstate.IDsOf(places) {
-			refs = append(refs, Ref{id, AnyRound})
+			refs = append(refs, Ref{ID: id, Round: AnyRound})
 		}
 	}
 	return refs, nil
 }
 
 func (m *Manager) act(ctx context.Context, action acting.Action, refs []Ref) (Result, error) {
-	of := make([]acting.Ref, len(refs))
-	for i, r := range refs {
-		of[i] = acting.Ref(r)
-	}
-	result, err := acting.Do(ctx, m.store, m.name, action, of...)
-	return Result(result), err
+	return acting.Do(ctx, m.store, m.name, action, refs...)
 }

@@ -36,7 +36,7 @@ func (m *Manager) Dependents(ctx context.Context, refs ...Ref) ([]Ref, error) {
 		for _, id := range ids {
 			if !known[id] {
 				known[id] = true
-				queue, found = append(queue, id), append(found, Ref{id, failed[id].Round})
+				queue, found = append(queue, id), append(found, Ref{ID: id, Round: failed[id].Round})
 			}
 		}
 	}

@@ -62,15 +62,10 @@ type Page struct {
 }
 
 // A QueryError is the reason why a [Query] or a cursor is invalid.
-type QueryError struct{ Problem string }
-
-func (e *QueryError) Error() string { return e.Problem }
-
-// Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*QueryError) Code() tdf.Code { return tdf.CodeInvalid }
+type QueryError = listing.QueryError
 
 // Validate checks a query and the cursor of a page, without Redis. If one of them is invalid, it returns a *[QueryError].
-func (q Query) Validate(cursor string) error { return queryError(q.listing().Validate(cursor)) }
+func (q Query) Validate(cursor string) error { return q.listing().Validate(cursor) }
 
 func (q Query) listing() listing.Query {
 	return listing.Query{

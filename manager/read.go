@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -37,8 +36,7 @@ func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) erro
 	if q.Order == ByID {
 		each = listing.ByID
 	}
-	err := each(ctx, m.store, q.listing(), q.texts, func(t *tdf.Task) bool { return take(q.view(t)) })
-	return queryError(err)
+	return each(ctx, m.store, q.listing(), q.texts, func(t *tdf.Task) bool { return take(q.view(t)) })
 }
 
 // Page returns up to limit tasks that a query selects. The cursor of the first page is "". The cursor of any other page
@@ -49,14 +47,14 @@ func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) erro
 // the query or the cursor is invalid, the error is a *[QueryError].
 func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (Page, error) {
 	if q.Order == ByID && q.Group == "" {
-		return Page{}, &QueryError{"list tasks: only List supports the order by id"}
+		return Page{}, &QueryError{Problem: "list tasks: only List supports the order by id"}
 	}
 	if limit < 1 {
-		return Page{}, &QueryError{fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
+		return Page{}, &QueryError{Problem: fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
 	}
 	w, err := listing.New(ctx, m.store, q.listing(), cursor)
 	if err != nil {
-		return Page{}, queryError(err)
+		return Page{}, err
 	}
 	w.Add(q.texts)
 	found, err := w.Page(limit)
@@ -65,15 +63,6 @@ func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (
 		page.Tasks = append(page.Tasks, q.view(t))
 	}
 	return page, err
-}
-
-// queryError converts an error of package listing into an error of this package.
-func queryError(err error) error {
-	var e *listing.QueryError
-	if errors.As(err, &e) {
-		return &QueryError{e.Problem}
-	}
-	return err
 }
 
 // Counts returns the number of tasks in each state, all counted at one moment. It counts the tasks of the given groups,

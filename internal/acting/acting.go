@@ -33,13 +33,17 @@ const AnyRound = -1
 // A Ref names a task and the round in which it was seen. If the task is in another round, an action skips the task.
 type Ref struct {
 	ID    int64
-	Round int
+	Round int // the round in which the task must be, or AnyRound
 }
 
 // A Result says how many tasks an action changed, and why it skipped other tasks.
 type Result struct {
-	Done    int
-	Skipped []error // contains an error for each skipped task
+	Done int // the number of changed tasks
+	// Skipped contains an error for each task that was skipped. If the task's state or round does not allow the action,
+	// the error wraps a *[tdf.StateError]. If the task cannot have the new properties, the error wraps a
+	// *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast]. If another task holds the unique key of a retried task, it is a
+	// *[tdf.UniqueError].
+	Skipped []error
 }
 
 // ErrPast is the reason why a retry skips a task: by Redis's clock, the end_before of the task is past, so the task
