@@ -177,3 +177,32 @@ func (d *Properties) Definition() Definition {
 	}
 	return to
 }
+
+// Changes are new values for properties of a task. If a field is nil, its property keeps its value. The group and the unique key of a
+// task cannot change.
+type Changes struct {
+	Program, Source, Input           *string
+	StartAfter, EndBefore            *time.Time     // the EndBefore Never.Std() removes the limit
+	Timeout                          *time.Duration // Longest removes the limit
+	MaxFails, MaxTimeouts, MaxLosses *int
+	Backoff, BackoffMax              *time.Duration
+	BackoffFactor                    *float64
+	KeepFinished, KeepArchived       *time.Duration // Longest removes the limit
+	KeepOutputs                      *time.Duration
+	Meta                             *string
+	FailOn                           *FailOn
+	Queue                            *string // "" is the queue of the workers without `queues=`
+	Priority                         *int
+	Tags                             *[]string
+	LimitKey                         *string // "" removes the key
+}
+
+// Apply returns a changed copy of the properties.
+func (c Changes) Apply(d Properties) Properties {
+	for i := range PropertyTable {
+		if change := PropertyTable[i].change; change != nil {
+			change(&d, &c)
+		}
+	}
+	return d
+}
