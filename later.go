@@ -36,7 +36,7 @@ func (t *Task) putOff() Seconds {
 		return 0 // in this case, the property ready only keeps the order of tasks with the same start_after
 	}
 	if t.Round == 0 || t.Current().Linked > 0 {
-		return 0 // the round waited for dependencies, and was not put off: a delay always begins a new round. A dump has no links.
+		return 0 // the round waited for dependencies, and was not put off: a delay always begins a new round
 	}
 	return max(0, t.Ready.Sub(t.Current().Entered[Open]))
 }

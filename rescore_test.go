@@ -144,6 +144,12 @@ func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
 // If the clock is set back, a task that waited for its dependencies does not wait once more. A task from a dump has lost the
 // number of its links. Such a task is loaded into a Redis whose clock is behind, too.
 func TestRescoreAfterDependencies(t *testing.T) {
+	late := taskIn(Open) // a real delay: it stays right
+	late.Round, late.EndBefore, late.Ready = 2, 9000, 7200
+	late.Current().Entered[Open] = 7100
+	if m, ok := late.Rescore(7200, 100, 0); !ok || m.Score != momentAt(200) {
+		t.Errorf("a task that was put off: %v, %+v", ok, m)
+	}
 	for _, c := range []struct{ round, linked int }{{2, 1}, {0, 1}, {0, 0}} {
 		task := taskIn(Open)
 		task.Round, task.EndBefore, task.Ready = c.round, 9000, 7200

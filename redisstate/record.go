@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -43,10 +44,17 @@ func (r *Record) Validate() error {
 var linkNames = []string{tdf.RoundLinked, tdf.RoundReleased, tdf.RoundWaits, tdf.RoundUnmet}
 
 // withoutLinks returns the properties without those that link the task to other tasks. These links belong to keys that a dump does
-// not have. Without them, the server links a waiting task again.
+// not have. Without them, the server links a waiting task again. If the task has waited in its present round, and waits no
+// longer, the number of links stays: it says that the round was not put off (see [tdf.Task.Rescore]).
 func (r *Record) withoutLinks() tdf.Hash {
-	h := maps.Clone(r.Hash)
+	h, waited := maps.Clone(r.Hash), ""
+	if r.Hash["state"] == string(tdf.Open) && r.Hash[tdf.FieldPlace] != tdf.WaitingPlace {
+		waited = cmp.Or(r.Hash["round"], "0") + ":" + tdf.RoundLinked
+	}
 	maps.DeleteFunc(h, func(name, _ string) bool {
+		if name == waited {
+			return false
+		}
 		_, ofRound, _ := strings.Cut(name, ":")
 		return name == tdf.FieldDependents || name == tdf.FieldEndings || slices.Contains(linkNames, ofRound)
 	})

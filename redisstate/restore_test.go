@@ -121,6 +121,39 @@ func renewalsWithUpdates(claims []Claim) []Renewal {
 	return renewals
 }
 
+// A dump has no links. A task that still waits is linked again. But a task that has waited in its present round keeps the number
+// of its links, since without it, the time of the wait would count as a delay if Redis's clock is behind.
+func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for id, place := range map[int64]string{7: "", 8: tdf.WaitingPlace} {
+			now, err := s.Now(t.Context())
+			must(t, err)
+			h := tdf.Hash{
+				"state": "open", "round": "1", "program": "p", "source": "rsync:/p", "input": "x", "max_fails": "3", "after": "3", "links": "1",
+				"1:open": now.Add(3600).String(), "1:linked": "1", "1:released": "1", "ready": now.Add(7200).String(),
+			}
+			if place != "" {
+				h["place"] = place
+			}
+			if n, err := s.Restore(t.Context(), Record{ID: id, Hash: h}); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			read, err := s.ReadOne(t.Context(), id, Want{Fields: Rules})
+			must(t, err)
+			if want := place == ""; (read.Task.Current().Linked == 1) != want || read.Task.Waits() == want {
+				t.Errorf("task %d: %+v", id, read.Task.Current())
+			}
+			if place != "" {
+				continue
+			}
+			m, ok := read.Task.Rescore(now.Add(7200), now, 0)
+			if !ok || !slices.Contains(m.Clear, "ready") {
+				t.Errorf("with a clock that is behind, the task waits again: %+v", m)
+			}
+		}
+	})
+}
+
 // If Restore is repeated, existing tasks stay unchanged, even if they have moved since they were restored. The counter
 // of ids is never lowered.
 func TestRestoreAgainChangesNothing(t *testing.T) {
