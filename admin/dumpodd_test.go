@@ -180,11 +180,14 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	}
 	c.ZRem(t.Context(), cfg.Namespace+":programs", strings.TrimPrefix(stored, "redis:"))
 	absent := "redis:" + strings.Repeat("0a", 32)
+	key := cfg.Namespace + ":program:" + strings.Repeat("0a", 32)
+	c.Set(t.Context(), key, "absent", 0)
 	for _, source := range []string{listed, stored, stored, absent, "redis:" + strings.ToUpper(stored[6:])} {
 		if _, err := m.Open(t.Context(), define("p", source, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
+	c.Del(t.Context(), key)
 	dump, log := dumpWithWarnings(t, cfg)
 	if !strings.Contains(dump, `{"end":{"programs":2,"tasks":5}}`) || strings.Count(dump, `{"program":`) != 2 {
 		t.Errorf("dumped\n%s", dump)

@@ -15,7 +15,7 @@ import (
 // because Redis sets the times.
 //
 // Open checks all definitions first. If a definition is invalid, Open opens no task, and the error wraps a
-// *[tdf.PropertyError]. Open opens up to 250 tasks in one atomic step, and more tasks in several steps. After any other error,
+// *[tdf.PropertyError]. If a stored program does not exist, the error wraps [ErrNoProgram]. Open opens up to 250 tasks in one atomic step, and more tasks in several steps. After any other error,
 // Open returns the tasks that it has opened.
 //
 // If another task holds a definition's Unique key, Open opens no task for the definition. It returns the other task
@@ -28,6 +28,10 @@ import (
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	return m.open(ctx, definitions, false)
 }
+
+// ErrNoProgram means that a new task names a stored program (redis:SHA256) that does not exist. It was never pushed, or it was
+// removed. No task was opened.
+var ErrNoProgram = redisstate.ErrNoProgram
 
 // ErrGroupTaken is the error of OpenGroup if the group already has tasks.
 var ErrGroupTaken = redisstate.ErrGroupTaken

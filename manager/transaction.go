@@ -25,8 +25,9 @@ var ErrCommitted = tdf.NewError(tdf.CodeInvalid, "the transaction was already co
 // the order of their definitions, as [Manager.Open] does.
 //
 // If tasks have changed since you read them, or if an action is not possible, the error wraps a *[StepError]. If a
-// definition is invalid, the error wraps a *[tdf.PropertyError]. After any of these errors, nothing has happened. If ctx
-// ends during the call, it is unknown whether the step was carried out. A second Commit returns [ErrCommitted].
+// definition is invalid, the error wraps a *[tdf.PropertyError]. If a stored program does not exist, the error wraps
+// [ErrNoProgram]. After any of these errors, nothing has happened. If ctx ends during the call, it is unknown whether the step
+// was carried out. A second Commit returns [ErrCommitted].
 func (x *Transaction) Commit(ctx context.Context) ([]*Task, error) {
 	if x.committed {
 		return nil, fmt.Errorf("commit transaction: %w", ErrCommitted)
@@ -43,6 +44,9 @@ func (x *Transaction) commit(ctx context.Context) ([]*Task, error) {
 	m := x.manager
 	u, err := m.unit(ctx, &x.Step, nil)
 	if err != nil || len(u.Moves)+len(u.Open) == 0 && u.Decide == "" {
+		return nil, err
+	}
+	if err := m.store.CheckPrograms(ctx, u.Open); err != nil {
 		return nil, err
 	}
 	outcomes, err := m.store.Apply(ctx, m.name, u)

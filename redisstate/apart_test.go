@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -13,7 +12,9 @@ import (
 func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		stored, theirs := define("x"), define("y")
-		stored.Source = "redis:" + strings.Repeat("0", 64)
+		var err error
+		stored.Source, err = s.PutProgram(t.Context(), []byte("archive"))
+		must(t, err)
 		listed := func() string { return fmt.Sprint(s.rdb.ZRange(t.Context(), s.keys.List(tdf.Open), 0, -1).Val()) }
 		set := func(value string) {
 			must(t, s.ChangeSetting(t.Context(), tdf.SettingOriginalWorkers, value))

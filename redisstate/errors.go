@@ -43,6 +43,9 @@ var ErrStageChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage ha
 // ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be removed.
 var ErrUnlinked = tdf.NewError(tdf.CodeUnavailable, "unfinished tasks may need it")
 
+// ErrNoProgram means that the namespace does not store a program. It was never pushed, or it was removed.
+var ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "it is not stored; push it again")
+
 // ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a day.
 var ErrNoDefinitions = tdf.NewError(tdf.CodeExpired, "the stored definitions of the stage do not exist; they may have expired")
 

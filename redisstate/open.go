@@ -15,6 +15,7 @@ type Opened struct {
 }
 
 // OpenAll opens tasks. The answers have the order of the definitions. If any definition is invalid, OpenAll opens no task.
+// If a stored program that a task names does not exist, the error wraps [ErrNoProgram], and OpenAll opens no task.
 // If newGroup is not empty and the group of this name has tasks, OpenAll opens nothing, and the error is [ErrGroupTaken].
 // If two clients open the same new group at the same time, one of them gets this error.
 //
@@ -24,6 +25,9 @@ type Opened struct {
 // or a call fails, OpenAll returns the error, and the answers that Redis has given.
 func (s *Store) OpenAll(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
 	if err := tdf.ValidateAll(definitions); err != nil {
+		return nil, err
+	}
+	if err := s.CheckPrograms(ctx, definitions); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return d.HasPlaces() }) {

@@ -63,6 +63,32 @@ func (s *Store) nameDefinitions(ctx context.Context, definitions []tdf.Propertie
 	return s.namePrograms(ctx, sums)
 }
 
+// CheckPrograms renews the last use of the stored programs that new tasks name, and checks that they are stored. The error wraps
+// [ErrNoProgram] if one of them is not. Without such programs, CheckPrograms sends no command.
+func (s *Store) CheckPrograms(ctx context.Context, definitions []tdf.Properties) error {
+	sums := map[string]bool{}
+	for i := range definitions {
+		sums[tdf.StoredProgram(definitions[i].Source)] = true
+	}
+	if err := s.namePrograms(ctx, sums); err != nil { // first, so that no later removal overlooks the use
+		return err
+	}
+	for page := range slices.Chunk(slices.Sorted(maps.Keys(sums)), programsAtOnce) {
+		found, err := askEach(ctx, s, "find stored programs", page, func(p redis.Pipeliner, sum string) *redis.IntCmd {
+			return p.Exists(ctx, s.keys.program(sum))
+		})
+		if err != nil {
+			return err
+		}
+		for i, n := range found {
+			if n.Val() == 0 {
+				return fmt.Errorf("program %s: %w", page[i], ErrNoProgram)
+			}
+		}
+	}
+	return nil
+}
+
 // nameUnits is like nameDefinitions, for a call that carries out units.
 func (s *Store) nameUnits(ctx context.Context, units []Unit) error {
 	sums := map[string]bool{}
@@ -131,7 +157,7 @@ func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
 		}
 		stored, err := s.HasProgram(ctx, sum) // after the pin: from now on, no server removes the program
 		if err == nil && !stored {
-			err = fmt.Errorf("pin program %s: it is not stored; push it again", sum)
+			err = fmt.Errorf("pin program %s: %w", sum, ErrNoProgram)
 		}
 		if err != nil {
 			return err

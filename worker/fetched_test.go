@@ -111,7 +111,7 @@ func TestProgramFromRedis(t *testing.T) {
 	if got := w.finished(id); got.State != tdf.Succeeded || got.LastOutput() != "good\n" {
 		t.Errorf("the task is %s: %s", got.State, got.LastError())
 	}
-	missing := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Properties) { d.Program = "q" })
+	missing := w.withoutProgram(w.open("", func(d *tdf.Properties) { d.Program = "q" }))
 	w.runOnce(worker)
 	if got := w.finished(missing); !strings.Contains(got.LastError(), "nothing is stored in this namespace") {
 		t.Errorf("the task is %s: %s", got.State, got.LastError())

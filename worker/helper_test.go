@@ -122,6 +122,13 @@ func (w *world) lastChance(id int64) int64 {
 	return id
 }
 
+// withoutProgram gives a task the source of a program that is not stored.
+func (w *world) withoutProgram(id int64) int64 {
+	w.Helper()
+	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "source", "redis:"+strings.Repeat("0", 64)).Err())
+	return id
+}
+
 // client returns a Redis client, for operations that the store does not have.
 func (w *world) client() *redis.Client {
 	if w.direct == nil {

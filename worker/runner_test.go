@@ -125,7 +125,7 @@ func (w *world) manager() *manager.Manager {
 func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
-	id := w.open("", from("redis:"+strings.Repeat("0", 64)), func(d *tdf.Properties) { d.StartAfter = 9e9 })
+	id := w.withoutProgram(w.open("", func(d *tdf.Properties) { d.StartAfter = 9e9 }))
 	explained := func() admin.Check {
 		e, err := admin.New(w.manager()).Explain(t.Context(), id)
 		must(t, err)
