@@ -177,7 +177,7 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 		seen := w.client.ZCard(context.Background(), ns+":servers").Val() > 0
 		for i := range workers {
 			state := w.client.HGet(context.Background(), ns+":worker:"+nameOfWorker(i), "state").Val()
-			seen = seen && state != "" && state != "starting"
+			seen = seen && state != "" && state != "starting" && state != "gone" // gone: of an earlier serve
 		}
 		return seen
 	})
