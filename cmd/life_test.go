@@ -142,7 +142,10 @@ func (l *life) failRounds() {
 		l.open("kill", "--input", "kill")
 		l.open("report", "--input", "report", "--max-fails", "1", "--campaign", "reports")
 		l.open("unparsable", "--input", "unparsable")
-		l.open("missing", "--program", "none", "--source", "redis:"+strings.Repeat("0", 64))
+		missing := strings.Repeat("0", 64) // stored only while the task is opened
+		l.rdb.Set(l.Context(), namespace+":program:"+missing, "x", 0)
+		l.open("missing", "--program", "none", "--source", "redis:"+missing)
+		l.rdb.Del(l.Context(), namespace+":program:"+missing)
 		l.open("hang", "--input", "hang", "--timeout", "1", "--max-timeouts", "1")
 	})
 	l.step("the tasks fail", func() {
