@@ -30,8 +30,19 @@ func (t *Task) WaitsForLimit() bool { return t.State == Open && waitsForLimit(t.
 // ClaimableFrom returns the time from which workers may claim the open task, unless the task is held.
 func (t *Task) ClaimableFrom() Time { return max(t.StartAfter, t.Ready, t.Current().Entered[Open]) }
 
+// LimitPart returns the part of the open list that has the tasks that wait because of the limit of a key.
+func LimitPart(key string) string { return limitPart + key }
+
+// OpenPart returns the part of the open list in which an open task should be: its partition, or the part of its limit key.
+func (t *Task) OpenPart() string {
+	if t.WaitsForLimit() {
+		return LimitPart(t.LimitKey)
+	}
+	return t.Partition().String()
+}
+
 // LimitPlace returns the place of the tasks that have a priority, and wait because of the limit of a key.
-func LimitPlace(key string, priority int) string { return PlaceIn(limitPart+key, priority) }
+func LimitPlace(key string, priority int) string { return PlaceIn(LimitPart(key), priority) }
 
 // OpenPlace returns the place in which an open task should be.
 func (t *Task) OpenPlace() string {

@@ -1,6 +1,10 @@
 package tdf
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+)
 
 // A Move is one transition of one task, with everything that it writes. The rules return Moves, and the package
 // redisstate carries them out. Redis carries out a Move only if two conditions hold: the task is still in the state
@@ -162,4 +166,18 @@ func (m *Move) PutOff(known bool) Move {
 // Reschedule returns a Move that makes the task due at the given time.
 func (t *Task) Reschedule(at Time) Move {
 	return Move{ID: t.ID, Verb: VerbReschedule, From: t.State, Round: t.Round, Next: t.Round, NextDue: noEarlierThan(at)}
+}
+
+// Require returns a Move that changes nothing, and that requires the task to be unchanged since it was read.
+func (t *Task) Require() Move {
+	m := Move{ID: t.ID, Verb: VerbRequire, From: t.State, Round: t.Round, To: t.State, Next: t.Round}
+	m.Claim = cmp.Or(t.Current().Claim, NoClaim)
+	return m.IfUnchanged(t)
+}
+
+// IfUnchanged returns the Move with a fence: the task must still have the revision of t. Together with the state and the
+// round, the revision identifies one version of a task. Leases and reports of a running program make no new version.
+func (m Move) IfUnchanged(t *Task) Move {
+	m.Revision = strconv.Itoa(t.Revision)
+	return m
 }

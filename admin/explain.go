@@ -89,7 +89,7 @@ type situation struct {
 	snapshot
 	task    *tdf.Task
 	wrong   error // the reason why the task's definition is invalid
-	grace   redisstate.Grace
+	grace   tdf.Grace
 	place   redisstate.QueuePosition
 	pending []redisstate.Dependency // the first dependencies that have not ended
 	limit   tdf.LimitUse            // of the task's limit key

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+
+	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
 const (
@@ -34,6 +36,17 @@ func (r Redis) Addr() string {
 		host = loopback
 	}
 	return net.JoinHostPort(host, strconv.Itoa(r.Port))
+}
+
+// Credentials returns nil if the configuration has a password, or a user other than default. Otherwise it returns a
+// function that finds the password that tdf up has made for its Redis (docs/tdf.md, "All of it on one machine").
+// The library go-redis calls the function for each new connection, because tdf up makes a new password each time it
+// starts.
+func (r Redis) Credentials() func() (user, password string) {
+	if r.Password != "" || r.Username != "" && r.Username != "default" {
+		return nil
+	}
+	return func() (string, string) { return r.Username, localpass.Find(r.Host, r.Port) }
 }
 
 // String returns the address, the user and the database, without the password, for logs and errors.

@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
 // A Store is one client of a namespace. Many goroutines may use it at the same time.
@@ -127,7 +126,7 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 			return nil, err
 		}
 	} else {
-		options.CredentialsProvider = credentials(cfg)
+		options.CredentialsProvider = cfg.Credentials()
 	}
 	options.Dialer = dialer(idleTimeoutDialer(options, idleTimeout))
 	return options, nil
@@ -150,15 +149,4 @@ func addTLS(options *redis.Options, cfg config.Redis) error {
 		return fmt.Errorf("read [redis] tls_ca: %s contains no certificate in PEM form", cfg.TLSCA)
 	}
 	return nil
-}
-
-// credentials returns nil if the configuration has a password, or a user other than default. Otherwise it returns a
-// function that finds the password that tdf up has made for its Redis (docs/tdf.md, "All of it on one machine").
-// The library go-redis calls the function for each new connection, because tdf up makes a new password each time it
-// starts.
-func credentials(cfg config.Redis) func() (user, password string) {
-	if cfg.Password != "" || cfg.Username != "" && cfg.Username != "default" {
-		return nil
-	}
-	return func() (string, string) { return cfg.Username, localpass.Find(cfg.Host, cfg.Port) }
 }

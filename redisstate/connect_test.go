@@ -159,7 +159,7 @@ func TestFullRedis(t *testing.T) {
 	}
 	again := connect(t, full.Addr, s.keys.ns) // a component that starts while Redis is full
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
-	must(t, again.SetGrace(t.Context(), Grace{Running: 2e9}))
+	must(t, again.SetGrace(t.Context(), tdf.Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
 	if seen, err := s.LastServerHeartbeat(t.Context()); seen != 1e9 || err != nil {
 		t.Errorf("a server was seen at %v, %v", seen, err)

@@ -59,11 +59,11 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-61), Since: now.Add(-30)})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
 		must(t, first.ServerHeartbeat(t.Context(), "s", now))
-		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(20)}))
+		must(t, first.SetGrace(t.Context(), tdf.Grace{Running: now.Add(20)}))
 		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error(); !strings.Contains(text, "Redis was away, so that worker may be alive; try again in ") {
 			t.Error(text)
 		}
-		must(t, first.SetGrace(t.Context(), Grace{Running: now.Add(-1)}))
+		must(t, first.SetGrace(t.Context(), tdf.Grace{Running: now.Add(-1)}))
 		must(t, signed(first.WorkerHeartbeat(t.Context(), w))) // the owner keeps its name
 		silentFor(61)
 		must(t, took(second.TakeName(t.Context(), w, PriorOwner{})))

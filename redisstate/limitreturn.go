@@ -59,7 +59,7 @@ const readWaiting = "read waiting tasks"
 // ids for each key. The tasks with the highest priority come first, and among them the oldest.
 func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error) {
 	levels, err := askEach(ctx, s, readWaiting, keys, func(p redis.Pipeliner, key string) *redis.StringSliceCmd {
-		return p.ZRevRange(ctx, s.keys.levels("limit="+key), 0, levelsAtOnce-1)
+		return p.ZRevRange(ctx, s.keys.levels(tdf.LimitPart(key)), 0, levelsAtOnce-1)
 	})
 	if err != nil {
 		return nil, nil, err

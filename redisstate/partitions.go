@@ -119,7 +119,7 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 			case t.MustLink():
 				e.unlinked = p.ZScore(ctx, s.keys.unlinked(), strconv.FormatInt(t.ID, 10))
 			case t.WaitsForLimit():
-				e.limit, e.limitLevel = p.ZScore(ctx, s.keys.limitsDue(), t.LimitKey), p.ZScore(ctx, s.keys.levels(partitionOf(t)), priority)
+				e.limit, e.limitLevel = p.ZScore(ctx, s.keys.limitsDue(), t.LimitKey), p.ZScore(ctx, s.keys.levels(t.OpenPart()), priority)
 			case !tdf.IsHeld(t.OpenPlace()):
 				e.head, e.coming = p.HGet(ctx, s.keys.partitions(), partition), p.ZScore(ctx, s.keys.coming(t.Partition().Queue), partition)
 				e.level, e.later = p.ZScore(ctx, s.keys.levels(partition), priority), p.ZScore(ctx, s.keys.later(partition), priority)

@@ -30,7 +30,7 @@ func (s *Store) QueuePosition(ctx context.Context, t *tdf.Task, now tdf.Time) (Q
 	member, list := strconv.FormatInt(t.ID, 10), s.keys.place(t.OpenPlace())
 	err := s.pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
 		score, rank = p.ZScore(ctx, list, member), p.ZRank(ctx, list, member)
-		levels = p.ZRevRangeByScore(ctx, s.keys.levels(partitionOf(t)), &redis.ZRangeBy{
+		levels = p.ZRevRangeByScore(ctx, s.keys.levels(t.OpenPart()), &redis.ZRangeBy{
 			Min: "(" + strconv.Itoa(t.Priority), Max: "+inf", Count: higherCounted + 1,
 		})
 	})
@@ -43,14 +43,6 @@ func (s *Store) QueuePosition(ctx context.Context, t *tdf.Task, now tdf.Time) (Q
 		q.More = len(levels.Val()) > higherCounted
 	}
 	return q, err
-}
-
-// partitionOf returns the name of the partition of an open task. The tasks that wait because of a limit have a similar name.
-func partitionOf(t *tdf.Task) string {
-	if t.WaitsForLimit() {
-		return "limit=" + t.LimitKey
-	}
-	return t.Partition().String()
 }
 
 // countHigher counts the tasks with the given priorities that may be claimed now.

@@ -34,30 +34,6 @@ func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 	return tdf.Time(newest[0].Score), err
 }
 
-// A Grace is the grace period after an outage (docs/guarantees.md, "After an outage"). Redis stores it for all servers.
-// The zero Grace means that there never was a grace period.
-type Grace struct {
-	Running tdf.Time // until this time, no running task is lost, timed out or expired
-	Open    tdf.Time // until this time, no open task expires and no finished task is removed, since Redis's clock may have leapt
-
-	// CheckFuture means that the clock was set back, and a server must still check all tasks with a time in the future:
-	// see [Store.FutureTasks].
-	CheckFuture bool
-}
-
-// Holds returns the time until which the grace period forbids a move, or 0 if it allows the move.
-func (g Grace) Holds(m *tdf.Move) tdf.Time {
-	switch {
-	case m.Verb == tdf.VerbRescore: // a rescore does no harm, because it ends no task
-		return 0
-	case m.Verb == tdf.VerbLose, m.From == tdf.Running && m.To != tdf.None: // the task's worker may have been unable to report
-		return g.Running
-	case m.From == tdf.Open && m.Verb == tdf.VerbExpire, m.Verb == tdf.VerbRemove, m.Verb == tdf.VerbRemoveOutputs: // the clock may be wrong
-		return g.Open
-	}
-	return 0
-}
-
 // Names of fields in the hash `leap`.
 const (
 	leapUntil = "until"
@@ -65,16 +41,16 @@ const (
 )
 
 // Grace returns the latest grace period.
-func (s *Store) Grace(ctx context.Context) (Grace, error) {
+func (s *Store) Grace(ctx context.Context) (tdf.Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
 	err := s.pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
 		until, leap = p.Get(ctx, s.keys.graceUntil()), p.HMGet(ctx, s.keys.leap(), leapUntil, leapAhead)
 	})
 	if err != nil {
-		return Grace{}, err
+		return tdf.Grace{}, err
 	}
-	var g Grace
+	var g tdf.Grace
 	g.Running, _ = tdf.ParseTime(until.Val())
 	if of := leap.Val(); len(of) == 2 {
 		g.Open, _ = tdf.ParseTime(text(of[0]))
@@ -84,7 +60,7 @@ func (s *Store) Grace(ctx context.Context) (Grace, error) {
 }
 
 // SetGrace stores a grace period in Redis. Other servers, later servers and claims then respect it.
-func (s *Store) SetGrace(ctx context.Context, g Grace) error {
+func (s *Store) SetGrace(ctx context.Context, g tdf.Grace) error {
 	return s.bestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
 		p.Set(ctx, s.keys.graceUntil(), g.Running.String(), 0)
 		p.HSet(ctx, s.keys.leap(), leapUntil, g.Open.String())

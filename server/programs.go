@@ -46,7 +46,7 @@ func (p *programs) endPart() {
 
 // keepPrograms renews the last use of the programs that the tasks of the last part of the walk name. Then it removes
 // unused programs.
-func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace redisstate.Grace) error {
+func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace tdf.Grace) error {
 	p := &s.audit.programs
 	var stored bool
 	var err error

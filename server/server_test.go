@@ -11,7 +11,6 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
 func TestRoundSettlesDueTasks(t *testing.T) {
@@ -74,7 +73,7 @@ func TestRenewalVoidsADecision(t *testing.T) {
 		if err != nil || len(due) != 1 {
 			s.Fatal(due, err)
 		}
-		moves, err := s.server.decide(s.Context(), due, s.now(), redisstate.Grace{})
+		moves, err := s.server.decide(s.Context(), due, s.now(), tdf.Grace{})
 		if err != nil || moves[0].Verb != tdf.VerbLose {
 			s.Fatal(moves, err)
 		}

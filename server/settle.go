@@ -89,7 +89,7 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 
 // decide returns a Move for each due task. If a renewal, for example, changes a task's due time before its Move is applied, the
 // Move has no effect.
-func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace redisstate.Grace) ([]tdf.Move, error) {
+func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace tdf.Grace) ([]tdf.Move, error) {
 	if len(due) == 0 {
 		return nil, nil
 	}
@@ -107,7 +107,7 @@ func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time,
 }
 
 // decideOne returns the Move for one due task.
-func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace redisstate.Grace) tdf.Move {
+func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace tdf.Grace) tdf.Move {
 	if t.Task == nil {
 		m, _ := tdf.Placement{ID: t.ID, Lists: tdf.Lists}.Repair(now)
 		return m

@@ -14,8 +14,8 @@ type watchStore interface {
 	Info(ctx context.Context, sections ...string) (redisstate.Info, error)
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error)
-	Grace(ctx context.Context) (redisstate.Grace, error)
-	SetGrace(ctx context.Context, g redisstate.Grace) error
+	Grace(ctx context.Context) (tdf.Grace, error)
+	SetGrace(ctx context.Context, g tdf.Grace) error
 	Outages() int64
 	Dials() int64
 }
@@ -32,7 +32,7 @@ type watch struct {
 	// last is the observation of the last complete look. A failed look does not change it, so that the next look
 	// notices the same event again.
 	last observation
-	kept redisstate.Grace // the grace period at the last complete look
+	kept tdf.Grace // the grace period at the last complete look
 
 	earlier tdf.Time // the last heartbeat of any server before this server started; 0 if there was none
 }
@@ -74,7 +74,7 @@ const (
 )
 
 // look returns the time of Redis's clock, and the current grace period.
-func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err error) {
+func (w *watch) look(ctx context.Context) (now tdf.Time, g tdf.Grace, err error) {
 	ctx = redisstate.Between(ctx, nil) // a heartbeat between these calls would look, too
 	clock := reading{before: w.clock()}
 	if now, err = w.store.Now(ctx); err != nil {
@@ -99,7 +99,7 @@ func (w *watch) look(ctx context.Context) (now tdf.Time, g redisstate.Grace, err
 
 // begin begins a grace period for all servers. If the clock was set back, begin shortens an earlier grace period. If
 // begin did not shorten it, the earlier grace period would last until the clock reaches the old end of this period.
-func (w *watch) begin(ctx context.Context, now tdf.Time, g redisstate.Grace, e event) (redisstate.Grace, error) {
+func (w *watch) begin(ctx context.Context, now tdf.Time, g tdf.Grace, e event) (tdf.Grace, error) {
 	lease, err := w.store.LongestLease(ctx, now)
 	if err != nil {
 		return g, err
@@ -107,7 +107,7 @@ func (w *watch) begin(ctx context.Context, now tdf.Time, g redisstate.Grace, e e
 	grace := max(w.grace, lease)
 	end := now.Add(grace)
 	if e.back {
-		g = redisstate.Grace{CheckFuture: true}
+		g = tdf.Grace{CheckFuture: true}
 	}
 	g.Running = max(g.Running, end)
 	if e.leap {

@@ -51,7 +51,7 @@ func (s *site) endGrace() {
 }
 
 // grace returns the grace period in Redis.
-func (s *site) grace() redisstate.Grace {
+func (s *site) grace() tdf.Grace {
 	s.Helper()
 	g, err := s.store.Grace(s.Context())
 	if err != nil {
@@ -140,7 +140,7 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 				if look%2 == 1 {
 					store.before, store.after = slow.before, slow.after
 				}
-				if _, g, err := w.look(t.Context()); g != (redisstate.Grace{}) || err != nil {
+				if _, g, err := w.look(t.Context()); g != (tdf.Grace{}) || err != nil {
 					t.Errorf("%+v: look %d: %+v, %v", slow, look, g, err)
 				}
 				time.Sleep(slow.between)
@@ -158,7 +158,7 @@ type slowStore struct {
 	before, after time.Duration // delays of Now: before it reads the clock, and after
 	ahead         tdf.Seconds   // added to the time that Redis's clock shows
 	between       time.Duration // delay before LastServerHeartbeat answers; 0 means that no other server exists
-	grace         redisstate.Grace
+	grace         tdf.Grace
 	fail          string // the call that fails
 }
 
@@ -190,9 +190,9 @@ func (s *slowStore) LastServerHeartbeat(context.Context) (tdf.Time, error) {
 	return tdf.At(time.Now()).Add(s.ahead), s.err("server")
 }
 
-func (s *slowStore) Grace(context.Context) (redisstate.Grace, error) { return s.grace, s.err("grace") }
+func (s *slowStore) Grace(context.Context) (tdf.Grace, error) { return s.grace, s.err("grace") }
 
-func (s *slowStore) SetGrace(_ context.Context, g redisstate.Grace) error {
+func (s *slowStore) SetGrace(_ context.Context, g tdf.Grace) error {
 	if err := s.err("set"); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (s *slowStore) LongestLease(context.Context, tdf.Time) (tdf.Seconds, error)
 func TestNoGraceAfterASlowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch{store: &slowStore{between: time.Minute}, grace: 30, log: quiet(), clock: time.Now}
-		if _, g, err := w.look(t.Context()); g != (redisstate.Grace{}) || err != nil {
+		if _, g, err := w.look(t.Context()); g != (tdf.Grace{}) || err != nil {
 			t.Errorf("%+v, %v", g, err)
 		}
 	})
@@ -243,7 +243,7 @@ func TestGraceOfAnotherServerIsKept(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
 		s.openThreeOverdue()
-		if err := s.store.SetGrace(s.Context(), redisstate.Grace{Running: s.now().Add(30)}); err != nil {
+		if err := s.store.SetGrace(s.Context(), tdf.Grace{Running: s.now().Add(30)}); err != nil {
 			s.Fatal(err)
 		}
 		s.settlesNothing("another server began a grace period")

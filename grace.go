@@ -1,0 +1,25 @@
+package tdf
+
+// A Grace is the grace period after an outage (docs/guarantees.md, "After an outage"). Redis stores it for all servers.
+// The zero Grace means that there never was a grace period.
+type Grace struct {
+	Running Time // until this time, no running task is lost, timed out or expired
+	Open    Time // until this time, no open task expires and no finished task is removed, since Redis's clock may have leapt
+
+	// CheckFuture means that the clock was set back, and a server must still check all tasks with a time in the future:
+	// see redisstate.Store.FutureTasks.
+	CheckFuture bool
+}
+
+// Holds returns the time until which the grace period forbids a move, or 0 if it allows the move.
+func (g Grace) Holds(m *Move) Time {
+	switch {
+	case m.Verb == VerbRescore: // a rescore does no harm, because it ends no task
+		return 0
+	case m.Verb == VerbLose, m.From == Running && m.To != None: // the task's worker may have been unable to report
+		return g.Running
+	case m.From == Open && m.Verb == VerbExpire, m.Verb == VerbRemove, m.Verb == VerbRemoveOutputs: // the clock may be wrong
+		return g.Open
+	}
+	return 0
+}
