@@ -9,7 +9,7 @@ COUNT ?= 1
 # without instrumentation, this copy makes the race detector report races of other packages that are none. So miniredis is not in
 # the list. Tests often wait for processes and connections, so more packages than processors are tested at the same time. Tests
 # and linters build with the same flags (CHECKED), so that each package is compiled only once for both.
-PLAIN := github.com/yuin/gopher-lua github.com/dsnet/compress github.com/ulikunitz/xz github.com/klauspost/compress
+PLAIN := github.com/yuin/gopher-lua github.com/dsnet/compress github.com/ulikunitz/xz $(addprefix github.com/klauspost/compress/,flate fse huff0 zstd)
 CHECKED := -race $(PLAIN:%=-gcflags=%/...=-race=false)
 VET := CGO_ENABLED=1 go vet $(CHECKED) ./...
 TEST := CGO_ENABLED=1 go test $(CHECKED) -vet=off -count=1 -timeout 30m \
