@@ -40,7 +40,7 @@ test: ## install missing tools, and run all tests with the race detector
 		(cd $$module && $(VET) && $(TEST)); done
 
 lint: ## check format, Go, Lua, shell and go.mod
-	scripts/setup go luacheck shellcheck systemd-analyze
+	scripts/setup go gcc luacheck shellcheck systemd-analyze
 	CHECKED='$(CHECKED)' scripts/lint
 
 fmt: ## format the Go files

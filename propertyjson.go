@@ -2,6 +2,7 @@ package tdf
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,7 +42,11 @@ func (p *Property) Value(d *Properties) any { return p.value(d) }
 // setJSON stores a value from JSON. If it is invalid, setJSON returns a *[PropertyError].
 func (p *Property) setJSON(d *Properties, data []byte) error {
 	if p.readJSON(d, data) {
-		return p.check(d)
+		err := p.check(d)
+		if invalid := (*PropertyError)(nil); errors.As(err, &invalid) {
+			invalid.Property = p.JSON // the caller knows this name
+		}
+		return err
 	}
 	want := p.Want
 	if p.Unit == UnitTime {

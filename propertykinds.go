@@ -281,7 +281,7 @@ func tags() kind[[]string, []string] {
 			err := json.Unmarshal(data, &all)
 			return all, err == nil && valid(all)
 		},
-		json:   func(all []string) any { return all },
+		json:   func(all []string) any { return append([]string{}, all...) }, // an empty list, not null
 		isZero: func(all []string) bool { return all == nil },
 	}
 }

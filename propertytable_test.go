@@ -3,6 +3,7 @@ package tdf
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,6 +79,20 @@ func TestJSONOfDefinitions(t *testing.T) {
 	}
 }
 
+// A change that removes the tags stays such a change in JSON.
+func TestJSONOfRemovedTags(t *testing.T) {
+	for _, none := range [][]string{nil, {}} {
+		text, err := json.Marshal(Changes{Tags: &none})
+		var back Changes
+		if err == nil {
+			err = json.Unmarshal(text, &back)
+		}
+		if err != nil || back.Tags == nil || len(*back.Tags) > 0 {
+			t.Errorf("%s: %v, %v", text, back.Tags, err)
+		}
+	}
+}
+
 // A wrong value or an unknown property in JSON is an error that names the property.
 func TestInvalidJSONOfDefinitions(t *testing.T) {
 	for text, want := range map[string]string{
@@ -89,6 +104,7 @@ func TestInvalidJSONOfDefinitions(t *testing.T) {
 		`{"fail_on":"never"}`:          `fail_on: "never" is not one of stderr, exit, any`,
 		`{"after":[1]}`:                `after: json: cannot unmarshal array into Go value of type tdf.Dependencies`,
 		`{"group":"g"}`:                `"group": no task has this property`,
+		`{"campaign":"a\u0000"}`:       `campaign: `,
 		`{"id":1}`:                     `"id": no task has this property`,
 		`{"campaign":"c","unique":""}`: ``,
 	} {
@@ -97,7 +113,7 @@ func TestInvalidJSONOfDefinitions(t *testing.T) {
 		if want == "" && err == nil {
 			continue
 		}
-		if err == nil || err.Error() != want || !errors.As(err, new(*PropertyError)) {
+		if err == nil || err.Error() != want && (!strings.HasSuffix(want, ": ") || !strings.HasPrefix(err.Error(), want)) || !errors.As(err, new(*PropertyError)) {
 			t.Errorf("%s: %v; want %s", text, err, want)
 		}
 	}

@@ -16,7 +16,7 @@ const (
 
 // A PropertyError means that a property of a task is invalid.
 type PropertyError struct {
-	Property string // name of the property in Redis, such as "end_before"
+	Property string // the property, such as "end_before": its name in Redis, or in the JSON that was read
 	Reason   string // why it is invalid
 }
 

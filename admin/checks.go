@@ -51,7 +51,7 @@ func (c *situation) turn(start CheckState) []Check {
 
 func notYet(c Check) Check {
 	if c.State == Blocked {
-		c.State, c.Fix = Ahead, Fix{}
+		c.State, c.Code, c.About, c.Fix = Ahead, "", "", Fix{}
 	}
 	return c
 }

@@ -17,7 +17,10 @@ func (c *situation) limitCheck() []Check {
 	held := func(code, format string, fix Fix, args ...any) []Check {
 		return []Check{blocked("limit", Fact{code, key, fmt.Sprintf(format, args...), fix})}
 	}
+	zero, isZero := zeroLimit(c.limit)
 	switch {
+	case isZero:
+		return []Check{blocked("limit", zero)}
 	case waits && !c.limit.Limited:
 		when := "the server returns"
 		if c.namespacePaused() {

@@ -26,7 +26,7 @@ func (f *fleet) offers() []tdf.Offer {
 	var all []tdf.Offer
 	for i := range f.workers {
 		w := &f.workers[i]
-		if key := fmt.Sprint(w.Offer); w.Alive(f.at) && !known[key] {
+		if key := fmt.Sprintf("%#v", w.Offer); w.Alive(f.at) && !known[key] {
 			known[key] = true
 			all = append(all, w.Offer)
 		}

@@ -40,7 +40,8 @@ func newTransport() *http.Transport {
 
 // attempt sends one request, follows redirects, and writes the body of the response to the file payload.
 func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) {
-	ctx, idle := newIdleGuard(ctx, j.IdleTimeout)
+	fetching := ctx
+	ctx, idle := newIdleGuard(fetching, j.IdleTimeout)
 	defer idle.stop()
 	req, err := origin.NewRequest(ctx, http.MethodGet, j.src.Location)
 	if err != nil {
@@ -58,7 +59,11 @@ func (j *job) attempt(ctx context.Context, client *http.Client) (string, error) 
 		return "", j.Limits.tooManyBytes()
 	}
 	body := &bodyReader{r: resp.Body, ctx: ctx, idle: idle, want: resp.ContentLength}
-	return j.spool(ctx, body)
+	sum, err := j.spool(ctx, body)
+	if err != nil && ctx.Err() != nil && fetching.Err() == nil { // the guard may also end a copy between two reads
+		return "", temporary{context.Cause(ctx)}
+	}
+	return sum, err
 }
 
 // bodyReader reads a response's body. It explains read errors, and returns an error for a truncated body.

@@ -151,6 +151,18 @@ func TestSlowServer(t *testing.T) {
 	fetchFails(t, f, base+"/run.sh", "download: no data for 0.05 s (tried 4 times)")
 }
 
+// If a server sends nothing for too long while the fetcher does not read, for example because the disk is slow, the download is
+// tried again, too.
+func TestSlowServerBetweenTwoReads(t *testing.T) {
+	f := newFetcher(t)
+	f.IdleTimeout = time.Millisecond
+	f.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+		<-r.Context().Done()
+		return &http.Response{StatusCode: http.StatusOK, ContentLength: -1, Body: io.NopCloser(strings.NewReader(goodScript)), Request: r}, nil
+	})
+	fetchFails(t, f, "http://127.0.0.1/run.sh", "download: no data for 0.001 s (tried 4 times)")
+}
+
 // unusedAddress returns an address on which no process can listen while the test runs.
 func unusedAddress(t *testing.T) string {
 	t.Helper()

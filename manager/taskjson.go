@@ -2,6 +2,7 @@ package manager
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -10,7 +11,13 @@ import (
 )
 
 // MarshalJSON writes the fields that docs/tdf.md lists in "JSON". For a summary, it writes only some of these fields.
-func (t *Task) MarshalJSON() ([]byte, error) { return t.json(nil).MarshalJSON() }
+func (t Task) MarshalJSON() ([]byte, error) { return t.json(nil).MarshalJSON() }
+
+// UnmarshalJSON returns an error, because a Task can only be read from Redis. To read the JSON of a task, use a type with the
+// fields that you need.
+func (*Task) UnmarshalJSON([]byte) error {
+	return errors.New("a manager.Task cannot be read from JSON; use a type of your own with the fields that you need")
+}
 
 // memberOrder lists the names of the members of the JSON object, in their order. It includes members that only tdf show
 // adds.

@@ -101,5 +101,9 @@ func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err 
 
 // CountWaiting returns the number of open tasks that wait for other tasks.
 func (s *Store) CountWaiting(ctx context.Context) (int64, error) {
-	return ask(ctx, s, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.keys.place(tdf.WaitingPlace)) })
+	n, err := ask(ctx, s, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.keys.place(tdf.WaitingPlace)) })
+	if isWrongType(err) {
+		return 0, nil
+	}
+	return n, err
 }

@@ -103,7 +103,7 @@ func (u *Unit) isOneMove() bool {
 		return false
 	}
 	m := &u.Moves[0]
-	return !m.Repair && m.Unique == "" && m.To != tdf.None && m.To != m.From
+	return !m.Repair && !m.Updates && m.Unique == "" && m.To != tdf.None && m.To != m.From
 }
 
 // hasOwnMoment reports whether the move's first moment is the end of a program, which differs from move to move.

@@ -63,14 +63,15 @@ func (s *Store) nameDefinitions(ctx context.Context, definitions []tdf.Propertie
 	return s.namePrograms(ctx, sums)
 }
 
-// CheckPrograms renews the last use of the stored programs that new tasks name, and checks that they are stored. The error wraps
-// [ErrNoProgram] if one of them is not. Without such programs, CheckPrograms sends no command.
+// CheckPrograms checks that the stored programs that new tasks name are stored. The error wraps [ErrNoProgram] if one of them is
+// not. Without such programs, CheckPrograms sends no command. It overlooks a removal by a user that begins before and ends
+// after the check.
 func (s *Store) CheckPrograms(ctx context.Context, definitions []tdf.Properties) error {
 	sums := map[string]bool{}
 	for i := range definitions {
 		sums[tdf.StoredProgram(definitions[i].Source)] = true
 	}
-	if err := s.namePrograms(ctx, sums); err != nil { // first, so that no later removal overlooks the use
+	if err := s.namePrograms(ctx, sums); err != nil {
 		return err
 	}
 	for page := range slices.Chunk(slices.Sorted(maps.Keys(sums)), programsAtOnce) {

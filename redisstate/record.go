@@ -47,17 +47,17 @@ var linkNames = []string{tdf.RoundLinked, tdf.RoundReleased, tdf.RoundWaits, tdf
 // not have. Without them, the server links a waiting task again. If the task has waited in its present round, and waits no
 // longer, the number of links stays: it says that the round was not put off (see [tdf.Task.Rescore]).
 func (r *Record) withoutLinks() tdf.Hash {
-	h, waited := maps.Clone(r.Hash), ""
-	if r.Hash["state"] == string(tdf.Open) && r.Hash[tdf.FieldPlace] != tdf.WaitingPlace {
-		waited = cmp.Or(r.Hash["round"], "0") + ":" + tdf.RoundLinked
-	}
+	h := maps.Clone(r.Hash)
 	maps.DeleteFunc(h, func(name, _ string) bool {
-		if name == waited {
-			return false
-		}
 		_, ofRound, _ := strings.Cut(name, ":")
 		return name == tdf.FieldDependents || name == tdf.FieldEndings || slices.Contains(linkNames, ofRound)
 	})
+	round := cmp.Or(r.Hash["round"], "0") + ":"
+	linked, waited := r.Hash[round+tdf.RoundLinked]
+	if waited && r.Hash["state"] == string(tdf.Open) && r.Hash[tdf.FieldPlace] != tdf.WaitingPlace {
+		h[round+tdf.RoundLinked] = linked
+		h[round+tdf.RoundReleased] = linked // its dependencies no longer count this task
+	}
 	return h
 }
 

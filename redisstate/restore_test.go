@@ -130,7 +130,7 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 			must(t, err)
 			h := tdf.Hash{
 				"state": "open", "round": "1", "program": "p", "source": "rsync:/p", "input": "x", "max_fails": "3", "after": "3", "links": "1",
-				"1:open": now.Add(3600).String(), "1:linked": "1", "1:released": "1", "ready": now.Add(7200).String(),
+				"1:open": now.Add(3600).String(), "1:linked": "1", "ready": now.Add(7200).String(),
 			}
 			if place != "" {
 				h["place"] = place
@@ -145,6 +145,9 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 			}
 			if place != "" {
 				continue
+			}
+			if released := s.rdb.HGet(t.Context(), s.keys.Task(id), "1:released").Val(); released != "1" {
+				t.Errorf("the end of task %d would release links of others: %q", id, released)
 			}
 			m, ok := read.Task.Rescore(now.Add(7200), now, 0)
 			if !ok || !slices.Contains(m.Clear, "ready") {

@@ -88,10 +88,13 @@ func (s *Store) DefinitionChunks(ctx context.Context, name string) (int, error) 
 // EncodedDefinitions returns a chunk of stored definitions as Redis holds it, or nil if it does not exist or is too large.
 func (s *Store) EncodedDefinitions(ctx context.Context, name string, chunk int) ([]byte, error) {
 	encoded, err := s.definitions(ctx, name, chunk)
-	if isWrongType(err) || len(encoded) > MaxDefinitions || encoded == "" {
+	switch {
+	case err != nil && !isWrongType(err):
+		return nil, err
+	case encoded == "", len(encoded) > MaxDefinitions:
 		return nil, nil
 	}
-	return []byte(encoded), err
+	return []byte(encoded), nil
 }
 
 const readDefinitions = "read stored definitions"

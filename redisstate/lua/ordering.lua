@@ -310,6 +310,7 @@ function ordering.use(open, wanted, has_places, offer)
 
   -- Begins to read a queue, at a position or nil. The second argument is the name for its positions.
   function ordering.begin(name, position, from)
+    if from and from.base and not ordering.has_places then from = nil end
     queue = {
       name = name, position = position, from = from, sweep = from and from.base, began = from and from.began or now,
       heap = {}, number = 0, opened = {}, passed = 0,

@@ -360,7 +360,7 @@ local function apply(form, i)
     if form.note ~= '' then write_task(form, i, id) else stamp(form, times[i]) end
     look_again(id, form.look_text)
   end
-  if form.updates then
+  if form.updates and to ~= REMOVED then
     call('UNLINK', updates .. id)
     compact(tasks .. id)
   end
