@@ -4,9 +4,9 @@
 -- - to-state: the same; the server then settles the tasks that the script makes due
 --
 -- The script links a waiting task to each of its dependencies. Until it has linked them all, the task is in the set
--- `unlinked`. If the dependency is not finished, the script adds an entry to its list of dependents. An entry consists of
--- the id and the round of the waiting task, and of '?' if the task accepts any outcome. The dependency also counts its
--- unfinished dependents. It cannot be removed until they are finished.
+-- `unlinked`. If the dependency is not finished, the script adds an entry to its list of dependents. An entry consists
+-- of the id and the round of the waiting task, and of '?' if the task accepts any outcome. The dependency also counts
+-- its unfinished dependents. It cannot be removed until they are finished.
 --
 -- KEYS:
 --  1. due
