@@ -72,8 +72,14 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			t.Errorf("linked %d during a load, %v", n, err)
 		}
 		expect.NoError(t, s.EndRestore(t.Context()))
-		if n, err := s.LinkWaiting(t.Context()); n != 42 || err != nil {
-			t.Errorf("linked %d, %v", n, err)
+		for left := int64(42); left > 0; { // on a slow machine, a turn ends before all are linked
+			_, err := s.LinkWaiting(t.Context())
+			expect.NoError(t, err)
+			now := s.rdb.ZCard(t.Context(), s.keys.unlinked()).Val()
+			if now >= left {
+				t.Fatalf("after a turn, %d tasks are not linked; before it, %d", now, left)
+			}
+			left = now
 		}
 		refused("all are linked", ids[0], fmt.Sprintf("%d unfinished tasks need it", 1+len(waiting)), false)
 		m, _ := task(t, s, ids[2]).Remove()
