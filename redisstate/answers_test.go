@@ -9,6 +9,7 @@ import (
 // Answers that do not fit the calls of a connection are refused, however the network splits them, and before go-redis
 // allocates memory for them.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	const get, hmget, other, blpop = "*2\r\n$3\r\nget\r\n$1\r\nk\r\n", "*4\r\n$5\r\nHMGET\r\n$1\r\nk\r\n$1\r\na\r\n$1\r\nb\r\n", "*1\r\n$5\r\nother\r\n", "*3\r\n$5\r\nblpop\r\n$1\r\nk\r\n$1\r\n1\r\n"
 	long := strings.Repeat("x", 100_000)
 	for _, c := range []struct {

@@ -10,6 +10,7 @@ import (
 // With the setting original_workers, tasks whose programs the original TDF cannot fetch are not in the list that its workers read.
 // This project's workers claim them as usual.
 func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		stored, theirs := define("x"), define("y")
 		var err error

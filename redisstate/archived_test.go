@@ -28,6 +28,7 @@ func archiveAsOriginal(t testing.TB, s *Store, ids ...int64) {
 
 // A task in the list archived is archived for every reader, although a manager of the original TDF has left its state.
 func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		done, left := put(t, s, tdf.Failed), put(t, s, tdf.Failed)
 		archiveAsOriginal(t, s, done)
@@ -54,6 +55,7 @@ func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
 // A move that begins in the list that the task has left is refused. A move that begins in the list archived takes the id out
 // of it. Fewer moves than longRun go to transact.lua, more go to move.lua.
 func TestMovesOfTasksArchivedByOriginal(t *testing.T) {
+	t.Parallel()
 	for name, move := range map[string]func(*tdf.Task) (tdf.Move, error){
 		"archive": (*tdf.Task).Archive, "reopen": (*tdf.Task).Reopen, "remove": (*tdf.Task).Remove,
 		"require": func(t *tdf.Task) (tdf.Move, error) { return t.Require(), nil },
@@ -110,6 +112,7 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 
 // A task that runs again is not archived, even if its id is still in the list archived.
 func TestTaskThatRunsAgainIsNotArchived(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Executed)
 		s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Archived), redis.Z{Score: 5, Member: id})

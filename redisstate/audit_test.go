@@ -11,6 +11,7 @@ import (
 
 // Check returns one finding for each inconsistent task, and names the problem. Repair repairs the task.
 func TestCheckFindsAndRepairRepairs(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		zadd := func(list tdf.State, id int64) { s.rdb.ZAdd(ctx, s.keys.List(list), redis.Z{Score: 5, Member: id}) }
@@ -78,6 +79,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 }
 
 func TestCheckReportsMiscountedTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Open)
 		s.rdb.HSet(t.Context(), s.keys.Task(id), "fails", "4")
@@ -93,6 +95,7 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 
 // If a task has changed since the check, its repair does nothing.
 func TestRepairIsFenced(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Open)
 		s.rdb.ZRem(t.Context(), s.keys.List(tdf.Open), id)
@@ -112,6 +115,7 @@ func TestRepairIsFenced(t *testing.T) {
 }
 
 func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
 		s.rdb.Del(t.Context(), s.keys.taskID(), s.keys.Task(1))
@@ -123,6 +127,7 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 
 // If a task's lease was renewed after the check, its repair does nothing.
 func TestRenewalVoidsARepair(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 1e-6})

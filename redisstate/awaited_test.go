@@ -25,6 +25,7 @@ func afterGroup(group string) tdf.Properties {
 
 // The groups that tasks wait for have their marks and some of their dependents.
 func TestAwaitedGroups(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("c"))
 		ids := mustOpen(t, s, afterGroup("a"), afterGroup("b"), afterGroup("b"), afterGroup("b"), define("plain"))

@@ -9,6 +9,7 @@ import (
 // After a failed or timed out round, no worker can claim the task before the end of its wait (docs/lifecycle.md,
 // "Back-off").
 func TestBackoff(t *testing.T) {
+	t.Parallel()
 	for _, timesOut := range []bool{false, true} {
 		onEach(t, func(t *testing.T, s *Store) {
 			d := define("x")

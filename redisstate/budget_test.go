@@ -15,6 +15,7 @@ func withoutTime(t *testing.T) { withBudget(t, "-1") }
 // withBudget sets the time budget of the scripts, in seconds.
 func withBudget(t *testing.T, seconds string) {
 	t.Helper()
+	t.Setenv("TDF_TEST_BUDGET", seconds) // the scripts belong to the process, and so no other test runs meanwhile
 	for _, script := range []*luaScript{transactScript, transactOpeningScript, openScript, moveScript, claimScript, renewScript, linkScript} {
 		source := script.source()
 		other := strings.Replace(source, "BUDGET = 0.003", "BUDGET = "+seconds, 1)
@@ -124,6 +125,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 
 // If a round reports many updates at once, the Store sends them in several calls. Each line arrives once.
 func TestManyUpdatesComeInOrder(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
 		claims := mustClaim(t, s, 2)
@@ -152,6 +154,7 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 }
 
 func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
+	t.Parallel()
 	many := make([]string, 64_000)
 	pieces, of := renewalPieces([]Renewal{{ID: 1}, {ID: 2, Report: LiveReport{Updates: many, FirstUpdate: 5}}, {ID: 3}})
 	if len(pieces) != 2+128 || of[0] != 0 || of[1] != 1 || of[129] != 2 {

@@ -13,6 +13,7 @@ import (
 
 // Removing a task removes all its keys and entries, and nothing else.
 func TestRemoveLeavesNothing(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.Group = "g"
@@ -46,6 +47,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 
 // After a task was removed, its worker can no longer renew its lease or report a result.
 func TestNothingRevivesARemovedTask(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		c := mustClaim(t, s, 1)[0]
@@ -79,6 +81,7 @@ func mustChange(t *testing.T, s *Store, id int64, c tdf.Changes) {
 
 // Changing an open task changes only the given properties. The task keeps its place in the queue.
 func TestChangeInPlace(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"))
 		end := tdf.Time(9e9)
@@ -99,6 +102,7 @@ func TestChangeInPlace(t *testing.T) {
 }
 
 func TestChangeOfTimes(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		now, err := s.Now(t.Context())
 		must(t, err)
@@ -125,6 +129,7 @@ func TestChangeOfTimes(t *testing.T) {
 
 // If a task was requeued for other workers, its former worker cannot claim it again. Other workers can claim it.
 func TestRequeueElsewhere(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		claim := func(worker string) int {
@@ -166,6 +171,7 @@ func TestRequeueElsewhere(t *testing.T) {
 
 // If a worker must not run the first tasks of the queue, the worker can still claim the tasks behind them.
 func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []tdf.Properties
 		for i := range 500 {
@@ -189,6 +195,7 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 // If two clients change a task at the same time, the second change fails, so that it does not undo the first. The
 // second client must read the task again.
 func TestConcurrentChangesAreRefused(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("a"))[0]
 		seen := task(t, s, id)
@@ -218,6 +225,7 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 }
 
 func TestReopenWithChanges(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Archived)
 		m, err := task(t, s, id).ReopenWith(tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(tdf.Seconds(5).Std())})
@@ -231,6 +239,7 @@ func TestReopenWithChanges(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		w := WorkerInfo{Name: "w", Host: "h", PID: 5, Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}, Version: "v1"}
 		if known, err := s.Drain(t.Context(), "w", "me"); err != nil || known {
@@ -270,6 +279,7 @@ func TestDrain(t *testing.T) {
 
 // If another program has written odd values, a lease is still renewed.
 func TestRenewWithForeignValues(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		c := mustClaim(t, s, 1)[0]
@@ -290,6 +300,7 @@ func TestRenewWithForeignValues(t *testing.T) {
 
 // EachDependency gives out each task of a group once, even if a manager archives the tasks meanwhile.
 func TestDependenciesArchivedMeanwhile(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		n := groupIDsPerPage + 50
 		ids := mustOpen(t, s, ofGroup("g", n)...)

@@ -14,6 +14,7 @@ import (
 
 // Logs, outputs and checkpoints are read at any length. Other properties are read only if they are short.
 func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		long := strings.Repeat("x", longestField+1)
 		short := []string{"input", "meta", "source", "program", "group", "0:worker", "0:progress", "output", "logs"}
@@ -46,6 +47,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 
 // Each reply of Redis is short, even if a task has many rounds and all their properties are long.
 func TestLongFactsOfManyRounds(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		const many = 30
 		h := rounds(plain, many)
@@ -82,6 +84,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 
 // A task with very many long properties is read in several replies. Each reply has at most a few MiB.
 func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 2)
 		for i := range fewNames {
@@ -108,6 +111,7 @@ func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 // A server that settles tasks reads each task with one HMGET. After the first value that is too long, the script checks
 // lengths before it reads values.
 func TestShortPropertiesAreReadAtOnce(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks = 50
 	ids := make([]int64, tasks)

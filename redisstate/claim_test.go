@@ -19,6 +19,7 @@ func inputs(claims []Claim) string {
 }
 
 func TestClaimIsFirstInFirstOut(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties
 		var want []string
@@ -40,6 +41,7 @@ func TestClaimIsFirstInFirstOut(t *testing.T) {
 }
 
 func TestReopenedTasksGoToTheBack(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
 		a := mustClaim(t, s, 1)[0]
@@ -52,6 +54,7 @@ func TestReopenedTasksGoToTheBack(t *testing.T) {
 }
 
 func TestClaimWaitsForStartAfter(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		now, err := s.Now(t.Context())
 		if err != nil {
@@ -73,6 +76,7 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 
 // A claim skips invalid entries in the list of open tasks.
 func TestClaimPassesInvalidEntries(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		write := func(id int, fields ...any) {
@@ -105,6 +109,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 }
 
 func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for i := range 250 {
@@ -120,6 +125,7 @@ func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
 }
 
 func TestRenew(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.Timeout = 100
@@ -159,6 +165,7 @@ func TestRenew(t *testing.T) {
 // The program has ended in time. While the worker collects the output, the task neither times out nor expires. Without a
 // result, it expires when the time that the worker asked for is over.
 func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		timeout, endBefore tdf.Seconds // endBefore is the time from now; 0 stands for none
 		late               bool        // the deadline becomes later
@@ -213,6 +220,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 
 // A claim delays invalid tasks. So later claims find a valid task even behind many invalid tasks.
 func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		for i := range 900 {
 			s.rdb.HSet(t.Context(), s.keys.Task(int64(i+1)), "state", "running", "round", 0)
@@ -232,6 +240,7 @@ func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 
 // A claim does not expire a task that is already executed, even if the task's id is still in the list of open tasks.
 func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Executed)
 		s.rdb.HSet(t.Context(), s.keys.Task(id), "end_before", "5", "0:executed", "4")
@@ -245,6 +254,7 @@ func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 
 // If the clock is set back, each timestamp of a task is still at least as late as the timestamp before it.
 func TestTimestampsNeverGoBackwards(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		c := mustClaim(t, s, 1)[0]
@@ -267,6 +277,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 // A claim skips tasks of programs that the worker avoids, even if many of these tasks are at the head of the queue.
 // Other workers can claim these tasks.
 func TestClaimAvoidsPrograms(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties
 		for range 1000 {
@@ -299,6 +310,7 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 
 // The reply to a claim of many tasks has a limited size.
 func TestClaimIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var definitions []tdf.Properties
 		for range 60 {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestConnectRefuses(t *testing.T) {
+	t.Parallel()
 	locked := redistest.Start(t, redistest.Args("--requirepass", "right", "--databases", "4"))
 	shared := redistest.Shared(t)
 	cli := redis.NewClient(&redis.Options{Addr: shared})
@@ -89,6 +90,7 @@ func chatter(t *testing.T) string {
 
 // If Redis has not started yet, Connect waits for it, and logs that it waits.
 func TestConnectWaitsForRedis(t *testing.T) {
+	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
 	log, lines := logged()
@@ -110,6 +112,7 @@ func TestConnectWaitsForRedis(t *testing.T) {
 }
 
 func TestConnectEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
 	ctx, stop := context.WithCancel(t.Context())
@@ -181,6 +184,7 @@ func TestFullRedis(t *testing.T) {
 // If a Store is made while Redis is down, it works as soon as Redis is up. The first calls of the Store wait together
 // for one check of the namespace.
 func TestNewDoesNotNeedRedis(t *testing.T) {
+	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
 	log, lines := logged()
@@ -243,6 +247,7 @@ func (c *answered) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 }
 
 func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
+	t.Parallel()
 	ns := redistest.Namespace(t)
 	other := connect(t, redistest.Shared(t), ns)
 	must(t, other.rdb.Set(t.Context(), other.keys.schema(), 7, 0).Err())

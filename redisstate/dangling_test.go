@@ -13,6 +13,7 @@ import (
 // If the hash of a task was deleted by hand, a repair removes the task's id from the index of its group. The repair
 // removes no other id.
 func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		grouped := define("x")
@@ -46,6 +47,7 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 
 // The check walks through the indexes of all groups, in pages of limited size.
 func TestDanglingIDsOfManyGroups(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var opened []tdf.Properties
 		for i := range 100 {

@@ -19,6 +19,7 @@ var _ redis.Error = replied("")
 // If Redis refuses the first call of a client, the call fails. After a first success, refused calls wait until Redis
 // accepts them again. An error that concerns only one task is always returned at once.
 func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		err                  error
 		first, later, worked bool // whether a call that gets err waits: before the first success, after the first success, and after a script has succeeded
@@ -57,6 +58,7 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 }
 
 func TestUnstorableErrors(t *testing.T) {
+	t.Parallel()
 	for err, want := range map[error]bool{
 		replied("ERR Protocol error: invalid bulk length"):                      true,
 		replied("ERR string exceeds maximum allowed size (proto-max-bulk-len)"): true,

@@ -34,6 +34,7 @@ func (r *afterFirstStep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // A change that was checked against old values of the task is refused, even if the task changed between two steps of
 // the read.
 func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		change := func(c tdf.Changes) error {
@@ -58,6 +59,7 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 // but the time is missing. Redis refuses a move that is based on them. Otherwise, a manager that archives the task would drop its
 // entry in due, and the server would never remove its outputs.
 func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.KeepOutputs = 1e-6

@@ -49,6 +49,7 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 // Even if hundreds of entries have equal scores, a walk returns each entry once, in both directions and with any page
 // size.
 func TestFindPagesThroughEqualScores(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		var want []ListEntry
 		states := []tdf.State{tdf.Open, tdf.Failed, tdf.Archived}
@@ -80,6 +81,7 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 }
 
 func TestFindBoundsByTime(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for i := range 10 {
 			for _, state := range []tdf.State{tdf.Open, tdf.Running} {
@@ -114,6 +116,7 @@ func TestFindBoundsByTime(t *testing.T) {
 
 // A walk through a group returns each task once, even if all tasks change their states meanwhile.
 func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var want []int64
 		move := func(id int64, state tdf.State) {
@@ -144,6 +147,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 }
 
 func TestFindReturnsInvalidMembers(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, member := range []string{"", " ", "x y", "007", "-5", "9", "\xff\x00", "zz"} {
 			if err := s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Failed), redis.Z{Score: 5, Member: member}).Err(); err != nil {
@@ -160,6 +164,7 @@ func TestFindReturnsInvalidMembers(t *testing.T) {
 }
 
 func TestReadFactsAndTexts(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("some input")
 		d.Group, d.Meta, d.MaxFails = "g", `{"a":1}`, 5
@@ -203,6 +208,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 }
 
 func TestFitting(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		sizes []int
 		most  int

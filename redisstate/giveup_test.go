@@ -32,6 +32,7 @@ func (r *afterRange) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // GiveUp skips no task, even if other tasks leave the list of running tasks meanwhile. It counts each task once.
 func TestGiveUpWhileTasksEnd(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		const tasks, ending = maxTasksPerCall + 100, 600
 		mustOpen(t, s, slices.Repeat([]tdf.Properties{define("a")}, tasks)...)

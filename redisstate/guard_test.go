@@ -19,6 +19,7 @@ func transaction(t *testing.T, s *Store, open []tdf.Properties, moves ...tdf.Mov
 
 // A guard holds for a task in any state, and writes nothing.
 func TestGuardsHold(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var guards []tdf.Move
 		for _, state := range slices.Backward(tdf.States) { // an open task would be claimed for the next state
@@ -41,6 +42,7 @@ func TestGuardsHold(t *testing.T) {
 
 // If guards fail, the unit changes nothing, and its outcome names each of them.
 func TestAllFailedGuardsAreNamed(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("stays"), define("changed"), define("cancelled"), define("removed"), define("moved by hand"))
 		var guards []tdf.Move
@@ -71,6 +73,7 @@ func TestAllFailedGuardsAreNamed(t *testing.T) {
 
 // A move with the fence of a revision is refused after a change of the task, although the state and the round are the same.
 func TestRevisionFence(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"))
 		a, b := task(t, s, ids[0]), task(t, s, ids[1])
@@ -92,6 +95,7 @@ func TestRevisionFence(t *testing.T) {
 
 // In one unit, a task can give its key to another task. Two tasks cannot take the same key.
 func TestKeysInOneUnit(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := keyed("k", tdf.UntilArchived)
 		var ids [3]int64
@@ -136,6 +140,7 @@ func TestKeysInOneUnit(t *testing.T) {
 
 // After a failover, another claim may have run the same round. Then a guard of the first claim fails.
 func TestGuardsNameTheClaim(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)
 		guard := task(t, s, id).Require()

@@ -7,6 +7,7 @@ import (
 )
 
 func TestMemoryOf(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("x"))
 		real := infoOf(t, s)["redis_version"] != ""
@@ -27,6 +28,7 @@ func infoOf(t *testing.T, s *Store) Info {
 }
 
 func TestBetween(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		records := []Record{
 			{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": "1000"}},

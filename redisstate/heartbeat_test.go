@@ -14,6 +14,7 @@ var must = expect.NoError
 
 // Only one live worker at a time can have a name (docs/operations.md, "Names of workers").
 func TestNamesBelongToOneWorker(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Host: "h", PID: 17, Process: "p", Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}}
@@ -38,6 +39,7 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 }
 
 func TestSilentWorkersLoseTheirNames(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.addr, first.keys.ns)
 		w := WorkerInfo{Name: "w", Lease: 60}
@@ -85,6 +87,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 // rounds of these claims are lost at once. It does not end the leases of later claims under this name, or of other
 // workers' claims.
 func TestGiveUp(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
 		mustClaim(t, s, 2) // by worker w
@@ -120,6 +123,7 @@ func TestGiveUp(t *testing.T) {
 }
 
 func TestLiveReports(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		c := mustClaim(t, s, 1)[0]

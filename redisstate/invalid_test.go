@@ -9,6 +9,7 @@ import (
 // A read with the fields Rules does not read the definition of a running or executed task. So the missing definition
 // does not make the task invalid.
 func TestRulesOfARunningTaskAreValid(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
 		claims := mustClaim(t, s, 2)

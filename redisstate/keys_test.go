@@ -15,6 +15,7 @@ var keyWord = regexp.MustCompile(`(?:\.key\(|prefix \.\. )["']([a-z_]+):`)
 // The last part of some keys is a name that the user has chosen. So two namespaces could have a key in common. A
 // namespace is refused if one of its keys could also be a key of another namespace.
 func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
+	t.Parallel()
 	found := 0
 	for _, pattern := range []string{"*.go", "lua/*.lua"} {
 		files, err := filepath.Glob(pattern)

@@ -10,6 +10,7 @@ import (
 
 // After each step of a task's life, Redis contains exactly the data that docs/redis.md describes.
 func TestWholeStateOfALife(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ns := s.keys.ns
 		base := "0:open=T\nend_before=inf\nfails=0\nid=1\ninput=1 2\n"
@@ -101,6 +102,7 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 
 // A move succeeds only if the task is in the expected state and round. Otherwise, it changes nothing and returns the task's state.
 func TestMovesAreFenced(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, state := range slices.Backward(tdf.States) { // the open task comes last, because the claims for other states would claim it
 			id := put(t, s, state)
@@ -148,6 +150,7 @@ func refused(t *testing.T, s *Store, state tdf.State, moves ...tdf.Move) {
 }
 
 func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		a, b, c := put(t, s, tdf.Succeeded), put(t, s, tdf.Succeeded), put(t, s, tdf.Open)
 		archive := func(id int64) tdf.Move {
@@ -173,6 +176,7 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 // If a worker reports a result late, Redis still stores the end of the program as the time at which the task was
 // executed.
 func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
@@ -188,6 +192,7 @@ func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 }
 
 func TestLogKeepsFirstAndLastLines(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("x"))[0]
 		for range 70 {

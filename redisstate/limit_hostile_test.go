@@ -40,6 +40,7 @@ func withHandClock(t *testing.T) (*handClock, *Store) {
 // No time span of one second has more than ten starts, whatever the times of the claims are. The starts come as fast as the
 // rate allows. After the clock was set back, they go on after one period.
 func TestRateIsExact(t *testing.T) {
+	t.Parallel()
 	clock, s := withHandClock(t)
 	seed := seeded(t)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -93,6 +94,7 @@ func TestRateIsExact(t *testing.T) {
 // If the clock is set back by less than a minute, the tasks of a rate-limited key wait for at most 12 s more: until the next check,
 // and for one period of the rate.
 func TestRateAfterTheClockWasSetBackALittle(t *testing.T) {
+	t.Parallel()
 	for _, back := range []float64{2, 15, 30, 59} {
 		clock, s := withHandClock(t)
 		mustLimit(t, s, "api", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 1})
@@ -116,6 +118,7 @@ func TestRateAfterTheClockWasSetBackALittle(t *testing.T) {
 
 // A rate and a number hold together. A rate of one start does not let two tasks of one claim start.
 func TestRateAndNumber(t *testing.T) {
+	t.Parallel()
 	clock, s := withHandClock(t)
 	mustLimit(t, s, "db", tdf.Limit{AtMost: 2, Starts: 1, Per: 10})
 	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
@@ -146,6 +149,7 @@ func TestRateAndNumber(t *testing.T) {
 
 // The tasks of a queue without workers do not keep the tasks of another queue waiting for ever.
 func TestUnservedQueueHoldsNobody(t *testing.T) {
+	t.Parallel()
 	clock, s := withHandClock(t)
 	mustLimit(t, s, "db", running(1))
 	first := mustOpen(t, s, limitedBy("db"))[0]
@@ -186,6 +190,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 // Many tasks of a queue without workers were returned. The tasks of another queue, whose workers are fast, then return only as
 // the limit has room, and each of them once. The tasks of the first queue are before them, and among them.
 func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
+	t.Parallel()
 	clock, s := withHandClock(t)
 	mustLimit(t, s, "db", running(0))
 	const left, served = 160, 40
@@ -234,6 +239,7 @@ func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 
 // If a waiting task has changed or left since the server read it, the server reads the waiting tasks again at once.
 func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, s *Store, id int64){
 		"changed": func(t *testing.T, s *Store, id int64) {
 			m, err := task(t, s, id).Change(tdf.Changes{Queue: new("a")})
@@ -271,6 +277,7 @@ func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
 
 // Waiting tasks with invalid revisions return, and so do the tasks behind tasks that have no place there.
 func TestHostileWaitingTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(0))
 		revisions := []string{"x", "007", "1000000001", "-1", ""}
@@ -303,6 +310,7 @@ func TestHostileWaitingTasks(t *testing.T) {
 
 // A new rate with a longer time span counts the starts before it.
 func TestLongerRate(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		rate := func(per tdf.Seconds) tdf.Limit { return tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: per} }
 		kept := func() float64 { return s.rdb.TTL(t.Context(), s.keys.starts("db")).Val().Seconds() }
@@ -325,6 +333,7 @@ func TestLongerRate(t *testing.T) {
 // If another program has moved or removed running tasks, their limits forget them, although no task of the keys waits. Running
 // tasks stay. After the clock was set back, this is the same.
 func TestIdleTasksLeaveTheirLimits(t *testing.T) {
+	t.Parallel()
 	const keys = 120
 	for name, passes := range map[string]float64{"the clock goes on": 10, "the clock was set back": -7200} {
 		t.Run(name, func(t *testing.T) {
@@ -363,6 +372,7 @@ func TestIdleTasksLeaveTheirLimits(t *testing.T) {
 
 // A returned task that left its queue in another way does not count as unclaimed.
 func TestUnclaimedTaskThatLeft(t *testing.T) {
+	t.Parallel()
 	clock, s := withHandClock(t)
 	mustLimit(t, s, "db", running(0))
 	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
@@ -388,6 +398,7 @@ func TestUnclaimedTaskThatLeft(t *testing.T) {
 
 // Waiting tasks come back by priority, then by age. A new task with a higher priority goes before them.
 func TestWaitingTasksKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(1))
 		prioritized := func(priority int) tdf.Properties { d := limitedBy("db"); d.Priority = priority; return d }
@@ -433,6 +444,7 @@ func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 
 // If a task has to wait only because others wait before it, its key becomes due at once.
 func TestTaskBehindOthersIsChecked(t *testing.T) {
+	t.Parallel()
 	clock, s := withHandClock(t)
 	mustLimit(t, s, "db", running(0))
 	mustOpen(t, s, limitedBy("db"))
@@ -464,6 +476,7 @@ func TestTaskBehindOthersIsChecked(t *testing.T) {
 
 // A waiting task can be changed, cancelled and retried, and expires.
 func TestWaitingTaskByHand(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(0))
 		expiring := limitedBy("db")
@@ -509,6 +522,7 @@ func TestWaitingTaskByHand(t *testing.T) {
 
 // The audit finds and repairs what a failover or another program has lost.
 func TestAuditRepairsLimits(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(1))
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
@@ -537,6 +551,7 @@ func TestAuditRepairsLimits(t *testing.T) {
 
 // If a key of a limit has a wrong type, no task beyond the limit starts, and other tasks go on or the call says so.
 func TestLimitKeysOfWrongTypes(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"limits", "limits_due", "limits_used", "limited:db", "returned:db", "starts:db", "open:limit=db", "levels:limit=db"} {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
@@ -582,6 +597,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 
 // If the place of one task has a wrong type, this task keeps waiting, and the tasks of other keys return in the same call.
 func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var all []tdf.Properties
 		for _, name := range []string{"a", "b"} {
@@ -622,6 +638,7 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 
 // If another program has written an invalid limit, no waiting task returns before the limit is set again.
 func TestInvalidLimit(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, limit := range []string{"at_most=1 rate=x/y", "at_most=1 rate=5/inf", "at_most=1 rate=5/1e400", "at_most=1 rate=0/1", "at_most=1 at_most=x"} {
 			mustOpen(t, s, limitedBy(limit), limitedBy(limit))
@@ -645,6 +662,7 @@ func TestInvalidLimit(t *testing.T) {
 
 // A million tasks of a key at the head of the queue cost each claim a bounded time: here, 20,000 tasks. Each of them is met once.
 func TestManyTasksOfOneKey(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks = 20_000
 	mustLimit(t, s, "db", running(2))
@@ -701,6 +719,7 @@ return n`
 
 // Sixteen clients claim, end, lose and cancel tasks of a key, while its limit changes. At no time more tasks run than allowed.
 func TestNeverOneMore(t *testing.T) {
+	t.Parallel()
 	for name, start := range map[string]func(t *testing.T) *Store{
 		"embedded": func(t *testing.T) *Store { _, s := withFreeScripts(t); return s },
 		"real":     func(t *testing.T) *Store { return connect(t, redistest.Shared(t), redistest.Namespace(t)) },
@@ -852,6 +871,7 @@ func (p *limitPlayer) must(err error) {
 
 // Ten thousand keys with waiting tasks are checked in bounded calls. A leap of the clock does not stop the checks.
 func TestManyKeys(t *testing.T) {
+	t.Parallel()
 	clock, s := withHandClock(t)
 	const keys = 300
 	var all []tdf.Properties
@@ -895,6 +915,7 @@ func TestManyKeys(t *testing.T) {
 
 // If a limit in Redis cannot be read, no task of its key is claimed, and none returns.
 func TestUnreadableLimits(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []string{"at_most=-1", "odd", "at_most=1e9", "rate=10", "rate=x/1", "at_most=2 rate=1/"} {
 		t.Run(limit, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
@@ -915,6 +936,7 @@ func TestUnreadableLimits(t *testing.T) {
 
 // Another program removes the priority of a waiting task. The audit finds this.
 func TestAuditFindsMissingPriorityOfWaitingTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.LimitKey = "k"
@@ -936,6 +958,7 @@ func TestAuditFindsMissingPriorityOfWaitingTasks(t *testing.T) {
 
 // If workers claim a returned task late, the server checks the key again when the rate allows the next start.
 func TestLateStartOfARate(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.LimitKey = "k"
@@ -960,6 +983,7 @@ func TestLateStartOfARate(t *testing.T) {
 
 // Claims and the server read a limit that another program has written in the same way. So no task goes to and fro.
 func TestForeignLimits(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []string{"", "at_most=+1", "rate=+10/1", "rate=10/1e0", "rate=10/+1", "at_most=2000000", "rate=5/0", "at_most=2  x=7"} {
 		t.Run(limit, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
@@ -985,6 +1009,7 @@ func TestForeignLimits(t *testing.T) {
 
 // When no task of a key runs any more, the key leaves the set of used keys at once.
 func TestUnusedLimitKeysLeave(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.LimitKey = "k"
@@ -1008,6 +1033,7 @@ func TestUnusedLimitKeysLeave(t *testing.T) {
 
 // The server removes priorities that no waiting task has.
 func TestForeignPrioritiesOfWaitingTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.LimitKey = "k"

@@ -78,6 +78,7 @@ func useOf(t testing.TB, s *Store, key string) tdf.LimitUse {
 
 // At most two tasks of the key run. The others wait, in order, and come back when a running task ends.
 func TestLimitAtMost(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(2))
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), define("x"), limitedBy("db"), limitedBy("other"))
@@ -127,6 +128,7 @@ func TestLimitAtMost(t *testing.T) {
 
 // Every end of a round gives the place back in the same step.
 func TestPlacesComeBack(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, s *Store, c Claim){
 		"executed": func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, tdf.Result{Exit: "0"}) },
 		"failed":   func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, tdf.Result{Exit: "1"}) },
@@ -185,6 +187,7 @@ func TestPlacesComeBack(t *testing.T) {
 
 // Hostile keys are keys like others.
 func TestHostileLimitKeys(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, key := range []string{"default", "none", "limit=x", "a;b", "priority=5;limit=a", "%s*?[", "{x}", "é\u2028", "queue=a", strings.Repeat("k", 200), "a b"} {
 			mustLimit(t, s, key, running(1))
@@ -224,6 +227,7 @@ func TestHostileLimitKeys(t *testing.T) {
 
 // More than 10,000 limits are refused. A limit that exists can still be changed.
 func TestTooManyLimits(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		var fields []any
 		for i := range tdf.MaxLimits {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestLinkSpeedBoundsBytes(t *testing.T) {
+	t.Parallel()
 	l := linkSpeed{}
 	expect := func(d time.Duration, want int) {
 		t.Helper()

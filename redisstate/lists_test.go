@@ -11,6 +11,7 @@ import (
 )
 
 func TestCountsAndListsByGroup(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		inGroup := func(group string) tdf.Properties {
 			d := define("x")
@@ -52,6 +53,7 @@ func TestCountsAndListsByGroup(t *testing.T) {
 }
 
 func TestLargeBatchesAreSplit(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		definitions := make([]tdf.Properties, 2500)
 		for i := range definitions {
@@ -86,6 +88,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 }
 
 func TestOpenRefusesAllOrNothing(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		bad := define("'x")
 		before := dump(t, s)
@@ -100,6 +103,7 @@ func TestOpenRefusesAllOrNothing(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		source, err := s.PutProgram(t.Context(), []byte("an archive\x00\xff"))
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 // calls, and fails if a number differs by more than 5 %. It then prints the new row. With TDF_COST, it prints the
 // functions that need the most.
 func TestCostOfPlainTasks(t *testing.T) {
+	t.Parallel()
 	addr := redistest.Shared(t)
 	s := connect(t, addr, redistest.Namespace(t))
 	counted := map[string]*luaScript{}

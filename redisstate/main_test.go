@@ -51,6 +51,7 @@ func connect(t testing.TB, addr, namespace string) *Store {
 // embedded Redis, because its Lua differs from that of a real Redis.
 func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
 		r, err := embedded.Start("127.0.0.1:0", embedded.Scripts("test", Scripts()...))
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +59,10 @@ func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 		t.Cleanup(r.Close)
 		test(t, connect(t, r.Addr(), redistest.Namespace(t)))
 	})
-	t.Run("real", func(t *testing.T) { onReal(t, test) })
+	t.Run("real", func(t *testing.T) {
+		t.Parallel()
+		onReal(t, test)
+	})
 }
 
 // onReal runs a test with a real Redis only: the embedded Redis is slow with many tasks, and with long ones.

@@ -18,6 +18,7 @@ func grouped(group string) tdf.Properties {
 
 // No script opens a task in a closed group. A task without a group and other groups are not concerned.
 func TestClosedGroup(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, grouped("g"), grouped("h"))
 		must(t, s.CloseGroup(t.Context(), "g"))
@@ -56,6 +57,7 @@ func TestClosedGroup(t *testing.T) {
 
 // When the last task of a closed group is removed, the mark vanishes.
 func TestMarksVanish(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		if err := s.CloseGroup(t.Context(), "g"); !errors.Is(err, tdf.ErrGroupEmpty) {
 			t.Errorf("a group without tasks: %v", err)
@@ -82,6 +84,7 @@ func TestMarksVanish(t *testing.T) {
 
 // Of many units, one decides the completion of a group. Before, the group must be closed and complete.
 func TestDecide(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, grouped("g"), grouped("g"))
 		decide := func(units int, want ...error) {
@@ -130,6 +133,7 @@ func TestDecide(t *testing.T) {
 
 // A key of another type is named. Calls without groups, and moves of tasks, do not need it.
 func TestMarksOfAnotherType(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, grouped("g"))
 		must(t, s.rdb.Set(t.Context(), s.keys.groups(), "text", 0).Err())
@@ -149,6 +153,7 @@ func TestMarksOfAnotherType(t *testing.T) {
 
 // Opening and moving tasks without groups sends no command for groups, and neither does removing if no group is closed.
 func TestGroupsCostNothingIfUnused(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	before := commandCalls(t, s, "hget")
 	ids := mustOpen(t, s, define("a"), define("b"))

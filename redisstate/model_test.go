@@ -659,6 +659,7 @@ func seeded(t *testing.T) uint64 {
 }
 
 func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
@@ -701,6 +702,7 @@ func (p *player) checkTouched() {
 }
 
 func TestSoakManyClientsAgreeWithTheModel(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		l := newLedger()

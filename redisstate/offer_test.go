@@ -10,6 +10,7 @@ import (
 // The rule which tasks a worker may claim stands in Offer.Matches, for those who explain and wake, and in ordering.lua, for claims. The
 // names of programs may have any characters, also those that separate the parts of a partition's name.
 func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
+	t.Parallel()
 	queues := []string{"", "a", "tags", "handler"}
 	tags := []string{"gpu", "gpus", "handler", "queue", "@a/b"}
 	programs := []string{"p", "handler=p", "q;tags=gpu", "tags=gpu", ";", ",", "gpu", "default", "%d+"}

@@ -24,6 +24,7 @@ func ofGroup(group string, n int) []tdf.Properties {
 }
 
 func TestOpenGroup(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1500)...)
 		if err != nil || len(ids) != 1500 || ids[0].ID != 1 || ids[1499].ID != 1500 {
@@ -47,6 +48,7 @@ func TestOpenGroup(t *testing.T) {
 
 // If a unit is refused because its group already has tasks, the other units of the call are still carried out.
 func TestGroupTakenConcernsOneUnit(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, ofGroup("old", 1)...)
 		outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: ofGroup("old", 1), NewGroup: "old"},
@@ -60,6 +62,7 @@ func TestGroupTakenConcernsOneUnit(t *testing.T) {
 }
 
 func TestOpenGroupAtOnce(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var all sync.WaitGroup
 		opened := make([]string, 8)
@@ -82,6 +85,7 @@ func TestOpenGroupAtOnce(t *testing.T) {
 
 // Tasks of one call keep their own values, whether they have the same properties, the same group and start, or not.
 func TestOpenTasksThatDiffer(t *testing.T) {
+	t.Parallel()
 	changes := []func(*tdf.Properties){
 		func(*tdf.Properties) {},
 		func(d *tdf.Properties) { d.Meta = "m" },

@@ -71,6 +71,7 @@ func commandCalls(t testing.TB, s *Store, command string) int {
 // Workers that avoid the same program share a position. So if one of these workers has passed a task, the other workers
 // do not read the task. A claim reads a limited number of tasks.
 func TestWorkersSharePositions(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks, workers = 30_000, 10
 	backlog(t, s, "broken", tasks)
@@ -102,6 +103,7 @@ func TestWorkersSharePositions(t *testing.T) {
 
 // A position does not hide tasks if it is expired or unreadable, or if its task was removed.
 func TestInvalidPositionsHideNoTask(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		broken := define("x")
@@ -135,6 +137,7 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 // If many workers avoid different sets of programs, each worker still finds a task behind many tasks that the worker
 // avoids.
 func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	const sets, before = 300, 3000
 	backlog(t, s, "broken", before)
@@ -162,6 +165,7 @@ func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 
 // If a task must not run on one worker, the position of this worker does not hide the task from other workers.
 func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		broken := define("x")
 		broken.Program = "broken"
@@ -219,6 +223,7 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 // When the server has returned a task to a partition, claims from this partition begin at the head of the queue again. If many
 // tasks are before the position, claims first continue at the position for a while.
 func TestReturnedTasksEndPositions(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		broken := define("x")
 		broken.Program = "broken"

@@ -12,6 +12,7 @@ import (
 // After Pause has returned, no claim takes a task of the queue, the group or the namespace. Running tasks go on. After
 // Resume, the tasks come in their old order.
 func TestPause(t *testing.T) {
+	t.Parallel()
 	for name, pause := range map[string]tdf.Pausable{
 		"a queue": {Queue: "a"}, "the default queue": {Queue: tdf.DefaultQueue}, "a group": {Group: "g"}, "the namespace": {}, "another queue": {Queue: "b"},
 	} {
@@ -71,6 +72,7 @@ func execution(t *testing.T, c Claim) tdf.Move {
 
 // A claim passes over a million tasks of a paused group at bounded cost per claim: here, over 3,000 tasks.
 func TestPausedGroupIsPassed(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		var all []tdf.Properties
 		for range 3000 {
@@ -97,6 +99,7 @@ func TestPausedGroupIsPassed(t *testing.T) {
 
 // A namespace that is resumed has no key of the pause left, and costs no more than before.
 func TestResumeLeavesNothing(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		before := dump(t, s)
@@ -119,6 +122,7 @@ func TestResumeLeavesNothing(t *testing.T) {
 
 // Invalid names and too many pauses are refused.
 func TestPauseRefuses(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, p := range []tdf.Pausable{{Queue: "a b"}, {Queue: strings.Repeat("x", 65)}, {Group: "a\nb"}} {
 			if _, err := s.Pause(t.Context(), "ann", p); err == nil {

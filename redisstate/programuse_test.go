@@ -46,6 +46,7 @@ func age(t *testing.T, s *Store, at float64, sums ...string) {
 
 // RemoveUnused removes programs whose last use was before the given time, all traces of them, and no others.
 func TestRemoveUnused(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		old, edge, fresh, kept := putProgram(t, s, "old"), putProgram(t, s, "edge"), putProgram(t, s, "fresh"), putProgram(t, s, "pinned")
 		must(t, s.PinPrograms(t.Context(), kept))
@@ -85,6 +86,7 @@ func TestRemoveUnused(t *testing.T) {
 
 // One call removes a bounded number of programs, and the next calls remove the others.
 func TestRemoveUnusedIsBounded(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for i := range 25 {
 			age(t, s, 1, putProgram(t, s, fmt.Sprint(i)))
@@ -100,6 +102,7 @@ func TestRemoveUnusedIsBounded(t *testing.T) {
 // Each of these calls renews the last use of a program. A server that has chosen the program before can no longer remove
 // it.
 func TestUsesOfPrograms(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		sum := putProgram(t, s, "archive")
 		source := "redis:" + sum
@@ -143,6 +146,7 @@ func TestUsesOfPrograms(t *testing.T) {
 
 // A use does not unpin a program, does not make a last use older, and adds no program that is not stored.
 func TestUseKeepsThePin(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		sum, missing := putProgram(t, s, "archive"), strings.Repeat("1", 64)
 		before := lastUse(t, s, sum)
@@ -161,6 +165,7 @@ func TestUseKeepsThePin(t *testing.T) {
 
 // A client renews a program's last use once, and not for each call.
 func TestUsesAreRenewedOnce(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		sum := putProgram(t, s, "archive")
 		named := define("x")
@@ -180,6 +185,7 @@ func TestUsesAreRenewedOnce(t *testing.T) {
 
 // A program without a last use gets one, so that it is not removed at once. Entries without a program do no harm.
 func TestMissingUses(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		if stored, _, err := s.MissingUses(t.Context(), 1000, 0); stored || err != nil {
 			t.Errorf("%v, %v", stored, err)
@@ -205,6 +211,7 @@ func TestMissingUses(t *testing.T) {
 
 // Clients push and open tasks while servers remove all that they may. No task loses its program.
 func TestRemoveUnusedRacesWithOpens(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var all sync.WaitGroup
 		stop := make(chan struct{})
@@ -247,6 +254,7 @@ func TestRemoveUnusedRacesWithOpens(t *testing.T) {
 
 // If a program is removed before a task that needs it is opened, no task is opened, although this client has just used the program.
 func TestOpenAfterAProgramWasRemoved(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		sum := putProgram(t, s, "archive")
 		d := define("x")
@@ -267,6 +275,7 @@ func TestOpenAfterAProgramWasRemoved(t *testing.T) {
 // RemoveProgram keeps a program that a client has used, or that a new task names, since the caller looked for tasks that need
 // it.
 func TestRemoveProgramBesideOpen(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for name, c := range map[string]struct {
 			change  func(sum string)

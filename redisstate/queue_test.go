@@ -48,6 +48,7 @@ func offerOf(queues ...string) tdf.Offer {
 // The model is a sorted slice: a claim takes tasks by queue, then by priority, then by age. Claims, reopened tasks,
 // expired tasks and changes of the priority keep to it.
 func TestClaimsAgreeWithTheModelOfQueues(t *testing.T) {
+	t.Parallel()
 	few := [][]string{nil, {"gpu"}, {"ssd"}, {"gpu", "ssd"}}
 	var many [][]string
 	for i := range 60 {
@@ -151,6 +152,7 @@ func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered fu
 // A claim of a few tasks reads as many partitions as it has tasks. The partitions that it has met, and the next ones, then have
 // wake tokens.
 func TestClaimFromManyPartitions(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const partitions, each = 200, 10
 	offer := offerOf("q")
@@ -195,6 +197,7 @@ func TestClaimFromManyPartitions(t *testing.T) {
 
 // A claim reads only the priorities with due tasks, in order, however many there are.
 func TestManyPriorities(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		const priorities = 10_000
 		var all []tdf.Properties
@@ -231,6 +234,7 @@ func TestManyPriorities(t *testing.T) {
 
 // A task that becomes due is claimed by its priority, and then the partition leaves no keys behind.
 func TestEmptyPlacesVanish(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		soon := placed("a", 7, "gpu")
 		soon.StartAfter = clockOf(t, s).Add(0.05)
@@ -255,6 +259,7 @@ func TestEmptyPlacesVanish(t *testing.T) {
 
 // Only a worker with the handler gets a task without a source.
 func TestHandlerPartition(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.Program, d.Source = "re;size=1", ""
@@ -276,6 +281,7 @@ func TestHandlerPartition(t *testing.T) {
 
 // A worker learns of a new partition by its next claim, and the Waker then waits for the partition's tokens.
 func TestWakeOfPartition(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		offer := offerOf("a")
 		w := s.WakeWorker(&offer)
@@ -295,6 +301,7 @@ func TestWakeOfPartition(t *testing.T) {
 
 // A worker that avoids the programs of many priorities still finds a task behind them.
 func TestPositionsPassPriorities(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		const passed = 3000
 		var all []tdf.Properties
@@ -324,6 +331,7 @@ func TestPositionsPassPriorities(t *testing.T) {
 
 // The audit notices each damage to a place, and repairs it.
 func TestPlacesAreRepaired(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, s *Store, id string){
 		"missing in its place": func(t *testing.T, s *Store, id string) {
 			s.rdb.ZRem(t.Context(), s.keys.place("priority=5;queue=a"), id)
@@ -369,6 +377,7 @@ func TestPlacesAreRepaired(t *testing.T) {
 
 // The audit finds that a queue does not know when a task becomes due, and repairs it.
 func TestComingIsRepaired(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		soon := placed("a", 5)
 		soon.StartAfter = clockOf(t, s).Add(1000)
@@ -392,6 +401,7 @@ func TestComingIsRepaired(t *testing.T) {
 
 // Heads whose tasks are gone, and members that another program has written, delay no task and vanish.
 func TestStaleHeads(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, placed("a", 5), placed("a", 0, "t"))
 		var stale []redis.Z
@@ -416,6 +426,7 @@ func TestStaleHeads(t *testing.T) {
 // A worker finds its task behind very many partitions that no worker serves, and behind partitions whose program it avoids. A
 // claim reads a limited number of them.
 func TestTaskBehindManyPartitions(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		foreign, avoided int
 		resume           bool
@@ -474,6 +485,7 @@ func TestTaskBehindManyPartitions(t *testing.T) {
 
 // A claim of one task from thousands of partitions costs as many commands as one from a single partition.
 func TestClaimsDoNotPayForOtherPartitions(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	offer := offerOf("one", "q")
 	mustOpen(t, s, placed("one", 0), placed("one", 0))
@@ -510,6 +522,7 @@ func TestClaimsDoNotPayForOtherPartitions(t *testing.T) {
 
 // An id in a place without its task vanishes from the place when a claim meets it.
 func TestStrayIDsInPlaces(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, placed("a", 5))
 		other := mustOpen(t, s, placed("b", 5))[0]
@@ -527,6 +540,7 @@ func TestStrayIDsInPlaces(t *testing.T) {
 
 // Members of a set of priorities that are no priorities leave it, however many they are. They keep no task from its worker.
 func TestHostilePriorities(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, placed("a", 7), placed("a", 0), placed("a", -5))
 		hostile := []redis.Z{{Score: 7, Member: "x"}, {Score: 6, Member: ""}, {Score: 0, Member: "1e5"}, {Score: -1, Member: "-"}, {Score: 0, Member: strings.Repeat("1", 12)}}
@@ -543,6 +557,7 @@ func TestHostilePriorities(t *testing.T) {
 
 // If a key of a place has a wrong type, a call changes nothing.
 func TestWrongTypesOfPlaces(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"open:placed", "open:priority=5;queue=a", "partitions"} {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
@@ -605,6 +620,7 @@ func TestPlainClaimsPayNothing(t *testing.T) {
 
 // A retry that changes the queue or the priority puts the task into its new place.
 func TestReopenedTaskEntersItsNewPlace(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		before  tdf.Properties
 		changes tdf.Changes
@@ -634,6 +650,7 @@ func TestReopenedTaskEntersItsNewPlace(t *testing.T) {
 
 // While claims continue at a position, they still find a new task with a higher priority first.
 func TestHigherPriorityThanThePosition(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		low := placed("a", 1)
 		low.Group = "night"
@@ -653,6 +670,7 @@ func TestHigherPriorityThanThePosition(t *testing.T) {
 
 // A claim says when a task becomes due, even if this is so soon that its priority already counts as due.
 func TestNextOfATaskThatIsDueSoon(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for range 20 {
 			soon := placed("a", 0)
@@ -670,6 +688,7 @@ func TestNextOfATaskThatIsDueSoon(t *testing.T) {
 
 // Foreign members and wrong types of the sets of priorities stop no claim.
 func TestForeignPriorities(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for i, damage := range []func(){
 			func() { s.rdb.ZAdd(t.Context(), s.keys.levels("queue=a"), redis.Z{Score: 1e9, Member: "x"}) },
@@ -694,6 +713,7 @@ func TestForeignPriorities(t *testing.T) {
 
 // If a key of a place has a wrong type, a claim changes no task, or goes on without the key.
 func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"open:placed", "open:queue=a", "levels:queue=a", "later:queue=a", "heads:a", "coming:a", "wake:queue=a", "partitions"} {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {

@@ -13,6 +13,7 @@ import (
 
 // QueueCounts counts tasks of all priorities, tags and handlers of a queue, also if they are not due.
 func TestQueueCounts(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustBe := func(when, want string) {
 			t.Helper()
@@ -41,6 +42,7 @@ func TestQueueCounts(t *testing.T) {
 
 // Above a number of priorities, the counts say that they are incomplete.
 func TestQueueCountsOfManyPriorities(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, placed("a", 1), placed("b", 1))
 		var levels []redis.Z

@@ -12,6 +12,7 @@ import (
 )
 
 func TestQueuePosition(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		later := define("later")
 		later.StartAfter = 5e9
@@ -31,6 +32,7 @@ func TestQueuePosition(t *testing.T) {
 
 // The position counts the tasks with a higher priority that may be claimed now, in the same partition.
 func TestTasksWithAHigherPriority(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		now, err := s.Now(t.Context())
 		if err != nil {
@@ -67,6 +69,7 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 
 // Tasks that wait for a limit also have a position: among the tasks that wait for the same limit.
 func TestPositionBehindALimit(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(0))
 		low, high, other := placed("a", 1), placed("a", 5), placed("a", 9)
@@ -84,6 +87,7 @@ func TestPositionBehindALimit(t *testing.T) {
 }
 
 func TestHasProgram(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		source, err := s.PutProgram(t.Context(), []byte("archive"))
 		if err != nil {

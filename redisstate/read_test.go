@@ -110,6 +110,7 @@ func with(h tdf.Hash, more tdf.Hash) tdf.Hash {
 
 // A whole task that is read from Redis equals the stored task.
 func TestReadWhole(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for name, h := range map[string]tdf.Hash{
 			"one round":      plain,
@@ -160,6 +161,7 @@ func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // If a task is removed while it is read, the error says that the task does not exist. The task is not reported as
 // invalid, even if it has moved several times before.
 func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		moves := 0
 		s.rdb.AddHook(restless(func() {
@@ -182,6 +184,7 @@ func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 
 // A large task is read with many short commands, so that other clients of Redis are not delayed.
 func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		many := rounds(plain, 300)
 		large := rounds(plain, 12)
@@ -223,6 +226,7 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 
 // A task with many long outputs is read in pieces, too.
 func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	large := rounds(plain, 12)
 	for i := range 12 {
@@ -242,6 +246,7 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 
 // If a task has a high round number but few rounds, reading it does not read thousands of missing properties.
 func TestInventedRounds(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		many := 100
 		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": "99999", "99999:open": "5"}))).Err())
@@ -269,6 +274,7 @@ func TestInventedRounds(t *testing.T) {
 
 // A task with an impossible round number is invalid, and is read as a task in round 0.
 func TestInvalidRound(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
 			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": round}))).Err())
@@ -284,6 +290,7 @@ func TestInvalidRound(t *testing.T) {
 
 // Redis does not send values that are too long.
 func TestLongValuesAreNotRead(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		huge := plain
 		for _, name := range slices.Concat(factFields, []string{"0:worker", "0:claim", "0:exit", "0:progress"}) {
@@ -315,6 +322,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 
 // No single command reads all properties of a task with very many properties.
 func TestManyPropertiesDelayNoClient(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		h := rounds(plain, 250)
 		for i := range fewNames {
@@ -347,6 +355,7 @@ func TestManyPropertiesDelayNoClient(t *testing.T) {
 
 // MaxBytes limits how many whole tasks are read at once. At least one task is read.
 func TestWholeTasksAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		const large = 1 << 20
 		ids := make([]int64, 40)
@@ -374,6 +383,7 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 
 // To read a small task takes two commands: the first measures the task, and the second reads it.
 func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks = 20
 	ids := make([]int64, tasks)

@@ -11,6 +11,7 @@ import (
 // If the user may not run one of the commands of the first check, Connect returns an error, which says that the user
 // lacks a right.
 func TestReadyNamesAMissingRight(t *testing.T) {
+	t.Parallel()
 	r := redistest.Start(t)
 	admin, err := Connect(t.Context(), redisAt(t, r.Addr), "admin", quiet)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 // Redis keeps the record of a client's calls for a day after the last call.
 func TestCallsAreRememberedForADay(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for range 3 {
 			mustOpen(t, s, define("a"))
@@ -24,6 +25,7 @@ func TestCallsAreRememberedForADay(t *testing.T) {
 }
 
 func TestAClosedClientLeavesNoRecord(t *testing.T) {
+	t.Parallel()
 	addr := redistest.Shared(t)
 	reader := connect(t, addr, redistest.Namespace(t))
 	s := connect(t, addr, reader.keys.ns)
@@ -38,6 +40,7 @@ func TestAClosedClientLeavesNoRecord(t *testing.T) {
 // After a lost reply, a repeated call may arrive late. It must still find the recorded answer, so Close does not remove
 // the record.
 func TestTheRecordOfALostReplyStays(t *testing.T) {
+	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
 	reader := connect(t, redistest.Shared(t), s.keys.ns)
@@ -52,6 +55,7 @@ func TestTheRecordOfALostReplyStays(t *testing.T) {
 // Each worker's name has a number in Redis. The number expires if no worker uses the name for a month. The original TDF's
 // numbers do not expire.
 func TestNumbersOfNamesExpire(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		s.rdb.Set(ctx, s.keys.workerNumber("original"), "7", 0)
@@ -73,6 +77,7 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 // If a program's archive cannot be added to the list of programs, it is not stored either. If it were stored, users
 // could not find and remove it.
 func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		s.rdb.Set(t.Context(), s.keys.programs(), "not a list", 0)
 		source, err := s.PutProgram(t.Context(), []byte("archive"))
@@ -88,6 +93,7 @@ func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 // A failover of Redis can undo changes of a task. Then another claim can end the same round with another result. If a
 // manager has read only the first result, it cannot archive the task.
 func TestArchiveIsFencedByTheClaim(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)
 		seen := task(t, s, id)
@@ -110,6 +116,7 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 // The original TDF stores no claims. If a manager has read a round without a claim, it can archive the task only if the
 // round still has no claim.
 func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, claimed := range []bool{false, true} {
 			id := put(t, s, tdf.Succeeded)

@@ -12,6 +12,7 @@ import (
 
 // If one to three replies to a writing call are lost, the answer and all data in Redis are as if no reply was lost.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
+	t.Parallel()
 	for _, call := range []struct {
 		name string
 		make func(ctx context.Context, t *testing.T, s *Store) any
@@ -172,6 +173,7 @@ func anonymize(w world, s *Store) world {
 
 // If Redis has already answered a later call of the same call slot, a late call does nothing.
 func TestLateCallIsRefused(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		for range 2 {

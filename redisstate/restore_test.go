@@ -69,6 +69,7 @@ func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 
 // Restored tasks have the same entries in all lists and indexes as the dumped tasks.
 func TestRestoreMakesTheSameKeys(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
@@ -124,6 +125,7 @@ func renewalsWithUpdates(claims []Claim) []Renewal {
 // A dump has no links. A task that still waits is linked again. But a task that has waited in its present round keeps the number
 // of its links, since without it, the time of the wait would count as a delay if Redis's clock is behind.
 func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for id, place := range map[int64]string{7: "", 8: tdf.WaitingPlace} {
 			now, err := s.Now(t.Context())
@@ -160,6 +162,7 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 // If Restore is repeated, existing tasks stay unchanged, even if they have moved since they were restored. The counter
 // of ids is never lowered.
 func TestRestoreAgainChangesNothing(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.Group = "g"
@@ -190,6 +193,7 @@ func TestRestoreAgainChangesNothing(t *testing.T) {
 
 // If another task already has the id of a restored task, Restore fails and writes nothing.
 func TestRestoreOfATakenID(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		grouped := define("x")
 		grouped.Group = "g"
@@ -236,6 +240,7 @@ func mustRestore(t testing.TB, s *Store, records ...Record) {
 
 // Restore makes small calls, so that each call blocks Redis only for some milliseconds.
 func TestRestoreInSmallCalls(t *testing.T) {
+	t.Parallel()
 	var all []Record
 	for id := int64(1); id <= 7; id++ {
 		all = append(all, Record{ID: id, Hash: tdf.Hash{"0:output": strings.Repeat("x", 900<<10)}})
@@ -252,6 +257,7 @@ func TestRestoreInSmallCalls(t *testing.T) {
 
 // Restore writes a task in an unknown state unchanged. Check then finds the task.
 func TestRestoreOfAnUnknownState(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		if _, err := s.Restore(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}}); err != nil {
 			t.Fatal(err)
@@ -265,6 +271,7 @@ func TestRestoreOfAnUnknownState(t *testing.T) {
 
 // Restore can restore a hash with more properties than a script can pass to one command.
 func TestRestoreOfManyRounds(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		h := tdf.Hash{"state": "archived", "outcome": "succeeded", "round": "9999", "releases": "9999"}
 		for i := range 10_000 {
@@ -281,6 +288,7 @@ func TestRestoreOfManyRounds(t *testing.T) {
 }
 
 func TestRestoreRefusesInvalidRecords(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		good := Record{ID: 1, Hash: tdf.Hash{"state": "open"}}
 		before := dump(t, s)
@@ -328,6 +336,7 @@ func TestRestoreValuesIntoAFullRedis(t *testing.T) {
 
 // Records reads every task, whether its size is small or large.
 func TestRecordsOfAllSizes(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		var all []Record
 		for id := int64(1); id <= 300; id++ {
@@ -383,6 +392,7 @@ func useMeters(t testing.TB, s *Store) (most *atomic.Int64) {
 
 // If large tasks follow many small tasks, the replies of Redis still have a limited size.
 func TestReadingTakesLittleMemory(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		const large = 1 << 20
 		all := make([]Record, 700)
@@ -417,6 +427,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 
 // If the key of a task is not a hash, Records skips the task.
 func TestRecordsLeaveOutOtherKeys(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
 		if err := s.rdb.Set(t.Context(), s.keys.Task(1), "x", 0).Err(); err != nil && err != redis.Nil {
@@ -429,6 +440,7 @@ func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 }
 
 func TestStoredPrograms(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		other := connect(t, s.addr, s.keys.ns+"*") // as a pattern, this name would match the first namespace
 		mustOpen(t, s, define("x"))

@@ -16,6 +16,7 @@ import (
 // If the Redis user lacks a right that only some calls need, these calls fail. They do not wait for the right, even if
 // they succeeded earlier.
 func TestAMissingRightOfOneCall(t *testing.T) {
+	t.Parallel()
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
 	t.Cleanup(func() { operator.Close() })
@@ -55,6 +56,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 
 // If the Redis user may neither write nor call INFO, scripts that only read still work. A call that needs INFO fails.
 func TestAMissingRightOfAReader(t *testing.T) {
+	t.Parallel()
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
 	t.Cleanup(func() { operator.Close() })

@@ -36,6 +36,7 @@ func tooMany(err error, tasks, limit int64) bool {
 
 // The limit counts tasks in all states. Removing a task makes room. An open that does not fit opens nothing.
 func TestMaxTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, state := range tdf.States[1:] {
 			put(t, s, state)
@@ -69,6 +70,7 @@ func TestMaxTasks(t *testing.T) {
 
 // A call for many units opens those that fit. A refused unit takes no unique key, and an existing task needs no room.
 func TestMaxTasksWithinACall(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		limitTasks(t, s, "3")
 		a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
@@ -94,6 +96,7 @@ func TestMaxTasksWithinACall(t *testing.T) {
 
 // A manager can archive a task with its follow-ups, even above the limit.
 func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)
 		limitTasks(t, s, "1")
@@ -113,6 +116,7 @@ func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
 
 // Many clients never exceed the limit together.
 func TestMaxTasksOfManyClients(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		const most = 100
 		limitTasks(t, s, strconv.Itoa(most))
@@ -147,6 +151,7 @@ func TestMaxTasksOfManyClients(t *testing.T) {
 
 // A repeated call whose reply was lost gets the first answer, also if the limit is reached meanwhile.
 func TestMaxTasksAndLostReplies(t *testing.T) {
+	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
 	limitTasks(t, s, "2")
@@ -159,6 +164,7 @@ func TestMaxTasksAndLostReplies(t *testing.T) {
 
 // Values that another client wrote do no harm: an invalid value counts as the default.
 func TestInvalidSettings(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, value := range []string{"", "0", "-5", "NaN", "many", strings.Repeat("9", 400), "\x00"} {
 			must(t, s.rdb.HSet(t.Context(), s.keys.settings(), "max_tasks", value, "high_water", value, "other", value).Err())
@@ -200,6 +206,7 @@ func limited(t *testing.T) (s *Store, lines <-chan string, use func(part float64
 
 // Above high_water, new tasks wait, and the log says so once. Follow-ups, results and removals do not wait.
 func TestOpensWaitForMemory(t *testing.T) {
+	t.Parallel()
 	s, lines, use := limited(t)
 	mustOpen(t, s, define("a"), define("b"))
 	claims := mustClaim(t, s, 1)
@@ -245,6 +252,7 @@ func TestOpensWaitForMemory(t *testing.T) {
 
 // The end of the context ends the wait. The error says why the call waited.
 func TestWaitForMemoryEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	s, lines, use := limited(t)
 	use(0.85)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -259,6 +267,7 @@ func TestWaitForMemoryEndsWithItsContext(t *testing.T) {
 
 // Above 0.95 of maxmemory, claims return at once without tasks. Results are stored.
 func TestClaimsWaitForMemory(t *testing.T) {
+	t.Parallel()
 	s, lines, use := limited(t)
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	claims := mustClaim(t, s, 1)

@@ -10,6 +10,7 @@ import (
 
 // The table of scripts has all Lua files, and ARCHITECTURE.md describes each script.
 func TestScriptsAreAll(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("lua/*.lua")
 	if err != nil || len(files) < 30 {
 		t.Fatal(files, err)

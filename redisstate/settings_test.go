@@ -33,6 +33,7 @@ func TestSetting(t *testing.T) {
 
 // The method setting returns no error, even for the embedded Redis, which has no settings.
 func TestSettingOfTheEmbeddedRedis(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		if _, err := s.setting(t.Context(), "hash-max-listpack-value"); err != nil {
 			t.Error(err)

@@ -51,6 +51,7 @@ var executed = map[string]struct {
 
 // SettleUsual settles only the tasks that fit the usual case, and it settles them as the rules do.
 func TestSettleUsualIsSettle(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		names := slices.Sorted(maps.Keys(executed))
@@ -162,6 +163,7 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 // SettleUsual removes members of the list due that are not ids. It returns a missing task among the tasks that do not
 // fit.
 func TestSettleUsualWithOddMembers(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for _, odd := range []string{"", "a b", "1\n2", "-3", "99999999999999999999999", "007", "abc", "7"} {

@@ -26,6 +26,7 @@ func checkRecord(t *testing.T, s *Store, want tdf.StageRecord) {
 
 // A unit changes the record of a stage only if the stage has the required record. Otherwise, nothing of the unit happens.
 func TestStageChange(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		opened := tdf.StageRecord{Phase: tdf.StageOpened}
 		try := func(want []error, changes ...*StageChange) {
@@ -63,6 +64,7 @@ func TestStageChange(t *testing.T) {
 
 // A unit that is refused for another reason does not change the record, and the next unit sees the old record.
 func TestRefusedStageChange(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, grouped("g"))
 		outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
@@ -83,6 +85,7 @@ func TestRefusedStageChange(t *testing.T) {
 
 // Stored definitions expire, unless a stage needs them. They vanish with the change that needs them no longer.
 func TestDefinitions(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := grouped("p/s")
 		d.Input, d.Tags, d.Meta = "\xff\x00 'x", []string{"a", "b"}, "\x00"
@@ -144,6 +147,7 @@ func TestDefinitions(t *testing.T) {
 
 // Data of another program does not stop other tasks, and the error names it.
 func TestForeignStages(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		must(t, s.rdb.HSet(t.Context(), s.keys.pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
 		if _, invalid, err := s.StageRecords(t.Context(), []string{"p/s"}); err != nil || invalid[0] == nil {
@@ -178,6 +182,7 @@ func TestForeignStages(t *testing.T) {
 
 // A unit that decides a group may exceed max_tasks, because the tasks of the group cannot be archived before.
 func TestMaxTasksRefusesNoDecision(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, grouped("g"))
 		must(t, s.CloseGroup(t.Context(), "g"))
@@ -195,6 +200,7 @@ func TestMaxTasksRefusesNoDecision(t *testing.T) {
 
 // A unit that changes a stage does not wait for memory. Its manager must archive tasks meanwhile.
 func TestStagesDoNotWaitForMemory(t *testing.T) {
+	t.Parallel()
 	s, lines, use := limited(t)
 	ids := mustOpen(t, s, grouped("g"))
 	must(t, s.CloseGroup(t.Context(), "g"))
@@ -226,6 +232,7 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 
 // A pipeline goes on if the group of its stage was decided for tasks that wait for the group. Its record decides the stage once.
 func TestDecisionOfADecidedStage(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, ofGroup("p/a", 1)...)
 		must(t, s.CloseGroup(t.Context(), "p/a"))
@@ -254,6 +261,7 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 
 // The tasks that follow a stage without tasks are follow-ups. They may exceed max_tasks. The tasks of a start may not.
 func TestStepAfterAnEmptyStage(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		limitTasks(t, s, "1")

@@ -8,6 +8,7 @@ import (
 // SucceededElsewhere reports successes of other workers for an hour. Redis keeps at most two successes per program,
 // even if there are many workers.
 func TestSuccesses(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		elsewhere := func(worker, program string, want bool) {
 			t.Helper()

@@ -13,6 +13,7 @@ import (
 
 // If the peer does not acknowledge any bytes, the connection breaks earlier than the limit minRate would break it.
 func TestAPeerThatAcknowledgesNothing(t *testing.T) {
+	t.Parallel()
 	small := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 	}}

@@ -20,6 +20,7 @@ import (
 )
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir, "redis.example")
 	addr := redistest.Start(t, func(args []string) []string {

@@ -25,6 +25,7 @@ func turnOnce(t *testing.T, s *Store) string {
 
 // If replies to the report or to the claim are lost, the answer and all data in Redis are as if no reply was lost.
 func TestLostRepliesToAReportWithAClaim(t *testing.T) {
+	t.Parallel()
 	undisturbed := prepared(t, redistest.Shared(t))
 	want := turnOnce(t, undisturbed)
 	if want != "[{[] [] <nil> []}] <nil> <nil> 4firstrunning0 5secondrunning0" {
@@ -75,6 +76,7 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 
 // A Redis that has lost its scripts gets them again.
 func TestReportWithAClaimLoadsItsScripts(t *testing.T) {
+	t.Parallel()
 	own := redistest.Start(t)
 	s := prepared(t, own.Addr)
 	want := turnOnce(t, prepared(t, redistest.Shared(t)))

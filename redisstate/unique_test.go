@@ -29,6 +29,7 @@ func mustOpenUnique(t *testing.T, s *Store, d tdf.Properties) Opened {
 
 // While a task holds a key, opening another task with this key returns the first one. Then the key is free.
 func TestUnique(t *testing.T) {
+	t.Parallel()
 	for until, freeIn := range map[tdf.UniqueUntil][]tdf.State{
 		tdf.UntilFinished: {tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived},
 		tdf.UntilArchived: {tdf.Archived},
@@ -63,6 +64,7 @@ func TestUnique(t *testing.T) {
 
 // Of equal keys in one call, only the first gets a task. Ids stay in the order of the definitions.
 func TestUniqueWithinACall(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
 		opened, err := s.OpenAll(t.Context(), "manager", "", a, b, a, define("plain"), b)
@@ -80,6 +82,7 @@ func TestUniqueWithinACall(t *testing.T) {
 
 // Of many clients that open a task with the same key at once, one opens it, and the others get the same id.
 func TestUniqueAtOnce(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var all [8]Opened
 		var clients sync.WaitGroup
@@ -104,6 +107,7 @@ func TestUniqueAtOnce(t *testing.T) {
 
 // A retried task takes its key again. If another task holds the key, the error names that task.
 func TestReopenTakesTheKey(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := keyed("k", tdf.UntilFinished)
 		first := mustOpenUnique(t, s, d).ID
@@ -132,6 +136,7 @@ func TestReopenTakesTheKey(t *testing.T) {
 
 // Removing the task that holds the key in Redis deletes the key. Removing an earlier holder does not.
 func TestRemoveGivesTheKeyBack(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := keyed("k", tdf.UntilFinished)
 		first := mustOpenUnique(t, s, d).ID
@@ -155,6 +160,7 @@ func TestRemoveGivesTheKeyBack(t *testing.T) {
 
 // The follow-up of a task may have the key that the task gives up in the same step.
 func TestFollowUpTakesTheKey(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := keyed("k", tdf.UntilArchived)
 		mustOpenUnique(t, s, d)
@@ -174,6 +180,7 @@ func TestFollowUpTakesTheKey(t *testing.T) {
 
 // A key of another type, or an entry of an unknown task, stops nobody.
 func TestOddUniqueKeys(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		must(t, s.rdb.HSet(t.Context(), s.keys.unique(), "a", "99", "b", "x", "c", "").Err())
 		for i, key := range []string{"a", "b", "c"} {
@@ -187,6 +194,7 @@ func TestOddUniqueKeys(t *testing.T) {
 
 // A task that is loaded from a dump takes its key, if it is in a state that holds the key.
 func TestRestoreTakesTheKey(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		held, free := keyed("held", tdf.UntilFinished), keyed("free", tdf.UntilFinished)
 		mustOpenUnique(t, s, held)
@@ -223,6 +231,7 @@ func TestRestoreTakesTheKey(t *testing.T) {
 
 // If Redis refuses one of several tasks, the answer says which tasks were opened.
 func TestOpenUniqueRefused(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		must(t, s.rdb.Set(t.Context(), s.keys.Group("bad"), "x", 0).Err())
 		bad := define("x")
@@ -236,6 +245,7 @@ func TestOpenUniqueRefused(t *testing.T) {
 
 // The first task that is really opened makes the new group. So of two callers, only one opens tasks in it.
 func TestOpenUniqueInANewGroup(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpenUnique(t, s, keyed("a", tdf.UntilFinished))
 		a, b := keyed("a", tdf.UntilFinished), define("b")
@@ -252,6 +262,7 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 
 // If another program uses the key `unique`, only tasks with unique keys are refused.
 func TestUniqueOfAnotherType(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		must(t, s.rdb.Set(t.Context(), s.keys.unique(), "x", 0).Err())
 		opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))

@@ -20,6 +20,7 @@ func afterTasks(ids ...int64) tdf.Properties {
 
 // Redis removes no task that a waiting task may need, from the call that opens the waiting task on.
 func TestRemovalBeforeLinks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("named"), inGroup("g"), define("free"))
 		for _, c := range mustClaim(t, s, 3) {

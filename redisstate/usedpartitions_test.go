@@ -10,6 +10,7 @@ import (
 
 // Partitions returns the partitions that have open tasks, also if no task is due.
 func TestPartitionsWithTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustHave := func(when string, want ...string) {
 			t.Helper()
@@ -31,6 +32,7 @@ func TestPartitionsWithTasks(t *testing.T) {
 
 // A hash that another program has written gives no error, and only a bounded number of names.
 func TestPartitionsOfAStrangeHash(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for from := 0; from < 3*partitionsListed/2; from += partitionsPerPage {
 			var fields []any

@@ -34,6 +34,7 @@ func allValues(t *testing.T, s *Store) []string {
 
 // Another namespace gets the same values. The calls that set them accept them as their own.
 func TestRestoreValues(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		must := func(err error) {
 			t.Helper()
@@ -100,6 +101,7 @@ func TestRestoreValues(t *testing.T) {
 
 // Invalid values are refused before anything is written.
 func TestInvalidValues(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, inGroup("a"))
 		long := strings.Repeat("x", maxValueText)
@@ -144,6 +146,7 @@ func TestInvalidValues(t *testing.T) {
 
 // The number of limits and pauses is bounded. Hashes of a wrong type give errors, or no values.
 func TestBoundsOfValues(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var pauses []Value
 		for i := range tdf.MaxPaused + 1 {
@@ -168,6 +171,7 @@ func TestBoundsOfValues(t *testing.T) {
 
 // Stored definitions can be copied. Hostile data give an error.
 func TestCopiedDefinitions(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		if err := s.StoreDefinitions(t.Context(), "name", 3, []tdf.Properties{define("a"), define("b")}); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 const ever = time.Hour
 
 func TestWake(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		w := s.WakeWorker(nil)
 		defer w.Close()
@@ -39,6 +40,7 @@ func TestWake(t *testing.T) {
 
 // If a token arrives after Wait has returned, the Waker puts it back, so that another Waker gets it.
 func TestUnusedTokensGoBack(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		busy := s.WakeWorker(nil)
 		defer busy.Close()
@@ -56,6 +58,7 @@ func TestUnusedTokensGoBack(t *testing.T) {
 
 // If the reply that contains a token is lost, the waiting component is still woken.
 func TestALostTokenWakes(t *testing.T) {
+	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
 	mustOpen(t, s, define("x"))
@@ -69,6 +72,7 @@ func TestALostTokenWakes(t *testing.T) {
 
 // If open tasks remain after a claim, the claim wakes the next worker. So enough workers wake up for all tasks.
 func TestClaimWakesTheNextWorker(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		const workers = 12 // more workers than the largest number of tokens
 		woken := make(chan bool)
@@ -94,6 +98,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 
 // If a woken worker does not want the open tasks, its claim still wakes the next worker.
 func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		first, second := s.WakeWorker(nil), s.WakeWorker(nil)
 		defer first.Close()
@@ -113,6 +118,7 @@ func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 }
 
 func TestWaitOnAClosedWaker(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		w := s.WakeServer()
 		defer w.Close() // ends the goroutine that Wait may have started
@@ -127,6 +133,7 @@ func TestWaitOnAClosedWaker(t *testing.T) {
 
 // A waiting manager gets a wake token even if Redis still lists many crashed managers before and after it.
 func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		now, err := s.Now(t.Context())
 		must(t, err)

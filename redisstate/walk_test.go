@@ -38,6 +38,7 @@ func pages(t testing.TB, s *Store, most int64) [][]int64 {
 }
 
 func TestIDsComeInOrderAndOnce(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		if got := pages(t, s, 2); len(got) != 0 {
 			t.Errorf("without tasks: %v", got)
@@ -61,6 +62,7 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 
 // If most ids have no task, a walk scans the keys instead of trying every id. It also finds tasks that are in no list.
 func TestWalkScansIfMostIDsAreGone(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		odd := connect(t, s.addr, s.keys.ns+`[*?\]`) // without escapes, this name would be a pattern
 		for _, s := range []*Store{s, odd} {
@@ -84,6 +86,7 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 
 // A walk tries every id if the last id is not too high for the number of tasks. Otherwise, it scans the keys.
 func TestWalkCounts(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		for last, sparse := range map[int64]bool{countedAnyway + countedForEach: false, countedAnyway + countedForEach + 1: true} {

@@ -14,6 +14,7 @@ import (
 // If a key has another type than a script expects, the script either does all of its work or changes nothing.
 
 func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		grouped := define("grouped")
 		grouped.Group = "g"
@@ -46,6 +47,7 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 }
 
 func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"due", "running", "open", "executed"} {
 		onEach(t, func(t *testing.T, s *Store) {
 			mustOpen(t, s, define("a"), define("b"))
@@ -77,6 +79,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 }
 
 func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
 		claims := mustClaim(t, s, 2)
@@ -95,6 +98,7 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 }
 
 func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		s.rdb.Set(t.Context(), s.keys.wakeOpen(), "not a list", 0)
 		if ids := mustOpen(t, s, define("a")); len(ids) != 1 {
@@ -106,6 +110,7 @@ func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 
 // If the next ids after the counter are taken, Open gives higher ids to the new tasks.
 func TestIDsBehindManyTakenOnes(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for id := 1; id <= 3000; id++ {
@@ -118,6 +123,7 @@ func TestIDsBehindManyTakenOnes(t *testing.T) {
 }
 
 func TestFindingIDsCostsFewCommands(t *testing.T) {
+	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	backlog(t, s, "p", 20_000)
 	s.rdb.Del(t.Context(), s.keys.taskID())
@@ -129,6 +135,7 @@ func TestFindingIDsCostsFewCommands(t *testing.T) {
 }
 
 func TestNoIDsAreLeft(t *testing.T) {
+	t.Parallel()
 	for counter, opens := range map[string]bool{
 		"1099511627773": true, "1099511627774": true, "1099511627775": false, "9007199254740992": false, "1e300": false,
 		"many": false, "-5": false, "inf": false,
@@ -156,6 +163,7 @@ func TestNoIDsAreLeft(t *testing.T) {
 // The index of a group contains no task with an id above MaxID. A higher id would give the task a score that means
 // another state.
 func TestIDsBeyondTheGroupIndex(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		const id = "1099511627777"
