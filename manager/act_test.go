@@ -14,6 +14,7 @@ import (
 )
 
 func TestRetryAndCancel(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ids := open(t, m, "ok", "ok", "ok")
@@ -50,6 +51,7 @@ func TestRetryAndCancel(t *testing.T) {
 
 // Each action moves the tasks whose states allow the action, and skips the others.
 func TestActions(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ids := open(t, m, "ok", "ok", "ok")
@@ -85,6 +87,7 @@ func TestActions(t *testing.T) {
 
 // Retry skips a task that would expire at once.
 func TestRetryNeedsTime(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ref := manager.ByIDs(open(t, m, "ok")...)[0]
@@ -110,6 +113,7 @@ func TestRetryNeedsTime(t *testing.T) {
 
 // CancelOpen cancels all open tasks of a group, even if one page cannot contain all of them.
 func TestCancelOpen(t *testing.T) {
+	t.Parallel()
 	m := newManager(t, redisConfig(t, redistest.Shared(t)))
 	const many = 1100
 	d, other := define("p", source, "x"), define("p", source, "x")
@@ -129,6 +133,7 @@ func TestCancelOpen(t *testing.T) {
 
 // If a task is not in the round of its Ref, an action skips the task.
 func TestActionsOnTasksThatMoved(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ids := open(t, m, "ok", "ok")
@@ -149,6 +154,7 @@ func TestActionsOnTasksThatMoved(t *testing.T) {
 }
 
 func TestGetAndCounts(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ids := open(t, m, "a", "b", "c")

@@ -6,6 +6,7 @@ import (
 
 // A batch has at most n tasks. At most fresh of these tasks have no entry, because no earlier round has seen them.
 func TestUpTo(t *testing.T) {
+	t.Parallel()
 	ids := make([]int64, 100)
 	b := backoff{}
 	for i := range ids {

@@ -20,6 +20,7 @@ func after(d manager.Definition, strict *manager.Dependencies) manager.Definitio
 
 // Tasks of one call can wait for each other, in any order. Run calls their callbacks in the order of the graph.
 func TestOpenGraph(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	step := func(input string, places ...int) manager.Definition {
 		return after(define("p", source, input), &manager.Dependencies{Places: places})
@@ -48,6 +49,7 @@ func TestOpenGraph(t *testing.T) {
 
 // A graph that needs several calls is opened in the order of its dependencies.
 func TestOpenLargeGraph(t *testing.T) {
+	t.Parallel()
 	m := newManager(t, redisConfig(t, redistest.Shared(t)))
 	chain := make([]manager.Definition, 1000)
 	for i := range chain {
@@ -69,6 +71,7 @@ func TestOpenLargeGraph(t *testing.T) {
 
 // If a dependency is impossible, Open opens nothing, and neither does a step.
 func TestOpenRefusesDependencies(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
 	cancelled := openTask(t, m, "c")
@@ -101,6 +104,7 @@ func TestOpenRefusesDependencies(t *testing.T) {
 
 // A follow-up can wait for the task that opened it, and the tasks of a step for each other.
 func TestFollowUpsWait(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "first")
 	var order []string

@@ -28,6 +28,7 @@ func checkStatus(t *testing.T, m *manager.Manager, closed, complete, decided boo
 
 // A group is open, closed, complete and decided, one after the other.
 func TestLifeOfAGroup(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
 	ctx := t.Context()
@@ -74,6 +75,7 @@ func must(t *testing.T, err error) {
 
 // A callback cannot open follow-ups in a closed group. Its task stays, until the group is extended.
 func TestFollowUpIntoAClosedGroup(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	m := tm.Manager
 	_, err := m.Open(t.Context(), ofGroup("g", "a"))
@@ -100,6 +102,7 @@ func TestFollowUpIntoAClosedGroup(t *testing.T) {
 
 // Of many managers that act on the completion of a group, one succeeds.
 func TestOneManagerDecides(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
 	opened, err := m.Open(t.Context(), ofGroup("g", "a"))

@@ -140,6 +140,7 @@ func someQuery(times []time.Time) manager.Query {
 
 // For any query, each selected task is on exactly one page, and no other task is on a page.
 func TestPagesHaveExactlyTheSelectedTasks(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
 	const many = 150
@@ -196,6 +197,7 @@ func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 }
 
 func TestListOrders(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
 	open(t, m, "ok", "ok", "fail", "ok")
@@ -229,6 +231,7 @@ func TestListOrders(t *testing.T) {
 }
 
 func TestInvalidQueries(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
 	open(t, m, "a", "b", "c")
@@ -276,6 +279,7 @@ func TestInvalidQueries(t *testing.T) {
 
 // A task that stays in its state is on exactly one page, even if other tasks move.
 func TestPagesOfTasksThatMove(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
 	var defs []manager.Definition
@@ -325,6 +329,7 @@ func stir(t *testing.T, s *redisstate.Store, ids []int64) {
 }
 
 func TestListEndsWithTheError(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

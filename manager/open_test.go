@@ -16,6 +16,7 @@ import (
 )
 
 func TestOpenChecksAllBeforeItOpensAny(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
 	bad := define("p", "ftp://example.org/run.sh", "")
@@ -29,6 +30,7 @@ func TestOpenChecksAllBeforeItOpensAny(t *testing.T) {
 }
 
 func TestZeroFieldsHaveTheDefaults(t *testing.T) {
+	t.Parallel()
 	defaults := manager.Definition{Timeout: 12 * time.Second, Group: "g", MaxFails: new(2), EndBefore: time.Unix(4e9, 0), FailOn: tdf.FailOnExit}
 	tm := managertest.NewWith(t, manager.Options{TaskDefaults: defaults})
 	tasks, err := tm.Manager.Open(t.Context(), define("p", source, "1 2"), manager.Definition{
@@ -51,6 +53,7 @@ func TestZeroFieldsHaveTheDefaults(t *testing.T) {
 }
 
 func TestRandomStartOffset(t *testing.T) {
+	t.Parallel()
 	tm := managertest.NewWith(t, manager.Options{AddRandomStartOffset: true})
 	m, now := tm.Manager, tm.Now()
 	past, future, soon := define("p", source, ""), define("p", source, ""), define("p", source, "")
@@ -110,6 +113,7 @@ func checkFollowUpsAreScattered(t *testing.T, tm *managertest.Tester) {
 // If a task holds the unique key of a definition, Open returns that task, and says so. A new group can contain unique
 // tasks, too (docs/lifecycle.md, "Unique tasks").
 func TestOpenUnique(t *testing.T) {
+	t.Parallel()
 	tm := managertest.New(t)
 	d := define("p", source, "a")
 	d.Unique, d.Group = "k", "g"

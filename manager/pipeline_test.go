@@ -58,6 +58,7 @@ func checkArchived(t *testing.T, tm *managertest.Tester, want int) {
 }
 
 func TestPipeline(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result {
 		n, _ := strconv.Atoi(r.Task.Input)
@@ -91,6 +92,7 @@ func TestPipeline(t *testing.T) {
 // Each handles tasks one by one, and After waits until Each has handled all of them. Follow-ups of Each may belong to the
 // next stage.
 func TestPipelineEach(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	p := tm.Manager.Pipeline("p")
 	handled := ""
@@ -123,6 +125,7 @@ func TestPipelineEach(t *testing.T) {
 
 // Stages without tasks are complete. Two first stages are independent.
 func TestPipelineWithoutTasks(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	p := tm.Manager.Pipeline("p")
 	calls := ""
@@ -143,6 +146,7 @@ func TestPipelineWithoutTasks(t *testing.T) {
 }
 
 func TestInvalidPipelines(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	for want, define := range map[string]func(p *manager.Pipeline){
 		"has no start":                   func(p *manager.Pipeline) { p.After("a", "b", nothing) },
@@ -178,6 +182,7 @@ func TestInvalidPipelines(t *testing.T) {
 
 // Names with spaces, quotes, wildcards and other letters are valid. Two definitions with one unique key open one task.
 func TestPipelineWithUnusualNames(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	p := tm.Manager.Pipeline(`ü *:[x]{y} "`)
 	stages := []string{"a b", `'%s\`, "..", " "}

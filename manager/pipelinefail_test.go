@@ -19,6 +19,7 @@ import (
 
 // Functions that fail are called again after pauses, and do not stop other stages.
 func TestStageFunctionsFail(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	p := tm.Manager.Pipeline("p")
 	calls := map[string]int{}
@@ -71,6 +72,7 @@ func TestStageFunctionsFail(t *testing.T) {
 
 // A function of Start that ends its goroutine has not opened all tasks.
 func TestStartEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	p := tm.Manager.Pipeline("p")
 	calls := 0
@@ -88,6 +90,7 @@ func TestStartEndsItsGoroutine(t *testing.T) {
 
 // A function can use its stage in several goroutines. After the function has returned, the stage opens no tasks.
 func TestStageInGoroutines(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	var late sync.WaitGroup
 	many := func(ctx context.Context, s *manager.Stage) error {
@@ -155,6 +158,7 @@ func start(t *testing.T, cfg config.Manager, log *logged, first string, n int) e
 
 // Start continues where an earlier start ended, if it opens the same definitions.
 func TestStartContinues(t *testing.T) {
+	t.Parallel()
 	addr := testspace.Embedded(t)
 	for name, c := range map[string]struct {
 		first string // the input of the first task at the second start
@@ -192,6 +196,7 @@ func TestStartContinues(t *testing.T) {
 // If a user retries a task of the stage while the function after the stage runs, the task runs first. Then the function runs
 // again.
 func TestRetryDuringAfter(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	m := tm.Manager
 	p := m.Pipeline("p")
@@ -214,6 +219,7 @@ func TestRetryDuringAfter(t *testing.T) {
 
 // The tasks of a foreign group of the same name do not become tasks of the stage.
 func TestGroupOfAnotherName(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	opened, err := tm.Manager.Open(t.Context(), ofGroup("p/a", "foreign"))
 	must(t, err)
@@ -236,6 +242,7 @@ func TestGroupOfAnotherName(t *testing.T) {
 
 // After Forget, the name can be used again, once the groups have no tasks.
 func TestForget(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
 	for n := range 2 {
@@ -255,6 +262,7 @@ func TestForget(t *testing.T) {
 
 // Two managers that run the same pipeline open each task once.
 func TestTwoManagersOfOnePipeline(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	tm.Program("p", func(r managertest.Run) managertest.Result { return managertest.Result{Output: r.Task.Input} })
 	run := func(m *manager.Manager) error {

@@ -86,6 +86,7 @@ func isOpened(t *testing.T, cfg config.Manager, stage string) func() bool {
 // Start opens many tasks in chunks, and a function of After can open more tasks than one step. All tasks of After belong to
 // one call of the function. If TDF_SOAK is set, there are 100,000 tasks.
 func TestSoakManyTasksOfStages(t *testing.T) {
+	t.Parallel()
 	n := 2_500
 	if os.Getenv("TDF_SOAK") != "" {
 		n = 100_000
@@ -135,6 +136,7 @@ func TestSoakManyTasksOfStages(t *testing.T) {
 
 // If stored definitions are lost, the log says so, and the stage stays as it is.
 func TestLostDefinitions(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	client := testspace.Client(t, cfg)
 	log := &logged{}

@@ -77,6 +77,7 @@ func checkThreeStages(t *testing.T, m *manager.Manager, many int) {
 
 // A waiting pipeline wakes up when tasks finish. Otherwise, it would wait for its round_duration of an hour.
 func TestPipelineIsWoken(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	startServerAndWorker(t, cfg)
 	cfg.RoundDuration = time.Hour
@@ -87,6 +88,7 @@ func TestPipelineIsWoken(t *testing.T) {
 
 // Two managers run the same pipeline. The test interrupts them at random, and loses replies of Redis at random.
 func TestPipelineOnABadLink(t *testing.T) {
+	t.Parallel()
 	const many, interruptions = 1500, 15
 	cfg := redisConfig(t, redistest.Shared(t))
 	startServerAndWorker(t, cfg)

@@ -28,6 +28,7 @@ type step struct {
 }
 
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	begin := tdf.Counts{tdf.Open: 4}
 	half := tdf.Counts{tdf.Open: 1, tdf.Running: 1, tdf.TimedOut: 1, tdf.Archived: 1}
 	end := tdf.Counts{tdf.Archived: 4}

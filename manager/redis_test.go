@@ -82,6 +82,7 @@ func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
 // Two managers handle thousands of tasks at the same time. Each task has a follow-up. The callback of each task runs,
 // and each follow-up is opened once.
 func TestTwoManagersOnRedis(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	startServerAndWorker(t, cfg)
 	const many = 1500
@@ -143,6 +144,7 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 // Redis wakes a waiting manager when a task finishes. Without this, the manager would wait for its round_duration of an
 // hour.
 func TestAManagerIsWoken(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.RoundDuration = time.Hour
 	m := newManager(t, cfg, testspace.Log(silent))
@@ -254,6 +256,7 @@ func TestRedisIsFull(t *testing.T) {
 // If Redis refuses to archive a task, the manager calls the task's callback again after a pause, as if the callback had
 // failed. Redis refuses here because the key of the follow-up's group has the wrong type.
 func TestRedisRefusesAFollowUp(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	rdb := testspace.Client(t, cfg)
 	key := cfg.Namespace + ":group:taken"
@@ -298,6 +301,7 @@ func (l *madeRoom) Write(p []byte) (int, error) {
 }
 
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	path := filepath.Join(t.TempDir(), "manager.cfg")
 	text := fmt.Sprintf("[redis]\nhost=%s\nport=%d\n[tdf]\nnamespace=%s\n[task_defaults]\nmax_fails=3\n",
@@ -330,6 +334,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestOptionsThatAreInvalid(t *testing.T) {
+	t.Parallel()
 	for _, o := range []manager.Options{{}, {Namespace: "a b"}} {
 		if m, err := manager.New(o); err == nil || m != nil {
 			t.Errorf("%+v: %v, %v", o, m, err)
@@ -339,6 +344,7 @@ func TestOptionsThatAreInvalid(t *testing.T) {
 
 // New does not connect. While Redis is down, the first call and later calls wait until their contexts end.
 func TestNewDoesNotConnect(t *testing.T) {
+	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
 	m := newManager(t, redisConfig(t, proxy.Addr))
@@ -368,6 +374,7 @@ func TestNewDoesNotConnect(t *testing.T) {
 }
 
 func TestNoServer(t *testing.T) {
+	t.Parallel()
 	log := &logged{}
 	m := newManager(t, redisConfig(t, redistest.Shared(t)), log.option())
 	run(t, m, manager.Callbacks{Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 3 }})

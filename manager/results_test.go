@@ -67,6 +67,7 @@ func outcomesOf(s tdf.State) []string {
 
 // If List returns a task, the texts of its last run are the same as in the whole task.
 func TestListedTasksHaveTheirLastTexts(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg, testspace.Log(silent))
 	all, ids := everyHistory(), []int64{}
@@ -109,6 +110,7 @@ func lastTexts(t *manager.Task) (texts [3]string, err error) {
 }
 
 func TestListByID(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
 	var records []redisstate.Record

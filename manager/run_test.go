@@ -74,6 +74,7 @@ func run(t testing.TB, m *manager.Manager, c manager.Callbacks) {
 }
 
 func TestRunCallsTheCallbackOfEachState(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	var calls []string
 	note := func(name string) func(context.Context, *manager.Finished) error {
@@ -103,6 +104,7 @@ func TestRunCallsTheCallbackOfEachState(t *testing.T) {
 }
 
 func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	open(t, tm.Manager, "ok", "fail")
 	run(t, tm.Manager, manager.Callbacks{})
@@ -115,6 +117,7 @@ func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
 }
 
 func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errors.New("no disk left") },
 		"panic": func() error { panic("no disk left") },
@@ -156,6 +159,7 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 }
 
 func TestPausesEndAtFiveMinutes(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "bad")
 	var pause time.Duration
@@ -173,6 +177,7 @@ func TestPausesEndAtFiveMinutes(t *testing.T) {
 }
 
 func TestNotYet(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	ids := open(t, tm.Manager, "waits", "hang", "other")
 	finished := map[int64]bool{}
@@ -198,6 +203,7 @@ func TestNotYet(t *testing.T) {
 }
 
 func TestFollowUpsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		add  func(m *manager.Manager, task *manager.Finished)
 		want string
@@ -232,6 +238,7 @@ func TestFollowUpsThatMakeNoSense(t *testing.T) {
 }
 
 func TestARoundIsBounded(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	const many = 1100
 	open(t, tm.Manager, slices.Repeat([]string{"ok"}, many)...)
@@ -253,6 +260,7 @@ func TestARoundIsBounded(t *testing.T) {
 // Tasks that must wait do not hide later tasks, even if they fill a page of ids or reach the limit of a round. While all tasks
 // wait, Run starts only one round per RoundDuration, even if more tasks wait than one round can handle.
 func TestPagingGoesPastHeldTasks(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		hold   error
 		rounds int
@@ -290,6 +298,7 @@ func TestPagingGoesPastHeldTasks(t *testing.T) {
 
 // The pause after a failed callback begins when the callback fails, not when the round begins.
 func TestPausesBeginWithTheFailure(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "bad")
 	var failed, again []time.Time
@@ -324,6 +333,7 @@ func passTime(t *testing.T, tm *managertest.Tester, d time.Duration) {
 }
 
 func TestGroups(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	for _, group := range []string{"a", "b", ""} {
 		d := define("p", source, "x")
@@ -343,6 +353,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestEndOfRoundEndsRun(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "ok")
 	enough := errors.New("enough")
@@ -359,6 +370,7 @@ func TestEndOfRoundEndsRun(t *testing.T) {
 // If ctx ends during a callback, Run archives the tasks whose callbacks had already returned. The interrupted callback
 // may return ctx.Err() or context.Cause(ctx).
 func TestTheEndOfTheContext(t *testing.T) {
+	t.Parallel()
 	for name, ended := range map[string]func(context.Context) error{"cause": context.Cause, "error": context.Context.Err} {
 		t.Run(name, func(t *testing.T) { endsContext(t, ended) })
 	}
@@ -393,6 +405,7 @@ func endsContext(t *testing.T, ended func(context.Context) error) {
 
 // If another client retries a task while the task's callback runs, the follow-ups of the callback are not opened.
 func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	ids := open(t, tm.Manager, "ok")
 	calls := 0
@@ -412,6 +425,7 @@ func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
 }
 
 func TestOneRunAtATime(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "ok")
 	run(t, tm.Manager, manager.Callbacks{

@@ -16,6 +16,7 @@ type lastSeen struct{ at tdf.Time }
 func (s *lastSeen) LastServerHeartbeat(context.Context) (tdf.Time, error) { return s.at, nil }
 
 func TestServerWatch(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	store := &lastSeen{}
 	w := serverWatch{store: store, log: slog.New(slog.NewTextHandler(&log, nil))}

@@ -8,6 +8,7 @@ import (
 
 // The JSON of tasks has the form that docs/tdf.md describes in the section "JSON".
 func TestTaskJSON(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		h     tdf.Hash
 		whole bool
@@ -47,6 +48,7 @@ func TestTaskJSON(t *testing.T) {
 
 // A query may search texts that it does not request. The JSON contains only the requested texts.
 func TestSummaryJSONHasTheTextsThatWereAskedFor(t *testing.T) {
+	t.Parallel()
 	h := tdf.Hash{"state": "failed", "program": "p", "0:failed": "1800000000", "0:result": "7", "0:error": "e", "0:output": "o"}
 	for read, want := range map[Read]string{
 		ReadSummary: `}`,

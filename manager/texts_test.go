@@ -13,6 +13,7 @@ import (
 
 // If an output was not read, the method Output panics. If it returned "" instead, the output would seem empty.
 func TestFoundTasksDoNotPretend(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	s := connect(t, cfg)
 	m := newManager(t, cfg, testspace.Log(silent))

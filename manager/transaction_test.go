@@ -52,6 +52,7 @@ func openTask(t *testing.T, m *manager.Manager, input string) *manager.Task {
 }
 
 func TestTransaction(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
 	done := finishedTasks(t, tm, "a", "b", "c")
@@ -84,6 +85,7 @@ func TestTransaction(t *testing.T) {
 
 // A refused transaction changes nothing, and its error lists all tasks that have changed.
 func TestTransactionRefused(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
 	done := finishedTasks(t, tm, "a", "b", "c", "d")
@@ -122,6 +124,7 @@ func TestTransactionRefused(t *testing.T) {
 
 // An impossible transaction changes nothing, and its error says why.
 func TestImpossibleTransactions(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
 	keyed := define("p", source, "k")
@@ -182,6 +185,7 @@ func TestImpossibleTransactions(t *testing.T) {
 
 // After a failover, another claim may have run the round that the caller has seen.
 func TestTransactionNamesTheClaim(t *testing.T) {
+	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
 	id := open(t, m, "x")[0]
@@ -199,6 +203,7 @@ func TestTransactionNamesTheClaim(t *testing.T) {
 
 // A StepError with many reasons has a short text.
 func TestManyReasons(t *testing.T) {
+	t.Parallel()
 	e := &manager.StepError{Changed: make([]manager.ChangedTask, 999)}
 	if text := e.Error(); !strings.HasSuffix(text, "; and 989 more") || len(text) > 1000 {
 		t.Error(text)
@@ -207,6 +212,7 @@ func TestManyReasons(t *testing.T) {
 
 // A transaction can name a unique key, and returns the task that holds it.
 func TestTransactionWithAKey(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	keyed := define("p", source, "k")
 	keyed.Unique = "key"
@@ -223,6 +229,7 @@ func TestTransactionWithAKey(t *testing.T) {
 // Many managers add 1 to a number in the meta of a task, and open a task for each addition. No addition is lost, and none
 // happens twice, although replies of Redis are lost.
 func TestTransactionsAreSerialized(t *testing.T) {
+	t.Parallel()
 	for name, addr := range map[string]string{"embedded": testspace.Embedded(t), "real": redistest.Shared(t)} {
 		t.Run(name, func(t *testing.T) {
 			const managers, additions = 4, 8
@@ -274,6 +281,7 @@ func addOne(t *testing.T, m *manager.Manager) {
 
 // A callback can archive, retry and require other tasks, together with its own task. Then no callback runs for them.
 func TestStepOfACallback(t *testing.T) {
+	t.Parallel()
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "a", "b", "c", "last")
 	retried := map[int64]bool{}
@@ -306,6 +314,7 @@ func TestStepOfACallback(t *testing.T) {
 
 // If a required task has changed, the callback's task stays, and its callback runs again.
 func TestRefusedStepOfACallback(t *testing.T) {
+	t.Parallel()
 	tm, log := newTester(t)
 	open(t, tm.Manager, "a")
 	later := define("p", source, "x")

@@ -19,6 +19,7 @@ func (s *site) archiveByHand(id int, from string, at tdf.Time) {
 // Tasks that the manager of the original TDF archived are consistent. The audit adds the properties that this project's
 // manager writes.
 func TestTasksArchivedByTheOriginal(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.claimByHand(1, "0", s.now())
@@ -55,6 +56,7 @@ func TestTasksArchivedByTheOriginal(t *testing.T) {
 
 // The server completes a task that the original's manager has archived in its next round, without the audit's walk.
 func TestTaskArchivedByOriginalIsCompletedInTheNextRound(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		d := define()
 		d.Group, d.KeepArchived = "g", 3600
@@ -93,6 +95,7 @@ func TestTaskArchivedByOriginalIsCompletedInTheNextRound(t *testing.T) {
 
 // If a user deletes the hashes of a group's tasks, the group counts as finished.
 func TestGroupWithGhostsIsFinished(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		d := define()
 		d.Group = "g"
@@ -111,6 +114,7 @@ func TestGroupWithGhostsIsFinished(t *testing.T) {
 
 // A worker of the original TDF times out a round by itself. Soon after that, the group counts the task as timed out, or as open.
 func TestRoundThatOriginalWorkerTimesOut(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.server.audit.grace = 60
 		d := define()
@@ -153,6 +157,7 @@ func TestRoundThatOriginalWorkerTimesOut(t *testing.T) {
 
 // A start_after in the past is no error, however far in the past it is.
 func TestOriginalTaskWithNegativeStart(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1, "start_after", "-1", "timeout", " 5 ", "end_before", "1e18")
 		s.do("ZADD", "$open", "-1", "1")

@@ -9,6 +9,7 @@ import (
 
 // A server pauses a group when enough of its tasks have failed, once, and forgets the halt when the group is complete.
 func TestHalt(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		grouped := define()
 		grouped.Group = "g"

@@ -142,6 +142,7 @@ func (s *site) claimable() []int64 {
 }
 
 func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		soon, bounded := define(), define()
@@ -180,6 +181,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 
 // If a server dies during the walk through tasks with times in the future, another server continues the walk.
 func TestRescoringIsResumed(t *testing.T) {
+	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		definitions := slices.Repeat([]tdf.Properties{define()}, 2*aheadPages*aheadSize+300)
@@ -221,6 +223,7 @@ func TestRescoringIsResumed(t *testing.T) {
 // The clock leaps forward and back again. Meanwhile, neither a claim nor the server expires an open task. After the
 // leap back, no open task waits for a time that the clock showed only while the clock was ahead.
 func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
+	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		late := define()
@@ -262,6 +265,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 
 // After the grace period, a claim and the server expire overdue tasks again.
 func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
+	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		late := define()
@@ -285,6 +289,7 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 // A worker dies, and then the clock is set back. The worker's task is lost after one lease, although the clock has not
 // yet reached the stored end of the lease.
 func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		for _, name := range []string{"w", "beside"} {
 			if _, err := s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: name, Lease: 30}); err != nil {
@@ -330,6 +335,7 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 
 // A server that starts after the clock was set back notices this from the heartbeat of an earlier server.
 func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		s.round()
 		s.open(define())
@@ -350,6 +356,7 @@ func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 
 // The audit finds a score in the future even if no server noticed that the clock was set back.
 func TestAuditFindsAScoreInTheFuture(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define(), define())
 		s.cli.ZIncrBy(s.Context(), s.ns+":open", 3600, "2")
@@ -367,6 +374,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 
 // The audit finds a lease that is too long even if no server noticed that the clock was set back.
 func TestAuditFindsALeaseInTheFuture(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		if _, err := s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30}); err != nil {
 			s.Fatal(err)
@@ -391,6 +399,7 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 
 // Without a recent heartbeat of a server, a claim does not expire overdue tasks. It skips them.
 func TestClaimSkipsOverdueTasksWithoutServer(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.round()
 		s.cli.ZAdd(s.Context(), s.ns+":servers", redis.Z{Score: float64(s.now().Add(-60)), Member: "server"})

@@ -50,6 +50,7 @@ func (s *site) claimAll(queues ...string) (ids []int64) {
 
 // A place that a lost worker leaves goes to the oldest waiting task, in the same round of the server.
 func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 1})
 		s.open(limitedTask(), limitedTask(), limitedTask())
@@ -70,6 +71,7 @@ func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
 
 // Waiting tasks of a paused queue keep no other task waiting. When the pause ends, they wait again, in their order.
 func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 0})
 		var all []tdf.Properties
@@ -105,6 +107,7 @@ func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
 
 // While the whole namespace is paused, the waiting tasks stay where they are.
 func TestPausedNamespaceReturnsNothing(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 0})
 		ids := s.open(limitedTask(), limitedTask())
@@ -131,6 +134,7 @@ func TestPausedNamespaceReturnsNothing(t *testing.T) {
 
 // With a running server, all tasks of a key get their turn, whether the limit is a number or a rate.
 func TestRunReturnsWaitingTasks(t *testing.T) {
+	t.Parallel()
 	for name, limit := range map[string]tdf.Limit{"number": {AtMost: 2}, "rate": {AtMost: tdf.AnyNumber, Starts: 3, Per: 0.02}} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(s *site) {
@@ -178,6 +182,7 @@ const limitTestPatience = heartbeatPause
 
 // A round of the server returns the tasks of many keys, in batches.
 func TestTasksOfManyKeysReturn(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(s *site) {
 		const keys, each = 120, 12
 		var all []tdf.Properties
@@ -211,6 +216,7 @@ func TestTasksOfManyKeysReturn(t *testing.T) {
 }
 
 func TestFitting(t *testing.T) {
+	t.Parallel()
 	const most = redisstate.MostReturned
 	for _, c := range []struct {
 		tasks []int
@@ -225,6 +231,7 @@ func TestFitting(t *testing.T) {
 // The limit counts a task that a worker of the original TDF runs, for example because a user put it into the list open, after the audit has seen the task. When the task has ended, a
 // check notices that the task no longer runs.
 func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 1})
 		s.open(limitedTask(), limitedTask())
@@ -253,6 +260,7 @@ func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
 
 // A stale member of the place of a key, from another program, does not keep the tasks behind it waiting.
 func TestStaleMembersOfLimitPlaces(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 1})
 		s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask())
@@ -277,6 +285,7 @@ func TestStaleMembersOfLimitPlaces(t *testing.T) {
 
 // A returned task has an old score. Claims find it, although they have continued behind a younger task that they do not want.
 func TestReturnedTaskBeforeAPosition(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 1})
 		s.open(limitedTask(), limitedTask())
@@ -306,6 +315,7 @@ func TestReturnedTaskBeforeAPosition(t *testing.T) {
 
 // A running task that another program has removed leaves its limit, although no task waits.
 func TestAuditChecksLimitedTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 1})
 		s.open(limitedTask())
@@ -325,6 +335,7 @@ func TestAuditChecksLimitedTasks(t *testing.T) {
 // The tasks of a queue without workers return beside the others, after nobody has claimed the first of them for a while. The
 // tasks of the other queue return as the limit has room.
 func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 0})
 		left := limitedTask()
@@ -354,6 +365,7 @@ func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
 
 // If waiting tasks cannot return because a key has a wrong type, the server does its other work, and reports the error.
 func TestServerGoesOnWithoutReturns(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 0})
 		d := limitedTask()

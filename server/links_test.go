@@ -104,6 +104,7 @@ func (s *site) task(id int64) *tdf.Task {
 // A task runs after its dependencies, also if they had ended before it was opened. If one does not succeed, the task fails, or
 // runs all the same with after_any (docs/lifecycle.md, "Dependencies").
 func TestDependencies(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		first := s.open(define(), define())
 		second := s.open(after(first...), after(first[0]), afterAny(first...))
@@ -151,6 +152,7 @@ func (s *site) nothingLeft() {
 
 // The first ending counts. A retry in the meantime does not change it for the dependents.
 func TestFirstEndingCounts(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define())
 		s.open(after(1))
@@ -181,6 +183,7 @@ func TestFirstEndingCounts(t *testing.T) {
 
 // A failed branch runs again if its tasks are retried, and so does a cancelled task.
 func TestRetryOfABranch(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define())
 		s.open(after(1))
@@ -219,6 +222,7 @@ func TestRetryOfABranch(t *testing.T) {
 
 // A task that unfinished tasks need is neither removed by hand nor by the server. Later, the server removes it.
 func TestNeededTasksStay(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		d := define()
 		d.KeepFinished = 1e-6
@@ -250,6 +254,7 @@ func TestNeededTasksStay(t *testing.T) {
 
 // A task waits until a group is closed and all of its tasks are finished.
 func TestGroupDependencies(t *testing.T) {
+	t.Parallel()
 	for _, archive := range []bool{false, true} {
 		t.Run(fmt.Sprint("archive=", archive), func(t *testing.T) {
 			onEach(t, func(s *site) {
@@ -302,6 +307,7 @@ func TestGroupDependencies(t *testing.T) {
 
 // Random graphs agree with a model: a task runs if all of its strict dependencies have succeeded and the others have ended.
 func TestGraphsAgreeWithTheModel(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		for seed := range uint64(8) {
 			s.graph(rand.New(rand.NewPCG(seed, 1)), 40)
@@ -371,6 +377,7 @@ func (s *site) graph(r *rand.Rand, n int) {
 
 // Other programs can write anything into the keys of dependencies. The server goes on, and a waiting task does not wait for ever.
 func TestForeignLinks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define(), inGroup("g"))
 		s.do("SET", "$dependents:1", "x")
@@ -404,6 +411,7 @@ func TestForeignLinks(t *testing.T) {
 
 // A dump has no links. After it is loaded, the server links the waiting tasks again.
 func TestRestoredTasksWait(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define(), define())
 		s.open(after(1, 2))
@@ -437,6 +445,7 @@ func TestRestoredTasksWait(t *testing.T) {
 
 // Each dependency costs one entry, whatever the shape of the graph is.
 func TestLargeGraphs(t *testing.T) {
+	t.Parallel()
 	const n = 3_000
 	s := newSite(t, redistest.Shared(t))
 	star := make([]tdf.Properties, n)
@@ -454,6 +463,7 @@ func TestLargeGraphs(t *testing.T) {
 
 // A chain ends in order, and the failure of its first task fails all others.
 func TestChain(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, redistest.Shared(t))
 	const n = 300
 	chain := make([]tdf.Properties, n)
@@ -484,6 +494,7 @@ func TestChain(t *testing.T) {
 // Two servers handle the same graph at the same time, while workers end tasks and a user cancels and retries them. In the end, no
 // task waits, and no counter is wrong.
 func TestTwoServersShareAGraph(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(s *site) {
 		const n = 120
 		all := make([]tdf.Properties, n)
@@ -607,6 +618,7 @@ func workAndSteer(ctx context.Context, store *redisstate.Store, r *rand.Rand, n 
 
 // An entry of an earlier round does not count for the present round.
 func TestEntriesOfEarlierRounds(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define(), define())
 		s.open(after(1, 2))
@@ -633,6 +645,7 @@ func TestEntriesOfEarlierRounds(t *testing.T) {
 
 // A task that ran in several rounds no longer needs its dependencies after the last one.
 func TestDependenciesOfSeveralRounds(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(s *site) {
 		s.open(define(), inGroup("g"))
 		if err := s.store.CloseGroup(t.Context(), "g"); err != nil {
@@ -671,6 +684,7 @@ func TestDependenciesOfSeveralRounds(t *testing.T) {
 
 // While tasks need a group, neither the server nor the audit removes the outputs of its tasks. A new server knows that, too.
 func TestOutputsOfAnAwaitedGroup(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		d := inGroup("g")
 		d.KeepOutputs, d.KeepFinished = 1e-6, 1e-6
@@ -711,6 +725,7 @@ func TestOutputsOfAnAwaitedGroup(t *testing.T) {
 
 // If a dependency is due for removal when a task begins to wait for it, the task learns its end first.
 func TestLinkBeforeRemoval(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		d := inGroup("g")
 		d.KeepArchived = 0
@@ -749,6 +764,7 @@ func TestLinkBeforeRemoval(t *testing.T) {
 
 // A component of an older release ends a task without telling the tasks that wait for it. The audit finds this.
 func TestAuditFindsUnheardEndings(t *testing.T) {
+	t.Parallel()
 	for _, archive := range []bool{false, true} {
 		onEach(t, func(s *site) {
 			s.open(define(), define())
@@ -781,6 +797,7 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 
 // A task that waited for a group without tasks does not release the group for the tasks that wait for it later.
 func TestGroupThatWasEmpty(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		any, strict := define(), define()
 		any.AfterAny, strict.After = &tdf.Dependencies{Group: "g"}, &tdf.Dependencies{Group: "g"}
@@ -823,6 +840,7 @@ func (p *pagesOfGroup) CompleteGroup(_ context.Context, _ string, archived, othe
 
 // If tasks of a group are archived while the server counts those that did not succeed, the count begins again.
 func TestArchivedWhileCounted(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		pages [][3]int64
 		want  string
@@ -841,6 +859,7 @@ func TestArchivedWhileCounted(t *testing.T) {
 
 // Another program changes the number of dependencies. The server still lets the task run.
 func TestForeignNumbersOfLinks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define())
 		s.open(after(1))
@@ -853,6 +872,7 @@ func TestForeignNumbersOfLinks(t *testing.T) {
 
 // A change of a waiting task counts, even if the task must still be linked, or need not wait any more.
 func TestChangeOfAWaitingTask(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define())
 		s.open(after(1))
@@ -887,6 +907,7 @@ func TestChangeOfAWaitingTask(t *testing.T) {
 
 // A new waiting task wakes the server.
 func TestWaitingTaskWakesTheServer(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define())
 		s.do("DEL", "$wake:server")
@@ -899,6 +920,7 @@ func TestWaitingTaskWakesTheServer(t *testing.T) {
 
 // If another program puts a key of a wrong type in the place of a task, calls that name the task report an error or go on.
 func TestDependencyOfAWrongType(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define())
 		s.do("DEL", "$task:1")
@@ -916,6 +938,7 @@ func TestDependencyOfAWrongType(t *testing.T) {
 
 // Another program deletes tasks for which other tasks wait, with or without their ids. The audit finds this.
 func TestAuditFindsDeletedDependencies(t *testing.T) {
+	t.Parallel()
 	for _, entries := range []bool{false, true} {
 		onEach(t, func(s *site) {
 			s.open(define(), define())
@@ -948,6 +971,7 @@ func TestAuditFindsDeletedDependencies(t *testing.T) {
 
 // A task that fails because of one dependency leaves nothing in the lists of its other dependencies.
 func TestNothingIsLeftOfAFailedWait(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define(), inGroup("g"))
 		d := define()
@@ -963,6 +987,7 @@ func TestNothingIsLeftOfAFailedWait(t *testing.T) {
 
 // While a dump is being loaded, no waiting task is linked, and no task is removed.
 func TestLoadingADump(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		kept := define()
 		kept.KeepFinished = 1e-6

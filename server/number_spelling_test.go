@@ -9,6 +9,7 @@ import (
 // The claim script and the server agree whether a property is valid. If they disagreed, a task that only one of them
 // rejects would be postponed forever.
 func TestClaimAndServerAgreeOnProperties(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		id := 0
 		for property, values := range map[string][]string{

@@ -43,6 +43,7 @@ func (s *site) executeByHand(id int, round, stderr string) {
 func itoa(i int) string { return tdf.Time(i).String() }
 
 func TestOriginalTaskFromOpenToArchived(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		c := s.claim(60)
@@ -64,6 +65,7 @@ func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 }
 
 func TestOriginalWorkersTasksAreSettledInTheNextRound(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.round() // the server has already started
 		ago := s.now() - 100
@@ -87,6 +89,7 @@ func TestOriginalWorkersTasksAreSettledInTheNextRound(t *testing.T) {
 }
 
 func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50")
 		claimed := s.now()
@@ -130,6 +133,7 @@ func (s *site) repairedAfterGrace() {
 }
 
 func TestOriginalWorkerDiedInItsClaim(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.do("ZREM", "$open", "1")
@@ -142,6 +146,7 @@ func TestOriginalWorkerDiedInItsClaim(t *testing.T) {
 }
 
 func TestOriginalWorkerDiedBetweenListAndHash(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.do("ZREM", "$open", "1")
@@ -152,6 +157,7 @@ func TestOriginalWorkerDiedBetweenListAndHash(t *testing.T) {
 }
 
 func TestOriginalWorkerDiedInItsCommit(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.claimByHand(1, "0", s.now())
@@ -164,6 +170,7 @@ func TestOriginalWorkerDiedInItsCommit(t *testing.T) {
 }
 
 func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.claimByHand(1, "0", s.now())
@@ -184,6 +191,7 @@ func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
 // A worker of the original TDF loses its round. It then writes its result into the next round, which another worker is
 // running.
 func TestOriginalCommitIntoAnothersRound(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50", "max_timeouts", "1")
 		s.claimByHand(1, "0", s.now()-100)
@@ -211,6 +219,7 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 }
 
 func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50", "max_timeouts", "1")
 		s.claimByHand(1, "0", s.now()-100)
@@ -233,6 +242,7 @@ func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
 }
 
 func TestOriginalCommitAfterTheTaskFinished(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1, "timeout", "50")
 		s.claimByHand(1, "0", s.now()-100)
@@ -245,6 +255,7 @@ func TestOriginalCommitAfterTheTaskFinished(t *testing.T) {
 }
 
 func TestStuckInTheOriginalsTransientLists(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		stuck := func(id int, list string, fields ...any) {
 			s.byHand(id, fields...)
@@ -271,6 +282,7 @@ func TestStuckInTheOriginalsTransientLists(t *testing.T) {
 }
 
 func TestInvalidOriginalTasksFail(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		for i, c := range []struct{ property, value, words string }{
 			{"program", "", "program: is empty"},
@@ -293,6 +305,7 @@ func TestInvalidOriginalTasksFail(t *testing.T) {
 }
 
 func TestOtherThingsInTheLists(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.do("ZADD", "$archived", "5", "1")
@@ -318,6 +331,7 @@ func TestOtherThingsInTheLists(t *testing.T) {
 
 // If the id of a consistent task is also in one of the two legacy lists of the original TDF, this does no harm.
 func TestStaleEntryInTransientLists(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define(), define())
 		s.claim(60)
@@ -335,6 +349,7 @@ func TestStaleEntryInTransientLists(t *testing.T) {
 // If a worker of the original TDF claimed a task, the task times out on time. This holds even if the task's score in
 // $ns:due comes from its end_before, and even if many other tasks are claimed later.
 func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(s *site) {
 		s.round()
 		for range 400 {
@@ -362,6 +377,7 @@ func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 
 // The audit's walk reaches every task, even if managers open tasks all the time.
 func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(s *site) {
 		s.byHand(1)
 		for range 40 {
@@ -382,6 +398,7 @@ func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
 
 // Task keys of a wrong Redis type, and list members that are not ids, do not stop workers or the server.
 func TestBrokenKeys(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		for _, id := range []string{"991", "992", "no id", "7\n8"} {
 			s.do("ZADD", "$open", "0", id)
@@ -402,6 +419,7 @@ func TestBrokenKeys(t *testing.T) {
 
 // A task with an implausible round number fails.
 func TestImplausibleRounds(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		for i, round := range []string{"007", "100000", "1e3", "-1"} {
 			s.byHand(i+1, "round", round)

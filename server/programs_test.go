@@ -56,6 +56,7 @@ const wholeWalk = 2
 // After a complete walk, the server removes the old programs that no task names. It keeps the programs of tasks in all
 // states.
 func TestUnusedProgramsAreRemoved(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		unused, open, archived, fresh, pinned := s.storeOld("unused"), s.storeOld("open"), s.storeOld("archived"), s.storeOld("fresh"), s.storeOld("pinned")
 		task := s.finish(define())
@@ -108,6 +109,7 @@ func (f *failingReads) Read(ctx context.Context, ids []int64, want redisstate.Wa
 
 // If a part of the walk fails, the walk proves nothing: the server removes a program only after the next complete walk.
 func TestAWalkWithAnErrorRemovesNoProgram(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		source := s.storeOld("of a task")
 		s.openWith(source)
@@ -127,6 +129,7 @@ func TestAWalkWithAnErrorRemovesNoProgram(t *testing.T) {
 
 // The server removes a bounded number of programs at once, and logs each of them.
 func TestUnusedProgramsAreRemovedInParts(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		for i := range 2*removedAtOnce + 1 {
 			s.storeOld(fmt.Sprint(i))
@@ -147,6 +150,7 @@ func TestUnusedProgramsAreRemovedInParts(t *testing.T) {
 
 // After Redis's clock leapt forward, the server removes no program before the end of the grace period.
 func TestUnusedProgramsAfterALeap(t *testing.T) {
+	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		source := s.storeOld("unused")
 		s.do("ZADD", "$programs_used", s.now().String(), strings.TrimPrefix(source, "redis:"))
@@ -166,6 +170,7 @@ func TestUnusedProgramsAfterALeap(t *testing.T) {
 
 // Only a walk without a missing part counts as complete.
 func TestCompleteWalks(t *testing.T) {
+	t.Parallel()
 	var p programs
 	for _, part := range []struct {
 		at                 tdf.Time

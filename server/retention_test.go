@@ -58,6 +58,7 @@ func (s *site) isGone(id int64) bool {
 // The server removes finished and archived tasks at the end of their retention periods, and no others
 // (docs/lifecycle.md, "Retention").
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		brief, long, archived, plain := define(), define(), define(), define()
 		brief.KeepFinished, long.KeepFinished = 1e-6, 3600
@@ -83,6 +84,7 @@ func TestRetention(t *testing.T) {
 
 // A client wrote the property into the hash of a finished task. A walk of the audit notices it.
 func TestRetentionIsNoticedByTheAudit(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		id := s.finish(define())
 		s.do("HSET", fmt.Sprintf("$task:%d", id), "keep_finished", "0.5", "0:succeeded", s.now().Add(-1).String())
@@ -101,6 +103,7 @@ func TestRetentionIsNoticedByTheAudit(t *testing.T) {
 
 // After the clock leapt forward, the server removes no task before the end of the grace period.
 func TestRetentionAfterALeap(t *testing.T) {
+	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		d := define()
 		d.KeepFinished = 1800
@@ -143,6 +146,7 @@ func (s *site) report(id int64) {
 
 // The server removes the outputs of finished and archived tasks, and nothing else. The tasks keep their places.
 func TestKeepOutputs(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		brief, long := define(), define()
 		brief.KeepOutputs, long.KeepOutputs = 3600, 7200
@@ -195,6 +199,7 @@ func (s *site) mustBeFinished(id int64) *tdf.Task {
 
 // A task without its outputs can be retried. The outputs of the new round have a period of their own.
 func TestRetryAfterTheOutputsAreRemoved(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		d := define()
 		d.KeepOutputs = 1e-6
@@ -227,6 +232,7 @@ func TestRetryAfterTheOutputsAreRemoved(t *testing.T) {
 
 // A user retries the task after the server has decided, and before its Move arrives. The Move then changes nothing.
 func TestOutputsOfARetriedTaskStay(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		d := define()
 		d.KeepOutputs = 3600
@@ -251,6 +257,7 @@ func TestOutputsOfARetriedTaskStay(t *testing.T) {
 
 // After the clock leapt forward, the server removes no outputs before the end of the grace period.
 func TestKeepOutputsAfterALeap(t *testing.T) {
+	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		d := define()
 		d.KeepOutputs = 1800

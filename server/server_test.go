@@ -14,6 +14,7 @@ import (
 )
 
 func TestRoundSettlesDueTasks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		good, bad, slow, late, lost, waiting := define(), define(), define(), define(), define(), define()
 		slow.Timeout = 1e-6
@@ -49,6 +50,7 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 }
 
 func TestManyDueTasksAreSettledInOneRound(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(s *site) {
 		var definitions []tdf.Properties
 		for range 1234 {
@@ -66,6 +68,7 @@ func TestManyDueTasksAreSettledInOneRound(t *testing.T) {
 
 // If a lease is renewed after the server's decision, the decision has no effect.
 func TestRenewalVoidsADecision(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(define())
 		c := s.claim(1e-6)
@@ -89,6 +92,7 @@ func TestRenewalVoidsADecision(t *testing.T) {
 }
 
 func TestSeveralServers(t *testing.T) {
+	t.Parallel()
 	addr := redistest.Shared(t)
 	s := newSite(t, addr)
 	ctx, stop := context.WithCancel(t.Context())
@@ -147,6 +151,7 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 // Results and due times wake a waiting server. The round_duration is an hour, so nothing else can wake the server in
 // this test.
 func TestServerIsWoken(t *testing.T) {
+	t.Parallel()
 	onReal(t, func(s *site) {
 		ctx, stop := context.WithCancel(s.Context())
 		ended := make(chan error)
@@ -174,6 +179,7 @@ func TestServerIsWoken(t *testing.T) {
 
 // A server sends heartbeats during a long round.
 func TestHeartbeatsWithinARound(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, redistest.Shared(t))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)

@@ -43,6 +43,7 @@ func (s *site) failAll(ids []int64) {
 
 // More tasks and outputs than one batch are due for removal when tasks begin to wait for them. None of them is removed.
 func TestNothingIsRemovedBeforeTasksAreLinked(t *testing.T) {
+	t.Parallel()
 	const n = batchSize + 10
 	onEach(t, func(s *site) {
 		removed, emptied := inGroup("g"), define()
@@ -88,6 +89,7 @@ func (s *streamStore) LinkWaiting(ctx context.Context) (int, error) {
 
 // New waiting tasks do not stop the removal of tasks that they do not need.
 func TestNewWaitingTasksStopNoRemoval(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		d := define()
 		d.KeepFinished = 1e-6
@@ -104,6 +106,7 @@ func TestNewWaitingTasksStopNoRemoval(t *testing.T) {
 
 // A task that waits for itself fails. Its id can be guessed.
 func TestATaskCannotWaitForItself(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.open(after(1), afterAny(2))
 		s.settle()
@@ -118,6 +121,7 @@ func TestATaskCannotWaitForItself(t *testing.T) {
 
 // Tasks that were removed before a task begins to wait for their group do not count.
 func TestFailedTasksOfAGroupThatWereRemoved(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		failed := inGroup("g")
 		failed.KeepFinished = 1e-6
@@ -136,6 +140,7 @@ func TestFailedTasksOfAGroupThatWereRemoved(t *testing.T) {
 
 // Another program changes what TDF notes about tasks that must be linked.
 func TestForeignMembersOfUnlinked(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		d := define()
 		d.KeepFinished = 1e-6
@@ -175,6 +180,7 @@ func (s *beatStore) ServerHeartbeat(ctx context.Context, name string, now tdf.Ti
 
 // However slow Redis is, the server sends heartbeats during each part of its work.
 func TestHeartbeatsDuringTheWork(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, redistest.Shared(t))
 	var all []tdf.Properties
 	for range 60 {

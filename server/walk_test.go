@@ -30,6 +30,7 @@ func (s *walkStore) Walk(_ context.Context, from redisstate.WalkPage, _ int64) (
 // Between two walks, an audit examines only these tasks at the head of the open list: the tasks that are new there, and
 // the tasks that no audit has examined for headPause.
 func TestWhatAnAuditExamines(t *testing.T) {
+	t.Parallel()
 	store := &walkStore{open: []int64{1, 2}}
 	a := audit{store: store}
 	for _, c := range []struct {
@@ -57,6 +58,7 @@ func TestWhatAnAuditExamines(t *testing.T) {
 
 // An audit walks if walkPause has passed since the last walk, or if the clock was set back.
 func TestAuditWalks(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.round()
 		first := s.server.audit.walked

@@ -76,6 +76,7 @@ func (s *site) settlesAll() {
 }
 
 func TestNoGraceForTheFirstServer(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.openThreeOverdue()
 		s.settlesAll()
@@ -83,6 +84,7 @@ func TestNoGraceForTheFirstServer(t *testing.T) {
 }
 
 func TestGraceAfterTimeWithoutServer(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.openThreeOverdue()
 		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
@@ -96,6 +98,7 @@ func TestGraceAfterTimeWithoutServer(t *testing.T) {
 }
 
 func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
 		if _, err := s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 300}); err != nil {
@@ -110,6 +113,7 @@ func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
 }
 
 func TestNoGraceBesideAnotherServer(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.openThreeOverdue()
 		s.do("ZADD", "$servers", s.now().String(), "beside")
@@ -118,6 +122,7 @@ func TestNoGraceBesideAnotherServer(t *testing.T) {
 }
 
 func TestGraceAfterClockLeap(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.round()
 		s.openThreeOverdue()
@@ -240,6 +245,7 @@ func TestFailedLookIsRepeated(t *testing.T) {
 
 // A running server respects a grace period that another server begins.
 func TestGraceOfAnotherServerIsKept(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.round()
 		s.openThreeOverdue()
@@ -252,6 +258,7 @@ func TestGraceOfAnotherServerIsKept(t *testing.T) {
 }
 
 func TestGraceAfterRedisRestarted(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t, redistest.AOF("always"))
 	s := newSite(t, redis.Addr)
 	s.openThreeOverdue()
@@ -265,6 +272,7 @@ func TestGraceAfterRedisRestarted(t *testing.T) {
 }
 
 func TestGraceAfterRedisWasAway(t *testing.T) {
+	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := newSite(t, proxy.Addr)
 	s.openThreeOverdue()
@@ -287,6 +295,7 @@ func TestGraceAfterRedisWasAway(t *testing.T) {
 
 // A server that starts during a grace period respects it.
 func TestGraceHoldsForNewServers(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.openThreeOverdue()
 		s.do("ZADD", "$servers", (s.now() - 600).String(), "before")
@@ -298,6 +307,7 @@ func TestGraceHoldsForNewServers(t *testing.T) {
 
 // During a grace period, the audit declares no round lost, even if the task of a round is inconsistent.
 func TestGraceHoldsForTheAudit(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		s.claimByHand(1, "0", s.now())
