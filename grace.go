@@ -23,3 +23,7 @@ func (g Grace) Holds(m *Move) Time {
 	}
 	return 0
 }
+
+// ServerPatience is a time in seconds. If the latest heartbeat of all servers is older, TDF assumes that no server is
+// running. A server sends a heartbeat every few seconds, even during a long round.
+const ServerPatience = Seconds(10)

@@ -12,15 +12,14 @@ import (
 
 // An Admin observes and repairs the namespace of a manager. Several goroutines may use it at once.
 type Admin struct {
-	parts   friend.Parts
-	manager *manager.Manager
+	parts friend.Parts
 }
 
 // New returns an Admin for the manager's namespace. The Admin uses the manager's connection to Redis, until the manager is
 // closed.
-func New(m *manager.Manager) *Admin { return &Admin{friend.PartsOf(m), m} }
+func New(m *manager.Manager) *Admin { return &Admin{m.Internals()} }
 
-func (a *Admin) redis() *redisstate.Store { return friend.StoreOf(a.manager) }
+func (a *Admin) redis() *redisstate.Store { return a.parts.Store }
 
 // store lists the methods of *redisstate.Store that this package and its watch use.
 type store interface {

@@ -213,7 +213,8 @@ func TestVitalsOfMoves(t *testing.T) {
 			}
 		}, true},
 	} {
-		s := onEmbedded(t).redis()
+		a, _ := onEmbedded(t)
+		s := a.redis()
 		now, err := s.Now(t.Context())
 		if err != nil {
 			t.Fatal(err)

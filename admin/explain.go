@@ -159,7 +159,7 @@ func runTimes(ctx context.Context, s store, t *tdf.Task) ([]tdf.Seconds, error) 
 	if t.State != tdf.Running {
 		return nil, nil
 	}
-	page, err := listing.Find(ctx, s, listing.Query{Outcomes: []string{string(tdf.Succeeded)}, Program: listing.Literal(t.Program)}, "", mostTook)
+	page, err := listing.Find(ctx, s, tdf.Query{Outcomes: []string{string(tdf.Succeeded)}, Program: listing.Literal(t.Program)}, "", mostTook)
 	var took []tdf.Seconds
 	for _, other := range page.Tasks {
 		if seconds := other.Current().Seconds; seconds > 0 {

@@ -316,7 +316,7 @@ func TestSourceCheck(t *testing.T) {
 
 // Explain reads the text of the last error. It reads only the lengths of the other texts that rounds printed.
 func TestExplainReadsWhatItNeeds(t *testing.T) {
-	a := onEmbedded(t)
+	a, _ := onEmbedded(t)
 	now, err := a.redis().Now(t.Context())
 	if err != nil {
 		t.Fatal(err)

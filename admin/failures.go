@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager"
@@ -60,18 +59,18 @@ type Failures struct {
 // only rounds of that worker count. Failures reads one page of tasks, like [manager.Manager.Page]. [Failures.Merge]
 // combines pages. If the query or the cursor is invalid, the error is a *[manager.QueryError].
 func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (Failures, error) {
-	if err := q.Validate(cursor); err != nil {
+	if err := listing.Validate(q, cursor); err != nil {
 		return Failures{}, err
 	}
 	s := a.redis()
-	all, err := failures(ctx, s, friend.QueryOf(q), cursor, listing.PageBounds)
+	all, err := failures(ctx, s, q, cursor, listing.PageBounds)
 	if err == nil && cursor == "" {
-		all.Suspects, err = suspects(ctx, s, friend.QueryOf(q))
+		all.Suspects, err = suspects(ctx, s, q)
 	}
 	return all, err
 }
 
-func failures(ctx context.Context, s store, q listing.Query, after string, within listing.Bounds) (Failures, error) {
+func failures(ctx context.Context, s store, q tdf.Query, after string, within listing.Bounds) (Failures, error) {
 	if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
 		q.Outcomes = []string{string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
 	}
@@ -80,7 +79,7 @@ func failures(ctx context.Context, s store, q listing.Query, after string, withi
 		return Failures{}, err
 	}
 	f.Rounds, f.Bounds = listing.FailureRounds, within
-	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return append(errorsOf(t), f.Query.Searched(t)...) }
+	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return append(errorsOf(t), listing.Searched(&f.Query, t)...) }
 	groups := grouping{}
 	if err := f.Each(func(t *tdf.Task) bool { return groups.add(t, q.Worker) }); err != nil {
 		return Failures{}, err
@@ -100,7 +99,7 @@ func errorsOf(t *tdf.Task) []redisstate.TextsOf {
 }
 
 // toLookAt returns how many tasks must be read for all pages of a query.
-func toLookAt(ctx context.Context, s store, q *listing.Query) (int64, error) {
+func toLookAt(ctx context.Context, s store, q *tdf.Query) (int64, error) {
 	if len(q.IDs) > 0 {
 		return int64(len(q.IDs)), nil
 	}

@@ -17,10 +17,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// onEmbedded returns an Admin for a namespace in an embedded Redis that stops when the test ends.
-func onEmbedded(t *testing.T) *Admin {
+// onEmbedded returns an Admin, and its manager, for a namespace in an embedded Redis that stops when the test ends.
+func onEmbedded(t *testing.T) (*Admin, *manager.Manager) {
 	t.Helper()
-	return New(testspace.Manager(t, testspace.Config(t, testspace.Embedded(t)), testspace.Log(testspace.Silent)))
+	m := testspace.Manager(t, testspace.Config(t, testspace.Embedded(t)), testspace.Log(testspace.Silent))
+	return New(m), m
 }
 
 // archive writes archived tasks. The function make changes the fields of each task.
@@ -49,7 +50,7 @@ func setFailed(h tdf.Hash, exit, text string) {
 
 // Query.Failure also selects a task whose failure was in an earlier round.
 func TestForgivenFailuresAreFound(t *testing.T) {
-	a := onEmbedded(t)
+	a, m := onEmbedded(t)
 	archive(t, a, 1, func(_ int, h tdf.Hash) {
 		h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "5", h["0:executed"], "bad", "1"
 		for round := 1; round <= 5; round++ { // rounds 1 to 4 get no result, as if they were released
@@ -61,7 +62,7 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 	if err != nil || len(all.Groups) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if ids := found(t, a, manager.Query{Failure: all.Groups[0].ID}); len(ids) != 1 {
+	if ids := found(t, m, manager.Query{Failure: all.Groups[0].ID}); len(ids) != 1 {
 		t.Errorf("found %v", ids)
 	}
 }
@@ -69,7 +70,7 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 // If a query names a worker, only failed rounds of this worker count. Rounds that other workers ran for the same tasks
 // do not count.
 func TestFailuresOfAWorker(t *testing.T) {
-	a := onEmbedded(t)
+	a, _ := onEmbedded(t)
 	archive(t, a, 3, func(i int, h tdf.Hash) {
 		setFailed(h, "1", "bad")
 		h["round"], h["0:worker"] = "2", "other"
@@ -96,7 +97,7 @@ func TestFailuresOfAWorker(t *testing.T) {
 // A thousand tasks fail in three ways. The pages together give the same groups as one page of all tasks. The ID of each
 // group selects exactly the tasks of this group.
 func TestFailuresOfPagesAddUp(t *testing.T) {
-	a := onEmbedded(t)
+	a, m := onEmbedded(t)
 	const many = 1000
 	archive(t, a, many, func(i int, h tdf.Hash) {
 		switch {
@@ -110,13 +111,13 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 		}
 	})
 	boundless := listing.Bounds{Time: time.Hour, Tasks: 1 << 30, Bytes: 1 << 40}
-	whole, err := failures(t.Context(), a.redis(), listing.Query{}, "", boundless)
+	whole, err := failures(t.Context(), a.redis(), tdf.Query{}, "", boundless)
 	if err != nil || whole.Next != "" || whole.Of != many || whole.Looked != many {
 		t.Fatalf("%+v, %v", whole, err)
 	}
 	var pages Failures
 	for n := 0; n == 0 || pages.Next != ""; n++ {
-		page, err := failures(t.Context(), a.redis(), listing.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})
+		page, err := failures(t.Context(), a.redis(), tdf.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})
 		if err != nil || n > many {
 			t.Fatal(err)
 		}
@@ -128,7 +129,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	var got []string
 	for _, g := range whole.Groups {
 		got = append(got, fmt.Sprintf("%d %d %s %.30s %d", g.Tasks, g.Rounds, g.How, g.Line, g.Workers["good"]))
-		if ids := found(t, a, manager.Query{Failure: g.ID[:6], Outcomes: []string{"failed"}}); len(ids) != g.Tasks {
+		if ids := found(t, m, manager.Query{Failure: g.ID[:6], Outcomes: []string{"failed"}}); len(ids) != g.Tasks {
 			t.Errorf("group %s has %d tasks, and its ID finds %d", g.ID, g.Tasks, len(ids))
 		}
 	}
@@ -139,16 +140,16 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	if whole.Groups[0].First.Unix() != 1_800_000_000 || whole.Groups[0].Last.Unix() != 1_800_000_990 {
 		t.Errorf("from %v to %v", whole.Groups[0].First, whole.Groups[0].Last)
 	}
-	forgiven, err := failures(t.Context(), a.redis(), listing.Query{States: tdf.States}, "", boundless)
+	forgiven, err := failures(t.Context(), a.redis(), tdf.Query{States: tdf.States}, "", boundless)
 	if err != nil || forgiven.Groups[0].Rounds != 120 || forgiven.Groups[0].Line != "ValueError: bad value <n>" {
 		t.Errorf("with forgiven failures: %+v, %v", forgiven.Groups[0], err)
 	}
 }
 
-func found(t *testing.T, a *Admin, q manager.Query) []int64 {
+func found(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 	t.Helper()
 	var ids []int64
-	for task, err := range a.manager.List(t.Context(), q) {
+	for task, err := range m.List(t.Context(), q) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func found(t *testing.T, a *Admin, q manager.Query) []int64 {
 }
 
 func TestFailuresNameTheWorkerWhoseFaultItIs(t *testing.T) {
-	a := onEmbedded(t)
+	a, _ := onEmbedded(t)
 	archive(t, a, 200, func(i int, h tdf.Hash) {
 		h["0:worker"] = []string{"good", "fine", "bad"}[i%3]
 		if i%3 == 2 && i%2 == 0 || i%40 == 0 {
@@ -173,7 +174,7 @@ func TestFailuresNameTheWorkerWhoseFaultItIs(t *testing.T) {
 
 func TestRounds(t *testing.T) {
 	const last, current = -100, -200
-	a := onEmbedded(t)
+	a, _ := onEmbedded(t)
 	archive(t, a, 2, func(i int, h tdf.Hash) {
 		maps.Copy(h, tdf.Hash{
 			"round": "5", "0:output": "first", "4:worker": "w", "4:output": "last", "4:error": "why", "5:open": "9", "state": "open", "outcome": "",

@@ -20,7 +20,7 @@ func (o *openSample) firstRounds(ctx context.Context, s store, counts tdf.Counts
 	if group == "" || counts[tdf.Succeeded]+counts[tdf.Archived] > 0 {
 		return nil
 	}
-	first := listing.Query{Group: group, OldestFirst: true, States: []tdf.State{tdf.Open, tdf.Running, tdf.Executed, tdf.Failed, tdf.TimedOut}}
+	first := tdf.Query{Group: group, Order: tdf.OldestFirst, States: []tdf.State{tdf.Open, tdf.Running, tdf.Executed, tdf.Failed, tdf.TimedOut}}
 	found, err := failures(ctx, s, first, "", firstTasks)
 	if err != nil || len(found.Groups) != 1 || found.Groups[0].Rounds < sameFailures {
 		return err

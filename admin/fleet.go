@@ -43,7 +43,7 @@ const mostLost = 1000
 
 // countLost counts the running tasks whose leases ran out. The server has not settled these tasks yet.
 func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
-	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Running}, OldestFirst: true}, "", mostLost)
+	page, err := listing.Find(ctx, s, tdf.Query{States: []tdf.State{tdf.Running}, Order: tdf.OldestFirst}, "", mostLost)
 	n := 0
 	for _, t := range page.Tasks {
 		if t.LeaseExpired(now) {

@@ -27,7 +27,7 @@ const (
 )
 
 func vitalsOfRuns(ctx context.Context, r *redisstate.Store, v *vitals) error {
-	running, err := listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Running}, OldestFirst: true}, "", sampledRunning)
+	running, err := listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Running}, Order: tdf.OldestFirst}, "", sampledRunning)
 	if err != nil || len(running.Tasks) == 0 {
 		return err
 	}

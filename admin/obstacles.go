@@ -31,8 +31,8 @@ type openSample struct {
 // sample has at most the given number of tasks.
 func readOpen(ctx context.Context, s store, group string, most int) (o openSample, err error) {
 	o.programs = map[string]bool{}
-	for _, oldest := range []bool{false, true} {
-		page, err := listing.Find(ctx, s, listing.Query{Group: group, States: []tdf.State{tdf.Open}, OldestFirst: oldest}, "", most)
+	for _, order := range []tdf.Order{tdf.NewestFirst, tdf.OldestFirst} {
+		page, err := listing.Find(ctx, s, tdf.Query{Group: group, States: []tdf.State{tdf.Open}, Order: order}, "", most)
 		if err != nil {
 			return o, err
 		}

@@ -34,7 +34,7 @@ func outcomesOf(ctx context.Context, s store, group string) (map[string]int64, e
 		return outcomes, nil
 	}
 	noTexts := func(*tdf.Task) []redisstate.TextsOf { return nil }
-	err = listing.ByID(ctx, s, listing.Query{Group: group, States: listing.Finished}, noTexts, func(t *tdf.Task) bool {
+	err = listing.ByID(ctx, s, tdf.Query{Group: group, States: listing.Finished}, noTexts, func(t *tdf.Task) bool {
 		outcomes[listing.LastOutcome(t)]++
 		return true
 	})

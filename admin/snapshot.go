@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -50,7 +49,7 @@ func (n *snapshot) readRoom(ctx context.Context, s store) (err error) {
 func (f *fleet) noServer() (Fact, bool) {
 	text := "no server was ever seen in this namespace"
 	switch silent := f.at.Sub(f.server); {
-	case silent <= friend.ServerPatience:
+	case silent <= tdf.ServerPatience:
 		return Fact{}, false
 	case f.server > 0:
 		text = "no server has been seen for " + span(silent)

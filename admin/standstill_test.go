@@ -29,7 +29,7 @@ func (s *timed) LastServerHeartbeat(context.Context) (tdf.Time, error) {
 // If no task has finished for a long time, a watch gives no estimate and says why, even if Look is called far more
 // often than tasks finish. As soon as a task finishes, the watch gives an estimate again.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
-	a := onEmbedded(t)
+	a, m := onEmbedded(t)
 	archive(t, a, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
 	s := a.redis()
 	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.PriorOwner{}); err != nil {
@@ -56,7 +56,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	if e := look(100); e != (Estimate{}) {
 		t.Errorf("without tasks: %+v", e)
 	}
-	if _, err := a.manager.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", ""), testspace.Define("p", "rsync:/p/run.sh", "")); err != nil {
+	if _, err := m.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", ""), testspace.Define("p", "rsync:/p/run.sh", "")); err != nil {
 		t.Fatal(err)
 	}
 	if e := look(55); e.Unknown != "" || e.High == 0 {
@@ -65,7 +65,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	if e := look(20); !strings.HasPrefix(e.Unknown, "the last task finished longer ago") {
 		t.Errorf("after 75 s without a finished task: %+v", e)
 	}
-	if _, err := a.manager.Cancel(t.Context(), manager.ByIDs(21)...); err != nil {
+	if _, err := m.Cancel(t.Context(), manager.ByIDs(21)...); err != nil {
 		t.Fatal(err)
 	}
 	if e := look(1); e.Unknown != "" {
@@ -77,7 +77,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 // as the server's heartbeat is overdue.
 func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	const none = "no server settles executed tasks"
-	a := onEmbedded(t)
+	a, _ := onEmbedded(t)
 	for name, c := range map[string]struct {
 		counts tdf.Counts
 		silent tdf.Seconds
@@ -127,7 +127,7 @@ func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 // Each task counts once, even if it is archived during the count.
 func TestOutcomesWhileTasksAreArchived(t *testing.T) {
 	for _, group := range []string{"", "g"} {
-		a := onEmbedded(t)
+		a, _ := onEmbedded(t)
 		archive(t, a, 300, func(i int, h tdf.Hash) {
 			h["group"] = "g"
 			if i > 10 {

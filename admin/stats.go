@@ -151,7 +151,7 @@ const (
 // not times: a user or a component of the original TDF may have written these scores. If it must skip too many tasks, it
 // returns 0.
 func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Seconds, err error) {
-	query, after := listing.Query{States: []tdf.State{tdf.Open}, OldestFirst: true}, ""
+	query, after := tdf.Query{States: []tdf.State{tdf.Open}, Order: tdf.OldestFirst}, ""
 	for read := 0; read < mostOpenRead && longest == 0; read += openPerPage {
 		page, err := listing.Find(ctx, s, query, after, openPerPage)
 		if err != nil {
@@ -184,7 +184,7 @@ func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, er
 	if err != nil || archived == 0 {
 		return float64(waiting), err
 	}
-	page, err := listing.Find(ctx, s, listing.Query{States: []tdf.State{tdf.Archived}, After: from}, "", sampledArchived)
+	page, err := listing.Find(ctx, s, tdf.Query{States: []tdf.State{tdf.Archived}, Since: from.Std()}, "", sampledArchived)
 	lately := 0
 	for _, t := range page.Tasks {
 		if t.Current().Entered[listing.EndState(t)] >= from {

@@ -38,10 +38,10 @@ var suspectSample = listing.Bounds{Time: 200 * time.Millisecond, Tasks: 2000, By
 
 // suspects returns the suspect workers. It compares workers by the finished tasks that the query selects, the latest
 // tasks first.
-func suspects(ctx context.Context, s store, q listing.Query) ([]Suspect, error) {
-	f, err := listing.New(ctx, s, listing.Query{
+func suspects(ctx context.Context, s store, q tdf.Query) ([]Suspect, error) {
+	f, err := listing.New(ctx, s, tdf.Query{
 		IDs: q.IDs, States: listing.Finished,
-		Group: q.Group, Queue: q.Queue, Program: q.Program, After: q.After, Before: q.Before,
+		Group: q.Group, Queue: q.Queue, Program: q.Program, Since: q.Since, Before: q.Before,
 	}, "")
 	if err != nil {
 		return nil, err

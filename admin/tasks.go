@@ -7,7 +7,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/acting"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -76,7 +75,7 @@ func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int
 		return nil, nil, err
 	}
 	t.Rounds[n] = stored.Task.Rounds.At(n)
-	view := friend.ViewOf(t, false).(*manager.Task)
+	view := manager.TaskOf(t, false)
 	return view, view.RoundNumber(n), nil
 }
 

@@ -71,7 +71,7 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		func() (err error) { v.limits, err = r.Limits(ctx); return err },
 		func() (err error) { v.partitions, err = r.Partitions(ctx); return err },
 		func() (err error) {
-			page, err = listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
+			page, err = listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
 			return err
 		},
 	)
@@ -119,7 +119,7 @@ func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 		v.moved = v.at
 		return err
 	}
-	page, err := listing.Find(ctx, r, listing.Query{States: []tdf.State{tdf.Open}}, "", sampledOpened)
+	page, err := listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Open}}, "", sampledOpened)
 	for _, t := range page.Tasks {
 		last := t.Rounds.At(t.LastRun())
 		v.moved = max(v.moved, last.Entered[tdf.Running], last.Entered[tdf.Executed], last.FailedAt, last.TimedOutAt, last.LostAt)

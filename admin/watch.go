@@ -17,7 +17,7 @@ type Watch struct {
 	admin  *Admin
 	store  store // nil before the first look
 	groups []string
-	query  listing.Query // selects tasks whose rounds show how long a run takes
+	query  tdf.Query // selects tasks whose rounds show how long a run takes
 	seen   []seenDone
 	first  seenDone
 	moved  tdf.Time // when a look last found a newly finished task, or no task that could finish
@@ -118,8 +118,8 @@ func (a *Admin) Watch(group string) *Watch {
 }
 
 // ranToTheEnd returns a query for tasks whose rounds show how long a run takes.
-func ranToTheEnd(group string) listing.Query {
-	return listing.Query{Group: group, States: []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived}}
+func ranToTheEnd(group string) tdf.Query {
+	return tdf.Query{Group: group, States: []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived}}
 }
 
 const (
@@ -307,8 +307,8 @@ func (w *Watch) note(now tdf.Time, done int64, left *work) {
 // the lowest and the highest ids.
 func shareOfLater(ctx context.Context, s store, group string, limit tdf.Time) (float64, error) {
 	later, looked := 0, 0
-	for _, oldest := range []bool{false, true} {
-		page, err := listing.Find(ctx, s, listing.Query{Group: group, States: []tdf.State{tdf.Open}, OldestFirst: oldest}, "", sampledOpen)
+	for _, order := range []tdf.Order{tdf.NewestFirst, tdf.OldestFirst} {
+		page, err := listing.Find(ctx, s, tdf.Query{Group: group, States: []tdf.State{tdf.Open}, Order: order}, "", sampledOpen)
 		if err != nil {
 			return 0, err
 		}
@@ -323,7 +323,7 @@ func shareOfLater(ctx context.Context, s store, group string, limit tdf.Time) (f
 }
 
 // lastRuns returns the run times of the most recently finished tasks.
-func lastRuns(ctx context.Context, s store, q listing.Query) ([]tdf.Seconds, error) {
+func lastRuns(ctx context.Context, s store, q tdf.Query) ([]tdf.Seconds, error) {
 	page, err := listing.Find(ctx, s, q, "", sampledRuns)
 	var runs []tdf.Seconds
 	for _, t := range page.Tasks {

@@ -118,7 +118,7 @@ func someQuery(times []time.Time) manager.Query {
 	q := manager.Query{
 		Group: maybe("a", "b", "c"), Queue: maybe(tdf.DefaultQueue, "slow", "none"), Program: maybe("sort", "so*", "?um", "none"), Worker: maybe("w0", "w1", "w2"),
 		Exit: maybe("0", "1", "signal", "signal: killed"), Output: maybe("f", "half"), Error: maybe("Value", "run.sh"),
-		Order: manager.Order(rand.IntN(2)),
+		Order: []manager.Order{manager.NewestFirst, manager.OldestFirst}[rand.IntN(2)],
 	}
 	for range rand.IntN(3) {
 		q.States = append(q.States, tdf.States[rand.IntN(len(tdf.States))])

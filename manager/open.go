@@ -83,7 +83,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 
 // openedTask returns a task with these properties, as it is after its opening, but without an id.
 func openedTask(d tdf.Properties) *Task {
-	return newTask(&tdf.Task{Properties: d, State: tdf.Open, PlacedIn: d.FirstPlace(), Rounds: tdf.Rounds{0: {}}}, true)
+	return TaskOf(&tdf.Task{Properties: d, State: tdf.Open, PlacedIn: d.FirstPlace(), Rounds: tdf.Rounds{0: {}}}, true)
 }
 
 // setOpened completes a task that was just opened. The function idOf returns the ids of the other tasks of the call.

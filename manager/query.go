@@ -1,54 +1,32 @@
 package manager
 
 import (
-	"time"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A Query selects the tasks that meet all of its conditions. A field that is zero sets no condition, so the zero Query
-// selects all tasks. The last run of a task is [Task.LastRun].
-type Query struct {
-	IDs      []int64     // tasks with one of these ids
-	States   []tdf.State // tasks in one of these states
-	Group    string      // tasks of this group
-	Outcomes []string    // tasks with one of these outcomes
-	Queue    string      // tasks of this queue; [tdf.DefaultQueue] means the tasks without a queue
-	Program  string      // tasks of this program; * and ? are wildcards as in path.Match
-	Worker   string      // tasks whose last run was on this worker
-	Exit     string      // tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal
-	Since    time.Time   // tasks that entered their state at this time or later
-	Before   time.Time   // tasks that entered their state before this time
-	Output   string      // tasks whose last run printed this text to stdout
-	Error    string      // tasks whose last run printed this text to stderr
-	Failure  string      // tasks whose last failure belongs to this failure group, given by its id or the beginning of its id
+// A Query selects the tasks that meet all of its conditions. The zero Query selects all tasks.
+type Query = tdf.Query
 
-	Order Order
-	Read  Read
-}
-
-// An Order is the order in which a query returns tasks. It sorts tasks of a group by their ids, and open tasks by the
-// times at which they become claimable. It sorts all other tasks by the times at which they entered their states. Tasks
-// that Query.IDs selects keep the order of Query.IDs.
-type Order int
+// An Order is the order in which a query returns tasks.
+type Order = tdf.Order
 
 // The orders.
 const (
-	NewestFirst Order = iota
-	OldestFirst
-	ByID // by ascending id, for any query; only List supports ByID
+	NewestFirst = tdf.NewestFirst
+	OldestFirst = tdf.OldestFirst
+	ByID        = tdf.ByID // by ascending id, for any query; only List supports ByID
 )
 
 // Read selects which texts of the last run are read. All other fields of a summary are always read.
-type Read int
+type Read = tdf.Read
 
 // The values of Read. Each value includes the texts of the values above it.
 const (
-	ReadSummary Read = iota // only the texts that the Query searches
-	ReadResult              // also the result, for Task.Result
-	ReadOutput              // also stdout and stderr, for Task.Output and Task.Error
+	ReadSummary = tdf.ReadSummary // only the texts that the Query searches
+	ReadResult  = tdf.ReadResult  // also the result, for Task.Result
+	ReadOutput  = tdf.ReadOutput  // also stdout and stderr, for Task.Output and Task.Error
 )
 
 // A Page is one part of the tasks that a query selects.
@@ -62,36 +40,26 @@ type Page struct {
 }
 
 // A QueryError is the reason why a [Query] or a cursor is invalid.
-type QueryError = listing.QueryError
+type QueryError = tdf.QueryError
 
-// Validate checks a query and the cursor of a page, without Redis. If one of them is invalid, it returns a *[QueryError].
-func (q Query) Validate(cursor string) error { return q.listing().Validate(cursor) }
-
-func (q Query) listing() listing.Query {
-	return listing.Query{
-		IDs: q.IDs, States: q.States, Group: q.Group, Outcomes: q.Outcomes, Queue: q.Queue, Program: q.Program, Worker: q.Worker, Exit: q.Exit,
-		After: tdf.At(q.Since), Before: tdf.At(q.Before), Output: q.Output, Error: q.Error, Failure: q.Failure,
-		OldestFirst: q.Order != NewestFirst,
+// textsOf returns a function that says which texts of a task a query reads.
+func textsOf(read Read) func(*tdf.Task) []redisstate.TextsOf {
+	return func(t *tdf.Task) []redisstate.TextsOf {
+		texts := []redisstate.TextsOf{listing.OfTask}
+		if read != ReadSummary {
+			texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextResult})
+		}
+		if read == ReadOutput {
+			texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextOutput | tdf.TextError})
+		}
+		return texts
 	}
 }
 
-// texts returns which texts of a task must be read.
-func (q Query) texts(t *tdf.Task) []redisstate.TextsOf {
-	if q.Read == ReadSummary {
-		return []redisstate.TextsOf{listing.OfTask}
-	}
-	last := t.LastRun()
-	all := append([]redisstate.TextsOf{{Round: last, Texts: tdf.TextResult}}, listing.OfTask)
-	if q.Read == ReadOutput {
-		all = append(all, redisstate.TextsOf{Round: last, Texts: tdf.TextOutput | tdf.TextError})
-	}
-	return all
-}
-
-// view returns the summary of a task, with the texts that the query reads.
-func (q Query) view(t *tdf.Task) *Task {
-	v := newTask(t, false)
-	switch q.Read {
+// summary returns the summary of a task, with the texts that a query reads.
+func summary(t *tdf.Task, read Read) *Task {
+	v := TaskOf(t, false)
+	switch read {
 	case ReadSummary:
 		v.hidden = []string{"result", "output", "output_whole", "error", "error_whole", "tail"}
 	case ReadResult:

@@ -16,7 +16,7 @@ func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTask(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
+	return TaskOf(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
 }
 
 // List returns all tasks that a query selects. It reads them in pages, so that few tasks are in memory at a time. If a
@@ -36,7 +36,7 @@ func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) erro
 	if q.Order == ByID {
 		each = listing.ByID
 	}
-	return each(ctx, m.store, q.listing(), q.texts, func(t *tdf.Task) bool { return take(q.view(t)) })
+	return each(ctx, m.store, q, textsOf(q.Read), func(t *tdf.Task) bool { return take(summary(t, q.Read)) })
 }
 
 // Page returns up to limit tasks that a query selects. The cursor of the first page is "". The cursor of any other page
@@ -52,15 +52,15 @@ func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (
 	if limit < 1 {
 		return Page{}, &QueryError{Problem: fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
 	}
-	w, err := listing.New(ctx, m.store, q.listing(), cursor)
+	w, err := listing.New(ctx, m.store, q, cursor)
 	if err != nil {
 		return Page{}, err
 	}
-	w.Add(q.texts)
+	w.Add(textsOf(q.Read))
 	found, err := w.Page(limit)
 	page := Page{Next: found.Next, Looked: found.Looked}
 	for _, t := range found.Tasks {
-		page.Tasks = append(page.Tasks, q.view(t))
+		page.Tasks = append(page.Tasks, summary(t, q.Read))
 	}
 	return page, err
 }

@@ -94,7 +94,7 @@ func (o *round) batch(ctx context.Context, state tdf.State, tasks []redisstate.S
 		if ctx.Err() != nil {
 			break
 		}
-		b.call(ctx, &Finished{Task: newTask(t, true)})
+		b.call(ctx, &Finished{Task: TaskOf(t, true)})
 		if b.overdue() {
 			if err := b.archive(ctx); err != nil {
 				return err

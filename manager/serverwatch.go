@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 )
 
 // lookPause is the minimum time between two checks for a server.
@@ -30,7 +29,7 @@ func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
 	if err != nil {
 		return err
 	}
-	missing := now.Sub(last) > friend.ServerPatience
+	missing := now.Sub(last) > tdf.ServerPatience
 	switch {
 	case missing && !w.missing && last == 0:
 		w.log.Warn("no server was ever seen in this namespace; no task finishes until a server runs: start a server")

@@ -140,8 +140,11 @@ func (t *Task) Error() string { return t.task.LastError() }
 // Result returns the JSON that the last run wrote into result.json. It panics if this text was not read.
 func (t *Task) Result() string { return t.task.LastResult() }
 
-// newTask returns a Task for the task t.
-func newTask(t *tdf.Task, whole bool) *Task {
+// Stored returns the task as it stands in Redis. The Stored of a summary lacks the same parts as the summary.
+func (t *Task) Stored() *tdf.Task { return t.task }
+
+// TaskOf returns the Task for a stored task. If whole is false, the Task is a summary.
+func TaskOf(t *tdf.Task, whole bool) *Task {
 	v := &Task{
 		ID: t.ID, Definition: t.Properties.Definition(), State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
 		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),

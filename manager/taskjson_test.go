@@ -39,7 +39,7 @@ func TestTaskJSON(t *testing.T) {
 		},
 	} {
 		task, _ := tdf.ParseTask(7, c.h)
-		got, err := newTask(task, c.whole).MarshalJSON()
+		got, err := TaskOf(task, c.whole).MarshalJSON()
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s:\n%s, %v, want\n%s", name, got, err, c.want)
 		}
@@ -56,9 +56,9 @@ func TestSummaryJSONHasTheTextsThatWereAskedFor(t *testing.T) {
 		ReadOutput:  `,"result":7,"output":"o","output_whole":true,"error":"e","error_whole":true}`,
 	} {
 		task, _ := tdf.ParseTask(7, h)
-		got, err := Query{Read: read}.view(task).MarshalJSON()
+		got, err := summary(task, read).MarshalJSON()
 		if want = `{"id":7,"program":"p","state":"failed","round":0,"entered":"2027-01-15T08:00:00.000000Z"` + want; err != nil || string(got) != want {
-			t.Errorf("%d: %s, %v, want %s", read, got, err, want)
+			t.Errorf("%q: %s, %v, want %s", read, got, err, want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -36,6 +35,6 @@ func PushPacked(ctx context.Context, m *manager.Manager, p Packed) (Pushed, erro
 // Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources"). The
 // archive must contain run.sh at its top. If the archive is already stored, Put changes nothing.
 func Put(ctx context.Context, m *manager.Manager, archive []byte) (source string, err error) {
-	s := friend.StoreOf(m)
+	s := m.Internals().Store
 	return s.PutProgram(ctx, archive)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -58,7 +57,7 @@ var unfinished = slices.DeleteFunc(slices.Clone(tdf.States), tdf.State.Finished)
 
 // List returns the programs that are stored in the namespace, ordered by size, the smallest first.
 func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
-	redis := friend.StoreOf(m)
+	redis := m.Internals().Store
 	stored, err := redis.Programs(ctx)
 	programs := make([]Stored, len(stored))
 	for i, p := range stored {
@@ -71,7 +70,7 @@ func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
 // or all tasks if no state is given. It reads the tasks page by page, which takes some seconds for a million tasks. If
 // a task changes its state meanwhile, it may count twice.
 func Uses(ctx context.Context, m *manager.Manager, states ...tdf.State) (map[string]Use, error) {
-	redis := friend.StoreOf(m)
+	redis := m.Internals().Store
 	return usesOf(ctx, redis, states...)
 }
 
@@ -128,7 +127,7 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
 	for range mostLooks {
 		var err error
-		if sha256, err = remove(ctx, friend.StoreOf(m), sha256); err != nil || len(sha256) == 0 {
+		if sha256, err = remove(ctx, m.Internals().Store, sha256); err != nil || len(sha256) == 0 {
 			return err
 		}
 	}
@@ -172,10 +171,10 @@ func remove(ctx context.Context, redis *redisstate.Store, sha256 []string) (left
 
 // Pin makes the server keep stored programs, even if no task names them. The programs are given by their SHA-256.
 func Pin(ctx context.Context, m *manager.Manager, sha256 ...string) error {
-	return friend.StoreOf(m).PinPrograms(ctx, sha256...)
+	return m.Internals().Store.PinPrograms(ctx, sha256...)
 }
 
 // Unpin ends the effect of Pin. If no task names such a program, the server removes it a week later.
 func Unpin(ctx context.Context, m *manager.Manager, sha256 ...string) error {
-	return friend.StoreOf(m).UnpinPrograms(ctx, sha256...)
+	return m.Internals().Store.UnpinPrograms(ctx, sha256...)
 }

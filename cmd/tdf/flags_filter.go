@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -44,7 +45,7 @@ func (f *filter) check(ids []string, cursor string) error {
 	q, err := f.at(time.Time{}, ids)
 	if err == nil {
 		q.Since, q.Before = time.Time{}, time.Time{}
-		err = q.Validate(cursor)
+		err = listing.Validate(q, cursor)
 	}
 	return err
 }

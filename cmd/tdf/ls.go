@@ -9,12 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A listing holds the flags of tdf ls.
-type listing struct {
+// A lister holds the flags of tdf ls.
+type lister struct {
 	a      *app
 	filter filter
 	paging paging
@@ -23,7 +22,7 @@ type listing struct {
 }
 
 func newLs(a *app) *cobra.Command {
-	l := listing{a: a}
+	l := lister{a: a}
 	c := &cobra.Command{
 		Use: "ls [ID…] [FILTER]", Short: "List tasks",
 		Long: "Lists tasks, the newest first. Tasks of one campaign are sorted by id, others by the time at which they entered their states.\n" +
@@ -40,7 +39,7 @@ func newLs(a *app) *cobra.Command {
 	return c
 }
 
-func (l *listing) run(ctx context.Context, args []string) error {
+func (l *lister) run(ctx context.Context, args []string) error {
 	if err := l.paging.check(); err != nil {
 		return err
 	}
@@ -67,7 +66,7 @@ func (l *listing) run(ctx context.Context, args []string) error {
 const allPage = 1000
 
 // list prints one page of tasks. With --all, it prints all pages.
-func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []string, out *taskPrinter) error {
+func (l *lister) list(ctx context.Context, m *client, q manager.Query, args []string, out *taskPrinter) error {
 	existing := map[int64]bool{}
 	shown, read, limit := 0, 0, l.paging.limit
 	if l.paging.all {
@@ -101,7 +100,7 @@ func (l *listing) list(ctx context.Context, m *client, q manager.Query, args []s
 }
 
 // summarize prints the number of tasks, and the command that prints the next page.
-func (l *listing) summarize(q manager.Query, shown, read int, next string) {
+func (l *lister) summarize(q manager.Query, shown, read int, next string) {
 	switch {
 	case next != "":
 		l.a.say("%s of %d read; more: %s", tasks(shown), read, nextPage("ls", next))
@@ -113,7 +112,7 @@ func (l *listing) summarize(q manager.Query, shown, read int, next string) {
 }
 
 // sayCampaign prints whether the campaign of the filter is closed and complete.
-func (l *listing) sayCampaign(ctx context.Context, m *client) error {
+func (l *lister) sayCampaign(ctx context.Context, m *client) error {
 	if l.filter.Group == "" {
 		return nil
 	}
@@ -148,7 +147,7 @@ type taskPrinter struct {
 	printed bool // the heading was printed
 }
 
-func (l *listing) printer(now time.Time) *taskPrinter {
+func (l *lister) printer(now time.Time) *taskPrinter {
 	return &taskPrinter{a: l.a, now: now, asJSON: l.asJSON}
 }
 
@@ -217,7 +216,7 @@ func (p *taskPrinter) age(t *manager.Task) string {
 // due yet.
 func stateAt(t *manager.Task, now time.Time) string {
 	switch {
-	case friend.TaskOf(t).LeaseExpired(tdf.At(now)):
+	case t.Stored().LeaseExpired(tdf.At(now)):
 		return stateText(t) + " (lease ended)"
 	case !t.WaitsForLimit && t.ClaimableFrom.After(now):
 		return stateText(t) + " (not due)"

@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // tdf ls marks a running task whose lease has ended.
 func TestStateAfterTheLease(t *testing.T) {
 	task, _ := tdf.ParseTask(1, tdf.Hash{"state": "running", "0:claim": "c", "lease_until": "2000000000"})
-	view := friend.ViewOf(task, false).(*manager.Task)
+	view := manager.TaskOf(task, false)
 	if got := stateAt(view, time.Unix(1999999999, 0)) + ", " + stateAt(view, time.Unix(2000000000, 0)); got != "running, running (lease ended)" {
 		t.Errorf("got %q", got)
 	}

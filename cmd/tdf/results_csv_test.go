@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // taskWith returns a task with the given meta and result.
 func taskWith(meta, result string) *manager.Task {
 	t := &tdf.Task{ID: 1, Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: {Worker: "w", Result: result}}}
-	return friend.ViewOf(t, false).(*manager.Task)
+	return manager.TaskOf(t, false)
 }
 
 func TestColumns(t *testing.T) {
@@ -93,7 +92,7 @@ func TestFieldsOfTheLastLine(t *testing.T) {
 		c := newColumns(source)
 		for _, result := range []string{`{"r":1}`, ""} {
 			task := &tdf.Task{ID: 1, Rounds: tdf.Rounds{0: {Worker: "w", Result: result, Output: `{"n":2}`}}}
-			if err := c.collect(friend.ViewOf(task, false).(*manager.Task)); err != nil {
+			if err := c.collect(manager.TaskOf(task, false)); err != nil {
 				t.Fatal(err)
 			}
 		}

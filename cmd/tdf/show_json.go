@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 )
 
@@ -13,7 +12,7 @@ func (v *view) json() jsonview.Object {
 	if v.State == tdf.Running {
 		v.addRunning(&others)
 	}
-	return friend.TaskJSON(v.Task, others)
+	return v.Task.Object(others)
 }
 
 // addRunning adds the worker of a running task, and the time since the last output.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -93,7 +92,7 @@ func (v *view) definition() []fact {
 		{"keep archived", unless(*d.KeepArchived == manager.KeepForever, span(*d.KeepArchived))},
 		{"keep outputs", unless(*d.KeepOutputs == manager.KeepForever, span(*d.KeepOutputs))},
 		{"unique key", unless(d.Unique == "", d.Unique+", until it is "+string(d.UniqueUntil))},
-		{"releases", unless(v.Releases == 0, releasesText(friend.TaskOf(v.Task)))},
+		{"releases", unless(v.Releases == 0, releasesText(v.Task.Stored()))},
 		{"retries", unless(v.Reopens == 0, number(v.Reopens))},
 		{"changes", unless(v.Revision == 0, number(v.Revision))},
 		{"fail on", unless(d.FailOn == usual.FailOn, string(d.FailOn))},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -95,7 +94,7 @@ func (u *updateReader) run(ctx context.Context) error {
 
 // sayRemoved says that keep_outputs has removed the task's updates, if the command has printed none.
 func (u *updateReader) sayRemoved(t *manager.Task) {
-	if removed := friend.TaskOf(t).OutputsRemoved; u.after.Number == 0 && removed > 0 {
+	if removed := t.Stored().OutputsRemoved; u.after.Number == 0 && removed > 0 {
 		u.a.say("earlier updates of task %d were %s", t.ID, removedAt(removed.Std()))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -35,7 +36,7 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 	} {
 		found, after := 0, ""
 		for pages := 0; pages == 0 || after != "" && found < many; pages++ {
-			f, err := listing.New(t.Context(), s, listing.Query{}, after)
+			f, err := listing.New(t.Context(), s, tdf.Query{}, after)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -20,10 +21,10 @@ type position struct {
 const (
 	byTime = "time"
 	byID   = "group"
-	given  = "ids" // place.Order is the index of the task in Query.IDs
+	given  = "ids" // place.Order is the index of the task in the IDs of the query
 )
 
-func (q *Query) kind() string {
+func kindOf(q *tdf.Query) string {
 	switch {
 	case len(q.IDs) > 0:
 		return given
@@ -41,23 +42,23 @@ func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.kind + " " + order + " " + p.place.Member))
 }
 
-// position parses a cursor, which is a text that position.String has returned for the same query.
-func (q *Query) position(text string) (position, error) {
-	p := position{kind: q.kind()}
+// positionOf parses a cursor, which is a text that position.String has returned for the same query.
+func positionOf(q *tdf.Query, text string) (position, error) {
+	p := position{kind: kindOf(q)}
 	if text == "" {
 		return p, nil
 	}
 	plain, err := base64.RawURLEncoding.DecodeString(text)
 	parts := strings.SplitN(string(plain), " ", 3)
 	if err != nil || parts[0] != p.kind || len(parts) == 2 {
-		return p, &QueryError{fmt.Sprintf("the cursor %.80q does not belong to this query; use the cursor that the query's last page returned, or no cursor to begin again", text)}
+		return p, &tdf.QueryError{Problem: fmt.Sprintf("the cursor %.80q does not belong to this query; use the cursor that the query's last page returned, or no cursor to begin again", text)}
 	}
 	if len(parts) == 1 {
 		return p, nil
 	}
 	order, err := strconv.ParseFloat(parts[1], 64)
 	if err != nil || math.IsNaN(order) {
-		return p, &QueryError{fmt.Sprintf("the cursor %.80q has no valid position", text)}
+		return p, &tdf.QueryError{Problem: fmt.Sprintf("the cursor %.80q has no valid position", text)}
 	}
 	p.place = &redisstate.ListEntry{Order: order, Member: parts[2]}
 	return p, nil

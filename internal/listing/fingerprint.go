@@ -17,12 +17,9 @@ type Fingerprint struct {
 	Line string // the most informative line of stderr, with placeholders for the parts that differ between rounds
 }
 
-// failureIDLength is the number of hex digits in the id of a fingerprint.
-const failureIDLength = 8
-
 func (s Fingerprint) ID() string {
 	sum := sha256.Sum256([]byte(s.How + "\x00" + s.Line))
-	return hex.EncodeToString(sum[:])[:failureIDLength]
+	return hex.EncodeToString(sum[:])[:tdf.FailureIDLength]
 }
 
 // A Failure is a failed round.
@@ -112,7 +109,7 @@ func HowExited(r *tdf.Round) string {
 		return HowRefused
 	case r.Exit == "":
 		return HowNotRun
-	case strings.HasPrefix(r.Exit, anySignal):
+	case strings.HasPrefix(r.Exit, tdf.AnySignal):
 		return r.Exit
 	}
 	return "exit status " + r.Exit

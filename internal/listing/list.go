@@ -14,9 +14,9 @@ const idsPerPage = 1000
 
 // Find returns up to limit tasks that a query selects. It begins after the cursor, or with the first task if the cursor is
 // "".
-func Find(ctx context.Context, s Store, q Query, after string, limit int) (Page, error) {
+func Find(ctx context.Context, s Store, q tdf.Query, after string, limit int) (Page, error) {
 	if limit < 1 {
-		return Page{}, &QueryError{fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
+		return Page{}, &tdf.QueryError{Problem: fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
 	}
 	w, err := New(ctx, s, q, after)
 	if err != nil {
@@ -27,9 +27,9 @@ func Find(ctx context.Context, s Store, q Query, after string, limit int) (Page,
 
 // ByID calls the function take with each task that a query selects, by ascending id, until take returns false. It reads
 // the texts that the query searches, and the texts that the function texts names.
-func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
-	q.OldestFirst = true
-	if _, err := q.prepare(); err != nil {
+func ByID(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
+	q.Order = tdf.OldestFirst
+	if _, err := prepare(q); err != nil {
 		return err
 	}
 	if len(q.IDs) > 0 || q.Group != "" { // the list of a group is already sorted by id
@@ -51,13 +51,13 @@ func ByID(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisst
 
 // Each calls the function take with each task that a query selects, in the query's order, until take returns false. It
 // reads the texts that the query searches, and the texts that the function texts names.
-func Each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
+func Each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
 	_, err := each(ctx, s, q, texts, take)
 	return err
 }
 
 // each does the work of Each. It returns false if take has returned false.
-func each(ctx context.Context, s Store, q Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) (more bool, err error) {
+func each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) (more bool, err error) {
 	more = true
 	for after := ""; more; {
 		w, err := New(ctx, s, q, after)

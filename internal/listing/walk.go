@@ -42,7 +42,7 @@ const (
 
 // A Walk reads tasks one by one, within its bounds. Set its exported fields before the first call of Each.
 type Walk struct {
-	Query  Query                                // the query with its defaults
+	Query  tdf.Query                            // the query with its defaults
 	Bounds Bounds                               // default: PageBounds
 	Rounds int                                  // the number of rounds that are read of each task
 	Texts  func(*tdf.Task) []redisstate.TextsOf // returns which texts of a selected task are read
@@ -58,26 +58,26 @@ type Walk struct {
 }
 
 // New returns a walk through the tasks of a query. It begins after the cursor, or with the first task if the cursor is "".
-// If the query or the cursor is invalid, the error is a *[QueryError].
-func New(ctx context.Context, s Store, q Query, after string) (*Walk, error) {
-	q, err := q.prepare()
+// If the query or the cursor is invalid, the error is a *[tdf.QueryError].
+func New(ctx context.Context, s Store, q tdf.Query, after string) (*Walk, error) {
+	q, err := prepare(q)
 	if err != nil {
 		return nil, err
 	}
-	at, err := q.position(after)
+	at, err := positionOf(&q, after)
 	rounds := SummaryRounds
 	if q.Failure != "" { // LastFailure may find the failure in an earlier round
 		rounds = FailureRounds
 	}
 	return &Walk{
-		ctx: ctx, store: s, Query: q, Bounds: PageBounds, Rounds: rounds, Texts: q.texts,
+		ctx: ctx, store: s, Query: q, Bounds: PageBounds, Rounds: rounds, Texts: func(t *tdf.Task) []redisstate.TextsOf { return texts(&q, t) },
 		atOnce: mostAtOnce, begun: time.Now(), at: at,
 	}, err
 }
 
 // Add makes the walk read the texts that the function texts names, in addition to the texts that the query searches.
 func (f *Walk) Add(texts func(*tdf.Task) []redisstate.TextsOf) {
-	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return slices.Concat(texts(t), f.Query.Searched(t)) }
+	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return slices.Concat(texts(t), Searched(&f.Query, t)) }
 }
 
 // Page returns the next selected tasks. The parameter most is the maximum number of tasks.
@@ -136,8 +136,8 @@ func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 		return places, last, nil
 	}
 	return f.store.Find(f.ctx, redisstate.ListQuery{
-		States: f.Query.States, Group: f.Query.Group, After: f.Query.After, Before: f.Query.Before,
-		OldestFirst: f.Query.OldestFirst, Behind: f.at.place,
+		States: f.Query.States, Group: f.Query.Group, After: tdf.At(f.Query.Since), Before: tdf.At(f.Query.Before),
+		OldestFirst: f.Query.Order != tdf.NewestFirst, Behind: f.at.place,
 	}, f.atOnce)
 }
 
@@ -148,7 +148,7 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	for i, p := range places {
 		ids[i], _ = p.ID() // an invalid member gives the id 0, which no task has
 	}
-	heads, err := f.store.Read(f.ctx, ids, redisstate.Want{Fields: redisstate.Head, Keep: f.Query.head})
+	heads, err := f.store.Read(f.ctx, ids, redisstate.Want{Fields: redisstate.Head, Keep: f.head})
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	}
 	stored, err := f.store.Read(f.ctx, selected, redisstate.Want{
 		Fields: redisstate.Facts, Rounds: redisstate.LastRounds(f.Rounds),
-		Keep:  func(t *tdf.Task) bool { return f.Query.head(t) && f.Query.facts(t) },
+		Keep:  func(t *tdf.Task) bool { return f.head(t) && facts(&f.Query, t) },
 		Texts: f.Texts, MaxBytes: max(1, int(f.Bounds.Bytes-f.bytes)),
 	})
 	if err != nil {
@@ -173,7 +173,7 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	}
 	for i, x := range stored {
 		f.bytes += int64(x.Bytes)
-		if x.Task != nil && f.Query.textsMatch(x.Task) {
+		if x.Task != nil && textsMatch(&f.Query, x.Task) {
 			tasks[where[i]] = x.Task
 		}
 	}
@@ -182,3 +182,5 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	}
 	return tasks, nil
 }
+
+func (f *Walk) head(t *tdf.Task) bool { return head(&f.Query, t) }

@@ -4,10 +4,9 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/manager"
 )
 
-// A Filter selects tasks by texts. An empty text sets no condition. The fields mean the same as those of a [manager.Query].
+// A Filter selects tasks by texts. An empty text sets no condition. The fields mean the same as those of a [tdf.Query].
 type Filter struct {
 	IDs                         []string // ids and ranges such as 12-40
 	States, Outcomes            []string
@@ -26,9 +25,9 @@ func (f *Filter) Empty() bool {
 func (f *Filter) NeedsClock() bool { return f.OlderThan+f.NewerThan != "" }
 
 // Query returns the query at a time of Redis's clock. The error is an *[Error]. To check the other conditions, too, use
-// [manager.Query.Validate].
-func (f *Filter) Query(now time.Time) (manager.Query, error) {
-	q := manager.Query{
+// [tdf.Query.Validate].
+func (f *Filter) Query(now time.Time) (tdf.Query, error) {
+	q := tdf.Query{
 		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
 		Output: f.Output, Error: f.Error, Failure: f.Failure,
 	}

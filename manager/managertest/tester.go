@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 )
@@ -112,7 +111,7 @@ func (x *Tester) Outputs(group string) []string {
 	return outputs
 }
 
-func view(t *tdf.Task) *manager.Task { return friend.ViewOf(t, true).(*manager.Task) }
+func view(t *tdf.Task) *manager.Task { return manager.TaskOf(t, true) }
 
 // Now returns the time of the test's clock.
 func (x *Tester) Now() time.Time {

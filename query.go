@@ -1,0 +1,104 @@
+package tdf
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Query selects the tasks that meet all of its conditions. A field that is zero sets no condition, so the zero Query
+// selects all tasks. The last run of a task is its current round or, if no worker has claimed that round, the round before.
+type Query struct {
+	IDs      []int64   `json:"ids,omitempty"`      // tasks with one of these ids
+	States   []State   `json:"states,omitempty"`   // tasks in one of these states
+	Group    string    `json:"group,omitempty"`    // tasks of this group
+	Outcomes []string  `json:"outcomes,omitempty"` // tasks with one of these outcomes
+	Queue    string    `json:"queue,omitempty"`    // tasks of this queue; [DefaultQueue] means the tasks without a queue
+	Program  string    `json:"program,omitempty"`  // tasks of this program; * and ? are wildcards as in path.Match
+	Worker   string    `json:"worker,omitempty"`   // tasks whose last run was on this worker
+	Exit     string    `json:"exit,omitempty"`     // tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal
+	Since    time.Time `json:"since,omitzero"`     // tasks that entered their state at this time or later
+	Before   time.Time `json:"before,omitzero"`    // tasks that entered their state before this time
+	Output   string    `json:"output,omitempty"`   // tasks whose last run printed this text to stdout
+	Error    string    `json:"error,omitempty"`    // tasks whose last run printed this text to stderr
+	Failure  string    `json:"failure,omitempty"`  // tasks whose last failure belongs to this failure group, given by its id or the beginning of its id
+
+	Order Order `json:"order,omitempty"`
+	Read  Read  `json:"read,omitempty"`
+}
+
+// An Order is the order in which a query returns tasks. It sorts tasks of a group by their ids, and open tasks by the
+// times at which they become claimable. It sorts all other tasks by the times at which they entered their states. Tasks
+// that Query.IDs selects keep the order of Query.IDs.
+type Order string
+
+// The orders. ByID sorts by ascending id, for any query; only manager.Manager.List supports it.
+const (
+	NewestFirst Order = ""
+	OldestFirst Order = "oldest_first"
+	ByID        Order = "by_id"
+)
+
+// Read selects which texts of the last run are read. All other fields of a summary are always read.
+type Read string
+
+// The values of Read. Each value includes the texts of the values above it.
+const (
+	ReadSummary Read = ""       // only the texts that the Query searches
+	ReadResult  Read = "result" // also the result
+	ReadOutput  Read = "output" // also stdout and stderr
+)
+
+// A QueryError is the reason why a [Query] or its cursor is invalid.
+type QueryError struct{ Problem string }
+
+func (e *QueryError) Error() string { return e.Problem }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*QueryError) Code() Code { return CodeInvalid }
+
+// AnySignal is the Exit of a [Query] that selects rounds which a signal ended. The Exit of such a round begins with it.
+const AnySignal = "signal"
+
+// FailureIDLength is the number of hex digits in the id of a failure group.
+const FailureIDLength = 8
+
+// Validate checks a query, without Redis. If it is invalid, Validate returns a *[QueryError].
+func (q *Query) Validate() error {
+	if problem := q.problem(); problem != "" {
+		return &QueryError{problem}
+	}
+	return nil
+}
+
+func (q *Query) problem() string {
+	if _, err := path.Match(q.Program, ""); err != nil {
+		return fmt.Sprintf("invalid pattern %q for the program: * and ? are wildcards, and each [ needs a ]", q.Program)
+	}
+	if n, err := strconv.ParseUint(q.Exit, 10, 8); q.Exit != "" && !strings.HasPrefix(q.Exit, AnySignal) && (err != nil || strconv.Itoa(int(n)) != q.Exit) {
+		return fmt.Sprintf("invalid exit status %q: want 0 to 255, signal, or a signal such as 'signal: killed'", q.Exit)
+	}
+	if strings.Trim(q.Failure, "0123456789abcdef") != "" || len(q.Failure) > FailureIDLength {
+		return fmt.Sprintf("invalid failure group %q: want the group's ID of 8 hex digits, or the first digits of it", q.Failure)
+	}
+	if q.Queue != "" {
+		if err := CheckLabel("queue", q.Queue); err != nil {
+			return err.Error()
+		}
+	}
+	for _, s := range q.States {
+		if !slices.Contains(States, s) {
+			return fmt.Sprintf("unknown state %q", s)
+		}
+	}
+	if !slices.Contains([]Order{NewestFirst, OldestFirst, ByID}, q.Order) {
+		return fmt.Sprintf("unknown order %.40q: want %s or %s, or no order for the newest tasks first", q.Order, OldestFirst, ByID)
+	}
+	if !slices.Contains([]Read{ReadSummary, ReadResult, ReadOutput}, q.Read) {
+		return fmt.Sprintf("unknown texts to read %.40q: want %s or %s, or nothing for a summary", q.Read, ReadResult, ReadOutput)
+	}
+	return ""
+}
