@@ -241,11 +241,12 @@ func TestEmptyPlacesVanish(t *testing.T) {
 		ids := mustOpen(t, s, placed("a", 1, "gpu"), soon)
 		offer := offerOf("a")
 		offer.Tags = []string{"gpu"}
-		var order []int64
+		order := claimedIDs(claimFor(t, s, 1, offer))
+		wasDue := clockOf(t, s) >= soon.StartAfter // on a slow machine, the higher priority may be due before the first claim
 		for len(order) < 2 {
 			order = append(order, claimedIDs(claimFor(t, s, 1, offer))...)
 		}
-		if !slices.Equal(order, ids) {
+		if !slices.Equal(order, ids) && !wasDue {
 			t.Errorf("the tasks came in the order %d", order)
 		}
 		for name := range dump(t, s) {
