@@ -118,7 +118,7 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
-		s.rdb.Del(t.Context(), s.keys.taskID(), s.keys.Task(1))
+		s.rdb.Del(t.Context(), s.keys.TaskID(), s.keys.Task(1))
 		if ids := mustOpen(t, s, define("d"), define("e")); ids[0] <= 3 || ids[1] != ids[0]+1 {
 			t.Errorf("ids %v", ids)
 		}

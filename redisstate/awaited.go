@@ -22,7 +22,7 @@ type AwaitedGroup struct {
 // given number of dependents of each group.
 func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]AwaitedGroup, error) {
 	var names *redis.StringSliceCmd
-	err := s.pipeline(ctx, readAwaited, func(p redis.Pipeliner) { names = p.ZRevRange(ctx, s.keys.awaitedGroups(), 0, groups-1) })
+	err := s.pipeline(ctx, readAwaited, func(p redis.Pipeliner) { names = p.ZRevRange(ctx, s.keys.AwaitedGroups(), 0, groups-1) })
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]Aw
 		return nil, err
 	}
 	lists, err := askEach(ctx, s, readAwaited, names.Val(), func(p redis.Pipeliner, name string) *redis.StringSliceCmd {
-		return p.LRange(ctx, s.keys.groupDependents(name), 0, dependents-1)
+		return p.LRange(ctx, s.keys.GroupDependents(name), 0, dependents-1)
 	})
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ const readAwaited = "read the groups that tasks wait for"
 // groupMarks returns the marks of groups.
 func (s *Store) groupMarks(ctx context.Context, names []string) ([]tdf.GroupMark, error) {
 	values, err := askEach(ctx, s, readAwaited, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
-		return p.HGet(ctx, s.keys.groups(), name)
+		return p.HGet(ctx, s.keys.Groups(), name)
 	})
 	marks := make([]tdf.GroupMark, len(values))
 	for i, value := range values {
@@ -101,7 +101,7 @@ func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err 
 
 // CountWaiting returns the number of open tasks that wait for other tasks.
 func (s *Store) CountWaiting(ctx context.Context) (int64, error) {
-	n, err := ask(ctx, s, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.keys.place(tdf.WaitingPlace)) })
+	n, err := ask(ctx, s, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.keys.Place(tdf.WaitingPlace)) })
 	if isWrongType(err) {
 		return 0, nil
 	}

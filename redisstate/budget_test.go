@@ -141,7 +141,7 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 				t.Fatalf("%v, %v", renewed.Lost, err)
 			}
 		}
-		got := s.rdb.XRange(t.Context(), s.keys.updatesPrefix()+"1", "-", "+").Val()
+		got := s.rdb.XRange(t.Context(), s.keys.UpdatesPrefix()+"1", "-", "+").Val()
 		if len(got) != len(lines) {
 			t.Fatalf("%d updates of %d", len(got), len(lines))
 		}

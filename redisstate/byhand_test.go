@@ -250,7 +250,7 @@ func TestDrain(t *testing.T) {
 		if err != nil || !known {
 			t.Errorf("%v, %v", known, err)
 		}
-		second := connect(t, s.addr, s.keys.ns)
+		second := connect(t, s.addr, s.keys.Namespace())
 		w.State = "gone"
 		if by, err := s.WorkerHeartbeat(t.Context(), w); err != nil || by != "me" {
 			t.Errorf("%q, %v", by, err)
@@ -284,7 +284,7 @@ func TestRenewWithForeignValues(t *testing.T) {
 		mustOpen(t, s, define("x"))
 		c := mustClaim(t, s, 1)[0]
 		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), "deadline", "soon").Err())
-		must(t, s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: s.keys.updatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
+		must(t, s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: s.keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
 		due := s.rdb.ZScore(t.Context(), s.keys.Due(), "1").Val()
 		renewed, err := s.Renew(t.Context(), 600, Renewal{
 			ID: 1, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},

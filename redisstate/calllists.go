@@ -33,13 +33,13 @@ func (s *Store) callLists(ctx context.Context, units []Unit) callLists {
 func (s *Store) wakeKeys(ctx context.Context, list tdf.State) []string {
 	switch {
 	case list == tdf.Open:
-		return []string{s.keys.wakeOpen()}
+		return []string{s.keys.WakeOpen()}
 	case list == tdf.Executed:
-		return []string{s.keys.wakeServer()}
+		return []string{s.keys.WakeServer()}
 	case list.Settled():
 		var keys []string
 		for _, boot := range s.managersToWake(ctx) {
-			keys = append(keys, s.keys.wakeManager(boot))
+			keys = append(keys, s.keys.WakeManager(boot))
 		}
 		return keys
 	}
@@ -76,7 +76,7 @@ func listsOf(units []Unit) []tdf.State {
 }
 
 func (s *Store) transactKeys(v callLists) []string {
-	keys := []string{s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.unique(), s.keys.groups(), s.keys.pipelines()}
+	keys := []string{s.keys.Calls(s.boot), s.keys.Due(), s.keys.TaskID(), s.keys.Unique(), s.keys.Groups(), s.keys.Pipelines()}
 	for _, list := range v.lists {
 		keys = append(keys, s.keys.List(list))
 	}

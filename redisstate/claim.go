@@ -122,9 +122,9 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 
 func (s *Store) claimKeys() []string {
 	return []string{
-		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
-		s.keys.servers(), s.keys.leap(),
-		s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.partitions(), s.keys.paused(), s.keys.limits(),
+		s.keys.Calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
+		s.keys.Servers(), s.keys.Leap(),
+		s.keys.List(tdf.Open), s.keys.WakeOpen(), s.keys.Partitions(), s.keys.Paused(), s.keys.Limits(),
 	}
 }
 
@@ -138,9 +138,9 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 	queues, paused := known.paused.Withhold(offer.Shares())
 	return func(slot int, sequence uint64) []any {
 		e := encoder{args: []any{
-			strconv.Itoa(slot), sequence, s.keys.taskPrefix(), s.keys.groupPrefix(), groupCode(tdf.Running),
+			strconv.Itoa(slot), sequence, s.keys.TaskPrefix(), s.keys.GroupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			bytes, unwantedName(avoid, paused, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.passedPrefix(), known.version,
+			bytes, unwantedName(avoid, paused, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.PassedPrefix(), known.version,
 		}}
 		e.flag(offer.Programs)
 		e.flag(offer.Anything)
@@ -150,7 +150,7 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 		e.strings(offer.Handlers)
 		e.count(len(queues))
 		for _, queue := range queues {
-			e.add(queue, s.keys.positionName(queue, offer))
+			e.add(queue, positionName(s.keys, queue, offer))
 		}
 		e.strings(claimProperties)
 		return e.args

@@ -82,7 +82,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		write := func(id int, fields ...any) {
 			s.rdb.HSet(ctx, s.keys.Task(int64(id)), append([]any{"state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh"}, fields...)...)
 			s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: id})
-			s.rdb.Set(ctx, s.keys.taskID(), id, 0)
+			s.rdb.Set(ctx, s.keys.TaskID(), id, 0)
 		}
 		now, _ := s.Now(ctx)
 		write(1, "end_before", (now - 5).String(), "max_fails", "0")
@@ -116,7 +116,7 @@ func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
 			s.rdb.HSet(ctx, s.keys.Task(int64(i+1)), "state", "open", "round", 0, "timeout", "never")
 			s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: i + 1})
 		}
-		s.rdb.Set(ctx, s.keys.taskID(), 250, 0)
+		s.rdb.Set(ctx, s.keys.TaskID(), 250, 0)
 		mustOpen(t, s, define("good"))
 		if got := inputs(mustClaim(t, s, 1)); got != "good" {
 			t.Errorf("claimed %q", got)
@@ -226,7 +226,7 @@ func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 			s.rdb.HSet(t.Context(), s.keys.Task(int64(i+1)), "state", "running", "round", 0)
 			s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Member: i + 1})
 		}
-		s.rdb.Set(t.Context(), s.keys.taskID(), 900, 0)
+		s.rdb.Set(t.Context(), s.keys.TaskID(), 900, 0)
 		mustOpen(t, s, define("good"))
 		got := ""
 		for range 5 {

@@ -15,11 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
 // A Store is one client of a namespace. Many goroutines may use it at the same time.
 type Store struct {
-	keys    Keys
+	keys    keys.Names
 	rdb     *redis.Client
 	options *redis.Options
 	addr    string
@@ -55,7 +56,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	}
 	silenceDriver()
 	s := &Store{
-		keys: Keys{ns: namespace}, addr: cfg.Addr(), log: log, boot: rand.Text(), options: options,
+		keys: keys.Of(namespace), addr: cfg.Addr(), log: log, boot: rand.Text(), options: options,
 		checking: make(chan struct{}, 1),
 		room:     room{reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}
@@ -95,7 +96,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 func (s *Store) Close() error {
 	if s.connected.Load() && s.calls.hasSlots() && s.Outages() == 0 {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
-		s.rdb.Unlink(ctx, s.keys.calls(s.boot)) // best effort: the record expires anyway
+		s.rdb.Unlink(ctx, s.keys.Calls(s.boot)) // best effort: the record expires anyway
 		end()
 	}
 	return s.rdb.Close()
@@ -105,7 +106,7 @@ func (s *Store) Close() error {
 func (s *Store) Boot() string { return s.boot }
 
 // Keys returns the names of the namespace's keys.
-func (s *Store) Keys() Keys { return s.keys }
+func (s *Store) Keys() keys.Names { return s.keys }
 
 func clientOptions(cfg config.Redis) (*redis.Options, error) {
 	options := &redis.Options{

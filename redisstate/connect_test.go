@@ -160,7 +160,7 @@ func TestFullRedis(t *testing.T) {
 	if err != nil || counts.String() != "expired 1 archived 1" {
 		t.Errorf("counted %v, %v", counts, err)
 	}
-	again := connect(t, full.Addr, s.keys.ns) // a component that starts while Redis is full
+	again := connect(t, full.Addr, s.keys.Namespace()) // a component that starts while Redis is full
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), tdf.Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
@@ -170,7 +170,7 @@ func TestFullRedis(t *testing.T) {
 	if grace, err := s.Grace(t.Context()); grace.Running != 2e9 || err != nil {
 		t.Errorf("a grace period until %v, %v", grace, err)
 	}
-	if left := s.rdb.TTL(t.Context(), s.keys.followPrefix()+"2").Val(); left <= 0 || left > followLife {
+	if left := s.rdb.TTL(t.Context(), s.keys.FollowPrefix()+"2").Val(); left <= 0 || left > followLife {
 		t.Errorf("Redis removes the record of the followed task after %v", left)
 	}
 	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})); err != nil {
@@ -250,7 +250,7 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	other := connect(t, redistest.Shared(t), ns)
-	must(t, other.rdb.Set(t.Context(), other.keys.schema(), 7, 0).Err())
+	must(t, other.rdb.Set(t.Context(), other.keys.Schema(), 7, 0).Err())
 	s, err := New(redisAt(t, redistest.Shared(t)), ns, quiet)
 	must(t, err)
 	t.Cleanup(func() { s.Close() })
@@ -266,7 +266,7 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 		}
 	}
 	is(t, s, before)
-	must(t, other.rdb.Set(t.Context(), other.keys.schema(), Schema, 0).Err())
+	must(t, other.rdb.Set(t.Context(), other.keys.Schema(), Schema, 0).Err())
 	if _, err := s.Open(t.Context(), "m", define("x")); err != nil {
 		t.Errorf("after the layout was corrected: %v", err)
 	}

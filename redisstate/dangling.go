@@ -63,7 +63,7 @@ func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (da
 }
 
 func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, next uint64, err error) {
-	prefix := s.keys.groupPrefix()
+	prefix := s.keys.GroupPrefix()
 	found, next, err := s.scan(ctx, "find groups", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ScanType(ctx, from, patternEscaper.Replace(prefix)+"*", keysScanned, "zset")
 	})

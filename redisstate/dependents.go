@@ -44,7 +44,7 @@ func (s *Store) pendingOf(ctx context.Context, all []dependency) (pending []Depe
 		if d.isGroup() {
 			return nil
 		}
-		return p.HGet(ctx, s.keys.taskPrefix()+d.name, "state")
+		return p.HGet(ctx, s.keys.TaskPrefix()+d.name, "state")
 	})
 	if err != nil {
 		return nil, err

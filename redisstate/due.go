@@ -33,8 +33,8 @@ func (s *Store) NextDue(ctx context.Context) (next, now tdf.Time, err error) {
 	var clock *redis.TimeCmd
 	err = s.pipeline(ctx, "read when the next task is due", func(p redis.Pipeliner) {
 		first, clock = p.ZRangeWithScores(ctx, s.keys.Due(), 0, 0), p.Time(ctx)
-		check = p.ZRangeWithScores(ctx, s.keys.limitsDue(), 0, 0)
-		link, loading = p.ZRangeWithScores(ctx, s.keys.unlinked(), 0, 0), p.Exists(ctx, s.keys.loading())
+		check = p.ZRangeWithScores(ctx, s.keys.LimitsDue(), 0, 0)
+		link, loading = p.ZRangeWithScores(ctx, s.keys.Unlinked(), 0, 0), p.Exists(ctx, s.keys.Loading())
 	})
 	if err != nil {
 		return tdf.Never, 0, err

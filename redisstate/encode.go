@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
 // An encoder builds the arguments of a call to a script. The header of each script describes its arguments.
@@ -99,11 +100,11 @@ func (e *encoder) fields(fields []tdf.Field) {
 	}
 }
 
-func (e *encoder) units(keys Keys, units []Unit) {
+func (e *encoder) units(k keys.Names, units []Unit) {
 	var opened [][]tdf.Field
 	for i := range units {
 		for j := range units[i].Open {
-			opened = append(opened, units[i].Open[j].OpenFields(keys.ns))
+			opened = append(opened, units[i].Open[j].OpenFields(k.Namespace()))
 		}
 	}
 	shared := sharedFields(opened)
@@ -120,7 +121,7 @@ func (e *encoder) units(keys Keys, units []Unit) {
 		e.count(len(u.Open))
 		e.add(u.NewGroup, u.Decide)
 		e.add(u.flags())
-		e.stageChange(u.Stage, keys)
+		e.stageChange(u.Stage, k)
 		for j := range u.Moves {
 			e.count(forms.of[0].number)
 			e.move(&u.Moves[j], forms.of[0])
@@ -134,7 +135,7 @@ func (e *encoder) units(keys Keys, units []Unit) {
 	}
 }
 
-func (e *encoder) stageChange(c *StageChange, keys Keys) {
+func (e *encoder) stageChange(c *StageChange, k keys.Names) {
 	if c == nil {
 		e.add("")
 		return
@@ -144,9 +145,9 @@ func (e *encoder) stageChange(c *StageChange, keys Keys) {
 	case c.Definitions == "":
 		e.add("", "")
 	case c.Chunks > 0:
-		e.add(keys.definitions(c.Definitions), strconv.Itoa(c.Chunks))
+		e.add(k.Definitions(c.Definitions), strconv.Itoa(c.Chunks))
 	default:
-		e.add(keys.definitions(c.Definitions), "-"+strconv.Itoa(c.Opened))
+		e.add(k.Definitions(c.Definitions), "-"+strconv.Itoa(c.Opened))
 	}
 }
 

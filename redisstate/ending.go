@@ -17,8 +17,8 @@ const endingsPerRead = 200
 // HandleEndings handles the endings of tasks. It tells the dependents of these tasks, and releases the dependencies of these
 // tasks, so that they can be removed. It works on the oldest endings, up to a limit, and returns their number.
 func (s *Store) HandleEndings(ctx context.Context) (int, error) {
-	members, err := ask(ctx, s, "read "+s.keys.ended(), func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.keys.ended(), 0, endingsPerRead-1)
+	members, err := ask(ctx, s, "read "+s.keys.Ended(), func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, s.keys.Ended(), 0, endingsPerRead-1)
 	})
 	if err != nil {
 		return 0, err
@@ -29,7 +29,7 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 			endings = append(endings, &e)
 			continue
 		}
-		if err := s.bestEffort(ctx, readEnded, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.ended(), member) }); err != nil {
+		if err := s.bestEffort(ctx, readEnded, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Ended(), member) }); err != nil {
 			return 0, err
 		}
 	}

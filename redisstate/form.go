@@ -188,14 +188,14 @@ func (s *Store) moveKeys(ctx context.Context, first *tdf.Move) []string {
 		other = tdf.Archived
 	}
 	return append([]string{
-		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(first.From), s.keys.List(first.To), s.keys.List(other),
+		s.keys.Calls(s.boot), s.keys.Due(), s.keys.List(first.From), s.keys.List(first.To), s.keys.List(other),
 	}, s.wakeKeys(ctx, first.To)...)
 }
 
 // encodeMove adds the arguments of move.lua that follow the sequence number.
 func (s *Store) encodeMove(e *encoder, who string, units []Unit) {
 	forms := formsOf(units)
-	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who)
+	e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), who)
 	e.archivingStates(units[0].movesFinished())
 	e.form(forms.all[0])
 	for i := range units {

@@ -54,7 +54,7 @@ func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known b
 
 // SchemaOf returns the layout version of the namespace.
 func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
-	return ask(ctx, s, "read the layout version", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.schema()) })
+	return ask(ctx, s, "read the layout version", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.Schema()) })
 }
 
 // Now returns the time by Redis's clock.

@@ -156,8 +156,8 @@ func heartbeatForm(reply any) bool {
 
 func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (drained string, at tdf.Time, err error) {
 	keys := []string{
-		s.keys.worker(w.Name), s.keys.workers(), s.keys.workerNames(),
-		s.keys.workerCount(), s.keys.workerNumber(w.Name), s.keys.graceUntil(), s.keys.servers(),
+		s.keys.Worker(w.Name), s.keys.Workers(), s.keys.WorkerNames(),
+		s.keys.WorkerCount(), s.keys.WorkerNumber(w.Name), s.keys.GraceUntil(), s.keys.Servers(),
 	}
 	args := []any{w.Name, s.boot, taking, before.Gone, "", "", week.String()}
 	if before.Since > 0 {
@@ -236,14 +236,14 @@ const readLeases = "read the leases of workers"
 func (s *Store) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
 	names, err := ask(ctx, s, readLeases, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.keys.workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
+			Key: s.keys.Workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
 		})
 	})
 	if err != nil {
 		return 0, err
 	}
 	leases, err := askEach(ctx, s, readLeases, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
-		return p.HGet(ctx, s.keys.worker(name), "lease")
+		return p.HGet(ctx, s.keys.Worker(name), "lease")
 	})
 	var longest tdf.Seconds
 	for _, l := range leases {

@@ -65,7 +65,7 @@ func TestRepliesOverASlowLink(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, direct)
-			s := connect(t, proxy.Addr, s.keys.ns)
+			s := connect(t, proxy.Addr, s.keys.Namespace())
 			proxy.Limit(slowLink)
 			bytes, err := read(patientContext(t), s)
 			if err != nil || bytes != 200<<10 {

@@ -17,7 +17,7 @@ func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Placement, now tdf
 	err := s.pipeline(ctx, readLeases, func(p redis.Pipeliner) {
 		for i := range sightings {
 			if name := leaseholder(&sightings[i], now); name != "" && read[name] == nil {
-				read[name] = p.HGet(ctx, s.keys.worker(name), "lease")
+				read[name] = p.HGet(ctx, s.keys.Worker(name), "lease")
 			}
 		}
 	})

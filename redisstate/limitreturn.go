@@ -34,8 +34,8 @@ func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, er
 	var first, last *redis.ZSliceCmd
 	var clock *redis.TimeCmd
 	err = s.pipeline(ctx, "read the limits to check", func(p redis.Pipeliner) {
-		first, clock = p.ZRangeWithScores(ctx, s.keys.limitsDue(), 0, MostLimitsDue-1), p.Time(ctx)
-		last = p.ZRevRangeWithScores(ctx, s.keys.limitsDue(), 0, MostLimitsDue-1)
+		first, clock = p.ZRangeWithScores(ctx, s.keys.LimitsDue(), 0, MostLimitsDue-1), p.Time(ctx)
+		last = p.ZRevRangeWithScores(ctx, s.keys.LimitsDue(), 0, MostLimitsDue-1)
 	})
 	if err != nil {
 		return nil, 0, err
@@ -59,7 +59,7 @@ const readWaiting = "read waiting tasks"
 // ids for each key. The tasks with the highest priority come first, and among them the oldest.
 func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error) {
 	levels, err := askEach(ctx, s, readWaiting, keys, func(p redis.Pipeliner, key string) *redis.StringSliceCmd {
-		return p.ZRevRange(ctx, s.keys.levels(tdf.LimitPart(key)), 0, levelsAtOnce-1)
+		return p.ZRevRange(ctx, s.keys.Levels(tdf.LimitPart(key)), 0, levelsAtOnce-1)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +73,7 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 				for _, level := range all[min(first, len(all)):min(next, len(all))] {
 					if left := most[i] - len(ids[i]); left > 0 {
 						priority, _ := strconv.Atoi(level)
-						pages[i] = append(pages[i], p.ZRange(ctx, s.keys.place(tdf.LimitPlace(key, priority)), 0, int64(left-1)))
+						pages[i] = append(pages[i], p.ZRange(ctx, s.keys.Place(tdf.LimitPlace(key, priority)), 0, int64(left-1)))
 					}
 				}
 			}
@@ -121,7 +121,7 @@ type LimitReturn struct {
 // ReturnTasks returns the others, and an error.
 func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err error) {
 	e := encoder{}
-	e.add(s.keys.taskPrefix(), s.keys.returnedPrefix(), s.keys.passedPrefix())
+	e.add(s.keys.TaskPrefix(), s.keys.ReturnedPrefix(), s.keys.PassedPrefix())
 	for _, r := range all {
 		e.add(r.Key, r.Score, r.Next.String())
 		e.count(len(r.Tasks) + len(r.Passed) + len(r.Freed))
@@ -131,7 +131,7 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 		e.strings(r.Stale)
 	}
 	const doing = "return waiting tasks"
-	reply, err := s.run(ctx, doing, limitReturnScript, []string{s.keys.limitsDue(), s.keys.List(tdf.Open)}, e.args, tuple(isNumber, isText))
+	reply, err := s.run(ctx, doing, limitReturnScript, []string{s.keys.LimitsDue(), s.keys.List(tdf.Open)}, e.args, tuple(isNumber, isText))
 	if err != nil {
 		return 0, err
 	}

@@ -28,7 +28,7 @@ func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts in
 	if err := tdf.CheckLimitKey(key); err != nil {
 		return fmt.Errorf("set a limit: %w", err)
 	}
-	keys := []string{s.keys.limits(), s.keys.limitsDue(), s.keys.starts(key), s.keys.wakeServer()}
+	keys := []string{s.keys.Limits(), s.keys.LimitsDue(), s.keys.Starts(key), s.keys.WakeServer()}
 	reply, err := s.run(ctx, fmt.Sprintf("set the limit of %q", key), limitSetScript, keys, []any{key, limit, tdf.MaxLimits, keepStarts}, isNumber)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts in
 
 // Limits returns the limits of all keys and how they are used, ordered by key.
 func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
-	keys, err := ask(ctx, s, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd { return r.HKeys(ctx, s.keys.limits()) })
+	keys, err := ask(ctx, s, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd { return r.HKeys(ctx, s.keys.Limits()) })
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (s *Store) CheckLimited(ctx context.Context) error {
 	const ofFuture = 10
 	var first, last *redis.StringSliceCmd
 	err := s.pipeline(ctx, "read the used limits", func(p redis.Pipeliner) {
-		first = p.ZRange(ctx, s.keys.limitsUsed(), 0, MostLimitsDue-ofFuture-1)
-		last = p.ZRevRange(ctx, s.keys.limitsUsed(), 0, ofFuture-1)
+		first = p.ZRange(ctx, s.keys.LimitsUsed(), 0, MostLimitsDue-ofFuture-1)
+		last = p.ZRevRange(ctx, s.keys.LimitsUsed(), 0, ofFuture-1)
 	})
 	if err != nil {
 		return err
@@ -102,10 +102,10 @@ func (s *Store) limitUses(ctx context.Context, check bool, keys []string) ([]tdf
 // readLimitUses makes one call, and returns the answers for the first keys: at least one.
 func (s *Store) readLimitUses(ctx context.Context, check bool, keys []string) (answers []any, err error) {
 	e := encoder{}
-	e.args = append(e.args, s.keys.taskPrefix(), tdf.ReturnPatience.String(), runningChecked)
+	e.args = append(e.args, s.keys.TaskPrefix(), tdf.ReturnPatience.String(), runningChecked)
 	e.flag(check)
 	e.add(keys...)
-	reply, err := s.run(ctx, "read how limits are used", limitUseScript, []string{s.keys.limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args, listOf(1, len(keys), limitUseForm))
+	reply, err := s.run(ctx, "read how limits are used", limitUseScript, []string{s.keys.Limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args, listOf(1, len(keys), limitUseForm))
 	return list(reply), err
 }
 
@@ -137,7 +137,7 @@ func (s *Store) countedByLimits(ctx context.Context, all []tdf.Placement) ([]boo
 		if x.Task == nil || x.Task.State != tdf.Running || x.Task.LimitKey == "" {
 			return nil
 		}
-		return p.ZScore(ctx, s.keys.limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
+		return p.ZScore(ctx, s.keys.Limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
 	})
 	counted := make([]bool, len(all))
 	for i, score := range scores {

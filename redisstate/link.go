@@ -99,7 +99,7 @@ var unsuccessful = []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}
 
 func (s *Store) linkArgs() encoder {
 	var e encoder
-	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.dependentsPrefix(), s.keys.groupDependentsPrefix(), string(tdf.Succeeded))
+	e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), s.keys.DependentsPrefix(), s.keys.GroupDependentsPrefix(), string(tdf.Succeeded))
 	e.count(linksPerCall)
 	var states []string
 	for _, state := range tdf.States {
@@ -118,7 +118,7 @@ func (s *Store) linkArgs() encoder {
 
 // callLink calls link.lua, and returns the answers of its first operations: at least one.
 func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]string, error) {
-	keys := []string{s.keys.Due(), s.keys.ended(), s.keys.awaitedGroups(), s.keys.groups(), s.keys.unlinked()}
+	keys := []string{s.keys.Due(), s.keys.Ended(), s.keys.AwaitedGroups(), s.keys.Groups(), s.keys.Unlinked()}
 	reply, err := s.run(ctx, "link tasks", linkScript, keys, e.args, linesOf(1, operations))
 	if err != nil {
 		return nil, err
@@ -132,9 +132,9 @@ func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]stri
 func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	var members *redis.StringSliceCmd
 	var loading *redis.IntCmd
-	doing := "read " + s.keys.unlinked()
+	doing := "read " + s.keys.Unlinked()
 	err := s.pipeline(ctx, doing, func(p redis.Pipeliner) {
-		loading, members = p.Exists(ctx, s.keys.loading()), p.ZRange(ctx, s.keys.unlinked(), 0, tasksPerTurn-1)
+		loading, members = p.Exists(ctx, s.keys.Loading()), p.ZRange(ctx, s.keys.Unlinked(), 0, tasksPerTurn-1)
 	})
 	if err == nil {
 		err = failed(doing, members.Err())
@@ -145,7 +145,7 @@ func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	if loading.Val() > 0 || len(members.Val()) == 0 {
 		return 0, nil
 	}
-	ids, err := s.soundIDs(ctx, s.keys.unlinked(), members.Val()...)
+	ids, err := s.soundIDs(ctx, s.keys.Unlinked(), members.Val()...)
 	if err != nil {
 		return 0, err
 	}
@@ -191,8 +191,8 @@ func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
 // AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. Complete has those of these groups
 // that are complete, if some of their dependents do not know it yet. If the page is the last one, next is 0.
 func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error) {
-	groups, err = ask(ctx, s, "read "+s.keys.awaitedGroups(), func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.keys.awaitedGroups(), from, from+most-1)
+	groups, err = ask(ctx, s, "read "+s.keys.AwaitedGroups(), func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, s.keys.AwaitedGroups(), from, from+most-1)
 	})
 	if err != nil || len(groups) == 0 {
 		return nil, nil, 0, err
@@ -233,7 +233,7 @@ func (s *Store) completeOf(ctx context.Context, groups []string) (complete []str
 // withDependents returns the groups whose lists of dependents still have entries.
 func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []string, err error) {
 	exist, err := askEach(ctx, s, "read the tasks that wait for groups", groups, func(p redis.Pipeliner, group string) *redis.IntCmd {
-		return p.Exists(ctx, s.keys.groupDependents(group))
+		return p.Exists(ctx, s.keys.GroupDependents(group))
 	})
 	for i, exists := range exist {
 		if exists.Val() > 0 {

@@ -83,12 +83,12 @@ func dump(t testing.TB, s *Store) world {
 	t.Helper()
 	ctx := context.Background()
 	w := world{}
-	keys, err := s.rdb.Keys(ctx, s.keys.ns+":*").Result()
+	keys, err := s.rdb.Keys(ctx, s.keys.Namespace()+":*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		name := strings.TrimPrefix(key, s.keys.ns+":")
+		name := strings.TrimPrefix(key, s.keys.Namespace()+":")
 		if !strings.HasPrefix(name, "calls:") {
 			w[name] = moments.ReplaceAllString(dumpKey(ctx, s, key), "T")
 		}

@@ -21,7 +21,7 @@ type Mark struct {
 // GroupMark returns the mark of a group.
 func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
 	value, err := ask(ctx, s, fmt.Sprintf("read the mark of group %q", group), func(r redis.Cmdable) *redis.StringCmd {
-		return r.HGet(ctx, s.keys.groups(), group)
+		return r.HGet(ctx, s.keys.Groups(), group)
 	})
 	return parseMark(value), err
 }
@@ -59,7 +59,7 @@ func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.Group
 	if err := s.Ready(ctx); err != nil {
 		return "", err
 	}
-	keys := []string{s.keys.calls(s.boot), s.keys.groups(), s.keys.Group(group)}
+	keys := []string{s.keys.Calls(s.boot), s.keys.Groups(), s.keys.Group(group)}
 	reply, err := s.callOnce(ctx, marksScript, keys, true, isText, func(e *encoder) { e.add(group, string(from), string(to)) })
 	if err != nil {
 		return "", err

@@ -19,10 +19,10 @@ func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool
 				continue
 			}
 			if t != nil && t.Group != "" {
-				groups[i] = p.ZScore(ctx, s.keys.awaitedGroups(), t.Group)
+				groups[i] = p.ZScore(ctx, s.keys.AwaitedGroups(), t.Group)
 			}
 			if t == nil || t.HasLinks {
-				waiting[i] = p.Exists(ctx, s.keys.dependentsPrefix()+strconv.FormatInt(stored[i].ID, 10))
+				waiting[i] = p.Exists(ctx, s.keys.DependentsPrefix()+strconv.FormatInt(stored[i].ID, 10))
 			}
 		}
 	})

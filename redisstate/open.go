@@ -90,10 +90,10 @@ func (s *Store) openCall(who, newGroup string, definitions []tdf.Properties) ope
 	}
 	definitions = definitions[:OpenBatch(definitions)]
 	e := encoder{args: make([]any, 0, 64+8*len(definitions))}
-	e.add(s.keys.taskPrefix(), s.keys.groupPrefix())
+	e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix())
 	e.count(groupCode(tdf.Open))
 	e.add(who, newGroup)
-	e.openings(s.keys.ns, definitions)
+	e.openings(s.keys.Namespace(), definitions)
 	return openCall{definitions, e.args}
 }
 
@@ -109,7 +109,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 		return nil, err
 	}
 	keys := append([]string{
-		s.keys.calls(s.boot), s.keys.Due(), s.keys.taskID(), s.keys.List(tdf.Open), s.keys.wakeOpen(), s.keys.groups(),
+		s.keys.Calls(s.boot), s.keys.Due(), s.keys.TaskID(), s.keys.List(tdf.Open), s.keys.WakeOpen(), s.keys.Groups(),
 	}, s.countedLists(maxTasks)...)
 	reply, err := s.callOnce(ctx, openScript, keys, true, isText, func(e *encoder) {
 		e.add(maxTasks)

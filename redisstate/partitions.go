@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
 // knownPauses says what is paused, as a claim last read it. A claim sends the version. If Redis has another version, the claim
@@ -50,7 +51,7 @@ func (r *ClaimRequest) offer() *tdf.Offer {
 
 // positionName returns the name under which Redis keeps how far claims from a queue have come. It is the same for all workers
 // that offer the same.
-func (k Keys) positionName(queue string, o *tdf.Offer) string {
+func positionName(k keys.Names, queue string, o *tdf.Offer) string {
 	if queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 {
 		return k.List(tdf.Open)
 	}
@@ -114,15 +115,15 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 				continue
 			}
 			partition, priority := t.Partition().String(), strconv.Itoa(t.Priority)
-			found[i] = &placeEntries{place: p.ZScore(ctx, s.keys.place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))}
+			found[i] = &placeEntries{place: p.ZScore(ctx, s.keys.Place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))}
 			switch e := found[i]; {
 			case t.MustLink():
-				e.unlinked = p.ZScore(ctx, s.keys.unlinked(), strconv.FormatInt(t.ID, 10))
+				e.unlinked = p.ZScore(ctx, s.keys.Unlinked(), strconv.FormatInt(t.ID, 10))
 			case t.WaitsForLimit():
-				e.limit, e.limitLevel = p.ZScore(ctx, s.keys.limitsDue(), t.LimitKey), p.ZScore(ctx, s.keys.levels(t.OpenPart()), priority)
+				e.limit, e.limitLevel = p.ZScore(ctx, s.keys.LimitsDue(), t.LimitKey), p.ZScore(ctx, s.keys.Levels(t.OpenPart()), priority)
 			case !tdf.IsHeld(t.OpenPlace()):
-				e.head, e.coming = p.HGet(ctx, s.keys.partitions(), partition), p.ZScore(ctx, s.keys.coming(t.Partition().Queue), partition)
-				e.level, e.later = p.ZScore(ctx, s.keys.levels(partition), priority), p.ZScore(ctx, s.keys.later(partition), priority)
+				e.head, e.coming = p.HGet(ctx, s.keys.Partitions(), partition), p.ZScore(ctx, s.keys.Coming(t.Partition().Queue), partition)
+				e.level, e.later = p.ZScore(ctx, s.keys.Levels(partition), priority), p.ZScore(ctx, s.keys.Later(partition), priority)
 			}
 		}
 	})
@@ -132,7 +133,7 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 	err = s.pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
 		for i, e := range found {
 			if e.head != nil && e.head.Val() != "" {
-				e.listed = p.ZScore(ctx, s.keys.heads(all[i].Task.Partition().Queue), e.head.Val())
+				e.listed = p.ZScore(ctx, s.keys.Heads(all[i].Task.Partition().Queue), e.head.Val())
 			}
 		}
 	})

@@ -29,13 +29,13 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 		redis.call('ZADD', KEYS[2], string.format('%.6f', ARGV[4] - 1000 + id / 1000000), id)
 	end`
 	for from := 1; from <= n; from += 1000 {
-		err := s.rdb.Eval(t.Context(), script, []string{s.keys.taskPrefix(), s.keys.List(tdf.Open)},
+		err := s.rdb.Eval(t.Context(), script, []string{s.keys.TaskPrefix(), s.keys.List(tdf.Open)},
 			from, min(from+999, n), program, now.String()).Err()
 		if err != nil && err != redis.Nil {
 			t.Fatal(err)
 		}
 	}
-	s.rdb.Set(t.Context(), s.keys.taskID(), n, 0)
+	s.rdb.Set(t.Context(), s.keys.TaskID(), n, 0)
 }
 
 // claimUntil lets workers claim in turn until one of them gets a task. It returns the answer to the last claim, and the
@@ -117,7 +117,7 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 			}
 		}
 		claim("a")
-		positions := s.rdb.Keys(ctx, s.keys.passedPrefix()+"*").Val()
+		positions := s.rdb.Keys(ctx, s.keys.PassedPrefix()+"*").Val()
 		if len(positions) != 1 {
 			t.Fatalf("positions: %v", positions)
 		}
@@ -236,7 +236,7 @@ func TestReturnedTasksEndPositions(t *testing.T) {
 		if got := claim(); !slices.Equal(got, []int64{3}) {
 			t.Fatal(got)
 		}
-		keys := s.rdb.Keys(t.Context(), s.keys.passedPrefix()+"*").Val()
+		keys := s.rdb.Keys(t.Context(), s.keys.PassedPrefix()+"*").Val()
 		if len(keys) != 1 {
 			t.Fatal(keys)
 		}
@@ -250,8 +250,8 @@ func TestReturnedTasksEndPositions(t *testing.T) {
 		}{{"1000000", "default", false}, {"2", "queue=other", false}, {"2", "default", true}} {
 			position[0], position[4] = now.Add(-5).String(), c.read
 			must(t, s.rdb.Set(t.Context(), keys[0], strings.Join(position, " "), 0).Err())
-			must(t, s.rdb.Del(t.Context(), s.keys.passedPrefix()+"returned:default").Err())
-			must(t, s.rdb.Set(t.Context(), s.keys.passedPrefix()+"returned:"+c.returnedTo, now.Add(-1).String(), 0).Err())
+			must(t, s.rdb.Del(t.Context(), s.keys.PassedPrefix()+"returned:default").Err())
+			must(t, s.rdb.Set(t.Context(), s.keys.PassedPrefix()+"returned:"+c.returnedTo, now.Add(-1).String(), 0).Err())
 			if got := claim(); (len(got) > 0) != c.found {
 				t.Errorf("%+v: claimed %v", c, got)
 			}

@@ -30,14 +30,14 @@ func (s *Store) Resume(ctx context.Context, who string, what ...tdf.Pausable) (i
 }
 
 func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.Pausable) (n int, err error) {
-	args := []any{pausing, who, tdf.MaxPaused, s.keys.key("wake:")}
+	args := []any{pausing, who, tdf.MaxPaused, s.keys.Key("wake:")}
 	for _, p := range what {
 		if err := p.Check(); err != nil {
 			return 0, fmt.Errorf("pause or resume: %w", err)
 		}
 		args = append(args, p.String())
 	}
-	keys := []string{s.keys.partitions(), s.keys.paused(), s.keys.wakeOpen()}
+	keys := []string{s.keys.Partitions(), s.keys.Paused(), s.keys.WakeOpen()}
 	reply, err := s.run(ctx, "pause or resume", pauseScript, keys, args, isNumber)
 	if err != nil {
 		return 0, err
@@ -61,7 +61,7 @@ func (s *Store) Halts(ctx context.Context) ([]Pausing, error) {
 }
 
 func (s *Store) pausings(ctx context.Context) ([]Pausing, error) {
-	all, err := ask(ctx, s, "read what is paused", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.keys.paused()) })
+	all, err := ask(ctx, s, "read what is paused", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.keys.Paused()) })
 	if err != nil {
 		return nil, err
 	}

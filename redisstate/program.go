@@ -27,13 +27,13 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
 		// First renew the last use, so that no server removes the program.
 		used := redis.ZAddArgs{GT: true, Members: []redis.Z{{Score: float64(now), Member: name}}}
-		err := s.rdb.ZAddArgs(ctx, s.keys.programsUsed(), used).Err()
+		err := s.rdb.ZAddArgs(ctx, s.keys.ProgramsUsed(), used).Err()
 		// Then write the entry in the list of programs: the method Programs finds only archives that have an entry.
 		if err == nil {
-			err = s.rdb.ZAdd(ctx, s.keys.programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
+			err = s.rdb.ZAdd(ctx, s.keys.Programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
 		}
 		if err == nil {
-			err = s.rdb.Set(ctx, s.keys.program(name), archive, 0).Err()
+			err = s.rdb.Set(ctx, s.keys.Program(name), archive, 0).Err()
 		}
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
@@ -49,7 +49,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 // Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.
 func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
 	var archive *redis.StringCmd
-	err := s.pipeline(ctx, "read program "+sha256, func(p redis.Pipeliner) { archive = p.Get(ctx, s.keys.program(sha256)) })
+	err := s.pipeline(ctx, "read program "+sha256, func(p redis.Pipeliner) { archive = p.Get(ctx, s.keys.Program(sha256)) })
 	if err != nil || archive.Err() != nil { // it does not exist, or is no string
 		return nil, err
 	}

@@ -20,11 +20,11 @@ type StoredProgram struct {
 
 // Programs returns the stored archives, ordered by size.
 func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
-	stored, err := s.scored(ctx, s.keys.programs())
+	stored, err := s.scored(ctx, s.keys.Programs())
 	if err != nil {
 		return nil, err
 	}
-	used, err := s.scored(ctx, s.keys.programsUsed())
+	used, err := s.scored(ctx, s.keys.ProgramsUsed())
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func (s *Store) scored(ctx context.Context, key string) ([]redis.Z, error) {
 // a client has used the program after that time, or has opened a task that names it after that id, the program stays, and removed is false. The
 // caller must then look again.
 func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error) {
-	keys := []string{s.keys.programsUsed(), s.keys.programs(), s.keys.program(sha256), s.keys.taskID()}
+	keys := []string{s.keys.ProgramsUsed(), s.keys.Programs(), s.keys.Program(sha256), s.keys.TaskID()}
 	doing := "remove program " + sha256
 	for {
-		reply, err := s.run(ctx, doing, dropScript, keys, []any{sha256, since.String(), last, s.keys.taskPrefix()}, isText)
+		reply, err := s.run(ctx, doing, dropScript, keys, []any{sha256, since.String(), last, s.keys.TaskPrefix()}, isText)
 		if err != nil {
 			return false, err
 		}

@@ -76,7 +76,7 @@ func (s *Store) CheckPrograms(ctx context.Context, definitions []tdf.Properties)
 	}
 	for page := range slices.Chunk(slices.Sorted(maps.Keys(sums)), programsAtOnce) {
 		found, err := askEach(ctx, s, "find stored programs", page, func(p redis.Pipeliner, sum string) *redis.IntCmd {
-			return p.Exists(ctx, s.keys.program(sum))
+			return p.Exists(ctx, s.keys.Program(sum))
 		})
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func (s *Store) setUse(ctx context.Context, doing string, score float64, how red
 	for _, sum := range sums {
 		how.Members = append(how.Members, redis.Z{Score: score, Member: sum})
 	}
-	return s.bestEffort(ctx, doing, func(p redis.Pipeliner) { p.ZAddArgs(ctx, s.keys.programsUsed(), how) })
+	return s.bestEffort(ctx, doing, func(p redis.Pipeliner) { p.ZAddArgs(ctx, s.keys.ProgramsUsed(), how) })
 }
 
 // PinPrograms makes the server keep stored programs, even if no task names them. UnpinPrograms ends this.
@@ -182,13 +182,13 @@ func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
 func (s *Store) MissingUses(ctx context.Context, now tdf.Time, cursor uint64) (stored bool, next uint64, err error) {
 	var programs, used *redis.IntCmd
 	err = s.pipeline(ctx, "count stored programs", func(p redis.Pipeliner) {
-		programs, used = p.ZCard(ctx, s.keys.programs()), p.ZCard(ctx, s.keys.programsUsed())
+		programs, used = p.ZCard(ctx, s.keys.Programs()), p.ZCard(ctx, s.keys.ProgramsUsed())
 	})
 	if err != nil || programs.Val() == used.Val() {
 		return programs != nil && programs.Val() > 0, 0, err
 	}
 	page, next, err := s.scan(ctx, "list stored programs", func(r redis.Cmdable) *redis.ScanCmd {
-		return r.ZScan(ctx, s.keys.programs(), cursor, "", programsAtOnce)
+		return r.ZScan(ctx, s.keys.Programs(), cursor, "", programsAtOnce)
 	})
 	sums := everySecond(page)
 	if err == nil && len(sums) > 0 {
@@ -205,7 +205,7 @@ func (s *Store) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (
 	}
 	unused, err := ask(ctx, s, removeUnused, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.keys.programsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
+			Key: s.keys.ProgramsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
 		})
 	})
 	if err != nil || len(unused) == 0 {
@@ -217,9 +217,9 @@ func (s *Store) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (
 const removeUnused = "remove unused programs"
 
 func (s *Store) removeUnused(ctx context.Context, before tdf.Time, unused []string) (removed []string, err error) {
-	keys, args := []string{s.keys.programsUsed(), s.keys.programs()}, []any{before.String()}
+	keys, args := []string{s.keys.ProgramsUsed(), s.keys.Programs()}, []any{before.String()}
 	for _, sum := range unused {
-		keys, args = append(keys, s.keys.program(sum)), append(args, sum)
+		keys, args = append(keys, s.keys.Program(sum)), append(args, sum)
 	}
 	reply, err := s.run(ctx, removeUnused, unusedScript, keys, args, manyTexts)
 	for _, sum := range list(reply) {

@@ -36,7 +36,7 @@ func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error
 	open := map[string]int64{}
 	for page := range slices.Chunk(places, placesPerCount) {
 		sizes, err := askEach(ctx, s, "count the tasks of queues", page, func(p redis.Pipeliner, of queuePlace) *redis.IntCmd {
-			return p.ZCard(ctx, s.keys.place(of.place))
+			return p.ZCard(ctx, s.keys.Place(of.place))
 		})
 		if err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ func (s *Store) usedPlaces(ctx context.Context) (places []queuePlace, partial ma
 	}
 	sets := make([]string, 0, 2*len(names)) // two for each partition
 	for _, name := range names {
-		sets = append(sets, s.keys.levels(name), s.keys.later(name))
+		sets = append(sets, s.keys.Levels(name), s.keys.Later(name))
 	}
 	sizes, err := askEach(ctx, s, readPlaces, sets, func(p redis.Pipeliner, set string) *redis.IntCmd { return p.ZCard(ctx, set) })
 	if err != nil {

@@ -27,10 +27,10 @@ func (s *Store) QueuePosition(ctx context.Context, t *tdf.Task, now tdf.Time) (Q
 	var score *redis.FloatCmd
 	var rank *redis.IntCmd
 	var levels *redis.StringSliceCmd
-	member, list := strconv.FormatInt(t.ID, 10), s.keys.place(t.OpenPlace())
+	member, list := strconv.FormatInt(t.ID, 10), s.keys.Place(t.OpenPlace())
 	err := s.pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
 		score, rank = p.ZScore(ctx, list, member), p.ZRank(ctx, list, member)
-		levels = p.ZRevRangeByScore(ctx, s.keys.levels(t.OpenPart()), &redis.ZRangeBy{
+		levels = p.ZRevRangeByScore(ctx, s.keys.Levels(t.OpenPart()), &redis.ZRangeBy{
 			Min: "(" + strconv.Itoa(t.Priority), Max: "+inf", Count: higherCounted + 1,
 		})
 	})
@@ -54,7 +54,7 @@ func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []strin
 			higher := *t
 			if n, err := strconv.Atoi(text); err == nil {
 				higher.Priority = n
-				counts = append(counts, p.ZCount(ctx, s.keys.place(higher.OpenPlace()), "-inf", now.String()))
+				counts = append(counts, p.ZCount(ctx, s.keys.Place(higher.OpenPlace()), "-inf", now.String()))
 			}
 		}
 	})
@@ -66,6 +66,6 @@ func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []strin
 
 // HasProgram reports whether the namespace stores a program's archive with this SHA-256.
 func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
-	n, err := ask(ctx, s, "find stored program", func(r redis.Cmdable) *redis.IntCmd { return r.Exists(ctx, s.keys.program(sha256)) })
+	n, err := ask(ctx, s, "find stored program", func(r redis.Cmdable) *redis.IntCmd { return r.Exists(ctx, s.keys.Program(sha256)) })
 	return n > 0, err
 }

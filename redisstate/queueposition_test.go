@@ -59,10 +59,10 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 		}
 		mustOpen(t, s, many...)
 		mustBe(plain[0], 0, higherCounted, true)
-		s.rdb.ZAdd(t.Context(), s.keys.levels("queue=b"), redis.Z{Score: 6, Member: "no number"}, redis.Z{Score: 7, Member: "7"})
+		s.rdb.ZAdd(t.Context(), s.keys.Levels("queue=b"), redis.Z{Score: 6, Member: "no number"}, redis.Z{Score: 7, Member: "7"})
 		mustBe(ids[6], 0, 0, false)
-		s.rdb.Del(t.Context(), s.keys.levels("queue=b"))
-		s.rdb.Set(t.Context(), s.keys.levels("queue=b"), "text", 0)
+		s.rdb.Del(t.Context(), s.keys.Levels("queue=b"))
+		s.rdb.Set(t.Context(), s.keys.Levels("queue=b"), "text", 0)
 		mustBe(ids[6], 0, 0, false)
 	})
 }

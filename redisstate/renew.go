@@ -122,7 +122,7 @@ func (r *LiveReport) size() int {
 // out the last renewals. It answers at least one.
 func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, sent time.Time, err error) {
 	e := encoder{}
-	e.add(s.keys.taskPrefix(), s.keys.updatesPrefix(), s.keys.followPrefix(), lease.String(), tdf.TimeoutMargin.String())
+	e.add(s.keys.TaskPrefix(), s.keys.UpdatesPrefix(), s.keys.FollowPrefix(), lease.String(), tdf.TimeoutMargin.String())
 	for i := range renewals {
 		e.renewal(&renewals[i])
 	}

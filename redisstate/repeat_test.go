@@ -166,7 +166,7 @@ var boots = regexp.MustCompile(`boot=[A-Z2-7]{26}`)
 func anonymize(w world, s *Store) world {
 	for key, value := range w {
 		value = boots.ReplaceAllString(value, "boot=B")
-		w[key] = claimIDs.ReplaceAllString(regexp.MustCompile(regexp.QuoteMeta(s.keys.ns)).ReplaceAllString(value, "NS"), "C.")
+		w[key] = claimIDs.ReplaceAllString(regexp.MustCompile(regexp.QuoteMeta(s.keys.Namespace())).ReplaceAllString(value, "NS"), "C.")
 	}
 	return w
 }

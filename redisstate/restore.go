@@ -45,7 +45,7 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 		last = max(last, records[i].ID)
 	}
 	e := encoder{}
-	e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), s.keys.updatesPrefix(), strconv.FormatInt(last, 10))
+	e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), s.keys.UpdatesPrefix(), strconv.FormatInt(last, 10))
 	e.holdingStates(true)
 	e.count(len(records))
 	for i := range records {
@@ -54,7 +54,7 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 	if err := s.nameRecords(ctx, records); err != nil {
 		return 0, err
 	}
-	keys := append([]string{s.keys.Due(), s.keys.taskID(), s.keys.unique()}, s.listKeys()...)
+	keys := append([]string{s.keys.Due(), s.keys.TaskID(), s.keys.Unique()}, s.listKeys()...)
 	reply, err := s.run(ctx, "restore tasks", restoreScript, keys, e.args, isNumber)
 	if err != nil {
 		return 0, err

@@ -47,12 +47,12 @@ func records(t testing.TB, s *Store) []Record {
 func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	keys, err := s.rdb.Keys(context.Background(), s.keys.ns+":*").Result()
+	keys, err := s.rdb.Keys(context.Background(), s.keys.Namespace()+":*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		name := strings.TrimPrefix(key, s.keys.ns+":")
+		name := strings.TrimPrefix(key, s.keys.Namespace()+":")
 		if name != "due" && !strings.HasPrefix(name, "group:") && !slices.Contains(tdf.Lists, tdf.State(name)) {
 			continue
 		}
@@ -442,7 +442,7 @@ func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 func TestStoredPrograms(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		other := connect(t, s.addr, s.keys.ns+"*") // as a pattern, this name would match the first namespace
+		other := connect(t, s.addr, s.keys.Namespace()+"*") // as a pattern, this name would match the first namespace
 		mustOpen(t, s, define("x"))
 		for _, archive := range []string{"one", "three"} {
 			if _, err := s.PutProgram(t.Context(), []byte(archive)); err != nil {

@@ -44,7 +44,7 @@ func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutc
 }
 
 func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Value) ([]ValueOutcome, error) {
-	keys := []string{kind.key(s.keys), s.keys.partitions()}
+	keys := []string{kind.key(s.keys), s.keys.Partitions()}
 	var e encoder
 	e.count(kind.most())
 	e.flag(kind == ValuePause)
@@ -78,7 +78,7 @@ const MaxDefinitions = 4 * maxBytesPerCall
 // DefinitionChunks returns the number of chunks of stored definitions.
 func (s *Store) DefinitionChunks(ctx context.Context, name string) (int, error) {
 	var chunks *redis.IntCmd
-	err := s.pipeline(ctx, readDefinitions, func(p redis.Pipeliner) { chunks = p.HLen(ctx, s.keys.definitions(name)) })
+	err := s.pipeline(ctx, readDefinitions, func(p redis.Pipeliner) { chunks = p.HLen(ctx, s.keys.Definitions(name)) })
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +102,7 @@ const readDefinitions = "read stored definitions"
 // definitions returns a chunk of stored definitions, or "" if it does not exist.
 func (s *Store) definitions(ctx context.Context, name string, chunk int) (encoded string, err error) {
 	return ask(ctx, s, readDefinitions, func(r redis.Cmdable) *redis.StringCmd {
-		return r.HGet(ctx, s.keys.definitions(name), strconv.Itoa(chunk))
+		return r.HGet(ctx, s.keys.Definitions(name), strconv.Itoa(chunk))
 	})
 }
 
@@ -120,5 +120,5 @@ func DecodeDefinitions(encoded []byte) ([]tdf.Properties, error) {
 
 // KeepDefinitions makes stored definitions permanent, as a [StageChange] does.
 func (s *Store) KeepDefinitions(ctx context.Context, name string) error {
-	return s.bestEffort(ctx, "keep stored definitions", func(p redis.Pipeliner) { p.Persist(ctx, s.keys.definitions(name)) })
+	return s.bestEffort(ctx, "keep stored definitions", func(p redis.Pipeliner) { p.Persist(ctx, s.keys.Definitions(name)) })
 }

@@ -48,7 +48,7 @@ func (s *Store) canMoveTasks(ctx context.Context) bool {
 	if s.taskMoved.Load() {
 		writes = "1"
 	}
-	err := rightsScript.run(ctx, s, []string{s.keys.Due(), s.keys.calls(s.boot)}, writes).Err()
+	err := rightsScript.run(ctx, s, []string{s.keys.Due(), s.keys.Calls(s.boot)}, writes).Err()
 	_, passes := outage(err)
 	return !passes && !lacksRights(err) && ctx.Err() == nil && refusal(s.addr, err) == nil
 }

@@ -50,7 +50,7 @@ func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error,
 	var info Info
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
 		p := s.rdb.Pipeline()
-		named, memory := p.HMGet(ctx, s.keys.settings(), tdf.SettingNames...), p.Info(ctx, "memory")
+		named, memory := p.HMGet(ctx, s.keys.Settings(), tdf.SettingNames...), p.Info(ctx, "memory")
 		_, _ = p.Exec(ctx) // each command has its own error
 		values = named.Val()
 		if err := named.Err(); err != nil && !isWrongType(err) {
@@ -81,7 +81,7 @@ func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 	if err := settings.Change(name, value); err != nil {
 		return err
 	}
-	return s.bestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) { p.HSet(ctx, s.keys.settings(), name, settings.Value(name)) })
+	return s.bestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) { p.HSet(ctx, s.keys.Settings(), name, settings.Value(name)) })
 }
 
 // memory returns the memory that Redis compares with its maxmemory.

@@ -122,7 +122,7 @@ func TestMaxTasksOfManyClients(t *testing.T) {
 		limitTasks(t, s, strconv.Itoa(most))
 		var all sync.WaitGroup
 		for range 8 {
-			client := connect(t, s.addr, s.keys.ns)
+			client := connect(t, s.addr, s.keys.Namespace())
 			all.Go(func() {
 				for i := 0; ; i++ {
 					var err error
@@ -167,7 +167,7 @@ func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, value := range []string{"", "0", "-5", "NaN", "many", strings.Repeat("9", 400), "\x00"} {
-			must(t, s.rdb.HSet(t.Context(), s.keys.settings(), "max_tasks", value, "high_water", value, "other", value).Err())
+			must(t, s.rdb.HSet(t.Context(), s.keys.Settings(), "max_tasks", value, "high_water", value, "other", value).Err())
 			settings, invalid, _, err := s.Room(t.Context())
 			if err != nil || invalid == nil || settings != tdf.DefaultSettings() {
 				t.Errorf("%q: %+v, %v, %v", value, settings, invalid, err)
@@ -178,8 +178,8 @@ func TestInvalidSettings(t *testing.T) {
 		if err := s.ChangeSetting(t.Context(), "other", "1"); err == nil {
 			t.Error("an unknown setting was changed")
 		}
-		must(t, s.rdb.Del(t.Context(), s.keys.settings()).Err())
-		must(t, s.rdb.Set(t.Context(), s.keys.settings(), "text", 0).Err()) // written after the client's start
+		must(t, s.rdb.Del(t.Context(), s.keys.Settings()).Err())
+		must(t, s.rdb.Set(t.Context(), s.keys.Settings(), "text", 0).Err()) // written after the client's start
 		if settings, _, _, err := s.Room(t.Context()); err != nil || settings != tdf.DefaultSettings() {
 			t.Errorf("%+v, %v", settings, err)
 		}

@@ -63,7 +63,7 @@ func (s *Store) check(ctx context.Context) error {
 
 // checkKinds returns a *[RefusedError] if a key of the namespace has an unexpected Redis type.
 func (s *Store) checkKinds(ctx context.Context) error {
-	kinds := s.keys.kinds()
+	kinds := s.keys.Kinds()
 	found := map[string]*redis.StatusCmd{}
 	err := s.retry(ctx, func(ctx context.Context) error {
 		_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -81,7 +81,7 @@ func (s *Store) checkKinds(ctx context.Context) error {
 		if is := found[key].Val(); is != "none" && is != kind {
 			return &RefusedError{Addr: s.addr, Reason: fmt.Sprintf(
 				"the key %s is a %s and not a %s: another program uses the namespace %q; choose another in [tdf] namespace",
-				key, is, kind, s.keys.ns)}
+				key, is, kind, s.keys.Namespace())}
 		}
 	}
 	return nil
@@ -93,13 +93,13 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	var found string
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
-		if found, err = s.rdb.Get(ctx, s.keys.schema()).Result(); err != redis.Nil { // GET comes before SETNX, because a full Redis refuses SETNX
+		if found, err = s.rdb.Get(ctx, s.keys.Schema()).Result(); err != redis.Nil { // GET comes before SETNX, because a full Redis refuses SETNX
 			return err
 		}
-		if err := s.rdb.SetNX(ctx, s.keys.schema(), Schema, 0).Err(); err != nil {
+		if err := s.rdb.SetNX(ctx, s.keys.Schema(), Schema, 0).Err(); err != nil {
 			return err
 		}
-		found, err = s.rdb.Get(ctx, s.keys.schema()).Result()
+		found, err = s.rdb.Get(ctx, s.keys.Schema()).Result()
 		return err
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	if v, err := strconv.Atoi(found); err != nil || v > Schema || v < Schema-1 {
 		return &RefusedError{Addr: s.addr, Reason: fmt.Sprintf(
 			"the namespace %q has layout version %s, and this release knows version %d; use a release that knows both, or another namespace",
-			s.keys.ns, found, Schema)}
+			s.keys.Namespace(), found, Schema)}
 	}
 	return nil
 }

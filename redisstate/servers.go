@@ -17,16 +17,16 @@ const clockSlack = tdf.Seconds(5)
 // sends a new heartbeat.
 func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
 	return s.bestEffort(ctx, "send the heartbeat of a server", func(p redis.Pipeliner) {
-		p.ZAdd(ctx, s.keys.servers(), redis.Z{Score: float64(now), Member: name})
-		p.ZRemRangeByScore(ctx, s.keys.servers(), "-inf", now.Add(-day).String())
-		p.ZRemRangeByScore(ctx, s.keys.servers(), "("+now.Add(clockSlack).String(), "+inf")
+		p.ZAdd(ctx, s.keys.Servers(), redis.Z{Score: float64(now), Member: name})
+		p.ZRemRangeByScore(ctx, s.keys.Servers(), "-inf", now.Add(-day).String())
+		p.ZRemRangeByScore(ctx, s.keys.Servers(), "("+now.Add(clockSlack).String(), "+inf")
 	})
 }
 
 // LastServerHeartbeat returns the time of the latest heartbeat of any server, or 0 if no heartbeat is stored.
 func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 	newest, err := ask(ctx, s, "read the heartbeats of servers", func(r redis.Cmdable) *redis.ZSliceCmd {
-		return r.ZRevRangeWithScores(ctx, s.keys.servers(), 0, 0)
+		return r.ZRevRangeWithScores(ctx, s.keys.Servers(), 0, 0)
 	})
 	if len(newest) == 0 {
 		return 0, err
@@ -45,7 +45,7 @@ func (s *Store) Grace(ctx context.Context) (tdf.Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
 	err := s.pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
-		until, leap = p.Get(ctx, s.keys.graceUntil()), p.HMGet(ctx, s.keys.leap(), leapUntil, leapAhead)
+		until, leap = p.Get(ctx, s.keys.GraceUntil()), p.HMGet(ctx, s.keys.Leap(), leapUntil, leapAhead)
 	})
 	if err != nil {
 		return tdf.Grace{}, err
@@ -62,15 +62,15 @@ func (s *Store) Grace(ctx context.Context) (tdf.Grace, error) {
 // SetGrace stores a grace period in Redis. Other servers, later servers and claims then respect it.
 func (s *Store) SetGrace(ctx context.Context, g tdf.Grace) error {
 	return s.bestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
-		p.Set(ctx, s.keys.graceUntil(), g.Running.String(), 0)
-		p.HSet(ctx, s.keys.leap(), leapUntil, g.Open.String())
+		p.Set(ctx, s.keys.GraceUntil(), g.Running.String(), 0)
+		p.HSet(ctx, s.keys.Leap(), leapUntil, g.Open.String())
 		if g.CheckFuture {
-			p.HSet(ctx, s.keys.leap(), leapAhead, "1")
+			p.HSet(ctx, s.keys.Leap(), leapAhead, "1")
 		}
 	})
 }
 
 // FutureChecked records that a server has checked all tasks with a time in the future, after the clock was set back.
 func (s *Store) FutureChecked(ctx context.Context) error {
-	return s.bestEffort(ctx, "store the grace period", func(p redis.Pipeliner) { p.HDel(ctx, s.keys.leap(), leapAhead) })
+	return s.bestEffort(ctx, "store the grace period", func(p redis.Pipeliner) { p.HDel(ctx, s.keys.Leap(), leapAhead) })
 }

@@ -17,10 +17,10 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 	}
 	m := &u.Move
 	keys := append([]string{
-		s.keys.calls(s.boot), s.keys.Due(), s.keys.List(m.From), s.keys.List(m.To),
+		s.keys.Calls(s.boot), s.keys.Due(), s.keys.List(m.From), s.keys.List(m.To),
 	}, s.wakeKeys(ctx, m.To)...)
 	reply, err := s.callOnce(ctx, settleScript, keys, true, isText, func(e *encoder) {
-		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who, now.String())
+		e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), who, now.String())
 		e.count(most)
 		e.form(&form{first: m, shared: m.Set})
 		e.fields(u.Equal)

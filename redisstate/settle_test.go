@@ -171,7 +171,7 @@ func TestSettleUsualWithOddMembers(t *testing.T) {
 		}
 		usual := map[string]any{"state": "executed", "round": "0", "end_before": "inf", "0:exit": "0", "0:claim": "c", "0:executed": "5"}
 		for _, odd := range []string{"abc", "007"} {
-			must(t, s.rdb.HSet(ctx, s.keys.taskPrefix()+odd, usual).Err())
+			must(t, s.rdb.HSet(ctx, s.keys.TaskPrefix()+odd, usual).Err())
 		}
 		now, err := s.Now(ctx)
 		must(t, err)

@@ -27,7 +27,7 @@ type StageChange struct {
 // result invalid has an error at the same index. A stage that no manager has opened has the zero record.
 func (s *Store) StageRecords(ctx context.Context, groups []string) (records []tdf.StageRecord, invalid []error, err error) {
 	values, err := ask(ctx, s, "read the records of stages", func(r redis.Cmdable) *redis.SliceCmd {
-		return r.HMGet(ctx, s.keys.pipelines(), groups...)
+		return r.HMGet(ctx, s.keys.Pipelines(), groups...)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -55,7 +55,7 @@ func (s *Store) RemoveStageRecords(ctx context.Context, groups []string) error {
 			return err
 		}
 	}
-	return s.bestEffort(ctx, "remove the records of stages", func(p redis.Pipeliner) { p.HDel(ctx, s.keys.pipelines(), groups...) })
+	return s.bestEffort(ctx, "remove the records of stages", func(p redis.Pipeliner) { p.HDel(ctx, s.keys.Pipelines(), groups...) })
 }
 
 // keepDefinitions is the time in seconds after which stored definitions expire, if no stage needs them.
@@ -76,7 +76,7 @@ func (s *Store) RestoreDefinitions(ctx context.Context, name string, chunk int, 
 	if err := gob.NewEncoder(&encoded).Encode(definitions); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
 	}
-	key := s.keys.definitions(name)
+	key := s.keys.Definitions(name)
 	_, err := s.run(ctx, "store definitions", storingScript, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, anything)
 	return err
 }
@@ -95,5 +95,5 @@ func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.
 
 // RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.
 func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
-	return s.bestEffort(ctx, "remove stored definitions", func(p redis.Pipeliner) { p.Unlink(ctx, s.keys.definitions(name)) })
+	return s.bestEffort(ctx, "remove stored definitions", func(p redis.Pipeliner) { p.Unlink(ctx, s.keys.Definitions(name)) })
 }

@@ -103,7 +103,7 @@ func TestDefinitions(t *testing.T) {
 		if err != nil || len(got) != 2 || got[0].Input != d.Input || !slices.Equal(got[0].Tags, d.Tags) || got[0].EndBefore != tdf.Never || got[1].Group != "p/s" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		key := s.keys.definitions("X")
+		key := s.keys.Definitions("X")
 		if ttl := s.rdb.TTL(t.Context(), key).Val(); ttl <= 0 {
 			t.Errorf("the definitions never expire: %v", ttl)
 		}
@@ -139,7 +139,7 @@ func TestDefinitions(t *testing.T) {
 			t.Error(err)
 		}
 		must(t, s.StoreDefinitions(t.Context(), "Y", 0, got))
-		if must(t, s.RemoveDefinitions(t.Context(), "Y")); s.rdb.Exists(t.Context(), s.keys.definitions("Y")).Val() != 0 {
+		if must(t, s.RemoveDefinitions(t.Context(), "Y")); s.rdb.Exists(t.Context(), s.keys.Definitions("Y")).Val() != 0 {
 			t.Error("the definitions were not removed")
 		}
 	})
@@ -149,7 +149,7 @@ func TestDefinitions(t *testing.T) {
 func TestForeignStages(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		must(t, s.rdb.HSet(t.Context(), s.keys.pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
+		must(t, s.rdb.HSet(t.Context(), s.keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
 		if _, invalid, err := s.StageRecords(t.Context(), []string{"p/s"}); err != nil || invalid[0] == nil {
 			t.Error(invalid, err)
 		}
@@ -158,25 +158,25 @@ func TestForeignStages(t *testing.T) {
 			t.Errorf("%v", outcomes)
 		}
 		for name, value := range map[string]string{"A": "no gob", "B": ""} {
-			must(t, s.rdb.HSet(t.Context(), s.keys.definitions(name), "0", value).Err())
+			must(t, s.rdb.HSet(t.Context(), s.keys.Definitions(name), "0", value).Err())
 			if _, err := s.Definitions(t.Context(), name, 0); err == nil {
 				t.Errorf("definitions %q were read", value)
 			}
 		}
-		must(t, s.rdb.Set(t.Context(), s.keys.definitions("C"), "text", 0).Err())
+		must(t, s.rdb.Set(t.Context(), s.keys.Definitions("C"), "text", 0).Err())
 		if _, err := s.Definitions(t.Context(), "C", 0); err == nil || !isWrongType(errors.Unwrap(err)) {
 			t.Error(err)
 		}
-		must(t, s.rdb.Del(t.Context(), s.keys.pipelines()).Err())
-		must(t, s.rdb.Set(t.Context(), s.keys.pipelines(), "text", 0).Err())
+		must(t, s.rdb.Del(t.Context(), s.keys.Pipelines()).Err())
+		must(t, s.rdb.Set(t.Context(), s.keys.Pipelines(), "text", 0).Err())
 		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, NewGroup: "n"})
-		if must(t, err); outcomes[1].Err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), s.keys.pipelines()+" is not a hash") {
+		if must(t, err); outcomes[1].Err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), s.keys.Pipelines()+" is not a hash") {
 			t.Errorf("%v", outcomes)
 		}
 		if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
 			t.Error("records of a wrong type were read")
 		}
-		must(t, s.rdb.Del(t.Context(), s.keys.pipelines()).Err())
+		must(t, s.rdb.Del(t.Context(), s.keys.Pipelines()).Err())
 	})
 }
 
@@ -236,7 +236,7 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, ofGroup("p/a", 1)...)
 		must(t, s.CloseGroup(t.Context(), "p/a"))
-		must(t, s.rdb.HSet(t.Context(), s.keys.groups(), "p/a", "decided 1").Err())
+		must(t, s.rdb.HSet(t.Context(), s.keys.Groups(), "p/a", "decided 1").Err())
 		decide := func() Outcome {
 			change := &StageChange{Stage: "p/b", To: tdf.StageRecord{Phase: tdf.StageOpened}}
 			outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})

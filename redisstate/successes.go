@@ -29,7 +29,7 @@ func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...st
 		}
 		err = s.bestEffort(ctx, "record successes", func(p redis.Pipeliner) {
 			for _, program := range some {
-				key := s.keys.successes(program)
+				key := s.keys.Successes(program)
 				p.ZAdd(ctx, key, redis.Z{Score: float64(now), Member: worker})
 				p.ZRemRangeByRank(ctx, key, 0, -1-keptSuccesses)
 				p.Expire(ctx, key, successLife)
@@ -47,7 +47,7 @@ func (s *Store) SucceededElsewhere(ctx context.Context, worker, program string) 
 	}
 	var last *redis.ZSliceCmd
 	err = s.pipeline(ctx, "find successes of program "+program, func(p redis.Pipeliner) {
-		last = p.ZRevRangeWithScores(ctx, s.keys.successes(program), 0, keptSuccesses-1)
+		last = p.ZRevRangeWithScores(ctx, s.keys.Successes(program), 0, keptSuccesses-1)
 	})
 	if err != nil {
 		return false, err

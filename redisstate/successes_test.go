@@ -25,7 +25,7 @@ func TestSuccesses(t *testing.T) {
 			must(t, s.NoteSuccesses(t.Context(), "w"+strconv.Itoa(i), "p"))
 		}
 		elsewhere("w1", "p", true)
-		key := s.keys.successes("p")
+		key := s.keys.Successes("p")
 		if n := s.rdb.ZCard(t.Context(), key).Val(); n != keptSuccesses {
 			t.Errorf("Redis keeps the successes of %d workers", n)
 		}

@@ -186,7 +186,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	lists := s.callLists(ctx, units)
 	keys := append(s.transactKeys(lists), s.countedLists(maxTasks)...)
 	reply, err := s.callOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *encoder) {
-		e.add(s.keys.taskPrefix(), s.keys.groupPrefix(), who, s.keys.updatesPrefix(), s.keys.followPrefix(), maxTasks)
+		e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), who, s.keys.UpdatesPrefix(), s.keys.FollowPrefix(), maxTasks)
 		e.count(groupCode(tdf.Open))
 		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
 		e.archivingStates(slices.ContainsFunc(units, Unit.movesFinished))

@@ -18,7 +18,7 @@ const followLife = 15 * time.Second
 // Follow asks the worker of a running task to report every second, because a user watches the task. The request holds
 // for 15 s.
 func (s *Store) Follow(ctx context.Context, id int64) error {
-	return s.bestEffort(ctx, "follow the task", func(p redis.Pipeliner) { p.Set(ctx, s.keys.followPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
+	return s.bestEffort(ctx, "follow the task", func(p redis.Pipeliner) { p.Set(ctx, s.keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
 }
 
 // An Update is a line that a program reported while it ran.
@@ -34,7 +34,7 @@ type Update struct {
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	from := fmt.Sprintf("(%d-%d", after.Round, after.Number)
 	found, err := ask(ctx, s, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
-		return r.XRangeN(ctx, s.keys.updatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most))
+		return r.XRangeN(ctx, s.keys.UpdatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most))
 	})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
 // A ValueKind is a kind of [Value].
@@ -91,9 +92,9 @@ func checkGroup(name string) error {
 }
 
 // key returns the hash that holds the values of a kind.
-func (kind ValueKind) key(k Keys) string {
+func (kind ValueKind) key(k keys.Names) string {
 	return map[ValueKind]string{
-		ValueSetting: k.settings(), ValuePause: k.paused(), ValueLimit: k.limits(), ValueMark: k.groups(), ValueStage: k.pipelines(),
+		ValueSetting: k.Settings(), ValuePause: k.Paused(), ValueLimit: k.Limits(), ValueMark: k.Groups(), ValueStage: k.Pipelines(),
 	}[kind]
 }
 

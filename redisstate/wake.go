@@ -35,10 +35,10 @@ func (s *Store) WakeWorker(offer *tdf.Offer) *Waker {
 }
 
 // WakeServer returns a Waker for executed tasks.
-func (s *Store) WakeServer() *Waker { return s.waker(only(s.keys.wakeServer())) }
+func (s *Store) WakeServer() *Waker { return s.waker(only(s.keys.WakeServer())) }
 
 // WakeManager returns a Waker for finished tasks. It gets tokens only after a call of [Store.ManagerHeartbeat].
-func (s *Store) WakeManager() *Waker { return s.waker(only(s.keys.wakeManager(s.boot))) }
+func (s *Store) WakeManager() *Waker { return s.waker(only(s.keys.WakeManager(s.boot))) }
 
 func only(key string) func() []string { return func() []string { return []string{key} } }
 

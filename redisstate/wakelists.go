@@ -37,7 +37,7 @@ func (l *wakeLists) get() []string {
 	}
 	var keys []string
 	if l.offer.Matches(tdf.Partition{Queue: tdf.DefaultQueue}) {
-		keys = append(keys, l.store.keys.wakeOpen())
+		keys = append(keys, l.store.keys.WakeOpen())
 	}
 	read, pages := 0, time.Duration(1)
 	if l.store.pauses.get().version != "" {
@@ -46,7 +46,7 @@ func (l *wakeLists) get() []string {
 		err := l.store.eachPartition(ctx, func(name string, p tdf.Partition) bool {
 			read++
 			if name != tdf.DefaultPartition && l.offer.Matches(p) {
-				keys = append(keys, l.store.keys.wakePartition(name))
+				keys = append(keys, l.store.keys.WakePartition(name))
 			}
 			return len(keys) < mostWakeLists
 		})

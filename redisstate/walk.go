@@ -86,7 +86,7 @@ func (p WalkPage) count(most int64) (ids []int64, next WalkPage) {
 
 func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, error) {
 	found, next, err := s.scan(ctx, "walk through all tasks", func(r redis.Cmdable) *redis.ScanCmd {
-		return r.Scan(ctx, from.cursor, patternEscaper.Replace(s.keys.key(""))+"[td]*", most)
+		return r.Scan(ctx, from.cursor, patternEscaper.Replace(s.keys.Key(""))+"[td]*", most)
 	})
 	if lacksRights(err) {
 		s.scanMissing.Store(true)
@@ -108,11 +108,11 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 // idInKey returns the id in the key of a task, or in the key of the tasks that wait for a task. It returns other keys as they
 // are.
 func (s *Store) idInKey(key string) string {
-	if waiting, is := strings.CutPrefix(key, s.keys.dependentsPrefix()); is {
+	if waiting, is := strings.CutPrefix(key, s.keys.DependentsPrefix()); is {
 		id, _, _ := strings.Cut(waiting, ":")
 		return id
 	}
-	return strings.TrimPrefix(key, s.keys.taskPrefix())
+	return strings.TrimPrefix(key, s.keys.TaskPrefix())
 }
 
 // patternEscaper escapes the special characters in a text, so that a pattern matches the text itself.
@@ -147,7 +147,7 @@ func (s *Store) listKeys() []string {
 // LastID returns the last id that was given out, or 0 if no task was ever opened.
 func (s *Store) LastID(ctx context.Context) (int64, error) {
 	const doing = "read the last id"
-	last, err := ask(ctx, s, doing, func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.taskID()) })
+	last, err := ask(ctx, s, doing, func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.TaskID()) })
 	if err != nil || last == "" {
 		return 0, err
 	}

@@ -38,7 +38,7 @@ const mostWorkers = 1000
 
 // Workers returns the workers that sent a heartbeat within a week, ordered by name.
 func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
-	names, err := ask(ctx, s, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd { return r.ZRange(ctx, s.keys.workers(), 0, -1) })
+	names, err := ask(ctx, s, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd { return r.ZRange(ctx, s.keys.Workers(), 0, -1) })
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
 
 func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerStatus, error) {
 	replies, err := askEach(ctx, s, "read workers", names, func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, s.keys.worker(name))
+		return p.HGetAll(ctx, s.keys.Worker(name))
 	})
 	var all []WorkerStatus
 	for i, reply := range replies {
@@ -86,11 +86,11 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	known := false
 	err := s.untilAnswered(ctx, func(ctx context.Context) error {
-		n, err := s.rdb.Exists(ctx, s.keys.worker(name)).Result()
+		n, err := s.rdb.Exists(ctx, s.keys.Worker(name)).Result()
 		if known = n == 1; err != nil || !known {
 			return err
 		}
-		return s.writeDrain(ctx, s.keys.worker(name), by)
+		return s.writeDrain(ctx, s.keys.Worker(name), by)
 	})
 	return known, failed("drain worker "+name, err)
 }

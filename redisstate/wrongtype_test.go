@@ -52,8 +52,8 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 		onEach(t, func(t *testing.T, s *Store) {
 			mustOpen(t, s, define("a"), define("b"))
 			c := mustClaim(t, s, 1)[0]
-			s.rdb.Del(t.Context(), s.keys.key(key))
-			s.rdb.Set(t.Context(), s.keys.key(key), "not a list", 0)
+			s.rdb.Del(t.Context(), s.keys.Key(key))
+			s.rdb.Set(t.Context(), s.keys.Key(key), "not a list", 0)
 			before := dump(t, s)
 			m, _ := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
 			_, executing := s.Execute(t.Context(), "w", m)
@@ -65,7 +65,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 				"open": {false, true, true, false}, "executed": {true, false, false, false},
 			}[key]
 			for i, err := range []error{executing, claiming, opening, renewing} {
-				if err != nil != want[i] || err != nil && !strings.Contains(err.Error(), s.keys.key(key)+" is not a sorted set") {
+				if err != nil != want[i] || err != nil && !strings.Contains(err.Error(), s.keys.Key(key)+" is not a sorted set") {
 					t.Errorf("%s, call %d: %v", key, i, err)
 				}
 			}
@@ -100,7 +100,7 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		s.rdb.Set(t.Context(), s.keys.wakeOpen(), "not a list", 0)
+		s.rdb.Set(t.Context(), s.keys.WakeOpen(), "not a list", 0)
 		if ids := mustOpen(t, s, define("a")); len(ids) != 1 {
 			t.Error(ids)
 		}
@@ -126,7 +126,7 @@ func TestFindingIDsCostsFewCommands(t *testing.T) {
 	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	backlog(t, s, "p", 20_000)
-	s.rdb.Del(t.Context(), s.keys.taskID())
+	s.rdb.Del(t.Context(), s.keys.TaskID())
 	before := commandCalls(t, s, "exists")
 	mustOpen(t, s, define("a"))
 	if n := commandCalls(t, s, "exists") - before; n > 41 {
@@ -141,7 +141,7 @@ func TestNoIDsAreLeft(t *testing.T) {
 		"many": false, "-5": false, "inf": false,
 	} {
 		onEach(t, func(t *testing.T, s *Store) {
-			s.rdb.Set(t.Context(), s.keys.taskID(), counter, 0)
+			s.rdb.Set(t.Context(), s.keys.TaskID(), counter, 0)
 			before := dump(t, s)
 			ids, err := s.Open(t.Context(), "manager", define("a"))
 			if opens && (err != nil || fmt.Sprint(ids[0]) <= counter) {
@@ -167,7 +167,7 @@ func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		const id = "1099511627777"
-		s.rdb.HSet(ctx, s.keys.taskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
+		s.rdb.HSet(ctx, s.keys.TaskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
 		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
 		if c := mustClaim(t, s, 1); len(c) != 1 {
 			t.Fatal("the task was not claimed")

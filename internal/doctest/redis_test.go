@@ -52,9 +52,9 @@ func TestKeys(t *testing.T) {
 	for _, list := range tdf.Lists {
 		built = append(built, string(list))
 	}
-	ast.Inspect(syntax(t, "redisstate/keys.go"), func(n ast.Node) bool {
+	ast.Inspect(syntax(t, "redisstate/keys/keys.go"), func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
-			if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "key" {
+			if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Key" {
 				built = append(built, beginning(call.Args[0])...)
 			}
 		}

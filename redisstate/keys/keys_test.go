@@ -1,4 +1,4 @@
-package redisstate
+package keys
 
 import (
 	"os"
@@ -10,19 +10,23 @@ import (
 )
 
 // keyWord finds the first word of each key that ends with a name or a number, in the code that builds the key.
-var keyWord = regexp.MustCompile(`(?:\.key\(|prefix \.\. )["']([a-z_]+):`)
+var keyWord = regexp.MustCompile(`(?:\.Key\(|prefix \.\. )["']([a-z_]+):`)
 
 // The last part of some keys is a name that the user has chosen. So two namespaces could have a key in common. A
 // namespace is refused if one of its keys could also be a key of another namespace.
 func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for _, pattern := range []string{"*.go", "lua/*.lua"} {
+	for _, pattern := range []string{"*.go", "../lua/*.lua"} {
 		files, err := filepath.Glob(pattern)
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, file := range files {
 			source, err := os.ReadFile(file)
-			must(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, word := range keyWord.FindAllStringSubmatch(string(source), -1) {
 				found++
 				if tdf.CollidesWithKeys("P:"+word[1]) == "" {

@@ -1,0 +1,114 @@
+// Package keys names the keys of a namespace in Redis (docs/redis.md).
+package keys
+
+import (
+	"strconv"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Names builds the names of the keys of a namespace (docs/redis.md).
+type Names struct{ ns string }
+
+// Of returns the names of the keys of a namespace.
+func Of(namespace string) Names { return Names{ns: namespace} }
+
+// Namespace returns the name of the namespace.
+func (k Names) Namespace() string { return k.ns }
+
+// Key returns the key with a name in the namespace. Outside of this package, it names only the common beginning of several
+// keys, and the keys of tests.
+func (k Names) Key(name string) string { return k.ns + ":" + name }
+
+// List returns the key of the sorted set that holds the ids of the tasks in state s.
+func (k Names) List(s tdf.State) string { return k.Key(string(s)) }
+
+// Place returns the key of the sorted set of the open tasks with a place. The place "" has the other open tasks.
+func (k Names) Place(place string) string {
+	if place == "" {
+		return k.List(tdf.Open)
+	}
+	return k.Key("open:" + place)
+}
+
+func (k Names) Levels(partition string) string { return k.Key("levels:" + partition) }
+func (k Names) Later(partition string) string  { return k.Key("later:" + partition) }
+func (k Names) Heads(queue string) string      { return k.Key("heads:" + queue) }
+func (k Names) Coming(queue string) string     { return k.Key("coming:" + queue) }
+
+// Task returns the key of the hash of one task.
+func (k Names) Task(id int64) string { return k.TaskPrefix() + strconv.FormatInt(id, 10) }
+
+func (k Names) TaskPrefix() string  { return k.Key("task:") }
+func (k Names) GroupPrefix() string { return k.Key("group:") }
+
+func (k Names) UpdatesPrefix() string { return k.Key("updates:") }
+func (k Names) FollowPrefix() string  { return k.Key("follow:") }
+
+// Group returns the key of the index of a group: the group's tasks, ordered by state and id.
+func (k Names) Group(name string) string { return k.GroupPrefix() + name }
+
+// Due returns the key of the sorted set `due`. Its scores are the times at which the server must settle the tasks.
+func (k Names) Due() string { return k.Key("due") }
+
+// Unlinked returns the key of the set of the waiting tasks that the server must link. The keys below it hold the endings that
+// the server must handle, and the tasks that wait for a task or a group.
+func (k Names) Unlinked() string                    { return k.Key("unlinked") }
+func (k Names) Ended() string                       { return k.Key("ended") }
+func (k Names) AwaitedGroups() string               { return k.Key("awaited_groups") }
+func (k Names) DependentsPrefix() string            { return k.Key("dependents:") }
+func (k Names) GroupDependentsPrefix() string       { return k.Key("group_dependents:") }
+func (k Names) GroupDependents(group string) string { return k.GroupDependentsPrefix() + group }
+
+func (k Names) TaskID() string                   { return k.Key("task_id") }
+func (k Names) Unique() string                   { return k.Key("unique") }
+func (k Names) Settings() string                 { return k.Key("settings") }
+func (k Names) Groups() string                   { return k.Key("groups") }
+func (k Names) Pipelines() string                { return k.Key("pipelines") }
+func (k Names) Definitions(name string) string   { return k.Key("definitions:" + name) }
+func (k Names) Partitions() string               { return k.Key("partitions") }
+func (k Names) Paused() string                   { return k.Key("paused") }
+func (k Names) Limits() string                   { return k.Key("limits") }
+func (k Names) LimitsDue() string                { return k.Key("limits_due") }
+func (k Names) LimitsUsed() string               { return k.Key("limits_used") }
+func (k Names) Limited(key string) string        { return k.Key("limited:" + key) }
+func (k Names) Starts(key string) string         { return k.Key("starts:" + key) }
+func (k Names) ReturnedPrefix() string           { return k.Key("returned:") }
+func (k Names) Schema() string                   { return k.Key("schema") }
+func (k Names) Calls(boot string) string         { return k.Key("calls:" + boot) }
+func (k Names) Servers() string                  { return k.Key("servers") }
+func (k Names) GraceUntil() string               { return k.Key("calm") }
+func (k Names) Leap() string                     { return k.Key("leap") }
+func (k Names) Managers() string                 { return k.Key("managers") }
+func (k Names) Workers() string                  { return k.Key("workers") }
+func (k Names) Worker(name string) string        { return k.Key("worker:" + name) }
+func (k Names) WorkerNames() string              { return k.Key("worker") }
+func (k Names) WorkerCount() string              { return k.Key("worker_id") }
+func (k Names) WorkerNumber(name string) string  { return k.Key("worker_id:" + name) }
+func (k Names) WakeOpen() string                 { return k.Key("wake:open") }
+func (k Names) WakePartition(name string) string { return k.Key("wake:" + name) }
+func (k Names) WakeServer() string               { return k.Key("wake:server") }
+func (k Names) WakeManager(boot string) string   { return k.Key("wake:manager:" + boot) }
+func (k Names) Program(sha256 string) string     { return k.Key("program:" + sha256) }
+func (k Names) Programs() string                 { return k.Key("programs") }
+func (k Names) ProgramsUsed() string             { return k.Key("programs_used") }
+func (k Names) Loading() string                  { return k.Key("loading") }
+func (k Names) PassedPrefix() string             { return k.Key("passed:") }
+
+func (k Names) Successes(program string) string { return k.Key("successes:" + program) }
+
+// Kinds returns the keys that every namespace may have, and the Redis type of each. If a key has another type, another
+// program has written it.
+func (k Names) Kinds() map[string]string {
+	kinds := map[string]string{
+		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.Servers(): "zset",
+		k.Managers(): "zset", k.Workers(): "zset", k.WorkerNames(): "set", k.WorkerCount(): "string",
+		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
+		k.Groups(): "hash", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
+		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",
+	}
+	for _, list := range tdf.Lists {
+		kinds[k.List(list)] = "zset"
+	}
+	return kinds
+}
