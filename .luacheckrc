@@ -5,12 +5,12 @@ globals = { "cursor", "ARGV", "logs", "times", "forgotten", "wrong_move" } -- sc
 local changed = {}
 for _, name in ipairs(globals) do changed[name] = true end
 
--- Go puts some files before the source of scripts, as the table in scripts.go says. So scripts see their top-level locals,
+-- Go puts some files before the source of scripts, as the table in redisstate/lua/scripts.go says. So scripts see their top-level locals,
 -- and the files themselves do not use all of them.
 local included = {}
-local scripts = io.open("redisstate/scripts.go")
+local scripts = io.open("redisstate/lua/scripts.go")
 for line in scripts and scripts:lines() or function() end do
-  for name in (line:match('after: "([%w ]*)"') or ""):gmatch("%w+") do included["redisstate/lua/" .. name .. ".lua"] = true end
+  for name in (line:match('After: "([%w ]*)"') or ""):gmatch("%w+") do included["redisstate/lua/" .. name .. ".lua"] = true end
 end
 for shared in pairs(included) do
   files[shared] = { ignore = { "211", "231", "241" } }

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A scriptCall is a call of a script with its keys and arguments, and the form of its reply.
 type scriptCall struct {
-	script *luaScript
+	script *lua.Script
 	keys   []string
 	args   []any
 	want   replyForm
@@ -18,7 +20,7 @@ type scriptCall struct {
 
 // send adds the call to a pipeline.
 func (c scriptCall) send(ctx context.Context, s *Store, p redis.Pipeliner) *redis.Cmd {
-	return c.script.of(s).EvalSha(ctx, p, c.keys, c.args...)
+	return s.script(c.script).EvalSha(ctx, p, c.keys, c.args...)
 }
 
 // read returns the reply of Redis to the call.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // withoutTime sets the time budget of the scripts below 0, so that each script stops as early as it can.
@@ -16,14 +17,14 @@ func withoutTime(t *testing.T) { withBudget(t, "-1") }
 func withBudget(t *testing.T, seconds string) {
 	t.Helper()
 	t.Setenv("TDF_TEST_BUDGET", seconds) // the scripts belong to the process, and so no other test runs meanwhile
-	for _, script := range []*luaScript{transactScript, transactOpeningScript, openScript, moveScript, claimScript, renewScript, linkScript} {
-		source := script.source()
+	for _, script := range []*lua.Script{lua.Transact, lua.TransactOpening, lua.Open, lua.Move, lua.Claim, lua.Renew, lua.Link} {
+		source := script.Source()
 		other := strings.Replace(source, "BUDGET = 0.003", "BUDGET = "+seconds, 1)
 		if other == source {
 			t.Fatal("the prelude has another budget")
 		}
-		script.load(func() string { return other })
-		t.Cleanup(func() { script.load(script.source) })
+		script.Load(func() string { return other })
+		t.Cleanup(func() { script.Load(script.Source) })
 	}
 }
 

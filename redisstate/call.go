@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // callSlots are the call slots of this client. A call slot makes one call at a time, and numbers its calls. Redis keeps
@@ -54,28 +56,28 @@ func (c *callSlots) giveBack(slot int) {
 }
 
 // call runs a script in a free call slot, and repeats the call until Redis has answered.
-func (s *Store) call(ctx context.Context, doing string, script *luaScript, keys []string, args func(slot int, sequence uint64) []any, want replyForm) (any, error) {
+func (s *Store) call(ctx context.Context, doing string, script *lua.Script, keys []string, args func(slot int, sequence uint64) []any, want replyForm) (any, error) {
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
 	return s.run(ctx, doing, script, keys, args(slot, sequence), want)
 }
 
 // run runs a script, and repeats the call until Redis has answered in the form want. The error says what the call was doing.
-func (s *Store) run(ctx context.Context, doing string, script *luaScript, keys []string, args []any, want replyForm) (any, error) {
+func (s *Store) run(ctx context.Context, doing string, script *lua.Script, keys []string, args []any, want replyForm) (any, error) {
 	reply, _, err := s.runAt(ctx, script, keys, args, want)
 	return reply, failed(doing, err)
 }
 
 // runAt is like run, but also returns the time just before the call was last sent.
-func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, args []any, want replyForm) (reply any, sent time.Time, err error) {
+func (s *Store) runAt(ctx context.Context, script *lua.Script, keys []string, args []any, want replyForm) (reply any, sent time.Time, err error) {
 	err = s.untilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		sent = time.Now()
-		reply, err = script.run(ctx, s, keys, args...).Result()
+		reply, err = s.script(script).Run(ctx, s.rdb, keys, args...).Result()
 		if err == redis.Nil { // the script returns nothing
 			err = nil
 		}
-		if err != nil && script.full == fails && strings.HasPrefix(err.Error(), "OOM") {
+		if err != nil && script.Full == lua.Fails && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
 		}
 		return inForm(reply, err, want)
@@ -84,12 +86,15 @@ func (s *Store) runAt(ctx context.Context, script *luaScript, keys []string, arg
 	return reply, sent, unstorable(err)
 }
 
+// script returns the form of a script that this Redis knows.
+func (s *Store) script(x *lua.Script) *redis.Script { return x.Of(s.flags.Load()) }
+
 // recordRun records that Redis has run a script. If err is an error, Redis has not run the script, and recordRun
 // records nothing.
-func (s *Store) recordRun(script *luaScript, err error) {
+func (s *Store) recordRun(script *lua.Script, err error) {
 	if err == nil {
 		s.scriptWorked.Store(true)
-		if script.moves {
+		if script.Moves {
 			s.taskMoved.Store(true)
 		}
 	}
@@ -97,7 +102,7 @@ func (s *Store) recordRun(script *luaScript, err error) {
 
 // callOnce runs a script whose first arguments are a call slot and a sequence number. If once is false, the script gets
 // no call slot, and recognizes a repeated call by its claims. The error does not say what the call was doing.
-func (s *Store) callOnce(ctx context.Context, script *luaScript, keys []string, once bool, want replyForm, encode func(e *encoder)) (any, error) {
+func (s *Store) callOnce(ctx context.Context, script *lua.Script, keys []string, once bool, want replyForm, encode func(e *encoder)) (any, error) {
 	args := func(slot string, sequence uint64) []any {
 		e := encoder{args: make([]any, 0, 64)}
 		e.add(slot, strconv.FormatUint(sequence, 10))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A ClaimRequest asks for tasks for a worker.
@@ -106,7 +107,7 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	for {
 		start := time.Now()
 		args, queues := s.claimArgs(r)
-		reply, err := s.call(ctx, claimTasks, claimScript, s.claimKeys(), args, claimForm(len(queues)))
+		reply, err := s.call(ctx, claimTasks, lua.Claim, s.claimKeys(), args, claimForm(len(queues)))
 		if err != nil {
 			return Claimed{}, nil, err
 		}

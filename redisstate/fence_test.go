@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // afterFirstStep is a hook that calls a function once, after the first step of a read with Rules.
@@ -110,7 +111,7 @@ func (r afterNames) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, c redis.Cmder) error {
 		err := next(ctx, c)
 		sent := c.Args()[min(1, len(c.Args())-1)]
-		if err == nil && (sent == namesScript.forms().plain.Hash() || sent == namesScript.source()) {
+		if err == nil && (sent == lua.Names.Forms().Plain.Hash() || sent == lua.Names.Source()) {
 			r()
 		}
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // Limits for one call of fields.lua, so that other clients of Redis wait only a few milliseconds.
@@ -153,7 +154,7 @@ func (s *Store) askFields(ctx context.Context, asked []question, long bool) ([]a
 	head := encoder{args: []any{longestField, longestFact, fieldsPerCall}}
 	head.flag(long)
 	head.count(len(numbers))
-	reply, err := s.run(ctx, readTasks, fieldsScript, keys, slices.Concat(head.args, sets.args, which), answersTo(asked))
+	reply, err := s.run(ctx, readTasks, lua.Fields, keys, slices.Concat(head.args, sets.args, which), answersTo(asked))
 	return list(reply), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A ListQuery selects tasks from the lists of some states, and orders them by their scores, which are times. If the
@@ -71,7 +72,7 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 		keys = append(keys, listRange.key)
 		args = append(args, listRange.score, listRange.member, listRange.stop)
 	}
-	reply, err := s.run(ctx, "find tasks", findScript, keys, args, listOf(len(keys), len(keys), manyTexts))
+	reply, err := s.run(ctx, "find tasks", lua.Find, keys, args, listOf(len(keys), len(keys), manyTexts))
 	if err != nil {
 		return nil, false, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A form is what similar moves of a call have in common: the states, the round, and the names of the properties. For
@@ -173,7 +174,7 @@ func destination(m *tdf.Move) string {
 
 // move makes one call of move.lua. It returns the same as transact.
 func (s *Store) move(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
-	reply, err := s.callOnce(ctx, moveScript, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)), func(e *encoder) {
+	reply, err := s.callOnce(ctx, lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)), func(e *encoder) {
 		s.encodeMove(e, who, units)
 	})
 	if err != nil {
@@ -238,7 +239,7 @@ func (e *encoder) positions(n int, has ...bool) {
 	e.args[number] = n
 }
 
-// move adds a move of the form f.
+// Move adds a move of the form f.
 func (e *encoder) move(m *tdf.Move, f *form) {
 	e.args = append(e.args, m.ID, m.Group)
 	for _, j := range f.own {

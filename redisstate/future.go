@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A FuturePage is the place where a walk through the tasks with a time in the future continues. The walk begins with
@@ -25,7 +26,7 @@ func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, 
 		behind = *from.behind
 	}
 	args := []any{"oldest", most, score(behind.Order), behind.Member, ""}
-	reply, err := s.run(ctx, "read tasks with a time in the future", findScript, []string{key}, args, tuple(manyTexts))
+	reply, err := s.run(ctx, "read tasks with a time in the future", lua.Find, []string{key}, args, tuple(manyTexts))
 	if err != nil {
 		return nil, from, false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // Limits for reading whole tasks. The limit readAtOnce applies as well.
@@ -208,7 +209,7 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 	h, tooLong = tdf.Hash{}, map[string]int{}
 	for cursor := "0"; ; {
 		args := []any{cursor, namesPerScan, readAtOnce, fewNames}
-		reply, err := s.run(ctx, readTasks, namesScript, []string{s.keys.Task(id)}, args, tuple(isText, manyTexts))
+		reply, err := s.run(ctx, readTasks, lua.Names, []string{s.keys.Task(id)}, args, tuple(isText, manyTexts))
 		if err != nil {
 			return nil, nil, err
 		}

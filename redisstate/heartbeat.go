@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 const (
@@ -164,7 +165,7 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}
 	args = append(args, w.fields()...)
-	reply, err := s.run(ctx, "register worker "+w.Name, heartbeatScript, keys, args, heartbeatForm)
+	reply, err := s.run(ctx, "register worker "+w.Name, lua.Heartbeat, keys, args, heartbeatForm)
 	if err != nil {
 		return "", 0, err
 	}

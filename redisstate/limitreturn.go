@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // MostReturned is the largest number of tasks that a call returns.
@@ -131,7 +132,7 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 		e.strings(r.Stale)
 	}
 	const doing = "return waiting tasks"
-	reply, err := s.run(ctx, doing, limitReturnScript, []string{s.keys.LimitsDue(), s.keys.List(tdf.Open)}, e.args, tuple(isNumber, isText))
+	reply, err := s.run(ctx, doing, lua.LimitReturn, []string{s.keys.LimitsDue(), s.keys.List(tdf.Open)}, e.args, tuple(isNumber, isText))
 	if err != nil {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // SetLimit sets the limit of a key. The limit holds from the next claim on, and counts the tasks of the key that run already.
@@ -29,7 +30,7 @@ func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts in
 		return fmt.Errorf("set a limit: %w", err)
 	}
 	keys := []string{s.keys.Limits(), s.keys.LimitsDue(), s.keys.Starts(key), s.keys.WakeServer()}
-	reply, err := s.run(ctx, fmt.Sprintf("set the limit of %q", key), limitSetScript, keys, []any{key, limit, tdf.MaxLimits, keepStarts}, isNumber)
+	reply, err := s.run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys, []any{key, limit, tdf.MaxLimits, keepStarts}, isNumber)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (s *Store) readLimitUses(ctx context.Context, check bool, keys []string) (a
 	e.args = append(e.args, s.keys.TaskPrefix(), tdf.ReturnPatience.String(), runningChecked)
 	e.flag(check)
 	e.add(keys...)
-	reply, err := s.run(ctx, "read how limits are used", limitUseScript, []string{s.keys.Limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args, listOf(1, len(keys), limitUseForm))
+	reply, err := s.run(ctx, "read how limits are used", lua.LimitUse, []string{s.keys.Limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args, listOf(1, len(keys), limitUseForm))
 	return list(reply), err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 const (
@@ -119,7 +120,7 @@ func (s *Store) linkArgs() encoder {
 // callLink calls link.lua, and returns the answers of its first operations: at least one.
 func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]string, error) {
 	keys := []string{s.keys.Due(), s.keys.Ended(), s.keys.AwaitedGroups(), s.keys.Groups(), s.keys.Unlinked()}
-	reply, err := s.run(ctx, "link tasks", linkScript, keys, e.args, linesOf(1, operations))
+	reply, err := s.run(ctx, "link tasks", lua.Link, keys, e.args, linesOf(1, operations))
 	if err != nil {
 		return nil, err
 	}

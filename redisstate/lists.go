@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // Counts counts the tasks of the named groups by state, all at one moment. If no group is named, it counts all tasks.
@@ -27,7 +28,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 	if len(groups) == 0 {
 		keys = append(keys, s.keys.List(tdf.Placed))
 	}
-	reply, err := s.run(ctx, "count tasks", countsScript, keys, ranges, listOf(0, len(tdf.States)+1, isNumber))
+	reply, err := s.run(ctx, "count tasks", lua.Counts, keys, ranges, listOf(0, len(tdf.States)+1, isNumber))
 	if err != nil {
 		return nil, err
 	}

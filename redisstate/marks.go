@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A Mark is the mark of a group, and when the group got it.
@@ -60,7 +61,7 @@ func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.Group
 		return "", err
 	}
 	keys := []string{s.keys.Calls(s.boot), s.keys.Groups(), s.keys.Group(group)}
-	reply, err := s.callOnce(ctx, marksScript, keys, true, isText, func(e *encoder) { e.add(group, string(from), string(to)) })
+	reply, err := s.callOnce(ctx, lua.Marks, keys, true, isText, func(e *encoder) { e.add(group, string(from), string(to)) })
 	if err != nil {
 		return "", err
 	}

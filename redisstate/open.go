@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // An Opened is the answer to one definition.
@@ -111,7 +112,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	keys := append([]string{
 		s.keys.Calls(s.boot), s.keys.Due(), s.keys.TaskID(), s.keys.List(tdf.Open), s.keys.WakeOpen(), s.keys.Groups(),
 	}, s.countedLists(maxTasks)...)
-	reply, err := s.callOnce(ctx, openScript, keys, true, isText, func(e *encoder) {
+	reply, err := s.callOnce(ctx, lua.Open, keys, true, isText, func(e *encoder) {
 		e.add(maxTasks)
 		e.args = append(e.args, call.args...)
 	})

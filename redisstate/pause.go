@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A Pausing says who has paused something, and when.
@@ -38,7 +39,7 @@ func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.P
 		args = append(args, p.String())
 	}
 	keys := []string{s.keys.Partitions(), s.keys.Paused(), s.keys.WakeOpen()}
-	reply, err := s.run(ctx, "pause or resume", pauseScript, keys, args, isNumber)
+	reply, err := s.run(ctx, "pause or resume", lua.Pause, keys, args, isNumber)
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // bestEffort makes writes that are safe to repeat and safe to lose, such as heartbeats. It also works on a full Redis,
@@ -19,7 +21,7 @@ func (s *Store) bestEffort(ctx context.Context, doing string, fill func(redis.Pi
 		keys = append(keys, fmt.Sprint(words[1]))
 		args = append(append(args, words[0], len(words)-2), words[2:]...)
 	}
-	_, err := s.run(ctx, doing, bestEffortScript, keys, args, anything)
+	_, err := s.run(ctx, doing, lua.BestEffort, keys, args, anything)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A StoredProgram describes an archive that [Store.PutProgram] stored.
@@ -56,7 +57,7 @@ func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time
 	keys := []string{s.keys.ProgramsUsed(), s.keys.Programs(), s.keys.Program(sha256), s.keys.TaskID()}
 	doing := "remove program " + sha256
 	for {
-		reply, err := s.run(ctx, doing, dropScript, keys, []any{sha256, since.String(), last, s.keys.TaskPrefix()}, isText)
+		reply, err := s.run(ctx, doing, lua.Drop, keys, []any{sha256, since.String(), last, s.keys.TaskPrefix()}, isText)
 		if err != nil {
 			return false, err
 		}

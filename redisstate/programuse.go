@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A stored program has a last use: the time when a client last stored it, opened tasks with it, or found it in a task. The
@@ -221,7 +222,7 @@ func (s *Store) removeUnused(ctx context.Context, before tdf.Time, unused []stri
 	for _, sum := range unused {
 		keys, args = append(keys, s.keys.Program(sum)), append(args, sum)
 	}
-	reply, err := s.run(ctx, removeUnused, unusedScript, keys, args, manyTexts)
+	reply, err := s.run(ctx, removeUnused, lua.Unused, keys, args, manyTexts)
 	for _, sum := range list(reply) {
 		removed = append(removed, text(sum))
 	}

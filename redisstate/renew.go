@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A Renewal extends the lease of a claim, and carries the worker's report about the round.
@@ -118,7 +119,7 @@ func (r *LiveReport) size() int {
 	return bytes
 }
 
-// renew makes one call, and returns the answers to the first renewals. If the call takes too long, the script leaves
+// Renew makes one call, and returns the answers to the first renewals. If the call takes too long, the script leaves
 // out the last renewals. It answers at least one.
 func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, sent time.Time, err error) {
 	e := encoder{}
@@ -126,7 +127,7 @@ func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal
 	for i := range renewals {
 		e.renewal(&renewals[i])
 	}
-	reply, sent, err := s.runAt(ctx, renewScript, []string{s.keys.Due()}, e.args, listOf(2, len(renewals)+1, isText))
+	reply, sent, err := s.runAt(ctx, lua.Renew, []string{s.keys.Due()}, e.args, listOf(2, len(renewals)+1, isText))
 	if err != nil {
 		return nil, 0, sent, err
 	}

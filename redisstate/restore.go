@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // Limits for one call of restore.lua, so that other clients of Redis wait only a few milliseconds.
@@ -55,7 +56,7 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 		return 0, err
 	}
 	keys := append([]string{s.keys.Due(), s.keys.TaskID(), s.keys.Unique()}, s.listKeys()...)
-	reply, err := s.run(ctx, "restore tasks", restoreScript, keys, e.args, isNumber)
+	reply, err := s.run(ctx, "restore tasks", lua.Restore, keys, e.args, isNumber)
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A ValueOutcome says what [Store.RestoreValues] has done with a value.
@@ -55,7 +56,7 @@ func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Valu
 		}
 	}
 	doing := "restore values of the kind " + string(kind)
-	reply, err := s.run(ctx, doing, restoreValuesScript, keys, e.args, func(reply any) bool {
+	reply, err := s.run(ctx, doing, lua.RestoreValues, keys, e.args, func(reply any) bool {
 		return reply == "" || isText(reply) && len(text(reply)) == len(values)
 	})
 	if err != nil {

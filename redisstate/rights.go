@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A ForbiddenError means that the ACL of the Redis user forbids a call, but allows the commands that move tasks.
@@ -48,7 +49,7 @@ func (s *Store) canMoveTasks(ctx context.Context) bool {
 	if s.taskMoved.Load() {
 		writes = "1"
 	}
-	err := rightsScript.run(ctx, s, []string{s.keys.Due(), s.keys.Calls(s.boot)}, writes).Err()
+	err := s.script(lua.Rights).Run(ctx, s.rdb, []string{s.keys.Due(), s.keys.Calls(s.boot)}, writes).Err()
 	_, passes := outage(err)
 	return !passes && !lacksRights(err) && ctx.Err() == nil && refusal(s.addr, err) == nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // SettleUsual examines the tasks that are due at the time now, but at most the given number. It moves each task that fits
@@ -19,7 +20,7 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 	keys := append([]string{
 		s.keys.Calls(s.boot), s.keys.Due(), s.keys.List(m.From), s.keys.List(m.To),
 	}, s.wakeKeys(ctx, m.To)...)
-	reply, err := s.callOnce(ctx, settleScript, keys, true, isText, func(e *encoder) {
+	reply, err := s.callOnce(ctx, lua.Settle, keys, true, isText, func(e *encoder) {
 		e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), who, now.String())
 		e.count(most)
 		e.form(&form{first: m, shared: m.Set})

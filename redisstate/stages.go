@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A StageChange changes the record of a stage, as part of a [Unit]. If the stage has another record than From, the unit fails
@@ -77,7 +78,7 @@ func (s *Store) RestoreDefinitions(ctx context.Context, name string, chunk int, 
 		return fmt.Errorf("store definitions: %w", err)
 	}
 	key := s.keys.Definitions(name)
-	_, err := s.run(ctx, "store definitions", storingScript, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, anything)
+	_, err := s.run(ctx, "store definitions", lua.Storing, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, anything)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // Limits for one call of a script, so that other clients of Redis wait only a few milliseconds.
@@ -170,10 +171,10 @@ func bytesOf(d *tdf.Properties) int {
 // long, the script leaves out the last units. If once is true, Redis recognizes a repeated call by its call slot.
 // Otherwise, it recognizes repeated moves by their claims.
 func (s *Store) transact(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
-	script := transactScript
+	script := lua.Transact
 	for i := range units {
 		if len(units[i].Open) > 0 {
-			script = transactOpeningScript
+			script = lua.TransactOpening
 		}
 	}
 	maxTasks := ""

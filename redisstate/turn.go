@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // Turn is one turn of a worker: it reports rounds that have ended as [Store.Execute] does, and claims tasks as [Store.Claim]
@@ -43,11 +44,11 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit
 	e := encoder{args: make([]any, 0, 64+16*len(units))}
 	e.add("", "0")
 	s.encodeMove(&e, r.Worker, units)
-	move := scriptCall{moveScript, s.moveKeys(ctx, &units[0].Moves[0]), e.args, outcomesOf(len(units))}
+	move := scriptCall{lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), e.args, outcomesOf(len(units))}
 	slot, sequence := s.calls.take()
 	defer s.calls.giveBack(slot)
 	args, queues := s.claimArgs(r)
-	claim := scriptCall{claimScript, s.claimKeys(), args(slot, sequence), claimForm(len(queues))}
+	claim := scriptCall{lua.Claim, s.claimKeys(), args(slot, sequence), claimForm(len(queues))}
 	sent, took, moved, claimed, err, claimErr := s.runBoth(ctx, claiming, move, claim)
 	if claimErr = failed(claimTasks, claimErr); claimErr == nil {
 		s.link.observe(replySize(claimed)+sizeOf(units), took)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // turnOnce makes one call of Turn, and describes its answer.
@@ -32,12 +33,12 @@ func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 		t.Fatalf("without a loss: %s", want)
 	}
 	wantWorld := anonymize(dump(t, undisturbed), undisturbed)
-	for name, script := range map[string]*luaScript{"report": moveScript, "claim": claimScript} {
+	for name, script := range map[string]*lua.Script{"report": lua.Move, "claim": lua.Claim} {
 		for drops := 1; drops <= 3; drops++ {
 			t.Run(fmt.Sprintf("%s %d", name, drops), func(t *testing.T) {
 				proxy := redistest.NewProxy(t, redistest.Shared(t))
 				s := prepared(t, proxy.Addr)
-				proxy.DropReplies(drops, func(command []string) bool { return slices.Contains(command, script.of(s).Hash()) })
+				proxy.DropReplies(drops, func(command []string) bool { return slices.Contains(command, s.script(script).Hash()) })
 				if got := turnOnce(t, s); got != want {
 					t.Errorf("answered %s, want %s", got, want)
 				}

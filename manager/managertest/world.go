@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 	"github.com/tdf-framework/tdf/server"
 )
 
@@ -51,7 +52,7 @@ type world struct {
 func newWorld(t T, namespace string) *world {
 	t.Helper()
 	w := &world{t: t, changed: begin}
-	redis, err := embedded.Start("127.0.0.1:0", embedded.Scripts("managertest", redisstate.Scripts()...))
+	redis, err := embedded.Start("127.0.0.1:0", embedded.Scripts("managertest", lua.Sums()...))
 	w.check(err)
 	w.redis = redis
 	ctx, cancel := context.WithCancel(context.Background())

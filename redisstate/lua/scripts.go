@@ -1,0 +1,128 @@
+// Package lua has the scripts that Redis runs, and the table that says what each of them needs (docs/development.md).
+package lua
+
+import (
+	"embed"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The scripts. Each has the name of its file, the files whose code Go puts before it, and what it does if Redis is full
+// (at its maxmemory): a full Redis refuses new tasks and claims, but accepts results, renewals and heartbeats.
+//
+// The file .luacheckrc and the tests read this table.
+var (
+	Open            = declare(Script{Name: "open", After: "prelude places opening", Full: Fails, Moves: true})
+	Claim           = declare(Script{Name: "claim", After: "prelude places limiting starting positions ordering", Full: waits, Moves: true})
+	Renew           = declare(Script{Name: "renew", After: "prelude", Full: Runs, Moves: true})
+	Move            = declare(Script{Name: "move", After: "prelude places limiting endings moving", Full: Runs, Moves: true})
+	Settle          = declare(Script{Name: "settle", After: "prelude places endings moving", Full: Runs, Moves: true})
+	Transact        = declare(Script{Name: "transact", After: "prelude places limiting opening endings deciding needs moving", Full: Runs, Moves: true})
+	TransactOpening = declare(Script{Name: "transact", After: "prelude places limiting opening endings deciding needs moving", Full: Fails, Moves: true})
+	Link            = declare(Script{Name: "link", After: "prelude opening", Full: Runs})
+	Marks           = declare(Script{Name: "marks", After: "prelude opening", Full: Runs})
+	LimitReturn     = declare(Script{Name: "limitreturn", After: "prelude places", Full: Runs})
+	LimitUse        = declare(Script{Name: "limituse", After: "prelude places limiting", Full: Runs})
+	LimitSet        = declare(Script{Name: "limitset", After: "prelude", Full: Runs})
+	Pause           = declare(Script{Name: "pause", After: "prelude", Full: Runs})
+	Heartbeat       = declare(Script{Name: "heartbeat", After: "prelude", Full: Runs})
+	BestEffort      = declare(Script{Name: "besteffort", After: "prelude", Full: Runs})
+	Storing         = declare(Script{Name: "besteffort", After: "prelude", Full: Fails})
+	Unused          = declare(Script{Name: "unused", After: "prelude", Full: Runs})
+	Drop            = declare(Script{Name: "drop", After: "prelude", Full: Runs})
+	Rights          = declare(Script{Name: "rights", After: "prelude", Full: Runs})
+	Restore         = declare(Script{Name: "restore", After: "prelude places limiting opening", Full: Fails})
+	RestoreValues   = declare(Script{Name: "restorevalues", After: "prelude", Full: Fails})
+
+	// These scripts only read.
+	Counts = declare(Script{Name: "counts", Full: waits})
+	Fields = declare(Script{Name: "fields", Full: waits})
+	Names  = declare(Script{Name: "names", Full: waits})
+	Find   = declare(Script{Name: "find", Full: waits})
+)
+
+// A Script is a Lua script.
+type Script struct {
+	Name  string // of its file, without .lua
+	After string // the files whose code comes before it
+	Full  whenFull
+	Moves bool // it makes moves, so that its success shows that the user may do so
+
+	Forms func() scriptForms
+}
+
+// scriptForms are the forms of a script. The form allowOOM has a flag, with which it also runs on a full Redis. It is nil
+// for a script that must not.
+type scriptForms struct{ Plain, allowOOM *redis.Script }
+
+// whenFull says what happens to a call of a script if Redis is full.
+type whenFull int
+
+const (
+	waits whenFull = iota // the call waits, as in an outage; a script that only reads goes on
+	Fails                 // the call gets conn.ErrFull, because the script adds tasks or definitions
+	Runs                  // Redis 7 and later run the script; older ones know no script flags, and the call waits
+)
+
+// Files has the files of this folder.
+//
+//go:embed *.lua
+var Files embed.FS
+
+var scripts []*Script
+
+// AllowOOM is the line before the source of a form that also runs on a full Redis.
+const AllowOOM = "#!lua flags=allow-oom\n"
+
+func declare(x Script) *Script {
+	x.Load(x.Source)
+	scripts = append(scripts, &x)
+	return &x
+}
+
+// Source returns the source of the script and of the files that it needs.
+func (x *Script) Source() string {
+	var source strings.Builder
+	for _, name := range append(strings.Fields(x.After), x.Name) {
+		text, err := Files.ReadFile(name + ".lua")
+		if err != nil {
+			panic(err)
+		}
+		source.Write(text)
+	}
+	return source.String()
+}
+
+// Load makes the script have the given source. The first call of the script computes its forms, because a program uses few
+// of the scripts.
+func (x *Script) Load(source func() string) {
+	x.Forms = sync.OnceValue(func() scriptForms {
+		text := source()
+		forms := scriptForms{Plain: redis.NewScript(text)}
+		if x.Full == Runs {
+			forms.allowOOM = redis.NewScript(AllowOOM + text)
+		}
+		return forms
+	})
+}
+
+// Scripts returns the SHA-1 of each script, in its form without script flags. Without a password, the embedded Redis
+// runs only these scripts.
+func Sums() []string {
+	var sums []string
+	for _, script := range scripts {
+		sums = append(sums, script.Forms().Plain.Hash())
+	}
+	return sums
+}
+
+// Of returns the form for a Redis that knows script flags, or for one that does not.
+func (x *Script) Of(flags bool) *redis.Script {
+	forms := x.Forms()
+	if forms.allowOOM != nil && flags {
+		return forms.allowOOM
+	}
+	return forms.Plain
+}
