@@ -22,7 +22,7 @@ func TestConnectRefuses(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, redistest.Args("--requirepass", "right", "--databases", "4"))
 	shared := redistest.Shared(t)
-	cli := redis.NewClient(&redis.Options{Addr: shared})
+	cli := redis.NewClient(&redis.Options{Addr: shared, DB: redistest.Database(t)})
 	t.Cleanup(func() { cli.Close() })
 	ns := redistest.Namespace(t)
 	for _, c := range []struct {

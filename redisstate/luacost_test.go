@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/luacost"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // The table in docs/performance.md says how many instructions each script of a plain task needs. The test repeats the
@@ -23,19 +24,19 @@ func TestCostOfPlainTasks(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Shared(t)
 	s := connect(t, addr, redistest.Namespace(t))
-	counted := map[string]*luaScript{}
+	counted := map[string]*lua.Script{}
 	var texts []string
-	for _, script := range []*luaScript{openScript, claimScript, moveScript, settleScript} {
-		counted[script.of(s).Hash()] = script
-		texts = append(texts, script.text(s))
+	for _, script := range []*lua.Script{lua.Open, lua.Claim, lua.Move, lua.Settle} {
+		counted[s.script(script).Hash()] = script
+		texts = append(texts, textOf(s, script))
 	}
-	x, err := luacost.New(addr, texts...)
+	x, err := luacost.New(addr, redistest.Database(t), texts...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Close()
 	var last *luacost.Counts
-	var script *luaScript
+	var script *lua.Script
 	x.Counted = func(sha1 string, c *luacost.Counts) { last, script = c, counted[sha1] }
 	s.rdb.AddHook(x)
 
@@ -131,12 +132,12 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 	return all
 }
 
-// text returns the source of the script's form that this Redis knows.
-func (x *luaScript) text(s *Store) string {
-	if x.of(s) == x.forms().plain {
-		return x.source()
+// textOf returns the source of the script's form that this Redis knows.
+func textOf(s *Store, x *lua.Script) string {
+	if s.script(x) == x.Forms().Plain {
+		return x.Source()
 	}
-	return allowOOM + x.source()
+	return lua.AllowOOM + x.Source()
 }
 
 // compareRow compares the numbers of a call with its row in the table of a page.
@@ -161,14 +162,14 @@ func compareRow(t *testing.T, page, name string, row []int) {
 }
 
 // dearest lists the functions of a script that needed the most instructions per task.
-func dearest(script *luaScript, c *luacost.Counts, n int) string {
+func dearest(script *lua.Script, c *luacost.Counts, n int) string {
 	of, number := map[string]int{}, 1
-	if script.full == runs {
+	if script.Full == lua.Runs {
 		number++ // the line of the form's flag
 	}
 	begin := regexp.MustCompile(`^(?:local )?function ([\w.]+)`)
-	for _, file := range append(strings.Fields(script.after), script.name) {
-		text, _ := sources.ReadFile("lua/" + file + ".lua")
+	for _, file := range append(strings.Fields(script.After), script.Name) {
+		text, _ := lua.Files.ReadFile(file + ".lua")
 		function := ""
 		for line := range strings.Lines(string(text)) {
 			if m := begin.FindStringSubmatch(line); m != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
@@ -33,7 +34,11 @@ func redisAt(t testing.TB, addr string) config.Redis {
 		t.Fatal(err)
 	}
 	n, _ := strconv.Atoi(port)
-	return config.Redis{Host: host, Port: n}
+	r := config.Redis{Host: host, Port: n}
+	if !onEmbedded(t) {
+		r.DB = redistest.Database(t)
+	}
+	return r
 }
 
 // connect returns a Store for the given namespace, and closes it at the end of the test.
@@ -52,7 +57,7 @@ func connect(t testing.TB, addr, namespace string) *Store {
 func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		r, err := embedded.Start("127.0.0.1:0", embedded.Scripts("test", Scripts()...))
+		r, err := embedded.Start("127.0.0.1:0", embedded.Scripts("test", lua.Sums()...))
 		if err != nil {
 			t.Fatal(err)
 		}

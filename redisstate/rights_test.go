@@ -18,7 +18,7 @@ import (
 func TestAMissingRightOfOneCall(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
-	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
+	operator := redis.NewClient(&redis.Options{Addr: addr, DB: redistest.Database(t), Username: "operator", Password: "any"})
 	t.Cleanup(func() { operator.Close() })
 	s := connect(t, addr, redistest.Namespace(t))
 	ids := mustOpen(t, s, define("a"))
@@ -58,7 +58,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 func TestAMissingRightOfAReader(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
-	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
+	operator := redis.NewClient(&redis.Options{Addr: addr, DB: redistest.Database(t), Username: "operator", Password: "any"})
 	t.Cleanup(func() { operator.Close() })
 	s := connect(t, addr, redistest.Namespace(t))
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-@write", "-info").Err())

@@ -30,11 +30,11 @@ type Interpreter struct {
 	Counted func(sha1 string, c *Counts)
 }
 
-// New returns an Interpreter for the scripts with the given sources. Their commands run in the Redis at addr.
-func New(addr string, sources ...string) (*Interpreter, error) {
+// New returns an Interpreter for the scripts with the given sources. Their commands run in the database db of the Redis at addr.
+func New(addr string, db int, sources ...string) (*Interpreter, error) {
 	x := &Interpreter{
 		// Scripts see the replies of protocol 2.
-		rdb:     redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, MaxRetries: -1}),
+		rdb:     redis.NewClient(&redis.Options{Addr: addr, DB: db, Protocol: 2, MaxRetries: -1}),
 		scripts: map[string]*lua.FunctionProto{},
 		now:     time.Now(),
 		Counted: func(string, *Counts) {},

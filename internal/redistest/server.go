@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,7 +73,7 @@ func start(dir string, opts []Option) (*Server, error) {
 
 func arguments(addr string, opts []Option) []string {
 	host, port, _ := net.SplitHostPort(addr)
-	args := []string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no"}
+	args := []string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--databases", strconv.Itoa(databases)}
 	for _, add := range opts {
 		args = add(args)
 	}

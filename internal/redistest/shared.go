@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,30 @@ func Shared(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return addr
+}
+
+// databases is the number of databases of each server. An empty database needs little memory.
+const databases = 2048
+
+var (
+	numbersMu sync.Mutex
+	numbers   = map[string]int{}
+)
+
+// Database returns the number of a database that belongs to the test and its subtests alone. So a command that looks at all
+// keys of a database, as KEYS and SCAN do, does not meet the keys of tests that run at the same time.
+func Database(t testing.TB) int {
+	t.Helper()
+	test, _, _ := strings.Cut(t.Name(), "/")
+	numbersMu.Lock()
+	defer numbersMu.Unlock()
+	if numbers[test] == 0 {
+		numbers[test] = len(numbers) + 1
+	}
+	if numbers[test] >= databases {
+		t.Fatalf("more than %d tests want a database", databases)
+	}
+	return numbers[test]
 }
 
 var (
