@@ -23,6 +23,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/server"
 )
 
@@ -158,7 +159,7 @@ func TestAManagerIsWoken(t *testing.T) {
 		})
 	}()
 	<-round
-	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr()})
+	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB})
 	defer rdb.Close()
 	registered := func() int64 {
 		n, err := rdb.ZCard(t.Context(), cfg.Namespace+":managers").Result()
@@ -211,7 +212,7 @@ func succeed(t testing.TB, s *redisstate.Store, id int64) {
 // While Redis is full, tasks without follow-ups are archived. Callbacks with follow-ups are called again later.
 func TestRedisIsFull(t *testing.T) {
 	cfg := redisConfig(t, redistest.Start(t).Addr)
-	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr()})
+	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB})
 	defer rdb.Close()
 	setMemory := func(most string) {
 		if err := rdb.ConfigSet(context.Background(), "maxmemory", most).Err(); err != nil {
@@ -368,7 +369,7 @@ func TestNewDoesNotConnect(t *testing.T) {
 	}
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.Redis.DB = 1_000_000
-	if e := new(redisstate.RefusedError); !errors.As(newManager(t, cfg).Connect(t.Context()), &e) {
+	if e := new(conn.RefusedError); !errors.As(newManager(t, cfg).Connect(t.Context()), &e) {
 		t.Error("Connect accepted a database that does not exist")
 	}
 }

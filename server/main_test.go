@@ -53,7 +53,7 @@ func onReal(t *testing.T, test func(s *site)) { test(newSite(t, redistest.Shared
 func connect(t *testing.T, addr, ns string) *redisstate.Store {
 	host, port, _ := net.SplitHostPort(addr)
 	n, _ := strconv.Atoi(port)
-	store, err := redisstate.Connect(t.Context(), config.Redis{Host: host, Port: n}, ns, quiet())
+	store, err := redisstate.Connect(t.Context(), config.Redis{Host: host, Port: n, DB: redistest.Database(t)}, ns, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func connect(t *testing.T, addr, ns string) *redisstate.Store {
 func newSite(t *testing.T, addr string) *site {
 	ns := redistest.Namespace(t)
 	store := connect(t, addr, ns)
-	cli := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
+	cli := redis.NewClient(&redis.Options{Addr: addr, DB: redistest.Database(t), Protocol: 2})
 	t.Cleanup(func() { cli.Close() })
 	return &site{T: t, ns: ns, addr: addr, store: store, cli: cli, server: New("server", settings, store, quiet())}
 }

@@ -32,7 +32,7 @@ func Config(t testing.TB, addr string) config.Manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Redis.Host = host
+	cfg.Redis.Host, cfg.Redis.DB = host, redistest.Database(t)
 	if cfg.Redis.Port, err = strconv.Atoi(port); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func Connect(t testing.TB, cfg config.Manager) *redisstate.Store {
 
 // Client returns a plain client of the namespace's Redis. It is closed when the test ends.
 func Client(t testing.TB, cfg config.Manager) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), Protocol: 2})
+	c := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB, Protocol: 2})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
