@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // diagnose returns the diagnoses, ordered by subject.
@@ -135,9 +136,9 @@ func (v *vitals) replica(d *diagnoses) {
 }
 
 func (v *vitals) layout(d *diagnoses) {
-	if v.schema != strconv.Itoa(redisstate.Schema) {
+	if v.schema != strconv.Itoa(conn.Schema) {
 		d.notice("redis", Fact{
-			Code: "layout", Text: fmt.Sprintf("the namespace has layout version %s, and this release writes version %d", v.schema, redisstate.Schema),
+			Code: "layout", Text: fmt.Sprintf("the namespace has layout version %s, and this release writes version %d", v.schema, conn.Schema),
 			Fix: fix("update all servers, workers and managers to this release"),
 		})
 	}

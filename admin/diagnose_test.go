@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // healthy returns the vitals of a namespace without problems.
@@ -17,7 +18,7 @@ func healthy() vitals {
 	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: now}
 	return vitals{
 		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6}, waited: 500,
-		info: redisstate.Info{
+		info: conn.Info{
 			"redis_version": "7.0.15", "aof_enabled": "1", "aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok",
 			"maxmemory_policy": "noeviction", "role": "master",
 		},
@@ -54,7 +55,7 @@ func TestDiagnose(t *testing.T) {
 			v.limits = []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Waiting: 1, Unclaimed: 2}}
 		}},
 		"Redis has version 6.2.1":                                        {SeverityProblem, func(v *vitals) { v.info["redis_version"] = "6.2.1" }},
-		"this is the embedded Redis":                                     {SeverityNotice, func(v *vitals) { v.info = redisstate.Info{}; v.memory = Memory{} }},
+		"this is the embedded Redis":                                     {SeverityNotice, func(v *vitals) { v.info = conn.Info{}; v.memory = Memory{} }},
 		"Redis has no append-only file":                                  {SeverityProblem, func(v *vitals) { v.info["aof_enabled"] = "0" }},
 		"could not write its append-only file (aof_last_write_status is": {SeverityProblem, func(v *vitals) { v.info["aof_last_write_status"] = "err" }},
 		"could not write its last snapshot (rdb_last_bgsave_status is": {

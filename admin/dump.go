@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // dumpFormat is the version of the lines that [Admin.Dump] writes (docs/tdf.md, "Dumps").
@@ -149,7 +150,7 @@ func (d *dump) write(ctx context.Context) error {
 		return err
 	}
 	last = min(max(last, 0), redisstate.MaxID) // the counter may be corrupt, so its value is limited
-	header := dumpHeader{dumpFormat, redisstate.Schema, d.parts.Config.Namespace, now, last}
+	header := dumpHeader{dumpFormat, conn.Schema, d.parts.Config.Namespace, now, last}
 	if err := d.encoder.Encode(dumpLine{Header: &header}); err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tdf-framework/tdf/redisstate"
-
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A DumpError says which line of a dump is invalid, and why.
@@ -200,8 +200,8 @@ func (c *dumpCheck) header(h dumpHeader) error {
 		return c.wrong("the dump names no format")
 	case h.Format > dumpFormat:
 		return c.wrong("the dump has format %d, and this release knows format %d: use a newer release", h.Format, dumpFormat)
-	case h.Schema > redisstate.Schema || h.Schema < redisstate.Schema-1:
-		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows both", h.Schema, redisstate.Schema)
+	case h.Schema > conn.Schema || h.Schema < conn.Schema-1:
+		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows both", h.Schema, conn.Schema)
 	case h.LastID < 0 || h.LastID > redisstate.MaxID:
 		return c.wrong("the dump's last id %d is invalid", h.LastID)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // Stats are the metrics of a namespace.
@@ -89,7 +90,7 @@ func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 		err = readPrograms(ctx, s, &stats)
 	}
 	if err == nil {
-		var info redisstate.Info
+		var info conn.Info
 		info, err = s.Info(ctx, "memory")
 		stats.Memory = memoryOf(info)
 	}
@@ -215,6 +216,6 @@ func readPrograms(ctx context.Context, s *redisstate.Store, stats *Stats) error 
 	return err
 }
 
-func memoryOf(info redisstate.Info) Memory {
+func memoryOf(info conn.Info) Memory {
 	return Memory{number(info, "used_memory"), number(info, "maxmemory"), number(info, "total_system_memory")}
 }

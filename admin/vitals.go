@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // vitals holds the facts about a namespace from which diagnose makes the diagnoses.
@@ -17,7 +18,7 @@ type vitals struct {
 	census
 	waited, dueLag tdf.Seconds // as in Stats
 	redis          config.Redis
-	info           redisstate.Info // empty for the embedded Redis
+	info           conn.Info // empty for the embedded Redis
 	memory         Memory
 	listpack       string // the setting hash-max-listpack-value, if it is too small
 	schema         string
@@ -128,7 +129,7 @@ func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 }
 
 // number returns a number from the output of INFO, or 0 if INFO does not contain the number.
-func number(info redisstate.Info, name string) int64 {
+func number(info conn.Info, name string) int64 {
 	n, _ := strconv.ParseInt(info[name], 10, 64)
 	return n
 }

@@ -6,13 +6,14 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // An attendance is a record in Redis, which says that a manager waits for finished tasks. Because of the record, Redis
 // wakes the manager when a task finishes.
 type attendance struct {
 	store *redisstate.Store
-	waker *redisstate.Waker
+	waker *conn.Waker
 
 	first, registered time.Time // when Redis first and last accepted the record
 }

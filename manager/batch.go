@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A batch collects tasks whose callbacks have returned nil. One call to Redis archives all tasks of the batch. For each
@@ -126,7 +127,7 @@ func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 	for i, o := range outcomes {
 		b.conclude(ctx, tasks[i], o)
 	}
-	if errors.Is(err, redisstate.ErrFull) {
+	if errors.Is(err, conn.ErrFull) {
 		b.later(ctx, err, tasks[len(outcomes):]...)
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A collector collects the tasks that a function of After opens. If one step cannot open all of them, it stores their
@@ -64,7 +65,7 @@ func (c *collector) store(ctx context.Context) error {
 		n := redisstate.OpenBatch(c.pending)
 		err := c.Manager.store.StoreDefinitions(ctx, c.name, c.chunks, c.pending[:n])
 		switch {
-		case errors.Is(err, redisstate.ErrFull):
+		case errors.Is(err, conn.ErrFull):
 			return stageError{err}
 		case errors.Is(err, redisstate.ErrNoRoom) && c.chunks > 0: // the definitions themselves may use the memory
 			return stageError{fmt.Errorf("%d definitions fit, and then: %v", c.stored, err)}

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A pipelineRun holds the data of one call of Pipeline.Run. Another call can read all of these data from Redis, except the
@@ -275,7 +276,7 @@ func (x *pipelineRun) archiveStage(ctx context.Context, s *stageRun) error {
 // apply carries out a unit. The error says why Redis has refused it.
 func (x *pipelineRun) apply(ctx context.Context, u redisstate.Unit) error {
 	outcomes, err := x.store.Apply(ctx, x.name, u)
-	if errors.Is(err, redisstate.ErrFull) {
+	if errors.Is(err, conn.ErrFull) {
 		return stageError{err}
 	}
 	if err != nil {

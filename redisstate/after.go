@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // Limits for one page of EachDependency.
@@ -23,8 +24,8 @@ const (
 //
 // If a task does not exist any more, its Stored.Task is nil.
 func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) bool) (left int, err error) {
-	values, err := ask(ctx, s, fmt.Sprintf("read the dependencies of task %d", id), func(r redis.Cmdable) *redis.SliceCmd {
-		return r.HMGet(ctx, s.keys.Task(id), dependencyNames...)
+	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id), func(r redis.Cmdable) *redis.SliceCmd {
+		return r.HMGet(ctx, s.Keys.Task(id), dependencyNames...)
 	})
 	if err != nil {
 		return 0, err
@@ -50,13 +51,13 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 		left += len(ids)
 		return nil
 	}
-	tasks := slices.Concat(tdf.ParseIDs(text(values[0])), tdf.ParseIDs(text(values[1])))
+	tasks := slices.Concat(tdf.ParseIDs(conn.Text(values[0])), tdf.ParseIDs(conn.Text(values[1])))
 	slices.Sort(tasks)
 	if err := page(slices.Compact(tasks)); err != nil {
 		return left, err
 	}
 	for _, group := range values[2:] {
-		if name := text(group); name != "" {
+		if name := conn.Text(group); name != "" {
 			if err := s.eachOfGroup(ctx, name, page); err != nil {
 				return left, err
 			}
@@ -91,14 +92,14 @@ const groupIDsPerPage = 1000
 // there may be more ids.
 func (s *Store) groupPage(ctx context.Context, group string, state tdf.State, after int64) (ids []int64, more bool, err error) {
 	_, last := groupRange(state)
-	members, err := ask(ctx, s, fmt.Sprintf("list the %s tasks of group %q", state, group), func(r redis.Cmdable) *redis.StringSliceCmd {
+	members, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("list the %s tasks of group %q", state, group), func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", groupScore(state, after)), Stop: last, Count: groupIDsPerPage,
+			Key: s.Keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", groupScore(state, after)), Stop: last, Count: groupIDsPerPage,
 		})
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	ids = idsOf(members)
+	ids = conn.IDsOf(members)
 	return ids, len(members) == groupIDsPerPage && len(ids) > 0, nil
 }

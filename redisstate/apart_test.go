@@ -16,7 +16,7 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 		var err error
 		stored.Source, err = s.PutProgram(t.Context(), []byte("archive"))
 		must(t, err)
-		listed := func() string { return fmt.Sprint(s.rdb.ZRange(t.Context(), s.keys.List(tdf.Open), 0, -1).Val()) }
+		listed := func() string { return fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Open), 0, -1).Val()) }
 		set := func(value string) {
 			must(t, s.ChangeSetting(t.Context(), tdf.SettingOriginalWorkers, value))
 			forgetRoom(s)

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // readArchived completes the properties of finished tasks that are in the list archived. A manager of the original TDF
@@ -33,17 +34,17 @@ func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]tdf.Time
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	args := []any{"ZMSCORE", s.keys.List(tdf.Archived)}
+	args := []any{"ZMSCORE", s.Keys.List(tdf.Archived)}
 	for _, id := range ids {
 		args = append(args, id)
 	}
 	var scores *redis.Cmd
-	if err := s.pipeline(ctx, "look up tasks in the list archived", func(p redis.Pipeliner) { scores = p.Do(ctx, args...) }); err != nil {
+	if err := s.Pipeline(ctx, "look up tasks in the list archived", func(p redis.Pipeliner) { scores = p.Do(ctx, args...) }); err != nil {
 		return nil, err
 	}
 	at := map[int64]tdf.Time{}
-	for i, score := range list(scores.Val()) {
-		if found, err := strconv.ParseFloat(text(score), 64); err == nil {
+	for i, score := range conn.List(scores.Val()) {
+		if found, err := strconv.ParseFloat(conn.Text(score), 64); err == nil {
 			at[ids[i]] = tdf.Time(found)
 		}
 	}
@@ -72,7 +73,7 @@ func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before 
 
 // states reads the states of tasks.
 func (s *Store) states(ctx context.Context, ids []int64) ([]*redis.StringCmd, error) {
-	return askEach(ctx, s, "read the states of tasks", ids, func(p redis.Pipeliner, id int64) *redis.StringCmd {
-		return p.HGet(ctx, s.keys.Task(id), "state")
+	return conn.AskEach(ctx, s.Conn, "read the states of tasks", ids, func(p redis.Pipeliner, id int64) *redis.StringCmd {
+		return p.HGet(ctx, s.Keys.Task(id), "state")
 	})
 }

@@ -16,13 +16,13 @@ func archiveAsOriginal(t testing.TB, s *Store, ids ...int64) {
 	t.Helper()
 	for _, id := range ids {
 		ctx, member := t.Context(), strconv.FormatInt(id, 10)
-		state := tdf.State(s.rdb.HGet(ctx, s.keys.Task(id), "state").Val())
+		state := tdf.State(s.Redis.HGet(ctx, s.Keys.Task(id), "state").Val())
 		now, err := s.Now(ctx)
 		must(t, err)
-		if n := s.rdb.ZRem(ctx, s.keys.List(state), member).Val(); n != 1 {
+		if n := s.Redis.ZRem(ctx, s.Keys.List(state), member).Val(); n != 1 {
 			t.Fatalf("task %d is not in %s", id, state)
 		}
-		must(t, s.rdb.ZAdd(ctx, s.keys.List(tdf.Archived), redis.Z{Score: float64(now), Member: member}).Err())
+		must(t, s.Redis.ZAdd(ctx, s.Keys.List(tdf.Archived), redis.Z{Score: float64(now), Member: member}).Err())
 	}
 }
 
@@ -100,7 +100,7 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 	must(t, err)
 	for i, o := range outcomes {
 		must(t, o.Err)
-		_, err := s.rdb.ZScore(ctx, s.keys.List(tdf.Archived), strconv.FormatInt(ids[i], 10)).Result()
+		_, err := s.Redis.ZScore(ctx, s.Keys.List(tdf.Archived), strconv.FormatInt(ids[i], 10)).Result()
 		if stays := fresh[i].Moves[0].Verb == tdf.VerbRequire; stays != (err == nil) {
 			t.Fatalf("task %d in the list archived: %v", ids[i], err)
 		}
@@ -115,7 +115,7 @@ func TestTaskThatRunsAgainIsNotArchived(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Executed)
-		s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Archived), redis.Z{Score: 5, Member: id})
+		s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Archived), redis.Z{Score: 5, Member: id})
 		if got := task(t, s, id); got.State != tdf.Executed {
 			t.Errorf("the task is %s", got.State)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Finding describes an inconsistency of one task.
@@ -113,7 +114,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 		return nil, err
 	}
 	// Read the scores before the tasks. If a lease is renewed in between, the repair's fence no longer fits, and the repair does nothing.
-	due, err := s.scores(ctx, s.keys.Due(), ids)
+	due, err := s.scores(ctx, s.Keys.Due(), ids)
 	if err != nil {
 		return nil, err
 	}
@@ -181,18 +182,18 @@ func (x index) fence() string {
 }
 
 func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.FloatCmd, error) {
-	return askEach(ctx, s, "look up tasks in "+key, ids, func(p redis.Pipeliner, id int64) *redis.FloatCmd {
+	return conn.AskEach(ctx, s.Conn, "look up tasks in "+key, ids, func(p redis.Pipeliner, id int64) *redis.FloatCmd {
 		return p.ZScore(ctx, key, strconv.FormatInt(id, 10))
 	})
 }
 
 // groupScores returns each task's score in the index of its group. It returns nil for a task without a group.
 func (s *Store) groupScores(ctx context.Context, sightings []tdf.Placement) ([]*redis.FloatCmd, error) {
-	return askEach(ctx, s, "look up tasks in their groups", sightings, func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
+	return conn.AskEach(ctx, s.Conn, "look up tasks in their groups", sightings, func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
 		if x.Task == nil || x.Task.Group == "" {
 			return nil
 		}
-		return p.ZScore(ctx, s.keys.Group(x.Task.Group), strconv.FormatInt(x.ID, 10))
+		return p.ZScore(ctx, s.Keys.Group(x.Task.Group), strconv.FormatInt(x.ID, 10))
 	})
 }
 

@@ -14,7 +14,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
-		zadd := func(list tdf.State, id int64) { s.rdb.ZAdd(ctx, s.keys.List(list), redis.Z{Score: 5, Member: id}) }
+		zadd := func(list tdf.State, id int64) { s.Redis.ZAdd(ctx, s.Keys.List(list), redis.Z{Score: 5, Member: id}) }
 		grouped := define("x")
 		grouped.Group = "g"
 		for _, c := range []struct {
@@ -24,7 +24,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 		}{
 			{"put back as open: out of place", func() int64 {
 				id := put(t, s, tdf.Open)
-				s.rdb.ZRem(ctx, s.keys.List(tdf.Open), id)
+				s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), id)
 				return id
 			}, tdf.Open},
 			{"put back as succeeded: out of place", func() int64 {
@@ -34,7 +34,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			}, tdf.Succeeded},
 			{"put back as archived: out of place", func() int64 {
 				id := put(t, s, tdf.Archived)
-				s.rdb.HSet(ctx, s.keys.Task(id), "state", "executed")
+				s.Redis.HSet(ctx, s.Keys.Task(id), "state", "executed")
 				zadd(tdf.Executed, id)
 				return id
 			}, tdf.Archived},
@@ -44,17 +44,17 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			}, tdf.None},
 			{"its entry in due is missing or too late", func() int64 {
 				id := put(t, s, tdf.Running)
-				s.rdb.ZRem(ctx, s.keys.Due(), id)
+				s.Redis.ZRem(ctx, s.Keys.Due(), id)
 				return id
 			}, tdf.Running},
 			{"the index of its group does not list it as open", func() int64 {
 				id := mustOpen(t, s, grouped)[0]
-				s.rdb.ZRem(ctx, s.keys.Group("g"), id)
+				s.Redis.ZRem(ctx, s.Keys.Group("g"), id)
 				return id
 			}, tdf.Open},
 			{"the server has not settled it: failed: timeout: ", func() int64 {
 				id := mustOpen(t, s, define("x"))[0]
-				s.rdb.HSet(ctx, s.keys.Task(id), "timeout", "soon")
+				s.Redis.HSet(ctx, s.Keys.Task(id), "timeout", "soon")
 				return id
 			}, tdf.Failed},
 		} {
@@ -82,7 +82,7 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Open)
-		s.rdb.HSet(t.Context(), s.keys.Task(id), "fails", "4")
+		s.Redis.HSet(t.Context(), s.Keys.Task(id), "fails", "4")
 		findings, err := s.Check(t.Context())
 		if err != nil || len(findings) != 1 || findings[0].Problem != "it is in round 0, but its counters add up to 4" {
 			t.Errorf("%v, %v", findings, err)
@@ -98,12 +98,12 @@ func TestRepairIsFenced(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Open)
-		s.rdb.ZRem(t.Context(), s.keys.List(tdf.Open), id)
+		s.Redis.ZRem(t.Context(), s.Keys.List(tdf.Open), id)
 		findings, err := s.Check(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.rdb.HSet(t.Context(), s.keys.Task(id), "state", "running")
+		s.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "running")
 		before := dump(t, s)
 		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
 			t.Errorf("repaired %d, %v", n, err)
@@ -118,7 +118,7 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"), define("c"))
-		s.rdb.Del(t.Context(), s.keys.TaskID(), s.keys.Task(1))
+		s.Redis.Del(t.Context(), s.Keys.TaskID(), s.Keys.Task(1))
 		if ids := mustOpen(t, s, define("d"), define("e")); ids[0] <= 3 || ids[1] != ids[0]+1 {
 			t.Errorf("ids %v", ids)
 		}
@@ -134,7 +134,7 @@ func TestRenewalVoidsARepair(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.rdb.ZRem(t.Context(), s.keys.Due(), 1)
+		s.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
 		findings, err := s.Check(t.Context())
 		if err != nil || len(findings) != 1 {
 			t.Fatal(findings, err)

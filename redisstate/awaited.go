@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // An AwaitedGroup is a group that open tasks wait for.
@@ -22,7 +23,7 @@ type AwaitedGroup struct {
 // given number of dependents of each group.
 func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]AwaitedGroup, error) {
 	var names *redis.StringSliceCmd
-	err := s.pipeline(ctx, readAwaited, func(p redis.Pipeliner) { names = p.ZRevRange(ctx, s.keys.AwaitedGroups(), 0, groups-1) })
+	err := s.Pipeline(ctx, readAwaited, func(p redis.Pipeliner) { names = p.ZRevRange(ctx, s.Keys.AwaitedGroups(), 0, groups-1) })
 	if err != nil {
 		return nil, err
 	}
@@ -30,8 +31,8 @@ func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]Aw
 	if err != nil {
 		return nil, err
 	}
-	lists, err := askEach(ctx, s, readAwaited, names.Val(), func(p redis.Pipeliner, name string) *redis.StringSliceCmd {
-		return p.LRange(ctx, s.keys.GroupDependents(name), 0, dependents-1)
+	lists, err := conn.AskEach(ctx, s.Conn, readAwaited, names.Val(), func(p redis.Pipeliner, name string) *redis.StringSliceCmd {
+		return p.LRange(ctx, s.Keys.GroupDependents(name), 0, dependents-1)
 	})
 	if err != nil {
 		return nil, err
@@ -73,8 +74,8 @@ const readAwaited = "read the groups that tasks wait for"
 
 // groupMarks returns the marks of groups.
 func (s *Store) groupMarks(ctx context.Context, names []string) ([]tdf.GroupMark, error) {
-	values, err := askEach(ctx, s, readAwaited, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
-		return p.HGet(ctx, s.keys.Groups(), name)
+	values, err := conn.AskEach(ctx, s.Conn, readAwaited, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
+		return p.HGet(ctx, s.Keys.Groups(), name)
 	})
 	marks := make([]tdf.GroupMark, len(values))
 	for i, value := range values {
@@ -85,13 +86,13 @@ func (s *Store) groupMarks(ctx context.Context, names []string) ([]tdf.GroupMark
 
 // groupsOf returns the names of the groups that the given tasks depend on, in alphabetical order.
 func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err error) {
-	values, err := askEach(ctx, s, readAwaited, ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
-		return p.HMGet(ctx, s.keys.Task(id), tdf.FieldAfterGroup, tdf.FieldAfterGroupAny)
+	values, err := conn.AskEach(ctx, s.Conn, readAwaited, ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
+		return p.HMGet(ctx, s.Keys.Task(id), tdf.FieldAfterGroup, tdf.FieldAfterGroupAny)
 	})
 	for _, v := range values {
 		for _, name := range v.Val() {
-			if text(name) != "" {
-				names = append(names, text(name))
+			if conn.Text(name) != "" {
+				names = append(names, conn.Text(name))
 			}
 		}
 	}
@@ -101,8 +102,8 @@ func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err 
 
 // CountWaiting returns the number of open tasks that wait for other tasks.
 func (s *Store) CountWaiting(ctx context.Context) (int64, error) {
-	n, err := ask(ctx, s, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.keys.Place(tdf.WaitingPlace)) })
-	if isWrongType(err) {
+	n, err := conn.Ask(ctx, s.Conn, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.Keys.Place(tdf.WaitingPlace)) })
+	if conn.IsWrongType(err) {
 		return 0, nil
 	}
 	return n, err

@@ -50,14 +50,14 @@ func TestAwaitedGroups(t *testing.T) {
 		if one, err := s.MostAwaited(t.Context(), 1, 1); err != nil || len(one) != 1 || one[0].Group != "b" || len(one[0].Dependents) != 1 {
 			t.Errorf("the first one: %+v, %v", one, err)
 		}
-		s.rdb.Del(t.Context(), s.keys.GroupDependents("b"))
-		s.rdb.Set(t.Context(), s.keys.GroupDependents("b"), "text", 0)
-		s.rdb.ZAdd(t.Context(), s.keys.AwaitedGroups(), redis.Z{Score: 9, Member: "unknown"})
-		s.rdb.RPush(t.Context(), s.keys.GroupDependents("unknown"), "x:y")
+		s.Redis.Del(t.Context(), s.Keys.GroupDependents("b"))
+		s.Redis.Set(t.Context(), s.Keys.GroupDependents("b"), "text", 0)
+		s.Redis.ZAdd(t.Context(), s.Keys.AwaitedGroups(), redis.Z{Score: 9, Member: "unknown"})
+		s.Redis.RPush(t.Context(), s.Keys.GroupDependents("unknown"), "x:y")
 		mustBe("odd lists", fmt.Sprintf("[{a  [%d]}]", ids[0]))
-		s.rdb.Del(t.Context(), s.keys.AwaitedGroups(), s.keys.Groups())
-		s.rdb.Set(t.Context(), s.keys.AwaitedGroups(), "text", 0)
-		s.rdb.Set(t.Context(), s.keys.Groups(), "text", 0)
+		s.Redis.Del(t.Context(), s.Keys.AwaitedGroups(), s.Keys.Groups())
+		s.Redis.Set(t.Context(), s.Keys.AwaitedGroups(), "text", 0)
+		s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0)
 		mustBe("wrong types", "[]")
 		if open, err = s.OpenGroupsOf(t.Context(), ids); err != nil || !slices.Equal(open, []string{"a", "b"}) {
 			t.Errorf("without marks: %q, %v", open, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -15,18 +16,18 @@ type scriptCall struct {
 	script *lua.Script
 	keys   []string
 	args   []any
-	want   replyForm
+	want   conn.ReplyForm
 }
 
 // send adds the call to a pipeline.
 func (c scriptCall) send(ctx context.Context, s *Store, p redis.Pipeliner) *redis.Cmd {
-	return s.script(c.script).EvalSha(ctx, p, c.keys, c.args...)
+	return s.Script(c.script).EvalSha(ctx, p, c.keys, c.args...)
 }
 
 // read returns the reply of Redis to the call.
 func (c scriptCall) read(answer *redis.Cmd) (any, error) {
 	reply, err := answer.Result()
-	return reply, inForm(reply, err, c.want)
+	return reply, conn.InForm(reply, err, c.want)
 }
 
 // runBoth sends two calls in one round trip, and repeats both until Redis has answered the first call. If the answer to
@@ -38,9 +39,9 @@ func (s *Store) runBoth(
 	ctx, sending context.Context, first, second scriptCall,
 ) (sent time.Time, took time.Duration, reply, reply2 any, err, err2 error) {
 	sent = time.Now()
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+	err = s.UntilAnswered(ctx, func(ctx context.Context) (err error) {
 		begun := time.Now()
-		p := s.rdb.Pipeline()
+		p := s.Redis.Pipeline()
 		a := first.send(ctx, s, p)
 		if err2 = context.Cause(sending); err2 != nil {
 			_, _ = p.Exec(ctx)
@@ -55,13 +56,13 @@ func (s *Store) runBoth(
 		return err
 	})
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, _, err = s.runAt(ctx, first.script, first.keys, first.args, first.want)
+		reply, _, err = s.RunAt(ctx, first.script, first.keys, first.args, first.want)
 	}
-	s.recordRun(first.script, err)
+	s.RecordRun(first.script, err)
 	var refused redis.Error
 	if sending.Err() == nil && (redis.HasErrorPrefix(err2, "NOSCRIPT") || err2 != nil && !errors.As(err2, &refused)) {
-		reply2, _, err2 = s.runAt(sending, second.script, second.keys, second.args, second.want)
+		reply2, _, err2 = s.RunAt(sending, second.script, second.keys, second.args, second.want)
 	}
-	s.recordRun(second.script, err2)
-	return sent, took, reply, reply2, unstorable(err), err2
+	s.RecordRun(second.script, err2)
+	return sent, took, reply, reply2, conn.Unstorable(err), err2
 }

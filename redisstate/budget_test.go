@@ -119,7 +119,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	if err != nil || len(done) == 0 || len(done) > 32 {
 		t.Fatalf("%d units of %d were done, %v", len(done), len(units), err)
 	}
-	if n := s.rdb.ZCard(t.Context(), s.keys.List(tdf.Open)).Val(); int(n) != len(done) {
+	if n := s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val(); int(n) != len(done) {
 		t.Errorf("%d tasks, but %d units", n, len(done))
 	}
 }
@@ -142,7 +142,7 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 				t.Fatalf("%v, %v", renewed.Lost, err)
 			}
 		}
-		got := s.rdb.XRange(t.Context(), s.keys.UpdatesPrefix()+"1", "-", "+").Val()
+		got := s.Redis.XRange(t.Context(), s.Keys.UpdatesPrefix()+"1", "-", "+").Val()
 		if len(got) != len(lines) {
 			t.Fatalf("%d updates of %d", len(got), len(lines))
 		}

@@ -116,7 +116,7 @@ func TestChangeOfTimes(t *testing.T) {
 		if got := inputs(mustClaim(t, s, 3)); got != "later c" {
 			t.Errorf("claimed %s", got)
 		}
-		if got := s.rdb.HExists(t.Context(), s.keys.Task(ids[0]), "fail_on").Val(); got {
+		if got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val(); got {
 			t.Error("the default of fail_on was written")
 		}
 		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
@@ -178,7 +178,7 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 			all = append(all, define(strconv.Itoa(i)))
 		}
 		for _, id := range mustOpen(t, s, all...)[:450] {
-			s.rdb.HSet(t.Context(), s.keys.Task(id), "not_on", "v\nw")
+			s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", "v\nw")
 		}
 		got := 0
 		for range 100 { // several claims, because each claim stops after some milliseconds
@@ -250,7 +250,7 @@ func TestDrain(t *testing.T) {
 		if err != nil || !known {
 			t.Errorf("%v, %v", known, err)
 		}
-		second := connect(t, s.addr, s.keys.Namespace())
+		second := connect(t, s.Addr, s.Keys.Namespace())
 		w.State = "gone"
 		if by, err := s.WorkerHeartbeat(t.Context(), w); err != nil || by != "me" {
 			t.Errorf("%q, %v", by, err)
@@ -283,16 +283,16 @@ func TestRenewWithForeignValues(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		c := mustClaim(t, s, 1)[0]
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), "deadline", "soon").Err())
-		must(t, s.rdb.XAdd(t.Context(), &redis.XAddArgs{Stream: s.keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
-		due := s.rdb.ZScore(t.Context(), s.keys.Due(), "1").Val()
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "deadline", "soon").Err())
+		must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
+		due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
 		renewed, err := s.Renew(t.Context(), 600, Renewal{
 			ID: 1, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 		})
 		if must(t, err); renewed.Lost[0] != nil {
 			t.Error(renewed.Lost[0])
 		}
-		if after := s.rdb.ZScore(t.Context(), s.keys.Due(), "1").Val(); after == due {
+		if after := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val(); after == due {
 			t.Errorf("the task is due at %v, before at %v", after, due)
 		}
 	})

@@ -20,7 +20,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 		short := []string{"input", "meta", "source", "program", "group", "0:worker", "0:progress", "output", "logs"}
 		texts := []string{"log", tdf.FieldCheckpoint, "0:output", "17:error", "0:tail", "0:result"}
 		for _, name := range slices.Concat(short, texts) {
-			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), name, long).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, long).Err())
 		}
 		asked := question{id: 1, names: slices.Concat(short, texts)}
 		read := map[string]string{}
@@ -60,10 +60,10 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 			}
 		}
 		for name, value := range h {
-			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), name, value).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, value).Err())
 		}
 		l := &load{}
-		s.rdb.AddHook(l)
+		s.Redis.AddHook(l)
 		for _, want := range []Want{{Fields: Whole}, {Fields: Facts | Rules, Rounds: LastRounds(many)}} {
 			if x, err := s.ReadOne(t.Context(), 1, want); err != nil || x.Invalid == nil {
 				t.Errorf("read %v, %v", x, err)
@@ -74,7 +74,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 		}
 		for _, name := range roundFacts { // the longest valid values
 			h[tdf.RoundField(3, name)] = strings.Repeat("1", longestFact)
-			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
 		}
 		if x, err := s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(3)}); err != nil || x.Task.Rounds.At(3).Worker != h["3:worker"] {
 			t.Errorf("read %v, %v", x, err)
@@ -93,9 +93,9 @@ func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 		for i := range 20 {
 			h[fmt.Sprint("long ", i)] = strings.Repeat("x", 3<<20)
 		}
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(h)).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
 		l := &load{}
-		s.rdb.AddHook(l)
+		s.Redis.AddHook(l)
 		must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
 			if diff := cmp.Diff(len(h), len(r.Hash)); diff != "" || r.Hash["long 19"] != h["long 19"] {
 				t.Errorf("the properties differ (-want +got):\n%s", diff)
@@ -118,10 +118,10 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	for i := range ids {
 		ids[i] = int64(i + 1)
 		h := with(plain, tdf.Hash{"state": "executed", "0:claim": "c", "0:exit": "0"})
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(ids[i]), map[string]string(h)).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 	}
 	calls := func() (values, lengths int) {
-		must(t, s.rdb.ConfigResetStat(t.Context()).Err())
+		must(t, s.Redis.ConfigResetStat(t.Context()).Err())
 		stored, err := s.Read(t.Context(), ids, Want{Fields: Rules})
 		if err != nil || len(stored) != tasks || stored[tasks-1].Task.Current().Exit != "0" {
 			t.Fatalf("%+v, %v", stored, err)
@@ -131,7 +131,7 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	if values, lengths := calls(); values != tasks || lengths != tasks {
 		t.Errorf("%d commands for values and %d for the lengths of errors", values, lengths)
 	}
-	must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), "group", strings.Repeat("x", longestField+1)).Err())
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "group", strings.Repeat("x", longestField+1)).Err())
 	if values, lengths := calls(); values != tasks || lengths < 11*(tasks-1) {
 		t.Errorf("after a value that is too long: %d commands for values and %d for lengths", values, lengths)
 	}

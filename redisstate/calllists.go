@@ -33,13 +33,13 @@ func (s *Store) callLists(ctx context.Context, units []Unit) callLists {
 func (s *Store) wakeKeys(ctx context.Context, list tdf.State) []string {
 	switch {
 	case list == tdf.Open:
-		return []string{s.keys.WakeOpen()}
+		return []string{s.Keys.WakeOpen()}
 	case list == tdf.Executed:
-		return []string{s.keys.WakeServer()}
+		return []string{s.Keys.WakeServer()}
 	case list.Settled():
 		var keys []string
 		for _, boot := range s.managersToWake(ctx) {
-			keys = append(keys, s.keys.WakeManager(boot))
+			keys = append(keys, s.Keys.WakeManager(boot))
 		}
 		return keys
 	}
@@ -76,9 +76,9 @@ func listsOf(units []Unit) []tdf.State {
 }
 
 func (s *Store) transactKeys(v callLists) []string {
-	keys := []string{s.keys.Calls(s.boot), s.keys.Due(), s.keys.TaskID(), s.keys.Unique(), s.keys.Groups(), s.keys.Pipelines()}
+	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.Unique(), s.Keys.Groups(), s.Keys.Pipelines()}
 	for _, list := range v.lists {
-		keys = append(keys, s.keys.List(list))
+		keys = append(keys, s.Keys.List(list))
 	}
 	for _, w := range v.wakes {
 		keys = append(keys, w.key)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -107,7 +108,7 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	for {
 		start := time.Now()
 		args, queues := s.claimArgs(r)
-		reply, err := s.call(ctx, claimTasks, lua.Claim, s.claimKeys(), args, claimForm(len(queues)))
+		reply, err := s.Call(ctx, claimTasks, lua.Claim, s.claimKeys(), args, claimForm(len(queues)))
 		if err != nil {
 			return Claimed{}, nil, err
 		}
@@ -123,9 +124,9 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 
 func (s *Store) claimKeys() []string {
 	return []string{
-		s.keys.Calls(s.boot), s.keys.Due(), s.keys.List(tdf.Running),
-		s.keys.Servers(), s.keys.Leap(),
-		s.keys.List(tdf.Open), s.keys.WakeOpen(), s.keys.Partitions(), s.keys.Paused(), s.keys.Limits(),
+		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(tdf.Running),
+		s.Keys.Servers(), s.Keys.Leap(),
+		s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Partitions(), s.Keys.Paused(), s.Keys.Limits(),
 	}
 }
 
@@ -138,23 +139,23 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 	offer, known := r.offer(), s.pauses.get()
 	queues, paused := known.paused.Withhold(offer.Shares())
 	return func(slot int, sequence uint64) []any {
-		e := encoder{args: []any{
-			strconv.Itoa(slot), sequence, s.keys.TaskPrefix(), s.keys.GroupPrefix(), groupCode(tdf.Running),
+		e := &conn.Args{All: []any{
+			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			bytes, unwantedName(avoid, paused, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.keys.PassedPrefix(), known.version,
+			bytes, unwantedName(avoid, paused, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.Keys.PassedPrefix(), known.version,
 		}}
-		e.flag(offer.Programs)
-		e.flag(offer.Anything)
-		e.strings(avoid)
-		e.strings(paused)
-		e.strings(offer.Tags)
-		e.strings(offer.Handlers)
-		e.count(len(queues))
+		e.Flag(offer.Programs)
+		e.Flag(offer.Anything)
+		e.Strings(avoid)
+		e.Strings(paused)
+		e.Strings(offer.Tags)
+		e.Strings(offer.Handlers)
+		e.Count(len(queues))
 		for _, queue := range queues {
-			e.add(queue, positionName(s.keys, queue, offer))
+			e.Add(queue, positionName(s.Keys, queue, offer))
 		}
-		e.strings(claimProperties)
-		return e.args
+		e.Strings(claimProperties)
+		return e.All
 	}, queues
 }
 
@@ -173,49 +174,49 @@ func unwantedName(avoid, paused []string, resume bool) string {
 }
 
 // claimForm is the form of the answer of claim.lua to a claim from a number of queues.
-func claimForm(queues int) replyForm {
-	claim := tuple(isText, isText, listOf(0, len(claimProperties), orNil(isText)))
-	return tuple(
-		isText, isText, manyTexts, listOf(0, maxTasksPerCall, claim), isText, isText,
-		listOf(0, queues, isNumber), listOf(0, 3, anything),
+func claimForm(queues int) conn.ReplyForm {
+	claim := conn.Tuple(conn.IsText, conn.IsText, conn.ListOf(0, len(claimProperties), conn.OrNil(conn.IsText)))
+	return conn.Tuple(
+		conn.IsText, conn.IsText, conn.ManyTexts, conn.ListOf(0, maxTasksPerCall, claim), conn.IsText, conn.IsText,
+		conn.ListOf(0, queues, conn.IsNumber), conn.ListOf(0, 3, conn.Anything),
 	)
 }
 
 func (s *Store) readClaimed(worker string, queues []string, reply any) (c Claimed, overdue []int64) {
 	c = Claimed{Next: tdf.Never, Queues: queues}
-	parts := list(reply)
-	c.Now, _ = tdf.ParseTime(text(parts[0]))
-	if next := text(parts[1]); next != "" {
+	parts := conn.List(reply)
+	c.Now, _ = tdf.ParseTime(conn.Text(parts[0]))
+	if next := conn.Text(parts[1]); next != "" {
 		c.Next, _ = tdf.ParseTime(next)
 	}
-	c.More = text(parts[4]) != ""
-	c.Unwanted, _ = strconv.Atoi(text(parts[5]))
-	for _, n := range list(parts[6]) {
-		c.Taken = append(c.Taken, number(n))
+	c.More = conn.Text(parts[4]) != ""
+	c.Unwanted, _ = strconv.Atoi(conn.Text(parts[5]))
+	for _, n := range conn.List(parts[6]) {
+		c.Taken = append(c.Taken, conn.Number(n))
 	}
-	c.Stale = s.readPauses(list(parts[7]))
-	for _, id := range list(parts[2]) {
-		n, _ := strconv.ParseInt(text(id), 10, 64)
+	c.Stale = s.readPauses(conn.List(parts[7]))
+	for _, id := range conn.List(parts[2]) {
+		n, _ := strconv.ParseInt(conn.Text(id), 10, 64)
 		overdue = append(overdue, n)
 	}
-	for _, t := range list(parts[3]) {
-		c.Claims = append(c.Claims, readClaim(worker, list(t), c.Now))
+	for _, t := range conn.List(parts[3]) {
+		c.Claims = append(c.Claims, readClaim(worker, conn.List(t), c.Now))
 	}
 	return c, overdue
 }
 
 func readClaim(worker string, parts []any, now tdf.Time) Claim {
 	h := tdf.Hash{}
-	for i, value := range list(parts[2]) {
+	for i, value := range conn.List(parts[2]) {
 		if value != nil {
-			h[claimProperties[i]] = text(value)
+			h[claimProperties[i]] = conn.Text(value)
 		}
 	}
-	id, _ := strconv.ParseInt(text(parts[0]), 10, 64)
+	id, _ := strconv.ParseInt(conn.Text(parts[0]), 10, 64)
 	t, invalid := tdf.ParseTask(id, h)
 	t.State = tdf.Running
 	r := t.Current()
-	r.Claim, r.Worker = text(parts[1]), worker
+	r.Claim, r.Worker = conn.Text(parts[1]), worker
 	r.Entered = map[tdf.State]tdf.Time{tdf.Running: now}
 	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
 }

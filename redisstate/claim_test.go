@@ -80,9 +80,9 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		write := func(id int, fields ...any) {
-			s.rdb.HSet(ctx, s.keys.Task(int64(id)), append([]any{"state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh"}, fields...)...)
-			s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: id})
-			s.rdb.Set(ctx, s.keys.TaskID(), id, 0)
+			s.Redis.HSet(ctx, s.Keys.Task(int64(id)), append([]any{"state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh"}, fields...)...)
+			s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Member: id})
+			s.Redis.Set(ctx, s.Keys.TaskID(), id, 0)
 		}
 		now, _ := s.Now(ctx)
 		write(1, "end_before", (now - 5).String(), "max_fails", "0")
@@ -90,7 +90,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		write(3, "round", "one")
 		write(4, "state", "running")
 		write(5, "start_after", now.Add(500).String())
-		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: 6}) // this task has no hash
+		s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Member: 6}) // this task has no hash
 		write(7, "input", "good", "end_before", "inf", "timeout", "INF", "start_after", "0")
 		if got := inputs(mustClaim(t, s, 1)); got != "good" {
 			t.Fatalf("claimed %q", got)
@@ -101,7 +101,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		if got := task(t, s, 1); got.State != tdf.Expired || got.Outcome != "expired" || !strings.Contains(got.Log, " w: expired") {
 			t.Errorf("the expired task is %+v", got)
 		}
-		open := s.rdb.ZRangeWithScores(ctx, s.keys.List(tdf.Open), 0, -1).Val()
+		open := s.Redis.ZRangeWithScores(ctx, s.Keys.List(tdf.Open), 0, -1).Val()
 		if len(open) != 4 || open[3].Member != "5" || tdf.Time(open[3].Score).String() != now.Add(500).String() {
 			t.Errorf("the list open contains %v", open)
 		}
@@ -113,10 +113,10 @@ func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for i := range 250 {
-			s.rdb.HSet(ctx, s.keys.Task(int64(i+1)), "state", "open", "round", 0, "timeout", "never")
-			s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Member: i + 1})
+			s.Redis.HSet(ctx, s.Keys.Task(int64(i+1)), "state", "open", "round", 0, "timeout", "never")
+			s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Member: i + 1})
 		}
-		s.rdb.Set(ctx, s.keys.TaskID(), 250, 0)
+		s.Redis.Set(ctx, s.Keys.TaskID(), 250, 0)
 		mustOpen(t, s, define("good"))
 		if got := inputs(mustClaim(t, s, 1)); got != "good" {
 			t.Errorf("claimed %q", got)
@@ -210,7 +210,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				if got.Deadline.String() != before.String() {
 					t.Errorf("the deadline is %v, want %v", got.Deadline, before)
 				}
-				if look := tdf.Time(s.rdb.ZScore(t.Context(), s.keys.Due(), "1").Val()); look > got.NextDue(now)+1e-3 || look < got.NextDue(now)-1e-3 {
+				if look := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()); look > got.NextDue(now)+1e-3 || look < got.NextDue(now)-1e-3 {
 					t.Errorf("the server looks at %v, want %v", look, got.NextDue(now))
 				}
 			})
@@ -223,10 +223,10 @@ func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 	t.Parallel()
 	onReal(t, func(t *testing.T, s *Store) {
 		for i := range 900 {
-			s.rdb.HSet(t.Context(), s.keys.Task(int64(i+1)), "state", "running", "round", 0)
-			s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Member: i + 1})
+			s.Redis.HSet(t.Context(), s.Keys.Task(int64(i+1)), "state", "running", "round", 0)
+			s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Open), redis.Z{Member: i + 1})
 		}
-		s.rdb.Set(t.Context(), s.keys.TaskID(), 900, 0)
+		s.Redis.Set(t.Context(), s.Keys.TaskID(), 900, 0)
 		mustOpen(t, s, define("good"))
 		got := ""
 		for range 5 {
@@ -243,8 +243,8 @@ func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Executed)
-		s.rdb.HSet(t.Context(), s.keys.Task(id), "end_before", "5", "0:executed", "4")
-		s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Member: id})
+		s.Redis.HSet(t.Context(), s.Keys.Task(id), "end_before", "5", "0:executed", "4")
+		s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Open), redis.Z{Member: id})
 		mustClaim(t, s, 1)
 		if got := task(t, s, id); got.State != tdf.Executed {
 			t.Errorf("the task is %s", got.State)
@@ -259,7 +259,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 		mustOpen(t, s, define("x"))
 		c := mustClaim(t, s, 1)[0]
 		ahead := c.Task.Current().Entered[tdf.Running].Add(1000) // as if the clock was set back after the claim
-		s.rdb.HSet(t.Context(), s.keys.Task(1), "0:running", ahead.String())
+		s.Redis.HSet(t.Context(), s.Keys.Task(1), "0:running", ahead.String())
 		c.Task.Current().Entered[tdf.Running] = ahead
 		renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: tdf.Never})
 		if err != nil {

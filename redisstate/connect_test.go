@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestConnectRefuses(t *testing.T) {
@@ -58,7 +59,7 @@ func TestConnectRefuses(t *testing.T) {
 				c.setup(t)
 			}
 			s, err := Connect(t.Context(), c.redis(), cmp.Or(c.ns, "x"), quiet)
-			var refused *RefusedError
+			var refused *conn.RefusedError
 			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v, %v; want %q", s, err, c.words)
 			}
@@ -136,11 +137,11 @@ func TestFullRedis(t *testing.T) {
 	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
 	mustOpen(t, s, define("a"), define("b"))
 	claims := mustClaim(t, s, 2)
-	if err := s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+	if err := s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	before := dump(t, s)
-	if ids, err := s.Open(t.Context(), "manager", define("c")); !errors.Is(err, ErrFull) || len(ids) > 0 {
+	if ids, err := s.Open(t.Context(), "manager", define("c")); !errors.Is(err, conn.ErrFull) || len(ids) > 0 {
 		t.Errorf("opened %v, %v", ids, err)
 	}
 	if diff := changed(t, before, dump(t, s)); diff != "" {
@@ -160,7 +161,7 @@ func TestFullRedis(t *testing.T) {
 	if err != nil || counts.String() != "expired 1 archived 1" {
 		t.Errorf("counted %v, %v", counts, err)
 	}
-	again := connect(t, full.Addr, s.keys.Namespace()) // a component that starts while Redis is full
+	again := connect(t, full.Addr, s.Keys.Namespace()) // a component that starts while Redis is full
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), tdf.Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
@@ -170,7 +171,7 @@ func TestFullRedis(t *testing.T) {
 	if grace, err := s.Grace(t.Context()); grace.Running != 2e9 || err != nil {
 		t.Errorf("a grace period until %v, %v", grace, err)
 	}
-	if left := s.rdb.TTL(t.Context(), s.keys.FollowPrefix()+"2").Val(); left <= 0 || left > followLife {
+	if left := s.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val(); left <= 0 || left > followLife {
 		t.Errorf("Redis removes the record of the followed task after %v", left)
 	}
 	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})); err != nil {
@@ -192,7 +193,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	pings := &answered{name: "ping"}
-	s.rdb.AddHook(pings)
+	s.Redis.AddHook(pings)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Now(ctx); !errors.Is(err, context.Canceled) {
@@ -250,7 +251,7 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 	t.Parallel()
 	ns := redistest.Namespace(t)
 	other := connect(t, redistest.Shared(t), ns)
-	must(t, other.rdb.Set(t.Context(), other.keys.Schema(), 7, 0).Err())
+	must(t, other.Redis.Set(t.Context(), other.Keys.Schema(), 7, 0).Err())
 	s, err := New(redisAt(t, redistest.Shared(t)), ns, quiet)
 	must(t, err)
 	t.Cleanup(func() { s.Close() })
@@ -260,13 +261,13 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 		"read":      func() error { _, err := s.Read(t.Context(), []int64{1}, Want{Fields: Rules}); return err },
 		"heartbeat": func() error { return s.ServerHeartbeat(t.Context(), "s", 1e9) },
 	} {
-		var refused *RefusedError
+		var refused *conn.RefusedError
 		if err := call(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "has layout version 7") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	is(t, s, before)
-	must(t, other.rdb.Set(t.Context(), other.keys.Schema(), Schema, 0).Err())
+	must(t, other.Redis.Set(t.Context(), other.Keys.Schema(), conn.Schema, 0).Err())
 	if _, err := s.Open(t.Context(), "m", define("x")); err != nil {
 		t.Errorf("after the layout was corrected: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A GroupPage is the place where a walk through the indexes of all groups continues. The walk begins with the zero
@@ -63,8 +64,8 @@ func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (da
 }
 
 func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, next uint64, err error) {
-	prefix := s.keys.GroupPrefix()
-	found, next, err := s.scan(ctx, "find groups", func(r redis.Cmdable) *redis.ScanCmd {
+	prefix := s.Keys.GroupPrefix()
+	found, next, err := s.Scan(ctx, "find groups", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ScanType(ctx, from, patternEscaper.Replace(prefix)+"*", keysScanned, "zset")
 	})
 	if err != nil {
@@ -80,15 +81,15 @@ func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, n
 // another program has added the member, or the key belongs to another namespace. The name of that other namespace
 // begins with the name of this namespace and ":group".
 func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most int64) (ids []int64, next uint64, err error) {
-	scanned, next, err := s.scan(ctx, fmt.Sprintf("read the index of group %q", group), func(r redis.Cmdable) *redis.ScanCmd {
-		return r.ZScan(ctx, s.keys.Group(group), from, "", most)
+	scanned, next, err := s.Scan(ctx, fmt.Sprintf("read the index of group %q", group), func(r redis.Cmdable) *redis.ScanCmd {
+		return r.ZScan(ctx, s.Keys.Group(group), from, "", most)
 	})
-	if err != nil && !isWrongType(err) { // the key may have changed its type since the scan
+	if err != nil && !conn.IsWrongType(err) { // the key may have changed its type since the scan
 		return nil, from, err
 	}
 	for i := 0; i+1 < len(scanned); i += 2 { // a score follows each member
 		score, _ := strconv.ParseFloat(scanned[i+1], 64)
-		for _, id := range idsOf(scanned[i : i+1]) {
+		for _, id := range conn.IDsOf(scanned[i : i+1]) {
 			if isGroupScore(score, id) {
 				ids = append(ids, id)
 			}
@@ -102,10 +103,10 @@ func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most i
 // index, the id has no task.
 func (s *Store) danglingOf(ctx context.Context, group string, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
-	err := s.pipeline(ctx, fmt.Sprintf("look up the tasks of group %q", group), func(p redis.Pipeliner) {
+	err := s.Pipeline(ctx, fmt.Sprintf("look up the tasks of group %q", group), func(p redis.Pipeliner) {
 		for i, id := range ids {
-			states[i] = p.HGet(ctx, s.keys.Task(id), "state")
-			places[i] = p.ZScore(ctx, s.keys.Group(group), strconv.FormatInt(id, 10))
+			states[i] = p.HGet(ctx, s.Keys.Task(id), "state")
+			places[i] = p.ZScore(ctx, s.Keys.Group(group), strconv.FormatInt(id, 10))
 		}
 	})
 	if err != nil {

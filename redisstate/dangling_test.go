@@ -20,11 +20,11 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 		grouped.Group = "a:b"
 		mustOpen(t, s, slices.Repeat([]tdf.Properties{grouped}, 300)...)
 		for id := int64(1); id <= 300; id += 2 {
-			s.rdb.Del(ctx, s.keys.Task(id))
-			s.rdb.ZRem(ctx, s.keys.List(tdf.Open), id)
+			s.Redis.Del(ctx, s.Keys.Task(id))
+			s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), id)
 		}
-		s.rdb.Set(ctx, s.keys.Group("wrong"), "a string", 0)
-		s.rdb.ZAdd(ctx, s.keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
+		s.Redis.Set(ctx, s.Keys.Group("wrong"), "a string", 0)
+		s.Redis.ZAdd(ctx, s.Keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
 		findings, err := s.Check(ctx)
 		if err != nil || len(findings) != 150 || findings[0].Problem != `an id without a task, in the index of group "a:b"` {
 			t.Fatal(len(findings), findings[:min(3, len(findings))], err)
@@ -35,10 +35,10 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 		if n, err := s.Repair(ctx, "repair", append(findings, alive)); n != 150 || err != nil {
 			t.Errorf("repaired %d, %v", n, err)
 		}
-		if n := s.rdb.ZCard(ctx, s.keys.Group("a:b")).Val(); n != 151 {
+		if n := s.Redis.ZCard(ctx, s.Keys.Group("a:b")).Val(); n != 151 {
 			t.Errorf("%d ids are left in the group", n)
 		}
-		if n := s.rdb.ZCard(ctx, s.keys.Group("open")).Val(); n != 1 {
+		if n := s.Redis.ZCard(ctx, s.Keys.Group("open")).Val(); n != 1 {
 			t.Error("another namespace's list was changed")
 		}
 		mustBeSound(t, s)
@@ -60,7 +60,7 @@ func TestDanglingIDsOfManyGroups(t *testing.T) {
 		opened = append(opened, slices.Repeat([]tdf.Properties{big}, 500)...)
 		ids := mustOpen(t, s, opened...)
 		for _, id := range ids {
-			s.rdb.Del(t.Context(), s.keys.Task(id))
+			s.Redis.Del(t.Context(), s.Keys.Task(id))
 		}
 		found := map[int64]bool{}
 		var page GroupPage

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Dependency is a task or a group that a task waits for.
@@ -21,8 +22,8 @@ type Dependency struct {
 
 // Pending returns the dependencies that a task still waits for, but at most the given number of them.
 func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Dependency, err error) {
-	values, err := ask(ctx, s, fmt.Sprintf("read the dependencies of task %d", id), func(r redis.Cmdable) *redis.SliceCmd {
-		return r.HMGet(ctx, s.keys.Task(id), dependencyNames...)
+	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id), func(r redis.Cmdable) *redis.SliceCmd {
+		return r.HMGet(ctx, s.Keys.Task(id), dependencyNames...)
 	})
 	if err != nil {
 		return nil, err
@@ -40,11 +41,11 @@ func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Depe
 }
 
 func (s *Store) pendingOf(ctx context.Context, all []dependency) (pending []Dependency, err error) {
-	states, err := askEach(ctx, s, "read dependencies", all, func(p redis.Pipeliner, d dependency) *redis.StringCmd {
+	states, err := conn.AskEach(ctx, s.Conn, "read dependencies", all, func(p redis.Pipeliner, d dependency) *redis.StringCmd {
 		if d.isGroup() {
 			return nil
 		}
-		return p.HGet(ctx, s.keys.TaskPrefix()+d.name, "state")
+		return p.HGet(ctx, s.Keys.TaskPrefix()+d.name, "state")
 	})
 	if err != nil {
 		return nil, err
@@ -99,8 +100,8 @@ func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
 }
 
 func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Dependent)) error {
-	links, err := askEach(ctx, s, "read failed tasks", ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
-		return p.HMGet(ctx, s.keys.Task(id), "links", "round")
+	links, err := conn.AskEach(ctx, s.Conn, "read failed tasks", ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
+		return p.HMGet(ctx, s.Keys.Task(id), "links", "round")
 	})
 	if err != nil {
 		return err
@@ -108,17 +109,17 @@ func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Depe
 	var found []Dependent
 	for i, id := range ids {
 		v := append(links[i].Val(), nil, nil) // the key of the task may be no hash
-		if n, _ := strconv.Atoi(text(v[0])); n > 0 {
-			found = append(found, Dependent{ID: id, Round: tdf.Hash{"round": text(v[1])}.Round()})
+		if n, _ := strconv.Atoi(conn.Text(v[0])); n > 0 {
+			found = append(found, Dependent{ID: id, Round: tdf.Hash{"round": conn.Text(v[1])}.Round()})
 		}
 	}
-	values, err := askEach(ctx, s, "read failed tasks", found, func(p redis.Pipeliner, d Dependent) *redis.SliceCmd {
-		return p.HMGet(ctx, s.keys.Task(d.ID), tdf.RoundField(d.Round, tdf.RoundUnmet), tdf.FieldAfter, tdf.FieldAfterGroup)
+	values, err := conn.AskEach(ctx, s.Conn, "read failed tasks", found, func(p redis.Pipeliner, d Dependent) *redis.SliceCmd {
+		return p.HMGet(ctx, s.Keys.Task(d.ID), tdf.RoundField(d.Round, tdf.RoundUnmet), tdf.FieldAfter, tdf.FieldAfterGroup)
 	})
 	for i, value := range values {
 		d := found[i]
-		if v := value.Val(); len(v) == 3 && text(v[0]) != "" {
-			d.After, d.Group = tdf.ParseIDs(text(v[1])), text(v[2])
+		if v := value.Val(); len(v) == 3 && conn.Text(v[0]) != "" {
+			d.After, d.Group = tdf.ParseIDs(conn.Text(v[1])), conn.Text(v[2])
 			each(d)
 		}
 	}

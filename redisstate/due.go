@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Due identifies a due task.
@@ -18,7 +19,7 @@ type Due struct {
 // appendDue appends an entry of `due`. A member that is not an id would stay in `due` for ever, and take the place of a
 // task in each page. So appendDue removes the member.
 func (s *Store) appendDue(ctx context.Context, due []Due, member string, score float64) ([]Due, error) {
-	ids, err := s.soundIDs(ctx, s.keys.Due(), member)
+	ids, err := s.SoundIDs(ctx, s.Keys.Due(), member)
 	for _, id := range ids {
 		due = append(due, Due{ID: id, Score: dueScore(score)})
 	}
@@ -31,10 +32,10 @@ func (s *Store) NextDue(ctx context.Context) (next, now tdf.Time, err error) {
 	var first, check, link *redis.ZSliceCmd
 	var loading *redis.IntCmd
 	var clock *redis.TimeCmd
-	err = s.pipeline(ctx, "read when the next task is due", func(p redis.Pipeliner) {
-		first, clock = p.ZRangeWithScores(ctx, s.keys.Due(), 0, 0), p.Time(ctx)
-		check = p.ZRangeWithScores(ctx, s.keys.LimitsDue(), 0, 0)
-		link, loading = p.ZRangeWithScores(ctx, s.keys.Unlinked(), 0, 0), p.Exists(ctx, s.keys.Loading())
+	err = s.Pipeline(ctx, "read when the next task is due", func(p redis.Pipeliner) {
+		first, clock = p.ZRangeWithScores(ctx, s.Keys.Due(), 0, 0), p.Time(ctx)
+		check = p.ZRangeWithScores(ctx, s.Keys.LimitsDue(), 0, 0)
+		link, loading = p.ZRangeWithScores(ctx, s.Keys.Unlinked(), 0, 0), p.Exists(ctx, s.Keys.Loading())
 	})
 	if err != nil {
 		return tdf.Never, 0, err
@@ -73,13 +74,13 @@ func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, e
 		}
 		overlooked = append(overlooked, ids...)
 	}
-	return unique(overlooked), nil
+	return conn.Unique(overlooked), nil
 }
 
 func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]int64, error) {
 	var newest, come *redis.StringSliceCmd
-	key := s.keys.List(list)
-	err := s.pipeline(ctx, fmt.Sprintf("read the newest %s tasks", list), func(p redis.Pipeliner) {
+	key := s.Keys.List(list)
+	err := s.Pipeline(ctx, fmt.Sprintf("read the newest %s tasks", list), func(p redis.Pipeliner) {
 		newest = p.ZRevRange(ctx, key, 0, newestRead-1)
 		come = p.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: key, ByScore: true, Rev: true, Start: "+inf", Stop: since.String(), Count: sinceRead,
@@ -88,13 +89,13 @@ func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]i
 	if err != nil {
 		return nil, err
 	}
-	return unique(idsOf(append(newest.Val(), come.Val()...))), nil
+	return conn.Unique(conn.IDsOf(append(newest.Val(), come.Val()...))), nil
 }
 
 // notYetDue returns the tasks whose entry in `due` is missing or too late. An executed task must be due now. A running
 // task must be due now if it has no valid lease.
 func (s *Store) notYetDue(ctx context.Context, list tdf.State, ids []int64, now tdf.Time) ([]int64, error) {
-	scores, err := s.scores(ctx, s.keys.Due(), ids)
+	scores, err := s.scores(ctx, s.Keys.Due(), ids)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +116,8 @@ func (s *Store) notYetDue(ctx context.Context, list tdf.State, ids []int64, now 
 
 // withoutLease returns the tasks that have no valid lease.
 func (s *Store) withoutLease(ctx context.Context, ids []int64, now tdf.Time) ([]int64, error) {
-	leases, err := askEach(ctx, s, "read the leases of tasks", ids, func(p redis.Pipeliner, id int64) *redis.StringCmd {
-		return p.HGet(ctx, s.keys.Task(id), "lease_until")
+	leases, err := conn.AskEach(ctx, s.Conn, "read the leases of tasks", ids, func(p redis.Pipeliner, id int64) *redis.StringCmd {
+		return p.HGet(ctx, s.Keys.Task(id), "lease_until")
 	})
 	var without []int64
 	for i, lease := range leases {

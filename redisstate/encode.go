@@ -5,69 +5,46 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
-// An encoder builds the arguments of a call to a script. The header of each script describes its arguments.
-type encoder struct{ args []any }
-
-func (e *encoder) add(values ...string) {
-	for _, v := range values {
-		e.args = append(e.args, v)
-	}
-}
-
-func (e *encoder) count(n int) { e.args = append(e.args, n) }
-
-func (e *encoder) flag(on bool) {
-	if on {
-		e.add("1")
-	} else {
-		e.add("")
-	}
-}
-
-func (e *encoder) strings(values []string) {
-	e.count(len(values))
-	e.add(values...)
-}
-
-func (e *encoder) callLists(v callLists) {
-	e.count(len(v.lists))
+func addCallLists(e *conn.Args, v callLists) {
+	e.Count(len(v.lists))
 	for _, list := range v.lists {
-		e.add(string(list))
+		e.Add(string(list))
 	}
-	e.count(len(v.wakes))
+	e.Count(len(v.wakes))
 	for _, w := range v.wakes {
-		e.add(string(w.of))
+		e.Add(string(w.of))
 	}
 }
 
 // holdingStates adds the states in which tasks hold unique keys. If the call needs none, it adds empty lists.
-func (e *encoder) holdingStates(needed bool) {
+func addHoldingStates(e *conn.Args, needed bool) {
 	for _, until := range []tdf.UniqueUntil{tdf.UntilFinished, tdf.UntilArchived} {
 		if !needed {
-			e.count(0)
+			e.Count(0)
 			continue
 		}
 		states := until.HoldingStates()
-		e.count(len(states))
+		e.Count(len(states))
 		for _, s := range states {
-			e.add(string(s))
+			e.Add(string(s))
 		}
 	}
 }
 
 // archivingStates adds the states in which a task in the list archived counts as archived. If the call needs none, it adds
 // an empty list.
-func (e *encoder) archivingStates(needed bool) {
+func addArchivingStates(e *conn.Args, needed bool) {
 	var states []string
 	for _, s := range tdf.States {
 		if needed && s.Settled() {
 			states = append(states, string(s))
 		}
 	}
-	e.strings(states)
+	e.Strings(states)
 }
 
 // movesFinished reports whether the unit moves a finished task, other than by a repair.
@@ -83,24 +60,24 @@ func (u Unit) needsKeys() bool {
 
 // unfinishedCodes adds the codes of the states in which a group's task keeps the group from being complete. If the call
 // needs none, it adds an empty list.
-func (e *encoder) unfinishedCodes(needed bool) {
+func addUnfinishedCodes(e *conn.Args, needed bool) {
 	var codes []string
 	for _, list := range tdf.Lists {
 		if needed && !list.Finished() {
 			codes = append(codes, strconv.Itoa(groupCode(list)))
 		}
 	}
-	e.strings(codes)
+	e.Strings(codes)
 }
 
-func (e *encoder) fields(fields []tdf.Field) {
-	e.count(len(fields))
+func addFields(e *conn.Args, fields []tdf.Field) {
+	e.Count(len(fields))
 	for _, f := range fields {
-		e.add(f.Name, f.Value)
+		e.Add(f.Name, f.Value)
 	}
 }
 
-func (e *encoder) units(k keys.Names, units []Unit) {
+func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 	var opened [][]tdf.Field
 	for i := range units {
 		for j := range units[i].Open {
@@ -109,53 +86,53 @@ func (e *encoder) units(k keys.Names, units []Unit) {
 	}
 	shared := sharedFields(opened)
 	forms := formsOf(units)
-	e.count(len(forms.all))
+	e.Count(len(forms.all))
 	for _, f := range forms.all {
-		e.form(f)
+		addForm(e, f)
 	}
-	e.fields(shared)
-	e.count(len(units))
+	addFields(e, shared)
+	e.Count(len(units))
 	for i := range units {
 		u := &units[i]
-		e.count(len(u.Moves))
-		e.count(len(u.Open))
-		e.add(u.NewGroup, u.Decide)
-		e.add(u.flags())
-		e.stageChange(u.Stage, k)
+		e.Count(len(u.Moves))
+		e.Count(len(u.Open))
+		e.Add(u.NewGroup, u.Decide)
+		e.Add(u.flags())
+		addStageChange(e, u.Stage, k)
 		for j := range u.Moves {
-			e.count(forms.of[0].number)
-			e.move(&u.Moves[j], forms.of[0])
+			e.Count(forms.of[0].number)
+			addMove(e, &u.Moves[j], forms.of[0])
 			forms.of = forms.of[1:]
 		}
 		for j := range u.Open {
-			e.add(u.Open[j].Group, u.Open[j].FirstPlace())
-			e.opening(&u.Open[j], opened[0], shared)
+			e.Add(u.Open[j].Group, u.Open[j].FirstPlace())
+			addOpening(e, &u.Open[j], opened[0], shared)
 			opened = opened[1:]
 		}
 	}
 }
 
-func (e *encoder) stageChange(c *StageChange, k keys.Names) {
+func addStageChange(e *conn.Args, c *StageChange, k keys.Names) {
 	if c == nil {
-		e.add("")
+		e.Add("")
 		return
 	}
-	e.add(c.Stage, c.From.String(), c.To.String())
+	e.Add(c.Stage, c.From.String(), c.To.String())
 	switch {
 	case c.Definitions == "":
-		e.add("", "")
+		e.Add("", "")
 	case c.Chunks > 0:
-		e.add(k.Definitions(c.Definitions), strconv.Itoa(c.Chunks))
+		e.Add(k.Definitions(c.Definitions), strconv.Itoa(c.Chunks))
 	default:
-		e.add(k.Definitions(c.Definitions), "-"+strconv.Itoa(c.Opened))
+		e.Add(k.Definitions(c.Definitions), "-"+strconv.Itoa(c.Opened))
 	}
 }
 
 // opening adds a new task, without its group.
-func (e *encoder) opening(d *tdf.Properties, fields, shared []tdf.Field) {
+func addOpening(e *conn.Args, d *tdf.Properties, fields, shared []tdf.Field) {
 	score, look := d.Schedule()
-	e.add(moment(score), moment(look), d.Unique)
-	e.fields(without(fields, shared))
+	e.Add(moment(score), moment(look), d.Unique)
+	addFields(e, without(fields, shared))
 }
 
 // without returns the fields that are not shared.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // endingsPerRead is the number of endings that HandleEndings handles at once.
@@ -17,8 +18,8 @@ const endingsPerRead = 200
 // HandleEndings handles the endings of tasks. It tells the dependents of these tasks, and releases the dependencies of these
 // tasks, so that they can be removed. It works on the oldest endings, up to a limit, and returns their number.
 func (s *Store) HandleEndings(ctx context.Context) (int, error) {
-	members, err := ask(ctx, s, "read "+s.keys.Ended(), func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.keys.Ended(), 0, endingsPerRead-1)
+	members, err := conn.Ask(ctx, s.Conn, "read "+s.Keys.Ended(), func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, s.Keys.Ended(), 0, endingsPerRead-1)
 	})
 	if err != nil {
 		return 0, err
@@ -29,7 +30,7 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 			endings = append(endings, &e)
 			continue
 		}
-		if err := s.bestEffort(ctx, readEnded, func(p redis.Pipeliner) { p.ZRem(ctx, s.keys.Ended(), member) }); err != nil {
+		if err := s.BestEffort(ctx, readEnded, func(p redis.Pipeliner) { p.ZRem(ctx, s.Keys.Ended(), member) }); err != nil {
 			return 0, err
 		}
 	}
@@ -83,10 +84,10 @@ func (e *ending) unmet() string {
 // job returns the operation that handles the ending.
 func (e *ending) job() *linkJob {
 	return &linkJob{e.all, min(e.released, len(e.all)), func(done int, last bool) []any {
-		var args encoder
-		args.add("end", strconv.FormatInt(e.id, 10), strconv.Itoa(e.round), string(e.state), e.unmet(), strconv.Itoa(max(e.waited, 0)), strconv.Itoa(done))
-		args.flag(last)
-		return args.args
+		args := &conn.Args{}
+		args.Add("end", strconv.FormatInt(e.id, 10), strconv.Itoa(e.round), string(e.state), e.unmet(), strconv.Itoa(max(e.waited, 0)), strconv.Itoa(done))
+		args.Flag(last)
+		return args.All
 	}}
 }
 
@@ -94,8 +95,8 @@ const readEnded = "read ended tasks"
 
 // readEndings reads the outcomes and the linked dependencies of finished tasks.
 func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
-	values, err := askEach(ctx, s, readEnded, endings, func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
-		return p.HMGet(ctx, s.keys.Task(e.id), "links", "outcome", tdf.RoundField(e.round, tdf.RoundLinked))
+	values, err := conn.AskEach(ctx, s.Conn, readEnded, endings, func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
+		return p.HMGet(ctx, s.Keys.Task(e.id), "links", "outcome", tdf.RoundField(e.round, tdf.RoundLinked))
 	})
 	if err != nil {
 		return err
@@ -106,11 +107,11 @@ func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 		if len(v) < 3 { // the key of the task is no hash
 			continue
 		}
-		e.outcome = text(v[1])
-		if tdf.SoundCount(text(v[0])) == 0 {
+		e.outcome = conn.Text(v[1])
+		if tdf.SoundCount(conn.Text(v[0])) == 0 {
 			continue
 		}
-		linked := tdf.SoundCount(text(v[2]))
+		linked := tdf.SoundCount(conn.Text(v[2]))
 		if e.waited = e.round; v[2] == nil {
 			if e.waited, linked, err = s.lastWait(ctx, e.id, e.round); err != nil {
 				return err
@@ -135,13 +136,13 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 		for n := to - 1; n >= from; n-- {
 			names = append(names, tdf.RoundField(n, tdf.RoundLinked))
 		}
-		values, err := ask(ctx, s, readEnded, func(r redis.Cmdable) *redis.SliceCmd { return r.HMGet(ctx, s.keys.Task(id), names...) })
+		values, err := conn.Ask(ctx, s.Conn, readEnded, func(r redis.Cmdable) *redis.SliceCmd { return r.HMGet(ctx, s.Keys.Task(id), names...) })
 		if err != nil {
 			return -1, 0, err
 		}
 		for i, v := range values {
 			if v != nil {
-				return to - 1 - i, tdf.SoundCount(text(v)), nil
+				return to - 1 - i, tdf.SoundCount(conn.Text(v)), nil
 			}
 		}
 	}
@@ -152,9 +153,9 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 // each ending has the number of its linked dependencies.
 func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
 	for len(endings) > 0 {
-		n := batch(len(endings), bound{linksPerRead, func(i int) int { return endings[i].released }})
-		values, err := askEach(ctx, s, readEnded, endings[:n], func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
-			return p.HMGet(ctx, s.keys.Task(e.id), append([]string{tdf.RoundField(e.waited, tdf.RoundReleased)}, dependencyNames...)...)
+		n := conn.Batch(len(endings), conn.Bound{Limit: linksPerRead, Amount: func(i int) int { return endings[i].released }})
+		values, err := conn.AskEach(ctx, s.Conn, readEnded, endings[:n], func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
+			return p.HMGet(ctx, s.Keys.Task(e.id), append([]string{tdf.RoundField(e.waited, tdf.RoundReleased)}, dependencyNames...)...)
 		})
 		if err != nil {
 			return err
@@ -163,7 +164,7 @@ func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
 			if v := values[i].Val(); len(v) > 1 {
 				e.all = dependenciesOf(v[1:])
 				e.all = e.all[:min(e.released, len(e.all))]
-				if e.released = tdf.SoundCount(text(v[0])); e.released > len(e.all) {
+				if e.released = tdf.SoundCount(conn.Text(v[0])); e.released > len(e.all) {
 					e.all = nil // all of them are released
 				}
 			}

@@ -48,7 +48,7 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 			return outcomes[0].Err
 		}
 		late, soon := tdf.Time(2e9), tdf.Time(1e9)
-		s.rdb.AddHook(&afterFirstStep{func() { must(t, change(tdf.Changes{StartAfter: new(late.Std())})) }})
+		s.Redis.AddHook(&afterFirstStep{func() { must(t, change(tdf.Changes{StartAfter: new(late.Std())})) }})
 		if err := change(tdf.Changes{EndBefore: new(soon.Std())}); err == nil {
 			got := task(t, s, 1)
 			t.Errorf("the task starts after %v and ends before %v", got.StartAfter, got.EndBefore)
@@ -73,7 +73,7 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 			must(t, err)
 		}
 		moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
-		s.rdb.AddHook(afterNames(func() {
+		s.Redis.AddHook(afterNames(func() {
 			if len(moves) > 0 {
 				move := moves[0]
 				moves = moves[1:]

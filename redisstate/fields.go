@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -64,7 +65,7 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 	err = s.eachAnswer(ctx, asked, true, func(i int, values []any) bool {
 		size := 0
 		for j, v := range values {
-			if length := len(text(v)) + number(v); length <= limit(asked[i].names[j]) {
+			if length := len(conn.Text(v)) + conn.Number(v); length <= limit(asked[i].names[j]) {
 				size += length
 			}
 		}
@@ -73,10 +74,10 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 		}
 		n, most = n+1, most-size
 		for j, v := range values {
-			name, length := asked[i].names[j], number(v)
+			name, length := asked[i].names[j], conn.Number(v)
 			switch {
-			case isText(v):
-				put(i, name, text(v), len(text(v)))
+			case conn.IsText(v):
+				put(i, name, conn.Text(v), len(conn.Text(v)))
 			case length > limit(name):
 				put(i, name, "", length)
 			case length > 0:
@@ -86,10 +87,10 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 		return true
 	})
 	for err == nil && len(long) > 0 {
-		some := long[:batch(len(long), bound{readAtOnce, func(i int) int { return long[i].length }})]
+		some := long[:conn.Batch(len(long), conn.Bound{Limit: readAtOnce, Amount: func(i int) int { return long[i].length }})]
 		var values []*redis.StringCmd
-		values, err = askEach(ctx, s, readTasks, some, func(p redis.Pipeliner, v longValue) *redis.StringCmd {
-			return p.HGet(ctx, s.keys.Task(asked[v.of].id), v.name)
+		values, err = conn.AskEach(ctx, s.Conn, readTasks, some, func(p redis.Pipeliner, v longValue) *redis.StringCmd {
+			return p.HGet(ctx, s.Keys.Task(asked[v.of].id), v.name)
 		})
 		for i, value := range values {
 			if value.Err() == nil {
@@ -121,7 +122,7 @@ func (s *Store) eachAnswer(ctx context.Context, asked []question, long bool, tak
 			return err
 		}
 		for _, answer := range answers {
-			if !take(done, list(answer)) {
+			if !take(done, conn.List(answer)) {
 				return nil
 			}
 			done++
@@ -132,7 +133,7 @@ func (s *Store) eachAnswer(ctx context.Context, asked []question, long bool, tak
 
 // questionsPerCall returns how many of the questions fit into the next call. It returns at least 1.
 func questionsPerCall(asked []question) int {
-	return batch(len(asked), bound{namesPerCall, func(i int) int { return len(asked[i].names) }})
+	return conn.Batch(len(asked), conn.Bound{Limit: namesPerCall, Amount: func(i int) int { return len(asked[i].names) }})
 }
 
 // askFields sends questions, and returns the answers to the first of them. Redis may leave out the last questions, but
@@ -140,33 +141,33 @@ func questionsPerCall(asked []question) int {
 func (s *Store) askFields(ctx context.Context, asked []question, long bool) ([]any, error) {
 	keys := make([]string, len(asked))
 	numbers := map[string]int{}
-	var sets encoder
+	var sets conn.Args
 	var which []any
 	for i, q := range asked {
-		keys[i] = s.keys.Task(q.id)
+		keys[i] = s.Keys.Task(q.id)
 		set := strings.Join(q.names, "\n")
 		if numbers[set] == 0 {
 			numbers[set] = len(numbers) + 1
-			sets.strings(q.names)
+			sets.Strings(q.names)
 		}
 		which = append(which, numbers[set])
 	}
-	head := encoder{args: []any{longestField, longestFact, fieldsPerCall}}
-	head.flag(long)
-	head.count(len(numbers))
-	reply, err := s.run(ctx, readTasks, lua.Fields, keys, slices.Concat(head.args, sets.args, which), answersTo(asked))
-	return list(reply), err
+	head := &conn.Args{All: []any{longestField, longestFact, fieldsPerCall}}
+	head.Flag(long)
+	head.Count(len(numbers))
+	reply, err := s.Run(ctx, readTasks, lua.Fields, keys, slices.Concat(head.All, sets.All, which), answersTo(asked))
+	return conn.List(reply), err
 }
 
 // answersTo is the form of the answers to the first questions: at least one, with at most one value for each name.
-func answersTo(asked []question) replyForm {
-	answers := listOf(1, len(asked), listOf(0, namesAtOnce, anything))
+func answersTo(asked []question) conn.ReplyForm {
+	answers := conn.ListOf(1, len(asked), conn.ListOf(0, namesAtOnce, conn.Anything))
 	return func(reply any) bool {
 		if !answers(reply) {
 			return false
 		}
-		for i, answer := range list(reply) {
-			if len(list(answer)) > len(asked[i].names) {
+		for i, answer := range conn.List(reply) {
+			if len(conn.List(answer)) > len(asked[i].names) {
 				return false
 			}
 		}

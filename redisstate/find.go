@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -32,7 +33,7 @@ type ListEntry struct {
 
 // ID returns the id of the task. If the member is not an id, ok is false.
 func (p ListEntry) ID() (id int64, ok bool) {
-	ids := idsOf([]string{p.Member})
+	ids := conn.IDsOf([]string{p.Member})
 	if len(ids) == 0 {
 		return 0, false
 	}
@@ -72,13 +73,13 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 		keys = append(keys, listRange.key)
 		args = append(args, listRange.score, listRange.member, listRange.stop)
 	}
-	reply, err := s.run(ctx, "find tasks", lua.Find, keys, args, listOf(len(keys), len(keys), manyTexts))
+	reply, err := s.Run(ctx, "find tasks", lua.Find, keys, args, conn.ListOf(len(keys), len(keys), conn.ManyTexts))
 	if err != nil {
 		return nil, false, err
 	}
 	last = true
-	for i, page := range list(reply) {
-		found := of.places(lists[i], list(page))
+	for i, page := range conn.List(reply) {
+		found := of.places(lists[i], conn.List(page))
 		last = last && len(found) < most
 		places = append(places, found...)
 	}
@@ -134,8 +135,8 @@ func (of *ListQuery) compare(a, b ListEntry) int {
 func (of *ListQuery) places(state tdf.State, members []any) []ListEntry {
 	places := make([]ListEntry, len(members)/2)
 	for i := range places {
-		score, _ := strconv.ParseFloat(text(members[2*i+1]), 64)
-		places[i] = ListEntry{score - of.base(state), text(members[2*i])}
+		score, _ := strconv.ParseFloat(conn.Text(members[2*i+1]), 64)
+		places[i] = ListEntry{score - of.base(state), conn.Text(members[2*i])}
 	}
 	return places
 }
@@ -152,11 +153,11 @@ func (of *ListQuery) base(state tdf.State) float64 {
 type listRange struct{ key, score, member, stop string }
 
 func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
-	l := listRange{key: s.keys.List(state)}
+	l := listRange{key: s.Keys.List(state)}
 	low, high := of.After, of.Before
 	base := of.base(state)
 	if of.Group != "" {
-		l.key = s.keys.Group(of.Group)
+		l.key = s.Keys.Group(of.Group)
 		low, high = tdf.Time(base), tdf.Time(base+groupIDs)
 	} else if state == tdf.Open || state == tdf.Placed || state == tdf.Executed {
 		low, high = 0, 0

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // walk reads all pages of a query. Between two pages, it calls the function between.
@@ -62,7 +63,7 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 			want = append(want, ListEntry{score, member})
 		}
 		for state, members := range lists {
-			if err := s.rdb.ZAdd(t.Context(), s.keys.List(state), members...).Err(); err != nil {
+			if err := s.Redis.ZAdd(t.Context(), s.Keys.List(state), members...).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -86,7 +87,7 @@ func TestFindBoundsByTime(t *testing.T) {
 		for i := range 10 {
 			for _, state := range []tdf.State{tdf.Open, tdf.Running} {
 				member := strconv.Itoa(100*len(state) + i) // ids from 400 are open, ids from 700 are running
-				if err := s.rdb.ZAdd(t.Context(), s.keys.List(state), redis.Z{Score: float64(1000 + i), Member: member}).Err(); err != nil {
+				if err := s.Redis.ZAdd(t.Context(), s.Keys.List(state), redis.Z{Score: float64(1000 + i), Member: member}).Err(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -121,7 +122,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 		var want []int64
 		move := func(id int64, state tdf.State) {
 			z := redis.Z{Score: float64(groupCode(state))*groupIDs + float64(id), Member: strconv.FormatInt(id, 10)}
-			if err := s.rdb.ZAdd(t.Context(), s.keys.Group("g"), z).Err(); err != nil {
+			if err := s.Redis.ZAdd(t.Context(), s.Keys.Group("g"), z).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -150,7 +151,7 @@ func TestFindReturnsInvalidMembers(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, member := range []string{"", " ", "x y", "007", "-5", "9", "\xff\x00", "zz"} {
-			if err := s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Failed), redis.Z{Score: 5, Member: member}).Err(); err != nil {
+			if err := s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Failed), redis.Z{Score: 5, Member: member}).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -221,7 +222,7 @@ func TestFitting(t *testing.T) {
 		{[]int{2, 3}, 5, 2},
 		{[]int{0, 9}, 0, 1},
 	} {
-		if got := fitting(c.sizes, c.most); got != c.want {
+		if got := conn.Fitting(c.sizes, c.most); got != c.want {
 			t.Errorf("%v within %d: %d, want %d", c.sizes, c.most, got, c.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -174,7 +175,7 @@ func destination(m *tdf.Move) string {
 
 // move makes one call of move.lua. It returns the same as transact.
 func (s *Store) move(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
-	reply, err := s.callOnce(ctx, lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)), func(e *encoder) {
+	reply, err := s.CallOnce(ctx, lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)), func(e *conn.Args) {
 		s.encodeMove(e, who, units)
 	})
 	if err != nil {
@@ -189,76 +190,76 @@ func (s *Store) moveKeys(ctx context.Context, first *tdf.Move) []string {
 		other = tdf.Archived
 	}
 	return append([]string{
-		s.keys.Calls(s.boot), s.keys.Due(), s.keys.List(first.From), s.keys.List(first.To), s.keys.List(other),
+		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(first.From), s.Keys.List(first.To), s.Keys.List(other),
 	}, s.wakeKeys(ctx, first.To)...)
 }
 
 // encodeMove adds the arguments of move.lua that follow the sequence number.
-func (s *Store) encodeMove(e *encoder, who string, units []Unit) {
+func (s *Store) encodeMove(e *conn.Args, who string, units []Unit) {
 	forms := formsOf(units)
-	e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), who)
-	e.archivingStates(units[0].movesFinished())
-	e.form(forms.all[0])
+	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who)
+	addArchivingStates(e, units[0].movesFinished())
+	addForm(e, forms.all[0])
 	for i := range units {
-		e.move(&units[i].Moves[0], forms.all[0])
+		addMove(e, &units[i].Moves[0], forms.all[0])
 	}
 }
 
 // form adds a form in the notation of moving.lua.
-func (e *encoder) form(f *form) {
+func addForm(e *conn.Args, f *form) {
 	m := f.first
-	e.args = append(e.args, string(m.From), m.Round, m.Revision, destination(m), groupCode(m.To))
-	e.add(linkKind(m), moment(m.Score), moment(m.NextDue), m.Note)
-	e.flag(m.Repair)
-	e.flag(m.Updates)
-	e.positions(2+len(f.own), m.Claim != "", m.Due != "", m.Limit != "", m.Unique != "", f.ownMoment)
-	e.fields(f.shared)
-	e.stamps(m.Stamp)
-	e.strings(m.Clear)
-	e.count(len(f.own))
+	e.All = append(e.All, string(m.From), m.Round, m.Revision, destination(m), groupCode(m.To))
+	e.Add(linkKind(m), moment(m.Score), moment(m.NextDue), m.Note)
+	e.Flag(m.Repair)
+	e.Flag(m.Updates)
+	addPositions(e, 2+len(f.own), m.Claim != "", m.Due != "", m.Limit != "", m.Unique != "", f.ownMoment)
+	addFields(e, f.shared)
+	addStamps(e, m.Stamp)
+	e.Strings(m.Clear)
+	e.Count(len(f.own))
 	for _, j := range f.own {
-		e.add(m.Set[j].Name)
+		e.Add(m.Set[j].Name)
 	}
 }
 
 // positions adds the number of arguments of a move, and the position of each argument that a move may have after the first
 // n arguments. Only the last of them is a pair.
-func (e *encoder) positions(n int, has ...bool) {
-	number := len(e.args)
-	e.count(0)
+func addPositions(e *conn.Args, n int, has ...bool) {
+	number := len(e.All)
+	e.Count(0)
 	for i, it := range has {
 		if !it {
-			e.add("")
+			e.Add("")
 			continue
 		}
-		e.count(n + 1)
+		e.Count(n + 1)
 		if n++; i == len(has)-1 {
 			n++
 		}
 	}
-	e.args[number] = n
+	e.All[number] = n
 }
 
 // Move adds a move of the form f.
-func (e *encoder) move(m *tdf.Move, f *form) {
-	e.args = append(e.args, m.ID, m.Group)
+func addMove(e *conn.Args, m *tdf.Move, f *form) {
+	e.All = append(e.All, m.ID, m.Group)
 	for _, j := range f.own {
-		e.add(m.Set[j].Value)
+		e.Add(m.Set[j].Value)
 	}
 	for _, fence := range []string{m.Claim, m.Due, m.Limit, m.Unique} {
 		if fence != "" {
-			e.add(fence)
+			e.Add(fence)
 		}
 	}
 	if f.ownMoment {
 		at := m.Stamp[0].At
-		e.add(at.Min.String(), upperBound(at.Max))
+		e.Add(at.Min.String(), upperBound(at.Max))
 	}
 }
 
-func (e *encoder) stamps(stamps []tdf.Stamp) {
-	e.count(len(stamps))
+func addStamps(e *conn.Args, stamps []tdf.Stamp) {
+	e.Count(len(stamps))
 	for _, stamp := range stamps {
-		e.add(stamp.Name, moment(stamp.At))
+		e.Add(stamp.Name, moment(stamp.At))
 	}
 }

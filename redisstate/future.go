@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -20,19 +21,19 @@ type FuturePage struct {
 // of ids. If the page was the last one, done is true. If the clock was set back, some of these times are wrong.
 // [Store.Examine] finds the tasks with a wrong time.
 func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
-	keys := []string{s.keys.List(tdf.Open), s.keys.List(tdf.Placed), s.keys.Due()}
+	keys := []string{s.Keys.List(tdf.Open), s.Keys.List(tdf.Placed), s.Keys.Due()}
 	key, behind := keys[from.phase], ListEntry{Order: float64(now)}
 	if from.behind != nil && from.behind.Order > behind.Order {
 		behind = *from.behind
 	}
 	args := []any{"oldest", most, score(behind.Order), behind.Member, ""}
-	reply, err := s.run(ctx, "read tasks with a time in the future", lua.Find, []string{key}, args, tuple(manyTexts))
+	reply, err := s.Run(ctx, "read tasks with a time in the future", lua.Find, []string{key}, args, conn.Tuple(conn.ManyTexts))
 	if err != nil {
 		return nil, from, false, err
 	}
 	var all ListQuery
-	for _, page := range list(reply) {
-		places := all.places(tdf.Open, list(page))
+	for _, page := range conn.List(reply) {
+		places := all.places(tdf.Open, conn.List(page))
 		for _, p := range places {
 			if id, ok := p.ID(); ok {
 				ids = append(ids, id)

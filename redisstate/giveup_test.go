@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // afterRange is a hook that calls a function once, after the first page of a list was read.
@@ -39,8 +40,8 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 		mustClaim(t, s, tasks)
 		_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
 		must(t, err)
-		s.rdb.AddHook(&afterRange{func() {
-			must(t, s.rdb.ZRemRangeByRank(t.Context(), s.keys.List(tdf.Running), 0, ending-1).Err())
+		s.Redis.AddHook(&afterRange{func() {
+			must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(tdf.Running), 0, ending-1).Err())
 		}})
 		n, err := s.GiveUp(t.Context(), "w", since)
 		if err != nil || n > tasks {
@@ -50,10 +51,10 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 		must(t, err)
 		due, err := dueTasks(t.Context(), s, now, 2*tasks)
 		must(t, err)
-		left, err := s.rdb.ZRange(t.Context(), s.keys.List(tdf.Running), 0, -1).Result()
+		left, err := s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Running), 0, -1).Result()
 		must(t, err)
 		missing := 0
-		for _, id := range idsOf(left) {
+		for _, id := range conn.IDsOf(left) {
 			if !slices.ContainsFunc(due, func(d Due) bool { return d.ID == id }) {
 				missing++
 			}

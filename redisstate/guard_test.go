@@ -53,8 +53,8 @@ func TestAllFailedGuardsAreNamed(t *testing.T) {
 		mustApply(t, s, m, err)
 		m, err = task(t, s, ids[2]).Cancel()
 		mustApply(t, s, m, err)
-		must(t, s.rdb.Del(t.Context(), s.keys.Task(ids[3])).Err())
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(ids[4]), "round", "7", "state", "a\tb\nc").Err())
+		must(t, s.Redis.Del(t.Context(), s.Keys.Task(ids[3])).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[4]), "round", "7", "state", "a\tb\nc").Err())
 		before := dump(t, s)
 		o := transaction(t, s, []tdf.Properties{define("next")}, guards...)
 		want := "[require task 2: it is open in round 0, revision 1 require task 3: it is expired in round 0 " +
@@ -144,7 +144,7 @@ func TestGuardsNameTheClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)
 		guard := task(t, s, id).Require()
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(id), "0:claim", "another").Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another").Err())
 		if o := transaction(t, s, nil, guard); o.Err == nil {
 			t.Error("the guard holds")
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -58,7 +59,7 @@ func (s *Store) eachHash(ctx context.Context, ids []int64, most int, limit func(
 			if left < most && sizes[0] > left {
 				return nil
 			}
-			n := fitting(sizes, min(readAtOnce, left))
+			n := conn.Fitting(sizes, min(readAtOnce, left))
 			hashes, tooLong, err := s.hashes(ctx, page[:n], sizes[:n], limit)
 			if err != nil {
 				return err
@@ -119,7 +120,7 @@ func hashSize(h tdf.Hash) int {
 
 // fieldCounts returns how many properties each task has.
 func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
-	replies, err := askEach(ctx, s, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.IntCmd { return p.HLen(ctx, s.keys.Task(id)) })
+	replies, err := conn.AskEach(ctx, s.Conn, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.IntCmd { return p.HLen(ctx, s.Keys.Task(id)) })
 	counts := make([]int64, len(ids))
 	for i, r := range replies {
 		counts[i] = r.Val()
@@ -133,8 +134,8 @@ func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func
 		h, tooLong, err := s.largeHash(ctx, ids[0], limit)
 		return []tdf.Hash{h}, []map[string]int{tooLong}, err
 	}
-	replies, err := askEach(ctx, s, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, s.keys.Task(id))
+	replies, err := conn.AskEach(ctx, s.Conn, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.MapStringStringCmd {
+		return p.HGetAll(ctx, s.Keys.Task(id))
 	})
 	hashes, tooLong := make([]tdf.Hash, len(ids)), make([]map[string]int, len(ids))
 	for i, r := range replies {
@@ -209,13 +210,13 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 	h, tooLong = tdf.Hash{}, map[string]int{}
 	for cursor := "0"; ; {
 		args := []any{cursor, namesPerScan, readAtOnce, fewNames}
-		reply, err := s.run(ctx, readTasks, lua.Names, []string{s.keys.Task(id)}, args, tuple(isText, manyTexts))
+		reply, err := s.Run(ctx, readTasks, lua.Names, []string{s.Keys.Task(id)}, args, conn.Tuple(conn.IsText, conn.ManyTexts))
 		if err != nil {
 			return nil, nil, err
 		}
 		var names []string
-		for _, name := range list(list(reply)[1]) {
-			if name := text(name); limit(name) != unknownProperty {
+		for _, name := range conn.List(conn.List(reply)[1]) {
+			if name := conn.Text(name); limit(name) != unknownProperty {
 				names = append(names, name)
 			}
 		}
@@ -230,7 +231,7 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 				h[name] = value
 			}
 		})
-		if cursor = text(list(reply)[0]); err != nil || cursor == "0" {
+		if cursor = conn.Text(conn.List(reply)[0]); err != nil || cursor == "0" {
 			return h, tooLong, err
 		}
 	}

@@ -7,16 +7,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // Between counts the tasks that entered one of the given states between two times, and are still in that state.
 func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
 	var counts []*redis.IntCmd
-	err := s.pipeline(ctx, "count tasks by time", func(p redis.Pipeliner) {
+	err := s.Pipeline(ctx, "count tasks by time", func(p redis.Pipeliner) {
 		counts = nil
 		for _, state := range states {
 			for _, list := range tdf.ListsOf(state) {
-				counts = append(counts, p.ZCount(ctx, s.keys.List(list), from.String(), to.String()))
+				counts = append(counts, p.ZCount(ctx, s.Keys.List(list), from.String(), to.String()))
 			}
 		}
 	})
@@ -38,11 +39,11 @@ func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 // memory is like MemoryOf. If Redis does not report the sizes, known is false. For a task with very many properties,
 // the size is an estimate, because an exact measurement would delay other clients of Redis.
 func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known bool, err error) {
-	replies, err := askEach(ctx, s, "measure the memory of tasks", ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
-		return p.MemoryUsage(ctx, s.keys.Task(id), smallHash) // measures this number of properties, or all
+	replies, err := conn.AskEach(ctx, s.Conn, "measure the memory of tasks", ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
+		return p.MemoryUsage(ctx, s.Keys.Task(id), smallHash) // measures this number of properties, or all
 	})
 	known = err == nil
-	if err != nil && !lacksRights(err) && !strings.Contains(err.Error(), "unknown command") && !strings.Contains(err.Error(), "syntax error") {
+	if err != nil && !conn.LacksRights(err) && !strings.Contains(err.Error(), "unknown command") && !strings.Contains(err.Error(), "syntax error") {
 		return nil, false, err
 	}
 	bytes = make([]int64, len(ids))
@@ -54,11 +55,11 @@ func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known b
 
 // SchemaOf returns the layout version of the namespace.
 func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
-	return ask(ctx, s, "read the layout version", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.Schema()) })
+	return conn.Ask(ctx, s.Conn, "read the layout version", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.Keys.Schema()) })
 }
 
 // Now returns the time by Redis's clock.
 func (s *Store) Now(ctx context.Context) (tdf.Time, error) {
-	now, err := ask(ctx, s, "read the clock", func(r redis.Cmdable) *redis.TimeCmd { return r.Time(ctx) })
+	now, err := conn.Ask(ctx, s.Conn, "read the clock", func(r redis.Cmdable) *redis.TimeCmd { return r.Time(ctx) })
 	return tdf.At(now), err
 }

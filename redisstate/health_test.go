@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestMemoryOf(t *testing.T) {
@@ -18,7 +19,7 @@ func TestMemoryOf(t *testing.T) {
 	})
 }
 
-func infoOf(t *testing.T, s *Store) Info {
+func infoOf(t *testing.T, s *Store) conn.Info {
 	t.Helper()
 	info, err := s.Info(t.Context())
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -152,33 +153,33 @@ func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained stri
 }
 
 func heartbeatForm(reply any) bool {
-	return manyTexts(reply) && (len(list(reply)) == 3 || len(list(reply)) == 9)
+	return conn.ManyTexts(reply) && (len(conn.List(reply)) == 3 || len(conn.List(reply)) == 9)
 }
 
 func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (drained string, at tdf.Time, err error) {
 	keys := []string{
-		s.keys.Worker(w.Name), s.keys.Workers(), s.keys.WorkerNames(),
-		s.keys.WorkerCount(), s.keys.WorkerNumber(w.Name), s.keys.GraceUntil(), s.keys.Servers(),
+		s.Keys.Worker(w.Name), s.Keys.Workers(), s.Keys.WorkerNames(),
+		s.Keys.WorkerCount(), s.Keys.WorkerNumber(w.Name), s.Keys.GraceUntil(), s.Keys.Servers(),
 	}
-	args := []any{w.Name, s.boot, taking, before.Gone, "", "", week.String()}
+	args := []any{w.Name, s.Boot(), taking, before.Gone, "", "", week.String()}
 	if before.Since > 0 {
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}
 	args = append(args, w.fields()...)
-	reply, err := s.run(ctx, "register worker "+w.Name, lua.Heartbeat, keys, args, heartbeatForm)
+	reply, err := s.Run(ctx, "register worker "+w.Name, lua.Heartbeat, keys, args, heartbeatForm)
 	if err != nil {
 		return "", 0, err
 	}
-	parts := list(reply)
+	parts := conn.List(reply)
 	if len(parts) == 3 {
-		at, err = tdf.ParseTime(text(parts[2]))
-		return text(parts[1]), at, err
+		at, err = tdf.ParseTime(conn.Text(parts[2]))
+		return conn.Text(parts[1]), at, err
 	}
-	e := &NameTakenError{Name: w.Name, Host: text(parts[3]), PID: text(parts[4]), Process: text(parts[5]), Boot: text(parts[6])}
-	e.Now, _ = tdf.ParseTime(text(parts[1]))
-	e.GraceUntil, _ = tdf.ParseTime(text(parts[2]))
-	e.Seen, _ = tdf.ParseTime(text(parts[7]))
-	e.Lease, _ = tdf.ParseSeconds(text(parts[8]))
+	e := &NameTakenError{Name: w.Name, Host: conn.Text(parts[3]), PID: conn.Text(parts[4]), Process: conn.Text(parts[5]), Boot: conn.Text(parts[6])}
+	e.Now, _ = tdf.ParseTime(conn.Text(parts[1]))
+	e.GraceUntil, _ = tdf.ParseTime(conn.Text(parts[2]))
+	e.Seen, _ = tdf.ParseTime(conn.Text(parts[7]))
+	e.Lease, _ = tdf.ParseSeconds(conn.Text(parts[8]))
 	return "", 0, e
 }
 
@@ -188,18 +189,18 @@ const readRunning = "read the running tasks"
 // of these tasks. Another worker took the name at the time before. GiveUp ends only older claims. Later claims belong
 // to that worker, or to a later owner of the name.
 func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
-	running := s.keys.List(tdf.Running)
+	running := s.Keys.List(tdf.Running)
 	given := map[int64]bool{}
-	end, err := ask(ctx, s, readRunning, func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, running) })
+	end, err := conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, running) })
 	// A task that leaves the list moves all later tasks forward. So the pages are read from the end of the list to its
 	// beginning: then a moved task is read twice, instead of never.
 	for ; err == nil && end > 0; end -= maxTasksPerCall {
 		var members []string
-		members, err = ask(ctx, s, readRunning, func(r redis.Cmdable) *redis.StringSliceCmd {
+		members, err = conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.StringSliceCmd {
 			return r.ZRange(ctx, running, max(0, end-maxTasksPerCall), end-1)
 		})
 		if err == nil {
-			err = s.giveUpClaims(ctx, name, before, idsOf(members), given)
+			err = s.giveUpClaims(ctx, name, before, conn.IDsOf(members), given)
 		}
 	}
 	return len(given), err
@@ -235,16 +236,16 @@ const readLeases = "read the leases of workers"
 
 // LongestLease returns the longest lease of all workers that sent a heartbeat within the last day.
 func (s *Store) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
-	names, err := ask(ctx, s, readLeases, func(r redis.Cmdable) *redis.StringSliceCmd {
+	names, err := conn.Ask(ctx, s.Conn, readLeases, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.keys.Workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
+			Key: s.Keys.Workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
 		})
 	})
 	if err != nil {
 		return 0, err
 	}
-	leases, err := askEach(ctx, s, readLeases, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
-		return p.HGet(ctx, s.keys.Worker(name), "lease")
+	leases, err := conn.AskEach(ctx, s.Conn, readLeases, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
+		return p.HGet(ctx, s.Keys.Worker(name), "lease")
 	})
 	var longest tdf.Seconds
 	for _, l := range leases {

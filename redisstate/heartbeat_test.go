@@ -16,12 +16,12 @@ var must = expect.NoError
 func TestNamesBelongToOneWorker(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, first *Store) {
-		second := connect(t, first.addr, first.keys.Namespace())
+		second := connect(t, first.Addr, first.Keys.Namespace())
 		w := WorkerInfo{Name: "w", Host: "h", PID: 17, Process: "p", Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}}
 		must(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
 		must(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
-		if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.boot || taken.Seen == 0 {
+		if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.Boot() || taken.Seen == 0 {
 			t.Errorf("%+v", taken)
 		}
 		if text := taken.Error(); !strings.Contains(text, "host h, pid 17, last seen ") {
@@ -29,7 +29,7 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 		}
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: "another boot"})))
 
-		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot}))) // the second worker knows that the first is gone
+		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.Boot()}))) // the second worker knows that the first is gone
 		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 		w.State = "gone"
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
@@ -41,13 +41,13 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, first *Store) {
-		second := connect(t, first.addr, first.keys.Namespace())
+		second := connect(t, first.Addr, first.Keys.Namespace())
 		w := WorkerInfo{Name: "w", Lease: 60}
 		must(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
 		now, err := first.Now(t.Context())
 		must(t, err)
 		silentFor := func(d tdf.Seconds) {
-			first.rdb.HSet(t.Context(), first.keys.Worker("w"), "seen", now.Add(-d).String())
+			first.Redis.HSet(t.Context(), first.Keys.Worker("w"), "seen", now.Add(-d).String())
 		}
 		silentFor(30)
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
@@ -70,15 +70,15 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		silentFor(61)
 		must(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
-		first.rdb.Del(t.Context(), first.keys.Servers())
+		first.Redis.Del(t.Context(), first.Keys.Servers())
 		silentFor(90)
 		must(t, took(first.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-90), Since: now.Add(-61)}))) // the first worker has waited for longer than the lease
 		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.boot})))
+		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.Boot()})))
 
-		first.rdb.Del(t.Context(), first.keys.Worker("w")) // as if Redis had lost its data
+		first.Redis.Del(t.Context(), first.Keys.Worker("w")) // as if Redis had lost its data
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-		first.rdb.Set(t.Context(), first.keys.Worker("w"), "a value of another type", 0)
+		first.Redis.Set(t.Context(), first.Keys.Worker("w"), "a value of another type", 0)
 		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 	})
 }

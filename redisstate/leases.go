@@ -14,10 +14,10 @@ import (
 // within the last day.
 func (s *Store) leasesOf(ctx context.Context, sightings []tdf.Placement, now tdf.Time) ([]tdf.Seconds, error) {
 	read := map[string]*redis.StringCmd{}
-	err := s.pipeline(ctx, readLeases, func(p redis.Pipeliner) {
+	err := s.Pipeline(ctx, readLeases, func(p redis.Pipeliner) {
 		for i := range sightings {
 			if name := leaseholder(&sightings[i], now); name != "" && read[name] == nil {
-				read[name] = p.HGet(ctx, s.keys.Worker(name), "lease")
+				read[name] = p.HGet(ctx, s.Keys.Worker(name), "lease")
 			}
 		}
 	})

@@ -12,7 +12,7 @@ import (
 func TestWholeStateOfALife(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		ns := s.keys.Namespace()
+		ns := s.Keys.Namespace()
 		base := "0:open=T\nend_before=inf\nfails=0\nid=1\ninput=1 2\n"
 		rest := "max_fails=1\nmax_timeouts=0\nnamespace=" + ns + "\nprogram=p\n"
 		tail := "source=rsync:/p/run.sh\nstart_after=0\n"

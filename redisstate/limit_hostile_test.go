@@ -139,7 +139,7 @@ func TestRateAndNumber(t *testing.T) {
 		t.Error("the free place was not used")
 	}
 	mustLimit(t, s, "db", running(9)) // without the rate
-	if s.rdb.Exists(t.Context(), s.keys.Starts("db")).Val() != 0 {
+	if s.Redis.Exists(t.Context(), s.Keys.Starts("db")).Val() != 0 {
 		t.Error("the starts are still stored")
 	}
 	if returnWaiting(t, s) != 1 || len(claimAll(t, s, 10)) != 1 {
@@ -250,7 +250,7 @@ func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
 			mustApply(t, s, m, err)
 		},
 		"by another program": func(t *testing.T, s *Store, id int64) {
-			s.rdb.HSet(t.Context(), s.keys.Task(id), "revision", 7)
+			s.Redis.HSet(t.Context(), s.Keys.Task(id), "revision", 7)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,10 +289,10 @@ func TestHostileWaitingTasks(t *testing.T) {
 		ids := mustOpen(t, s, all...)
 		claimAll(t, s, 10)
 		for i, place := range others {
-			s.rdb.HSet(t.Context(), s.keys.Task(ids[i]), "place", place)
+			s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), "place", place)
 		}
 		for i, revision := range revisions {
-			s.rdb.HSet(t.Context(), s.keys.Task(ids[len(others)+i]), "revision", revision)
+			s.Redis.HSet(t.Context(), s.Keys.Task(ids[len(others)+i]), "revision", revision)
 		}
 		n := 0
 		for range ids { // at most one at a time, so each task at the head is met
@@ -313,7 +313,7 @@ func TestLongerRate(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		rate := func(per tdf.Seconds) tdf.Limit { return tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: per} }
-		kept := func() float64 { return s.rdb.TTL(t.Context(), s.keys.Starts("db")).Val().Seconds() }
+		kept := func() float64 { return s.Redis.TTL(t.Context(), s.Keys.Starts("db")).Val().Seconds() }
 		mustLimit(t, s, "db", rate(0.001))
 		mustOpen(t, s, limitedBy("db"), limitedBy("db"))
 		if got := claimAll(t, s, 10); len(got) != 1 || kept() > 61 {
@@ -346,7 +346,7 @@ func TestIdleTasksLeaveTheirLimits(t *testing.T) {
 			clock.pass(1)
 			for _, c := range mustClaim(t, s, 2*keys) {
 				if c.Task.LimitKey != "k7" || c.Task.ID%2 == 0 {
-					s.rdb.Del(t.Context(), s.keys.Task(c.Task.ID))
+					s.Redis.Del(t.Context(), s.Keys.Task(c.Task.ID))
 				}
 			}
 			clock.pass(passes)
@@ -360,10 +360,10 @@ func TestIdleTasksLeaveTheirLimits(t *testing.T) {
 					left = append(left, key)
 				}
 			}
-			if used := s.rdb.ZRange(t.Context(), s.keys.LimitsUsed(), 0, -1).Val(); !slices.Equal(left, []string{"limited:k7"}) || !slices.Equal(used, []string{"k7"}) {
+			if used := s.Redis.ZRange(t.Context(), s.Keys.LimitsUsed(), 0, -1).Val(); !slices.Equal(left, []string{"limited:k7"}) || !slices.Equal(used, []string{"k7"}) {
 				t.Errorf("these keys are left: %v; these keys are used: %v", left, used)
 			}
-			if n := s.rdb.ZCard(t.Context(), s.keys.Limited("k7")).Val(); n != 1 {
+			if n := s.Redis.ZCard(t.Context(), s.Keys.Limited("k7")).Val(); n != 1 {
 				t.Errorf("the limit counts %d tasks", n)
 			}
 		})
@@ -390,7 +390,7 @@ func TestUnclaimedTaskThatLeft(t *testing.T) {
 	mustApply(t, s, m, err)
 	m, err = task(t, s, ids[2]).Change(tdf.Changes{Queue: new("a")})
 	mustApply(t, s, m, err)
-	s.rdb.Del(t.Context(), s.keys.Task(ids[3]))
+	s.Redis.Del(t.Context(), s.Keys.Task(ids[3]))
 	if u := useOf(t, s, "db"); u.Unclaimed != 1 || !slices.Equal(u.Unserved, []string{"queue=a"}) {
 		t.Errorf("use: %+v", u)
 	}
@@ -528,10 +528,10 @@ func TestAuditRepairsLimits(t *testing.T) {
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
 		claimAll(t, s, 10)
 		for _, spoil := range []func(){
-			func() { s.rdb.Del(t.Context(), s.keys.Limited("db")) },
-			func() { s.rdb.Del(t.Context(), s.keys.LimitsDue()) },
-			func() { s.rdb.Del(t.Context(), s.keys.Place("limit=db")) },
-			func() { s.rdb.HSet(t.Context(), s.keys.Task(ids[1]), "place", "limit=other") },
+			func() { s.Redis.Del(t.Context(), s.Keys.Limited("db")) },
+			func() { s.Redis.Del(t.Context(), s.Keys.LimitsDue()) },
+			func() { s.Redis.Del(t.Context(), s.Keys.Place("limit=db")) },
+			func() { s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "place", "limit=other") },
 		} {
 			spoil()
 			findings, err := s.Check(t.Context())
@@ -561,8 +561,8 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				if len(first) != 1 {
 					t.Fatalf("%d were claimed", len(first))
 				}
-				s.rdb.Del(t.Context(), s.keys.Key(key))
-				s.rdb.Set(t.Context(), s.keys.Key(key), "x", 0)
+				s.Redis.Del(t.Context(), s.Keys.Key(key))
+				s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 				mustOpen(t, s, limitedBy("db"), define("plain"))
 				before := dump(t, s)
 				c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60})
@@ -584,7 +584,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 						s.ReturnTasks(t.Context(), []LimitReturn{{LimitDue: due[0], Next: uses[0].Now}})
 					}
 				}
-				s.rdb.Del(t.Context(), s.keys.Key(key))
+				s.Redis.Del(t.Context(), s.Keys.Key(key))
 				findings, err := s.Check(t.Context())
 				must(t, err)
 				_, err = s.Repair(t.Context(), "test", findings)
@@ -610,7 +610,7 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 		claimFor(t, s, 9, offerOf("a", "b"))
 		mustLimit(t, s, "a", running(1))
 		mustLimit(t, s, "b", running(1))
-		must(t, s.rdb.Set(t.Context(), s.keys.Place("queue=a"), "x", 0).Err())
+		must(t, s.Redis.Set(t.Context(), s.Keys.Place("queue=a"), "x", 0).Err())
 		due, now, err := s.LimitsDue(t.Context())
 		must(t, err)
 		var returns []LimitReturn
@@ -627,8 +627,8 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 		if due, _, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
 			t.Errorf("%v are still due, %v", due, err)
 		}
-		must(t, s.rdb.Del(t.Context(), s.keys.Place("queue=a")).Err())
-		must(t, s.rdb.ZAdd(t.Context(), s.keys.LimitsDue(), redis.Z{Score: 1, Member: "a"}).Err())
+		must(t, s.Redis.Del(t.Context(), s.Keys.Place("queue=a")).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 1, Member: "a"}).Err())
 		if n := returnWaiting(t, s); n != 1 {
 			t.Errorf("%d tasks returned at last", n)
 		}
@@ -642,7 +642,7 @@ func TestInvalidLimit(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, limit := range []string{"at_most=1 rate=x/y", "at_most=1 rate=5/inf", "at_most=1 rate=5/1e400", "at_most=1 rate=0/1", "at_most=1 at_most=x"} {
 			mustOpen(t, s, limitedBy(limit), limitedBy(limit))
-			s.rdb.HSet(t.Context(), s.keys.Limits(), limit, limit)
+			s.Redis.HSet(t.Context(), s.Keys.Limits(), limit, limit)
 			if got := claimAll(t, s, 10); len(got) > 1 {
 				t.Errorf("limit %q: claimed %d", limit, got)
 			}
@@ -727,7 +727,7 @@ func TestNeverOneMore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, seed := start(t), seeded(t)
 			count := func() int {
-				n, err := s.rdb.Eval(context.Background(), countRunning, []string{s.keys.List(tdf.Running)}, s.keys.TaskPrefix(), "db").Int()
+				n, err := s.Redis.Eval(context.Background(), countRunning, []string{s.Keys.List(tdf.Running)}, s.Keys.TaskPrefix(), "db").Int()
 				if err != nil {
 					t.Error(err)
 				}
@@ -898,7 +898,7 @@ func TestManyKeys(t *testing.T) {
 			t.Fatalf("%d tasks returned", n)
 		}
 	}
-	if last := s.rdb.ZRevRangeWithScores(t.Context(), s.keys.LimitsDue(), 0, 0).Val()[0]; last.Score > float64(clock.now.Unix()+60) {
+	if last := s.Redis.ZRevRangeWithScores(t.Context(), s.Keys.LimitsDue(), 0, 0).Val()[0]; last.Score > float64(clock.now.Unix()+60) {
 		t.Errorf("the last check is at %v", last.Score)
 	}
 	for _, c := range claims {
@@ -908,7 +908,7 @@ func TestManyKeys(t *testing.T) {
 	for range keys/MostLimitsDue + 1 {
 		n += returnWaiting(t, s)
 	}
-	if n != keys || s.rdb.ZCard(t.Context(), s.keys.LimitsDue()).Val() != 0 {
+	if n != keys || s.Redis.ZCard(t.Context(), s.Keys.LimitsDue()).Val() != 0 {
 		t.Errorf("%d tasks returned", n)
 	}
 }
@@ -922,7 +922,7 @@ func TestUnreadableLimits(t *testing.T) {
 				d := define("x")
 				d.LimitKey = "k"
 				mustOpen(t, s, d, define("y"))
-				must(t, s.rdb.HSet(t.Context(), s.keys.Limits(), "k", limit).Err())
+				must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
 				for range 2 {
 					if got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))); slices.Contains(got, 1) {
 						t.Errorf("claimed %v", got)
@@ -944,7 +944,7 @@ func TestAuditFindsMissingPriorityOfWaitingTasks(t *testing.T) {
 		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
 		claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
 		mustBeSound(t, s)
-		must(t, s.rdb.Del(t.Context(), s.keys.Levels("limit=k")).Err())
+		must(t, s.Redis.Del(t.Context(), s.Keys.Levels("limit=k")).Err())
 		findings, err := s.Check(t.Context())
 		if must(t, err); len(findings) != 1 {
 			t.Fatal(findings)
@@ -971,11 +971,11 @@ func TestLateStartOfARate(t *testing.T) {
 			}
 		}
 		claim(1)
-		must(t, s.rdb.Del(t.Context(), s.keys.Key("starts:k")).Err()) // as if 100 s had passed
+		must(t, s.Redis.Del(t.Context(), s.Keys.Key("starts:k")).Err()) // as if 100 s had passed
 		returnWaiting(t, s)
-		must(t, s.rdb.ZAdd(t.Context(), s.keys.LimitsDue(), redis.Z{Score: 9e9, Member: "k"}).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 9e9, Member: "k"}).Err())
 		claim(2)
-		if due := tdf.Time(s.rdb.ZScore(t.Context(), s.keys.LimitsDue(), "k").Val()); due > clockOf(t, s).Add(100) {
+		if due := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.LimitsDue(), "k").Val()); due > clockOf(t, s).Add(100) {
 			t.Errorf("the server checks the key at %v", due)
 		}
 	})
@@ -992,14 +992,14 @@ func TestForeignLimits(t *testing.T) {
 				mustOpen(t, s, d, d, d)
 				must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
 				claimFor(t, s, 9, offerOf(tdf.DefaultQueue)) // now the tasks wait
-				must(t, s.rdb.HSet(t.Context(), s.keys.Limits(), "k", limit).Err())
-				must(t, s.rdb.ZAdd(t.Context(), s.keys.LimitsDue(), redis.Z{Score: 1, Member: "k"}).Err())
+				must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
+				must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 1, Member: "k"}).Err())
 				returned := returnWaiting(t, s)
 				if got := claimFor(t, s, 9, offerOf(tdf.DefaultQueue)); len(got.Claims) != returned {
 					t.Errorf("%d tasks returned, and %d were claimed", returned, len(got.Claims))
 				}
 				must(t, s.RemoveLimit(t.Context(), "k"))
-				if left := s.rdb.HExists(t.Context(), s.keys.Limits(), "k").Val(); left {
+				if left := s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val(); left {
 					t.Error("the limit is still there")
 				}
 			})
@@ -1024,7 +1024,7 @@ func TestUnusedLimitKeysLeave(t *testing.T) {
 			must(t, err)
 			_, err = s.Apply(t.Context(), "server", unitsOf(moves)...)
 			must(t, err)
-			if n := s.rdb.ZCard(t.Context(), s.keys.LimitsUsed()).Val(); n != want {
+			if n := s.Redis.ZCard(t.Context(), s.Keys.LimitsUsed()).Val(); n != want {
 				t.Errorf("after %d tasks: %d used keys, want %d", i+1, n, want)
 			}
 		}
@@ -1041,9 +1041,9 @@ func TestForeignPrioritiesOfWaitingTasks(t *testing.T) {
 		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
 		claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
 		for i := range 150 {
-			must(t, s.rdb.ZAdd(t.Context(), s.keys.Levels("limit=k"), redis.Z{Score: float64(i + 1), Member: fmt.Sprint("odd", i)}).Err())
+			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Levels("limit=k"), redis.Z{Score: float64(i + 1), Member: fmt.Sprint("odd", i)}).Err())
 		}
-		must(t, s.rdb.ZAdd(t.Context(), s.keys.Place("priority=odd7;limit=k"), redis.Z{Member: "x"}).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Place("priority=odd7;limit=k"), redis.Z{Member: "x"}).Err())
 		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 1}))
 		for range 3 {
 			returnWaiting(t, s)

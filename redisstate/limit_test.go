@@ -156,8 +156,8 @@ func TestPlacesComeBack(t *testing.T) {
 		"moved by another program": func(t *testing.T, s *Store, c Claim) {
 			mustExecute(t, s, c, tdf.Result{Exit: "0"})
 			mustSettle(t, s, c.Task.ID)
-			s.rdb.ZAdd(t.Context(), s.keys.Limited("db"), redis.Z{Member: 1, Score: 1})
-			s.rdb.ZAdd(t.Context(), s.keys.LimitsDue(), redis.Z{Member: "db", Score: 1}) // the time of the next check
+			s.Redis.ZAdd(t.Context(), s.Keys.Limited("db"), redis.Z{Member: 1, Score: 1})
+			s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Member: "db", Score: 1}) // the time of the next check
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestPlacesComeBack(t *testing.T) {
 				}
 				returnWaiting(t, s) // the next check is later
 				end(t, s, claims[0])
-				if left := s.rdb.ZCard(t.Context(), s.keys.Limited("db")).Val(); left > 0 && name != "moved by another program" {
+				if left := s.Redis.ZCard(t.Context(), s.Keys.Limited("db")).Val(); left > 0 && name != "moved by another program" {
 					t.Error("the limit still counts the task")
 				}
 				if n := returnWaiting(t, s); n != 1 {
@@ -234,7 +234,7 @@ func TestTooManyLimits(t *testing.T) {
 			fields = append(fields, fmt.Sprint("k", i), "at_most=1")
 		}
 		for page := range slices.Chunk(fields, 2000) {
-			must(t, s.rdb.HSet(t.Context(), s.keys.Limits(), page...).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), page...).Err())
 		}
 		if err := s.SetLimit(t.Context(), "more", running(1)); err == nil || !strings.Contains(err.Error(), "more than 10000") {
 			t.Errorf("one limit more: %v", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -34,9 +35,9 @@ type LimitDue struct {
 func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, err error) {
 	var first, last *redis.ZSliceCmd
 	var clock *redis.TimeCmd
-	err = s.pipeline(ctx, "read the limits to check", func(p redis.Pipeliner) {
-		first, clock = p.ZRangeWithScores(ctx, s.keys.LimitsDue(), 0, MostLimitsDue-1), p.Time(ctx)
-		last = p.ZRevRangeWithScores(ctx, s.keys.LimitsDue(), 0, MostLimitsDue-1)
+	err = s.Pipeline(ctx, "read the limits to check", func(p redis.Pipeliner) {
+		first, clock = p.ZRangeWithScores(ctx, s.Keys.LimitsDue(), 0, MostLimitsDue-1), p.Time(ctx)
+		last = p.ZRevRangeWithScores(ctx, s.Keys.LimitsDue(), 0, MostLimitsDue-1)
 	})
 	if err != nil {
 		return nil, 0, err
@@ -59,8 +60,8 @@ const readWaiting = "read waiting tasks"
 // WaitingForLimits returns the ids of tasks that wait because of the limits of keys. It returns at most the given number of
 // ids for each key. The tasks with the highest priority come first, and among them the oldest.
 func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error) {
-	levels, err := askEach(ctx, s, readWaiting, keys, func(p redis.Pipeliner, key string) *redis.StringSliceCmd {
-		return p.ZRevRange(ctx, s.keys.Levels(tdf.LimitPart(key)), 0, levelsAtOnce-1)
+	levels, err := conn.AskEach(ctx, s.Conn, readWaiting, keys, func(p redis.Pipeliner, key string) *redis.StringSliceCmd {
+		return p.ZRevRange(ctx, s.Keys.Levels(tdf.LimitPart(key)), 0, levelsAtOnce-1)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -68,13 +69,13 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 	ids, stale = make([][]int64, len(keys)), make([][]string, len(keys))
 	for first, next := 0, 1; first < levelsAtOnce; first, next = next, 2*next { // most keys have one priority
 		pages := make([][]*redis.StringSliceCmd, len(keys))
-		err := s.pipeline(ctx, readWaiting, func(p redis.Pipeliner) {
+		err := s.Pipeline(ctx, readWaiting, func(p redis.Pipeliner) {
 			for i, key := range keys {
 				all := levels[i].Val()
 				for _, level := range all[min(first, len(all)):min(next, len(all))] {
 					if left := most[i] - len(ids[i]); left > 0 {
 						priority, _ := strconv.Atoi(level)
-						pages[i] = append(pages[i], p.ZRange(ctx, s.keys.Place(tdf.LimitPlace(key, priority)), 0, int64(left-1)))
+						pages[i] = append(pages[i], p.ZRange(ctx, s.Keys.Place(tdf.LimitPlace(key, priority)), 0, int64(left-1)))
 					}
 				}
 			}
@@ -98,7 +99,7 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 // id, it is stale.
 func appendWaiting(ids []int64, stale, members []string, most int) ([]int64, []string) {
 	for _, member := range members {
-		id := idsOf([]string{member})
+		id := conn.IDsOf([]string{member})
 		switch {
 		case len(id) == 0:
 			stale = append(stale, member)
@@ -121,32 +122,32 @@ type LimitReturn struct {
 // since it was read stays where it is. If only some tasks cannot return, because another program has damaged their place,
 // ReturnTasks returns the others, and an error.
 func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err error) {
-	e := encoder{}
-	e.add(s.keys.TaskPrefix(), s.keys.ReturnedPrefix(), s.keys.PassedPrefix())
+	e := &conn.Args{}
+	e.Add(s.Keys.TaskPrefix(), s.Keys.ReturnedPrefix(), s.Keys.PassedPrefix())
 	for _, r := range all {
-		e.add(r.Key, r.Score, r.Next.String())
-		e.count(len(r.Tasks) + len(r.Passed) + len(r.Freed))
-		e.returned(r.Tasks, tdf.Seconds(0).String())
-		e.returned(r.Passed, tdf.ReturnPatience.String())
-		e.returned(r.Freed, "")
-		e.strings(r.Stale)
+		e.Add(r.Key, r.Score, r.Next.String())
+		e.Count(len(r.Tasks) + len(r.Passed) + len(r.Freed))
+		addReturned(e, r.Tasks, tdf.Seconds(0).String())
+		addReturned(e, r.Passed, tdf.ReturnPatience.String())
+		addReturned(e, r.Freed, "")
+		e.Strings(r.Stale)
 	}
 	const doing = "return waiting tasks"
-	reply, err := s.run(ctx, doing, lua.LimitReturn, []string{s.keys.LimitsDue(), s.keys.List(tdf.Open)}, e.args, tuple(isNumber, isText))
+	reply, err := s.Run(ctx, doing, lua.LimitReturn, []string{s.Keys.LimitsDue(), s.Keys.List(tdf.Open)}, e.All, conn.Tuple(conn.IsNumber, conn.IsText))
 	if err != nil {
 		return 0, err
 	}
-	answer := list(reply)
-	if wrong := text(answer[1]); wrong != "" {
-		err = failed(doing, errors.New(wrong))
+	answer := conn.List(reply)
+	if wrong := conn.Text(answer[1]); wrong != "" {
+		err = conn.Failed(doing, errors.New(wrong))
 	}
-	return number(answer[0]), err
+	return conn.Number(answer[0]), err
 }
 
 // returned encodes tasks that return to their queues. They count as returned before the given number of seconds. If age is "",
 // they do not count.
-func (e *encoder) returned(tasks []*tdf.Task, age string) {
+func addReturned(e *conn.Args, tasks []*tdf.Task, age string) {
 	for _, t := range tasks {
-		e.args = append(e.args, t.ID, t.Revision, t.Place(), age)
+		e.All = append(e.All, t.ID, t.Revision, t.Place(), age)
 	}
 }

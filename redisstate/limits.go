@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -29,12 +30,12 @@ func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts in
 	if err := tdf.CheckLimitKey(key); err != nil {
 		return fmt.Errorf("set a limit: %w", err)
 	}
-	keys := []string{s.keys.Limits(), s.keys.LimitsDue(), s.keys.Starts(key), s.keys.WakeServer()}
-	reply, err := s.run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys, []any{key, limit, tdf.MaxLimits, keepStarts}, isNumber)
+	keys := []string{s.Keys.Limits(), s.Keys.LimitsDue(), s.Keys.Starts(key), s.Keys.WakeServer()}
+	reply, err := s.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys, []any{key, limit, tdf.MaxLimits, keepStarts}, conn.IsNumber)
 	if err != nil {
 		return err
 	}
-	if number(reply) < 0 {
+	if conn.Number(reply) < 0 {
 		return fmt.Errorf("set the limit of %q: more than %d keys would have a limit; remove other limits", key, tdf.MaxLimits)
 	}
 	return nil
@@ -42,7 +43,7 @@ func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts in
 
 // Limits returns the limits of all keys and how they are used, ordered by key.
 func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
-	keys, err := ask(ctx, s, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd { return r.HKeys(ctx, s.keys.Limits()) })
+	keys, err := conn.Ask(ctx, s.Conn, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd { return r.HKeys(ctx, s.Keys.Limits()) })
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +73,9 @@ func (s *Store) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, 
 func (s *Store) CheckLimited(ctx context.Context) error {
 	const ofFuture = 10
 	var first, last *redis.StringSliceCmd
-	err := s.pipeline(ctx, "read the used limits", func(p redis.Pipeliner) {
-		first = p.ZRange(ctx, s.keys.LimitsUsed(), 0, MostLimitsDue-ofFuture-1)
-		last = p.ZRevRange(ctx, s.keys.LimitsUsed(), 0, ofFuture-1)
+	err := s.Pipeline(ctx, "read the used limits", func(p redis.Pipeliner) {
+		first = p.ZRange(ctx, s.Keys.LimitsUsed(), 0, MostLimitsDue-ofFuture-1)
+		last = p.ZRevRange(ctx, s.Keys.LimitsUsed(), 0, ofFuture-1)
 	})
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (s *Store) limitUses(ctx context.Context, check bool, keys []string) ([]tdf
 			return nil, err
 		}
 		for i, answer := range answers {
-			uses = append(uses, readLimitUse(keys[i], list(answer)))
+			uses = append(uses, readLimitUse(keys[i], conn.List(answer)))
 		}
 		keys = keys[len(answers):]
 	}
@@ -102,31 +103,31 @@ func (s *Store) limitUses(ctx context.Context, check bool, keys []string) ([]tdf
 
 // readLimitUses makes one call, and returns the answers for the first keys: at least one.
 func (s *Store) readLimitUses(ctx context.Context, check bool, keys []string) (answers []any, err error) {
-	e := encoder{}
-	e.args = append(e.args, s.keys.TaskPrefix(), tdf.ReturnPatience.String(), runningChecked)
-	e.flag(check)
-	e.add(keys...)
-	reply, err := s.run(ctx, "read how limits are used", lua.LimitUse, []string{s.keys.Limits(), s.keys.Due(), s.keys.List(tdf.Open)}, e.args, listOf(1, len(keys), limitUseForm))
-	return list(reply), err
+	e := &conn.Args{}
+	e.All = append(e.All, s.Keys.TaskPrefix(), tdf.ReturnPatience.String(), runningChecked)
+	e.Flag(check)
+	e.Add(keys...)
+	reply, err := s.Run(ctx, "read how limits are used", lua.LimitUse, []string{s.Keys.Limits(), s.Keys.Due(), s.Keys.List(tdf.Open)}, e.All, conn.ListOf(1, len(keys), limitUseForm))
+	return conn.List(reply), err
 }
 
-var limitUseForm = tuple(isText, isText, isNumber, isNumber, isNumber, isText, isNumber, isNumber, manyTexts, isNumber, isNumber, isText)
+var limitUseForm = conn.Tuple(conn.IsText, conn.IsText, conn.IsNumber, conn.IsNumber, conn.IsNumber, conn.IsText, conn.IsNumber, conn.IsNumber, conn.ManyTexts, conn.IsNumber, conn.IsNumber, conn.IsText)
 
 func readLimitUse(key string, parts []any) tdf.LimitUse {
 	u := tdf.LimitUse{Key: key}
-	u.Now, _ = tdf.ParseTime(text(parts[0]))
-	if u.Limited = text(parts[1]) != ""; u.Limited {
-		u.Limit = tdf.Limit{AtMost: number(parts[9]), Starts: number(parts[10])}
+	u.Now, _ = tdf.ParseTime(conn.Text(parts[0]))
+	if u.Limited = conn.Text(parts[1]) != ""; u.Limited {
+		u.Limit = tdf.Limit{AtMost: conn.Number(parts[9]), Starts: conn.Number(parts[10])}
 		if u.Limit.AtMost < 0 {
 			u.Limit.AtMost = tdf.AnyNumber
 		}
-		per, _ := tdf.ParseTime(text(parts[11]))
+		per, _ := tdf.ParseTime(conn.Text(parts[11]))
 		u.Limit.Per = tdf.Seconds(per)
 	}
-	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = number(parts[2]), number(parts[3]), number(parts[4]), number(parts[6]), number(parts[7])
-	u.NextStart, _ = tdf.ParseTime(text(parts[5]))
-	for _, partition := range list(parts[8]) {
-		u.Unserved = append(u.Unserved, text(partition))
+	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = conn.Number(parts[2]), conn.Number(parts[3]), conn.Number(parts[4]), conn.Number(parts[6]), conn.Number(parts[7])
+	u.NextStart, _ = tdf.ParseTime(conn.Text(parts[5]))
+	for _, partition := range conn.List(parts[8]) {
+		u.Unserved = append(u.Unserved, conn.Text(partition))
 	}
 	return u
 }
@@ -134,11 +135,11 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 // countedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key, and for a
 // task that does not run.
 func (s *Store) countedByLimits(ctx context.Context, all []tdf.Placement) ([]bool, error) {
-	scores, err := askEach(ctx, s, "read which tasks the limits count", all, func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
+	scores, err := conn.AskEach(ctx, s.Conn, "read which tasks the limits count", all, func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
 		if x.Task == nil || x.Task.State != tdf.Running || x.Task.LimitKey == "" {
 			return nil
 		}
-		return p.ZScore(ctx, s.keys.Limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
+		return p.ZScore(ctx, s.Keys.Limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
 	})
 	counted := make([]bool, len(all))
 	for i, score := range scores {

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -32,12 +33,12 @@ func dependenciesOf(values []any) (all []dependency) {
 		return nil // the key of the task is no hash
 	}
 	for i, kind := range []string{"task", "task?"} {
-		for _, id := range tdf.ParseIDs(text(values[i])) {
+		for _, id := range tdf.ParseIDs(conn.Text(values[i])) {
 			all = append(all, dependency{kind, strconv.FormatInt(id, 10)})
 		}
 	}
 	for i, kind := range []string{"group", "group?"} {
-		if name := text(values[i+2]); name != "" {
+		if name := conn.Text(values[i+2]); name != "" {
 			all = append(all, dependency{kind, name})
 		}
 	}
@@ -63,10 +64,10 @@ func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 				break
 			}
 			n := min(len(j.all)-j.done, linksPerCall-links)
-			e.args = append(e.args, j.head(j.done, j.done+n == len(j.all))...)
-			e.count(n)
+			e.All = append(e.All, j.head(j.done, j.done+n == len(j.all))...)
+			e.Count(n)
 			for _, d := range j.all[j.done : j.done+n] {
-				e.add(d.kind, d.name)
+				e.Add(d.kind, d.name)
 			}
 			links, taken = links+max(n, 1), append(taken, n)
 		}
@@ -98,33 +99,33 @@ func handled(answer string, given int) int {
 // unsuccessful are the states in which a task did not succeed, and is not archived.
 var unsuccessful = []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}
 
-func (s *Store) linkArgs() encoder {
-	var e encoder
-	e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), s.keys.DependentsPrefix(), s.keys.GroupDependentsPrefix(), string(tdf.Succeeded))
-	e.count(linksPerCall)
+func (s *Store) linkArgs() *conn.Args {
+	e := &conn.Args{}
+	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), s.Keys.DependentsPrefix(), s.Keys.GroupDependentsPrefix(), string(tdf.Succeeded))
+	e.Count(linksPerCall)
 	var states []string
 	for _, state := range tdf.States {
 		if !state.Finished() {
 			states = append(states, string(state))
 		}
 	}
-	e.strings(states)
-	e.unfinishedCodes(true)
-	e.count(len(unsuccessful))
+	e.Strings(states)
+	addUnfinishedCodes(e, true)
+	e.Count(len(unsuccessful))
 	for _, state := range unsuccessful {
-		e.count(groupCode(state))
+		e.Count(groupCode(state))
 	}
 	return e
 }
 
 // callLink calls link.lua, and returns the answers of its first operations: at least one.
-func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]string, error) {
-	keys := []string{s.keys.Due(), s.keys.Ended(), s.keys.AwaitedGroups(), s.keys.Groups(), s.keys.Unlinked()}
-	reply, err := s.run(ctx, "link tasks", lua.Link, keys, e.args, linesOf(1, operations))
+func (s *Store) callLink(ctx context.Context, e *conn.Args, operations int) ([]string, error) {
+	keys := []string{s.Keys.Due(), s.Keys.Ended(), s.Keys.AwaitedGroups(), s.Keys.Groups(), s.Keys.Unlinked()}
+	reply, err := s.Run(ctx, "link tasks", lua.Link, keys, e.All, conn.LinesOf(1, operations))
 	if err != nil {
 		return nil, err
 	}
-	return strings.Split(text(reply), "\n"), nil
+	return strings.Split(conn.Text(reply), "\n"), nil
 }
 
 // LinkWaiting links waiting tasks to their dependencies (docs/lifecycle.md, "Dependencies"). Afterwards, the tasks that need not
@@ -133,12 +134,12 @@ func (s *Store) callLink(ctx context.Context, e encoder, operations int) ([]stri
 func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	var members *redis.StringSliceCmd
 	var loading *redis.IntCmd
-	doing := "read " + s.keys.Unlinked()
-	err := s.pipeline(ctx, doing, func(p redis.Pipeliner) {
-		loading, members = p.Exists(ctx, s.keys.Loading()), p.ZRange(ctx, s.keys.Unlinked(), 0, tasksPerTurn-1)
+	doing := "read " + s.Keys.Unlinked()
+	err := s.Pipeline(ctx, doing, func(p redis.Pipeliner) {
+		loading, members = p.Exists(ctx, s.Keys.Loading()), p.ZRange(ctx, s.Keys.Unlinked(), 0, tasksPerTurn-1)
 	})
 	if err == nil {
-		err = failed(doing, members.Err())
+		err = conn.Failed(doing, members.Err())
 	}
 	if err != nil {
 		return 0, err
@@ -146,7 +147,7 @@ func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	if loading.Val() > 0 || len(members.Val()) == 0 {
 		return 0, nil
 	}
-	ids, err := s.soundIDs(ctx, s.keys.Unlinked(), members.Val()...)
+	ids, err := s.SoundIDs(ctx, s.Keys.Unlinked(), members.Val()...)
 	if err != nil {
 		return 0, err
 	}
@@ -168,9 +169,9 @@ func (s *Store) linkJobs(ctx context.Context, stored []Stored) (jobs []*linkJob,
 			stored[i].Task = &tdf.Task{ID: stored[i].ID} // the script finds that the task does not wait
 		}
 	}
-	n := batch(len(stored), bound{linksPerRead, func(i int) int { return stored[i].Task.Links }})
-	values, err := askEach(ctx, s, "read dependencies", stored[:n], func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
-		return p.HMGet(ctx, s.keys.Task(x.ID), dependencyNames...)
+	n := conn.Batch(len(stored), conn.Bound{Limit: linksPerRead, Amount: func(i int) int { return stored[i].Task.Links }})
+	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored[:n], func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
+		return p.HMGet(ctx, s.Keys.Task(x.ID), dependencyNames...)
 	})
 	for i, v := range values {
 		jobs = append(jobs, linkJobOf(stored[i].Task, dependenciesOf(v.Val())))
@@ -182,18 +183,18 @@ func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
 	linked := t.Current().Linked // above len(all) only if another program has changed the task
 	before := min(linked, len(all))
 	return &linkJob{all, before, func(done int, last bool) []any {
-		var e encoder
-		e.add("link", strconv.FormatInt(t.ID, 10), strconv.Itoa(t.Round), strconv.Itoa(linked+done-before))
-		e.flag(last)
-		return e.args
+		e := &conn.Args{}
+		e.Add("link", strconv.FormatInt(t.ID, 10), strconv.Itoa(t.Round), strconv.Itoa(linked+done-before))
+		e.Flag(last)
+		return e.All
 	}}
 }
 
 // AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. Complete has those of these groups
 // that are complete, if some of their dependents do not know it yet. If the page is the last one, next is 0.
 func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error) {
-	groups, err = ask(ctx, s, "read "+s.keys.AwaitedGroups(), func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.keys.AwaitedGroups(), from, from+most-1)
+	groups, err = conn.Ask(ctx, s.Conn, "read "+s.Keys.AwaitedGroups(), func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, s.Keys.AwaitedGroups(), from, from+most-1)
 	})
 	if err != nil || len(groups) == 0 {
 		return nil, nil, 0, err
@@ -215,7 +216,7 @@ func (s *Store) completeOf(ctx context.Context, groups []string) (complete []str
 		n := min(len(groups), probesPerCall)
 		e := s.linkArgs()
 		for _, group := range groups[:n] {
-			e.add("probe", group)
+			e.Add("probe", group)
 		}
 		answers, err := s.callLink(ctx, e, n)
 		if err != nil {
@@ -233,8 +234,8 @@ func (s *Store) completeOf(ctx context.Context, groups []string) (complete []str
 
 // withDependents returns the groups whose lists of dependents still have entries.
 func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []string, err error) {
-	exist, err := askEach(ctx, s, "read the tasks that wait for groups", groups, func(p redis.Pipeliner, group string) *redis.IntCmd {
-		return p.Exists(ctx, s.keys.GroupDependents(group))
+	exist, err := conn.AskEach(ctx, s.Conn, "read the tasks that wait for groups", groups, func(p redis.Pipeliner, group string) *redis.IntCmd {
+		return p.Exists(ctx, s.Keys.GroupDependents(group))
 	})
 	for i, exists := range exist {
 		if exists.Val() > 0 {
@@ -249,7 +250,7 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error) {
 	for range callsPerTurn {
 		e := s.linkArgs()
-		e.add("complete", group, tdf.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
+		e.Add("complete", group, tdf.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
 		answers, err := s.callLink(ctx, e, 1)
 		if err != nil || answers[0] != "~" {
 			return false, err

@@ -3,6 +3,8 @@ package redisstate
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // claimShare sets how long the reply of a claim may take to arrive: the length of the lease divided by claimShare. The
@@ -28,7 +30,7 @@ func (l *linkSpeed) observe(bytes int, within time.Duration) {
 
 // bytesWithin returns the number of bytes that a claim may ask for so that they arrive within the time d.
 func (l *linkSpeed) bytesWithin(d time.Duration) int {
-	speed := float64(max(l.bytesPerSecond.Load(), slowestLink))
+	speed := float64(max(l.bytesPerSecond.Load(), conn.SlowestLink))
 	return int(min(max(speed*d.Seconds(), minBytesPerClaim), maxBytesPerClaim))
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestLinkSpeedBoundsBytes(t *testing.T) {
@@ -17,7 +18,7 @@ func TestLinkSpeedBoundsBytes(t *testing.T) {
 			t.Errorf("within %v: %d bytes, want %d", d, got, want)
 		}
 	}
-	expect(5*time.Second, 5*slowestLink)
+	expect(5*time.Second, 5*conn.SlowestLink)
 	expect(time.Millisecond, minBytesPerClaim)
 	l.observe(1<<20, 10*time.Millisecond)
 	expect(5*time.Second, maxBytesPerClaim)
@@ -26,7 +27,7 @@ func TestLinkSpeedBoundsBytes(t *testing.T) {
 	l.observe(1<<20, 8*time.Second)
 	expect(4*time.Second, 1<<19)
 	l.observe(1<<20, time.Hour)
-	expect(5*time.Second, 5*slowestLink)
+	expect(5*time.Second, 5*conn.SlowestLink)
 }
 
 // Over a slow link, a claim returns few tasks, so that its reply arrives long before the leases end.

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -15,30 +16,30 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 	var keys []string
 	var ranges []any
 	for _, group := range groups {
-		keys = append(keys, s.keys.Group(group))
+		keys = append(keys, s.Keys.Group(group))
 	}
 	for _, state := range tdf.States {
 		if len(groups) == 0 {
-			keys = append(keys, s.keys.List(state))
+			keys = append(keys, s.Keys.List(state))
 			continue
 		}
 		first, last := groupRange(state)
 		ranges = append(ranges, first, last)
 	}
 	if len(groups) == 0 {
-		keys = append(keys, s.keys.List(tdf.Placed))
+		keys = append(keys, s.Keys.List(tdf.Placed))
 	}
-	reply, err := s.run(ctx, "count tasks", lua.Counts, keys, ranges, listOf(0, len(tdf.States)+1, isNumber))
+	reply, err := s.Run(ctx, "count tasks", lua.Counts, keys, ranges, conn.ListOf(0, len(tdf.States)+1, conn.IsNumber))
 	if err != nil {
 		return nil, err
 	}
 	counts := tdf.Counts{}
-	for i, n := range list(reply) {
+	for i, n := range conn.List(reply) {
 		state := tdf.Open // the last list is Placed
 		if i < len(tdf.States) {
 			state = tdf.States[i]
 		}
-		counts[state] += int64(number(n))
+		counts[state] += int64(conn.Number(n))
 	}
 	return counts, nil
 }
@@ -46,14 +47,14 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 // List returns a page of the ids of the tasks in one list, in the order of their scores in the list. If a group is
 // named, it returns only tasks of this group, ordered by id.
 func (s *Store) List(ctx context.Context, of tdf.State, group string, offset, most int64) ([]int64, error) {
-	members, err := ask(ctx, s, fmt.Sprintf("list %s tasks", of), func(r redis.Cmdable) *redis.StringSliceCmd {
+	members, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("list %s tasks", of), func(r redis.Cmdable) *redis.StringSliceCmd {
 		if group == "" {
-			return r.ZRange(ctx, s.keys.List(of), offset, offset+most-1)
+			return r.ZRange(ctx, s.Keys.List(of), offset, offset+most-1)
 		}
 		first, last := groupRange(of)
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.keys.Group(group), ByScore: true, Start: first, Stop: last, Offset: offset, Count: most,
+			Key: s.Keys.Group(group), ByScore: true, Start: first, Stop: last, Offset: offset, Count: most,
 		})
 	})
-	return idsOf(members), err
+	return conn.IDsOf(members), err
 }

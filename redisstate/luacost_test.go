@@ -27,7 +27,7 @@ func TestCostOfPlainTasks(t *testing.T) {
 	counted := map[string]*lua.Script{}
 	var texts []string
 	for _, script := range []*lua.Script{lua.Open, lua.Claim, lua.Move, lua.Settle} {
-		counted[s.script(script).Hash()] = script
+		counted[s.Script(script).Hash()] = script
 		texts = append(texts, textOf(s, script))
 	}
 	x, err := luacost.New(addr, redistest.Database(t), texts...)
@@ -38,7 +38,7 @@ func TestCostOfPlainTasks(t *testing.T) {
 	var last *luacost.Counts
 	var script *lua.Script
 	x.Counted = func(sha1 string, c *luacost.Counts) { last, script = c, counted[sha1] }
-	s.rdb.AddHook(x)
+	s.Redis.AddHook(x)
 
 	page, err := os.ReadFile("../docs/performance.md")
 	if err != nil {
@@ -134,7 +134,7 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 
 // textOf returns the source of the script's form that this Redis knows.
 func textOf(s *Store, x *lua.Script) string {
-	if s.script(x) == x.Forms().Plain {
+	if s.Script(x) == x.Forms().Plain {
 		return x.Source()
 	}
 	return lua.AllowOOM + x.Source()

@@ -88,12 +88,12 @@ func dump(t testing.TB, s *Store) world {
 	t.Helper()
 	ctx := context.Background()
 	w := world{}
-	keys, err := s.rdb.Keys(ctx, s.keys.Namespace()+":*").Result()
+	keys, err := s.Redis.Keys(ctx, s.Keys.Namespace()+":*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		name := strings.TrimPrefix(key, s.keys.Namespace()+":")
+		name := strings.TrimPrefix(key, s.Keys.Namespace()+":")
 		if !strings.HasPrefix(name, "calls:") {
 			w[name] = moments.ReplaceAllString(dumpKey(ctx, s, key), "T")
 		}
@@ -102,23 +102,23 @@ func dump(t testing.TB, s *Store) world {
 }
 
 func dumpKey(ctx context.Context, s *Store, key string) string {
-	switch kind := s.rdb.Type(ctx, key).Val(); kind {
+	switch kind := s.Redis.Type(ctx, key).Val(); kind {
 	case "string":
-		return s.rdb.Get(ctx, key).Val()
+		return s.Redis.Get(ctx, key).Val()
 	case "set":
-		members := s.rdb.SMembers(ctx, key).Val()
+		members := s.Redis.SMembers(ctx, key).Val()
 		slices.Sort(members)
 		return strings.Join(members, " ")
 	case "list":
-		return strings.Join(s.rdb.LRange(ctx, key, 0, -1).Val(), " ")
+		return strings.Join(s.Redis.LRange(ctx, key, 0, -1).Val(), " ")
 	case "zset":
 		var lines []string
-		for _, z := range s.rdb.ZRangeWithScores(ctx, key, 0, -1).Val() {
+		for _, z := range s.Redis.ZRangeWithScores(ctx, key, 0, -1).Val() {
 			lines = append(lines, fmt.Sprintf("%v@%s", z.Member, tdf.Time(z.Score)))
 		}
 		return strings.Join(lines, " ")
 	case "hash":
-		h := s.rdb.HGetAll(ctx, key).Val()
+		h := s.Redis.HGetAll(ctx, key).Val()
 		var lines []string
 		for _, name := range slices.Sorted(maps.Keys(h)) {
 			lines = append(lines, name+"="+h[name])

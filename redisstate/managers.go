@@ -15,17 +15,17 @@ import (
 // ManagerHeartbeat records that this client is a manager that waits for finished tasks. The client must send the next
 // heartbeat within the given time.
 func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
-	return s.bestEffort(ctx, "send the heartbeat of a manager", func(p redis.Pipeliner) {
-		p.ZAdd(ctx, s.keys.Managers(), redis.Z{Score: float64(now.Add(within)), Member: s.boot})
-		p.ZRemRangeByScore(ctx, s.keys.Managers(), "-inf", "("+now.String())
+	return s.BestEffort(ctx, "send the heartbeat of a manager", func(p redis.Pipeliner) {
+		p.ZAdd(ctx, s.Keys.Managers(), redis.Z{Score: float64(now.Add(within)), Member: s.Boot()})
+		p.ZRemRangeByScore(ctx, s.Keys.Managers(), "-inf", "("+now.String())
 	})
 }
 
 // ManagerLeft records that this client no longer waits for finished tasks.
 func (s *Store) ManagerLeft(ctx context.Context) error {
-	return s.pipeline(ctx, "sign off", func(p redis.Pipeliner) {
-		p.ZRem(ctx, s.keys.Managers(), s.boot)
-		p.Del(ctx, s.keys.WakeManager(s.boot))
+	return s.Pipeline(ctx, "sign off", func(p redis.Pipeliner) {
+		p.ZRem(ctx, s.Keys.Managers(), s.Boot())
+		p.Del(ctx, s.Keys.WakeManager(s.Boot()))
 	})
 }
 
@@ -65,14 +65,14 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 // waitingNow reads which managers to wake. It prefers managers that have taken all their wake tokens, and then managers
 // with later heartbeats. A crashed manager takes no tokens. So after its first token, it comes after the live managers.
 func (s *Store) waitingNow(ctx context.Context) ([]string, error) {
-	boots, err := s.rdb.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.keys.Managers(), Start: 0, Stop: managersRead - 1, Rev: true}).Result()
+	boots, err := s.Redis.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.Keys.Managers(), Start: 0, Stop: managersRead - 1, Rev: true}).Result()
 	if err != nil || len(boots) <= mostManagers {
 		return boots, err
 	}
 	tokens := make([]*redis.IntCmd, len(boots))
-	_, err = s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, boot := range boots {
-			tokens[i] = p.LLen(ctx, s.keys.WakeManager(boot))
+			tokens[i] = p.LLen(ctx, s.Keys.WakeManager(boot))
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -21,8 +22,8 @@ type Mark struct {
 
 // GroupMark returns the mark of a group.
 func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
-	value, err := ask(ctx, s, fmt.Sprintf("read the mark of group %q", group), func(r redis.Cmdable) *redis.StringCmd {
-		return r.HGet(ctx, s.keys.Groups(), group)
+	value, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the mark of group %q", group), func(r redis.Cmdable) *redis.StringCmd {
+		return r.HGet(ctx, s.Keys.Groups(), group)
 	})
 	return parseMark(value), err
 }
@@ -60,12 +61,12 @@ func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.Group
 	if err := s.Ready(ctx); err != nil {
 		return "", err
 	}
-	keys := []string{s.keys.Calls(s.boot), s.keys.Groups(), s.keys.Group(group)}
-	reply, err := s.callOnce(ctx, lua.Marks, keys, true, isText, func(e *encoder) { e.add(group, string(from), string(to)) })
+	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Groups(), s.Keys.Group(group)}
+	reply, err := s.CallOnce(ctx, lua.Marks, keys, true, conn.IsText, func(e *conn.Args) { e.Add(group, string(from), string(to)) })
 	if err != nil {
 		return "", err
 	}
-	answer := text(reply)
+	answer := conn.Text(reply)
 	switch found, ok := strings.CutPrefix(answer, "+"); {
 	case ok:
 		return tdf.GroupMark(found), nil

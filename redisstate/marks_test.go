@@ -67,7 +67,7 @@ func TestMarksVanish(t *testing.T) {
 		must(t, s.CloseGroup(t.Context(), "g"))
 		must(t, s.CloseGroup(t.Context(), "h"))
 		for i, id := range ids[:2] {
-			if n := s.rdb.HLen(t.Context(), s.keys.Groups()).Val(); n != 2 {
+			if n := s.Redis.HLen(t.Context(), s.Keys.Groups()).Val(); n != 2 {
 				t.Errorf("%d marks before task %d is removed", n, i)
 			}
 			m, err := task(t, s, id).Cancel()
@@ -75,7 +75,7 @@ func TestMarksVanish(t *testing.T) {
 			m, err = task(t, s, id).Remove()
 			mustApply(t, s, m, err)
 		}
-		if got := fmt.Sprint(s.rdb.HKeys(t.Context(), s.keys.Groups()).Val()); got != "[h]" {
+		if got := fmt.Sprint(s.Redis.HKeys(t.Context(), s.Keys.Groups()).Val()); got != "[h]" {
 			t.Errorf("marks of %s", got)
 		}
 		mustOpen(t, s, grouped("g"))
@@ -136,10 +136,10 @@ func TestMarksOfAnotherType(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, grouped("g"))
-		must(t, s.rdb.Set(t.Context(), s.keys.Groups(), "text", 0).Err())
+		must(t, s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0).Err())
 		_, opening := s.Open(t.Context(), "m", grouped("g"))
 		for i, err := range []error{opening, s.CloseGroup(t.Context(), "g"), s.ExtendGroup(t.Context(), "g"), transaction(t, s, []tdf.Properties{grouped("g")}).Err} {
-			if err == nil || !strings.Contains(err.Error(), s.keys.Groups()+" is not a hash") {
+			if err == nil || !strings.Contains(err.Error(), s.Keys.Groups()+" is not a hash") {
 				t.Errorf("call %d: %v", i, err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A ledger records all moves that succeeded according to the answers that the clients received. The ledger is the model
@@ -538,7 +539,7 @@ func (p *player) transact(ctx context.Context) {
 	for range 1 + p.rand.IntN(4) {
 		ids = append(ids, p.ids[p.rand.IntN(len(p.ids))])
 	}
-	stored, err := p.s.Read(ctx, unique(ids), Want{Fields: Whole})
+	stored, err := p.s.Read(ctx, conn.Unique(ids), Want{Fields: Whole})
 	p.must(err)
 	u, possible, keyed := Unit{}, true, false
 	for _, x := range stored {
@@ -686,7 +687,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 // number of tasks.
 func (p *player) checkTouched() {
 	p.t.Helper()
-	ids := unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))
+	ids := conn.Unique(slices.Clone(p.ids[max(0, len(p.ids)-8):]))
 	tasks, err := p.s.Read(context.Background(), ids, Want{Fields: Whole})
 	p.must(err)
 	for i, t := range tasks {

@@ -12,17 +12,17 @@ import (
 // component of an older release has finished the task, or another program has deleted the task.
 func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
 	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
-	err = s.pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {
+	err = s.Pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {
 		for i := range stored {
 			t := stored[i].Task
 			if t != nil && !t.State.Finished() {
 				continue
 			}
 			if t != nil && t.Group != "" {
-				groups[i] = p.ZScore(ctx, s.keys.AwaitedGroups(), t.Group)
+				groups[i] = p.ZScore(ctx, s.Keys.AwaitedGroups(), t.Group)
 			}
 			if t == nil || t.HasLinks {
-				waiting[i] = p.Exists(ctx, s.keys.DependentsPrefix()+strconv.FormatInt(stored[i].ID, 10))
+				waiting[i] = p.Exists(ctx, s.Keys.DependentsPrefix()+strconv.FormatInt(stored[i].ID, 10))
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -90,12 +91,12 @@ func (s *Store) openCall(who, newGroup string, definitions []tdf.Properties) ope
 		return openCall{}
 	}
 	definitions = definitions[:OpenBatch(definitions)]
-	e := encoder{args: make([]any, 0, 64+8*len(definitions))}
-	e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix())
-	e.count(groupCode(tdf.Open))
-	e.add(who, newGroup)
-	e.openings(s.keys.Namespace(), definitions)
-	return openCall{definitions, e.args}
+	e := &conn.Args{All: make([]any, 0, 64+8*len(definitions))}
+	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix())
+	e.Count(groupCode(tdf.Open))
+	e.Add(who, newGroup)
+	addOpenings(e, s.Keys.Namespace(), definitions)
+	return openCall{definitions, e.All}
 }
 
 func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) {
@@ -110,21 +111,21 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 		return nil, err
 	}
 	keys := append([]string{
-		s.keys.Calls(s.boot), s.keys.Due(), s.keys.TaskID(), s.keys.List(tdf.Open), s.keys.WakeOpen(), s.keys.Groups(),
+		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Groups(),
 	}, s.countedLists(maxTasks)...)
-	reply, err := s.callOnce(ctx, lua.Open, keys, true, isText, func(e *encoder) {
-		e.add(maxTasks)
-		e.args = append(e.args, call.args...)
+	reply, err := s.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
+		e.Add(maxTasks)
+		e.All = append(e.All, call.args...)
 	})
 	if err != nil {
 		return nil, err
 	}
 	unit := Unit{Open: call.definitions}
-	o := outcome(&unit, text(reply))
+	o := outcome(&unit, conn.Text(reply))
 	return o.IDs, o.Err
 }
 
-func (e *encoder) openings(namespace string, definitions []tdf.Properties) {
+func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
 	fields := make([][]tdf.Field, len(definitions))
 	var groups, places names
 	for i := range definitions {
@@ -140,26 +141,26 @@ func (e *encoder) openings(namespace string, definitions []tdf.Properties) {
 		placements[i] = placement{groups.number[definitions[i].Group], places.number[definitions[i].FirstPlace()], moment(score), moment(look)}
 	}
 	names, same := commonNames(fields), allEqual(placements)
-	e.strings(groups.all)
-	e.strings(places.all)
-	e.fields(shared)
-	e.strings(names)
-	e.flag(names == nil)
-	e.flag(same)
+	e.Strings(groups.all)
+	e.Strings(places.all)
+	addFields(e, shared)
+	e.Strings(names)
+	e.Flag(names == nil)
+	e.Flag(same)
 	if same {
-		e.placement(placements[0])
+		addPlacement(e, placements[0])
 	}
-	e.count(len(definitions))
+	e.Count(len(definitions))
 	for i := range definitions {
 		if !same {
-			e.placement(placements[i])
+			addPlacement(e, placements[i])
 		}
 		if names == nil {
-			e.fields(fields[i])
+			addFields(e, fields[i])
 			continue
 		}
 		for _, f := range fields[i] {
-			e.add(f.Value)
+			e.Add(f.Value)
 		}
 	}
 }
@@ -189,10 +190,10 @@ type placement struct {
 	score, look  string
 }
 
-func (e *encoder) placement(p placement) {
-	e.count(p.group)
-	e.count(p.place)
-	e.add(p.score, p.look)
+func addPlacement(e *conn.Args, p placement) {
+	e.Count(p.group)
+	e.Count(p.place)
+	e.Add(p.score, p.look)
 }
 
 func allEqual(placements []placement) bool {
@@ -225,5 +226,5 @@ func OpenBatch(definitions []tdf.Properties) int {
 }
 
 func openBatch(n int, definition func(i int) *tdf.Properties) int {
-	return batch(n, atMost(maxOpenedAtOnce), bound{maxBytesPerCall, func(i int) int { return bytesOf(definition(i)) }})
+	return conn.Batch(n, conn.AtMost(maxOpenedAtOnce), conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int { return bytesOf(definition(i)) }})
 }

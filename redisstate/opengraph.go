@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // openGraph opens tasks that wait for other tasks of the same call. For more tasks than fit into one atomic call, it makes
@@ -123,12 +124,12 @@ func requirementsOf(d *tdf.Properties) (all []requirement) {
 
 func (s *Store) checkRequirements(ctx context.Context, all []requirement) error {
 	tasks, groups := make([]*redis.SliceCmd, len(all)), make([]*redis.IntCmd, len(all))
-	err := s.pipeline(ctx, "read dependencies", func(p redis.Pipeliner) {
+	err := s.Pipeline(ctx, "read dependencies", func(p redis.Pipeliner) {
 		for i, r := range all {
 			if r.group != "" {
-				groups[i] = p.Exists(ctx, s.keys.Group(r.group))
+				groups[i] = p.Exists(ctx, s.Keys.Group(r.group))
 			} else {
-				tasks[i] = p.HMGet(ctx, s.keys.Task(r.id), "state", "outcome")
+				tasks[i] = p.HMGet(ctx, s.Keys.Task(r.id), "state", "outcome")
 			}
 		}
 	})
@@ -143,7 +144,7 @@ func (s *Store) checkRequirements(ctx context.Context, all []requirement) error 
 			continue
 		}
 		values := append(tasks[i].Val(), nil, nil) // the key of the task may be no hash
-		if err := tdf.CheckDependency(r.property, r.id, tdf.State(text(values[0])), text(values[1])); err != nil {
+		if err := tdf.CheckDependency(r.property, r.id, tdf.State(conn.Text(values[0])), conn.Text(values[1])); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
@@ -65,9 +66,9 @@ func (s *Store) readPauses(answer []any) bool {
 	if len(answer) != 2 {
 		return false
 	}
-	known := pauses{version: text(answer[0])}
-	for _, name := range list(answer[1]) {
-		if p, ok := tdf.ParsePausable(text(name)); ok && p.Failures == 0 {
+	known := pauses{version: conn.Text(answer[0])}
+	for _, name := range conn.List(answer[1]) {
+		if p, ok := tdf.ParsePausable(conn.Text(name)); ok && p.Failures == 0 {
 			known.paused = append(known.paused, p)
 		}
 	}
@@ -108,32 +109,32 @@ const readPlaces = "read the places of open tasks"
 // inPlace reports for each task whether claims, or the server, find it in its place. It is true for a task without a place.
 func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error) {
 	found := map[int]*placeEntries{}
-	err := s.pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
+	err := s.Pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
 		for i := range all {
 			t := all[i].Task
 			if t == nil || t.State != tdf.Open || t.OpenPlace() == "" {
 				continue
 			}
 			partition, priority := t.Partition().String(), strconv.Itoa(t.Priority)
-			found[i] = &placeEntries{place: p.ZScore(ctx, s.keys.Place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))}
+			found[i] = &placeEntries{place: p.ZScore(ctx, s.Keys.Place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))}
 			switch e := found[i]; {
 			case t.MustLink():
-				e.unlinked = p.ZScore(ctx, s.keys.Unlinked(), strconv.FormatInt(t.ID, 10))
+				e.unlinked = p.ZScore(ctx, s.Keys.Unlinked(), strconv.FormatInt(t.ID, 10))
 			case t.WaitsForLimit():
-				e.limit, e.limitLevel = p.ZScore(ctx, s.keys.LimitsDue(), t.LimitKey), p.ZScore(ctx, s.keys.Levels(t.OpenPart()), priority)
+				e.limit, e.limitLevel = p.ZScore(ctx, s.Keys.LimitsDue(), t.LimitKey), p.ZScore(ctx, s.Keys.Levels(t.OpenPart()), priority)
 			case !tdf.IsHeld(t.OpenPlace()):
-				e.head, e.coming = p.HGet(ctx, s.keys.Partitions(), partition), p.ZScore(ctx, s.keys.Coming(t.Partition().Queue), partition)
-				e.level, e.later = p.ZScore(ctx, s.keys.Levels(partition), priority), p.ZScore(ctx, s.keys.Later(partition), priority)
+				e.head, e.coming = p.HGet(ctx, s.Keys.Partitions(), partition), p.ZScore(ctx, s.Keys.Coming(t.Partition().Queue), partition)
+				e.level, e.later = p.ZScore(ctx, s.Keys.Levels(partition), priority), p.ZScore(ctx, s.Keys.Later(partition), priority)
 			}
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = s.pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
+	err = s.Pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
 		for i, e := range found {
 			if e.head != nil && e.head.Val() != "" {
-				e.listed = p.ZScore(ctx, s.keys.Heads(all[i].Task.Partition().Queue), e.head.Val())
+				e.listed = p.ZScore(ctx, s.Keys.Heads(all[i].Task.Partition().Queue), e.head.Val())
 			}
 		}
 	})

@@ -29,13 +29,13 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 		redis.call('ZADD', KEYS[2], string.format('%.6f', ARGV[4] - 1000 + id / 1000000), id)
 	end`
 	for from := 1; from <= n; from += 1000 {
-		err := s.rdb.Eval(t.Context(), script, []string{s.keys.TaskPrefix(), s.keys.List(tdf.Open)},
+		err := s.Redis.Eval(t.Context(), script, []string{s.Keys.TaskPrefix(), s.Keys.List(tdf.Open)},
 			from, min(from+999, n), program, now.String()).Err()
 		if err != nil && err != redis.Nil {
 			t.Fatal(err)
 		}
 	}
-	s.rdb.Set(t.Context(), s.keys.TaskID(), n, 0)
+	s.Redis.Set(t.Context(), s.Keys.TaskID(), n, 0)
 }
 
 // claimUntil lets workers claim in turn until one of them gets a task. It returns the answer to the last claim, and the
@@ -58,7 +58,7 @@ func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, 
 // commandCalls returns the number of times that Redis has run a command.
 func commandCalls(t testing.TB, s *Store, command string) int {
 	t.Helper()
-	info, err := s.rdb.Info(context.Background(), "commandstats").Result()
+	info, err := s.Redis.Info(context.Background(), "commandstats").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,19 +117,19 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 			}
 		}
 		claim("a")
-		positions := s.rdb.Keys(ctx, s.keys.PassedPrefix()+"*").Val()
+		positions := s.Redis.Keys(ctx, s.Keys.PassedPrefix()+"*").Val()
 		if len(positions) != 1 {
 			t.Fatalf("positions: %v", positions)
 		}
 		key := positions[0]
-		s.rdb.ZRem(ctx, s.keys.List(tdf.Open), 2) // this task is the position
+		s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), 2) // this task is the position
 		claim("b")
-		began, _, _ := strings.Cut(s.rdb.Get(ctx, key).Val(), " ")
+		began, _, _ := strings.Cut(s.Redis.Get(ctx, key).Val(), " ")
 		at, _ := strconv.ParseFloat(began, 64)
-		s.rdb.Set(ctx, key, fmt.Sprintf("%.6f 9999999999 2", at-61), 0)
+		s.Redis.Set(ctx, key, fmt.Sprintf("%.6f 9999999999 2", at-61), 0)
 		claim("c")
-		s.rdb.Del(ctx, key)
-		s.rdb.HSet(ctx, key, "not", "a string")
+		s.Redis.Del(ctx, key)
+		s.Redis.HSet(ctx, key, "not", "a string")
 		claim("d")
 	})
 }
@@ -170,7 +170,7 @@ func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 		broken := define("x")
 		broken.Program = "broken"
 		ids := mustOpen(t, s, broken, define("not on w"), broken, define("last"))
-		s.rdb.HSet(t.Context(), s.keys.Task(ids[1]), "not_on", "w")
+		s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "not_on", "w")
 		for _, step := range []struct{ worker, want string }{{"w", "last"}, {"v", "not on w"}} {
 			c, err := s.Claim(t.Context(), ClaimRequest{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})
 			if err != nil || inputs(c.Claims) != step.want {
@@ -190,8 +190,8 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	backlog(t, s, "broken", tasks)
 	mustOpen(t, s, define("well"))
-	s.rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "1000")
-	s.rdb.Do(t.Context(), "SLOWLOG", "RESET")
+	s.Redis.ConfigSet(t.Context(), "slowlog-log-slower-than", "1000")
+	s.Redis.Do(t.Context(), "SLOWLOG", "RESET")
 	start, found := time.Now(), make(chan struct{})
 	var once sync.Once
 	var all sync.WaitGroup
@@ -215,7 +215,7 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	all.Wait()
 	<-found
 	t.Logf("all ten workers have passed %d tasks that they avoid after %v", tasks, time.Since(start))
-	for _, slow := range s.rdb.SlowLogGet(t.Context(), 5).Val() {
+	for _, slow := range s.Redis.SlowLogGet(t.Context(), 5).Val() {
 		t.Logf("slow: %v %v", slow.Duration, slow.Args[:2])
 	}
 }
@@ -236,22 +236,22 @@ func TestReturnedTasksEndPositions(t *testing.T) {
 		if got := claim(); !slices.Equal(got, []int64{3}) {
 			t.Fatal(got)
 		}
-		keys := s.rdb.Keys(t.Context(), s.keys.PassedPrefix()+"*").Val()
+		keys := s.Redis.Keys(t.Context(), s.Keys.PassedPrefix()+"*").Val()
 		if len(keys) != 1 {
 			t.Fatal(keys)
 		}
-		position := strings.Fields(s.rdb.Get(t.Context(), keys[0]).Val())
+		position := strings.Fields(s.Redis.Get(t.Context(), keys[0]).Val())
 		early := mustOpen(t, s, define("z"))[0]
-		must(t, s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Score: 1, Member: early}).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Open), redis.Z{Score: 1, Member: early}).Err())
 		now := clockOf(t, s)
 		for _, c := range []struct {
 			read, returnedTo string
 			found            bool
 		}{{"1000000", "default", false}, {"2", "queue=other", false}, {"2", "default", true}} {
 			position[0], position[4] = now.Add(-5).String(), c.read
-			must(t, s.rdb.Set(t.Context(), keys[0], strings.Join(position, " "), 0).Err())
-			must(t, s.rdb.Del(t.Context(), s.keys.PassedPrefix()+"returned:default").Err())
-			must(t, s.rdb.Set(t.Context(), s.keys.PassedPrefix()+"returned:"+c.returnedTo, now.Add(-1).String(), 0).Err())
+			must(t, s.Redis.Set(t.Context(), keys[0], strings.Join(position, " "), 0).Err())
+			must(t, s.Redis.Del(t.Context(), s.Keys.PassedPrefix()+"returned:default").Err())
+			must(t, s.Redis.Set(t.Context(), s.Keys.PassedPrefix()+"returned:"+c.returnedTo, now.Add(-1).String(), 0).Err())
 			if got := claim(); (len(got) > 0) != c.found {
 				t.Errorf("%+v: claimed %v", c, got)
 			}

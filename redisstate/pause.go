@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -31,19 +32,19 @@ func (s *Store) Resume(ctx context.Context, who string, what ...tdf.Pausable) (i
 }
 
 func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.Pausable) (n int, err error) {
-	args := []any{pausing, who, tdf.MaxPaused, s.keys.Key("wake:")}
+	args := []any{pausing, who, tdf.MaxPaused, s.Keys.Key("wake:")}
 	for _, p := range what {
 		if err := p.Check(); err != nil {
 			return 0, fmt.Errorf("pause or resume: %w", err)
 		}
 		args = append(args, p.String())
 	}
-	keys := []string{s.keys.Partitions(), s.keys.Paused(), s.keys.WakeOpen()}
-	reply, err := s.run(ctx, "pause or resume", lua.Pause, keys, args, isNumber)
+	keys := []string{s.Keys.Partitions(), s.Keys.Paused(), s.Keys.WakeOpen()}
+	reply, err := s.Run(ctx, "pause or resume", lua.Pause, keys, args, conn.IsNumber)
 	if err != nil {
 		return 0, err
 	}
-	if n = number(reply); n < 0 {
+	if n = conn.Number(reply); n < 0 {
 		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them", tdf.MaxPaused)
 	}
 	return n, nil
@@ -62,7 +63,7 @@ func (s *Store) Halts(ctx context.Context) ([]Pausing, error) {
 }
 
 func (s *Store) pausings(ctx context.Context) ([]Pausing, error) {
-	all, err := ask(ctx, s, "read what is paused", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.keys.Paused()) })
+	all, err := conn.Ask(ctx, s.Conn, "read what is paused", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.Paused()) })
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // MaxProgram is the maximum size of a program's archive in Redis, in bytes.
@@ -24,19 +26,19 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	if err != nil {
 		return "", err
 	}
-	err = s.untilAnswered(ctx, func(ctx context.Context) error {
+	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
 		// First renew the last use, so that no server removes the program.
 		used := redis.ZAddArgs{GT: true, Members: []redis.Z{{Score: float64(now), Member: name}}}
-		err := s.rdb.ZAddArgs(ctx, s.keys.ProgramsUsed(), used).Err()
+		err := s.Redis.ZAddArgs(ctx, s.Keys.ProgramsUsed(), used).Err()
 		// Then write the entry in the list of programs: the method Programs finds only archives that have an entry.
 		if err == nil {
-			err = s.rdb.ZAdd(ctx, s.keys.Programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
+			err = s.Redis.ZAdd(ctx, s.Keys.Programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
 		}
 		if err == nil {
-			err = s.rdb.Set(ctx, s.keys.Program(name), archive, 0).Err()
+			err = s.Redis.Set(ctx, s.Keys.Program(name), archive, 0).Err()
 		}
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
-			return ErrFull
+			return conn.ErrFull
 		}
 		return err
 	})
@@ -49,7 +51,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 // Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.
 func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
 	var archive *redis.StringCmd
-	err := s.pipeline(ctx, "read program "+sha256, func(p redis.Pipeliner) { archive = p.Get(ctx, s.keys.Program(sha256)) })
+	err := s.Pipeline(ctx, "read program "+sha256, func(p redis.Pipeliner) { archive = p.Get(ctx, s.Keys.Program(sha256)) })
 	if err != nil || archive.Err() != nil { // it does not exist, or is no string
 		return nil, err
 	}

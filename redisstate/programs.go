@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -21,11 +22,11 @@ type StoredProgram struct {
 
 // Programs returns the stored archives, ordered by size.
 func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
-	stored, err := s.scored(ctx, s.keys.Programs())
+	stored, err := s.scored(ctx, s.Keys.Programs())
 	if err != nil {
 		return nil, err
 	}
-	used, err := s.scored(ctx, s.keys.ProgramsUsed())
+	used, err := s.scored(ctx, s.Keys.ProgramsUsed())
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 	}
 	programs := make([]StoredProgram, len(stored))
 	for i, z := range stored {
-		programs[i] = StoredProgram{SHA256: text(z.Member), Bytes: int64(z.Score), Pinned: uses[z.Member] == pinned}
+		programs[i] = StoredProgram{SHA256: conn.Text(z.Member), Bytes: int64(z.Score), Pinned: uses[z.Member] == pinned}
 		if !programs[i].Pinned {
 			programs[i].LastUse = tdf.Time(uses[z.Member])
 		}
@@ -45,7 +46,7 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 
 // scored returns the members of a set of stored programs, with their scores.
 func (s *Store) scored(ctx context.Context, key string) ([]redis.Z, error) {
-	return ask(ctx, s, "list stored programs", func(r redis.Cmdable) *redis.ZSliceCmd { return r.ZRangeWithScores(ctx, key, 0, -1) })
+	return conn.Ask(ctx, s.Conn, "list stored programs", func(r redis.Cmdable) *redis.ZSliceCmd { return r.ZRangeWithScores(ctx, key, 0, -1) })
 }
 
 // RemoveProgram removes an archive that PutProgram stored. It is safe to repeat.
@@ -54,20 +55,20 @@ func (s *Store) scored(ctx context.Context, key string) ([]redis.Z, error) {
 // a client has used the program after that time, or has opened a task that names it after that id, the program stays, and removed is false. The
 // caller must then look again.
 func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error) {
-	keys := []string{s.keys.ProgramsUsed(), s.keys.Programs(), s.keys.Program(sha256), s.keys.TaskID()}
+	keys := []string{s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.Program(sha256), s.Keys.TaskID()}
 	doing := "remove program " + sha256
 	for {
-		reply, err := s.run(ctx, doing, lua.Drop, keys, []any{sha256, since.String(), last, s.keys.TaskPrefix()}, isText)
+		reply, err := s.Run(ctx, doing, lua.Drop, keys, []any{sha256, since.String(), last, s.Keys.TaskPrefix()}, conn.IsText)
 		if err != nil {
 			return false, err
 		}
-		answer := text(reply)
+		answer := conn.Text(reply)
 		looked, more := strings.CutPrefix(answer, "=")
 		if !more {
 			return answer == "+", nil
 		}
 		if last, err = strconv.ParseInt(looked, 10, 64); err != nil {
-			return false, failed(doing, err)
+			return false, conn.Failed(doing, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -76,8 +77,8 @@ func (s *Store) CheckPrograms(ctx context.Context, definitions []tdf.Properties)
 		return err
 	}
 	for page := range slices.Chunk(slices.Sorted(maps.Keys(sums)), programsAtOnce) {
-		found, err := askEach(ctx, s, "find stored programs", page, func(p redis.Pipeliner, sum string) *redis.IntCmd {
-			return p.Exists(ctx, s.keys.Program(sum))
+		found, err := conn.AskEach(ctx, s.Conn, "find stored programs", page, func(p redis.Pipeliner, sum string) *redis.IntCmd {
+			return p.Exists(ctx, s.Keys.Program(sum))
 		})
 		if err != nil {
 			return err
@@ -148,7 +149,7 @@ func (s *Store) setUse(ctx context.Context, doing string, score float64, how red
 	for _, sum := range sums {
 		how.Members = append(how.Members, redis.Z{Score: score, Member: sum})
 	}
-	return s.bestEffort(ctx, doing, func(p redis.Pipeliner) { p.ZAddArgs(ctx, s.keys.ProgramsUsed(), how) })
+	return s.BestEffort(ctx, doing, func(p redis.Pipeliner) { p.ZAddArgs(ctx, s.Keys.ProgramsUsed(), how) })
 }
 
 // PinPrograms makes the server keep stored programs, even if no task names them. UnpinPrograms ends this.
@@ -182,16 +183,16 @@ func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
 // namespace has no programs.
 func (s *Store) MissingUses(ctx context.Context, now tdf.Time, cursor uint64) (stored bool, next uint64, err error) {
 	var programs, used *redis.IntCmd
-	err = s.pipeline(ctx, "count stored programs", func(p redis.Pipeliner) {
-		programs, used = p.ZCard(ctx, s.keys.Programs()), p.ZCard(ctx, s.keys.ProgramsUsed())
+	err = s.Pipeline(ctx, "count stored programs", func(p redis.Pipeliner) {
+		programs, used = p.ZCard(ctx, s.Keys.Programs()), p.ZCard(ctx, s.Keys.ProgramsUsed())
 	})
 	if err != nil || programs.Val() == used.Val() {
 		return programs != nil && programs.Val() > 0, 0, err
 	}
-	page, next, err := s.scan(ctx, "list stored programs", func(r redis.Cmdable) *redis.ScanCmd {
-		return r.ZScan(ctx, s.keys.Programs(), cursor, "", programsAtOnce)
+	page, next, err := s.Scan(ctx, "list stored programs", func(r redis.Cmdable) *redis.ScanCmd {
+		return r.ZScan(ctx, s.Keys.Programs(), cursor, "", programsAtOnce)
 	})
-	sums := everySecond(page)
+	sums := conn.EverySecond(page)
 	if err == nil && len(sums) > 0 {
 		err = s.setUse(ctx, "record the use of programs", float64(now), redis.ZAddArgs{NX: true}, sums)
 	}
@@ -204,9 +205,9 @@ func (s *Store) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (
 	if s.scanMissing.Load() {
 		return nil, nil // walks may have left out tasks
 	}
-	unused, err := ask(ctx, s, removeUnused, func(r redis.Cmdable) *redis.StringSliceCmd {
+	unused, err := conn.Ask(ctx, s.Conn, removeUnused, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.keys.ProgramsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
+			Key: s.Keys.ProgramsUsed(), ByScore: true, Start: "-inf", Stop: "(" + before.String(), Count: most,
 		})
 	})
 	if err != nil || len(unused) == 0 {
@@ -218,13 +219,13 @@ func (s *Store) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (
 const removeUnused = "remove unused programs"
 
 func (s *Store) removeUnused(ctx context.Context, before tdf.Time, unused []string) (removed []string, err error) {
-	keys, args := []string{s.keys.ProgramsUsed(), s.keys.Programs()}, []any{before.String()}
+	keys, args := []string{s.Keys.ProgramsUsed(), s.Keys.Programs()}, []any{before.String()}
 	for _, sum := range unused {
-		keys, args = append(keys, s.keys.Program(sum)), append(args, sum)
+		keys, args = append(keys, s.Keys.Program(sum)), append(args, sum)
 	}
-	reply, err := s.run(ctx, removeUnused, lua.Unused, keys, args, manyTexts)
-	for _, sum := range list(reply) {
-		removed = append(removed, text(sum))
+	reply, err := s.Run(ctx, removeUnused, lua.Unused, keys, args, conn.ManyTexts)
+	for _, sum := range conn.List(reply) {
+		removed = append(removed, conn.Text(sum))
 	}
 	return removed, err
 }

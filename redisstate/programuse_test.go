@@ -25,7 +25,7 @@ func putProgram(t *testing.T, s *Store, archive string) string {
 // lastUse returns the score of a program in programs_used, or -1.
 func lastUse(t *testing.T, s *Store, sum string) float64 {
 	t.Helper()
-	score, err := s.rdb.ZScore(t.Context(), s.keys.ProgramsUsed(), sum).Result()
+	score, err := s.Redis.ZScore(t.Context(), s.Keys.ProgramsUsed(), sum).Result()
 	if err == redis.Nil {
 		return -1
 	}
@@ -37,7 +37,7 @@ func lastUse(t *testing.T, s *Store, sum string) float64 {
 func age(t *testing.T, s *Store, at float64, sums ...string) {
 	t.Helper()
 	for _, sum := range sums {
-		must(t, s.rdb.ZAdd(t.Context(), s.keys.ProgramsUsed(), redis.Z{Score: at, Member: sum}).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: at, Member: sum}).Err())
 	}
 	s.used.mu.Lock()
 	defer s.used.mu.Unlock()
@@ -171,13 +171,13 @@ func TestUsesAreRenewedOnce(t *testing.T) {
 		named := define("x")
 		named.Source = "redis:" + sum
 		mustOpen(t, s, named)
-		must(t, s.rdb.ZAdd(t.Context(), s.keys.ProgramsUsed(), redis.Z{Score: 7, Member: sum}).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: 7, Member: sum}).Err())
 		mustOpen(t, s, named)
 		mustOpen(t, s, define("y"))
 		if use := lastUse(t, s, sum); use != 7 {
 			t.Errorf("the last use was renewed twice: %v", use)
 		}
-		if n := s.rdb.ZCard(t.Context(), s.keys.ProgramsUsed()).Val(); n != 1 {
+		if n := s.Redis.ZCard(t.Context(), s.Keys.ProgramsUsed()).Val(); n != 1 {
 			t.Errorf("%d programs have a last use", n)
 		}
 	})
@@ -192,7 +192,7 @@ func TestMissingUses(t *testing.T) {
 		}
 		sum, known := putProgram(t, s, "archive"), putProgram(t, s, "other")
 		before := lastUse(t, s, known)
-		must(t, s.rdb.ZRem(t.Context(), s.keys.ProgramsUsed(), sum).Err())
+		must(t, s.Redis.ZRem(t.Context(), s.Keys.ProgramsUsed(), sum).Err())
 		if stored, next, err := s.MissingUses(t.Context(), 1000, 0); !stored || next != 0 || err != nil {
 			t.Errorf("%v, %d, %v", stored, next, err)
 		}
@@ -215,7 +215,7 @@ func TestRemoveUnusedRacesWithOpens(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		var all sync.WaitGroup
 		stop := make(chan struct{})
-		remover := connect(t, s.addr, s.keys.Namespace())
+		remover := connect(t, s.Addr, s.Keys.Namespace())
 		all.Go(func() {
 			for {
 				select {
@@ -260,11 +260,11 @@ func TestOpenAfterAProgramWasRemoved(t *testing.T) {
 		d := define("x")
 		d.Source = "redis:" + sum
 		mustOpen(t, s, d)
-		must(t, s.rdb.Del(t.Context(), s.keys.Program(sum)).Err())
+		must(t, s.Redis.Del(t.Context(), s.Keys.Program(sum)).Err())
 		if opened, err := s.OpenAll(t.Context(), "m", "", define("y"), d); !errors.Is(err, ErrNoProgram) || tdf.CodeOf(err) != tdf.CodeNotFound || len(opened) > 0 {
 			t.Errorf("opened %v, %v", opened, err)
 		}
-		if n := s.rdb.ZCard(t.Context(), s.keys.List(tdf.Open)).Val(); n != 1 {
+		if n := s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val(); n != 1 {
 			t.Errorf("%d tasks are open", n)
 		}
 		putProgram(t, s, "archive")

@@ -169,7 +169,7 @@ func TestClaimFromManyPartitions(t *testing.T) {
 	names, err := s.partitionNames(t.Context())
 	must(t, err)
 	for _, p := range names {
-		s.rdb.Del(t.Context(), s.keys.WakePartition(p))
+		s.Redis.Del(t.Context(), s.Keys.WakePartition(p))
 	}
 	commands := func() (n int) {
 		for _, name := range []string{"zrange", "zrevrange", "zrangebyscore", "zrangebylex", "hget", "hset", "zrem", "zadd", "exists", "llen", "lpush", "expire"} {
@@ -188,7 +188,7 @@ func TestClaimFromManyPartitions(t *testing.T) {
 	}
 	tokens := 0
 	for _, p := range names {
-		tokens += int(s.rdb.Exists(t.Context(), s.keys.WakePartition(p)).Val())
+		tokens += int(s.Redis.Exists(t.Context(), s.Keys.WakePartition(p)).Val())
 	}
 	if tokens < 16 {
 		t.Errorf("%d partitions have tokens", tokens)
@@ -335,25 +335,25 @@ func TestPlacesAreRepaired(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, s *Store, id string){
 		"missing in its place": func(t *testing.T, s *Store, id string) {
-			s.rdb.ZRem(t.Context(), s.keys.Place("priority=5;queue=a"), id)
+			s.Redis.ZRem(t.Context(), s.Keys.Place("priority=5;queue=a"), id)
 		},
-		"missing in the list": func(t *testing.T, s *Store, id string) { s.rdb.ZRem(t.Context(), s.keys.List(tdf.Placed), id) },
-		"no priorities":       func(t *testing.T, s *Store, _ string) { s.rdb.Del(t.Context(), s.keys.Levels("queue=a")) },
-		"no partitions":       func(t *testing.T, s *Store, _ string) { s.rdb.Del(t.Context(), s.keys.Partitions()) },
-		"no heads":            func(t *testing.T, s *Store, _ string) { s.rdb.Del(t.Context(), s.keys.Heads("a")) },
+		"missing in the list": func(t *testing.T, s *Store, id string) { s.Redis.ZRem(t.Context(), s.Keys.List(tdf.Placed), id) },
+		"no priorities":       func(t *testing.T, s *Store, _ string) { s.Redis.Del(t.Context(), s.Keys.Levels("queue=a")) },
+		"no partitions":       func(t *testing.T, s *Store, _ string) { s.Redis.Del(t.Context(), s.Keys.Partitions()) },
+		"no heads":            func(t *testing.T, s *Store, _ string) { s.Redis.Del(t.Context(), s.Keys.Heads("a")) },
 		"another head": func(t *testing.T, s *Store, _ string) {
-			member := s.rdb.HGet(t.Context(), s.keys.Partitions(), "queue=a").Val()
+			member := s.Redis.HGet(t.Context(), s.Keys.Partitions(), "queue=a").Val()
 			later := strings.Replace(member, " ", " 9", 1)[:28] + member[28:]
-			s.rdb.ZRem(t.Context(), s.keys.Heads("a"), member)
-			s.rdb.ZAdd(t.Context(), s.keys.Heads("a"), redis.Z{Member: later})
-			s.rdb.HSet(t.Context(), s.keys.Partitions(), "queue=a", later)
+			s.Redis.ZRem(t.Context(), s.Keys.Heads("a"), member)
+			s.Redis.ZAdd(t.Context(), s.Keys.Heads("a"), redis.Z{Member: later})
+			s.Redis.HSet(t.Context(), s.Keys.Partitions(), "queue=a", later)
 		},
-		"no member in the hash": func(t *testing.T, s *Store, _ string) { s.rdb.HSet(t.Context(), s.keys.Partitions(), "queue=a", "") },
+		"no member in the hash": func(t *testing.T, s *Store, _ string) { s.Redis.HSet(t.Context(), s.Keys.Partitions(), "queue=a", "") },
 		"another place": func(t *testing.T, s *Store, id string) {
-			s.rdb.HSet(t.Context(), s.keys.TaskPrefix()+id, "place", "queue=b")
+			s.Redis.HSet(t.Context(), s.Keys.TaskPrefix()+id, "place", "queue=b")
 		},
 		"in the list of the others": func(t *testing.T, s *Store, id string) {
-			s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
+			s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -384,8 +384,8 @@ func TestComingIsRepaired(t *testing.T) {
 		soon.StartAfter = clockOf(t, s).Add(1000)
 		mustOpen(t, s, soon)
 		for _, damage := range []func(){
-			func() { s.rdb.Del(t.Context(), s.keys.Coming("a")) },
-			func() { s.rdb.ZAdd(t.Context(), s.keys.Coming("a"), redis.Z{Score: 9e9, Member: "queue=a"}) },
+			func() { s.Redis.Del(t.Context(), s.Keys.Coming("a")) },
+			func() { s.Redis.ZAdd(t.Context(), s.Keys.Coming("a"), redis.Z{Score: 9e9, Member: "queue=a"}) },
 		} {
 			damage()
 			findings, err := s.Check(t.Context())
@@ -411,14 +411,14 @@ func TestStaleHeads(t *testing.T) {
 		}
 		stale = append(stale, redis.Z{Member: ""}, redis.Z{Member: "x"}, redis.Z{Member: "0000000001 1700000000.000000 queue=b"},
 			redis.Z{Member: "0000000001 1700000000.000000 queue=a"}, redis.Z{Member: "nan        nan               queue=a;tags=t"})
-		must(t, s.rdb.ZAdd(t.Context(), s.keys.Heads("a"), stale...).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Heads("a"), stale...).Err())
 		offer := offerOf("a")
 		offer.Tags = []string{"t"}
 		for i := range 600 {
 			offer.Tags = append(offer.Tags, fmt.Sprint("t", i))
 		}
 		mustClaimAll(t, s, offer, ids)
-		if left := s.rdb.ZRange(t.Context(), s.keys.Heads("a"), 0, -1).Val(); len(left) > 0 {
+		if left := s.Redis.ZRange(t.Context(), s.Keys.Heads("a"), 0, -1).Val(); len(left) > 0 {
 			t.Errorf("%q are left", left)
 		}
 	})
@@ -528,7 +528,7 @@ func TestStrayIDsInPlaces(t *testing.T) {
 		mustOpen(t, s, placed("a", 5))
 		other := mustOpen(t, s, placed("b", 5))[0]
 		for _, member := range []string{fmt.Sprint(other), "99", "no id"} {
-			s.rdb.ZAdd(t.Context(), s.keys.Place("priority=5;queue=a"), redis.Z{Score: 1, Member: member})
+			s.Redis.ZAdd(t.Context(), s.Keys.Place("priority=5;queue=a"), redis.Z{Score: 1, Member: member})
 		}
 		if c := claimFor(t, s, 5, offerOf("a")); len(c.Claims) != 1 {
 			t.Errorf("got %d", claimedIDs(c))
@@ -548,9 +548,9 @@ func TestHostilePriorities(t *testing.T) {
 		for i := range 300 {
 			hostile = append(hostile, redis.Z{Score: float64(i), Member: fmt.Sprint("p", i)})
 		}
-		must(t, s.rdb.ZAdd(t.Context(), s.keys.Levels("queue=a"), hostile...).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), hostile...).Err())
 		mustClaimAll(t, s, offerOf("a"), ids)
-		if left := s.rdb.ZRange(t.Context(), s.keys.Levels("queue=a"), 0, -1).Val(); len(left) > 0 {
+		if left := s.Redis.ZRange(t.Context(), s.Keys.Levels("queue=a"), 0, -1).Val(); len(left) > 0 {
 			t.Errorf("%q are left", left)
 		}
 	})
@@ -563,8 +563,8 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
 				id := mustOpen(t, s, placed("a", 5))[0]
-				s.rdb.Del(t.Context(), s.keys.Key(key))
-				s.rdb.Set(t.Context(), s.keys.Key(key), "text", 0)
+				s.Redis.Del(t.Context(), s.Keys.Key(key))
+				s.Redis.Set(t.Context(), s.Keys.Key(key), "text", 0)
 				before := dump(t, s)
 				if _, err := s.Open(t.Context(), "manager", define("plain"), placed("a", 5)); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 					t.Errorf("opening: %v", err)
@@ -692,11 +692,11 @@ func TestForeignPriorities(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for i, damage := range []func(){
-			func() { s.rdb.ZAdd(t.Context(), s.keys.Levels("queue=a"), redis.Z{Score: 1e9, Member: "x"}) },
-			func() { s.rdb.ZAdd(t.Context(), s.keys.Later("queue=a"), redis.Z{Score: 1, Member: "y"}) },
+			func() { s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), redis.Z{Score: 1e9, Member: "x"}) },
+			func() { s.Redis.ZAdd(t.Context(), s.Keys.Later("queue=a"), redis.Z{Score: 1, Member: "y"}) },
 			func() {
-				s.rdb.Del(t.Context(), s.keys.Later("queue=a"))
-				s.rdb.Set(t.Context(), s.keys.Later("queue=a"), "text", 0)
+				s.Redis.Del(t.Context(), s.Keys.Later("queue=a"))
+				s.Redis.Set(t.Context(), s.Keys.Later("queue=a"), "text", 0)
 			},
 		} {
 			id := mustOpen(t, s, placed("a", i))[0]
@@ -720,8 +720,8 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
 				mustOpen(t, s, placed("a", 0), placed("a", 0), placed("b", 0))
 				claimFor(t, s, 1, offerOf("b")) // learns the partitions
-				s.rdb.Del(t.Context(), s.keys.Key(key))
-				s.rdb.Set(t.Context(), s.keys.Key(key), "x", 0)
+				s.Redis.Del(t.Context(), s.Keys.Key(key))
+				s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 				before, offer := dump(t, s), offerOf("a")
 				c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
 				if diff := changed(t, before, dump(t, s)); err != nil && diff != "" {

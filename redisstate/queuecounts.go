@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A QueueCount is the number of open tasks of a queue. It includes tasks that are not due yet, but no held tasks.
@@ -35,8 +36,8 @@ func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error
 	}
 	open := map[string]int64{}
 	for page := range slices.Chunk(places, placesPerCount) {
-		sizes, err := askEach(ctx, s, "count the tasks of queues", page, func(p redis.Pipeliner, of queuePlace) *redis.IntCmd {
-			return p.ZCard(ctx, s.keys.Place(of.place))
+		sizes, err := conn.AskEach(ctx, s.Conn, "count the tasks of queues", page, func(p redis.Pipeliner, of queuePlace) *redis.IntCmd {
+			return p.ZCard(ctx, s.Keys.Place(of.place))
 		})
 		if err != nil {
 			return nil, err
@@ -65,15 +66,15 @@ func (s *Store) usedPlaces(ctx context.Context) (places []queuePlace, partial ma
 	}
 	sets := make([]string, 0, 2*len(names)) // two for each partition
 	for _, name := range names {
-		sets = append(sets, s.keys.Levels(name), s.keys.Later(name))
+		sets = append(sets, s.Keys.Levels(name), s.Keys.Later(name))
 	}
-	sizes, err := askEach(ctx, s, readPlaces, sets, func(p redis.Pipeliner, set string) *redis.IntCmd { return p.ZCard(ctx, set) })
+	sizes, err := conn.AskEach(ctx, s.Conn, readPlaces, sets, func(p redis.Pipeliner, set string) *redis.IntCmd { return p.ZCard(ctx, set) })
 	if err != nil {
 		return nil, nil, err
 	}
 	partial = map[string]bool{}
 	priorities := make([]*redis.StringSliceCmd, len(sets))
-	err = s.pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
+	err = s.Pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
 		left := int64(prioritiesCounted)
 		for i, set := range sets {
 			n := min(sizes[i].Val(), max(left, leastCounted))

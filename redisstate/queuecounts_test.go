@@ -32,10 +32,10 @@ func TestQueueCounts(t *testing.T) {
 		mustBe("queues", "[{a 3 false} {b 1 false} {default 4 false}] 1")
 		claimFor(t, s, 5, offerOf("b"))
 		mustBe("after a claim that finds nothing", "[{a 3 false} {b 1 false} {default 4 false}] 1")
-		s.rdb.Del(t.Context(), s.keys.Levels("queue=a"), s.keys.Later("queue=a"))
-		s.rdb.Set(t.Context(), s.keys.Levels("queue=a"), "text", 0)
-		s.rdb.ZAdd(t.Context(), s.keys.Levels("handler=x;y"), redis.Z{Score: 1, Member: "no number"})
-		s.rdb.HSet(t.Context(), s.keys.Partitions(), "handler=x;y", 1)
+		s.Redis.Del(t.Context(), s.Keys.Levels("queue=a"), s.Keys.Later("queue=a"))
+		s.Redis.Set(t.Context(), s.Keys.Levels("queue=a"), "text", 0)
+		s.Redis.ZAdd(t.Context(), s.Keys.Levels("handler=x;y"), redis.Z{Score: 1, Member: "no number"})
+		s.Redis.HSet(t.Context(), s.Keys.Partitions(), "handler=x;y", 1)
 		mustBe("odd sets", "[{a 1 false} {b 1 false} {default 4 false}] 1")
 	})
 }
@@ -50,13 +50,13 @@ func TestQueueCountsOfManyPriorities(t *testing.T) {
 			levels = append(levels, redis.Z{Score: float64(i), Member: fmt.Sprint(i)})
 		}
 		for page := range slices.Chunk(levels, 5000) {
-			s.rdb.ZAdd(t.Context(), s.keys.Levels("queue=a"), page...)
+			s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), page...)
 		}
 		counts, err := s.QueueCounts(t.Context())
 		if want := "[{a 1 false} {b 1 false}]"; err != nil || fmt.Sprint(counts) != want {
 			t.Errorf("%v, %v, want %s", counts, err, want)
 		}
-		s.rdb.ZAdd(t.Context(), s.keys.Levels("queue=a"), redis.Z{Score: 1e6, Member: "1000000"})
+		s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), redis.Z{Score: 1e6, Member: "1000000"})
 		if counts, err = s.QueueCounts(t.Context()); err != nil || fmt.Sprint(counts) != "[{a 1 true} {b 1 false}]" {
 			t.Errorf("with one more priority: %v, %v", counts, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A QueuePosition is the position of an open task among the open tasks with the same queue, tags and handler.
@@ -27,10 +28,10 @@ func (s *Store) QueuePosition(ctx context.Context, t *tdf.Task, now tdf.Time) (Q
 	var score *redis.FloatCmd
 	var rank *redis.IntCmd
 	var levels *redis.StringSliceCmd
-	member, list := strconv.FormatInt(t.ID, 10), s.keys.Place(t.OpenPlace())
-	err := s.pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
+	member, list := strconv.FormatInt(t.ID, 10), s.Keys.Place(t.OpenPlace())
+	err := s.Pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
 		score, rank = p.ZScore(ctx, list, member), p.ZRank(ctx, list, member)
-		levels = p.ZRevRangeByScore(ctx, s.keys.Levels(t.OpenPart()), &redis.ZRangeBy{
+		levels = p.ZRevRangeByScore(ctx, s.Keys.Levels(t.OpenPart()), &redis.ZRangeBy{
 			Min: "(" + strconv.Itoa(t.Priority), Max: "+inf", Count: higherCounted + 1,
 		})
 	})
@@ -48,13 +49,13 @@ func (s *Store) QueuePosition(ctx context.Context, t *tdf.Task, now tdf.Time) (Q
 // countHigher counts the tasks with the given priorities that may be claimed now.
 func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []string, now tdf.Time) (n int64, err error) {
 	var counts []*redis.IntCmd
-	err = s.pipeline(ctx, fmt.Sprintf("count the tasks before task %d", t.ID), func(p redis.Pipeliner) {
+	err = s.Pipeline(ctx, fmt.Sprintf("count the tasks before task %d", t.ID), func(p redis.Pipeliner) {
 		counts = nil
 		for _, text := range priorities[:min(len(priorities), higherCounted)] {
 			higher := *t
 			if n, err := strconv.Atoi(text); err == nil {
 				higher.Priority = n
-				counts = append(counts, p.ZCount(ctx, s.keys.Place(higher.OpenPlace()), "-inf", now.String()))
+				counts = append(counts, p.ZCount(ctx, s.Keys.Place(higher.OpenPlace()), "-inf", now.String()))
 			}
 		}
 	})
@@ -66,6 +67,6 @@ func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []strin
 
 // HasProgram reports whether the namespace stores a program's archive with this SHA-256.
 func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
-	n, err := ask(ctx, s, "find stored program", func(r redis.Cmdable) *redis.IntCmd { return r.Exists(ctx, s.keys.Program(sha256)) })
+	n, err := conn.Ask(ctx, s.Conn, "find stored program", func(r redis.Cmdable) *redis.IntCmd { return r.Exists(ctx, s.Keys.Program(sha256)) })
 	return n > 0, err
 }

@@ -59,10 +59,10 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 		}
 		mustOpen(t, s, many...)
 		mustBe(plain[0], 0, higherCounted, true)
-		s.rdb.ZAdd(t.Context(), s.keys.Levels("queue=b"), redis.Z{Score: 6, Member: "no number"}, redis.Z{Score: 7, Member: "7"})
+		s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=b"), redis.Z{Score: 6, Member: "no number"}, redis.Z{Score: 7, Member: "7"})
 		mustBe(ids[6], 0, 0, false)
-		s.rdb.Del(t.Context(), s.keys.Levels("queue=b"))
-		s.rdb.Set(t.Context(), s.keys.Levels("queue=b"), "text", 0)
+		s.Redis.Del(t.Context(), s.Keys.Levels("queue=b"))
+		s.Redis.Set(t.Context(), s.Keys.Levels("queue=b"), "text", 0)
 		mustBe(ids[6], 0, 0, false)
 	})
 }
@@ -106,7 +106,7 @@ func TestHasProgram(t *testing.T) {
 
 func TestFull(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "full")
-	if err := s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+	if err := s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if settings, _, room, err := s.Room(t.Context()); !settings.ClaimsWait(room) || err != nil {

@@ -239,7 +239,7 @@ func readsDefinition(state tdf.State) bool { return state == tdf.Open || state.F
 // which write the two texts of a round one after the other. So readUnclaimed marks which of the two texts exist.
 func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
 	exist := map[int]map[string]*redis.BoolCmd{}
-	err := s.pipeline(ctx, readTasks, func(p redis.Pipeliner) {
+	err := s.Pipeline(ctx, readTasks, func(p redis.Pipeliner) {
 		for i, h := range hashes {
 			round := h.Round()
 			if h[tdf.RoundField(round, "executed")] == "" || h[tdf.RoundField(round, tdf.RoundClaim)] != "" {
@@ -247,7 +247,7 @@ func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Has
 			}
 			exist[i] = map[string]*redis.BoolCmd{}
 			for _, name := range roundFields(round, []string{tdf.RoundOutput, tdf.RoundError}) {
-				exist[i][name] = p.HExists(ctx, s.keys.Task(ids[i]), name)
+				exist[i][name] = p.HExists(ctx, s.Keys.Task(ids[i]), name)
 			}
 		}
 	})
@@ -290,11 +290,11 @@ func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 // readLists sets Lists and Scores of the tasks.
 func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 	scores := make([][]*redis.FloatCmd, len(stored))
-	err := s.pipeline(ctx, "look up tasks in the lists", func(p redis.Pipeliner) {
+	err := s.Pipeline(ctx, "look up tasks in the lists", func(p redis.Pipeliner) {
 		for i := range stored {
 			scores[i] = nil
 			for _, list := range tdf.Lists {
-				scores[i] = append(scores[i], p.ZScore(ctx, s.keys.List(list), strconv.FormatInt(stored[i].ID, 10)))
+				scores[i] = append(scores[i], p.ZScore(ctx, s.Keys.List(list), strconv.FormatInt(stored[i].ID, 10)))
 			}
 		}
 	})

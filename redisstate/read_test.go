@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // load is a hook that measures replies of Redis.
@@ -63,11 +64,11 @@ func (l *load) see(c redis.Cmder) {
 		l.add(some)
 	}
 	if reply, ok := c.(*redis.Cmd); ok { // a reply of fields.lua
-		for i, answer := range list(reply.Val()) {
-			if _, ofNames := list(reply.Val())[0].(string); ofNames && i > 0 {
+		for i, answer := range conn.List(reply.Val()) {
+			if _, ofNames := conn.List(reply.Val())[0].(string); ofNames && i > 0 {
 				continue // a reply of names.lua has no values; with the embedded Redis, it has all names at once
 			}
-			l.add(list(answer))
+			l.add(conn.List(answer))
 		}
 	}
 }
@@ -75,7 +76,7 @@ func (l *load) see(c redis.Cmder) {
 func (l *load) add(values []any) {
 	bytes := 0
 	for _, v := range values {
-		bytes += len(text(v))
+		bytes += len(conn.Text(v))
 	}
 	l.fields, l.bytes = max(l.fields, len(values)), max(l.bytes, bytes)
 	l.names += len(values)
@@ -120,8 +121,8 @@ func TestReadWhole(t *testing.T) {
 			"invalid":        with(plain, tdf.Hash{"max_fails": "many", "source": ""}),
 		} {
 			want, wantErr := tdf.ParseTask(1, h)
-			must(t, s.rdb.Del(t.Context(), s.keys.Task(1)).Err())
-			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(h)).Err())
+			must(t, s.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
 			for _, ids := range [][]int64{{1}, {2, 1}} {
 				all, err := s.Read(t.Context(), ids, Want{Fields: Whole})
 				must(t, err)
@@ -164,16 +165,16 @@ func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		moves := 0
-		s.rdb.AddHook(restless(func() {
+		s.Redis.AddHook(restless(func() {
 			if moves > 0 {
-				must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), "outcome", moves).Err())
+				must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "outcome", moves).Err())
 			} else {
-				must(t, s.rdb.Del(t.Context(), s.keys.Task(1)).Err())
+				must(t, s.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
 			}
 			moves--
 		}))
 		for before := range readTries {
-			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(rounds(plain, 50))).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(rounds(plain, 50))).Err())
 			moves = before
 			if got, err := s.ReadOne(t.Context(), 1, Want{Fields: Whole}); !errors.Is(err, tdf.ErrNoTask) {
 				t.Errorf("after %d moves: %+v, %v", before, got, err)
@@ -191,10 +192,10 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 		for i := range 12 {
 			large[tdf.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
 		}
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(many)).Err())
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(2), map[string]string(large)).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(many)).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(large)).Err())
 		l := &load{}
-		s.rdb.AddHook(l)
+		s.Redis.AddHook(l)
 		for id, rounds := range map[int64]int{1: 300, 2: 12} {
 			x, err := s.ReadOne(t.Context(), id, Want{Fields: Whole})
 			if err != nil || len(x.Task.Rounds) != rounds || x.Task.Rounds.At(rounds-1).Tail == "" {
@@ -232,8 +233,8 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	for i := range 12 {
 		large[tdf.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
 	}
-	must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(large)).Err())
-	must(t, s.rdb.ConfigResetStat(t.Context()).Err())
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(large)).Err())
+	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
 	x, err := s.ReadOne(t.Context(), 1, Want{Fields: Whole})
 	if err != nil || len(x.Task.Rounds.At(11).Output) != 1<<20 {
 		t.Fatal(err)
@@ -249,10 +250,10 @@ func TestInventedRounds(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		many := 100
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": "99999", "99999:open": "5"}))).Err())
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": "99999", "99999:open": "5"}))).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
 		l := &load{}
-		s.rdb.AddHook(l)
+		s.Redis.AddHook(l)
 		tasks, err := s.Read(t.Context(), []int64{1, 2}, Want{Fields: Facts, Rounds: LastRounds(10)})
 		must(t, err)
 		if x := tasks[0].Task; x.Round != 99999 || x.Current().Entered[tdf.Open] != 5 || len(x.Rounds) != 1 {
@@ -277,7 +278,7 @@ func TestInvalidRound(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
-			must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": round}))).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": round}))).Err())
 			for _, fields := range []Fields{Rules, Facts, Rules | Facts, Whole} {
 				x, err := s.ReadOne(t.Context(), 1, Want{Fields: fields, Rounds: LastRounds(2)})
 				if err != nil || x.Task.Round != 0 || x.Task.Current().Worker != "w" || x.Invalid == nil || !strings.HasPrefix(x.Invalid.Error(), "round: ") {
@@ -298,17 +299,17 @@ func TestLongValuesAreNotRead(t *testing.T) {
 				huge = with(huge, tdf.Hash{name: strings.Repeat("x", longestField+1)})
 			}
 		}
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(huge)).Err())
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(2), map[string]string(plain)).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(huge)).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(plain)).Err())
 		l := &load{}
-		s.rdb.AddHook(l)
+		s.Redis.AddHook(l)
 		for _, want := range []Want{{Fields: Rules | Lists}, {Fields: Facts, Rounds: LastRounds(2)}, {Fields: Rules | Facts}, {Fields: Whole}} {
 			all, err := s.Read(t.Context(), []int64{1, 2}, want)
 			if err != nil || all[0].Invalid == nil || !strings.Contains(all[0].Invalid.Error(), "at most ") || all[1].Task.Outcome != "failed" {
 				t.Errorf("%b: %+v, %v", want.Fields, all, err)
 			}
 		}
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), "input", strings.Repeat("x", 1<<20), "0:output", "out").Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "input", strings.Repeat("x", 1<<20), "0:output", "out").Err())
 		all, err := s.Read(t.Context(), []int64{1, 2}, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{0, tdf.TextOutput})})
 		must(t, err)
 		if x, y := all[0].Task, all[1].Task; x.Input != "(1048576 bytes, too long to be valid)" || x.Meta != "{}" || x.Current().Output != "out" || y.Input != "some input" {
@@ -328,10 +329,10 @@ func TestManyPropertiesDelayNoClient(t *testing.T) {
 		for i := range fewNames {
 			h[fmt.Sprint("unknown ", i)] = "x"
 		}
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(1), map[string]string(h)).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
 		want, _ := tdf.ParseTask(1, h)
 		l := &load{}
-		s.rdb.AddHook(l)
+		s.Redis.AddHook(l)
 		for _, ids := range [][]int64{{1}, {2, 1}} {
 			all, err := s.Read(t.Context(), ids, Want{Fields: Whole})
 			must(t, err)
@@ -362,7 +363,7 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 		for i := range ids {
 			ids[i] = int64(i + 1)
 			h := with(plain, tdf.Hash{"0:output": strings.Repeat("x", large)})
-			must(t, s.rdb.HSet(t.Context(), s.keys.Task(ids[i]), map[string]string(h)).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 		}
 		for _, most := range []int{1, 3*large + large/2, 9 * large} {
 			for rest := ids; len(rest) > 0; {
@@ -389,9 +390,9 @@ func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
 	ids := make([]int64, tasks)
 	for i := range ids {
 		ids[i] = int64(i + 1)
-		must(t, s.rdb.HSet(t.Context(), s.keys.Task(ids[i]), map[string]string(plain)).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(plain)).Err())
 	}
-	must(t, s.rdb.ConfigResetStat(t.Context()).Err())
+	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
 	if _, err := s.Read(t.Context(), ids, Want{Fields: Whole}); err != nil {
 		t.Fatal(err)
 	}

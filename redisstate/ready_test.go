@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // If the user may not run one of the commands of the first check, Connect returns an error, which says that the user
@@ -19,7 +20,7 @@ func TestReadyNamesAMissingRight(t *testing.T) {
 	}
 	t.Cleanup(func() { admin.Close() })
 	for _, command := range []string{"ping", "type", "get", "set", "info"} {
-		if err := admin.rdb.Do(t.Context(), "ACL", "SETUSER", "u", "reset", "on", ">p", "~*", "&*", "+@all", "-"+command).Err(); err != nil {
+		if err := admin.Redis.Do(t.Context(), "ACL", "SETUSER", "u", "reset", "on", ">p", "~*", "&*", "+@all", "-"+command).Err(); err != nil {
 			t.Fatal(err)
 		}
 		at := redisAt(t, r.Addr)
@@ -28,7 +29,7 @@ func TestReadyNamesAMissingRight(t *testing.T) {
 		if err == nil {
 			s.Close()
 		}
-		var refused *RefusedError
+		var refused *conn.RefusedError
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "the user lacks a right that TDF needs: NOPERM") {
 			t.Errorf("without the right to %s: %v", command, err)
 		}

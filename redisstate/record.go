@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Record is a task as Redis stores it: all properties of the task, and the updates of its program.
@@ -105,8 +106,8 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 
 // haveUpdates returns, for each task, whether it has updates.
 func (s *Store) haveUpdates(ctx context.Context, ids []int64) (map[int64]bool, error) {
-	replies, err := askEach(ctx, s, "read updates", ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
-		return p.XLen(ctx, s.keys.UpdatesPrefix()+strconv.FormatInt(id, 10))
+	replies, err := conn.AskEach(ctx, s.Conn, "read updates", ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
+		return p.XLen(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10))
 	})
 	reported := map[int64]bool{}
 	for i, r := range replies {
@@ -130,9 +131,9 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 // given last id of the dump, so that new tasks get higher ids. It returns the mark that the namespace then has. If the
 // restore of another dump has not ended, BeginRestore changes nothing, and returns the mark of that dump.
 func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (found string, err error) {
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
-		if err = s.rdb.SetNX(ctx, s.keys.Loading(), mark, 0).Err(); err == nil {
-			found, err = s.rdb.Get(ctx, s.keys.Loading()).Result()
+	err = s.UntilAnswered(ctx, func(ctx context.Context) (err error) {
+		if err = s.Redis.SetNX(ctx, s.Keys.Loading(), mark, 0).Err(); err == nil {
+			found, err = s.Redis.Get(ctx, s.Keys.Loading()).Result()
 		}
 		return err
 	})
@@ -144,10 +145,10 @@ func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (foun
 
 // RestoreUnderWay returns the mark of a restore that is under way, or "".
 func (s *Store) RestoreUnderWay(ctx context.Context) (mark string, err error) {
-	return ask(ctx, s, "read the mark of a load", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.Loading()) })
+	return conn.Ask(ctx, s.Conn, "read the mark of a load", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.Keys.Loading()) })
 }
 
 // EndRestore removes the mark of BeginRestore.
 func (s *Store) EndRestore(ctx context.Context) error {
-	return s.pipeline(ctx, "remove the mark of the load", func(p redis.Pipeliner) { p.Del(ctx, s.keys.Loading()) })
+	return s.Pipeline(ctx, "remove the mark of the load", func(p redis.Pipeliner) { p.Del(ctx, s.Keys.Loading()) })
 }

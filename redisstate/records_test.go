@@ -15,11 +15,11 @@ func TestCallsAreRememberedForADay(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for range 3 {
 			mustOpen(t, s, define("a"))
-			if left := s.rdb.TTL(t.Context(), s.keys.Calls(s.boot)).Val(); left <= time.Hour {
+			if left := s.Redis.TTL(t.Context(), s.Keys.Calls(s.Boot())).Val(); left <= time.Hour {
 				t.Fatalf("the calls are remembered for %v", left)
 			}
-			s.rdb.Expire(t.Context(), s.keys.Calls(s.boot), time.Minute) // as if almost a day had passed
-			s.calls.kept = s.calls.kept.Add(-24 * time.Hour)
+			s.Redis.Expire(t.Context(), s.Keys.Calls(s.Boot()), time.Minute) // as if almost a day had passed
+			s.Calls.Kept = s.Calls.Kept.Add(-24 * time.Hour)
 		}
 	})
 }
@@ -28,10 +28,10 @@ func TestAClosedClientLeavesNoRecord(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Shared(t)
 	reader := connect(t, addr, redistest.Namespace(t))
-	s := connect(t, addr, reader.keys.Namespace())
+	s := connect(t, addr, reader.Keys.Namespace())
 	mustOpen(t, s, define("a"))
 	must(t, s.Close())
-	keys, err := reader.rdb.Keys(t.Context(), reader.keys.Calls("*")).Result()
+	keys, err := reader.Redis.Keys(t.Context(), reader.Keys.Calls("*")).Result()
 	if err != nil || len(keys) != 0 {
 		t.Errorf("left behind: %v, %v", keys, err)
 	}
@@ -43,11 +43,11 @@ func TestTheRecordOfALostReplyStays(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
-	reader := connect(t, redistest.Shared(t), s.keys.Namespace())
+	reader := connect(t, redistest.Shared(t), s.Keys.Namespace())
 	proxy.DropReplies(2, redistest.Scripts)
 	mustOpen(t, s, define("a"))
 	must(t, s.Close())
-	if n := reader.rdb.Exists(t.Context(), s.keys.Calls(s.boot)).Val(); n != 1 {
+	if n := reader.Redis.Exists(t.Context(), s.Keys.Calls(s.Boot())).Val(); n != 1 {
 		t.Error("the record is gone")
 	}
 }
@@ -58,17 +58,17 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
-		s.rdb.Set(ctx, s.keys.WorkerNumber("original"), "7", 0)
+		s.Redis.Set(ctx, s.Keys.WorkerNumber("original"), "7", 0)
 		for _, name := range []string{"pod-1", "original", "pod-1"} {
 			must(t, took(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, PriorOwner{})))
 		}
-		if left := s.rdb.TTL(ctx, s.keys.WorkerNumber("pod-1")).Val(); left < 29*24*time.Hour {
+		if left := s.Redis.TTL(ctx, s.Keys.WorkerNumber("pod-1")).Val(); left < 29*24*time.Hour {
 			t.Errorf("the number is kept for %v", left)
 		}
-		if left := s.rdb.TTL(ctx, s.keys.WorkerNumber("original")).Val(); left != -1 {
+		if left := s.Redis.TTL(ctx, s.Keys.WorkerNumber("original")).Val(); left != -1 {
 			t.Errorf("the original's number is kept for %v", left)
 		}
-		if got := s.rdb.Get(ctx, s.keys.WorkerNumber("pod-1")).Val(); got != "1" {
+		if got := s.Redis.Get(ctx, s.Keys.WorkerNumber("pod-1")).Val(); got != "1" {
 			t.Errorf("the number is %s", got)
 		}
 	})
@@ -79,12 +79,12 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		s.rdb.Set(t.Context(), s.keys.Programs(), "not a list", 0)
+		s.Redis.Set(t.Context(), s.Keys.Programs(), "not a list", 0)
 		source, err := s.PutProgram(t.Context(), []byte("archive"))
 		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 			t.Errorf("%q, %v", source, err)
 		}
-		if keys := s.rdb.Keys(t.Context(), s.keys.Program("*")).Val(); len(keys) > 0 {
+		if keys := s.Redis.Keys(t.Context(), s.Keys.Program("*")).Val(); len(keys) > 0 {
 			t.Errorf("left behind: %v", keys)
 		}
 	})
@@ -97,7 +97,7 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)
 		seen := task(t, s, id)
-		s.rdb.HSet(t.Context(), s.keys.Task(id), "0:claim", "another", "0:output", "another result")
+		s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another", "0:output", "another result")
 		m, err := seen.Archive()
 		must(t, err)
 		before := dump(t, s)
@@ -121,11 +121,11 @@ func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
 		for _, claimed := range []bool{false, true} {
 			id := put(t, s, tdf.Succeeded)
 			claim := task(t, s, id).Current().Claim
-			s.rdb.HDel(t.Context(), s.keys.Task(id), "0:claim")
+			s.Redis.HDel(t.Context(), s.Keys.Task(id), "0:claim")
 			m, err := task(t, s, id).Archive()
 			must(t, err)
 			if claimed {
-				s.rdb.HSet(t.Context(), s.keys.Task(id), "0:claim", claim)
+				s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", claim)
 			}
 			outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
 			if err != nil || (outcomes[0].Err != nil) != claimed {

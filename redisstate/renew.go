@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -101,9 +102,9 @@ func renewalPieces(renewals []Renewal) (pieces []Renewal, owners []int) {
 
 // renewalBatch returns how many of the renewals fit into the next call. It returns at least 1.
 func renewalBatch(renewals []Renewal) int {
-	return batch(len(renewals), atMost(maxTasksPerCall),
-		bound{maxBytesPerCall, func(i int) int { return renewals[i].Report.size() }},
-		bound{maxUpdatesPerCall, func(i int) int { return len(renewals[i].Report.Updates) }})
+	return conn.Batch(len(renewals), conn.AtMost(maxTasksPerCall),
+		conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int { return renewals[i].Report.size() }},
+		conn.Bound{Limit: maxUpdatesPerCall, Amount: func(i int) int { return len(renewals[i].Report.Updates) }})
 }
 
 func (r *LiveReport) size() int {
@@ -122,19 +123,19 @@ func (r *LiveReport) size() int {
 // Renew makes one call, and returns the answers to the first renewals. If the call takes too long, the script leaves
 // out the last renewals. It answers at least one.
 func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, sent time.Time, err error) {
-	e := encoder{}
-	e.add(s.keys.TaskPrefix(), s.keys.UpdatesPrefix(), s.keys.FollowPrefix(), lease.String(), tdf.TimeoutMargin.String())
+	e := &conn.Args{}
+	e.Add(s.Keys.TaskPrefix(), s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), lease.String(), tdf.TimeoutMargin.String())
 	for i := range renewals {
-		e.renewal(&renewals[i])
+		addRenewal(e, &renewals[i])
 	}
-	reply, sent, err := s.runAt(ctx, lua.Renew, []string{s.keys.Due()}, e.args, listOf(2, len(renewals)+1, isText))
+	reply, sent, err := s.RunAt(ctx, lua.Renew, []string{s.Keys.Due()}, e.All, conn.ListOf(2, len(renewals)+1, conn.IsText))
 	if err != nil {
 		return nil, 0, sent, err
 	}
-	parts := list(reply)
-	now, _ = tdf.ParseTime(text(parts[0]))
+	parts := conn.List(reply)
+	now, _ = tdf.ParseTime(conn.Text(parts[0]))
 	for _, part := range parts[1:] {
-		answers = append(answers, text(part))
+		answers = append(answers, conn.Text(part))
 	}
 	return answers, now, sent, nil
 }
@@ -150,7 +151,7 @@ func (all *Renewed) read(i int, answer string) {
 	all.Lost[i] = found
 }
 
-func (e *encoder) renewal(r *Renewal) {
+func addRenewal(e *conn.Args, r *Renewal) {
 	begun, limit := "", ""
 	switch {
 	case r.Begun:
@@ -165,10 +166,10 @@ func (e *encoder) renewal(r *Renewal) {
 	if r.Report.Tail != nil {
 		silent = max(r.Report.Silent, 0).String()
 	}
-	e.args = append(e.args, r.ID, r.Round, r.Claim, begun, limit, r.Until.String(), silent)
-	e.fields(r.Report.fields(r.Round))
-	e.count(max(r.Report.FirstUpdate, 1))
-	e.strings(r.Report.Updates)
+	e.All = append(e.All, r.ID, r.Round, r.Claim, begun, limit, r.Until.String(), silent)
+	addFields(e, r.Report.fields(r.Round))
+	e.Count(max(r.Report.FirstUpdate, 1))
+	e.Strings(r.Report.Updates)
 }
 
 func (r *LiveReport) fields(round int) []tdf.Field {

@@ -166,7 +166,7 @@ var boots = regexp.MustCompile(`boot=[A-Z2-7]{26}`)
 func anonymize(w world, s *Store) world {
 	for key, value := range w {
 		value = boots.ReplaceAllString(value, "boot=B")
-		w[key] = claimIDs.ReplaceAllString(regexp.MustCompile(regexp.QuoteMeta(s.keys.Namespace())).ReplaceAllString(value, "NS"), "C.")
+		w[key] = claimIDs.ReplaceAllString(regexp.MustCompile(regexp.QuoteMeta(s.Keys.Namespace())).ReplaceAllString(value, "NS"), "C.")
 	}
 	return w
 }
@@ -177,7 +177,7 @@ func TestLateCallIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		for range 2 {
-			s.calls.last[0] -= 2 // the next call gets the number of an older call
+			s.Calls.Last[0] -= 2 // the next call gets the number of an older call
 			before := dump(t, s)
 			if _, err := s.Open(t.Context(), "manager", define("late")); err == nil {
 				t.Error("a late call was accepted")
@@ -185,7 +185,7 @@ func TestLateCallIsRefused(t *testing.T) {
 			if diff := changed(t, before, dump(t, s)); diff != "" {
 				t.Error(diff)
 			}
-			s.calls.last[0] += 1
+			s.Calls.Last[0] += 1
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -45,22 +46,22 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 	for i := range records {
 		last = max(last, records[i].ID)
 	}
-	e := encoder{}
-	e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), s.keys.UpdatesPrefix(), strconv.FormatInt(last, 10))
-	e.holdingStates(true)
-	e.count(len(records))
+	e := &conn.Args{}
+	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), s.Keys.UpdatesPrefix(), strconv.FormatInt(last, 10))
+	addHoldingStates(e, true)
+	e.Count(len(records))
 	for i := range records {
-		e.record(&records[i])
+		addRecord(e, &records[i])
 	}
 	if err := s.nameRecords(ctx, records); err != nil {
 		return 0, err
 	}
-	keys := append([]string{s.keys.Due(), s.keys.TaskID(), s.keys.Unique()}, s.listKeys()...)
-	reply, err := s.run(ctx, "restore tasks", lua.Restore, keys, e.args, isNumber)
+	keys := append([]string{s.Keys.Due(), s.Keys.TaskID(), s.Keys.Unique()}, s.listKeys()...)
+	reply, err := s.Run(ctx, "restore tasks", lua.Restore, keys, e.All, conn.IsNumber)
 	if err != nil {
 		return 0, err
 	}
-	if written = number(reply); written < 0 {
+	if written = conn.Number(reply); written < 0 {
 		return 0, fmt.Errorf("restore task %d: %w", -written, ErrIDTaken)
 	}
 	return written, nil
@@ -68,14 +69,14 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 
 // restoreBatch returns how many of the records fit into the next call. It returns at least 1.
 func restoreBatch(records []Record) int {
-	return batch(len(records), atMost(maxTasksPerRestore),
-		bound{maxFieldsPerRestore, func(i int) int { return len(records[i].Hash) + len(records[i].Updates) }},
-		bound{maxBytesPerRestore, func(i int) int { return records[i].size() }})
+	return conn.Batch(len(records), conn.AtMost(maxTasksPerRestore),
+		conn.Bound{Limit: maxFieldsPerRestore, Amount: func(i int) int { return len(records[i].Hash) + len(records[i].Updates) }},
+		conn.Bound{Limit: maxBytesPerRestore, Amount: func(i int) int { return records[i].size() }})
 }
 
 // record adds the arguments of one task, as the header of restore.lua describes them. If the state of the task is
 // unknown, the task gets no entry in a list. The audit later finds and repairs it.
-func (e *encoder) record(r *Record) {
+func addRecord(e *conn.Args, r *Record) {
 	t, _ := tdf.ParseTask(r.ID, r.withoutLinks()) // an invalid task is restored as it is
 	list, look, key, limit, place := 0, "-", "", "", ""
 	if t.HoldsKey() {
@@ -96,15 +97,15 @@ func (e *encoder) record(r *Record) {
 	case tdf.Running:
 		limit = t.LimitKey
 	}
-	e.args = append(e.args, r.ID, list, place, groupCode(t.State))
-	e.add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key, limit)
+	e.All = append(e.All, r.ID, list, place, groupCode(t.State))
+	e.Add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key, limit)
 	hash := r.withoutLinks()
-	e.count(len(hash))
+	e.Count(len(hash))
 	for name, value := range hash {
-		e.add(name, value)
+		e.Add(name, value)
 	}
-	e.count(len(r.Updates))
+	e.Count(len(r.Updates))
 	for _, u := range r.Updates {
-		e.add(fmt.Sprintf("%d-%d", u.Round, u.Number), u.Time.String(), u.Line)
+		e.Add(fmt.Sprintf("%d-%d", u.Round, u.Number), u.Time.String(), u.Line)
 	}
 }

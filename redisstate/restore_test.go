@@ -18,6 +18,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // records returns the records of all tasks.
@@ -47,16 +48,16 @@ func records(t testing.TB, s *Store) []Record {
 func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	keys, err := s.rdb.Keys(context.Background(), s.keys.Namespace()+":*").Result()
+	keys, err := s.Redis.Keys(context.Background(), s.Keys.Namespace()+":*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		name := strings.TrimPrefix(key, s.keys.Namespace()+":")
+		name := strings.TrimPrefix(key, s.Keys.Namespace()+":")
 		if name != "due" && !strings.HasPrefix(name, "group:") && !slices.Contains(tdf.Lists, tdf.State(name)) {
 			continue
 		}
-		for _, z := range s.rdb.ZRangeWithScores(context.Background(), key, 0, -1).Val() {
+		for _, z := range s.Redis.ZRangeWithScores(context.Background(), key, 0, -1).Val() {
 			score := tdf.Time(z.Score).String()
 			if name == "due" && tdf.Time(z.Score) <= now {
 				score = "past"
@@ -79,7 +80,7 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 		if _, err := s.Renew(t.Context(), 3600, renewalsWithUpdates(p.claims)...); err != nil {
 			t.Fatal(err)
 		}
-		other := connect(t, s.addr, redistest.Namespace(t))
+		other := connect(t, s.Addr, redistest.Namespace(t))
 		all := records(t, s)
 		if n, err := other.Restore(t.Context(), all...); n != len(all) || err != nil {
 			t.Fatalf("%d of %d were written: %v", n, len(all), err)
@@ -148,7 +149,7 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 			if place != "" {
 				continue
 			}
-			if released := s.rdb.HGet(t.Context(), s.keys.Task(id), "1:released").Val(); released != "1" {
+			if released := s.Redis.HGet(t.Context(), s.Keys.Task(id), "1:released").Val(); released != "1" {
 				t.Errorf("the end of task %d would release links of others: %q", id, released)
 			}
 			m, ok := read.Task.Rescore(now.Add(7200), now, 0)
@@ -167,7 +168,7 @@ func TestRestoreAgainChangesNothing(t *testing.T) {
 		d := define("x")
 		d.Group = "g"
 		mustOpen(t, s, d, d, d)
-		other := connect(t, s.addr, redistest.Namespace(t))
+		other := connect(t, s.Addr, redistest.Namespace(t))
 		all := records(t, s)
 		if n, err := other.Restore(t.Context(), all[1:]...); n != 2 || err != nil {
 			t.Fatal(n, err)
@@ -212,12 +213,12 @@ func TestRestoreOfATakenID(t *testing.T) {
 				mustRestore(t, other, Record{ID: 3, Hash: tdf.Hash{"state": "open", "program": "p"}})
 			}},
 			{"no task", 2, func(other *Store) {
-				if err := other.rdb.Set(t.Context(), other.keys.Task(2), "x", 0).Err(); err != nil {
+				if err := other.Redis.Set(t.Context(), other.Keys.Task(2), "x", 0).Err(); err != nil {
 					t.Fatal(err)
 				}
 			}},
 		} {
-			other := connect(t, s.addr, redistest.Namespace(t))
+			other := connect(t, s.Addr, redistest.Namespace(t))
 			c.make(other)
 			before := dump(t, other)
 			want := fmt.Sprintf("restore task %d: another task has this id", c.id)
@@ -313,23 +314,23 @@ func TestRestoreRefusesInvalidRecords(t *testing.T) {
 
 func TestRestoreIntoAFullRedis(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "ns")
-	must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "3mb").Err())
+	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "3mb").Err())
 	h := tdf.Hash{"state": "open", "0:output": strings.Repeat("x", 1<<20)}
 	var err error
 	for id := int64(1); id < 10 && err == nil; id++ {
 		_, err = s.Restore(t.Context(), Record{ID: id, Hash: h})
 	}
-	if !errors.Is(err, ErrFull) {
+	if !errors.Is(err, conn.ErrFull) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestRestoreValuesIntoAFullRedis(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "ns")
-	must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a call that waits would never return
 	defer cancel()
-	if _, err := s.RestoreValues(ctx, Value{ValueSetting, tdf.SettingMaxTasks, "5"}); !errors.Is(err, ErrFull) {
+	if _, err := s.RestoreValues(ctx, Value{ValueSetting, tdf.SettingMaxTasks, "5"}); !errors.Is(err, conn.ErrFull) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -378,15 +379,15 @@ func (m *meter) Read(p []byte) (int, error) {
 // useMeters replaces the connections of a Store by meters. It returns the maximum that the meters record.
 func useMeters(t testing.TB, s *Store) (most *atomic.Int64) {
 	most = &atomic.Int64{}
-	options := *s.rdb.Options()
+	options := *s.Redis.Options()
 	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		return &meter{Conn: c, most: most}, err
 	}
-	if err := s.rdb.Close(); err != nil {
+	if err := s.Redis.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.rdb = redis.NewClient(&options)
+	s.Redis = redis.NewClient(&options)
 	return most
 }
 
@@ -430,7 +431,7 @@ func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
-		if err := s.rdb.Set(t.Context(), s.keys.Task(1), "x", 0).Err(); err != nil && err != redis.Nil {
+		if err := s.Redis.Set(t.Context(), s.Keys.Task(1), "x", 0).Err(); err != nil && err != redis.Nil {
 			t.Fatal(err)
 		}
 		if got := records(t, s); len(got) != 1 || got[0].ID != 2 {
@@ -442,7 +443,7 @@ func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 func TestStoredPrograms(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		other := connect(t, s.addr, s.keys.Namespace()+"*") // as a pattern, this name would match the first namespace
+		other := connect(t, s.Addr, s.Keys.Namespace()+"*") // as a pattern, this name would match the first namespace
 		mustOpen(t, s, define("x"))
 		for _, archive := range []string{"one", "three"} {
 			if _, err := s.PutProgram(t.Context(), []byte(archive)); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -45,24 +46,24 @@ func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutc
 }
 
 func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Value) ([]ValueOutcome, error) {
-	keys := []string{kind.key(s.keys), s.keys.Partitions()}
-	var e encoder
-	e.count(kind.most())
-	e.flag(kind == ValuePause)
+	keys := []string{kind.key(s.Keys), s.Keys.Partitions()}
+	e := &conn.Args{}
+	e.Count(kind.most())
+	e.Flag(kind == ValuePause)
 	for _, v := range values {
-		e.add(v.Name, v.Text)
+		e.Add(v.Name, v.Text)
 		if kind == ValueMark {
-			keys = append(keys, s.keys.Group(v.Name))
+			keys = append(keys, s.Keys.Group(v.Name))
 		}
 	}
 	doing := "restore values of the kind " + string(kind)
-	reply, err := s.run(ctx, doing, lua.RestoreValues, keys, e.args, func(reply any) bool {
-		return reply == "" || isText(reply) && len(text(reply)) == len(values)
+	reply, err := s.Run(ctx, doing, lua.RestoreValues, keys, e.All, func(reply any) bool {
+		return reply == "" || conn.IsText(reply) && len(conn.Text(reply)) == len(values)
 	})
 	if err != nil {
 		return nil, err
 	}
-	answers := text(reply)
+	answers := conn.Text(reply)
 	if answers == "" {
 		return nil, fmt.Errorf("%s: the namespace would have more than %d of them; remove some", doing, kind.most())
 	}
@@ -79,7 +80,7 @@ const MaxDefinitions = 4 * maxBytesPerCall
 // DefinitionChunks returns the number of chunks of stored definitions.
 func (s *Store) DefinitionChunks(ctx context.Context, name string) (int, error) {
 	var chunks *redis.IntCmd
-	err := s.pipeline(ctx, readDefinitions, func(p redis.Pipeliner) { chunks = p.HLen(ctx, s.keys.Definitions(name)) })
+	err := s.Pipeline(ctx, readDefinitions, func(p redis.Pipeliner) { chunks = p.HLen(ctx, s.Keys.Definitions(name)) })
 	if err != nil {
 		return 0, err
 	}
@@ -90,7 +91,7 @@ func (s *Store) DefinitionChunks(ctx context.Context, name string) (int, error) 
 func (s *Store) EncodedDefinitions(ctx context.Context, name string, chunk int) ([]byte, error) {
 	encoded, err := s.definitions(ctx, name, chunk)
 	switch {
-	case err != nil && !isWrongType(err):
+	case err != nil && !conn.IsWrongType(err):
 		return nil, err
 	case encoded == "", len(encoded) > MaxDefinitions:
 		return nil, nil
@@ -102,8 +103,8 @@ const readDefinitions = "read stored definitions"
 
 // definitions returns a chunk of stored definitions, or "" if it does not exist.
 func (s *Store) definitions(ctx context.Context, name string, chunk int) (encoded string, err error) {
-	return ask(ctx, s, readDefinitions, func(r redis.Cmdable) *redis.StringCmd {
-		return r.HGet(ctx, s.keys.Definitions(name), strconv.Itoa(chunk))
+	return conn.Ask(ctx, s.Conn, readDefinitions, func(r redis.Cmdable) *redis.StringCmd {
+		return r.HGet(ctx, s.Keys.Definitions(name), strconv.Itoa(chunk))
 	})
 }
 
@@ -121,5 +122,5 @@ func DecodeDefinitions(encoded []byte) ([]tdf.Properties, error) {
 
 // KeepDefinitions makes stored definitions permanent, as a [StageChange] does.
 func (s *Store) KeepDefinitions(ctx context.Context, name string) error {
-	return s.bestEffort(ctx, "keep stored definitions", func(p redis.Pipeliner) { p.Persist(ctx, s.keys.Definitions(name)) })
+	return s.BestEffort(ctx, "keep stored definitions", func(p redis.Pipeliner) { p.Persist(ctx, s.Keys.Definitions(name)) })
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // If the Redis user lacks a right that only some calls need, these calls fail. They do not wait for the right, even if
@@ -32,7 +33,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 		"info":                     func(ctx context.Context) error { _, err := s.Info(ctx, "memory"); return err },
 		"a renewal with an update": func(ctx context.Context) error { _, err := s.Renew(ctx, 60, news); return err },
 	} {
-		var forbidden *ForbiddenError
+		var forbidden *conn.ForbiddenError
 		if err := call(briefContext(t)); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant ") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -49,7 +50,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	if n := s.Outages(); n > 0 {
 		t.Errorf("%d outages", n)
 	}
-	if has, err := operator.Exists(t.Context(), s.keys.Due()).Result(); has != 1 || err != nil {
+	if has, err := operator.Exists(t.Context(), s.Keys.Due()).Result(); has != 1 || err != nil {
 		t.Errorf("due: %v, %v", has, err)
 	}
 }
@@ -65,7 +66,7 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	if _, err := s.Counts(briefContext(t)); err != nil { // Counts runs a script
 		t.Error(err)
 	}
-	var forbidden *ForbiddenError
+	var forbidden *conn.ForbiddenError
 	if _, err := s.Info(briefContext(t)); !errors.As(err, &forbidden) {
 		t.Errorf("%v", err)
 	}

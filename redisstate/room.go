@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A room holds what this client last read about the room for more tasks: the settings of the namespace, and the memory of
@@ -47,20 +47,20 @@ const RoomPause = time.Second
 // invalid then says why. If Redis does not report its memory, the Memory is zero. The embedded Redis does not report it.
 func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error) {
 	var values []any
-	var info Info
-	err = s.untilAnswered(ctx, func(ctx context.Context) error {
-		p := s.rdb.Pipeline()
-		named, memory := p.HMGet(ctx, s.keys.Settings(), tdf.SettingNames...), p.Info(ctx, "memory")
+	var info conn.Info
+	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
+		p := s.Redis.Pipeline()
+		named, memory := p.HMGet(ctx, s.Keys.Settings(), tdf.SettingNames...), p.Info(ctx, "memory")
 		_, _ = p.Exec(ctx) // each command has its own error
 		values = named.Val()
-		if err := named.Err(); err != nil && !isWrongType(err) {
+		if err := named.Err(); err != nil && !conn.IsWrongType(err) {
 			return err
 		}
 		text, err := memory.Result()
-		if err != nil && (lacksRights(err) || noSections(err)) {
+		if err != nil && (conn.LacksRights(err) || conn.NoSections(err)) {
 			return nil
 		}
-		info = parseInfo(text)
+		info = conn.ParseInfo(text)
 		return err
 	})
 	if err != nil {
@@ -68,11 +68,11 @@ func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error,
 	}
 	settings = tdf.DefaultSettings()
 	for i, v := range values {
-		if value := text(v); v != nil {
+		if value := conn.Text(v); v != nil {
 			invalid = errors.Join(invalid, settings.Change(tdf.SettingNames[i], value))
 		}
 	}
-	return settings, invalid, info.memory(), nil
+	return settings, invalid, info.Memory(), nil
 }
 
 // ChangeSetting changes a setting of the namespace. All clients obey the new value within some seconds.
@@ -81,16 +81,7 @@ func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 	if err := settings.Change(name, value); err != nil {
 		return err
 	}
-	return s.bestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) { p.HSet(ctx, s.keys.Settings(), name, settings.Value(name)) })
-}
-
-// memory returns the memory that Redis compares with its maxmemory.
-func (i Info) memory() tdf.Memory {
-	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(i[name], 10, 64)
-		return n
-	}
-	return tdf.Memory{Used: number("used_memory") - number("mem_not_counted_for_evict"), Max: number("maxmemory")}
+	return s.BestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) { p.HSet(ctx, s.Keys.Settings(), name, settings.Value(name)) })
 }
 
 // known returns the values of the room. It reads them again if they are older than the given time.
@@ -147,7 +138,7 @@ func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 		waits := settings.OpensWait(m)
 		if s.room.changed(opensWait, waits) {
 			s.logRoom(waits, m, func() {
-				s.log.Warn("new tasks wait, because redis uses too much of its maxmemory", "used", m.Used, "maxmemory", m.Max,
+				s.Log.Warn("new tasks wait, because redis uses too much of its maxmemory", "used", m.Used, "maxmemory", m.Max,
 					"high_water", settings.HighWater, "remedy", "remove finished tasks, open tasks with keep_finished and keep_archived, or raise maxmemory")
 			})
 		}
@@ -157,7 +148,7 @@ func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 		if !wait {
 			return "", ErrNoRoom
 		}
-		if !sleep(ctx, RoomPause) {
+		if !conn.Sleep(ctx, RoomPause) {
 			return "", fmt.Errorf("redis uses %d of %d bytes (maxmemory), and new tasks wait above %s: %w",
 				m.Used, m.Max, settings.Value(tdf.SettingHighWater), context.Cause(ctx))
 		}
@@ -181,7 +172,7 @@ func (s *Store) claimsMustWait(ctx context.Context) bool {
 	waits := settings.ClaimsWait(m)
 	if s.room.changed(claimsWait, waits) {
 		s.logRoom(waits, m, func() {
-			s.log.Warn("claims wait, because redis uses nearly all of its maxmemory", "used", m.Used, "maxmemory", m.Max,
+			s.Log.Warn("claims wait, because redis uses nearly all of its maxmemory", "used", m.Used, "maxmemory", m.Max,
 				"remedy", "remove finished tasks, or raise maxmemory")
 		})
 	}
@@ -193,7 +184,7 @@ func (s *Store) logRoom(waits bool, m tdf.Memory, warn func()) {
 		warn()
 		return
 	}
-	s.log.Info("redis has enough memory again", "used", m.Used, "maxmemory", m.Max)
+	s.Log.Info("redis has enough memory again", "used", m.Used, "maxmemory", m.Max)
 }
 
 // countedLists returns the lists whose tasks count for max_tasks, if there is a limit.

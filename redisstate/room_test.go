@@ -122,14 +122,14 @@ func TestMaxTasksOfManyClients(t *testing.T) {
 		limitTasks(t, s, strconv.Itoa(most))
 		var all sync.WaitGroup
 		for range 8 {
-			client := connect(t, s.addr, s.keys.Namespace())
+			client := connect(t, s.Addr, s.Keys.Namespace())
 			all.Go(func() {
 				for i := 0; ; i++ {
 					var err error
 					if i%2 == 0 {
 						_, err = client.Open(t.Context(), "m", define("a"), define("b"))
 					} else {
-						_, err = client.OpenAll(t.Context(), "m", "", keyed(client.boot+strconv.Itoa(i), tdf.UntilFinished))
+						_, err = client.OpenAll(t.Context(), "m", "", keyed(client.Boot()+strconv.Itoa(i), tdf.UntilFinished))
 					}
 					if err != nil {
 						if !errors.As(err, new(*tdf.TasksLimitError)) {
@@ -167,7 +167,7 @@ func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, value := range []string{"", "0", "-5", "NaN", "many", strings.Repeat("9", 400), "\x00"} {
-			must(t, s.rdb.HSet(t.Context(), s.keys.Settings(), "max_tasks", value, "high_water", value, "other", value).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Settings(), "max_tasks", value, "high_water", value, "other", value).Err())
 			settings, invalid, _, err := s.Room(t.Context())
 			if err != nil || invalid == nil || settings != tdf.DefaultSettings() {
 				t.Errorf("%q: %+v, %v, %v", value, settings, invalid, err)
@@ -178,8 +178,8 @@ func TestInvalidSettings(t *testing.T) {
 		if err := s.ChangeSetting(t.Context(), "other", "1"); err == nil {
 			t.Error("an unknown setting was changed")
 		}
-		must(t, s.rdb.Del(t.Context(), s.keys.Settings()).Err())
-		must(t, s.rdb.Set(t.Context(), s.keys.Settings(), "text", 0).Err()) // written after the client's start
+		must(t, s.Redis.Del(t.Context(), s.Keys.Settings()).Err())
+		must(t, s.Redis.Set(t.Context(), s.Keys.Settings(), "text", 0).Err()) // written after the client's start
 		if settings, _, _, err := s.Room(t.Context()); err != nil || settings != tdf.DefaultSettings() {
 			t.Errorf("%+v, %v", settings, err)
 		}
@@ -196,10 +196,10 @@ func limited(t *testing.T) (s *Store, lines <-chan string, use func(part float64
 	t.Cleanup(func() { s.Close() })
 	return s, lines, func(part float64) {
 		t.Helper()
-		must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "0").Err())
 		_, _, m, err := s.Room(t.Context())
 		must(t, err)
-		must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", fmt.Sprintf("%.0f", float64(m.Used)/part)).Err())
+		must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", fmt.Sprintf("%.0f", float64(m.Used)/part)).Err())
 		forgetRoom(s)
 	}
 }
@@ -303,12 +303,12 @@ func TestRoomCostsNoCommandPerCall(t *testing.T) {
 	s.room.mu.Lock()
 	s.room.read = time.Now().Add(time.Hour) // the values stay fresh during the test
 	s.room.mu.Unlock()
-	must(t, s.rdb.ConfigResetStat(t.Context()).Err())
+	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
 	for range 20 {
 		mustOpen(t, s, define("x"))
 		mustClaim(t, s, 1)
 	}
-	stats := s.rdb.Info(t.Context(), "commandstats").Val()
+	stats := s.Redis.Info(t.Context(), "commandstats").Val()
 	if strings.Contains(stats, "cmdstat_info") {
 		t.Error(stats)
 	}

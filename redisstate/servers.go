@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // clockSlack is the tolerance for times in the future. If a heartbeat is later than now by more than clockSlack, the
@@ -16,17 +17,17 @@ const clockSlack = tdf.Seconds(5)
 // It also removes heartbeats with a time in the future, because the clock was set back after them. A live server soon
 // sends a new heartbeat.
 func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
-	return s.bestEffort(ctx, "send the heartbeat of a server", func(p redis.Pipeliner) {
-		p.ZAdd(ctx, s.keys.Servers(), redis.Z{Score: float64(now), Member: name})
-		p.ZRemRangeByScore(ctx, s.keys.Servers(), "-inf", now.Add(-day).String())
-		p.ZRemRangeByScore(ctx, s.keys.Servers(), "("+now.Add(clockSlack).String(), "+inf")
+	return s.BestEffort(ctx, "send the heartbeat of a server", func(p redis.Pipeliner) {
+		p.ZAdd(ctx, s.Keys.Servers(), redis.Z{Score: float64(now), Member: name})
+		p.ZRemRangeByScore(ctx, s.Keys.Servers(), "-inf", now.Add(-day).String())
+		p.ZRemRangeByScore(ctx, s.Keys.Servers(), "("+now.Add(clockSlack).String(), "+inf")
 	})
 }
 
 // LastServerHeartbeat returns the time of the latest heartbeat of any server, or 0 if no heartbeat is stored.
 func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
-	newest, err := ask(ctx, s, "read the heartbeats of servers", func(r redis.Cmdable) *redis.ZSliceCmd {
-		return r.ZRevRangeWithScores(ctx, s.keys.Servers(), 0, 0)
+	newest, err := conn.Ask(ctx, s.Conn, "read the heartbeats of servers", func(r redis.Cmdable) *redis.ZSliceCmd {
+		return r.ZRevRangeWithScores(ctx, s.Keys.Servers(), 0, 0)
 	})
 	if len(newest) == 0 {
 		return 0, err
@@ -44,8 +45,8 @@ const (
 func (s *Store) Grace(ctx context.Context) (tdf.Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
-	err := s.pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
-		until, leap = p.Get(ctx, s.keys.GraceUntil()), p.HMGet(ctx, s.keys.Leap(), leapUntil, leapAhead)
+	err := s.Pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
+		until, leap = p.Get(ctx, s.Keys.GraceUntil()), p.HMGet(ctx, s.Keys.Leap(), leapUntil, leapAhead)
 	})
 	if err != nil {
 		return tdf.Grace{}, err
@@ -53,7 +54,7 @@ func (s *Store) Grace(ctx context.Context) (tdf.Grace, error) {
 	var g tdf.Grace
 	g.Running, _ = tdf.ParseTime(until.Val())
 	if of := leap.Val(); len(of) == 2 {
-		g.Open, _ = tdf.ParseTime(text(of[0]))
+		g.Open, _ = tdf.ParseTime(conn.Text(of[0]))
 		g.CheckFuture = of[1] != nil
 	}
 	return g, nil
@@ -61,16 +62,16 @@ func (s *Store) Grace(ctx context.Context) (tdf.Grace, error) {
 
 // SetGrace stores a grace period in Redis. Other servers, later servers and claims then respect it.
 func (s *Store) SetGrace(ctx context.Context, g tdf.Grace) error {
-	return s.bestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
-		p.Set(ctx, s.keys.GraceUntil(), g.Running.String(), 0)
-		p.HSet(ctx, s.keys.Leap(), leapUntil, g.Open.String())
+	return s.BestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
+		p.Set(ctx, s.Keys.GraceUntil(), g.Running.String(), 0)
+		p.HSet(ctx, s.Keys.Leap(), leapUntil, g.Open.String())
 		if g.CheckFuture {
-			p.HSet(ctx, s.keys.Leap(), leapAhead, "1")
+			p.HSet(ctx, s.Keys.Leap(), leapAhead, "1")
 		}
 	})
 }
 
 // FutureChecked records that a server has checked all tasks with a time in the future, after the clock was set back.
 func (s *Store) FutureChecked(ctx context.Context) error {
-	return s.bestEffort(ctx, "store the grace period", func(p redis.Pipeliner) { p.HDel(ctx, s.keys.Leap(), leapAhead) })
+	return s.BestEffort(ctx, "store the grace period", func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Leap(), leapAhead) })
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // HashMaxListpackValue is the value of Redis's setting hash-max-listpack-value that TDF ships (docs/operations.md, "Redis").
@@ -29,8 +31,8 @@ func (s *Store) SmallListpack(ctx context.Context) (string, error) {
 // the user may have no right to CONFIG GET, and the embedded Redis does not know the command.
 func (s *Store) setting(ctx context.Context, name string) (string, error) {
 	var reply *redis.MapStringStringCmd
-	err := s.pipeline(ctx, "read the setting "+name, func(p redis.Pipeliner) { reply = p.ConfigGet(ctx, name) })
-	if err != nil && (lacksRights(err) || strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "unknown subcommand")) {
+	err := s.Pipeline(ctx, "read the setting "+name, func(p redis.Pipeliner) { reply = p.ConfigGet(ctx, name) })
+	if err != nil && (conn.LacksRights(err) || strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "unknown subcommand")) {
 		return "", nil
 	}
 	if err != nil {

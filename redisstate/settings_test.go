@@ -23,7 +23,7 @@ func TestSetting(t *testing.T) {
 		if got, err := s.SmallListpack(briefContext(t)); got != value || err != nil {
 			t.Errorf("the small setting is %q, want %q; error %v", got, value, err)
 		}
-		must(t, s.rdb.ConfigSet(t.Context(), "hash-max-listpack-value", "1024").Err())
+		must(t, s.Redis.ConfigSet(t.Context(), "hash-max-listpack-value", "1024").Err())
 	}
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
 	t.Cleanup(func() { operator.Close() })

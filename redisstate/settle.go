@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -18,26 +19,26 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 	}
 	m := &u.Move
 	keys := append([]string{
-		s.keys.Calls(s.boot), s.keys.Due(), s.keys.List(m.From), s.keys.List(m.To),
+		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(m.From), s.Keys.List(m.To),
 	}, s.wakeKeys(ctx, m.To)...)
-	reply, err := s.callOnce(ctx, lua.Settle, keys, true, isText, func(e *encoder) {
-		e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), who, now.String())
-		e.count(most)
-		e.form(&form{first: m, shared: m.Set})
-		e.fields(u.Equal)
-		e.strings(u.Filled)
-		e.strings(u.Missing)
-		e.count(len(u.Variants))
+	reply, err := s.CallOnce(ctx, lua.Settle, keys, true, conn.IsText, func(e *conn.Args) {
+		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who, now.String())
+		e.Count(most)
+		addForm(e, &form{first: m, shared: m.Set})
+		addFields(e, u.Equal)
+		e.Strings(u.Filled)
+		e.Strings(u.Missing)
+		e.Count(len(u.Variants))
 		for _, v := range u.Variants {
-			e.fields(v.Equal)
-			e.strings(v.Missing)
-			e.add(v.Empty)
+			addFields(e, v.Equal)
+			e.Strings(v.Missing)
+			e.Add(v.Empty)
 		}
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("settle due tasks: %w", err)
 	}
-	lines := strings.Split(text(reply), "\n")
+	lines := strings.Split(conn.Text(reply), "\n")
 	if moved, err = strconv.Atoi(lines[0]); err != nil {
 		return 0, nil, fmt.Errorf("settle due tasks: redis: the script answered %q", lines[0])
 	}

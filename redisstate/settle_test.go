@@ -66,9 +66,9 @@ func TestSettleUsualIsSettle(t *testing.T) {
 				}
 				for field, value := range executed[name].with {
 					if value == "-" {
-						must(t, s.rdb.HDel(ctx, s.keys.Task(id), field).Err())
+						must(t, s.Redis.HDel(ctx, s.Keys.Task(id), field).Err())
 					} else {
-						must(t, s.rdb.HSet(ctx, s.keys.Task(id), field, value).Err())
+						must(t, s.Redis.HSet(ctx, s.Keys.Task(id), field, value).Err())
 					}
 				}
 			}
@@ -76,7 +76,7 @@ func TestSettleUsualIsSettle(t *testing.T) {
 		now, err := s.Now(ctx)
 		must(t, err)
 		for i := range names {
-			must(t, s.rdb.ZRem(ctx, s.keys.Due(), 2*i+2).Err())
+			must(t, s.Redis.ZRem(ctx, s.Keys.Due(), 2*i+2).Err())
 		}
 		usual := 0
 		for _, c := range executed {
@@ -100,18 +100,18 @@ func TestSettleUsualIsSettle(t *testing.T) {
 // settleInParts settles all due tasks, a few with each call. A call with more tasks might end early on a slow machine.
 func settleInParts(t *testing.T, s *Store, now tdf.Time) (moved int, others []Due) {
 	t.Helper()
-	all := s.rdb.ZRangeWithScores(t.Context(), s.keys.Due(), 0, -1).Val()
+	all := s.Redis.ZRangeWithScores(t.Context(), s.Keys.Due(), 0, -1).Val()
 	for part := range slices.Chunk(all, 8) {
-		must(t, s.rdb.Del(t.Context(), s.keys.Due()).Err())
-		must(t, s.rdb.ZAdd(t.Context(), s.keys.Due(), part...).Err())
+		must(t, s.Redis.Del(t.Context(), s.Keys.Due()).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Due(), part...).Err())
 		n, rest, err := s.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), now, 100)
 		must(t, err)
 		moved, others = moved+n, append(others, rest...)
 	}
-	must(t, s.rdb.Del(t.Context(), s.keys.Due()).Err())
+	must(t, s.Redis.Del(t.Context(), s.Keys.Due()).Err())
 	for _, z := range all {
 		if slices.ContainsFunc(others, func(d Due) bool { return fmt.Sprint(d.ID) == z.Member }) {
-			must(t, s.rdb.ZAdd(t.Context(), s.keys.Due(), z).Err())
+			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Due(), z).Err())
 		}
 	}
 	return moved, others
@@ -133,7 +133,7 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 			t.Fatal(o, err)
 		}
 	}
-	got, want := s.rdb.HGetAll(ctx, s.keys.Task(id)).Val(), s.rdb.HGetAll(ctx, s.keys.Task(id+1)).Val()
+	got, want := s.Redis.HGetAll(ctx, s.Keys.Task(id)).Val(), s.Redis.HGetAll(ctx, s.Keys.Task(id+1)).Val()
 	for field := range maps.Keys(want) {
 		if field == "id" || field == "0:claim" || strings.HasPrefix(field, "0:") && field != "0:exit" || field == "lease_until" || field == "log" {
 			continue
@@ -149,10 +149,10 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 	if usual {
 		list = tdf.Succeeded
 	}
-	if err := s.rdb.ZScore(ctx, s.keys.List(list), fmt.Sprint(id)).Err(); err != nil {
+	if err := s.Redis.ZScore(ctx, s.Keys.List(list), fmt.Sprint(id)).Err(); err != nil {
 		t.Errorf("%s: the task is not in %s: %v", name, list, err)
 	}
-	if err := s.rdb.ZScore(ctx, s.keys.Due(), fmt.Sprint(id)).Err(); (err == redis.Nil) != usual {
+	if err := s.Redis.ZScore(ctx, s.Keys.Due(), fmt.Sprint(id)).Err(); (err == redis.Nil) != usual {
 		t.Errorf("%s: due: %v", name, err)
 	}
 	if usual && got["0:succeeded"] < got["0:executed"] {
@@ -167,11 +167,11 @@ func TestSettleUsualWithOddMembers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for _, odd := range []string{"", "a b", "1\n2", "-3", "99999999999999999999999", "007", "abc", "7"} {
-			must(t, s.rdb.ZAdd(ctx, s.keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
+			must(t, s.Redis.ZAdd(ctx, s.Keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
 		}
 		usual := map[string]any{"state": "executed", "round": "0", "end_before": "inf", "0:exit": "0", "0:claim": "c", "0:executed": "5"}
 		for _, odd := range []string{"abc", "007"} {
-			must(t, s.rdb.HSet(ctx, s.keys.TaskPrefix()+odd, usual).Err())
+			must(t, s.Redis.HSet(ctx, s.Keys.TaskPrefix()+odd, usual).Err())
 		}
 		now, err := s.Now(ctx)
 		must(t, err)
@@ -179,7 +179,7 @@ func TestSettleUsualWithOddMembers(t *testing.T) {
 		if err != nil || moved != 0 || len(others) != 1 || others[0].ID != 7 {
 			t.Errorf("moved %d, others %v, %v", moved, others, err)
 		}
-		if left := s.rdb.ZRange(ctx, s.keys.Due(), 0, -1).Val(); !slices.Equal(left, []string{"7"}) {
+		if left := s.Redis.ZRange(ctx, s.Keys.Due(), 0, -1).Val(); !slices.Equal(left, []string{"7"}) {
 			t.Errorf("the list due contains %q", left)
 		}
 	})
@@ -187,7 +187,7 @@ func TestSettleUsualWithOddMembers(t *testing.T) {
 
 // dueTasks returns the first due tasks, and settles none of them.
 func dueTasks(ctx context.Context, s *Store, now tdf.Time, most int64) ([]Due, error) {
-	found, err := s.rdb.ZRangeByScoreWithScores(ctx, s.keys.Due(), &redis.ZRangeBy{Min: "-inf", Max: now.String(), Count: most}).Result()
+	found, err := s.Redis.ZRangeByScoreWithScores(ctx, s.Keys.Due(), &redis.ZRangeBy{Min: "-inf", Max: now.String(), Count: most}).Result()
 	var due []Due
 	for _, z := range found {
 		if due, err = s.appendDue(ctx, due, z.Member.(string), z.Score); err != nil {

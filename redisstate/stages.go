@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -27,8 +28,8 @@ type StageChange struct {
 // StageRecords returns the records of stages. The stages are given by the names of their groups. If a record is invalid, the
 // result invalid has an error at the same index. A stage that no manager has opened has the zero record.
 func (s *Store) StageRecords(ctx context.Context, groups []string) (records []tdf.StageRecord, invalid []error, err error) {
-	values, err := ask(ctx, s, "read the records of stages", func(r redis.Cmdable) *redis.SliceCmd {
-		return r.HMGet(ctx, s.keys.Pipelines(), groups...)
+	values, err := conn.Ask(ctx, s.Conn, "read the records of stages", func(r redis.Cmdable) *redis.SliceCmd {
+		return r.HMGet(ctx, s.Keys.Pipelines(), groups...)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -36,7 +37,7 @@ func (s *Store) StageRecords(ctx context.Context, groups []string) (records []td
 	records, invalid = make([]tdf.StageRecord, len(groups)), make([]error, len(groups))
 	for i, v := range values {
 		if v != nil {
-			records[i], invalid[i] = tdf.ParseStageRecord(text(v))
+			records[i], invalid[i] = tdf.ParseStageRecord(conn.Text(v))
 		}
 	}
 	return records, invalid, nil
@@ -56,7 +57,7 @@ func (s *Store) RemoveStageRecords(ctx context.Context, groups []string) error {
 			return err
 		}
 	}
-	return s.bestEffort(ctx, "remove the records of stages", func(p redis.Pipeliner) { p.HDel(ctx, s.keys.Pipelines(), groups...) })
+	return s.BestEffort(ctx, "remove the records of stages", func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Pipelines(), groups...) })
 }
 
 // keepDefinitions is the time in seconds after which stored definitions expire, if no stage needs them.
@@ -77,8 +78,8 @@ func (s *Store) RestoreDefinitions(ctx context.Context, name string, chunk int, 
 	if err := gob.NewEncoder(&encoded).Encode(definitions); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
 	}
-	key := s.keys.Definitions(name)
-	_, err := s.run(ctx, "store definitions", lua.Storing, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, anything)
+	key := s.Keys.Definitions(name)
+	_, err := s.Run(ctx, "store definitions", lua.Storing, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, conn.Anything)
 	return err
 }
 
@@ -96,5 +97,5 @@ func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.
 
 // RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.
 func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
-	return s.bestEffort(ctx, "remove stored definitions", func(p redis.Pipeliner) { p.Unlink(ctx, s.keys.Definitions(name)) })
+	return s.BestEffort(ctx, "remove stored definitions", func(p redis.Pipeliner) { p.Unlink(ctx, s.Keys.Definitions(name)) })
 }

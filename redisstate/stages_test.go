@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 var begun = tdf.StageRecord{Phase: tdf.StageOpening, Done: 2, Digest: "ab"}
@@ -103,8 +104,8 @@ func TestDefinitions(t *testing.T) {
 		if err != nil || len(got) != 2 || got[0].Input != d.Input || !slices.Equal(got[0].Tags, d.Tags) || got[0].EndBefore != tdf.Never || got[1].Group != "p/s" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		key := s.keys.Definitions("X")
-		if ttl := s.rdb.TTL(t.Context(), key).Val(); ttl <= 0 {
+		key := s.Keys.Definitions("X")
+		if ttl := s.Redis.TTL(t.Context(), key).Val(); ttl <= 0 {
 			t.Errorf("the definitions never expire: %v", ttl)
 		}
 		stored := tdf.StageRecord{Phase: tdf.StageStored, Chunks: 2, Stored: "X"}
@@ -121,8 +122,8 @@ func TestDefinitions(t *testing.T) {
 		}
 		keep.Chunks = 2
 		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: keep})
-		if must(t, err); outcomes[0].Err != nil || s.rdb.TTL(t.Context(), key).Val() != -1 {
-			t.Errorf("%v, %v", outcomes, s.rdb.TTL(t.Context(), key))
+		if must(t, err); outcomes[0].Err != nil || s.Redis.TTL(t.Context(), key).Val() != -1 {
+			t.Errorf("%v, %v", outcomes, s.Redis.TTL(t.Context(), key))
 		}
 		checkRecord(t, s, stored)
 		opened := tdf.StageRecord{Phase: tdf.StageOpened}
@@ -130,8 +131,8 @@ func TestDefinitions(t *testing.T) {
 			open := stageChange(stored, next)
 			open.Definitions, open.Opened = "X", chunk
 			outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: open})
-			if must(t, err); outcomes[0].Err != nil || s.rdb.HLen(t.Context(), key).Val() != int64(1-chunk) {
-				t.Errorf("after chunk %d was opened: %v, %v", chunk, outcomes, s.rdb.HKeys(t.Context(), key))
+			if must(t, err); outcomes[0].Err != nil || s.Redis.HLen(t.Context(), key).Val() != int64(1-chunk) {
+				t.Errorf("after chunk %d was opened: %v, %v", chunk, outcomes, s.Redis.HKeys(t.Context(), key))
 			}
 			stored = next
 		}
@@ -139,7 +140,7 @@ func TestDefinitions(t *testing.T) {
 			t.Error(err)
 		}
 		must(t, s.StoreDefinitions(t.Context(), "Y", 0, got))
-		if must(t, s.RemoveDefinitions(t.Context(), "Y")); s.rdb.Exists(t.Context(), s.keys.Definitions("Y")).Val() != 0 {
+		if must(t, s.RemoveDefinitions(t.Context(), "Y")); s.Redis.Exists(t.Context(), s.Keys.Definitions("Y")).Val() != 0 {
 			t.Error("the definitions were not removed")
 		}
 	})
@@ -149,7 +150,7 @@ func TestDefinitions(t *testing.T) {
 func TestForeignStages(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		must(t, s.rdb.HSet(t.Context(), s.keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
 		if _, invalid, err := s.StageRecords(t.Context(), []string{"p/s"}); err != nil || invalid[0] == nil {
 			t.Error(invalid, err)
 		}
@@ -158,25 +159,25 @@ func TestForeignStages(t *testing.T) {
 			t.Errorf("%v", outcomes)
 		}
 		for name, value := range map[string]string{"A": "no gob", "B": ""} {
-			must(t, s.rdb.HSet(t.Context(), s.keys.Definitions(name), "0", value).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Definitions(name), "0", value).Err())
 			if _, err := s.Definitions(t.Context(), name, 0); err == nil {
 				t.Errorf("definitions %q were read", value)
 			}
 		}
-		must(t, s.rdb.Set(t.Context(), s.keys.Definitions("C"), "text", 0).Err())
-		if _, err := s.Definitions(t.Context(), "C", 0); err == nil || !isWrongType(errors.Unwrap(err)) {
+		must(t, s.Redis.Set(t.Context(), s.Keys.Definitions("C"), "text", 0).Err())
+		if _, err := s.Definitions(t.Context(), "C", 0); err == nil || !conn.IsWrongType(errors.Unwrap(err)) {
 			t.Error(err)
 		}
-		must(t, s.rdb.Del(t.Context(), s.keys.Pipelines()).Err())
-		must(t, s.rdb.Set(t.Context(), s.keys.Pipelines(), "text", 0).Err())
+		must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
+		must(t, s.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
 		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, NewGroup: "n"})
-		if must(t, err); outcomes[1].Err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), s.keys.Pipelines()+" is not a hash") {
+		if must(t, err); outcomes[1].Err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), s.Keys.Pipelines()+" is not a hash") {
 			t.Errorf("%v", outcomes)
 		}
 		if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
 			t.Error("records of a wrong type were read")
 		}
-		must(t, s.rdb.Del(t.Context(), s.keys.Pipelines()).Err())
+		must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
 	})
 }
 
@@ -236,7 +237,7 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, ofGroup("p/a", 1)...)
 		must(t, s.CloseGroup(t.Context(), "p/a"))
-		must(t, s.rdb.HSet(t.Context(), s.keys.Groups(), "p/a", "decided 1").Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Groups(), "p/a", "decided 1").Err())
 		decide := func() Outcome {
 			change := &StageChange{Stage: "p/b", To: tdf.StageRecord{Phase: tdf.StageOpened}}
 			outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})

@@ -27,9 +27,9 @@ func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...st
 		if err != nil {
 			break
 		}
-		err = s.bestEffort(ctx, "record successes", func(p redis.Pipeliner) {
+		err = s.BestEffort(ctx, "record successes", func(p redis.Pipeliner) {
 			for _, program := range some {
-				key := s.keys.Successes(program)
+				key := s.Keys.Successes(program)
 				p.ZAdd(ctx, key, redis.Z{Score: float64(now), Member: worker})
 				p.ZRemRangeByRank(ctx, key, 0, -1-keptSuccesses)
 				p.Expire(ctx, key, successLife)
@@ -46,8 +46,8 @@ func (s *Store) SucceededElsewhere(ctx context.Context, worker, program string) 
 		return false, err
 	}
 	var last *redis.ZSliceCmd
-	err = s.pipeline(ctx, "find successes of program "+program, func(p redis.Pipeliner) {
-		last = p.ZRevRangeWithScores(ctx, s.keys.Successes(program), 0, keptSuccesses-1)
+	err = s.Pipeline(ctx, "find successes of program "+program, func(p redis.Pipeliner) {
+		last = p.ZRevRangeWithScores(ctx, s.Keys.Successes(program), 0, keptSuccesses-1)
 	})
 	if err != nil {
 		return false, err

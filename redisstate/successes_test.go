@@ -25,16 +25,16 @@ func TestSuccesses(t *testing.T) {
 			must(t, s.NoteSuccesses(t.Context(), "w"+strconv.Itoa(i), "p"))
 		}
 		elsewhere("w1", "p", true)
-		key := s.keys.Successes("p")
-		if n := s.rdb.ZCard(t.Context(), key).Val(); n != keptSuccesses {
+		key := s.Keys.Successes("p")
+		if n := s.Redis.ZCard(t.Context(), key).Val(); n != keptSuccesses {
 			t.Errorf("Redis keeps the successes of %d workers", n)
 		}
-		if left := s.rdb.TTL(t.Context(), key).Val(); left <= 0 || left > successLife {
+		if left := s.Redis.TTL(t.Context(), key).Val(); left <= 0 || left > successLife {
 			t.Errorf("the key expires after %v", left)
 		}
-		for _, z := range s.rdb.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
+		for _, z := range s.Redis.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
 			z.Score -= successLife.Seconds() + 60
-			s.rdb.ZAdd(t.Context(), key, z)
+			s.Redis.ZAdd(t.Context(), key, z)
 		}
 		elsewhere("w1", "p", false)
 		must(t, s.NoteSuccesses(t.Context(), "w"))

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestTLS(t *testing.T) {
@@ -50,7 +51,7 @@ func TestTLS(t *testing.T) {
 	} {
 		change()
 		_, err := Connect(t.Context(), secure, redistest.Namespace(t), quiet)
-		var refused *RefusedError
+		var refused *conn.RefusedError
 		if err == nil || !strings.Contains(err.Error(), words) || !errors.As(err, &refused) && !strings.Contains(err.Error(), "[redis] tls_ca") {
 			t.Errorf("%v; want %q", err, words)
 		}

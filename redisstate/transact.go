@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -114,8 +115,8 @@ func (p *pace) recordUnits(done, of int) {
 
 // unitBatch returns how many of the units fit into the next call. It returns at least 1.
 func unitBatch(units []Unit) int {
-	return batch(len(units), bound{maxTasksPerCall, func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
-		bound{maxBytesPerCall, func(i int) int { return units[i].Size() }})
+	return conn.Batch(len(units), conn.Bound{Limit: maxTasksPerCall, Amount: func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
+		conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int { return units[i].Size() }})
 }
 
 // onlyOpens reports whether the unit opens tasks that are not follow-ups. Follow-ups are opened together with a move or a
@@ -186,14 +187,14 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	}
 	lists := s.callLists(ctx, units)
 	keys := append(s.transactKeys(lists), s.countedLists(maxTasks)...)
-	reply, err := s.callOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *encoder) {
-		e.add(s.keys.TaskPrefix(), s.keys.GroupPrefix(), who, s.keys.UpdatesPrefix(), s.keys.FollowPrefix(), maxTasks)
-		e.count(groupCode(tdf.Open))
-		e.holdingStates(slices.ContainsFunc(units, Unit.needsKeys))
-		e.archivingStates(slices.ContainsFunc(units, Unit.movesFinished))
-		e.unfinishedCodes(slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
-		e.callLists(lists)
-		e.units(s.keys, units)
+	reply, err := s.CallOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *conn.Args) {
+		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who, s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), maxTasks)
+		e.Count(groupCode(tdf.Open))
+		addHoldingStates(e, slices.ContainsFunc(units, Unit.needsKeys))
+		addArchivingStates(e, slices.ContainsFunc(units, Unit.movesFinished))
+		addUnfinishedCodes(e, slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
+		addCallLists(e, lists)
+		addUnits(e, s.Keys, units)
 	})
 	if err != nil {
 		return nil, err
@@ -202,14 +203,14 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 }
 
 // outcomesOf is the form of the answer of transact.lua or move.lua for n units. Redis has time for at least one unit.
-func outcomesOf(n int) replyForm {
-	lines := linesOf(n, n)
-	return func(reply any) bool { return lines(reply) && !strings.HasPrefix(text(reply), "~") }
+func outcomesOf(n int) conn.ReplyForm {
+	lines := conn.LinesOf(n, n)
+	return func(reply any) bool { return lines(reply) && !strings.HasPrefix(conn.Text(reply), "~") }
 }
 
 // outcomes parses the answer of transact.lua or move.lua. It stops at the first unit for which Redis had no time.
 func outcomes(units []Unit, reply any) []Outcome {
-	lines := strings.Split(text(reply), "\n")
+	lines := strings.Split(conn.Text(reply), "\n")
 	all := make([]Outcome, 0, len(units))
 	for i, line := range lines {
 		if line == "~" {

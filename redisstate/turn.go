@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -41,22 +42,22 @@ func (s *Store) Turn(
 
 // turn sends a call of move.lua and a call of claim.lua together. It returns the answers to both calls.
 func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit) (done []Outcome, c Claimed, err, claimErr error) {
-	e := encoder{args: make([]any, 0, 64+16*len(units))}
-	e.add("", "0")
-	s.encodeMove(&e, r.Worker, units)
-	move := scriptCall{lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), e.args, outcomesOf(len(units))}
-	slot, sequence := s.calls.take()
-	defer s.calls.giveBack(slot)
+	e := &conn.Args{All: make([]any, 0, 64+16*len(units))}
+	e.Add("", "0")
+	s.encodeMove(e, r.Worker, units)
+	move := scriptCall{lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), e.All, outcomesOf(len(units))}
+	slot, sequence := s.Calls.Take()
+	defer s.Calls.GiveBack(slot)
 	args, queues := s.claimArgs(r)
 	claim := scriptCall{lua.Claim, s.claimKeys(), args(slot, sequence), claimForm(len(queues))}
 	sent, took, moved, claimed, err, claimErr := s.runBoth(ctx, claiming, move, claim)
-	if claimErr = failed(claimTasks, claimErr); claimErr == nil {
+	if claimErr = conn.Failed(claimTasks, claimErr); claimErr == nil {
 		s.link.observe(replySize(claimed)+sizeOf(units), took)
 		c, _ = s.readClaimed(r.Worker, queues, claimed)
 		c.Sent = sent
 	}
 	if err != nil {
-		return nil, c, failed("", err), claimErr
+		return nil, c, conn.Failed("", err), claimErr
 	}
 	done, err = s.rest(ctx, r.Worker, units, moved)
 	return done, c, err, claimErr

@@ -38,7 +38,7 @@ func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %d", name, drops), func(t *testing.T) {
 				proxy := redistest.NewProxy(t, redistest.Shared(t))
 				s := prepared(t, proxy.Addr)
-				proxy.DropReplies(drops, func(command []string) bool { return slices.Contains(command, s.script(script).Hash()) })
+				proxy.DropReplies(drops, func(command []string) bool { return slices.Contains(command, s.Script(script).Hash()) })
 				if got := turnOnce(t, s); got != want {
 					t.Errorf("answered %s, want %s", got, want)
 				}
@@ -58,7 +58,7 @@ func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	full := redistest.Start(t)
 	s := prepared(t, full.Addr)
-	must(t, s.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	running := task(t, s, runningID)
 	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
 	must(t, err)
@@ -81,7 +81,7 @@ func TestReportWithAClaimLoadsItsScripts(t *testing.T) {
 	own := redistest.Start(t)
 	s := prepared(t, own.Addr)
 	want := turnOnce(t, prepared(t, redistest.Shared(t)))
-	must(t, s.rdb.ScriptFlush(t.Context()).Err())
+	must(t, s.Redis.ScriptFlush(t.Context()).Err())
 	if got := turnOnce(t, s); got != want {
 		t.Errorf("answered %s, want %s", got, want)
 	}

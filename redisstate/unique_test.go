@@ -38,8 +38,8 @@ func TestUnique(t *testing.T) {
 			for _, state := range tdf.States {
 				id := put(t, s, state)
 				key := string(state)
-				must(t, s.rdb.HSet(t.Context(), s.keys.Task(id), "unique", key, "unique_until", string(until)).Err())
-				must(t, s.rdb.HSet(t.Context(), s.keys.Unique(), key, id).Err())
+				must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "unique", key, "unique_until", string(until)).Err())
+				must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), key, id).Err())
 				got := mustOpenUnique(t, s, keyed(key, until))
 				free := false
 				for _, f := range freeIn {
@@ -145,14 +145,14 @@ func TestRemoveGivesTheKeyBack(t *testing.T) {
 		second := mustOpenUnique(t, s, d).ID
 		m, err = task(t, s, first).Remove()
 		mustApply(t, s, m, err)
-		if holder := s.rdb.HGet(t.Context(), s.keys.Unique(), "k").Val(); holder != fmt.Sprint(second) {
+		if holder := s.Redis.HGet(t.Context(), s.Keys.Unique(), "k").Val(); holder != fmt.Sprint(second) {
 			t.Errorf("the holder is %q", holder)
 		}
 		m, err = task(t, s, second).Cancel()
 		mustApply(t, s, m, err)
 		m, err = task(t, s, second).Remove()
 		mustApply(t, s, m, err)
-		if n := s.rdb.HLen(t.Context(), s.keys.Unique()).Val(); n != 0 {
+		if n := s.Redis.HLen(t.Context(), s.Keys.Unique()).Val(); n != 0 {
 			t.Errorf("%d keys are left", n)
 		}
 	})
@@ -182,7 +182,7 @@ func TestFollowUpTakesTheKey(t *testing.T) {
 func TestOddUniqueKeys(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		must(t, s.rdb.HSet(t.Context(), s.keys.Unique(), "a", "99", "b", "x", "c", "").Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), "a", "99", "b", "x", "c", "").Err())
 		for i, key := range []string{"a", "b", "c"} {
 			if got := mustOpenUnique(t, s, keyed(key, tdf.UntilFinished)); got.Existing || got.ID != int64(i+1) {
 				t.Errorf("key %s: %+v", key, got)
@@ -202,7 +202,7 @@ func TestRestoreTakesTheKey(t *testing.T) {
 		m, err := task(t, s, id).Cancel()
 		mustApply(t, s, m, err)
 		all := records(t, s)
-		must(t, s.rdb.Del(t.Context(), s.rdb.Keys(t.Context(), s.keys.Namespace()+":*").Val()...).Err())
+		must(t, s.Redis.Del(t.Context(), s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Val()...).Err())
 		if _, err := s.Restore(t.Context(), all...); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestRestoreTakesTheKey(t *testing.T) {
 func TestOpenUniqueRefused(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		must(t, s.rdb.Set(t.Context(), s.keys.Group("bad"), "x", 0).Err())
+		must(t, s.Redis.Set(t.Context(), s.Keys.Group("bad"), "x", 0).Err())
 		bad := define("x")
 		bad.Group = "bad"
 		opened, err := s.OpenAll(t.Context(), "manager", "", keyed("a", tdf.UntilFinished), bad, define("y"))
@@ -264,9 +264,9 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 func TestUniqueOfAnotherType(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		must(t, s.rdb.Set(t.Context(), s.keys.Unique(), "x", 0).Err())
+		must(t, s.Redis.Set(t.Context(), s.Keys.Unique(), "x", 0).Err())
 		opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))
-		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE "+s.keys.Unique()+" is not a hash") || opened[0].ID != 1 || opened[1].ID != 0 {
+		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE "+s.Keys.Unique()+" is not a hash") || opened[0].ID != 1 || opened[1].ID != 0 {
 			t.Errorf("%v, %v", opened, err)
 		}
 	})

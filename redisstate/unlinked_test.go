@@ -55,15 +55,15 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		refused("one waits for its group", ids[1], "unfinished tasks need its group", false)
 		waiting := mustOpen(t, s, slices.Repeat([]tdf.Properties{afterTasks(ids[0])}, 40)...)
 		refused("many wait", ids[2], "the server has not looked up", true)
-		kept := s.rdb.ZRangeWithScores(t.Context(), s.keys.Unlinked(), 0, -1).Val()
-		s.rdb.Del(t.Context(), s.keys.Unlinked())
-		s.rdb.Set(t.Context(), s.keys.Unlinked(), "x", 0)
+		kept := s.Redis.ZRangeWithScores(t.Context(), s.Keys.Unlinked(), 0, -1).Val()
+		s.Redis.Del(t.Context(), s.Keys.Unlinked())
+		s.Redis.Set(t.Context(), s.Keys.Unlinked(), "x", 0)
 		refused("a wrong type", ids[2], "unlinked is not a sorted set", true)
 		if _, err := s.Open(t.Context(), "manager", afterTasks(ids[0])); err == nil || !strings.Contains(err.Error(), "unlinked is not a sorted set") {
 			t.Error(err)
 		}
-		s.rdb.Del(t.Context(), s.keys.Unlinked())
-		s.rdb.ZAdd(t.Context(), s.keys.Unlinked(), kept...)
+		s.Redis.Del(t.Context(), s.Keys.Unlinked())
+		s.Redis.ZAdd(t.Context(), s.Keys.Unlinked(), kept...)
 		_, err := s.BeginRestore(t.Context(), "a dump", 0)
 		expect.NoError(t, err)
 		byServer = true
@@ -76,7 +76,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		for left := int64(42); left > 0; { // on a slow machine, a turn ends before all are linked
 			_, err := s.LinkWaiting(t.Context())
 			expect.NoError(t, err)
-			now := s.rdb.ZCard(t.Context(), s.keys.Unlinked()).Val()
+			now := s.Redis.ZCard(t.Context(), s.Keys.Unlinked()).Val()
 			if now >= left {
 				t.Fatalf("after a turn, %d tasks are not linked; before it, %d", now, left)
 			}
@@ -140,7 +140,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		m, err := task(t, s, 4001).Cancel()
 		mustApply(t, s, m, err)
 		released := func() int {
-			n, _ := s.rdb.HGet(t.Context(), s.keys.Task(4001), "0:released").Int()
+			n, _ := s.Redis.HGet(t.Context(), s.Keys.Task(4001), "0:released").Int()
 			return n
 		}
 		for before := 0; before < len(ids); {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // followLife is the time for which a call of Follow has an effect.
@@ -18,7 +19,7 @@ const followLife = 15 * time.Second
 // Follow asks the worker of a running task to report every second, because a user watches the task. The request holds
 // for 15 s.
 func (s *Store) Follow(ctx context.Context, id int64) error {
-	return s.bestEffort(ctx, "follow the task", func(p redis.Pipeliner) { p.Set(ctx, s.keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
+	return s.BestEffort(ctx, "follow the task", func(p redis.Pipeliner) { p.Set(ctx, s.Keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
 }
 
 // An Update is a line that a program reported while it ran.
@@ -33,8 +34,8 @@ type Update struct {
 // wrote an entry whose id needs more than 63 bits, Updates ends before that entry.
 func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) ([]Update, error) {
 	from := fmt.Sprintf("(%d-%d", after.Round, after.Number)
-	found, err := ask(ctx, s, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
-		return r.XRangeN(ctx, s.keys.UpdatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most))
+	found, err := conn.Ask(ctx, s.Conn, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
+		return r.XRangeN(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most))
 	})
 	if err != nil {
 		return nil, err
@@ -48,8 +49,8 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 		if errRound != nil || errNumber != nil {
 			return updates[:i], nil
 		}
-		updates[i].Time, _ = tdf.ParseTime(text(m.Values["time"]))
-		updates[i].Line = text(m.Values["line"])
+		updates[i].Time, _ = tdf.ParseTime(conn.Text(m.Values["time"]))
+		updates[i].Line = conn.Text(m.Values["line"])
 	}
 	return updates, nil
 }

@@ -24,11 +24,11 @@ func (s *Store) Partitions(ctx context.Context) ([]string, error) {
 	var used []string
 	for page := range slices.Chunk(names, partitionsPerPage) {
 		tasks := make([][]*redis.IntCmd, len(page))
-		err = s.pipeline(ctx, "count the tasks of partitions", func(p redis.Pipeliner) {
+		err = s.Pipeline(ctx, "count the tasks of partitions", func(p redis.Pipeliner) {
 			for i, name := range page {
-				tasks[i] = []*redis.IntCmd{p.ZCard(ctx, s.keys.Levels(name)), p.ZCard(ctx, s.keys.Later(name))}
+				tasks[i] = []*redis.IntCmd{p.ZCard(ctx, s.Keys.Levels(name)), p.ZCard(ctx, s.Keys.Later(name))}
 				if name == tdf.DefaultPartition {
-					tasks[i] = append(tasks[i], p.ZCard(ctx, s.keys.List(tdf.Open)))
+					tasks[i] = append(tasks[i], p.ZCard(ctx, s.Keys.List(tdf.Open)))
 				}
 			}
 		})
@@ -60,7 +60,7 @@ func (s *Store) partitionNames(ctx context.Context) (names []string, err error) 
 // written, so eachPartition reads a limited number of its fields.
 func (s *Store) eachPartition(ctx context.Context, f func(name string, p tdf.Partition) bool) error {
 	left := 2 * partitionsListed
-	return s.eachField(ctx, "read partitions", s.keys.Partitions(), func(name, _ string) bool {
+	return s.EachField(ctx, "read partitions", s.Keys.Partitions(), func(name, _ string) bool {
 		left--
 		p, ok := tdf.ParsePartition(name)
 		return (!ok || f(name, p)) && left > 0

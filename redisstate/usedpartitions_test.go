@@ -39,13 +39,13 @@ func TestPartitionsOfAStrangeHash(t *testing.T) {
 			for i := range partitionsPerPage {
 				fields = append(fields, fmt.Sprint("queue=q", from+i), "1", fmt.Sprint("x", from+i), "1")
 			}
-			must(t, s.rdb.HSet(t.Context(), s.keys.Partitions(), fields...).Err())
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Partitions(), fields...).Err())
 		}
 		if names, err := s.partitionNames(t.Context()); err != nil || len(names) > partitionsListed+1 || slices.Contains(names, "x1") {
 			t.Errorf("%d names, %v", len(names), err)
 		}
-		s.rdb.Del(t.Context(), s.keys.Partitions())
-		s.rdb.Set(t.Context(), s.keys.Partitions(), "text", 0)
+		s.Redis.Del(t.Context(), s.Keys.Partitions())
+		s.Redis.Set(t.Context(), s.Keys.Partitions(), "text", 0)
 		if names, err := s.Partitions(t.Context()); err != nil || len(names) > 0 {
 			t.Errorf("a wrong type: %q, %v", names, err)
 		}

@@ -110,7 +110,7 @@ const valuesPerCall = 500
 // missing, or may come twice. After an error, the sequence ends.
 func (s *Store) Values(ctx context.Context, kind ValueKind) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		err := s.eachField(ctx, "read values of the kind "+string(kind), kind.key(s.keys), func(name, text string) bool {
+		err := s.EachField(ctx, "read values of the kind "+string(kind), kind.key(s.Keys), func(name, text string) bool {
 			return yield(Value{kind, name, text}, nil)
 		})
 		if err != nil {

@@ -49,15 +49,15 @@ func TestRestoreValues(t *testing.T) {
 		_, err := s.Pause(t.Context(), "me too", tdf.Pausable{}, tdf.Pausable{Queue: "crawl"}, tdf.Pausable{Group: "a b"})
 		must(err)
 		stage := tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "ab"}
-		s.rdb.HSet(t.Context(), s.keys.Pipelines(), "p/one", stage.String())
+		s.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/one", stage.String())
 		want := allValues(t, s)
 		if len(want) != 7 {
 			t.Fatalf("values %q", want)
 		}
 
-		other := connect(t, s.rdb.Options().Addr, s.keys.Namespace()+"-other")
+		other := connect(t, s.Redis.Options().Addr, s.Keys.Namespace()+"-other")
 		mustOpen(t, other, inGroup("a"))
-		version := other.rdb.HGet(t.Context(), other.keys.Partitions(), "version").Val()
+		version := other.Redis.HGet(t.Context(), other.Keys.Partitions(), "version").Val()
 		for range 2 { // a repeated call changes nothing
 			for _, kind := range valueKinds {
 				var values []Value
@@ -74,7 +74,7 @@ func TestRestoreValues(t *testing.T) {
 				t.Errorf("restored %q, want %q", got, want)
 			}
 		}
-		if v := other.rdb.HGet(t.Context(), other.keys.Partitions(), "version").Val(); v == version {
+		if v := other.Redis.HGet(t.Context(), other.Keys.Partitions(), "version").Val(); v == version {
 			t.Error("claims do not read the restored pauses")
 		}
 		if mark, err := other.GroupMark(t.Context(), "a"); err != nil || mark.Mark != tdf.GroupClosed || mark.Since == 0 {
@@ -159,7 +159,7 @@ func TestBoundsOfValues(t *testing.T) {
 		if got := len(allValues(t, s)); got != tdf.MaxPaused {
 			t.Errorf("%d pauses, want %d", got, tdf.MaxPaused)
 		}
-		s.rdb.Set(t.Context(), s.keys.Limits(), "text", 0)
+		s.Redis.Set(t.Context(), s.Keys.Limits(), "text", 0)
 		if _, err := s.RestoreValues(t.Context(), Value{ValueLimit, "k", "at_most=1"}); err == nil {
 			t.Error("a hash of a wrong type gives no error")
 		}
@@ -186,7 +186,7 @@ func TestCopiedDefinitions(t *testing.T) {
 		if none, err := s.EncodedDefinitions(t.Context(), "name", 4); none != nil || err != nil {
 			t.Errorf("a missing chunk: %q, %v", none, err)
 		}
-		if err := s.KeepDefinitions(t.Context(), "name"); err != nil || s.rdb.TTL(t.Context(), s.keys.Definitions("name")).Val() != -1 {
+		if err := s.KeepDefinitions(t.Context(), "name"); err != nil || s.Redis.TTL(t.Context(), s.Keys.Definitions("name")).Val() != -1 {
 			t.Errorf("the definitions expire, %v", err)
 		}
 		for i := range encoded {

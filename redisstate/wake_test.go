@@ -139,7 +139,7 @@ func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 		must(t, err)
 		for i := range 3 * mostManagers {
 			until := now.Add(tdf.Seconds(10 * (i + 1)))
-			s.rdb.ZAdd(t.Context(), s.keys.Managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
+			s.Redis.ZAdd(t.Context(), s.Keys.Managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
 		}
 		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // the entries of half of the crashed managers expire later
 		for range 4 {
@@ -147,7 +147,7 @@ func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 			mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})
 			mustSettle(t, s, lastID(t, s))
 		}
-		if s.rdb.LLen(t.Context(), s.keys.WakeManager(s.boot)).Val() == 0 {
+		if s.Redis.LLen(t.Context(), s.Keys.WakeManager(s.Boot())).Val() == 0 {
 			t.Error("not woken")
 		}
 	})

@@ -6,7 +6,22 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
+
+// WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimRequest]).
+func (s *Store) WakeWorker(offer *tdf.Offer) *conn.Waker {
+	lists := wakeLists{store: s, offer: (&ClaimRequest{Offer: offer}).offer()}
+	return s.Waker(lists.get) // also during pauses
+}
+
+// WakeServer returns a Waker for executed tasks.
+func (s *Store) WakeServer() *conn.Waker { return s.Waker(only(s.Keys.WakeServer())) }
+
+// WakeManager returns a Waker for finished tasks. It gets tokens only after a call of [Store.ManagerHeartbeat].
+func (s *Store) WakeManager() *conn.Waker { return s.Waker(only(s.Keys.WakeManager(s.Boot()))) }
+
+func only(key string) func() []string { return func() []string { return []string{key} } }
 
 // wakeLists are the wake lists for which an idle worker waits: those of the partitions that it serves.
 type wakeLists struct {
@@ -37,7 +52,7 @@ func (l *wakeLists) get() []string {
 	}
 	var keys []string
 	if l.offer.Matches(tdf.Partition{Queue: tdf.DefaultQueue}) {
-		keys = append(keys, l.store.keys.WakeOpen())
+		keys = append(keys, l.store.Keys.WakeOpen())
 	}
 	read, pages := 0, time.Duration(1)
 	if l.store.pauses.get().version != "" {
@@ -46,7 +61,7 @@ func (l *wakeLists) get() []string {
 		err := l.store.eachPartition(ctx, func(name string, p tdf.Partition) bool {
 			read++
 			if name != tdf.DefaultPartition && l.offer.Matches(p) {
-				keys = append(keys, l.store.keys.WakePartition(name))
+				keys = append(keys, l.store.Keys.WakePartition(name))
 			}
 			return len(keys) < mostWakeLists
 		})

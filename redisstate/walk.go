@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A WalkPage is the place where a walk through all tasks continues. The walk begins with the zero WalkPage.
@@ -85,12 +86,12 @@ func (p WalkPage) count(most int64) (ids []int64, next WalkPage) {
 }
 
 func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, error) {
-	found, next, err := s.scan(ctx, "walk through all tasks", func(r redis.Cmdable) *redis.ScanCmd {
-		return r.Scan(ctx, from.cursor, patternEscaper.Replace(s.keys.Key(""))+"[td]*", most)
+	found, next, err := s.Scan(ctx, "walk through all tasks", func(r redis.Cmdable) *redis.ScanCmd {
+		return r.Scan(ctx, from.cursor, patternEscaper.Replace(s.Keys.Key(""))+"[td]*", most)
 	})
-	if lacksRights(err) {
+	if conn.LacksRights(err) {
 		s.scanMissing.Store(true)
-		s.scanRefused.Do(func() { s.log.Warn("redis refuses SCAN; tasks in no list are left out", "error", err) })
+		s.scanRefused.Do(func() { s.Log.Warn("redis refuses SCAN; tasks in no list are left out", "error", err) })
 		return nil, WalkPage{phase: listing}, nil
 	}
 	if err != nil {
@@ -102,31 +103,31 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 	if from.cursor = next; next == 0 {
 		from.phase = listing
 	}
-	return idsOf(found), from, nil
+	return conn.IDsOf(found), from, nil
 }
 
 // idInKey returns the id in the key of a task, or in the key of the tasks that wait for a task. It returns other keys as they
 // are.
 func (s *Store) idInKey(key string) string {
-	if waiting, is := strings.CutPrefix(key, s.keys.DependentsPrefix()); is {
+	if waiting, is := strings.CutPrefix(key, s.Keys.DependentsPrefix()); is {
 		id, _, _ := strings.Cut(waiting, ":")
 		return id
 	}
-	return strings.TrimPrefix(key, s.keys.TaskPrefix())
+	return strings.TrimPrefix(key, s.Keys.TaskPrefix())
 }
 
 // patternEscaper escapes the special characters in a text, so that a pattern matches the text itself.
 var patternEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int64, WalkPage, bool, error) {
-	lists := append(s.listKeys(), s.keys.Due())
-	scanned, next, err := s.scan(ctx, "walk through the lists", func(r redis.Cmdable) *redis.ScanCmd {
+	lists := append(s.listKeys(), s.Keys.Due())
+	scanned, next, err := s.Scan(ctx, "walk through the lists", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ZScan(ctx, lists[from.list], from.cursor, "", most)
 	})
 	if err != nil {
 		return nil, from, false, err
 	}
-	ids := idsOf(everySecond(scanned))
+	ids := conn.IDsOf(conn.EverySecond(scanned))
 	if from.cursor = next; next == 0 {
 		from.list++
 	}
@@ -139,7 +140,7 @@ func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int
 func (s *Store) listKeys() []string {
 	var keys []string
 	for _, list := range tdf.Lists {
-		keys = append(keys, s.keys.List(list))
+		keys = append(keys, s.Keys.List(list))
 	}
 	return keys
 }
@@ -147,12 +148,12 @@ func (s *Store) listKeys() []string {
 // LastID returns the last id that was given out, or 0 if no task was ever opened.
 func (s *Store) LastID(ctx context.Context) (int64, error) {
 	const doing = "read the last id"
-	last, err := ask(ctx, s, doing, func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.keys.TaskID()) })
+	last, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.Keys.TaskID()) })
 	if err != nil || last == "" {
 		return 0, err
 	}
 	id, err := strconv.ParseInt(last, 10, 64)
-	return id, failed(doing, err)
+	return id, conn.Failed(doing, err)
 }
 
 // IDs yields the ids of all tasks in ascending order, each id once, in pages of at most the given number of ids. Some
@@ -180,7 +181,7 @@ func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
 			}
 			rest = append(rest, slices.DeleteFunc(ids, func(id int64) bool { return id <= counted })...)
 		}
-		for ids := range slices.Chunk(unique(rest), int(most)) {
+		for ids := range slices.Chunk(conn.Unique(rest), int(most)) {
 			if !yield(ids, nil) {
 				return
 			}

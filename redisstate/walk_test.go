@@ -14,11 +14,11 @@ import (
 // counter of ids.
 func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
 	t.Helper()
-	if err := s.rdb.HSet(t.Context(), s.keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err(); err != nil {
+	if err := s.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if list != "" {
-		s.rdb.ZAdd(t.Context(), s.keys.List(list), redis.Z{Member: strconv.FormatInt(id, 10)})
+		s.Redis.ZAdd(t.Context(), s.Keys.List(list), redis.Z{Member: strconv.FormatInt(id, 10)})
 	}
 }
 
@@ -47,7 +47,7 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 		for _, id := range []int64{9, 7, 8} {
 			byHand(t, s, id, tdf.Open)
 		}
-		s.rdb.ZAdd(t.Context(), s.keys.List(tdf.Running), redis.Z{Member: "8"}, redis.Z{Member: "-1"}, redis.Z{Member: "x"})
+		s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Running), redis.Z{Member: "8"}, redis.Z{Member: "-1"}, redis.Z{Member: "x"})
 		if got, want := pages(t, s, 2), [][]int64{{1, 2}, {3}, {7, 8}, {9}}; !slices.EqualFunc(got, want, slices.Equal) {
 			t.Errorf("got %v, want %v", got, want)
 		}
@@ -64,14 +64,14 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		odd := connect(t, s.addr, s.keys.Namespace()+`[*?\]`) // without escapes, this name would be a pattern
+		odd := connect(t, s.Addr, s.Keys.Namespace()+`[*?\]`) // without escapes, this name would be a pattern
 		for _, s := range []*Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
 			mustRestore(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
 			byHand(t, s, 77, "")
 			byHand(t, s, MaxID+1, tdf.Open)
-			s.rdb.ZAdd(t.Context(), s.keys.Due(), redis.Z{Member: "55"})
-			s.rdb.RPush(t.Context(), s.keys.DependentsPrefix()+"66", "77:0") // a task waits for task 66, which was deleted
+			s.Redis.ZAdd(t.Context(), s.Keys.Due(), redis.Z{Member: "55"})
+			s.Redis.RPush(t.Context(), s.Keys.DependentsPrefix()+"66", "77:0") // a task waits for task 66, which was deleted
 			want := []int64{1, 2, 55, 66, 77, MaxID, MaxID + 1}
 			if got := slices.Concat(pages(t, s, 4)...); !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
@@ -90,7 +90,7 @@ func TestWalkCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		for last, sparse := range map[int64]bool{countedAnyway + countedForEach: false, countedAnyway + countedForEach + 1: true} {
-			s.rdb.Set(t.Context(), s.keys.TaskID(), last, 0)
+			s.Redis.Set(t.Context(), s.Keys.TaskID(), last, 0)
 			ids, page, done, err := s.Walk(t.Context(), WalkPage{}, 500)
 			if err != nil || done || (page.id == 0) != sparse || !sparse && len(ids) != 500 {
 				t.Errorf("with the last id %d: %d ids, and the next page %+v, %v", last, len(ids), page, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A WorkerStatus is a worker's last report about itself. It also says whether the worker is drained.
@@ -38,7 +39,7 @@ const mostWorkers = 1000
 
 // Workers returns the workers that sent a heartbeat within a week, ordered by name.
 func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
-	names, err := ask(ctx, s, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd { return r.ZRange(ctx, s.keys.Workers(), 0, -1) })
+	names, err := conn.Ask(ctx, s.Conn, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd { return r.ZRange(ctx, s.Keys.Workers(), 0, -1) })
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +56,8 @@ func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
 }
 
 func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerStatus, error) {
-	replies, err := askEach(ctx, s, "read workers", names, func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, s.keys.Worker(name))
+	replies, err := conn.AskEach(ctx, s.Conn, "read workers", names, func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
+		return p.HGetAll(ctx, s.Keys.Worker(name))
 	})
 	var all []WorkerStatus
 	for i, reply := range replies {
@@ -76,7 +77,7 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 	w.Slots, _ = strconv.Atoi(h["slots"])
 	w.Lease, _ = tdf.ParseSeconds(h["lease"])
 	w.Seen, _ = tdf.ParseTime(h["seen"])
-	w.Runs = idsOf(strings.Fields(h["runs"]))
+	w.Runs = conn.IDsOf(strings.Fields(h["runs"]))
 	return w
 }
 
@@ -85,20 +86,20 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 // Drain returns false if Redis knows no worker with this name.
 func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	known := false
-	err := s.untilAnswered(ctx, func(ctx context.Context) error {
-		n, err := s.rdb.Exists(ctx, s.keys.Worker(name)).Result()
+	err := s.UntilAnswered(ctx, func(ctx context.Context) error {
+		n, err := s.Redis.Exists(ctx, s.Keys.Worker(name)).Result()
 		if known = n == 1; err != nil || !known {
 			return err
 		}
-		return s.writeDrain(ctx, s.keys.Worker(name), by)
+		return s.writeDrain(ctx, s.Keys.Worker(name), by)
 	})
-	return known, failed("drain worker "+name, err)
+	return known, conn.Failed("drain worker "+name, err)
 }
 
 // writeDrain sets or ends a drain. The hash of a worker expires a week after its last heartbeat, unless the worker is
 // drained.
 func (s *Store) writeDrain(ctx context.Context, worker, by string) error {
-	p := s.rdb.TxPipeline()
+	p := s.Redis.TxPipeline()
 	if by == "" {
 		p.HDel(ctx, worker, "drain")
 		p.Expire(ctx, worker, week.Std())

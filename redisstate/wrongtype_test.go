@@ -19,8 +19,8 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		grouped := define("grouped")
 		grouped.Group = "g"
 		ids := mustOpen(t, s, grouped)
-		s.rdb.Del(t.Context(), s.keys.Group("g"))
-		s.rdb.Set(t.Context(), s.keys.Group("g"), "not an index", 0)
+		s.Redis.Del(t.Context(), s.Keys.Group("g"))
+		s.Redis.Set(t.Context(), s.Keys.Group("g"), "not an index", 0)
 		c := mustClaim(t, s, 1)
 		if len(c) != 1 {
 			t.Fatal("the task was not claimed")
@@ -52,8 +52,8 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 		onEach(t, func(t *testing.T, s *Store) {
 			mustOpen(t, s, define("a"), define("b"))
 			c := mustClaim(t, s, 1)[0]
-			s.rdb.Del(t.Context(), s.keys.Key(key))
-			s.rdb.Set(t.Context(), s.keys.Key(key), "not a list", 0)
+			s.Redis.Del(t.Context(), s.Keys.Key(key))
+			s.Redis.Set(t.Context(), s.Keys.Key(key), "not a list", 0)
 			before := dump(t, s)
 			m, _ := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
 			_, executing := s.Execute(t.Context(), "w", m)
@@ -65,7 +65,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 				"open": {false, true, true, false}, "executed": {true, false, false, false},
 			}[key]
 			for i, err := range []error{executing, claiming, opening, renewing} {
-				if err != nil != want[i] || err != nil && !strings.Contains(err.Error(), s.keys.Key(key)+" is not a sorted set") {
+				if err != nil != want[i] || err != nil && !strings.Contains(err.Error(), s.Keys.Key(key)+" is not a sorted set") {
 					t.Errorf("%s, call %d: %v", key, i, err)
 				}
 			}
@@ -83,8 +83,8 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"), define("b"))
 		claims := mustClaim(t, s, 2)
-		s.rdb.Del(t.Context(), s.keys.Task(1))
-		s.rdb.Set(t.Context(), s.keys.Task(1), "not a hash", 0)
+		s.Redis.Del(t.Context(), s.Keys.Task(1))
+		s.Redis.Set(t.Context(), s.Keys.Task(1), "not a hash", 0)
 		before := task(t, s, 2).LeaseUntil
 		renewed, err := s.Renew(t.Context(), 7200,
 			Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}, Renewal{ID: 2, Claim: claims[1].ID, Until: tdf.Never})
@@ -100,7 +100,7 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		s.rdb.Set(t.Context(), s.keys.WakeOpen(), "not a list", 0)
+		s.Redis.Set(t.Context(), s.Keys.WakeOpen(), "not a list", 0)
 		if ids := mustOpen(t, s, define("a")); len(ids) != 1 {
 			t.Error(ids)
 		}
@@ -114,7 +114,7 @@ func TestIDsBehindManyTakenOnes(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for id := 1; id <= 3000; id++ {
-			s.rdb.HSet(ctx, s.keys.Task(int64(id)), "state", "archived")
+			s.Redis.HSet(ctx, s.Keys.Task(int64(id)), "state", "archived")
 		}
 		if ids := mustOpen(t, s, define("a"), define("b")); ids[0] <= 3000 || ids[1] != ids[0]+1 {
 			t.Errorf("ids %v", ids)
@@ -126,7 +126,7 @@ func TestFindingIDsCostsFewCommands(t *testing.T) {
 	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	backlog(t, s, "p", 20_000)
-	s.rdb.Del(t.Context(), s.keys.TaskID())
+	s.Redis.Del(t.Context(), s.Keys.TaskID())
 	before := commandCalls(t, s, "exists")
 	mustOpen(t, s, define("a"))
 	if n := commandCalls(t, s, "exists") - before; n > 41 {
@@ -141,7 +141,7 @@ func TestNoIDsAreLeft(t *testing.T) {
 		"many": false, "-5": false, "inf": false,
 	} {
 		onEach(t, func(t *testing.T, s *Store) {
-			s.rdb.Set(t.Context(), s.keys.TaskID(), counter, 0)
+			s.Redis.Set(t.Context(), s.Keys.TaskID(), counter, 0)
 			before := dump(t, s)
 			ids, err := s.Open(t.Context(), "manager", define("a"))
 			if opens && (err != nil || fmt.Sprint(ids[0]) <= counter) {
@@ -167,12 +167,12 @@ func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		const id = "1099511627777"
-		s.rdb.HSet(ctx, s.keys.TaskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
-		s.rdb.ZAdd(ctx, s.keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
+		s.Redis.HSet(ctx, s.Keys.TaskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
+		s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
 		if c := mustClaim(t, s, 1); len(c) != 1 {
 			t.Fatal("the task was not claimed")
 		}
-		if n := s.rdb.Exists(ctx, s.keys.Group("g")).Val(); n != 0 {
+		if n := s.Redis.Exists(ctx, s.Keys.Group("g")).Val(); n != 0 {
 			t.Error("the task is in the index of its group")
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // Store lists the methods of the redisstate store that a server uses.
@@ -24,7 +25,7 @@ type Store interface {
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (next, now tdf.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
-	WakeServer() *redisstate.Waker
+	WakeServer() *conn.Waker
 }
 
 // A Server settles the tasks of one namespace.
@@ -104,7 +105,7 @@ func (s *Server) heartbeat(ctx context.Context) error {
 // no loop, in the server or in its store, keeps the server from its heartbeats, however many pages it has. If a heartbeat fails,
 // the one at the end of the work reports the error.
 func (s *Server) beating(ctx context.Context) context.Context {
-	return redisstate.Between(ctx, func() {
+	return conn.Between(ctx, func() {
 		if s.clock().Sub(s.seen) < heartbeatPause {
 			return
 		}
@@ -123,7 +124,7 @@ const settlePause = 5 * time.Millisecond
 const stuckPause = 50 * time.Millisecond
 
 // wait returns true when a task is due, and false when the server's round must end.
-func (s *Server) wait(ctx context.Context, waker *redisstate.Waker, begun time.Time, busy bool) bool {
+func (s *Server) wait(ctx context.Context, waker *conn.Waker, begun time.Time, busy bool) bool {
 	left := s.pause() - time.Since(begun)
 	if left <= 0 {
 		return false

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 type watchStore interface {
 	Now(ctx context.Context) (tdf.Time, error)
-	Info(ctx context.Context, sections ...string) (redisstate.Info, error)
+	Info(ctx context.Context, sections ...string) (conn.Info, error)
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error)
 	Grace(ctx context.Context) (tdf.Grace, error)
@@ -75,7 +75,7 @@ const (
 
 // look returns the time of Redis's clock, and the current grace period.
 func (w *watch) look(ctx context.Context) (now tdf.Time, g tdf.Grace, err error) {
-	ctx = redisstate.Between(ctx, nil) // a heartbeat between these calls would look, too
+	ctx = conn.Between(ctx, nil) // a heartbeat between these calls would look, too
 	clock := reading{before: w.clock()}
 	if now, err = w.store.Now(ctx); err != nil {
 		return now, g, err

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func renewal(c redisstate.Claim) redisstate.Renewal {
@@ -183,7 +184,7 @@ func (s *slowStore) Now(context.Context) (tdf.Time, error) {
 	return now, s.err("now")
 }
 
-func (s *slowStore) Info(context.Context, ...string) (redisstate.Info, error) {
+func (s *slowStore) Info(context.Context, ...string) (conn.Info, error) {
 	return nil, s.err("info")
 }
 

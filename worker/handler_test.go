@@ -115,7 +115,7 @@ func TestLaterReleasesTheTask(t *testing.T) {
 	if got.Ready < before.Add(3600) || got.Ready > before.Add(3700) || !strings.Contains(got.Log, "no licence") {
 		t.Errorf("ready %v s after the claim\n%s", got.Ready.Sub(before), got.Log)
 	}
-	score, err := w.client().ZScore(t.Context(), w.store.Keys().List(tdf.Placed), fmt.Sprint(id)).Result()
+	score, err := w.client().ZScore(t.Context(), w.store.Keys.List(tdf.Placed), fmt.Sprint(id)).Result()
 	must(t, err)
 	if diff := tdf.Time(score) - got.Ready; diff > 1e-5 || diff < -1e-5 {
 		t.Errorf("score %v, ready %v", score, got.Ready)
@@ -136,7 +136,7 @@ func TestLaterReleasesTheTask(t *testing.T) {
 func TestLaterInTheLastRound(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", forHandler("p"))
-	must(t, w.client().HSet(t.Context(), w.store.Keys().Task(id), "round", tdf.MaxRound).Err())
+	must(t, w.client().HSet(t.Context(), w.store.Keys.Task(id), "round", tdf.MaxRound).Err())
 	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Later(time.Hour, nil) })))
 	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "put off by its handler, and the task cannot be released") {
 		t.Errorf("%s: %q", got.State, got.LastError())

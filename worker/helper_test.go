@@ -118,14 +118,14 @@ func (w *world) open(input string, change ...func(*tdf.Properties)) int64 {
 // released.
 func (w *world) lastChance(id int64) int64 {
 	w.Helper()
-	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "unfit", 3).Err())
+	must(w, w.client().HSet(w.Context(), w.store.Keys.Task(id), "unfit", 3).Err())
 	return id
 }
 
 // withoutProgram gives a task the source of a program that is not stored.
 func (w *world) withoutProgram(id int64) int64 {
 	w.Helper()
-	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "source", "redis:"+strings.Repeat("0", 64)).Err())
+	must(w, w.client().HSet(w.Context(), w.store.Keys.Task(id), "source", "redis:"+strings.Repeat("0", 64)).Err())
 	return id
 }
 

@@ -34,7 +34,7 @@ func TestConcurrentReportsClaimOnlyForFreeSlots(t *testing.T) {
 			client := w.client()
 			stop := w.start(worker)
 			eventually(t, "the end of all tasks", func() bool {
-				return client.ZCard(t.Context(), w.store.Keys().List(tdf.Executed)).Val() == tasks
+				return client.ZCard(t.Context(), w.store.Keys.List(tdf.Executed)).Val() == tasks
 			})
 			stop()
 			if most.Load() > slots || done.Load() != tasks {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // Once a task's end_before has passed, the worker asks once per expiryPause whether the server has expired the task.
@@ -87,8 +88,8 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 		sent[i] = all[i].sent
 	}
 	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), sent...)
-	var unstorable *redisstate.UnstorableError
-	var forbidden *redisstate.ForbiddenError
+	var unstorable *conn.UnstorableError
+	var forbidden *conn.ForbiddenError
 	switch {
 	case err == nil:
 		for i := range all {

@@ -72,7 +72,7 @@ func TestOutputOfADroppedRoundIsKept(t *testing.T) {
 	id := w.open("")
 	wait := w.background(t.Context(), w.worker())
 	p.begun()
-	must(t, w.client().HSet(t.Context(), w.store.Keys().Task(id), "0:claim", "another").Err())
+	must(t, w.client().HSet(t.Context(), w.store.Keys.Task(id), "0:claim", "another").Err())
 	p.release()
 	wait()
 	fileHas(t, w.path("p/results/w1-1-0.out"), "out\n")

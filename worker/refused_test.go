@@ -192,7 +192,7 @@ func TestAGroupOfAnotherTypeHoldsUpNoOther(t *testing.T) {
 	for _, id := range []int64{odd, other} {
 		eventually(t, "it runs", func() bool { return w.task(id).State == tdf.Running })
 	}
-	key := w.store.Keys().Group("g")
+	key := w.store.Keys.Group("g")
 	must(t, w.client().Del(t.Context(), key).Err())
 	must(t, w.client().Set(t.Context(), key, "a text", 0).Err())
 	close(end)

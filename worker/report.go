@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 type reporter interface {
@@ -250,7 +251,7 @@ func (s *session) deliver(ctx context.Context, rest []delivery, send send) (refu
 
 // answered handles Redis's answer to a report. It returns an error if Redis has refused the report.
 func (s *session) answered(ctx context.Context, d delivery, err error, send send) error {
-	var unstorable *redisstate.UnstorableError
+	var unstorable *conn.UnstorableError
 	var lost *tdf.StateError
 	switch {
 	case err == nil:

@@ -118,7 +118,7 @@ func TestStopInTheLastRound(t *testing.T) {
 	p.ended()
 	wait()
 	w.finished(id)
-	got := w.client().HMGet(t.Context(), w.store.Keys().Task(id), "state", "round", "99999:output", "99999:exit", "99999:error").Val()
+	got := w.client().HMGet(t.Context(), w.store.Keys.Task(id), "state", "round", "99999:output", "99999:exit", "99999:error").Val()
 	const why = "err\nthe worker stops, and the task cannot be released: it is in round 99999, the last one that a task can have"
 	if want := []any{"failed", "99999", "out\n", nil, why}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -130,7 +130,7 @@ func TestStopInTheLastRound(t *testing.T) {
 func (w *world) inLastRound(id int64) {
 	w.Helper()
 	opened := w.task(id).Current().Entered[tdf.Open].String()
-	must(w, w.client().HSet(w.Context(), w.store.Keys().Task(id), "round", tdf.MaxRound, "99999:open", opened, "reopens", tdf.MaxRound).Err())
+	must(w, w.client().HSet(w.Context(), w.store.Keys.Task(id), "round", tdf.MaxRound, "99999:open", opened, "reopens", tdf.MaxRound).Err())
 }
 
 // If a worker begins to stop during a claim, it does not start the claimed task.

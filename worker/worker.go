@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/worker/process"
 	"github.com/tdf-framework/tdf/worker/retention"
 )
@@ -32,7 +33,7 @@ type store interface {
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
 	Now(ctx context.Context) (tdf.Time, error)
-	WakeWorker(offer *tdf.Offer) *redisstate.Waker
+	WakeWorker(offer *tdf.Offer) *conn.Waker
 }
 
 // A Worker runs the tasks of one namespace, as many at once as it has slots.

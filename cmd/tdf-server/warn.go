@@ -6,11 +6,12 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // warn logs warnings about Redis settings that can lose tasks, that let other users in, or that waste memory
 // (docs/operations.md, "Redis"). The caller passes the setting hash-max-listpack-value if it is too small, and otherwise "".
-func warn(log *slog.Logger, cfg config.Redis, info redisstate.Info, listpack string) {
+func warn(log *slog.Logger, cfg config.Redis, info conn.Info, listpack string) {
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		log.Warn("redis evicts keys when its memory is full, set maxmemory-policy to noeviction", "maxmemory-policy", policy)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // The exit statuses of docs/tdf.md, "Exit status".
@@ -26,13 +26,13 @@ func TestStatus(t *testing.T) {
 		{t.Context(), nil, 0},
 		{t.Context(), errors.New("any error"), 1},
 		{t.Context(), tdf.ErrNoTask, 1},
-		{t.Context(), redisstate.ErrFull, 1},
+		{t.Context(), conn.ErrFull, 1},
 		{t.Context(), partlyError{invalid}, 1},
 		{t.Context(), usage("invalid value"), 2},
 		{t.Context(), invalid, 2},
 		{t.Context(), fmt.Errorf("list: %w", &manager.QueryError{Problem: "unknown state"}), 2},
 		{t.Context(), &config.Error{Problem: "invalid"}, 2},
-		{t.Context(), &redisstate.RefusedError{Reason: "wrong password"}, 2},
+		{t.Context(), &conn.RefusedError{Reason: "wrong password"}, 2},
 		{t.Context(), errProblems, 3},
 		{interrupted, fmt.Errorf("read: %w", context.Cause(interrupted)), 130},
 	} {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestParse(t *testing.T) {
@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 func TestStatus(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()
-	refused := &redisstate.RefusedError{Addr: "r:1", Reason: "no"}
+	refused := &conn.RefusedError{Addr: "r:1", Reason: "no"}
 	for _, c := range []struct {
 		ctx  context.Context
 		err  error

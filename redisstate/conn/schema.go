@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 const Schema = 1
 
 // Ready waits until Redis answers, and checks that this release of TDF can use the Redis and the namespace. If it
-// cannot, the error is a *[RefusedError]. Until a check has succeeded, each of the other methods of the Store first
+// cannot, the error is a *[RefusedError]. Until a check has succeeded, each of the other methods first
 // does the same check.
-func (s *Store) Ready(ctx context.Context) error {
+func (s *Conn) Ready(ctx context.Context) error {
 	if s.connected.Load() {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		return nil
 	}
 	err := s.check(ctx)
-	if refused := refusal(s.addr, err); refused != nil {
+	if refused := refusal(s.Addr, err); refused != nil {
 		return refused
 	}
 	if err != nil {
@@ -38,10 +38,10 @@ func (s *Store) Ready(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) check(ctx context.Context) error {
-	err := s.retry(ctx, func(ctx context.Context) error { return s.rdb.Ping(ctx).Err() })
+func (s *Conn) check(ctx context.Context) error {
+	err := s.retry(ctx, func(ctx context.Context) error { return s.Redis.Ping(ctx).Err() })
 	if err != nil {
-		return fmt.Errorf("connect to redis at %s: %w", s.addr, err)
+		return fmt.Errorf("connect to redis at %s: %w", s.Addr, err)
 	}
 	if err := s.checkKinds(ctx); err != nil {
 		return err
@@ -55,18 +55,18 @@ func (s *Store) check(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("redis at %s: read the version of Redis: %w", s.addr, err)
+		return fmt.Errorf("redis at %s: read the version of Redis: %w", s.Addr, err)
 	}
 	s.flags.Store(info.major() >= 7)
 	return nil
 }
 
 // checkKinds returns a *[RefusedError] if a key of the namespace has an unexpected Redis type.
-func (s *Store) checkKinds(ctx context.Context) error {
-	kinds := s.keys.Kinds()
+func (s *Conn) checkKinds(ctx context.Context) error {
+	kinds := s.Keys.Kinds()
 	found := map[string]*redis.StatusCmd{}
 	err := s.retry(ctx, func(ctx context.Context) error {
-		_, err := s.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		_, err := s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for key := range kinds {
 				found[key] = p.Type(ctx, key)
 			}
@@ -75,13 +75,13 @@ func (s *Store) checkKinds(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("redis at %s: check the namespace: %w", s.addr, err)
+		return fmt.Errorf("redis at %s: check the namespace: %w", s.Addr, err)
 	}
 	for key, kind := range kinds {
 		if is := found[key].Val(); is != "none" && is != kind {
-			return &RefusedError{Addr: s.addr, Reason: fmt.Sprintf(
+			return &RefusedError{Addr: s.Addr, Reason: fmt.Sprintf(
 				"the key %s is a %s and not a %s: another program uses the namespace %q; choose another in [tdf] namespace",
-				key, is, kind, s.keys.Namespace())}
+				key, is, kind, s.Keys.Namespace())}
 		}
 	}
 	return nil
@@ -89,26 +89,26 @@ func (s *Store) checkKinds(ctx context.Context) error {
 
 // checkSchema returns a *[RefusedError] if this release of TDF does not know the layout of the namespace. It writes the
 // layout version into a new namespace.
-func (s *Store) checkSchema(ctx context.Context) error {
+func (s *Conn) checkSchema(ctx context.Context) error {
 	var found string
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
-		if found, err = s.rdb.Get(ctx, s.keys.Schema()).Result(); err != redis.Nil { // GET comes before SETNX, because a full Redis refuses SETNX
+		if found, err = s.Redis.Get(ctx, s.Keys.Schema()).Result(); err != redis.Nil { // GET comes before SETNX, because a full Redis refuses SETNX
 			return err
 		}
-		if err := s.rdb.SetNX(ctx, s.keys.Schema(), Schema, 0).Err(); err != nil {
+		if err := s.Redis.SetNX(ctx, s.Keys.Schema(), Schema, 0).Err(); err != nil {
 			return err
 		}
-		found, err = s.rdb.Get(ctx, s.keys.Schema()).Result()
+		found, err = s.Redis.Get(ctx, s.Keys.Schema()).Result()
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("redis at %s: read the layout version: %w", s.addr, err)
+		return fmt.Errorf("redis at %s: read the layout version: %w", s.Addr, err)
 	}
 	if v, err := strconv.Atoi(found); err != nil || v > Schema || v < Schema-1 {
-		return &RefusedError{Addr: s.addr, Reason: fmt.Sprintf(
+		return &RefusedError{Addr: s.Addr, Reason: fmt.Sprintf(
 			"the namespace %q has layout version %s, and this release knows version %d; use a release that knows both, or another namespace",
-			s.keys.Namespace(), found, Schema)}
+			s.Keys.Namespace(), found, Schema)}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"context"
@@ -18,13 +18,19 @@ func TestAPeerThatAcknowledgesNothing(t *testing.T) {
 		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 	}}
 	l, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { l.Close() }) // the test never accepts a connection from the listener
 	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
 	conn, err := dial(context.Background(), "tcp", l.Addr().String())
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { conn.Close() })
-	must(t, conn.SetDeadline(time.Now().Add(longestReply)))
+	if err := conn.SetDeadline(time.Now().Add(longestReply)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := conn.Write(make([]byte, 512<<10)); err != nil { // minRate would allow 32 s for these bytes
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 // A replyForm reports whether a reply of Redis has the form that the reader of the reply expects. Readers may rely on this
 // form, because a call is repeated until its reply has it.
-type replyForm func(reply any) bool
+type ReplyForm func(reply any) bool
 
 // An answerError means that an answer of Redis does not have the expected form. It counts as an outage of Redis: a repeated
 // call gets the true answer, unless Redis or a proxy always answers wrongly.
@@ -19,31 +19,31 @@ type answerError struct {
 
 func (e *answerError) Error() string { return "redis: " + e.reason }
 
-// inForm returns the error of a script's call, or an *answerError if the reply does not have the form want.
-func inForm(reply any, err error, want replyForm) error {
+// InForm returns the error of a script's call, or an *answerError if the reply does not have the form want.
+func InForm(reply any, err error, want ReplyForm) error {
 	if err == nil && !want(reply) {
 		return &answerError{reason: fmt.Sprintf("unexpected answer of a script: %.100q", fmt.Sprint(reply))}
 	}
 	return err
 }
 
-func anything(any) bool { return true }
+func Anything(any) bool { return true }
 
-func isText(v any) bool {
+func IsText(v any) bool {
 	_, ok := v.(string)
 	return ok
 }
 
-func isNumber(v any) bool {
+func IsNumber(v any) bool {
 	_, ok := v.(int64)
 	return ok
 }
 
-// orNil is the form of a value that may be missing.
-func orNil(form replyForm) replyForm { return func(v any) bool { return v == nil || form(v) } }
+// OrNil is the form of a value that may be missing.
+func OrNil(form ReplyForm) ReplyForm { return func(v any) bool { return v == nil || form(v) } }
 
-// listOf is the form of a list with a number of elements from least to most.
-func listOf(least, most int, form replyForm) replyForm {
+// ListOf is the form of a list with a number of elements from least to most.
+func ListOf(least, most int, form ReplyForm) ReplyForm {
 	return func(v any) bool {
 		l, ok := v.([]any)
 		if !ok || len(l) < least || len(l) > most {
@@ -58,11 +58,11 @@ func listOf(least, most int, form replyForm) replyForm {
 	}
 }
 
-// manyTexts is the form of a list of texts.
-var manyTexts = listOf(0, math.MaxInt, isText)
+// ManyTexts is the form of a list of texts.
+var ManyTexts = ListOf(0, math.MaxInt, IsText)
 
-// tuple is the form of a list with a form for each element.
-func tuple(forms ...replyForm) replyForm {
+// Tuple is the form of a list with a form for each element.
+func Tuple(forms ...ReplyForm) ReplyForm {
 	return func(v any) bool {
 		l, ok := v.([]any)
 		if !ok || len(l) != len(forms) {
@@ -77,8 +77,8 @@ func tuple(forms ...replyForm) replyForm {
 	}
 }
 
-// linesOf is the form of a text with a number of lines from least to most.
-func linesOf(least, most int) replyForm {
+// LinesOf is the form of a text with a number of lines from least to most.
+func LinesOf(least, most int) ReplyForm {
 	return func(v any) bool {
 		s, ok := v.(string)
 		n := strings.Count(s, "\n") + 1
@@ -86,18 +86,18 @@ func linesOf(least, most int) replyForm {
 	}
 }
 
-// text, number and list convert a value in a reply. They return the zero value if the value has another type.
-func text(v any) string {
+// Text, Number and List convert a value in a reply. They return the zero value if the value has another type.
+func Text(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-func number(v any) int {
+func Number(v any) int {
 	n, _ := v.(int64)
 	return int(n)
 }
 
-func list(v any) []any {
+func List(v any) []any {
 	l, _ := v.([]any)
 	return l
 }

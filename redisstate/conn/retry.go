@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"context"
@@ -12,12 +12,12 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// untilAnswered calls the function op until Redis has answered, or ctx has ended. So op may run several times. The
+// UntilAnswered calls the function op until Redis has answered, or ctx has ended. So op may run several times. The
 // result is nil, the error of ctx, or an error of op that is not an outage.
 //
-// If the user lacks a right that only this call needs, the error is a *[ForbiddenError]. Before untilAnswered returns
+// If the user lacks a right that only this call needs, the error is a *[ForbiddenError]. before UntilAnswered returns
 // this error, it calls op once more, because the rights may have changed.
-func (s *Store) untilAnswered(ctx context.Context, op func(context.Context) error) error {
+func (s *Conn) UntilAnswered(ctx context.Context, op func(context.Context) error) error {
 	if err := s.Ready(ctx); err != nil {
 		return err
 	}
@@ -25,8 +25,8 @@ func (s *Store) untilAnswered(ctx context.Context, op func(context.Context) erro
 	return s.retry(ctx, op)
 }
 
-// retry is like untilAnswered, but does not call Ready first.
-func (s *Store) retry(ctx context.Context, op func(context.Context) error) error {
+// retry is like UntilAnswered, but does not call Ready first.
+func (s *Conn) retry(ctx context.Context, op func(context.Context) error) error {
 	pause := firstPause
 	var loggedAt time.Time
 	var loggedReason string
@@ -41,10 +41,10 @@ func (s *Store) retry(ctx context.Context, op func(context.Context) error) error
 			s.recovered(try)
 			return err
 		}
-		if lacksRights(err) {
+		if LacksRights(err) {
 			if onlyThis {
 				s.recovered(try)
-				return &ForbiddenError{Addr: s.addr, Err: err}
+				return &ForbiddenError{Addr: s.Addr, Err: err}
 			}
 			if onlyThis = s.canMoveTasks(ctx); onlyThis {
 				continue
@@ -60,7 +60,7 @@ func (s *Store) retry(ctx context.Context, op func(context.Context) error) error
 			s.logOutage(why, err)
 			loggedAt, loggedReason = time.Now(), why
 		}
-		if !sleep(ctx, pause/2+rand.N(pause/2)) {
+		if !Sleep(ctx, pause/2+rand.N(pause/2)) {
 			return context.Cause(ctx)
 		}
 		pause = min(2*pause, lastPause)
@@ -70,23 +70,23 @@ func (s *Store) retry(ctx context.Context, op func(context.Context) error) error
 // logAgain is the time after which the log repeats the reason of an outage.
 const logAgain = time.Minute
 
-func (s *Store) logOutage(why string, err error) {
+func (s *Conn) logOutage(why string, err error) {
 	if s.options.TLSConfig != nil {
 		why += "; [redis] tls is on: does this Redis speak TLS?"
 	}
-	s.log.Warn("redis cannot be used, waiting for it", "redis", s.addr, "why", why, "error", err)
+	s.Log.Warn("redis cannot be used, waiting for it", "redis", s.Addr, "why", why, "error", err)
 }
 
-func (s *Store) recovered(try int) {
+func (s *Conn) recovered(try int) {
 	if try > 1 {
-		s.log.Info("redis can be used again", "redis", s.addr)
+		s.Log.Info("redis can be used again", "redis", s.Addr)
 	}
 }
 
-// Outages returns the number of times that this Store had to wait for Redis.
-func (s *Store) Outages() int64 { return s.outages.Load() }
+// Outages returns the number of times that this client had to wait for Redis.
+func (s *Conn) Outages() int64 { return s.outages.Load() }
 
-func sleep(ctx context.Context, d time.Duration) bool {
+func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

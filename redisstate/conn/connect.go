@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"context"
@@ -18,24 +18,18 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
-// A Store is one client of a namespace. Many goroutines may use it at the same time.
-type Store struct {
-	keys    keys.Names
-	rdb     *redis.Client
+// A Conn is one client of a namespace: its connections to Redis, and what it knows about this Redis. Many goroutines may use it
+// at the same time.
+type Conn struct {
+	Keys    keys.Names
+	Redis   *redis.Client
 	options *redis.Options
-	addr    string
-	log     *slog.Logger
+	Addr    string
+	Log     *slog.Logger
 	boot    string // boot id: random, and part of the names of this client's keys
-	calls   callSlots
-	link    linkSpeed
-	pace    pace
-
-	pauses knownPauses
+	Calls   callSlots
 
 	outages atomic.Int64
-	waiting waitingManagers
-	room    room
-	used    usedPrograms
 	dials   atomic.Int64
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
@@ -43,48 +37,31 @@ type Store struct {
 	flags        atomic.Bool   // Redis knows script flags
 	scriptWorked atomic.Bool   // a script has succeeded
 	taskMoved    atomic.Bool   // a script that moves tasks has succeeded
-	scanMissing  atomic.Bool   // the user lacks the right to SCAN
-	scanRefused  sync.Once     // logs once that the user lacks the right to SCAN
 }
 
-// New returns a Store for a namespace. It checks the configuration, but does not connect. The first method call
-// connects and does the checks of [Store.Ready].
-func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
+// New returns a Conn for a namespace. It checks the configuration, but does not connect. The first method call connects and
+// does the checks of [Conn.Ready].
+func New(cfg config.Redis, namespace string, log *slog.Logger) (*Conn, error) {
 	options, err := clientOptions(cfg)
 	if err != nil {
 		return nil, err
 	}
 	silenceDriver()
-	s := &Store{
-		keys: keys.Of(namespace), addr: cfg.Addr(), log: log, boot: rand.Text(), options: options,
-		checking: make(chan struct{}, 1),
-		room:     room{reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
+	s := &Conn{
+		Keys: keys.Of(namespace), Addr: cfg.Addr(), Log: log, boot: rand.Text(), options: options, checking: make(chan struct{}, 1),
 	}
 	options.OnConnect = func(context.Context, *redis.Conn) error {
 		s.dials.Add(1)
 		return nil
 	}
-	s.rdb = redis.NewClient(options)
+	s.Redis = redis.NewClient(options)
 	return s, nil
 }
 
-// Connect returns a Store as soon as Redis answers and passes the checks of [Store.Ready]. It waits for Redis until ctx ends.
-func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
-	s, err := New(cfg, namespace, log)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Ready(ctx); err != nil {
-		s.rdb.Close()
-		return nil, err
-	}
-	return s, nil
-}
+// Dials returns the number of connections that the client has made so far.
+func (s *Conn) Dials() int64 { return s.dials.Load() }
 
-// Dials returns the number of connections that the Store has made so far.
-func (s *Store) Dials() int64 { return s.dials.Load() }
-
-// silenceDriver stops go-redis from writing connection errors to stderr. The Store logs these errors itself.
+// silenceDriver stops go-redis from writing connection errors to stderr. A Conn logs these errors itself.
 var silenceDriver = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 
 type silent struct{}
@@ -93,27 +70,24 @@ func (silent) Printf(context.Context, string, ...any) {}
 
 // Close removes the record of this client's calls, and closes the connections. After an outage, the record stays until
 // it expires: a call that is still on its way must find its answer there.
-func (s *Store) Close() error {
-	if s.connected.Load() && s.calls.hasSlots() && s.Outages() == 0 {
+func (s *Conn) Close() error {
+	if s.connected.Load() && s.Calls.hasSlots() && s.Outages() == 0 {
 		ctx, end := context.WithTimeout(context.Background(), time.Second)
-		s.rdb.Unlink(ctx, s.keys.Calls(s.boot)) // best effort: the record expires anyway
+		s.Redis.Unlink(ctx, s.Keys.Calls(s.boot)) // best effort: the record expires anyway
 		end()
 	}
-	return s.rdb.Close()
+	return s.Redis.Close()
 }
 
-// Boot returns the boot id of this client. It is random, and each Store has its own.
-func (s *Store) Boot() string { return s.boot }
-
-// Keys returns the names of the namespace's keys.
-func (s *Store) Keys() keys.Names { return s.keys }
+// Boot returns the boot id of this client. It is random, and each Conn has its own.
+func (s *Conn) Boot() string { return s.boot }
 
 func clientOptions(cfg config.Redis) (*redis.Options, error) {
 	options := &redis.Options{
 		Addr:     cfg.Addr(),
 		Username: cfg.Username, Password: cfg.Password, DB: cfg.DB,
 		Protocol:              2,
-		MaxRetries:            -1, // the Store's method retry repeats calls instead
+		MaxRetries:            -1, // the method retry repeats calls instead
 		ContextTimeoutEnabled: true,
 		DialTimeout:           5 * time.Second,
 		ReadTimeout:           longestReply, // see idleTimeoutConn

@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 const (
 	// idleTimeout is the time for which a connection waits for the next bytes of a reply.
 	idleTimeout = 5 * time.Second
-	// slowestLink is the speed of the slowest link that TDF works with, in bytes per second.
-	slowestLink = 32 << 10
+	// SlowestLink is the speed of the slowest link that TDF works with, in bytes per second.
+	SlowestLink = 32 << 10
 	// minRate is the lowest average speed of a connection, in bytes per second. It is lower than slowestLink, since
 	// several connections may share a link. Without minRate, a caller could wait for ever for a peer that sends one
 	// byte now and then.
-	minRate = slowestLink / 2
+	minRate = SlowestLink / 2
 	// The peer must acknowledge bytes within unackedTimeouts times idleTimeout. The product is 30 s. A tunnel to a slow
 	// link buffers some megabytes. It accepts more data only when a sixteenth of the buffer is free. At minRate, the
 	// tunnel needs 25 s to send this sixteenth.

@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"crypto/x509"
@@ -43,7 +43,7 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 		{redis.Nil, false, false, false},
 		{redis.ErrClosed, false, false, false},
 	} {
-		s := &Store{}
+		s := &Conn{}
 		check := func(when string, want bool) {
 			if why, passes := s.outage(c.err); passes != want || passes == (why == "") {
 				t.Errorf("%v, %s: waits: %v, %q", c.err, when, passes, why)
@@ -67,7 +67,7 @@ func TestUnstorableErrors(t *testing.T) {
 		errors.New("invalid bulk length"):                                       false,
 	} {
 		var found *UnstorableError
-		if got := errors.As(unstorable(err), &found); got != want {
+		if got := errors.As(Unstorable(err), &found); got != want {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"context"
@@ -28,8 +28,8 @@ func (*ForbiddenError) Code() tdf.Code { return tdf.CodeForbidden }
 
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 
-// lacksRights reports whether err is a reply that the user's ACL forbids a command or a key.
-func lacksRights(err error) bool {
+// LacksRights reports whether err is a reply that the user's ACL forbids a command or a key.
+func LacksRights(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && noRights(reply.Error())
 }
@@ -44,12 +44,12 @@ func noRights(reply string) bool {
 // canMoveTasks reports whether the user may still run all commands that move tasks. If so, only the failed call needs
 // the missing right. If this client has never moved a task, canMoveTasks tries only the commands that read, because the
 // user may have no right to write.
-func (s *Store) canMoveTasks(ctx context.Context) bool {
+func (s *Conn) canMoveTasks(ctx context.Context) bool {
 	writes := ""
 	if s.taskMoved.Load() {
 		writes = "1"
 	}
-	err := s.script(lua.Rights).Run(ctx, s.rdb, []string{s.keys.Due(), s.keys.Calls(s.boot)}, writes).Err()
+	err := s.Script(lua.Rights).Run(ctx, s.Redis, []string{s.Keys.Due(), s.Keys.Calls(s.boot)}, writes).Err()
 	_, passes := outage(err)
-	return !passes && !lacksRights(err) && ctx.Err() == nil && refusal(s.addr, err) == nil
+	return !passes && !LacksRights(err) && ctx.Err() == nil && refusal(s.Addr, err) == nil
 }

@@ -1,9 +1,11 @@
-package redisstate
+package conn
 
 import (
 	"context"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // Info is the answer of Redis to INFO. It is empty for the embedded Redis.
@@ -19,28 +21,28 @@ func (i Info) major() int {
 }
 
 // Info returns Redis's information about the server, and the given additional sections of INFO.
-func (s *Store) Info(ctx context.Context, sections ...string) (info Info, err error) {
-	err = s.untilAnswered(ctx, func(ctx context.Context) (err error) {
+func (s *Conn) Info(ctx context.Context, sections ...string) (info Info, err error) {
+	err = s.UntilAnswered(ctx, func(ctx context.Context) (err error) {
 		info, err = s.info(ctx, sections...)
 		return err
 	})
 	return info, err
 }
 
-func (s *Store) info(ctx context.Context, sections ...string) (Info, error) {
-	text, err := s.rdb.Info(ctx, append([]string{"server"}, sections...)...).Result()
-	if err != nil && noSections(err) {
+func (s *Conn) info(ctx context.Context, sections ...string) (Info, error) {
+	text, err := s.Redis.Info(ctx, append([]string{"server"}, sections...)...).Result()
+	if err != nil && NoSections(err) {
 		return Info{}, nil
 	}
-	return parseInfo(text), err
+	return ParseInfo(text), err
 }
 
-// noSections reports whether the embedded Redis has refused INFO, because it does not know the section.
-func noSections(err error) bool {
+// NoSections reports whether the embedded Redis has refused INFO, because it does not know the section.
+func NoSections(err error) bool {
 	return strings.Contains(err.Error(), "is not supported") || strings.Contains(err.Error(), "wrong number of arguments")
 }
 
-func parseInfo(text string) Info {
+func ParseInfo(text string) Info {
 	info := Info{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
@@ -48,4 +50,13 @@ func parseInfo(text string) Info {
 		}
 	}
 	return info
+}
+
+// Memory returns the memory that Redis compares with its maxmemory.
+func (i Info) Memory() tdf.Memory {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(i[name], 10, 64)
+		return n
+	}
+	return tdf.Memory{Used: number("used_memory") - number("mem_not_counted_for_evict"), Max: number("maxmemory")}
 }

@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"context"
@@ -6,17 +6,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/tdf-framework/tdf"
 )
 
 // A Waker waits for wake tokens in a list of Redis, so that an idle component need not poll. If a token is lost, the
 // component waits until the time-out of Wait. If the connection breaks, a token may be lost with it. So a broken
 // connection counts as a token.
 type Waker struct {
-	store *Store
-	rdb   *redis.Client
-	keys  func() []string // the lists; BLPOP takes a token of the first list that has one
+	conn *Conn
+	rdb  *redis.Client
+	keys func() []string // the lists; BLPOP takes a token of the first list that has one
 
 	mu       sync.Mutex
 	waiting  bool // a call of Wait is under way
@@ -28,26 +26,13 @@ type Waker struct {
 // longestBlock is the time for which one BLPOP waits for a token. Redis may answer a little later.
 const longestBlock = 2 * time.Second
 
-// WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimRequest]).
-func (s *Store) WakeWorker(offer *tdf.Offer) *Waker {
-	lists := wakeLists{store: s, offer: (&ClaimRequest{Offer: offer}).offer()}
-	return s.waker(lists.get) // also during pauses
-}
-
-// WakeServer returns a Waker for executed tasks.
-func (s *Store) WakeServer() *Waker { return s.waker(only(s.keys.WakeServer())) }
-
-// WakeManager returns a Waker for finished tasks. It gets tokens only after a call of [Store.ManagerHeartbeat].
-func (s *Store) WakeManager() *Waker { return s.waker(only(s.keys.WakeManager(s.boot))) }
-
-func only(key string) func() []string { return func() []string { return []string{key} } }
-
-func (s *Store) waker(keys func() []string) *Waker {
+// Waker returns a Waker for the lists that keys returns.
+func (s *Conn) Waker(keys func() []string) *Waker {
 	options := *s.options
 	options.PoolSize = 1
 	options.OnConnect = nil
 	options.Dialer = dialer(idleTimeoutDialer(&options, longestBlock+idleTimeout))
-	return &Waker{store: s, rdb: redis.NewClient(&options), keys: keys, tokens: make(chan struct{}, 1)}
+	return &Waker{conn: s, rdb: redis.NewClient(&options), keys: keys, tokens: make(chan struct{}, 1)}
 }
 
 // Close closes the Waker's connection, and waits until its goroutine has ended.
@@ -82,12 +67,12 @@ func (w *Waker) Wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ready does the checks of [Store.Ready]. If the checks fail, ready waits for the time d or until ctx ends, and returns
+// ready does the checks of [Conn.Ready]. If the checks fail, ready waits for the time d or until ctx ends, and returns
 // false.
 func (w *Waker) ready(ctx context.Context, d time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	if w.store.Ready(ctx) == nil {
+	if w.conn.Ready(ctx) == nil {
 		return true
 	}
 	<-ctx.Done()

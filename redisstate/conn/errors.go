@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"context"
@@ -33,27 +33,6 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // ErrFull means that Redis has reached its maxmemory and accepts no new tasks. Workers can still finish running tasks,
 // and managers can still archive finished ones.
 var ErrFull = tdf.NewError(tdf.CodeFull, "redis is full (maxmemory is reached) and accepts no new data; archive and remove finished tasks, or raise maxmemory")
-
-// ErrGroupTaken means that a group that should be new already has tasks.
-var ErrGroupTaken = tdf.NewError(tdf.CodeTaken, "the group already has tasks")
-
-// ErrStageChanged means that another manager has changed the record of a stage since the caller read it.
-var ErrStageChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage has changed")
-
-// ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be removed.
-var ErrUnlinked = tdf.NewError(tdf.CodeUnavailable, "unfinished tasks may need it")
-
-// ErrNoProgram means that the namespace does not store a program. It was never pushed, or it was removed.
-var ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "it is not stored; push it again")
-
-// ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a day.
-var ErrNoDefinitions = tdf.NewError(tdf.CodeExpired, "the stored definitions of the stage do not exist; they may have expired")
-
-// ErrNoRoom means that new tasks must wait, because Redis uses too much of its memory.
-var ErrNoRoom = tdf.NewError(tdf.CodeUnavailable, "new tasks must wait, because redis uses too much of its maxmemory")
-
-// ErrIDTaken means that a task cannot be restored because another task has its id.
-var ErrIDTaken = tdf.NewError(tdf.CodeTaken, "another task has this id")
 
 // passing contains the first words of error replies that count as an outage, with a description of the outage. Such an
 // outage passes by itself, or after an operator has repaired Redis.
@@ -106,7 +85,7 @@ func outage(err error) (why string, passes bool) {
 
 // refusal returns a *[RefusedError] for an error that every call of this client would get, and whose cause only an
 // operator can repair. It returns nil for any other error. A client that is refused at its start gives up. Later, the
-// same refusal counts as an outage (see [Store.outage]).
+// same refusal counts as an outage (see [Conn.outage]).
 func refusal(addr string, err error) error {
 	if err == nil {
 		return nil
@@ -157,17 +136,17 @@ func refusedBy(reply string) string {
 // before. So a worker keeps its results (docs/guarantees.md, "Every call may be sent twice").
 //
 // A missing right counts as an outage only after a script has worked. If the user has had too few rights from the
-// beginning, waiting would hide a wrong configuration. The method [Store.untilAnswered] also checks whether only this
+// beginning, waiting would hide a wrong configuration. The method [Conn.UntilAnswered] also checks whether only this
 // call needs the right.
-func (s *Store) outage(err error) (why string, passes bool) {
+func (s *Conn) outage(err error) (why string, passes bool) {
 	if why, passes = outage(err); passes || !s.connected.Load() {
 		return why, passes
 	}
 	var refused *RefusedError
-	if !errors.As(refusal(s.addr, err), &refused) {
+	if !errors.As(refusal(s.Addr, err), &refused) {
 		return "", false
 	}
-	if lacksRights(err) && !s.scriptWorked.Load() {
+	if LacksRights(err) && !s.scriptWorked.Load() {
 		return "", false
 	}
 	return refused.Reason, true
@@ -187,8 +166,8 @@ func (*UnstorableError) Code() tdf.Code { return tdf.CodeFull }
 
 func (e *UnstorableError) Unwrap() error { return e.Err }
 
-// unstorable returns an *[UnstorableError] for a reply that refuses a value, and any other error unchanged.
-func unstorable(err error) error {
+// Unstorable returns an *[UnstorableError] for a reply that refuses a value, and any other error unchanged.
+func Unstorable(err error) error {
 	var reply redis.Error
 	if !errors.As(err, &reply) {
 		return err

@@ -1,0 +1,116 @@
+package conn
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/redisstate/lua"
+)
+
+// callSlots are the call slots of this client. A call slot makes one call at a time, and numbers its calls. Redis keeps
+// the last answer of each call slot. So a repeated call gets the first answer again. A call that arrives after a later
+// call of the same slot gets an error.
+type callSlots struct {
+	mu   sync.Mutex
+	free []int
+	Last []uint64
+	Kept time.Time // when a call last renewed the expiry of the stored answers
+}
+
+func (c *callSlots) Take() (slot int, sequence uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.free) == 0 {
+		c.free = append(c.free, len(c.Last))
+		c.Last = append(c.Last, 0)
+	}
+	slot = c.free[len(c.free)-1]
+	c.free = c.free[:len(c.free)-1]
+	c.Last[slot]++
+	if time.Since(c.Kept) > keepPause { // see the function remember in prelude.lua
+		c.Kept = time.Now()
+		c.Last[slot] += 99 - (c.Last[slot]-1)%100
+	}
+	return slot, c.Last[slot]
+}
+
+// keepPause is the longest time between two calls that renew the expiry of the stored answers.
+const keepPause = time.Hour
+
+// hasSlots reports whether this client has ever used a call slot.
+func (c *callSlots) hasSlots() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.Last) > 0
+}
+
+func (c *callSlots) GiveBack(slot int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.free = append(c.free, slot)
+}
+
+// Call runs a script in a free call slot, and repeats the call until Redis has answered.
+func (s *Conn) Call(ctx context.Context, doing string, script *lua.Script, keys []string, args func(slot int, sequence uint64) []any, want ReplyForm) (any, error) {
+	slot, sequence := s.Calls.Take()
+	defer s.Calls.GiveBack(slot)
+	return s.Run(ctx, doing, script, keys, args(slot, sequence), want)
+}
+
+// Run runs a script, and repeats the call until Redis has answered in the form want. The error says what the call was doing.
+func (s *Conn) Run(ctx context.Context, doing string, script *lua.Script, keys []string, args []any, want ReplyForm) (any, error) {
+	reply, _, err := s.RunAt(ctx, script, keys, args, want)
+	return reply, Failed(doing, err)
+}
+
+// RunAt is like Run, but also returns the time just before the call was last sent.
+func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, args []any, want ReplyForm) (reply any, sent time.Time, err error) {
+	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
+		var err error
+		sent = time.Now()
+		reply, err = s.Script(script).Run(ctx, s.Redis, keys, args...).Result()
+		if err == redis.Nil { // the script returns nothing
+			err = nil
+		}
+		if err != nil && script.Full == lua.Fails && strings.HasPrefix(err.Error(), "OOM") {
+			return ErrFull
+		}
+		return InForm(reply, err, want)
+	})
+	s.RecordRun(script, err)
+	return reply, sent, Unstorable(err)
+}
+
+// Script returns the form of a script that this Redis knows.
+func (s *Conn) Script(x *lua.Script) *redis.Script { return x.Of(s.flags.Load()) }
+
+// RecordRun records that Redis has run a script. If err is an error, Redis has not run the script, and recordRun
+// records nothing.
+func (s *Conn) RecordRun(script *lua.Script, err error) {
+	if err == nil {
+		s.scriptWorked.Store(true)
+		if script.Moves {
+			s.taskMoved.Store(true)
+		}
+	}
+}
+
+// CallOnce runs a script whose first arguments are a call slot and a sequence number. If once is false, the script gets
+// no call slot, and recognizes a repeated call by its claims. The error does not say what the call was doing.
+func (s *Conn) CallOnce(ctx context.Context, script *lua.Script, keys []string, once bool, want ReplyForm, encode func(e *Args)) (any, error) {
+	args := func(slot string, sequence uint64) []any {
+		e := &Args{All: make([]any, 0, 64)}
+		e.Add(slot, strconv.FormatUint(sequence, 10))
+		encode(e)
+		return e.All
+	}
+	if once {
+		return s.Call(ctx, "", script, keys, func(slot int, sequence uint64) []any { return args(strconv.Itoa(slot), sequence) }, want)
+	}
+	return s.Run(ctx, "", script, keys, args("", 0), want)
+}
