@@ -143,7 +143,7 @@ func without(fields, shared []tdf.Field) []tdf.Field {
 // sharedFields returns the properties that all new tasks of a call have in common. The call contains each of them only
 // once.
 func sharedFields(opened [][]tdf.Field) []tdf.Field {
-	if len(opened) < 2 {
+	if len(opened) == 0 {
 		return nil
 	}
 	ofUnit := func(f tdf.Field) bool { // in each unit, the places of new tasks mean other ids

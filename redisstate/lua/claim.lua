@@ -74,16 +74,10 @@ local margin, absence, known = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[15]
 local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
 cursor = 17
-use_places(open)
 positions.use(ARGV[14], unwanted_name)
 
-local avoid, paused_group, queues = {}, {}, {}
-local unwanted, paused = take_list(1), take_list(1)
-for _, program in ipairs(unwanted) do avoid[program] = true end
-for _, group in ipairs(paused) do paused_group[group] = true end
-local offer = { tags = {}, handlers = {}, programs = ARGV[16] == '1', anything = ARGV[17] == '1' }
-for _, tag in ipairs(take_list(1)) do offer.tags[tag] = true end
-for _, program in ipairs(take_list(1)) do offer.handlers[program] = true end
+local avoid, paused_group, queues = take_set(), take_set(), {}
+local offer = { programs = ARGV[16] == '1', anything = ARGV[17] == '1', tags = take_set(), handlers = take_set() }
 for i = 1, tonumber(take()) do queues[i] = { name = take(), position = take(), claimed = 0 } end
 local properties = take_list(1)
 local n_properties = #properties
@@ -115,7 +109,7 @@ if before then
   return { text(now), '', {}, again, '', '0', {}, {} }
 end
 
-local version = call('HGET', partitions, 'version') or ''
+local version = call('HGET', KEYS[8], 'version') or ''
 if version ~= known then
   return { now_text, '', {}, {}, '1', '0', {}, { version, call('HKEYS', KEYS[9]) } }
 end
@@ -123,8 +117,11 @@ end
 -- The first part of the script reads and decides.
 
 local has_places = version ~= ''
+if has_places then
+  use_places(open)
+  starting.use(due, KEYS[10])
+end
 ordering.use(open, wanted, has_places, offer)
-if has_places then starting.use(due, KEYS[10]) end
 local wrong, size = not_sorted(open)
 wrong = not_sorted(due) or wrong
 if wrong then return wrong end
@@ -132,7 +129,7 @@ if wrong then return wrong end
 local chosen, in_the_way, gone, later_here, odd = {}, {}, {}, {}, {}
 local avoided, considered, looked_at = 0, 0, 0
 -- Whether to read a task's program first, because reading the other properties costs more
-local picky = #unwanted + #paused > 0
+local picky = next(avoid) ~= nil or next(paused_group) ~= nil
 -- Indexes in an element of `chosen`
 local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6
 
@@ -249,8 +246,11 @@ local function move_on(skipped, base, n_read)
 end
 
 local function look_in(queue)
-  local of_all = positions.read(positions.key(queue.position), queue.name)
-  local of_mine = positions.read(positions.key(queue.position, worker), queue.name)
+  local of_all, of_mine
+  if unwanted_name ~= '' then
+    of_all = positions.read(positions.key(queue.position), queue.name)
+    of_mine = positions.read(positions.key(queue.position, worker), queue.name)
+  end
   local at_mine = positions.is_after(of_mine, of_all)
   local from, skipped = at_mine and of_mine or of_all, { shared = true }
   local read_before, n_before = from and from.read or 0, #chosen

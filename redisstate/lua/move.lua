@@ -25,8 +25,8 @@ cursor = 5
 local wrong = not_sorted(due) or not_sorted(left) or not_sorted(entered) or not_sorted(other)
 if wrong then return wrong end
 
-limiting.use(due)
 local settled, form = take_set(), read_form()
+if form.limit then limiting.use(due) end
 if form.place then use_places(form.from == 'open' and left or entered) end
 if form.linked then use_endings(due) end
 form.left, form.entered, form.stray = into(remove, left), into(add, entered), into(remove, other)

@@ -56,7 +56,7 @@ local wrong = not_sorted(due) or not_sorted(open_list)
 if wrong then return wrong end
 
 local of_group, of_place = take_list(1), take_list(1)
-use_places(open_list)
+if of_place[1] then use_places(open_list) end
 local shared, names, have_others = take_list(2), take_list(1), take() == '1'
 local group, at_place, score, look
 local function take_placement() group, at_place, score, look = tonumber(take()), tonumber(take()), take(), take() end

@@ -15,8 +15,8 @@
 -- The tasks that wait because of the limit of their key are in places with the name `limit=$key`, or
 -- `priority=$priority;limit=$key`. The set `levels` has the priorities of these tasks, too.
 --
--- A script that includes this code calls use_places first. It then calls enter_place and leave_place for each task, and
--- finish_places at the end.
+-- A script that includes this code calls use_places first, if any of its tasks may have a place. It then calls
+-- enter_place and leave_place for each task, and finish_places at the end.
 
 local places     -- prefix of the keys of places
 local placed     -- key of the set of all tasks that have a place

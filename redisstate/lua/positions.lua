@@ -17,7 +17,7 @@
 local positions = { kept = {} } -- kept has keys and values in turn
 
 -- The arguments are the prefix of the keys of positions, and the name of the set of programs to avoid. Without a name,
--- there are no positions.
+-- a script must not read or keep positions.
 function positions.use(prefix, name) positions.prefix, positions.name = prefix, name end
 
 -- Returns the key of the position of a queue. Without a worker, it is the shared position.
@@ -47,7 +47,7 @@ local function is_current(began, seconds) return began and began <= now and now 
 -- Reads a position in a queue. Returns nil if the claim must begin at the head. A sweep does not see the new tasks of
 -- the partitions before it, so it soon begins again.
 function positions.read(key, queue)
-  local at = positions.name ~= '' and redis.pcall('GET', key)
+  local at = redis.pcall('GET', key)
   if type(at) ~= 'string' then return nil end
   local began, score, id, priority, read, rest = string.match(at, '^(%S+) (%S+) (%S+) (%-?%d+) (%d+)(.*)$')
   began, read = tonumber(began), tonumber(read)

@@ -75,10 +75,11 @@ local function take()
 end
 
 local function take_list(each)
-  local taken, at = {}, cursor + 1
-  local n = each * tonumber(ARGV[at])
-  for i = 1, n do taken[i] = ARGV[at + i] end
-  cursor = at + n
+  local first = cursor + 2
+  cursor = cursor + 1 + each * tonumber(ARGV[cursor + 1])
+  if cursor < first + 500 then return { unpack(ARGV, first, cursor) } end
+  local taken = {}
+  for i = first, cursor do taken[i - first + 1] = ARGV[i] end
   return taken
 end
 

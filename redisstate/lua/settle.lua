@@ -45,10 +45,10 @@ for i = 1, tonumber(take()) do variants[i] = { equal = take_list(2), missing = t
 
 local read = { '', 'log', 'group', form.round .. ':' .. form.from }
 local function positions(names, step) -- returns the indexes of the properties' values in a reply
-  local at = {}
+  local at, n = {}, #read
   for i = 1, #names, step do
-    at[#at + 1] = #read
-    read[#read + 1] = names[i]
+    at[#at + 1], read[n + 1] = n, names[i]
+    n = n + 1
   end
   return at
 end
