@@ -60,9 +60,7 @@ local tasks, groups, dependents, group_dependents = ARGV[1], ARGV[2], ARGV[3], A
 local SUCCEEDED, most = ARGV[5], tonumber(ARGV[6])
 cursor = 6
 
-local unfinished = {}
-for _, state in ipairs(take_list(1)) do unfinished[state] = true end
-local codes, unsuccessful = take_list(1), take_list(1)
+local unfinished, codes, unsuccessful = take_set(), take_list(1), take_list(1)
 
 local wrong = not_sorted(due) or not_sorted(ended) or not_sorted(awaited) or not_sorted(unlinked)
 if wrong then return wrong end

@@ -94,7 +94,7 @@ end
 -- task's id, time of opening and score. From task to task, the time of opening grows by 1 µs, so that the tasks keep
 -- their order.
 local function opener(tasks, first, who, shared, names)
-  local opened, h = 0, { '', unpack(shared) }
+  local opened, h = 0, { '', 'log', '', '0:open', '', 'id', '', unpack(shared) }
   local named, own = #h, #names
   for i, name in ipairs(names) do h[named + 2 * i - 1] = name end
   return function(score, from, properties)
@@ -109,14 +109,16 @@ local function opener(tasks, first, who, shared, names)
       end
     end
     opened = opened + 1
-    h[1] = tasks .. id
+    h[1], h[3], h[5], h[7] = tasks .. id, at_text .. ' ' .. who .. ': open', at_text, id
     for i = 1, own do h[named + 2 * i] = ARGV[from + i] end
     local n = named + 2 * own
     for i = 1, 2 * properties do h[n + i] = ARGV[from + own + i] end
     n = n + 2 * properties
-    h[n + 1], h[n + 2], h[n + 3], h[n + 4] = 'log', at_text .. ' ' .. who .. ': open', '0:open', at_text
-    h[n + 5], h[n + 6], h[n + 7], h[n + 8] = 'id', id, 'ready', score_text
-    redis.call('HSET', unpack(h, 1, ready and n + 8 or n + 6))
+    if ready then
+      h[n + 1], h[n + 2] = 'ready', score_text
+      n = n + 2
+    end
+    redis.call('HSET', unpack(h, 1, n))
     return id, at, score_text
   end
 end
