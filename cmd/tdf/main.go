@@ -2,7 +2,8 @@
 //
 //	tdf COMMAND [ARGUMENT…] [FLAG…]
 //
-// docs/tdf.md describes the commands. docs/configuration.md describes the configuration.
+// docs/tdf.md describes the commands, and docs/configuration.md the configuration. The folders below internal/ have the commands of each
+// section of tdf --help.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/command"
 )
 
@@ -21,9 +23,9 @@ func main() {
 
 // run executes one call of tdf and returns its exit status. The first signal ends ctx. The second signal ends force.
 func run(ctx, force context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := newApp(stdin, stdout, stderr)
-	a.force = force
-	root := a.root()
+	a := cli.New(stdin, stdout, stderr)
+	a.Force = force
+	root := newRoot(a)
 	root.SetArgs(args)
-	return a.execute(ctx, root)
+	return a.Execute(ctx, root)
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/open"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
@@ -112,7 +114,7 @@ func TestOpenInterrupted(t *testing.T) {
 	c.interrupt()
 	ended.Wait()
 	rows.Close()
-	if status != statusInterrupted {
+	if status != cli.StatusInterrupted {
 		t.Errorf("status %d", status)
 	}
 	c.check("stdout", c.out.String(), "1-1200\n")
@@ -145,7 +147,7 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	}
 	rows.Close()
 	ended.Wait()
-	if status != statusRefused || late.out.String() != "" {
+	if status != cli.StatusRefused || late.out.String() != "" {
 		t.Errorf("status %d, stdout %q", status, late.out.String())
 	}
 	late.check("stderr", late.err.String(), "campaign c was opened by another command just now; --extend")
@@ -158,10 +160,10 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 func TestOpenReportsTheSignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	rows := make(chan feed)
+	rows := make(chan open.Feed)
 	close(rows)
 	for range 100 {
-		if err := new(openRun).takeAll(ctx, t.Context(), rows); !errors.Is(err, context.Canceled) {
+		if err := new(open.OpenRun).TakeAll(ctx, t.Context(), rows); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -183,7 +185,7 @@ func TestOpenInterruptedWhileChecking(t *testing.T) {
 	wait(t, "the first call", asked.Load)
 	c.interrupt()
 	ended.Wait()
-	if status != statusInterrupted || c.out.String() != "" || len(c.ids(addr)) > 0 {
+	if status != cli.StatusInterrupted || c.out.String() != "" || len(c.ids(addr)) > 0 {
 		t.Errorf("status %d, stdout %q, %d tasks", status, c.out.String(), len(c.ids(addr)))
 	}
 	c.check("stderr", c.err.String(), "interrupted; nothing was opened")
@@ -232,7 +234,7 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 	c.interruptAgain()
 	ended.Wait()
 	rows.Close()
-	if status != statusInterrupted {
+	if status != cli.StatusInterrupted {
 		t.Errorf("status %d", status)
 	}
 	c.check("stdout", c.out.String(), "1-10\n")
@@ -268,7 +270,7 @@ func TestOpenUntilRedisIsFull(t *testing.T) {
 	if err := client.HSet(t.Context(), c.namespace+":settings", "high_water", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if status := c.open(nil, "--from", file, "--campaign", "c"); status != statusFailed {
+	if status := c.open(nil, "--from", file, "--campaign", "c"); status != cli.StatusFailed {
 		t.Errorf("status %d", status)
 	}
 	first := len(c.ids(server.Addr))

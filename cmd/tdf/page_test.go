@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 )
 
 // page returns docs/tdf.md.
@@ -39,7 +41,7 @@ func column(page, heading string) []string {
 }
 
 func commands() []*cobra.Command {
-	root := newApp(strings.NewReader(""), io.Discard, io.Discard).root()
+	root := newRoot(cli.New(strings.NewReader(""), io.Discard, io.Discard))
 	root.InitDefaultCompletionCmd()
 	return root.Commands()
 }
@@ -61,9 +63,9 @@ func TestPageListsTheCommands(t *testing.T) {
 // docs/tdf.md lists all filters, and no others.
 func TestPageListsTheFilters(t *testing.T) {
 	var want []string
-	var f filter
+	var f cli.Filter
 	c := &cobra.Command{}
-	f.flags(c)
+	f.Flags(c)
 	c.Flags().VisitAll(func(f *pflag.Flag) { want = append(want, "--"+f.Name) })
 	got := slices.DeleteFunc(column(page(t), "| filter | selects tasks |"), func(s string) bool { return !regexp.MustCompile(`^--[a-z-]+$`).MatchString(s) })
 	slices.Sort(got)
@@ -75,7 +77,7 @@ func TestPageListsTheFilters(t *testing.T) {
 // docs/tdf.md names only flags that exist.
 func TestPageNamesOnlyKnownFlags(t *testing.T) {
 	known := map[string]bool{"--help": true}
-	root := newApp(strings.NewReader(""), io.Discard, io.Discard).root()
+	root := newRoot(cli.New(strings.NewReader(""), io.Discard, io.Discard))
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
 	for _, c := range commands() {
 		for _, c := range append(c.Commands(), c) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -94,13 +95,13 @@ func checkKey(t *testing.T, p *tdf.Property, text, want string) {
 
 func checkFlag(t *testing.T, p *tdf.Property, text, want string) {
 	t.Helper()
-	var f taskFlags
+	var f cli.TaskFlags
 	c := &cobra.Command{}
-	f.flags(c)
+	f.Flags(c)
 	if err := c.ParseFlags([]string{"--" + p.Flag(), text}); err != nil {
 		t.Fatal(err)
 	}
-	changes, err := f.changes(tdf.At(time.Now()))
+	changes, err := f.Changes(tdf.At(time.Now()))
 	d := changes.Apply(tdf.Defaults("p", "rsync:/p/run.sh", "1"))
 	if got := p.Text(&d); err != nil || got != want {
 		t.Errorf("%s, flag: %q, %v; want %q", p.Name, got, err, want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -33,7 +34,7 @@ func TestInterruptedConfirmation(t *testing.T) {
 	wait(t, "the question", func() bool { return strings.Contains(c.err.String(), "cancel? [y/N]") })
 	c.interrupt()
 	ended.Wait()
-	if status != statusInterrupted || len(c.ids(addr)) != 3 {
+	if status != cli.StatusInterrupted || len(c.ids(addr)) != 3 {
 		t.Errorf("status %d, %d tasks are open", status, len(c.ids(addr)))
 	}
 	keyboard.Write([]byte("\n")) // ends the pending read
@@ -62,7 +63,7 @@ func TestInterruptedWhileRedisHangs(t *testing.T) {
 	wait(t, "a call that hangs", func() bool { return proxy.Held() > 0 })
 	c.interrupt()
 	ended.Wait()
-	if status != statusInterrupted {
+	if status != cli.StatusInterrupted {
 		t.Errorf("status %d", status)
 	}
 	c.check("stderr", c.err.String(), "cancelled: 0, and perhaps more: interrupted before Redis answered")

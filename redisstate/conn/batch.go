@@ -1,6 +1,6 @@
 package conn
 
-// A bound limits one quantity of a call, such as its bytes.
+// A Bound limits one quantity of a call, such as its bytes.
 type Bound struct {
 	Limit  int             // of the whole call
 	Amount func(i int) int // the amount that element i adds

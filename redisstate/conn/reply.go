@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A replyForm reports whether a reply of Redis has the form that the reader of the reply expects. Readers may rely on this
+// A ReplyForm reports whether a reply of Redis has the form that the reader of the reply expects. Readers may rely on this
 // form, because a call is repeated until its reply has it.
 type ReplyForm func(reply any) bool
 

@@ -108,7 +108,7 @@ func (x *Script) Load(source func() string) {
 	})
 }
 
-// Scripts returns the SHA-1 of each script, in its form without script flags. Without a password, the embedded Redis
+// Sums returns the SHA-1 of each script, in its form without script flags. Without a password, the embedded Redis
 // runs only these scripts.
 func Sums() []string {
 	var sums []string

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// An App holds the state of one call of tdf: input, output, and the flags that all commands share.
+type App struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Terminal       Terminal
+	Force          context.Context // ends at the second signal
+	Log            *slog.Logger
+
+	File      string   // --config
+	Namespace string   // --namespace
+	Redis     string   // --redis
+	Set       []string // --set
+	parsed    bool     // whether the arguments are valid for the command
+
+	grace atomic.Int64 // how long the command may still run after a signal, as a [time.Duration]
+}
+
+func New(stdin io.Reader, stdout, stderr io.Writer) *App {
+	a := &App{
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, Force: context.Background(),
+		Terminal: newTerminal(stdout, stderr), Log: slog.New(warningsTo(stderr)),
+	}
+	a.grace.Store(int64(usualGrace))
+	return a
+}
+
+// warningsTo returns a log handler that writes only warnings and errors. Its lines contain no time and no level.
+func warningsTo(w io.Writer) slog.Handler {
+	return slog.NewTextHandler(w, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})
+}
+
+// Begin runs before every command. It refuses empty arguments and flag values, because they probably come from unset shell
+// variables.
+func (a *App) Begin(c *cobra.Command, args []string) error {
+	a.parsed = true
+	if c.Name() == "up" { // tdf up lets running programs finish before it ends
+		a.grace.Store(int64(noLimit))
+	}
+	if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) {
+		return nil
+	}
+	if slices.Contains(args, "") {
+		return Usagef("empty argument for %s", c.CommandPath())
+	}
+	var empty []string
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" && !slices.Contains(mayBeEmpty, f.Name) {
+			empty = append(empty, "--"+f.Name)
+		}
+	})
+	if len(empty) > 0 {
+		return Usagef("empty value for %s: give a value, or leave the flag out", strings.Join(empty, ", "))
+	}
+	return nil
+}
+
+// mayBeEmpty lists the flags whose value may be the empty string.
+var mayBeEmpty = []string{"input", "meta", "tags", "limit-key"}
+
+// Say writes a message to stderr. It escapes control characters, because the message may contain texts from Redis.
+func (a *App) Say(format string, args ...any) {
+	fmt.Fprintln(a.Stderr, Printable(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// The exit statuses of docs/tdf.md, "Exit status".
+func TestStatus(t *testing.T) {
+	interrupted, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupted"))
+	invalid := &tdf.PropertyError{Property: "queue", Reason: "is empty"}
+	for _, test := range []struct {
+		ctx  context.Context
+		err  error
+		want int
+	}{
+		{t.Context(), nil, 0},
+		{t.Context(), errors.New("any error"), 1},
+		{t.Context(), tdf.ErrNoTask, 1},
+		{t.Context(), conn.ErrFull, 1},
+		{t.Context(), PartlyError{invalid}, 1},
+		{t.Context(), Usagef("invalid value"), 2},
+		{t.Context(), invalid, 2},
+		{t.Context(), fmt.Errorf("list: %w", &manager.QueryError{Problem: "unknown state"}), 2},
+		{t.Context(), &config.Error{Problem: "invalid"}, 2},
+		{t.Context(), &conn.RefusedError{Reason: "wrong password"}, 2},
+		{t.Context(), ErrProblems, 3},
+		{interrupted, fmt.Errorf("read: %w", context.Cause(interrupted)), 130},
+	} {
+		a := New(nil, io.Discard, io.Discard)
+		a.parsed = true
+		if got := a.status(test.ctx, test.err); got != test.want {
+			t.Errorf("%v: status %d, want %d", test.err, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
+)
+
+// Changes holds the flags of set and retry that change properties of tasks.
+type Changes struct {
+	task                   TaskFlags
+	input, program, source string
+	handler                bool
+}
+
+// AddTo adds the flags to a command.
+func (c *Changes) AddTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh")
+	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source or --handler")
+	flags.StringVar(&c.source, "source", "", "`SOURCE` address from which workers fetch the program")
+	flags.BoolVar(&c.handler, "handler", false, "no source: only workers with a handler for the program run the task")
+	c.task.Flags(cmd)
+}
+
+// Given reports whether the user gave any of the flags.
+func (c *Changes) Given() bool {
+	return slices.ContainsFunc([]string{"input", "program", "source", "handler"}, c.task.changed) || slices.ContainsFunc(propertiesWithFlag(), func(p *tdf.Property) bool { return c.task.changed(p.Flag()) })
+}
+
+// Check returns an error for invalid flags. It needs no connection to Redis.
+func (c *Changes) Check() error {
+	if err := c.task.Check(); err != nil {
+		return err
+	}
+	info, err := os.Stat(c.program)
+	isDir := err == nil && info.IsDir()
+	switch {
+	case c.handler && c.source != "":
+		return SourceWithHandler()
+	case c.handler && isDir && strings.ContainsRune(c.program, '/'):
+		return HandlerWithDirectory(c.program)
+	case c.task.changed("program") && c.source == "" && !c.handler && !isDir:
+		return NotADirectory(c.program)
+	}
+	return nil
+}
+
+// NotADirectory returns the error for a command without --source and --handler whose --program is not a directory.
+func NotADirectory(program string) error {
+	return Usagef("invalid value %q for --program: no such directory; a program stored elsewhere needs --source SOURCE, "+
+		"and a program that handlers of workers run needs --handler (docs/programs.md)", program)
+}
+
+func SourceWithHandler() error {
+	return Usagef("--source with --handler: a task with a source is not for handlers; give one of them")
+}
+
+func HandlerWithDirectory(program string) error {
+	return Usagef("--handler with the directory %s: a handler has a name, and needs no directory; leave --handler out, or give the name", program)
+}
+
+// Read returns the changes. If --program is a directory, read also packs and returns the program.
+func (c *Changes) Read(ctx context.Context, m *Client) (manager.Changes, *program.Packed, error) {
+	all, err := c.task.Read(ctx, m)
+	if err != nil {
+		return all, nil, err
+	}
+	if c.task.changed("input") {
+		all.Input = &c.input
+	}
+	if c.task.changed("source") || c.handler {
+		all.Source = &c.source // with --handler, ""
+	}
+	packed, err := c.readProgram(&all)
+	if err == nil {
+		err = checkForAnyTask(all)
+	}
+	return all, packed, err
+}
+
+// checkForAnyTask refuses changes that are invalid for every task.
+func checkForAnyTask(c manager.Changes) error {
+	d := c.Apply(tdf.Defaults("any", "rsync:/any/run.sh", ""))
+	if err := d.Validate(); err != nil {
+		return Usagef("%v", err)
+	}
+	return nil
+}
+
+// readProgram adds the program to the changes.
+func (c *Changes) readProgram(all *manager.Changes) (*program.Packed, error) {
+	if !c.task.changed("program") {
+		return nil, nil
+	}
+	all.Program = &c.program
+	if c.source != "" || c.handler {
+		return nil, nil
+	}
+	packed, err := program.Pack(c.program)
+	if err != nil {
+		return nil, Usagef("%v", err)
+	}
+	all.Program, all.Source = &packed.Name, &packed.Source
+	return &packed, nil
+}

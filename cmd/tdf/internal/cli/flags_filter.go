@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/selection"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A Filter holds the flags that select tasks.
+type Filter struct {
+	selection.Filter
+	QueueFlag string // name of the flag for the queue, if it is not queue
+}
+
+// Flags adds the filter's flags to a command.
+func (f *Filter) Flags(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringSliceVar(&f.States, "state", nil, "`STATE` one or more states: "+strings.Join(selection.States(), ", "))
+	flags.StringSliceVar(&f.Outcomes, "outcome", nil, "`OUTCOME` one or more outcomes, also of archived tasks: "+strings.Join(selection.Outcomes(), ", "))
+	flags.StringVar(&f.Group, "campaign", "", "`NAME` name of the campaign (the tasks' group)")
+	f.QueueFlag = cmp.Or(f.QueueFlag, "queue")
+	flags.StringVar(&f.Queue, f.QueueFlag, "", "`NAME` name of the queue, or default for the tasks without a queue")
+	flags.StringVar(&f.Program, "of", "", "`PROGRAM` name of the program; * and ? are wildcards")
+	flags.StringVar(&f.Worker, "worker", "", "`NAME` name of the worker of the last run")
+	flags.StringVar(&f.Exit, "exit", "", "`STATUS` exit status of the last run: 0 to 255, a signal such as 'signal: killed', or 'signal' for any signal")
+	flags.StringVar(&f.OlderThan, "older-than", "", "`SPAN` minimum time in the current state, such as 90s or 2h")
+	flags.StringVar(&f.NewerThan, "newer-than", "", "`SPAN` maximum time in the current state")
+	flags.StringVar(&f.Output, "output-has", "", "`TEXT` text in the stdout of the last run")
+	flags.StringVar(&f.Error, "error-has", "", "`TEXT` text in the stderr of the last run")
+	flags.StringVar(&f.Failure, "failure", "", "`ID` failure group of the last failure, from tdf failures")
+}
+
+// Given reports whether the user gave ids or flags of the filter.
+func (f *Filter) Given(ids []string) bool { return len(ids) > 0 || !f.Empty() }
+
+// Check returns an error for invalid flags and ids. It needs no connection to Redis.
+func (f *Filter) Check(ids []string, cursor string) error {
+	q, err := f.at(time.Time{}, ids)
+	if err == nil {
+		q.Since, q.Before = time.Time{}, time.Time{}
+		err = listing.Validate(q, cursor)
+	}
+	return err
+}
+
+// at returns the query for the flags and ids, at a time of Redis's clock.
+func (f *Filter) at(now time.Time, ids []string) (manager.Query, error) {
+	f.IDs = ids
+	q, err := f.Query(now)
+	return q, invalidFilter(err)
+}
+
+// Resolve returns the query for the flags and ids. An unknown campaign is an error.
+func (f *Filter) Resolve(ctx context.Context, m *Client, ids []string) (manager.Query, error) {
+	q, err := f.at(time.Time{}, ids)
+	if err != nil {
+		return q, err
+	}
+	if err := f.checkCampaign(ctx, m); err != nil || !f.NeedsClock() {
+		return q, err
+	}
+	now, err := m.Now(ctx)
+	if err != nil {
+		return q, err
+	}
+	return f.at(now, ids)
+}
+
+// checkCampaign returns an error for a campaign without tasks, because its name is probably misspelt.
+func (f *Filter) checkCampaign(ctx context.Context, m *Client) error {
+	if f.Group == "" {
+		return nil
+	}
+	counts, err := m.Counts(ctx, f.Group)
+	if err == nil && counts.Total() == 0 {
+		err = UnknownCampaign(f.Group)
+	}
+	return err
+}
+
+// ParseIDs reads ids and ranges of ids, such as 7 and 12-40.
+func ParseIDs(args []string) ([]int64, error) {
+	ids, err := selection.IDs(args)
+	return ids, invalidFilter(err)
+}
+
+func UnknownCampaign(name string) error {
+	return Usagef("unknown campaign %q: no task of this namespace belongs to it", name)
+}

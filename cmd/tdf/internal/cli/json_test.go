@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// JSON and texts contain no character that controls a terminal or that it does not show. The values in JSON stay the same.
+func TestHiddenCharactersAreEscaped(t *testing.T) {
+	const hidden = "\u007f\u0085\u009b\u00ad\u061c\u200b\u200e\u2028\u2029\u202a\u202e\u2060\u2066\u2069\ufeff\U000e0041"
+	value := "a" + hidden + "é𝒜"
+	raw := json.RawMessage(`"` + value + `"`)
+	var b strings.Builder
+	if err := JsonLines(&b).Encode(map[string]any{"text": value, "raw": raw}); err != nil {
+		t.Fatal(err)
+	}
+	line := strings.TrimSuffix(b.String(), "\n")
+	for _, text := range []string{line, Printable(value), OneLine(value, 0)} {
+		if i := strings.IndexAny(text, hidden); i >= 0 || !strings.Contains(text, "é𝒜") {
+			t.Errorf("%q at %d", text, i)
+		}
+	}
+	var got struct{ Text, Raw string }
+	if err := json.Unmarshal([]byte(line), &got); err != nil || got.Text != value || got.Raw != value {
+		t.Errorf("%q, %v, want twice %q", got, err, value)
+	}
+}

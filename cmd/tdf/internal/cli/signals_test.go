@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// A signal ends tdf even if its command does not notice the end of the context.
+func TestSignalsEndACommandThatComputes(t *testing.T) {
+	for name, signals := range map[string]int{"one signal": 1, "two signals": 2} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			force, forceEnd := context.WithCancel(t.Context())
+			var released atomic.Bool
+			var spinning sync.WaitGroup
+			defer func() { released.Store(true); spinning.Wait() }()
+			var errors strings.Builder
+			a := New(strings.NewReader(""), &strings.Builder{}, &errors)
+			a.Force = force
+			a.grace.Store(1)
+			spinning.Add(1)
+			root := &cobra.Command{SilenceErrors: true, RunE: func(*cobra.Command, []string) error {
+				defer spinning.Done()
+				cancel()
+				if signals > 1 {
+					forceEnd()
+				}
+				for !released.Load() {
+					runtime.Gosched()
+				}
+				return nil
+			}}
+			root.SetArgs(nil)
+			if status := a.Execute(ctx, root); status != StatusInterrupted {
+				t.Errorf("status %d", status)
+			}
+			forceEnd()
+			if !strings.Contains(errors.String(), "interrupted") {
+				t.Errorf("stderr is %q", errors.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// A Terminal records whether stdout and stderr are terminals, and what stdout can show.
+type Terminal struct {
+	Out, Err bool
+	colour   bool // stdout can show colours
+	Width    int  // number of columns of stdout; 0 if stdout is not a terminal
+}
+
+func newTerminal(stdout, stderr io.Writer) Terminal {
+	t := Terminal{Out: IsTerminal(stdout), Err: IsTerminal(stderr)}
+	t.colour = t.Out && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if f, ok := stdout.(*os.File); ok && t.Out {
+		t.Width = 80
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			t.Width = width
+		}
+	}
+	return t
+}
+
+func IsTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// unprintable reports whether a character controls the terminal, or changes how a terminal shows other characters: control
+// characters, characters that reverse the direction of a text, line separators, and invisible characters.
+func unprintable(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+
+// Printable escapes unprintable characters and invalid UTF-8, as a Go string literal does. It keeps newlines and tabs.
+func Printable(text string) string {
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && text[i] != "\uFFFD"[0]:
+			b.WriteString(`\x` + strconv.FormatUint(uint64(text[i]), 16))
+		case r == '\n' || r == '\t' || !unprintable(r):
+			b.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// OneLine returns printable text on one line, cut to at most limit characters. A limit of 0 means no limit.
+func OneLine(text string, limit int) string {
+	line := Printable(strings.Join(strings.Fields(text), " "))
+	if limit <= 0 || utf8.RuneCountInString(line) <= limit {
+		return line
+	}
+	runes := []rune(line)
+	return string(runes[:limit-1]) + "…"
+}
+
+// Confirm asks the user on the terminal whether to do the action. Without a terminal, it requires --yes.
+func (a *App) Confirm(ctx context.Context, action string, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !IsTerminal(a.Stdin) {
+		return Usagef("nothing was done: stdin is not a terminal, so the command cannot ask for confirmation; --yes skips the question")
+	}
+	fmt.Fprintf(a.Stderr, "%s? [y/N] ", action)
+	answer, err := bufio.NewReader(Interruptible(ctx, a.Stdin)).ReadString('\n')
+	if ctx.Err() != nil {
+		a.Say("")
+		return context.Cause(ctx)
+	}
+	if err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+		a.Say("nothing was done")
+		return ErrProblems
+	}
+	return nil
+}

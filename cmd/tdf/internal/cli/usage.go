@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tdf-framework/tdf/internal/command"
+)
+
+// Usagef returns an error about the arguments.
+func Usagef(format string, args ...any) error {
+	return &command.UsageError{Problem: fmt.Sprintf(format, args...)}
+}
+
+// FlagError returns the error for an unknown flag or an invalid value.
+func FlagError(c *cobra.Command, err error) error {
+	problem := err.Error()
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && wants[invalid.GetFlag().Value.Type()] != "" {
+		problem = fmt.Sprintf("invalid value %q for --%s: want %s", invalid.GetValue(), invalid.GetFlag().Name, wants[invalid.GetFlag().Value.Type()])
+	}
+	return Usagef("%s; %s --help lists the flags", problem, c.CommandPath())
+}
+
+// wants maps each type of flags to a description of the valid values.
+var wants = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 2h30m", "bool": "true or false",
+}
+
+// commandError returns the error for an unknown command. The error suggests commands with similar names.
+func commandError(err error) error {
+	if errors.As(err, new(*command.UsageError)) {
+		return err
+	}
+	problem, similar, _ := strings.Cut(err.Error(), suggestions)
+	if names := strings.Fields(similar); len(names) > 0 {
+		problem += "; did you mean " + strings.Join(names, " or ") + "?"
+	} else {
+		problem += ";"
+	}
+	return Usagef("%s tdf --help lists the commands", problem)
+}
+
+// suggestions is the text that cobra puts between an unknown command and the commands with similar names.
+const suggestions = "\n\nDid you mean this?\n"
+
+// NoArguments refuses any argument, for commands that accept only flags.
+func NoArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("unexpected argument %q for %s: want no arguments", args[0], c.CommandPath())
+	}
+	return nil
+}
+
+// SomeArguments requires at least one argument.
+func SomeArguments(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return Usagef("missing argument for %s: want %s; usage: %s", c.CommandPath(), name, c.UseLine())
+		}
+		return nil
+	}
+}
+
+// AtMostOne refuses a second argument.
+func AtMostOne(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return Usagef("unexpected argument %q for %s: want one %s", args[1], c.CommandPath(), name)
+		}
+		return nil
+	}
+}
+
+// ExactlyOne requires one argument.
+func ExactlyOne(name string) cobra.PositionalArgs {
+	return cobra.MatchAll(SomeArguments(name), AtMostOne(name))
+}
+
+// SetUsageTemplate changes how --help prints a flag. If the flag's text begins with a name in back-quotes, --help prints
+// "--flag NAME   text". Without this, cobra repeats the name in the text.
+func SetUsageTemplate(root *cobra.Command) {
+	cobra.AddTemplateFunc("flagUsages", flagUsages)
+	root.SetUsageTemplate(strings.NewReplacer(
+		".LocalFlags.FlagUsages", "flagUsages .LocalFlags",
+		".InheritedFlags.FlagUsages", "flagUsages .InheritedFlags",
+	).Replace(root.UsageTemplate()))
+}
+
+func flagUsages(flags *pflag.FlagSet) string {
+	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
+	shown.SortFlags = flags.SortFlags
+	flags.VisitAll(func(f *pflag.Flag) {
+		if quoted, ok := strings.CutPrefix(f.Usage, "`"); ok {
+			name, text, _ := strings.Cut(quoted, "` ")
+			named := *f
+			named.Usage, named.Value = text, namedValue{f.Value, name}
+			named.DefValue = strings.TrimPrefix(f.DefValue, "[]") // do not show the empty default of a list
+			f = &named
+		}
+		shown.AddFlag(f)
+	})
+	return shown.FlagUsages()
+}
+
+// A namedValue is a flag's value with a name, which --help prints as the flag's type.
+type namedValue struct {
+	pflag.Value
+	name string
+}
+
+func (v namedValue) Type() string { return v.name }

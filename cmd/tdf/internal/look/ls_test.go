@@ -1,0 +1,18 @@
+package look
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// tdf ls marks a running task whose lease has ended.
+func TestStateAfterTheLease(t *testing.T) {
+	task, _ := tdf.ParseTask(1, tdf.Hash{"state": "running", "0:claim": "c", "lease_until": "2000000000"})
+	view := manager.TaskOf(task, false)
+	if got := stateAt(view, time.Unix(1999999999, 0)) + ", " + stateAt(view, time.Unix(2000000000, 0)); got != "running, running (lease ended)" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,168 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/selection"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A printout holds the flags of tdf output and the id of its task.
+type printout struct {
+	a      *cli.App
+	m      *cli.Client
+	id     int64
+	round  int
+	stderr bool
+	follow bool
+	raw    bool
+
+	r *manager.Round // the round, as last read from Redis
+}
+
+func Output(a *cli.App) *cobra.Command {
+	p := printout{a: a}
+	c := &cobra.Command{
+		Use: "output ID", Short: "Print the output of a task's program",
+		Long: "Prints the stdout of a task's program in its last run, byte for byte. On a terminal, it prints control characters as escapes.\n" +
+			"While the program runs, the command prints the last 4 KiB of its stdout and stderr. With --follow, it waits for the rest.",
+		Example: "  tdf output 17 --error",
+		Args:    cli.ExactlyOne("ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if p.id, err = selection.ID(args[0]); err != nil {
+				return err
+			}
+			switch given := c.Flags().Changed("round"); {
+			case !given && p.follow:
+				p.round = currentRound
+			case !given:
+				p.round = lastRound
+			case p.round < 0:
+				return cli.Usagef("invalid value %d for --round: want at least 0", p.round)
+			}
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				p.m = m
+				return p.run(c.Context())
+			})
+		},
+	}
+	c.Flags().IntVar(&p.round, "round", 0, "`N` number of the round, from 0 (default: the last round that ran; with --follow, the current round)")
+	c.Flags().BoolVar(&p.stderr, "error", false, "stderr instead of stdout")
+	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "output as it arrives, until the round ends")
+	c.Flags().BoolVar(&p.raw, "raw", false, "control characters without escapes, even on a terminal")
+	return c
+}
+
+func (p *printout) run(ctx context.Context) error {
+	t, err := p.read(ctx)
+	if err != nil {
+		return err
+	}
+	if p.follow && !roundEnded(t, p.round) {
+		return p.followRound(ctx, t)
+	}
+	if removed := removedText(p.r); removed != "" && p.text() == "" {
+		p.a.Say("the outputs of round %d were %s", p.round, removed)
+		return nil
+	}
+	if len(p.text()) == 0 && p.r.Tail != "" {
+		return p.printTail(t)
+	}
+	return p.printWhole(t)
+}
+
+// read reads the task and the round. The first call also decides which round the command prints.
+func (p *printout) read(ctx context.Context) (*manager.Task, error) {
+	t, r, err := p.readRound(ctx)
+	if errors.Is(err, tdf.ErrNoTask) {
+		err = noTask(ctx, p.a, p.m, p.id)
+	}
+	if err == nil {
+		p.r, p.round = r, r.Number
+	}
+	return t, err
+}
+
+// Values of printout.round that are not numbers of rounds.
+const (
+	lastRound    = -1
+	currentRound = -2
+)
+
+func (p *printout) readRound(ctx context.Context) (*manager.Task, *manager.Round, error) {
+	switch p.round {
+	case lastRound:
+		return p.m.Admin().LastRun(ctx, p.id)
+	case currentRound:
+		return p.m.Admin().CurrentRound(ctx, p.id)
+	}
+	return p.m.Admin().Round(ctx, p.id, p.round)
+}
+
+// roundEnded reports whether a round has ended.
+func roundEnded(t *manager.Task, round int) bool {
+	return t.Round != round || t.State != tdf.Open && t.State != tdf.Running
+}
+
+// text returns the stdout or stderr of the round.
+func (p *printout) text() string {
+	if p.stderr {
+		return p.r.Error
+	}
+	return p.r.Output
+}
+
+// printWhole prints the output that Redis contains. If the output is empty or incomplete, it prints the reason.
+func (p *printout) printWhole(t *manager.Task) error {
+	r := p.r
+	switch {
+	case t.Round == p.round && t.State == tdf.Open:
+		p.a.Say("task %d has no output yet: it is open (see tdf explain %d)", t.ID, t.ID)
+	case !roundEnded(t, p.round):
+		p.a.Say("round %d runs on %s and has no output yet", p.round, r.Worker)
+	}
+	if err := p.print(p.text()); err != nil {
+		return err
+	}
+	bytes, complete := r.OutputBytes, r.OutputWhole()
+	if p.stderr {
+		bytes, complete = r.ErrorBytes, r.ErrorWhole()
+	}
+	switch {
+	case !roundEnded(t, p.round):
+	case p.text() == "" && !p.stderr && r.Error != "":
+		p.a.Say("stdout is empty; --error prints %s of stderr", cli.Size(int64(len(r.Error))))
+	case p.text() == "" && r.Tail == "":
+		p.a.Say("the output is empty")
+	}
+	if !complete {
+		p.a.Say("the output is cut off: the program wrote %s; worker %s may have the whole output in its files ([worker] task_output_filename)", cli.Size(bytes), r.Worker)
+	}
+	return nil
+}
+
+// printTail prints the last known lines of a round's output. Redis contains no other output of this round.
+func (p *printout) printTail(t *manager.Task) error {
+	r := p.r
+	state := "has ended without a result"
+	if !roundEnded(t, p.round) {
+		state = "is running"
+	}
+	p.a.Say("round %d on %s %s; the last known lines of stdout and stderr:", p.round, r.Worker, state)
+	return p.print(r.Tail)
+}
+
+func (p *printout) print(text string) error {
+	if p.a.Terminal.Out && !p.raw {
+		text = cli.Printable(text)
+	}
+	_, err := io.WriteString(p.a.Stdout, text)
+	return err
+}

@@ -1,0 +1,172 @@
+package look
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// An export holds the flags of tdf results.
+type export struct {
+	a           *cli.App
+	filter      cli.Filter
+	csv         bool
+	spreadsheet bool
+	jsonl       bool
+	noOutput    bool
+	wait        bool
+	fields      string // one of fieldSources
+}
+
+// The values of --fields: where the fields of a task's result come from.
+const (
+	fieldsAuto     = "auto"
+	fieldsLastLine = "last-line"
+	fieldsResult   = "result.json"
+)
+
+var fieldSources = []string{fieldsAuto, fieldsLastLine, fieldsResult}
+
+func Results(a *cli.App) *cobra.Command {
+	e := export{a: a}
+	c := &cobra.Command{
+		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as CSV or JSON lines",
+		Long: "Writes a row for each task, sorted by id: parameters, outcome, times, costs, the fields of the result, stdout and stderr.\n" +
+			"CSV has a column for each parameter and for each field of result.json. If a run wrote no result.json, its fields are the numbers in the\n" +
+			"JSON object that the program printed as its last line. A cell that is not text is written in base64. The cell base64 of the row contains the names of such columns.\n" +
+			"JSON lines contain the fields of tdf ls --json, and stdout and stderr. docs/python.md shows how to read both formats with pandas.",
+		Example: "  tdf results grid --state succeeded --csv > grid.csv",
+		Args:    cli.AtMostOne("CAMPAIGN"),
+
+		ValidArgsFunction: a.CompleteCampaign,
+		RunE: func(c *cobra.Command, args []string) error {
+			if e.csv && e.jsonl {
+				return cli.Usagef("--csv with --jsonl: want one format")
+			}
+			if e.spreadsheet && e.jsonl {
+				return cli.Usagef("--spreadsheet with --jsonl: a spreadsheet needs CSV")
+			}
+			if c.Flags().Changed("fields") && e.jsonl {
+				return cli.Usagef("--fields with --jsonl: only CSV has columns for fields")
+			}
+			if !slices.Contains(fieldSources, e.fields) {
+				return cli.Usagef("invalid value %q for --fields: want %s", e.fields, strings.Join(fieldSources, ", "))
+			}
+			if len(args) > 0 {
+				if e.filter.Group != "" && e.filter.Group != args[0] {
+					return cli.Usagef("campaign %s with --campaign %s: want one campaign", args[0], e.filter.Group)
+				}
+				e.filter.Group = args[0]
+			}
+			return e.run(c.Context())
+		},
+	}
+	e.filter.Flags(c)
+	c.Flags().BoolVar(&e.csv, "csv", false, "CSV with column names in the first row (default)")
+	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
+	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
+	c.Flags().StringVar(&e.fields, "fields", fieldsAuto, "`SOURCE` source of the fields: result.json, last-line, or auto for result.json and otherwise the last line")
+	c.Flags().BoolVar(&e.wait, "wait", false, "wait for all unfinished tasks before writing")
+	c.Flags().BoolVar(&e.noOutput, "no-output", false, "results without stdout and stderr")
+	return c
+}
+
+func (e *export) run(ctx context.Context) error {
+	if err := e.filter.Check(nil, ""); err != nil {
+		return err
+	}
+	return e.a.WithManager(ctx, func(m *cli.Client) error {
+		q, err := e.filter.Resolve(ctx, m, nil)
+		if err != nil {
+			return err
+		}
+		if err := e.waitOrWarn(ctx, m); err != nil {
+			return err
+		}
+		out := bufio.NewWriterSize(e.a.Stdout, 1<<16)
+		write := e.writeCSV
+		if e.jsonl {
+			write = e.writeLines
+		}
+		n, err := write(ctx, m, q, out)
+		if err = errors.Join(err, out.Flush()); err == nil {
+			e.a.Say("%s", cli.Tasks(n))
+		}
+		return err
+	})
+}
+
+const waitPause = 500 * time.Millisecond
+
+// waitOrWarn waits for unfinished tasks if --wait is given. Otherwise, it prints the number of unfinished tasks.
+func (e *export) waitOrWarn(ctx context.Context, m *cli.Client) error {
+	if e.wait {
+		return e.waitForAll(ctx, m)
+	}
+	var groups []string
+	if e.filter.Group != "" {
+		groups = []string{e.filter.Group}
+	}
+	counts, err := m.Counts(ctx, groups...)
+	if n := counts.Unfinished(); err == nil && n > 0 {
+		e.a.Say("%s unfinished; --wait waits for them, %s shows the progress", cli.Tasks(n), cli.WatchCommand(e.filter.Group))
+	}
+	return err
+}
+
+// waitForAll waits until all tasks have finished. It prints a warning if tasks cannot finish now.
+func (e *export) waitForAll(ctx context.Context, m *cli.Client) error {
+	watch, warnings := m.Admin().Watch(e.filter.Group), watchWarnings{say: e.a.Say, campaign: e.filter.Group}
+	for first := true; ; first = false {
+		s, err := watch.Look(ctx)
+		n := s.Counts.Unfinished()
+		switch {
+		case err != nil:
+			return err
+		case !first && s.Counts.Total() == 0:
+			return errTasksGone
+		case n == 0:
+			return nil
+		case first:
+			e.a.Say("waiting for %s", cli.Tasks(n))
+		}
+		warnings.check(&s)
+		if err := cli.Sleep(ctx, waitPause); err != nil {
+			return err
+		}
+	}
+}
+
+var errTasksGone = errors.New("wait for tasks: no tasks exist any more; they were removed, or Redis lost its data at a restart")
+
+func (e *export) writeLines(ctx context.Context, m *cli.Client, q manager.Query, out *bufio.Writer) (n int, err error) {
+	lines := cli.JsonLines(out)
+	for t, err := range m.List(ctx, reading(q, !e.noOutput)) {
+		if err == nil {
+			err = lines.Encode(t)
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// reading returns a query that reads tasks with their results, in the order of their ids. If withOutput is true, the query
+// also reads stdout and stderr.
+func reading(q manager.Query, withOutput bool) manager.Query {
+	q.Order, q.Read = manager.ByID, manager.ReadResult
+	if withOutput {
+		q.Read = manager.ReadOutput
+	}
+	return q
+}

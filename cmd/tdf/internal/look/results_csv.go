@@ -1,0 +1,290 @@
+package look
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Fixed columns of the CSV. The columns of parameters follow firstColumns. The columns of results follow runColumns.
+var (
+	firstColumns = []string{"id", "campaign", "program", "input", "state", "outcome", "round", "run"}
+	runColumns   = []string{
+		"opened", "started", "ended", "seconds", "cpu_seconds", "max_rss", "worker", "exit", "program_sha256",
+	}
+	printedColumns = []string{"output", "output_whole", "error"}
+	lastColumns    = []string{"base64"} // names the columns whose cells are in base64 in this row
+)
+
+// writeCSV reads the tasks twice: first for the columns, then for the rows.
+func (e *export) writeCSV(ctx context.Context, m *cli.Client, q manager.Query, out *bufio.Writer) (n int, err error) {
+	c := newColumns(e.fields)
+	fromOutput := e.fields != fieldsResult
+	for t, err := range m.List(ctx, reading(q, fromOutput)) {
+		if err == nil {
+			err = c.collect(t)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	w := csv.NewWriter(out)
+	names := c.names(!e.noOutput)
+	if err := w.Write(e.escapeCells(slices.Clone(names))); err != nil {
+		return 0, err
+	}
+	for t, err := range m.List(ctx, reading(q, fromOutput || !e.noOutput)) {
+		if err == nil {
+			err = w.Write(e.escapeCells(c.row(t, names)))
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	if c.late > 0 {
+		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command", cli.Counted(c.late, "value"))
+	}
+	w.Flush()
+	return n, w.Error()
+}
+
+// escapeCells escapes cells for a terminal and, with --spreadsheet, for a spreadsheet.
+func (e *export) escapeCells(row []string) []string {
+	if e.spreadsheet {
+		escapeFormulas(row)
+	}
+	if e.a.Terminal.Out {
+		for i := range row {
+			row[i] = cli.Printable(row[i])
+		}
+	}
+	return row
+}
+
+// columns holds the columns that depend on the tasks.
+type columns struct {
+	source              string            // the value of --fields
+	parameters, results map[string]string // name of the column for each key
+	order, resultOrder  []string          // names of the columns, in the order of the CSV
+	taken               map[string]bool   // names of all columns
+	late                int               // number of values that have no column
+}
+
+func newColumns(source string) *columns {
+	c := &columns{source: source, parameters: map[string]string{}, results: map[string]string{}, taken: map[string]bool{}}
+	for _, name := range slices.Concat(firstColumns, runColumns, printedColumns, lastColumns) {
+		c.taken[name] = true
+	}
+	return c
+}
+
+// maxColumns limits the memory that tasks with many different parameters need.
+const maxColumns = 10_000
+
+// wholeKey is the key of a meta or result that is not a JSON object. No key in valid JSON is equal to wholeKey.
+const wholeKey = "\xff"
+
+// collect adds columns for a task's parameters and results.
+func (c *columns) collect(t *manager.Task) error {
+	for _, f := range fieldsOf(t.Meta) {
+		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
+	}
+	for _, f := range c.resultFields(t) {
+		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
+	}
+	if len(c.taken) > maxColumns {
+		return fmt.Errorf("write CSV: the tasks need more than %d columns; use --jsonl, which has no limit", maxColumns)
+	}
+	return nil
+}
+
+// resultFields returns the fields of a task's result.
+func (c *columns) resultFields(t *manager.Task) []field {
+	if c.source != fieldsLastLine {
+		if result := t.Result(); result != "" || c.source == fieldsResult {
+			return fieldsOf(result)
+		}
+	}
+	return numbersOf(lastLine(t.Output()))
+}
+
+func parameterName(key string) string {
+	if key == wholeKey {
+		return "meta"
+	}
+	return key
+}
+
+func resultName(key string) string {
+	if key == wholeKey {
+		return "result"
+	}
+	return "result." + key
+}
+
+// add adds a column for a key. It adds prefixes to the column's name until no other column has this name.
+func (c *columns) add(of map[string]string, order *[]string, key, name, prefix string) {
+	if _, known := of[key]; known {
+		return
+	}
+	for c.taken[name] {
+		name = prefix + name
+	}
+	c.taken[name], of[key] = true, name
+	*order = append(*order, name)
+}
+
+// names returns the names of all columns. If withOutput is true, it includes the columns for stdout and stderr.
+func (c *columns) names(withOutput bool) []string {
+	names := slices.Concat(firstColumns, c.order, runColumns, c.resultOrder)
+	if withOutput {
+		names = append(names, printedColumns...)
+	}
+	return append(names, lastColumns...)
+}
+
+// oneEnd removes one newline at the end, so that the output of most programs stays on one line of the CSV.
+func oneEnd(text string) string { return strings.TrimSuffix(text, "\n") }
+
+// row returns the cells of a task.
+func (c *columns) row(t *manager.Task, names []string) []string {
+	cells := fixedCells(t)
+	if slices.Contains(names, "output") {
+		cells["output"], cells["error"] = oneEnd(t.Output()), oneEnd(t.Error())
+	}
+	c.put(cells, c.parameters, fieldsOf(t.Meta))
+	c.put(cells, c.results, c.resultFields(t))
+	row := make([]string, len(names))
+	var encoded []string
+	for i, name := range names {
+		row[i] = cells[name]
+		if !isText(row[i]) {
+			row[i] = base64.StdEncoding.EncodeToString([]byte(row[i]))
+			encoded = append(encoded, name)
+		}
+	}
+	row[len(row)-1] = strings.Join(encoded, " ")
+	return row
+}
+
+// put sets the cells of the given fields.
+func (c *columns) put(cells, of map[string]string, fields []field) {
+	for _, f := range fields {
+		name, known := of[f.key]
+		if !known {
+			c.late++
+			continue
+		}
+		cells[name] = f.text()
+	}
+}
+
+// isText reports whether a text may stand in a CSV without base64. Programs that read CSV expect UTF-8 without NUL.
+func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// fixedCells returns the cells of the fixed columns by the columns' names. It leaves out output, error and base64.
+func fixedCells(t *manager.Task) map[string]string {
+	cells := map[string]string{
+		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
+		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round), "opened": cli.Stamp(t.Opened),
+	}
+	r := t.LastRun()
+	if r == nil {
+		return cells
+	}
+	cells["run"], cells["worker"], cells["exit"] = strconv.Itoa(r.Number), r.Worker, r.Exit
+	cells["started"], cells["ended"], cells["program_sha256"] = cli.Stamp(r.Started), cli.Stamp(r.Ended), r.ProgramSHA256
+	if r.RunTime > 0 {
+		cells["seconds"], cells["cpu_seconds"] = tdf.For(r.RunTime).String(), tdf.For(r.CPUTime).String()
+	}
+	if r.MaxRSS > 0 {
+		cells["max_rss"] = strconv.FormatInt(r.MaxRSS, 10)
+	}
+	if r.Output != "" || r.OutputBytes > 0 {
+		cells["output_whole"] = strconv.FormatBool(r.OutputWhole())
+	}
+	return cells
+}
+
+// A field is a key of a JSON object, with its value.
+type field struct {
+	key   string
+	value json.RawMessage
+}
+
+// fieldsOf returns the fields of a JSON object in their order. An empty text has no fields. Any other text
+// is one field with the key wholeKey.
+func fieldsOf(text string) []field {
+	if text == "" {
+		return nil
+	}
+	object, ok := jsonview.ParseObject(text)
+	if !ok {
+		return []field{{wholeKey, json.RawMessage(text)}}
+	}
+	d := json.NewDecoder(bytes.NewReader(object))
+	d.Token() // {
+	var all []field
+	for d.More() {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			break // cannot happen, because the JSON is valid
+		}
+		all = append(all, field{key.(string), value})
+	}
+	return all
+}
+
+// maxLastLine is the maximum length of a last line with fields, in bytes. A longer line is data, not a summary of the run.
+const maxLastLine = 64 << 10
+
+// lastLine returns the last line of an output that is not blank. If this line is longer than maxLastLine, it returns "".
+func lastLine(output string) string {
+	output = strings.TrimRight(output, " \t\r\n")
+	line := output[max(0, len(output)-maxLastLine-1):]
+	if i := strings.LastIndexAny(line, "\r\n"); i >= 0 || len(line) <= maxLastLine {
+		return line[i+1:]
+	}
+	return ""
+}
+
+// numbersOf returns the fields of a JSON object whose values are numbers. Any other text has no fields.
+func numbersOf(text string) []field {
+	if _, ok := jsonview.ParseObject(text); !ok {
+		return nil
+	}
+	return slices.DeleteFunc(fieldsOf(text), func(f field) bool { return !strings.ContainsRune("-0123456789", rune(f.value[0])) })
+}
+
+// text returns the value for a cell: a string without quotes, a number with the same digits, "" for null, or compact JSON for an
+// array or object.
+func (f *field) text() string {
+	var s string
+	var compact bytes.Buffer
+	switch {
+	case f.key == wholeKey && !json.Valid(f.value):
+		return string(f.value)
+	case string(bytes.TrimSpace(f.value)) == "null":
+		return ""
+	case json.Unmarshal(f.value, &s) == nil:
+		return s
+	case json.Compact(&compact, f.value) == nil:
+		return compact.String()
+	}
+	return string(f.value)
+}

@@ -1,0 +1,135 @@
+package look
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// taskWith returns a task with the given meta and result.
+func taskWith(meta, result string) *manager.Task {
+	t := &tdf.Task{ID: 1, Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: {Worker: "w", Result: result}}}
+	return manager.TaskOf(t, false)
+}
+
+func TestColumns(t *testing.T) {
+	c := newColumns(fieldsResult)
+	first := taskWith(`{"b":1.50,"id":"x","result.a":[1, 2],"output":null}`, `{"a":{"c": "ä"},"":true}`)
+	for _, task := range []*manager.Task{first, taskWith("", `"text"`), taskWith("plain\xff", "7"), taskWith(`{"a":1}`, "")} {
+		if err := c.collect(task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := c.names(true)
+	want := []string{"b", "parameter.id", "result.a", "parameter.output", "meta", "a", "result.result.a", "result.", "result"}
+	fixed := slices.Concat(firstColumns, runColumns, printedColumns, lastColumns)
+	got := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(fixed, n) })
+	if !slices.Equal(got, want) {
+		t.Errorf("columns %q, want %q", got, want)
+	}
+	for _, row := range []struct {
+		task *manager.Task
+		want map[string]string
+	}{
+		{first, map[string]string{"b": "1.50", "parameter.id": "x", "result.a": "[1,2]", "parameter.output": "", "result.result.a": `{"c":"ä"}`, "result.": "true", "base64": ""}},
+		{taskWith("", `"text"`), map[string]string{"result": "text", "meta": ""}},
+		{taskWith("plain\xff", "7"), map[string]string{"meta": "cGxhaW7/", "result": "7", "base64": "meta"}},
+	} {
+		cells := c.row(row.task, names)
+		for name, value := range row.want {
+			if got := cells[slices.Index(names, name)]; got != value {
+				t.Errorf("%s: %q, want %q", name, got, value)
+			}
+		}
+	}
+	if c.late != 0 {
+		t.Errorf("%d values have no column", c.late)
+	}
+	c.row(taskWith(`{"new":1}`, `{"b":2}`), names)
+	if c.late != 2 {
+		t.Errorf("%d values have no column, want 2", c.late)
+	}
+}
+
+// Columns come from the last line if the user asks for it, or if there is no result.
+func TestFieldsOfTheLastLine(t *testing.T) {
+	long := strings.Repeat(" ", maxLastLine)
+	for output, want := range map[string]string{
+		"":          "",
+		"no JSON":   "",
+		"\n\n \t\n": "",
+		`{"a":1}`:   "a=1",
+		"epoch 1\n" + `{"a": -1.50, "b": 1e400, "c": 12345678901234567890}` + " \r\n\n": "a=-1.50 b=1e400 c=12345678901234567890",
+		"10 %\r100 %\r" + `{"a":1}`: "a=1",
+		`{"a":1}` + "\nend":         "",
+		`{"a":1,"s":"x","t":true,"n":null,"l":[1],"o":{"p":2},"":3}`: "a=1 =3",
+		`{"a":NaN,"b":1}`:              "",
+		`{"a":Infinity}`:               "",
+		`{"a":1} {"b":2}`:              "",
+		`{"a":1`:                       "",
+		`[1]`:                          "",
+		"1":                            "",
+		"\xff" + `{"a":1}`:             "",
+		`{"a":1,"a":2}`:                "a=1 a=2",
+		long + `{"a":1}`:               "",
+		long + "\n" + `{"a":1}` + long: "a=1",
+		`{"a":1,"b":"` + long + `"}`:   "",
+		strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000): "",
+	} {
+		var parts []string
+		for _, f := range numbersOf(lastLine(output)) {
+			parts = append(parts, f.key+"="+f.text())
+		}
+		if got := strings.Join(parts, " "); got != want {
+			t.Errorf("%.40q has %q, want %q", output, got, want)
+		}
+	}
+	for source, want := range map[string]string{fieldsAuto: "[result.r result.n]", fieldsLastLine: "[result.n]", fieldsResult: "[result.r]"} {
+		c := newColumns(source)
+		for _, result := range []string{`{"r":1}`, ""} {
+			task := &tdf.Task{ID: 1, Rounds: tdf.Rounds{0: {Worker: "w", Result: result, Output: `{"n":2}`}}}
+			if err := c.collect(manager.TaskOf(task, false)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := fmt.Sprint(c.resultOrder); got != want {
+			t.Errorf("--fields %s: %s, want %s", source, got, want)
+		}
+	}
+}
+
+func TestColumnsAreLimited(t *testing.T) {
+	c := newColumns(fieldsResult)
+	var err error
+	for i := 0; err == nil && i < 2*maxColumns; i++ {
+		err = c.collect(taskWith(fmt.Sprintf(`{"p%d":1,"q%d":1}`, i, i), ""))
+	}
+	if err == nil || !strings.Contains(err.Error(), "use --jsonl") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFieldsOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                               "",
+		"{}":                             "",
+		` {"a": 1, "b": "x\ny"}`:         "a=1 b=x\ny",
+		`{"a":1`:                         "*={\"a\":1",
+		`{"a":1e400,"b":12345678901234}`: "a=1e400 b=12345678901234",
+		"[1, 2]":                         "*=[1,2]",
+		"null":                           "*=",
+		"free text":                      "*=free text",
+	} {
+		var parts []string
+		for _, f := range fieldsOf(text) {
+			parts = append(parts, strings.ReplaceAll(f.key, wholeKey, "*")+"="+f.text())
+		}
+		if got := strings.Join(parts, " "); got != want {
+			t.Errorf("%q has %q, want %q", text, got, want)
+		}
+	}
+}

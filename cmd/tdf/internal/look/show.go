@@ -1,0 +1,149 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func Show(a *cli.App) *cobra.Command {
+	asJSON, raw := false, false
+	c := &cobra.Command{
+		Use: "show ID…", Short: "Show everything about tasks",
+		Long: "Shows the properties, state and log of tasks, and their rounds with costs and the first lines of output. For a running task, it also\n" +
+			"shows the worker, the process id and the time of the last output.",
+		Example: "  tdf show 17",
+		Args:    cli.SomeArguments("ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			ids, err := cli.ParseIDs(args)
+			if err != nil {
+				return err
+			}
+			return a.WithManager(c.Context(), func(m *cli.Client) error { return showTasks(c.Context(), a, m, ids, asJSON, raw) })
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line, with the whole outputs")
+	c.Flags().BoolVar(&raw, "raw", false, "control characters without escapes")
+	return c
+}
+
+// showTasks prints the tasks that exist. It returns the error about the last missing task, and prints the errors about other missing
+// tasks.
+func showTasks(ctx context.Context, a *cli.App, m *cli.Client, ids []int64, asJSON, raw bool) error {
+	var missing error
+	shown := 0
+	for _, id := range ids {
+		v, err := readView(ctx, a, m, id)
+		if errors.Is(err, tdf.ErrNoTask) {
+			if missing != nil {
+				a.Say("tdf: %v", missing)
+			}
+			missing = err
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		v.raw = raw
+		if shown > 0 && !asJSON {
+			fmt.Fprintln(a.Stdout)
+		}
+		if err := showOne(a, v, asJSON); err != nil {
+			return err
+		}
+		shown++
+	}
+	return missing
+}
+
+func showOne(a *cli.App, v *view, asJSON bool) error {
+	if asJSON {
+		return cli.JsonLines(a.Stdout).Encode(v.json())
+	}
+	return v.write(a.Stdout)
+}
+
+// A view is a task with its updates and its worker.
+type view struct {
+	*manager.Task
+	now     time.Time
+	updates []admin.Update
+	worker  *admin.Worker // worker of the running round; nil if no round runs, or if the worker is unknown
+	raw     bool
+}
+
+// current returns the current round. If Redis contains nothing about this round, the result is empty.
+func (v *view) current() *manager.Round {
+	if r := v.RoundNumber(v.Round); r != nil {
+		return r
+	}
+	return new(manager.Round)
+}
+
+const maxUpdates = 10_000 // maximum number of updates that view reads for a task
+
+// readView reads a task with its updates and its worker.
+func readView(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*view, error) {
+	t, err := readTask(ctx, a, m, id)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{Task: t}
+	if v.now, err = m.Now(ctx); err != nil {
+		return nil, err
+	}
+	if v.updates, err = m.Admin().Updates(ctx, id, admin.Update{}, maxUpdates); err != nil {
+		return nil, err
+	}
+	if t.State != tdf.Running {
+		return v, nil
+	}
+	name := v.current().Worker
+	workers, err := m.Admin().Workers(ctx)
+	if i := slices.IndexFunc(workers, func(w admin.Worker) bool { return w.Name == name }); i >= 0 {
+		v.worker = &workers[i]
+	}
+	return v, err
+}
+
+// readTask reads a task. If the task does not exist, the error explains why.
+func readTask(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*manager.Task, error) {
+	t, err := m.Get(ctx, id)
+	if errors.Is(err, tdf.ErrNoTask) {
+		err = noTask(ctx, a, m, id)
+	}
+	return t, err
+}
+
+// noTask returns an error that explains why a task cannot be read: a [missingTask], or an error of Redis.
+func noTask(ctx context.Context, a *cli.App, m *cli.Client, id int64) error {
+	last, err := m.Admin().LastID(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := m.Get(ctx, id); err == nil {
+		return missingTask(fmt.Sprintf("read task %d: its hash has no state and no program; see tdf show %d and tdf check", id, id))
+	}
+	switch {
+	case last == 0:
+		return missingTask(fmt.Sprintf("read task %d: no such task; no task was ever opened in this namespace", id))
+	case id > last:
+		return missingTask(fmt.Sprintf("read task %d: no such task; the last id is %d", id, last))
+	}
+	return missingTask(fmt.Sprintf("read task %d: no such task; it was removed (the last id is %d)", id, last))
+}
+
+// A missingTask is [tdf.ErrNoTask] with more details.
+type missingTask string
+
+func (e missingTask) Error() string { return string(e) }
+func (e missingTask) Unwrap() error { return tdf.ErrNoTask }

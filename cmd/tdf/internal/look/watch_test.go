@@ -1,0 +1,72 @@
+package look
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+)
+
+// On a narrow terminal, the line leaves out the least important pieces, but keeps the estimate.
+func TestTerminalLine(t *testing.T) {
+	s := &admin.Status{
+		Counts: tdf.Counts{tdf.Open: 329, tdf.Running: 6, tdf.Succeeded: 57, tdf.Failed: 8},
+		Rate:   2.96, RateSoFar: 2.9, Workers: 1, Slots: 6, Busy: 6, Later: 90,
+		Estimate: admin.Estimate{Low: 98 * time.Second, High: 180 * time.Second},
+	}
+	for width, want := range map[int]string{
+		14:  "65/400 finish…",
+		24:  "65/400 finished; 2.96/s",
+		43:  "65/400 finished; 98s to 3m left; 2.96/s",
+		83:  "65/400 finished; 98s to 3m left; 8 failed; 2.96/s; 2.9/s so far; 1 worker, 6/6 busy",
+		103: "65/400 finished; 98s to 3m left; 329 open, 6 running, 57 succeeded; 8 failed; 2.96/s; 90 start later",
+		123: "65/400 finished; 98s to 3m left; 329 open, 6 running, 57 succeeded; 8 failed; 2.96/s; 1 worker, 6/6 busy; 90 start later",
+		163: "16% |███                 | 65/400 finished; 98s to 3m left; 329 open, 6 running, 57 succeeded; 8 failed; 2.96/s; 2.9/s so far; 1 worker, 6/6 busy; 90 start later",
+	} {
+		if got := terminalLine(s, width); got != want {
+			t.Errorf("%d:\n%s, want\n%s", width, got, want)
+		}
+	}
+	for width := range 200 {
+		got := terminalLine(s, width+1)
+		if utf8.RuneCountInString(got) > width+1 {
+			t.Errorf("%d: %s", width+1, got)
+		}
+		if width > 34 && !strings.Contains(got, "; 98s to 3m left") {
+			t.Errorf("%d: no estimate in %s", width+1, got)
+		}
+	}
+	s.Estimate.Unknown = "nothing has ended for longer than any run took"
+	if got, want := terminalLine(s, 43), "65/400 finished; time left unknown: nothin…"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// If workers pause a program, tdf watch prints one warning with a remedy. The progress line shows the pause.
+func TestPauseIsReportedOnce(t *testing.T) {
+	s := &admin.Status{
+		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: tdf.Counts{tdf.Open: 5, tdf.Failed: 60},
+		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: time.Unix(1_700_000_045, 0), Why: "exit 4"}},
+		Estimate: admin.Estimate{Unknown: "all workers pause bad"},
+	}
+	var said []string
+	w := watchWarnings{campaign: "sweep 7", say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
+	w.check(s)
+	s.Pauses[0].Until = s.Pauses[0].Until.Add(time.Second) // the next heartbeat reports a later time
+	w.check(s)
+	if len(said) != 1 {
+		t.Fatalf("said %q, want one warning", said)
+	}
+	for _, want := range []string{"program bad", "exit 4", "tdf failures --campaign 'sweep 7'", "tdf watch 'sweep 7' --stop-after N"} {
+		if !strings.Contains(said[0], want) {
+			t.Errorf("said %q, want %q in it", said[0], want)
+		}
+	}
+	if got, want := terminalLine(s, 103), "60/65 finished; time left unknown: all workers pause bad; bad paused on 3/3 workers for 46s; 60 failed"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -1,0 +1,58 @@
+package look
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+)
+
+// watchWarnings prints the causes that keep tasks from finishing. It prints each cause once.
+type watchWarnings struct {
+	say       func(format string, args ...any)
+	campaign  string
+	stopAfter bool     // --stop-after is given
+	printed   []string // keys of the warnings that were printed
+}
+
+// check prints new warnings.
+func (w *watchWarnings) check(s *admin.Status) {
+	if s.Counts.Unfinished() == 0 {
+		return
+	}
+	for _, o := range s.Obstacles {
+		w.onceFor(o.Code+" "+o.About, o.Text+"; "+cli.WithCommands(o.Fix, 0)) // the text may contain times
+	}
+	for _, p := range s.Pauses {
+		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of, p.AfterFailure > 0), p.Text(s.At)+"; "+w.pauseRemedy())
+	}
+}
+
+// pauseRemedy returns a suggestion to the user about a paused program.
+func (w *watchWarnings) pauseRemedy() string {
+	name := cli.ShellWord(w.campaign)
+	switch {
+	case w.campaign == "":
+		return "tdf failures shows the failures"
+	case w.stopAfter:
+		return fmt.Sprintf("tdf failures --campaign %s shows the failures", name)
+	}
+	return fmt.Sprintf("tdf failures --campaign %s shows the failures; tdf pause --campaign %[1]s stops new rounds; "+
+		"tdf retry --campaign %[1]s --program DIR runs failed tasks again with a corrected program; "+
+		"tdf watch %[1]s --stop-after N cancels the campaign after N failed tasks", name)
+}
+
+func (w *watchWarnings) once(text string) { w.onceFor(text, text) }
+
+// maxPrinted limits the number of keys that a watchWarnings remembers, because tdf watch may run for weeks.
+const maxPrinted = 1000
+
+func (w *watchWarnings) onceFor(key, text string) {
+	if slices.Contains(w.printed, key) {
+		return
+	}
+	w.printed = append(w.printed, key)
+	w.printed = w.printed[max(0, len(w.printed)-maxPrinted):]
+	w.say("%s", text)
+}

@@ -1,0 +1,2 @@
+// Package open has the commands of tdf that open tasks and push programs.
+package open

@@ -1,0 +1,174 @@
+package open
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/program"
+)
+
+// An opening holds the flags of tdf open.
+type opening struct {
+	a       *cli.App
+	changed func(flag string) bool
+
+	program, source, input string
+	from, format, grid     string
+	campaign               string
+	unique, uniqueUntil    string
+	extend, dryRun         bool
+	halt                   int
+	handler                bool
+	task                   cli.TaskFlags
+	after                  afterFlags
+}
+
+func Open(a *cli.App) *cobra.Command {
+	o := &opening{a: a}
+	c := &cobra.Command{
+		Use:   "open --program DIR|NAME [--source SOURCE|--handler] [--input WORDS]",
+		Short: "Open one task or a sweep",
+		Long: `Opens one task. With --from or --grid, the command opens a sweep: one task for each row of parameters, in a campaign.
+
+If the program is a directory, tdf packs it and stores it in Redis first, as tdf push does. With --handler, the task has no source: only
+workers with a handler for the program run it.
+
+In a sweep, --input is a template. The text {a} stands for the value of parameter a as one word, and {a|raw} for the value without quotes.
+Write {{ and }} for braces. Without --input, run.sh gets all parameters in their order. The parameters also become the meta of the
+task, as JSON.
+
+tdf checks a file of rows to its end before it opens tasks. If the rows come from stdin (-), it opens tasks as rows arrive.
+It prints the ids of the tasks as ranges: 1-1000.
+
+With --halt N, a server pauses the campaign when N of its tasks have failed or timed out, as parallel --halt soon,fail=N does. Running
+tasks go on. tdf resume --campaign NAME continues.`,
+		Example: `  tdf open --program ./simulate --input '--rate 0.5'
+  tdf open --program ./simulate --from points.csv --input '--rate {rate} --mode {mode}' --campaign first
+  tdf open --program ./simulate --grid 'rate=0.1..0.9/0.1 mode=fast,exact' --campaign first --extend
+  tdf open --program ./plot --campaign plots --after-campaign first`,
+		Args: cli.NoArguments,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+	}
+	flags := c.Flags()
+	o.changed = flags.Changed
+	flags.StringVar(&o.program, "program", "", "`DIR|NAME` directory with run.sh at its top, or a name together with --source or --handler")
+	flags.StringVar(&o.source, "source", "", "`SOURCE` address from which workers fetch the program")
+	flags.BoolVar(&o.handler, "handler", false, "task without a source: only workers with a handler for the program run it")
+	flags.StringVar(&o.input, "input", "", "`WORDS` arguments of run.sh; in a sweep, a template")
+	flags.StringVar(&o.from, "from", "", "`FILE` CSV file or JSON lines with rows of parameters, or - for stdin")
+	flags.StringVar(&o.format, "format", "", "`FORMAT` format of the rows, csv or jsonl (default: the suffix of the file)")
+	flags.StringVar(&o.grid, "grid", "", "`VALUES` values of parameters; each combination is a task: 'a=1..10 b=x,y c=1e-3..5e-3/1e-3'")
+	flags.StringVar(&o.campaign, "campaign", "", "`NAME` name of the campaign (sets the tasks' group)")
+	flags.StringVar(&o.campaign, "group", "", "`NAME` same as --campaign")
+	flags.BoolVar(&o.extend, "extend", false, "extension of a campaign that has tasks; a sweep adds only points that the campaign does not have")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "number of tasks and list of the first few, without any change")
+	flags.IntVar(&o.halt, "halt", 0, "`N` pause of the campaign as soon as N of its tasks have failed or timed out; a server does this, so the terminal may close")
+	flags.StringVar(&o.unique, "unique", "", "`KEY` no new task if a task already holds this key; then the id of that task")
+	flags.StringVar(&o.uniqueUntil, "unique-until", "", "`STATE` state in which the task gives its key back: finished (default) or archived")
+	o.task.Flags(c)
+	o.after.flags(c)
+	return c
+}
+
+func (o *opening) run(ctx context.Context) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s, err := o.sweep(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	tool, err := o.a.Tool()
+	if err != nil {
+		return err
+	}
+	packed, err := o.packed()
+	if err != nil {
+		return err
+	}
+	return o.a.WithManagerOf(ctx, tool, func(m *cli.Client) error {
+		p := &plan{opening: o, m: m, sweep: s, packed: packed, points: tally{}}
+		if err := p.prepare(ctx, tool); err != nil {
+			if ctx.Err() != nil {
+				o.a.Say("interrupted; nothing was opened")
+			}
+			return err
+		}
+		p.sayRules()
+		if o.dryRun {
+			return p.show()
+		}
+		return p.carryOut(ctx)
+	})
+}
+
+// check refuses invalid combinations of flags.
+func (o *opening) check() error {
+	switch {
+	case o.program == "":
+		return cli.Usagef("missing --program: want a directory, or a name with --source SOURCE or --handler")
+	case o.handler && o.source != "":
+		return cli.SourceWithHandler()
+	case o.changed("campaign") && o.changed("group"):
+		return cli.Usagef("--campaign with --group: both set the same name; give one of them")
+	case o.from != "" && o.grid != "":
+		return cli.Usagef("--from with --grid: each makes a sweep; give one of them")
+	case o.changed("halt") && o.halt < 1:
+		return cli.Usagef("invalid value %d for --halt: want at least 1", o.halt)
+	case o.format != "" && o.from == "":
+		return cli.Usagef("--format without --from: there is no file to read")
+	case o.after.same != "" && o.from == "" && o.grid == "":
+		return cli.Usagef("--after-same without --from or --grid: a single task has no parameters; name the tasks with --after")
+	case o.changed("meta") && (o.from != "" || o.grid != ""):
+		return cli.Usagef("--meta in a sweep: the parameters become the meta; leave --meta out")
+	}
+	return o.checkUnique()
+}
+
+func (o *opening) checkUnique() error {
+	switch {
+	case o.unique != "" && (o.from != "" || o.grid != ""):
+		return cli.Usagef("--unique in a sweep: all tasks would have the same key, so only one would be opened; leave --unique out, or see --extend")
+	case o.changed("unique-until") && o.unique == "":
+		return cli.Usagef("--unique-until without --unique: there is no key")
+	}
+	return o.task.Check()
+}
+
+// If the program is a directory, packed packs and returns it. If the program is a name, packed returns nil.
+func (o *opening) packed() (*program.Packed, error) {
+	info, err := os.Stat(o.program)
+	isDir := err == nil && info.IsDir()
+	switch {
+	case isDir && o.source == "" && !o.handler:
+		packed, err := program.Pack(o.program)
+		if err != nil {
+			return nil, cli.Usagef("%v", err)
+		}
+		return &packed, nil
+	case isDir && o.handler && strings.ContainsRune(o.program, '/'):
+		return nil, cli.HandlerWithDirectory(o.program)
+	case isDir && strings.ContainsRune(o.program, '/'):
+		return nil, cli.Usagef("--source with the directory %s: tdf stores a directory in Redis; leave --source out", o.program)
+	case o.source == "" && !o.handler:
+		return nil, cli.NotADirectory(o.program)
+	}
+	return nil, nil
+}
+
+// failOn returns the rule by which a round fails, and a text about the origin of the rule.
+func (o *opening) failOn(tool config.Tool) (rule, text string) {
+	switch {
+	case o.changed("fail-on"):
+		return *o.task.Text["fail-on"], "set by --fail-on"
+	case tool.IsSet("task_defaults", "fail_on"):
+		return string(tool.Manager.TaskDefaults.FailOn), "set by the configuration"
+	}
+	return "exit", "a round fails if its exit status is not 0 (default; see --fail-on)"
+}

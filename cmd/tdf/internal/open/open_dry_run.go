@@ -1,0 +1,74 @@
+package open
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+)
+
+// dryTasks is the number of tasks that --dry-run shows.
+const dryTasks = 5
+
+// show prints the plan for --dry-run: the number of tasks that tdf open would open, and the first few tasks.
+func (p *plan) show() error {
+	if err := p.showCommon(); err != nil {
+		return err
+	}
+	if p.found.known > 0 {
+		p.a.Say("skipped %s that the campaign already has", cli.Counted(p.found.known, "point"))
+	}
+	sayRepeated(p.a, p.found.repeated)
+	if len(p.first) > 0 {
+		fmt.Fprintln(p.a.Stdout)
+		if err := p.showFirst(); err != nil {
+			return err
+		}
+	}
+	p.a.Say("dry run: nothing was opened or stored")
+	return nil
+}
+
+// showCommon prints the common properties of the tasks. It leaves out properties with their default values.
+func (p *plan) showCommon() error {
+	t := p.a.Table("property", "value")
+	t.Row("tasks", cli.Number(p.found.admitted))
+	t.Row("program", p.base.Program)
+	if p.base.Source != "" {
+		t.Row("source", tdf.HideCredentials(p.base.Source))
+	}
+	defaults := tdf.Defaults(p.base.Program, p.base.Source, p.base.Input)
+	usual := defaults.OpenFields("")
+	for _, f := range p.base.OpenFields("") {
+		if f.Name != "meta" && f.Name != "place" && f.Name != "links" && !slices.Contains(usual, f) {
+			t.Row(f.Name, f.Value)
+		}
+	}
+	return t.Write()
+}
+
+// showFirst prints the first few tasks.
+func (p *plan) showFirst() error {
+	t := p.a.Table("input", "meta")
+	for _, d := range p.first {
+		t.Row(excerpt(p.a, d.Input), excerpt(p.a, d.Meta))
+	}
+	if rest := p.found.admitted - int64(len(p.first)); rest > 0 {
+		defer p.a.Say("and %d more", rest)
+	}
+	return t.Write()
+}
+
+var inOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
+
+// excerpt returns a text, cut to half the width of the terminal. It keeps all blanks, because they matter in an input.
+func excerpt(a *cli.App, text string) string {
+	text = cli.Printable(inOneLine.Replace(text))
+	runes := []rune(text)
+	if limit := a.Terminal.Width / 2; limit > 0 && len(runes) > limit {
+		text = string(runes[:limit-1]) + "…"
+	}
+	return text
+}

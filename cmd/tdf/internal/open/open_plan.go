@@ -1,0 +1,265 @@
+package open
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/sweep"
+)
+
+// A plan describes the tasks that a call of tdf open will open.
+type plan struct {
+	*opening
+	m      *cli.Client
+	sweep  *rowSource
+	packed *program.Packed // nil if the program is stored elsewhere
+	base   tdf.Properties  // properties of every task; in a sweep, without input and meta
+	rule   string          // value of fail_on, with an explanation
+	fresh  bool            // the campaign is new, so tdf open fails if another command opens the campaign meanwhile
+
+	points tally            // counts for each point; with --extend, the counts include the tasks of the campaign
+	found  *walk            // result of the first walk through all rows; nil if the rows can be read only once
+	first  []tdf.Properties // first few tasks, for --dry-run
+}
+
+// prepare completes the plan, and checks as much as possible before the first task is opened.
+func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
+	if err := p.define(ctx, tool); err != nil {
+		return err
+	}
+	if err := p.checkCampaign(ctx); err != nil {
+		return err
+	}
+	if p.extend && p.sweep.rows != nil {
+		if err := p.readPoints(ctx); err != nil {
+			return err
+		}
+	}
+	if p.sweep.once && !p.dryRun {
+		return nil
+	}
+	return p.countTasks(ctx)
+}
+
+// define sets the properties that all tasks share.
+func (p *plan) define(ctx context.Context, tool config.Tool) error {
+	p.base = p.m.Define(p.program, p.source, "")
+	if p.packed != nil {
+		p.base.Program, p.base.Source = p.packed.Name, p.packed.Source
+	}
+	if p.sweep.rows == nil {
+		p.base.Input = p.input
+	}
+	if p.campaign != "" {
+		p.base.Group = p.campaign
+	}
+	var err error
+	if p.base, err = p.after.properties(p.base); err != nil {
+		return err
+	}
+	if err := p.after.read(ctx, p.m); err != nil {
+		return err
+	}
+	p.base.Unique = p.unique
+	if p.changed("unique-until") {
+		p.base.UniqueUntil = tdf.UniqueUntil(p.uniqueUntil)
+	}
+	properties, err := p.task.Read(ctx, p.m)
+	if err != nil {
+		return err
+	}
+	if p.base = properties.Apply(p.base); properties.EndBefore == nil && p.base.EndBefore < tdf.Never {
+		if err := p.checkUsualEnd(ctx); err != nil {
+			return err
+		}
+	}
+	rule, text := p.failOn(tool)
+	p.base.FailOn = tdf.FailOn(rule)
+	if err := p.base.Validate(); err != nil {
+		return cli.Usagef("%v", err)
+	}
+	p.rule = fmt.Sprintf("fail_on=%s: %s", rule, text)
+	return nil
+}
+
+// checkUsualEnd returns an error if the configuration sets an end_before in the past.
+func (p *plan) checkUsualEnd(ctx context.Context) error {
+	now, err := p.m.RedisTime(ctx)
+	if err != nil {
+		return err
+	}
+	return cli.CheckEnd(fmt.Sprintf("[task_defaults] end_before=%v", p.base.EndBefore), p.base.EndBefore, now)
+}
+
+// sayRules prints the defaults that may surprise the user.
+func (p *plan) sayRules() {
+	if p.sweep.rows != nil && p.sweep.input == nil {
+		p.a.Say("no --input: run.sh gets all parameters in their order")
+	}
+	p.a.Say("%s", p.rule)
+}
+
+// checkCampaign makes up a name if a sweep has no campaign. Without --extend, it refuses a campaign that has tasks. It
+// does not refuse a task with a unique key, because this task may exist already.
+func (p *plan) checkCampaign(ctx context.Context) error {
+	isSweep := p.sweep.rows != nil
+	switch {
+	case p.extend && p.base.Group == "":
+		return cli.Usagef("--extend without a campaign: want --campaign NAME")
+	case p.halt > 0 && p.base.Group == "" && !isSweep:
+		return cli.Usagef("--halt without a campaign: want --campaign NAME")
+	case p.base.Group == "" && isSweep:
+		return p.makeUpName(ctx)
+	case p.extend || p.unique != "" || p.base.Group == "" || !isSweep && p.campaign == "":
+		return nil
+	}
+	counts, err := p.m.Counts(ctx, p.base.Group)
+	if err == nil && counts.Total() > 0 {
+		return p.takenError(fmt.Sprintf("has %s (%s)", cli.Tasks(counts.Total()), counts))
+	}
+	p.fresh = true
+	return err
+}
+
+// takenError returns the error for a campaign that has tasks.
+func (p *plan) takenError(cause string) error {
+	remedy := "--extend adds this task"
+	if p.sweep.rows != nil {
+		remedy = "--extend adds the points that the campaign does not have"
+	}
+	return cli.Usagef("campaign %s %s; %s, or choose another name", p.base.Group, cause, remedy)
+}
+
+// makeUpName names a campaign after its program and the time.
+func (p *plan) makeUpName(ctx context.Context) error {
+	now, err := p.m.RedisTime(ctx)
+	if err != nil {
+		return err
+	}
+	stamp := now.Std().Format("-20060102-150405")
+	name := strings.ToValidUTF8(p.base.Program[:min(len(p.base.Program), tdf.MaxName-len(stamp)-len("-999"))], "")
+	for n := 1; ; n++ {
+		p.base.Group = name + stamp
+		if n > 1 {
+			p.base.Group += fmt.Sprintf("-%d", n)
+		}
+		counts, err := p.m.Counts(ctx, p.base.Group)
+		if err != nil || counts.Total() == 0 {
+			p.fresh = true
+			return err
+		}
+	}
+}
+
+// readPoints reads the tasks of the campaign, and counts the tasks of each point.
+func (p *plan) readPoints(ctx context.Context) error {
+	without := int64(0)
+	for meta, err := range p.m.Admin().Metas(ctx, p.base.Group) {
+		if err != nil {
+			return err
+		}
+		if point, ok := sweep.PointOf(meta.Text); ok {
+			t := p.points[point]
+			t.has++
+			p.points[point] = t
+		} else {
+			without++
+		}
+	}
+	if without > 0 {
+		p.a.Say("campaign %s has %s without parameters in the meta; these tasks belong to no point", p.base.Group, cli.Tasks(without))
+	}
+	return nil
+}
+
+// countTasks walks through all rows, and counts the tasks to open. An invalid row is an error.
+func (p *plan) countTasks(ctx context.Context) error {
+	w := &walk{points: p.points}
+	bar := newProgressBar(p.a, -1, "checking")
+	defer bar.Clear()
+	rows := 0
+	for c, err := range p.candidates() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return rowError(err)
+		}
+		if w.admits(c.point) && len(p.first) < dryTasks {
+			p.first = append(p.first, c.definition)
+		}
+		if rows++; rows%openAtOnce == 0 {
+			bar.Add(openAtOnce)
+		}
+	}
+	p.found = w
+	return nil
+}
+
+// candidates returns a candidate for each row, with all of its dependencies.
+func (p *plan) candidates() iter.Seq2[candidate, error] {
+	return func(yield func(candidate, error) bool) {
+		for c, err := range p.sweep.candidates(p.base) {
+			if err == nil {
+				if err = p.after.pair(&c); err != nil {
+					err = c.row.Wrong(err)
+				}
+			}
+			if !yield(c, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func rowError(err error) error {
+	if errors.As(err, new(*sweep.RowError)) {
+		return cli.Usagef("%v; nothing was opened", err)
+	}
+	return err
+}
+
+// A tally counts, for each point, the tasks of the campaign and the rows of the sweep. If two rows of the sweep have the same
+// point, the campaign must get two tasks for this point.
+type tally map[sweep.Point]tallied
+
+type tallied struct {
+	has           int32 // number of tasks in the campaign
+	first, second int32 // number of rows in the first and in the second walk
+}
+
+// A walk counts the rows of one pass through a sweep.
+type walk struct {
+	points   tally
+	second   bool  // this is the second walk
+	admitted int64 // rows that need a new task
+	known    int64 // rows whose task the campaign already has
+	repeated int64 // rows that repeat an earlier row
+}
+
+// admits reports whether a row needs a new task.
+func (w *walk) admits(point sweep.Point) bool {
+	t := w.points[point]
+	rows := &t.first
+	if w.second {
+		rows = &t.second
+	}
+	*rows++
+	w.points[point] = t
+	if *rows > 1 {
+		w.repeated++
+	}
+	if *rows <= t.has {
+		w.known++
+		return false
+	}
+	w.admitted++
+	return true
+}

@@ -1,0 +1,267 @@
+package open
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/sweep"
+)
+
+// One call of Open opens a batch: at most openAtOnce tasks with at most openBytes bytes. A batch that is not full is opened after
+// openPause.
+const (
+	openAtOnce = 500
+	openBytes  = 4 << 20
+	openPause  = time.Second
+)
+
+// carryOut opens the tasks. It prints the ids of the opened tasks even if it fails or is interrupted.
+func (p *plan) carryOut(ctx context.Context) error {
+	if p.found != nil && p.found.admitted == 0 {
+		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, cli.Counted(p.found.known, "point"))
+		return p.closeCampaign(ctx)
+	}
+	r := &OpenRun{plan: p, walk: &walk{points: p.points, second: p.found != nil}, bar: newProgressBar(p.a, p.total(), "opening")}
+	err := r.open(ctx)
+	r.bar.Clear()
+	if unprinted := r.opened.print(p.a.Stdout); err == nil {
+		err = unprinted
+	}
+	if err == nil {
+		err = p.closeCampaign(ctx)
+	}
+	return r.finish(ctx, err)
+}
+
+// closeCampaign closes a campaign that this command has opened or extended. After an error, the campaign stays open, so that
+// a repeated command can open the rest.
+func (p *plan) closeCampaign(ctx context.Context) error {
+	if !p.fresh && !p.extend {
+		return nil
+	}
+	if err := p.m.CloseGroup(ctx, p.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+		return err
+	}
+	return nil
+}
+
+// extendCampaign opens a closed campaign again.
+func (p *plan) extendCampaign(ctx context.Context) error {
+	err := p.m.ExtendGroup(ctx, p.base.Group)
+	if errors.Is(err, tdf.ErrGroupDecided) {
+		return cli.Usagef("extend campaign %s: its completion was already acted on; choose another name", p.base.Group)
+	}
+	return err
+}
+
+// total returns the number of tasks to open, or -1 if it is unknown.
+func (p *plan) total() int64 {
+	if p.found == nil {
+		return -1
+	}
+	return p.found.admitted
+}
+
+// An OpenRun opens the tasks of a plan.
+type OpenRun struct {
+	*plan
+	walk   *walk
+	bar    *progressbar.ProgressBar
+	batch  []tdf.Properties
+	bytes  int
+	opened idRanges
+	unsure int           // number of tasks that were sent to Redis but not confirmed
+	holder *manager.Task // the task that holds the unique key; nil if a task was opened
+}
+
+func (r *OpenRun) open(ctx context.Context) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	opening, release := r.a.Outlive(ctx)
+	defer release()
+	return r.TakeAll(ctx, opening, r.feed(reading))
+}
+
+// TakeAll opens the tasks of the rows, until the last row or until ctx ends. If ctx ends while takeAll opens a batch, takeAll
+// finishes the batch. Only the end of the second context, opening, interrupts the batch.
+func (r *OpenRun) TakeAll(ctx, opening context.Context, rows <-chan Feed) error {
+	pause := time.NewTicker(openPause)
+	defer pause.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-pause.C:
+			err = r.flush(opening)
+		case f, more := <-rows:
+			switch {
+			case !more && ctx.Err() != nil: // the channel was closed because ctx ended
+				return context.Cause(ctx)
+			case !more:
+				return r.flush(opening)
+			}
+			err = r.take(opening, f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// A Feed is the candidate of a row, or the error that ended the rows.
+type Feed struct {
+	candidate
+	err error
+}
+
+// feed reads rows in the background while tasks are opened.
+func (r *OpenRun) feed(ctx context.Context) <-chan Feed {
+	rows := make(chan Feed, openAtOnce)
+	go func() {
+		defer close(rows)
+		for c, err := range r.candidates() {
+			select {
+			case rows <- Feed{c, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return rows
+}
+
+// take adds a row to the batch. If the batch is full, take opens it. If the row is invalid, take opens the rows before it.
+func (r *OpenRun) take(ctx context.Context, f Feed) error {
+	if f.err != nil {
+		return errors.Join(f.err, r.flush(ctx))
+	}
+	if !r.admits(f.point) {
+		return nil
+	}
+	r.batch = append(r.batch, f.definition)
+	r.bytes += len(f.definition.Input) + len(f.definition.Meta)
+	if len(r.batch) < openAtOnce && r.bytes < openBytes {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+// admits reports whether a row needs a new task. If a first walk has checked the rows and --extend is not given,
+// every row needs a task.
+func (r *OpenRun) admits(point sweep.Point) bool {
+	return r.walk.second && !r.extend || r.walk.admits(point)
+}
+
+// flush opens the batch. Before the first batch, it stores the program. If flush stored it earlier, no task would use the
+// program until a row arrives, and programs rm --unused could remove it.
+func (r *OpenRun) flush(ctx context.Context) error {
+	if len(r.batch) == 0 {
+		return nil
+	}
+	if r.packed != nil && len(r.opened) == 0 {
+		r.bar.Clear()
+		if err := cli.StoreProgram(ctx, r.a, r.m, *r.packed); err != nil {
+			return err
+		}
+	}
+	if r.extend && len(r.opened) == 0 {
+		if err := r.extendCampaign(ctx); err != nil {
+			return err
+		}
+	}
+	open := r.m.Open
+	if r.fresh && len(r.opened) == 0 {
+		open = r.m.OpenGroup
+	}
+	opened, err := r.m.OpenAs(ctx, open, r.batch...)
+	if errors.Is(err, manager.ErrGroupTaken) {
+		return r.takenError("was opened by another command just now")
+	}
+	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 { // not before, because the campaign may belong to another command
+		err = errors.Join(err, r.m.Pause(ctx, tdf.Pausable{Group: r.base.Group, Failures: r.halt}))
+	}
+	ids := make([]int64, len(opened))
+	for i, t := range opened {
+		ids[i] = t.ID
+		if t.Existing {
+			r.holder = t
+		}
+	}
+	r.opened.add(ids)
+	r.bar.Add(len(ids))
+	if err != nil && ctx.Err() != nil {
+		r.unsure = len(r.batch) - len(ids)
+	}
+	r.batch, r.bytes = r.batch[:0], 0
+	return err
+}
+
+// finish prints the number of opened tasks. It returns the error of the command.
+func (r *OpenRun) finish(ctx context.Context, err error) error {
+	n := r.opened.count()
+	switch {
+	case err == nil:
+		r.sayOpened(n)
+		return nil
+	case ctx.Err() != nil:
+		r.a.Say("interrupted: %s", r.openedText(n))
+		return context.Cause(ctx)
+	case n == 0 && errors.As(err, new(*sweep.RowError)):
+		return cli.Usagef("%v; nothing was opened", err)
+	}
+	r.a.Say("%s", r.openedText(n))
+	if n > 0 {
+		return cli.PartlyError{Err: err}
+	}
+	return err
+}
+
+func (r *OpenRun) sayOpened(n int64) {
+	w := r.walk
+	if r.found != nil {
+		w = r.found
+	}
+	if w.known > 0 {
+		r.a.Say("skipped %s that the campaign already has", cli.Counted(w.known, "point"))
+	}
+	sayRepeated(r.a, w.repeated)
+	name := sweep.Quote(r.base.Group)
+	if t := r.holder; t != nil {
+		r.a.Say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique, cli.StateText(t))
+		return
+	}
+	if r.base.Group == "" {
+		r.a.Say("opened %s; details: tdf show %d", cli.Tasks(n), r.opened[0].first)
+		return
+	}
+	r.a.Say("opened %s in campaign %s; progress: tdf watch %s", cli.Tasks(n), name, name)
+}
+
+// sayRepeated prints the number of rows that repeat an earlier row. Each of these rows gets a task.
+func sayRepeated(a *cli.App, rows int64) {
+	if rows > 0 {
+		a.Say("repeated rows: %d; each gets a task", rows)
+	}
+}
+
+// openedText returns a text with the number of tasks that were opened before an error, and with the command that opens the rest.
+func (r *OpenRun) openedText(n int64) string {
+	text := "nothing was opened"
+	if n > 0 {
+		text = "opened " + cli.Tasks(n)
+	}
+	if r.unsure > 0 {
+		text += ", and perhaps " + cli.Tasks(r.unsure) + " more: Redis did not answer"
+	}
+	if r.sweep.rows != nil && (n > 0 || r.unsure > 0) {
+		text += "; repeat with --extend --campaign " + sweep.Quote(r.base.Group) + " to open the rest"
+	}
+	return text
+}

@@ -1,0 +1,2 @@
+// Package operate has the commands of tdf for operators: a local namespace, statistics, settings, checks and dumps.
+package operate

@@ -1,0 +1,120 @@
+package operate
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+)
+
+func Stats(a *cli.App) *cobra.Command {
+	asJSON, prometheus, output := false, false, ""
+	c := &cobra.Command{
+		Use: "stats", Short: "Show metrics of the namespace",
+		Long: "Shows metrics: tasks by state and by queue, waiting times, the server, workers and their slots, stored programs, and the memory of Redis.\n" +
+			"With --prometheus, the command prints the metrics in Prometheus's text format, for the textfile collector of node_exporter.\n" +
+			"With --output, it replaces a file atomically, so that readers always see a complete file.",
+		Example: "  tdf stats --prometheus --output /var/lib/node_exporter/tdf.prom",
+		Args:    cli.NoArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if prometheus && asJSON {
+				return cli.Usagef("--prometheus with --json: want one format")
+			}
+			on := a.Terminal
+			if output != "" {
+				on = cli.Terminal{} // a file gets no layout for a terminal
+			}
+			text, err := printStats(c.Context(), a, asJSON, prometheus, on)
+			switch {
+			case err != nil:
+				return err
+			case output != "":
+				return replaceFile(output, text)
+			}
+			_, err = a.Stdout.Write(text)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	c.Flags().BoolVar(&prometheus, "prometheus", false, "Prometheus's text format")
+	c.Flags().StringVar(&output, "output", "", "`FILE` output file, instead of stdout")
+	return c
+}
+
+// printStats returns the metrics in the chosen format. The table has the layout for this terminal.
+func printStats(ctx context.Context, a *cli.App, asJSON, prometheus bool, on cli.Terminal) ([]byte, error) {
+	tool, err := a.Tool()
+	if err != nil {
+		return nil, err
+	}
+	var s admin.Stats
+	err = a.WithManagerOf(ctx, tool, func(m *cli.Client) (err error) {
+		s, err = m.Admin().Stats(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case asJSON:
+		text, err := cli.Marshal(s)
+		return append(text, '\n'), err
+	case prometheus:
+		return exposition(tool.Manager.Namespace, &s)
+	}
+	var text bytes.Buffer
+	err = statsTable((&cli.App{Stdout: &text, Terminal: on}), &s)
+	return text.Bytes(), err
+}
+
+func statsTable(a *cli.App, s *admin.Stats) error {
+	t := a.Table("metric", "value")
+	for _, state := range tdf.States {
+		t.Row(string(state), cli.Number(s.Counts[state]))
+	}
+	t.Row("finished per second", cli.PerSecond(s.Rate))
+	t.Row("longest wait", cli.Span(s.Waited))
+	t.Row("server lag", cli.Span(s.DueLag))
+	t.Row("server seen", seenText(s.At, s.Server))
+	for _, state := range admin.WorkerStates() {
+		t.Row("workers "+state, cli.Number(s.Workers[state]))
+	}
+	t.Row("busy slots", fmt.Sprintf("%d of %d", s.Busy, s.Slots))
+	for _, q := range s.Queues {
+		t.Row("open in queue "+cli.OneLine(q.Queue, 0), openText(q))
+	}
+	t.Row("waiting for tasks", cli.Number(s.Waiting))
+	t.Row("stored programs", fmt.Sprintf("%d, %s", s.Programs, cli.Size(s.ProgramBytes)))
+	t.Row("redis memory", memoryOfRedis(s.Memory))
+	return t.Write()
+}
+
+func openText(q admin.Queue) string {
+	if q.AtLeast {
+		return "at least " + cli.Number(q.Open)
+	}
+	return cli.Number(q.Open)
+}
+
+func seenText(now, at time.Time) string {
+	if at.IsZero() {
+		return "never"
+	}
+	return cli.Span(now.Sub(at)) + " ago"
+}
+
+func memoryOfRedis(m admin.Memory) string {
+	switch {
+	case m.Used == 0:
+		return "unknown"
+	case m.Limit == 0:
+		return cli.Size(m.Used) + ", no limit"
+	}
+	return fmt.Sprintf("%s of %s", cli.Size(m.Used), cli.Size(m.Limit))
+}

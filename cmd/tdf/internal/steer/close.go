@@ -1,0 +1,33 @@
+package steer
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+)
+
+func Close(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "close CAMPAIGN", Short: "Close a campaign, so that it can be complete",
+		Long: "Closes a campaign: no more tasks can be opened in it, except with tdf open --extend. Tasks that wait for the campaign run when all of its\n" +
+			"tasks are finished. tdf open closes its own campaigns.",
+		Example:           "  tdf close night",
+		Args:              cli.ExactlyOne("CAMPAIGN"),
+		ValidArgsFunction: a.CompleteCampaign,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				err := m.CloseGroup(c.Context(), args[0])
+				if errors.Is(err, tdf.ErrGroupEmpty) {
+					return cli.UnknownCampaign(args[0])
+				}
+				if err == nil {
+					a.Say("campaign %s: closed", args[0])
+				}
+				return err
+			})
+		},
+	}
+}

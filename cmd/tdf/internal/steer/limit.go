@@ -1,0 +1,127 @@
+package steer
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+)
+
+func Limit(a *cli.App) *cobra.Command {
+	rate, asJSON := "", false
+	c := &cobra.Command{
+		Use: "limit [KEY [N|none]]", Short: "Limit how many tasks with a limit key run at once",
+		Long: "Sets the limit of a key: at most N tasks of the key run at once, over all workers. --rate limits how often a task of the key starts. Both replace\n" +
+			"an earlier limit. none removes the limit. Running tasks go on. tdf open --limit-key gives tasks a key. Without N and --rate, the command lists the\n" +
+			"limits, with the numbers of running and waiting tasks.",
+		Example: "  tdf limit database 4\n  tdf limit example.com 2 --rate 10/1s\n  tdf limit database none",
+		Args:    cobra.MaximumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 2 || rate != "" {
+				return setLimit(c.Context(), a, args, rate)
+			}
+			return a.WithManager(c.Context(), func(m *cli.Client) error { return listLimits(c.Context(), a, m, args, asJSON) })
+		},
+	}
+	c.Flags().StringVar(&rate, "rate", "", "`STARTS/TIME` maximum number of starts per time: 10/1s, 600/m, 1/h")
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return c
+}
+
+func setLimit(ctx context.Context, a *cli.App, args []string, rate string) error {
+	if len(args) == 0 {
+		return cli.Usagef("--rate without a key")
+	}
+	key, remove := args[0], len(args) == 2 && args[1] == "none"
+	if err := tdf.CheckLimitKey(key); err != nil {
+		return cli.Usagef("%v", err)
+	}
+	limit, err := parseLimit(args[1:], rate)
+	switch {
+	case remove && rate != "":
+		return cli.Usagef("none removes the whole limit; leave --rate out")
+	case err != nil && !remove:
+		return cli.Usagef("%v", err)
+	}
+	return a.WithManager(ctx, func(m *cli.Client) error {
+		if remove {
+			if err := m.RemoveLimit(ctx, key); err != nil {
+				return err
+			}
+			a.Say("%s: no limit", cli.OneLine(key, 0))
+			return nil
+		}
+		if err := m.SetLimit(ctx, key, limit); err != nil {
+			return err
+		}
+		a.Say("%s: %s", cli.OneLine(key, 0), limit.Text())
+		return nil
+	})
+}
+
+// parseLimit reads the number of tasks, which may be missing, and the rate, which may be empty.
+func parseLimit(number []string, rate string) (l tdf.Limit, err error) {
+	l.AtMost = tdf.AnyNumber
+	if len(number) > 0 {
+		n, err := strconv.Atoi(number[0])
+		if err != nil || n < 0 || n > tdf.MaxAtMost {
+			return l, cli.Usagef("invalid limit %q: want a number from 0 to %d, or none", number[0], tdf.MaxAtMost)
+		}
+		l.AtMost = n
+	}
+	if rate != "" {
+		if l.Starts, l.Per, err = tdf.ParseRate(rate); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// A limitLine is a line of tdf limit --json.
+type limitLine struct {
+	Key     string  `json:"key"`
+	AtMost  *int    `json:"at_most,omitempty"`
+	Starts  int     `json:"starts,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	Running int     `json:"running"`
+	Waiting int     `json:"waiting"`
+}
+
+func listLimits(ctx context.Context, a *cli.App, m *cli.Client, keys []string, asJSON bool) error {
+	all, err := m.Limits(ctx)
+	if err != nil {
+		return err
+	}
+	t, n := a.Table("key", "limit", "running", "waiting"), 0
+	for _, l := range all {
+		if len(keys) > 0 && l.Key != keys[0] {
+			continue
+		}
+		n++
+		if !asJSON {
+			t.Row(cli.OneLine(l.Key, 0), l.Text(), cli.Number(l.Running), cli.Number(l.Waiting))
+			continue
+		}
+		line := limitLine{Key: l.Key, Starts: l.Starts, Seconds: float64(l.Per), Running: l.Running, Waiting: l.Waiting}
+		if l.AtMost != tdf.AnyNumber {
+			line.AtMost = &l.AtMost
+		}
+		if err := cli.JsonLines(a.Stdout).Encode(line); err != nil {
+			return err
+		}
+	}
+	switch {
+	case asJSON:
+		return nil
+	case n > 0:
+		return t.Write()
+	case len(keys) > 0:
+		a.Say("%s: no limit", cli.OneLine(keys[0], 0))
+	default:
+		a.Say("there are no limits")
+	}
+	return nil
+}

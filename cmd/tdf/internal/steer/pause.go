@@ -1,0 +1,134 @@
+package steer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+)
+
+// pausables holds the flags that say what to pause or resume.
+type pausables struct {
+	queues, campaigns []string
+	all               bool
+}
+
+func (p *pausables) flags(c *cobra.Command) {
+	c.Flags().StringArrayVar(&p.queues, "queue", nil, "`NAME` queue, or default for the tasks without a queue; may be repeated")
+	c.Flags().StringArrayVar(&p.campaigns, "campaign", nil, "`NAME` campaign; may be repeated")
+	c.Flags().BoolVar(&p.all, "all", false, "all tasks of the namespace")
+}
+
+// read returns what the flags name. It returns a usage error for a name that no queue or campaign can have.
+func (p *pausables) read() ([]tdf.Pausable, error) {
+	var all []tdf.Pausable
+	for _, queue := range p.queues {
+		all = append(all, tdf.Pausable{Queue: queue})
+	}
+	for _, campaign := range p.campaigns {
+		all = append(all, tdf.Pausable{Group: campaign})
+	}
+	for _, what := range all {
+		if err := what.Check(); err != nil {
+			return nil, cli.Usagef("%v", err)
+		}
+		if what == (tdf.Pausable{}) {
+			return nil, cli.Usagef("empty name of a queue or campaign; to pause or resume all tasks, use --all")
+		}
+	}
+	if p.all {
+		all = append(all, tdf.Pausable{})
+	}
+	return all, nil
+}
+
+func Pause(a *cli.App) *cobra.Command {
+	p := &pausables{}
+	c := &cobra.Command{
+		Use: "pause", Short: "Stop workers from claiming the tasks of a queue or campaign",
+		Long: "Stops workers from claiming the tasks of queues, campaigns, or the whole namespace. When the command returns, no worker claims such a task any\n" +
+			"more. Running tasks go on. tdf resume ends the pause. Without flags, the command lists what is paused, and the campaigns that will be\n" +
+			"paused after failures (tdf open --halt).",
+		Example: "  tdf pause --campaign night\n  tdf pause --queue crawl",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			what, err := p.read()
+			if err != nil {
+				return err
+			}
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				if len(what) == 0 {
+					return listPaused(c.Context(), a, m)
+				}
+				if err := m.Pause(c.Context(), what...); err != nil {
+					return err
+				}
+				sayEach(a, what, "paused")
+				return nil
+			})
+		},
+	}
+	p.flags(c)
+	return c
+}
+
+func Resume(a *cli.App) *cobra.Command {
+	p := &pausables{}
+	c := &cobra.Command{
+		Use: "resume", Short: "End a pause",
+		Long:    "Ends pauses of tdf pause and tdf open --halt. The tasks have kept their order. A campaign is then not paused after failures any more.",
+		Example: "  tdf resume --campaign night",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			what, err := p.read()
+			if err == nil && len(what) == 0 {
+				err = cli.Usagef("nothing to resume; use --queue, --campaign or --all, and tdf pause to list what is paused")
+			}
+			if err != nil {
+				return err
+			}
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				if err := m.Resume(c.Context(), what...); err != nil {
+					return err
+				}
+				sayEach(a, what, "not paused")
+				return nil
+			})
+		},
+	}
+	p.flags(c)
+	return c
+}
+
+func sayEach(a *cli.App, what []tdf.Pausable, state string) {
+	for _, p := range what {
+		a.Say("%s: %s", p.Text(), state)
+	}
+}
+
+func listPaused(ctx context.Context, a *cli.App, m *cli.Client) error {
+	paused, err := m.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	halts, err := m.Halts(ctx)
+	if err != nil {
+		return err
+	}
+	if len(paused) == 0 {
+		a.Say("nothing is paused")
+	}
+	for _, p := range append(paused, halts...) {
+		line := fmt.Sprintf("%s: paused by %s since %s", p.Text(), p.By, cli.Clock(p.Since))
+		if p.Failures > 0 {
+			line = fmt.Sprintf("%s: will be paused; ordered by %s at %s", p.Text(), p.By, cli.Clock(p.Since))
+		}
+		if _, err := fmt.Fprintln(a.Stdout, cli.OneLine(line, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+package steer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
+)
+
+// A steering is a command that changes the tasks of a selection: retry, cancel, archive, rm, requeue or set.
+type steering struct {
+	a    *cli.App
+	verb tdf.Verb
+	name string // the command's name
+	past string // participle for messages about changed tasks, such as "cancelled"
+
+	states   []tdf.State // states to select if the user gives no id, state or outcome
+	outcomes []string    // outcomes to select if the user gives no id, state or outcome
+	scope    string      // message about the eligible states, printed if a selected task is in another state
+
+	filter     cli.Filter
+	all        bool
+	yes        bool
+	dryRun     bool
+	elsewhere  bool         // used only by requeue
+	dependents bool         // used only by retry: also the tasks that failed because of the selected tasks
+	changes    *cli.Changes // used only by retry and set; nil in other commands
+}
+
+// finished lists the states of tasks that can be retried or removed.
+var finished = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}
+
+// command adds the arguments and flags that all these commands have in common.
+func (s *steering) command(c *cobra.Command) *cobra.Command {
+	if s.changes != nil { // --queue then changes the queue
+		s.filter.QueueFlag = "in-queue"
+	}
+	s.filter.Flags(c)
+	s.name = c.Use
+	c.Use += " [ID…] [FILTER]"
+	c.Flags().BoolVar(&s.all, "all", false, "every eligible task, if no ids and no filters are given")
+	c.Flags().BoolVarP(&s.yes, "yes", "y", false, "yes as the answer to every question")
+	c.Flags().BoolVar(&s.dryRun, "dry-run", false, "list of the affected ids, without any change")
+	c.RunE = func(c *cobra.Command, args []string) error { return s.run(c.Context(), args) }
+	return c
+}
+
+func (s *steering) run(ctx context.Context, args []string) error {
+	if !s.all && !s.filter.Given(args) {
+		return cli.Usagef("no tasks selected: want ids, a filter such as --campaign NAME, or --all")
+	}
+	if err := s.filter.Check(args, ""); err != nil {
+		return err
+	}
+	if s.changes != nil {
+		if err := s.changes.Check(); err != nil {
+			return err
+		}
+	}
+	return s.a.WithManager(ctx, func(m *cli.Client) error { return s.steer(ctx, m, args) })
+}
+
+// steer selects tasks, prints the selection, and changes the eligible tasks.
+func (s *steering) steer(ctx context.Context, m *cli.Client, args []string) error {
+	act, packed, err := s.plan(ctx, m)
+	if err != nil {
+		return err
+	}
+	chosen, err := s.selectTasks(ctx, m, args)
+	if err != nil {
+		return err
+	}
+	s.a.Say("%s: %s", s.name, chosen)
+	s.sayNotEligible(chosen)
+	dependents, err := s.findDependents(ctx, m, chosen.eligible)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(chosen.eligible) == 0:
+	case s.dryRun:
+		err = s.list(append(chosen.eligible, dependents...))
+	default:
+		err = s.carryOut(ctx, m, act.In(chosen.states...), packed, chosen.eligible, dependents)
+	}
+	if err == nil && len(chosen.skipped) > 0 {
+		return cli.ErrProblems
+	}
+	return err
+}
+
+// plan returns the change to make. If --program is a directory, plan also packs and returns the program.
+func (s *steering) plan(ctx context.Context, m *cli.Client) (act admin.Action, packed *program.Packed, err error) {
+	var c manager.Changes
+	if s.changes != nil {
+		c, packed, err = s.changes.Read(ctx, m)
+	}
+	return s.action(c), packed, err
+}
+
+func (s *steering) action(c manager.Changes) admin.Action {
+	switch s.verb {
+	case tdf.VerbReopen:
+		return admin.ToRetry(c)
+	case tdf.VerbChange:
+		return admin.ToUpdate(c)
+	case tdf.VerbRelease:
+		return admin.ToRequeue(s.elsewhere)
+	case tdf.VerbCancel:
+		return admin.ToCancel()
+	case tdf.VerbArchive:
+		return admin.ToArchive()
+	case tdf.VerbRemove:
+		return admin.ToRemove()
+	}
+	panic("no action for verb " + s.verb)
+}
+
+// carryOut asks for confirmation, stores the new program and changes the tasks.
+func (s *steering) carryOut(ctx context.Context, m *cli.Client, act admin.Action, packed *program.Packed, chosen, dependents []manager.Ref) error {
+	if err := s.a.Confirm(ctx, s.name, s.yes); err != nil {
+		return err
+	}
+	if packed != nil {
+		if err := cli.StoreProgram(ctx, s.a, m, *packed); err != nil {
+			return err
+		}
+	}
+	acted, err := m.Admin().Do(ctx, act, chosen...)
+	if err == nil && len(dependents) > 0 {
+		var more manager.Result
+		more, err = m.Admin().Do(ctx, admin.ToRetry(manager.Changes{}), dependents...)
+		acted.Done, acted.Skipped = acted.Done+more.Done, append(acted.Skipped, more.Skipped...)
+	}
+	s.report(acted, err != nil && ctx.Err() != nil)
+	if s.verb == tdf.VerbReopen && acted.Done > 0 {
+		s.a.Say("progress: %s", cli.WatchCommand(s.filter.Group))
+	}
+	if err == nil && len(acted.Skipped) > 0 {
+		return cli.ErrProblems
+	}
+	return err
+}
+
+// findDependents returns the tasks that have failed because of the selected tasks, if --with-dependents is given.
+func (s *steering) findDependents(ctx context.Context, m *cli.Client, chosen []manager.Ref) ([]manager.Ref, error) {
+	if !s.dependents || len(chosen) == 0 {
+		return nil, nil
+	}
+	found, err := m.Dependents(ctx, chosen...)
+	if err == nil {
+		s.a.Say("with %s that failed because of them", cli.Tasks(int64(len(found))))
+	}
+	return found, err
+}
+
+// report prints how many tasks were changed, and which were skipped. If the command was interrupted, Redis may have changed the
+// tasks of the last call.
+func (s *steering) report(acted manager.Result, interrupted bool) {
+	more := ""
+	if interrupted {
+		more = ", and perhaps more: interrupted before Redis answered"
+	}
+	s.a.Say("%s: %d%s", s.past, acted.Done, more)
+	var refused []string
+	for _, err := range acted.Skipped {
+		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" ")) // the error begins with the verb of the transition, and users know only the name of the command
+	}
+	s.saySkipped(refused)
+	if slices.ContainsFunc(acted.Skipped, isPast) {
+		s.a.Say("set a later end: tdf %s … --end-before TIME, such as +2h (from now) or inf", s.name)
+	}
+}
+
+func isPast(err error) bool { return errors.Is(err, manager.ErrPast) }
+
+// list prints the ids for --dry-run.
+func (s *steering) list(chosen []manager.Ref) error {
+	for _, task := range chosen {
+		if _, err := fmt.Fprintln(s.a.Stdout, task.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package steer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A choice holds the tasks that ids and filters selected for a command that changes tasks (cancel, retry, ...).
+type choice struct {
+	eligible   []manager.Ref
+	skipped    []string          // a text about each task that is not eligible, with the reason
+	wrongState bool              // a task was skipped because of its state
+	counts     map[tdf.State]int // number of selected tasks in each state
+	states     []tdf.State       // states of the query; empty means all states
+}
+
+// selectTasks returns the tasks that the arguments and flags select.
+func (s *steering) selectTasks(ctx context.Context, m *cli.Client, args []string) (*choice, error) {
+	q, err := s.filter.Resolve(ctx, m, args)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
+		q.States, q.Outcomes = s.states, s.outcomes
+	}
+	q.Order = manager.OldestFirst
+	chosen := &choice{counts: map[tdf.State]int{}, states: q.States}
+	ids := map[int64]bool{}
+	for t, err := range m.List(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		chosen.add(t, s.verb)
+		ids[t.ID] = true
+	}
+	if len(ids) == 0 && s.filter.Failure != "" {
+		return chosen, s.filter.CheckFailure(ctx, m)
+	}
+	unknown, err := cli.UnknownIDs(ctx, m, args, ids)
+	chosen.skipped = append(chosen.skipped, unknown...)
+	return chosen, err
+}
+
+func (s *choice) add(t *manager.Task, verb tdf.Verb) {
+	s.counts[t.State]++
+	if startsFrom(verb, t.State) {
+		s.eligible = append(s.eligible, t.Ref())
+		return
+	}
+	s.skipped, s.wrongState = append(s.skipped, fmt.Sprintf("task %d: it is %s", t.ID, t.State)), true
+}
+
+// startsFrom reports whether a user may apply the verb to a task in this state.
+func startsFrom(verb tdf.Verb, state tdf.State) bool {
+	return slices.ContainsFunc(tdf.Transitions, func(tr tdf.Transition) bool {
+		return tr.Verb == verb && slices.Contains(tr.From, state) && slices.Contains(tr.By, tdf.Manager)
+	})
+}
+
+// String returns the number of selected tasks, and the number in each state.
+func (s *choice) String() string {
+	n := 0
+	var parts []string
+	for _, state := range tdf.States {
+		if s.counts[state] > 0 {
+			n += s.counts[state]
+			parts = append(parts, fmt.Sprintf("%d %s", s.counts[state], state))
+		}
+	}
+	if n == 0 {
+		return "no task selected"
+	}
+	return fmt.Sprintf("%s selected (%s)", cli.Tasks(n), strings.Join(parts, ", "))
+}
+
+// sayNotEligible prints which tasks of the selection are not eligible.
+func (s *steering) sayNotEligible(chosen *choice) {
+	s.saySkipped(chosen.skipped)
+	if chosen.wrongState {
+		s.a.Say("%s", s.scope)
+	}
+}
+
+func (s *steering) saySkipped(reasons []string) {
+	for i, reason := range reasons {
+		if i == cli.MaxNamed {
+			s.a.Say("… and %d more", len(reasons)-i)
+			return
+		}
+		s.a.Say("skipped %s", reason)
+	}
+}
