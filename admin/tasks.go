@@ -6,7 +6,6 @@ import (
 	"iter"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/acting"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -77,44 +76,4 @@ func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int
 	t.Rounds[n] = stored.Task.Rounds.At(n)
 	view := manager.TaskOf(t, false)
 	return view, view.RoundNumber(n), nil
-}
-
-// An Action is an operation that [Admin.Do] applies to many tasks.
-type Action struct{ action acting.Action }
-
-// ToRetry returns an action that does the same as [manager.Manager.Retry].
-func ToRetry(changes manager.Changes) Action {
-	return Action{acting.Action{Verb: tdf.VerbReopen, Changes: changes}}
-}
-
-// ToCancel returns an action that does the same as [manager.Manager.Cancel].
-func ToCancel() Action { return Action{acting.Action{Verb: tdf.VerbCancel}} }
-
-// ToRequeue returns an action that does the same as [manager.Manager.Requeue], or as RequeueElsewhere if elsewhere is
-// true.
-func ToRequeue(elsewhere bool) Action {
-	return Action{acting.Action{Verb: tdf.VerbRelease, Elsewhere: elsewhere}}
-}
-
-// ToArchive returns an action that does the same as [manager.Manager.Archive].
-func ToArchive() Action { return Action{acting.Action{Verb: tdf.VerbArchive}} }
-
-// ToRemove returns an action that does the same as [manager.Manager.Remove].
-func ToRemove() Action { return Action{acting.Action{Verb: tdf.VerbRemove}} }
-
-// ToUpdate returns an action that does the same as [manager.Manager.Update].
-func ToUpdate(changes manager.Changes) Action {
-	return Action{acting.Action{Verb: tdf.VerbChange, Changes: changes}}
-}
-
-// In returns the same action, limited to tasks in the given states. Do skips a task that has moved to another state.
-func (a Action) In(states ...tdf.State) Action {
-	a.action.From = states
-	return a
-}
-
-// Do applies an action to each task separately. The logs of the tasks name the manager. If Do fails, the result covers the
-// tasks that were handled before the error.
-func (a *Admin) Do(ctx context.Context, action Action, refs ...manager.Ref) (manager.Result, error) {
-	return acting.Do(ctx, a.redis(), a.parts.Name, action.action, refs...)
 }

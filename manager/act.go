@@ -39,42 +39,51 @@ var ErrPast = acting.ErrPast
 // Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot change.
 type Changes = tdf.Changes
 
+// An Action is a change of tasks that [Manager.Do] makes. The methods for single actions, such as [Manager.Retry], call Do.
+type Action = acting.Action
+
+// Do applies an action to each task separately. If Do fails, the result covers the tasks that were handled before the
+// error.
+func (m *Manager) Do(ctx context.Context, action Action, refs ...Ref) (Result, error) {
+	return acting.Do(ctx, m.store, m.name, action, refs...)
+}
+
 // Retry runs finished tasks again, including archived tasks. Each task gets the changes and one more round. Of its
 // counters, only Reopens changes.
 func (m *Manager) Retry(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
-	return m.act(ctx, acting.Action{Verb: tdf.VerbReopen, Changes: changes}, refs)
+	return m.Do(ctx, Action{Verb: tdf.VerbReopen, Changes: changes}, refs...)
 }
 
 // Cancel ends open and running tasks. Their state becomes expired, and their outcome cancelled. Workers end the running
 // programs.
 func (m *Manager) Cancel(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.act(ctx, acting.Action{Verb: tdf.VerbCancel}, refs)
+	return m.Do(ctx, Action{Verb: tdf.VerbCancel}, refs...)
 }
 
 // Requeue takes running tasks from their workers. The workers end the programs. The tasks run again, on any worker. A
 // requeue counts as a release, not as a failure.
 func (m *Manager) Requeue(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.act(ctx, acting.Action{Verb: tdf.VerbRelease}, refs)
+	return m.Do(ctx, Action{Verb: tdf.VerbRelease}, refs...)
 }
 
 // RequeueElsewhere does the same as Requeue, but the tasks never run again on their current workers.
 func (m *Manager) RequeueElsewhere(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.act(ctx, acting.Action{Verb: tdf.VerbRelease, Elsewhere: true}, refs)
+	return m.Do(ctx, Action{Verb: tdf.VerbRelease, Elsewhere: true}, refs...)
 }
 
 // Archive archives tasks that succeeded, failed, timed out or expired. It calls no callback.
 func (m *Manager) Archive(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.act(ctx, acting.Action{Verb: tdf.VerbArchive}, refs)
+	return m.Do(ctx, Action{Verb: tdf.VerbArchive}, refs...)
 }
 
 // Remove deletes finished tasks from Redis, including their outputs, logs and updates.
 func (m *Manager) Remove(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.act(ctx, acting.Action{Verb: tdf.VerbRemove}, refs)
+	return m.Do(ctx, Action{Verb: tdf.VerbRemove}, refs...)
 }
 
 // Update changes properties of open tasks. If StartAfter does not change, the tasks keep their places in the queue.
 func (m *Manager) Update(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
-	return m.act(ctx, acting.Action{Verb: tdf.VerbChange, Changes: changes}, refs)
+	return m.Do(ctx, Action{Verb: tdf.VerbChange, Changes: changes}, refs...)
 }
 
 // CancelOpen cancels the open tasks of a group, and returns how many tasks it cancelled. It does not cancel running
@@ -84,7 +93,7 @@ func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cancel open tasks: %w", err)
 	}
-	result, err := m.act(ctx, acting.Action{Verb: tdf.VerbCancel, From: []tdf.State{tdf.Open}}, refs)
+	result, err := m.Do(ctx, Action{Verb: tdf.VerbCancel, From: []tdf.State{tdf.Open}}, refs...)
 	return result.Done, err
 }
 
@@ -100,8 +109,4 @@ func (m *Manager) openRefs(ctx context.Context, group string) (refs []Ref, err e
 		}
 	}
 	return refs, nil
-}
-
-func (m *Manager) act(ctx context.Context, action acting.Action, refs []Ref) (Result, error) {
-	return acting.Do(ctx, m.store, m.name, action, refs...)
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/acting"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -25,7 +24,7 @@ type Step struct {
 
 // A stepAction is an action on one task, which the caller has read.
 type stepAction struct {
-	acting.Action
+	Action
 	task *Task
 }
 
@@ -39,31 +38,31 @@ const maxStepBytes = 4 << 20
 func (s *Step) Open(definitions ...Definition) { s.definitions = append(s.definitions, definitions...) }
 
 // Archive archives finished tasks.
-func (s *Step) Archive(tasks ...*Task) { s.add(acting.Action{Verb: tdf.VerbArchive}, tasks) }
+func (s *Step) Archive(tasks ...*Task) { s.add(Action{Verb: tdf.VerbArchive}, tasks) }
 
 // Retry runs finished tasks again, as [Manager.Retry] does.
 func (s *Step) Retry(changes Changes, tasks ...*Task) {
-	s.add(acting.Action{Verb: tdf.VerbReopen, Changes: changes}, tasks)
+	s.add(Action{Verb: tdf.VerbReopen, Changes: changes}, tasks)
 }
 
 // Cancel ends open and running tasks.
-func (s *Step) Cancel(tasks ...*Task) { s.add(acting.Action{Verb: tdf.VerbCancel}, tasks) }
+func (s *Step) Cancel(tasks ...*Task) { s.add(Action{Verb: tdf.VerbCancel}, tasks) }
 
 // Update changes properties of open tasks.
 func (s *Step) Update(changes Changes, tasks ...*Task) {
-	s.add(acting.Action{Verb: tdf.VerbChange, Changes: changes}, tasks)
+	s.add(Action{Verb: tdf.VerbChange, Changes: changes}, tasks)
 }
 
 // Require changes nothing. If one of the tasks has changed since you read it, the step is refused. The output and the
 // progress of a running task are no changes.
-func (s *Step) Require(tasks ...*Task) { s.add(acting.Action{Verb: tdf.VerbRequire}, tasks) }
+func (s *Step) Require(tasks ...*Task) { s.add(Action{Verb: tdf.VerbRequire}, tasks) }
 
 // Decide requires that a group is complete, and that no other step has decided this. So of all steps that decide the same
 // group, only one happens. Afterwards, the group cannot be extended. A step can decide one group. See
 // [Manager.CloseGroup].
 func (s *Step) Decide(group string) { s.decide = group }
 
-func (s *Step) add(action acting.Action, tasks []*Task) {
+func (s *Step) add(action Action, tasks []*Task) {
 	for _, t := range tasks {
 		s.actions = append(s.actions, stepAction{action, t})
 	}

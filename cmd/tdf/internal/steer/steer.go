@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
@@ -90,7 +89,8 @@ func (s *steering) steer(ctx context.Context, m *cli.Client, args []string) erro
 	case s.dryRun:
 		err = s.list(append(chosen.eligible, dependents...))
 	default:
-		err = s.carryOut(ctx, m, act.In(chosen.states...), packed, chosen.eligible, dependents)
+		act.From = chosen.states
+		err = s.carryOut(ctx, m, act, packed, chosen.eligible, dependents)
 	}
 	if err == nil && len(chosen.skipped) > 0 {
 		return cli.ErrProblems
@@ -99,34 +99,16 @@ func (s *steering) steer(ctx context.Context, m *cli.Client, args []string) erro
 }
 
 // plan returns the change to make. If --program is a directory, plan also packs and returns the program.
-func (s *steering) plan(ctx context.Context, m *cli.Client) (act admin.Action, packed *program.Packed, err error) {
+func (s *steering) plan(ctx context.Context, m *cli.Client) (act manager.Action, packed *program.Packed, err error) {
 	var c manager.Changes
 	if s.changes != nil {
 		c, packed, err = s.changes.Read(ctx, m)
 	}
-	return s.action(c), packed, err
-}
-
-func (s *steering) action(c manager.Changes) admin.Action {
-	switch s.verb {
-	case tdf.VerbReopen:
-		return admin.ToRetry(c)
-	case tdf.VerbChange:
-		return admin.ToUpdate(c)
-	case tdf.VerbRelease:
-		return admin.ToRequeue(s.elsewhere)
-	case tdf.VerbCancel:
-		return admin.ToCancel()
-	case tdf.VerbArchive:
-		return admin.ToArchive()
-	case tdf.VerbRemove:
-		return admin.ToRemove()
-	}
-	panic("no action for verb " + s.verb)
+	return manager.Action{Verb: s.verb, Changes: c, Elsewhere: s.elsewhere}, packed, err
 }
 
 // carryOut asks for confirmation, stores the new program and changes the tasks.
-func (s *steering) carryOut(ctx context.Context, m *cli.Client, act admin.Action, packed *program.Packed, chosen, dependents []manager.Ref) error {
+func (s *steering) carryOut(ctx context.Context, m *cli.Client, act manager.Action, packed *program.Packed, chosen, dependents []manager.Ref) error {
 	if err := s.a.Confirm(ctx, s.name, s.yes); err != nil {
 		return err
 	}
@@ -135,10 +117,10 @@ func (s *steering) carryOut(ctx context.Context, m *cli.Client, act admin.Action
 			return err
 		}
 	}
-	acted, err := m.Admin().Do(ctx, act, chosen...)
+	acted, err := m.Do(ctx, act, chosen...)
 	if err == nil && len(dependents) > 0 {
 		var more manager.Result
-		more, err = m.Admin().Do(ctx, admin.ToRetry(manager.Changes{}), dependents...)
+		more, err = m.Do(ctx, manager.Action{Verb: tdf.VerbReopen}, dependents...)
 		acted.Done, acted.Skipped = acted.Done+more.Done, append(acted.Skipped, more.Skipped...)
 	}
 	s.report(acted, err != nil && ctx.Err() != nil)
