@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // A Result is a worker's report about one round.
@@ -115,12 +114,8 @@ func (m *Move) addCost(r Result, errorText string) {
 func (r Result) errorText(f FailOn) string {
 	round := Round{Exit: r.Exit, HasError: r.Error != ""}
 	switch {
-	case r.Reason != "" && (r.Error == "" || strings.HasSuffix(r.Error, "\n")):
-		return r.Error + r.Reason
-	case r.Reason != "":
-		return r.Error + "\n" + r.Reason
-	case r.Error != "":
-		return r.Error
+	case r.Error != "" || r.Reason != "":
+		return AppendLine(r.Error, r.Reason)
 	case r.Refused:
 		return "the program could not be run"
 	case !round.HasFailed(f):
@@ -128,6 +123,15 @@ func (r Result) errorText(f FailOn) string {
 	default:
 		return fmt.Sprintf("%s ended with %s and printed nothing to stderr", r.Subject(), exitText(r.Exit))
 	}
+}
+
+// AppendLine appends a line to a text. If the text does not end with a newline, AppendLine inserts one before the line.
+// If the line is empty, AppendLine returns the text unchanged.
+func AppendLine(text, line string) string {
+	if text != "" && line != "" && text[len(text)-1] != '\n' {
+		text += "\n"
+	}
+	return text + line
 }
 
 // Subject returns "run.sh", or "the round" if there was no run.sh. Texts that explain the result use it as their

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
-	"github.com/tdf-framework/tdf/worker/internal/friend"
 )
 
 // maxOutput is the limit of each output, in bytes, if max_output sets no limit. Redis stores no value above 512 MiB.
@@ -54,7 +53,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	failed := (&tdf.Round{Exit: result.Exit, HasError: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
 	// On a full disk, the program may have been unable to write its error.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
-		result.Reason, failed = friend.AppendLine(result.Reason, "the worker's disk is full"), true
+		result.Reason, failed = tdf.AppendLine(result.Reason, "the worker's disk is full"), true
 	}
 	e.keepScratch(x, failed)
 	return result, nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/internal/friend"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker/secrets"
@@ -80,7 +79,7 @@ func (e *execution) run(ctx context.Context) {
 	e.cause = cutShort(ctx, err)
 	if err != nil && e.cause == nil {
 		e.reason = err.Error()
-		result.Refused, result.Reason = true, friend.AppendLine(e.reason, result.Reason)
+		result.Refused, result.Reason = true, tdf.AppendLine(e.reason, result.Reason)
 	}
 	c := e.clock.Load()
 	if e.began.IsZero() {

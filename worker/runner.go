@@ -7,8 +7,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"github.com/tdf-framework/tdf/worker/internal/friend"
 )
 
 // A Runner runs rounds. By default, a [Worker] fetches the task's program and runs its run.sh in a process;
@@ -113,10 +111,9 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
 }
 
-func init() {
-	friend.RunInProcess = func(ctx context.Context, runner, round any, dir string) (any, error) {
-		r := round.(*Round)
-		r.directory = func() (string, error) { return dir, nil }
-		return runInProcess(ctx, runner.(Runner), r, func(text string) string { return text })
-	}
+// RunInProcess runs one round in the directory dir, as a worker with this Runner does in its own process. It is for tests of
+// Runners without a worker and Redis, such as those of package workertest.
+func RunInProcess(ctx context.Context, runner Runner, r *Round, dir string) (Ended, error) {
+	r.directory = func() (string, error) { return dir, nil }
+	return runInProcess(ctx, runner, r, func(text string) string { return text })
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/worker"
-	"github.com/tdf-framework/tdf/worker/internal/friend"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -100,7 +99,7 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 	if collects {
 		result.readJSON(dir)
 	}
-	result.Error = friend.AppendLine(result.Error, ended.Reason)
+	result.Error = tdf.AppendLine(result.Error, ended.Reason)
 	result.applyFailOn(cmp.Or(t.FailOn, tdf.FailOnStderr))
 	return result
 }
@@ -124,8 +123,8 @@ func run(ctx context.Context, h worker.Handler, r *worker.Round, dir string) (wo
 		own = h(ctx, r)
 		return own
 	})
-	ended, err := friend.RunInProcess(ctx, kept, r, dir)
-	return ended.(worker.Ended), cmp.Or(err, own)
+	ended, err := worker.RunInProcess(ctx, kept, r, dir)
+	return ended, cmp.Or(err, own)
 }
 
 // setErr sets Err. It returns whether a worker would store a result of the round.
@@ -176,7 +175,7 @@ func (result *Result) readJSON(dir *rounddir.Dir) {
 	result.JSON = json
 	if err != nil {
 		result.Err = errors.Join(err, result.Err)
-		result.Error, result.Exit = friend.AppendLine(result.Error, err.Error()), ""
+		result.Error, result.Exit = tdf.AppendLine(result.Error, err.Error()), ""
 	}
 }
 
