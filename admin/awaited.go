@@ -104,7 +104,7 @@ func (v *vitals) waitingTasks(d *diagnoses) {
 	}
 	if cycle := cycleOf(v.waits); cycle != nil {
 		text := "campaigns wait for each other, so their tasks never run: " + strings.Join(append(cycle, cycle[0]), " waits for ")
-		d.problem("tasks", Fact{Code: "campaign_cycle", Text: cutText(text), Fix: fix("cancel the open tasks of one of these campaigns", StepCancelOpen)})
+		d.problem("tasks", Fact{Code: FactCampaignCycle, Text: cutText(text), Fix: fix("cancel the open tasks of one of these campaigns", StepCancelOpen)})
 	}
 }
 

@@ -70,7 +70,7 @@ func (c *situation) executed() []Check {
 	r := c.task.Current()
 	if !r.Committed {
 		return []Check{
-			blockedBy("result", "incomplete", "the result is incomplete: a worker of the original TDF is still writing the result, or wrote it too late", fix("wait for the server's audit, which repairs the task", StepCheck)),
+			blockedBy("result", FactIncomplete, "the result is incomplete: a worker of the original TDF is still writing the result, or wrote it too late", fix("wait for the server's audit, which repairs the task", StepCheck)),
 			c.serverCheck(),
 		}
 	}
@@ -128,7 +128,7 @@ func cutSaid(text, said string) string {
 
 func (c *situation) definition() Check {
 	if c.wrong != nil {
-		return blockedBy("definition", "invalid", "the definition is invalid, so the task will fail: "+c.wrong.Error(), fix("open a task with a valid definition"))
+		return blockedBy("definition", FactInvalid, "the definition is invalid, so the task will fail: "+c.wrong.Error(), fix("open a task with a valid definition"))
 	}
 	return passed("definition", "the definition is valid")
 }
@@ -144,11 +144,11 @@ func (c *situation) start() Check {
 	from := max(c.task.StartAfter, c.place.From)
 	switch {
 	case from >= tdf.Never:
-		return blockedBy("start", "never_starts", "the task never starts (start_after is inf)", fix("change the task's start_after", StepChangeStart))
+		return blockedBy("start", FactNeverStarts, "the task never starts (start_after is inf)", fix("change the task's start_after", StepChangeStart))
 	case c.task.StartAfter > c.at:
-		return blockedBy("start", "start_after", "not before "+c.moment(c.task.StartAfter)+" (start_after)", toWait.or(fix("change the task's start_after", StepChangeStart)))
+		return blockedBy("start", FactStartAfter, "not before "+c.moment(c.task.StartAfter)+" (start_after)", toWait.or(fix("change the task's start_after", StepChangeStart)))
 	case from > c.at:
-		return blockedBy("start", "back_off", "not before "+c.moment(from)+": the task waits between two rounds, because of its back-off or because a handler put it off", toWait)
+		return blockedBy("start", FactBackOff, "not before "+c.moment(from)+": the task waits between two rounds, because of its back-off or because a handler put it off", toWait)
 	}
 	return passed("start", "the task may start")
 }
@@ -158,9 +158,9 @@ func (c *situation) end() Check {
 	case end >= tdf.Never:
 		return passed("end", "the task does not expire")
 	case end <= c.at && c.grace.Open > c.at:
-		return blockedBy("end", "grace_period", fmt.Sprintf("end_before was %s, but Redis's clock may be wrong: the task does not expire before %s", c.moment(end), c.moment(c.grace.Open)), toWait)
+		return blockedBy("end", FactGracePeriod, fmt.Sprintf("end_before was %s, but Redis's clock may be wrong: the task does not expire before %s", c.moment(end), c.moment(c.grace.Open)), toWait)
 	case end <= c.at:
-		return blockedBy("end", "expires", "end_before was "+c.moment(end)+": the task will expire", fix("when the task has expired, retry it with a later end_before", StepRetryLater))
+		return blockedBy("end", FactExpires, "end_before was "+c.moment(end)+": the task will expire", fix("when the task has expired, retry it with a later end_before", StepRetryLater))
 	default:
 		return passed("end", "the task must be executed by "+c.moment(end)+" (end_before)")
 	}
@@ -169,13 +169,13 @@ func (c *situation) end() Check {
 func (c *situation) queue() Check {
 	switch {
 	case !c.place.Listed:
-		return blockedBy("queue", "unlisted", "the task is not in the list of open tasks", fix("wait for the server's audit, which adds the task to the list", StepCheck))
+		return blockedBy("queue", FactUnlisted, "the task is not in the list of open tasks", fix("wait for the server's audit, which adds the task to the list", StepCheck))
 	case c.place.Ahead+c.place.Higher == 0:
 		return passed("queue", "the task is the first in the queue")
 	}
 	behind := passed("queue", aheadText(c.place))
 	if free, slots := c.slots(); slots > 0 && c.place.Ahead+c.place.Higher >= free {
-		behind.State, behind.Code = Blocked, "queue"
+		behind.State, behind.Code = Blocked, FactQueue
 		behind.Text += fmt.Sprintf("; the workers that may claim the task have %d slots", slots)
 		behind.Fix = toStartWorkers
 		c.slow(&behind)
@@ -244,7 +244,7 @@ func (c *situation) freeSlotCheck() Check {
 	if fact, is := unserved(c.offers(), c.task.Partition()); is {
 		return blocked("worker", fact)
 	}
-	check := blockedBy("worker", "worker_refuses", fmt.Sprintf("none of %d workers can run the task", alive), Fix{})
+	check := blockedBy("worker", FactWorkerRefuses, fmt.Sprintf("none of %d workers can run the task", alive), Fix{})
 	var fixes []string
 	for _, o := range obstacles {
 		if names := reasons[o.why]; len(names) > 0 {
@@ -327,11 +327,11 @@ func (c *situation) holder() Check {
 		return passed("worker", fmt.Sprintf("%s sends no heartbeats; the worker may belong to the original TDF", name))
 	}
 	if i < 0 {
-		return blockedBy("worker", "silent_worker", name+" has not been seen in this namespace for a week; the task may come from a dump", fix("wait until the lease runs out: then the server reopens the task"))
+		return blockedBy("worker", FactSilentWorker, name+" has not been seen in this namespace for a week; the task may come from a dump", fix("wait until the lease runs out: then the server reopens the task"))
 	}
 	w := &c.workers[i]
 	if !w.Alive(c.at) {
-		return blockedBy("worker", "silent_worker", fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.at.Sub(w.Seen))), fix("wait until the lease runs out: then the server reopens the task"))
+		return blockedBy("worker", FactSilentWorker, fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.at.Sub(w.Seen))), fix("wait until the lease runs out: then the server reopens the task"))
 	}
 	return passed("worker", fmt.Sprintf("%s on %s is alive", name, w.Host))
 }
@@ -344,9 +344,9 @@ func (c *situation) lease() Check {
 	case t.LeaseUntil > c.at:
 		return passed("lease", "until "+c.moment(t.LeaseUntil))
 	case c.grace.Running > c.at:
-		return blockedBy("lease", "grace_period", fmt.Sprintf("the lease ran out, but Redis was away: no task is lost before %s", c.moment(c.grace.Running)), toWait)
+		return blockedBy("lease", FactGracePeriod, fmt.Sprintf("the lease ran out, but Redis was away: no task is lost before %s", c.moment(c.grace.Running)), toWait)
 	}
-	return blockedBy("lease", "lease_over", "the lease ran out: the server declares the round lost", fix("wait until the server declares the round lost"))
+	return blockedBy("lease", FactLeaseOver, "the lease ran out: the server declares the round lost", fix("wait until the server declares the round lost"))
 }
 
 // run returns the check of the running program. Its text compares the run time with the run times of earlier rounds of
@@ -385,7 +385,7 @@ func (c *situation) deadline() Check {
 	case t.Deadline == 0 || t.Deadline >= tdf.Never:
 		return passed("deadline", "the round has no deadline")
 	case t.Deadline < c.at && c.grace.Running > c.at:
-		return blockedBy("deadline", "grace_period", fmt.Sprintf("the deadline has passed, but Redis was away: no round times out before %s", c.moment(c.grace.Running)), toWait)
+		return blockedBy("deadline", FactGracePeriod, fmt.Sprintf("the deadline has passed, but Redis was away: no round times out before %s", c.moment(c.grace.Running)), toWait)
 	case t.Deadline < c.at:
 		return passed("deadline", "the deadline has passed: the round times out")
 	}

@@ -24,11 +24,11 @@ func (c *situation) dependencies() Check {
 	r := c.task.Current()
 	switch {
 	case r.Unmet != "":
-		return blockedBy("dependencies", "dependency_unmet", "the task will fail: "+r.Unmet, fix("retry that task together with this one"))
+		return blockedBy("dependencies", FactDependencyUnmet, "the task will fail: "+r.Unmet, fix("retry that task together with this one"))
 	case c.task.MustLink():
-		return blockedBy("dependencies", "linking", fmt.Sprintf("the server has looked up %d of %d dependencies", r.Linked, c.task.Links), toWait)
+		return blockedBy("dependencies", FactLinking, fmt.Sprintf("the server has looked up %d of %d dependencies", r.Linked, c.task.Links), toWait)
 	case len(c.pending) == 0:
-		return blockedBy("dependencies", "unblocking", "all dependencies have ended, and the server lets the task run soon", toWait)
+		return blockedBy("dependencies", FactUnblocking, "all dependencies have ended, and the server lets the task run soon", toWait)
 	}
 	var names []string
 	toDo := toWait
@@ -47,5 +47,5 @@ func (c *situation) dependencies() Check {
 	if r.Waits > len(names) {
 		text += ", …"
 	}
-	return blockedBy("dependencies", "dependencies", text, toDo)
+	return blockedBy("dependencies", FactDependencies, text, toDo)
 }

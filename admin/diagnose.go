@@ -56,12 +56,12 @@ func (v *vitals) version(d *diagnoses) {
 	switch n, _ := strconv.Atoi(major); {
 	case v.embedded():
 		d.notice("redis", Fact{
-			Code: "embedded_redis", Text: "this is the embedded Redis: it loses all tasks when it ends, and it does not report its memory",
+			Code: FactEmbeddedRedis, Text: "this is the embedded Redis: it loses all tasks when it ends, and it does not report its memory",
 			Fix: fix("for real work, run a Redis server (docs/operations.md)"),
 		})
 	case n < 7:
 		d.problem("redis", Fact{
-			Code: "redis_version", Text: "Redis has version " + version,
+			Code: FactRedisVersion, Text: "Redis has version " + version,
 			Fix: fix("use Redis 7.0 or later"),
 		})
 	default:
@@ -76,7 +76,7 @@ func (v *vitals) persistence(d *diagnoses) {
 	before := len(d.all)
 	if v.info["aof_enabled"] == "0" {
 		d.problem("redis", Fact{
-			Code: "no_append_only_file", Text: "Redis has no append-only file: when it stops, it loses all changes since its last snapshot",
+			Code: FactNoAppendOnlyFile, Text: "Redis has no append-only file: when it stops, it loses all changes since its last snapshot",
 			Fix: fix("run redis-cli config set appendonly yes, and set the same in redis.conf"),
 		})
 	}
@@ -87,7 +87,7 @@ func (v *vitals) persistence(d *diagnoses) {
 	} {
 		if is := v.info[written.status]; is != "" && is != "ok" {
 			d.problem("redis", Fact{
-				Code: "redis_cannot_write", Text: written.what + " (" + written.status + " is " + is + ")",
+				Code: FactRedisCannotWrite, Text: written.what + " (" + written.status + " is " + is + ")",
 				Fix: fix("read Redis's log; usually the disk is full, or Redis has too little memory for a fork"),
 			})
 		}
@@ -100,7 +100,7 @@ func (v *vitals) persistence(d *diagnoses) {
 func (v *vitals) eviction(d *diagnoses) {
 	if policy := v.info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		d.problem("redis", Fact{
-			Code: "eviction", Text: "when its memory is full, Redis evicts keys and loses tasks: maxmemory-policy is " + policy,
+			Code: FactEviction, Text: "when its memory is full, Redis evicts keys and loses tasks: maxmemory-policy is " + policy,
 			Fix: fix("run redis-cli config set maxmemory-policy noeviction, and set the same in redis.conf"),
 		})
 	}
@@ -110,7 +110,7 @@ func (v *vitals) eviction(d *diagnoses) {
 func (v *vitals) encoding(d *diagnoses) {
 	if v.listpack != "" {
 		d.notice("redis", Fact{
-			Code: "small_listpack", Text: "Redis needs about twice as much memory for a task as necessary: hash-max-listpack-value is " + v.listpack,
+			Code: FactSmallListpack, Text: "Redis needs about twice as much memory for a task as necessary: hash-max-listpack-value is " + v.listpack,
 			Fix: fix(fmt.Sprintf("run redis-cli config set hash-max-listpack-value %d, and redis-cli config rewrite; new tasks then need less memory", redisstate.HashMaxListpackValue)),
 		})
 	}
@@ -120,7 +120,7 @@ func (v *vitals) access(d *diagnoses) {
 	ip := net.ParseIP(v.redis.Host)
 	if v.redis.Password == "" && v.redis.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		d.problem("redis", Fact{
-			Code: "no_password", Text: "Redis has no password and is reachable from a network: any client in the network can run programs on the workers",
+			Code: FactNoPassword, Text: "Redis has no password and is reachable from a network: any client in the network can run programs on the workers",
 			Fix: fix("set requirepass in redis.conf, and the password in [redis] password or TDF_CFG_REDIS_PASSWORD"),
 		})
 	}
@@ -129,7 +129,7 @@ func (v *vitals) access(d *diagnoses) {
 func (v *vitals) replica(d *diagnoses) {
 	if v.info["role"] == "slave" {
 		d.problem("redis", Fact{
-			Code: "replica", Text: "this Redis is a replica, and a replica accepts no writes",
+			Code: FactReplica, Text: "this Redis is a replica, and a replica accepts no writes",
 			Fix: fix("set [redis] host and port to the replica's master"),
 		})
 	}
@@ -138,13 +138,13 @@ func (v *vitals) replica(d *diagnoses) {
 func (v *vitals) layout(d *diagnoses) {
 	if v.schema != strconv.Itoa(conn.Schema) {
 		d.notice("redis", Fact{
-			Code: "layout", Text: fmt.Sprintf("the namespace has layout version %s, and this release writes version %d", v.schema, conn.Schema),
+			Code: FactLayout, Text: fmt.Sprintf("the namespace has layout version %s, and this release writes version %d", v.schema, conn.Schema),
 			Fix: fix("update all servers, workers and managers to this release"),
 		})
 	}
 	if v.loading {
 		d.problem("tasks", Fact{
-			Code: "loading", Text: "a dump is being loaded, or its load was interrupted",
+			Code: FactLoading, Text: "a dump is being loaded, or its load was interrupted",
 			Fix: fix("if the load was interrupted, load the same dump again", StepLoad),
 		})
 	}
@@ -154,7 +154,7 @@ func (v *vitals) clock(d *diagnoses) {
 	const tolerable = 2
 	if off := float64(v.clockOff); math.Abs(off) > tolerable {
 		d.notice("clock", Fact{
-			Code: "clock", Text: fmt.Sprintf("this machine's clock is %+.0f s off Redis's clock, which decides all times", off),
+			Code: FactClock, Text: fmt.Sprintf("this machine's clock is %+.0f s off Redis's clock, which decides all times", off),
 			Fix: fix("synchronise both clocks (NTP), because start_after and end_before are compared with Redis's clock"),
 		})
 	}
@@ -167,7 +167,7 @@ func (v *vitals) serverHealth(d *diagnoses) {
 		v.held(d, "server", fact)
 	case v.dueLag > behind:
 		d.problem("server", Fact{
-			Code: "server_late", Text: fmt.Sprintf("the server is %.0f s late with due tasks", v.dueLag),
+			Code: FactServerLate, Text: fmt.Sprintf("the server is %.0f s late with due tasks", v.dueLag),
 			Fix: fix("read the server's log; start a server closer to Redis, or on a faster machine"),
 		})
 	default:
@@ -198,7 +198,7 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 	}
 	if len(silent) > 0 {
 		d.problem("workers", Fact{
-			Code: "silent_workers", Text: "workers stopped sending heartbeats, but did not report their end: " + joinNames(silent),
+			Code: FactSilentWorkers, Text: "workers stopped sending heartbeats, but did not report their end: " + joinNames(silent),
 			Fix: fix("check their machines and processes, and start the workers again", StepListWorkers),
 		})
 	}
@@ -220,7 +220,7 @@ func (v *vitals) pausedPrograms(d *diagnoses) {
 func (v *vitals) openTasks(d *diagnoses) {
 	const usual = tdf.Seconds(60)
 	if len(v.paused) == 0 && !v.waitForLimits() && v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {
-		d.problem("tasks", Fact{Code: "idle_slots", Text: fmt.Sprintf("the oldest open task has waited for %.0f s although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)), Fix: toExplain})
+		d.problem("tasks", Fact{Code: FactIdleSlots, Text: fmt.Sprintf("the oldest open task has waited for %.0f s although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)), Fix: toExplain})
 	}
 }
 
@@ -236,14 +236,14 @@ func (v *vitals) longRuns(d *diagnoses) {
 	for i, long := range v.long {
 		if i == most {
 			d.notice("tasks", Fact{
-				Code: "long_run", Text: fmt.Sprintf("%d more tasks have run for far longer than other runs of their programs", len(v.long)-most),
+				Code: FactLongRun, Text: fmt.Sprintf("%d more tasks have run for far longer than other runs of their programs", len(v.long)-most),
 				Fix: fix("list the running tasks", StepListRunning),
 			})
 			return
 		}
 		t := long.task
 		d.notice("tasks", Fact{
-			Code: "long_run", Text: fmt.Sprintf("task %d has run for %.0f s on %s; 95 of 100 runs of %s take at most %.3g s",
+			Code: FactLongRun, Text: fmt.Sprintf("task %d has run for %.0f s on %s; 95 of 100 runs of %s take at most %.3g s",
 				t.ID, long.runs, t.Current().Worker, t.Program, long.usual),
 			Fix: fix("if the program hangs, requeue the task: this ends the program and runs the task again", StepRequeue),
 		})
@@ -268,10 +268,10 @@ func (v *vitals) memoryLeft(d *diagnoses) {
 	}
 	switch {
 	case float64(left) < little*float64(limit):
-		d.problem("memory", Fact{Code: "memory_low", Text: text, Fix: toRaiseMemory})
+		d.problem("memory", Fact{Code: FactMemoryLow, Text: text, Fix: toRaiseMemory})
 	case m.Limit == 0:
 		d.notice("memory", Fact{
-			Code: "no_maxmemory", Text: text,
+			Code: FactNoMaxmemory, Text: text,
 			Fix: fix("set maxmemory below the machine's memory: without it, the setting high_water has no effect, and the operating system may end Redis"),
 		})
 	default:
@@ -283,7 +283,7 @@ func (v *vitals) invalidSettings(d *diagnoses) {
 	if v.invalid != nil {
 		text := strings.ReplaceAll(v.invalid.Error(), "\n", "; ")
 		d.problem("redis", Fact{
-			Code: "invalid_setting", Text: "the namespace has an invalid setting, and its default holds: " + text,
+			Code: FactInvalidSetting, Text: "the namespace has an invalid setting, and its default holds: " + text,
 			Fix: fix("change the setting", StepChangeSetting),
 		})
 	}
@@ -299,9 +299,9 @@ func (v *vitals) tasksLimit(d *diagnoses) {
 	text := fmt.Sprintf("the namespace holds %d tasks, and its setting max_tasks is %d", stored, most)
 	switch toMake := toRemove.or(fix("raise max_tasks", StepRaiseMaxTasks)); {
 	case stored >= most:
-		d.problem("tasks", Fact{Code: "max_tasks", Text: text + ": new tasks are refused", Fix: toMake})
+		d.problem("tasks", Fact{Code: FactMaxTasks, Text: text + ": new tasks are refused", Fix: toMake})
 	case float64(stored) > nearly*float64(most):
-		d.notice("tasks", Fact{Code: "max_tasks", Text: text, Fix: toMake})
+		d.notice("tasks", Fact{Code: FactMaxTasks, Text: text, Fix: toMake})
 	default:
 		d.ok("tasks", "%s", text)
 	}

@@ -25,7 +25,7 @@ func ahead(name, text string) Check { return Check{name, Ahead, Fact{Text: text}
 func blocked(name string, f Fact) Check { return Check{name, Blocked, f} }
 
 // blockedBy returns a check that blocks the task for a reason that concerns only this task.
-func blockedBy(name, code, text string, fix Fix) Check {
+func blockedBy(name string, code FactCode, text string, fix Fix) Check {
 	return blocked(name, Fact{Code: code, Text: text, Fix: fix})
 }
 

@@ -189,7 +189,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"waits for tasks and groups": {func(c *situation) {
 			c.waitsFor(9, redisstate.Dependency{ID: 3, State: tdf.Running}, redisstate.Dependency{Group: "a"}, redisstate.Dependency{Group: "b", Mark: tdf.GroupClosed})
 		}, "dependencies: 9 of 9 have not ended: task 3 (running), campaign a (not closed yet), campaign b (closed, not complete), …"},
-		"source": {func(c *situation) { c.source = blockedBy("source", "source_missing", "gone", Fix{}) }, "source: gone"},
+		"source": {func(c *situation) { c.source = blockedBy("source", FactSourceMissing, "gone", Fix{}) }, "source: gone"},
 	} {
 		if got := holding(waiting(c.change).open()); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -30,7 +30,7 @@ func (o *openSample) firstRounds(ctx context.Context, s store, counts tdf.Counts
 		text += ": " + line
 	}
 	o.obstacles = append(o.obstacles, Fact{
-		Code: "all_fail", About: group, Text: text,
+		Code: FactAllFail, About: group, Text: text,
 		Fix: fix("pause the campaign, correct the program, and retry the failed tasks with it", StepCorrect),
 	})
 	return nil

@@ -14,7 +14,7 @@ import (
 // (docs/lifecycle.md, "Limits per key").
 func (c *situation) limitCheck() []Check {
 	key, waits := c.task.LimitKey, c.task.WaitsForLimit()
-	held := func(code, format string, fix Fix, args ...any) []Check {
+	held := func(code FactCode, format string, fix Fix, args ...any) []Check {
 		return []Check{blocked("limit", Fact{code, key, fmt.Sprintf(format, args...), fix})}
 	}
 	zero, isZero := zeroLimit(c.limit)
@@ -26,13 +26,13 @@ func (c *situation) limitCheck() []Check {
 		if c.namespacePaused() {
 			when = "after the pause of the namespace, the server will return"
 		}
-		return held("limit_removed", "the limit of key %q was removed, and %s the waiting tasks", toWait, key, when)
+		return held(FactLimitRemoved, "the limit of key %q was removed, and %s the waiting tasks", toWait, key, when)
 	case !c.limit.Limited:
 		return nil
 	case waits:
-		return held("limit_full", "the task waits for the limit of key %q: %s", toWait.or(toRaiseLimit), key, useText(c.limit))
+		return held(FactLimitFull, "the task waits for the limit of key %q: %s", toWait.or(toRaiseLimit), key, useText(c.limit))
 	case c.limit.Room() == 0:
-		return held("limit_full", "the limit of key %q has no room: %s", toWait.or(toRaiseLimit), key, useText(c.limit))
+		return held(FactLimitFull, "the limit of key %q has no room: %s", toWait.or(toRaiseLimit), key, useText(c.limit))
 	}
 	return []Check{passed("limit", fmt.Sprintf("the limit of key %q has room: %s", key, useText(c.limit)))}
 }
@@ -84,11 +84,11 @@ func (v *vitals) limitsInUse(d *diagnoses) {
 			d.notice("limit", fact)
 		default:
 			text := fmt.Sprintf("no worker claims tasks of key %q, although its limit has room: %s", u.Key, tasksText(u.Waiting))
-			d.problem("limit", Fact{"limit_unclaimed", u.Key, text, toExplain})
+			d.problem("limit", Fact{FactLimitUnclaimed, u.Key, text, toExplain})
 		}
 	}
 	if more := named - mostNamed; more > 0 {
 		text := fmt.Sprintf("the tasks of %d more keys wait, and none of them runs", more)
-		d.notice("limit", Fact{Code: "limit_unclaimed", Text: text, Fix: fix("list the limits", StepListLimits)})
+		d.notice("limit", Fact{Code: FactLimitUnclaimed, Text: text, Fix: fix("list the limits", StepListLimits)})
 	}
 }

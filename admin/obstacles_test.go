@@ -64,7 +64,7 @@ func obstacles(t *testing.T, m *manager.Manager, group string) string {
 	}
 	var texts []string
 	for _, o := range s.Obstacles {
-		if o.Code == "no_server" || o.Code == "no_worker" {
+		if o.Code == admin.FactNoServer || o.Code == admin.FactNoWorker {
 			continue // the tests of these obstacles are in watch_test.go
 		}
 		text := sinceWhen.ReplaceAllString(o.Text, "")

@@ -44,7 +44,7 @@ func unserved(all []tdf.Offer, p tdf.Partition) (Fact, bool) {
 		q, t, h := meets(o, p)
 		queue, tags, handler = queue || q, tags || t, handler || h
 	}
-	return Fact{Code: "unserved", About: p.String(), Text: lacking(p, queue, tags, handler), Fix: workerFor(p)}, true
+	return Fact{Code: FactUnserved, About: p.String(), Text: lacking(p, queue, tags, handler), Fix: workerFor(p)}, true
 }
 
 // lacking names the needs of a partition that no live worker meets.
@@ -104,7 +104,7 @@ func (v *vitals) unservedTasks(d *diagnoses) {
 	}
 	if more := len(facts) - mostNamed; more > 0 {
 		d.problem("tasks", Fact{
-			Code: "unserved", Text: fmt.Sprintf("no live worker may claim the open tasks of more combinations of queue, tags and handler: %d", more),
+			Code: FactUnserved, Text: fmt.Sprintf("no live worker may claim the open tasks of more combinations of queue, tags and handler: %d", more),
 			Fix: fix("start workers for them", StepStartWorker),
 		})
 	}

@@ -28,7 +28,7 @@ func (v *vitals) originalWorkers(d *diagnoses) {
 	for _, worker := range names {
 		if ids := stuck[worker]; len(ids) > 0 {
 			d.problem("workers", Fact{
-				Code: "original_worker", About: worker,
+				Code: FactOriginalWorker, About: worker,
 				Text: fmt.Sprintf("%s, a worker of the original TDF, holds %d tasks whose programs it cannot fetch; the first is task %d", worker, len(ids), ids[0]),
 				Fix:  fix("run tdf settings original_workers=yes, and requeue the tasks"),
 			})

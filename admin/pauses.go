@@ -8,6 +8,6 @@ func (v *vitals) pauses(d *diagnoses) {
 		d.notice("pause", v.pauseFact(p))
 	}
 	if more := len(v.paused) - mostNamed; more > 0 {
-		d.notice("pause", Fact{Code: "paused", Text: fmt.Sprintf("%d more queues or groups are paused", more), Fix: toEndPause})
+		d.notice("pause", Fact{Code: FactPaused, Text: fmt.Sprintf("%d more queues or groups are paused", more), Fix: toEndPause})
 	}
 }

@@ -54,14 +54,14 @@ func (f *fleet) noServer() (Fact, bool) {
 	case f.server > 0:
 		text = "no server has been seen for " + span(silent)
 	}
-	return Fact{Code: "no_server", Text: text + ": executed tasks do not finish", Fix: toStartServer}, true
+	return Fact{Code: FactNoServer, Text: text + ": executed tasks do not finish", Fix: toStartServer}, true
 }
 
 // noWorker returns a Fact if no worker is alive, or if no live worker claims tasks.
 func (f *fleet) noWorker() (Fact, bool) {
 	switch n := f.count(); {
 	case n.alive == 0:
-		return Fact{Code: "no_worker", Text: "no worker is alive: nothing runs", Fix: toStartWorker}, true
+		return Fact{Code: FactNoWorker, Text: "no worker is alive: nothing runs", Fix: toStartWorker}, true
 	case n.claiming > 0:
 		return Fact{}, false
 	}
@@ -72,7 +72,7 @@ func (f *fleet) noWorker() (Fact, bool) {
 		}
 	}
 	return Fact{
-		Code: "no_claims", Text: "all workers drain, start or stop, so no worker claims tasks: " + joinNames(names),
+		Code: FactNoClaims, Text: "all workers drain, start or stop, so no worker claims tasks: " + joinNames(names),
 		Fix: fix("resume a worker, or start another one", StepResumeWorker),
 	}, true
 }
@@ -96,7 +96,7 @@ func (f *fleet) unservedOf(partitions []string) (facts []Fact) {
 // pauseFact says who has paused what.
 func (f *fleet) pauseFact(p redisstate.Pausing) Fact {
 	return Fact{
-		Code: "paused", About: p.Text(), Text: fmt.Sprintf("%s: paused by %s, %s ago", p.Text(), p.By, span(f.at.Sub(p.Since))), Fix: toEndPause,
+		Code: FactPaused, About: p.Text(), Text: fmt.Sprintf("%s: paused by %s, %s ago", p.Text(), p.By, span(f.at.Sub(p.Since))), Fix: toEndPause,
 	}
 }
 
@@ -119,20 +119,20 @@ func zeroLimit(u tdf.LimitUse) (Fact, bool) {
 	if u.Waiting > 0 {
 		text += ": " + tasksText(u.Waiting)
 	}
-	return Fact{Code: "limit_zero", About: u.Key, Text: text, Fix: toRaiseLimit}, u.Limited && u.Limit.AtMost == 0
+	return Fact{Code: FactLimitZero, About: u.Key, Text: text, Fix: toRaiseLimit}, u.Limited && u.Limit.AtMost == 0
 }
 
 // unclosed returns a Fact about groups that tasks wait for, although they are not closed.
 func unclosed(groups []string) (Fact, bool) {
 	return Fact{
-		Code: "campaign_open", About: strings.Join(groups[:min(len(groups), mostNamed)], ","),
+		Code: FactCampaignOpen, About: strings.Join(groups[:min(len(groups), mostNamed)], ","),
 		Text: "tasks wait for campaigns that are not closed: " + joinNames(groups), Fix: toClose,
 	}, len(groups) > 0
 }
 
 // slotPause returns a Fact about a program that workers pause.
 func (f *fleet) slotPause(p *Pause) Fact {
-	return Fact{Code: "program_paused", About: p.Program, Text: p.Text(f.at.Std()), Fix: toFindOut}
+	return Fact{Code: FactProgramPaused, About: p.Program, Text: p.Text(f.at.Std()), Fix: toFindOut}
 }
 
 // memoryWait returns a Fact if new tasks or claims wait for memory.
@@ -140,10 +140,10 @@ func (n *snapshot) memoryWait() (Fact, bool) {
 	used := fmt.Sprintf("Redis uses %.0f %% of its maxmemory", 100*float64(n.room.Used)/float64(max(1, n.room.Max)))
 	switch {
 	case n.settings.ClaimsWait(n.room):
-		return Fact{Code: "claims_wait", Text: used + ": new tasks and claims wait", Fix: toRaiseMemory}, true
+		return Fact{Code: FactClaimsWait, Text: used + ": new tasks and claims wait", Fix: toRaiseMemory}, true
 	case n.settings.OpensWait(n.room):
 		text := fmt.Sprintf("%s: above high_water (%s), new tasks wait", used, n.settings.Value(tdf.SettingHighWater))
-		return Fact{Code: "opens_wait", Text: text, Fix: toRaiseMemory}, true
+		return Fact{Code: FactOpensWait, Text: text, Fix: toRaiseMemory}, true
 	}
 	return Fact{}, false
 }

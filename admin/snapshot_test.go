@@ -26,7 +26,7 @@ func TestUnservedOfManyQueuesAndWorkers(t *testing.T) {
 		queues = append(queues, fmt.Sprint("queue=q", i))
 	}
 	facts := f.unservedOf(queues)
-	if len(facts) != 9997 || facts[0].About != "queue=q3" || facts[0].Code != "unserved" {
+	if len(facts) != 9997 || facts[0].About != "queue=q3" || facts[0].Code != FactUnserved {
 		t.Errorf("%d facts, first %+v", len(facts), facts[0])
 	}
 }
@@ -35,7 +35,7 @@ func TestUnservedOfManyQueuesAndWorkers(t *testing.T) {
 func TestFactsAgree(t *testing.T) {
 	v := healthy()
 	v.server, v.workers = 0, nil
-	diagnosed := map[string]Fact{}
+	diagnosed := map[FactCode]Fact{}
 	for _, d := range v.diagnose() {
 		diagnosed[d.Code] = d.Fact
 	}
@@ -45,7 +45,7 @@ func TestFactsAgree(t *testing.T) {
 			t.Errorf("%s: explain says %q, and doctor %q", check.Code, check.Text, d.Text)
 		}
 	}
-	if diagnosed["no_server"].Code == "" || diagnosed["no_worker"].Code == "" {
+	if diagnosed[FactNoServer].Code == "" || diagnosed[FactNoWorker].Code == "" {
 		t.Errorf("got %v", diagnosed)
 	}
 }

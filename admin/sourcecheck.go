@@ -32,7 +32,7 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 	case err == nil && src.Scheme == tdf.SchemeRedis && src.Location == noProgram:
 		return c.noProgramCheck(), nil
 	case err != nil:
-		return blockedBy("source", "source_invalid", err.Error(), fix("change the task's source")), nil
+		return blockedBy("source", FactSourceInvalid, err.Error(), fix("change the task's source")), nil
 	case src.Scheme == tdf.SchemeRedis:
 		return storedCheck(ctx, s, src)
 	case src.Scheme == tdf.SchemeRsync:
@@ -45,7 +45,7 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 func (c *situation) noProgramCheck() Check {
 	check := ahead("source", "the source names no program: only a worker that runs rounds in its own process can run the task")
 	if slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) }) {
-		check.State, check.Code, check.Fix = Blocked, "no_handler", fix("run a worker with a handler for the program, or change the task's source")
+		check.State, check.Code, check.Fix = Blocked, FactNoHandler, fix("run a worker with a handler for the program, or change the task's source")
 	}
 	return check
 }
@@ -66,7 +66,7 @@ func storedCheck(ctx context.Context, s *redisstate.Store, src tdf.Source) (Chec
 	if err != nil || stored {
 		return passed("source", "the program is stored in this namespace"), err
 	}
-	return blockedBy("source", "source_missing", src.String()+" is not stored in this namespace: a worker that lacks the program cannot get it",
+	return blockedBy("source", FactSourceMissing, src.String()+" is not stored in this namespace: a worker that lacks the program cannot get it",
 		fix("store the program, and change the source of the task to the stored program", StepChangeSource)), nil
 }
 
@@ -93,7 +93,7 @@ func httpCheck(ctx context.Context, src tdf.Source) Check {
 	check := ahead("source", src.String()+": requested from this machine: "+response.Status)
 	switch code := response.StatusCode; {
 	case code == http.StatusNotFound || code == http.StatusGone:
-		check.State, check.Code = Blocked, "source_missing"
+		check.State, check.Code = Blocked, FactSourceMissing
 		check.Fix = fix("put the program at this address; workers that already have the program do not need the address")
 	case code < 300:
 		check.State = Passed

@@ -45,7 +45,7 @@ func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 func codes(s admin.Status) string {
 	var all []string
 	for _, o := range s.Obstacles {
-		all = append(all, o.Code)
+		all = append(all, string(o.Code))
 	}
 	return fmt.Sprint(all)
 }

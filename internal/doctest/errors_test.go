@@ -25,7 +25,7 @@ func TestErrorsHaveCodes(t *testing.T) {
 			row[name] = append(row[name], code)
 		}
 	}
-	if got := declaredCodes(t); !slices.Equal(codes, got) {
+	if got := declaredCodes(t, "code.go", "Code"); !slices.Equal(codes, got) {
 		t.Errorf("docs/manager.md lists the codes %v, and code.go has %v", codes, got)
 	}
 	found := exportedErrors(t)
@@ -147,14 +147,22 @@ func snake(name string) string {
 	return strings.ToLower(b.String())
 }
 
-// declaredCodes returns the values of the constants in code.go.
-func declaredCodes(t testing.TB) []string {
+// docs/operations.md lists the codes of the reasons that explain, doctor and watch give.
+func TestReasonsHaveCodes(t *testing.T) {
+	heading := "### Codes of reasons"
+	if listed, got := first(rows(t, "docs/operations.md", heading)), declaredCodes(t, "admin/factcode.go", "Fact"); !slices.Equal(listed, got) {
+		t.Errorf("docs/operations.md, %q, lists the codes %v, and admin/factcode.go has %v", heading, listed, got)
+	}
+}
+
+// declaredCodes returns the values of a file's constants with a prefix.
+func declaredCodes(t testing.TB, file, prefix string) []string {
 	var all []string
-	ast.Inspect(syntax(t, "code.go"), func(n ast.Node) bool {
-		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Code") && len(v.Values) == 1 {
+	ast.Inspect(syntax(t, file), func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, prefix) && len(v.Values) == 1 {
 			value, _ := text(v.Values[0].(*ast.BasicLit))
-			if want := snake(strings.TrimPrefix(v.Names[0].Name, "Code")); value != want {
-				t.Errorf("code.go: %s is %q, want %q", v.Names[0].Name, value, want)
+			if want := snake(strings.TrimPrefix(v.Names[0].Name, prefix)); value != want {
+				t.Errorf("%s: %s is %q, want %q", file, v.Names[0].Name, value, want)
 			}
 			all = append(all, value)
 		}
