@@ -92,6 +92,8 @@ func (k Names) WakeManager(boot string) string   { return k.Key("wake:manager:" 
 func (k Names) Program(sha256 string) string     { return k.Key("program:" + sha256) }
 func (k Names) Programs() string                 { return k.Key("programs") }
 func (k Names) ProgramsUsed() string             { return k.Key("programs_used") }
+func (k Names) Tokens() string                   { return k.Key("tokens") }
+func (k Names) TokensUsed() string               { return k.Key("tokens_used") }
 func (k Names) Loading() string                  { return k.Key("loading") }
 func (k Names) PassedPrefix() string             { return k.Key("passed:") }
 
@@ -106,6 +108,7 @@ func (k Names) Kinds() map[string]string {
 		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
 		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",
+		k.Tokens(): "hash", k.TokensUsed(): "zset",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

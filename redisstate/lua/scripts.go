@@ -26,6 +26,7 @@ var (
 	LimitReturn     = declare(Script{Name: "limitreturn", After: "prelude places", Full: Runs})
 	LimitUse        = declare(Script{Name: "limituse", After: "prelude places limiting", Full: Runs})
 	LimitSet        = declare(Script{Name: "limitset", After: "prelude", Full: Runs})
+	TokenSet        = declare(Script{Name: "tokenset", After: "prelude", Full: Runs})
 	Pause           = declare(Script{Name: "pause", After: "prelude", Full: Runs})
 	Heartbeat       = declare(Script{Name: "heartbeat", After: "prelude", Full: Runs})
 	BestEffort      = declare(Script{Name: "besteffort", After: "prelude", Full: Runs})

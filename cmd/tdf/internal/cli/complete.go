@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
@@ -75,7 +76,7 @@ func CompleteGlobalFlags(root *cobra.Command) {
 
 // flagValues lists the values of each flag that accepts only certain words.
 var flagValues = map[string][]string{
-	"state": selection.States(), "outcome": selection.Outcomes(), "format": {"csv", "jsonl"},
+	"state": selection.States(), "outcome": selection.Outcomes(), "format": {"csv", "jsonl"}, "role": access.Roles(),
 	"fail-on": {string(tdf.FailOnStderr), string(tdf.FailOnExit), string(tdf.FailOnAny)},
 }
 

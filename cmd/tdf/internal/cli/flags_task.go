@@ -89,7 +89,7 @@ func valueText(p *tdf.Property, text string, now tdf.Time) (string, error) {
 		at, err := parseTime(p.Flag(), text, now)
 		return at.String(), err
 	case tdf.UnitSpan:
-		span, err := parseSpanFlag(p.Flag(), text)
+		span, err := ParseSpanFlag(p.Flag(), text)
 		return span.String(), err
 	}
 	return text, nil

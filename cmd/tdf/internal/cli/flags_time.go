@@ -36,8 +36,8 @@ func parseTime(flag, text string, now tdf.Time) (tdf.Time, error) {
 	return at, invalidFlag(flag, err)
 }
 
-// parseSpanFlag reads the value of a flag that is a span. The rules for properties check its range.
-func parseSpanFlag(flag, text string) (tdf.Seconds, error) {
+// ParseSpanFlag reads the value of a flag that is a span. The rules for properties check its range.
+func ParseSpanFlag(flag, text string) (tdf.Seconds, error) {
 	s, err := selection.Span(text)
 	return s, invalidFlag(flag, err)
 }

@@ -1,0 +1,60 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+)
+
+// AddToken adds a token, and returns its secret text. Redis holds only a digest of the text, so nobody can read the text again. AddToken sets
+// Created. If Expires is the zero time, the token never expires.
+//
+// The error is an *[access.InvalidError] if the token is invalid. It wraps [access.ErrTaken] if another token has the name, and [access.ErrTooMany]
+// if the namespace has too many tokens.
+func (a *Admin) AddToken(ctx context.Context, t access.Token) (text string, err error) {
+	now, err := a.redis().Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	t.Created = now.Std()
+	t, text, err = access.New(t)
+	if err != nil {
+		return "", err
+	}
+	if err := a.redis().AddToken(ctx, t); err != nil {
+		return "", err
+	}
+	return text, nil
+}
+
+// Tokens returns all tokens, ordered by name. Expired tokens stay until they are removed.
+func (a *Admin) Tokens(ctx context.Context) ([]access.Token, error) { return a.redis().Tokens(ctx) }
+
+// RemoveToken revokes a token. From then on, Authenticate refuses it. If there is no such token, the error wraps [access.ErrNoToken].
+func (a *Admin) RemoveToken(ctx context.Context, name string) error {
+	return a.redis().RemoveToken(ctx, name)
+}
+
+// Authenticate returns the token with a secret text. It asks Redis each time, so that a revoked token is refused at once. If no valid token has the
+// text, the error is [access.ErrDenied].
+func (a *Admin) Authenticate(ctx context.Context, text string) (access.Token, error) {
+	name := access.NameIn(text)
+	if name == "" {
+		return access.Token{}, access.ErrDenied
+	}
+	t, now, err := a.redis().Token(ctx, name)
+	if err != nil && !errors.Is(err, access.ErrNoToken) {
+		return access.Token{}, err
+	}
+	if !t.Accepts(text, now.Std()) {
+		return access.Token{}, access.ErrDenied
+	}
+	if now.Sub(tdf.At(t.LastUse)) >= tdf.For(access.UseStep) {
+		if err := a.redis().NoteTokenUse(ctx, name, now); err != nil {
+			a.parts.Log.Debug("did not record the use of a token", "error", err)
+		}
+	}
+	return t, nil
+}

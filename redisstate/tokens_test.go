@@ -1,0 +1,135 @@
+package redisstate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+func newToken(t testing.TB, name string) (access.Token, string) {
+	t.Helper()
+	made, text, err := access.New(access.Token{Name: name, Role: access.Worker, Queues: []string{"q"}})
+	must(t, err)
+	return made, text
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *Store) {
+		a, text := newToken(t, "a")
+		b, _ := newToken(t, "b")
+		must(t, s.AddToken(t.Context(), b))
+		must(t, s.AddToken(t.Context(), a))
+		other, _ := newToken(t, "a")
+		before := dump(t, s)
+		if err := s.AddToken(t.Context(), other); !errors.Is(err, access.ErrTaken) || !strings.HasPrefix(err.Error(), "add token a: another") {
+			t.Errorf("a name twice: %v", err)
+		}
+		for _, name := range []string{"c", "", "a\x00", strings.Repeat("x", 1000)} {
+			if err := s.RemoveToken(t.Context(), name); !errors.Is(err, access.ErrNoToken) {
+				t.Errorf("removing %.20q: %v", name, err)
+			}
+			if _, _, err := s.Token(t.Context(), name); !errors.Is(err, access.ErrNoToken) {
+				t.Errorf("reading %.20q: %v", name, err)
+			}
+			must(t, s.NoteTokenUse(t.Context(), name, 1))
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+		must(t, s.NoteTokenUse(t.Context(), "a", 1.5))
+		got, now, err := s.Token(t.Context(), "a")
+		if err != nil || now == 0 || got.Text() != a.Text() || tdf.At(got.LastUse) != 1.5 || !got.Accepts(text, now.Std()) {
+			t.Errorf("%+v at %v, %v", got, now, err)
+		}
+		all, err := s.Tokens(t.Context())
+		if err != nil || len(all) != 2 || all[0].Name != "a" || all[1].Name != "b" || !all[1].LastUse.IsZero() || tdf.At(all[0].LastUse) != 1.5 {
+			t.Errorf("%+v, %v", all, err)
+		}
+		must(t, s.RemoveToken(t.Context(), "a"))
+		must(t, s.RemoveToken(t.Context(), "b"))
+		if left := s.Redis.Exists(t.Context(), s.Keys.Tokens(), s.Keys.TokensUsed()).Val(); left != 0 {
+			t.Errorf("%d keys are left", left)
+		}
+	})
+}
+
+func TestManyTokens(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *Store) {
+		a, _ := newToken(t, "a")
+		for i := range access.MaxTokens {
+			s.Redis.HSet(t.Context(), s.Keys.Tokens(), fmt.Sprint(i), a.Text())
+		}
+		before := dump(t, s)
+		if err := s.AddToken(t.Context(), a); !errors.Is(err, access.ErrTooMany) {
+			t.Error(err)
+		}
+		if diff := changed(t, before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+		must(t, s.RemoveToken(t.Context(), "7"))
+		must(t, s.AddToken(t.Context(), a))
+	})
+}
+
+// A text that TDF has not written gives nobody access, and hides no other token.
+func TestInvalidTokenInRedis(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *Store) {
+		good, _ := newToken(t, "good")
+		must(t, s.AddToken(t.Context(), good))
+		for i, text := range []string{"", "x", `{"role":"operator"}`, `{"role":"root","sha256":"AAAA"}`} {
+			name := fmt.Sprint("bad", i)
+			s.Redis.HSet(t.Context(), s.Keys.Tokens(), name, text)
+			if got, _, err := s.Token(t.Context(), name); !errors.Is(err, access.ErrNoToken) || got.Role != "" {
+				t.Errorf("%q: %+v, %v", text, got, err)
+			}
+		}
+		if all, err := s.Tokens(t.Context()); err != nil || len(all) != 1 {
+			t.Errorf("%v, %v", all, err)
+		}
+		must(t, s.RemoveToken(t.Context(), "bad0"))
+	})
+}
+
+func TestTokensOfAnotherType(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, s *Store) {
+		a, _ := newToken(t, "a")
+		for _, key := range []string{s.Keys.Tokens(), s.Keys.TokensUsed()} {
+			s.Redis.Set(t.Context(), key, "text", 0)
+			before := dump(t, s)
+			if s.AddToken(t.Context(), a) == nil || s.RemoveToken(t.Context(), "a") == nil {
+				t.Errorf("%s: no error", key)
+			}
+			if _, _, err := s.Token(t.Context(), "a"); err == nil {
+				t.Errorf("%s: read a token", key)
+			}
+			if diff := changed(t, before, dump(t, s)); diff != "" {
+				t.Error(diff)
+			}
+			s.Redis.Del(t.Context(), key)
+		}
+	})
+}
+
+// If the reply of a call is lost, the repeated call gets the first answer.
+func TestRepeatedTokenCalls(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	s := connect(t, proxy.Addr, redistest.Namespace(t))
+	a, _ := newToken(t, "a")
+	proxy.DropReplies(2, redistest.Scripts)
+	must(t, s.AddToken(t.Context(), a))
+	proxy.DropReplies(2, redistest.Scripts)
+	must(t, s.RemoveToken(t.Context(), "a"))
+	if proxy.Dropped() != 4 {
+		t.Errorf("%d replies were dropped", proxy.Dropped())
+	}
+}
