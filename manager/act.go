@@ -5,16 +5,18 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/acting"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A Ref names a task and the round in which you saw it. If the task is in another round, an action skips it. [Task.Ref]
 // returns a Ref for the current round. [ByIDs] returns Refs for any round.
-type Ref = acting.Ref
+type Ref struct {
+	ID    int64
+	Round int // the round in which the task must be, or AnyRound
+}
 
 // AnyRound is the Round of a [Ref] that matches the task in any round.
-const AnyRound = acting.AnyRound
+const AnyRound = -1
 
 // Ref returns a Ref to the task in its current round.
 func (t *Task) Ref() Ref { return Ref{ID: t.ID, Round: t.Round} }
@@ -30,23 +32,21 @@ func ByIDs(ids ...int64) []Ref {
 
 // A Result says how many tasks an action changed, and why it skipped the other tasks. Each task changes in a separate
 // step. The log of each changed task names the manager.
-type Result = acting.Result
+type Result struct {
+	Done int // the number of changed tasks
+	// Skipped contains an error for each task that was skipped. If the task's state or round does not allow the action,
+	// the error wraps a *[tdf.StateError]. If the task cannot have the new properties, the error wraps a
+	// *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast]. If another task holds the unique key of a retried task, it is a
+	// *[tdf.UniqueError].
+	Skipped []error
+}
 
 // ErrPast is the error if a retried task would expire at once, because its EndBefore is past by Redis's clock. To retry
 // the task, set a later EndBefore in Changes.
-var ErrPast = acting.ErrPast
+var ErrPast = tdf.NewError(tdf.CodeConflict, "its end_before is past, so the task would expire at once")
 
 // Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot change.
 type Changes = tdf.Changes
-
-// An Action is a change of tasks that [Manager.Do] makes. The methods for single actions, such as [Manager.Retry], call Do.
-type Action = acting.Action
-
-// Do applies an action to each task separately. If Do fails, the result covers the tasks that were handled before the
-// error.
-func (m *Manager) Do(ctx context.Context, action Action, refs ...Ref) (Result, error) {
-	return acting.Do(ctx, m.store, m.name, action, refs...)
-}
 
 // Retry runs finished tasks again, including archived tasks. Each task gets the changes and one more round. Of its
 // counters, only Reopens changes.

@@ -2,9 +2,12 @@ package manager
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/convoy"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -14,6 +17,8 @@ import (
 type Manager struct {
 	settings
 	store   *redisstate.Store
+	opens   convoy.Convoy[tdf.Properties, redisstate.Opened]           // tasks that Open opens in one call
+	acts    convoy.Convoy[redisstate.Unit, redisstate.Outcome]         // changes that Do makes
 	wait    func(ctx context.Context, round, held time.Duration) error // replaces the wait for Redis; nil in production
 	running sync.Mutex                                                 // held by Run
 }
@@ -29,7 +34,20 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{settings: s, store: store}, nil
+	return newManager(s, store), nil
+}
+
+func newManager(s settings, store *redisstate.Store) *Manager {
+	m := &Manager{settings: s, store: store}
+	m.opens.Send = func(ctx context.Context, all []tdf.Properties) ([]redisstate.Opened, error) {
+		return store.OpenAll(ctx, s.name, "", all...)
+	}
+	m.opens.Joins = func(all, more []tdf.Properties) bool { return redisstate.OneOpen(slices.Concat(all, more)) }
+	m.acts.Send = func(ctx context.Context, units []redisstate.Unit) ([]redisstate.Outcome, error) {
+		return store.Apply(ctx, s.name, units...)
+	}
+	m.acts.Joins = func(units, more []redisstate.Unit) bool { return redisstate.OneApply(slices.Concat(units, more)) }
+	return m
 }
 
 // Load returns a manager with the configuration in a file. It calls [LoadOptions] and [New].

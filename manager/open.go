@@ -62,7 +62,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 			tasks[i] = openedTask(all[i])
 		}
 	})
-	opened, err := m.store.OpenAll(ctx, m.name, newGroup, all...)
+	opened, err := m.openAll(ctx, newGroup, all)
 	making.Wait()
 	var made []*Task
 	id := func(place int) int64 { return opened[place].ID }
@@ -79,6 +79,13 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 		err = fmt.Errorf("open tasks: %w", err)
 	}
 	return made, err
+}
+
+func (m *Manager) openAll(ctx context.Context, newGroup string, all []tdf.Properties) ([]redisstate.Opened, error) {
+	if newGroup == "" && redisstate.OneOpen(all) {
+		return m.opens.Carry(ctx, all)
+	}
+	return m.store.OpenAll(ctx, m.name, newGroup, all...)
 }
 
 // openedTask returns a task with these properties, as it is after its opening, but without an id.

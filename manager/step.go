@@ -146,7 +146,7 @@ func (m *Manager) moves(ctx context.Context, actions []stepAction) ([]tdf.Move, 
 			continue
 		}
 		var move tdf.Move
-		if move, errs[i] = a.Move(stored[i].Task, now); errs[i] == nil {
+		if move, errs[i] = a.moveAt(stored[i].Task, now); errs[i] == nil {
 			moves[i] = move.IfUnchanged(stored[i].Task)
 		}
 	}

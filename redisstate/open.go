@@ -225,6 +225,11 @@ func OpenBatch(definitions []tdf.Properties) int {
 	return openBatch(len(definitions), func(i int) *tdf.Properties { return &definitions[i] })
 }
 
+// OneOpen reports whether one atomic call of OpenAll opens all these tasks, or none of them.
+func OneOpen(all []tdf.Properties) bool {
+	return OpenBatch(all) == len(all) && !slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.HasPlaces() || d.Unique != "" })
+}
+
 func openBatch(n int, definition func(i int) *tdf.Properties) int {
 	return conn.Batch(n, conn.AtMost(maxOpenedAtOnce), conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int { return bytesOf(definition(i)) }})
 }

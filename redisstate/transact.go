@@ -119,6 +119,21 @@ func unitBatch(units []Unit) int {
 		conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int { return units[i].Size() }})
 }
 
+// OneApply reports whether one call of Apply can carry out these units: no task occurs twice, and they are not too large.
+func OneApply(units []Unit) bool {
+	seen := map[int64]bool{}
+	for i := range units {
+		for j := range units[i].Moves {
+			id := units[i].Moves[j].ID
+			if seen[id] {
+				return false
+			}
+			seen[id] = true
+		}
+	}
+	return unitBatch(units) == len(units)
+}
+
 // onlyOpens reports whether the unit opens tasks that are not follow-ups. Follow-ups are opened together with a move or a
 // decision, or with the decision that a stage of a pipeline is empty. They neither wait for memory nor count for max_tasks:
 // the manager could not archive their task or group.

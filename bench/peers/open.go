@@ -28,7 +28,19 @@ func openSingleBar() *bar {
 			{asynqSide, nil, measureOpening(asynqSystem{}, job{Callers: 1})},
 			{bullmqSide, nil, measureOpening(bullmqSystem{}, job{Batch: 1})},
 		},
-		wants: []want{atLeast(1, "× asynq", ratio(tdfSide, asynqSide))},
+		wants: []want{atLeast(0.9, "× asynq", ratio(tdfSide, asynqSide))},
+	}
+}
+
+// openSharedBar compares many callers that open tasks one by one in one process.
+func openSharedBar() *bar {
+	return &bar{
+		name: "open-shared", unit: "tasks/s",
+		sides: []side{
+			{tdfSide, redisserver.Shipped, measureOpening(tdfSystem{}, job{Callers: 16})},
+			{asynqSide, nil, measureOpening(asynqSystem{}, job{Callers: 16})},
+		},
+		wants: []want{atLeast(1.5, "× asynq", ratio(tdfSide, asynqSide))},
 	}
 }
 

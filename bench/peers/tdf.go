@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -78,7 +79,11 @@ func checkTDF(t *trial, n int, state tdf.State) error {
 		if err != nil {
 			return err
 		}
-		if err := checkTask(task, int64(i), state); err != nil {
+		number, err := numberOf(task.Input) // several callers open tasks in any order
+		if err != nil || number >= int64(n) {
+			return fmt.Errorf("task %d: read back: %w", task.ID, cmp.Or(err, fmt.Errorf("input %q is none of %d", task.Input, n)))
+		}
+		if err := checkTask(task, number, state); err != nil {
 			return fmt.Errorf("task %d: %w", task.ID, err)
 		}
 	}

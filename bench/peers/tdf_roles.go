@@ -38,6 +38,9 @@ func tdfOpenerRole(ctx context.Context, j job) (map[string]child.Verb, func(), e
 }
 
 func openTDF(ctx context.Context, m *manager.Manager, j job) error {
+	if j.Callers > 0 {
+		return inParallel(j.Callers, j.Tasks, func(i int) error { return openOne(ctx, m)(int64(i)) })
+	}
 	batch := make([]manager.Definition, 0, j.Batch)
 	for i := range j.Tasks {
 		batch = append(batch, definition(int64(i)))

@@ -1,6 +1,4 @@
-// Package acting applies the actions of operators to tasks: retry, cancel, requeue, archive, remove and change
-// (docs/lifecycle.md, "By hand"). Packages manager and admin share it.
-package acting
+package manager
 
 import (
 	"context"
@@ -12,14 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Store lists the methods of a *redisstate.Store that this package uses.
-type Store interface {
-	Now(ctx context.Context) (tdf.Time, error)
-	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
-}
-
-// An Action is an operation that can be applied to tasks.
+// An Action is a change of tasks that [Manager.Do] makes. The methods for single actions, such as [Manager.Retry], call Do.
 type Action struct {
 	Verb      tdf.Verb    // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive, VerbRemove or VerbRequire
 	From      []tdf.State // the state of a task must be one of these; if empty, each state that the verb allows is possible
@@ -27,42 +18,19 @@ type Action struct {
 	Elsewhere bool        // for VerbRelease: the current worker of a task cannot claim the task again
 }
 
-// AnyRound is the Round of a [Ref] that matches the task in any round.
-const AnyRound = -1
-
-// A Ref names a task and the round in which it was seen. If the task is in another round, an action skips the task.
-type Ref struct {
-	ID    int64
-	Round int // the round in which the task must be, or AnyRound
-}
-
-// A Result says how many tasks an action changed, and why it skipped other tasks.
-type Result struct {
-	Done int // the number of changed tasks
-	// Skipped contains an error for each task that was skipped. If the task's state or round does not allow the action,
-	// the error wraps a *[tdf.StateError]. If the task cannot have the new properties, the error wraps a
-	// *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast]. If another task holds the unique key of a retried task, it is a
-	// *[tdf.UniqueError].
-	Skipped []error
-}
-
-// ErrPast is the reason why a retry skips a task: by Redis's clock, the end_before of the task is past, so the task
-// would expire at once.
-var ErrPast = tdf.NewError(tdf.CodeConflict, "its end_before is past, so the task would expire at once")
-
 const (
 	tasksAtOnce = 500
 	tries       = 5 // how often Do tries an action: after a conflict with another Move, the action may still be possible
 )
 
-// Do applies an action to each task separately. The parameter who is the actor's name. Do writes this name into the
-// logs of the tasks. If Do fails, the result covers the tasks that were handled before the error.
-func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (Result, error) {
+// Do applies an action to each task separately. If Do fails, the result covers the tasks that were handled before the
+// error.
+func (m *Manager) Do(ctx context.Context, action Action, refs ...Ref) (Result, error) {
 	decide, err := action.decider()
 	if err != nil {
 		return Result{}, err
 	}
-	h := hand{store: s, who: who, action: action, decide: decide, rounds: make(map[int64]int, len(refs))}
+	h := hand{m: m, action: action, decide: decide, rounds: make(map[int64]int, len(refs))}
 	var ids []int64
 	for _, f := range refs {
 		if _, twice := h.rounds[f.ID]; !twice {
@@ -80,8 +48,7 @@ func Do(ctx context.Context, s Store, who string, action Action, refs ...Ref) (R
 
 // A hand is the state of one call of Do.
 type hand struct {
-	store  Store
-	who    string
+	m      *Manager
 	action Action
 	decide func(*tdf.Task) (tdf.Move, error)
 	rounds map[int64]int // the rounds of the Refs, by the id of the task
@@ -115,11 +82,11 @@ func (a Action) decider() (func(*tdf.Task) (tdf.Move, error), error) {
 
 func (h *hand) do(ctx context.Context, ids []int64) error {
 	for try := 1; len(ids) > 0; try++ {
-		seen, err := h.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
+		seen, err := h.m.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
 		if err != nil {
 			return err
 		}
-		if h.now, err = h.store.Now(ctx); err != nil {
+		if h.now, err = h.m.store.Now(ctx); err != nil {
 			return err
 		}
 		var units []redisstate.Unit
@@ -131,7 +98,7 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 			}
 			units = append(units, redisstate.Unit{Moves: []tdf.Move{move}})
 		}
-		outcomes, err := h.store.Apply(ctx, h.who, units...)
+		outcomes, err := h.m.acts.Carry(ctx, units)
 		ids = nil
 		for i, o := range outcomes {
 			switch {
@@ -164,8 +131,8 @@ func (h *hand) move(s redisstate.Stored) (tdf.Move, error) {
 	return h.action.move(t, h.decide, h.now)
 }
 
-// Move returns the Move of the action for a task, at the time now.
-func (a Action) Move(t *tdf.Task, now tdf.Time) (tdf.Move, error) {
+// moveAt returns the Move of the action for a task, at the time now.
+func (a Action) moveAt(t *tdf.Task, now tdf.Time) (tdf.Move, error) {
 	decide, err := a.decider()
 	if err != nil {
 		return tdf.Move{}, err

@@ -1,0 +1,173 @@
+package convoy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// A road records the calls of a Convoy, and makes each of them wait until the test lets it go.
+type road struct {
+	mu    sync.Mutex
+	calls [][]int
+	open  chan struct{}
+}
+
+var errRefused = errors.New("refused")
+
+// newConvoy returns a Convoy that doubles numbers. A call with a negative number fails after it has answered the numbers before.
+// At most three numbers travel in one call.
+func newConvoy() (*road, *Convoy[int, int]) {
+	r := &road{open: make(chan struct{})}
+	return r, &Convoy[int, int]{
+		Send: func(ctx context.Context, items []int) (results []int, err error) {
+			r.mu.Lock()
+			r.calls = append(r.calls, slices.Clone(items))
+			r.mu.Unlock()
+			select {
+			case <-r.open:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			for _, n := range items {
+				if n < 0 {
+					return results, errRefused
+				}
+				results = append(results, 2*n)
+			}
+			return results, nil
+		},
+		Joins: func(items, more []int) bool { return len(items)+len(more) <= 3 },
+	}
+}
+
+type answered struct {
+	results []int
+	err     error
+}
+
+// carry calls Carry in a goroutine, and waits until the call can get no further.
+func carry(ctx context.Context, c *Convoy[int, int], items ...int) chan answered {
+	got := make(chan answered, 1)
+	go func() {
+		results, err := c.Carry(ctx, items)
+		got <- answered{results, err}
+	}()
+	synctest.Wait()
+	return got
+}
+
+func (r *road) letGo() {
+	r.open <- struct{}{}
+	synctest.Wait()
+}
+
+func check(t *testing.T, got chan answered, err error, want ...int) {
+	t.Helper()
+	select {
+	case a := <-got:
+		if !slices.Equal(a.results, want) || !errors.Is(a.err, err) {
+			t.Errorf("got %v and error %v, want %v and %v", a.results, a.err, want, err)
+		}
+	default:
+		t.Errorf("no answer yet, want %v", want)
+	}
+}
+
+func (r *road) check(t *testing.T, want ...[]int) {
+	t.Helper()
+	if !slices.EqualFunc(r.calls, want, slices.Equal) {
+		t.Errorf("calls %v, want %v", r.calls, want)
+	}
+}
+
+func TestCallersShareTheNextCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c := newConvoy()
+		a, b, d, e := carry(t.Context(), c, 1), carry(t.Context(), c, 2), carry(t.Context(), c, 3, 4), carry(t.Context(), c, 5)
+		r.check(t, []int{1})
+		r.letGo()
+		check(t, a, nil, 2)
+		r.letGo()
+		check(t, b, nil, 4)
+		check(t, d, nil, 6, 8)
+		r.letGo()
+		check(t, e, nil, 10)
+		alone := carry(t.Context(), c, 6)
+		r.letGo()
+		check(t, alone, nil, 12)
+		r.check(t, []int{1}, []int{2, 3, 4}, []int{5}, []int{6})
+	})
+}
+
+func TestARefusalReachesOnlyItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c := newConvoy()
+		first, good, bad, late := carry(t.Context(), c, 1), carry(t.Context(), c, 2), carry(t.Context(), c, -1), carry(t.Context(), c, 3)
+		for range 4 {
+			r.letGo()
+		}
+		check(t, first, nil, 2)
+		check(t, good, nil, 4)
+		check(t, bad, errRefused)
+		check(t, late, nil, 6)
+		r.check(t, []int{1}, []int{2, -1, 3}, []int{-1}, []int{3}) // 2 was answered, and is not sent twice
+	})
+}
+
+func TestPartOfTheAnswersIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c := newConvoy()
+		first, both, other := carry(t.Context(), c, 1), carry(t.Context(), c, 2, -1), carry(t.Context(), c, 3)
+		for range 4 {
+			r.letGo()
+		}
+		check(t, first, nil, 2)
+		check(t, both, errRefused, 4)
+		check(t, other, nil, 6)
+		r.check(t, []int{1}, []int{2, -1, 3}, []int{-1}, []int{3})
+	})
+}
+
+func TestCallersThatGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c := newConvoy()
+		ctx, end := context.WithCancel(t.Context())
+		first, gone, stays := carry(t.Context(), c, 1), carry(ctx, c, 2), carry(t.Context(), c, 3)
+		end()
+		synctest.Wait()
+		check(t, gone, context.Canceled)
+		r.letGo()
+		check(t, first, nil, 2)
+		ctx, end = context.WithCancel(t.Context())
+		leaves, also := carry(ctx, c, 4), carry(t.Context(), c, 5)
+		r.letGo()
+		check(t, stays, nil, 6)
+		end() // during the call of 4 and 5
+		synctest.Wait()
+		check(t, leaves, context.Canceled)
+		r.letGo()
+		check(t, also, nil, 10)
+		r.check(t, []int{1}, []int{3}, []int{4, 5})
+	})
+}
+
+func TestACallWithoutCallersEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c := newConvoy()
+		ctx, end := context.WithCancel(t.Context())
+		first, a, b := carry(t.Context(), c, 1), carry(ctx, c, 2), carry(ctx, c, 3)
+		r.letGo()
+		check(t, first, nil, 2)
+		end()
+		synctest.Wait()
+		check(t, a, context.Canceled)
+		check(t, b, context.Canceled)
+		next := carry(t.Context(), c, 4)
+		r.letGo()
+		check(t, next, nil, 8)
+	})
+}

@@ -1,0 +1,117 @@
+package manager_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Callers of one manager share calls to Redis. Each gets its own tasks and its own errors.
+func TestCallersShareCalls(t *testing.T) {
+	const callers, each = 16, 50
+	cfg := testspace.Config(t, redistest.Shared(t))
+	rights := testspace.Client(t, cfg)
+	m := testspace.Manager(t, cfg)
+	if err := m.Connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	closed := testspace.Define("p", "https://example.org/run.sh", "")
+	closed.Group = "closed"
+	if _, err := m.Open(t.Context(), closed); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.CloseGroup(t.Context(), "closed"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := rights.DBSize(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	found := map[int64]string{}
+	var at sync.WaitGroup
+	for c := range callers {
+		at.Go(func() {
+			last := int64(0)
+			for i := range each {
+				d := testspace.Define("p", "https://example.org/run.sh", fmt.Sprintf("%d/%d", c, i))
+				if c == 0 { // this caller's tasks are all refused
+					d.Group = "closed"
+				}
+				tasks, err := m.Open(t.Context(), d)
+				if c == 0 {
+					if !errors.Is(err, tdf.ErrGroupClosed) || len(tasks) > 0 {
+						t.Errorf("opened %d tasks in a closed group, with error %v", len(tasks), err)
+					}
+					continue
+				}
+				if err != nil || len(tasks) != 1 || tasks[0].ID <= last {
+					t.Errorf("got %v and error %v after id %d", tasks, err, last)
+					return
+				}
+				last = tasks[0].ID
+				mu.Lock()
+				found[last] = d.Input
+				mu.Unlock()
+			}
+		})
+	}
+	at.Wait()
+	if n, err := rights.DBSize(t.Context()).Result(); err != nil || len(found) != (callers-1)*each || n-before < int64(len(found)) {
+		t.Fatalf("opened %d tasks, and Redis has %d new keys, %v", len(found), n-before, err)
+	}
+	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Open}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task.Group == "" && task.Input != found[task.ID] {
+			t.Errorf("task %d has the input %q, want %q", task.ID, task.Input, found[task.ID])
+		}
+	}
+}
+
+// Two callers that cancel the same task do not disturb each other: one changes it, and the other skips it.
+func TestCallersThatCancelTheSameTasks(t *testing.T) {
+	cfg := testspace.Config(t, redistest.Shared(t))
+	m := testspace.Manager(t, cfg)
+	var definitions []manager.Definition
+	for i := range 100 {
+		definitions = append(definitions, testspace.Define("p", "https://example.org/run.sh", fmt.Sprint(i)))
+	}
+	tasks, err := m.Open(t.Context(), definitions...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	done, skipped := 0, 0
+	var at sync.WaitGroup
+	for range 4 {
+		at.Go(func() {
+			for _, task := range tasks {
+				result, err := m.Cancel(t.Context(), task.Ref())
+				mu.Lock()
+				done, skipped = done+result.Done, skipped+len(result.Skipped)
+				mu.Unlock()
+				if err != nil {
+					t.Error(err)
+				}
+				for _, why := range result.Skipped {
+					if !strings.Contains(why.Error(), "expired") {
+						t.Error(why)
+					}
+				}
+			}
+		})
+	}
+	at.Wait()
+	if done != len(tasks) || skipped != 3*len(tasks) {
+		t.Errorf("%d tasks were cancelled and %d skipped, want %d and %d", done, skipped, len(tasks), 3*len(tasks))
+	}
+}
