@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Each wait is backoff_factor times as long as the previous wait, but at most backoff_max. Failed and timed out rounds
@@ -116,9 +118,7 @@ func TestBackoffSpreads(t *testing.T) {
 			t.Errorf("%d of 1700 tasks have the factor %v", n, factor)
 		}
 	}
-	if len(factors) != spreads {
-		t.Errorf("%d different factors", len(factors))
-	}
+	expect.Len(t, factors, spreads, "different factors")
 }
 
 func TestInvalidBackoff(t *testing.T) {
@@ -187,9 +187,7 @@ func TestInvalidValuesInRedis(t *testing.T) {
 			h[name] = value
 		}
 		task, err := ParseTask(1, h)
-		if err == nil {
-			t.Errorf("%v: no error", change)
-		}
+		expect.Fails(t, err, "", change, "no error")
 		if m, ok := task.Settle(200, err); !ok || m.To != Open || m.Score != (Moment{}) {
 			t.Errorf("%v: a failed round leads to %+v", change, m)
 		}
@@ -211,16 +209,12 @@ func TestReleaseLater(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	checkRow(t, task, m)
-	if m.Note != "released for 300 s: the licence is in use" {
-		t.Errorf("note %q", m.Note)
-	}
+	expect.Equal(t, m.Note, "released for 300 s: the licence is in use", "note")
 	if m, err := task.ReleaseLater(-1, ""); err != nil || m.Score.After != 1 || m.Note != "released for 1 s: " {
 		t.Errorf("a negative delay in a later round: %+v, %v", m, err)
 	}
 	task.Round = 0
-	if m, err := task.ReleaseLater(0, ""); err != nil || m.Score.After != 0 {
-		t.Errorf("no delay in the first round: %+v, %v", m, err)
-	}
+	expect.Equal(t, expect.Result(task.ReleaseLater(0, "")).Value(t).Score.After, 0, "no delay in the first round")
 	task.Round = MaxRound
 	if _, err := task.ReleaseLater(300, ""); err != ErrLastRound {
 		t.Errorf("in the last round: %v", err)
@@ -245,9 +239,7 @@ func TestRetryForgetsThatATaskWasPutOff(t *testing.T) {
 func TestChangeOfATaskThatWasPutOff(t *testing.T) {
 	task := taskIn(Open)
 	task.Current().Entered[Open], task.Ready = 100, 500
-	if m, err := task.Change(Changes{Input: new("2")}); err != nil || m.Score != momentAt(500) {
-		t.Errorf("%+v, %v", m, err)
-	}
+	expect.Equal(t, expect.Result(task.Change(Changes{Input: new("2")})).Value(t).Score, momentAt(500))
 	m, err := task.Change(Changes{StartAfter: new(Time(120).Std())})
 	if err != nil || m.Score != momentAt(120) || !slices.Contains(m.Clear, "ready") {
 		t.Errorf("%+v, %v", m, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestCodeOf(t *testing.T) {
@@ -32,8 +33,6 @@ func TestCodeOf(t *testing.T) {
 		{fmt.Errorf("read: %w", context.DeadlineExceeded), tdf.CodeUnavailable},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, tdf.CodeUnavailable},
 	} {
-		if got := tdf.CodeOf(test.err); got != test.want {
-			t.Errorf("%v: code %q, want %q", test.err, got, test.want)
-		}
+		expect.Equal(t, tdf.CodeOf(test.err), test.want, test.err, "code")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func waiting(strict, any *Dependencies) Properties {
@@ -51,9 +53,7 @@ func TestDependencyProperties(t *testing.T) {
 	for name, want := range map[string]string{
 		"after": "3,7,#1,#2", "after_any": "3", "after_group": "", "after_group_any": "g", "links": "6", "place": "waiting",
 	} {
-		if h[name] != want {
-			t.Errorf("%s=%q, want %q", name, h[name], want)
-		}
+		expect.Equal(t, h[name], want, name, "=")
 	}
 	task, err := ParseTask(9, h)
 	if err != nil || fmt.Sprintln(task.After.Tasks, task.AfterAny.Tasks, task.AfterAny.Group) != "[3 7] [3] g\n" || task.Links != 6 || !task.Waits() || task.Place() != "priority=5" {
@@ -85,9 +85,7 @@ func TestInOrder(t *testing.T) {
 		{call([]int{-1}), "[] task 1 of 1: after: the call has no place -1; places count from 0"},
 	} {
 		order, err := InOrder(c.all)
-		if got := fmt.Sprint(order, err); got != c.want {
-			t.Errorf("%s, want %s", got, c.want)
-		}
+		expect.Equal(t, fmt.Sprint(order, err), c.want)
 	}
 	// Definitions with the same unique key are one task.
 	same := call([]int{1}, nil, []int{1})
@@ -96,9 +94,7 @@ func TestInOrder(t *testing.T) {
 		t.Error(err)
 	}
 	same[0].AfterAny, same[0].After = nil, nil
-	if order, err := InOrder(same); err != nil || fmt.Sprint(order) != "[0 1 2]" {
-		t.Error(order, err)
-	}
+	expect.Equal(t, fmt.Sprint(expect.Result(InOrder(same)).Value(t)), "[0 1 2]")
 	// The first definition with a key opens the task, so it comes first.
 	first := call(nil, []int{2}, []int{3}, nil)
 	first[0].Unique, first[2].Unique = "k", "k"
@@ -190,12 +186,8 @@ func TestDependentsKeepATask(t *testing.T) {
 	if m, ok := task.Settle(50, nil); ok {
 		t.Error(m)
 	}
-	if next := task.NextDue(50); next != 50+Time(neededPause) {
-		t.Error(next)
-	}
-	if _, err := task.Remove(); !errors.Is(err, ErrNeeded) {
-		t.Error(err)
-	}
+	expect.Equal(t, task.NextDue(50), 50+Time(neededPause))
+	expect.Result(task.Remove()).FailsWith(t, ErrNeeded)
 	task.Dependents = 0
 	if m, ok := task.Settle(50, nil); !ok || m.Verb != VerbRemove {
 		t.Error(m)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestSplitInput(t *testing.T) {
@@ -46,10 +48,7 @@ func TestSplitInput(t *testing.T) {
 
 // SplitInput and a shell split an input into the same words if the shell has nothing to expand.
 func TestSplitInputAsAShellDoes(t *testing.T) {
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sh := expect.Result(exec.LookPath("sh")).Value(t)
 	word := rapid.StringOf(rapid.SampledFrom([]rune("ab \t'\"\\")))
 	rapid.Check(t, func(rt *rapid.T) {
 		input := word.Draw(rt, "input")

@@ -3,6 +3,8 @@ package tdf
 import (
 	"math"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestLimitText(t *testing.T) {
@@ -27,9 +29,7 @@ func TestLimitText(t *testing.T) {
 		}
 	}
 	for l, want := range map[Limit]int{{AtMost: 1}: 0, {Starts: 1, Per: 0.001}: 61, {Starts: 1, Per: 60}: 120} {
-		if got := l.KeepStarts(); got != want {
-			t.Errorf("the starts of %+v stay for %d s, want %d", l, got, want)
-		}
+		expect.Equal(t, l.KeepStarts(), want, "the starts of", l, "stay for … s")
 	}
 }
 
@@ -45,9 +45,7 @@ func TestLimitCheck(t *testing.T) {
 		{Starts: 1, Per: -1},
 		{Starts: MaxStarts + 1, Per: 1},
 	} {
-		if l.Check() == nil {
-			t.Errorf("%+v was accepted", l)
-		}
+		expect.Fails(t, l.Check(), "", "was accepted")
 	}
 }
 
@@ -111,22 +109,16 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 	}
 	plain := Defaults("p", "rsync:/p/run.sh", "x")
 	plain.LimitKey = "db"
-	if plain.Place() != DefaultPartition {
-		t.Errorf("a task with only a limit key has the place %q, so workers of older releases would claim it", plain.Place())
-	}
+	expect.Equal(t, plain.Place(), DefaultPartition, "a task with only a limit key has the place … so workers of older releases would claim it")
 	for place, held := range map[string]bool{
 		"": false, "waiting": true, "limit=": true, "limit=a;b": true, "priority=5;limit=a": true, "priority=5": false, "priority=5;queue=a": false,
 		"queue=a": false, "handler=limit=x": false, "priority=5;handler=limit=a": false,
 	} {
-		if IsHeld(place) != held {
-			t.Errorf("the place %q is held: %v", place, !held)
-		}
+		expect.Equal(t, IsHeld(place), held, "the place", place, "is held", !held)
 	}
 	if x := waiting(); true {
 		x.LimitKey = ""
-		if x.OpenPlace() != "priority=5;queue=a" {
-			t.Errorf("a waiting task without a key has the place %q", x.OpenPlace())
-		}
+		expect.Equal(t, x.OpenPlace(), "priority=5;queue=a", "a waiting task without a key has the place")
 	}
 }
 

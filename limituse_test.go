@@ -3,6 +3,8 @@ package tdf
 import (
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Return returns as many tasks as may start, and no more than wait.
@@ -94,8 +96,6 @@ func TestChoose(t *testing.T) {
 	}
 	for _, c := range []struct{ n, unclaimed, waiting, want int }{{0, 9, 99, 0}, {1, 9, 99, 10}, {5, 9, 7, 7}, {5, 0, 7, 5}} {
 		u := LimitUse{Unclaimed: c.unclaimed, Waiting: c.waiting}
-		if got := u.ToRead(c.n); got != c.want {
-			t.Errorf("%+v: %d", c, got)
-		}
+		expect.Equal(t, u.ToRead(c.n), c.want)
 	}
 }

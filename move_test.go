@@ -1,14 +1,16 @@
 package tdf
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
+)
 
 // A guard names the version of the task, and writes nothing.
 func TestRequire(t *testing.T) {
 	for _, state := range States {
 		task := &Task{ID: 7, State: state, Round: 2, Revision: 3}
-		if m := task.Require(); m.Claim != NoClaim {
-			t.Errorf("%s: a task without a claim: %+v", state, m)
-		}
+		expect.Equal(t, task.Require().Claim, NoClaim, state, "a task without a claim")
 		task.Rounds = Rounds{2: {Claim: "c"}}
 		m := task.Require()
 		if m.ID != 7 || m.Verb != VerbRequire || m.From != state || m.To != state || m.Round != 2 || m.Next != 2 || m.Revision != "3" || m.Claim != "c" {

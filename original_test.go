@@ -3,6 +3,8 @@ package tdf
 import (
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestOriginalFetches(t *testing.T) {
@@ -11,9 +13,7 @@ func TestOriginalFetches(t *testing.T) {
 		"redis:" + strings.Repeat("0", 64): false, "rsync:/p.tar.zst": false, "rsync:/p.tgz": false, "rsync:/p.tar.xz": false, "": false,
 		"rsync:/p.tar#sha256=" + strings.Repeat("0", 64): false, "rsync:/my-run.sh": false,
 	} {
-		if got := OriginalFetches(source); got != want {
-			t.Errorf("%s: %t", source, got)
-		}
+		expect.Equal(t, OriginalFetches(source), want, source)
 		d := Defaults("p", source, "")
 		apart := d
 		apart.Apart = true

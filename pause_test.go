@@ -1,6 +1,10 @@
 package tdf
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
+)
 
 // Each name in Redis stands for one Pausable, and no other text does.
 func TestPausableNames(t *testing.T) {
@@ -17,9 +21,7 @@ func TestPausableNames(t *testing.T) {
 		}
 	}
 	for _, p := range []Pausable{{Failures: 1}, {Queue: "q", Failures: 1}, {Group: "g", Failures: -1}, {Group: "g", Queue: "q", Failures: 2}} {
-		if p.Check() == nil {
-			t.Errorf("%+v is valid", p)
-		}
+		expect.Fails(t, p.Check(), "", "is valid")
 	}
 	halt := Pausable{Group: "g", Failures: 3}
 	if halt.IsReached(Counts{Failed: 1, TimedOut: 1, Expired: 5}) || !halt.IsReached(Counts{Failed: 2, TimedOut: 1}) || (Pausable{Group: "g"}).IsReached(Counts{Failed: 9}) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // sample returns properties in which the property of the row has another value than its default.
@@ -47,15 +49,11 @@ func TestEachPropertyKeepsItsValue(t *testing.T) {
 			err = json.Unmarshal(text, &definition)
 			same("JSON of the definition", definition.Properties(usual), err)
 			if !row.CanChange() {
-				if err := row.SetChange(&Changes{}, row.Text(&d)); err == nil {
-					t.Error("SetChange accepts a property that cannot change")
-				}
+				expect.Fails(t, row.SetChange(&Changes{}, row.Text(&d)), "", "SetChange accepts a property that cannot change")
 				return
 			}
 			var c, back Changes
-			if err := row.SetChange(&c, row.Text(&d)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, row.SetChange(&c, row.Text(&d)))
 			same("changes", c.Apply(Defaults("p", "rsync:/p/run.sh", "1")), nil)
 			text, _ = json.Marshal(c)
 			err = json.Unmarshal(text, &back)
@@ -68,15 +66,11 @@ func TestJSONOfDefinitions(t *testing.T) {
 	text := `{"after":{"tasks":[3],"group":"g"},"backoff":0.25,"campaign":"c","end_before":"2030-01-31T12:00:00.500000Z","input":{"base64":"/w=="},` +
 		`"max_fails":0,"program":"p","source":"rsync:/p/run.sh","tags":["a","b"],"timeout":"inf"}`
 	var d Definition
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, json.Unmarshal([]byte(text), &d))
 	if d.Group != "c" || d.Input != "\xff" || d.Timeout != Longest || d.Backoff.Seconds() != 0.25 || d.MaxTimeouts != nil || d.After.Group != "g" {
 		t.Errorf("%+v", d)
 	}
-	if got, err := json.Marshal(d); err != nil || string(got) != text {
-		t.Errorf("%s, %v; want %s", got, err, text)
-	}
+	expect.Equal(t, string(expect.Result(json.Marshal(d)).Value(t)), text)
 }
 
 // A change that removes the tags stays such a change in JSON.

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Each queue, tag and priority out of bounds is refused, and the error names the property.
@@ -92,9 +93,7 @@ func TestNamesOfPlaces(t *testing.T) {
 		"tags=gpu;handler=re;size":         {Program: "re;size", Tags: []string{"gpu"}},
 		"priority=1;handler=queue=default": {Program: "queue=default", Priority: 1, Queue: DefaultQueue},
 	} {
-		if got := d.Place(); got != want {
-			t.Errorf("%+v is in %q, want %q", d, got, want)
-		}
+		expect.Equal(t, d.Place(), want, d, "is in")
 	}
 	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b"} {
 		if p, ok := ParsePartition(name); ok {
@@ -110,16 +109,12 @@ func TestOfferMatches(t *testing.T) {
 		"handler=x": false, "queue=a;handler=x": false,
 	} {
 		p, _ := ParsePartition(name)
-		if got := worker.Matches(p); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
+		expect.Equal(t, worker.Matches(p), want, name)
 	}
 	handling := Offer{Handlers: []string{"x"}}
 	for name, want := range map[string]bool{"default": false, "handler=x": true, "handler=y": false, "queue=a;handler=x": false} {
 		p, _ := ParsePartition(name)
-		if got := handling.Matches(p); got != want {
-			t.Errorf("a worker with a handler, %s: %v", name, got)
-		}
+		expect.Equal(t, handling.Matches(p), want, "a worker with a handler", name)
 	}
 }
 
@@ -165,9 +160,7 @@ func TestTurnsWithoutWeights(t *testing.T) {
 	shares := []QueueShare{{Queue: "a"}, {Queue: "b"}}
 	var turns Turns
 	turns.Record(shares, []string{"a", "b"}, []int{100, 0})
-	if order := turns.Order(shares); !slices.Equal(order, shares) {
-		t.Errorf("the order is %v", order)
-	}
+	expect.Equal(t, turns.Order(shares), shares, "the order")
 }
 
 func TestParseQueueShare(t *testing.T) {
@@ -177,9 +170,7 @@ func TestParseQueueShare(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", ":1", "a:", "a:0", "a:1001", "a:-1", "a:1:2", "a b", "a:x"} {
-		if got, err := ParseQueueShare(text); err == nil {
-			t.Errorf("%q is read as %+v", text, got)
-		}
+		expect.Result(ParseQueueShare(text)).Fails(t, "", text, "is read as")
 	}
 }
 

@@ -3,6 +3,8 @@ package tdf
 import (
 	"slices"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestRescore(t *testing.T) {
@@ -109,9 +111,7 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 		task.LeaseUntil, task.Deadline, task.Timeout = 0, 0, 40
 		task.Current().Claim, task.Current().Entered[Running] = "", entered
 		m, ok := task.RescoreRunning(77, 100, 30)
-		if ok != want {
-			t.Errorf("%v: %v, %+v", entered, ok, m)
-		}
+		expect.Equal(t, ok, want, entered, m)
 		if ok && (len(m.Stamp) != 1 || m.Stamp[0] != Stamp{"2:running", momentAt(100)} || m.NextDue != momentAt(140) || m.Score != momentAt(77)) {
 			t.Errorf("%v: %+v", entered, m)
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A finished task is due at the end of its retention period, and the server then removes it (docs/lifecycle.md,
@@ -28,9 +30,7 @@ func TestRetention(t *testing.T) {
 			t.Errorf("%s: removed too early", state)
 		}
 		m, ok := task.Settle(removed, nil)
-		if removes := ok && m.Verb == VerbRemove && m.To == None; removes != state.Finished() {
-			t.Errorf("%s: the Move is %+v", state, m)
-		}
+		expect.Equal(t, ok && m.Verb == VerbRemove && m.To == None, state.Finished(), "the Move", m)
 	}
 }
 
@@ -60,9 +60,7 @@ func TestRetentionBeginsWithTheEnd(t *testing.T) {
 			t.Errorf("%s to %s: next due %+v", m.Verb, m.To, m.NextDue)
 		}
 	}
-	if m, err := keep(Failed).Archive(); err != nil || m.NextDue != Now {
-		t.Errorf("archive: next due %+v, %v", m.NextDue, err)
-	}
+	expect.Equal(t, expect.Result(keep(Failed).Archive()).Value(t).NextDue, Now, "archive: next due")
 	if m, err := keep(Failed).Reopen(); err != nil || m.NextDue == (Moment{After: 60}) {
 		t.Errorf("reopen: next due %+v, %v", m.NextDue, err)
 	}
@@ -200,9 +198,7 @@ func TestOutputsAreDue(t *testing.T) {
 		}
 		task.State, task.OutputsFrom = Succeeded, c.from
 		task.Rounds[0].Entered[Succeeded] = 100
-		if m, err := task.Archive(); err != nil || m.NextDue != c.archives {
-			t.Errorf("%+v: archive: %+v, %v", c, m.NextDue, err)
-		}
+		expect.Equal(t, expect.Result(task.Archive()).Value(t).NextDue, c.archives, "archive")
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // TestSettle has a case for each rule in docs/lifecycle.md, "What the server decides".
@@ -65,9 +67,7 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 	if !ok || m.To != Failed || m.Verb != VerbReject {
 		t.Fatalf("%v %+v", ok, m)
 	}
-	if got := field(m, "2:error"); !strings.Contains(got, "timeout: -1 is not a number of seconds above 0") {
-		t.Errorf("error %q", got)
-	}
+	expect.Contains(t, field(m, "2:error"), "timeout: -1 is not a number of seconds above 0")
 }
 
 // If the hosts of workers cannot run a task, workers release it at most three times (docs/lifecycle.md, "Released
@@ -189,17 +189,12 @@ func TestExecuteRefused(t *testing.T) {
 	r := Result{Output: "out", OutputBytes: 2000, Exit: "0", Refused: true, Reason: "files/ is gone", Seconds: 3, CPUSeconds: 2, MaxRSS: 4096}
 	for _, f := range []FailOn{FailOnStderr, FailOnExit, FailOnAny} {
 		task.FailOn = f
-		m, err := task.Execute("claim", r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := expect.Result(task.Execute("claim", r)).Value(t)
 		for name, want := range map[string]string{
 			RoundExit: "", RoundError: r.Reason, roundOutputBytes: "2000", roundErrorBytes: "0",
 			roundSeconds: "3", roundCPUSeconds: "2", roundMaxRSS: "4096",
 		} {
-			if got := field(m, RoundField(2, name)); got != want {
-				t.Errorf("%s: %s is %q, want %q", f, name, got, want)
-			}
+			expect.Equal(t, field(m, RoundField(2, name)), want, f, name)
 		}
 	}
 }

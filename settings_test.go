@@ -3,6 +3,8 @@ package tdf
 import (
 	"fmt"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestChangeSettings(t *testing.T) {
@@ -68,8 +70,6 @@ func TestNamespacesThatCollide(t *testing.T) {
 		"P": "", "group": "", "a:b": "", "P:groups": "", "{P}:x": "",
 		"P:group": "group", "P:x:task:y": "task", ":wake": "wake", "P:worker_id": "worker_id",
 	} {
-		if got := CollidesWithKeys(namespace); got != want {
-			t.Errorf("%s: %q, want %q", namespace, got, want)
-		}
+		expect.Equal(t, CollidesWithKeys(namespace), want, namespace)
 	}
 }

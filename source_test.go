@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const someSum = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -39,9 +41,7 @@ func TestParseSource(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tt.want.Raw = tt.in
-		if got, err := ParseSource(tt.in); err != nil || got != tt.want {
-			t.Errorf("ParseSource(%q) = %#v, %v", tt.in, got, err)
-		}
+		expect.Result(ParseSource(tt.in)).Is(t, tt.want, "ParseSource", tt.in, "=")
 	}
 }
 
@@ -161,21 +161,15 @@ func TestHideCredentials(t *testing.T) {
 		{"", ""},
 	}
 	for _, tt := range tests {
-		if got := HideCredentials(tt.in); got != tt.want {
-			t.Errorf("HideCredentials(%q) = %q, want %q", tt.in, got, tt.want)
-		}
+		expect.Equal(t, HideCredentials(tt.in), tt.want, "HideCredentials", tt.in, "=")
 	}
 }
 
 func TestSourceShowsNoCredentials(t *testing.T) {
 	src, err := ParseSource("https://u:hush@h/x.zip?sig=hush")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	asJSON, err := json.Marshal(src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, s := range []string{src.String(), fmt.Sprint(src), fmt.Sprintf("%+v", src), string(asJSON)} {
 		if strings.Contains(s, "hush") || !strings.Contains(s, "https://***@h/x.zip") {
 			t.Errorf("shown as %s", s)
@@ -201,9 +195,7 @@ func FuzzParseSource(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := ParseSource(src.Raw); err != nil || again != src {
-			t.Errorf("%q parsed again: %#v, %v", in, again, err)
-		}
+		expect.Result(ParseSource(src.Raw)).Is(t, src, in, "parsed again")
 		if src.Scheme == SchemeRsync && (strings.HasPrefix(src.Location, "-") || strings.HasPrefix(src.Host, "-")) {
 			t.Errorf("%q: a part is an option: %#v", in, src)
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestStageRecords(t *testing.T) {
@@ -15,9 +17,7 @@ func TestStageRecords(t *testing.T) {
 		{Phase: StageStored, Chunks: 1, Stored: "X"},
 		{Phase: StageStored, Done: 4, Chunks: 5, Stored: "X"},
 	} {
-		if got, err := ParseStageRecord(r.String()); got != r || err != nil {
-			t.Errorf("%q: %+v, %v", r, got, err)
-		}
+		expect.Result(ParseStageRecord(r.String())).Is(t, r)
 	}
 	for _, text := range []string{
 		" ", "open", "opening", "opening 5", "opening -1 ab", "opening +1 ab", "opening 01 ab", "opening 1 ab c",
@@ -38,9 +38,7 @@ func TestDigest(t *testing.T) {
 	}
 	different = append(different, NextDigest(first, &Properties{Program: "p", Input: "a"}))
 	slices.Sort(different)
-	if len(slices.Compact(different)) != 6 {
-		t.Errorf("some digests are equal: %q", different)
-	}
+	expect.Len(t, slices.Compact(different), 6, "some digests are equal", different)
 	if again := NextDigest("", &Properties{Program: "p", Input: "a", Source: "other", StartAfter: 5}); again != first || strings.Contains(first, " ") {
 		t.Errorf("%q, %q", first, again)
 	}
@@ -79,8 +77,6 @@ func TestStageActions(t *testing.T) {
 		"only each":           {StageStatus{Record: opened, Mark: GroupClosed, Counts: some(Succeeded), HasEach: true}, StageWaits},
 		"only each, archived": {StageStatus{Record: opened, Mark: GroupClosed, Counts: some(Archived), HasEach: true}, StageDone},
 	} {
-		if got := c.status.Action(); got != c.want {
-			t.Errorf("%s: action %d, want %d", name, got, c.want)
-		}
+		expect.Equal(t, c.status.Action(), c.want, name, "action")
 	}
 }

@@ -3,6 +3,8 @@ package tdf
 import (
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func inRow(stages ...string) (after []StagesInRow) {
@@ -55,7 +57,5 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
 	}
-	if _, err := (&Plan{Pipeline: "p", First: []string{""}}).Stages(); err == nil || !strings.Contains(err.Error(), "stage: is empty") {
-		t.Errorf("a start without a name: %v", err)
-	}
+	expect.Result((&Plan{Pipeline: "p", First: []string{""}}).Stages()).Fails(t, "stage: is empty", "a start without a name")
 }

@@ -3,6 +3,8 @@ package tdf
 import (
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestUnusedBefore(t *testing.T) {
@@ -15,9 +17,7 @@ func TestUnusedBefore(t *testing.T) {
 		{10 * week, -1, 0},
 		{5, 5, 0},
 	} {
-		if got := UnusedBefore(c.now, c.walked); got != c.want {
-			t.Errorf("now %v, walked %v: %v, want %v", c.now, c.walked, got, c.want)
-		}
+		expect.Equal(t, UnusedBefore(c.now, c.walked), c.want, "now", c.now, "walked", c.walked)
 	}
 }
 
@@ -34,16 +34,15 @@ func TestStoredProgram(t *testing.T) {
 		"rsync:redis:/" + sum + ".zip":  "",
 		"redis:" + strings.ToUpper(sum): sum,
 	} {
-		if got := StoredProgram(source); got != want {
-			t.Errorf("%q names %q, want %q", source, got, want)
-		}
+		expect.Equal(t, StoredProgram(source), want, source, "names")
 	}
 	task := taskIn(Open)
 	m, err := task.Change(Changes{Source: new("redis:" + sum)})
 	if err != nil || m.NamedProgram() != sum {
 		t.Errorf("the change names %q, %v", m.NamedProgram(), err)
 	}
-	if m, err := task.Change(Changes{Input: new("redis:" + sum)}); err != nil || m.NamedProgram() != "" {
+	m, err = task.Change(Changes{Input: new("redis:" + sum)})
+	if err != nil || m.NamedProgram() != "" {
 		t.Errorf("a change of the input names %q, %v", m.NamedProgram(), err)
 	}
 }

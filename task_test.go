@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A high round number in a corrupt hash does not make parsing expensive. The cost depends only on the number of
@@ -76,9 +78,7 @@ func TestSummariesPanicForUnreadTexts(t *testing.T) {
 			read()
 		}()
 		summary.Current().Unread &^= text
-		if got := read(); got != "" {
-			t.Errorf("the %v was read and is empty, but the method returned %q", text, got)
-		}
+		expect.Equal(t, read(), "", "the", text, "was read and is empty, but the method")
 	}
 }
 
@@ -102,8 +102,6 @@ func TestLastRun(t *testing.T) {
 		"cancelled while it waited":         {Hash{"state": "archived", "outcome": "cancelled", "round": "1", "0:output": "x"}, 0},
 	} {
 		task, _ := ParseTask(1, c.h)
-		if got := task.LastRun(); got != c.want {
-			t.Errorf("%s: round %d, want %d", name, got, c.want)
-		}
+		expect.Equal(t, task.LastRun(), c.want, name, "round")
 	}
 }

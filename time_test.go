@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestTimesAreExactToTheMicrosecond(t *testing.T) {
@@ -21,18 +23,12 @@ func TestTimesAreExactToTheMicrosecond(t *testing.T) {
 // If a time or span is converted and converted back, the result is the same value, to the microsecond.
 func TestConversionsToStandardTimes(t *testing.T) {
 	for _, at := range []Time{0, 1, 0.5, 1_800_000_000.123456, 9e9, Never} {
-		if got := At(at.Std()); got != at {
-			t.Errorf("%v becomes %v", at, got)
-		}
+		expect.Equal(t, At(at.Std()), at, "becomes")
 	}
 	for _, s := range []Seconds{0, 0.29, 0.000001, 1.6, 1e9, Forever} {
-		if got := For(s.Std()); got != s {
-			t.Errorf("%v becomes %v", s, got)
-		}
+		expect.Equal(t, For(s.Std()), s, "becomes")
 	}
-	if got := Seconds(0.29).Std().Seconds(); got != 0.29 {
-		t.Errorf("0.29 s are %v s", got)
-	}
+	expect.Equal(t, Seconds(0.29).Std().Seconds(), 0.29, "0.29 s … s")
 	if !Time(0).Std().IsZero() || At(time.Time{}) != 0 {
 		t.Error("0 or the zero time is converted to a wrong time")
 	}
@@ -40,14 +36,10 @@ func TestConversionsToStandardTimes(t *testing.T) {
 
 func TestParseSeconds(t *testing.T) {
 	for text, want := range map[string]Seconds{"0": 0, "1.5": 1.5, "inf": Forever, "+Inf": Forever, "1e3": 1000} {
-		if got, err := ParseSeconds(text); err != nil || got != want {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
+		expect.Result(ParseSeconds(text)).Is(t, want, text)
 	}
 	for _, text := range []string{"", "-1", "nan", "-inf", "soon", "1e300", "0x", "1s"} {
-		if got, err := ParseSeconds(text); err == nil {
-			t.Errorf("%q: %v", text, got)
-		}
+		expect.Result(ParseSeconds(text)).Fails(t, "", text)
 	}
 }
 

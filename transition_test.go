@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // taskIn returns a valid task in state s.
@@ -119,9 +121,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 	if tr.NewRound {
 		next++
 	}
-	if m.Next != next {
-		t.Errorf("%s: %s -> %s: next round %d, want %d", m.Verb, m.From, m.To, m.Next, next)
-	}
+	expect.Equal(t, m.Next, next, m.Verb, m.From, "->", m.To, "next round")
 	set := map[string]string{}
 	for _, f := range m.Set {
 		if _, twice := set[f.Name]; twice {
@@ -135,9 +135,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 		}
 		return
 	}
-	if set["state"] != string(m.To) {
-		t.Errorf("%s writes the state %q", m.Verb, set["state"])
-	}
+	expect.Equal(t, set["state"], string(m.To), m.Verb, "writes the state")
 	for _, c := range []Counter{Fails, Timeouts, Losses, Releases, Reopens, Revisions} {
 		if _, counted := set[string(c)]; counted != (c == tr.Counts) {
 			t.Errorf("%s: %s -> %s: counts %s: %v", m.Verb, m.From, m.To, c, counted)
@@ -146,9 +144,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 	if m.Verb != VerbChange && m.Verb != VerbRescore && m.Verb != VerbUnblock && m.Stamp[0].Name != RoundField(m.Next, string(m.To)) {
 		t.Errorf("%s does not record when the task became %s: %v", m.Verb, m.To, m.Stamp)
 	}
-	if m.To.Settled() != (set["outcome"] != "") {
-		t.Errorf("%s: %s -> %s: outcome %q", m.Verb, m.From, m.To, set["outcome"])
-	}
+	expect.Equal(t, m.To.Settled(), set["outcome"] != "", m.Verb, m.From, "-> … outcome", set["outcome"])
 }
 
 func TestEveryRowIsReachable(t *testing.T) {
@@ -174,10 +170,7 @@ func TestEveryRowIsReachable(t *testing.T) {
 
 // docs/lifecycle.md contains the same table of transitions as the code.
 func TestDocumentedTransitions(t *testing.T) {
-	page, err := os.ReadFile("docs/lifecycle.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := expect.Result(os.ReadFile("docs/lifecycle.md")).Value(t)
 	var documented []string
 	for line := range strings.Lines(string(page)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
@@ -195,9 +188,7 @@ func TestDocumentedTransitions(t *testing.T) {
 	for _, tr := range Transitions {
 		want = append(want, row(tr))
 	}
-	if got := documented[1:]; !slices.Equal(got, want) {
-		t.Errorf("docs/lifecycle.md has\n%s\nand the code\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	expect.Equal(t, documented[1:], want, "docs/lifecycle.md … the code", strings.Join(want, "\n"))
 }
 
 // row returns a transition as "verb | from | to | by | counts". It omits the page's column "when", because the code

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A task holds its unique key until it has finished, or until it is archived (docs/lifecycle.md, "Unique tasks").
@@ -13,9 +15,7 @@ func TestHoldingStates(t *testing.T) {
 		UntilFinished: "[open running executed]",
 		UntilArchived: "[open running executed succeeded failed timed_out expired]",
 	} {
-		if got := fmt.Sprint(until.HoldingStates()); got != want {
-			t.Errorf("%s: %s, want %s", until, got, want)
-		}
+		expect.Equal(t, fmt.Sprint(until.HoldingStates()), want, until)
 	}
 }
 

@@ -10,26 +10,19 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Each verb that the package declares is in exactly one of the two tables.
 func TestEachVerbIsInOneTable(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := expect.Result(filepath.Glob("*.go")).Value(t)
 	var verbs []Verb
 	for _, path := range files {
-		file, err := goparser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := expect.Result(goparser.ParseFile(token.NewFileSet(), path, nil, 0)).Value(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Verb") && len(v.Values) == 1 {
-				text, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := expect.Result(strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)).Value(t)
 				verbs = append(verbs, Verb(text))
 			}
 			return true
@@ -80,10 +73,7 @@ func TestUpkeepsOfEveryState(t *testing.T) {
 
 // docs/lifecycle.md contains the same table as the code.
 func TestDocumentedUpkeeps(t *testing.T) {
-	page, err := os.ReadFile("docs/lifecycle.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := expect.Result(os.ReadFile("docs/lifecycle.md")).Value(t)
 	_, table, _ := strings.Cut(string(page), "\n| verb | state | by | changes |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	var got, want []string
@@ -107,7 +97,5 @@ func TestDocumentedUpkeeps(t *testing.T) {
 		}
 		want = append(want, "| "+string(u.Verb)+" | "+states+" | "+strings.Join(by, ", "))
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("docs/lifecycle.md has\n%s\nand the code\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	expect.Equal(t, got, want, "docs/lifecycle.md", strings.Join(got, "\n"), "the code", strings.Join(want, "\n"))
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Each case makes one property invalid. The error must name this property.
@@ -55,9 +57,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"group", func(d *Properties) { d.Group = "a\tb" }, "control character"},
 	} {
 		d := Defaults("p", "rsync:/p/run.sh", "1")
-		if err := d.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, d.Validate())
 		c.change(&d)
 		err := d.Validate()
 		var wrong *PropertyError

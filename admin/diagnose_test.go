@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -33,15 +34,11 @@ func healthy() vitals {
 func TestDiagnose(t *testing.T) {
 	v := healthy()
 	for _, d := range v.diagnose() {
-		if d.Severity != SeverityOK {
-			t.Errorf("a healthy namespace has the diagnoses %+v", d)
-		}
+		expect.Equal(t, d.Severity, SeverityOK, "a healthy namespace has the diagnoses")
 	}
 	v.fleet.running, v.limits = 1, []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
 	for _, d := range v.diagnose() {
-		if d.Severity != SeverityOK {
-			t.Errorf("while tasks wait for a limit, there are the diagnoses %+v", d)
-		}
+		expect.Equal(t, d.Severity, SeverityOK, "while tasks wait for a limit, there are the diagnoses")
 	}
 	idle := func(v *vitals) { v.counts = tdf.Counts{tdf.Archived: 5}; v.waited = 0 }
 	for text, c := range map[string]struct {
@@ -159,9 +156,7 @@ func TestCycleOf(t *testing.T) {
 		"[a]":     {"a": {"a"}},
 		"[b c d]": {"a": {"b", "x"}, "b": {"c"}, "c": {"x", "d"}, "d": {"b"}},
 	} {
-		if got := fmt.Sprint(cycleOf(waits)); got != want {
-			t.Errorf("%v: %s, want %s", waits, got, want)
-		}
+		expect.Equal(t, fmt.Sprint(cycleOf(waits)), want, waits)
 	}
 	deep := map[string][]string{}
 	for i := range 20 { // many paths lead to the same groups
@@ -190,9 +185,7 @@ func TestDiagnoseABusyCampaign(t *testing.T) {
 		v.fleet.running = 2
 		change(&v)
 		for _, d := range v.diagnose() {
-			if d.Severity != SeverityOK {
-				t.Errorf("%s: got %+v", name, d)
-			}
+			expect.Equal(t, d.Severity, SeverityOK, name)
 		}
 	}
 }
@@ -216,15 +209,10 @@ func TestVitalsOfMoves(t *testing.T) {
 	} {
 		a, _ := onEmbedded(t)
 		s := a.redis()
-		now, err := s.Now(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := expect.Result(s.Now(t.Context())).Value(t)
 		h := c.task(now)
 		h["program"], h["source"] = "p", "rsync:/p/run.sh"
-		if _, err := s.Restore(t.Context(), redisstate.Record{ID: 1, Hash: h}); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: 1, Hash: h})).OK(t)
 		v := vitals{snapshot: snapshot{fleet: fleet{at: now}}}
 		if err := vitalsOfMoves(t.Context(), s, &v); err != nil || (now.Sub(v.moved) <= idle) != c.moved {
 			t.Errorf("%s: moved at %v of %v, %v", name, v.moved, now, err)
@@ -251,9 +239,7 @@ func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
 		texts += d.Text + "\n"
 	}
 	for _, want := range []string{"silent-4 and 25 more", "10 more tasks have run for far longer"} {
-		if !strings.Contains(texts, want) {
-			t.Errorf("no diagnosis has %q:\n%s", want, texts)
-		}
+		expect.Contains(t, texts, want, "no diagnosis")
 	}
 	if strings.Contains(texts, "old") {
 		t.Error("a worker that has been silent for a day has a diagnosis")

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
@@ -24,9 +25,7 @@ import (
 func population(t testing.TB, cfg config.Manager) {
 	t.Helper()
 	ctx, s, m := t.Context(), connect(t, cfg), newManager(t, cfg)
-	if _, err := program.Put(ctx, m, []byte("an archive \x00\xff")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(program.Put(ctx, m, []byte("an archive \x00\xff"))).OK(t)
 	d := define("p", "https://example.org/run.sh", "")
 	d.Group, d.Meta = "campaign <&> \u2028", `{"a":1}`
 	for i := range 12 {
@@ -34,9 +33,7 @@ func population(t testing.TB, cfg config.Manager) {
 		if i == 11 {
 			d.StartAfter = time.Unix(9e9, 0)
 		}
-		if _, err := m.Open(ctx, d); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(m.Open(ctx, d)).OK(t)
 	}
 	claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 8, Lease: 3600})
 	if err != nil || len(claimed.Claims) != 8 {
@@ -53,22 +50,15 @@ func population(t testing.TB, cfg config.Manager) {
 			decide(t, s, c.Task.ID)
 		}
 	}
-	if _, err := m.Cancel(ctx, manager.ByIDs(9)...); err != nil {
-		t.Fatal(err)
-	}
-	if result, err := m.Archive(ctx, manager.ByIDs(1, 2)...); err != nil || result.Done != 2 {
-		t.Fatal(result, err)
-	}
+	expect.Result(m.Cancel(ctx, manager.ByIDs(9)...)).OK(t)
+	expect.MustEqual(t, expect.Result(m.Archive(ctx, manager.ByIDs(1, 2)...)).Value(t).Done, 2)
 	client(t, cfg).HSet(ctx, cfg.Namespace+":task:3", "odd \xfe name", "odd \xfe value", "", "no name")
 }
 
 // decide settles the task with this id.
 func decide(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
-	seen, err := s.Read(t.Context(), []int64{id}, redisstate.Want{Fields: redisstate.Rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := expect.Result(s.Read(t.Context(), []int64{id}, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 	move, ok := seen[0].Task.Settle(0, seen[0].Invalid)
 	if !ok {
 		t.Fatalf("nothing to settle: %+v", seen[0].Task)
@@ -79,9 +69,7 @@ func decide(t testing.TB, s *redisstate.Store, id int64) {
 func dumped(t testing.TB, m *manager.Manager) string {
 	t.Helper()
 	var b bytes.Buffer
-	if _, err := admin.New(m).Dump(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(admin.New(m).Dump(t.Context(), &b)).OK(t)
 	return b.String()
 }
 
@@ -101,41 +89,23 @@ func TestDumpAndRestore(t *testing.T) {
 	if want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 12}}); restored != want || err != nil {
 		t.Fatalf("restored %+v, %v, want %+v", restored, err, want)
 	}
-	if again := dumped(t, target); body(again, to) != body(dump, from) {
-		t.Errorf("got\n%s\nwant\n%s", body(again, to), body(dump, from))
-	}
+	expect.Equal(t, body(dumped(t, target), to), body(dump, from))
 	before, err := source.Counts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after, err := target.Counts(t.Context()); err != nil || after.String() != before.String() {
-		t.Errorf("counts %v, %v, want %v", after, err, before)
-	}
-	if findings, err := connect(t, to).Check(t.Context()); err != nil || len(findings) > 0 {
-		t.Errorf("findings %v, %v", findings, err)
-	}
-	if ids, err := target.Open(t.Context(), define("p", "https://example.org/run.sh", "")); err != nil || ids[0].ID != 13 {
-		t.Errorf("the next task is %v, %v", ids, err)
-	}
-	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(dump)); !errors.Is(err, admin.ErrOccupied) {
-		t.Errorf("loading the same dump again: %v", err)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, expect.Result(target.Counts(t.Context())).Value(t).String(), before.String(), "counts")
+	expect.Len(t, expect.Result(connect(t, to).Check(t.Context())).Value(t), 0, "findings")
+	expect.Equal(t, expect.Result(target.Open(t.Context(), define("p", "https://example.org/run.sh", ""))).Value(t)[0].ID, 13, "the next task")
+	expect.Result(admin.New(target).Load(t.Context(), strings.NewReader(dump))).FailsWith(t, admin.ErrOccupied, "loading the same dump again")
 }
 
 // A load restores the claim of a running task, so the task still belongs to its worker.
 func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, from), connect(t, from)
-	if _, err := m.Open(t.Context(), define("p", "https://example.org/run.sh", "")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), define("p", "https://example.org/run.sh", ""))).OK(t)
 	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dumped(t, m))); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
+	expect.Result(admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dumped(t, m)))).OK(t)
 	c := claimed.Claims[0]
 	move, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
 	apply(t, connect(t, to), move, err)
@@ -147,9 +117,7 @@ func TestDumpWithoutTheCounter(t *testing.T) {
 	population(t, cfg)
 	client(t, cfg).Set(t.Context(), cfg.Namespace+":task_id", 5, 0)
 	m := newManager(t, cfg)
-	if done, err := admin.New(m).Dump(t.Context(), io.Discard); err != nil || done.Tasks != 12 {
-		t.Errorf("dumped %+v, %v", done, err)
-	}
+	expect.Equal(t, expect.Result(admin.New(m).Dump(t.Context(), io.Discard)).Value(t).Tasks, 12, "dumped")
 }
 
 // If the reader fails, Load returns the reader's error, and not a DumpError.
@@ -189,16 +157,12 @@ func TestLoadGoesOn(t *testing.T) {
 		_, err := connect(t, to).Restore(t.Context(), r)
 		return err
 	}
-	if err := connect(t, from).Records(t.Context(), []int64{1}, first); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, connect(t, from).Records(t.Context(), []int64{1}, first))
 	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
 	if err != nil || restored.Tasks != 12 || restored.There != 1 {
 		t.Errorf("continued: %+v, %v", restored, err)
 	}
-	if n := client(t, to).Exists(t.Context(), to.Namespace+":loading").Val(); n != 0 {
-		t.Error("the load is still marked as under way")
-	}
+	expect.Equal(t, client(t, to).Exists(t.Context(), to.Namespace+":loading").Val(), 0, "the load is still marked as under way")
 }
 
 func TestLoadRefusesWhatIsNoDump(t *testing.T) {
@@ -263,9 +227,7 @@ func TestLoadRefusesANamespaceWithTasks(t *testing.T) {
 	if !errors.Is(err, admin.ErrOccupied) || !strings.Contains(err.Error(), "has 12 tasks") {
 		t.Errorf("got %v", err)
 	}
-	if again := dumped(t, m); body(again, cfg) != body(before, cfg) {
-		t.Error("the load changed something")
-	}
+	expect.Equal(t, body(dumped(t, m), cfg), body(before, cfg), "the load changed something")
 }
 
 // A dump omits a stored program whose archive does not match the SHA-256 in its name, because no worker would run the
@@ -280,16 +242,12 @@ func TestDumpLeavesOutBrokenPrograms(t *testing.T) {
 	c.HSet(t.Context(), cfg.Namespace+":program:of another kind", "x", "y")
 	c.ZAdd(t.Context(), cfg.Namespace+":programs", z("abc"), z("of another kind"), z("gone"), z(sum))
 	dump, log := dumpWithWarnings(t, cfg)
-	if !strings.Contains(dump, `{"end":{"programs":0,"tasks":0}}`) {
-		t.Errorf("dumped %.200q", dump)
-	}
+	expect.Contains(t, dump, `{"end":{"programs":0,"tasks":0}}`, "dumped")
 	for _, want := range []string{
 		`differs from the SHA-256 in its name; it is left out" sha256=abc`, `is not stored; it is left out" sha256="of another kind"`,
 		`is not stored; it is left out" sha256=gone`, `is too large; it is left out" sha256=` + sum,
 	} {
-		if !strings.Contains(log, want) {
-			t.Errorf("%q is not logged:\n%s", want, log)
-		}
+		expect.Contains(t, log, want, "is not logged")
 	}
 	c.Del(t.Context(), cfg.Namespace+":program:"+sum)
 }

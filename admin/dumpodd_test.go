@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -80,9 +81,7 @@ func TestLoadWhileTasksAreOpened(t *testing.T) {
 		if len(opened) != 1 || opened[0] != 13 {
 			t.Errorf("%s: the opened tasks have the ids %v", name, opened)
 		}
-		if counts, err := target.Counts(t.Context()); err != nil || counts.Total() != 13 {
-			t.Errorf("%s: counts %v, %v", name, counts, err)
-		}
+		expect.Equal(t, expect.Result(target.Counts(t.Context())).Value(t).Total(), 13, name, "counts")
 	}
 }
 
@@ -102,22 +101,14 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 	if !errors.Is(err, redisstate.ErrIDTaken) || !strings.Contains(err.Error(), "task 6: another task has this id") {
 		t.Fatalf("got %v", err)
 	}
-	if task, err := target.Get(t.Context(), 6); err != nil || task.Program != "new" {
-		t.Errorf("task 6 is %+v, %v", task, err)
-	}
-	if _, err := target.Cancel(t.Context(), manager.ByIDs(6)...); err != nil {
-		t.Fatal(err)
-	}
-	if a, err := target.Remove(t.Context(), manager.Ref{ID: 6}); err != nil || a.Done != 1 {
-		t.Fatal(a, err)
-	}
+	expect.Equal(t, expect.Result(target.Get(t.Context(), 6)).Value(t).Program, "new", "task 6")
+	expect.Result(target.Cancel(t.Context(), manager.ByIDs(6)...)).OK(t)
+	expect.MustEqual(t, expect.Result(target.Remove(t.Context(), manager.Ref{ID: 6})).Value(t).Done, 1)
 	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
 	if err != nil || restored.Tasks != 12 {
 		t.Errorf("after task 6 was removed: %+v, %v", restored, err)
 	}
-	if again := dumped(t, target); body(again, to) != body(dump, from) {
-		t.Errorf("got\n%s\nwant\n%s", body(again, to), body(dump, from))
-	}
+	expect.Equal(t, body(dumped(t, target), to), body(dump, from))
 }
 
 // A dump may contain blank lines everywhere. If other text follows the last line of the dump, the load fails.
@@ -156,12 +147,8 @@ func loadElsewhere(t testing.TB, dump string, from config.Manager) config.Manage
 	t.Helper()
 	to := redisConfig(t, redistest.Shared(t))
 	target := newManager(t, to)
-	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(dump)); err != nil {
-		t.Fatalf("loading: %v\n%s", err, dump)
-	}
-	if again := dumped(t, target); body(again, to) != body(dump, from) {
-		t.Errorf("got\n%s\nwant\n%s", body(again, to), body(dump, from))
-	}
+	expect.Result(admin.New(target).Load(t.Context(), strings.NewReader(dump))).OK(t, "loading", dump)
+	expect.Equal(t, body(dumped(t, target), to), body(dump, from))
 	return to
 }
 
@@ -171,21 +158,15 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, c := newManager(t, cfg), client(t, cfg)
 	listed, err := program.Put(t.Context(), m, []byte("listed"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	stored, err := program.Put(t.Context(), m, []byte("stored"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	c.ZRem(t.Context(), cfg.Namespace+":programs", strings.TrimPrefix(stored, "redis:"))
 	absent := "redis:" + strings.Repeat("0a", 32)
 	key := cfg.Namespace + ":program:" + strings.Repeat("0a", 32)
 	c.Set(t.Context(), key, "absent", 0)
 	for _, source := range []string{listed, stored, stored, absent, "redis:" + strings.ToUpper(stored[6:])} {
-		if _, err := m.Open(t.Context(), define("p", source, "")); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(m.Open(t.Context(), define("p", source, ""))).OK(t)
 	}
 	c.Del(t.Context(), key)
 	dump, log := dumpWithWarnings(t, cfg)
@@ -196,9 +177,7 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 		t.Errorf("logged %s", log)
 	}
 	to := redisConfig(t, redistest.Shared(t))
-	if _, err := admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump)); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump))).OK(t)
 	if archive, err := connect(t, to).Program(t.Context(), strings.TrimPrefix(stored, "redis:")); string(archive) != "stored" || err != nil {
 		t.Errorf("the program is %q, %v", archive, err)
 	}
@@ -228,9 +207,7 @@ func TestDumpOfWhatOthersWrote(t *testing.T) {
 	for _, counter := range []int64{-7, redisstate.MaxID + 1} {
 		c.Set(t.Context(), cfg.Namespace+":task_id", counter, 0)
 		dump, log := dumpWithWarnings(t, cfg)
-		if log != "" {
-			t.Errorf("logged %s", log)
-		}
+		expect.Equal(t, log, "", "logged")
 		loadElsewhere(t, dump, cfg)
 	}
 }
@@ -241,21 +218,15 @@ func TestDumpWhereMostIDsAreGone(t *testing.T) {
 	population(t, cfg)
 	c := client(t, cfg)
 	h := tdf.Hash{"state": "archived", "outcome": "succeeded", "0:archived": "5", "program": "p", "source": "rsync:/p/run.sh"}
-	if _, err := connect(t, cfg).Restore(t.Context(), redisstate.Record{ID: redisstate.MaxID, Hash: h}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(connect(t, cfg).Restore(t.Context(), redisstate.Record{ID: redisstate.MaxID, Hash: h})).OK(t)
 	c.HSet(t.Context(), cfg.Namespace+":task:50", "state", "running", "program", "p", "source", "rsync:/p/run.sh") // in no list of tasks
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	m := newManager(t, cfg)
-	if done, err := admin.New(m).Dump(ctx, io.Discard); err != nil || done.Tasks != 14 {
-		t.Errorf("dumped %+v, %v", done, err)
-	}
+	expect.Equal(t, expect.Result(admin.New(m).Dump(ctx, io.Discard)).Value(t).Tasks, 14, "dumped")
 	var ids []int64
 	for task, err := range m.List(ctx, manager.Query{States: []tdf.State{tdf.Archived, tdf.Open}, Order: manager.ByID, Read: manager.ReadOutput}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		ids = append(ids, task.ID)
 	}
 	if got := fmt.Sprint(ids); !strings.HasPrefix(got, "[1 2 ") || !strings.HasSuffix(got, " 1099511627775]") {

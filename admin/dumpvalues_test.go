@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -21,9 +20,7 @@ import (
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }
 
 // A dump has the settings, pauses, limits and pins of a namespace, its closed groups, and the records of its stages.
@@ -51,17 +48,11 @@ func TestDumpOfOtherValues(t *testing.T) {
 		if want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 3, Values: 5}}); err != nil || done != want {
 			t.Fatalf("loaded %+v, %v, want %+v", done, err, want)
 		}
-		if again := dumped(t, target); strings.Count(again, "\n") != strings.Count(dump, "\n") {
-			t.Errorf("got\n%s\nwant\n%s", again, dump)
-		}
-		if log.String() != "" {
-			t.Errorf("logged %s", log.String())
-		}
+		expect.Equal(t, strings.Count(dumped(t, target), "\n"), strings.Count(dump, "\n"), dump)
+		expect.Equal(t, log.String(), "", "logged")
 		d := define("p", "rsync:/p/run.sh", "")
 		d.Group = "closed"
-		if _, err := target.Open(t.Context(), d); !errors.Is(err, tdf.ErrGroupClosed) {
-			t.Errorf("opened in a closed group: %v", err)
-		}
+		expect.Result(target.Open(t.Context(), d)).FailsWith(t, tdf.ErrGroupClosed, "opened in a closed group")
 		programs, err := program.List(t.Context(), target)
 		if err != nil || len(programs) != 1 || !programs[0].Pinned {
 			t.Errorf("programs %+v, %v", programs, err)
@@ -95,9 +86,7 @@ func TestLoadKeepsOtherValues(t *testing.T) {
 	client(t, from).HSet(t.Context(), from.Namespace+":groups", "gone", "closed 5")
 	client(t, from).HSet(t.Context(), from.Namespace+":limits", "odd", "odd")
 	dump, warnings := dumpWithWarnings(t, from)
-	if !strings.Contains(warnings, `limit \"odd\": invalid value \"odd\"`) {
-		t.Errorf("warned %s", warnings)
-	}
+	expect.Contains(t, warnings, `limit \"odd\": invalid value \"odd\"`, "warned")
 	var log testlog.Buffer
 	target := newManager(t, to, testspace.Log(slog.New(slog.NewTextHandler(&log, nil))))
 	must(t, target.SetLimit(t.Context(), "db", tdf.Limit{AtMost: 7}))
@@ -107,9 +96,7 @@ func TestLoadKeepsOtherValues(t *testing.T) {
 		t.Fatalf("loaded %+v, %v, want %+v", done, err, want)
 	}
 	for _, want := range []string{`kind=limit name=db value="at_most=3" why="the namespace has another value`, `kind=group name=gone value="closed 5" why="the group has no tasks`} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("logged %s, want %s", log.String(), want)
-		}
+		expect.Contains(t, log.String(), want, "logged")
 	}
 	limits, err := target.Limits(t.Context())
 	if err != nil || len(limits) != 2 || limits[0].AtMost != 7 {
@@ -183,9 +170,7 @@ func TestPipelineAfterALoad(t *testing.T) {
 		return err == nil && s.Closed
 	})
 	dump := dumped(t, source)
-	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(dump)); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(admin.New(target).Load(t.Context(), strings.NewReader(dump))).OK(t)
 	starts = 0
 	finish(t, connect(t, to))
 	run(twoStages(target, &starts), target, func() bool { return count(target, "p/b") > 0 })
@@ -207,9 +192,7 @@ func TestDumpOfStoredDefinitions(t *testing.T) {
 			redisstate.Value{Kind: redisstate.ValueStage, Name: "q/b", Text: "stored 5 1000000000 OTHER"})
 		must(t, err)
 		dump := dumped(t, m)
-		if strings.Count(dump, `{"definitions":`) != 2 {
-			t.Errorf("dumped %s", dump)
-		}
+		expect.Equal(t, strings.Count(dump, `{"definitions":`), 2, "dumped", dump)
 		to := redisConfig(t, redistest.Shared(t))
 		done, err := admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump))
 		if err != nil || done.Values != 4 {
@@ -219,8 +202,6 @@ func TestDumpOfStoredDefinitions(t *testing.T) {
 		if all, err := other.Definitions(t.Context(), "NAME", 1); err != nil || len(all) != 2 || all[1].Input != "x" {
 			t.Errorf("definitions %+v, %v", all, err)
 		}
-		if ttl := client(t, to).TTL(t.Context(), to.Namespace+":definitions:NAME").Val(); ttl != -1 {
-			t.Errorf("the definitions expire after %v", ttl)
-		}
+		expect.Equal(t, client(t, to).TTL(t.Context(), to.Namespace+":definitions:NAME").Val(), -1, "the definitions expire after")
 	})
 }

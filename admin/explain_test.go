@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -191,9 +192,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		}, "dependencies: 9 of 9 have not ended: task 3 (running), campaign a (not closed yet), campaign b (closed, not complete), …"},
 		"source": {func(c *situation) { c.source = blockedBy("source", FactSourceMissing, "gone", Fix{}) }, "source: gone"},
 	} {
-		if got := holding(waiting(c.change).open()); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, holding(waiting(c.change).open()), c.want, name)
 	}
 }
 
@@ -211,14 +210,10 @@ func TestChecksOfARunningTask(t *testing.T) {
 		"no server":             {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace: executed tasks do not finish"},
 		"unknown worker":        {func(c *situation) { c.workers, c.task.Rounds.At(0).Claim = nil, "" }, ""},
 	} {
-		if got := holding(busyWith(c.change).running()); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, holding(busyWith(c.change).running()), c.want, name)
 	}
 	loaded := busyWith(func(c *situation) { c.workers = nil })
-	if got := holding(loaded.running()); got != "worker: w1 has not been seen in this namespace for a week; the task may come from a dump" {
-		t.Errorf("loaded: %q", got)
-	}
+	expect.Equal(t, holding(loaded.running()), "worker: w1 has not been seen in this namespace for a week; the task may come from a dump", "loaded")
 	fetching := busyWith(func(c *situation) { c.took = nil })
 	if got := fetching.run().Text; got != "claimed 60 s ago; the worker is fetching or starting the program; the program must end" {
 		t.Errorf("while the program is fetched: %q", got)
@@ -227,9 +222,7 @@ func TestChecksOfARunningTask(t *testing.T) {
 		c.task.Rounds.At(0).LastOutput, c.task.Rounds.At(0).Progress = testNow-30, tdf.Progress{Fraction: 0.4}
 	})
 	const want = "claimed 60 s ago; the program last printed something 30 s ago; its progress is 40 %; successful runs of this program took 10 s (median) and at most 15 s (3 runs)"
-	if got := c.run().Text; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Equal(t, c.run().Text, want)
 }
 
 func TestChecksOfTasksThatRan(t *testing.T) {
@@ -243,9 +236,7 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	}
 	unsettled := ended(tdf.Executed, "", tdf.Round{Worker: "w", Exit: "0", Committed: true, Entered: at})
 	unsettled.server = 0
-	if got := holding(unsettled.executed()); got != "server: no server was ever seen in this namespace: executed tasks do not finish" {
-		t.Errorf("executed: %q", got)
-	}
+	expect.Equal(t, holding(unsettled.executed()), "server: no server was ever seen in this namespace: executed tasks do not finish", "executed")
 	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", FailedAt: testNow - 1, Error: "no luck", Entered: at}).finished()
 	if failed[0].Text != "failed 1.0 s ago: exit status 3: no luck" || failed[0].Fix.Text != "retry the task" || holding(failed) != "" {
 		t.Errorf("failed: %+v", failed)
@@ -261,15 +252,11 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 		"failed 1.0 s ago: could not be run: no run.sh":   {tdf.Failed, "failed", tdf.Round{Worker: "w", Claim: "c", FailedAt: testNow - 1, Error: "no run.sh", Entered: at}},
 	} {
 		checks := ended(c.state, c.outcome, c.round).finished()
-		if checks[0].Text != want {
-			t.Errorf("got %q, want %q", checks[0].Text, want)
-		}
+		expect.Equal(t, checks[0].Text, want)
 	}
 	late := ended(tdf.Expired, "expired", tdf.Round{Entered: at})
 	late.task.EndBefore = testNow - 1
-	if fix := late.finished()[0].Fix.Text; fix != "retry the task with a later end_before" {
-		t.Errorf("after end_before: the fix is %q", fix)
-	}
+	expect.Equal(t, late.finished()[0].Fix.Text, "retry the task with a later end_before", "after end_before: the fix")
 	cancelled := ended(tdf.Archived, tdf.Cancelled, tdf.Round{Entered: at}).finished()
 	if cancelled[0].Text != "cancelled 1.0 s ago" || cancelled[1].State != Passed {
 		t.Errorf("cancelled: %+v", cancelled)
@@ -279,9 +266,7 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 // The check of a source blocks a task only if the web server answers "not found". The text of the check contains no password.
 func TestSourceCheck(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodHead {
-			t.Errorf("asked by %s", r.Method)
-		}
+		expect.Equal(t, r.Method, http.MethodHead, "asked by")
 		switch r.URL.Path {
 		case "/here.zip":
 		case "/broken.zip":
@@ -297,10 +282,7 @@ func TestSourceCheck(t *testing.T) {
 		withPassword(server.URL) + "/here.zip": Passed, withPassword(server.URL) + "/gone.zip?key=secret": Blocked,
 		withPassword(server.URL) + "/broken.zip": Ahead, withPassword(closed) + "/x.zip": Ahead,
 	} {
-		src, err := tdf.ParseSource(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := expect.Result(tdf.ParseSource(source)).Value(t)
 		got := httpCheck(t.Context(), src)
 		if got.State != want || strings.Contains(got.Text+got.Fix.Text, "secret") {
 			t.Errorf("%s: %+v, want %s", source, got, want)
@@ -309,18 +291,13 @@ func TestSourceCheck(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	src, _ := tdf.ParseSource(server.URL + "/here.zip")
-	if got := httpCheck(ctx, src); got.State != Ahead {
-		t.Errorf("with an ended context: %+v", got)
-	}
+	expect.Equal(t, httpCheck(ctx, src).State, Ahead, "with an ended context")
 }
 
 // Explain reads the text of the last error. It reads only the lengths of the other texts that rounds printed.
 func TestExplainReadsWhatItNeeds(t *testing.T) {
 	a, _ := onEmbedded(t)
-	now, err := a.redis().Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := expect.Result(a.redis().Now(t.Context())).Value(t)
 	archive(t, a, 4, func(i int, h tdf.Hash) {
 		h["0:executed"] = now.String()
 		switch i {
@@ -351,9 +328,7 @@ func TestFixOfAnOpenCampaign(t *testing.T) {
 	c := waiting(func(c *situation) {
 		c.waitsFor(2, redisstate.Dependency{Group: "a"}, redisstate.Dependency{ID: 3, State: tdf.Open})
 	})
-	if fix := c.dependencies().Fix.Text; fix != "wait, or close the campaign when it has all of its tasks" {
-		t.Errorf("the fix is %q", fix)
-	}
+	expect.Equal(t, c.dependencies().Fix.Text, "wait, or close the campaign when it has all of its tasks", "the fix")
 }
 
 // pausedBy adds pauses.

@@ -3,7 +3,6 @@ package admin
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -38,9 +38,7 @@ func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
 		make(i, h)
 		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
 	}
-	if n, err := s.Restore(t.Context(), records...); err != nil || n != many {
-		t.Fatal(n, err)
-	}
+	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), records...)).Value(t), many)
 }
 
 // setFailed changes the fields of a task so that the task failed in its only round.
@@ -62,9 +60,7 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 	if err != nil || len(all.Groups) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if ids := found(t, m, manager.Query{Failure: all.Groups[0].ID}); len(ids) != 1 {
-		t.Errorf("found %v", ids)
-	}
+	expect.Len(t, found(t, m, manager.Query{Failure: all.Groups[0].ID}), 1, "found")
 }
 
 // If a query names a worker, only failed rounds of this worker count. Rounds that other workers ran for the same tasks
@@ -88,9 +84,7 @@ func TestFailuresOfAWorker(t *testing.T) {
 		if err != nil || len(all.Groups) != 1 {
 			t.Fatalf("%q: %+v, %v", worker, all, err)
 		}
-		if got := fmt.Sprint(all.Groups[0].Tasks, all.Groups[0].Rounds, all.Groups[0].Workers); got != want {
-			t.Errorf("%q: %s, want %s", worker, got, want)
-		}
+		expect.Equal(t, fmt.Sprint(all.Groups[0].Tasks, all.Groups[0].Rounds, all.Groups[0].Workers), want, worker)
 	}
 }
 
@@ -123,9 +117,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 		}
 		pages.Merge(page)
 	}
-	if diff := cmp.Diff(whole, pages); diff != "" {
-		t.Errorf("in pages: %s", diff)
-	}
+	expect.Equal(t, cmp.Diff(whole, pages), "", "in pages")
 	var got []string
 	for _, g := range whole.Groups {
 		got = append(got, fmt.Sprintf("%d %d %s %.30s %d", g.Tasks, g.Rounds, g.How, g.Line, g.Workers["good"]))
@@ -134,9 +126,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 		}
 	}
 	want := []string{"100 100 exit status 1 ValueError: bad value <n> 100", "40 40 signal: killed long long long long long long  40"}
-	if !slices.Equal(got, want) {
-		t.Errorf("groups %q, want %q", got, want)
-	}
+	expect.Equal(t, got, want, "groups")
 	if whole.Groups[0].First.Unix() != 1_800_000_000 || whole.Groups[0].Last.Unix() != 1_800_000_990 {
 		t.Errorf("from %v to %v", whole.Groups[0].First, whole.Groups[0].Last)
 	}
@@ -150,9 +140,7 @@ func found(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 	t.Helper()
 	var ids []int64
 	for task, err := range m.List(t.Context(), q) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		ids = append(ids, task.ID)
 	}
 	return ids
@@ -212,8 +200,6 @@ func TestRounds(t *testing.T) {
 		} else {
 			got = err.Error()
 		}
-		if !strings.Contains(got, c.want) {
-			t.Errorf("round %d of task %d: %q, want %q", c.round, c.id, got, c.want)
-		}
+		expect.Contains(t, got, c.want, "round", c.round, "of task", c.id)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -37,8 +38,6 @@ func TestFleet(t *testing.T) {
 	} {
 		f := fleet{at: testNow, workers: c.workers, running: c.running, lost: c.lost}
 		got := f.count()
-		if text := fmt.Sprintf("%d %d: %d/%d %d %v", got.alive, got.claiming, got.busy, got.slots, got.free, got.states); text != c.want {
-			t.Errorf("%s: %s, want %s", name, text, c.want)
-		}
+		expect.Equal(t, fmt.Sprintf("%d %d: %d/%d %d %v", got.alive, got.claiming, got.busy, got.slots, got.free, got.states), c.want, name)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -35,10 +36,7 @@ func mustOpen(t *testing.T, m *manager.Manager, group string, change ...func(*ma
 		c(&d)
 		all = append(all, d)
 	}
-	ids, err := testspace.IDs(m.Open(t.Context(), all...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := expect.Result(testspace.IDs(m.Open(t.Context(), all...))).Value(t)
 	return ids
 }
 
@@ -58,10 +56,7 @@ var sinceWhen = regexp.MustCompile(`, [0-9.]+ s ago$`)
 // obstacles returns the texts of the obstacles that the first look of a watch finds.
 func obstacles(t *testing.T, m *manager.Manager, group string) string {
 	t.Helper()
-	s, err := admin.New(m).Watch(group).Look(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := expect.Result(admin.New(m).Watch(group).Look(t.Context())).Value(t)
 	var texts []string
 	for _, o := range s.Obstacles {
 		if o.Code == admin.FactNoServer || o.Code == admin.FactNoWorker {
@@ -81,9 +76,7 @@ func TestWatchNamesObstacles(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, m *manager.Manager, s *redisstate.Store) {
 		mustBe := func(when, group, want string) {
 			t.Helper()
-			if got := obstacles(t, m, group); got != want {
-				t.Errorf("%s, group %q: %q, want %q", when, group, got, want)
-			}
+			expect.Equal(t, obstacles(t, m, group), want, when, "group", group)
 		}
 		mustOpen(t, m, "plain", plain)
 		mustOpen(t, m, "queue", plain, func(d *manager.Definition) { d.Queue = "crawl" })
@@ -95,30 +88,22 @@ func TestWatchNamesObstacles(t *testing.T) {
 		mustBe("a queue", "plain", "")
 		mustBe("a queue", "", unserved)
 
-		if err := m.SetLimit(t.Context(), "db", tdf.Limit{}); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, m.SetLimit(t.Context(), "db", tdf.Limit{}))
 		mustBe("a limit of 0", "limit", `the limit of key "db" is 0`)
 		mustBe("a limit of 0", "plain", "")
 
 		afterPlain := func(d *manager.Definition) { d.After = &manager.Dependencies{Group: "plain"} }
 		mustOpen(t, m, "waits", afterPlain, afterPlain)
 		mustBe("an open group", "waits", "tasks wait for campaigns that are not closed: plain")
-		if err := m.CloseGroup(t.Context(), "plain"); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, m.CloseGroup(t.Context(), "plain"))
 		mustBe("a closed group", "waits", "")
 
-		if err := m.Pause(t.Context(), tdf.Pausable{Queue: "crawl"}, tdf.Pausable{Group: "plain"}, tdf.Pausable{Group: "none"}); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, m.Pause(t.Context(), tdf.Pausable{Queue: "crawl"}, tdf.Pausable{Group: "plain"}, tdf.Pausable{Group: "none"}))
 		by := ": paused by tester"
 		mustBe("pauses", "queue", unserved+" | queue crawl"+by)
 		mustBe("pauses", "plain", "campaign plain"+by)
 		mustBe("pauses", "limit", `the limit of key "db" is 0`)
-		if err := m.Pause(t.Context(), tdf.Pausable{}); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, m.Pause(t.Context(), tdf.Pausable{}))
 		mustBe("a pause of the namespace", "limit", "all tasks"+by+` | the limit of key "db" is 0`)
 		mustBe("a pause of the namespace", "waits", "")
 	})
@@ -132,15 +117,11 @@ func TestWatchNamesFewObstacles(t *testing.T) {
 	var many []func(*manager.Definition)
 	for i := range 200 {
 		many = append(many, func(d *manager.Definition) { d.Queue, d.LimitKey = fmt.Sprint("q", i), fmt.Sprint("k", i) })
-		if err := m.SetLimit(t.Context(), fmt.Sprint("k", i), tdf.Limit{}); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, m.SetLimit(t.Context(), fmt.Sprint("k", i), tdf.Limit{}))
 	}
 	mustOpen(t, m, "g", many...)
 	for _, group := range []string{"g", ""} {
-		if got := strings.Count(obstacles(t, m, group), " | ") + 1; got != 10 {
-			t.Errorf("group %q: %d obstacles, want 5 of each kind", group, got)
-		}
+		expect.Equal(t, strings.Count(obstacles(t, m, group), " | ")+1, 10, "group", group, "obstacles")
 	}
 }
 
@@ -163,9 +144,7 @@ func TestLongestWaitBehindHeldTasks(t *testing.T) {
 	first := mustOpen(t, m, "first", plain)[0]
 	held := func(d *manager.Definition) { d.After = &manager.Dependencies{Tasks: []int64{first}} }
 	mustOpen(t, m, "held", slices.Repeat([]func(*manager.Definition){held}, 3*50)...)
-	if _, err := m.Cancel(t.Context(), manager.ByIDs(first)...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Cancel(t.Context(), manager.ByIDs(first)...)).OK(t)
 	mustOpen(t, m, "last", plain)
 	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Waited <= 0 {
 		t.Errorf("waited %v, %v", stats.Waited, err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The Facts about 10,000 queues and 1,000 workers need few comparisons, because many workers have the same offer.
@@ -18,9 +19,7 @@ func TestUnservedOfManyQueuesAndWorkers(t *testing.T) {
 	gone := working("gone")
 	gone.State, gone.Offer.Queues = workerGone, []tdf.QueueShare{{Queue: "q3"}}
 	f.workers = append(f.workers, gone)
-	if n := len(f.offers()); n != 3 {
-		t.Errorf("%d different offers, want 3", n)
-	}
+	expect.Equal(t, len(f.offers()), 3, "different offers")
 	var queues []string
 	for i := range 10_000 {
 		queues = append(queues, fmt.Sprint("queue=q", i))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The check works even if the manager's program has replaced http.DefaultTransport by its own transport.
@@ -17,13 +18,8 @@ func TestSourceCheckNeedsNoDefaultTransport(t *testing.T) {
 	usual := http.DefaultTransport
 	defer func() { http.DefaultTransport = usual }()
 	http.DefaultTransport = struct{ http.RoundTripper }{usual}
-	src, err := tdf.ParseSource(server.URL + "/x.zip")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := httpCheck(t.Context(), src); got.State != Blocked {
-		t.Errorf("%+v", got)
-	}
+	src := expect.Result(tdf.ParseSource(server.URL + "/x.zip")).Value(t)
+	expect.Equal(t, httpCheck(t.Context(), src).State, Blocked)
 }
 
 // The check sends credentials only to the scheme, host and port of the source.
@@ -35,13 +31,8 @@ func TestSourceCheckKeepsCredentialsWithTheirOrigin(t *testing.T) {
 	defer other.Close()
 	server := httptest.NewServer(http.RedirectHandler(other.URL+"/x.zip", http.StatusFound))
 	defer server.Close()
-	src, err := tdf.ParseSource(strings.Replace(server.URL, "http://", "http://user:secret@", 1) + "/x.zip?key=secret")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := httpCheck(t.Context(), src); got.State != Passed {
-		t.Errorf("%+v", got)
-	}
+	src := expect.Result(tdf.ParseSource(strings.Replace(server.URL, "http://", "http://user:secret@", 1) + "/x.zip?key=secret")).Value(t)
+	expect.Equal(t, httpCheck(t.Context(), src).State, Passed)
 	if got := received.Load(); got != "" {
 		t.Errorf("the other server got %q", got)
 	}
@@ -60,10 +51,7 @@ func TestSourceCheckShowsNothingOfALocation(t *testing.T) {
 			w.Header()["Location"] = []string{location}
 			w.WriteHeader(http.StatusFound)
 		}))
-		src, err := tdf.ParseSource(server.URL + "/x.zip?token=hush")
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := expect.Result(tdf.ParseSource(server.URL + "/x.zip?token=hush")).Value(t)
 		got := httpCheck(t.Context(), src)
 		server.Close()
 		if got.State != Ahead || strings.Contains(got.Text, "hush") || !strings.Contains(got.Text, want) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -35,42 +36,28 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.PriorOwner{}); err != nil {
 		t.Fatal(err)
 	}
-	now, err := s.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	clock := &timed{s, now, 0}
 	w := a.Watch("")
 	w.store = clock
 	look := func(seconds int) (e Estimate) {
 		for range seconds {
 			clock.now++
-			status, err := w.Look(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			status := expect.Result(w.Look(t.Context())).Value(t)
 			e = status.Estimate
 		}
 		return e
 	}
-	if e := look(100); e != (Estimate{}) {
-		t.Errorf("without tasks: %+v", e)
-	}
-	if _, err := m.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", ""), testspace.Define("p", "rsync:/p/run.sh", "")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Equal(t, look(100), Estimate{}, "without tasks")
+	expect.Result(m.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", ""), testspace.Define("p", "rsync:/p/run.sh", ""))).OK(t)
 	if e := look(55); e.Unknown != "" || e.High == 0 {
 		t.Errorf("after 55 s without a finished task: %+v", e)
 	}
 	if e := look(20); !strings.HasPrefix(e.Unknown, "the last task finished longer ago") {
 		t.Errorf("after 75 s without a finished task: %+v", e)
 	}
-	if _, err := m.Cancel(t.Context(), manager.ByIDs(21)...); err != nil {
-		t.Fatal(err)
-	}
-	if e := look(1); e.Unknown != "" {
-		t.Errorf("after a task has finished: %+v", e)
-	}
+	expect.Result(m.Cancel(t.Context(), manager.ByIDs(21)...)).OK(t)
+	expect.Equal(t, look(1).Unknown, "", "after a task has finished")
 }
 
 // If no server is seen, the watch gives no estimate. If executed tasks wait, the watch reports the missing server as soon
@@ -94,9 +81,7 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 		w.runs = []tdf.Seconds{1, 1, 1}
 		worker := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: "working", Slots: 1, Lease: 30}, Seen: testNow}
 		fleet := fleet{at: testNow, server: testNow.Add(-c.silent), workers: []redisstate.WorkerStatus{worker}}
-		if s := w.status(&look{at: testNow, counts: c.counts, fleet: fleet}); s.Estimate.Unknown != c.want {
-			t.Errorf("%s: %+v, want %q", name, s.Estimate, c.want)
-		}
+		expect.Equal(t, w.status(&look{at: testNow, counts: c.counts, fleet: fleet}).Estimate.Unknown, c.want, name)
 	}
 }
 
@@ -114,10 +99,7 @@ func (s *archiving) Counts(ctx context.Context, groups ...string) (tdf.Counts, e
 
 func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	t.Helper()
-	stored, err := s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 	move, _ := stored.Task.Archive()
 	if outcomes, err := s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil || outcomes[0].Err != nil {
 		t.Fatal(outcomes, err)

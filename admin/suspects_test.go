@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestChance(t *testing.T) {
@@ -43,15 +45,11 @@ func TestSuspects(t *testing.T) {
 		for _, s := range (scoreboard{"p": c.workers}).suspects() {
 			names = append(names, s.Worker)
 		}
-		if got := fmt.Sprint(names); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		expect.Equal(t, fmt.Sprint(names), c.want, name)
 	}
 	many := map[string]score{}
 	for i := range 1000 {
 		many[fmt.Sprint("w", i)] = score{i % 3, 10}
 	}
-	if got := (scoreboard{"p": many}).suspects(); len(got) > 0 {
-		t.Errorf("among 1,000 equal workers, these are suspect: %v", got)
-	}
+	expect.Len(t, (scoreboard{"p": many}).suspects(), 0, "among 1,000 equal workers, these are suspect")
 }

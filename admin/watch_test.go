@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
@@ -28,9 +29,7 @@ func addFinished(t testing.TB, s *redisstate.Store, first int64, n int, group, s
 			"state": state, "outcome": outcome, "group": group, "program": "p", "source": "rsync:/p/run.sh",
 			"0:running": "1000", "0:executed": "2000", "0:seconds": seconds, "0:" + state: "2000", "0:claim": "c",
 		}
-		if _, err := s.Restore(t.Context(), redisstate.Record{ID: first + int64(i), Hash: h}); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: first + int64(i), Hash: h})).OK(t)
 	}
 }
 
@@ -57,9 +56,7 @@ func addServer(t testing.TB, s *redisstate.Store) {
 	if err == nil {
 		err = s.ServerHeartbeat(t.Context(), "server", now.Add(3600))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }
 
 func TestWatch(t *testing.T) {
@@ -67,14 +64,10 @@ func TestWatch(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	d := define("p", "rsync:/p/run.sh", "")
 	d.Group = "g"
-	if _, err := m.Open(t.Context(), d, d, d, d, d, d); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), d, d, d, d, d, d)).OK(t)
 	addFinished(t, s, 1001, 5, "g", "succeeded", "succeeded", "10")
 	addFinished(t, s, 2001, 5, "other", "succeeded", "succeeded", "99999")
-	if claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 2, Lease: 3600}); err != nil || len(claimed.Claims) != 2 {
-		t.Fatal(claimed, err)
-	}
+	expect.MustLen(t, expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 2, Lease: 3600})).Value(t).Claims, 2)
 	alive(t, s, "w", "working", 2)
 	alive(t, s, "drains", "draining", 7)
 	alive(t, connect(t, cfg), "gone", "gone", 9)
@@ -92,9 +85,7 @@ func TestWatch(t *testing.T) {
 	if e := status.Estimate; e.Unknown != "" || e.Low != 25*time.Second || e.High != 30*time.Second { // 50 s of runs take 25 s on two slots, or 30 s if one slot executes 3 of the 5 runs
 		t.Errorf("the estimate is %+v", e)
 	}
-	if got := codes(status); got != "[]" {
-		t.Errorf("with a server and a worker, there are obstacles: %s", got)
-	}
+	expect.Equal(t, codes(status), "[]", "with a server and a worker, there are obstacles")
 	if status, err = admin.New(m).Watch("").Look(t.Context()); err != nil || status.Counts.Total() != 16 {
 		t.Errorf("of all tasks: %+v, %v", status, err)
 	}
@@ -112,16 +103,12 @@ func TestWatchRate(t *testing.T) {
 	}
 	addFinished(t, s, 101, 7, "", "failed", "failed", "1")
 	second, err := w.Look(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := 7 / second.At.Sub(first.At).Seconds()
 	if math.Abs(second.Rate/want-1) > 0.01 || math.Abs(second.RateSoFar/want-1) > 0.01 {
 		t.Errorf("the rates are %v and %v, want %v", second.Rate, second.RateSoFar, want)
 	}
-	if _, err := m.Retry(t.Context(), manager.Changes{}, manager.ByIDs(1, 2, 3, 4, 5, 6, 7, 8)...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Retry(t.Context(), manager.Changes{}, manager.ByIDs(1, 2, 3, 4, 5, 6, 7, 8)...)).OK(t)
 	if third, err := w.Look(t.Context()); err != nil || third.Rate != 0 || third.RateSoFar != 0 {
 		t.Errorf("after some tasks were reopened: %+v, %v", third, err)
 	}
@@ -134,23 +121,15 @@ func TestCancelOpen(t *testing.T) {
 	d := define("p", "rsync:/p/run.sh", "")
 	d.Group = "g"
 	for range 3 {
-		if _, err := m.Open(t.Context(), many(d, 400)...); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(m.Open(t.Context(), many(d, 400)...)).OK(t)
 	}
-	if _, err := m.Open(t.Context(), define("p", "rsync:/p/run.sh", "")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 5, Lease: 3600}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), define("p", "rsync:/p/run.sh", ""))).OK(t)
+	expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 5, Lease: 3600})).OK(t)
 	n, err := m.CancelOpen(t.Context(), "g")
 	if n != 1195 || err != nil {
 		t.Errorf("cancelled %d, %v", n, err)
 	}
-	if counts, err := m.Counts(t.Context()); err != nil || counts.String() != "open 1 running 5 expired 1195" {
-		t.Errorf("counts %v, %v", counts, err)
-	}
+	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).String(), "open 1 running 5 expired 1195", "counts")
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	if want := map[string]int64{"cancelled": 1195}; err != nil || !maps.Equal(outcomes, want) {
 		t.Errorf("the outcomes are %v, %v", outcomes, err)
@@ -180,10 +159,7 @@ func TestOutcomesOfArchivedTasks(t *testing.T) {
 }
 
 func TestStats(t *testing.T) {
-	r, err := embedded.Start("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Result(embedded.Start("127.0.0.1:0")).Value(t)
 	defer r.Close()
 	for name, addr := range map[string]string{"real": redistest.Shared(t), "embedded": r.Addr()} {
 		t.Run(name, func(t *testing.T) {
@@ -205,9 +181,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	t.Helper()
 	ctx := t.Context()
 	now, err := s.Now(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	early, late := now.Add(-500).String(), now.Add(-100).String()
 	records := []redisstate.Record{
 		{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": early}},
@@ -216,21 +190,13 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 		{ID: 4, Hash: tdf.Hash{"state": "archived", "0:archived": now.Add(-50).String(), "outcome": "expired", "0:expired": late, "1:expired": now.Add(-51).String(), "1:archived": now.Add(-50).String(), "round": "1"}},
 		{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": early}},
 	}
-	if _, err := s.Restore(ctx, records...); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := program.Put(ctx, m, []byte("12345")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(s.Restore(ctx, records...)).OK(t)
+	expect.Result(program.Put(ctx, m, []byte("12345"))).OK(t)
 	alive(t, s, "w", "working", 3)
 	client(t, cfg).ZAdd(ctx, cfg.Namespace+":due", redis.Z{Score: float64(now.Add(-40)), Member: "1"})
-	if err := s.ServerHeartbeat(ctx, "server", now); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.ServerHeartbeat(ctx, "server", now))
 	stats, err := admin.New(m).Stats(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || tdf.At(stats.Server) != now ||
 		stats.Workers["working"] != 1 || stats.Slots != 3 || stats.Busy != 0 || stats.Programs != 1 || stats.ProgramBytes != 5 {
 		t.Errorf("got %+v", stats)
@@ -250,23 +216,17 @@ func TestStatsOfLostRounds(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	ctx := t.Context()
 	now, err := s.Now(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var records []redisstate.Record
 	for id, lease := range []tdf.Seconds{-5, -1, 300} {
 		records = append(records, redisstate.Record{ID: int64(id + 1), Hash: tdf.Hash{
 			"state": "running", "0:running": now.Add(-60).String(), "0:worker": "w", "0:claim": "c", "lease_until": now.Add(lease).String(),
 		}})
 	}
-	if _, err := s.Restore(ctx, records...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(s.Restore(ctx, records...)).OK(t)
 	alive(t, s, "w", "working", 2)
 	stats, err := admin.New(m).Stats(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if stats.Counts[tdf.Running] != 3 || stats.Busy != 1 || stats.Slots != 2 {
 		t.Errorf("running %d, busy slots: %d of %d, want 3, 1 of 2", stats.Counts[tdf.Running], stats.Busy, stats.Slots)
 	}
@@ -276,16 +236,11 @@ func TestStatsOfLostRounds(t *testing.T) {
 func TestWatchTellsWhatStartsLater(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	now, err := m.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := expect.Result(m.Now(t.Context())).Value(t)
 	open := func(group string, start time.Time, n int) {
 		d := define("p", "rsync:/p/run.sh", "")
 		d.Group, d.StartAfter = group, start
-		if _, err := m.Open(t.Context(), many(d, n)...); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(m.Open(t.Context(), many(d, n)...)).OK(t)
 	}
 	open("g", now.Add(7*24*time.Hour), 300)
 	open("g", time.Time{}, 300)
@@ -332,23 +287,17 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	c.HSet(t.Context(), cfg.Namespace+":task:1", "id", 1, "state", "open", "round", "0", "program", "p", "source", "rsync:/p/run.sh")
 	c.ZAdd(t.Context(), cfg.Namespace+":open", redis.Z{Score: 0, Member: "1"})
 	diagnoses, err := admin.New(m).Diagnose(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for _, d := range diagnoses {
 		if d.Subject == "tasks" {
 			t.Errorf("for an open task whose score is not a time: %+v", d)
 		}
 	}
 	now, err := s.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for i, h := range []tdf.Hash{{"0:open": now.Add(-70).String()}, {"0:open": now.Add(-500).String(), "start_after": now.Add(-100).String()}} {
 		h["state"] = "open"
-		if _, err := s.Restore(t.Context(), redisstate.Record{ID: int64(i + 2), Hash: h}); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: int64(i + 2), Hash: h})).OK(t)
 	}
 	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Waited < 100*time.Second || tdf.For(stats.Waited) > 100+tdf.At(stats.At).Sub(now)+1e-3 {
 		t.Errorf("waited %v, %v", stats.Waited, err)
@@ -364,22 +313,15 @@ func TestArchivingIsNoRate(t *testing.T) {
 		move, err := read(t, s, id+1).Archive()
 		apply(t, s, move, err)
 	}
-	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Rate != 0 {
-		t.Errorf("all tasks finished long ago, and the rate is %v, %v", stats.Rate, err)
-	}
-	now, err := s.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Equal(t, expect.Result(admin.New(m).Stats(t.Context())).Value(t).Rate, 0, "all tasks finished long ago, and the rate")
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	records := make([]redisstate.Record, 200)
 	for i := range records {
 		records[i] = redisstate.Record{ID: int64(i + 1001), Hash: tdf.Hash{
 			"state": "archived", "outcome": "failed", "0:failed": now.Add(-1).String(), "0:archived": now.Add(1).String(),
 		}}
 	}
-	if _, err := s.Restore(t.Context(), records...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(s.Restore(t.Context(), records...)).OK(t)
 	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Rate < 200.0/60 {
 		t.Errorf("200 tasks finished just now, and the rate is %v, %v", stats.Rate, err)
 	}
@@ -393,9 +335,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	open := func(group, program string) {
 		d := define(program, "rsync:/p/run.sh", "")
 		d.Group = group
-		if _, err := m.Open(t.Context(), d, d); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(m.Open(t.Context(), d, d)).OK(t)
 	}
 	open("paused", "bad")
 	open("well", "p")
@@ -411,10 +351,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	}
 	look := func(group string) admin.Status {
 		t.Helper()
-		status, err := admin.New(m).Watch(group).Look(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		status := expect.Result(admin.New(m).Watch(group).Look(t.Context())).Value(t)
 		return status
 	}
 	pauses("w1", redisstate.Pause{Program: "bad", For: 50, Why: "exit 4"})
@@ -446,9 +383,7 @@ func TestWatchNamesAPause(t *testing.T) {
 func TestStatusJSON(t *testing.T) {
 	s := admin.Status{Counts: tdf.Counts{tdf.Open: 2}}
 	pointer, err := json.Marshal(&s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	value, err := json.Marshal(s)
 	if err != nil || string(value) != string(pointer) {
 		t.Errorf("got %s, %v, want %s", value, err, pointer)

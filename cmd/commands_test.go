@@ -164,9 +164,7 @@ func TestEndToEnd(t *testing.T) {
 	worker.exits(0, `"msg":"stopped"`)
 	server.signal(syscall.SIGINT)
 	server.exits(0, "msg=stopped")
-	if out := worker.stdout.String() + server.stdout.String(); out != "" {
-		t.Errorf("stdout: %q", out)
-	}
+	expect.Equal(t, worker.stdout.String()+server.stdout.String(), "", "stdout")
 }
 
 // If the worker has grace=inf, a second signal still ends the running program. Then the worker releases the task.
@@ -282,9 +280,7 @@ func TestWarnings(t *testing.T) {
 		p := start(t, "tdf-server", "s", write(t, "[redis]\nport=%s\n[tdf]\nnamespace=N\n", port))
 		p.logs("msg=serving")
 		for _, text := range []string{"maxmemory-policy=allkeys-lru", "append-only file"} {
-			if strings.Contains(p.stderr.String(), text) != want {
-				t.Errorf("%q in the log: want %v\n%s", text, want, p.stderr.String())
-			}
+			expect.Equal(t, strings.Contains(p.stderr.String(), text), want, text, "in the log", p.stderr.String())
 		}
 		p.signal(syscall.SIGTERM)
 		p.exits(0, "")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -35,9 +36,7 @@ func TestKilledWorkerIsRestarted(t *testing.T) {
 	eventually(t, "all slots are busy", func() bool { return len(s.pids()) == 2*eight })
 	before, err := filepath.Glob(s.path(".tdf/.rounds/*/*/[0-9]*"))
 	must(t, err)
-	if len(before) != eight {
-		t.Errorf("directories of rounds: %q", before)
-	}
+	expect.Len(t, before, eight, "directories of rounds")
 	for _, pid := range s.pids() {
 		eventually(t, "the process runs", func() bool { return s.alive(pid) })
 	}
@@ -50,9 +49,7 @@ func TestKilledWorkerIsRestarted(t *testing.T) {
 	s.program("p", "#!/bin/sh\necho again\n")
 	again := s.worker("w", "concurrency=%d\nlease=10000", eight)
 	again.logs("msg=working")
-	if left := s.remains(); len(left) > 0 {
-		t.Errorf("left by the killed worker: %q", left)
-	}
+	expect.Len(t, s.remains(), 0, "left by the killed worker")
 	again.logs(fmt.Sprintf("tasks of an earlier worker of this name are lost\" worker=w tasks=%d", eight))
 	s.server()
 	for _, task := range s.succeeded(ids) {
@@ -157,9 +154,7 @@ func TestUnavailableIsolation(t *testing.T) {
 	} {
 		p := s.worker("w", "%s", more)
 		p.exits(2, want)
-		if got := s.workerField("w", "state"); got != "" {
-			t.Errorf("%s: the worker has the state %s", more, got)
-		}
+		expect.Equal(t, s.workerField("w", "state"), "", more, "the worker has the state")
 	}
 }
 
@@ -188,9 +183,7 @@ func TestStatesOfWorker(t *testing.T) {
 	eventually(t, "a heartbeat counts the run", func() bool { return s.workerField("w", "runs") == "1" })
 	worker.signal(syscall.SIGTERM)
 	is("draining")
-	if got := s.task(ids[0]).State; got != tdf.Running {
-		t.Errorf("the task is %s", got)
-	}
+	expect.Equal(t, s.task(ids[0]).State, tdf.Running, "the task")
 	worker.signal(syscall.SIGINT)
 	worker.exits(0, "released")
 	is("gone")

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The example mapreduce counts words, while the test kills its managers, the server and the workers at random. The counts
@@ -57,9 +59,7 @@ func TestSoakMapReduce(t *testing.T) {
 	}
 	for _, m := range running[:2] {
 		m.exits(0, "")
-		if got := m.stdout.String(); got != want {
-			t.Errorf("the counts are\n%s\nwant\n%s", got, want)
-		}
+		expect.Equal(t, m.stdout.String(), want, "the counts")
 	}
 	counts, err := s.store.Counts(t.Context())
 	must(t, err)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestLoadReadsTheEnvironment(t *testing.T) {
@@ -19,13 +21,9 @@ func TestLoadReadsTheEnvironment(t *testing.T) {
 		t.Fatal(err1, err2, err3)
 	}
 	for _, r := range []Redis{server.Redis, worker.Redis, manager.Redis} {
-		if r.Password != " variable " {
-			t.Errorf("password is %q, not the variable's", r.Password)
-		}
+		expect.Equal(t, r.Password, " variable ", "password … not the variable's")
 	}
-	if server.Namespace != "FromFile" {
-		t.Errorf("namespace is %q", server.Namespace)
-	}
+	expect.Equal(t, server.Namespace, "FromFile", "namespace")
 }
 
 func TestDefaultsReadTheEnvironment(t *testing.T) {
@@ -92,9 +90,7 @@ func TestEmbeddedIsOnlyForTheServer(t *testing.T) {
 
 func TestAddr(t *testing.T) {
 	for host, want := range map[string]string{"localhost": "localhost:6379", "::1": "[::1]:6379", "10.0.0.1": "10.0.0.1:6379"} {
-		if got := (Redis{Host: host, Port: 6379}).Addr(); got != want {
-			t.Errorf("address of %s is %s, want %s", host, got, want)
-		}
+		expect.Equal(t, (Redis{Host: host, Port: 6379}).Addr(), want, "address of", host)
 	}
 }
 
@@ -102,10 +98,7 @@ func TestAddr(t *testing.T) {
 func TestPasswordIsNotPrinted(t *testing.T) {
 	const secret = "hunter2"
 	server := mustLoad(t, minimal+"[redis]\nusername=ann\ntls=on\npassword="+secret).server
-	asJSON, err := json.Marshal(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	asJSON := expect.Result(json.Marshal(server)).Value(t)
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "server", server, "redis", server.Redis)
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "server", server, "redis", server.Redis)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // row returns the row that describes the key in docs/configuration.md.
@@ -31,10 +33,7 @@ var anyRow = regexp.MustCompile("^\\| `")
 // writePage replaces the rows of each section by those of the table of keys.
 func writePage(t *testing.T, path string) {
 	t.Helper()
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := expect.Result(os.ReadFile(path)).Value(t)
 	var lines []string
 	section, written := "", map[string]bool{}
 	for line := range strings.Lines(string(page)) {
@@ -52,18 +51,13 @@ func writePage(t *testing.T, path string) {
 		}
 		written[section] = true
 	}
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644))
 }
 
 // writeFile adds the missing keys of [task_defaults] to a file, each with its description and default, in their places.
 func writeFile(t *testing.T, path string) {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := expect.Result(os.ReadFile(path)).Value(t)
 	text := string(data)
 	for i, k := range taskKeys {
 		if i == 0 || strings.Contains(text, "\n"+k.name+"=") {
@@ -72,9 +66,7 @@ func writeFile(t *testing.T, path string) {
 		before := regexp.MustCompile(`(?m)^` + taskKeys[i-1].name + `=.*\n`).FindStringIndex(text)
 		text = text[:before[1]] + "\n# " + strings.ReplaceAll(k.meaning, "`", "") + "\n" + k.name + "=" + k.preset + "\n" + text[before[1]:]
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 var heading = regexp.MustCompile("^### `\\[(\\w+)\\]`")
@@ -85,10 +77,7 @@ func TestDocumentationListsEveryKey(t *testing.T) {
 		writePage(t, "../docs/configuration.md")
 		writeFile(t, "../configs/manager.cfg")
 	}
-	page, err := os.ReadFile("../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := expect.Result(os.ReadFile("../docs/configuration.md")).Value(t)
 	got, section := map[string][]string{}, ""
 	for line := range strings.Lines(string(page)) {
 		line = strings.TrimSpace(line)
@@ -103,9 +92,7 @@ func TestDocumentationListsEveryKey(t *testing.T) {
 	for _, k := range keys {
 		want[k.section] = append(want[k.section], row(k))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/configuration.md against the table of keys (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, cmp.Diff(want, got), "", "docs/configuration.md against the table of keys (-want +got")
 }
 
 // components lists the sections of each file in configs/.
@@ -126,20 +113,12 @@ func TestReadyToUseFiles(t *testing.T) {
 		t.Run(component, func(t *testing.T) {
 			path := "../configs/" + component + ".cfg"
 			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got, err := parse(path, data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(presets(sections), got, cmp.AllowUnexported(entry{})); diff != "" {
-				t.Errorf("keys and defaults (-want +got):\n%s", diff)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, cmp.Diff(presets(sections), got, cmp.AllowUnexported(entry{})), "", "keys and defaults (-want +got")
 			for _, line := range hidden(sections) {
-				if !strings.Contains(string(data), "\n"+line+"\n") {
-					t.Errorf("no line %q", line)
-				}
+				expect.Contains(t, string(data), "\n"+line+"\n", "no line", line)
 			}
 			for _, line := range uncommented(string(data)) {
 				t.Errorf("no comment above %q", line)
@@ -195,9 +174,7 @@ func TestReadyToUseFilesAreTheDefaults(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		expect.Equal(t, cmp.Diff(want, got), "")
 	}
 	s, err1 := LoadServer("../configs/server.cfg")
 	ds, err2 := DefaultServer("MyProject")

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const minimal = "[tdf]\nnamespace=N\n"
@@ -29,9 +31,7 @@ func TestFormat(t *testing.T) {
 		"empty value, no line": "[redis]\nhost=h\ndb=2\nusername=\n[tdf]\nnamespace=N",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := mustLoad(t, file).server; got != want {
-				t.Errorf("got %+v, want %+v", got, want)
-			}
+			expect.Equal(t, mustLoad(t, file).server, want)
 		})
 	}
 }
@@ -90,9 +90,7 @@ func TestUnreadableFiles(t *testing.T) {
 	dir := t.TempDir()
 	good := write(t, minimal)
 	pipe := filepath.Join(dir, "pipe.cfg")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, c := range []struct {
 		path   string
 		is     error
@@ -108,9 +106,7 @@ func TestUnreadableFiles(t *testing.T) {
 			t.Run(name+" "+c.reason, func(t *testing.T) {
 				err := load(c.path)
 				wantError(t, err, want)
-				if !errors.Is(err, c.is) {
-					t.Errorf("%v is not %v", err, c.is)
-				}
+				expect.FailsWith(t, err, c.is)
 			})
 		}
 	}
@@ -165,10 +161,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("[tdf]\nnamespace=a\u2028b\n", "PATH", "", "\xff")
 	f.Add("[redis]\nport=\u0085\n", "TDF_CFG_WORKER_LEASE", "1e400", strings.Repeat("/long", 100))
 	for _, name := range []string{"server", "worker", "manager"} {
-		data, err := os.ReadFile("../configs/" + name + ".cfg")
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := expect.Result(os.ReadFile("../configs/" + name + ".cfg")).Value(f)
 		f.Add(string(data), "TDF_CFG_LOG_LEVEL", "", name+".cfg")
 	}
 	f.Fuzz(func(t *testing.T, file, variable, value, path string) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"pgregory.net/rapid"
 )
 
@@ -108,9 +109,7 @@ func sampleOf(t fataler, k key) sample {
 }
 
 func TestEveryKeyByFileAndEnvironment(t *testing.T) {
-	if len(samples) != len(keys) {
-		t.Errorf("%d samples for %d keys", len(samples), len(keys))
-	}
+	expect.Len(t, samples, len(keys), "samples for … keys")
 	for _, k := range keys {
 		t.Run(k.env(), func(t *testing.T) {
 			s := sampleOf(t, k)
@@ -120,9 +119,7 @@ func TestEveryKeyByFileAndEnvironment(t *testing.T) {
 			}
 			inFile := s.get(mustLoad(t, fileOf(k, s.text), neededVariables(k)...))
 			inEnv := s.get(mustLoad(t, "[tdf]\nnamespace=N", append(neededVariables(k), k.env()+"="+s.text)...))
-			if diff := cmp.Diff([]any{s.want, s.want}, []any{inFile, inEnv}); diff != "" {
-				t.Errorf("by file, by environment (-want +got):\n%s", diff)
-			}
+			expect.Equal(t, cmp.Diff([]any{s.want, s.want}, []any{inFile, inEnv}), "", "by file, by environment (-want +got")
 		})
 	}
 }
@@ -170,17 +167,11 @@ func TestDefaults(t *testing.T) {
 	clearEnvironment(t)
 	redis, log := Redis{Host: "localhost", Port: 6379}, Log{Level: slog.LevelInfo, Format: "text"}
 	server, err := DefaultServer("N")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	worker, err := DefaultWorker("N")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	manager, err := DefaultManager("N")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	want := []any{
 		Server{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, OutageGrace: 30 * time.Second, AuditGrace: time.Minute},
 		Worker{
@@ -197,9 +188,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Manager{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, TaskDefaults: tdf.Defaults("", "", "")},
 	}
-	if diff := cmp.Diff(want, []any{server, worker, manager}); diff != "" {
-		t.Errorf("defaults (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, cmp.Diff(want, []any{server, worker, manager}), "", "defaults (-want +got")
 }
 
 // If two keys had the same environment variable, the variable could set only one of the keys.

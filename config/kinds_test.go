@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Keys of every kind refuse invalid values, in a file and in the environment. The test compares whole error texts.
@@ -87,8 +89,6 @@ func TestBooleans(t *testing.T) {
 		"True": true, "yes": true, "ON": true, "1": true, "tRuE": true,
 		"False": false, "no": false, "Off": false, "0": false,
 	} {
-		if got := mustLoad(t, "[tdf]\nnamespace=N\n[redis]\ntls="+text).redis.TLS; got != want {
-			t.Errorf("tls=%s is %v, want %v", text, got, want)
-		}
+		expect.Equal(t, mustLoad(t, "[tdf]\nnamespace=N\n[redis]\ntls="+text).redis.TLS, want, "tls=", text)
 	}
 }

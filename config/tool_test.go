@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func toolFile(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tdf.cfg")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -34,13 +34,9 @@ func TestToolPrecedence(t *testing.T) {
 		}
 	}
 	for _, namespace := range []string{tool.Manager.Namespace, tool.Server.Namespace, tool.Worker.Namespace} {
-		if namespace != "flag" {
-			t.Errorf("namespace %q", namespace)
-		}
+		expect.Equal(t, namespace, "flag", "namespace")
 	}
-	if tool.Worker.Lease != 13*time.Second {
-		t.Errorf("lease %v", tool.Worker.Lease)
-	}
+	expect.Equal(t, tool.Worker.Lease, 13*time.Second, "lease")
 }
 
 // The namespace has a default only if there is no file. If there is a file, the namespace must be set in the file, in
@@ -55,9 +51,7 @@ func TestToolWithoutAFile(t *testing.T) {
 		t.Errorf("%+v, %v", tool.Server, err)
 	}
 	path := toolFile(t, "[redis]\ndb=1\n")
-	if _, err := LoadTool(path); err == nil || !strings.Contains(err.Error(), "[tdf] namespace: missing") {
-		t.Errorf("a file without a namespace: %v", err)
-	}
+	expect.Result(LoadTool(path)).Fails(t, "[tdf] namespace: missing", "a file without a namespace")
 	if tool, err = LoadTool(path, Override{"tdf", "namespace", "other", "--namespace"}); err != nil || tool.Manager.Namespace != "other" || tool.Manager.Redis.DB != 1 {
 		t.Errorf("%+v, %v", tool.Manager, err)
 	}
@@ -66,17 +60,12 @@ func TestToolWithoutAFile(t *testing.T) {
 // With an embedded Redis, managers and workers connect to the loopback address.
 func TestToolEmbedded(t *testing.T) {
 	clearEnvironment(t)
-	tool, err := LoadTool("", Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := expect.Result(LoadTool("", Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})).Value(t)
 	if !tool.Server.Redis.Embedded() || tool.Manager.Redis.Embedded() || tool.Worker.Redis.Embedded() {
 		t.Errorf("%+v", tool)
 	}
 	for _, redis := range []Redis{tool.Server.Redis, tool.Manager.Redis, tool.Worker.Redis} {
-		if redis.Addr() != "127.0.0.1:7000" {
-			t.Errorf("the address is %s", redis.Addr())
-		}
+		expect.Equal(t, redis.Addr(), "127.0.0.1:7000", "the address")
 	}
 }
 
@@ -106,13 +95,8 @@ func TestToolIsSet(t *testing.T) {
 	clearEnvironment(t)
 	file := toolFile(t, "[tdf]\nnamespace=n\n[task_defaults]\ntimeout=inf\n")
 	t.Setenv("TDF_CFG_TASK_DEFAULTS_FAIL_ON", "stderr")
-	tool, err := LoadTool(file, Override{Section: "task_defaults", Name: "max_fails", Value: "0", Source: "--set"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := expect.Result(LoadTool(file, Override{Section: "task_defaults", Name: "max_fails", Value: "0", Source: "--set"})).Value(t)
 	for name, want := range map[string]bool{"timeout": true, "fail_on": true, "max_fails": true, "max_losses": false, "nothing": false} {
-		if got := tool.IsSet("task_defaults", name); got != want {
-			t.Errorf("IsSet(%s) = %v, want %v", name, got, want)
-		}
+		expect.Equal(t, tool.IsSet("task_defaults", name), want, "IsSet", name, "=")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func blobs(stored map[string][]byte) func(context.Context, string) (io.ReadCloser, error) {
@@ -27,9 +29,7 @@ func TestRedis(t *testing.T) {
 	f.Blob = blobs(map[string][]byte{sum: data, other: data})
 	fetchFails(t, f, "redis:"+sumOf(nil), "redis: nothing is stored in this namespace under that SHA-256")
 	fetchFails(t, f, "redis:"+other, "the content has the SHA-256 "+sum+"; the source demands "+other)
-	if p := fetchWorks(t, f, "redis:"+sum); p.SHA256 != sum {
-		t.Errorf("%+v", p)
-	}
+	expect.Equal(t, fetchWorks(t, f, "redis:"+sum).SHA256, sum)
 	f = newFetcher(t)
 	f.Blob = func(context.Context, string) (io.ReadCloser, error) { return nil, errors.New("LOADING") }
 	fetchFails(t, f, "redis:"+sum, "redis: LOADING")

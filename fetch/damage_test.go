@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // unpackFiles unpacks an archive, and returns its files or the error.
@@ -133,9 +135,7 @@ func TestArchivesOfGNUTar(t *testing.T) {
 	write(t, dir+"/p/data/noise", []byte(noise(200_000)))
 	for _, ending := range tarEndings {
 		for _, factor := range []string{"1", "20", "2048"} {
-			if _, err := exec.LookPath("tar"); err != nil {
-				t.Fatal("tar is not installed: apt-get install tar")
-			}
+			expect.Result(exec.LookPath("tar")).OK(t, "tar is not installed: apt-get install tar")
 			name := filepath.Join(dir, factor+"."+ending)
 			option := map[string]string{"tar.bz": "-cjf"}[ending]
 			if option == "" {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // filesDir creates a directory with the unusual kinds of files that a program can create.
@@ -49,9 +51,7 @@ func checkDelivered(t *testing.T, dir string) {
 			got[name], _, _ = strings.Cut(text, " ->")
 		}
 	}
-	if diff := cmp.Diff(delivered, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(delivered, got), "")
 }
 
 func TestDeliver(t *testing.T) {
@@ -76,22 +76,16 @@ func TestDeliver(t *testing.T) {
 			checkSame(t, files, before)
 		})
 	}
-	if got, err := os.Readlink(to + "/local/17/0/link"); err != nil || got != "/etc/passwd" {
-		t.Errorf("%s, %v", got, err)
-	}
+	expect.Result(os.Readlink(to+"/local/17/0/link")).Is(t, "/etc/passwd")
 	called, err := os.ReadFile(log)
 	if err != nil || !strings.Contains(string(called), "-oBatchMode=yes") || strings.Contains(string(called), "RSYNC_RSH") {
 		t.Errorf("%v: %s", err, called)
 	}
-	if _, err := os.Stat(to + "/rsh"); err == nil {
-		t.Error("RSYNC_RSH was used")
-	}
+	expect.Result(os.Stat(to+"/rsh")).Fails(t, "", "RSYNC_RSH was used")
 	if during, err := os.ReadFile(to + "/during"); err != nil || !strings.HasPrefix(string(during), "deliver-") {
 		t.Errorf("%q, %v", during, err)
 	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		t.Errorf("temporary files left: %v, %v", left, err)
-	}
+	expect.Len(t, expect.Result(os.ReadDir(tmp)).Value(t), 0, "temporary files left")
 }
 
 // The files of several rounds and tasks can be delivered to the same target.
@@ -100,9 +94,7 @@ func TestDeliverBesideOthers(t *testing.T) {
 	to := t.TempDir()
 	for _, sub := range []string{"17/0", "17/1", "18/0", "-x/-y", "flat"} {
 		must(t, Deliver(t.Context(), t.TempDir(), filesDir(t), sub, "rsync:"+to))
-		if got, err := os.ReadFile(to + "/" + sub + "/a.txt"); err != nil || string(got) != "a" {
-			t.Errorf("%s: %q, %v", sub, got, err)
-		}
+		expect.Equal(t, string(expect.Result(os.ReadFile(to+"/"+sub+"/a.txt")).Value(t)), "a", sub)
 	}
 }
 
@@ -162,9 +154,7 @@ func TestDeliverCancelled(t *testing.T) {
 	dir := t.TempDir()
 	fakeSSH(t, withProcess(dir))
 	err := deliverFails(t, endsWith(t, dir), "rsync:far.example:out", "delivering to rsync:far.example:out/17/0: "+errEnough.Error())
-	if !errors.Is(err, errEnough) {
-		t.Errorf("%v", err)
-	}
+	expect.FailsWith(t, err, errEnough)
 	checkEnded(t, dir+"/pids")
 }
 
@@ -180,9 +170,7 @@ func TestDeliverOddDirectories(t *testing.T) {
 	for _, sub := range []string{"", ".", "..", "../x", "/x", "a/../b", "a//b"} {
 		checkFailed(t, Deliver(t.Context(), t.TempDir(), dir, sub, "rsync:"+dir+"/to"), "is not a path below the target")
 	}
-	if _, err := os.Lstat(dir + "/to"); err == nil {
-		t.Error("something was delivered")
-	}
+	expect.Result(os.Lstat(dir+"/to")).Fails(t, "", "something was delivered")
 }
 
 func TestParseTarget(t *testing.T) {
@@ -190,9 +178,7 @@ func TestParseTarget(t *testing.T) {
 		"rsync:/data", "rsync:/data/", "rsync:/", "rsync:/a:b/c", "rsync:host:out", "rsync:host:/out", "rsync:bob@host:./out/",
 		"rsync:[::1]:/out", "rsync:rsync://host/module", "rsync:rsync://bob@host:8730/module/a b/",
 	} {
-		if err := ParseTarget(target); err != nil {
-			t.Error(err)
-		}
+		must(t, ParseTarget(target))
 	}
 	for target, want := range map[string]string{
 		"":                                   "expected rsync:PATH",

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // openDir creates a directory that every user can enter. Only the owner can enter a directory of t.TempDir.
@@ -65,9 +67,7 @@ func TestRunScriptIsMadeExecutable(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				if info, err := os.Stat(script); err != nil || info.Mode().Perm() != want {
-					t.Errorf("other user %v: %v, %v, want %v", other, info.Mode(), err, want)
-				}
+				expect.Equal(t, expect.Result(os.Stat(script)).Value(t).Mode().Perm(), want, "other user", other)
 			}
 		})
 	}
@@ -88,8 +88,6 @@ func TestRunScriptOfAnotherUser(t *testing.T) {
 				t.Errorf("%v: %v", mode, err)
 			}
 		})
-		if info, err := os.Stat(script); err != nil || info.Mode().Perm() != mode {
-			t.Errorf("%v became %v, %v", mode, info.Mode(), err)
-		}
+		expect.Equal(t, expect.Result(os.Stat(script)).Value(t).Mode().Perm(), mode, "became")
 	}
 }

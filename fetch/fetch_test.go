@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func sumOf(data []byte) string {
@@ -111,9 +113,7 @@ func TestCancelDownload(t *testing.T) {
 	go func() { <-began; cancel() }()
 	_, err := f.Fetch(ctx, "prog", url+"/run.sh")
 	checkFailed(t, err, "download: context canceled")
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%#v", err)
-	}
+	expect.FailsWith(t, err, context.Canceled)
 	checkSame(t, f.Dir, map[string]string{})
 }
 
@@ -160,7 +160,5 @@ func TestMissingWorkingDirectory(t *testing.T) {
 	f := &Fetcher{Dir: filepath.Join(write(t, filepath.Join(t.TempDir(), "file"), nil), "x")}
 	_, err := f.Fetch(t.Context(), "prog", "rsync:/x/run.sh")
 	checkFailed(t, err, "fetching rsync:/x/run.sh: ")
-	if _, err := os.Stat(f.Dir); err == nil {
-		t.Error("the working directory was made")
-	}
+	expect.Result(os.Stat(f.Dir)).Fails(t, "", "the working directory was made")
 }

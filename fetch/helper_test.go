@@ -213,17 +213,13 @@ func checkFailed(t *testing.T, err error, texts ...string) {
 		t.Fatal("no error")
 	}
 	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("error %q does not contain %q", err, text)
-		}
+		expect.Contains(t, err.Error(), text, "does not contain")
 	}
 }
 
 func checkSame(t *testing.T, dir string, before map[string]string) {
 	t.Helper()
-	if diff := cmp.Diff(before, snapshot(t, dir)); diff != "" {
-		t.Errorf("the directory changed:\n%s", diff)
-	}
+	expect.Equal(t, cmp.Diff(before, snapshot(t, dir)), "", "the directory changed")
 }
 
 // fetchWorks fetches a program. It checks that the program is ready afterwards, and that the staging directory is

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestStatusCodes(t *testing.T) {
@@ -38,9 +40,7 @@ func TestStatusCodes(t *testing.T) {
 				w.WriteHeader(tt.code)
 			})
 			fetchFails(t, newFetcher(t), base+"/x.tar.gz", "fetching "+base, tt.want)
-			if n := requests.Load(); n != tt.requests {
-				t.Errorf("%d requests, want %d", n, tt.requests)
-			}
+			expect.Equal(t, requests.Load(), tt.requests, "requests")
 		})
 	}
 }
@@ -68,9 +68,7 @@ func TestRetryTemporaryErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t)
 			p := fetchWorks(t, f, flaky(t, bad)+"/run.sh")
-			if p.SHA256 != sumOf([]byte(goodScript)) {
-				t.Errorf("the content includes bytes of an earlier try: %+v", p)
-			}
+			expect.Equal(t, p.SHA256, sumOf([]byte(goodScript)), "the content includes bytes of an earlier try")
 		})
 	}
 }

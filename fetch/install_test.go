@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // withoutOwn removes the files that belong to package fetch from a snapshot.
@@ -30,9 +32,7 @@ func TestExistingFilesAreKept(t *testing.T) {
 		"notes": `-rw-r--r-- "kept"`, "lib": "drwxr-xr-x", "lib/a": `-rw-r--r-- "x"`,
 		"run.sh": `-rwxr-xr-x "#!/bin/sh\necho it runs\n"`,
 	}
-	if diff := cmp.Diff(want, withoutOwn(snapshot(t, p.Dir))); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, withoutOwn(snapshot(t, p.Dir))), "")
 }
 
 func TestConflicts(t *testing.T) {
@@ -70,9 +70,7 @@ func TestFetchAfterRunScriptIsRemoved(t *testing.T) {
 		"data": "drwxr-xr-x", "data/own": `-rw-r--r-- "kept"`, "data/a": `-rw-r--r-- "x"`, "gone": `-rw-r--r-- "x"`,
 		"run.sh": `-rwxr-xr-x "#!/bin/sh\necho it runs\n"`,
 	}
-	if diff := cmp.Diff(want, withoutOwn(snapshot(t, p.Dir))); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, withoutOwn(snapshot(t, p.Dir))), "")
 }
 
 // Undoing a fetch does not follow links that the program created in its directory.
@@ -85,9 +83,7 @@ func TestUndoStaysInside(t *testing.T) {
 	must(t, os.Symlink(outside, p.Dir+"/data"))
 	must(t, os.Remove(p.Dir+"/run.sh"))
 	_, _ = f.Fetch(t.Context(), "prog", source(t, runItem))
-	if data, err := os.ReadFile(outside + "/a"); err != nil || string(data) != "precious" {
-		t.Errorf("%q, %v", data, err)
-	}
+	expect.Equal(t, string(expect.Result(os.ReadFile(outside+"/a")).Value(t)), "precious")
 }
 
 func TestBadJournal(t *testing.T) {
@@ -110,7 +106,5 @@ func TestSweepOfStagingDirectories(t *testing.T) {
 	_, err = f.Fetch(t.Context(), "prog", source(t, runItem))
 	must(t, err)
 	got := snapshot(t, filepath.Join(f.Dir, stagingDir))
-	if diff := cmp.Diff(map[string]string{"busy": "drwxr-xr-x", "busy/payload": `-rw-r--r-- ""`}, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(map[string]string{"busy": "drwxr-xr-x", "busy/payload": `-rw-r--r-- ""`}, got), "")
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestManyProgramsAtOnce(t *testing.T) {
@@ -41,9 +42,7 @@ func fetchingProcess(t *testing.T, dir, source string) (*exec.Cmd, *bufio.Reader
 	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	r := bufio.NewReader(out)
-	if line, err := r.ReadString('\n'); err != nil || line != "started\n" {
-		t.Fatalf("the process printed %q, %v", line, err)
-	}
+	expect.MustEqual(t, expect.Result(r.ReadString('\n')).Value(t), "started\n", "the process printed")
 	return cmd, r
 }
 
@@ -81,9 +80,7 @@ func TestKilledWhileDownloading(t *testing.T) {
 	<-began
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	if _, err := os.Stat(filepath.Join(dir, "prog")); err == nil {
-		t.Error("the program's directory exists")
-	}
+	expect.Result(os.Stat(filepath.Join(dir, "prog"))).Fails(t, "", "the program's directory exists")
 	if len(snapshot(t, dir)) == 0 {
 		t.Error("the killed process left no files to sweep, so this test proves nothing")
 	}
@@ -155,9 +152,7 @@ func TestCancelWaitForLock(t *testing.T) {
 	cancel()
 	_, err = f.Fetch(ctx, "prog", "rsync:/x/run.sh")
 	checkFailed(t, err, "fetching rsync:/x/run.sh: wait: context canceled")
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%#v", err)
-	}
+	expect.FailsWith(t, err, context.Canceled)
 }
 
 // After a lock's file was removed, the lock has no effect. The next process locks a new file of the same name.

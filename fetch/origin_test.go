@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // redirects is an http transport that answers requests with redirects.
@@ -43,9 +45,7 @@ func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 		"http://sub.h.example/a": ".", "http://h.example:8080/b": ".", "https://h.example/c": ".",
 	}
 	for url, user := range want {
-		if web.seen[url] != user {
-			t.Errorf("the request for %s had the user %q, want %q", url, web.seen[url], user)
-		}
+		expect.Equal(t, web.seen[url], user, "the request for", url, "had the user")
 	}
 	for url, users := range web.seen {
 		if strings.Contains(users, "bob") && !strings.HasPrefix(url, "http://h.example/") && url != "http://h.example:80/same" {

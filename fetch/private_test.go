@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const nobody = 65534 // user id
@@ -22,9 +24,7 @@ func TestLocksArePrivate(t *testing.T) {
 		}
 		fetchWorks(t, f, source(t, runItem))
 		for name, want := range map[string]os.FileMode{privateDir: 0o755, locksDir: 0o700, stagingDir: 0o700, locksDir + "/prog": 0o600} {
-			if info, err := os.Lstat(filepath.Join(f.Dir, name)); err != nil || info.Mode().Perm() != want {
-				t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)
-			}
+			expect.Equal(t, expect.Result(os.Lstat(filepath.Join(f.Dir, name))).Value(t).Mode().Perm(), want, name)
 		}
 		lastUsed(t, f.Dir, 4*week)
 		checkRemove(t, f, true)
@@ -38,17 +38,11 @@ func TestLockIsRegularFile(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(f.Dir, locksDir), 0o700))
 	lock := filepath.Join(f.Dir, locksDir, "prog")
 	must(t, os.Symlink(outside, lock))
-	if _, err := f.Fetch(t.Context(), "prog", source(t, runItem)); err == nil {
-		t.Error("no error")
-	}
-	if _, err := os.Lstat(outside); err == nil {
-		t.Error("a file was made through a link")
-	}
+	expect.Result(f.Fetch(t.Context(), "prog", source(t, runItem))).Fails(t, "", "no error")
+	expect.Result(os.Lstat(outside)).Fails(t, "", "a file was made through a link")
 	must(t, os.Remove(lock))
 	must(t, unix.Mkfifo(lock, 0o600))
-	if _, err := f.Fetch(t.Context(), "prog", source(t, runItem)); err == nil {
-		t.Error("no error")
-	}
+	expect.Result(f.Fetch(t.Context(), "prog", source(t, runItem))).Fails(t, "", "no error")
 }
 
 // If run.sh is a symbolic or hard link, a fetch does not change the mode of the link's target.
@@ -60,9 +54,7 @@ func TestModesOfLinkTargetsAreKept(t *testing.T) {
 			must(t, os.Mkdir(f.Dir+"/prog", 0o755))
 			must(t, link(target, f.Dir+"/prog/run.sh"))
 			fetchFails(t, f, "rsync:/x/run.sh", "check: ", "make that file executable (chmod +x)")
-			if info, err := os.Stat(target); err != nil || info.Mode().Perm() != 0o644 {
-				t.Errorf("%v, %v", info.Mode(), err)
-			}
+			expect.Equal(t, expect.Result(os.Stat(target)).Value(t).Mode().Perm(), 0o644)
 			must(t, os.Chmod(target, 0o755)) // follow the advice in the error
 			if _, ok, err := f.Ready("prog", "rsync:/x/run.sh"); !ok || err != nil {
 				t.Error(ok, err)
@@ -158,10 +150,6 @@ func TestInstallStaysInside(t *testing.T) {
 	into, err := openProgram(j.Dir, "prog")
 	must(t, err)
 	defer into.Close()
-	if err := j.move(into, stagedTree+"/data/a", "data/a"); err == nil {
-		t.Error("no error")
-	}
-	if _, err := os.Lstat(outside + "/a"); err == nil {
-		t.Error("a file was written through a link")
-	}
+	expect.Fails(t, j.move(into, stagedTree+"/data/a", "data/a"), "", "no error")
+	expect.Result(os.Lstat(outside+"/a")).Fails(t, "", "a file was written through a link")
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestMadeByHand(t *testing.T) {
@@ -68,9 +70,7 @@ func TestOtherSource(t *testing.T) {
 	url := serve(t, []byte(goodScript))
 	fetchWorks(t, f, url+"/run.sh?token=hush")
 	err := fetchFails(t, f, url+"/other/run.sh?token=hush", "the program was fetched from "+url+"/run.sh?token=***", "the task names "+url+"/other/run.sh?token=***")
-	if !errors.Is(err, ErrOtherSource) {
-		t.Errorf("%#v", err)
-	}
+	expect.FailsWith(t, err, ErrOtherSource)
 	fetchFails(t, f, url+"/run.sh?token=else", "?token=*** with other credentials")
 	for name, text := range snapshot(t, f.Dir) {
 		if filepath.Base(name) == recordName && (len(text) == 0 || strings.Contains(text, "hush")) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const week = 7 * 24 * time.Hour
@@ -60,9 +62,7 @@ func TestRemove(t *testing.T) {
 	if want := int64(7 + len(goodScript)); err != nil || !removed || bytes != want {
 		t.Errorf("%v, %d bytes, %v; want %d", removed, bytes, err, want)
 	}
-	if diff := cmp.Diff(map[string]string{}, snapshot(t, f.Dir)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(map[string]string{}, snapshot(t, f.Dir)), "")
 	checkRemove(t, f, false)
 	fetchWorks(t, f, src)
 }
@@ -77,9 +77,7 @@ func TestRemoveKeepsFilesOfRuns(t *testing.T) {
 	kept := map[string]string{
 		"results": "drwxr-xr-x", "results/1.out": `-rw-r--r-- "kept"`, "lib": "drwxr-xr-x", "lib/own": `-rw-r--r-- "kept"`,
 	}
-	if diff := cmp.Diff(kept, snapshot(t, f.Dir+"/prog")); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(kept, snapshot(t, f.Dir+"/prog")), "")
 	checkRemove(t, f, false)
 	fetchWorks(t, f, src)
 }
@@ -96,9 +94,7 @@ func TestRemoveFilesOfSetup(t *testing.T) {
 		"results": "drwxr-xr-x", "results/1.out": `-rw-r--r-- "kept"`, "results/2.out": `-rw-r--r-- "x\n"`,
 		"venv": "drwxr-xr-x", "venv/bin": "drwxr-xr-x", "venv/bin/own": `-rw-r--r-- "kept"`,
 	}
-	if diff := cmp.Diff(kept, snapshot(t, f.Dir+"/prog")); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(kept, snapshot(t, f.Dir+"/prog")), "")
 }
 
 func TestNotRemoved(t *testing.T) {
@@ -175,9 +171,7 @@ func TestRemoveWithABadJournal(t *testing.T) {
 			change(t, f.Dir+"/prog/"+journalName)
 			_, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
 			checkFailed(t, err, wantError, "remove the program's directory")
-			if _, err := os.Lstat(f.Dir + "/prog/run.sh"); err != nil {
-				t.Error(err)
-			}
+			expect.Result(os.Lstat(f.Dir + "/prog/run.sh")).OK(t)
 		})
 	}
 }
@@ -193,9 +187,7 @@ func TestRemoveStaysInside(t *testing.T) {
 	_, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
 	checkFailed(t, err, "escapes")
 	for _, name := range []string{outside + "/a", f.Dir + "/precious"} {
-		if _, err := os.Lstat(name); err != nil {
-			t.Error(err)
-		}
+		expect.Result(os.Lstat(name)).OK(t)
 	}
 }
 
@@ -239,9 +231,7 @@ func TestRemoveIsInterrupted(t *testing.T) {
 			fetchWorks(t, f, src)
 			got := snapshot(t, f.Dir+"/prog")
 			delete(got, "lib")
-			if diff := cmp.Diff([]string{".tdf-install.json", ".tdf-program.json", "lib/a", "lib/b", "run.sh"}, sorted(got)); diff != "" {
-				t.Error(diff)
-			}
+			expect.Equal(t, cmp.Diff([]string{".tdf-install.json", ".tdf-program.json", "lib/a", "lib/b", "run.sh"}, sorted(got)), "")
 		})
 		t.Run(name+", removed again", func(t *testing.T) {
 			f, _, root, o := begin(t)
@@ -328,14 +318,10 @@ func TestPrograms(t *testing.T) {
 	must(t, os.Symlink("prog", f.Dir+"/link"))
 	got, err := Programs(f.Dir)
 	must(t, err)
-	if len(got) != 1 {
-		t.Fatalf("%+v", got)
-	}
+	expect.MustLen(t, got, 1)
 	p := got[0]
 	if p.Name != "prog" || p.Bytes != int64(3+len(goodScript)) || time.Since(p.LastUse).Round(time.Minute) != 4*week {
 		t.Errorf("%+v", p)
 	}
-	if _, err := Programs(f.Dir + "/nothing"); err == nil {
-		t.Error("no error for a missing directory")
-	}
+	expect.Result(Programs(f.Dir+"/nothing")).Fails(t, "", "no error for a missing directory")
 }

@@ -12,13 +12,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func needRsync(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("rsync"); err != nil {
-		t.Fatal("rsync is not installed: apt-get install rsync (make test does it)")
-	}
+	expect.Result(exec.LookPath("rsync")).OK(t, "rsync is not installed: apt-get install rsync (make test does it")
 }
 
 // daemon serves dir as three rsync modules: m, locked and in. The module locked needs a password, and the module in is
@@ -139,16 +139,12 @@ func TestRsyncShell(t *testing.T) {
 	got, err := os.ReadFile(log)
 	must(t, err)
 	for _, want := range []string{"-oBatchMode=yes", "-oConnectTimeout=15", "-l bob far.example rsync --server"} {
-		if !strings.Contains(string(got), want) {
-			t.Errorf("ssh was called as %s, without %s", got, want)
-		}
+		expect.Contains(t, string(got), want, "ssh was called as … without")
 	}
 	if strings.Contains(string(got), "hush") || strings.Contains(string(got), "RSYNC_RSH") {
 		t.Errorf("environment: %s", got)
 	}
-	if _, err := os.Stat(dir + "/rsh"); err == nil {
-		t.Error("RSYNC_RSH was used")
-	}
+	expect.Result(os.Stat(dir+"/rsh")).Fails(t, "", "RSYNC_RSH was used")
 }
 
 func TestRsyncCancelled(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // hostile lists archives that unpack must refuse. The expected error contains the text want.
@@ -217,8 +219,6 @@ func TestGoodLinks(t *testing.T) {
 		item{name: "lib/up", kind: '2', link: "../bin"}, item{name: "bin/", kind: tar.TypeDir, mode: 0o755}, runItem))
 	p := fetchWorks(t, f, "rsync:"+src)
 	for _, name := range []string{"early", "bin/tool2", "lib/up/tool"} {
-		if data, err := os.ReadFile(filepath.Join(p.Dir, name)); err != nil || string(data) != "x" {
-			t.Errorf("%s: %q, %v", name, data, err)
-		}
+		expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(p.Dir, name))).Value(t)), "x", name)
 	}
 }

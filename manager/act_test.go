@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -18,18 +18,14 @@ func TestRetryAndCancel(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ids := open(t, m, "ok", "ok", "ok")
-	if _, err := m.Cancel(ctx, manager.ByIDs(ids[2], ids[2])...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Cancel(ctx, manager.ByIDs(ids[2], ids[2])...)).OK(t)
 	result, err := m.Retry(ctx, manager.Changes{}, manager.ByIDs(ids[0], ids[2], 77)...)
 	if err != nil || result.Done != 1 {
 		t.Errorf("%+v, %v", result, err)
 	}
 	skipped := errors.Join(result.Skipped...)
 	for _, want := range []string{"reopen task 1: it is open in round 0", "reopen task 77: there is no such task"} {
-		if skipped == nil || !strings.Contains(skipped.Error(), want) {
-			t.Errorf("got %v, want it to say %q", skipped, want)
-		}
+		expect.Fails(t, skipped, want)
 	}
 	if e := new(tdf.StateError); !errors.As(skipped, &e) {
 		t.Errorf("%v does not wrap a *StateError", skipped)
@@ -38,15 +34,9 @@ func TestRetryAndCancel(t *testing.T) {
 		t.Errorf("the reopened task is %s in round %d, reopens %d, outcome %q", again.State, again.Round, again.Reopens, again.Outcome)
 	}
 	run(t, m, manager.Callbacks{})
-	if _, err := m.Retry(ctx, manager.Changes{}, manager.ByIDs(ids...)...); err != nil {
-		t.Error(err)
-	}
-	if n := len(tm.In(tdf.Open)); n != 3 {
-		t.Errorf("%d tasks are open, want 3", n)
-	}
-	if _, err := m.Cancel(ctx); err != nil {
-		t.Errorf("cancelling nothing: %v", err)
-	}
+	expect.Result(m.Retry(ctx, manager.Changes{}, manager.ByIDs(ids...)...)).OK(t)
+	expect.Equal(t, len(tm.In(tdf.Open)), 3, "tasks are open")
+	expect.Result(m.Cancel(ctx)).OK(t, "cancelling nothing")
 }
 
 // Each action moves the tasks whose states allow the action, and skips the others.
@@ -80,9 +70,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	check("remove", 1, "")(m.Remove(ctx, of(ids[1])...))
-	if n := len(tm.Tasks()); n != 2 {
-		t.Errorf("%d tasks are left", n)
-	}
+	expect.Equal(t, len(tm.Tasks()), 2, "tasks are left")
 }
 
 // Retry skips a task that would expire at once.
@@ -92,12 +80,8 @@ func TestRetryNeedsTime(t *testing.T) {
 	m, ctx := tm.Manager, t.Context()
 	ref := manager.ByIDs(open(t, m, "ok")...)[0]
 	now := tm.Now()
-	if result, err := m.Update(ctx, manager.Changes{EndBefore: &now}, ref); err != nil || result.Done != 1 {
-		t.Fatal(result, err)
-	}
-	if _, err := m.Cancel(ctx, ref); err != nil {
-		t.Fatal(err)
-	}
+	expect.MustEqual(t, expect.Result(m.Update(ctx, manager.Changes{EndBefore: &now}, ref)).Value(t).Done, 1)
+	expect.Result(m.Cancel(ctx, ref)).OK(t)
 	for _, end := range []*time.Time{nil, new(now.Add(-time.Second))} {
 		result, err := m.Retry(ctx, manager.Changes{EndBefore: end}, ref)
 		if err != nil || result.Done != 0 || len(result.Skipped) != 1 || !errors.Is(result.Skipped[0], manager.ErrPast) {
@@ -118,16 +102,12 @@ func TestCancelOpen(t *testing.T) {
 	const many = 1100
 	d, other := define("p", source, "x"), define("p", source, "x")
 	d.Group, other.Group = "g", "h"
-	if _, err := m.Open(t.Context(), append(slices.Repeat([]manager.Definition{d}, many), other)...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), append(slices.Repeat([]manager.Definition{d}, many), other)...)).OK(t)
 	for _, c := range []struct {
 		group string
 		want  int
 	}{{"unused", 0}, {"g", many}, {"g", 0}, {"", 1}, {"", 0}} {
-		if n, err := m.CancelOpen(t.Context(), c.group); n != c.want || err != nil {
-			t.Errorf("group %q: cancelled %d, %v, want %d", c.group, n, err, c.want)
-		}
+		expect.Result(m.CancelOpen(t.Context(), c.group)).Is(t, c.want, "group", c.group, "cancelled")
 	}
 }
 
@@ -137,13 +117,9 @@ func TestActionsOnTasksThatMoved(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ids := open(t, m, "ok", "ok")
-	if _, err := m.Cancel(ctx, manager.ByIDs(ids...)...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Cancel(ctx, manager.ByIDs(ids...)...)).OK(t)
 	seen := tm.Tasks()[0].Ref()
-	if result, err := m.Retry(ctx, manager.Changes{}, seen, seen); err != nil || result.Done != 1 {
-		t.Errorf("%+v, %v", result, err)
-	}
+	expect.Equal(t, expect.Result(m.Retry(ctx, manager.Changes{}, seen, seen)).Value(t).Done, 1)
 	if _, err := m.Cancel(ctx, manager.ByIDs(ids[0])...); err != nil { // cancels the task in its second round
 		t.Fatal(err)
 	}
@@ -158,16 +134,10 @@ func TestGetAndCounts(t *testing.T) {
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
 	ids := open(t, m, "a", "b", "c")
-	if _, err := m.Get(ctx, 9); !errors.Is(err, tdf.ErrNoTask) {
-		t.Errorf("task 9: %v", err)
-	}
-	if got, err := m.Get(ctx, ids[1]); err != nil || got.Input != "b" {
-		t.Errorf("task 2: %v, %v", got, err)
-	}
+	expect.Result(m.Get(ctx, 9)).FailsWith(t, tdf.ErrNoTask, "task 9")
+	expect.Equal(t, expect.Result(m.Get(ctx, ids[1])).Value(t).Input, "b", "task 2")
 	if counts, err := m.Counts(ctx); err != nil || counts[tdf.Open] != 3 || counts.Total() != 3 {
 		t.Errorf("counts: %v, %v", counts, err)
 	}
-	if _, err := m.Counts(ctx, "a", ""); err == nil {
-		t.Error(`a group named "" was counted`)
-	}
+	expect.Result(m.Counts(ctx, "a", "")).Fails(t, "", "a group named \"\" was counted")
 }

@@ -2,6 +2,8 @@ package manager
 
 import (
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A batch has at most n tasks. At most fresh of these tasks have no entry, because no earlier round has seen them.
@@ -22,10 +24,6 @@ func TestUpTo(t *testing.T) {
 			t.Errorf("at most %d tasks, of which at most %d have no entry: got %d, want %d", c.n, c.fresh, len(got), c.want)
 		}
 	}
-	if got := b.upTo(ids[50:], 64, 0); len(got) != 0 {
-		t.Errorf("got %d", len(got))
-	}
-	if got := b.upTo(nil, 64, 5); len(got) != 0 {
-		t.Errorf("got %d", len(got))
-	}
+	expect.Len(t, b.upTo(ids[50:], 64, 0), 0)
+	expect.Len(t, b.upTo(nil, 64, 5), 0)
 }

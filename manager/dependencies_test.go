@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -42,9 +43,7 @@ func TestOpenGraph(t *testing.T) {
 		order = append(order, f.Input)
 		return nil
 	}})
-	if got := strings.Join(order, " "); got != "start left right join" {
-		t.Error(got)
-	}
+	expect.Equal(t, strings.Join(order, " "), "start left right join")
 }
 
 // A graph that needs several calls is opened in the order of its dependencies.
@@ -75,9 +74,7 @@ func TestOpenRefusesDependencies(t *testing.T) {
 	tm, _ := newTester(t)
 	m := tm.Manager
 	cancelled := openTask(t, m, "c")
-	if _, err := m.Cancel(t.Context(), cancelled.Ref()); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Cancel(t.Context(), cancelled.Ref())).OK(t)
 	d := define("p", source, "x")
 	for want, all := range map[string][]manager.Definition{
 		"there is no task 77":                    {d, after(d, &manager.Dependencies{Tasks: []int64{77}})},
@@ -97,9 +94,7 @@ func TestOpenRefusesDependencies(t *testing.T) {
 			}
 		}
 	}
-	if n := len(tm.Tasks()); n != 1 {
-		t.Errorf("%d tasks", n)
-	}
+	expect.Equal(t, len(tm.Tasks()), 1, "tasks")
 }
 
 // A follow-up can wait for the task that opened it, and the tasks of a step for each other.
@@ -115,7 +110,5 @@ func TestFollowUpsWait(t *testing.T) {
 		}
 		return nil
 	}})
-	if got := strings.Join(order, " "); got != "first second third" {
-		t.Error(got)
-	}
+	expect.Equal(t, strings.Join(order, " "), "first second third")
 }

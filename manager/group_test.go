@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -33,9 +34,7 @@ func TestLifeOfAGroup(t *testing.T) {
 	m := tm.Manager
 	ctx := t.Context()
 	checkStatus(t, m, false, false, false)
-	if err := m.CloseGroup(ctx, "g"); !errors.Is(err, tdf.ErrGroupEmpty) {
-		t.Error(err)
-	}
+	expect.FailsWith(t, m.CloseGroup(ctx, "g"), tdf.ErrGroupEmpty)
 	opened, err := m.Open(ctx, ofGroup("g", "a"))
 	must(t, err)
 	checkStatus(t, m, false, false, false)
@@ -55,22 +54,16 @@ func TestLifeOfAGroup(t *testing.T) {
 	_, err = x.Commit(ctx)
 	must(t, err)
 	checkStatus(t, m, true, true, true)
-	if err := m.ExtendGroup(ctx, "g"); !errors.Is(err, tdf.ErrGroupDecided) {
-		t.Error(err)
-	}
+	expect.FailsWith(t, m.ExtendGroup(ctx, "g"), tdf.ErrGroupDecided)
 	_, err = m.Retry(ctx, manager.Changes{}, opened[0].Ref())
 	must(t, err)
 	checkStatus(t, m, true, false, true)
-	if _, err := m.GroupStatus(ctx, ""); err == nil {
-		t.Error("the status of a group without a name")
-	}
+	expect.Result(m.GroupStatus(ctx, "")).Fails(t, "", "the status of a group without a name")
 }
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }
 
 // A callback cannot open follow-ups in a closed group. Its task stays, until the group is extended.
@@ -95,9 +88,7 @@ func TestFollowUpIntoAClosedGroup(t *testing.T) {
 	if calls != 3 || len(tm.In(tdf.Archived)) != 2 {
 		t.Errorf("%d calls, %v", calls, tm.Tasks())
 	}
-	if want := `step of the callback: group \"g\": it is closed, so no task can be opened in it; extend it first`; log.Count(want) != 1 {
-		t.Error(log.String())
-	}
+	expect.Equal(t, log.Count(`step of the callback: group \"g\": it is closed, so no task can be opened in it; extend it first`), 1, log.String())
 }
 
 // Of many managers that act on the completion of a group, one succeeds.

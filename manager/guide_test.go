@@ -8,13 +8,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 	"github.com/tdf-framework/tdf/worker"
@@ -136,9 +136,7 @@ func TestUniquePage(t *testing.T) {
 	if err != nil || len(tasks) != 2 || tasks[0].Existing || !tasks[1].Existing || tasks[1].ID != tasks[0].ID {
 		t.Fatal(tasks, err)
 	}
-	if err := m.Run(ctx, manager.Callbacks{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, m.Run(ctx, manager.Callbacks{}))
 	if took := tm.Now().Sub(began); took < 25*time.Second || took > 37*time.Second {
 		t.Errorf("it took %v, want about 31 s", took)
 	}
@@ -160,9 +158,7 @@ func TestLimitPage(t *testing.T) {
 		return err
 	}
 	for range 25 {
-		if err := open(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, open())
 	}
 	if limits, err := m.Limits(ctx); err != nil || len(limits) != 1 || limits[0].Key != "example.org" || limits[0].Starts != 10 {
 		t.Errorf("limits: %+v, %v", limits, err)
@@ -172,12 +168,8 @@ func TestLimitPage(t *testing.T) {
 	if done != 25 || err != nil {
 		t.Errorf("%d tasks succeeded, %v", done, err)
 	}
-	if err := m.RemoveLimit(ctx, "example.org"); err != nil {
-		t.Fatal(err)
-	}
-	if limits, err := m.Limits(ctx); err != nil || len(limits) > 0 {
-		t.Errorf("limits: %+v, %v", limits, err)
-	}
+	expect.NoError(t, m.RemoveLimit(ctx, "example.org"))
+	expect.Len(t, expect.Result(m.Limits(ctx)).Value(t), 0, "limits")
 	if err := m.SetLimit(ctx, "a\nb", tdf.Limit{}); !errors.As(err, new(*tdf.PropertyError)) {
 		t.Errorf("an invalid key: %v", err)
 	}
@@ -201,21 +193,13 @@ func TestQueuePage(t *testing.T) {
 		t.Fatal(tasks, err)
 	}
 
-	if err := m.Pause(ctx, tdf.Pausable{Queue: "crawl"}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, m.Pause(ctx, tdf.Pausable{Queue: "crawl"}))
 	if paused, err := m.Paused(ctx); err != nil || len(paused) != 1 || paused[0].Queue != "crawl" || paused[0].By != "manager" {
 		t.Errorf("paused: %+v, %v", paused, err)
 	}
-	if err := m.Resume(ctx, tdf.Pausable{Queue: "crawl"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Run(ctx, manager.Callbacks{}); err != nil {
-		t.Fatal(err)
-	}
-	if counts, err := m.Counts(ctx); err != nil || counts[tdf.Archived] != 2 {
-		t.Errorf("counts: %v, %v", counts, err)
-	}
+	expect.NoError(t, m.Resume(ctx, tdf.Pausable{Queue: "crawl"}))
+	expect.NoError(t, m.Run(ctx, manager.Callbacks{}))
+	expect.Equal(t, expect.Result(m.Counts(ctx)).Value(t)[tdf.Archived], 2, "counts")
 }
 
 func ExampleManager_Get() {
@@ -282,15 +266,9 @@ func TestStartingAgain(t *testing.T) {
 	m := tm.Manager
 	for range 2 {
 		tasks := []manager.Definition{define("double", "https://example.org/run.sh", "1"), define("double", "https://example.org/run.sh", "2")}
-		if err := openOnce(t.Context(), m, "g", tasks); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Run(t.Context(), manager.Callbacks{Groups: []string{"g"}}); err != nil {
-			t.Fatal(err)
-		}
-		if all, err := outputs(t.Context(), m, "g"); err != nil || strings.Join(all, " ") != "11 22" {
-			t.Fatalf("%q, %v", all, err)
-		}
+		expect.NoError(t, openOnce(t.Context(), m, "g", tasks))
+		expect.NoError(t, m.Run(t.Context(), manager.Callbacks{Groups: []string{"g"}}))
+		expect.MustEqual(t, strings.Join(expect.Result(outputs(t.Context(), m, "g")).Value(t), " "), "11 22")
 	}
 }
 
@@ -301,15 +279,9 @@ func TestCountdown(t *testing.T) {
 		return managertest.Result{Output: fmt.Sprintln(n - 1), Duration: time.Minute}
 	})
 	m := tm.Manager
-	if _, err := m.Open(t.Context(), manager.Definition{Program: "minus", Source: "https://example.org/run.sh", Input: "3"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Run(t.Context(), countdown); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(tm.In(tdf.Archived)); n != 3 {
-		t.Errorf("%d tasks, want 3", n)
-	}
+	expect.Result(m.Open(t.Context(), manager.Definition{Program: "minus", Source: "https://example.org/run.sh", Input: "3"})).OK(t)
+	expect.NoError(t, m.Run(t.Context(), countdown))
+	expect.Equal(t, len(tm.In(tdf.Archived)), 3, "tasks")
 }
 
 // sumOfSquares computes squares in a first stage, and their sum in a second stage.
@@ -344,12 +316,8 @@ func TestSumOfSquares(t *testing.T) {
 	tm.Program("sum", func(r managertest.Run) managertest.Result {
 		return managertest.Result{Output: strings.Join(r.Args, "+")}
 	})
-	if err := sumOfSquares(tm.Manager, "https://example.org/squares.tar.gz").Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := tm.Outputs("squares/sum"); !slices.Equal(got, []string{"0+1+4+9+16"}) {
-		t.Errorf("got %q", got)
-	}
+	expect.NoError(t, sumOfSquares(tm.Manager, "https://example.org/squares.tar.gz").Run(t.Context()))
+	expect.Equal(t, tm.Outputs("squares/sum"), []string{"0+1+4+9+16"})
 }
 
 // crawl opens the pages that a stage of index pages names, in the stage "page".
@@ -379,12 +347,8 @@ func TestCrawl(t *testing.T) {
 		return managertest.Result{Output: r.Args[0] + "/1 " + r.Args[0] + "/2"}
 	})
 	tm.Program("fetch", func(r managertest.Run) managertest.Result { return managertest.Result{Output: r.Args[0]} })
-	if err := crawl(tm.Manager, "https://example.org/crawl.tar.gz", []string{"a", "b"}).Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := tm.Outputs("crawl/page"); !slices.Equal(got, []string{"a/1", "a/2", "b/1", "b/2"}) {
-		t.Errorf("got %q", got)
-	}
+	expect.NoError(t, crawl(tm.Manager, "https://example.org/crawl.tar.gz", []string{"a", "b"}).Run(t.Context()))
+	expect.Equal(t, tm.Outputs("crawl/page"), []string{"a/1", "a/2", "b/1", "b/2"})
 }
 
 var _ = runWorker // only compiled, because it needs a Redis and a server
@@ -422,19 +386,12 @@ func TestLookup(t *testing.T) {
 // Each Go snippet of the guide also occurs in a test of this package.
 func TestTheGuideIsTested(t *testing.T) {
 	guide, err := os.ReadFile("../docs/manager.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	tests, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	code := ""
 	for _, file := range tests {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := expect.Result(os.ReadFile(file)).Value(t)
 		code += flush(string(text))
 	}
 	snippets := strings.Split(string(guide), "```go\n")[1:]
@@ -443,9 +400,7 @@ func TestTheGuideIsTested(t *testing.T) {
 	}
 	for _, s := range snippets {
 		s, _, _ = strings.Cut(s, "```")
-		if !strings.Contains(code, flush(s)) {
-			t.Errorf("no test has these lines:\n%s", s)
-		}
+		expect.Contains(t, code, flush(s), "no test has these lines", s)
 	}
 }
 
@@ -477,9 +432,7 @@ func split(ctx context.Context, m *manager.Manager, t *manager.Task, parts ...ma
 func TestSplit(t *testing.T) {
 	tm := managertest.New(t)
 	whole, err := tm.Manager.Open(t.Context(), define("p", source, "1 2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	parts, err := split(t.Context(), tm.Manager, whole[0], define("p", source, "1"), define("p", source, "2"))
 	if err != nil || len(parts) != 2 || len(tm.In(tdf.Expired)) != 1 {
 		t.Errorf("%v, %v", parts, err)
@@ -510,15 +463,11 @@ func TestNextStage(t *testing.T) {
 	must(t, err)
 	must(t, m.CloseGroup(t.Context(), "g"))
 	for i, want := range []bool{false, true, false} {
-		if opened, err := nextStage(t.Context(), m, "g", ofGroup("next", "b")); opened != want || err != nil {
-			t.Errorf("call %d: %t, %v", i, opened, err)
-		}
+		expect.Result(nextStage(t.Context(), m, "g", ofGroup("next", "b"))).Is(t, want, "call", i)
 		_, err := m.Cancel(t.Context(), first[0].Ref())
 		must(t, err)
 	}
-	if len(tm.Tasks()) != 2 {
-		t.Errorf("%d tasks", len(tm.Tasks()))
-	}
+	expect.Len(t, tm.Tasks(), 2, "tasks")
 }
 
 // film renders the frames of a film, and joins them when all frames are rendered. It returns the last task.
@@ -550,7 +499,5 @@ func TestFilm(t *testing.T) {
 		programs = append(programs, f.Program)
 		return nil
 	}})
-	if got := strings.Join(programs, " "); got != "render render render join" {
-		t.Error(got)
-	}
+	expect.Equal(t, strings.Join(programs, " "), "render render render join")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -35,9 +36,7 @@ func populate(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 		d := define([]string{"sum", "sort", "sort-2"}[i%3], source, fmt.Sprintf("input %d", i))
 		d.Group, d.FailOn, d.MaxFails = []string{"", "a", "b"}[rand.IntN(3)], tdf.FailOnExit, new(rand.IntN(2))
 		d.Meta, d.Queue = fmt.Sprintf(`{"i":%d}`, i), []string{"", "", "", "slow"}[rand.IntN(4)]
-		if _, err := m.Open(ctx, d); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(m.Open(ctx, d)).OK(t)
 	}
 	for range 2 {
 		claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: fmt.Sprint("w", rand.IntN(2)), Most: many * 2 / 3, Lease: 3600})
@@ -76,10 +75,7 @@ func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 
 func settle(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
-	now, err := s.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	m, ok := read(t, s, id).Settle(now, nil)
 	if !ok {
 		t.Fatalf("nothing to settle about task %d", id)
@@ -163,9 +159,7 @@ func TestPagesHaveExactlyTheSelectedTasks(t *testing.T) {
 		}
 		got := pages(t, m, q)
 		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("%+v: found %v, want %v", q, got, want)
-		}
+		expect.Equal(t, got, want, q, "found")
 		found += len(got)
 	}
 	if found < 300 {
@@ -177,10 +171,7 @@ func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 	t.Helper()
 	var ids []int64
 	for after, most := "", 1+rand.IntN(60); ; {
-		page, err := m.Page(t.Context(), q, after, most)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := expect.Result(m.Page(t.Context(), q, after, most)).Value(t)
 		if len(page.Tasks) > most || page.Looked < len(page.Tasks) {
 			t.Fatalf("the page has %d tasks and looked at %d, want at most %d", len(page.Tasks), page.Looked, most)
 		}
@@ -219,14 +210,10 @@ func TestListOrders(t *testing.T) {
 	} {
 		got := []int64{}
 		for task, err := range m.List(t.Context(), c.q) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			got = append(got, task.ID)
 		}
-		if fmt.Sprint(got) != c.want {
-			t.Errorf("%+v: %v, want %s", c.q, got, c.want)
-		}
+		expect.Equal(t, fmt.Sprint(got), c.want, c.q, got)
 	}
 }
 
@@ -271,9 +258,7 @@ func TestInvalidQueries(t *testing.T) {
 		if strings.HasPrefix(hostile, "aWRz") {
 			q.IDs = []int64{1, 2}
 		}
-		if _, err := m.Page(t.Context(), q, hostile, 10); err != nil {
-			t.Errorf("%q: %v", hostile, err)
-		}
+		expect.Result(m.Page(t.Context(), q, hostile, 10)).OK(t, hostile)
 	}
 }
 
@@ -288,18 +273,12 @@ func TestPagesOfTasksThatMove(t *testing.T) {
 		d.StartAfter = time.Unix(5e9, 0) // hundreds of open tasks then have the same score
 		defs = append(defs, d)
 	}
-	ids, err := testspace.IDs(m.Open(t.Context(), defs...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := expect.Result(testspace.IDs(m.Open(t.Context(), defs...))).Value(t)
 	for _, order := range []manager.Order{manager.NewestFirst, manager.OldestFirst} {
 		seen := map[int64]int{}
 		q := manager.Query{Order: order, Program: "stays"}
 		for after, more := "", true; more; {
-			page, err := m.Page(t.Context(), q, after, 1+rand.IntN(70))
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := expect.Result(m.Page(t.Context(), q, after, 1+rand.IntN(70))).Value(t)
 			for _, task := range page.Tasks {
 				seen[task.ID]++
 			}
@@ -339,7 +318,5 @@ func TestListEndsWithTheError(t *testing.T) {
 			t.Errorf("got %v, %v", task, err)
 		}
 	}
-	if n != 1 {
-		t.Errorf("got %d tasks, want only the error", n)
-	}
+	expect.Equal(t, n, 1, "tasks")
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
@@ -36,9 +36,7 @@ func TestZeroFieldsHaveTheDefaults(t *testing.T) {
 	tasks, err := tm.Manager.Open(t.Context(), define("p", source, "1 2"), manager.Definition{
 		Program: "p", Source: source, Timeout: manager.NoTimeout, Group: "h", MaxFails: new(0), MaxLosses: new(0), EndBefore: manager.NoEnd(), FailOn: tdf.FailOnAny,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for i, want := range []string{
 		`{"id":1,"campaign":"g","program":"p","state":"open","round":0,"input":"1 2","source":"https://example.org/run.sh","end_before":"2096-10-02T07:06:40.000000Z","timeout":12,"fail_on":"exit","max_fails":2,"max_timeouts":0,"max_losses":3,`,
 		`{"id":2,"campaign":"h","program":"p","state":"open","round":0,"source":"https://example.org/run.sh","fail_on":"any","max_fails":0,"max_timeouts":0,"max_losses":0,`,
@@ -46,9 +44,7 @@ func TestZeroFieldsHaveTheDefaults(t *testing.T) {
 		if got, err := tasks[i].MarshalJSON(); err != nil || !strings.HasPrefix(string(got), want) {
 			t.Errorf("%s, %v, want %s…", got, err, want)
 		}
-		if got := tm.Tasks()[i]; !reflect.DeepEqual(got.Definition, tasks[i].Definition) {
-			t.Errorf("the task has %+v, and Open returned %+v", got.Definition, tasks[i].Definition)
-		}
+		expect.Equal(t, tm.Tasks()[i].Definition, tasks[i].Definition, "the task … Open")
 	}
 }
 
@@ -62,9 +58,7 @@ func TestRandomStartOffset(t *testing.T) {
 	soon.StartAfter, soon.EndBefore = future.StartAfter, future.StartAfter.Add(100*time.Microsecond)
 	different := map[time.Time]bool{}
 	for range 20 {
-		if _, err := m.Open(t.Context(), past, future, soon); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(m.Open(t.Context(), past, future, soon)).OK(t)
 	}
 	for i, task := range tm.Tasks() {
 		from := []time.Time{now, future.StartAfter, future.StartAfter}[i%3]
@@ -105,9 +99,7 @@ func checkFollowUpsAreScattered(t *testing.T, tm *managertest.Tester) {
 			scattered++
 		}
 	}
-	if scattered != 20 {
-		t.Errorf("%d of 20 follow-ups have an offset", scattered)
-	}
+	expect.Equal(t, scattered, 20, "of 20 follow-ups have an offset")
 }
 
 // If a task holds the unique key of a definition, Open returns that task, and says so. A new group can contain unique
@@ -130,10 +122,6 @@ func TestOpenUnique(t *testing.T) {
 		t.Errorf("got %+v, want the first task", held)
 	}
 	d.Group = "g"
-	if _, err := tm.Manager.OpenGroup(t.Context(), d, define("p", source, "d")); !errors.Is(err, manager.ErrGroupTaken) {
-		t.Errorf("a group that has tasks: %v", err)
-	}
-	if n := len(tm.Tasks()); n != 3 {
-		t.Errorf("%d tasks, want 3", n)
-	}
+	expect.Result(tm.Manager.OpenGroup(t.Context(), d, define("p", source, "d"))).FailsWith(t, manager.ErrGroupTaken, "a group that has tasks")
+	expect.Equal(t, len(tm.Tasks()), 3, "tasks")
 }

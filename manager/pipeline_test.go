@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -72,12 +73,8 @@ func TestPipeline(t *testing.T) {
 		last := 0
 		p.After("c", "", func(ctx context.Context, _ *manager.Stage) error { last++; return nil })
 		must(t, p.Run(t.Context()))
-		if got := inputs(tm, "p/b"); got != "failed1,succeeded2,failed3,succeeded4" {
-			t.Errorf("stage b: %q", got)
-		}
-		if got := inputs(tm, "p/c"); got != "succeededfailed1,succeeded2,failed3,succeeded4" {
-			t.Errorf("stage c: %q", got)
-		}
+		expect.Equal(t, inputs(tm, "p/b"), "failed1,succeeded2,failed3,succeeded4", "stage b")
+		expect.Equal(t, inputs(tm, "p/c"), "succeededfailed1,succeeded2,failed3,succeeded4", "stage c")
 		checkArchived(t, tm, 6)
 		if s, err := tm.Manager.GroupStatus(t.Context(), "p/a"); err != nil || !s.Decided {
 			t.Errorf("%+v, %v", s, err)
@@ -163,20 +160,14 @@ func TestInvalidPipelines(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		for _, err := range p.Tasks(t.Context(), "a") {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("tasks: %v, want %q", err, want)
-			}
+			expect.Fails(t, err, want, "tasks")
 		}
-		if err := p.Forget(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("forget: %v, want %q", err, want)
-		}
+		expect.Fails(t, p.Forget(t.Context()), want, "forget")
 	}
 	p := tm.Manager.Pipeline("p")
 	p.Start("a", nothing)
 	for _, err := range p.Tasks(t.Context(), "b") {
-		if err == nil || !strings.Contains(err.Error(), `pipeline "p" has no stage "b"`) {
-			t.Error(err)
-		}
+		expect.Fails(t, err, `pipeline "p" has no stage "b"`)
 	}
 }
 
@@ -199,9 +190,7 @@ func TestPipelineWithUnusualNames(t *testing.T) {
 	must(t, p.Run(t.Context()))
 	must(t, p.Run(t.Context()))
 	for _, stage := range stages {
-		if got := tm.Outputs(`ü *:[x]{y} "/` + stage); len(got) != 1 {
-			t.Errorf("stage %q has %d tasks", stage, len(got))
-		}
+		expect.Len(t, tm.Outputs(`ü *:[x]{y} "/`+stage), 1, "stage", stage, "has … tasks")
 	}
 	checkArchived(t, tm, len(stages))
 }

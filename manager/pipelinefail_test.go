@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
@@ -64,9 +65,7 @@ func TestStageFunctionsFail(t *testing.T) {
 		"stage failed; it is tried again after a pause": 12, "out of luck": 6, "panicked: no hope": 3, "pause_seconds=8": 3,
 		"a definition is invalid: input: ": 2, "the function after the last stage opens a task": 1,
 	} {
-		if got := log.Count(want); got != n {
-			t.Errorf("%q: %d times, want %d in %s", want, got, n, log.String())
-		}
+		expect.Equal(t, log.Count(want), n, want, "times … in", log.String())
 	}
 }
 
@@ -177,18 +176,14 @@ func TestStartContinues(t *testing.T) {
 			if err := start(t, cfg, log, "0", 1300); err == nil || err.Error() != "interrupted" {
 				t.Fatal(err)
 			}
-			if last := client.Get(t.Context(), cfg.Namespace+":task_id").Val(); last != "500" {
-				t.Fatalf("the last task is %s", last)
-			}
+			expect.MustEqual(t, client.Get(t.Context(), cfg.Namespace+":task_id").Val(), "500", "the last task")
 			err := start(t, cfg, log, c.first, c.n)
 			if c.want == "" {
 				checkFirst(t, cfg, c.n)
 			} else if last := client.Get(t.Context(), cfg.Namespace+":task_id").Val(); log.Count(c.want) != 1 || last != "500" {
 				t.Errorf("%s tasks, %s", last, log.String())
 			}
-			if err == nil {
-				t.Error("the pipeline ended")
-			}
+			expect.Fails(t, err, "", "the pipeline ended")
 		})
 	}
 }

@@ -27,9 +27,7 @@ func runUntil(t *testing.T, p *manager.Pipeline, ok func() bool) {
 	stop := errors.New("stop")
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := p.Run(ctx); !errors.Is(err, stop) {
-			t.Error(err)
-		}
+		expect.FailsWith(t, p.Run(ctx), stop)
 	})
 	expect.Eventually(t, "the pipeline goes on", ok)
 	cancel(stop)
@@ -47,9 +45,7 @@ func checkInOrder(t *testing.T, m *manager.Manager, group, beginning string, n i
 		}
 		found++
 	}
-	if found != n {
-		t.Errorf("%d tasks, want %d", found, n)
-	}
+	expect.Equal(t, found, n, "tasks")
 }
 
 // checkFirst checks that the first n tasks of the namespace have the inputs 0 to n-1. The embedded Redis lists the tasks of a
@@ -65,14 +61,10 @@ func checkFirst(t *testing.T, cfg config.Manager, n int) {
 		replies, err := p.Exec(t.Context())
 		must(t, err)
 		for i, r := range replies {
-			if got := r.(*redis.StringCmd).Val(); got != strconv.Itoa(first+i) {
-				t.Fatalf("task %d has the input %q", first+i+1, got)
-			}
+			expect.MustEqual(t, r.(*redis.StringCmd).Val(), strconv.Itoa(first+i), "task", first+i+1, "has the input")
 		}
 	}
-	if last := client.Get(t.Context(), cfg.Namespace+":task_id").Val(); last != strconv.Itoa(n) {
-		t.Errorf("the last task is %s, want %d", last, n)
-	}
+	expect.Equal(t, client.Get(t.Context(), cfg.Namespace+":task_id").Val(), strconv.Itoa(n), "the last task", n)
 }
 
 // isOpened returns a function that reports whether all tasks of a stage are open. It costs Redis less than a GroupStatus.
@@ -126,9 +118,7 @@ func TestSoakManyTasksOfStages(t *testing.T) {
 	runUntil(t, pipeline(), isOpened(t, cfg, "q/b"))
 	checkInOrder(t, watch, "q/b", "x", 2500)
 	client := testspace.Client(t, cfg)
-	if keys := client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(); len(keys) != 0 {
-		t.Errorf("stored definitions are left: %v", keys)
-	}
+	expect.Len(t, client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0, "stored definitions are left")
 	if records := client.HGetAll(t.Context(), cfg.Namespace+":pipelines").Val(); len(records) != 3 || records["q/b"] != string(tdf.StageOpened) {
 		t.Errorf("records: %v", records)
 	}
@@ -151,9 +141,7 @@ func TestLostDefinitions(t *testing.T) {
 	runUntil(t, p, func() bool { return log.Count("invalid record") > 0 })
 	must(t, client.HSet(t.Context(), cfg.Namespace+":pipelines", "p/b", "opening 5 ab").Err())
 	runUntil(t, p, func() bool { return log.Count("its record says that it is the first stage") > 0 })
-	if got := client.HGet(t.Context(), cfg.Namespace+":pipelines", "p/b").Val(); got != "opening 5 ab" {
-		t.Error(got)
-	}
+	expect.Equal(t, client.HGet(t.Context(), cfg.Namespace+":pipelines", "p/b").Val(), "opening 5 ab")
 	if strings.Contains(log.String(), "panic") {
 		t.Error(log.String())
 	}

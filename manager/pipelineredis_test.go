@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -197,9 +198,7 @@ func TestAfterWaitsForMemory(t *testing.T) {
 			if failures := log.Count("definitions fit, and then: "); calls < 2 || failures != min(stored, 1) {
 				t.Errorf("%d calls, %d failures: %s", calls, failures, log.String())
 			}
-			if left := client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(); len(left) > 0 {
-				t.Error(left)
-			}
+			expect.Len(t, client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0)
 			checkInOrder(t, m, "p/large", "", 5000)
 		})
 	}

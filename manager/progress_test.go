@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // outputOf returns the output of a progress. At the time of each step, the progress shows the summary of the step.
@@ -47,8 +48,6 @@ func TestProgress(t *testing.T) {
 		"narrow":        {9, []step{{0, begin}}, "\r\x1b[K0/4 done\n"},
 		"only the last": {0, []step{{0, begin}, {100, half}, {140, end}}, "0/4 done, 4 open\n2/4 done, 1 open, 1 running, 1 timed out, 1 archived (0.0/s)\n4/4 done, 4 archived (0.1/s)\n"},
 	} {
-		if got := outputOf(c.width, c.steps); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, outputOf(c.width, c.steps), c.want, name)
 	}
 }

@@ -35,10 +35,7 @@ func startServerAndWorker(t *testing.T, cfg config.Manager) *redisstate.Store {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{}, 2)
-	scfg, err := config.DefaultServer(cfg.Namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	scfg := expect.Result(config.DefaultServer(cfg.Namespace)).Value(t)
 	forServer, forWorker := connect(t, cfg), connect(t, cfg)
 	go func() {
 		defer func() { ended <- struct{}{} }()
@@ -102,9 +99,7 @@ func TestTwoManagersOnRedis(t *testing.T) {
 	for _, m := range []*manager.Manager{first, newManager(t, cfg, testspace.Log(silent))} {
 		go func() { ended <- m.Run(t.Context(), followUp(m)) }()
 	}
-	if err := errors.Join(<-ended, <-ended); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(<-ended, <-ended))
 	checkFollowUps(t, first, many)
 }
 
@@ -130,9 +125,7 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 	}
 	seen := map[string]int{}
 	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		seen[task.Output()]++
 	}
 	for i := range many {
@@ -162,29 +155,19 @@ func TestAManagerIsWoken(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB})
 	defer rdb.Close()
 	registered := func() int64 {
-		n, err := rdb.ZCard(t.Context(), cfg.Namespace+":managers").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := expect.Result(rdb.ZCard(t.Context(), cfg.Namespace+":managers").Result()).Value(t)
 		return n
 	}
 	eventually(t, "the manager is registered", func() bool { return registered() == 1 })
-	ids, err := testspace.IDs(m.Open(t.Context(), define("p", source, "x")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := expect.Result(testspace.IDs(m.Open(t.Context(), define("p", source, "x")))).Value(t)
 	succeed(t, s, ids[0])
 	for s := range round {
 		if s.Archived == 1 {
 			break
 		}
 	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if n := registered(); n != 0 {
-		t.Errorf("%d managers are still registered", n)
-	}
+	expect.NoError(t, <-ended)
+	expect.Equal(t, registered(), 0, "managers are still registered")
 }
 
 // succeed claims, executes and settles a task, so that it succeeds.
@@ -199,9 +182,7 @@ func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	m, err := c.Task.Execute(c.ID, tdf.Result{Output: "done", Exit: "0"})
 	apply(t, s, m, err)
 	seen, err := s.Read(ctx, []int64{id}, redisstate.Want{Fields: redisstate.Rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	m, ok := seen[0].Task.Settle(claimed.Now, seen[0].Invalid)
 	if !ok {
 		t.Fatalf("task %d is not settled", id)
@@ -224,10 +205,7 @@ func TestRedisIsFull(t *testing.T) {
 	s := connect(t, cfg)
 	var ids []int64
 	for range 2 {
-		opened, err := testspace.IDs(m.Open(t.Context(), define("p", source, "x")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		opened := expect.Result(testspace.IDs(m.Open(t.Context(), define("p", source, "x")))).Value(t)
 		succeed(t, s, opened[0])
 		ids = append(ids, opened...)
 	}
@@ -249,9 +227,7 @@ func TestRedisIsFull(t *testing.T) {
 		},
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 2 },
 	})
-	if counts, err := m.Counts(t.Context()); err != nil || counts[tdf.Open] != 1 {
-		t.Errorf("counts %v, %v, want the follow-up to be open", counts, err)
-	}
+	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t)[tdf.Open], 1, "counts")
 }
 
 // If Redis refuses to archive a task, the manager calls the task's callback again after a pause, as if the callback had
@@ -261,9 +237,7 @@ func TestRedisRefusesAFollowUp(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	rdb := testspace.Client(t, cfg)
 	key := cfg.Namespace + ":group:taken"
-	if err := rdb.Set(t.Context(), key, "text", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, rdb.Set(t.Context(), key, "text", 0).Err())
 	log := &logged{}
 	m := newManager(t, cfg, log.option())
 	id := open(t, m, "x")[0]
@@ -307,23 +281,15 @@ func TestLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "manager.cfg")
 	text := fmt.Sprintf("[redis]\nhost=%s\nport=%d\n[tdf]\nnamespace=%s\n[task_defaults]\nmax_fails=3\n",
 		cfg.Redis.Host, cfg.Redis.Port, cfg.Namespace)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	o, err := manager.LoadOptions(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	o.Log, o.Name, o.Progress = silent, "boss", io.Discard
 	m, err := manager.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer m.Close()
 	tasks, err := m.Open(t.Context(), define("p", source, "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	task, err := m.Get(t.Context(), tasks[0].ID)
 	if err != nil || *task.MaxFails != 3 || len(task.Log) != 1 || !strings.Contains(task.Log[0], " boss: open") {
 		t.Errorf("task %+v, %v", task, err)
@@ -351,22 +317,14 @@ func TestNewDoesNotConnect(t *testing.T) {
 	m := newManager(t, redisConfig(t, proxy.Addr))
 	for range 2 {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if _, err := m.Counts(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("while Redis is down: %v", err)
-		}
+		expect.Result(m.Counts(ctx)).FailsWith(t, context.DeadlineExceeded, "while Redis is down")
 		cancel()
 	}
 	proxy.Resume()
-	if err := m.Connect(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if _, err := m.Counts(t.Context()); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, m.Connect(t.Context()))
+	expect.Result(m.Counts(t.Context())).OK(t)
 	m.Close()
-	if _, err := m.Counts(t.Context()); err == nil {
-		t.Error("a closed manager counted tasks")
-	}
+	expect.Result(m.Counts(t.Context())).Fails(t, "", "a closed manager counted tasks")
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.Redis.DB = 1_000_000
 	if e := new(conn.RefusedError); !errors.As(newManager(t, cfg).Connect(t.Context()), &e) {
@@ -379,7 +337,5 @@ func TestNoServer(t *testing.T) {
 	log := &logged{}
 	m := newManager(t, redisConfig(t, redistest.Shared(t)), log.option())
 	run(t, m, manager.Callbacks{Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 3 }})
-	if log.Count("no server was ever seen") != 1 {
-		t.Errorf("the log does not say exactly once that there is no server: %s", log.String())
-	}
+	expect.Equal(t, log.Count("no server was ever seen"), 1, "the log does not say exactly once that there is no server", log.String())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -78,14 +79,10 @@ func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	read := 0
 	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		read++
 		h := all[task.ID-1]
 		want, _ := tdf.ParseTask(task.ID, h)
@@ -94,9 +91,7 @@ func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 			t.Fatalf("%v: %q, %v; want %q", h, got, err, wanted)
 		}
 	}
-	if read != len(all) {
-		t.Errorf("%d tasks of %d were read", read, len(all))
-	}
+	expect.Equal(t, read, len(all), "tasks of … were read")
 }
 
 // lastTexts returns the texts of the last run. If reading a text panics, it returns the panic as an error.
@@ -120,9 +115,7 @@ func TestListByID(t *testing.T) {
 		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // so that the order of archiving differs from the order of ids
 		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
 	}
-	if _, err := connect(t, cfg).Restore(t.Context(), records...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(connect(t, cfg).Restore(t.Context(), records...)).OK(t)
 	for _, c := range []struct {
 		q           manager.Query
 		first, many int
@@ -136,9 +129,7 @@ func TestListByID(t *testing.T) {
 	} {
 		n, next := 0, int64(c.first)
 		for task, err := range m.List(t.Context(), byID(c.q, manager.ReadOutput)) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if c.step > 0 && task.ID != next {
 				t.Fatalf("%+v: got task %d, want %d", c.q, task.ID, next)
 			}
@@ -158,9 +149,7 @@ func TestListByID(t *testing.T) {
 		break
 	}
 	for _, err := range m.List(t.Context(), byID(manager.Query{Exit: "x"}, manager.ReadResult)) {
-		if err == nil {
-			t.Error("an invalid query returned no error")
-		}
+		expect.Fails(t, err, "", "an invalid query returned no error")
 	}
 }
 

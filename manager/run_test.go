@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -59,18 +60,13 @@ func open(t testing.TB, m *manager.Manager, inputs ...string) []int64 {
 		}
 		defs = append(defs, d)
 	}
-	ids, err := testspace.IDs(m.Open(t.Context(), defs...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := expect.Result(testspace.IDs(m.Open(t.Context(), defs...))).Value(t)
 	return ids
 }
 
 func run(t testing.TB, m *manager.Manager, c manager.Callbacks) {
 	t.Helper()
-	if err := m.Run(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, m.Run(t.Context(), c))
 }
 
 func TestRunCallsTheCallbackOfEachState(t *testing.T) {
@@ -84,9 +80,7 @@ func TestRunCallsTheCallbackOfEachState(t *testing.T) {
 		}
 	}
 	ids := open(t, tm.Manager, "ok", "fail", "hang", "lost", "ok later")
-	if _, err := tm.Manager.Cancel(t.Context(), manager.ByIDs(ids[4])...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Cancel(t.Context(), manager.ByIDs(ids[4])...)).OK(t)
 	run(t, tm.Manager, manager.Callbacks{
 		Succeeded: note("succeeded"), Failed: note("failed"), TimedOut: note("timed out"), Expired: note("expired"),
 	})
@@ -95,12 +89,8 @@ func TestRunCallsTheCallbackOfEachState(t *testing.T) {
 		"expired 5 expired cancelled", "failed 2 failed failed", "failed 4 failed failed",
 		"succeeded 1 succeeded succeeded", "timed out 3 timed_out timed_out",
 	}
-	if !slices.Equal(calls, want) {
-		t.Errorf("got %q, want %q", calls, want)
-	}
-	if n := len(tm.In(tdf.Archived)); n != len(ids) {
-		t.Errorf("%d of %d are archived", n, len(ids))
-	}
+	expect.Equal(t, calls, want)
+	expect.Equal(t, len(tm.In(tdf.Archived)), len(ids), "of … are archived")
 }
 
 func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
@@ -108,9 +98,7 @@ func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
 	tm, log := newTester(t)
 	open(t, tm.Manager, "ok", "fail")
 	run(t, tm.Manager, manager.Callbacks{})
-	if n := len(tm.In(tdf.Archived)); n != 2 {
-		t.Errorf("%d of 2 are archived", n)
-	}
+	expect.Equal(t, len(tm.In(tdf.Archived)), 2, "of 2 are archived")
 	if log.Count("task archived without a callback") != 1 || log.Count(`error="it broke"`) != 1 {
 		t.Errorf("the log does not name the failed task exactly once:\n%s", log.String())
 	}
@@ -151,9 +139,7 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 			if log.Count("callback failed; it is called again") != 5 || log.Count("no disk left") != 5 {
 				t.Errorf("the log does not have five failures:\n%s", log.String())
 			}
-			if n := len(tm.In(tdf.Archived)); n != 4 {
-				t.Errorf("%d tasks are archived, want 3 tasks and one follow-up", n)
-			}
+			expect.Equal(t, len(tm.In(tdf.Archived)), 4, "tasks are archived")
 		})
 	}
 }
@@ -171,9 +157,7 @@ func TestPausesEndAtFiveMinutes(t *testing.T) {
 		},
 		Stop: func(_ context.Context, s manager.Summary) bool { return pause == 5*time.Minute },
 	})
-	if n := len(tm.In(tdf.Succeeded)); n != 1 {
-		t.Errorf("%d tasks are still in the state succeeded, want 1", n)
-	}
+	expect.Equal(t, len(tm.In(tdf.Succeeded)), 1, "tasks are still in the state succeeded")
 }
 
 func TestNotYet(t *testing.T) {
@@ -314,9 +298,7 @@ func TestPausesBeginWithTheFailure(t *testing.T) {
 		},
 	})
 	for i, want := range []time.Duration{time.Second, 2 * time.Second} {
-		if pause := again[i+1].Sub(failed[i]).Round(time.Millisecond); pause != want {
-			t.Errorf("call %d was made %v after the failure, want %v", i+2, pause, want)
-		}
+		expect.Equal(t, again[i+1].Sub(failed[i]).Round(time.Millisecond), want, "call", i+2, "was made … after the failure")
 	}
 }
 
@@ -326,9 +308,7 @@ func passTime(t *testing.T, tm *managertest.Tester, d time.Duration) {
 	tm.Program("slow", func(managertest.Run) managertest.Result { return managertest.Result{Duration: d} })
 	other, slow := tm.Another(), define("slow", source, "x")
 	slow.Group = "slow"
-	if _, err := other.Open(t.Context(), slow); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(other.Open(t.Context(), slow)).OK(t)
 	run(t, other, manager.Callbacks{Groups: []string{"slow"}})
 }
 
@@ -338,18 +318,14 @@ func TestGroups(t *testing.T) {
 	for _, group := range []string{"a", "b", ""} {
 		d := define("p", source, "x")
 		d.Group = group
-		if _, err := tm.Manager.Open(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(tm.Manager.Open(t.Context(), d)).OK(t)
 	}
 	run(t, tm.Manager, manager.Callbacks{Groups: []string{"b", "b", "unused"}})
 	archived := tm.In(tdf.Archived)
 	if len(archived) != 1 || archived[0].Group != "b" {
 		t.Errorf("archived %v, want only the task of group b", archived)
 	}
-	if err := tm.Manager.Run(t.Context(), manager.Callbacks{Groups: []string{""}}); err == nil {
-		t.Error(`Run accepted a group named ""`)
-	}
+	expect.Fails(t, tm.Manager.Run(t.Context(), manager.Callbacks{Groups: []string{""}}), "", "Run accepted a group named")
 }
 
 func TestEndOfRoundEndsRun(t *testing.T) {
@@ -398,9 +374,7 @@ func endsContext(t *testing.T, ended func(context.Context) error) {
 	if n, all := len(tm.In(tdf.Archived)), len(tm.Tasks()); n != 1 || all != 4 {
 		t.Errorf("%d of %d tasks are archived, want 1 of 4", n, all)
 	}
-	if log.Count("callback failed") != 0 {
-		t.Errorf("the end of ctx was logged as a failure: %s", log.String())
-	}
+	expect.Equal(t, log.Count("callback failed"), 0, "the end of ctx was logged as a failure", log.String())
 }
 
 // If another client retries a task while the task's callback runs, the follow-ups of the callback are not opened.
@@ -430,9 +404,7 @@ func TestOneRunAtATime(t *testing.T) {
 	open(t, tm.Manager, "ok")
 	run(t, tm.Manager, manager.Callbacks{
 		Succeeded: func(ctx context.Context, _ *manager.Finished) error {
-			if err := tm.Manager.Run(ctx, manager.Callbacks{}); err == nil {
-				t.Error("a Run within a Run returned no error")
-			}
+			expect.Fails(t, tm.Manager.Run(ctx, manager.Callbacks{}), "", "a Run within a Run returned no error")
 			return nil
 		},
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // lastSeen is a store that returns only the time at which a server was last seen.
@@ -37,9 +38,7 @@ func TestServerWatch(t *testing.T) {
 	} {
 		log.Reset()
 		store.at = step.last
-		if err := w.look(t.Context(), step.now); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, w.look(t.Context(), step.now))
 		if got := log.String(); (got != "") != (step.want != "") || !strings.Contains(got, step.want) {
 			t.Errorf("at %v, last seen %v: got %q, want %q", step.now, step.last, got, step.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -21,9 +22,7 @@ func TestRunOverASlowLink(t *testing.T) {
 	far.Redis = redisConfig(t, proxy.Addr).Redis
 	m := newManager(t, far, testspace.Log(silent))
 	input := strings.Repeat("x", 100<<10)
-	if _, err := m.Open(t.Context(), define("p", source, input), define("p", source, input)); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), define("p", source, input), define("p", source, input))).OK(t)
 	proxy.Limit(32 << 10)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // ends the test if Run hangs
 	defer cancel()

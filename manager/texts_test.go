@@ -1,10 +1,10 @@
 package manager_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -18,25 +18,17 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 	s := connect(t, cfg)
 	m := newManager(t, cfg, testspace.Log(silent))
 	ids, err := testspace.IDs(m.Open(t.Context(), define("p", source, "some input")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	c := claimed.Claims[0]
 	move, _ := c.Task.Execute(c.ID, tdf.Result{Output: "printed", Exit: "0"})
-	if _, err := s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{move}})).OK(t)
 	for task, err := range m.List(t.Context(), manager.Query{IDs: ids}) {
 		if err != nil || task.Input != "some input" {
 			t.Errorf("%+v, %v", task, err)
 		}
-		if got, err := lastOutput(task); !errors.Is(err, tdf.ErrNotRead) {
-			t.Errorf("output %q, error %v", got, err)
-		}
+		expect.Result(lastOutput(task)).FailsWith(t, tdf.ErrNotRead, "output")
 	}
 	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
 		if got, readErr := lastOutput(task); err != nil || readErr != nil || got != "printed" {

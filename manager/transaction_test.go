@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -22,10 +23,7 @@ import (
 // get reads a task that exists.
 func get(t *testing.T, m *manager.Manager, id int64) *manager.Task {
 	t.Helper()
-	task, err := m.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	task := expect.Result(m.Get(t.Context(), id)).Value(t)
 	return task
 }
 
@@ -59,9 +57,7 @@ func TestTransaction(t *testing.T) {
 	waiting := openTask(t, m, "d")
 	cancelled := openTask(t, m, "e")
 	later, err := m.Open(t.Context(), define("p", source, "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	x := m.Transaction()
 	x.Open(define("p", source, "g"), define("p", source, "h"))
 	x.Archive(done[0])
@@ -78,9 +74,7 @@ func TestTransaction(t *testing.T) {
 		got = append(got, fmt.Sprint(task.ID, " ", task.State, " ", task.Round, " ", task.Input, " ", task.Meta))
 	}
 	want := []string{"1 archived 0 a ", "2 open 1 again ", "3 succeeded 0 c ", "4 open 0 d changed", "5 expired 0 e ", "6 expired 0 f ", "7 open 0 g ", "8 open 0 h "}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	expect.Equal(t, got, want)
 }
 
 // A refused transaction changes nothing, and its error lists all tasks that have changed.
@@ -96,9 +90,7 @@ func TestTransactionRefused(t *testing.T) {
 	x.Retry(manager.Changes{}, done[1])
 	x.Require(done[2], waiting, same)
 	act := func(_ manager.Result, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 	}
 	act(m.Archive(t.Context(), done[0].Ref()))
 	act(m.Retry(t.Context(), manager.Changes{}, done[1].Ref()))
@@ -129,16 +121,9 @@ func TestImpossibleTransactions(t *testing.T) {
 	m := tm.Manager
 	keyed := define("p", source, "k")
 	keyed.Unique = "key"
-	first, err := m.Open(t.Context(), keyed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Cancel(t.Context(), first[0].Ref()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Open(t.Context(), keyed); err != nil {
-		t.Fatal(err)
-	}
+	first := expect.Result(m.Open(t.Context(), keyed)).Value(t)
+	expect.Result(m.Cancel(t.Context(), first[0].Ref())).OK(t)
+	expect.Result(m.Open(t.Context(), keyed)).OK(t)
 	finished, waiting := get(t, m, 1), openTask(t, m, "x")
 	past := tm.Now().Add(-1)
 	for name, c := range map[string]struct {
@@ -170,9 +155,7 @@ func TestImpossibleTransactions(t *testing.T) {
 			if opened != nil || err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.As(err, c.is) {
 				t.Errorf("%v, %v, want %s", opened, err, c.want)
 			}
-			if _, err := x.Commit(t.Context()); !errors.Is(err, manager.ErrCommitted) {
-				t.Errorf("a second commit: %v", err)
-			}
+			expect.Result(x.Commit(t.Context())).FailsWith(t, manager.ErrCommitted, "a second commit")
 			if after := tm.Tasks(); !reflect.DeepEqual(before, after) {
 				t.Errorf("the transaction changed %v to %v", before, after)
 			}
@@ -191,14 +174,10 @@ func TestTransactionNamesTheClaim(t *testing.T) {
 	id := open(t, m, "x")[0]
 	succeed(t, connect(t, cfg), id)
 	seen := get(t, m, id)
-	if err := testspace.Client(t, cfg).HSet(t.Context(), fmt.Sprint(cfg.Namespace, ":task:", id), "0:claim", "another").Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, testspace.Client(t, cfg).HSet(t.Context(), fmt.Sprint(cfg.Namespace, ":task:", id), "0:claim", "another").Err())
 	x := m.Transaction()
 	x.Archive(seen)
-	if _, err := x.Commit(t.Context()); err == nil || !strings.Contains(err.Error(), "it is succeeded in round 0, but another claim has run the round") {
-		t.Error(err)
-	}
+	expect.Result(x.Commit(t.Context())).Fails(t, "it is succeeded in round 0, but another claim has run the round")
 }
 
 // A StepError with many reasons has a short text.
@@ -307,9 +286,7 @@ func TestStepOfACallback(t *testing.T) {
 	if want := []string{"a0", "b1", "last0", "next0"}; !slices.Equal(called, want) {
 		t.Errorf("called %v, want %v", called, want)
 	}
-	if n := len(tm.In(tdf.Archived)); n != 5 {
-		t.Errorf("%d tasks are archived", n)
-	}
+	expect.Equal(t, len(tm.In(tdf.Archived)), 5, "tasks are archived")
 }
 
 // If a required task has changed, the callback's task stays, and its callback runs again.
@@ -319,10 +296,7 @@ func TestRefusedStepOfACallback(t *testing.T) {
 	open(t, tm.Manager, "a")
 	later := define("p", source, "x")
 	later.StartAfter = tm.Now().Add(time.Hour)
-	guard, err := tm.Manager.Open(t.Context(), later)
-	if err != nil {
-		t.Fatal(err)
-	}
+	guard := expect.Result(tm.Manager.Open(t.Context(), later)).Value(t)
 	calls := 0
 	run(t, tm.Manager, manager.Callbacks{
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
@@ -342,7 +316,5 @@ func TestRefusedStepOfACallback(t *testing.T) {
 	if calls != 2 || len(tm.Tasks()) != 2 || len(tm.In(tdf.Archived)) != 2 {
 		t.Errorf("%d calls, tasks: %v", calls, tm.Tasks())
 	}
-	if want := "step of the callback: task 2 has changed: want open in round 0, found open in round 0, revision 1"; log.Count(want) != 1 {
-		t.Error(log.String())
-	}
+	expect.Equal(t, log.Count("step of the callback: task 2 has changed: want open in round 0, found open in round 0, revision 1"), 1, log.String())
 }

@@ -107,14 +107,10 @@ func TestPackedIsFetchedAndRun(t *testing.T) {
 	at, got := fetched(t, p)
 	must(t, os.Chmod(filepath.Join(dir, "run.sh"), 0o755))
 	must(t, os.Chmod(filepath.Join(dir, "tool"), 0o755))
-	if diff := cmp.Diff(listing(t, dir), got); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(listing(t, dir), got), "")
 	run := exec.Command("./run.sh", "link")
 	run.Dir = at
-	if out, err := run.Output(); err != nil || string(out) != "\x00\xff\n" {
-		t.Errorf("the program printed %q, %v", out, err)
-	}
+	expect.Equal(t, string(expect.Result(run.Output()).Value(t)), "\x00\xff\n", "the program printed")
 }
 
 // The same content gives the same archive, and different content gives a different archive.
@@ -132,9 +128,7 @@ func TestPackIsDeterministic(t *testing.T) {
 	must(t, err)
 	b, err := program.Pack(second + "/")
 	must(t, err)
-	if diff := cmp.Diff(a, b); diff != "" {
-		t.Errorf("two archives:\n%.2000s", diff)
-	}
+	expect.Equal(t, cmp.Diff(a, b), "", "two archives")
 	for name, change := range map[string]func() error{
 		"content": func() error { return os.WriteFile(filepath.Join(second, "a"), []byte("2"), 0o644) },
 		"mode":    func() error { return os.Chmod(filepath.Join(second, "a"), 0o755) },
@@ -174,9 +168,7 @@ func TestPackIgnores(t *testing.T) {
 		}
 		delete(want, name)
 	}
-	if len(want) > 0 {
-		t.Errorf("not packed: %v", want)
-	}
+	expect.Len(t, want, 0, "not packed")
 }
 
 func TestPackRefuses(t *testing.T) {
@@ -219,17 +211,11 @@ func TestPackRefuses(t *testing.T) {
 	}
 	dir := plant(t, t.TempDir(), script(map[string]string{}))
 	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644))
-	if _, err := program.Pack(dir); err == nil || !strings.Contains(err.Error(), "pipe: is a socket, a pipe or a device") {
-		t.Errorf("got %v", err)
-	}
+	expect.Result(program.Pack(dir)).Fails(t, "pipe: is a socket, a pipe or a device")
 	plant(t, dir, map[string]string{".tdfignore": "pipe"})
-	if _, err := program.Pack(dir); err != nil {
-		t.Errorf("got %v", err)
-	}
+	expect.Result(program.Pack(dir)).OK(t)
 	for _, none := range []string{filepath.Join(dir, "nothing"), filepath.Join(dir, "run.sh")} {
-		if _, err := program.Pack(none); err == nil {
-			t.Errorf("%s is packed", none)
-		}
+		expect.Result(program.Pack(none)).Fails(t, "", none, "is packed")
 	}
 }
 
@@ -241,9 +227,7 @@ func TestPackedNames(t *testing.T) {
 		dir := plant(t, filepath.Join(t.TempDir(), base), map[string]string{"run.sh": packedScript})
 		p, err := program.Pack(dir)
 		must(t, err)
-		if got := p.Name[:len(p.Name)-9]; got != want {
-			t.Errorf("%s is named %s, want %s", base, got, want)
-		}
+		expect.Equal(t, p.Name[:len(p.Name)-9], want, base, "is named")
 		d := tdf.Defaults(p.Name, p.Source, "")
 		must(t, d.Validate())
 	}
@@ -266,9 +250,7 @@ func TestPackTooLarge(t *testing.T) {
 	_, err := program.Pack(dir)
 	want := fmt.Sprintf("the archive has more than %d bytes (%d unpacked), too many to store in Redis; the largest files are one (41943040 bytes), two (41943040 bytes), run.sh",
 		redisstate.MaxProgram, 2*len(noise)+len(packedScript)+1)
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v", err)
-	}
+	expect.Fails(t, err, want)
 	must(t, os.Remove(filepath.Join(dir, "two")))
 	p, err := program.Pack(dir)
 	must(t, err)
@@ -288,9 +270,7 @@ func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	must(t, err)
 	defer f.Close()
 	must(t, f.Truncate(fetch.DefaultBytes)) // together with run.sh, this exceeds the limit
-	if _, err := program.Pack(large); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("workers unpack at most %d", fetch.DefaultBytes)) {
-		t.Errorf("got %v", err)
-	}
+	expect.Result(program.Pack(large)).Fails(t, fmt.Sprintf("workers unpack at most %d", fetch.DefaultBytes))
 	many, err := os.MkdirTemp("/dev/shm", "many") // in memory, because this takes many times as long on a disk
 	if err != nil {
 		many = t.TempDir()
@@ -300,9 +280,7 @@ func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	for i := range fetch.DefaultEntries {
 		must(t, os.Symlink("run.sh", filepath.Join(many, strconv.Itoa(i))))
 	}
-	if _, err := program.Pack(many); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the %d files and directories", fetch.DefaultEntries)) {
-		t.Errorf("got %v", err)
-	}
+	expect.Result(program.Pack(many)).Fails(t, fmt.Sprintf("the %d files and directories", fetch.DefaultEntries))
 }
 
 // A worker refuses an archive that unpacks to far more than its size, because the archive could be an attack. Pack
@@ -335,7 +313,5 @@ func TestPush(t *testing.T) {
 	if stored, err := store.Program(t.Context(), packed.Source[len("redis:"):]); err != nil || !bytes.Equal(stored, packed.Archive) {
 		t.Errorf("stored are %d bytes, %v", len(stored), err)
 	}
-	if _, err := program.Push(t.Context(), m, t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run.sh") {
-		t.Errorf("got %v", err)
-	}
+	expect.Result(program.Push(t.Context(), m, t.TempDir())).Fails(t, "no run.sh")
 }

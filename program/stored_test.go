@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -38,12 +39,8 @@ func TestRemove(t *testing.T) {
 	if err := program.Remove(t.Context(), m, free, needed); !errors.As(err, &used) || used.SHA256 != needed || used.Tasks != 2500 {
 		t.Errorf("got %v", err)
 	}
-	if stored, err := program.List(t.Context(), m); err != nil || len(stored) != 2 {
-		t.Errorf("%v, %v: a program was removed", stored, err)
-	}
-	if _, err := m.Cancel(t.Context(), manager.ByIDs(ids...)...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Len(t, expect.Result(program.List(t.Context(), m)).Value(t), 2, "a program was removed")
+	expect.Result(m.Cancel(t.Context(), manager.ByIDs(ids...)...)).OK(t)
 	if uses, err = program.Uses(t.Context(), m); err != nil || uses[needed].Tasks != 2500 || uses[needed].Unfinished != 0 {
 		t.Errorf("after all were cancelled: %+v, %v", uses, err)
 	}

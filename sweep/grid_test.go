@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestGrid(t *testing.T) {
@@ -118,9 +120,7 @@ func TestLargeGrid(t *testing.T) {
 		t.Fatalf("%v, Len %d", err, g.Len())
 	}
 	row := g.row(1e12 - 2)
-	if got := row.JSON(); got != `{"a":1000000,"b":999999}` {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, row.JSON(), `{"a":1000000,"b":999999}`)
 	checkError(t, "a row", row.Wrong(errEmpty), "point 999999999999: ")
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // collect returns each row as "name=text …", and the error that ended the sequence.
@@ -41,8 +43,6 @@ func anyText() *rapid.Generator[string] {
 func checkError(t *testing.T, what string, err error, want ...string) {
 	t.Helper()
 	for _, part := range want {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%s: got %v, want an error with %q", what, err, part)
-		}
+		expect.Fails(t, err, part, what)
 	}
 }

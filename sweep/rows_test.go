@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestCSV(t *testing.T) {
@@ -94,15 +96,11 @@ func TestReadingFails(t *testing.T) {
 		"JSONL": func(r io.Reader) ([]string, error) { return collect(JSONL(r)) },
 	} {
 		for _, text := range []string{"", "a"} {
-			if _, err := rows(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken))); !errors.Is(err, broken) {
-				t.Errorf("%s: %q: got %v", name, text, err)
-			}
+			expect.Result(rows(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)))).FailsWith(t, broken, name, text)
 		}
 	}
 	for text, rows := range map[string]func(io.Reader) iter.Seq2[Row, error]{"a\n1\n": CSV, "{\"a\":1}\n{\"a\"": JSONL} {
-		if _, err := collect(rows(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)))); !errors.Is(err, broken) {
-			t.Errorf("%q: got %v", text, err)
-		}
+		expect.Result(collect(rows(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken))))).FailsWith(t, broken, text)
 	}
 }
 
@@ -158,14 +156,10 @@ func TestJSONL(t *testing.T) {
 	}
 	var got []string
 	for row, err := range JSONL(strings.NewReader(text)) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		got = append(got, row.JSON())
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, got), "")
 }
 
 func TestJSONLNamesTheLine(t *testing.T) {
@@ -239,9 +233,7 @@ func TestPointOf(t *testing.T) {
 func TestRowJSON(t *testing.T) {
 	row := rowOf("n", "1.50", "zero", "007", "long", "1234567890123456", "neg", "-0.5", "s", `a"<b>`, "empty", "")
 	want := `{"n":1.50,"zero":"007","long":"1234567890123456","neg":-0.5,"s":"a\"<b>","empty":""}`
-	if got := row.JSON(); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	expect.Equal(t, row.JSON(), want)
 }
 
 // A value with an exponent becomes a number in JSON if a float64 can represent it. The text of the value in the input
@@ -255,9 +247,7 @@ func TestNumbersWithExponents(t *testing.T) {
 		if got, want := row.JSON(), `{"a":`+number+`}`; got != want {
 			t.Errorf("got %s, want the number: %s", got, want)
 		}
-		if words, err := row.Words(); words != number || err != nil {
-			t.Errorf("the input of %s is %q, %v", number, words, err)
-		}
+		expect.Result(row.Words()).Is(t, number, "the input of")
 	}
 	for _, text := range []string{
 		"1e400", "1e-310", "1e-400", "1.2345678901234567e5", "01e5", "1e05", "3e00", "1234e56", "12e20", "1e12345", "0x1e5", "1e", "e5", "+1e5",

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestTemplate(t *testing.T) {
@@ -68,10 +69,7 @@ func TestTemplateRefuses(t *testing.T) {
 }
 
 func TestFillRefuses(t *testing.T) {
-	tm, err := ParseTemplate("{a}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tm := expect.Result(ParseTemplate("{a}")).Value(t)
 	for _, c := range []struct {
 		row  Row
 		want string
@@ -175,9 +173,7 @@ func FuzzTemplate(f *testing.F) {
 				return nil // a parameter is missing or contains a NUL byte, or the input is too long
 			}
 			words, err := tdf.SplitInput(input)
-			if err != nil {
-				t.Fatalf("%q → %q: %v", template, input, err)
-			}
+			expect.NoError(t, err, template, "→", input)
 			return words
 		}
 		plain, got := words("1", "2"), words(a, b)

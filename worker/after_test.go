@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -44,9 +45,7 @@ esac
 		`{"id":2,"outcome":"failed","output":"output\n"}`,
 		`{"id":3,"outcome":"succeeded","output":"\"a\"\n\u0001\ufffd","result":{"n":1}}`,
 	}
-	if got := w.finished(id).LastOutput(); got != strings.Join(want, "\n")+"\n" {
-		t.Errorf("%s", got)
-	}
+	expect.Equal(t, w.finished(id).LastOutput(), strings.Join(want, "\n")+"\n")
 }
 
 // finishedOthers settles all tasks, until the given task no longer waits.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // forget empties the namespace, so that the next id is 1 again.
@@ -24,9 +25,7 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	for _, input := range []string{"one", "two", "three"} {
 		id := w.open(input)
 		w.runOnce(w.worker())
-		if id != 1 {
-			t.Errorf("the task has the id %d, want 1", id)
-		}
+		expect.Equal(t, id, 1, "the task has the id")
 		if input == "two" {
 			has(t, w.task(id).Current().Output, "the whole output is on worker w1 in "+w.path("p/results/w1-1-0~2.out"))
 		}
@@ -39,9 +38,7 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 		fileHas(t, name+".files/f", input+"\n")
 		fileHas(t, name+".scratch/s", input+"\n")
 	}
-	if all, err := os.ReadDir(w.path("p/results")); err != nil || len(all) != 12 {
-		t.Errorf("%v, %v", all, err)
-	}
+	expect.Len(t, expect.Result(os.ReadDir(w.path("p/results"))).Value(t), 12)
 }
 
 // If the file name has no $taskId, all rounds share one file. The file contains the output of the last round.
@@ -52,9 +49,7 @@ func TestSharedOutputFile(t *testing.T) {
 	for _, input := range []string{"one", "two"} {
 		id := w.open(input)
 		w.runOnce(w.worker())
-		if got := w.finished(id); got.State != tdf.Succeeded {
-			t.Errorf("%s: %s", got.State, got.LastError())
-		}
+		expect.Equal(t, w.finished(id).State, tdf.Succeeded)
 	}
 	fileHas(t, w.path("p/last.out"), "two\n")
 	fileHas(t, w.path("p/last.files/f"), "two\n")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
@@ -165,13 +166,9 @@ func (w *distant) wellDone(took time.Duration) {
 	if task.State != tdf.Succeeded || r.Output != "done\n" || task.Losses+task.Round != 0 {
 		w.Errorf("the task is %s: %+v", task.State, task)
 	}
-	if n := strings.Count(task.Log, ": executed"); n != 1 {
-		w.Errorf("executed %d times: %s", n, task.Log)
-	}
+	expect.Equal(w, strings.Count(task.Log, ": executed"), 1, "executed … times", task.Log)
 	if ran := r.Entered[tdf.Executed].Sub(r.Entered[tdf.Running]); r.Seconds <= 0 || r.Seconds > tdf.For(took) || ran > tdf.For(took) {
 		w.Errorf("run time: %v s by the worker, %v s by Redis, %v in this test", r.Seconds, ran, took)
 	}
-	if findings, err := w.store.Check(w.Context()); err != nil || len(findings) > 0 {
-		w.Errorf("%v, %v", findings, err)
-	}
+	expect.Len(w, expect.Result(w.store.Check(w.Context())).Value(w), 0)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -39,9 +40,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	is(false)
 	fail(100) // no other worker succeeds with p
 	is(false)
-	if asked != 1 {
-		t.Errorf("the worker asked Redis %d times within a minute, want 1", asked)
-	}
+	expect.Equal(t, asked, 1, "the worker asked Redis … times within a minute")
 	at, elsewhere = at.Add(probePause), true
 	fail(1)
 	is(false, "p")
@@ -49,9 +48,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	if got, want := a.pauses(), []redisstate.Pause{{Program: "p", For: 60, Why: why}}; !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
-	if got := a.nextProbe(time.Hour); got != probePause {
-		t.Errorf("next in %v", got)
-	}
+	expect.Equal(t, a.nextProbe(time.Hour), probePause, "next in")
 
 	at = at.Add(probePause)
 	is(true) // the worker tries one round
@@ -97,9 +94,7 @@ func TestPauseGrowsOnAnUnfitHost(t *testing.T) {
 	a.clock = func() time.Time { return at }
 	for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		a.unfit("p", "no interpreter")
-		if got := a.nextProbe(time.Hour); got != time.Duration(want)*time.Second {
-			t.Errorf("next in %v, want %d s", got, want)
-		}
+		expect.Equal(t, a.nextProbe(time.Hour), time.Duration(want)*time.Second, "next in", want, "s")
 		at = at.Add(time.Duration(want) * time.Second)
 		if avoid, probing := a.avoided(); len(avoid) > 0 || !probing {
 			t.Errorf("after that: avoids %v, probing %v", avoid, probing)
@@ -132,9 +127,7 @@ func TestPausedProgramWithoutTasks(t *testing.T) {
 	for i := range 2 * maxBreakers {
 		a.failed(strconv.Itoa(i), "exit 1")
 	}
-	if len(a.programs) != maxBreakers {
-		t.Errorf("%d programs are remembered", len(a.programs))
-	}
+	expect.Len(t, a.programs, maxBreakers, "programs are remembered")
 }
 
 // While rounds of a program fail one after another, the worker reports that its slots pause. Other workers still claim.
@@ -161,12 +154,8 @@ func TestSlotsThatPauseAfterFailures(t *testing.T) {
 		t.Errorf("got %v, want the paused program first", got)
 	}
 	at = at.Add(2 * probePause)
-	if got := a.pauses(); len(got) != 1 {
-		t.Errorf("long after the last failure: %v", got)
-	}
+	expect.Len(t, a.pauses(), 1, "long after the last failure")
 	a.failed("p", "exit 1")
 	a.succeeded("p")
-	if got := a.pauses(); len(got) != 1 {
-		t.Errorf("after a success: %v", got)
-	}
+	expect.Len(t, a.pauses(), 1, "after a success")
 }

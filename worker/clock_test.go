@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/server"
 )
 
@@ -101,9 +102,7 @@ func TestRedisClockIsSet(t *testing.T) {
 			if r.Seconds <= 0 || r.Seconds > tdf.For(time.Since(began)) {
 				t.Errorf("the run time is %v s", r.Seconds)
 			}
-			if n := strings.Count(task.Log, ": executed"); n != 1 {
-				t.Errorf("executed %d times: %s", n, task.Log)
-			}
+			expect.Equal(t, strings.Count(task.Log, ": executed"), 1, "executed … times", task.Log)
 			if e := r.Entered; e[tdf.Open] > e[tdf.Running] || e[tdf.Running] > e[tdf.Executed] || e[tdf.Executed] > e[tdf.Succeeded] {
 				t.Errorf("%v", e)
 			}

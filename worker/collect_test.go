@@ -9,18 +9,15 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testsecret"
 )
 
 // Errors may contain texts of other programs, for example file names from rsync. Secrets in them are masked.
 func TestErrorsAreMasked(t *testing.T) {
 	d := &roundIO{secrets: testsecret.Of(t, "hunter22")}
-	if got := maskError(d, errors.New("rsync: hunter22.txt: no space")); got.Error() != "rsync: ***.txt: no space" {
-		t.Error(got)
-	}
-	if got := maskError(d, nil); got != nil {
-		t.Error(got)
-	}
+	expect.Equal(t, maskError(d, errors.New("rsync: hunter22.txt: no space")).Error(), "rsync: ***.txt: no space")
+	must(t, maskError(d, nil))
 }
 
 // A secret may be any word, even a word in the worker's own messages. After the text of an error was masked, errors.Is

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -18,9 +19,7 @@ var directories = map[string]fault{
 		script: `echo out; printf '{"a": }' >$TDF_DIR/result.json; echo kept >$TDF_DIR/files/f; echo s >$TDF_DIR/scratch/s`,
 		want:   ended{tdf.Failed, "out\n", "result.json: it is not JSON: invalid character '}' looking for beginning of value (byte 7) (run.sh ended with 0)", ""},
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			if got := task.Current().Result; got != "" {
-				t.Errorf("the result is %q", got)
-			}
+			expect.Equal(t, task.Current().Result, "", "the result")
 			fileHas(t, r.path("p/results/w1-2-0.files/f"), "kept\n")
 			absent(t, r.path("p/results/w1-2-0.scratch"))
 		},

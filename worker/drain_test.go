@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A worker that drains by order finishes its rounds, and claims no more tasks. Its process does not end. The order
@@ -24,21 +25,15 @@ func TestDrain(t *testing.T) {
 	second := w.open(p.path)
 	p.release()
 	w.executed(first) // wait without a server: a server that runs before the result arrives might find that the short lease has run out
-	if got := w.finished(first); got.State != tdf.Succeeded {
-		t.Errorf("the running task is %s", got.State)
-	}
+	expect.Equal(t, w.finished(first).State, tdf.Succeeded, "the running task")
 	w.nextHeartbeats(3)
-	if got := w.task(second); got.State != tdf.Open {
-		t.Errorf("the next task is %s", got.State)
-	}
+	expect.Equal(t, w.task(second).State, tdf.Open, "the next task")
 	stop()
 
 	stop = w.start(w.worker())
 	eventually(t, "the next worker", func() bool { return w.workerState() == stateDraining })
 	w.nextHeartbeats(3)
-	if got := w.task(second); got.State != tdf.Open {
-		t.Errorf("with a new worker the next task is %s", got.State)
-	}
+	expect.Equal(t, w.task(second).State, tdf.Open, "with a new worker the next task")
 	w.drain("")
 	p.begun()
 	p.ended()

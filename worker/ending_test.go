@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
@@ -127,9 +128,7 @@ done
 		}
 	}
 	stop()
-	if got := there.Load(); got != 2 {
-		t.Errorf("the files were there at %d reports, want 2", got)
-	}
+	expect.Equal(t, there.Load(), 2, "the files were there at … reports")
 	if _, err := os.Stat(w.path(roundsDir)); !os.IsNotExist(err) {
 		t.Errorf("the directory of rounds remains: %v", err)
 	}
@@ -156,7 +155,5 @@ func TestRemovalEndsWithTheWorker(t *testing.T) {
 	if left, err := os.ReadDir(e.dir.Path()); len(left) == 0 {
 		t.Errorf("the directory is empty: %v", err)
 	}
-	if n := s.freeSlots(); n != s.slots() {
-		t.Errorf("%d slots are free", n)
-	}
+	expect.Equal(t, s.freeSlots(), s.slots(), "slots are free")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -68,9 +69,7 @@ func TestNoTightLoopOnErrors(t *testing.T) {
 	stop := w.start(worker)
 	for i := range int64(3) {
 		timers.waitedFor(t, errorPause)
-		if got := store.calls.Load(); got != i+1 {
-			t.Errorf("%d claims after %d pauses", got, i)
-		}
+		expect.Equal(t, store.calls.Load(), i+1, "claims after", i, "pauses")
 		timers.fire(t, errorPause)
 	}
 	w.executed(id)
@@ -113,13 +112,9 @@ func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 	stop := w.start(worker)
 	w.executed(good)
 	eventually(t, "several tries", func() bool { return store.calls.Load() > 3 })
-	if got := w.task(bad); got.State != tdf.Running {
-		t.Errorf("the other task is %s: %s", got.State, got.Log)
-	}
+	expect.Equal(t, w.task(bad).State, tdf.Running, "the other task")
 	store.refused.Store(0)
-	if got := w.executed(bad); got.LastOutput() != "result\n" {
-		t.Errorf("the output of the refused task is %q", got.LastOutput())
-	}
+	expect.Equal(t, w.executed(bad).LastOutput(), "result\n", "the output of the refused task")
 	stop()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A fault is a program that does something wrong, with the expected effects on its task and its worker.
@@ -76,9 +77,7 @@ var ends = map[string]fault{
 		task:   failOn(tdf.FailOnExit),
 		want:   ended{tdf.Failed, "", "run.sh ended with exit status 3 and printed nothing to stderr", "3"},
 		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
-			if got := task.Current().Result; got != "{\"a\": 1}\n" {
-				t.Errorf("the result is %q", got)
-			}
+			expect.Equal(t, task.Current().Result, "{\"a\": 1}\n", "the result")
 		},
 	},
 	"the program's directory removed": {
@@ -186,9 +185,7 @@ func (f fault) compare(t *testing.T, task *tdf.Task) {
 	if want.Output == "*" {
 		want.Output, want.Error = got.Output, got.Error
 	}
-	if got != want {
-		t.Errorf("got %.1000q, want %.1000q or %q", got, want, f.says)
-	}
+	expect.Equal(t, got, want, "or", f.says)
 }
 
 // cutFrom checks the stored part of one output of a program that writes 1 GB to both outputs.
@@ -196,16 +193,12 @@ func cutFrom(t *testing.T, text string, size int64, file string) {
 	t.Helper()
 	const all = 1<<30 + 10_000_000 + int64(len("end\n"))
 	note := fmt.Sprintf("[%d bytes are left out here; the whole output is on worker w1 in %s]\n", all-(1<<20), file)
-	if size != all {
-		t.Errorf("%d bytes, want %d", size, all)
-	}
+	expect.Equal(t, size, all, "bytes")
 	if !strings.HasPrefix(text, "begin\n\x00") || !strings.HasSuffix(text, "\x00end\n") || len(text) > 1<<20+1+len(note) {
 		t.Errorf("%d bytes: %.100q", len(text), text)
 	}
 	has(t, text, note)
-	if info, err := os.Stat(file); err != nil || info.Size() != all {
-		t.Errorf("the file: %v, %v", info, err)
-	}
+	expect.Equal(t, expect.Result(os.Stat(file)).Value(t).Size(), all, "the file")
 }
 
 func failOn(rule tdf.FailOn) func(*tdf.Properties) {
@@ -214,16 +207,12 @@ func failOn(rule tdf.FailOn) func(*tdf.Properties) {
 
 func has(t testing.TB, text, part string) {
 	t.Helper()
-	if !strings.Contains(text, part) {
-		t.Errorf("%.2000q has no %q", text, part)
-	}
+	expect.Contains(t, text, part, "has no")
 }
 
 func fileHas(t testing.TB, path, want string) {
 	t.Helper()
-	if got, err := os.ReadFile(path); err != nil || string(got) != want {
-		t.Errorf("%s: %q, %v", path, got, err)
-	}
+	expect.Equal(t, string(expect.Result(os.ReadFile(path)).Value(t)), want, path)
 }
 
 func absent(t testing.TB, path string) {

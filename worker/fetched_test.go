@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // archive packs files into a tar file, and returns the source for it.
@@ -70,16 +71,12 @@ func TestProgramSHA256(t *testing.T) {
 	for range 2 {
 		id := w.open("", from(source))
 		w.runOnce(worker)
-		if got := w.task(id).Current().ProgramSHA256; got != hex.EncodeToString(sum[:]) {
-			t.Errorf("got %q", got)
-		}
+		expect.Equal(t, w.task(id).Current().ProgramSHA256, hex.EncodeToString(sum[:]))
 	}
 	w.script("q", good)
 	id := w.open("", func(d *tdf.Properties) { d.Program = "q" })
 	w.runOnce(worker)
-	if got := w.task(id).Current().ProgramSHA256; got != "" {
-		t.Errorf("a program that was not fetched has the checksum %q", got)
-	}
+	expect.Equal(t, w.task(id).Current().ProgramSHA256, "", "a program that was not fetched has the checksum")
 }
 
 func TestAnotherSourceUnderAKnownName(t *testing.T) {
@@ -90,9 +87,7 @@ func TestAnotherSourceUnderAKnownName(t *testing.T) {
 		w.open("", from(source))
 		w.runOnce(worker)
 	}
-	if got := w.finished(1); got.State != tdf.Succeeded {
-		t.Errorf("the first task is %s: %s", got.State, got.LastError())
-	}
+	expect.Equal(t, w.finished(1).State, tdf.Succeeded, "the first task")
 	got := w.finished(2)
 	if got.State != tdf.Failed || !strings.Contains(got.LastError(), first) || !strings.Contains(got.LastError(), second) {
 		t.Errorf("the second task is %s: %s", got.State, got.LastError())
@@ -113,9 +108,7 @@ func TestProgramFromRedis(t *testing.T) {
 	}
 	missing := w.withoutProgram(w.open("", func(d *tdf.Properties) { d.Program = "q" }))
 	w.runOnce(worker)
-	if got := w.finished(missing); !strings.Contains(got.LastError(), "nothing is stored in this namespace") {
-		t.Errorf("the task is %s: %s", got.State, got.LastError())
-	}
+	expect.Contains(t, w.finished(missing).LastError(), "nothing is stored in this namespace", "the task")
 }
 
 // If programs run as another user, root runs no file that came from a source.

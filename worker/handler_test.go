@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -159,9 +160,7 @@ func TestHandlersClaimOnlyTheirTasks(t *testing.T) {
 		{running, map[int64]tdf.State{own: tdf.Executed, script: tdf.Executed, other: tdf.Open}},
 		{running, map[int64]tdf.State{own: tdf.Executed, script: tdf.Executed, other: tdf.Open}},
 	} {
-		if _, err := step.worker.RunOnce(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(step.worker.RunOnce(t.Context())).OK(t)
 		for id, want := range step.want {
 			if got := w.task(id); got.State != want || got.UnfitHosts > 0 {
 				t.Errorf("task %d is %s, want %s: %s", id, got.State, want, got.Log)
@@ -215,9 +214,7 @@ func TestInvalidOptions(t *testing.T) {
 		"a worker has either a Runner or handlers":        {Handle("p", nothing), WithRunner(runner)},
 		"make a worker: a worker has one Runner, not two": {WithRunner(runner), WithRunner(runner)},
 	} {
-		if _, err := New("w1", w.cfg, with...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		expect.Result(New("w1", w.cfg, with...)).Fails(t, want)
 	}
 }
 

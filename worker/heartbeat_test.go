@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -50,9 +51,7 @@ func TestHeartbeats(t *testing.T) {
 		"version": "v1.2.3", "lease": "0.090000", "state": "working", "slots": "1", "runs": "", "avoids": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "",
 		"process": identity(),
 	}
-	if diff := cmp.Diff(want, first); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, first), "")
 }
 
 // A worker follows the rules of docs/operations.md, "Names of workers".
@@ -112,9 +111,7 @@ func losesItsName(t *testing.T, draining bool) {
 	if got := w.task(id); got.State != tdf.Running || got.Rounds.At(0).Output != "" {
 		t.Errorf("%+v", got)
 	}
-	if got := w.registered()["host"]; got != "elsewhere" {
-		t.Errorf("the name belongs to %s", got)
-	}
+	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }
 
 func TestIsGone(t *testing.T) {
@@ -133,9 +130,7 @@ func TestIsGone(t *testing.T) {
 		strings.Join([]string{"another-machine", words[1], strconv.Itoa(ended.Process.Pid), "1"}, " "):   false,
 		strings.Join([]string{words[0], "another-container", strconv.Itoa(ended.Process.Pid), "1"}, " "): false,
 	} {
-		if got := isGone(process); got != want {
-			t.Errorf("%q: gone %v", process, got)
-		}
+		expect.Equal(t, isGone(process), want, process, "gone")
 	}
 }
 
@@ -151,9 +146,7 @@ func TestStartEndsLeftProcesses(t *testing.T) {
 	go func() { ended <- left.Wait() }()
 	must(t, os.MkdirAll(worker.rounds()+"/7/files", 0o755))
 	stop := w.start(worker)
-	if err := receive(t, "the end of the process that was left", ended); err == nil {
-		t.Error("the process ended by itself")
-	}
+	expect.Fails(t, receive(t, "the end of the process that was left", ended), "", "the process ended by itself")
 	stop()
 	w.logged("ended processes that an earlier worker of this name had left running")
 	if _, err := os.Stat(worker.rounds()); !os.IsNotExist(err) {
@@ -183,13 +176,9 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	receive(t, "the sweep", hangs)
 	first := w.registered()
 	eventually(t, "another heartbeat", func() bool { return w.registered()["seen"] > first["seen"] })
-	if state := w.workerState(); state != stateStarting {
-		t.Errorf("the worker is %s", state)
-	}
+	expect.Equal(t, w.workerState(), stateStarting, "the worker")
 	stop()
-	if state := w.workerState(); state != stateGone {
-		t.Errorf("at the end the worker is %s", state)
-	}
+	expect.Equal(t, w.workerState(), stateGone, "at the end the worker")
 }
 
 // A starting worker stops if another worker takes its name. It changes nothing that belongs to the other worker.
@@ -220,12 +209,8 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	if len(c.Claims) != 1 || len(due) != 0 {
 		t.Errorf("task %d: %d claims, due: %+v", id, len(c.Claims), due)
 	}
-	if _, err := os.Stat(theirs); err != nil {
-		t.Errorf("a directory of the next worker: %v", err)
-	}
-	if host := w.registered()["host"]; host != "elsewhere" {
-		t.Errorf("the name belongs to %s", host)
-	}
+	expect.Result(os.Stat(theirs)).OK(t, "a directory of the next worker")
+	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }
 
 // silentWorker registers a worker w1 on another host. This worker has sent no heartbeat for longer than its lease. The
@@ -282,7 +267,5 @@ func TestAStopEndsTheWaitForAName(t *testing.T) {
 	if err := receive(t, "the worker's end", done); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if got := w.registered()["host"]; got != "elsewhere" {
-		t.Errorf("the name belongs to %s", got)
-	}
+	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }

@@ -314,9 +314,7 @@ func (c *clock) fireBetween(t testing.TB, least, d time.Duration) {
 
 func (w *world) logged(text string) {
 	w.Helper()
-	if !strings.Contains(w.log.String(), text) {
-		w.Errorf("not in the log: %s\n%s", text, w.log.String())
-	}
+	expect.Contains(w, w.log.String(), text, "not in the log")
 }
 
 func receive[T any](t testing.TB, what string, c <-chan T) T {

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -53,9 +54,7 @@ func TestAnUnwantedTaskWakesAnother(t *testing.T) {
 		must(t, client.HSet(t.Context(), ns+":task:"+member, "not_on", "w1", "start_after", "0").Err())
 		must(t, client.ZAdd(t.Context(), ns+":open", redis.Z{Score: 1, Member: member}).Err())
 		must(t, client.LPush(t.Context(), ns+":wake:open", "1").Err())
-		if got := w.executed(id).Current().Worker; got != "w2" {
-			t.Errorf("task %d was run by %s", id, got)
-		}
+		expect.Equal(t, w.executed(id).Current().Worker, "w2", "task", id, "was run by")
 	}
 	stop()
 	stopToo()

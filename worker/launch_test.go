@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // run runs one task with the script, and returns its output.
@@ -32,16 +33,12 @@ func TestArguments(t *testing.T) {
 	w := newWorld(t)
 	got := w.run(`printf '%s\n' "$0" "$PWD" "$@"`, `a 'b  c' "" $(id) * > ; \$HOME`)
 	want := "./run.sh\n" + w.path("p") + "\na\nb  c\n\n$(id)\n*\n>\n;\n$HOME\n"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, got), "")
 }
 
 func TestLongestInput(t *testing.T) {
 	input := strings.Repeat("x", 128<<10-1)
-	if got := newWorld(t).run("#!/bin/sh\nprintf %s \"$1\"", input); got != input {
-		t.Errorf("got %d bytes", len(got))
-	}
+	expect.Equal(t, newWorld(t).run("#!/bin/sh\nprintf %s \"$1\"", input), input, "bytes")
 }
 
 func TestEnvironment(t *testing.T) {
@@ -69,9 +66,7 @@ func TestEnvironment(t *testing.T) {
 		own := slices.Contains(inherited, name) || strings.HasPrefix(name, "LC_")
 		return !wanted && (own || slices.Contains([]string{"PWD", "OLDPWD", "SHLVL", "_"}, name))
 	})
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, got), "")
 }
 
 // leakyDescriptor makes a descriptor that is not marked close-on-exec, like those that a worker inherits.
@@ -90,9 +85,7 @@ func leakyDescriptor(t *testing.T) int {
 func TestDescriptorsAreNotInherited(t *testing.T) {
 	fd := leakyDescriptor(t)
 	script := fmt.Sprintf("#!/bin/sh\nif [ -e /dev/fd/%d ]; then echo open; else echo closed; fi", fd)
-	if got := newWorld(t).run(script, ""); got != "closed\n" {
-		t.Errorf("descriptor %d is %s", fd, got)
-	}
+	expect.Equal(t, newWorld(t).run(script, ""), "closed\n", "descriptor", fd)
 }
 
 // A worker whose rounds run in this process leaves the process's descriptors as they are. So does a worker that does not run.

@@ -2,11 +2,11 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A user requeues a running task. The worker then ends the program, and writes nothing to the task.
@@ -99,9 +99,7 @@ func TestNextRenewal(t *testing.T) {
 		w.cfg.Lease = 30 * time.Second
 		e := &execution{s: &session{Worker: w}, task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
 		e.clock.Store(&reading{1000, local})
-		if got := e.nextRenewal(local.Add(c.after), local.Add(c.after)); got != c.want {
-			t.Errorf("%s: got %v, want %v", name, got, c.want)
-		}
+		expect.Equal(t, e.nextRenewal(local.Add(c.after), local.Add(c.after)), c.want, name)
 	}
 }
 
@@ -135,7 +133,5 @@ func TestReportDoesNotWaitForRenewals(t *testing.T) {
 	defer func() { <-s.reporting }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.reportRounds(ctx, nil, true); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	expect.Result(s.reportRounds(ctx, nil, true)).FailsWith(t, context.Canceled)
 }

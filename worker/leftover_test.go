@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A handler may leave a goroutine behind. That goroutine cannot write into the round of another task.
@@ -26,9 +27,7 @@ func TestLeftoverGoroutineReachesNoOtherRound(t *testing.T) {
 			left = r
 			return nil
 		}
-		if err := left.SetResult("leftover"); err == nil {
-			t.Error("a result was set after the end of the round")
-		}
+		expect.Fails(t, left.SetResult("leftover"), "", "a result was set after the end of the round")
 		return nil
 	}))
 	stop := w.start(worker)
@@ -55,9 +54,7 @@ func TestLeftoverGoroutineReachesNoLaterSession(t *testing.T) {
 	for range 2 {
 		id := w.open("", forHandler("p"))
 		w.runOnce(w.worker(handler))
-		if got := w.finished(id).Current().Result; got != "" {
-			t.Errorf("task %d has the result %q", id, got)
-		}
+		expect.Equal(t, w.finished(id).Current().Result, "", "task", id, "has the result")
 	}
 }
 
@@ -106,18 +103,12 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 			end()
 			stop(w, worker, timers)
 			err := receive(t, "the worker's end", done)
-			if err == nil || !strings.Contains(err.Error(), `task 1 of program "p"`) {
-				t.Errorf("Run returned %v", err)
-			}
+			expect.Fails(t, err, `task 1 of program "p"`, "Run")
 			if got := w.task(id); got.State != tdf.Open || got.Releases != 1 || got.Losses != 0 || got.Checkpoint != "state" {
 				t.Errorf("the task is %s, with the checkpoint %q\n%s", got.State, got.Checkpoint, got.Log)
 			}
-			if err := r.SetResult(1); err == nil {
-				t.Error("the round's directory still exists")
-			}
-			if _, err := r.Stdout.Write([]byte("x")); err == nil {
-				t.Error("the round's output is still open")
-			}
+			expect.Fails(t, r.SetResult(1), "", "the round's directory still exists")
+			expect.Result(r.Stdout.Write([]byte("x"))).Fails(t, "", "the round's output is still open")
 		})
 	}
 }
@@ -142,9 +133,7 @@ func TestStopDoesNotWaitForAPreparer(t *testing.T) {
 	stop()
 	timers.fire(t, w.cfg.Grace)
 	timers.fire(t, worker.leaveBound)
-	if err := receive(t, "the worker's end", done); err == nil {
-		t.Error("Run returned no error")
-	}
+	expect.Fails(t, receive(t, "the worker's end", done), "", "Run returned no error")
 	if got := w.task(id); got.State != tdf.Open || got.Releases != 1 {
 		t.Errorf("the task is %s\n%s", got.State, got.Log)
 	}
@@ -163,9 +152,7 @@ func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 	if got := w.finished(id); got.State != tdf.Failed || got.Current().Exit != "2" || !strings.Contains(got.LastError(), "runtime.Goexit") {
 		t.Errorf("the task is %s, exit %q: %q", got.State, got.Current().Exit, got.LastError())
 	}
-	if got := w.finished(next); got.State != tdf.Succeeded {
-		t.Errorf("the next task is %s", got.State)
-	}
+	expect.Equal(t, w.finished(next).State, tdf.Succeeded, "the next task")
 	stop()
 }
 
@@ -200,15 +187,11 @@ func TestHandlerWithoutFiles(t *testing.T) {
 				}
 				return err
 			})))
-			if got := w.finished(id); got.State != tdf.Succeeded {
-				t.Errorf("%s: %s", got.State, got.LastError())
-			}
+			expect.Equal(t, w.finished(id).State, tdf.Succeeded)
 			if _, err := os.Stat(w.path(ownDir)); !os.IsNotExist(err) {
 				t.Errorf("left behind: %v", err)
 			}
-			if dir, err := left.Dir(); err == nil {
-				t.Errorf("after its end, the round got the directory %s", dir)
-			}
+			expect.Result(left.Dir()).Fails(t, "", "after its end, the round got the directory")
 		})
 	}
 }

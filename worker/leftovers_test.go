@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
@@ -44,14 +45,10 @@ func TestLeftoversOfOtherWorkers(t *testing.T) {
 			_ = worker.removeLeftovers(t.Context())
 			if !c.gone {
 				absent(t, w.path("p/results"))
-				if ended != "" {
-					t.Errorf("processes of %s were ended", ended)
-				}
+				expect.Equal(t, ended, "", "processes of … were ended")
 				return
 			}
-			if ended != dir+"/" {
-				t.Errorf("processes of %q were ended", ended)
-			}
+			expect.Equal(t, ended, dir+"/", "processes of … were ended")
 			absent(t, filepath.Dir(dir))
 			fileHas(t, w.path("p/results/w2-17-3.out"), "of the killed worker")
 			fileHas(t, w.path("p/results/w2-17-3.err"), "of the killed worker")

@@ -9,21 +9,18 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestCheckName(t *testing.T) {
 	for _, name := range []string{"w", "worker 1", "Wörker-1@host.example", strings.Repeat("x", 200), "-", "$round"} {
-		if err := CheckName(name); err != nil {
-			t.Errorf("%q: %v", name, err)
-		}
+		must(t, CheckName(name), name)
 	}
 	for name, want := range map[string]string{
 		"": "is empty", strings.Repeat("x", 201): "201 bytes", "a/b": "slash", ".a": "dot", "..": "dot",
 		"a\nb": "control", "\x00": "control", "\xff": "UTF-8",
 	} {
-		if err := CheckName(name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", name, err, want)
-		}
+		expect.Fails(t, CheckName(name), want, name)
 	}
 }
 
@@ -56,9 +53,7 @@ func TestNewRefuses(t *testing.T) {
 	if err := w.Run(t.Context()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "[worker] directory: mkdir /proc/.tdf: ") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := New("../w", config.Worker{}); err == nil {
-		t.Error("New accepted a name with a slash")
-	}
+	expect.Result(New("../w", config.Worker{})).Fails(t, "", "New accepted a name with a slash")
 }
 
 func TestPlaceholders(t *testing.T) {
@@ -71,8 +66,6 @@ func TestPlaceholders(t *testing.T) {
 		"/abs/../$round":  "/3",
 		"../up/$round/./": "/up/3",
 	} {
-		if got := e.path(pattern); got != want {
-			t.Errorf("%s: got %s, want %s", pattern, got, want)
-		}
+		expect.Equal(t, e.path(pattern), want, pattern)
 	}
 }

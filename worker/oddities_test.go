@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/worker/process"
 )
 
@@ -56,9 +57,7 @@ func TestProgramsByRule(t *testing.T) {
 				if name == "exit 3" && state == failed {
 					want.Error = silent3
 				}
-				if diff := cmp.Diff(want, endOf(w.finished(id))); diff != "" {
-					t.Errorf("fail_on %s: %s", rule, diff)
-				}
+				expect.Equal(t, cmp.Diff(want, endOf(w.finished(id))), "", "fail_on", rule)
 			}
 		})
 	}
@@ -102,9 +101,7 @@ func TestOddPrograms(t *testing.T) {
 			if c.want.Exit == "0" {
 				c.want.State = tdf.Succeeded
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			expect.Equal(t, cmp.Diff(c.want, got), "")
 		})
 	}
 }
@@ -151,9 +148,7 @@ func TestInvalidTasks(t *testing.T) {
 			if cause != nil || r.Exit != "" || !r.Refused || !strings.Contains(r.Reason, c.want) {
 				t.Errorf("got %+v, %v", r, cause)
 			}
-			if _, err := os.Stat(w.path("p")); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("the worker left ./p/ behind: %v", err)
-			}
+			expect.Result(os.Stat(w.path("p"))).FailsWith(t, fs.ErrNotExist, "the worker left ./p/ behind")
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const nobody = 65534
@@ -49,9 +50,7 @@ func TestOutputFilesFollowNoLinkOfAProgram(t *testing.T) {
 			must(t, errors.Join(os.Chown(w.path("p"), nobody, nobody), os.Lchown(w.path("p/results"), nobody, nobody)))
 			id := w.lastChance(w.open(""))
 			w.runOnce(w.worker())
-			if left, err := os.ReadDir(secret); err != nil || len(left) > 0 {
-				t.Errorf("root's files behind the link: %v, %v", left, err)
-			}
+			expect.Len(t, expect.Result(os.ReadDir(secret)).Value(t), 0, "root's files behind the link")
 			if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "p/results: it is a symbolic link that another user made") {
 				t.Errorf("%s: %q", got.State, got.LastError())
 			}
@@ -111,12 +110,8 @@ cd "$OLDPWD" && PATH=%s exec rsync "$@"
 	w.script("p", "#!/bin/sh\necho mine >$TDF_DIR/files/mine\n")
 	id := w.open("")
 	w.runOnce(w.worker())
-	if got := w.finished(id); got.State != tdf.Succeeded {
-		t.Errorf("%s: %q", got.State, got.LastError())
-	}
-	if text, err := os.ReadFile(fmt.Sprintf("%s/%d/0/shadow", to, id)); err == nil {
-		t.Errorf("published: %q", text)
-	}
+	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
+	expect.Result(os.ReadFile(fmt.Sprintf("%s/%d/0/shadow", to, id))).Fails(t, "", "published")
 	fileHas(t, fmt.Sprintf("%s/%d/0/mine", to, id), "mine\n")
 }
 
@@ -129,9 +124,7 @@ func TestCollectLeavesOutLinksThatLeadOut(t *testing.T) {
 	w.script("p", "#!/bin/sh\ncd $TDF_DIR/files && echo x >x && ln -s x in && ln -s /etc/passwd out && mkfifo pipe\n")
 	id := w.open("")
 	w.runOnce(w.worker())
-	if got := w.finished(id); got.State != tdf.Succeeded {
-		t.Errorf("%s: %q", got.State, got.LastError())
-	}
+	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
 	top := fmt.Sprintf("%s/%d/0", to, id)
 	fileHas(t, top+"/in", "x\n")
 	absent(t, top+"/out")
@@ -167,13 +160,9 @@ exit 0
 	go func() { done <- worker.Run(stopped) }()
 	p.begun()
 	second := w.open("second", func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
-	if got := w.finished(second).LastOutput(); got != "2\n" {
-		t.Errorf("the second round: %q", got)
-	}
+	expect.Equal(t, w.finished(second).LastOutput(), "2\n", "the second round")
 	p.release()
-	if got := w.finished(first); got.LastOutput() != "1\n" {
-		t.Errorf("the first round: %q, %q", got.LastOutput(), got.LastError())
-	}
+	expect.Equal(t, w.finished(first).LastOutput(), "1\n", "the first round")
 	stop()
 	must(t, receive(t, "the worker's end", done))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/worker/record"
 )
 
@@ -19,9 +20,7 @@ func TestOutputFilesStay(t *testing.T) {
 	id := w.open("")
 	w.runOnce(w.worker())
 	for name, want := range map[string]string{w.path("p/results/w1-1-0.out"): "0123456789", w.path("elsewhere/p/w1.1.0"): "err"} {
-		if got, err := os.ReadFile(name); err != nil || string(got) != want {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+		expect.Equal(t, string(expect.Result(os.ReadFile(name)).Value(t)), want, name)
 	}
 	r := w.task(id).Current()
 	if want := "01\n[6 bytes are left out here; the whole output is on worker w1 in " + w.path("p/results/w1-1-0.out") + "]\n89"; r.Output != want || r.Error != "err" {
@@ -51,9 +50,7 @@ func TestOutputFilesWithoutNames(t *testing.T) {
 		w.script("p", good)
 		id := w.open("")
 		w.runOnce(w.worker())
-		if got := w.task(id).LastOutput(); got != "good\n" {
-			t.Errorf("got %q", got)
-		}
+		expect.Equal(t, w.task(id).LastOutput(), "good\n")
 		absent(t, w.path("p/results/w1-1-0.out"))
 		absent(t, w.path(roundsDir))
 		if named {
@@ -114,9 +111,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 			p.release()
 			end()
 			for id, want := range map[int64]string{1: "1\n", 2: "2\n"} {
-				if got := w.task(id).Current().Output; got != want {
-					t.Errorf("the output of task %d is %q", id, got)
-				}
+				expect.Equal(t, w.task(id).Current().Output, want, "the output of task", id)
 			}
 		})
 	}
@@ -203,11 +198,7 @@ func TestNumberOfARoundIsChosenAgain(t *testing.T) {
 			return err
 		})
 		must(t, err)
-		if path != w.path(want) {
-			t.Errorf("stream %d: %s, want %s", stream, path, want)
-		}
+		expect.Equal(t, path, w.path(want), "stream", stream, want)
 	}
-	if got := e.keptPath("files"); got != w.path("p/results/w1-1-0~2.files") {
-		t.Errorf("files/ is kept in %s", got)
-	}
+	expect.Equal(t, e.keptPath("files"), w.path("p/results/w1-1-0~2.files"), "files/ is kept in")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -40,9 +41,7 @@ func (g *guarded) do(commands ...string) {
 		for word := range strings.FieldsSeq(c) {
 			args = append(args, word)
 		}
-		if err := g.operator.Do(g.Context(), args...).Err(); err != nil {
-			g.Fatal(c, err)
-		}
+		must(g, g.operator.Do(g.Context(), args...).Err(), c)
 	}
 }
 
@@ -110,9 +109,7 @@ func TestWrongPasswordEndsTheStart(t *testing.T) {
 	host, port, _ := strings.Cut(g.operator.Options().Addr, ":")
 	n, _ := strconv.Atoi(port)
 	_, err := redisstate.Connect(t.Context(), config.Redis{Host: host, Port: n, Password: "wrong"}, "N", g.logger())
-	if err == nil || !strings.Contains(err.Error(), "the password (or the username) is wrong") {
-		t.Errorf("got %v", err)
-	}
+	expect.Fails(t, err, "the password (or the username) is wrong")
 }
 
 // Redis refuses a result because it is too large. The round of that result fails, and its error says why. The other
@@ -135,9 +132,7 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 		return Ended{}, nil
 	})
 	stop := g.start(worker)
-	if got := g.executed(small); got.LastOutput() != "xxx" {
-		t.Errorf("the task with the small result: %q", got.LastOutput())
-	}
+	expect.Equal(t, g.executed(small).LastOutput(), "xxx", "the task with the small result")
 	got := g.executed(large)
 	stop()
 	r := got.Current()

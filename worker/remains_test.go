@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A runningWorker is a worker that a test runs in the background.
@@ -97,9 +98,7 @@ func (r *runningWorker) nothingRemains(before traces) {
 	r.Helper()
 	var left []string
 	defer func() {
-		if len(left) > 0 {
-			r.Errorf("left behind: %s", strings.Join(left, "; "))
-		}
+		expect.Len(r, left, 0, "left behind", strings.Join(left, "; "))
 	}()
 	eventually(r, "nothing is left", func() bool {
 		left = r.remains(before)

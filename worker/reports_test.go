@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -78,9 +79,7 @@ func (w *world) updated(id int64, want ...string) {
 	for _, u := range updates {
 		got = append(got, fmt.Sprintf("%d-%d %s", u.Round, u.Number, u.Line))
 	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		w.Errorf("updates %q, want %q", got, want)
-	}
+	expect.Equal(w, strings.Join(got, "\n"), strings.Join(want, "\n"), "updates", got, want)
 }
 
 // A round that a user watches reports every second. Secrets in its reports are masked.
@@ -103,20 +102,12 @@ func TestARoundThatIsFollowed(t *testing.T) {
 		at := time.Now()
 		return s.nextReport(at, at)
 	}
-	if got := next(); got != worker.heartbeatPause() {
-		t.Errorf("without a follower, the next report is in %v", got)
-	}
+	expect.Equal(t, next(), worker.heartbeatPause(), "without a follower, the next report is in")
 	must(t, w.store.Follow(t.Context(), id))
-	if got := next(); got != followPause {
-		t.Errorf("followed, the next report is in %v", got)
-	}
-	if got := w.task(id).Current().Tail; got != "at ***\n" {
-		t.Errorf("the tail is %q", got)
-	}
+	expect.Equal(t, next(), followPause, "followed, the next report is in")
+	expect.Equal(t, w.task(id).Current().Tail, "at ***\n", "the tail")
 	must(t, w.client().Del(t.Context(), w.cfg.Namespace+":follow:1").Err())
-	if got := next(); got != worker.heartbeatPause() {
-		t.Errorf("followed no more, the next report is in %v", got)
-	}
+	expect.Equal(t, next(), worker.heartbeatPause(), "followed no more, the next report is in")
 	p.release()
 	end()
 }
@@ -255,9 +246,7 @@ func TestCircuitBreaker(t *testing.T) {
 		if i < 3 {
 			want = tdf.Executed
 		}
-		if got := w.task(id).State; got != want {
-			t.Errorf("task %d is %s, want %s", id, got, want)
-		}
+		expect.Equal(t, w.task(id).State, want, "task", id)
 	}
 	eventually(t, "the worker's own successes", func() bool {
 		elsewhere, err := w.store.SucceededElsewhere(t.Context(), "w2", "p")
@@ -278,9 +267,7 @@ func TestLastError(t *testing.T) {
 	stop := w.start(w.worker())
 	task := w.finished(id)
 	for i, want := range []string{"", "round 0\n", "round 1\n"} {
-		if got := task.Rounds.At(i).Output; got != want {
-			t.Errorf("round %d: %q, want %q", i, got, want)
-		}
+		expect.Equal(t, task.Rounds.At(i).Output, want, "round", i)
 	}
 	stop()
 	if _, err := os.Lstat(w.path(roundsDir)); !os.IsNotExist(err) {

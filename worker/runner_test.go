@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -67,9 +68,7 @@ func TestGoRunner(t *testing.T) {
 			if strings.HasPrefix(got.Error, c.want.Error) && (c.want.Exit == "" || c.want.Exit == exitPanic) {
 				got.Error = c.want.Error
 			}
-			if got != c.want {
-				t.Errorf("got %+v, want %+v", got, c.want)
-			}
+			expect.Equal(t, got, c.want)
 			if name == "a result" && w.task(id).Current().Result != `{"a": 1}` {
 				t.Errorf("the result is %q", w.task(id).Current().Result)
 			}
@@ -131,9 +130,7 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 		must(t, err)
 		return e.Checks[slices.IndexFunc(e.Checks, func(g admin.Check) bool { return g.Name == "source" })]
 	}
-	if got := explained(); got.State != admin.Ahead {
-		t.Errorf("without a worker: %+v", got)
-	}
+	expect.Equal(t, explained().State, admin.Ahead, "without a worker")
 	stop := w.start(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
 	if got := explained(); got.State != admin.Passed || !strings.Contains(got.Text, "need no source: w1") {
@@ -198,9 +195,7 @@ func TestSlots(t *testing.T) {
 	stop()
 	store.mu.Lock()
 	defer store.mu.Unlock()
-	if store.claims[0] != 8 {
-		t.Errorf("claims of %v", store.claims)
-	}
+	expect.Equal(t, store.claims[0], 8, "claims of")
 	if len(store.reports) > 20 {
 		t.Errorf("reports of %v", store.reports)
 	}
@@ -219,9 +214,7 @@ func TestUnfitHost(t *testing.T) {
 		if task.State != tdf.Open || task.UnfitHosts != i+1 || task.Releases != i+1 || task.Fails != 0 {
 			t.Fatalf("%+v", task)
 		}
-		if !strings.Contains(task.Log, `released: run.sh asks for the interpreter "/no/such/interpreter"`) {
-			t.Error(task.Log)
-		}
+		expect.Contains(t, task.Log, `released: run.sh asks for the interpreter "/no/such/interpreter"`)
 		if ran, err := worker.RunOnce(t.Context()); ran || err != nil {
 			t.Errorf("the same worker claimed the task again at once: %v, %v", ran, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestShebang(t *testing.T) {
@@ -18,9 +19,7 @@ func TestShebang(t *testing.T) {
 		if !ok {
 			got = [2]string{"-"}
 		}
-		if got != want {
-			t.Errorf("%q: got %q, want %q", head, got, want)
-		}
+		expect.Equal(t, got, want, head)
 	}
 }
 
@@ -34,9 +33,7 @@ func TestEnvFinds(t *testing.T) {
 		"#!/usr/bin/env -S X=1 python9": "", "#!/usr/bin/env X=1": "", "#!/usr/bin/env -S ${PY}": "", "#!/usr/bin/env -S 'python9' -u": "",
 		"#!/usr/bin/env ./own": "", "#!/usr/bin/env -S bin/own -u": "",
 	} {
-		if got := envFinds(shebang([]byte(line + "\n"))); got != want {
-			t.Errorf("%q: got %q, want %q", line, got, want)
-		}
+		expect.Equal(t, envFinds(shebang([]byte(line+"\n"))), want, line)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -39,9 +40,7 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 					eventually(t, "a renewal", func() bool { return w.task(id).LeaseUntil > before })
 				}
 			}
-			if got := len(w.task(large).Checkpoint); got != 0 {
-				t.Errorf("a checkpoint of %d bytes arrived over the slow link", got)
-			}
+			expect.Equal(t, len(w.task(large).Checkpoint), 0, "a checkpoint of … bytes arrived over the slow link")
 			proxy.Resume()
 			close(release)
 			end()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -52,12 +53,8 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 	if got := w.finished(id); got.State != tdf.Succeeded || got.LastOutput() != "done\n" {
 		t.Errorf("the task is %s: %s", got.State, got.LastError())
 	}
-	if got := w.task(next).State; got != tdf.Open {
-		t.Errorf("the next task is %s", got)
-	}
-	if got := w.workerState(); got != stateGone {
-		t.Errorf("the worker is %s", got)
-	}
+	expect.Equal(t, w.task(next).State, tdf.Open, "the next task")
+	expect.Equal(t, w.workerState(), stateGone, "the worker")
 }
 
 func TestStopReleasesTasks(t *testing.T) {
@@ -179,13 +176,9 @@ func TestStopWithoutRedis(t *testing.T) {
 			timers.fire(t, worker.answer) // the bound of the last claim
 			timers.fire(t, worker.answer) // the bound of the last heartbeat
 			wait()
-			if got := w.task(id).State; got != tdf.Running {
-				t.Errorf("the task is %s", got)
-			}
+			expect.Equal(t, w.task(id).State, tdf.Running, "the task")
 			w.logged(`level=WARN msg="the result is dropped"`)
-			if got := strings.Count(w.log.String(), c.message); got != 1 {
-				t.Errorf("%d messages about the output, want 1:\n%s", got, w.log.String())
-			}
+			expect.Equal(t, strings.Count(w.log.String(), c.message), 1, "messages about the output", w.log.String())
 			if !c.blocked {
 				w.logged("file=" + w.path("p/results/w1-1-0.out"))
 				fileHas(t, w.path("p/results/w1-1-0.out"), "output\n")

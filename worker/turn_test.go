@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -107,9 +108,7 @@ func TestAReportThatClaims(t *testing.T) {
 				c.after(r)
 			}
 			r.executed(first)
-			if claims := r.store.turns.Load() > 0; claims != c.claims {
-				t.Errorf("the report claims: %t, want %t", claims, c.claims)
-			}
+			expect.Equal(t, r.store.turns.Load() > 0, c.claims, "the report claims")
 			if c.claims {
 				r.executed(second)
 			}
@@ -126,9 +125,7 @@ func TestRunOnceRunsOneTask(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.open(""), w.open("")
 	w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
-	if got := w.task(first).State; got != tdf.Executed {
-		t.Errorf("the first task is %s", got)
-	}
+	expect.Equal(t, w.task(first).State, tdf.Executed, "the first task")
 	if got := w.task(second); got.State != tdf.Open || got.Releases != 0 {
 		t.Errorf("the second task is %s, with %d releases", got.State, got.Releases)
 	}
@@ -153,9 +150,7 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	eventually(t, "the release", func() bool { return w.task(next).Releases == 1 })
 	for _, pause := range []time.Duration{errorPause, 2 * errorPause, 4 * errorPause, 8 * errorPause} {
 		timers.waitedFor(t, pause)
-		if got := w.task(refused); got.State != tdf.Running {
-			t.Errorf("the task with the refused result is %s: %s", got.State, got.Log)
-		}
+		expect.Equal(t, w.task(refused).State, tdf.Running, "the task with the refused result")
 		if got := w.task(next); got.State != tdf.Open || got.Releases != 1 {
 			t.Errorf("the other task is %s, with %d releases: %s", got.State, got.Releases, got.Log)
 		}
@@ -163,9 +158,7 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	}
 	w.logged(`msg=released task=2 round=0 program=p reason="` + errNoSlot.Error() + `"`)
 	timers.waitedFor(t, longestPause)
-	if got := store.turns.Load(); got != 1 {
-		t.Errorf("%d reports claimed tasks, want 1", got)
-	}
+	expect.Equal(t, store.turns.Load(), 1, "reports claimed tasks")
 	store.refused.Store(0)
 	timers.fire(t, longestPause)
 	for id, want := range map[int64]string{refused: "refused\n", next: "next\n"} {
@@ -173,9 +166,7 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 			t.Errorf("task %d: output %q\n%s", id, got.LastOutput(), got.Log)
 		}
 	}
-	if got := w.task(next).Releases; got != 1 {
-		t.Errorf("the other task was released %d times", got)
-	}
+	expect.Equal(t, w.task(next).Releases, 1, "the other task was released … times")
 	stop()
 	wait()
 }

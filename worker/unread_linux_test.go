@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/worker/record"
 )
 
@@ -52,9 +53,7 @@ func TestOutputThatCannotBeReadIsKept(t *testing.T) {
 	})
 	w.runOnce(worker)
 	got := w.finished(id)
-	if got.State != tdf.Failed {
-		t.Errorf("the task is %s", got.State)
-	}
+	expect.Equal(t, got.State, tdf.Failed, "the task")
 	has(t, got.LastError(), "reading stdout: ")
 	fileHas(t, w.path("p/results/w1-1-0.out"), out)
 	fileHas(t, w.path("p/results/w1-1-0.err"), "err")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -32,9 +33,7 @@ func TestWarn(t *testing.T) {
 		var log bytes.Buffer
 		warn(slog.New(slog.NewTextHandler(&log, nil)), c.redis, c.info, c.listpack)
 		for _, text := range []string{eviction, file, password, memory} {
-			if got := strings.Contains(log.String(), text); got != (text == c.want) {
-				t.Errorf("%s: %q is in the log: %v\n%s", name, text, got, log.String())
-			}
+			expect.Equal(t, strings.Contains(log.String(), text), text == c.want, name, text, "is in the log", log.String())
 		}
 	}
 }

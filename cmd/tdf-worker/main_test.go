@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // An error names the file or the environment variable that contains the invalid value.
 func TestErrorsNameTheSource(t *testing.T) {
 	_, port, err := net.SplitHostPort(redistest.Shared(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	base := "[tdf]\nnamespace=" + redistest.Namespace(t) + "\n[redis]\nhost=127.0.0.1\nport=" + port + "\n[worker]\n"
 	for key, value := range map[string]string{"directory": "/no/such/directory", "collect": "rsync:/data/..", "user": "no such user"} {
 		variable := "TDF_CFG_WORKER_" + strings.ToUpper(key)
@@ -30,9 +29,7 @@ func TestErrorsNameTheSource(t *testing.T) {
 				if c.environment != "" {
 					t.Setenv(variable, c.environment)
 				}
-				if err := os.WriteFile(file, []byte(c.text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, os.WriteFile(file, []byte(c.text), 0o644))
 				var stdout, stderr bytes.Buffer
 				status := run(t.Context(), t.Context(), []string{"w", file}, &stdout, &stderr)
 				if status != 2 || !strings.Contains(stderr.String(), "tdf-worker: "+c.want) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/open"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
@@ -58,19 +59,14 @@ func (c *call) ids(addr string) []string {
 	c.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	ids, err := client.ZRange(context.Background(), c.namespace+":open", 0, -1).Result()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	ids := expect.Result(client.ZRange(context.Background(), c.namespace+":open", 0, -1).Result()).Value(c.t)
 	return ids
 }
 
 func (c *call) check(name string, got string, want ...string) {
 	c.t.Helper()
 	for _, w := range want {
-		if !strings.Contains(got, w) {
-			c.t.Errorf("%s is\n%s, want %q in it", name, got, w)
-		}
+		expect.Contains(c.t, got, w, name, "in it")
 	}
 }
 
@@ -107,16 +103,12 @@ func TestOpenInterrupted(t *testing.T) {
 	var status int
 	var ended sync.WaitGroup
 	ended.Go(func() { status = c.open(stdin, "--from", "-", "--format", "csv", "--campaign", "c") })
-	if _, err := io.WriteString(rows, "a\n"+csvOf(1, 1200)); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(io.WriteString(rows, "a\n"+csvOf(1, 1200))).OK(t)
 	wait(t, "1200 tasks", func() bool { return len(c.ids(addr)) == 1200 })
 	c.interrupt()
 	ended.Wait()
 	rows.Close()
-	if status != cli.StatusInterrupted {
-		t.Errorf("status %d", status)
-	}
+	expect.Equal(t, status, cli.StatusInterrupted, "status")
 	c.check("stdout", c.out.String(), "1-1200\n")
 	c.check("stderr", c.err.String(), "interrupted: opened 1200 tasks;", "--extend --campaign c")
 
@@ -139,21 +131,15 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	wait(t, "the check of the late command", func() bool { return strings.Contains(late.err.String(), "fail_on=") })
 	early := newCall(t, addr)
 	early.namespace = late.namespace
-	if status := early.open(nil, "--grid", "a=1..3", "--campaign", "c"); status != 0 {
-		t.Errorf("status %d: %s", status, early.err.String())
-	}
-	if _, err := io.WriteString(rows, "a\n"+csvOf(1, 1200)); err != nil {
-		t.Fatal(err)
-	}
+	expect.Equal(t, early.open(nil, "--grid", "a=1..3", "--campaign", "c"), 0, "status", early.err.String())
+	expect.Result(io.WriteString(rows, "a\n"+csvOf(1, 1200))).OK(t)
 	rows.Close()
 	ended.Wait()
 	if status != cli.StatusRefused || late.out.String() != "" {
 		t.Errorf("status %d, stdout %q", status, late.out.String())
 	}
 	late.check("stderr", late.err.String(), "campaign c was opened by another command just now; --extend")
-	if n := len(late.ids(addr)); n != 3 {
-		t.Errorf("%d tasks", n)
-	}
+	expect.Equal(t, len(late.ids(addr)), 3, "tasks")
 }
 
 // If a signal ends the reading of rows, the command reports the signal, and no error about the rows.
@@ -197,16 +183,10 @@ func TestOpenThroughLostReplies(t *testing.T) {
 	proxy := redistest.NewProxy(t, addr)
 	c := newCall(t, proxy.Addr)
 	proxy.DropReplies(3, func(command []string) bool { return redistest.Scripts(command) && len(command) > 300 })
-	if status := c.open(nil, "--grid", "a=1..1300", "--campaign", "c"); status != 0 {
-		t.Errorf("status %d: %s", status, c.err.String())
-	}
-	if proxy.Dropped() != 3 {
-		t.Errorf("%d replies were dropped", proxy.Dropped())
-	}
+	expect.Equal(t, c.open(nil, "--grid", "a=1..1300", "--campaign", "c"), 0, "status", c.err.String())
+	expect.Equal(t, proxy.Dropped(), 3, "replies were dropped")
 	c.check("stdout", c.out.String(), "1-1300\n")
-	if n := len(c.ids(addr)); n != 1300 {
-		t.Errorf("%d tasks", n)
-	}
+	expect.Equal(t, len(c.ids(addr)), 1300, "tasks")
 }
 
 // If Redis does not answer, a second signal ends the command. The command reports how many tasks it may
@@ -219,14 +199,10 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 	var status int
 	var ended sync.WaitGroup
 	ended.Go(func() { status = c.open(stdin, "--from", "-", "--format", "csv", "--campaign", "c") })
-	if _, err := io.WriteString(rows, "a\n"+csvOf(1, 10)); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(io.WriteString(rows, "a\n"+csvOf(1, 10))).OK(t)
 	wait(t, "10 tasks", func() bool { return len(c.ids(addr)) == 10 })
 	proxy.DropReplies(1<<30, redistest.Scripts) // drop replies only of later calls
-	if _, err := io.WriteString(rows, csvOf(11, 17)); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(io.WriteString(rows, csvOf(11, 17))).OK(t)
 	wait(t, "a lost reply", func() bool { return proxy.Dropped() > 0 })
 	proxy.Hang()
 	wait(t, "a call that hangs", func() bool { return proxy.Held() > 0 })
@@ -234,9 +210,7 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 	c.interruptAgain()
 	ended.Wait()
 	rows.Close()
-	if status != cli.StatusInterrupted {
-		t.Errorf("status %d", status)
-	}
+	expect.Equal(t, status, cli.StatusInterrupted, "status")
 	c.check("stdout", c.out.String(), "1-10\n")
 	// The first call may contain only some of the seven rows.
 	want := regexp.MustCompile(`interrupted: opened 10 tasks, and perhaps [1-7] tasks? more: .*--extend`)
@@ -253,26 +227,15 @@ func TestOpenUntilRedisIsFull(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
 	limit := func(bytes int) {
-		if err := client.ConfigSet(t.Context(), "maxmemory", strconv.Itoa(bytes)).Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, client.ConfigSet(t.Context(), "maxmemory", strconv.Itoa(bytes)).Err())
 	}
-	used, err := strconv.Atoi(client.InfoMap(t.Context(), "memory").Item("Memory", "used_memory"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	used := expect.Result(strconv.Atoi(client.InfoMap(t.Context(), "memory").Item("Memory", "used_memory"))).Value(t)
 	limit(used + 5<<20)
 	file := filepath.Join(t.TempDir(), "points.csv")
-	if err := os.WriteFile(file, []byte("a\n"+csvOf(1, 20_000)+"1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, []byte("a\n"+csvOf(1, 20_000)+"1\n"), 0o600))
 	c := newCall(t, server.Addr)
-	if err := client.HSet(t.Context(), c.namespace+":settings", "high_water", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if status := c.open(nil, "--from", file, "--campaign", "c"); status != cli.StatusFailed {
-		t.Errorf("status %d", status)
-	}
+	expect.NoError(t, client.HSet(t.Context(), c.namespace+":settings", "high_water", "1").Err())
+	expect.Equal(t, c.open(nil, "--from", file, "--campaign", "c"), cli.StatusFailed, "status")
 	first := len(c.ids(server.Addr))
 	if first == 0 || first >= 20_000 {
 		t.Fatalf("%d tasks were opened", first)
@@ -282,10 +245,6 @@ func TestOpenUntilRedisIsFull(t *testing.T) {
 
 	limit(0)
 	c.reset()
-	if status := c.open(nil, "--from", file, "--campaign", "c", "--extend"); status != 0 {
-		t.Errorf("status %d: %s", status, c.err.String())
-	}
-	if n := len(c.ids(server.Addr)); n != 20_001 {
-		t.Errorf("%d tasks, want 20001: the file has one point twice", n)
-	}
+	expect.Equal(t, c.open(nil, "--from", file, "--campaign", "c", "--extend"), 0, "status", c.err.String())
+	expect.Equal(t, len(c.ids(server.Addr)), 20_001, "tasks")
 }

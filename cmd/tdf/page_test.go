@@ -12,15 +12,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // page returns docs/tdf.md.
 func page(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/tdf.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Result(os.ReadFile("../../docs/tdf.md")).Value(t)
 	return string(text)
 }
 
@@ -55,9 +53,7 @@ func TestPageListsTheCommands(t *testing.T) {
 	got := column(page(t), "| command | does |")
 	slices.Sort(want)
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("docs/tdf.md lists %q, want %q", got, want)
-	}
+	expect.Equal(t, got, want, "docs/tdf.md lists")
 }
 
 // docs/tdf.md lists all filters, and no others.
@@ -69,9 +65,7 @@ func TestPageListsTheFilters(t *testing.T) {
 	c.Flags().VisitAll(func(f *pflag.Flag) { want = append(want, "--"+f.Name) })
 	got := slices.DeleteFunc(column(page(t), "| filter | selects tasks |"), func(s string) bool { return !regexp.MustCompile(`^--[a-z-]+$`).MatchString(s) })
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("docs/tdf.md lists %q, want %q", got, want)
-	}
+	expect.Equal(t, got, want, "docs/tdf.md lists")
 }
 
 // docs/tdf.md names only flags that exist.

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -49,29 +50,17 @@ func TestEachPropertyGoesEverywhere(t *testing.T) {
 			checkFlag(t, p, text, p.Text(&d))
 		}
 	}
-	opened, err := from.Open(t.Context(), definitions...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := expect.Result(from.Open(t.Context(), definitions...)).Value(t)
 	var dump bytes.Buffer
-	if _, err := admin.New(from).Dump(t.Context(), &dump); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.New(to).Load(t.Context(), &dump); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(admin.New(from).Dump(t.Context(), &dump)).OK(t)
+	expect.Result(admin.New(to).Load(t.Context(), &dump)).OK(t)
 	for i := range tdf.PropertyTable {
 		p := &tdf.PropertyTable[i]
 		want, _ := json.Marshal(p.Value(&all[i]))
 		for where, m := range map[string]*manager.Manager{"opened": from, "loaded": to} {
-			task, err := m.Get(t.Context(), opened[i].ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			task := expect.Result(m.Get(t.Context(), opened[i].ID)).Value(t)
 			got := task.Definition.Properties(tdf.Defaults("", "", ""))
-			if p.Text(&got) != p.Text(&all[i]) {
-				t.Errorf("%s, %s: %q, want %q", p.Name, where, p.Text(&got), p.Text(&all[i]))
-			}
+			expect.Equal(t, p.Text(&got), p.Text(&all[i]), p.Name, where)
 			text, _ := json.Marshal(task)
 			members := map[string]json.RawMessage{}
 			if err := json.Unmarshal(text, &members); err != nil || p.Shown(&all[i]) && !bytes.Equal(members[p.JSON], want) {
@@ -84,9 +73,7 @@ func TestEachPropertyGoesEverywhere(t *testing.T) {
 func checkKey(t *testing.T, p *tdf.Property, text, want string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manager.cfg")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "[tdf]\nnamespace=n\n[task_defaults]\n%s=%s\n", p.Name, text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "[tdf]\nnamespace=n\n[task_defaults]\n%s=%s\n", p.Name, text), 0o600))
 	cfg, err := config.LoadManager(file)
 	if got := p.Text(&cfg.TaskDefaults); err != nil || got != want {
 		t.Errorf("%s, configuration: %q, %v; want %q", p.Name, got, err, want)
@@ -98,9 +85,7 @@ func checkFlag(t *testing.T, p *tdf.Property, text, want string) {
 	var f cli.TaskFlags
 	c := &cobra.Command{}
 	f.Flags(c)
-	if err := c.ParseFlags([]string{"--" + p.Flag(), text}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.ParseFlags([]string{"--" + p.Flag(), text}))
 	changes, err := f.Changes(tdf.At(time.Now()))
 	d := changes.Apply(tdf.Defaults("p", "rsync:/p/run.sh", "1"))
 	if got := p.Text(&d); err != nil || got != want {

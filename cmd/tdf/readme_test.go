@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The commands of the terminal session in the README print the output that the README shows. The first command of the
 // session is tdf up. Instead of this command, the script of the test starts a server and workers.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Result(os.ReadFile("../../README.md")).Value(t)
 	_, section, _ := strings.Cut(string(text), "\n## From a terminal\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	steps := session(section)
@@ -29,9 +28,7 @@ func TestReadme(t *testing.T) {
 	}
 	script += "-- root/run.sh --\n" + fenced(t, section, "shell") + "-- numbers.csv --\n" + fenced(t, section, "csv") + "-- keys --\n\n"
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "readme.txt"), []byte(script), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "readme.txt"), []byte(script), 0o644))
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: setUp, Cmds: scriptCommands})
 }
 

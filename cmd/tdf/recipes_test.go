@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The commands of each recipe in docs/recipes.md print the lines that the page shows. The test uses the configuration of the
 // recipe for its workers.
 func TestRecipes(t *testing.T) {
-	text, err := os.ReadFile("../../docs/recipes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Result(os.ReadFile("../../docs/recipes.md")).Value(t)
 	head, rest, _ := strings.Cut(string(text), "\n## ")
 	_, programs, _ := strings.Cut(head, "`square/run.sh`")
 	square, sum, _ := strings.Cut(programs, "`sum/run.sh`")
@@ -39,9 +38,7 @@ func TestRecipes(t *testing.T) {
 		}
 		script += files + "-- recipe.sh --\n" + commands
 		path := filepath.Join(dir, regexp.MustCompile(`\W+`).ReplaceAllString(strings.ToLower(name), "_")+".txt")
-		if err := os.WriteFile(path, []byte(script), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(path, []byte(script), 0o644))
 	}
 	if recipes < 9 {
 		t.Errorf("the page has %d recipes", recipes)

@@ -9,6 +9,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -16,13 +17,9 @@ import (
 func TestInterruptedConfirmation(t *testing.T) {
 	addr := redistest.Shared(t)
 	c := newCall(t, addr)
-	if status := c.open(nil, "--grid", "a=1..3"); status != 0 {
-		t.Fatal(c.err.String())
-	}
+	expect.MustEqual(t, c.open(nil, "--grid", "a=1..3"), 0, c.err.String())
 	keyboard, terminal, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer keyboard.Close()
 	defer terminal.Close()
 	var status int
@@ -45,9 +42,7 @@ func TestInterruptedWhileRedisHangs(t *testing.T) {
 	addr := redistest.Shared(t)
 	proxy := redistest.NewProxy(t, addr)
 	c := newCall(t, proxy.Addr)
-	if status := c.open(nil, "--grid", "a=1..3"); status != 0 {
-		t.Fatal(c.err.String())
-	}
+	expect.MustEqual(t, c.open(nil, "--grid", "a=1..3"), 0, c.err.String())
 	c.reset()
 	proxy.DropReplies(1<<30, func(command []string) bool {
 		return redistest.Scripts(command) && slices.Contains(command, "cancelled")
@@ -63,9 +58,7 @@ func TestInterruptedWhileRedisHangs(t *testing.T) {
 	wait(t, "a call that hangs", func() bool { return proxy.Held() > 0 })
 	c.interrupt()
 	ended.Wait()
-	if status != cli.StatusInterrupted {
-		t.Errorf("status %d", status)
-	}
+	expect.Equal(t, status, cli.StatusInterrupted, "status")
 	c.check("stderr", c.err.String(), "cancelled: 0, and perhaps more: interrupted before Redis answered")
 	proxy.Resume()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/manager"
@@ -27,9 +28,7 @@ func write(t *testing.T, texts ...string) (paths []string) {
 	dir := t.TempDir()
 	for i, text := range texts {
 		path := filepath.Join(dir, fmt.Sprintf("it's text %d", i))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		paths = append(paths, path)
 	}
 	return paths
@@ -73,9 +72,7 @@ func TestScript(t *testing.T) {
 		"a=1000002\nbb=10\n": {"reduce", "a=1", "bb=10", "a=1", "a=1000000"},
 		"":                   {"reduce"},
 	} {
-		if out, err := exec.Command("./run.sh", args...).Output(); string(out) != want || err != nil {
-			t.Errorf("%q: got %q, %v, want %q", args, out, err, want)
-		}
+		expect.Equal(t, string(expect.Result(exec.Command("./run.sh", args...).Output()).Value(t)), want, args)
 	}
 	for _, args := range [][]string{{}, {"map", "/no/such/file"}, {"map"}} {
 		cmd := exec.Command("./run.sh", args...)
@@ -118,27 +115,17 @@ func TestEachCountOnce(t *testing.T) {
 
 func TestTooManyWords(t *testing.T) {
 	_, w := counted(t, strings.Repeat("word=1 ", 15_000))
-	if _, err := w.run(t.Context()); err == nil || !strings.Contains(err.Error(), "count fewer files") {
-		t.Error(err)
-	}
+	expect.Result(w.run(t.Context())).Fails(t, "count fewer files")
 }
 
 func TestFailedTask(t *testing.T) {
 	tm, w := counted(t, "")
 	tm.Program(programName, func(managertest.Run) managertest.Result { return managertest.Result{Error: "out of luck"} })
-	if _, err := w.run(context.Background()); err == nil || !strings.Contains(err.Error(), "(map f) failed: out of luck") {
-		t.Error(err)
-	}
+	expect.Result(w.run(context.Background())).Fails(t, "(map f) failed: out of luck")
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	if _, err := config.LoadServer("cfg/server.cfg"); err != nil {
-		t.Error(err)
-	}
-	if _, err := config.LoadWorker("cfg/worker.cfg"); err != nil {
-		t.Error(err)
-	}
-	if _, err := manager.LoadOptions("cfg/manager.cfg"); err != nil {
-		t.Error(err)
-	}
+	expect.Result(config.LoadServer("cfg/server.cfg")).OK(t)
+	expect.Result(config.LoadWorker("cfg/worker.cfg")).OK(t)
+	expect.Result(manager.LoadOptions("cfg/manager.cfg")).OK(t)
 }

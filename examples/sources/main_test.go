@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
@@ -17,9 +18,7 @@ func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
 func TestRun(t *testing.T) {
 	var out, log testlog.Buffer
-	if err := run(t.Context(), "program", &out, &log); err != nil {
-		t.Fatalf("%v\n%s", err, log.String())
-	}
+	expect.NoError(t, run(t.Context(), "program", &out, &log), log.String())
 	variable := regexp.MustCompile(`:\d+/|rsync:/.*/examples|redis:\w{64}`)
 	got := slices.Sorted(strings.Lines(variable.ReplaceAllString(out.String(), "…")))
 	want := []string{
@@ -28,7 +27,5 @@ func TestRun(t *testing.T) {
 		"from-redis\t…\trun.sh got: one and two\n",
 		"missing\thttp://127.0.0.1…missing.zip\tfetching http://127.0.0.1…missing.zip: download: 404 Not Found\n",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, got), "")
 }

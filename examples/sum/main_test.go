@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -38,23 +39,15 @@ func TestEmbedded(t *testing.T) {
 func onRedis(t *testing.T) (file string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(redistest.Shared(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	namespace := redistest.Namespace(t)
 	file = filepath.Join(t.TempDir(), "manager.cfg")
 	text := fmt.Sprintf("[redis]\nhost=%s\nport=%s\n[tdf]\nnamespace=%s\n", host, port, namespace)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.LoadManager(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	tdf, err := local.TryOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() {
 		if err := tdf.Stop(); err != nil {
 			t.Error(err)
@@ -87,9 +80,7 @@ func TestMissingProgram(t *testing.T) {
 func TestFailedTask(t *testing.T) {
 	file := onRedis(t)
 	program := filepath.Join(t.TempDir(), "run.sh")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho out of luck >&2\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho out of luck >&2\n"), 0o755))
 	status, stdout, stderr := runIt(t, "-config", file, "-program", program, "1", "100", "10")
 	if status != 1 || stdout != "" || !strings.Contains(stderr, "failed: out of luck") {
 		t.Errorf("exit status %d, stdout %q, stderr %q", status, stdout, stderr)
@@ -155,22 +146,14 @@ func TestScript(t *testing.T) {
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	if _, err := config.LoadServer("cfg/server.cfg"); err != nil {
-		t.Error(err)
-	}
-	if _, err := config.LoadWorker("cfg/worker.cfg"); err != nil {
-		t.Error(err)
-	}
-	if _, err := config.LoadManager("cfg/manager.cfg"); err != nil {
-		t.Error(err)
-	}
+	expect.Result(config.LoadServer("cfg/server.cfg")).OK(t)
+	expect.Result(config.LoadWorker("cfg/worker.cfg")).OK(t)
+	expect.Result(config.LoadManager("cfg/manager.cfg")).OK(t)
 }
 
 func TestPlan(t *testing.T) {
 	const top = 1<<63 - 1
-	if got := mustPlan(t, top, top, 2).numbers(0); got != fmt.Sprintf("%d..%d", int64(top), int64(top)) {
-		t.Errorf("the largest number: %s", got)
-	}
+	expect.Equal(t, mustPlan(t, top, top, 2).numbers(0), fmt.Sprintf("%d..%d", int64(top), int64(top)), "the largest number")
 	p := mustPlan(t, 1, 100, 7)
 	if want := []int64{15, 3, 1}; fmt.Sprint(p.widths) != fmt.Sprint(want) {
 		t.Errorf("widths %v, want %v", p.widths, want)
@@ -183,9 +166,7 @@ func TestPlan(t *testing.T) {
 			}
 		}
 		for i := range p.widths[level+1] {
-			if opened[place{level + 1, i}] != 1 {
-				t.Errorf("level %d, index %d is opened %d times", level+1, i, opened[place{level + 1, i}])
-			}
+			expect.Equal(t, opened[place{level + 1, i}], 1, "level", level+1, "index", i, "is opened … times")
 		}
 	}
 	for _, at := range []place{{-1, 0}, {3, 0}, {0, 15}, {0, -1}} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -40,10 +41,7 @@ func runSum(r managertest.Run) managertest.Result {
 
 func mustPlan(t testing.TB, from, to, bucket int64) *plan {
 	t.Helper()
-	p, err := newPlan(from, to, bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := expect.Result(newPlan(from, to, bucket)).Value(t)
 	return p
 }
 
@@ -64,9 +62,7 @@ func TestSum(t *testing.T) {
 			if got != c.want || err != nil {
 				t.Errorf("got %d, %v, want %d", got, err, c.want)
 			}
-			if left := len(tm.Tasks()) - len(tm.In(tdf.Archived)); left != 0 {
-				t.Errorf("%d tasks are not archived", left)
-			}
+			expect.Equal(t, len(tm.Tasks())-len(tm.In(tdf.Archived)), 0, "tasks are not archived")
 		})
 	}
 }
@@ -75,9 +71,7 @@ func TestEachTaskIsOpenedOnce(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("sum", runSum)
 	p := mustPlan(t, 1, 100, 3)
-	if _, err := newSum(tm.Manager, p, source, "g").compute(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(newSum(tm.Manager, p, source, "g").compute(t.Context())).OK(t)
 	checkEachOnce(t, tm, p)
 }
 
@@ -89,9 +83,7 @@ func checkEachOnce(t *testing.T, tm *managertest.Tester, p *plan) {
 	}
 	for level, width := range p.widths {
 		for i := range width {
-			if n := seen[place{level, i}]; n != 1 {
-				t.Errorf("level %d, index %d: %d tasks", level, i, n)
-			}
+			expect.Equal(t, seen[place{level, i}], 1, "level", level, "index", i, "tasks")
 		}
 	}
 }
@@ -121,9 +113,7 @@ func TestInterrupted(t *testing.T) {
 func interrupt(t *testing.T, tm *managertest.Tester, p *plan, rounds int) (ended bool) {
 	t.Helper()
 	s := newSum(tm.Manager, p, source, "g")
-	if err := s.begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.begin(t.Context()))
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{
 		Groups:    []string{"g"},
 		Succeeded: s.succeeded,
@@ -146,9 +136,7 @@ func TestInterruptedOpening(t *testing.T) {
 	p := mustPlan(t, 1, 100, 5)
 	half := newSum(tm.Manager, p, source, "g")
 	for i := range p.widths[0] / 2 {
-		if _, err := tm.Manager.Open(t.Context(), half.task(place{0, i}, p.numbers(i))); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(tm.Manager.Open(t.Context(), half.task(place{0, i}, p.numbers(i)))).OK(t)
 	}
 	got, err := newSum(tm.Manager, p, source, "g").compute(t.Context())
 	if got != 5050 || err != nil {
@@ -165,9 +153,7 @@ func TestTwoManagersAtOnce(t *testing.T) {
 	for range 3 {
 		s := newSum(tm.Another(), p, source, "g")
 		wg.Go(func() {
-			if got, err := s.compute(t.Context()); got != 45150 || err != nil {
-				t.Errorf("got %d, %v", got, err)
-			}
+			expect.Result(s.compute(t.Context())).Is(t, 45150)
 		})
 	}
 	wg.Wait()
@@ -178,9 +164,7 @@ func TestSameRunAgain(t *testing.T) {
 	tm.Program("sum", runSum)
 	p := mustPlan(t, 1, 100, 5)
 	for range 2 {
-		if got, err := newSum(tm.Another(), p, source, "g").compute(t.Context()); got != 5050 || err != nil {
-			t.Errorf("got %d, %v", got, err)
-		}
+		expect.Result(newSum(tm.Another(), p, source, "g").compute(t.Context())).Is(t, 5050)
 	}
 	checkEachOnce(t, tm, p)
 }
@@ -206,9 +190,7 @@ func TestNoSum(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "11..15") {
 				t.Errorf("got %v, want an error with the input 11..15 and %q", err, c.want)
 			}
-			if left := len(tm.Tasks()) - len(tm.In(tdf.Archived)); left != 0 {
-				t.Errorf("%d tasks are not archived", left)
-			}
+			expect.Equal(t, len(tm.Tasks())-len(tm.In(tdf.Archived)), 0, "tasks are not archived")
 		})
 	}
 }

@@ -10,14 +10,12 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestParse(t *testing.T) {
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := expect.Result(os.Hostname()).Value(t)
 	for _, c := range []struct {
 		args []string
 		want Arguments

@@ -7,11 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // TestMain clears git's environment variables, so that git behaves in the same way for every user. If a git hook runs the tests,
@@ -63,14 +62,10 @@ func TestDist(t *testing.T) {
 	dist := filepath.Join(dir, "dist")
 	command(t, dist, "sha256sum", "--check", "--strict", "SHA256SUMS")
 	sums := read(t, filepath.Join(dist, "SHA256SUMS"))
-	if strings.Count(sums, "\n") != 2 {
-		t.Errorf("SHA256SUMS:\n%s", sums)
-	}
+	expect.Equal(t, strings.Count(sums, "\n"), 2, "SHA256SUMS", sums)
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
 		name := "tdf_release-v7_linux_" + arch
-		if got := strings.Fields(command(t, dist, "tar", "-tzf", name+".tar.gz")); !slices.Equal(got, inArchive(name)) {
-			t.Errorf("packed: %s", cmp.Diff(inArchive(name), got))
-		}
+		expect.Equal(t, strings.Fields(command(t, dist, "tar", "-tzf", name+".tar.gz")), inArchive(name), "packed")
 		command(t, dist, "tar", "-xzf", name+".tar.gz")
 		checkStatic(t, filepath.Join(dist, name, "tdf-x"), machine)
 	}
@@ -83,9 +78,7 @@ func TestDist(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other", "place")
 	must(t, os.MkdirAll(filepath.Dir(other), 0o755))
 	command(t, filepath.Dir(other), "sh", "-c", "umask 077; git clone --quiet '"+dir+"' '"+other+"'; cd '"+other+"'; umask 002; TZ=Asia/Tokyo GOFLAGS=-race scripts/dist")
-	if got := read(t, filepath.Join(other, "dist", "SHA256SUMS")); got != sums {
-		t.Errorf("sums differ:\n%s%s", sums, got)
-	}
+	expect.Equal(t, read(t, filepath.Join(other, "dist", "SHA256SUMS")), sums, "sums differ")
 
 	write(t, filepath.Join(dir, "README.md"), 0o644, "changed")
 	if out := command(t, dir, "scripts/dist"); !strings.Contains(out, "tdf_release-v7-dirty_linux_amd64.tar.gz") || strings.Count(out, "\n") != 2 {

@@ -86,9 +86,7 @@ func command(t *testing.T, dir, name string, args ...string) string {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
-	}
+	must(t, err, name, out)
 	return string(out)
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestInstall(t *testing.T) {
@@ -20,9 +22,7 @@ systemctl restart tdf-worker@1.service tdf-worker@2.service
 systemctl is-active --quiet tdf-worker@1.service
 systemctl is-active --quiet tdf-worker@2.service
 `
-	if got := w.log("a"); got != want {
-		t.Errorf("commands of the host:\n%swant\n%s", got, want)
-	}
+	expect.Equal(t, w.log("a"), want, "commands of the host")
 	for name, mode := range map[string]os.FileMode{
 		"usr/local/bin/tdf-worker": 0o755, "etc/systemd/system/tdf-worker@.service": 0o644, "etc/tdf/worker.cfg": 0o600,
 	} {
@@ -31,12 +31,8 @@ systemctl is-active --quiet tdf-worker@2.service
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if owner := read(t, w.path("a", "etc/tdf/worker.cfg.new.owner")); owner != "tdf:tdf\n" {
-		t.Errorf("the owner of the configuration is %s", owner)
-	}
-	if got := read(t, w.path("a", "etc/tdf/worker.cfg")); got != "[tdf]\nnamespace=x\n" {
-		t.Errorf("%q", got)
-	}
+	expect.Equal(t, read(t, w.path("a", "etc/tdf/worker.cfg.new.owner")), "tdf:tdf\n", "the owner of the configuration")
+	expect.Equal(t, read(t, w.path("a", "etc/tdf/worker.cfg")), "[tdf]\nnamespace=x\n")
 	calls := read(t, filepath.Join(w.dir, "ssh.log"))
 	if strings.Count(calls, "-o BatchMode=yes") != 2 || strings.Count(calls, "-l root -- a ") != 2 {
 		t.Errorf("ssh was called with\n%s", calls)
@@ -115,9 +111,7 @@ func TestInstallOnMany(t *testing.T) {
 		"unready": "failed: systemd does not run on this host", "nobody": "failed: sudo: a password is required",
 	}
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if len(lines) != len(want) {
-		t.Errorf("printed\n%s", stdout)
-	}
+	expect.Len(t, lines, len(want), "printed", stdout)
 	for _, line := range lines {
 		host, result, _ := strings.Cut(line, ": ")
 		if text, ok := want[host]; !ok || !strings.HasPrefix(result, text) || strings.Contains(result, "\x1b") {
@@ -135,9 +129,7 @@ func TestInstalledSecrets(t *testing.T) {
 	write(t, w.path("a", "etc/tdf/worker.cfg"), 0o644, "by hand")
 	w.install(0, "-e", variables, "a")
 	env := w.path("a", "etc/tdf/worker.env")
-	if got := read(t, env); got != "TDF_CFG_REDIS_PASSWORD=x\n" {
-		t.Errorf("worker.env: %q", got)
-	}
+	expect.Equal(t, read(t, env), "TDF_CFG_REDIS_PASSWORD=x\n", "worker.env")
 	must(t, os.Chmod(env, 0o644))
 	w.install(0, "a")
 	for name, owner := range map[string]string{"worker.cfg": "tdf:tdf\n", "worker.env": "root:root\n"} {
@@ -145,9 +137,7 @@ func TestInstalledSecrets(t *testing.T) {
 		if err != nil || info.Mode() != 0o600 {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
 		}
-		if got := read(t, w.path("a", "etc/tdf/"+name+".owner")); got != owner {
-			t.Errorf("the owner of %s is %s", name, got)
-		}
+		expect.Equal(t, read(t, w.path("a", "etc/tdf/"+name+".owner")), owner, "the owner of", name)
 	}
 }
 
@@ -163,12 +153,8 @@ func TestDryRun(t *testing.T) {
 	cfg := w.config("x")
 	stdout, _ := w.install(0, "--dry-run", "-n", "4", "-c", cfg, "a", "down")
 	want := "as root: tdf-worker v1, " + cfg + " as /etc/tdf/worker.cfg, 4 workers running\n"
-	if stdout != "a: "+want+"down: "+want {
-		t.Errorf("%q", stdout)
-	}
-	if _, err := os.Stat(filepath.Join(w.dir, "ssh.log")); err == nil {
-		t.Error("the script called ssh")
-	}
+	expect.Equal(t, stdout, "a: "+want+"down: "+want)
+	expect.Result(os.Stat(filepath.Join(w.dir, "ssh.log"))).Fails(t, "", "the script called ssh")
 }
 
 func TestInvalidArguments(t *testing.T) {
@@ -212,9 +198,7 @@ func TestInvalidArguments(t *testing.T) {
 			t.Errorf("%q: %q, %q; want %q", c.args, stdout, stderr, c.want)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(w.dir, "ssh.log")); err == nil {
-		t.Error("the script called ssh")
-	}
+	expect.Result(os.Stat(filepath.Join(w.dir, "ssh.log"))).Fails(t, "", "the script called ssh")
 	if stdout, _ := w.install(0, "-h"); !strings.HasPrefix(stdout, "usage: ") {
 		t.Errorf("%q", stdout)
 	}

@@ -4,7 +4,6 @@ package deploytest
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,9 +49,7 @@ func TestWorkerHasTimeToStop(t *testing.T) {
 	cfg, err := config.LoadWorker(filepath.Join(root, "configs", "worker.cfg"))
 	must(t, err)
 	value := setting(t, "tdf-worker@.service", "TimeoutStopSec")
-	if len(value) != 1 {
-		t.Fatalf("TimeoutStopSec: %q", value)
-	}
+	expect.MustLen(t, value, 1, "TimeoutStopSec")
 	stop, err := time.ParseDuration(value[0] + "s")
 	must(t, err)
 	if needed := cfg.Grace + cfg.KillGrace + 10*time.Second; stop <= needed {
@@ -80,13 +77,9 @@ func TestSettingsOfWorkers(t *testing.T) {
 	for name, want := range map[string]string{
 		"KillMode": "mixed", "Delegate": "yes", "OOMPolicy": "continue", "Restart": "always", "StartLimitIntervalSec": "0",
 	} {
-		if got := setting(t, "tdf-worker@.service", name); !slices.Equal(got, []string{want}) {
-			t.Errorf("%s is %q, want %s", name, got, want)
-		}
+		expect.Equal(t, setting(t, "tdf-worker@.service", name), []string{want}, name, want)
 	}
 	for _, breaks := range []string{"ProtectControlGroups", "SystemCallFilter", "PrivateDevices", "MemoryDenyWriteExecute"} {
-		if got := setting(t, "tdf-worker@.service", breaks); len(got) > 0 {
-			t.Errorf("%s=%s breaks programs", breaks, got[0])
-		}
+		expect.Len(t, setting(t, "tdf-worker@.service", breaks), 0, breaks, "= … breaks programs")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const comparedPage = "docs/compared.md"
@@ -29,9 +31,7 @@ func TestComparedPromises(t *testing.T) {
 		links, tests := link.FindAllStringSubmatch(p[whereColumn], -1), names(p[testColumn])
 		switch kept {
 		case "not yet":
-			if p[whereColumn]+p[testColumn] != "" {
-				t.Errorf("%q is not kept yet, but has a section or a test", p[promiseColumn])
-			}
+			expect.Equal(t, p[whereColumn]+p[testColumn], "", p[promiseColumn], "is not kept yet, but has a section or a test")
 		case "yes", "in part", "another way":
 			if len(links) == 0 || len(tests) == 0 && p[testColumn] != "none" {
 				t.Errorf("%q has no section or no test", p[promiseColumn])
@@ -40,15 +40,11 @@ func TestComparedPromises(t *testing.T) {
 			t.Errorf("%q: kept is %q, want yes, in part, another way or not yet", p[promiseColumn], kept)
 		}
 		for _, m := range links {
-			if !strings.Contains(m[1], "#") {
-				t.Errorf("%q links to %s, want a section of a page", p[promiseColumn], m[1])
-			}
+			expect.Contains(t, m[1], "#", p[promiseColumn], "links to")
 		}
 		for _, name := range tests {
 			tested++
-			if problem := testProblem(t, name); problem != "" {
-				t.Errorf("%q names %s: %s", p[promiseColumn], name, problem)
-			}
+			expect.Equal(t, testProblem(t, name), "", p[promiseColumn], "names", name)
 		}
 	}
 	if len(promises) < 60 || tested < 60 {
@@ -66,9 +62,7 @@ func promises(t testing.TB) [][]string {
 			continue
 		}
 		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
-		if len(cells) != comparedColumns {
-			t.Fatalf("%s has a row of %d columns, want %d: %s", comparedPage, len(cells), comparedColumns, line)
-		}
+		expect.MustLen(t, cells, comparedColumns, comparedPage, "has a row of … columns", line)
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
@@ -108,9 +102,7 @@ func testProblem(t testing.TB, name string) string {
 func testFiles(t testing.TB, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for i, path := range paths {
 		if paths[i], err = filepath.Rel(root, path); err != nil {
 			t.Fatal(err)

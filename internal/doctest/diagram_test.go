@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The README's diagram shows all transitions that change the state, and no others.
@@ -24,9 +25,7 @@ func TestDiagramHasEveryTransition(t *testing.T) {
 	drawn := edges(t, block(t, "README.md", "mermaid"))
 	slices.Sort(want)
 	slices.Sort(drawn)
-	if diff := cmp.Diff(want, drawn); diff != "" {
-		t.Errorf("transitions, code against the diagram of README.md (-code +diagram):\n%s", diff)
-	}
+	expect.Equal(t, cmp.Diff(want, drawn), "", "transitions, code against the diagram of README.md (-code +diagram")
 }
 
 func edge(verb, from, to string) string { return from + " -> " + to + ": " + verb }

@@ -8,16 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const root = "../.."
 
 func read(t testing.TB, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Result(os.ReadFile(filepath.Join(root, path))).Value(t)
 	return string(text)
 }
 
@@ -36,9 +35,7 @@ func files(t testing.TB, endings ...string) []string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return found
 }
 
@@ -86,9 +83,7 @@ func TestReferences(t *testing.T) {
 		text := lineBreaks.ReplaceAllString(read(t, file), " ")
 		for _, m := range reference.FindAllStringSubmatch(text, -1) {
 			found++
-			if problem := referenceProblem(t, m[1], m[2]); problem != "" {
-				t.Errorf("%s refers to %s, %s", file, m[1], problem)
-			}
+			expect.Equal(t, referenceProblem(t, m[1], m[2]), "", file, "refers to", m[1])
 		}
 	}
 	if found < 40 {
@@ -138,9 +133,7 @@ var path = regexp.MustCompile("`([\\w.-]+(?:/[\\w.-]+)*(?:\\.(?:go|lua|md|cfg|mo
 func TestFilesOfArchitecture(t *testing.T) {
 	found := path.FindAllStringSubmatch(read(t, "ARCHITECTURE.md"), -1)
 	for _, m := range found {
-		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
-			t.Errorf("ARCHITECTURE.md names %s, which does not exist", m[1])
-		}
+		expect.Result(os.Stat(filepath.Join(root, m[1]))).OK(t, "ARCHITECTURE.md names", m[1], "which does not exist")
 	}
 	if len(found) < 40 {
 		t.Errorf("only %d files were found: does this test still read the page?", len(found))
@@ -156,13 +149,9 @@ func TestShownRunnerIsInExample(t *testing.T) {
 	blocks := strings.Split(section, "```go\n")[1:]
 	for _, block := range blocks {
 		block, _, _ = strings.Cut(block, "```\n")
-		if !strings.Contains(example, flat(block)) {
-			t.Errorf("worker/example_test.go does not contain:\n%s", block)
-		}
+		expect.Contains(t, example, flat(block), "worker/example_test.go does not contain", block)
 	}
-	if len(blocks) != 2 {
-		t.Errorf("%d blocks of code, want 2", len(blocks))
-	}
+	expect.Len(t, blocks, 2, "blocks of code")
 }
 
 // docs/programs.md shows, unchanged, the programs that tests of worker/rounddir run.

@@ -14,16 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const redisPage = "docs/redis.md"
 
 func syntax(t testing.TB, path string) *ast.File {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := expect.Result(parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, 0)).Value(t)
 	return file
 }
 
@@ -41,9 +39,7 @@ func text(e ast.Expr) (string, bool) {
 func compare(t testing.TB, kind string, inCode, onPage []string) {
 	t.Helper()
 	set := func(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
-	if diff := cmp.Diff(set(inCode), set(onPage)); diff != "" {
-		t.Errorf("%s, code against %s (-code +page):\n%s", kind, redisPage, diff)
-	}
+	expect.Equal(t, cmp.Diff(set(inCode), set(onPage)), "", kind, "code against", redisPage, "-code +page")
 }
 
 // The page lists exactly the keys that the code builds.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
@@ -46,10 +47,7 @@ func TestTutorial(t *testing.T) {
 	}
 	run := exec.CommandContext(t.Context(), manager)
 	run.Dir, run.Env = dir, serving(t)
-	out, err := run.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := expect.Result(run.Output()).Value(t)
 	if got, want := string(out), block(t, tutorial, "text"); !slices.Equal(sortedLines(got), sortedLines(want)) {
 		t.Errorf("the manager printed\n%swant\n%s", got, want)
 	}
@@ -61,22 +59,16 @@ func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text
 func serving(t testing.TB) []string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(redistest.Shared(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	namespace := redistest.Namespace(t)
 	t.Setenv("LC_ALL", "C") // for English error messages of expr
 	t.Setenv("TDF_CFG_REDIS_PASSWORD", "None")
 	t.Setenv("TDF_CFG_REDIS_HOST", host)
 	t.Setenv("TDF_CFG_REDIS_PORT", port)
 	cfg, err := config.DefaultManager(namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	tdf, err := local.TryOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() {
 		if err := tdf.Stop(); err != nil {
 			t.Error(err)
@@ -87,10 +79,6 @@ func serving(t testing.TB) []string {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	expect.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 }

@@ -1,7 +1,13 @@
-// Package expect contains checks that many tests use.
+// Package expect contains checks that many tests use. The optional last arguments of a check say what it is about; a
+// failure prints them before the values.
 package expect
 
 import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -9,14 +15,6 @@ import (
 // timeout is the maximum time for which a test waits. It is long, because a busy machine may stop a process for some
 // seconds.
 const timeout = time.Minute
-
-// NoError ends the test if err is not nil.
-func NoError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // Eventually waits until ok returns true. After a minute, it ends the test with an error that contains the text state.
 func Eventually(t testing.TB, state string, ok func() bool) {
@@ -28,4 +26,150 @@ func Eventually(t testing.TB, state string, ok func() bool) {
 		}
 		<-time.After(time.Millisecond)
 	}
+}
+
+// NoError ends the test if err is not nil.
+func NoError(t testing.TB, err error, about ...any) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(prefix(about) + err.Error())
+	}
+}
+
+// Equal checks that got is want. Empty slices are equal, also if one of them is nil.
+func Equal[T any](t testing.TB, got, want T, about ...any) {
+	t.Helper()
+	if !equal(got, want) {
+		t.Error(prefix(about) + difference(got, want))
+	}
+}
+
+// MustEqual is like Equal, but a difference ends the test.
+func MustEqual[T any](t testing.TB, got, want T, about ...any) {
+	t.Helper()
+	if !equal(got, want) {
+		t.Fatal(prefix(about) + difference(got, want))
+	}
+}
+
+// Len checks the length of a slice, a map or a string.
+func Len(t testing.TB, got any, want int, about ...any) {
+	t.Helper()
+	if n := reflect.ValueOf(got).Len(); n != want {
+		t.Errorf("%sgot %d elements, want %d: %s", prefix(about), n, want, text(got))
+	}
+}
+
+// MustLen is like Len, but another length ends the test.
+func MustLen(t testing.TB, got any, want int, about ...any) {
+	t.Helper()
+	if n := reflect.ValueOf(got).Len(); n != want {
+		t.Fatalf("%sgot %d elements, want %d: %s", prefix(about), n, want, text(got))
+	}
+}
+
+// Contains checks that a text contains a part.
+func Contains(t testing.TB, got, part string, about ...any) {
+	t.Helper()
+	if !strings.Contains(got, part) {
+		t.Errorf("%sgot %s, want a text with %q", prefix(about), text(got), part)
+	}
+}
+
+// Fails checks that err is an error whose text contains a part. With "", any error will do.
+func Fails(t testing.TB, err error, part string, about ...any) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%sgot no error", prefix(about))
+	} else if !strings.Contains(err.Error(), part) {
+		t.Errorf("%sgot error %v, want one with %q", prefix(about), err, part)
+	}
+}
+
+// FailsWith checks that err is or wraps an error.
+func FailsWith(t testing.TB, err, target error, about ...any) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Errorf("%sgot error %v, want %v", prefix(about), err, target)
+	}
+}
+
+// A Returned is what a function has returned: a value and an error.
+type Returned[T any] struct {
+	value T
+	err   error
+}
+
+// Result makes a Returned of the two results of a call.
+func Result[T any](value T, err error) Returned[T] { return Returned[T]{value, err} }
+
+// Value returns the value. It ends the test if the call returned an error.
+func (r Returned[T]) Value(t testing.TB, about ...any) T {
+	t.Helper()
+	NoError(t, r.err, about...)
+	return r.value
+}
+
+// OK ends the test if the call returned an error.
+func (r Returned[T]) OK(t testing.TB, about ...any) {
+	t.Helper()
+	NoError(t, r.err, about...)
+}
+
+// Is checks that the call returned want and no error.
+func (r Returned[T]) Is(t testing.TB, want T, about ...any) {
+	t.Helper()
+	if r.err != nil || !equal(r.value, want) {
+		t.Errorf("%s%s, error %v", prefix(about), difference(r.value, want), r.err)
+	}
+}
+
+// Fails checks that the call returned an error, as the function Fails does.
+func (r Returned[T]) Fails(t testing.TB, part string, about ...any) {
+	t.Helper()
+	Fails(t, r.err, part, append(about, "returned", text(r.value))...)
+}
+
+// FailsWith checks that the call returned this error, as the function FailsWith does.
+func (r Returned[T]) FailsWith(t testing.TB, target error, about ...any) {
+	t.Helper()
+	FailsWith(t, r.err, target, append(about, "returned", text(r.value))...)
+}
+
+func equal(got, want any) bool {
+	if reflect.DeepEqual(got, want) {
+		return true
+	}
+	a, b := reflect.ValueOf(got), reflect.ValueOf(want)
+	return a.Kind() == reflect.Slice && b.Kind() == reflect.Slice && a.Len()+b.Len() == 0
+}
+
+func prefix(about []any) string {
+	if len(about) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(fmt.Sprintln(about...), "\n") + ": "
+}
+
+func difference(got, want any) string {
+	a, b := text(got), text(want)
+	if strings.Contains(a+b, "\n") {
+		return "got\n" + a + "\nwant\n" + b
+	}
+	return "got " + a + ", want " + b
+}
+
+// text returns a value as a text of at most 8,000 bytes. A string of one line is in quotes.
+func text(v any) string {
+	s, ok := v.(string)
+	switch {
+	case !ok:
+		s = fmt.Sprintf("%+v", v)
+	case !strings.Contains(s, "\n"):
+		s = strconv.Quote(s)
+	}
+	if len(s) > 8000 {
+		s = s[:8000] + "…"
+	}
+	return s
 }

@@ -2,26 +2,21 @@ package leaktest
 
 import (
 	"os"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestMain(m *testing.M) { os.Exit(M{m}.Run()) }
 
 func TestLeft(t *testing.T) {
-	if err := checkGoroutines(time.Minute); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, checkGoroutines(time.Minute))
 	end := make(chan struct{})
 	go stray(end)
-	if err := checkGoroutines(0); err == nil || !strings.Contains(err.Error(), "leaktest.stray") {
-		t.Errorf("got %v", err)
-	}
+	expect.Fails(t, checkGoroutines(0), "leaktest.stray")
 	time.AfterFunc(time.Second, func() { close(end) }) // later than goleak's own timeout
-	if err := checkGoroutines(time.Minute); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, checkGoroutines(time.Minute))
 }
 
 func stray(end <-chan struct{}) { <-end }

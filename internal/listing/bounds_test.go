@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -21,9 +22,7 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 	for i := range many {
 		defs = append(defs, testspace.Define("p", "rsync:/p/run.sh", strconv.Itoa(10_000+i))) // 5 bytes each
 	}
-	if _, err := m.Open(t.Context(), defs...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), defs...)).OK(t)
 	for name, c := range map[string]struct {
 		bounds listing.Bounds
 		looked int // how many tasks are read for the first page
@@ -37,14 +36,10 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 		found, after := 0, ""
 		for pages := 0; pages == 0 || after != "" && found < many; pages++ {
 			f, err := listing.New(t.Context(), s, tdf.Query{}, after)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			f.Bounds = c.bounds
 			page, err := f.Page(2 * many)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if pages == 0 && page.Looked != c.looked {
 				t.Errorf("%s: the first page looked at %d tasks, want %d", name, page.Looked, c.looked)
 			}

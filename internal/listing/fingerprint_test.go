@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestTellingLine(t *testing.T) {
@@ -31,9 +32,7 @@ func TestTellingLine(t *testing.T) {
 		"controls":      {"a\x00b\x07c\u202ed\n", "a b c d"},
 		"binary":        {"\xff\xfe\x00\x01", "\uFFFD"},
 	} {
-		if got := tellingLine(c.text); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, tellingLine(c.text), c.want, name)
 	}
 }
 
@@ -52,9 +51,7 @@ func TestNormalise(t *testing.T) {
 		"/tmp/xyz.Ab3/run.sh: line 3: foo: not found":       "<path>: line <n>: foo: not found",
 		"cannot read /srv/data/x":                           "cannot read /srv/data/x",
 	} {
-		if got := normalise(line); got != want {
-			t.Errorf("%q becomes %q, want %q", line, got, want)
-		}
+		expect.Equal(t, normalise(line), want, line, "becomes")
 	}
 }
 
@@ -109,8 +106,6 @@ func TestHowRoundsFailed(t *testing.T) {
 		if f := LastFailure(c.task); f != nil {
 			how = f.How
 		}
-		if how != c.want {
-			t.Errorf("%s: %q, want %q", name, how, c.want)
-		}
+		expect.Equal(t, how, c.want, name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestLiteral(t *testing.T) {
@@ -11,9 +12,7 @@ func TestLiteral(t *testing.T) {
 		q := tdf.Query{Program: Literal(name), States: []tdf.State{tdf.Open}}
 		for _, other := range []string{name, "p", "aXb", "x", "ab"} {
 			task := &tdf.Task{Properties: tdf.Properties{Program: other}, State: tdf.Open}
-			if got := head(&q, task); got != (other == name) {
-				t.Errorf("%q matches %q: %v", name, other, got)
-			}
+			expect.Equal(t, head(&q, task), other == name, name, "matches", other)
 		}
 	}
 }

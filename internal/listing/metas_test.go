@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -31,30 +32,19 @@ func TestMetasWhileTasksMove(t *testing.T) {
 		}
 		all = append(all, d)
 	}
-	if _, err := m.Open(t.Context(), all...); err != nil {
-		t.Fatal(err)
-	}
-	store, err := redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, testspace.Silent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), all...)).OK(t)
+	store := expect.Result(redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, testspace.Silent)).Value(t)
 	defer store.Close()
 	var got []string
 	for meta, err := range listing.Metas(t.Context(), store, "g") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if got = append(got, meta.Text); len(got)%100 == 0 {
-			if _, err := store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 120, Lease: 60}); err != nil {
-				t.Fatal(err)
-			}
+			expect.Result(store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 120, Lease: 60})).OK(t)
 		}
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("%d metas, want %d", len(got), len(want))
-	}
+	expect.Equal(t, got, want, "metas")
 	if counts, err := m.Counts(t.Context(), "g"); err != nil || counts[tdf.Running] == 0 || counts[tdf.Open] == 0 {
 		t.Errorf("%v, %v: the tasks did not move", counts, err)
 	}
@@ -68,9 +58,7 @@ func TestMetasOfNobody(t *testing.T) {
 	}
 	d := testspace.Define("p", "rsync:/p/run.sh", "")
 	d.Group = "g"
-	if _, err := m.Open(t.Context(), d, d); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), d, d)).OK(t)
 	n := 0
 	for meta, err := range listing.Metas(t.Context(), store, "g") {
 		if n++; meta.Text != "" || err != nil {
@@ -78,14 +66,10 @@ func TestMetasOfNobody(t *testing.T) {
 		}
 		break // the caller may stop early
 	}
-	if n != 1 {
-		t.Errorf("%d tasks", n)
-	}
+	expect.Equal(t, n, 1, "tasks")
 	store.Close()
 	var last error
 	for _, last = range listing.Metas(t.Context(), store, "g") {
 	}
-	if last == nil {
-		t.Error("a closed store returned no error")
-	}
+	expect.Fails(t, last, "", "a closed store returned no error")
 }

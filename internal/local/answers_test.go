@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -27,26 +28,18 @@ func TestWrongAnswers(t *testing.T) {
 	cfg := configured(t, space.Redis, 2)
 	cfg.Server.Namespace, cfg.Worker.Namespace, cfg.Worker.Concurrency = space.Namespace, space.Namespace, 2
 	running, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	dir := filepath.Join(running.Directory, "p")
 	script := filepath.Join(dir, "run.sh")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho $1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.Mkdir(dir, 0o755))
+	expect.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho $1\n"), 0o755))
 	m := testspace.Manager(t, space)
 	const n = 30
 	var defs []manager.Definition
 	for i := range n {
 		defs = append(defs, manager.Definition{Program: "p", Source: "rsync:/nowhere/run.sh", Input: strconv.Itoa(i), Group: "g"})
 	}
-	if _, err := m.Open(t.Context(), defs...); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), defs...)).OK(t)
 	ctx, end := context.WithCancelCause(t.Context())
 	defer end(nil)
 	go func() {
@@ -72,9 +65,7 @@ func TestWrongAnswers(t *testing.T) {
 		t.Errorf("%d tasks succeeded: %v, %v", succeeded, err, context.Cause(ctx))
 	}
 	proxy.Resume()
-	if err := running.Stop(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, running.Stop())
 }
 
 // wrongAnswers returns a function that replaces one of 20 replies by another reply, which cannot be the answer to the call.

@@ -22,13 +22,9 @@ var eventually = expect.Eventually
 func configured(t *testing.T, at config.Redis, workers int) Config {
 	t.Helper()
 	server, err := config.DefaultServer("ns")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	worker, err := config.DefaultWorker("ns")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server.Redis, worker.Redis = at, at
 	worker.Directory, worker.Grace, worker.KillGrace = "", 0, 0
 	var log testlog.Buffer
@@ -43,13 +39,9 @@ func configured(t *testing.T, at config.Redis, workers int) Config {
 func start(t *testing.T, cfg Config) (*TDF, *redisstate.Store) {
 	t.Helper()
 	running, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	store, err := redisstate.Connect(t.Context(), cfg.Worker.Redis, "ns", cfg.Log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { store.Close() })
 	eventually(t, "all workers work", func() bool {
 		workers, err := store.Workers(t.Context())
@@ -68,25 +60,16 @@ func start(t *testing.T, cfg Config) (*TDF, *redisstate.Store) {
 func open(t *testing.T, running *TDF, store *redisstate.Store, script string, inputs ...string) {
 	t.Helper()
 	dir := filepath.Join(running.Directory, "p")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.Mkdir(dir, 0o755))
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"+script), 0o755))
 	for _, input := range inputs {
-		if _, err := store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:/nowhere/run.sh", input)); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:/nowhere/run.sh", input))).OK(t)
 	}
 }
 
 func counts(t *testing.T, store *redisstate.Store) tdf.Counts {
 	t.Helper()
-	c, err := store.Counts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := expect.Result(store.Counts(t.Context())).Value(t)
 	return c
 }
 
@@ -111,22 +94,13 @@ func TestOrphansAreKilledAndRedisIsNot(t *testing.T) {
 	open(t, running, store, orphaning, files...)
 	eventually(t, "all tasks have succeeded", func() bool { return counts(t, store)[tdf.Succeeded] == int64(len(files)) })
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := expect.Result(os.ReadFile(file)).Value(t)
 		orphan, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		waitForEnd(t, orphan)
 	}
-	if again := serverPID(t, client(t, at)); again != pid {
-		t.Errorf("redis-server is process %d, and was %d", again, pid)
-	}
-	if err := running.Stop(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(running.Directory); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the temporary directory still exists: %v", err)
-	}
+	expect.Equal(t, serverPID(t, client(t, at)), pid, "redis-server is process")
+	expect.NoError(t, running.Stop())
+	expect.Result(os.Stat(running.Directory)).FailsWith(t, os.ErrNotExist, "the temporary directory still exists")
 	r.Stop()
 	waitForEnd(t, pid)
 }
@@ -159,12 +133,8 @@ func TestStopNow(t *testing.T) {
 	open(t, running, store, "exec sleep 4242", "")
 	eventually(t, "the task runs", func() bool { return counts(t, store)[tdf.Running] == 1 })
 	running.StopNow()
-	if err := running.Stop(); err != nil {
-		t.Error(err)
-	}
-	if c := counts(t, store); c[tdf.Open] != 1 {
-		t.Errorf("counts after StopNow: %v", c)
-	}
+	expect.NoError(t, running.Stop())
+	expect.Equal(t, counts(t, store)[tdf.Open], 1, "counts after StopNow")
 }
 
 // If a worker cannot be made, Start returns the error. If a worker fails later, the error arrives on the channel that
@@ -173,19 +143,12 @@ func TestStartFails(t *testing.T) {
 	at := embeddedRedis(t)
 	cfg := configured(t, at, 2)
 	cfg.Workers[1] = "a/b"
-	if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "contains a slash") {
-		t.Errorf("got %v", err)
-	}
+	expect.Result(Start(t.Context(), cfg)).Fails(t, "contains a slash")
 	cfg = configured(t, at, 1)
 	cfg.Worker.Require = []string{"user"}
-	running, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	running := expect.Result(Start(t.Context(), cfg)).Value(t)
 	if err := <-running.Failed(); !errors.As(err, new(*config.Error)) {
 		t.Errorf("got %v", err)
 	}
-	if err := running.Stop(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, running.Stop())
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -53,9 +54,7 @@ func serve(t *testing.T, dir, password string) (*Redis, config.Redis) {
 		at.Password = password
 		return Serve(at, dir)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	at.Password = password
 	return r, at
 }
@@ -64,9 +63,7 @@ func serve(t *testing.T, dir, password string) (*Redis, config.Redis) {
 func embeddedRedis(t *testing.T) config.Redis {
 	t.Helper()
 	r, at, err := atFree(Embedded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(r.Stop)
 	return at
 }
@@ -105,26 +102,18 @@ func TestServeKeepsData(t *testing.T) {
 	const password = "p \"'\\#\xff\n;"
 	r, at := serve(t, dir, password)
 	c := client(t, at)
-	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.Set(t.Context(), "k", "v", 0).Err())
 	for name, want := range map[string]string{"appendonly": "yes", "save": "", "maxmemory-policy": "noeviction", "bind": "127.0.0.1", "hash-max-listpack-value": "1024"} {
-		if got := c.ConfigGet(t.Context(), name).Val()[name]; got != want {
-			t.Errorf("%s is %q, want %q", name, got, want)
-		}
+		expect.Equal(t, c.ConfigGet(t.Context(), name).Val()[name], want, name)
 	}
 	if args, err := os.ReadFile("/proc/" + strconv.Itoa(serverPID(t, c)) + "/cmdline"); err != nil || strings.Contains(string(args), "p \"") {
 		t.Errorf("redis-server's arguments are %q, %v", args, err)
 	}
 	r.Stop()
-	if r.Err() != nil {
-		t.Errorf("redis-server ended with %v", r.Err())
-	}
+	expect.NoError(t, r.Err(), "redis-server ended")
 	r, at = serve(t, dir, "")
 	defer r.Stop()
-	if got := client(t, at).Get(t.Context(), "k").Val(); got != "v" {
-		t.Errorf("after a restart k is %q", got)
-	}
+	expect.Equal(t, client(t, at).Get(t.Context(), "k").Val(), "v", "after a restart k")
 }
 
 // Serve gives a redis-server all settings that docs/operations.md and docs/tutorial.md recommend.
@@ -134,10 +123,7 @@ func TestServerConfigMatchesThePages(t *testing.T) {
 		return strings.Contains(serverConfig(config.Redis{}, ""), "\n"+name+" "+quote(value)+"\n")
 	}
 	settings := func(page, heading string, setting *regexp.Regexp) (found []string) {
-		text, err := os.ReadFile(filepath.Join("../../docs", page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := expect.Result(os.ReadFile(filepath.Join("../../docs", page))).Value(t)
 		_, section, _ := strings.Cut(string(text), heading)
 		section, _, _ = strings.Cut(section, "\n## ")
 		for _, m := range setting.FindAllStringSubmatch(section, -1) {
@@ -164,30 +150,15 @@ func TestServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	r, at := serve(t, dir, "")
 	defer r.Stop()
-	if _, err := Serve(at, t.TempDir()); !errors.Is(err, ErrTaken) {
-		t.Errorf("a second redis-server on the port: %v", err)
-	}
-	if _, err := Embedded(at); !errors.Is(err, ErrTaken) {
-		t.Errorf("an embedded Redis on the port: %v", err)
-	}
-	other, err := freeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Serve(other, dir); !errors.Is(err, ErrInUse) {
-		t.Errorf("a second redis-server in the directory: %v", err)
-	}
+	expect.Result(Serve(at, t.TempDir())).FailsWith(t, ErrTaken, "a second redis-server on the port")
+	expect.Result(Embedded(at)).FailsWith(t, ErrTaken, "an embedded Redis on the port")
+	other := expect.Result(freeAddr()).Value(t)
+	expect.Result(Serve(other, dir)).FailsWith(t, ErrInUse, "a second redis-server in the directory")
 	snapshot := t.TempDir()
-	if err := os.WriteFile(filepath.Join(snapshot, "dump.rdb"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Serve(other, snapshot); !errors.Is(err, ErrSnapshot) {
-		t.Errorf("in a directory with a snapshot: %v", err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(snapshot, "dump.rdb"), nil, 0o644))
+	expect.Result(Serve(other, snapshot)).FailsWith(t, ErrSnapshot, "in a directory with a snapshot")
 	t.Setenv("PATH", snapshot)
-	if _, err := Serve(other, t.TempDir()); !errors.Is(err, ErrNoProgram) {
-		t.Errorf("without a redis-server: %v", err)
-	}
+	expect.Result(Serve(other, t.TempDir())).FailsWith(t, ErrNoProgram, "without a redis-server")
 }
 
 // If a redis-server ends without Stop, Err returns the cause.
@@ -200,14 +171,10 @@ func TestServeEnds(t *testing.T) {
 	}
 	r.Stop()
 	broken := t.TempDir()
-	if err := os.WriteFile(filepath.Join(broken, "appendonlydir"), []byte("no directory"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(broken, "appendonlydir"), []byte("no directory"), 0o644))
 	r, _ = serve(t, broken, "")
 	<-r.Ended()
-	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "appendonlydir") {
-		t.Errorf("redis-server ended with %v", err)
-	}
+	expect.Fails(t, r.Err(), "appendonlydir", "redis-server ended")
 }
 
 // When its parent process is killed, the redis-server ends. A Ctrl-C on the terminal does not reach the redis-server.
@@ -217,34 +184,22 @@ func TestServeDiesWithItsParent(t *testing.T) {
 	parent.Env = append(os.Environ(), servesIn+"="+dir)
 	parent.Stderr = os.Stderr
 	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	in, err := parent.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	defer in.Close()
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, parent.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(line, err)
 	}
 	pid := childOf(t, parent.Process.Pid)
-	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
-		t.Errorf("redis-server's process group is %d, %v", group, err)
-	}
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(syscall.Getpgid(pid)).Is(t, pid, "redis-server's process group")
+	expect.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
 	waitForEnd(t, pid)
 	eventually(t, "the directory's lock is free", func() bool { // redis-server releases the lock when its last thread ends
 		at, err := freeAddr()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		r, err := Serve(at, dir)
 		if err == nil {
 			r.Stop()
@@ -256,18 +211,12 @@ func TestServeDiesWithItsParent(t *testing.T) {
 // childOf finds the only child of a process. It searches all processes, because not every kernel lists children.
 func childOf(t *testing.T, parent int) int {
 	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := expect.Result(filepath.Glob("/proc/[0-9]*/stat")).Value(t)
 	for _, path := range all {
 		text, _ := os.ReadFile(path) // fails if the process has ended
 		_, rest, _ := strings.Cut(string(text), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pid := expect.Result(strconv.Atoi(filepath.Base(filepath.Dir(path)))).Value(t)
 			return pid
 		}
 	}
@@ -277,19 +226,14 @@ func childOf(t *testing.T, parent int) int {
 
 // The channel of Ended is closed after Stop, also for the embedded Redis.
 func TestEmbeddedRedisEnds(t *testing.T) {
-	r, err := Embedded(config.Redis{Host: "127.0.0.1", Port: 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Result(Embedded(config.Redis{Host: "127.0.0.1", Port: 0})).Value(t)
 	r.Stop()
 	select {
 	case <-r.Ended():
 	case <-time.After(time.Minute):
 		t.Fatal("the embedded Redis has not ended")
 	}
-	if err := r.Err(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, r.Err())
 	r.Stop()
 }
 
@@ -298,14 +242,10 @@ func TestEmbeddedRedisEnds(t *testing.T) {
 func TestPortTakenBeforeRedisListens(t *testing.T) {
 	bin, dir := t.TempDir(), t.TempDir()
 	script := "#!/bin/sh\ntouch started\nwhile ! [ -e taken ]; do sleep 0.01; done\nsleep 0.2\necho cannot bind >&2\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(bin, "redis-server"), []byte("#!/bin/sh\ncd "+dir+"\n"+script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(bin, "redis-server"), []byte("#!/bin/sh\ncd "+dir+"\n"+script), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	at, err := freeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	at.Password = "secret"
 	served := make(chan *Redis)
 	go func() {
@@ -327,9 +267,7 @@ func TestPortTakenBeforeRedisListens(t *testing.T) {
 		}
 		connected <- err == nil
 	}()
-	if err := os.WriteFile(filepath.Join(dir, "taken"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o644))
 	r := <-served
 	other.Close()
 	if <-connected {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // useTempDirs makes the package use temporary directories during the test, and returns these directories.
@@ -22,10 +24,7 @@ func useTempDirs(t *testing.T) (config, temporary string) {
 
 func create(t *testing.T, host string, port int) *File {
 	t.Helper()
-	f, err := Create(host, port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := expect.Result(Create(host, port)).Value(t)
 	return f
 }
 
@@ -37,27 +36,15 @@ func TestFind(t *testing.T) {
 		t.Errorf("passwords %q and %q, in %s", f.Password, other.Password, f.Path)
 	}
 	for _, path := range []string{f.Path, dir} {
-		if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s: %v, %v", path, info.Mode(), err)
-		}
+		expect.Equal(t, expect.Result(os.Stat(path)).Value(t).Mode().Perm()&0o077, 0, path)
 	}
 	for host, want := range map[string]string{"127.0.0.1": f.Password, "localhost": f.Password, "127.0.0.2": "", "::1": "", "redis.example": "", "": ""} {
-		if got := Find(host, 6379); got != want {
-			t.Errorf("%s: found %q, want %q", host, got, want)
-		}
+		expect.Equal(t, Find(host, 6379), want, host, "found")
 	}
-	if _, err := Create("localhost", 6379); !errors.Is(err, ErrHeld) {
-		t.Errorf("a second file for the address: %v", err)
-	}
-	if err := errors.Join(f.Close(), other.Close()); err != nil {
-		t.Error(err)
-	}
-	if got := Find("127.0.0.1", 6379); got != "" {
-		t.Errorf("found %q after Close", got)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("files left: %v, %v", left, err)
-	}
+	expect.Result(Create("localhost", 6379)).FailsWith(t, ErrHeld, "a second file for the address")
+	expect.NoError(t, errors.Join(f.Close(), other.Close()))
+	expect.Equal(t, Find("127.0.0.1", 6379), "", "found … after Close")
+	expect.Len(t, expect.Result(os.ReadDir(dir)).Value(t), 0, "files left")
 }
 
 // Find ignores the file of a killed process. Create replaces this file.
@@ -65,9 +52,7 @@ func TestStale(t *testing.T) {
 	useTempDirs(t)
 	f := create(t, "127.0.0.1", 6379)
 	f.file.Close() // the kernel also closes the file when a process is killed
-	if got := Find("127.0.0.1", 6379); got != "" {
-		t.Errorf("found %q", got)
-	}
+	expect.Equal(t, Find("127.0.0.1", 6379), "", "found")
 	again := create(t, "127.0.0.1", 6379)
 	defer again.Close()
 	if got := Find("127.0.0.1", 6379); got != again.Password || got == f.Password {
@@ -84,36 +69,17 @@ func TestUntrusted(t *testing.T) {
 		path string
 		mode os.FileMode
 	}{{f.Path, 0o644}, {dir, 0o777}} {
-		info, err := os.Stat(c.path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(c.path, c.mode); err != nil {
-			t.Fatal(err)
-		}
-		if got := Find("127.0.0.1", 6379); got != "" {
-			t.Errorf("%s with mode %v: found %q", c.path, c.mode, got)
-		}
-		if err := os.Chmod(c.path, info.Mode()); err != nil {
-			t.Fatal(err)
-		}
+		info := expect.Result(os.Stat(c.path)).Value(t)
+		expect.NoError(t, os.Chmod(c.path, c.mode))
+		expect.Equal(t, Find("127.0.0.1", 6379), "", c.path, "with mode", c.mode, "found")
+		expect.NoError(t, os.Chmod(c.path, info.Mode()))
 	}
-	if Find("127.0.0.1", 6379) != f.Password {
-		t.Error("found nothing with the right modes")
-	}
+	expect.Equal(t, Find("127.0.0.1", 6379), f.Password, "found nothing with the right modes")
 	link := strings.Replace(f.Path, "6379", "6380", 1)
-	if err := os.Symlink(f.Path, link); err != nil {
-		t.Fatal(err)
-	}
-	if got := Find("127.0.0.1", 6380); got != "" {
-		t.Errorf("through a link: found %q", got)
-	}
-	if _, err := Create("127.0.0.1", 6380); err == nil {
-		t.Error("Create follows a link")
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.Symlink(f.Path, link))
+	expect.Equal(t, Find("127.0.0.1", 6380), "", "through a link: found")
+	expect.Result(Create("127.0.0.1", 6380)).Fails(t, "", "Create follows a link")
+	expect.NoError(t, os.Chmod(dir, 0o777))
 	elsewhere := create(t, "127.0.0.1", 6381)
 	defer elsewhere.Close()
 	if !strings.HasPrefix(elsewhere.Path, temporary) || Find("127.0.0.1", 6381) != elsewhere.Password {
@@ -124,9 +90,7 @@ func TestUntrusted(t *testing.T) {
 // If no directory is usable, the error names the directories.
 func TestNoDirectory(t *testing.T) {
 	dir, temporary := useTempDirs(t)
-	if err := os.WriteFile(dir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, os.WriteFile(dir, nil, 0o600))
 	t.Setenv("TMPDIR", filepath.Join(dir, "below a file"))
 	if _, err := Create("127.0.0.1", 6379); err == nil || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), temporary) {
 		t.Errorf("got %v", err)

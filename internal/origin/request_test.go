@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/url"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestReasonShowsNoCredentials(t *testing.T) {
@@ -15,12 +17,8 @@ func TestReasonShowsNoCredentials(t *testing.T) {
 	} {
 		err := errors.New(text)
 		for _, err := range []error{err, &url.Error{Op: "Get", URL: "http://h/?hush", Err: err}} {
-			if got := Reason(err).Error(); got != want {
-				t.Errorf("%s: %s, want %s", text, got, want)
-			}
+			expect.Equal(t, Reason(err).Error(), want, text)
 		}
-		if !errors.Is(Reason(err), err) {
-			t.Errorf("%s: the cause is lost", text)
-		}
+		expect.FailsWith(t, Reason(err), err, text, "the cause is lost")
 	}
 }

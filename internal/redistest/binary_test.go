@@ -3,8 +3,9 @@ package redistest
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestUnusableBinary(t *testing.T) {
@@ -25,17 +26,13 @@ func TestUnusableBinary(t *testing.T) {
 				script := []byte("#!/bin/sh\n" + test.script + "\n")
 				must(t, os.WriteFile(filepath.Join(dir, "redis-server"), script, 0o755))
 			}
-			if _, err := findBinary(); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got error %v, want one with %q", err, test.want)
-			}
+			expect.Result(findBinary()).Fails(t, test.want)
 		})
 	}
 }
 
 func TestVersion(t *testing.T) {
 	for _, printed := range []string{"Redis server v=7.0.15 sha=0", "Redis server v=8.2.1 sha=0", "Server v=10.0.0"} {
-		if err := checkVersion("redis-server", printed); err != nil {
-			t.Errorf("%q: %v", printed, err)
-		}
+		must(t, checkVersion("redis-server", printed), printed)
 	}
 }

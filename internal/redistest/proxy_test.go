@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // world holds a key in Redis, a client that connects through a proxy, and a client that connects directly.
@@ -43,9 +45,7 @@ func TestProxyPassesEverything(t *testing.T) {
 	w := newWorld(t)
 	text := strings.Repeat("\x00\r\n$5\r\n", 100_000)
 	must(t, w.through.Set(t.Context(), w.key, text, 0).Err())
-	if got, err := w.through.Get(t.Context(), w.key).Result(); err != nil || got != text {
-		t.Errorf("got %d bytes, %v", len(got), err)
-	}
+	expect.Result(w.through.Get(t.Context(), w.key).Result()).Is(t, text, "bytes")
 	replies, err := w.through.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for range 100 {
 			p.Echo(t.Context(), "x")
@@ -68,42 +68,32 @@ func TestProxyPassesMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		must(t, w.direct.Publish(t.Context(), w.key, "hello").Err())
-		if got, err := messages.ReceiveMessage(t.Context()); err != nil || got.Payload != "hello" {
-			t.Errorf("RESP%d: got %v, %v", protocol, got, err)
-		}
+		expect.Equal(t, expect.Result(messages.ReceiveMessage(t.Context())).Value(t).Payload, "hello", "RESP", protocol)
 	}
 }
 
 func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
 	w := newWorld(t)
 	w.DropReplies(2, Scripts)
-	if err := w.through.Incr(t.Context(), w.key).Err(); err != nil {
-		t.Errorf("a command that does not match: %v", err)
-	}
+	must(t, w.through.Incr(t.Context(), w.key).Err(), "a command that does not match")
 	for i := range 2 {
-		if err := w.count(t); err == nil {
-			t.Error("the reply was not dropped")
-		}
+		expect.Fails(t, w.count(t), "", "the reply was not dropped")
 		if got, want := w.value(t), i+2; got != want || w.Dropped() != i+1 {
 			t.Errorf("call %d: the value is %d, want %d; %d replies dropped", i+1, got, want, w.Dropped())
 		}
 	}
-	if err := w.count(t); err != nil {
-		t.Errorf("after the last drop: %v", err)
-	}
+	must(t, w.count(t), "after the last drop")
 }
 
 func TestProxyDropsInPipelines(t *testing.T) {
 	w := newWorld(t)
 	w.DropReplies(1, func(command []string) bool { return command[0] == "incrby" })
 	var before, after *redis.IntCmd
-	if _, err := w.through.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+	expect.Result(w.through.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		before = p.Incr(t.Context(), w.key)
 		after = p.IncrBy(t.Context(), w.key, 10)
 		return nil
-	}); err == nil {
-		t.Error("the pipeline got all replies")
-	}
+	})).Fails(t, "", "the pipeline got all replies")
 	if before.Val() != 1 || after.Val() != 0 || w.value(t) != 11 {
 		t.Errorf("before: %d, dropped: %d, value %d", before.Val(), after.Val(), w.value(t))
 	}
@@ -113,15 +103,11 @@ func TestProxyRefuses(t *testing.T) {
 	w := newWorld(t)
 	must(t, w.count(t))
 	w.Refuse()
-	if err := w.count(t); err != nil {
-		t.Errorf("on an existing connection: %v", err)
-	}
+	must(t, w.count(t), "on an existing connection")
 	w.Cut()
 	eventually(t, "a refused connection", func() bool { return errors.Is(w.count(t), syscall.ECONNREFUSED) })
 	w.Resume()
-	if err := w.count(t); err != nil {
-		t.Errorf("after Resume: %v", err)
-	}
+	must(t, w.count(t), "after Resume")
 }
 
 func TestProxyCutsABlockingCommand(t *testing.T) {
@@ -133,9 +119,7 @@ func TestProxyCutsABlockingCommand(t *testing.T) {
 		return err == nil && strings.Contains(clients, "cmd=blpop")
 	})
 	w.Cut()
-	if err := <-result; err == nil {
-		t.Error("BLPOP returned a result")
-	}
+	expect.Fails(t, <-result, "", "BLPOP returned a result")
 }
 
 func TestProxyHolds(t *testing.T) {
@@ -149,9 +133,7 @@ func TestProxyHolds(t *testing.T) {
 			result := make(chan error)
 			go func() { result <- w.count(t) }()
 			eventually(t, "a held command", func() bool { return w.Held() == 1 })
-			if got := w.value(t); got != 0 {
-				t.Errorf("the value is %d before Resume", got)
-			}
+			expect.Equal(t, w.value(t), 0, "the value … before Resume")
 			w.Resume()
 			if err := <-result; err != nil || w.value(t) != 1 {
 				t.Errorf("after Resume: %v, value %d", err, w.value(t))
@@ -165,9 +147,7 @@ func TestProxyHangsUntilDeadline(t *testing.T) {
 	w.Hang()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := w.through.Ping(ctx).Err(); err == nil {
-		t.Error("PING got a reply")
-	}
+	expect.Fails(t, w.through.Ping(ctx).Err(), "", "PING got a reply")
 	w.Cut()
 	eventually(t, "no frame is held", func() bool { return w.Held() == 0 })
 }
@@ -185,9 +165,7 @@ func TestProxyLimits(t *testing.T) {
 	text := strings.Repeat("x", 1<<20)
 	must(t, w.direct.Set(t.Context(), w.key, text, 0).Err())
 	w.Limit(32 << 10)
-	if err := w.through.Ping(t.Context()).Err(); err != nil {
-		t.Errorf("a small command: %v", err)
-	}
+	must(t, w.through.Ping(t.Context()).Err(), "a small command")
 	got := make(chan error, 1)
 	go func() {
 		client := redis.NewClient(&redis.Options{Addr: w.Addr, ReadTimeout: -1, MaxRetries: -1})
@@ -212,11 +190,7 @@ func TestProxyWithoutRedis(t *testing.T) {
 	p := NewProxy(t, s.Addr)
 	client := connect(t, p.Addr)
 	s.Kill()
-	if err := client.Ping(t.Context()).Err(); err == nil {
-		t.Error("PING got a reply")
-	}
+	expect.Fails(t, client.Ping(t.Context()).Err(), "", "PING got a reply")
 	s.Restart()
-	if err := client.Ping(t.Context()).Err(); err != nil {
-		t.Errorf("after Restart: %v", err)
-	}
+	must(t, client.Ping(t.Context()).Err(), "after Restart")
 }

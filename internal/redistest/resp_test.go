@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestReadFrame(t *testing.T) {
@@ -34,21 +36,15 @@ func TestReadFrame(t *testing.T) {
 			r := bufio.NewReader(strings.NewReader(test.raw + "+NEXT\r\n"))
 			got, err := readFrame(r)
 			must(t, err)
-			if diff := cmp.Diff([]string{test.raw, strings.Join(test.words, "|")},
-				[]string{string(got.raw), strings.Join(got.words, "|")}); diff != "" {
-				t.Error(diff)
-			}
-			if rest, err := io.ReadAll(r); err != nil || string(rest) != "+NEXT\r\n" {
-				t.Errorf("unread rest: %q, %v", rest, err)
-			}
+			expect.Equal(t, cmp.Diff([]string{test.raw, strings.Join(test.words, "|")},
+				[]string{string(got.raw), strings.Join(got.words, "|")}), "")
+			expect.Equal(t, string(expect.Result(io.ReadAll(r)).Value(t)), "+NEXT\r\n", "unread rest")
 		})
 	}
 }
 
 func TestReadInvalidFrame(t *testing.T) {
 	for _, raw := range []string{"", "+OK", "$x\r\n", "*?\r\n", "$5\r\nabc", "*2\r\n+a\r\n", "|1\r\n+a\r\n+b\r\n"} {
-		if f, err := readFrame(bufio.NewReader(strings.NewReader(raw))); err == nil {
-			t.Errorf("%q was read as %q", raw, f.raw)
-		}
+		expect.Result(readFrame(bufio.NewReader(strings.NewReader(raw)))).Fails(t, "", raw, "was read as")
 	}
 }

@@ -3,11 +3,12 @@ package redistest
 import (
 	"errors"
 	"net"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestRestart(t *testing.T) {
@@ -44,18 +45,14 @@ func TestKillAndStop(t *testing.T) {
 			s := Start(t)
 			end(s)
 			end(s) // the second call does nothing
-			if _, err := net.Dial("tcp", s.Addr); !errors.Is(err, syscall.ECONNREFUSED) {
-				t.Errorf("got %v, want a refused connection", err)
-			}
+			expect.Result(net.Dial("tcp", s.Addr)).FailsWith(t, syscall.ECONNREFUSED)
 		})
 	}
 }
 
 func TestArgs(t *testing.T) {
 	s := Start(t, Args("--requirepass", "se cret#"), Args("--maxmemory", "3mb"))
-	if err := connect(t, s.Addr).Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), "NOAUTH") {
-		t.Errorf("without password: got %v, want NOAUTH", err)
-	}
+	expect.Fails(t, connect(t, s.Addr).Ping(t.Context()).Err(), "NOAUTH", "without password")
 	client := redis.NewClient(&redis.Options{Addr: s.Addr, Password: "se cret#"})
 	defer client.Close()
 	got, err := client.ConfigGet(t.Context(), "maxmemory").Result()
@@ -66,32 +63,24 @@ func TestArgs(t *testing.T) {
 
 func TestErrorOfStartHasTheLog(t *testing.T) {
 	_, err := start(t.TempDir(), []Option{Args("--maxmemory", "much")})
-	if err == nil || !strings.Contains(err.Error(), "'maxmemory \"much\"'") {
-		t.Errorf("got %v, want the server's log", err)
-	}
+	expect.Fails(t, err, "'maxmemory \"much\"'")
 }
 
 func TestStartInMissingDirectory(t *testing.T) {
-	if _, err := start(t.TempDir()+"/none", nil); err == nil {
-		t.Error("the server started in a missing directory")
-	}
+	expect.Result(start(t.TempDir()+"/none", nil)).Fails(t, "", "the server started in a missing directory")
 }
 
 func TestLog(t *testing.T) {
 	s := Start(t)
 	s.Stop()
-	if !strings.Contains(s.Log(), "Received SIGTERM") {
-		t.Errorf("got %q", s.Log())
-	}
+	expect.Contains(t, s.Log(), "Received SIGTERM")
 }
 
 // The port of a stopped server stays claimed.
 func TestPortsAreClaimed(t *testing.T) {
 	s := Start(t)
 	s.Kill()
-	if l, err := net.ListenPacket("udp", s.Addr); !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("the claim is free: %v, %v", l, err)
-	}
+	expect.Result(net.ListenPacket("udp", s.Addr)).FailsWith(t, syscall.EADDRINUSE, "the claim is free")
 	s.Restart()
 }
 
@@ -101,12 +90,8 @@ func TestCommand(t *testing.T) {
 	must(t, err)
 	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
 	defer c.Close()
-	if got := c.ConfigGet(t.Context(), "hash-max-listpack-value").Val(); got["hash-max-listpack-value"] != "77" {
-		t.Errorf("got %v", got)
-	}
+	expect.Equal(t, c.ConfigGet(t.Context(), "hash-max-listpack-value").Val()["hash-max-listpack-value"], "77")
 	stop()
 	stop()
-	if err := c.Ping(t.Context()).Err(); err == nil {
-		t.Error("the server answers after stop")
-	}
+	expect.Fails(t, c.Ping(t.Context()).Err(), "", "the server answers after stop")
 }

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestSharedIsOneServer(t *testing.T) {
 	must(t, connect(t, Shared(t)).Set(t.Context(), Namespace(t), "x", 0).Err())
-	if again := Shared(t); again != Shared(t) {
-		t.Errorf("two servers: %s and %s", again, Shared(t))
-	}
+	expect.Equal(t, Shared(t), Shared(t), "two servers")
 }
 
 func TestNamespace(t *testing.T) {
@@ -40,9 +40,7 @@ func TestServerEndsWithTheProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			child, stdin, addr := startChild(t)
 			must(t, connect(t, addr).Ping(t.Context()).Err())
-			if err := end(child, stdin); err != nil {
-				t.Fatal(err)
-			}
+			must(t, end(child, stdin))
 			eventually(t, "the server's end", func() bool {
 				conn, err := net.Dial("tcp", addr)
 				if err == nil {

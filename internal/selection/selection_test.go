@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestIDs(t *testing.T) {
@@ -23,9 +24,7 @@ func TestIDs(t *testing.T) {
 		fmt.Sprintf("%d-%[1]d", int64(math.MaxInt64)): "[9223372036854775807] <nil>",
 	} {
 		ids, err := IDs([]string{text})
-		if got := fmt.Sprint(ids, err); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		expect.Equal(t, fmt.Sprint(ids, err), want, text)
 	}
 }
 
@@ -40,9 +39,7 @@ func TestTime(t *testing.T) {
 		"1969-01-01T00:00:00Z": `0 invalid time "1969-01-01T00:00:00Z": want Unix seconds, 2030-01-31T12:00:00Z, or +2h from now`,
 	} {
 		at, err := Time(text, now)
-		if got := fmt.Sprint(at, err); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		expect.Equal(t, fmt.Sprint(at, err), want, text)
 	}
 }
 

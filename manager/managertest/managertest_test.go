@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -91,12 +92,8 @@ func runToArchive(t *testing.T, change func(*manager.Definition), results ...man
 	tm.Program("p", func(r managertest.Run) managertest.Result { return results[min(r.Round, len(results)-1)] })
 	d := define("p", source, "x")
 	change(&d)
-	if _, err := tm.Manager.Open(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
-	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Open(t.Context(), d)).OK(t)
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	return tm.Tasks()[0]
 }
 
@@ -138,12 +135,8 @@ func TestExpiry(t *testing.T) {
 	early, late := define("p", source, ""), define("p", source, "")
 	early.EndBefore = tm.Now().Add(50 * time.Second)
 	late.StartAfter = tm.Now().Add(24 * time.Hour)
-	if _, err := tm.Manager.Open(t.Context(), early, late); err != nil {
-		t.Fatal(err)
-	}
-	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Open(t.Context(), early, late)).OK(t)
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	tasks := tm.Tasks()
 	if tasks[0].Outcome != "expired" || tasks[1].Outcome != "succeeded" {
 		t.Errorf("outcomes %s and %s", tasks[0].Outcome, tasks[1].Outcome)
@@ -177,9 +170,7 @@ func TestStuck(t *testing.T) {
 			if c.program != nil {
 				tm.Program("p", c.program)
 			}
-			if _, err := tm.Manager.Open(t.Context(), define("p", source, "x")); err != nil {
-				t.Fatal(err)
-			}
+			expect.Result(tm.Manager.Open(t.Context(), define("p", source, "x"))).OK(t)
 			err := tm.Manager.Run(t.Context(), c.callbacks)
 			if len(r.failures) != 1 || !strings.Contains(r.failures[0], c.want) {
 				t.Errorf("recorded failures %q, want one with %q", r.failures, c.want)
@@ -201,12 +192,8 @@ func TestAProgramMayLookAtTheTester(t *testing.T) {
 		}
 		return managertest.Result{Output: "too late"}
 	})
-	if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
-		t.Fatal(err)
-	}
-	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	if task := tm.Tasks()[0]; task.Outcome != tdf.Cancelled || !slices.Equal(states, []tdf.State{tdf.Running}) {
 		t.Errorf("outcome %q, seen as %v", task.Outcome, states)
 	}
@@ -216,22 +203,16 @@ func TestResultsComeByID(t *testing.T) {
 	tm := managertest.New(t)
 	m := tm.Manager
 	for range 3 {
-		if _, err := m.Open(t.Context(), define("p", source, "")); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(m.Open(t.Context(), define("p", source, ""))).OK(t)
 	}
 	var ids []int64
 	for task, err := range m.List(t.Context(), manager.Query{Order: manager.ByID, Read: manager.ReadOutput}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		if ids = append(ids, task.ID); task.ID == 2 {
 			break
 		}
 	}
-	if !slices.Equal(ids, []int64{1, 2}) {
-		t.Errorf("got %v", ids)
-	}
+	expect.Equal(t, ids, []int64{1, 2})
 }
 
 // If tasks finish at the same time, their callbacks run by ascending id, as numbers. Redis compares the ids as strings,
@@ -242,9 +223,7 @@ func TestOrderOfResults(t *testing.T) {
 		return managertest.Result{Duration: time.Duration(r.Task.ID%2) * time.Hour}
 	})
 	for range 12 {
-		if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	}
 	var ids []int64
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, task *manager.Finished) error {
@@ -268,12 +247,8 @@ func TestRequeuedElsewhere(t *testing.T) {
 		}
 		return managertest.Result{Output: "too late", Duration: time.Minute}
 	})
-	if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
-		t.Fatal(err)
-	}
-	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	task := tm.Tasks()[0]
 	if task.Round != 1 || task.Output() != "again" || task.Rounds[0].Worker != "worker-1" || task.Rounds[1].Worker == "worker-1" {
 		t.Errorf("got %+v", task)
@@ -289,9 +264,7 @@ func TestLongWait(t *testing.T) {
 		return managertest.Result{Duration: time.Duration(r.Task.ID-1) * 1000 * time.Hour}
 	})
 	d := define("p", source, "")
-	if _, err := tm.Manager.Open(t.Context(), d, d); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Open(t.Context(), d, d)).OK(t)
 	rounds, begin := 0, tm.Now()
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
@@ -318,9 +291,7 @@ func TestSlowRounds(t *testing.T) {
 	const duration = 10 * time.Millisecond
 	tm := managertest.NewWith(t, manager.Options{RoundDuration: duration})
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Duration: time.Hour} })
-	if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{
 		EndOfRound: func(context.Context, manager.Summary) error {
 			for begun := time.Now(); time.Since(begun) <= duration; {
@@ -360,17 +331,13 @@ func TestWhatProgramsLeave(t *testing.T) {
 	})
 	d := define("p", source, "")
 	d.MaxFails = new(1)
-	if _, err := tm.Manager.Open(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Open(t.Context(), d)).OK(t)
 	var result string
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, task *manager.Finished) error {
 		result = task.Result()
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if result != `{"n":2}` || tm.Tasks()[0].Rounds[0].Result != `{"n":1}` || !slices.Equal(checkpoints, []string{"", "half"}) {
 		t.Errorf("result %s, checkpoints %q", result, checkpoints)
 	}
@@ -381,12 +348,8 @@ func TestResultMustBeJSON(t *testing.T) {
 	t.Cleanup(r.end)
 	tm := managertest.New(&r)
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{JSON: "{"} })
-	if _, err := tm.Manager.Open(t.Context(), define("p", source, "")); err != nil {
-		t.Fatal(err)
-	}
-	if err := tm.Manager.Run(t.Context(), manager.Callbacks{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "is not JSON") {
 		t.Errorf("failures %q", r.failures)
 	}
@@ -399,9 +362,7 @@ func TestRetention(t *testing.T) {
 	brief, kept := define("p", source, "brief"), define("p", source, "kept")
 	brief.KeepArchived = new(time.Duration(0))
 	kept.KeepArchived = new(time.Hour)
-	if _, err := tm.Manager.Open(t.Context(), brief, kept); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(tm.Manager.Open(t.Context(), brief, kept)).OK(t)
 	called := 0
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{
 		Succeeded: func(context.Context, *manager.Finished) error { called++; return nil },

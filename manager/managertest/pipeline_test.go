@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
@@ -78,9 +79,7 @@ func (f *faultyRun) pipeline(m *manager.Manager) *manager.Pipeline {
 func (f *faultyRun) crash(t *testing.T, x *Tester, n int) (crashed bool) {
 	proxy := redistest.NewProxy(t, x.world.redis.Addr())
 	address := x.world.address()
-	if _, err := fmt.Sscanf(proxy.Addr, "127.0.0.1:%d", &address.Port); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(fmt.Sscanf(proxy.Addr, "127.0.0.1:%d", &address.Port)).OK(t)
 	store, err := redisstate.Connect(t.Context(), address, x.options.Namespace, slog.New(slog.DiscardHandler))
 	x.world.check(err)
 	m, err := hooks.New(hooks.Setup{Store: store, Wait: x.world.newWait()}, x.options)
@@ -109,9 +108,7 @@ func (f *faultyRun) check(t *testing.T, x *Tester) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, task := range x.Tasks() {
-		if task.State != tdf.Archived {
-			t.Errorf("task %q of %s is %s", task.Meta, task.Group, task.State)
-		}
+		expect.Equal(t, task.State, tdf.Archived, "task", task.Meta, "of", task.Group)
 		seen[task.Group]++
 		seen[task.Meta]++
 	}
@@ -126,13 +123,9 @@ func (f *faultyRun) check(t *testing.T, x *Tester) {
 	for i := range large {
 		want[fmt.Sprint(kind, " ", i)] = 1
 	}
-	if len(seen) != len(want) {
-		t.Errorf("%d different tasks, want %d: %v", len(seen), len(want), seen)
-	}
+	expect.Len(t, seen, len(want), "different tasks")
 	for name, n := range want {
-		if seen[name] != n {
-			t.Errorf("%s: %d tasks, want %d", name, seen[name], n)
-		}
+		expect.Equal(t, seen[name], n, name, "tasks")
 		if strings.HasPrefix(name, "a ") && f.calls[name] == 0 {
 			t.Errorf("no callback for %s", name)
 		}
@@ -157,9 +150,7 @@ func TestSoakPipelineCrashes(t *testing.T) {
 			x := NewWith(t, manager.Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 			x.Program("p", func(Run) Result { return Result{} })
 			crashed = f.crash(t, x, n)
-			if err := f.pipeline(x.Manager).Run(t.Context()); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, f.pipeline(x.Manager).Run(t.Context()))
 			f.check(t, x)
 		})
 	}
@@ -181,13 +172,9 @@ func TestFailedStageIsTriedAgainAfterAPause(t *testing.T) {
 		}
 		return nil
 	})
-	if err := p.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, p.Run(t.Context()))
 	for i, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
-		if got := calls[i+1].Sub(calls[i]).Round(100 * time.Millisecond); got != pause {
-			t.Errorf("pause %d: %v, want %v", i, got, pause)
-		}
+		expect.Equal(t, calls[i+1].Sub(calls[i]).Round(100*time.Millisecond), pause, "pause", i)
 	}
 }
 

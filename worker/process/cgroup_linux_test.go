@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestSafeNames(t *testing.T) {
@@ -77,17 +79,11 @@ func TestLimitsOfACgroup(t *testing.T) {
 	both := map[string]bool{"memory": true, "pids": true}
 	must(t, g.limit(both, Limits{Memory: 1 << 20, Processes: 50}))
 	for name, want := range map[string]string{"memory.max": "1048576", "memory.swap.max": "0", "memory.oom.group": "1", "pids.max": "50"} {
-		if got, err := os.ReadFile(filepath.Join(g.dir, name)); err != nil || string(got) != want {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
+		expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(g.dir, name))).Value(t)), want, name)
 	}
 	empty := &group{dir: t.TempDir()}
-	if err := empty.limit(both, Limits{}); err != nil {
-		t.Error(err)
-	}
-	if err := empty.limit(nil, Limits{Memory: 1, Processes: 1}); err != nil {
-		t.Error(err)
-	}
+	must(t, empty.limit(both, Limits{}))
+	must(t, empty.limit(nil, Limits{Memory: 1, Processes: 1}))
 	if entries, _ := os.ReadDir(empty.dir); len(entries) != 0 {
 		t.Errorf("got %v", entries)
 	}
@@ -147,13 +143,9 @@ func TestOnlyItsOwnProcessesAreKilledOneByOne(t *testing.T) {
 			g := &group{dir: t.TempDir(), path: c.path} // this directory lacks the file cgroup.kill
 			write(t, filepath.Join(g.dir, "cgroup.events"), "populated 1\n")
 			write(t, filepath.Join(g.dir, cgroupFile), strconv.Itoa(cmd.Process.Pid))
-			if err := g.remove(); err == nil {
-				t.Error("the group was removed although it has files")
-			}
+			expect.Fails(t, g.remove(), "", "the group was removed although it has files")
 			pr, err := look(cmd.Process.Pid)
-			if killed := err != nil || !pr.alive(); killed != c.kills {
-				t.Errorf("killed: %v, want %v", killed, c.kills)
-			}
+			expect.Equal(t, err != nil || !pr.alive(), c.kills, "killed")
 			_ = cmd.Process.Kill()
 			<-ended
 		})
@@ -172,9 +164,7 @@ func TestCgroupsBelow(t *testing.T) {
 		setsid sleep 1000 & echo $! >"$dir/a/b/cgroup.procs"
 		echo $!; exec sleep 1000`}})
 	below := pid(t, r.awaitLines(1)[0])
-	if n := len(r.group.members()); n != 2 {
-		t.Errorf("%d processes are seen", n)
-	}
+	expect.Equal(t, len(r.group.members()), 2, "processes are seen")
 	r.end()
 	if !gone(below) {
 		t.Error("the process in the cgroup below remains")
@@ -198,9 +188,7 @@ func TestCgroupsAreFoundWhereverTheyAreMounted(t *testing.T) {
 			t.Errorf("%+v: got %q, %v", c, got, err)
 		}
 	}
-	if got, err := mountedAt(v1, "/"); err == nil {
-		t.Errorf("version 1 only: got %q", got)
-	}
+	expect.Result(mountedAt(v1, "/")).Fails(t, "", "version 1 only")
 }
 
 func TestControllersAreEnabledWhereTheyAre(t *testing.T) {
@@ -214,9 +202,7 @@ func TestControllersAreEnabledWhereTheyAre(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	for _, dir := range []string{own, c.dir} {
-		if text, err := os.ReadFile(filepath.Join(dir, subtree)); err != nil || string(text) != "+pids" {
-			t.Errorf("%s: %q, %v", dir, text, err)
-		}
+		expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(dir, subtree))).Value(t)), "+pids", dir)
 	}
 }
 
@@ -246,9 +232,7 @@ func TestLimitsOfAnEarlierProgram(t *testing.T) {
 			}
 			before, made := run(c.script)
 			after, limits := run("")
-			if reused := after == before; reused != c.reused {
-				t.Errorf("the same cgroup: %t, want %t", reused, c.reused)
-			}
+			expect.Equal(t, after == before, c.reused, "the same cgroup")
 			if made != "max\nmax\n" || limits != made {
 				t.Errorf("limits: first %q, then %q", made, limits)
 			}
@@ -277,9 +261,7 @@ func TestChangedLimitsAreFound(t *testing.T) {
 		} {
 			write(t, filepath.Join(g.dir, file), text)
 		}
-		if got := g.hasLimits(has, l); got != c.want {
-			t.Errorf("%s: got %t", name, got)
-		}
+		expect.Equal(t, g.hasLimits(has, l), c.want, name)
 		g.close()
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // leftovers are scripts that leave a process behind when they end. Each process prints its PID.
@@ -137,9 +139,7 @@ func TestStartErrors(t *testing.T) {
 				write(t, s.dir+"/script", "#!/no/such/interpreter\n")
 				for _, limits := range [][]limit{nil, s.host.probeLimits([]limit{{Nice, func(int) error { return nil }}})} {
 					s.host.limits = limits
-					if _, err := s.tryStart(Command{Path: path, Dir: s.dir}); !errors.Is(err, want) {
-						t.Errorf("got %v", err)
-					}
+					expect.Result(s.tryStart(Command{Path: path, Dir: s.dir})).FailsWith(t, want)
 				}
 				if _, err := s.tryStart(Command{Path: "/bin/true", Args: []string{strings.Repeat("x", 1<<18)}}); !errors.Is(err, syscall.E2BIG) {
 					t.Errorf("a long argument: %v", err)
@@ -156,9 +156,7 @@ func TestEightAtOnce(t *testing.T) {
 			slots.Go(func() {
 				for i := range 10 {
 					r := s.sh(fmt.Sprintf("(setsid sleep 1000 &) ; exit %d", slot*10+i))
-					if ended := r.wait(); ended.Exit != fmt.Sprint(slot*10+i) {
-						t.Errorf("got %+v", ended)
-					}
+					expect.Equal(t, r.wait().Exit, fmt.Sprint(slot*10+i))
 				}
 			})
 		}
@@ -174,9 +172,7 @@ func TestOneEndsTheOtherRunsOn(t *testing.T) {
 		long.awaitLines(1)
 		short := s.sh("setsid sleep 1000 &")
 		short.wait()
-		if n := len(long.members()); n != 2 {
-			t.Errorf("the long one has %d processes", n)
-		}
+		expect.Equal(t, len(long.members()), 2, "the long one … processes")
 		if ended := long.end(); !strings.HasPrefix(ended.Exit, "signal: ") {
 			t.Errorf("got %+v", ended)
 		}
@@ -190,11 +186,7 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 		if err := s.host.Close(); err != nil {
 			t.Error(err)
 		}
-		if ended := r.wait(); ended.Exit != "signal: killed" {
-			t.Errorf("got %+v", ended)
-		}
-		if _, err := s.tryStart(Command{Path: "/bin/true"}); !errors.Is(err, errClosed) {
-			t.Errorf("after Close: %v", err)
-		}
+		expect.Equal(t, r.wait().Exit, "signal: killed")
+		expect.Result(s.tryStart(Command{Path: "/bin/true"})).FailsWith(t, errClosed, "after Close")
 	})
 }

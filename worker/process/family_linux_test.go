@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // nameless is a script that leaves a process behind, and prints the PID of that process. Nothing connects the process
@@ -71,12 +73,8 @@ func TestUnknownOrphanRunsOnWithoutSole(t *testing.T) {
 
 func reapByHand(t *testing.T, pid int) {
 	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
-	if _, err := syscall.Wait4(pid, nil, 0, nil); err != nil {
-		t.Error(err)
-	}
+	must(t, syscall.Kill(pid, syscall.SIGKILL))
+	expect.Result(syscall.Wait4(pid, nil, 0, nil)).OK(t)
 }
 
 func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
@@ -86,9 +84,7 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 				s := newSite(t, cgroups, Config{Sole: sole})
 				release := s.host.Hold()
 				living, out := foreignChild(t, "echo $$; exec sleep 1000")
-				if _, err := out.ReadString('\n'); err != nil {
-					t.Fatal(err)
-				}
+				expect.Result(out.ReadString('\n')).OK(t)
 				dead, out := foreignChild(t, "exit 6")
 				if _, err := out.ReadString('\n'); err == nil {
 					t.Fatal("it printed something")
@@ -101,14 +97,10 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 				if err := dead.Wait(); err == nil || dead.ProcessState.ExitCode() != 6 {
 					t.Errorf("other code waited for the dead child: %v", err)
 				}
-				if err := living.Process.Signal(syscall.Signal(0)); err != nil {
-					t.Errorf("the living child: %v", err)
-				}
+				must(t, living.Process.Signal(syscall.Signal(0)), "the living child")
 				_ = living.Process.Kill()
 				_ = living.Wait()
-				if living.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-					t.Errorf("the living child ended by %v", living.ProcessState)
-				}
+				expect.Equal(t, living.ProcessState.Sys().(syscall.WaitStatus).Signal(), syscall.SIGKILL, "the living child ended by")
 				release()
 			})
 		}
@@ -123,18 +115,14 @@ func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	fetch, out := foreignChild(t, "sleep 1000 >/dev/null & echo $!")
 	line, err := out.ReadString('\n')
 	must(t, err)
-	if err := fetch.Wait(); err != nil {
-		t.Error(err)
-	}
+	must(t, fetch.Wait())
 	release()
 	left := pid(t, line)
 	s.sh("true").wait()
 	if gone(left) {
 		t.Error("the process of other code was ended with a program")
 	}
-	if err := syscall.Kill(left, syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
+	must(t, syscall.Kill(left, syscall.SIGKILL))
 	until(t, "it is waited for", func() bool { ours.scan(); return gone(left) })
 }
 
@@ -160,35 +148,25 @@ func TestReusedPIDIsNotSignalled(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	pr.born++
-	if err := pr.signal(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
-		t.Errorf("got %v", err)
-	}
+	must(t, pr.signal(syscall.SIGTERM))
+	expect.Fails(t, cmd.Wait(), "terminated")
 }
 
 func TestParseStat(t *testing.T) {
 	const rest = " S 5 6 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 3 0 9876 1 2"
 	want := proc{key: key{4, 9876}, ppid: 5, sid: 7, state: 'S', threads: 3}
 	for _, name := range []string{"sh", "a b", ") S 1 1 (", "x) Z 9 9 9"} {
-		if got, err := parseStat(4, []byte("4 ("+name+")"+rest)); err != nil || got != want {
-			t.Errorf("%q: got %+v, %v", name, got, err)
-		}
+		expect.Result(parseStat(4, []byte("4 ("+name+")"+rest))).Is(t, want, name)
 	}
 	for text, execing := range map[string]bool{
 		rest + strings.Repeat(" 1", 26) + " 0 0\n":                                           true,
 		rest + strings.Repeat(" 1", 26) + " 140724305346537 0\n":                             false,
 		strings.Replace(rest, "4194304", "4194308", 1) + strings.Repeat(" 1", 26) + " 0 0\n": false, // the process is about to end
 	} {
-		if got, err := parseStat(4, []byte("4 (sh)"+text)); err != nil || got.execing != execing {
-			t.Errorf("%q: got %+v, %v", text, got, err)
-		}
+		expect.Equal(t, expect.Result(parseStat(4, []byte("4 (sh)"+text))).Value(t).execing, execing, text)
 	}
 	for _, text := range []string{"", "4 (sh", "4 (sh) S 1", "4 (sh)" + strings.Replace(rest, "9876", "x", 1)} {
-		if got, err := parseStat(4, []byte(text)); err == nil {
-			t.Errorf("%q: got %+v", text, got)
-		}
+		expect.Result(parseStat(4, []byte(text))).Fails(t, "", text)
 	}
 }
 
@@ -204,13 +182,9 @@ func TestSweep(t *testing.T) {
 	var waiting sync.WaitGroup
 	waiting.Go(func() { child.Wait() })
 	defer waiting.Wait()
-	if n := Sweep(t.Context(), mark+"/2", quiet(t)); n != 0 {
-		t.Errorf("with another prefix: %d processes ended", n)
-	}
+	expect.Equal(t, Sweep(t.Context(), mark+"/2", quiet(t)), 0, "with another prefix … processes ended")
 	for _, everybodys := range []string{"", "/", "tmp"} {
-		if n := Sweep(t.Context(), everybodys, quiet(t)); n != 0 {
-			t.Errorf("with the prefix %q: %d processes ended", everybodys, n)
-		}
+		expect.Equal(t, Sweep(t.Context(), everybodys, quiet(t)), 0, "with the prefix", everybodys, "processes ended")
 	}
 	if n := Sweep(t.Context(), mark+"/1/", quiet(t)); n < 2 {
 		t.Errorf("swept %d", n)
@@ -234,9 +208,7 @@ func TestProcessCutOffDuringAScanIsRecorded(t *testing.T) {
 	f := &family{programs: map[key]*Process{p.key: p}, seen: map[key]*owner{}}
 	for _, all := range [][]proc{{main, child, grandchild}, {main, grandchild}, {grandchild}} {
 		who := f.assignOwners(all, true)
-		if got := who.living[p]; len(got) != len(all) {
-			t.Errorf("of %v: %v", all, got)
-		}
+		expect.Len(t, who.living[p], len(all), "of", all)
 	}
 }
 

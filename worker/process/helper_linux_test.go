@@ -170,9 +170,7 @@ func (s *site) nothingLeft() {
 	noneMarked(s.t, "TDF_DIR="+s.dir)
 	ours.mu.Lock()
 	defer ours.mu.Unlock()
-	if len(ours.programs)+len(ours.marks)+len(ours.groups)+ours.sole+ours.holds != 0 {
-		s.t.Errorf("the family still has processes: %+v", ours)
-	}
+	expect.Equal(s.t, len(ours.programs)+len(ours.marks)+len(ours.groups)+ours.sole+ours.holds, 0, "the family still has processes", ours)
 }
 
 func noneMarked(t *testing.T, mark string) {
@@ -279,10 +277,7 @@ func (r *run) end() Ended {
 }
 
 func (r *run) printed() string {
-	text, err := os.ReadFile(r.out)
-	if err != nil {
-		r.s.t.Error(err)
-	}
+	text := expect.Result(os.ReadFile(r.out)).Value(r.s.t)
 	return string(text)
 }
 

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The file Kept of a command is open in the program, with limits and without.
@@ -14,8 +16,6 @@ func TestKeptFileIsOpenInTheProgram(t *testing.T) {
 		defer f.Close()
 		r := s.start(Command{Path: "/bin/sh", Args: []string{"-c", "readlink /proc/self/fd/99"}, Kept: f})
 		r.wait()
-		if got := r.printed(); got != f.Name()+"\n" {
-			t.Errorf("descriptor %d of the program is %q", KeptDescriptor, got)
-		}
+		expect.Equal(t, r.printed(), f.Name()+"\n", "descriptor", KeptDescriptor, "of the program")
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
@@ -78,9 +80,7 @@ func TestAForkBombIsEnded(t *testing.T) {
 		}
 		r := s.program("bomb")
 		until(t, "the program is at its limit", func() bool { return len(r.members()) > 40 })
-		if ended := r.end(); ended.Exit != "signal: killed" {
-			t.Errorf("got %+v, %q", ended, r.printed())
-		}
+		expect.Equal(t, r.end().Exit, "signal: killed", r.printed())
 	}
 }
 
@@ -107,9 +107,7 @@ func TestUser(t *testing.T) {
 			if fmt.Sprint(uid) != nobody.Uid || fmt.Sprint(gid) != nobody.Gid || !ok {
 				t.Errorf("credentials: %d, %d, %t", uid, gid, ok)
 			}
-			if env := strings.Join(s.host.UserEnv(1), " "); env != "HOME="+nobody.HomeDir+" USER=nobody LOGNAME=nobody" {
-				t.Errorf("environment: %s", env)
-			}
+			expect.Equal(t, strings.Join(s.host.UserEnv(1), " "), "HOME="+nobody.HomeDir+" USER=nobody LOGNAME=nobody", "environment")
 		}
 	}
 }
@@ -128,12 +126,8 @@ func TestUserGainsNoPrivileges(t *testing.T) {
 	own := flag(Config{})
 	for range 3 {
 		for _, limits := range []Limits{{}, {OpenFiles: 100}} {
-			if got := flag(Config{User: nobody.Username, Limits: limits}); got != "NoNewPrivs:\t1\n" {
-				t.Errorf("another user, %+v: %q", limits, got)
-			}
-			if got := flag(Config{Limits: limits}); got != own {
-				t.Errorf("this user: %q, want %q", got, own)
-			}
+			expect.Equal(t, flag(Config{User: nobody.Username, Limits: limits}), "NoNewPrivs:\t1\n", "another user", limits)
+			expect.Equal(t, flag(Config{Limits: limits}), own, "this user")
 		}
 	}
 }
@@ -153,9 +147,7 @@ func TestRequire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := descriptors(t)
 			h, err := newHost(c.cfg, false)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, %v", h, err)
-			}
+			expect.Fails(t, err, c.want, h)
 			if after := descriptors(t); len(after) > len(before) {
 				t.Errorf("descriptors: %q, and before: %q", after, before)
 			}
@@ -163,17 +155,13 @@ func TestRequire(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		h, err := newHost(Config{Limits: Limits{Processes: 10}, Require: []string{Processes}}, false)
-		if err == nil || !strings.Contains(err.Error(), "processes (only a cgroup can limit the processes of root, and there is no cgroup; set user)") {
-			t.Errorf("processes of root: %v, %v", h, err)
-		}
+		expect.Fails(t, err, "processes (only a cgroup can limit the processes of root, and there is no cgroup; set user)", "processes of root", h)
 	}
 }
 
 func TestIsolation(t *testing.T) {
 	s := newSite(t, false, Config{Limits: Limits{FileSize: 1, OpenFiles: 50, Memory: 1 << 40}})
-	if got := strings.Join(s.host.Isolation(), ", "); got != "subreaper, memory (of each process), file_size, open_files" {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, strings.Join(s.host.Isolation(), ", "), "subreaper, memory (of each process), file_size, open_files")
 	if got := s.host.Missing(); got[Cgroup] != "switched off" || got[Nice] != "none is set" || len(got) != 5 {
 		t.Errorf("missing: %v", got)
 	}

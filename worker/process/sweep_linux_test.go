@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
@@ -34,9 +35,7 @@ func processNumber(pid int) proc { return proc{key: key{pid, 1}, state: 'D'} }
 // worker only for a short time, and do not keep a processor busy.
 func TestASweepIsBounded(t *testing.T) {
 	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
-	if ended := s.run(t.Context()); ended != 0 {
-		t.Errorf("%d have ended", ended)
-	}
+	expect.Equal(t, s.run(t.Context()), 0, "have ended")
 	if n := len(*pauses); n != sweepSamePasses || (*pauses)[n-1] != longestPause || !slices.IsSorted(*pauses) {
 		t.Errorf("%d pauses: %v", n, *pauses)
 	}
@@ -50,9 +49,7 @@ func TestASweepIsBounded(t *testing.T) {
 // If processes fork all the time, the sweep does not pause for longer from pass to pass. It still ends.
 func TestSweepOfForkingProcesses(t *testing.T) {
 	s, log, pauses := aSweep(func(pass int) []proc { return []proc{processNumber(pass + 2)} }, func(proc) error { return nil })
-	if ended := s.run(t.Context()); ended != sweepAllPasses {
-		t.Errorf("%d have ended", ended)
-	}
+	expect.Equal(t, s.run(t.Context()), sweepAllPasses, "have ended")
 	if n := len(*pauses); n != sweepAllPasses || slices.Max(*pauses) != lastPause/10 || !strings.Contains(log.String(), "continuing without") {
 		t.Errorf("%d pauses, up to %v:\n%s", n, slices.Max(*pauses), log.String())
 	}
@@ -83,9 +80,7 @@ func TestPausesGrowWhileProcessesStay(t *testing.T) {
 		t.Errorf("a pause of %v, reported %d times", slow.pause, reported)
 	}
 	slow.saw([]proc{processNumber(3)})
-	if slow.pause != longestPause {
-		t.Errorf("a pause of %v after one of them has ended", slow.pause)
-	}
+	expect.Equal(t, slow.pause, longestPause, "a pause of … after one of them has ended")
 	if slow.saw([]proc{processNumber(3), processNumber(4)}); slow.pause != firstPause || slow.same != 0 {
 		t.Errorf("a pause of %v where there is a new one", slow.pause)
 	}

@@ -1,13 +1,14 @@
 package record
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func inMemory(t *testing.T) (*Record, string) {
@@ -48,13 +49,9 @@ func TestStreamInMemory(t *testing.T) {
 				if err != nil || texts.Output != want || texts.OutputBytes != int64(size) || texts.Error != "e" {
 					t.Errorf("read %d bytes of %d, %q, %v", len(texts.Output), size, texts.Error, err)
 				}
-				if got := countFiles(t, filepath.Join(dir, "slots")) > 0; got != (size > InMemory) {
-					t.Errorf("there are files: %v", got)
-				}
+				expect.Equal(t, countFiles(t, filepath.Join(dir, "slots")) > 0, size > InMemory, "there are files")
 				r.Close()
-				if err := writeTo(stdout, "late"); !errors.Is(err, os.ErrClosed) {
-					t.Errorf("writing after the end: %v", err)
-				}
+				expect.FailsWith(t, writeTo(stdout, "late"), os.ErrClosed, "writing after the end")
 				keptAs(t, r, dir, want)
 			})
 		}
@@ -65,18 +62,14 @@ func TestStreamInMemory(t *testing.T) {
 func keptAs(t *testing.T, r *Record, dir, want string) {
 	t.Helper()
 	if want == "" {
-		if streams := r.Unkept(0); len(streams) != 1 {
-			t.Errorf("unkept: %v", streams)
-		}
+		expect.Len(t, r.Unkept(0), 1, "unkept")
 		return
 	}
 	to, err := os.Open(dir)
 	must(t, err)
 	defer to.Close()
 	must(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
-	if err := r.Keep(0, to, "taken"); !errors.Is(err, os.ErrExist) {
-		t.Errorf("a taken name: %v", err)
-	}
+	expect.FailsWith(t, r.Keep(0, to, "taken"), os.ErrExist, "a taken name")
 	must(t, r.Keep(0, to, "kept"))
 	got, err := os.ReadFile(filepath.Join(dir, "kept"))
 	if err != nil || string(got) != want {
@@ -95,9 +88,7 @@ func TestSlotAfterAStreamInAFile(t *testing.T) {
 		stdout, _ := r.Writers()
 		want := strings.Repeat(text, InMemory+1)
 		must(t, writeTo(stdout, want))
-		if texts, err := r.Read(1<<20, "w", nil); err != nil || texts.Output != want {
-			t.Errorf("%s: read %d bytes, %v", text, len(texts.Output), err)
-		}
+		expect.Equal(t, expect.Result(r.Read(1<<20, "w", nil)).Value(t).Output, want, text, "read … bytes")
 		r.Close()
 		r.Release()
 	}
@@ -112,12 +103,8 @@ func TestStreamWithoutAFile(t *testing.T) {
 	r := NewInMemory(slot, Round{Program: "p", Task: 1}, false)
 	stdout, _ := r.Writers()
 	must(t, writeTo(stdout, "kept"))
-	if err := writeTo(stdout, strings.Repeat("x", InMemory)); err == nil {
-		t.Error("no error")
-	}
-	if texts, err := r.Read(100, "w", nil); err != nil || texts.Output != "kept" {
-		t.Errorf("read %q, %v", texts.Output, err)
-	}
+	expect.Fails(t, writeTo(stdout, strings.Repeat("x", InMemory)), "", "no error")
+	expect.Equal(t, expect.Result(r.Read(100, "w", nil)).Value(t).Output, "kept", "read")
 	r.Close()
 	r.Release()
 }

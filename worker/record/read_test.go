@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func note(n int64, path string) string {
@@ -54,9 +56,7 @@ func TestReadEndlessFile(t *testing.T) {
 	if want := note(1<<40-1000, r.Stdout.Name()); err != nil || len(got.Output) != 1000+len("\n"+want) || !strings.Contains(got.Output, want) {
 		t.Errorf("%d bytes, %v", len(got.Output), err)
 	}
-	if got.OutputBytes != 1<<40 {
-		t.Errorf("size %d", got.OutputBytes)
-	}
+	expect.Equal(t, got.OutputBytes, 1<<40, "size")
 }
 
 // Wherever a text is cut, the result never contains three bytes of the secret in a row. The rest of the text is
@@ -177,9 +177,7 @@ func TestReadRemovedFile(t *testing.T) {
 	must(t, err)
 	for path, text := range map[string]string{r.Stdout.Name(): got.Output, r.Stderr.Name(): got.Error} {
 		want := "01\n[6 bytes are left out here; they are lost: on worker w1 a program removed or replaced " + path + "]\n89"
-		if text != want {
-			t.Errorf("got %q, want %q", text, want)
-		}
+		expect.Equal(t, text, want)
 	}
 }
 
@@ -189,15 +187,11 @@ func TestReadEmptiedFile(t *testing.T) {
 	print(t, r.Stdout, "before")
 	must(t, os.Truncate(r.Stdout.Name(), 0))
 	print(t, r.Stdout, "after")
-	if got, err := r.Read(10, "w1", nil); err != nil || got.Output != "after" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t).Output, "after")
 }
 
 func TestReadClosed(t *testing.T) {
 	r := open(t)
 	r.Close()
-	if _, err := r.Read(10, "w1", nil); err == nil || !strings.Contains(err.Error(), "reading stdout: ") {
-		t.Errorf("%v", err)
-	}
+	expect.Result(r.Read(10, "w1", nil)).Fails(t, "reading stdout: ")
 }

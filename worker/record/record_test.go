@@ -29,9 +29,7 @@ func open(t testing.TB) *Record {
 	t.Helper()
 	r, n, err := Open(files(t, t.TempDir(), "r.out", "r.err"))
 	must(t, err)
-	if n != 1 {
-		t.Errorf("the execution has the number %d, want 1", n)
-	}
+	expect.Equal(t, n, 1, "the execution has the number")
 	t.Cleanup(r.Close)
 	return r
 }
@@ -75,9 +73,7 @@ func TestOpenLeavesEarlierFiles(t *testing.T) {
 		for _, number := range []int{3, 4} {
 			r, n, err := Open(f)
 			must(t, err)
-			if n != number {
-				t.Errorf("the execution has the number %d, want %d", n, number)
-			}
+			expect.Equal(t, n, number, "the execution has the number")
 			print(t, r.Stdout, fmt.Sprint(number))
 			print(t, r.Stderr, "new")
 			r.Close()
@@ -138,9 +134,7 @@ func TestOpenAppends(t *testing.T) {
 	print(t, r.Stdout, "1")
 	print(t, again, "2")
 	print(t, r.Stdout, "3")
-	if got, err := r.Read(10, "w1", nil); err != nil || got.Output != "123" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t).Output, "123")
 }
 
 func TestOpenFails(t *testing.T) {
@@ -162,9 +156,7 @@ func TestOpenFails(t *testing.T) {
 			if r != nil || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v, %v; want %q", r, err, c.want)
 			}
-			if !errors.Is(err, c.cause) {
-				t.Errorf("%v does not wrap %v", err, c.cause)
-			}
+			expect.FailsWith(t, err, c.cause, "does not wrap")
 		})
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // openSlot opens the files of a slot for a round.
@@ -16,9 +18,7 @@ func openSlot(t testing.TB, s *Slot, round int) *Record {
 	t.Helper()
 	r, n, err := Open(Files{Slot: s, Round: Round{Program: "p", Task: 7, Round: round}})
 	must(t, err)
-	if n != 0 {
-		t.Errorf("the files of a slot have the number %d, want 0", n)
-	}
+	expect.Equal(t, n, 0, "the files of a slot have the number")
 	return r
 }
 
@@ -62,9 +62,7 @@ func TestSlotReusesItsFiles(t *testing.T) {
 		r.Release()
 	}
 	s.Close()
-	if left, err := os.ReadDir(s.path); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
+	expect.Len(t, expect.Result(os.ReadDir(s.path)).Value(t), 0, "left")
 }
 
 // hostile are actions of a program on its stdout. They must not change what a later round reads.
@@ -144,9 +142,7 @@ func TestSlotAfterAHostileProgram(t *testing.T) {
 			if out, failure := texts(t, next); out != "next" || failure != "" {
 				t.Errorf("the next round has %q, %q", out, failure)
 			}
-			if info := inode(t, next.Stdout); info.Mode() != 0o644 {
-				t.Errorf("the file of the next round has the mode %v", info.Mode())
-			}
+			expect.Equal(t, inode(t, next.Stdout).Mode(), 0o644, "the file of the next round has the mode")
 			next.Close()
 			next.Release()
 		})
@@ -160,9 +156,7 @@ func TestSlotOfAPrivateRound(t *testing.T) {
 	for _, private := range []bool{false, true, true, false} {
 		r, _, err := Open(Files{Slot: s, Private: private})
 		must(t, err)
-		if got := inode(t, r.Stdout).Mode(); got != fs.FileMode(mode(private)) {
-			t.Errorf("private %t: mode %v", private, got)
-		}
+		expect.Equal(t, inode(t, r.Stdout).Mode(), fs.FileMode(mode(private)), "private", private, "mode")
 		r.Close()
 		r.Release()
 	}
@@ -188,9 +182,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 			if got := r.Unkept(9); len(got) != 1 || got[0] != 0 {
 				t.Errorf("streams %v", got)
 			}
-			if err := r.Keep(0, dir, "taken"); !errors.Is(err, fs.ErrExist) {
-				t.Error(err)
-			}
+			expect.FailsWith(t, r.Keep(0, dir, "taken"), fs.ErrExist)
 			must(t, r.Keep(0, dir, "kept"))
 			read, err := r.Read(4, "w1", nil)
 			must(t, err)
@@ -205,9 +197,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 			next.Close()
 			next.Release()
 			for file, want := range map[string]string{"kept": "0123456789", "next": "next"} {
-				if got, err := os.ReadFile(filepath.Join(to, file)); err != nil || string(got) != want {
-					t.Errorf("%s: %q, %v", file, got, err)
-				}
+				expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(to, file))).Value(t)), want, file)
 			}
 		})
 	}
@@ -234,9 +224,7 @@ func TestSalvage(t *testing.T) {
 	if len(found) != 1 || found[0] != "{p 7 2 0} [1]" {
 		t.Errorf("found %v", found)
 	}
-	if got, err := os.ReadFile(filepath.Join(to, "kept")); err != nil || string(got) != "two" {
-		t.Errorf("%q, %v", got, err)
-	}
+	expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(to, "kept"))).Value(t)), "two")
 	must(t, Salvage(filepath.Join(dir, "missing"), nil, nil))
 }
 
@@ -286,9 +274,7 @@ func TestLabelAfterAHostileProgram(t *testing.T) {
 			r.Release()
 			next, _, err := Open(Files{Slot: s, Round: Round{Program: "p", Task: 7, Round: 1}})
 			if name == "replaces it by a directory" {
-				if err == nil {
-					t.Error("the round began without a label")
-				}
+				expect.Fails(t, err, "", "the round began without a label")
 				return
 			}
 			must(t, err)
@@ -336,9 +322,7 @@ func TestSalvageSaysWhatItLeavesOut(t *testing.T) {
 			must(t, c.act(dir))
 			got := ""
 			must(t, Salvage(dir, func(*Leftover) {}, func(file string, why error) { got += filepath.Base(file) + ": " + why.Error() }))
-			if got != c.want {
-				t.Errorf("left out: %q, want %q", got, c.want)
-			}
+			expect.Equal(t, got, c.want, "left out")
 		})
 	}
 }

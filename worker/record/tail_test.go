@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func tail(t *testing.T, r *Record, want string, changed bool) {
@@ -98,9 +100,7 @@ func TestTailMasks(t *testing.T) {
 		}
 	}
 	got, _ := r.Tail(s)
-	if letters(got) != "a ***, and huntsman." {
-		t.Errorf("got %q", got)
-	}
+	expect.Equal(t, letters(got), "a ***, and huntsman.", got)
 }
 
 // letters returns the text without digits. The digits came from the other file.
@@ -159,7 +159,5 @@ func TestSilent(t *testing.T) {
 		t.Errorf("silent for %v", got)
 	}
 	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(2*time.Hour))) // the clock was set back
-	if got := r.Silent(); got != 0 {
-		t.Errorf("silent for %v", got)
-	}
+	expect.Equal(t, r.Silent(), 0, "silent for")
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestKeep(t *testing.T) {
@@ -21,9 +23,7 @@ func TestKeep(t *testing.T) {
 	removed := checkLeft(t, byDefault(dir), "a/results/w-2-0.out", "a/results/w-2-0.err", "b/results/",
 		"a/run.sh", "a/results/notes", "a/results/w-1-0.txt", "a/results/w-1.out", "a/results/w-01-0.out",
 		"a/results/w-1-0.out.gz", "a/results/.w-1-0.out", "a/w-1-0.out", ".hidden/results/w-1-0.out", "a/results/sub/w-1-0.out")
-	if diff := cmp.Diff(Removed{Files: 3, Bytes: 30}, removed); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(Removed{Files: 3, Bytes: 30}, removed), "")
 }
 
 // The files of a round are removed together, when its newest file is old.
@@ -43,9 +43,7 @@ func TestRoundsGoTogether(t *testing.T) {
 		name := fmt.Sprintf("a/results/w-%d-0.", i+1)
 		want = append(want, name+"out", name+"err", name+"files/deep/x", name+"scratch/x")
 	}
-	if diff := cmp.Diff(Removed{Files: 4, Bytes: 40}, checkLeft(t, byDefault(dir), want...)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(Removed{Files: 4, Bytes: 40}, checkLeft(t, byDefault(dir), want...)), "")
 }
 
 func TestForever(t *testing.T) {
@@ -107,9 +105,7 @@ func TestPrograms(t *testing.T) {
 	p.InUse = func(path string) bool { return path == filepath.Join(dir, "running") }
 	removed := checkLeft(t, p, "young/run.sh", "young/results/w-1-0.out", "running/run.sh", "running/results/w-1-0.out",
 		"byhand/run.sh", "byhand/data", "old/results/w-6-0.out")
-	if diff := cmp.Diff(Removed{Files: 1, Programs: 1, Bytes: 1020}, removed); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(Removed{Files: 1, Programs: 1, Bytes: 1020}, removed), "")
 	info, err := os.Stat(filepath.Join(dir, "running", ".tdf-program.json"))
 	if err != nil || time.Since(info.ModTime()) > time.Hour {
 		t.Error("the last use of the running program was not updated, so other workers may remove the program")
@@ -139,9 +135,7 @@ func TestCancelled(t *testing.T) {
 }
 
 func TestNoDirectory(t *testing.T) {
-	if removed, err := byDefault(filepath.Join(t.TempDir(), "gone")).Apply(t.Context()); err != nil || removed != (Removed{}) {
-		t.Errorf("%+v, %v", removed, err)
-	}
+	expect.Result(byDefault(filepath.Join(t.TempDir(), "gone")).Apply(t.Context())).Is(t, Removed{})
 }
 
 // There are many files in one directory. Only every tenth file is new, and stays.
@@ -160,9 +154,7 @@ func TestManyFiles(t *testing.T) {
 			want = append(want, name+".out", name+".err")
 		}
 	}
-	if got := checkLeft(t, byDefault(dir), want...); got.Files != 540 {
-		t.Errorf("%+v", got)
-	}
+	expect.Equal(t, checkLeft(t, byDefault(dir), want...).Files, 540)
 }
 
 // The files of an old execution are removed, even if the round has newer executions.

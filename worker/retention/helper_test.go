@@ -126,13 +126,8 @@ func listLeft(t testing.TB, dir string) []string {
 // checkLeft applies the policy, and checks which files are left.
 func checkLeft(t testing.TB, p Policy, want ...string) Removed {
 	t.Helper()
-	removed, err := p.Apply(t.Context())
-	if err != nil {
-		t.Error(err)
-	}
+	removed := expect.Result(p.Apply(t.Context())).Value(t)
 	slices.Sort(want)
-	if diff := cmp.Diff(want, listLeft(t, p.Dir)); diff != "" {
-		t.Errorf("left (-want +got):\n%s", diff)
-	}
+	expect.Equal(t, cmp.Diff(want, listLeft(t, p.Dir)), "", "left (-want +got")
 	return removed
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Programs replace output files, and directories with output files, by links. Retention does not follow them.
@@ -27,9 +29,7 @@ func TestLinks(t *testing.T) {
 	p := byDefault(dir)
 	p.MaxBytes = 1
 	checkLeft(t, p, "a/results/w-1-0.out", "a/results/w-2-0.files", "b/results", "c", "d/results/")
-	if got := listLeft(t, outside); len(got) != len(names) {
-		t.Errorf("outside: %v", got)
-	}
+	expect.Len(t, listLeft(t, outside), len(names), "outside")
 }
 
 // asNobody calls a function as a user who is not root, on a thread that ends afterwards.
@@ -78,9 +78,7 @@ func TestUnreadable(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "permission denied (and 2 more errors)") || removed.Files != 1 {
 			t.Errorf("%+v, %v", removed, err)
 		}
-		if got := listLeft(t, dir); len(got) != 4 {
-			t.Error(got)
-		}
+		expect.Len(t, listLeft(t, dir), 4)
 	})
 }
 
@@ -121,9 +119,7 @@ func TestFilesThatVanish(t *testing.T) {
 		}
 		return false
 	}
-	if removed := checkLeft(t, p, "a/results/w-2-0.out", "c/results/w-1-0.out/"); removed.Files != 1 {
-		t.Errorf("%+v", removed)
-	}
+	expect.Equal(t, checkLeft(t, p, "a/results/w-2-0.out", "c/results/w-1-0.out/").Files, 1)
 }
 
 // Two workers clean up at the same time.
@@ -144,9 +140,7 @@ func TestTwoWorkersAtOnce(t *testing.T) {
 		}()
 	}
 	for range 4 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		must(t, <-done)
 	}
 	for _, name := range listLeft(t, dir) {
 		if !strings.HasSuffix(name, "/") { // an empty directory is allowed: this worker may have removed the program before the other worker emptied the directory

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Files that no journal names belong to users, even if their names look like those of output files.
@@ -172,9 +174,7 @@ func TestDamagedJournal(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, journalDir, "hostile"), []byte(strings.Join(lines, "\n")), 0o600))
 	keep(t, dir, 52*week, "a/results/w-2-0.out")
 	checkLeft(t, byDefault(dir), "a/results/", "b")
-	if got := listLeft(t, outside); len(got) != 1 {
-		t.Errorf("outside: %v", got)
-	}
+	expect.Len(t, listLeft(t, outside), 1, "outside")
 }
 
 // Apply does not trust a journal that another user may have written.
@@ -241,9 +241,7 @@ func TestJournalsAreRemoved(t *testing.T) {
 				_, err := byDefault(dir).Apply(t.Context())
 				must(t, err)
 			}
-			if got := len(segments(t, dir)); got != c.journals {
-				t.Errorf("%d files of journals", got)
-			}
+			expect.Equal(t, len(segments(t, dir)), c.journals, "files of journals")
 		})
 	}
 }

@@ -1,6 +1,10 @@
 package retention
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
+)
 
 // In each execution of a round, the directories beside the output file are named after that file.
 func TestNamesOfExecutions(t *testing.T) {
@@ -9,14 +13,8 @@ func TestNamesOfExecutions(t *testing.T) {
 		{"a.b/$taskId", "a.b/$taskId", "a.b/$taskId~2", "a.b/$taskId~2.files"},
 		{"out.$taskId", "out.$taskId", "out.$taskId~2", "out.$taskId~2.files"},
 	} {
-		if got := Execution(c.pattern, 1); got != c.first {
-			t.Errorf("first: %s, want %s", got, c.first)
-		}
-		if got := Execution(c.pattern, 2); got != c.second {
-			t.Errorf("second: %s, want %s", got, c.second)
-		}
-		if got := Execution(Beside(c.pattern, ".files"), 2); got != c.files {
-			t.Errorf("beside: %s, want %s", got, c.files)
-		}
+		expect.Equal(t, Execution(c.pattern, 1), c.first, "first")
+		expect.Equal(t, Execution(c.pattern, 2), c.second, "second")
+		expect.Equal(t, Execution(Beside(c.pattern, ".files"), 2), c.files, "beside")
 	}
 }

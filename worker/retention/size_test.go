@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestMaxBytes(t *testing.T) {
@@ -36,9 +38,7 @@ func TestMaxBytes(t *testing.T) {
 	} {
 		p := byDefault(rounds(t))
 		p.MaxBytes = tt.max
-		if diff := cmp.Diff(tt.gone, checkLeft(t, p, tt.want...)); diff != "" {
-			t.Errorf("MaxBytes %d: %s", tt.max, diff)
-		}
+		expect.Equal(t, cmp.Diff(tt.gone, checkLeft(t, p, tt.want...)), "", "MaxBytes", tt.max)
 	}
 }
 

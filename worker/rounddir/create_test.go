@@ -32,9 +32,7 @@ func TestCreate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := create(t, c.before, limits, nil)
-			if diff := cmp.Diff(c.want, content(t, d.Path())); diff != "" {
-				t.Error(diff)
-			}
+			expect.Equal(t, cmp.Diff(c.want, content(t, d.Path())), "")
 			d.news(t, Report{}) // files that the worker wrote are not reported
 			must(t, d.Remove())
 			if _, err := os.Lstat(d.Path()); !os.IsNotExist(err) {
@@ -57,15 +55,11 @@ func TestCreateReplacesADirectory(t *testing.T) {
 			must(t, leave())
 			d, err := Create(path, Before{}, nil, limits, nil)
 			must(t, err)
-			if got := content(t, path); len(got) != 3 {
-				t.Errorf("%v", got)
-			}
+			expect.Len(t, content(t, path), 3)
 			must(t, d.Remove())
 		})
 	}
-	if _, err := os.Stat(outside + "/kept"); err != nil {
-		t.Error(err)
-	}
+	expect.Result(os.Stat(outside + "/kept")).OK(t)
 }
 
 func TestCreatePathIsAbsolute(t *testing.T) {
@@ -139,9 +133,7 @@ func TestAgain(t *testing.T) {
 				t.Errorf("files: %v, %v", any, err)
 			}
 			var err error
-			if got := d.Untouched(); got != c.untouched {
-				t.Fatalf("untouched: %v", got)
-			}
+			expect.MustEqual(t, d.Untouched(), c.untouched, "untouched")
 			if c.untouched {
 				if d, err = d.Again(Before{LastError: "oh"}, nil); err != nil || d.Untouched() {
 					t.Errorf("again: %v", err)
@@ -194,14 +186,10 @@ func TestAgainFollowsNoLink(t *testing.T) {
 		must(t, err)
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 		must(t, os.Symlink(elsewhere, filepath.Join(d.Path(), name)))
-		if _, err := d.Again(Before{LastError: "text", Checkpoint: []byte("data")}, nil); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		expect.Result(d.Again(Before{LastError: "text", Checkpoint: []byte("data")}, nil)).Fails(t, "", name, "no error")
 		if _, err := os.Lstat(elsewhere); !os.IsNotExist(err) {
 			t.Errorf("%s: the worker wrote through the link: %v", name, err)
 		}
-		if err := d.Remove(); err != nil {
-			t.Error(err)
-		}
+		must(t, d.Remove())
 	}
 }

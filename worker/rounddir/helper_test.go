@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -73,9 +72,7 @@ func sameReport(t testing.TB, got, want Report) {
 	t.Helper()
 	want.FirstUpdate = max(want.FirstUpdate, 1)
 	got.from, got.to = state{}, state{}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Report{}, state{}, stamp{}, position{})); diff != "" {
-		t.Errorf("report:\n%s", diff)
-	}
+	expect.Equal(t, cmp.Diff(want, got, cmp.AllowUnexported(Report{}, state{}, stamp{}, position{})), "", "report")
 }
 
 // odd contains the other kinds of entries that a program may leave in place of a file, each with the reported problem.
@@ -135,7 +132,5 @@ func content(t testing.TB, dir string) map[string]string {
 
 func contains(t testing.TB, err error, want string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("error %v, want %q", err, want)
-	}
+	expect.Fails(t, err, want)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func directory(t testing.TB, path string) *os.File {
@@ -20,9 +22,7 @@ func TestFiles(t *testing.T) {
 	d := plain(t)
 	check := func(want bool) {
 		t.Helper()
-		if any, err := d.Files(); err != nil || any != want {
-			t.Errorf("%v, %v; want %v", any, err, want)
-		}
+		expect.Result(d.Files()).Is(t, want)
 	}
 	check(false)
 	must(t, os.Symlink("nowhere", d.in("files/x")))
@@ -42,13 +42,9 @@ func TestKeep(t *testing.T) {
 		must(t, d.KeepFiles(kept, "1-0.files"))
 		must(t, d.KeepScratch(kept, "1-0.scratch"))
 		want := map[string]string{".": "drwxr-xr-x", "sub": "drwxr-xr-x", "sub/x": "-rw-r--r-- " + text}
-		if diff := cmp.Diff(want, content(t, to+".files")); diff != "" {
-			t.Errorf("%d: %s", i, diff)
-		}
+		expect.Equal(t, cmp.Diff(want, content(t, to+".files")), "", i)
 		want = map[string]string{".": "drwxr-xr-x", "y": "-rw-r--r-- " + text}
-		if diff := cmp.Diff(want, content(t, to+".scratch")); diff != "" {
-			t.Errorf("%d: %s", i, diff)
-		}
+		expect.Equal(t, cmp.Diff(want, content(t, to+".scratch")), "", i)
 	}
 	d := plain(t)
 	must(t, d.KeepFiles(kept, "nothing.files"))
@@ -82,7 +78,5 @@ func TestKeepRefusesFiles(t *testing.T) {
 			must(t, d.Remove())
 		})
 	}
-	if _, err := os.Stat(outside + "/x"); err != nil {
-		t.Error(err)
-	}
+	expect.Result(os.Stat(outside + "/x")).OK(t)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Each program of docs/programs.md, "The round's directory", works in its second round.
@@ -26,9 +28,7 @@ func TestPrograms(t *testing.T) {
 			d := create(t, Before{Checkpoint: []byte(c.checkpoint), LastError: "it broke\nsomewhere"}, limits, nil)
 			cmd := exec.Command(command[0], command[1:]...)
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TDF_DIR=" + d.Path()}
-			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-				t.Fatalf("%v: %s", err, out)
-			}
+			expect.MustLen(t, expect.Result(cmd.CombinedOutput()).Value(t), 0)
 			sameReport(t, d.News(true), Report{
 				Progress: "1 done", HasProgress: true, Checkpoint: []byte(c.after),
 				Updates: []string{"before: it broke", "did 3", "did 4", "did 5"},
@@ -40,9 +40,7 @@ func TestPrograms(t *testing.T) {
 			kept := filepath.Join(t.TempDir(), "kept")
 			must(t, d.KeepFiles(directory(t, filepath.Dir(kept)), "kept"))
 			want := map[string]string{".": "drwxr-xr-x", "count.txt": "-rw-r--r-- 5\n"}
-			if diff := cmp.Diff(want, content(t, kept)); diff != "" {
-				t.Error(diff)
-			}
+			expect.Equal(t, cmp.Diff(want, content(t, kept)), "")
 		})
 	}
 }
@@ -50,9 +48,7 @@ func TestPrograms(t *testing.T) {
 func found(interpreter, script string) func(t *testing.T) []string {
 	return func(t *testing.T) []string {
 		path, err := exec.LookPath(interpreter)
-		if err != nil {
-			t.Fatal(interpreter + " is not on this machine: scripts/setup installs it")
-		}
+		must(t, err, interpreter+" is not on this machine: scripts/setup installs it")
 		return []string{path, script}
 	}
 }

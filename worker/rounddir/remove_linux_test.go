@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // asUser calls a function as a user who is not root, on a thread that ends afterwards.
@@ -80,9 +82,7 @@ func TestKeepUnreadable(t *testing.T) {
 		}
 		return d.Remove()
 	})
-	if got := content(t, dir); len(got) != 3 {
-		t.Errorf("%v", got)
-	}
+	expect.Len(t, content(t, dir), 3)
 }
 
 // The error names entries that cannot be removed. The other entries are removed.

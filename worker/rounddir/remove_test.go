@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func gone(t testing.TB, path string) {
@@ -47,9 +49,7 @@ func TestRemoveAll(t *testing.T) {
 			gone(t, path)
 		})
 	}
-	if _, err := os.Stat(outside + "/kept"); err != nil {
-		t.Error(err)
-	}
+	expect.Result(os.Stat(outside + "/kept")).OK(t)
 }
 
 func leaveIn(path string, leave func(in string) error) error {

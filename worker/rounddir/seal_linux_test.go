@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // ofNobody makes a round's directory whose program runs as nobody.
@@ -42,9 +44,7 @@ func (d *Dir) giveToNobody(t *testing.T) {
 func TestSealOfTheWorkersOwn(t *testing.T) {
 	d := plain(t)
 	d.write(t, "files/x", "x")
-	if got, err := d.Seal(t.Context()); err != nil || got != (Sealed{Path: d.in("files")}) {
-		t.Errorf("%+v, %v", got, err)
-	}
+	expect.Result(d.Seal(t.Context())).Is(t, Sealed{Path: d.in("files")})
 }
 
 // A sealed directory contains all entries that a program left, except entries that cannot be collected.
@@ -73,19 +73,13 @@ func TestSeal(t *testing.T) {
 		".": "drwxr-xr-x", "x": "-rw-r--r-- x", "sub": "drwxr-xr-x", "sub/y": "-rw-r--r-- y", "sub/empty": "drwx------",
 		"in": "Lrwxrwxrwx", "sub/up": "Lrwxrwxrwx", "dangling": "Lrwxrwxrwx", "sub/dir": "Lrwxrwxrwx",
 	}
-	if diff := cmp.Diff(want, content(t, got.Path)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, content(t, got.Path)), "")
 	for _, dir := range []string{got.Path, got.Path + "/sub", got.Path + "/sub/empty"} {
 		info, err := os.Lstat(dir)
 		must(t, err)
-		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != 0 {
-			t.Errorf("%s belongs to %d", dir, uid)
-		}
+		expect.Equal(t, info.Sys().(*syscall.Stat_t).Uid, 0, dir, "belongs to")
 	}
-	if info, err := os.Lstat(filepath.Dir(got.Path)); err != nil || info.Mode() != os.ModeDir|0o700 {
-		t.Errorf("%v, %v", info, err)
-	}
+	expect.Equal(t, expect.Result(os.Lstat(filepath.Dir(got.Path))).Value(t).Mode(), os.ModeDir|0o700)
 }
 
 // A program that still has a directory in files/ open cannot change the sealed files.
@@ -113,9 +107,7 @@ func TestProgramsCannotReachSealedFiles(t *testing.T) {
 		return nil
 	})
 	want := map[string]string{".": "drwxr-xr-x", "x": "-rw-r--r-- x", "sub": "drwxr-xr-x", "sub/x": "-rw-r--r-- y"}
-	if diff := cmp.Diff(want, content(t, got.Path)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, content(t, got.Path)), "")
 }
 
 // A file that only root can read is never collected. If files/ contains such a file, all of files/ is kept on the

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // allLines gets and accepts reports until nothing is left to report. It returns the lines of these reports.
@@ -16,9 +18,7 @@ func (d *Dir) allLines(t testing.TB, final bool) (lines []string) {
 	t.Helper()
 	for {
 		r := d.News(final)
-		if r.FirstUpdate != d.seen.updates.lines+1 {
-			t.Fatalf("first %d after %d", r.FirstUpdate, d.seen.updates.lines)
-		}
+		expect.MustEqual(t, r.FirstUpdate, d.seen.updates.lines+1, "first … after", d.seen.updates.lines)
 		bytes := 0
 		for _, line := range r.Updates {
 			bytes += len(line)
@@ -87,9 +87,7 @@ func TestManyUpdates(t *testing.T) {
 	d.write(t, "updates", b.String())
 	b.Reset()
 	want = append(want, "[updates end here: more than 1000000 bytes (max_updates)]")
-	if diff := cmp.Diff(want, d.allLines(t, false)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, d.allLines(t, false)), "")
 	d.append(t, "updates", "one more\n")
 	sameReport(t, d.News(true), Report{FirstUpdate: len(want) + 1})
 }
@@ -128,9 +126,7 @@ func TestEndlessUpdate(t *testing.T) {
 		t.Error("the report says that there is no more to read")
 	}
 	want := []string{"first", cut, "[updates end here: more than 10485760 bytes (max_updates)]"}
-	if diff := cmp.Diff(want, d.allLines(t, false)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, d.allLines(t, false)), "")
 }
 
 func TestLongUpdateComesInParts(t *testing.T) {
@@ -138,17 +134,13 @@ func TestLongUpdateComesInParts(t *testing.T) {
 	part := strings.Repeat("x", 300<<10)
 	cut := part[:updateBytes-3] + "…"
 	d.append(t, "updates", part)
-	if diff := cmp.Diff([]string{cut}, d.allLines(t, false)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff([]string{cut}, d.allLines(t, false)), "")
 	d.append(t, "updates", part)
 	if got := d.allLines(t, false); got != nil {
 		t.Errorf("%d lines", len(got))
 	}
 	d.append(t, "updates", part+"\nnext\n")
-	if diff := cmp.Diff([]string{"next"}, d.allLines(t, false)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff([]string{"next"}, d.allLines(t, false)), "")
 }
 
 func TestUpdatesReplaced(t *testing.T) {

@@ -33,9 +33,7 @@ func TestOpenMakesMissingDirectories(t *testing.T) {
 		must(t, err)
 		d.Close()
 	}
-	if info, err := os.Stat(base + "/a/b"); err != nil || info.Mode() != os.ModeDir|0o755 {
-		t.Errorf("%v, %v", info, err)
-	}
+	expect.Equal(t, expect.Result(os.Stat(base+"/a/b")).Value(t).Mode(), os.ModeDir|0o755)
 	must(t, os.WriteFile(base+"/a/file", nil, 0o644))
 	_, err := Open(base, "a/file/x", false)
 	if err == nil || err.Error() != "mkdir "+base+"/a/file: not a directory" {
@@ -111,9 +109,7 @@ func TestOpenOfAnotherUserWithoutOwn(t *testing.T) {
 	d, err := Open(base, "results", false)
 	must(t, err)
 	d.Close()
-	if err := Check(base + "/results"); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
-		t.Error(err)
-	}
+	expect.Fails(t, Check(base+"/results"), "belongs to user 65534")
 }
 
 func TestOpenLeavesNoDescriptor(t *testing.T) {

@@ -36,19 +36,13 @@ func TestRead(t *testing.T) {
 	s, err := load(t, path)
 	must(t, err)
 	want := []string{"TOKEN=hunter22", "PADDED= two words ", `QUOTED="a # b" $HOME`, "EMPTY=", "_a1=x=y=z"}
-	if diff := cmp.Diff(want, s.Env()); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, cmp.Diff(want, s.Env()), "")
 	// The longest text is the value of QUOTED in its JSON form.
-	if got := s.Longest(); got != len(`\"a # b\" $HOME`) {
-		t.Errorf("longest: %d", got)
-	}
+	expect.Equal(t, s.Longest(), len(`\"a # b\" $HOME`), "longest")
 }
 
 func TestReadAcceptsAFileThatNobodyMayWrite(t *testing.T) {
-	if s, err := load(t, write(t, "A=b\n", 0o400)); err != nil || len(s.Env()) != 1 {
-		t.Errorf("%v, %v", s.Env(), err)
-	}
+	expect.Len(t, expect.Result(load(t, write(t, "A=b\n", 0o400))).Value(t).Env(), 1)
 }
 
 func TestReadRefusesLines(t *testing.T) {

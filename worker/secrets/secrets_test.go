@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func of(values ...string) *Secrets {
@@ -42,9 +44,7 @@ func TestMask(t *testing.T) {
 		"a value with CR": {of("abcd\refgh"), "efgh", "***"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := c.secrets.Mask(c.text); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			expect.Equal(t, c.secrets.Mask(c.text), c.want)
 		})
 	}
 }
@@ -66,13 +66,9 @@ func TestMaskPart(t *testing.T) {
 		{9, 12, " cd"},
 		{5, 5, ""},
 	} {
-		if got := s.MaskPart([]byte(text), c.from, c.to); string(got) != c.want {
-			t.Errorf("%d to %d: %q, want %q", c.from, c.to, got, c.want)
-		}
+		expect.Equal(t, string(s.MaskPart([]byte(text), c.from, c.to)), c.want, c.from, "to", c.to)
 		none := (*Secrets)(nil)
-		if got := none.MaskPart([]byte(text), c.from, c.to); string(got) != text[c.from:c.to] {
-			t.Errorf("%d to %d, with no secrets: %q", c.from, c.to, got)
-		}
+		expect.Equal(t, string(none.MaskPart([]byte(text), c.from, c.to)), text[c.from:c.to], c.from, "to", c.to, "with no secrets")
 	}
 }
 
@@ -106,13 +102,9 @@ func TestPartial(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "abc": 0, "s": 1, "a sec": 3, "secre": 5, "secret": 2, "secret ": 0, "etceter": 7, "xetcetera": 0, "ss": 1,
 	} {
-		if got := s.Partial([]byte(text)); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
+		expect.Equal(t, s.Partial([]byte(text)), want, text)
 	}
-	if got := (*Secrets)(nil).Partial([]byte("s")); got != 0 {
-		t.Errorf("nil: %d", got)
-	}
+	expect.Equal(t, (*Secrets)(nil).Partial([]byte("s")), 0, "nil")
 }
 
 func TestSecretsAreNotPrinted(t *testing.T) {
@@ -131,7 +123,5 @@ func TestNoSecrets(t *testing.T) {
 	if s.Env() != nil || s.Longest() != 0 {
 		t.Errorf("%v, %d", s.Env(), s.Longest())
 	}
-	if n := testing.AllocsPerRun(10, func() { s.Mask("a text") }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	expect.Equal(t, testing.AllocsPerRun(10, func() { s.Mask("a text") }), 0, "allocations")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/worker"
 	"github.com/tdf-framework/tdf/worker/workertest"
 )
@@ -146,7 +147,5 @@ func TestRunOfAPanic(t *testing.T) {
 func TestErrKeepsTheHandlersError(t *testing.T) {
 	cause := errors.New("cause")
 	got := workertest.Run(t.Context(), func(context.Context, *worker.Round) error { return fmt.Errorf("step: %w", cause) }, workertest.Task{})
-	if !errors.Is(got.Err, cause) {
-		t.Errorf("%v", got.Err)
-	}
+	expect.FailsWith(t, got.Err, cause)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Without --config and TDF_CONFIG, tdf uses ./tdf.cfg only if no other user can have written it.
@@ -52,9 +53,7 @@ func TestConfigFileOfOthers(t *testing.T) {
 			if used := path == usualFile; used != c.used || refused != (!used && none == nil) {
 				t.Errorf("used %q, error %v", path, err)
 			}
-			if named, err := (&App{File: usualFile}).configFile(); named != usualFile || err != nil {
-				t.Errorf("a file that the user names: %q, %v", named, err)
-			}
+			expect.Result((&App{File: usualFile}).configFile()).Is(t, usualFile, "a file that the user names")
 		})
 	}
 }
@@ -63,7 +62,5 @@ func TestConfigFileOfOthers(t *testing.T) {
 func moveAndLink(t *testing.T, file, dir string, mode os.FileMode) {
 	sub := filepath.Join(dir, "sub")
 	moved := filepath.Join(sub, "moved")
-	if err := errors.Join(os.Mkdir(sub, mode), os.Chmod(sub, mode), os.Rename(file, moved), os.Symlink(moved, file)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, errors.Join(os.Mkdir(sub, mode), os.Chmod(sub, mode), os.Rename(file, moved), os.Symlink(moved, file)))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -38,8 +39,6 @@ func TestStatus(t *testing.T) {
 	} {
 		a := New(nil, io.Discard, io.Discard)
 		a.parsed = true
-		if got := a.status(test.ctx, test.err); got != test.want {
-			t.Errorf("%v: status %d, want %d", test.err, got, test.want)
-		}
+		expect.Equal(t, a.status(test.ctx, test.err), test.want, test.err, "status")
 	}
 }

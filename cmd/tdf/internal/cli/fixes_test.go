@@ -9,14 +9,12 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Each step that package admin declares has a command.
 func TestStepsHaveCommands(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "../../../../admin/fact.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := expect.Result(parser.ParseFile(token.NewFileSet(), "../../../../admin/fact.go", nil, 0)).Value(t)
 	steps := 0
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Step") && len(spec.Values) == 1 {
@@ -28,9 +26,7 @@ func TestStepsHaveCommands(t *testing.T) {
 		}
 		return true
 	})
-	if steps != len(stepCommands) {
-		t.Errorf("%d steps, and %d commands", steps, len(stepCommands))
-	}
+	expect.Equal(t, steps, len(stepCommands), "steps … commands")
 }
 
 func TestWithCommands(t *testing.T) {
@@ -39,8 +35,6 @@ func TestWithCommands(t *testing.T) {
 		"retry the task (tdf retry 7)": {Text: "retry the task", Steps: []admin.Step{admin.StepRetry}},
 		"a, or b (tdf close CAMPAIGN, tdf requeue 7)": {Text: "a, or b", Steps: []admin.Step{admin.StepClose, admin.StepRequeue}},
 	} {
-		if got := WithCommands(fix, 7); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		expect.Equal(t, WithCommands(fix, 7), want)
 	}
 }

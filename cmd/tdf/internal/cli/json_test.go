@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // JSON and texts contain no character that controls a terminal or that it does not show. The values in JSON stay the same.
@@ -12,9 +14,7 @@ func TestHiddenCharactersAreEscaped(t *testing.T) {
 	value := "a" + hidden + "é𝒜"
 	raw := json.RawMessage(`"` + value + `"`)
 	var b strings.Builder
-	if err := JsonLines(&b).Encode(map[string]any{"text": value, "raw": raw}); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, JsonLines(&b).Encode(map[string]any{"text": value, "raw": raw}))
 	line := strings.TrimSuffix(b.String(), "\n")
 	for _, text := range []string{line, Printable(value), OneLine(value, 0)} {
 		if i := strings.IndexAny(text, hidden); i >= 0 || !strings.Contains(text, "é𝒜") {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A signal ends tdf even if its command does not notice the end of the context.
@@ -37,13 +39,9 @@ func TestSignalsEndACommandThatComputes(t *testing.T) {
 				return nil
 			}}
 			root.SetArgs(nil)
-			if status := a.Execute(ctx, root); status != StatusInterrupted {
-				t.Errorf("status %d", status)
-			}
+			expect.Equal(t, a.Execute(ctx, root), StatusInterrupted, "status")
 			forceEnd()
-			if !strings.Contains(errors.String(), "interrupted") {
-				t.Errorf("stderr is %q", errors.String())
-			}
+			expect.Contains(t, errors.String(), "interrupted", "stderr")
 		})
 	}
 }

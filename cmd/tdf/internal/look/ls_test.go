@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -12,7 +13,5 @@ import (
 func TestStateAfterTheLease(t *testing.T) {
 	task, _ := tdf.ParseTask(1, tdf.Hash{"state": "running", "0:claim": "c", "lease_until": "2000000000"})
 	view := manager.TaskOf(task, false)
-	if got := stateAt(view, time.Unix(1999999999, 0)) + ", " + stateAt(view, time.Unix(2000000000, 0)); got != "running, running (lease ended)" {
-		t.Errorf("got %q", got)
-	}
+	expect.Equal(t, stateAt(view, time.Unix(1999999999, 0))+", "+stateAt(view, time.Unix(2000000000, 0)), "running, running (lease ended)")
 }

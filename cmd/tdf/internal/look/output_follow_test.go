@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A tailReader reconstructs the whole text from overlapping tails. It returns each part once.
@@ -54,13 +56,9 @@ func TestTails(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]int{"x\ny\n": 4, "stdout x\ny\nrest": 11, "other": -1, "": -1} {
-		if got := r.end(text); got != want {
-			t.Errorf("%q continues at %d, want %d", text, got, want)
-		}
+		expect.Equal(t, r.end(text), want, text, "continues at")
 	}
-	if got := (&tailReader{}).end("all"); got != 0 {
-		t.Errorf("a text without tails continues at %d, want 0", got)
-	}
+	expect.Equal(t, (&tailReader{}).end("all"), 0, "a text without tails continues at")
 }
 
 // Repeated lines are neither lost nor printed twice.
@@ -70,12 +68,8 @@ func TestTailsOfRepeatedLines(t *testing.T) {
 	for n := 1; n <= 22; n++ {
 		r.next(strings.Repeat(line, n))
 	}
-	if got := r.end(strings.Repeat(line, 32)); got != 22*len(line) {
-		t.Errorf("continues at %d", got)
-	}
+	expect.Equal(t, r.end(strings.Repeat(line, 32)), 22*len(line), "continues at")
 	late := tailReader{}
 	late.next(strings.Repeat(line, 100)) // the beginning of this text is unknown
-	if got := late.end("first\n" + strings.Repeat(line, 200)); got != -1 {
-		t.Errorf("continues at %d, want -1: the position is unknown", got)
-	}
+	expect.Equal(t, late.end("first\n"+strings.Repeat(line, 200)), -1, "continues at")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -20,17 +21,13 @@ func TestColumns(t *testing.T) {
 	c := newColumns(fieldsResult)
 	first := taskWith(`{"b":1.50,"id":"x","result.a":[1, 2],"output":null}`, `{"a":{"c": "ä"},"":true}`)
 	for _, task := range []*manager.Task{first, taskWith("", `"text"`), taskWith("plain\xff", "7"), taskWith(`{"a":1}`, "")} {
-		if err := c.collect(task); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, c.collect(task))
 	}
 	names := c.names(true)
 	want := []string{"b", "parameter.id", "result.a", "parameter.output", "meta", "a", "result.result.a", "result.", "result"}
 	fixed := slices.Concat(firstColumns, runColumns, printedColumns, lastColumns)
 	got := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(fixed, n) })
-	if !slices.Equal(got, want) {
-		t.Errorf("columns %q, want %q", got, want)
-	}
+	expect.Equal(t, got, want, "columns")
 	for _, row := range []struct {
 		task *manager.Task
 		want map[string]string
@@ -41,18 +38,12 @@ func TestColumns(t *testing.T) {
 	} {
 		cells := c.row(row.task, names)
 		for name, value := range row.want {
-			if got := cells[slices.Index(names, name)]; got != value {
-				t.Errorf("%s: %q, want %q", name, got, value)
-			}
+			expect.Equal(t, cells[slices.Index(names, name)], value, name)
 		}
 	}
-	if c.late != 0 {
-		t.Errorf("%d values have no column", c.late)
-	}
+	expect.Equal(t, c.late, 0, "values have no column")
 	c.row(taskWith(`{"new":1}`, `{"b":2}`), names)
-	if c.late != 2 {
-		t.Errorf("%d values have no column, want 2", c.late)
-	}
+	expect.Equal(t, c.late, 2, "values have no column")
 }
 
 // Columns come from the last line if the user asks for it, or if there is no result.
@@ -92,13 +83,9 @@ func TestFieldsOfTheLastLine(t *testing.T) {
 		c := newColumns(source)
 		for _, result := range []string{`{"r":1}`, ""} {
 			task := &tdf.Task{ID: 1, Rounds: tdf.Rounds{0: {Worker: "w", Result: result, Output: `{"n":2}`}}}
-			if err := c.collect(manager.TaskOf(task, false)); err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, c.collect(manager.TaskOf(task, false)))
 		}
-		if got := fmt.Sprint(c.resultOrder); got != want {
-			t.Errorf("--fields %s: %s, want %s", source, got, want)
-		}
+		expect.Equal(t, fmt.Sprint(c.resultOrder), want, "--fields", source)
 	}
 }
 
@@ -108,9 +95,7 @@ func TestColumnsAreLimited(t *testing.T) {
 	for i := 0; err == nil && i < 2*maxColumns; i++ {
 		err = c.collect(taskWith(fmt.Sprintf(`{"p%d":1,"q%d":1}`, i, i), ""))
 	}
-	if err == nil || !strings.Contains(err.Error(), "use --jsonl") {
-		t.Errorf("got %v", err)
-	}
+	expect.Fails(t, err, "use --jsonl")
 }
 
 func TestFieldsOf(t *testing.T) {
@@ -128,8 +113,6 @@ func TestFieldsOf(t *testing.T) {
 		for _, f := range fieldsOf(text) {
 			parts = append(parts, strings.ReplaceAll(f.key, wholeKey, "*")+"="+f.text())
 		}
-		if got := strings.Join(parts, " "); got != want {
-			t.Errorf("%q has %q, want %q", text, got, want)
-		}
+		expect.Equal(t, strings.Join(parts, " "), want, text, "has")
 	}
 }

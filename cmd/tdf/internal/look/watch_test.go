@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // On a narrow terminal, the line leaves out the least important pieces, but keeps the estimate.
@@ -27,9 +28,7 @@ func TestTerminalLine(t *testing.T) {
 		123: "65/400 finished; 98s to 3m left; 329 open, 6 running, 57 succeeded; 8 failed; 2.96/s; 1 worker, 6/6 busy; 90 start later",
 		163: "16% |███                 | 65/400 finished; 98s to 3m left; 329 open, 6 running, 57 succeeded; 8 failed; 2.96/s; 2.9/s so far; 1 worker, 6/6 busy; 90 start later",
 	} {
-		if got := terminalLine(s, width); got != want {
-			t.Errorf("%d:\n%s, want\n%s", width, got, want)
-		}
+		expect.Equal(t, terminalLine(s, width), want, width)
 	}
 	for width := range 200 {
 		got := terminalLine(s, width+1)
@@ -58,13 +57,9 @@ func TestPauseIsReportedOnce(t *testing.T) {
 	w.check(s)
 	s.Pauses[0].Until = s.Pauses[0].Until.Add(time.Second) // the next heartbeat reports a later time
 	w.check(s)
-	if len(said) != 1 {
-		t.Fatalf("said %q, want one warning", said)
-	}
+	expect.MustLen(t, said, 1, "said")
 	for _, want := range []string{"program bad", "exit 4", "tdf failures --campaign 'sweep 7'", "tdf watch 'sweep 7' --stop-after N"} {
-		if !strings.Contains(said[0], want) {
-			t.Errorf("said %q, want %q in it", said[0], want)
-		}
+		expect.Contains(t, said[0], want, "said … in it")
 	}
 	if got, want := terminalLine(s, 103), "60/65 finished; time left unknown: all workers pause bad; bad paused on 3/3 workers for 46s; 60 failed"; got != want {
 		t.Errorf("%s, want %s", got, want)
