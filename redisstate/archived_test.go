@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // archiveAsOriginal archives finished tasks as a manager of the original TDF does: it moves the ids, and leaves the states.
@@ -19,37 +20,31 @@ func archiveAsOriginal(t testing.TB, s *Store, ids ...int64) {
 		state := tdf.State(s.Redis.HGet(ctx, s.Keys.Task(id), "state").Val())
 		now, err := s.Now(ctx)
 		must(t, err)
-		if n := s.Redis.ZRem(ctx, s.Keys.List(state), member).Val(); n != 1 {
-			t.Fatalf("task %d is not in %s", id, state)
-		}
+		expect.MustEqual(t, s.Redis.ZRem(ctx, s.Keys.List(state), member).Val(), 1, "task", id, "is not in", state)
 		must(t, s.Redis.ZAdd(ctx, s.Keys.List(tdf.Archived), redis.Z{Score: float64(now), Member: member}).Err())
 	}
 }
 
 // A task in the list archived is archived for every reader, although a manager of the original TDF has left its state.
 func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		done, left := put(t, s, tdf.Failed), put(t, s, tdf.Failed)
-		archiveAsOriginal(t, s, done)
-		for _, fields := range []Fields{Head, Facts, Rules, Whole} {
-			stored, err := s.Read(t.Context(), []int64{left, done, 99}, Want{Fields: fields, Rounds: LastRounds(1), Keep: func(x *tdf.Task) bool {
-				return x.State == tdf.Archived || x.ID == left
-			}})
-			must(t, err)
-			if got := stored[1].Task; got == nil || got.State != tdf.Archived || got.Outcome != "failed" || got.Current().Entered[tdf.Archived] == 0 {
-				t.Errorf("fields %v: %+v", fields, got)
-			}
-			if got := stored[0].Task; got.State != tdf.Failed {
-				t.Errorf("fields %v: the other task is %s", fields, got.State)
-			}
+	s := newStore(t)
+	done, left := put(t, s, tdf.Failed), put(t, s, tdf.Failed)
+	archiveAsOriginal(t, s, done)
+	for _, fields := range []Fields{Head, Facts, Rules, Whole} {
+		stored, err := s.Read(t.Context(), []int64{left, done, 99}, Want{Fields: fields, Rounds: LastRounds(1), Keep: func(x *tdf.Task) bool {
+			return x.State == tdf.Archived || x.ID == left
+		}})
+		must(t, err)
+		if got := stored[1].Task; got == nil || got.State != tdf.Archived || got.Outcome != "failed" || got.Current().Entered[tdf.Archived] == 0 {
+			t.Errorf("fields %v: %+v", fields, got)
 		}
-		for _, r := range records(t, s) {
-			if want := map[int64]string{done: "archived", left: "failed"}[r.ID]; r.Hash["state"] != want {
-				t.Errorf("record of task %d: %s, want %s", r.ID, r.Hash["state"], want)
-			}
+		expect.Equal(t, stored[0].Task.State, tdf.Failed, "fields", fields, "the other task")
+	}
+	for _, r := range records(t, s) {
+		if want := map[int64]string{done: "archived", left: "failed"}[r.ID]; r.Hash["state"] != want {
+			t.Errorf("record of task %d: %s, want %s", r.ID, r.Hash["state"], want)
 		}
-	})
+	}
 }
 
 // A move that begins in the list that the task has left is refused. A move that begins in the list archived takes the id out
@@ -93,17 +88,13 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 		}
 	}
 	fresh := units()
-	if fromFinished != (len(fresh) == 0) {
-		t.Fatalf("%d moves", len(fresh))
-	}
+	expect.MustEqual(t, fromFinished, len(fresh) == 0, len(fresh), "moves")
 	outcomes, err = s.Apply(ctx, "test", fresh...)
 	must(t, err)
 	for i, o := range outcomes {
 		must(t, o.Err)
 		_, err := s.Redis.ZScore(ctx, s.Keys.List(tdf.Archived), strconv.FormatInt(ids[i], 10)).Result()
-		if stays := fresh[i].Moves[0].Verb == tdf.VerbRequire; stays != (err == nil) {
-			t.Fatalf("task %d in the list archived: %v", ids[i], err)
-		}
+		expect.MustEqual(t, fresh[i].Moves[0].Verb == tdf.VerbRequire, err == nil, "task", ids[i], "in the list archived")
 	}
 	if !fromFinished {
 		mustBeSound(t, s)
@@ -112,13 +103,9 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 
 // A task that runs again is not archived, even if its id is still in the list archived.
 func TestTaskThatRunsAgainIsNotArchived(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		id := put(t, s, tdf.Executed)
-		s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Archived), redis.Z{Score: 5, Member: id})
-		if got := task(t, s, id); got.State != tdf.Executed {
-			t.Errorf("the task is %s", got.State)
-		}
-		mustSettle(t, s, id)
-	})
+	s := newStore(t)
+	id := put(t, s, tdf.Executed)
+	s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Archived), redis.Z{Score: 5, Member: id})
+	expect.Equal(t, task(t, s, id).State, tdf.Executed, "the task")
+	mustSettle(t, s, id)
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Check returns one finding for each inconsistent task, and names the problem. Repair repairs the task.
 func TestCheckFindsAndRepairRepairs(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		zadd := func(list tdf.State, id int64) { s.Redis.ZAdd(ctx, s.Keys.List(list), redis.Z{Score: 5, Member: id}) }
@@ -63,9 +63,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			if err != nil || len(findings) != 1 || findings[0].ID != id || !strings.HasPrefix(findings[0].Problem, c.problem) {
 				t.Fatalf("%s: findings %v, %v", c.problem, findings, err)
 			}
-			if n, err := s.Repair(ctx, "repair", findings); n != 1 || err != nil {
-				t.Errorf("%s: repaired %d, %v", c.problem, n, err)
-			}
+			expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1, c.problem, "repaired")
 			mustBeSound(t, s)
 			if c.want != tdf.None && task(t, s, id).State != c.want {
 				t.Errorf("%s: its state is %s", c.problem, task(t, s, id).State)
@@ -79,71 +77,50 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 }
 
 func TestCheckReportsMiscountedTasks(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		id := put(t, s, tdf.Open)
-		s.Redis.HSet(t.Context(), s.Keys.Task(id), "fails", "4")
-		findings, err := s.Check(t.Context())
-		if err != nil || len(findings) != 1 || findings[0].Problem != "it is in round 0, but its counters add up to 4" {
-			t.Errorf("%v, %v", findings, err)
-		}
-		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
-			t.Errorf("repaired %d, %v", n, err)
-		}
-	})
+	s := newStore(t)
+	id := put(t, s, tdf.Open)
+	s.Redis.HSet(t.Context(), s.Keys.Task(id), "fails", "4")
+	findings, err := s.Check(t.Context())
+	if err != nil || len(findings) != 1 || findings[0].Problem != "it is in round 0, but its counters add up to 4" {
+		t.Errorf("%v, %v", findings, err)
+	}
+	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }
 
 // If a task has changed since the check, its repair does nothing.
 func TestRepairIsFenced(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		id := put(t, s, tdf.Open)
-		s.Redis.ZRem(t.Context(), s.Keys.List(tdf.Open), id)
-		findings, err := s.Check(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "running")
-		before := dump(t, s)
-		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
-			t.Errorf("repaired %d, %v", n, err)
-		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
-	})
+	s := newStore(t)
+	id := put(t, s, tdf.Open)
+	s.Redis.ZRem(t.Context(), s.Keys.List(tdf.Open), id)
+	findings := expect.Result(s.Check(t.Context())).Value(t)
+	s.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "running")
+	before := dump(t, s)
+	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
+	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
 
 func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("a"), define("b"), define("c"))
-		s.Redis.Del(t.Context(), s.Keys.TaskID(), s.Keys.Task(1))
-		if ids := mustOpen(t, s, define("d"), define("e")); ids[0] <= 3 || ids[1] != ids[0]+1 {
-			t.Errorf("ids %v", ids)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("a"), define("b"), define("c"))
+	s.Redis.Del(t.Context(), s.Keys.TaskID(), s.Keys.Task(1))
+	if ids := mustOpen(t, s, define("d"), define("e")); ids[0] <= 3 || ids[1] != ids[0]+1 {
+		t.Errorf("ids %v", ids)
+	}
 }
 
 // If a task's lease was renewed after the check, its repair does nothing.
 func TestRenewalVoidsARepair(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("x"))
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 1e-6})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
-		findings, err := s.Check(t.Context())
-		if err != nil || len(findings) != 1 {
-			t.Fatal(findings, err)
-		}
-		if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
-			t.Fatal(renewed, err)
-		}
-		if n, err := s.Repair(t.Context(), "repair", findings); n != 0 || err != nil {
-			t.Errorf("repaired %d, %v", n, err)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("x"))
+	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 1e-6})
+	must(t, err)
+	s.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
+	findings, err := s.Check(t.Context())
+	if err != nil || len(findings) != 1 {
+		t.Fatal(findings, err)
+	}
+	if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
+		t.Fatal(renewed, err)
+	}
+	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func inGroup(group string) tdf.Properties {
@@ -25,48 +26,42 @@ func afterGroup(group string) tdf.Properties {
 
 // The groups that tasks wait for have their marks and some of their dependents.
 func TestAwaitedGroups(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("c"))
-		ids := mustOpen(t, s, afterGroup("a"), afterGroup("b"), afterGroup("b"), afterGroup("b"), define("plain"))
-		if err := s.CloseGroup(t.Context(), "b"); err != nil {
-			t.Fatal(err)
+	s := newStore(t)
+	mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("c"))
+	ids := mustOpen(t, s, afterGroup("a"), afterGroup("b"), afterGroup("b"), afterGroup("b"), define("plain"))
+	must(t, s.CloseGroup(t.Context(), "b"))
+	open, err := s.OpenGroupsOf(t.Context(), append(slices.Clone(ids), 999))
+	if err != nil || !slices.Equal(open, []string{"a"}) {
+		t.Errorf("open groups %q, %v", open, err)
+	}
+	expect.Result(s.LinkWaiting(t.Context())).OK(t)
+	mustBe := func(when, want string) {
+		t.Helper()
+		awaited, err := s.MostAwaited(t.Context(), 10, 2)
+		if got := fmt.Sprint(awaited); err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", when, got, err, want)
 		}
-		open, err := s.OpenGroupsOf(t.Context(), append(slices.Clone(ids), 999))
-		if err != nil || !slices.Equal(open, []string{"a"}) {
-			t.Errorf("open groups %q, %v", open, err)
-		}
-		if _, err := s.LinkWaiting(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		mustBe := func(when, want string) {
-			t.Helper()
-			awaited, err := s.MostAwaited(t.Context(), 10, 2)
-			if got := fmt.Sprint(awaited); err != nil || got != want {
-				t.Errorf("%s: %s, %v, want %s", when, got, err, want)
-			}
-		}
-		mustBe("linked", fmt.Sprintf("[{b closed [%d %d]} {a  [%d]}]", ids[1], ids[2], ids[0]))
-		if one, err := s.MostAwaited(t.Context(), 1, 1); err != nil || len(one) != 1 || one[0].Group != "b" || len(one[0].Dependents) != 1 {
-			t.Errorf("the first one: %+v, %v", one, err)
-		}
-		s.Redis.Del(t.Context(), s.Keys.GroupDependents("b"))
-		s.Redis.Set(t.Context(), s.Keys.GroupDependents("b"), "text", 0)
-		s.Redis.ZAdd(t.Context(), s.Keys.AwaitedGroups(), redis.Z{Score: 9, Member: "unknown"})
-		s.Redis.RPush(t.Context(), s.Keys.GroupDependents("unknown"), "x:y")
-		mustBe("odd lists", fmt.Sprintf("[{a  [%d]}]", ids[0]))
-		s.Redis.Del(t.Context(), s.Keys.AwaitedGroups(), s.Keys.Groups())
-		s.Redis.Set(t.Context(), s.Keys.AwaitedGroups(), "text", 0)
-		s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0)
-		mustBe("wrong types", "[]")
-		if open, err = s.OpenGroupsOf(t.Context(), ids); err != nil || !slices.Equal(open, []string{"a", "b"}) {
-			t.Errorf("without marks: %q, %v", open, err)
-		}
-		s.Close()
-		_, err = s.MostAwaited(t.Context(), 1, 1)
-		_, err2 := s.OpenGroupsOf(t.Context(), ids)
-		if err == nil || err2 == nil {
-			t.Errorf("closed: %v", errors.Join(err, err2))
-		}
-	})
+	}
+	mustBe("linked", fmt.Sprintf("[{b closed [%d %d]} {a  [%d]}]", ids[1], ids[2], ids[0]))
+	if one, err := s.MostAwaited(t.Context(), 1, 1); err != nil || len(one) != 1 || one[0].Group != "b" || len(one[0].Dependents) != 1 {
+		t.Errorf("the first one: %+v, %v", one, err)
+	}
+	s.Redis.Del(t.Context(), s.Keys.GroupDependents("b"))
+	s.Redis.Set(t.Context(), s.Keys.GroupDependents("b"), "text", 0)
+	s.Redis.ZAdd(t.Context(), s.Keys.AwaitedGroups(), redis.Z{Score: 9, Member: "unknown"})
+	s.Redis.RPush(t.Context(), s.Keys.GroupDependents("unknown"), "x:y")
+	mustBe("odd lists", fmt.Sprintf("[{a  [%d]}]", ids[0]))
+	s.Redis.Del(t.Context(), s.Keys.AwaitedGroups(), s.Keys.Groups())
+	s.Redis.Set(t.Context(), s.Keys.AwaitedGroups(), "text", 0)
+	s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0)
+	mustBe("wrong types", "[]")
+	if open, err = s.OpenGroupsOf(t.Context(), ids); err != nil || !slices.Equal(open, []string{"a", "b"}) {
+		t.Errorf("without marks: %q, %v", open, err)
+	}
+	s.Close()
+	_, err = s.MostAwaited(t.Context(), 1, 1)
+	_, err2 := s.OpenGroupsOf(t.Context(), ids)
+	if err == nil || err2 == nil {
+		t.Errorf("closed: %v", errors.Join(err, err2))
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -119,39 +120,33 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	if err != nil || len(done) == 0 || len(done) > 32 {
 		t.Fatalf("%d units of %d were done, %v", len(done), len(units), err)
 	}
-	if n := s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val(); int(n) != len(done) {
-		t.Errorf("%d tasks, but %d units", n, len(done))
-	}
+	expect.Equal(t, int(s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val()), len(done), "tasks, but … units")
 }
 
 // If a round reports many updates at once, the Store sends them in several calls. Each line arrives once.
 func TestManyUpdatesComeInOrder(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("a"), define("b"))
-		claims := mustClaim(t, s, 2)
-		lines := make([]string, 2*maxUpdatesPerCall+7)
-		for i := range lines {
-			lines[i] = fmt.Sprint(i)
+	s := newStore(t)
+	mustOpen(t, s, define("a"), define("b"))
+	claims := mustClaim(t, s, 2)
+	lines := make([]string, 2*maxUpdatesPerCall+7)
+	for i := range lines {
+		lines[i] = fmt.Sprint(i)
+	}
+	for range 2 {
+		renewed, err := s.Renew(t.Context(), 60,
+			Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
+			Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
+		if err != nil || renewed.Lost[0] != nil || renewed.Lost[1] == nil {
+			t.Fatalf("%v, %v", renewed.Lost, err)
 		}
-		for range 2 {
-			renewed, err := s.Renew(t.Context(), 60,
-				Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
-				Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
-			if err != nil || renewed.Lost[0] != nil || renewed.Lost[1] == nil {
-				t.Fatalf("%v, %v", renewed.Lost, err)
-			}
+	}
+	got := s.Redis.XRange(t.Context(), s.Keys.UpdatesPrefix()+"1", "-", "+").Val()
+	expect.MustLen(t, got, len(lines), "updates of")
+	for i, u := range got {
+		if u.Values["line"] != lines[i] {
+			t.Fatalf("update %d is %v", i, u.Values["line"])
 		}
-		got := s.Redis.XRange(t.Context(), s.Keys.UpdatesPrefix()+"1", "-", "+").Val()
-		if len(got) != len(lines) {
-			t.Fatalf("%d updates of %d", len(got), len(lines))
-		}
-		for i, u := range got {
-			if u.Values["line"] != lines[i] {
-				t.Fatalf("update %d is %v", i, u.Values["line"])
-			}
-		}
-	})
+	}
 }
 
 func TestRenewalsAreCutByTheirUpdates(t *testing.T) {

@@ -9,68 +9,55 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Removing a task removes all its keys and entries, and nothing else.
 func TestRemoveLeavesNothing(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := define("x")
-		d.Group = "g"
-		ids := mustOpen(t, s, d, d)
-		before := dump(t, s)
-		c := mustClaim(t, s, 1)[0]
-		_, err := s.Renew(t.Context(), 60, Renewal{
-			ID: c.Task.ID, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
-		})
-		must(t, err)
-		must(t, s.Follow(t.Context(), ids[0]))
-		m, err := task(t, s, ids[0]).Cancel()
-		mustApply(t, s, m, err)
-		m, err = task(t, s, ids[0]).Remove()
-		mustApply(t, s, m, err)
-		want := maps.Clone(before)
-		delete(want, "task:1")
-		want["open"], want["group:g"] = "2@T", "2@1099511627778"
-		got := dump(t, s)
-		delete(got, "wake:open")
-		delete(want, "wake:open")
-		if diff := changed(t, want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		mustBeSound(t, s)
-		if next := mustOpen(t, s, define("y")); next[0] != 3 {
-			t.Errorf("Redis gave out the id %d again", next[0])
-		}
+	s := newStore(t)
+	d := define("x")
+	d.Group = "g"
+	ids := mustOpen(t, s, d, d)
+	before := dump(t, s)
+	c := mustClaim(t, s, 1)[0]
+	_, err := s.Renew(t.Context(), 60, Renewal{
+		ID: c.Task.ID, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
+	must(t, err)
+	must(t, s.Follow(t.Context(), ids[0]))
+	m, err := task(t, s, ids[0]).Cancel()
+	mustApply(t, s, m, err)
+	m, err = task(t, s, ids[0]).Remove()
+	mustApply(t, s, m, err)
+	want := maps.Clone(before)
+	delete(want, "task:1")
+	want["open"], want["group:g"] = "2@T", "2@1099511627778"
+	got := dump(t, s)
+	delete(got, "wake:open")
+	delete(want, "wake:open")
+	expect.Equal(t, changed(t, want, got), "")
+	mustBeSound(t, s)
+	expect.Equal(t, mustOpen(t, s, define("y"))[0], 3, "Redis gave out the id … again")
 }
 
 // After a task was removed, its worker can no longer renew its lease or report a result.
 func TestNothingRevivesARemovedTask(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("x"))
-		c := mustClaim(t, s, 1)[0]
-		m, err := task(t, s, 1).Cancel()
-		mustApply(t, s, m, err)
-		m, err = task(t, s, 1).Remove()
-		mustApply(t, s, m, err)
-		before := dump(t, s)
-		renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
-		must(t, err)
-		if renewed.Lost[0] == nil {
-			t.Error("the lease was renewed")
-		}
-		execute, _ := c.Task.Execute(c.ID, tdf.Result{Output: "late", Exit: "0"})
-		outcomes, err := s.Execute(t.Context(), "w", execute)
-		must(t, err)
-		if outcomes[0].Err == nil {
-			t.Error("the result was accepted")
-		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("x"))
+	c := mustClaim(t, s, 1)[0]
+	m, err := task(t, s, 1).Cancel()
+	mustApply(t, s, m, err)
+	m, err = task(t, s, 1).Remove()
+	mustApply(t, s, m, err)
+	before := dump(t, s)
+	renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
+	must(t, err)
+	expect.Fails(t, renewed.Lost[0], "", "the lease was renewed")
+	execute, _ := c.Task.Execute(c.ID, tdf.Result{Output: "late", Exit: "0"})
+	outcomes, err := s.Execute(t.Context(), "w", execute)
+	must(t, err)
+	expect.Fails(t, outcomes[0].Err, "", "the result was accepted")
+	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
 
 func mustChange(t *testing.T, s *Store, id int64, c tdf.Changes) {
@@ -81,16 +68,13 @@ func mustChange(t *testing.T, s *Store, id int64, c tdf.Changes) {
 
 // Changing an open task changes only the given properties. The task keeps its place in the queue.
 func TestChangeInPlace(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"))
 		end := tdf.Time(9e9)
 		mustChange(t, s, ids[0], tdf.Changes{Input: new("changed"), EndBefore: new(end.Std()), MaxFails: new(2), FailOn: new(tdf.FailOnExit)})
 		mustChange(t, s, ids[1], tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")})
 		mustBeSound(t, s)
-		if got := inputs(mustClaim(t, s, 3)); got != "changed b c" {
-			t.Errorf("claimed %s", got)
-		}
+		expect.Equal(t, inputs(mustClaim(t, s, 3)), "changed b c", "claimed")
 		got := task(t, s, ids[0])
 		if got.EndBefore != end || got.MaxFails != 2 || got.FailOn != tdf.FailOnExit || got.Revision != 1 || got.Deadline != end {
 			t.Errorf("%+v", got)
@@ -102,34 +86,29 @@ func TestChangeInPlace(t *testing.T) {
 }
 
 func TestChangeOfTimes(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		now, err := s.Now(t.Context())
-		must(t, err)
-		later := now.Add(3600)
-		d := define("later")
-		d.StartAfter, d.FailOn = later, tdf.FailOnAny
-		ids := mustOpen(t, s, d, define("b"), define("c"))
-		mustChange(t, s, ids[0], tdf.Changes{StartAfter: new(tdf.Time(0).Std()), FailOn: new(tdf.FailOnStderr)})
-		mustChange(t, s, ids[1], tdf.Changes{StartAfter: new(later.Std())})
-		mustBeSound(t, s)
-		if got := inputs(mustClaim(t, s, 3)); got != "later c" {
-			t.Errorf("claimed %s", got)
-		}
-		if got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val(); got {
-			t.Error("the default of fail_on was written")
-		}
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-		must(t, err)
-		if len(c.Claims) != 0 || c.Next != later {
-			t.Errorf("%d claims, the next at %v, want %v", len(c.Claims), c.Next, later)
-		}
-	})
+	s := newStore(t)
+	now, err := s.Now(t.Context())
+	must(t, err)
+	later := now.Add(3600)
+	d := define("later")
+	d.StartAfter, d.FailOn = later, tdf.FailOnAny
+	ids := mustOpen(t, s, d, define("b"), define("c"))
+	mustChange(t, s, ids[0], tdf.Changes{StartAfter: new(tdf.Time(0).Std()), FailOn: new(tdf.FailOnStderr)})
+	mustChange(t, s, ids[1], tdf.Changes{StartAfter: new(later.Std())})
+	mustBeSound(t, s)
+	expect.Equal(t, inputs(mustClaim(t, s, 3)), "later c", "claimed")
+	if got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val(); got {
+		t.Error("the default of fail_on was written")
+	}
+	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+	must(t, err)
+	if len(c.Claims) != 0 || c.Next != later {
+		t.Errorf("%d claims, the next at %v, want %v", len(c.Claims), c.Next, later)
+	}
 }
 
 // If a task was requeued for other workers, its former worker cannot claim it again. Other workers can claim it.
 func TestRequeueElsewhere(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("x"))
 		claim := func(worker string) int {
@@ -139,19 +118,13 @@ func TestRequeueElsewhere(t *testing.T) {
 			return len(c.Claims)
 		}
 		for _, worker := range []string{"w.1", "w.11"} {
-			if claim(worker) != 1 {
-				t.Fatalf("%s does not get the task", worker)
-			}
+			expect.MustEqual(t, claim(worker), 1, worker, "does not get the task")
 			m, err := task(t, s, 1).Requeue(true)
 			mustApply(t, s, m, err)
 		}
-		if claim("w.1")+claim("w.11") != 0 {
-			t.Error("a worker in not_on got the task")
-		}
+		expect.Equal(t, claim("w.1")+claim("w.11"), 0, "a worker in not_on got the task")
 		for _, worker := range []string{"w.", "wx1", "1", "w"} {
-			if claim(worker) != 1 {
-				t.Errorf("%s does not get the task", worker)
-			}
+			expect.Equal(t, claim(worker), 1, worker, "does not get the task")
 			m, err := task(t, s, 1).Requeue(false)
 			mustApply(t, s, m, err)
 		}
@@ -162,84 +135,73 @@ func TestRequeueElsewhere(t *testing.T) {
 		mustApply(t, s, m, err)
 		m, err = task(t, s, 1).Reopen()
 		mustApply(t, s, m, err)
-		if claim("w.1") != 1 {
-			t.Error("a reopened task still avoids its worker")
-		}
+		expect.Equal(t, claim("w.1"), 1, "a reopened task still avoids its worker")
 		mustBeSound(t, s)
 	})
 }
 
 // If a worker must not run the first tasks of the queue, the worker can still claim the tasks behind them.
 func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		var all []tdf.Properties
-		for i := range 500 {
-			all = append(all, define(strconv.Itoa(i)))
-		}
-		for _, id := range mustOpen(t, s, all...)[:450] {
-			s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", "v\nw")
-		}
-		got := 0
-		for range 100 { // several claims, because each claim stops after some milliseconds
-			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60, Resume: true})
-			must(t, err)
-			got += len(c.Claims)
-		}
-		if got == 0 {
-			t.Error("no task was claimed")
-		}
-	})
+	s := newStore(t)
+	var all []tdf.Properties
+	for i := range 500 {
+		all = append(all, define(strconv.Itoa(i)))
+	}
+	for _, id := range mustOpen(t, s, all...)[:450] {
+		s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", "v\nw")
+	}
+	got := 0
+	for range 100 { // several claims, because each claim stops after some milliseconds
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60, Resume: true})
+		must(t, err)
+		got += len(c.Claims)
+	}
+	if got == 0 {
+		t.Error("no task was claimed")
+	}
 }
 
 // If two clients change a task at the same time, the second change fails, so that it does not undo the first. The
 // second client must read the task again.
 func TestConcurrentChangesAreRefused(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		id := mustOpen(t, s, define("a"))[0]
-		seen := task(t, s, id)
-		first, err := seen.Change(tdf.Changes{EndBefore: new(tdf.Time(9e9).Std())})
-		second, err2 := seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std())})
-		must(t, errors.Join(err, err2))
-		mustApply(t, s, first, nil)
-		before := dump(t, s)
-		outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []tdf.Move{second}})
-		must(t, err)
-		if e := new(tdf.StateError); !errors.As(outcomes[0].Err, &e) {
-			t.Errorf("got %v", outcomes[0].Err)
-		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-		seen.Revision = 1
-		second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std()), EndBefore: new(tdf.Time(9e9).Std())})
-		mustApply(t, s, second, err)
-		mustBeSound(t, s)
-		loaded, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
-		must(t, err)
-		if got := loaded[0].Task; got.Revision != 2 || got.Timeout != 5 || got.EndBefore != 9e9 {
-			t.Errorf("%+v", got)
-		}
-	})
+	s := newStore(t)
+	id := mustOpen(t, s, define("a"))[0]
+	seen := task(t, s, id)
+	first, err := seen.Change(tdf.Changes{EndBefore: new(tdf.Time(9e9).Std())})
+	second, err2 := seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std())})
+	must(t, errors.Join(err, err2))
+	mustApply(t, s, first, nil)
+	before := dump(t, s)
+	outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []tdf.Move{second}})
+	must(t, err)
+	if e := new(tdf.StateError); !errors.As(outcomes[0].Err, &e) {
+		t.Errorf("got %v", outcomes[0].Err)
+	}
+	expect.Equal(t, changed(t, before, dump(t, s)), "")
+	seen.Revision = 1
+	second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std()), EndBefore: new(tdf.Time(9e9).Std())})
+	mustApply(t, s, second, err)
+	mustBeSound(t, s)
+	loaded, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
+	must(t, err)
+	if got := loaded[0].Task; got.Revision != 2 || got.Timeout != 5 || got.EndBefore != 9e9 {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestReopenWithChanges(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		id := put(t, s, tdf.Archived)
-		m, err := task(t, s, id).ReopenWith(tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(tdf.Seconds(5).Std())})
-		mustApply(t, s, m, err)
-		got := task(t, s, id)
-		if got.State != tdf.Open || got.Round != 1 || got.Program != "q" || got.Timeout != 5 || got.Reopens != 1 || got.Revision != 0 {
-			t.Errorf("%+v", got)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	id := put(t, s, tdf.Archived)
+	m, err := task(t, s, id).ReopenWith(tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(tdf.Seconds(5).Std())})
+	mustApply(t, s, m, err)
+	got := task(t, s, id)
+	if got.State != tdf.Open || got.Round != 1 || got.Program != "q" || got.Timeout != 5 || got.Reopens != 1 || got.Revision != 0 {
+		t.Errorf("%+v", got)
+	}
+	mustBeSound(t, s)
 }
 
 func TestDrain(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		w := WorkerInfo{Name: "w", Host: "h", PID: 5, Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}, Version: "v1"}
 		if known, err := s.Drain(t.Context(), "w", "me"); err != nil || known {
@@ -252,9 +214,7 @@ func TestDrain(t *testing.T) {
 		}
 		second := connect(t, s.Addr, s.Keys.Namespace())
 		w.State = "gone"
-		if by, err := s.WorkerHeartbeat(t.Context(), w); err != nil || by != "me" {
-			t.Errorf("%q, %v", by, err)
-		}
+		expect.Result(s.WorkerHeartbeat(t.Context(), w)).Is(t, "me")
 		w.State = "working"
 		if by, _, err := second.TakeName(t.Context(), w, PriorOwner{}); err != nil || by != "me" {
 			t.Errorf("a new owner of the name is drained by %q, %v", by, err)
@@ -271,70 +231,64 @@ func TestDrain(t *testing.T) {
 		}
 		_, err = s.Drain(t.Context(), "w", "")
 		must(t, err)
-		if by, err := second.WorkerHeartbeat(t.Context(), w); err != nil || by != "" {
-			t.Errorf("%q, %v", by, err)
-		}
+		expect.Result(second.WorkerHeartbeat(t.Context(), w)).Is(t, "")
 	})
 }
 
 // If another program has written odd values, a lease is still renewed.
 func TestRenewWithForeignValues(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("x"))
-		c := mustClaim(t, s, 1)[0]
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "deadline", "soon").Err())
-		must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
-		due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
-		renewed, err := s.Renew(t.Context(), 600, Renewal{
-			ID: 1, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
-		})
-		if must(t, err); renewed.Lost[0] != nil {
-			t.Error(renewed.Lost[0])
-		}
-		if after := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val(); after == due {
-			t.Errorf("the task is due at %v, before at %v", after, due)
-		}
+	s := newStore(t)
+	mustOpen(t, s, define("x"))
+	c := mustClaim(t, s, 1)[0]
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "deadline", "soon").Err())
+	must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
+	due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
+	renewed, err := s.Renew(t.Context(), 600, Renewal{
+		ID: 1, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
+	if must(t, err); renewed.Lost[0] != nil {
+		t.Error(renewed.Lost[0])
+	}
+	if after := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val(); after == due {
+		t.Errorf("the task is due at %v, before at %v", after, due)
+	}
 }
 
 // EachDependency gives out each task of a group once, even if a manager archives the tasks meanwhile.
 func TestDependenciesArchivedMeanwhile(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		n := groupIDsPerPage + 50
-		ids := mustOpen(t, s, ofGroup("g", n)...)
-		waiting := define("x")
-		waiting.AfterAny = &tdf.Dependencies{Group: "g"}
-		last := mustOpen(t, s, waiting)[0]
-		moveAll := func(ids []int64, decide func(t *tdf.Task) (tdf.Move, error)) {
-			stored, err := s.Read(t.Context(), ids, Want{Fields: Whole})
+	s := newStore(t)
+	n := groupIDsPerPage + 50
+	ids := mustOpen(t, s, ofGroup("g", n)...)
+	waiting := define("x")
+	waiting.AfterAny = &tdf.Dependencies{Group: "g"}
+	last := mustOpen(t, s, waiting)[0]
+	moveAll := func(ids []int64, decide func(t *tdf.Task) (tdf.Move, error)) {
+		stored, err := s.Read(t.Context(), ids, Want{Fields: Whole})
+		must(t, err)
+		var moves []tdf.Move
+		for _, x := range stored {
+			m, err := decide(x.Task)
 			must(t, err)
-			var moves []tdf.Move
-			for _, x := range stored {
-				m, err := decide(x.Task)
-				must(t, err)
-				moves = append(moves, m)
-			}
-			_, err = s.Apply(t.Context(), "m", unitsOf(moves)...)
-			must(t, err)
+			moves = append(moves, m)
 		}
-		moveAll(ids, (*tdf.Task).Cancel)
-		seen := map[int64]int{}
-		left, err := s.EachDependency(t.Context(), last, func(x Stored) bool {
-			if seen[x.ID]++; len(seen) == 1 {
-				moveAll(ids[:500], (*tdf.Task).Archive)
-				moveAll(ids[n-10:], (*tdf.Task).Archive)
-			}
-			return true
-		})
-		if must(t, err); left != 0 || len(seen) != n {
-			t.Errorf("%d tasks, %d are left, want %d tasks", len(seen), left, n)
+		_, err = s.Apply(t.Context(), "m", unitsOf(moves)...)
+		must(t, err)
+	}
+	moveAll(ids, (*tdf.Task).Cancel)
+	seen := map[int64]int{}
+	left, err := s.EachDependency(t.Context(), last, func(x Stored) bool {
+		if seen[x.ID]++; len(seen) == 1 {
+			moveAll(ids[:500], (*tdf.Task).Archive)
+			moveAll(ids[n-10:], (*tdf.Task).Archive)
 		}
-		for id, times := range seen {
-			if times > 1 {
-				t.Fatalf("task %d came %d times", id, times)
-			}
-		}
+		return true
 	})
+	if must(t, err); left != 0 || len(seen) != n {
+		t.Errorf("%d tasks, %d are left, want %d tasks", len(seen), left, n)
+	}
+	for id, times := range seen {
+		if times > 1 {
+			t.Fatalf("task %d came %d times", id, times)
+		}
+	}
 }

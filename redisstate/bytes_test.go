@@ -9,103 +9,94 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // Logs, outputs and checkpoints are read at any length. Other properties are read only if they are short.
 func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		long := strings.Repeat("x", longestField+1)
-		short := []string{"input", "meta", "source", "program", "group", "0:worker", "0:progress", "output", "logs"}
-		texts := []string{"log", tdf.FieldCheckpoint, "0:output", "17:error", "0:tail", "0:result"}
-		for _, name := range slices.Concat(short, texts) {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, long).Err())
-		}
-		asked := question{id: 1, names: slices.Concat(short, texts)}
-		read := map[string]string{}
-		n, err := s.readLong(t.Context(), []question{asked}, 1<<30, validLength, func(_ int, name, value string, length int) {
-			if length != len(long) {
-				t.Errorf("%s: %d bytes reported", name, length)
-			}
-			read[name] = value
-		})
-		if err != nil || n != 1 || len(read) != len(asked.names) {
-			t.Errorf("%d questions, %d properties, %v", n, len(read), err)
-		}
-		for i, name := range asked.names {
-			want := long
-			if i < len(short) {
-				want = ""
-			}
-			if read[name] != want {
-				t.Errorf("%s: %d bytes, %.40q", name, len(read[name]), read[name])
-			}
-		}
+	s := newStore(t)
+	long := strings.Repeat("x", longestField+1)
+	short := []string{"input", "meta", "source", "program", "group", "0:worker", "0:progress", "output", "logs"}
+	texts := []string{"log", tdf.FieldCheckpoint, "0:output", "17:error", "0:tail", "0:result"}
+	for _, name := range slices.Concat(short, texts) {
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, long).Err())
+	}
+	asked := question{id: 1, names: slices.Concat(short, texts)}
+	read := map[string]string{}
+	n, err := s.readLong(t.Context(), []question{asked}, 1<<30, validLength, func(_ int, name, value string, length int) {
+		expect.Equal(t, length, len(long), name, "bytes reported")
+		read[name] = value
 	})
+	if err != nil || n != 1 || len(read) != len(asked.names) {
+		t.Errorf("%d questions, %d properties, %v", n, len(read), err)
+	}
+	for i, name := range asked.names {
+		want := long
+		if i < len(short) {
+			want = ""
+		}
+		expect.Equal(t, read[name], want, name, "bytes")
+	}
 }
 
 // Each reply of Redis is short, even if a task has many rounds and all their properties are long.
 func TestLongFactsOfManyRounds(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		const many = 30
-		h := rounds(plain, many)
-		for _, name := range slices.DeleteFunc(slices.Clone(factFields), func(name string) bool { return name == "state" || name == "round" }) {
-			h[name] = strings.Repeat("x", longestField)
+	s := newStore(t)
+	const many = 30
+	h := rounds(plain, many)
+	for _, name := range slices.DeleteFunc(slices.Clone(factFields), func(name string) bool { return name == "state" || name == "round" }) {
+		h[name] = strings.Repeat("x", longestField)
+	}
+	for i := range many {
+		for _, name := range roundFacts {
+			h[tdf.RoundField(i, name)] = strings.Repeat("x", longestField)
 		}
-		for i := range many {
-			for _, name := range roundFacts {
-				h[tdf.RoundField(i, name)] = strings.Repeat("x", longestField)
-			}
-		}
-		for name, value := range h {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, value).Err())
-		}
-		l := &load{}
-		s.Redis.AddHook(l)
-		for _, want := range []Want{{Fields: Whole}, {Fields: Facts | Rules, Rounds: LastRounds(many)}} {
-			if x, err := s.ReadOne(t.Context(), 1, want); err != nil || x.Invalid == nil {
-				t.Errorf("read %v, %v", x, err)
-			}
-		}
-		if l.bytes > 2*readAtOnce {
-			t.Errorf("one answer had %d bytes", l.bytes)
-		}
-		for _, name := range roundFacts { // the longest valid values
-			h[tdf.RoundField(3, name)] = strings.Repeat("1", longestFact)
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
-		}
-		if x, err := s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(3)}); err != nil || x.Task.Rounds.At(3).Worker != h["3:worker"] {
+	}
+	for name, value := range h {
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, value).Err())
+	}
+	l := &load{}
+	s.Redis.AddHook(l)
+	for _, want := range []Want{{Fields: Whole}, {Fields: Facts | Rules, Rounds: LastRounds(many)}} {
+		if x, err := s.ReadOne(t.Context(), 1, want); err != nil || x.Invalid == nil {
 			t.Errorf("read %v, %v", x, err)
 		}
-	})
+	}
+	if l.bytes > 2*readAtOnce {
+		t.Errorf("one answer had %d bytes", l.bytes)
+	}
+	for _, name := range roundFacts { // the longest valid values
+		h[tdf.RoundField(3, name)] = strings.Repeat("1", longestFact)
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
+	}
+	if x, err := s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(3)}); err != nil || x.Task.Rounds.At(3).Worker != h["3:worker"] {
+		t.Errorf("read %v, %v", x, err)
+	}
 }
 
 // A task with very many long properties is read in several replies. Each reply has at most a few MiB.
 func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		h := rounds(plain, 2)
-		for i := range fewNames {
-			h[fmt.Sprint("unknown ", i)] = "x"
+	s := newStore(t)
+	h := rounds(plain, 2)
+	for i := range fewNames {
+		h[fmt.Sprint("unknown ", i)] = "x"
+	}
+	for i := range 20 {
+		h[fmt.Sprint("long ", i)] = strings.Repeat("x", 3<<20)
+	}
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
+	l := &load{}
+	s.Redis.AddHook(l)
+	must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
+		if diff := cmp.Diff(len(h), len(r.Hash)); diff != "" || r.Hash["long 19"] != h["long 19"] {
+			t.Errorf("the properties differ (-want +got):\n%s", diff)
 		}
-		for i := range 20 {
-			h[fmt.Sprint("long ", i)] = strings.Repeat("x", 3<<20)
-		}
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
-		l := &load{}
-		s.Redis.AddHook(l)
-		must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
-			if diff := cmp.Diff(len(h), len(r.Hash)); diff != "" || r.Hash["long 19"] != h["long 19"] {
-				t.Errorf("the properties differ (-want +got):\n%s", diff)
-			}
-			return nil
-		}))
-		if l.bytes > readAtOnce {
-			t.Errorf("one answer had %d bytes", l.bytes)
-		}
-	})
+		return nil
+	}))
+	if l.bytes > readAtOnce {
+		t.Errorf("one answer had %d bytes", l.bytes)
+	}
 }
 
 // A server that settles tasks reads each task with one HMGET. After the first value that is too long, the script checks

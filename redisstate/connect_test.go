@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -69,10 +70,7 @@ func TestConnectRefuses(t *testing.T) {
 
 // chatter starts a server that is not a Redis, and returns its address.
 func chatter(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := expect.Result(net.Listen("tcp", "127.0.0.1:0")).Value(t)
 	done := make(chan struct{})
 	t.Cleanup(func() { l.Close(); <-done })
 	go func() {
@@ -107,9 +105,7 @@ func TestConnectWaitsForRedis(t *testing.T) {
 		t.Errorf("logged %s", line)
 	}
 	proxy.Resume()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	must(t, <-done)
 }
 
 func TestConnectEndsWithItsContext(t *testing.T) {
@@ -125,9 +121,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}()
 	<-lines
 	stop()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	expect.FailsWith(t, <-done, context.Canceled)
 }
 
 // If Redis has reached its maxmemory, the error of Open says so. Existing tasks can still be finished and archived.
@@ -137,16 +131,12 @@ func TestFullRedis(t *testing.T) {
 	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
 	mustOpen(t, s, define("a"), define("b"))
 	claims := mustClaim(t, s, 2)
-	if err := s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	before := dump(t, s)
 	if ids, err := s.Open(t.Context(), "manager", define("c")); !errors.Is(err, conn.ErrFull) || len(ids) > 0 {
 		t.Errorf("opened %v, %v", ids, err)
 	}
-	if diff := changed(t, before, dump(t, s)); diff != "" {
-		t.Error(diff)
-	}
+	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
 		t.Errorf("renew: %v, %v", renewed, err)
 	}
@@ -165,21 +155,13 @@ func TestFullRedis(t *testing.T) {
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), tdf.Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
-	if seen, err := s.LastServerHeartbeat(t.Context()); seen != 1e9 || err != nil {
-		t.Errorf("a server was seen at %v, %v", seen, err)
-	}
-	if grace, err := s.Grace(t.Context()); grace.Running != 2e9 || err != nil {
-		t.Errorf("a grace period until %v, %v", grace, err)
-	}
+	expect.Result(s.LastServerHeartbeat(t.Context())).Is(t, 1e9, "a server was seen at")
+	expect.Equal(t, expect.Result(s.Grace(t.Context())).Value(t).Running, 2e9, "a grace period until")
 	if left := s.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val(); left <= 0 || left > followLife {
 		t.Errorf("Redis removes the record of the followed task after %v", left)
 	}
-	if err := took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})); err != nil {
-		t.Error(err)
-	}
-	if err := again.ManagerHeartbeat(t.Context(), 1e9, 5); err != nil {
-		t.Error(err)
-	}
+	must(t, took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})))
+	must(t, again.ManagerHeartbeat(t.Context(), 1e9, 5))
 }
 
 // If a Store is made while Redis is down, it works as soon as Redis is up. The first calls of the Store wait together
@@ -196,9 +178,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	s.Redis.AddHook(pings)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Now(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("a call that is cancelled while Redis is down: %v", err)
-	}
+	expect.Result(s.Now(ctx)).FailsWith(t, context.Canceled, "a call that is cancelled while Redis is down")
 	waker := s.WakeServer()
 	t.Cleanup(func() { waker.Close() })
 	if waker.Wait(t.Context(), time.Millisecond) {
@@ -216,12 +196,8 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	for range 5 {
 		must(t, <-errs)
 	}
-	if n := pings.n.Load(); n != 1 {
-		t.Errorf("the namespace was checked %d times", n)
-	}
-	if n := len(mustClaim(t, s, 9)); n != 5 {
-		t.Errorf("%d tasks", n)
-	}
+	expect.Equal(t, pings.n.Load(), 1, "the namespace was checked … times")
+	expect.Equal(t, len(mustClaim(t, s, 9)), 5, "tasks")
 	mustBeSound(t, s)
 }
 
@@ -268,7 +244,5 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 	}
 	is(t, s, before)
 	must(t, other.Redis.Set(t.Context(), other.Keys.Schema(), conn.Schema, 0).Err())
-	if _, err := s.Open(t.Context(), "m", define("x")); err != nil {
-		t.Errorf("after the layout was corrected: %v", err)
-	}
+	expect.Result(s.Open(t.Context(), "m", define("x"))).OK(t, "after the layout was corrected")
 }

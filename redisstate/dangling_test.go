@@ -8,12 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // If the hash of a task was deleted by hand, a repair removes the task's id from the index of its group. The repair
 // removes no other id.
 func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		grouped := define("x")
@@ -32,51 +32,43 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 		id := mustOpen(t, s, grouped)[0]
 		alive := Finding{Repair: findings[0].Repair}
 		alive.Repair.ID = id // the finding is about an id whose task now exists
-		if n, err := s.Repair(ctx, "repair", append(findings, alive)); n != 150 || err != nil {
-			t.Errorf("repaired %d, %v", n, err)
-		}
-		if n := s.Redis.ZCard(ctx, s.Keys.Group("a:b")).Val(); n != 151 {
-			t.Errorf("%d ids are left in the group", n)
-		}
-		if n := s.Redis.ZCard(ctx, s.Keys.Group("open")).Val(); n != 1 {
-			t.Error("another namespace's list was changed")
-		}
+		expect.Result(s.Repair(ctx, "repair", append(findings, alive))).Is(t, 150, "repaired")
+		expect.Equal(t, s.Redis.ZCard(ctx, s.Keys.Group("a:b")).Val(), 151, "ids are left in the group")
+		expect.Equal(t, s.Redis.ZCard(ctx, s.Keys.Group("open")).Val(), 1, "another namespace's list was changed")
 		mustBeSound(t, s)
 	})
 }
 
 // The check walks through the indexes of all groups, in pages of limited size.
 func TestDanglingIDsOfManyGroups(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		var opened []tdf.Properties
-		for i := range 100 {
-			d := define("x")
-			d.Group = fmt.Sprint("g", i)
-			opened = append(opened, d)
+	s := newStore(t)
+	var opened []tdf.Properties
+	for i := range 100 {
+		d := define("x")
+		d.Group = fmt.Sprint("g", i)
+		opened = append(opened, d)
+	}
+	big := define("x")
+	big.Group = "big"
+	opened = append(opened, slices.Repeat([]tdf.Properties{big}, 500)...)
+	ids := mustOpen(t, s, opened...)
+	for _, id := range ids {
+		s.Redis.Del(t.Context(), s.Keys.Task(id))
+	}
+	found := map[int64]bool{}
+	var page GroupPage
+	pages := 0
+	for done := false; !done; pages++ {
+		var dangling []Finding
+		var err error
+		if dangling, page, done, err = s.DanglingIDs(t.Context(), page, 20); err != nil {
+			t.Fatal(err)
 		}
-		big := define("x")
-		big.Group = "big"
-		opened = append(opened, slices.Repeat([]tdf.Properties{big}, 500)...)
-		ids := mustOpen(t, s, opened...)
-		for _, id := range ids {
-			s.Redis.Del(t.Context(), s.Keys.Task(id))
+		for _, f := range dangling {
+			found[f.ID] = true
 		}
-		found := map[int64]bool{}
-		var page GroupPage
-		pages := 0
-		for done := false; !done; pages++ {
-			var dangling []Finding
-			var err error
-			if dangling, page, done, err = s.DanglingIDs(t.Context(), page, 20); err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range dangling {
-				found[f.ID] = true
-			}
-		}
-		if len(found) != len(ids) || pages < 6 {
-			t.Errorf("found %d of %d in %d pages", len(found), len(ids), pages)
-		}
-	})
+	}
+	if len(found) != len(ids) || pages < 6 {
+		t.Errorf("found %d of %d in %d pages", len(found), len(ids), pages)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -35,67 +36,59 @@ func (r *afterFirstStep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // A change that was checked against old values of the task is refused, even if the task changed between two steps of
 // the read.
 func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("a"))
-		change := func(c tdf.Changes) error {
-			x, err := s.ReadOne(t.Context(), 1, Want{Fields: Rules})
-			must(t, err)
-			m, err := x.Task.Change(c)
-			must(t, err)
-			outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
-			must(t, err)
-			return outcomes[0].Err
-		}
-		late, soon := tdf.Time(2e9), tdf.Time(1e9)
-		s.Redis.AddHook(&afterFirstStep{func() { must(t, change(tdf.Changes{StartAfter: new(late.Std())})) }})
-		if err := change(tdf.Changes{EndBefore: new(soon.Std())}); err == nil {
-			got := task(t, s, 1)
-			t.Errorf("the task starts after %v and ends before %v", got.StartAfter, got.EndBefore)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("a"))
+	change := func(c tdf.Changes) error {
+		x, err := s.ReadOne(t.Context(), 1, Want{Fields: Rules})
+		must(t, err)
+		m, err := x.Task.Change(c)
+		must(t, err)
+		outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
+		must(t, err)
+		return outcomes[0].Err
+	}
+	late, soon := tdf.Time(2e9), tdf.Time(1e9)
+	s.Redis.AddHook(&afterFirstStep{func() { must(t, change(tdf.Changes{StartAfter: new(late.Std())})) }})
+	if err := change(tdf.Changes{EndBefore: new(soon.Std())}); err == nil {
+		got := task(t, s, 1)
+		t.Errorf("the task starts after %v and ends before %v", got.StartAfter, got.EndBefore)
+	}
 }
 
 // A task may move whenever a client reads a piece of it. Then the properties do not fit together: for example, the task has succeeded,
 // but the time is missing. Redis refuses a move that is based on them. Otherwise, a manager that archives the task would drop its
 // entry in due, and the server would never remove its outputs.
 func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := define("x")
-		d.KeepOutputs = 1e-6
-		id := mustOpen(t, s, d)[0]
-		var c Claim
-		execute := func() {
-			m, err := c.Task.Execute(c.ID, tdf.Result{Output: "o", Exit: "0"})
-			must(t, err)
-			_, err = s.Execute(t.Context(), "w", m)
-			must(t, err)
-		}
-		moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
-		s.Redis.AddHook(afterNames(func() {
-			if len(moves) > 0 {
-				move := moves[0]
-				moves = moves[1:]
-				move()
-			}
-		}))
-		h, _, err := s.largeHash(t.Context(), id, validLength)
+	s := newStore(t)
+	d := define("x")
+	d.KeepOutputs = 1e-6
+	id := mustOpen(t, s, d)[0]
+	var c Claim
+	execute := func() {
+		m, err := c.Task.Execute(c.ID, tdf.Result{Output: "o", Exit: "0"})
 		must(t, err)
+		_, err = s.Execute(t.Context(), "w", m)
+		must(t, err)
+	}
+	moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
+	s.Redis.AddHook(afterNames(func() {
 		if len(moves) > 0 {
-			t.Fatalf("%d moves were not made", len(moves))
+			move := moves[0]
+			moves = moves[1:]
+			move()
 		}
-		read, _ := tdf.ParseTask(id, h)
-		m, err := read.Archive()
-		if err == nil {
-			outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
-			must(t, err)
-			if outcomes[0].Err == nil {
-				t.Errorf("a manager archived the task %+v", read)
-			}
-		}
-		mustBeSound(t, s)
-	})
+	}))
+	h, _, err := s.largeHash(t.Context(), id, validLength)
+	must(t, err)
+	expect.MustLen(t, moves, 0, "moves were not made")
+	read, _ := tdf.ParseTask(id, h)
+	m, err := read.Archive()
+	if err == nil {
+		outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
+		must(t, err)
+		expect.Fails(t, outcomes[0].Err, "", "a manager archived the task", read)
+	}
+	mustBeSound(t, s)
 }
 
 // afterNames is a hook that calls a function after each read of the names of a task's properties.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -19,9 +20,7 @@ func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []List
 	var all []ListEntry
 	for pages := 0; ; pages++ {
 		page, last, err := s.Find(t.Context(), of, most)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(page) > most || len(page) == 0 && !last || pages > 10_000 {
 			t.Fatalf("page %d has %d entries, most %d, last %v", pages, len(page), most, last)
 		}
@@ -50,46 +49,37 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 // Even if hundreds of entries have equal scores, a walk returns each entry once, in both directions and with any page
 // size.
 func TestFindPagesThroughEqualScores(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		var want []ListEntry
-		states := []tdf.State{tdf.Open, tdf.Failed, tdf.Archived}
-		lists := map[tdf.State][]redis.Z{}
-		for id := range 400 {
-			score := []float64{0, -3, 1795229855.374808, 1795229855.374809, 1795229855.374808 + 60}[rand.IntN(5)]
-			member := strconv.Itoa(id + 1)
-			state := states[rand.IntN(len(states))]
-			lists[state] = append(lists[state], redis.Z{Score: score, Member: member})
-			want = append(want, ListEntry{score, member})
+	s := newStore(t)
+	var want []ListEntry
+	states := []tdf.State{tdf.Open, tdf.Failed, tdf.Archived}
+	lists := map[tdf.State][]redis.Z{}
+	for id := range 400 {
+		score := []float64{0, -3, 1795229855.374808, 1795229855.374809, 1795229855.374808 + 60}[rand.IntN(5)]
+		member := strconv.Itoa(id + 1)
+		state := states[rand.IntN(len(states))]
+		lists[state] = append(lists[state], redis.Z{Score: score, Member: member})
+		want = append(want, ListEntry{score, member})
+	}
+	for state, members := range lists {
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(state), members...).Err())
+	}
+	slices.SortFunc(want, ListEntry.Compare)
+	for _, most := range []int{1, 7, 99, 399, 400, 5000} {
+		if got := walk(t, s, ListQuery{States: states, OldestFirst: true}, most, func() {}); !slices.Equal(got, want) {
+			t.Errorf("oldest first, pages of %d: %d entries of %d, or in another order", most, len(got), len(want))
 		}
-		for state, members := range lists {
-			if err := s.Redis.ZAdd(t.Context(), s.Keys.List(state), members...).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		slices.SortFunc(want, ListEntry.Compare)
-		for _, most := range []int{1, 7, 99, 399, 400, 5000} {
-			if got := walk(t, s, ListQuery{States: states, OldestFirst: true}, most, func() {}); !slices.Equal(got, want) {
-				t.Errorf("oldest first, pages of %d: %d entries of %d, or in another order", most, len(got), len(want))
-			}
-			got := walk(t, s, ListQuery{States: states}, most, func() {})
-			slices.Reverse(got)
-			if !slices.Equal(got, want) {
-				t.Errorf("newest first, pages of %d: %d entries of %d, or in another order", most, len(got), len(want))
-			}
-		}
-	})
+		got := walk(t, s, ListQuery{States: states}, most, func() {})
+		slices.Reverse(got)
+		expect.Equal(t, got, want, "newest first, pages of", most, "entries of … or in another order")
+	}
 }
 
 func TestFindBoundsByTime(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for i := range 10 {
 			for _, state := range []tdf.State{tdf.Open, tdf.Running} {
 				member := strconv.Itoa(100*len(state) + i) // ids from 400 are open, ids from 700 are running
-				if err := s.Redis.ZAdd(t.Context(), s.Keys.List(state), redis.Z{Score: float64(1000 + i), Member: member}).Err(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(state), redis.Z{Score: float64(1000 + i), Member: member}).Err())
 			}
 		}
 		running := []tdf.State{tdf.Running}
@@ -108,104 +98,88 @@ func TestFindBoundsByTime(t *testing.T) {
 			{ListQuery{States: []tdf.State{tdf.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
 			{ListQuery{}, "[]"},
 		} {
-			if got := fmt.Sprint(ids(t, walk(t, s, c.of, 2, func() {}))); got != c.want {
-				t.Errorf("%+v: %v, want %v", c.of, got, c.want)
-			}
+			expect.Equal(t, fmt.Sprint(ids(t, walk(t, s, c.of, 2, func() {}))), c.want, c.of)
 		}
 	})
 }
 
 // A walk through a group returns each task once, even if all tasks change their states meanwhile.
 func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		var want []int64
-		move := func(id int64, state tdf.State) {
-			z := redis.Z{Score: float64(groupCode(state))*groupIDs + float64(id), Member: strconv.FormatInt(id, 10)}
-			if err := s.Redis.ZAdd(t.Context(), s.Keys.Group("g"), z).Err(); err != nil {
-				t.Fatal(err)
+	s := newStore(t)
+	var want []int64
+	move := func(id int64, state tdf.State) {
+		z := redis.Z{Score: float64(groupCode(state))*groupIDs + float64(id), Member: strconv.FormatInt(id, 10)}
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Group("g"), z).Err())
+	}
+	for id := int64(1); id <= 120; id++ {
+		want = append(want, id)
+		move(id, tdf.States[rand.IntN(len(tdf.States))])
+	}
+	for _, oldest := range []bool{true, false} {
+		found := walk(t, s, ListQuery{States: tdf.States, Group: "g", OldestFirst: oldest}, 7, func() {
+			for range 60 {
+				move(want[rand.IntN(len(want))], tdf.States[rand.IntN(len(tdf.States))])
 			}
+		})
+		got := ids(t, found)
+		if !oldest {
+			slices.Reverse(got)
 		}
-		for id := int64(1); id <= 120; id++ {
-			want = append(want, id)
-			move(id, tdf.States[rand.IntN(len(tdf.States))])
-		}
-		for _, oldest := range []bool{true, false} {
-			found := walk(t, s, ListQuery{States: tdf.States, Group: "g", OldestFirst: oldest}, 7, func() {
-				for range 60 {
-					move(want[rand.IntN(len(want))], tdf.States[rand.IntN(len(tdf.States))])
-				}
-			})
-			got := ids(t, found)
-			if !oldest {
-				slices.Reverse(got)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("oldest first %v: %v", oldest, got)
-			}
-		}
-	})
+		expect.Equal(t, got, want, "oldest first", oldest)
+	}
 }
 
 func TestFindReturnsInvalidMembers(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for _, member := range []string{"", " ", "x y", "007", "-5", "9", "\xff\x00", "zz"} {
-			if err := s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Failed), redis.Z{Score: 5, Member: member}).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, oldest := range []bool{true, false} {
-			found := walk(t, s, ListQuery{States: []tdf.State{tdf.Failed}, OldestFirst: oldest}, 1, func() {})
-			if len(found) != 8 {
-				t.Errorf("oldest first %v: %d entries of 8: %v", oldest, len(found), found)
-			}
-		}
-	})
+	s := newStore(t)
+	for _, member := range []string{"", " ", "x y", "007", "-5", "9", "\xff\x00", "zz"} {
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Failed), redis.Z{Score: 5, Member: member}).Err())
+	}
+	for _, oldest := range []bool{true, false} {
+		found := walk(t, s, ListQuery{States: []tdf.State{tdf.Failed}, OldestFirst: oldest}, 1, func() {})
+		expect.Len(t, found, 8, "oldest first", oldest, "entries of 8")
+	}
 }
 
 func TestReadFactsAndTexts(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := define("some input")
-		d.Group, d.Meta, d.MaxFails = "g", `{"a":1}`, 5
-		id := mustOpen(t, s, d)[0]
-		for range 3 {
-			mustExecute(t, s, mustClaim(t, s, 1)[0], tdf.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
-			mustSettle(t, s, id)
+	s := newStore(t)
+	d := define("some input")
+	d.Group, d.Meta, d.MaxFails = "g", `{"a":1}`, 5
+	id := mustOpen(t, s, d)[0]
+	for range 3 {
+		mustExecute(t, s, mustClaim(t, s, 1)[0], tdf.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
+		mustSettle(t, s, id)
+	}
+	want := Want{Fields: Facts, Rounds: LastRounds(2)}
+	stored, err := s.Read(t.Context(), []int64{id, 99, id}, want)
+	if err != nil || len(stored) != 3 || stored[1].Task != nil {
+		t.Fatalf("%v, %v", stored, err)
+	}
+	got := stored[0].Task
+	if got.Round != 3 || got.Fails != 3 || got.Group != "g" || got.State != tdf.Open || got.Rounds.At(2).Exit != "1" || got.Rounds.At(2).Seconds != 2 {
+		t.Errorf("read: %+v", got)
+	}
+	if got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error != "" || got.Rounds.At(1).Worker != "" {
+		t.Errorf("the read returned unwanted texts: %+v", got)
+	}
+	want.Keep = func(*tdf.Task) bool { return false }
+	if stored, err := s.Read(t.Context(), []int64{id}, want); err != nil || stored[0].Task != nil {
+		t.Errorf("the read returned a task that Keep does not select: %v, %v", stored, err)
+	}
+	ids := []int64{id, 99, id}
+	texts := SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{2, tdf.TextOutput | tdf.TextError}, TextsOf{9, tdf.TextError})
+	for _, c := range []struct{ most, want int }{{1000, 3}, {44, 3}, {43, 2}, {22, 2}, {1, 1}} {
+		stored, err := s.Read(t.Context(), ids, Want{Fields: Head, Texts: texts, MaxBytes: c.most})
+		if err != nil || len(stored) != c.want {
+			t.Fatalf("at most %d bytes: %d tasks, %v, want %d", c.most, len(stored), err, c.want)
 		}
-		want := Want{Fields: Facts, Rounds: LastRounds(2)}
-		stored, err := s.Read(t.Context(), []int64{id, 99, id}, want)
-		if err != nil || len(stored) != 3 || stored[1].Task != nil {
-			t.Fatalf("%v, %v", stored, err)
+		x := stored[0]
+		if r := x.Task.Rounds.At(2); x.Bytes != 22 || x.Task.Input != "some input" || x.Task.Meta != `{"a":1}` || r.Output != "out" || r.Error != "no" || !r.HasError {
+			t.Errorf("%d bytes of %+v, %+v", x.Bytes, x.Task, r)
 		}
-		got := stored[0].Task
-		if got.Round != 3 || got.Fails != 3 || got.Group != "g" || got.State != tdf.Open || got.Rounds.At(2).Exit != "1" || got.Rounds.At(2).Seconds != 2 {
-			t.Errorf("read: %+v", got)
+		if r := x.Task.Rounds.At(2); x.Task.Unread != tdf.TextLog|tdf.TextCheckpoint || r.Unread != tdf.TextResult|tdf.TextTail {
+			t.Errorf("the unread texts are %v and %v", x.Task.Unread, r.Unread)
 		}
-		if got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error != "" || got.Rounds.At(1).Worker != "" {
-			t.Errorf("the read returned unwanted texts: %+v", got)
-		}
-		want.Keep = func(*tdf.Task) bool { return false }
-		if stored, err := s.Read(t.Context(), []int64{id}, want); err != nil || stored[0].Task != nil {
-			t.Errorf("the read returned a task that Keep does not select: %v, %v", stored, err)
-		}
-		ids := []int64{id, 99, id}
-		texts := SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{2, tdf.TextOutput | tdf.TextError}, TextsOf{9, tdf.TextError})
-		for _, c := range []struct{ most, want int }{{1000, 3}, {44, 3}, {43, 2}, {22, 2}, {1, 1}} {
-			stored, err := s.Read(t.Context(), ids, Want{Fields: Head, Texts: texts, MaxBytes: c.most})
-			if err != nil || len(stored) != c.want {
-				t.Fatalf("at most %d bytes: %d tasks, %v, want %d", c.most, len(stored), err, c.want)
-			}
-			x := stored[0]
-			if r := x.Task.Rounds.At(2); x.Bytes != 22 || x.Task.Input != "some input" || x.Task.Meta != `{"a":1}` || r.Output != "out" || r.Error != "no" || !r.HasError {
-				t.Errorf("%d bytes of %+v, %+v", x.Bytes, x.Task, r)
-			}
-			if r := x.Task.Rounds.At(2); x.Task.Unread != tdf.TextLog|tdf.TextCheckpoint || r.Unread != tdf.TextResult|tdf.TextTail {
-				t.Errorf("the unread texts are %v and %v", x.Task.Unread, r.Unread)
-			}
-		}
-	})
+	}
 }
 
 func TestFitting(t *testing.T) {
@@ -222,8 +196,6 @@ func TestFitting(t *testing.T) {
 		{[]int{2, 3}, 5, 2},
 		{[]int{0, 9}, 0, 1},
 	} {
-		if got := conn.Fitting(c.sizes, c.most); got != c.want {
-			t.Errorf("%v within %d: %d, want %d", c.sizes, c.most, got, c.want)
-		}
+		expect.Equal(t, conn.Fitting(c.sizes, c.most), c.want, c.sizes, "within", c.most)
 	}
 }

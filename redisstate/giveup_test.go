@@ -33,34 +33,32 @@ func (r *afterRange) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // GiveUp skips no task, even if other tasks leave the list of running tasks meanwhile. It counts each task once.
 func TestGiveUpWhileTasksEnd(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		const tasks, ending = maxTasksPerCall + 100, 600
-		mustOpen(t, s, slices.Repeat([]tdf.Properties{define("a")}, tasks)...)
-		mustClaim(t, s, tasks)
-		_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
-		must(t, err)
-		s.Redis.AddHook(&afterRange{func() {
-			must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(tdf.Running), 0, ending-1).Err())
-		}})
-		n, err := s.GiveUp(t.Context(), "w", since)
-		if err != nil || n > tasks {
-			t.Errorf("%d, %v", n, err)
+	s := newStore(t)
+	const tasks, ending = maxTasksPerCall + 100, 600
+	mustOpen(t, s, slices.Repeat([]tdf.Properties{define("a")}, tasks)...)
+	mustClaim(t, s, tasks)
+	_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
+	must(t, err)
+	s.Redis.AddHook(&afterRange{func() {
+		must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(tdf.Running), 0, ending-1).Err())
+	}})
+	n, err := s.GiveUp(t.Context(), "w", since)
+	if err != nil || n > tasks {
+		t.Errorf("%d, %v", n, err)
+	}
+	now, err := s.Now(t.Context())
+	must(t, err)
+	due, err := dueTasks(t.Context(), s, now, 2*tasks)
+	must(t, err)
+	left, err := s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Running), 0, -1).Result()
+	must(t, err)
+	missing := 0
+	for _, id := range conn.IDsOf(left) {
+		if !slices.ContainsFunc(due, func(d Due) bool { return d.ID == id }) {
+			missing++
 		}
-		now, err := s.Now(t.Context())
-		must(t, err)
-		due, err := dueTasks(t.Context(), s, now, 2*tasks)
-		must(t, err)
-		left, err := s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Running), 0, -1).Result()
-		must(t, err)
-		missing := 0
-		for _, id := range conn.IDsOf(left) {
-			if !slices.ContainsFunc(due, func(d Due) bool { return d.ID == id }) {
-				missing++
-			}
-		}
-		if missing > 0 || len(left) != tasks-ending || n != len(due) {
-			t.Errorf("%d of %d running tasks were skipped; GiveUp returned %d, and %d tasks are due", missing, len(left), n, len(due))
-		}
-	})
+	}
+	if missing > 0 || len(left) != tasks-ending || n != len(due) {
+		t.Errorf("%d of %d running tasks were skipped; GiveUp returned %d, and %d tasks are due", missing, len(left), n, len(due))
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // transaction carries out one unit.
@@ -19,30 +20,25 @@ func transaction(t *testing.T, s *Store, open []tdf.Properties, moves ...tdf.Mov
 
 // A guard holds for a task in any state, and writes nothing.
 func TestGuardsHold(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		var guards []tdf.Move
-		for _, state := range slices.Backward(tdf.States) { // an open task would be claimed for the next state
-			guards = append(guards, task(t, s, put(t, s, state)).Require())
-		}
-		before := dump(t, s)
-		if o := transaction(t, s, nil, guards...); o.Err != nil {
-			t.Error(o.Err)
-		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
-		o := transaction(t, s, []tdf.Properties{define("next")}, guards...)
-		if o.Err != nil || len(o.IDs) != 1 {
-			t.Errorf("%+v", o)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	var guards []tdf.Move
+	for _, state := range slices.Backward(tdf.States) { // an open task would be claimed for the next state
+		guards = append(guards, task(t, s, put(t, s, state)).Require())
+	}
+	before := dump(t, s)
+	if o := transaction(t, s, nil, guards...); o.Err != nil {
+		t.Error(o.Err)
+	}
+	expect.Equal(t, changed(t, before, dump(t, s)), "")
+	o := transaction(t, s, []tdf.Properties{define("next")}, guards...)
+	if o.Err != nil || len(o.IDs) != 1 {
+		t.Errorf("%+v", o)
+	}
+	mustBeSound(t, s)
 }
 
 // If guards fail, the unit changes nothing, and its outcome names each of them.
 func TestAllFailedGuardsAreNamed(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("stays"), define("changed"), define("cancelled"), define("removed"), define("moved by hand"))
 		var guards []tdf.Move
@@ -59,43 +55,34 @@ func TestAllFailedGuardsAreNamed(t *testing.T) {
 		o := transaction(t, s, []tdf.Properties{define("next")}, guards...)
 		want := "[require task 2: it is open in round 0, revision 1 require task 3: it is expired in round 0 " +
 			"require task 4: there is no such task require task 5: it is a?b?c in round 7]"
-		if got := fmt.Sprint(o.Refused); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		expect.Equal(t, fmt.Sprint(o.Refused), want)
 		if e := new(tdf.StateError); !errors.As(o.Err, &e) || e.ID != ids[1] || e.Revision != 1 || o.IDs != nil {
 			t.Errorf("%+v", o)
 		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
 	})
 }
 
 // A move with the fence of a revision is refused after a change of the task, although the state and the round are the same.
 func TestRevisionFence(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		ids := mustOpen(t, s, define("a"), define("b"))
-		a, b := task(t, s, ids[0]), task(t, s, ids[1])
-		m, err := a.Change(tdf.Changes{Input: new("other")})
-		mustApply(t, s, m, err)
-		cancelA, _ := a.Cancel()
-		cancelB, _ := b.Cancel()
-		for _, moves := range [][]tdf.Move{{cancelA.IfUnchanged(a)}, {cancelB.IfUnchanged(b), cancelA.IfUnchanged(a)}} {
-			if o := transaction(t, s, nil, moves...); fmt.Sprint(o.Refused) != "[cancel task 1: it is open in round 0, revision 1]" {
-				t.Errorf("%v", o.Refused)
-			}
-		}
-		if o := transaction(t, s, nil, cancelB.IfUnchanged(b), cancelA.IfUnchanged(task(t, s, a.ID))); o.Err != nil {
-			t.Error(o.Err)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	ids := mustOpen(t, s, define("a"), define("b"))
+	a, b := task(t, s, ids[0]), task(t, s, ids[1])
+	m, err := a.Change(tdf.Changes{Input: new("other")})
+	mustApply(t, s, m, err)
+	cancelA, _ := a.Cancel()
+	cancelB, _ := b.Cancel()
+	for _, moves := range [][]tdf.Move{{cancelA.IfUnchanged(a)}, {cancelB.IfUnchanged(b), cancelA.IfUnchanged(a)}} {
+		expect.Equal(t, fmt.Sprint(transaction(t, s, nil, moves...).Refused), "[cancel task 1: it is open in round 0, revision 1]")
+	}
+	if o := transaction(t, s, nil, cancelB.IfUnchanged(b), cancelA.IfUnchanged(task(t, s, a.ID))); o.Err != nil {
+		t.Error(o.Err)
+	}
+	mustBeSound(t, s)
 }
 
 // In one unit, a task can give its key to another task. Two tasks cannot take the same key.
 func TestKeysInOneUnit(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := keyed("k", tdf.UntilArchived)
 		var ids [3]int64
@@ -116,9 +103,7 @@ func TestKeysInOneUnit(t *testing.T) {
 		if got, want := fmt.Sprint(o.Refused), "[task 1: task 3 holds its unique key task 2: task 3 holds its unique key]"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		// A refused unit leaves the key to the next unit of the call.
 		outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []tdf.Move{reopen(ids[2])}})
 		if err != nil || outcomes[0].Err == nil || outcomes[1].Err != nil {
@@ -140,13 +125,11 @@ func TestKeysInOneUnit(t *testing.T) {
 
 // After a failover, another claim may have run the same round. Then a guard of the first claim fails.
 func TestGuardsNameTheClaim(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		id := put(t, s, tdf.Succeeded)
-		guard := task(t, s, id).Require()
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another").Err())
-		if o := transaction(t, s, nil, guard); o.Err == nil {
-			t.Error("the guard holds")
-		}
-	})
+	s := newStore(t)
+	id := put(t, s, tdf.Succeeded)
+	guard := task(t, s, id).Require()
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another").Err())
+	if o := transaction(t, s, nil, guard); o.Err == nil {
+		t.Error("the guard holds")
+	}
 }

@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestMemoryOf(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("x"))
 		real := infoOf(t, s)["redis_version"] != ""
@@ -21,15 +21,11 @@ func TestMemoryOf(t *testing.T) {
 
 func infoOf(t *testing.T, s *Store) conn.Info {
 	t.Helper()
-	info, err := s.Info(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := expect.Result(s.Info(t.Context())).Value(t)
 	return info
 }
 
 func TestBetween(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		records := []Record{
 			{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": "1000"}},
@@ -39,14 +35,8 @@ func TestBetween(t *testing.T) {
 			{ID: 6, Hash: tdf.Hash{"state": "open", "0:open": "900", "start_after": "100000000000"}},
 			{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2001"}},
 		}
-		if _, err := s.Restore(t.Context(), records...); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := s.Between(t.Context(), 1000, 2000, tdf.Failed, tdf.Succeeded); n != 2 || err != nil {
-			t.Errorf("Between counts %d failed and succeeded tasks, %v", n, err)
-		}
-		if n, err := s.Between(t.Context(), 950, tdf.Never, tdf.Open); n != 2 || err != nil {
-			t.Errorf("Between counts %d open tasks, %v", n, err)
-		}
+		expect.Result(s.Restore(t.Context(), records...)).OK(t)
+		expect.Result(s.Between(t.Context(), 1000, 2000, tdf.Failed, tdf.Succeeded)).Is(t, 2, "Between counts … failed and succeeded tasks")
+		expect.Result(s.Between(t.Context(), 950, tdf.Never, tdf.Open)).Is(t, 2, "Between counts … open tasks")
 	})
 }

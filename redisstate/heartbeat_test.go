@@ -14,32 +14,27 @@ var must = expect.NoError
 
 // Only one live worker at a time can have a name (docs/operations.md, "Names of workers").
 func TestNamesBelongToOneWorker(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, first *Store) {
-		second := connect(t, first.Addr, first.Keys.Namespace())
-		w := WorkerInfo{Name: "w", Host: "h", PID: 17, Process: "p", Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}}
-		must(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
-		must(t, signed(first.WorkerHeartbeat(t.Context(), w)))
-		taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
-		if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.Boot() || taken.Seen == 0 {
-			t.Errorf("%+v", taken)
-		}
-		if text := taken.Error(); !strings.Contains(text, "host h, pid 17, last seen ") {
-			t.Error(text)
-		}
-		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: "another boot"})))
+	first := newStore(t)
+	second := connect(t, first.Addr, first.Keys.Namespace())
+	w := WorkerInfo{Name: "w", Host: "h", PID: 17, Process: "p", Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}}
+	must(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
+	must(t, signed(first.WorkerHeartbeat(t.Context(), w)))
+	taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
+	if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.Boot() || taken.Seen == 0 {
+		t.Errorf("%+v", taken)
+	}
+	expect.Contains(t, taken.Error(), "host h, pid 17, last seen ")
+	mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: "another boot"})))
 
-		must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.Boot()}))) // the second worker knows that the first is gone
-		mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
-		w.State = "gone"
-		must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-		must(t, took(first.TakeName(t.Context(), w, PriorOwner{}))) // the second worker has reported its end
-		mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
-	})
+	must(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: first.Boot()}))) // the second worker knows that the first is gone
+	mustBeTaken(t, signed(first.WorkerHeartbeat(t.Context(), w)))
+	w.State = "gone"
+	must(t, signed(second.WorkerHeartbeat(t.Context(), w)))
+	must(t, took(first.TakeName(t.Context(), w, PriorOwner{}))) // the second worker has reported its end
+	mustBeTaken(t, signed(second.WorkerHeartbeat(t.Context(), w)))
 }
 
 func TestSilentWorkersLoseTheirNames(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, first *Store) {
 		second := connect(t, first.Addr, first.Keys.Namespace())
 		w := WorkerInfo{Name: "w", Lease: 60}
@@ -87,43 +82,38 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 // rounds of these claims are lost at once. It does not end the leases of later claims under this name, or of other
 // workers' claims.
 func TestGiveUp(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("a"), define("b"), define("c"))
-		mustClaim(t, s, 2) // by worker w
-		other, err := s.Claim(t.Context(), ClaimRequest{Worker: "v", Most: 1, Lease: 60})
-		must(t, err)
-		_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
-		must(t, err)
-		mustOpen(t, s, define("d"))
-		later := mustClaim(t, s, 1)[0] // by a later owner of the name w
-		n, err := s.GiveUp(t.Context(), "w", since)
-		if err != nil || n != 2 {
-			t.Errorf("%d, %v", n, err)
+	s := newStore(t)
+	mustOpen(t, s, define("a"), define("b"), define("c"))
+	mustClaim(t, s, 2) // by worker w
+	other, err := s.Claim(t.Context(), ClaimRequest{Worker: "v", Most: 1, Lease: 60})
+	must(t, err)
+	_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
+	must(t, err)
+	mustOpen(t, s, define("d"))
+	later := mustClaim(t, s, 1)[0] // by a later owner of the name w
+	n, err := s.GiveUp(t.Context(), "w", since)
+	if err != nil || n != 2 {
+		t.Errorf("%d, %v", n, err)
+	}
+	now, err := s.Now(t.Context())
+	must(t, err)
+	due, err := dueTasks(t.Context(), s, now, 10)
+	must(t, err)
+	expect.Len(t, due, 2, "due")
+	mustSettle(t, s, 1)
+	mustSettle(t, s, 2)
+	if got := task(t, s, 2); got.Losses != 1 || got.State != tdf.Open {
+		t.Errorf("%+v", got)
+	}
+	for _, c := range []Claim{other.Claims[0], later} {
+		if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
+			t.Errorf("%+v, %v", renewed, err)
 		}
-		now, err := s.Now(t.Context())
-		must(t, err)
-		due, err := dueTasks(t.Context(), s, now, 10)
-		must(t, err)
-		if len(due) != 2 {
-			t.Errorf("due: %+v", due)
-		}
-		mustSettle(t, s, 1)
-		mustSettle(t, s, 2)
-		if got := task(t, s, 2); got.Losses != 1 || got.State != tdf.Open {
-			t.Errorf("%+v", got)
-		}
-		for _, c := range []Claim{other.Claims[0], later} {
-			if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
-				t.Errorf("%+v, %v", renewed, err)
-			}
-		}
-		mustBeSound(t, s)
-	})
+	}
+	mustBeSound(t, s)
 }
 
 func TestLiveReports(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		c := mustClaim(t, s, 1)[0]
@@ -160,12 +150,8 @@ func TestLiveReports(t *testing.T) {
 			t.Errorf("%+v, %v", earlier.Task, err)
 		}
 		report(LiveReport{Updates: []string{"again"}, FirstUpdate: 1})
-		if got := updates(t, s, Update{}); got != "0-1 one, 0-2 two, 0-3 three, 1-1 again" {
-			t.Error(got)
-		}
-		if got := updates(t, s, Update{Round: 0, Number: 2}); got != "0-3 three, 1-1 again" {
-			t.Error(got)
-		}
+		expect.Equal(t, updates(t, s, Update{}), "0-1 one, 0-2 two, 0-3 three, 1-1 again")
+		expect.Equal(t, updates(t, s, Update{Round: 0, Number: 2}), "0-3 three, 1-1 again")
 		mustBeSound(t, s)
 	})
 }

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // After each step of a task's life, Redis contains exactly the data that docs/redis.md describes.
 func TestWholeStateOfALife(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ns := s.Keys.Namespace()
 		base := "0:open=T\nend_before=inf\nfails=0\nid=1\ninput=1 2\n"
@@ -55,9 +55,7 @@ func TestWholeStateOfALife(t *testing.T) {
 
 func is(t *testing.T, s *Store, want world) {
 	t.Helper()
-	if diff := changed(t, want, dump(t, s)); diff != "" {
-		t.Fatalf("Redis differs (-want +got):\n%s", diff)
-	}
+	expect.MustEqual(t, changed(t, want, dump(t, s)), "", "Redis differs (-want +got")
 }
 
 // put opens a task, moves it to a state, and returns its id.
@@ -102,14 +100,11 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 
 // A move succeeds only if the task is in the expected state and round. Otherwise, it changes nothing and returns the task's state.
 func TestMovesAreFenced(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, state := range slices.Backward(tdf.States) { // the open task comes last, because the claims for other states would claim it
 			id := put(t, s, state)
 			found := task(t, s, id)
-			if found.State != state {
-				t.Fatalf("put made the task %s, want %s", found.State, state)
-			}
+			expect.MustEqual(t, found.State, state, "put made the task")
 			var moves []tdf.Move
 			for _, from := range tdf.States {
 				for _, to := range tdf.States {
@@ -135,22 +130,16 @@ func refused(t *testing.T, s *Store, state tdf.State, moves ...tdf.Move) {
 	t.Helper()
 	before := dump(t, s)
 	for _, m := range moves {
-		outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})).Value(t)
 		e, ok := outcomes[0].Err.(*tdf.StateError)
 		if !ok || e.State != state || e.ID != m.ID {
 			t.Errorf("%+v on a %s task: %v", m, state, outcomes[0].Err)
 		}
 	}
-	if diff := changed(t, before, dump(t, s)); diff != "" {
-		t.Errorf("refused moves of a %s task changed Redis:\n%s", state, diff)
-	}
+	expect.Equal(t, changed(t, before, dump(t, s)), "", "refused moves of a", state, "task changed Redis")
 }
 
 func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		a, b, c := put(t, s, tdf.Succeeded), put(t, s, tdf.Succeeded), put(t, s, tdf.Open)
 		archive := func(id int64) tdf.Move {
@@ -176,23 +165,17 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 // If a worker reports a result late, Redis still stores the end of the program as the time at which the task was
 // executed.
 func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("x"))
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustExecute(t, s, c.Claims[0], tdf.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
-		got := task(t, s, 1).Current().Entered
-		if want := c.Now.Add(1e-6); got[tdf.Executed].String() != want.String() {
-			t.Errorf("the stored time is %v, but the program ended at %v", got[tdf.Executed], want)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("x"))
+	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	mustExecute(t, s, c.Claims[0], tdf.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
+	got := task(t, s, 1).Current().Entered
+	if want := c.Now.Add(1e-6); got[tdf.Executed].String() != want.String() {
+		t.Errorf("the stored time is %v, but the program ended at %v", got[tdf.Executed], want)
+	}
 }
 
 func TestLogKeepsFirstAndLastLines(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("x"))[0]
 		for range 70 {
@@ -202,9 +185,7 @@ func TestLogKeepsFirstAndLastLines(t *testing.T) {
 			mustApply(t, s, m, err)
 		}
 		lines := strings.Split(task(t, s, id).Log, "\n")
-		if len(lines) != 100 {
-			t.Fatalf("%d lines", len(lines))
-		}
+		expect.MustLen(t, lines, 100, "lines")
 		rounds := 0
 		for _, line := range lines[10:] {
 			if moments.ReplaceAllString(line, "T") == "T test: reopened by hand" {

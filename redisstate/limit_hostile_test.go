@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
@@ -100,9 +101,7 @@ func TestRateAfterTheClockWasSetBackALittle(t *testing.T) {
 		mustLimit(t, s, "api", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 1})
 		mustOpen(t, s, limitedBy("api"), limitedBy("api"))
 		clock.pass(100) // the tasks stay due when the clock is set back
-		if got := claimAll(t, s, 9); len(got) != 1 {
-			t.Fatalf("claimed %d", got)
-		}
+		expect.MustLen(t, claimAll(t, s, 9), 1, "claimed")
 		returnWaiting(t, s)
 		clock.pass(-back)
 		for waited := 0.0; len(claimAll(t, s, 9)) == 0; waited += 0.5 {
@@ -124,9 +123,7 @@ func TestRateAndNumber(t *testing.T) {
 	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
 	for i, want := range []int{1, 1, 0} {
 		clock.pass(0.5)
-		if got := claimAll(t, s, 10); len(got) != want {
-			t.Errorf("claim %d got %d", i, got)
-		}
+		expect.Len(t, claimAll(t, s, 10), want, "claim", i)
 		if u := useOf(t, s, "db"); u.Running != min(i+1, 2) || u.NextStart <= u.Now || u.Free != i/2 {
 			t.Errorf("use: %+v", u)
 		}
@@ -139,9 +136,7 @@ func TestRateAndNumber(t *testing.T) {
 		t.Error("the free place was not used")
 	}
 	mustLimit(t, s, "db", running(9)) // without the rate
-	if s.Redis.Exists(t.Context(), s.Keys.Starts("db")).Val() != 0 {
-		t.Error("the starts are still stored")
-	}
+	expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Starts("db")).Val(), 0, "the starts are still stored")
 	if returnWaiting(t, s) != 1 || len(claimAll(t, s, 10)) != 1 {
 		t.Error("the new limit has no effect")
 	}
@@ -163,9 +158,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 	clock.pass(1)
 	last := mustOpen(t, s, limitedBy("db"))[0]
 	clock.pass(1)
-	if got := claimAll(t, s, 10); !slices.Equal(got, []int64{first}) {
-		t.Fatalf("claimed %d", got)
-	}
+	expect.MustEqual(t, claimAll(t, s, 10), []int64{first}, "claimed")
 	for c := (Claimed{More: true}); c.More; {
 		c = claimFor(t, s, 10, offerOf("left"))
 	}
@@ -174,9 +167,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 	for seconds := 0; ; seconds++ {
 		returnWaiting(t, s)
 		if got := claimAll(t, s, 10); len(got) > 0 {
-			if !slices.Equal(got, []int64{last}) {
-				t.Errorf("claimed %d", got)
-			}
+			expect.Equal(t, got, []int64{last}, "claimed")
 			break
 		}
 		if seconds > 150 {
@@ -263,12 +254,8 @@ func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
 				must(t, err)
 				r := LimitReturn{LimitDue: due[0], Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}}
 				change(t, s, id)
-				if n, err := s.ReturnTasks(t.Context(), []LimitReturn{r}); n != 0 || err != nil {
-					t.Fatal(n, err)
-				}
-				if n := returnWaiting(t, s); n != 1 {
-					t.Errorf("%d tasks returned", n)
-				}
+				expect.MustEqual(t, expect.Result(s.ReturnTasks(t.Context(), []LimitReturn{r})).Value(t), 0)
+				expect.Equal(t, returnWaiting(t, s), 1, "tasks")
 				mustBeSound(t, s)
 			})
 		})
@@ -277,40 +264,35 @@ func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
 
 // Waiting tasks with invalid revisions return, and so do the tasks behind tasks that have no place there.
 func TestHostileWaitingTasks(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustLimit(t, s, "db", running(0))
-		revisions := []string{"x", "007", "1000000001", "-1", ""}
-		others := []string{"limit=other", "priority=5;limit=db", "default"}
-		var all []tdf.Properties
-		for range len(revisions) + len(others) {
-			all = append(all, limitedBy("db"))
-		}
-		ids := mustOpen(t, s, all...)
-		claimAll(t, s, 10)
-		for i, place := range others {
-			s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), "place", place)
-		}
-		for i, revision := range revisions {
-			s.Redis.HSet(t.Context(), s.Keys.Task(ids[len(others)+i]), "revision", revision)
-		}
-		n := 0
-		for range ids { // at most one at a time, so each task at the head is met
-			mustLimit(t, s, "db", running(1+n))
-			n += returnWaiting(t, s)
-		}
-		if n != len(revisions) {
-			t.Errorf("%d tasks returned", n)
-		}
-		if due, now, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
-			t.Errorf("%v are due at %v, %v", due, now, err)
-		}
-	})
+	s := newStore(t)
+	mustLimit(t, s, "db", running(0))
+	revisions := []string{"x", "007", "1000000001", "-1", ""}
+	others := []string{"limit=other", "priority=5;limit=db", "default"}
+	var all []tdf.Properties
+	for range len(revisions) + len(others) {
+		all = append(all, limitedBy("db"))
+	}
+	ids := mustOpen(t, s, all...)
+	claimAll(t, s, 10)
+	for i, place := range others {
+		s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), "place", place)
+	}
+	for i, revision := range revisions {
+		s.Redis.HSet(t.Context(), s.Keys.Task(ids[len(others)+i]), "revision", revision)
+	}
+	n := 0
+	for range ids { // at most one at a time, so each task at the head is met
+		mustLimit(t, s, "db", running(1+n))
+		n += returnWaiting(t, s)
+	}
+	expect.Equal(t, n, len(revisions), "tasks")
+	if due, now, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
+		t.Errorf("%v are due at %v, %v", due, now, err)
+	}
 }
 
 // A new rate with a longer time span counts the starts before it.
 func TestLongerRate(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		rate := func(per tdf.Seconds) tdf.Limit { return tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: per} }
 		kept := func() float64 { return s.Redis.TTL(t.Context(), s.Keys.Starts("db")).Val().Seconds() }
@@ -324,9 +306,7 @@ func TestLongerRate(t *testing.T) {
 			t.Errorf("the starts stay for %v s", kept())
 		}
 		returnWaiting(t, s)
-		if got := claimAll(t, s, 10); len(got) > 0 {
-			t.Errorf("claimed %d", got)
-		}
+		expect.Len(t, claimAll(t, s, 10), 0, "claimed")
 	})
 }
 
@@ -363,9 +343,7 @@ func TestIdleTasksLeaveTheirLimits(t *testing.T) {
 			if used := s.Redis.ZRange(t.Context(), s.Keys.LimitsUsed(), 0, -1).Val(); !slices.Equal(left, []string{"limited:k7"}) || !slices.Equal(used, []string{"k7"}) {
 				t.Errorf("these keys are left: %v; these keys are used: %v", left, used)
 			}
-			if n := s.Redis.ZCard(t.Context(), s.Keys.Limited("k7")).Val(); n != 1 {
-				t.Errorf("the limit counts %d tasks", n)
-			}
+			expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.Limited("k7")).Val(), 1, "the limit counts … tasks")
 		})
 	}
 }
@@ -398,48 +376,40 @@ func TestUnclaimedTaskThatLeft(t *testing.T) {
 
 // Waiting tasks come back by priority, then by age. A new task with a higher priority goes before them.
 func TestWaitingTasksKeepTheirOrder(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustLimit(t, s, "db", running(1))
-		prioritized := func(priority int) tdf.Properties { d := limitedBy("db"); d.Priority = priority; return d }
-		ids := mustOpen(t, s, prioritized(9), prioritized(0), prioritized(5), prioritized(5), prioritized(-5), prioritized(0))
-		next := func() Claim {
-			t.Helper()
-			returnWaiting(t, s)
-			claims := mustClaim(t, s, 10)
-			if len(claims) != 1 {
-				t.Fatalf("%d were claimed", len(claims))
-			}
-			return claims[0]
+	s := newStore(t)
+	mustLimit(t, s, "db", running(1))
+	prioritized := func(priority int) tdf.Properties { d := limitedBy("db"); d.Priority = priority; return d }
+	ids := mustOpen(t, s, prioritized(9), prioritized(0), prioritized(5), prioritized(5), prioritized(-5), prioritized(0))
+	next := func() Claim {
+		t.Helper()
+		returnWaiting(t, s)
+		claims := mustClaim(t, s, 10)
+		expect.MustLen(t, claims, 1, "were claimed")
+		return claims[0]
+	}
+	var got []int64
+	for i := range 8 {
+		if i == 2 {
+			ids = append(ids, mustOpen(t, s, prioritized(7))...)
 		}
-		var got []int64
-		for i := range 8 {
-			if i == 2 {
-				ids = append(ids, mustOpen(t, s, prioritized(7))...)
-			}
-			if i == 3 { // a waiting task gets another priority, and returns to its queue
-				m, err := task(t, s, ids[4]).Change(tdf.Changes{Priority: new(3)})
-				mustApply(t, s, m, err)
-				if x := task(t, s, ids[4]); x.PlacedIn != "priority=3" {
-					t.Errorf("the changed task is in %q", x.PlacedIn)
-				}
-				ids = append(ids, mustOpen(t, s, prioritized(0))...)
-			}
-			mustBeSound(t, s)
-			c := next()
-			got = append(got, c.Task.ID)
-			mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		if i == 3 { // a waiting task gets another priority, and returns to its queue
+			m, err := task(t, s, ids[4]).Change(tdf.Changes{Priority: new(3)})
+			mustApply(t, s, m, err)
+			expect.Equal(t, task(t, s, ids[4]).PlacedIn, "priority=3", "the changed task is in")
+			ids = append(ids, mustOpen(t, s, prioritized(0))...)
 		}
-		want := []int64{ids[0], ids[2], ids[6], ids[3], ids[4], ids[1], ids[5], ids[7]}
-		if !slices.Equal(got, want) {
-			t.Errorf("claimed %d, want %d", got, want)
+		mustBeSound(t, s)
+		c := next()
+		got = append(got, c.Task.ID)
+		mustExecute(t, s, c, tdf.Result{Exit: "0"})
+	}
+	want := []int64{ids[0], ids[2], ids[6], ids[3], ids[4], ids[1], ids[5], ids[7]}
+	expect.Equal(t, got, want, "claimed")
+	for key := range dump(t, s) {
+		if strings.HasPrefix(key, "limited:") || strings.HasPrefix(key, "returned:") || key == "limits_due" || strings.HasPrefix(key, "levels:limit") {
+			t.Errorf("the key %s is left", key)
 		}
-		for key := range dump(t, s) {
-			if strings.HasPrefix(key, "limited:") || strings.HasPrefix(key, "returned:") || key == "limits_due" || strings.HasPrefix(key, "levels:limit") {
-				t.Errorf("the key %s is left", key)
-			}
-		}
-	})
+	}
 }
 
 // If a task has to wait only because others wait before it, its key becomes due at once.
@@ -466,63 +436,48 @@ func TestTaskBehindOthersIsChecked(t *testing.T) {
 	if _, err := s.ReturnTasks(t.Context(), []LimitReturn{{LimitDue: due[0], Next: next, LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{first}}}}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	if n := returnWaiting(t, s); n != 1 {
-		t.Errorf("%d tasks returned at once", n)
-	}
-	if got := claimAll(t, s, 10); len(got) != 2 {
-		t.Errorf("claimed %d", got)
-	}
+	expect.Equal(t, returnWaiting(t, s), 1, "tasks returned at once")
+	expect.Len(t, claimAll(t, s, 10), 2, "claimed")
 }
 
 // A waiting task can be changed, cancelled and retried, and expires.
 func TestWaitingTaskByHand(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustLimit(t, s, "db", running(0))
-		expiring := limitedBy("db")
-		expiring.EndBefore = 3e9
-		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), expiring, limitedBy("db"), limitedBy("db"))
-		if got := claimAll(t, s, 10); len(got) > 0 {
-			t.Fatalf("claimed %d", got)
-		}
-		change := func(id int64, c tdf.Changes, place string) {
-			t.Helper()
-			m, err := task(t, s, id).Change(c)
-			mustApply(t, s, m, err)
-			if x := task(t, s, id); x.PlacedIn != place {
-				t.Errorf("the place is %q, want %q", x.PlacedIn, place)
-			}
-			mustBeSound(t, s)
-		}
-		change(ids[0], tdf.Changes{LimitKey: new("")}, "")
-		change(ids[1], tdf.Changes{Queue: new("a")}, "queue=a")
-		m, err := task(t, s, ids[2]).Expire()
+	s := newStore(t)
+	mustLimit(t, s, "db", running(0))
+	expiring := limitedBy("db")
+	expiring.EndBefore = 3e9
+	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), expiring, limitedBy("db"), limitedBy("db"))
+	expect.MustLen(t, claimAll(t, s, 10), 0, "claimed")
+	change := func(id int64, c tdf.Changes, place string) {
+		t.Helper()
+		m, err := task(t, s, id).Change(c)
 		mustApply(t, s, m, err)
-		m, err = task(t, s, ids[3]).Cancel()
-		mustApply(t, s, m, err)
-		m, err = task(t, s, ids[3]).Reopen()
-		mustApply(t, s, m, err)
-		if x := task(t, s, ids[3]); x.WaitsForLimit() {
-			t.Errorf("the retried task is in %q", x.PlacedIn)
-		}
-		change(ids[4], tdf.Changes{StartAfter: new(tdf.Time(9e9).Std())}, "default")
-		if got := claimAll(t, s, 10); !slices.Equal(got, ids[:1]) {
-			t.Errorf("claimed %d, want %d", got, ids[:1])
-		}
-		must(t, s.RemoveLimit(t.Context(), "db"))
-		if n := returnWaiting(t, s); n != 1 { // the fourth
-			t.Errorf("%d tasks returned", n)
-		}
-		if x := task(t, s, ids[1]); x.PlacedIn != "queue=a" {
-			t.Errorf("the place is %q", x.PlacedIn)
-		}
+		expect.Equal(t, task(t, s, id).PlacedIn, place, "the place")
 		mustBeSound(t, s)
-	})
+	}
+	change(ids[0], tdf.Changes{LimitKey: new("")}, "")
+	change(ids[1], tdf.Changes{Queue: new("a")}, "queue=a")
+	m, err := task(t, s, ids[2]).Expire()
+	mustApply(t, s, m, err)
+	m, err = task(t, s, ids[3]).Cancel()
+	mustApply(t, s, m, err)
+	m, err = task(t, s, ids[3]).Reopen()
+	mustApply(t, s, m, err)
+	if x := task(t, s, ids[3]); x.WaitsForLimit() {
+		t.Errorf("the retried task is in %q", x.PlacedIn)
+	}
+	change(ids[4], tdf.Changes{StartAfter: new(tdf.Time(9e9).Std())}, "default")
+	expect.Equal(t, claimAll(t, s, 10), ids[:1], "claimed")
+	must(t, s.RemoveLimit(t.Context(), "db"))
+	if n := returnWaiting(t, s); n != 1 { // the fourth
+		t.Errorf("%d tasks returned", n)
+	}
+	expect.Equal(t, task(t, s, ids[1]).PlacedIn, "queue=a", "the place")
+	mustBeSound(t, s)
 }
 
 // The audit finds and repairs what a failover or another program has lost.
 func TestAuditRepairsLimits(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(1))
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
@@ -558,18 +513,14 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				mustLimit(t, s, "db", tdf.Limit{AtMost: 1, Starts: 5, Per: 1})
 				mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
 				first := mustClaim(t, s, 10)
-				if len(first) != 1 {
-					t.Fatalf("%d were claimed", len(first))
-				}
+				expect.MustLen(t, first, 1, "were claimed")
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 				mustOpen(t, s, limitedBy("db"), define("plain"))
 				before := dump(t, s)
 				c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60})
 				for _, claim := range c.Claims {
-					if claim.Task.LimitKey != "" {
-						t.Errorf("task %d was claimed beyond the limit", claim.Task.ID)
-					}
+					expect.Equal(t, claim.Task.LimitKey, "", "task", claim.Task.ID, "was claimed beyond the limit")
 				}
 				if diff := changed(t, before, dump(t, s)); err != nil && diff != "" {
 					t.Errorf("%v, but it changed\n%s", err, diff)
@@ -597,48 +548,41 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 
 // If the place of one task has a wrong type, this task keeps waiting, and the tasks of other keys return in the same call.
 func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		var all []tdf.Properties
-		for _, name := range []string{"a", "b"} {
-			mustLimit(t, s, name, running(0))
-			d := placed(name, 0)
-			d.LimitKey = name
-			all = append(all, d)
-		}
-		ids := mustOpen(t, s, all...)
-		claimFor(t, s, 9, offerOf("a", "b"))
-		mustLimit(t, s, "a", running(1))
-		mustLimit(t, s, "b", running(1))
-		must(t, s.Redis.Set(t.Context(), s.Keys.Place("queue=a"), "x", 0).Err())
-		due, now, err := s.LimitsDue(t.Context())
-		must(t, err)
-		var returns []LimitReturn
-		for _, d := range due {
-			id := ids[strings.Index("ab", d.Key)]
-			returns = append(returns, LimitReturn{LimitDue: d, Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}})
-		}
-		if n, err := s.ReturnTasks(t.Context(), returns); n != 1 || err == nil || !strings.Contains(err.Error(), "queue=a") {
-			t.Errorf("%d tasks returned, %v", n, err)
-		}
-		if got := claimedIDs(claimFor(t, s, 9, offerOf("b"))); !slices.Equal(got, ids[1:]) {
-			t.Errorf("claimed %d", got)
-		}
-		if due, _, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
-			t.Errorf("%v are still due, %v", due, err)
-		}
-		must(t, s.Redis.Del(t.Context(), s.Keys.Place("queue=a")).Err())
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 1, Member: "a"}).Err())
-		if n := returnWaiting(t, s); n != 1 {
-			t.Errorf("%d tasks returned at last", n)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	var all []tdf.Properties
+	for _, name := range []string{"a", "b"} {
+		mustLimit(t, s, name, running(0))
+		d := placed(name, 0)
+		d.LimitKey = name
+		all = append(all, d)
+	}
+	ids := mustOpen(t, s, all...)
+	claimFor(t, s, 9, offerOf("a", "b"))
+	mustLimit(t, s, "a", running(1))
+	mustLimit(t, s, "b", running(1))
+	must(t, s.Redis.Set(t.Context(), s.Keys.Place("queue=a"), "x", 0).Err())
+	due, now, err := s.LimitsDue(t.Context())
+	must(t, err)
+	var returns []LimitReturn
+	for _, d := range due {
+		id := ids[strings.Index("ab", d.Key)]
+		returns = append(returns, LimitReturn{LimitDue: d, Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}})
+	}
+	if n, err := s.ReturnTasks(t.Context(), returns); n != 1 || err == nil || !strings.Contains(err.Error(), "queue=a") {
+		t.Errorf("%d tasks returned, %v", n, err)
+	}
+	expect.Equal(t, claimedIDs(claimFor(t, s, 9, offerOf("b"))), ids[1:], "claimed")
+	if due, _, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
+		t.Errorf("%v are still due, %v", due, err)
+	}
+	must(t, s.Redis.Del(t.Context(), s.Keys.Place("queue=a")).Err())
+	must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 1, Member: "a"}).Err())
+	expect.Equal(t, returnWaiting(t, s), 1, "tasks returned at last")
+	mustBeSound(t, s)
 }
 
 // If another program has written an invalid limit, no waiting task returns before the limit is set again.
 func TestInvalidLimit(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, limit := range []string{"at_most=1 rate=x/y", "at_most=1 rate=5/inf", "at_most=1 rate=5/1e400", "at_most=1 rate=0/1", "at_most=1 at_most=x"} {
 			mustOpen(t, s, limitedBy(limit), limitedBy(limit))
@@ -652,9 +596,7 @@ func TestInvalidLimit(t *testing.T) {
 			mustLimit(t, s, limit, running(2))
 			returnWaiting(t, s)
 			claimAll(t, s, 10)
-			if u := useOf(t, s, limit); u.Running != 2 {
-				t.Errorf("limit %q, set again: %+v", limit, u)
-			}
+			expect.Equal(t, useOf(t, s, limit).Running, 2, "limit", limit, "set again")
 		}
 		mustBeSound(t, s)
 	})
@@ -695,12 +637,8 @@ func TestManyTasksOfOneKey(t *testing.T) {
 	}
 	before := commands()
 	mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
-	if n := returnWaiting(t, s); n != 1 {
-		t.Errorf("%d tasks returned", n)
-	}
-	if got := claimAll(t, s, 10); len(got) != 1 {
-		t.Errorf("claimed %d", got)
-	}
+	expect.Equal(t, returnWaiting(t, s), 1, "tasks")
+	expect.Len(t, claimAll(t, s, 10), 1, "claimed")
 	if n := commands() - before; n > 60 {
 		t.Errorf("one task after the other costs %d commands", n)
 	}
@@ -782,9 +720,7 @@ func TestNeverOneMore(t *testing.T) {
 			findings, err := s.Check(t.Context()) // tasks of lost claims are not settled yet
 			must(t, err)
 			for _, f := range findings {
-				if !strings.Contains(f.Problem, "the server has not settled it") {
-					t.Errorf("check: %v", f)
-				}
+				expect.Contains(t, f.Problem, "the server has not settled it", "check")
 			}
 		})
 	}
@@ -864,9 +800,7 @@ func (p *limitPlayer) settle(ctx context.Context) {
 }
 
 func (p *limitPlayer) must(err error) {
-	if err != nil {
-		p.t.Error(err)
-	}
+	must(p.t, err)
 }
 
 // Ten thousand keys with waiting tasks are checked in bounded calls. A leap of the clock does not stop the checks.
@@ -883,9 +817,7 @@ func TestManyKeys(t *testing.T) {
 	mustOpen(t, s, all...)
 	clock.pass(1)
 	claims := mustClaim(t, s, 1000)
-	if len(claims) != keys {
-		t.Fatalf("%d were claimed", len(claims))
-	}
+	expect.MustLen(t, claims, keys, "were claimed")
 	for range keys/MostLimitsDue + 1 {
 		returnWaiting(t, s)
 	}
@@ -936,49 +868,41 @@ func TestUnreadableLimits(t *testing.T) {
 
 // Another program removes the priority of a waiting task. The audit finds this.
 func TestAuditFindsMissingPriorityOfWaitingTasks(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := define("x")
-		d.LimitKey = "k"
-		mustOpen(t, s, d)
-		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
-		claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
-		mustBeSound(t, s)
-		must(t, s.Redis.Del(t.Context(), s.Keys.Levels("limit=k")).Err())
-		findings, err := s.Check(t.Context())
-		if must(t, err); len(findings) != 1 {
-			t.Fatal(findings)
-		}
-		if n, err := s.Repair(t.Context(), "test", findings); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	d := define("x")
+	d.LimitKey = "k"
+	mustOpen(t, s, d)
+	must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
+	claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
+	mustBeSound(t, s)
+	must(t, s.Redis.Del(t.Context(), s.Keys.Levels("limit=k")).Err())
+	findings, err := s.Check(t.Context())
+	if must(t, err); len(findings) != 1 {
+		t.Fatal(findings)
+	}
+	expect.MustEqual(t, expect.Result(s.Repair(t.Context(), "test", findings)).Value(t), 1)
+	mustBeSound(t, s)
 }
 
 // If workers claim a returned task late, the server checks the key again when the rate allows the next start.
 func TestLateStartOfARate(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := define("x")
-		d.LimitKey = "k"
-		mustOpen(t, s, d, d, d)
-		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 100}))
-		claim := func(want int64) {
-			t.Helper()
-			if got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))); !slices.Equal(got, []int64{want}) {
-				t.Fatalf("claimed %v, want task %d", got, want)
-			}
-		}
-		claim(1)
-		must(t, s.Redis.Del(t.Context(), s.Keys.Key("starts:k")).Err()) // as if 100 s had passed
-		returnWaiting(t, s)
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 9e9, Member: "k"}).Err())
-		claim(2)
-		if due := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.LimitsDue(), "k").Val()); due > clockOf(t, s).Add(100) {
-			t.Errorf("the server checks the key at %v", due)
-		}
-	})
+	s := newStore(t)
+	d := define("x")
+	d.LimitKey = "k"
+	mustOpen(t, s, d, d, d)
+	must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 100}))
+	claim := func(want int64) {
+		t.Helper()
+		expect.MustEqual(t, claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))), []int64{want}, "claimed", want)
+	}
+	claim(1)
+	must(t, s.Redis.Del(t.Context(), s.Keys.Key("starts:k")).Err()) // as if 100 s had passed
+	returnWaiting(t, s)
+	must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 9e9, Member: "k"}).Err())
+	claim(2)
+	if due := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.LimitsDue(), "k").Val()); due > clockOf(t, s).Add(100) {
+		t.Errorf("the server checks the key at %v", due)
+	}
 }
 
 // Claims and the server read a limit that another program has written in the same way. So no task goes to and fro.
@@ -995,9 +919,7 @@ func TestForeignLimits(t *testing.T) {
 				must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
 				must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 1, Member: "k"}).Err())
 				returned := returnWaiting(t, s)
-				if got := claimFor(t, s, 9, offerOf(tdf.DefaultQueue)); len(got.Claims) != returned {
-					t.Errorf("%d tasks returned, and %d were claimed", returned, len(got.Claims))
-				}
+				expect.Len(t, claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims, returned, "tasks … were claimed")
 				must(t, s.RemoveLimit(t.Context(), "k"))
 				if left := s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val(); left {
 					t.Error("the limit is still there")
@@ -1009,47 +931,39 @@ func TestForeignLimits(t *testing.T) {
 
 // When no task of a key runs any more, the key leaves the set of used keys at once.
 func TestUnusedLimitKeysLeave(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := define("x")
-		d.LimitKey = "k"
-		mustOpen(t, s, d, d)
-		claims := claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims
-		for i, want := range []int64{1, 0} {
-			m, err := claims[i].Task.Execute(claims[i].ID, tdf.Result{Exit: "0"})
-			must(t, err)
-			_, err = s.Execute(t.Context(), "w", m)
-			must(t, err)
-			moves, err := settlements(t.Context(), s, 9)
-			must(t, err)
-			_, err = s.Apply(t.Context(), "server", unitsOf(moves)...)
-			must(t, err)
-			if n := s.Redis.ZCard(t.Context(), s.Keys.LimitsUsed()).Val(); n != want {
-				t.Errorf("after %d tasks: %d used keys, want %d", i+1, n, want)
-			}
-		}
-	})
+	s := newStore(t)
+	d := define("x")
+	d.LimitKey = "k"
+	mustOpen(t, s, d, d)
+	claims := claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims
+	for i, want := range []int64{1, 0} {
+		m, err := claims[i].Task.Execute(claims[i].ID, tdf.Result{Exit: "0"})
+		must(t, err)
+		_, err = s.Execute(t.Context(), "w", m)
+		must(t, err)
+		moves, err := settlements(t.Context(), s, 9)
+		must(t, err)
+		_, err = s.Apply(t.Context(), "server", unitsOf(moves)...)
+		must(t, err)
+		expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.LimitsUsed()).Val(), want, "after", i+1, "tasks … used keys")
+	}
 }
 
 // The server removes priorities that no waiting task has.
 func TestForeignPrioritiesOfWaitingTasks(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := define("x")
-		d.LimitKey = "k"
-		mustOpen(t, s, d, d)
-		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
-		claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
-		for i := range 150 {
-			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Levels("limit=k"), redis.Z{Score: float64(i + 1), Member: fmt.Sprint("odd", i)}).Err())
-		}
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Place("priority=odd7;limit=k"), redis.Z{Member: "x"}).Err())
-		must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 1}))
-		for range 3 {
-			returnWaiting(t, s)
-		}
-		if got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))); !slices.Equal(got, []int64{1}) {
-			t.Errorf("claimed %v", got)
-		}
-	})
+	s := newStore(t)
+	d := define("x")
+	d.LimitKey = "k"
+	mustOpen(t, s, d, d)
+	must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
+	claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
+	for i := range 150 {
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Levels("limit=k"), redis.Z{Score: float64(i + 1), Member: fmt.Sprint("odd", i)}).Err())
+	}
+	must(t, s.Redis.ZAdd(t.Context(), s.Keys.Place("priority=odd7;limit=k"), redis.Z{Member: "x"}).Err())
+	must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 1}))
+	for range 3 {
+		returnWaiting(t, s)
+	}
+	expect.Equal(t, claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))), []int64{1}, "claimed")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // limitedBy returns a definition with a limit key.
@@ -78,7 +79,6 @@ func useOf(t testing.TB, s *Store, key string) tdf.LimitUse {
 
 // At most two tasks of the key run. The others wait, in order, and come back when a running task ends.
 func TestLimitAtMost(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(2))
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), define("x"), limitedBy("db"), limitedBy("other"))
@@ -93,35 +93,21 @@ func TestLimitAtMost(t *testing.T) {
 			t.Errorf("use: %+v", u)
 		}
 		mustBeSound(t, s)
-		if n := returnWaiting(t, s); n != 0 {
-			t.Errorf("%d tasks returned without room", n)
-		}
+		expect.Equal(t, returnWaiting(t, s), 0, "tasks returned without room")
 		mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
 		later := mustOpen(t, s, limitedBy("db"))[0]
-		if got := claimAll(t, s, 10); len(got) > 0 {
-			t.Errorf("%d were claimed before the tasks that wait longer", got)
-		}
-		if n := returnWaiting(t, s); n != 1 {
-			t.Errorf("%d tasks returned, want 1", n)
-		}
-		if got := claimAll(t, s, 10); !slices.Equal(got, ids[2:3]) {
-			t.Errorf("%d were claimed, want %d", got, ids[2])
-		}
+		expect.Len(t, claimAll(t, s, 10), 0, "were claimed before the tasks that wait longer")
+		expect.Equal(t, returnWaiting(t, s), 1, "tasks")
+		expect.Equal(t, claimAll(t, s, 10), ids[2:3], "were claimed", ids[2])
 		mustExecute(t, s, claims[1], tdf.Result{Exit: "0"})
 		returnWaiting(t, s)
-		if got := claimAll(t, s, 10); !slices.Equal(got, ids[4:5]) {
-			t.Errorf("%d were claimed, want %d", got, ids[4])
-		}
+		expect.Equal(t, claimAll(t, s, 10), ids[4:5], "were claimed", ids[4])
 		mustLimit(t, s, "other", running(1)) // one task of this key runs since before the limit
 		mustOpen(t, s, limitedBy("other"))
-		if got := claimAll(t, s, 10); len(got) > 0 {
-			t.Errorf("the new limit does not count the running tasks: %d were claimed", got)
-		}
+		expect.Len(t, claimAll(t, s, 10), 0, "the new limit does not count the running tasks … were claimed")
 		must(t, s.RemoveLimit(t.Context(), "db"))
 		returnWaiting(t, s)
-		if got := claimAll(t, s, 10); !slices.Equal(got, []int64{later}) {
-			t.Errorf("without a limit, %d were claimed, want %d", got, later)
-		}
+		expect.Equal(t, claimAll(t, s, 10), []int64{later}, "without a limit … were claimed", later)
 		mustBeSound(t, s)
 	})
 }
@@ -165,17 +151,13 @@ func TestPlacesComeBack(t *testing.T) {
 				mustLimit(t, s, "db", running(1))
 				ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"))
 				claims := mustClaim(t, s, 2)
-				if len(claims) != 1 {
-					t.Fatalf("%d were claimed", len(claims))
-				}
+				expect.MustLen(t, claims, 1, "were claimed")
 				returnWaiting(t, s) // the next check is later
 				end(t, s, claims[0])
 				if left := s.Redis.ZCard(t.Context(), s.Keys.Limited("db")).Val(); left > 0 && name != "moved by another program" {
 					t.Error("the limit still counts the task")
 				}
-				if n := returnWaiting(t, s); n != 1 {
-					t.Errorf("%d tasks returned", n)
-				}
+				expect.Equal(t, returnWaiting(t, s), 1, "tasks")
 				if got := claimAll(t, s, 2); len(got) != 1 || got[0] != ids[1] && name != "failed" {
 					t.Errorf("%d were claimed", got)
 				}
@@ -187,61 +169,51 @@ func TestPlacesComeBack(t *testing.T) {
 
 // Hostile keys are keys like others.
 func TestHostileLimitKeys(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for _, key := range []string{"default", "none", "limit=x", "a;b", "priority=5;limit=a", "%s*?[", "{x}", "é\u2028", "queue=a", strings.Repeat("k", 200), "a b"} {
-			mustLimit(t, s, key, running(1))
-			d := limitedBy(key)
-			d.Priority = -7
-			ids := mustOpen(t, s, limitedBy(key), d, limitedBy(key))
-			claims := mustClaim(t, s, 10)
-			if len(claims) != 1 || claims[0].Task.ID != ids[0] || claims[0].Task.LimitKey != key {
-				t.Fatalf("key %q: claimed %+v", key, claims)
-			}
-			for _, id := range []int64{ids[1], ids[2]} {
-				if x := task(t, s, id); !x.WaitsForLimit() || x.OpenPlace() != x.PlacedIn {
-					t.Errorf("key %q: task %d is in %q", key, id, x.PlacedIn)
-				}
-			}
-			mustBeSound(t, s)
+	s := newStore(t)
+	for _, key := range []string{"default", "none", "limit=x", "a;b", "priority=5;limit=a", "%s*?[", "{x}", "é\u2028", "queue=a", strings.Repeat("k", 200), "a b"} {
+		mustLimit(t, s, key, running(1))
+		d := limitedBy(key)
+		d.Priority = -7
+		ids := mustOpen(t, s, limitedBy(key), d, limitedBy(key))
+		claims := mustClaim(t, s, 10)
+		if len(claims) != 1 || claims[0].Task.ID != ids[0] || claims[0].Task.LimitKey != key {
+			t.Fatalf("key %q: claimed %+v", key, claims)
 		}
-		for _, key := range []string{"", "a\nb", "a\x00b", strings.Repeat("k", 201), "\xff"} {
-			if err := s.SetLimit(t.Context(), key, running(1)); err == nil {
-				t.Errorf("a limit for the key %q was accepted", key)
-			}
-			if d := limitedBy(key); key != "" && d.Validate() == nil {
-				t.Errorf("a task with the key %q was accepted", key)
+		for _, id := range []int64{ids[1], ids[2]} {
+			if x := task(t, s, id); !x.WaitsForLimit() || x.OpenPlace() != x.PlacedIn {
+				t.Errorf("key %q: task %d is in %q", key, id, x.PlacedIn)
 			}
 		}
-		all, err := s.Limits(t.Context())
-		if err != nil || len(all) != 11 || !slices.IsSortedFunc(all, func(a, b tdf.LimitUse) int { return strings.Compare(a.Key, b.Key) }) {
-			t.Errorf("limits: %+v, %v", all, err)
+		mustBeSound(t, s)
+	}
+	for _, key := range []string{"", "a\nb", "a\x00b", strings.Repeat("k", 201), "\xff"} {
+		expect.Fails(t, s.SetLimit(t.Context(), key, running(1)), "", "a limit for the key", key, "was accepted")
+		if d := limitedBy(key); key != "" && d.Validate() == nil {
+			t.Errorf("a task with the key %q was accepted", key)
 		}
-		for _, u := range all {
-			if u.Running != 1 || u.Waiting != 2 {
-				t.Errorf("use: %+v", u)
-			}
+	}
+	all, err := s.Limits(t.Context())
+	if err != nil || len(all) != 11 || !slices.IsSortedFunc(all, func(a, b tdf.LimitUse) int { return strings.Compare(a.Key, b.Key) }) {
+		t.Errorf("limits: %+v, %v", all, err)
+	}
+	for _, u := range all {
+		if u.Running != 1 || u.Waiting != 2 {
+			t.Errorf("use: %+v", u)
 		}
-	})
+	}
 }
 
 // More than 10,000 limits are refused. A limit that exists can still be changed.
 func TestTooManyLimits(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		var fields []any
-		for i := range tdf.MaxLimits {
-			fields = append(fields, fmt.Sprint("k", i), "at_most=1")
-		}
-		for page := range slices.Chunk(fields, 2000) {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), page...).Err())
-		}
-		if err := s.SetLimit(t.Context(), "more", running(1)); err == nil || !strings.Contains(err.Error(), "more than 10000") {
-			t.Errorf("one limit more: %v", err)
-		}
-		mustLimit(t, s, "k5", running(2))
-		if all, err := s.Limits(t.Context()); err != nil || len(all) != tdf.MaxLimits {
-			t.Errorf("%d limits, %v", len(all), err)
-		}
-	})
+	s := newStore(t)
+	var fields []any
+	for i := range tdf.MaxLimits {
+		fields = append(fields, fmt.Sprint("k", i), "at_most=1")
+	}
+	for page := range slices.Chunk(fields, 2000) {
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), page...).Err())
+	}
+	expect.Fails(t, s.SetLimit(t.Context(), "more", running(1)), "more than 10000", "one limit more")
+	mustLimit(t, s, "k5", running(2))
+	expect.Len(t, expect.Result(s.Limits(t.Context())).Value(t), tdf.MaxLimits, "limits")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -14,9 +15,7 @@ func TestLinkSpeedBoundsBytes(t *testing.T) {
 	l := linkSpeed{}
 	expect := func(d time.Duration, want int) {
 		t.Helper()
-		if got := l.bytesWithin(d); got != want {
-			t.Errorf("within %v: %d bytes, want %d", d, got, want)
-		}
+		expect.Equal(t, l.bytesWithin(d), want, "within", d, "bytes")
 	}
 	expect(5*time.Second, 5*conn.SlowestLink)
 	expect(time.Millisecond, minBytesPerClaim)
@@ -44,9 +43,7 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 		if err != nil || len(c.Claims) != 1 {
 			t.Fatalf("claimed %d, %v", len(c.Claims), err)
 		}
-		if len(c.Claims[0].Task.Input) != 100<<10 {
-			t.Errorf("the input has %d bytes", len(c.Claims[0].Task.Input))
-		}
+		expect.Len(t, c.Claims[0].Task.Input, 100<<10, "the input … bytes")
 	}
 	if c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15}); err != nil || len(c.Claims) > 0 || c.More {
 		t.Errorf("a third claim claimed %d tasks, more %t, %v", len(c.Claims), c.More, err)

@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestCountsAndListsByGroup(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		inGroup := func(group string) tdf.Properties {
 			d := define("x")
@@ -33,13 +33,8 @@ func TestCountsAndListsByGroup(t *testing.T) {
 			{[]string{"a b:c"}, "open 1"},
 			{[]string{"nobody"}, ""},
 		} {
-			counts, err := s.Counts(t.Context(), look.groups...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(look.want, counts.String()); diff != "" {
-				t.Errorf("groups %q: %s", look.groups, diff)
-			}
+			counts := expect.Result(s.Counts(t.Context(), look.groups...)).Value(t)
+			expect.Equal(t, cmp.Diff(look.want, counts.String()), "", "groups", look.groups)
 		}
 		ids, err := s.List(t.Context(), tdf.Open, "a", 0, 10)
 		if err != nil || fmt.Sprint(ids) != "[3]" {
@@ -53,71 +48,53 @@ func TestCountsAndListsByGroup(t *testing.T) {
 }
 
 func TestLargeBatchesAreSplit(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		definitions := make([]tdf.Properties, 2500)
-		for i := range definitions {
-			definitions[i] = define(fmt.Sprint(i))
-		}
-		for i := range 60 { // 7.5 MB
-			definitions[i].Input = strings.Repeat("x", tdf.MaxInput)
-		}
-		ids := mustOpen(t, s, definitions...)
-		if len(ids) != 2500 || ids[2499] != 2500 {
-			t.Errorf("%d ids, the last is %d", len(ids), ids[len(ids)-1])
-		}
-		if got := task(t, s, 2500).Input; got != "2499" {
-			t.Errorf("the last task's input is %q", got)
-		}
-		mustClaim(t, s, 60) // the tasks with large inputs
-		claims := mustClaim(t, s, 1000)
-		moves := make([]tdf.Move, len(claims))
-		for i, c := range claims {
-			moves[i], _ = c.Task.Execute(c.ID, tdf.Result{Output: strings.Repeat("o", 10_000), Exit: "0"})
-		}
-		outcomes, err := s.Execute(t.Context(), "w", moves...)
-		if err != nil || len(outcomes) != 1000 {
-			t.Fatalf("%d outcomes, %v", len(outcomes), err)
-		}
-		for i, o := range outcomes {
-			if o.Err != nil {
-				t.Fatalf("result %d: %v", i, o.Err)
-			}
-		}
-	})
+	s := newStore(t)
+	definitions := make([]tdf.Properties, 2500)
+	for i := range definitions {
+		definitions[i] = define(fmt.Sprint(i))
+	}
+	for i := range 60 { // 7.5 MB
+		definitions[i].Input = strings.Repeat("x", tdf.MaxInput)
+	}
+	ids := mustOpen(t, s, definitions...)
+	if len(ids) != 2500 || ids[2499] != 2500 {
+		t.Errorf("%d ids, the last is %d", len(ids), ids[len(ids)-1])
+	}
+	expect.Equal(t, task(t, s, 2500).Input, "2499", "the last task's input")
+	mustClaim(t, s, 60) // the tasks with large inputs
+	claims := mustClaim(t, s, 1000)
+	moves := make([]tdf.Move, len(claims))
+	for i, c := range claims {
+		moves[i], _ = c.Task.Execute(c.ID, tdf.Result{Output: strings.Repeat("o", 10_000), Exit: "0"})
+	}
+	outcomes, err := s.Execute(t.Context(), "w", moves...)
+	if err != nil || len(outcomes) != 1000 {
+		t.Fatalf("%d outcomes, %v", len(outcomes), err)
+	}
+	for i, o := range outcomes {
+		must(t, o.Err, "result", i)
+	}
 }
 
 func TestOpenRefusesAllOrNothing(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		bad := define("'x")
-		before := dump(t, s)
-		ids, err := s.Open(t.Context(), "manager", define("a"), bad)
-		if err == nil || err.Error() != "task 2 of 2: input: a quote is not closed" || len(ids) > 0 {
-			t.Errorf("%v, %v", ids, err)
-		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
-	})
+	s := newStore(t)
+	bad := define("'x")
+	before := dump(t, s)
+	ids, err := s.Open(t.Context(), "manager", define("a"), bad)
+	if err == nil || err.Error() != "task 2 of 2: input: a quote is not closed" || len(ids) > 0 {
+		t.Errorf("%v, %v", ids, err)
+	}
+	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
 
 func TestPrograms(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		source, err := s.PutProgram(t.Context(), []byte("an archive\x00\xff"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := expect.Result(s.PutProgram(t.Context(), []byte("an archive\x00\xff"))).Value(t)
 		sum := strings.TrimPrefix(source, "redis:")
-		if got, err := s.Program(t.Context(), sum); string(got) != "an archive\x00\xff" || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
+		expect.Equal(t, string(expect.Result(s.Program(t.Context(), sum)).Value(t)), "an archive\x00\xff")
 		if got, err := s.Program(t.Context(), strings.Repeat("0", 64)); got != nil || err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
-		if _, err := s.PutProgram(t.Context(), make([]byte, MaxProgram+1)); err == nil {
-			t.Error("a program over the limit was stored")
-		}
+		expect.Result(s.PutProgram(t.Context(), make([]byte, MaxProgram+1))).Fails(t, "", "a program over the limit was stored")
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/luacost"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -31,9 +32,7 @@ func TestCostOfPlainTasks(t *testing.T) {
 		texts = append(texts, textOf(s, script))
 	}
 	x, err := luacost.New(addr, redistest.Database(t), texts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer x.Close()
 	var last *luacost.Counts
 	var script *lua.Script
@@ -41,9 +40,7 @@ func TestCostOfPlainTasks(t *testing.T) {
 	s.Redis.AddHook(x)
 
 	page, err := os.ReadFile("../docs/performance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, n := range []int{1, 100} {
 		for _, step := range plainSteps(t, s, n) {
 			last = nil
@@ -77,9 +74,7 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 		for i := range tasks {
 			tasks[i] = define((fmt.Sprint(i) + strings.Repeat("x", 100))[:100])
 		}
-		if _, err := s.Open(ctx, "manager", tasks...); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Open(ctx, "manager", tasks...)).OK(t)
 	}
 	claim := func() {
 		c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: n, Lease: 600})
@@ -93,14 +88,10 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 		for i, c := range claims {
 			var err error
 			results[i], err = c.Task.Execute(c.ID, tdf.Result{Output: "done", Exit: "0", Started: now, Seconds: 1.5, CPUSeconds: 1.25, MaxRSS: 1 << 20})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			finished = append(finished, c.Task.ID)
 		}
-		if _, err := s.Execute(ctx, "w", results...); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Execute(ctx, "w", results...)).OK(t)
 	}
 	settle := func() {
 		if moved, _, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now.Add(60), n); err != nil || moved != n {
@@ -108,22 +99,14 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 		}
 	}
 	archive := func() {
-		found, err := s.Read(ctx, finished, Want{Fields: Whole})
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := expect.Result(s.Read(ctx, finished, Want{Fields: Whole})).Value(t)
 		var units []Unit
 		for i := range found {
-			m, err := found[i].Task.Archive()
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := expect.Result(found[i].Task.Archive()).Value(t)
 			units = append(units, Unit{Moves: []tdf.Move{m}})
 		}
 		finished = finished[:0]
-		if _, err := s.Apply(ctx, "manager", units...); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Apply(ctx, "manager", units...)).OK(t)
 	}
 	all := []plainStep{{"open", open}, {"claim", claim}, {"report", report}, {"settle", settle}, {"archive", archive}}
 	for _, step := range all {

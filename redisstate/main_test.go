@@ -18,6 +18,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
@@ -30,9 +31,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 func redisAt(t testing.TB, addr string) config.Redis {
 	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n, _ := strconv.Atoi(port)
 	r := config.Redis{Host: host, Port: n}
 	if !onEmbedded(t) {
@@ -44,35 +43,31 @@ func redisAt(t testing.TB, addr string) config.Redis {
 // connect returns a Store for the given namespace, and closes it at the end of the test.
 func connect(t testing.TB, addr, namespace string) *Store {
 	t.Helper()
-	s, err := Connect(t.Context(), redisAt(t, addr), namespace, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := expect.Result(Connect(t.Context(), redisAt(t, addr), namespace, quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
 
 // onEach runs a test twice: with the embedded Redis and with a real Redis. Together, these tests run every script on the
-// embedded Redis, because its Lua differs from that of a real Redis.
+// embedded Redis, because its Lua differs from that of a real Redis. Other tests use newStore. Like newStore, it marks the
+// test as parallel.
 func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		r, err := embedded.Start("127.0.0.1:0", embedded.Scripts("test", lua.Sums()...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(r.Close)
 		test(t, connect(t, r.Addr(), redistest.Namespace(t)))
 	})
-	t.Run("real", func(t *testing.T) {
-		t.Parallel()
-		onReal(t, test)
-	})
+	t.Run("real", func(t *testing.T) { test(t, newStore(t)) })
 }
 
-// onReal runs a test with a real Redis only: the embedded Redis is slow with many tasks, and with long ones.
-func onReal(t *testing.T, test func(t *testing.T, s *Store)) {
-	test(t, connect(t, redistest.Shared(t), redistest.Namespace(t)))
+// newStore marks the test as parallel, and returns a Store for a namespace of its own in a real Redis.
+func newStore(t *testing.T) *Store {
+	t.Helper()
+	t.Parallel()
+	return connect(t, redistest.Shared(t), redistest.Namespace(t))
 }
 
 // onEmbedded reports whether onEach runs the test on the embedded Redis.
@@ -88,10 +83,7 @@ func dump(t testing.TB, s *Store) world {
 	t.Helper()
 	ctx := context.Background()
 	w := world{}
-	keys, err := s.Redis.Keys(ctx, s.Keys.Namespace()+":*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := expect.Result(s.Redis.Keys(ctx, s.Keys.Namespace()+":*").Result()).Value(t)
 	for _, key := range keys {
 		name := strings.TrimPrefix(key, s.Keys.Namespace()+":")
 		if !strings.HasPrefix(name, "calls:") {
@@ -139,10 +131,7 @@ func define(input string) tdf.Properties { return tdf.Defaults("p", "rsync:/p/ru
 
 func mustOpen(t testing.TB, s *Store, definitions ...tdf.Properties) []int64 {
 	t.Helper()
-	ids, err := s.Open(t.Context(), "manager", definitions...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ids := expect.Result(s.Open(t.Context(), "manager", definitions...)).Value(t)
 	return ids
 }
 
@@ -150,10 +139,7 @@ func mustClaim(t testing.TB, s *Store, most int) []Claim {
 	t.Helper()
 	var claims []Claim
 	for more := true; more && len(claims) < most; {
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most - len(claims), Lease: 3600})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most - len(claims), Lease: 3600})).Value(t)
 		claims, more = append(claims, c.Claims...), c.More
 	}
 	return claims
@@ -162,9 +148,7 @@ func mustClaim(t testing.TB, s *Store, most int) []Claim {
 // mustApply carries out a move. It fails the test if the given error is not nil, or if the move fails.
 func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})
 	if err != nil || outcomes[0].Err != nil {
 		t.Fatalf("%s: %v, %v", m.Verb, err, outcomes)
@@ -174,9 +158,7 @@ func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
 func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
 	t.Helper()
 	m, err := c.Task.Execute(c.ID, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	outcomes, err := s.Execute(t.Context(), "w", m)
 	if err != nil || outcomes[0].Err != nil {
 		t.Fatalf("execute: %v, %v", err, outcomes)
@@ -187,13 +169,9 @@ func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
 func mustSettle(t testing.TB, s *Store, id int64) {
 	t.Helper()
 	seen, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	now, err := s.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, ok := seen[0].Task.Settle(now, seen[0].Invalid)
 	if !ok {
 		t.Fatalf("nothing to settle: %+v", seen[0].Task)
@@ -203,10 +181,7 @@ func mustSettle(t testing.TB, s *Store, id int64) {
 
 func mustBeSound(t testing.TB, s *Store) {
 	t.Helper()
-	findings, err := s.Check(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	findings := expect.Result(s.Check(t.Context())).Value(t)
 	for _, f := range findings {
 		t.Errorf("check: %v", f)
 	}
@@ -214,10 +189,7 @@ func mustBeSound(t testing.TB, s *Store) {
 
 func task(t testing.TB, s *Store, id int64) *tdf.Task {
 	t.Helper()
-	found, err := s.ReadOne(t.Context(), id, Want{Fields: Whole})
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Whole})).Value(t)
 	return found.Task
 }
 

@@ -3,10 +3,10 @@ package redisstate
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -18,7 +18,6 @@ func grouped(group string) tdf.Properties {
 
 // No script opens a task in a closed group. A task without a group and other groups are not concerned.
 func TestClosedGroup(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, grouped("g"), grouped("h"))
 		must(t, s.CloseGroup(t.Context(), "g"))
@@ -34,12 +33,8 @@ func TestClosedGroup(t *testing.T) {
 				t.Errorf("way %d to open a task: %v", i, err)
 			}
 		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
-		if o := transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}); len(o.Refused) != 1 {
-			t.Errorf("the reasons are not listed once: %v", o.Refused)
-		}
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
+		expect.Len(t, transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}).Refused, 1, "the reasons are not listed once")
 		outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped("h")}}, Unit{Open: []tdf.Properties{grouped("g")}}, Unit{Open: []tdf.Properties{grouped("g")}})
 		if err != nil || outcomes[0].Err != nil || outcomes[1].Err == nil || outcomes[2].Err == nil {
 			t.Errorf("a closed group concerns another unit: %v, %v", outcomes, err)
@@ -57,34 +52,25 @@ func TestClosedGroup(t *testing.T) {
 
 // When the last task of a closed group is removed, the mark vanishes.
 func TestMarksVanish(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		if err := s.CloseGroup(t.Context(), "g"); !errors.Is(err, tdf.ErrGroupEmpty) {
-			t.Errorf("a group without tasks: %v", err)
-		}
-		must(t, s.ExtendGroup(t.Context(), "g"))
-		ids := mustOpen(t, s, grouped("g"), grouped("g"), grouped("h"))
-		must(t, s.CloseGroup(t.Context(), "g"))
-		must(t, s.CloseGroup(t.Context(), "h"))
-		for i, id := range ids[:2] {
-			if n := s.Redis.HLen(t.Context(), s.Keys.Groups()).Val(); n != 2 {
-				t.Errorf("%d marks before task %d is removed", n, i)
-			}
-			m, err := task(t, s, id).Cancel()
-			mustApply(t, s, m, err)
-			m, err = task(t, s, id).Remove()
-			mustApply(t, s, m, err)
-		}
-		if got := fmt.Sprint(s.Redis.HKeys(t.Context(), s.Keys.Groups()).Val()); got != "[h]" {
-			t.Errorf("marks of %s", got)
-		}
-		mustOpen(t, s, grouped("g"))
-	})
+	s := newStore(t)
+	expect.FailsWith(t, s.CloseGroup(t.Context(), "g"), tdf.ErrGroupEmpty, "a group without tasks")
+	must(t, s.ExtendGroup(t.Context(), "g"))
+	ids := mustOpen(t, s, grouped("g"), grouped("g"), grouped("h"))
+	must(t, s.CloseGroup(t.Context(), "g"))
+	must(t, s.CloseGroup(t.Context(), "h"))
+	for i, id := range ids[:2] {
+		expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Groups()).Val(), 2, "marks before task", i, "is removed")
+		m, err := task(t, s, id).Cancel()
+		mustApply(t, s, m, err)
+		m, err = task(t, s, id).Remove()
+		mustApply(t, s, m, err)
+	}
+	expect.Equal(t, fmt.Sprint(s.Redis.HKeys(t.Context(), s.Keys.Groups()).Val()), "[h]", "marks of")
+	mustOpen(t, s, grouped("g"))
 }
 
 // Of many units, one decides the completion of a group. Before, the group must be closed and complete.
 func TestDecide(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, grouped("g"), grouped("g"))
 		decide := func(units int, want ...error) {
@@ -114,41 +100,31 @@ func TestDecide(t *testing.T) {
 		}
 		decide(2, nil, tdf.ErrGroupDecided)
 		decide(1, tdf.ErrGroupDecided)
-		if err := s.ExtendGroup(t.Context(), "g"); !errors.Is(err, tdf.ErrGroupDecided) {
-			t.Error(err)
-		}
+		expect.FailsWith(t, s.ExtendGroup(t.Context(), "g"), tdf.ErrGroupDecided)
 		must(t, s.CloseGroup(t.Context(), "g"))
-		if _, err := s.Open(t.Context(), "m", grouped("g")); !errors.Is(err, tdf.ErrGroupDecided) {
-			t.Error(err)
-		}
+		expect.Result(s.Open(t.Context(), "m", grouped("g"))).FailsWith(t, tdf.ErrGroupDecided)
 		if mark, err := s.GroupMark(t.Context(), "g"); err != nil || mark.Mark != tdf.GroupDecided || mark.Since < 1e9 {
 			t.Errorf("%+v, %v", mark, err)
 		}
-		if mark, err := s.GroupMark(t.Context(), "next"); err != nil || mark != (Mark{}) {
-			t.Errorf("%+v, %v", mark, err)
-		}
+		expect.Result(s.GroupMark(t.Context(), "next")).Is(t, Mark{})
 		mustBeSound(t, s)
 	})
 }
 
 // A key of another type is named. Calls without groups, and moves of tasks, do not need it.
 func TestMarksOfAnotherType(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		ids := mustOpen(t, s, grouped("g"))
-		must(t, s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0).Err())
-		_, opening := s.Open(t.Context(), "m", grouped("g"))
-		for i, err := range []error{opening, s.CloseGroup(t.Context(), "g"), s.ExtendGroup(t.Context(), "g"), transaction(t, s, []tdf.Properties{grouped("g")}).Err} {
-			if err == nil || !strings.Contains(err.Error(), s.Keys.Groups()+" is not a hash") {
-				t.Errorf("call %d: %v", i, err)
-			}
-		}
-		mustOpen(t, s, define("x"))
-		m, err := task(t, s, ids[0]).Cancel()
-		mustApply(t, s, m, err)
-		m, err = task(t, s, ids[0]).Remove()
-		mustApply(t, s, m, err)
-	})
+	s := newStore(t)
+	ids := mustOpen(t, s, grouped("g"))
+	must(t, s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0).Err())
+	_, opening := s.Open(t.Context(), "m", grouped("g"))
+	for i, err := range []error{opening, s.CloseGroup(t.Context(), "g"), s.ExtendGroup(t.Context(), "g"), transaction(t, s, []tdf.Properties{grouped("g")}).Err} {
+		expect.Fails(t, err, s.Keys.Groups()+" is not a hash", "call", i)
+	}
+	mustOpen(t, s, define("x"))
+	m, err := task(t, s, ids[0]).Cancel()
+	mustApply(t, s, m, err)
+	m, err = task(t, s, ids[0]).Remove()
+	mustApply(t, s, m, err)
 }
 
 // Opening and moving tasks without groups sends no command for groups, and neither does removing if no group is closed.
@@ -168,7 +144,5 @@ func TestGroupsCostNothingIfUnused(t *testing.T) {
 	mustApply(t, s, m, err)
 	m, err = task(t, s, ids[0]).Remove()
 	mustApply(t, s, m, err)
-	if n := commandCalls(t, s, "hdel"); n != 0 {
-		t.Errorf("%d HDEL", n)
-	}
+	expect.Equal(t, commandCalls(t, s, "hdel"), 0, "HDEL")
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -615,9 +616,7 @@ func (p *player) checkAll(from int64) {
 		tasks, err := p.s.Read(context.Background(), page, Want{Fields: Whole})
 		p.must(err)
 		for i, t := range tasks {
-			if wrong := p.ledger.compareTask(page[i], t.Task); wrong != "" {
-				p.t.Fatalf("task %d: %s", page[i], wrong)
-			}
+			expect.MustEqual(p.t, p.ledger.compareTask(page[i], t.Task), "", "task", page[i])
 		}
 	}
 }
@@ -660,7 +659,6 @@ func seeded(t *testing.T) uint64 {
 }
 
 func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
@@ -691,9 +689,7 @@ func (p *player) checkTouched() {
 	tasks, err := p.s.Read(context.Background(), ids, Want{Fields: Whole})
 	p.must(err)
 	for i, t := range tasks {
-		if wrong := p.ledger.compareTask(ids[i], t.Task); wrong != "" {
-			p.t.Errorf("task %d: %s", ids[i], wrong)
-		}
+		expect.Equal(p.t, p.ledger.compareTask(ids[i], t.Task), "", "task", ids[i])
 	}
 	counts, err := p.s.Counts(context.Background())
 	p.must(err)
@@ -703,7 +699,6 @@ func (p *player) checkTouched() {
 }
 
 func TestSoakManyClientsAgreeWithTheModel(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		l := newLedger()

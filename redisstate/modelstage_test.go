@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // stageRecord returns the record of the stage p/s.
@@ -58,7 +59,5 @@ func (p *player) checkStage() {
 	record := p.stageRecord(context.Background())
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
-	if record.Done != len(p.ledger.staged) {
-		p.t.Errorf("the record is %q after %d changes", record, len(p.ledger.staged))
-	}
+	expect.Equal(p.t, record.Done, len(p.ledger.staged), "the record … after … changes")
 }

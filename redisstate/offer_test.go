@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The rule which tasks a worker may claim stands in Offer.Matches, for those who explain and wake, and in ordering.lua, for claims. The
 // names of programs may have any characters, also those that separate the parts of a partition's name.
 func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
-	t.Parallel()
 	queues := []string{"", "a", "tags", "handler"}
 	tags := []string{"gpu", "gpus", "handler", "queue", "@a/b"}
 	programs := []string{"p", "handler=p", "q;tags=gpu", "tags=gpu", ";", ",", "gpu", "default", "%d+"}
@@ -43,9 +43,7 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 			id := mustOpen(t, s, d)[0]
 			want := offer.Matches(d.Partition())
 			c := claimFor(t, s, 1, offer)
-			if got := len(c.Claims) == 1; got != want {
-				t.Fatalf("a worker with %+v claims a task of the partition %q: %v, want %v", offer, d.Partition(), got, want)
-			}
+			expect.MustEqual(t, len(c.Claims) == 1, want, "a worker", offer, "claims a task of the partition", d.Partition())
 			if want {
 				claimed++
 			}

@@ -11,6 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 func ofGroup(group string, n int) []tdf.Properties {
@@ -24,45 +26,34 @@ func ofGroup(group string, n int) []tdf.Properties {
 }
 
 func TestOpenGroup(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1500)...)
-		if err != nil || len(ids) != 1500 || ids[0].ID != 1 || ids[1499].ID != 1500 {
-			t.Fatalf("%d ids, %v", len(ids), err)
-		}
-		before := dump(t, s)
-		if ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1)...); !errors.Is(err, ErrGroupTaken) || len(ids) != 0 {
-			t.Errorf("%v, %v", ids, err)
-		}
-		is(t, s, before)
+	s := newStore(t)
+	ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1500)...)
+	if err != nil || len(ids) != 1500 || ids[0].ID != 1 || ids[1499].ID != 1500 {
+		t.Fatalf("%d ids, %v", len(ids), err)
+	}
+	before := dump(t, s)
+	if ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1)...); !errors.Is(err, ErrGroupTaken) || len(ids) != 0 {
+		t.Errorf("%v, %v", ids, err)
+	}
+	is(t, s, before)
 
-		mustOpen(t, s, ofGroup("g", 1)...)
-		if _, err := s.OpenAll(t.Context(), "manager", "", define("of no group")); err != nil {
-			t.Error(err)
-		}
-		if ids, err := s.OpenAll(t.Context(), "manager", "g"); err != nil || len(ids) != 0 {
-			t.Errorf("%v, %v", ids, err)
-		}
-	})
+	mustOpen(t, s, ofGroup("g", 1)...)
+	expect.Result(s.OpenAll(t.Context(), "manager", "", define("of no group"))).OK(t)
+	expect.Len(t, expect.Result(s.OpenAll(t.Context(), "manager", "g")).Value(t), 0)
 }
 
 // If a unit is refused because its group already has tasks, the other units of the call are still carried out.
 func TestGroupTakenConcernsOneUnit(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, ofGroup("old", 1)...)
-		outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: ofGroup("old", 1), NewGroup: "old"},
-			Unit{Open: ofGroup("new", 2), NewGroup: "new"}, Unit{Open: ofGroup("old", 1)})
-		must(t, err)
-		if got := fmt.Sprint(outcomes); got != "[{[] [] "+ErrGroupTaken.Error()+" ["+ErrGroupTaken.Error()+"]} {[2 3] [] <nil> []} {[4] [] <nil> []}]" {
-			t.Error(got)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	mustOpen(t, s, ofGroup("old", 1)...)
+	outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: ofGroup("old", 1), NewGroup: "old"},
+		Unit{Open: ofGroup("new", 2), NewGroup: "new"}, Unit{Open: ofGroup("old", 1)})
+	must(t, err)
+	expect.Equal(t, fmt.Sprint(outcomes), "[{[] [] "+ErrGroupTaken.Error()+" ["+ErrGroupTaken.Error()+"]} {[2 3] [] <nil> []} {[4] [] <nil> []}]")
+	mustBeSound(t, s)
 }
 
 func TestOpenGroupAtOnce(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		var all sync.WaitGroup
 		opened := make([]string, 8)
@@ -77,9 +68,7 @@ func TestOpenGroupAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if got := strings.Join(opened, ""); got != "[{1 false} {2 false} {3 false}]" {
-			t.Errorf("opened: %s", got)
-		}
+		expect.Equal(t, strings.Join(opened, ""), "[{1 false} {2 false} {3 false}]", "opened")
 	})
 }
 
@@ -95,21 +84,20 @@ func TestOpenTasksThatDiffer(t *testing.T) {
 		func(d *tdf.Properties) { d.EndBefore = 5e9 },
 		func(d *tdf.Properties) { d.Input = "other" },
 	}
-	onReal(t, func(t *testing.T, s *Store) {
-		rapid.Check(t, func(r *rapid.T) {
-			var all []tdf.Properties
-			for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(changes)-1), 1, 6).Draw(r, "changes") {
-				d := define("x")
-				changes[i](&d)
-				all = append(all, d)
+	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+	rapid.Check(t, func(r *rapid.T) {
+		var all []tdf.Properties
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(changes)-1), 1, 6).Draw(r, "changes") {
+			d := define("x")
+			changes[i](&d)
+			all = append(all, d)
+		}
+		ids := mustOpen(t, s, all...)
+		for i, id := range ids {
+			if got := task(t, s, id).Properties; !reflect.DeepEqual(got, all[i]) {
+				r.Fatalf("task %d has %+v, want %+v", i, got, all[i])
 			}
-			ids := mustOpen(t, s, all...)
-			for i, id := range ids {
-				if got := task(t, s, id).Properties; !reflect.DeepEqual(got, all[i]) {
-					r.Fatalf("task %d has %+v, want %+v", i, got, all[i])
-				}
-			}
-		})
-		mustBeSound(t, s)
+		}
 	})
+	mustBeSound(t, s)
 }

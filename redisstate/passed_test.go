@@ -14,16 +14,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // backlog writes n open tasks of a program directly to Redis, because Open would take longer.
 func backlog(t testing.TB, s *Store, program string, n int) {
 	t.Helper()
-	now, err := s.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	const script = `for id = tonumber(ARGV[1]), tonumber(ARGV[2]) do
 		redis.call('HSET', KEYS[1] .. id, 'state', 'open', 'round', '0', 'program', ARGV[3], 'source', 'rsync:/p/run.sh')
 		redis.call('ZADD', KEYS[2], string.format('%.6f', ARGV[4] - 1000 + id / 1000000), id)
@@ -43,10 +41,7 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, int) {
 	t.Helper()
 	for n := 1; n <= 10_000; n++ {
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: fmt.Sprint("w", n%workers), Most: 4, Lease: 60, Avoid: avoid})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: fmt.Sprint("w", n%workers), Most: 4, Lease: 60, Avoid: avoid})).Value(t)
 		if len(c.Claims) > 0 {
 			return c, n
 		}
@@ -58,10 +53,7 @@ func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, 
 // commandCalls returns the number of times that Redis has run a command.
 func commandCalls(t testing.TB, s *Store, command string) int {
 	t.Helper()
-	info, err := s.Redis.Info(context.Background(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := expect.Result(s.Redis.Info(context.Background(), "commandstats").Result()).Value(t)
 	_, rest, _ := strings.Cut(info, "cmdstat_"+command+":calls=")
 	calls, _, _ := strings.Cut(rest, ",")
 	n, _ := strconv.Atoi(calls)
@@ -78,9 +70,7 @@ func TestWorkersSharePositions(t *testing.T) {
 	mustOpen(t, s, define("well"))
 	before := commandCalls(t, s, "hmget")
 	c, claims := claimUntil(t, s, workers, "broken")
-	if inputs(c.Claims) != "well" {
-		t.Errorf("claimed %q", inputs(c.Claims))
-	}
+	expect.Equal(t, inputs(c.Claims), "well", "claimed")
 	looked := commandCalls(t, s, "hmget") - before
 	if looked > tasks+100 {
 		t.Errorf("%d workers looked at %d tasks to pass %d", workers, looked, tasks)
@@ -103,35 +93,31 @@ func TestWorkersSharePositions(t *testing.T) {
 
 // A position does not hide tasks if it is expired or unreadable, or if its task was removed.
 func TestInvalidPositionsHideNoTask(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		ctx := t.Context()
-		broken := define("x")
-		broken.Program = "broken"
-		mustOpen(t, s, broken, broken, define("a"), define("b"), define("c"), define("d"))
-		claim := func(want string) {
-			t.Helper()
-			c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})
-			if err != nil || inputs(c.Claims) != want {
-				t.Errorf("claimed %q, want %q: %v", inputs(c.Claims), want, err)
-			}
+	s := newStore(t)
+	ctx := t.Context()
+	broken := define("x")
+	broken.Program = "broken"
+	mustOpen(t, s, broken, broken, define("a"), define("b"), define("c"), define("d"))
+	claim := func(want string) {
+		t.Helper()
+		c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})
+		if err != nil || inputs(c.Claims) != want {
+			t.Errorf("claimed %q, want %q: %v", inputs(c.Claims), want, err)
 		}
-		claim("a")
-		positions := s.Redis.Keys(ctx, s.Keys.PassedPrefix()+"*").Val()
-		if len(positions) != 1 {
-			t.Fatalf("positions: %v", positions)
-		}
-		key := positions[0]
-		s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), 2) // this task is the position
-		claim("b")
-		began, _, _ := strings.Cut(s.Redis.Get(ctx, key).Val(), " ")
-		at, _ := strconv.ParseFloat(began, 64)
-		s.Redis.Set(ctx, key, fmt.Sprintf("%.6f 9999999999 2", at-61), 0)
-		claim("c")
-		s.Redis.Del(ctx, key)
-		s.Redis.HSet(ctx, key, "not", "a string")
-		claim("d")
-	})
+	}
+	claim("a")
+	positions := s.Redis.Keys(ctx, s.Keys.PassedPrefix()+"*").Val()
+	expect.MustLen(t, positions, 1, "positions")
+	key := positions[0]
+	s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), 2) // this task is the position
+	claim("b")
+	began, _, _ := strings.Cut(s.Redis.Get(ctx, key).Val(), " ")
+	at, _ := strconv.ParseFloat(began, 64)
+	s.Redis.Set(ctx, key, fmt.Sprintf("%.6f 9999999999 2", at-61), 0)
+	claim("c")
+	s.Redis.Del(ctx, key)
+	s.Redis.HSet(ctx, key, "not", "a string")
+	claim("d")
 }
 
 // If many workers avoid different sets of programs, each worker still finds a task behind many tasks that the worker
@@ -165,19 +151,17 @@ func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 
 // If a task must not run on one worker, the position of this worker does not hide the task from other workers.
 func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		broken := define("x")
-		broken.Program = "broken"
-		ids := mustOpen(t, s, broken, define("not on w"), broken, define("last"))
-		s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "not_on", "w")
-		for _, step := range []struct{ worker, want string }{{"w", "last"}, {"v", "not on w"}} {
-			c, err := s.Claim(t.Context(), ClaimRequest{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})
-			if err != nil || inputs(c.Claims) != step.want {
-				t.Errorf("%s claimed %q, want %q: %v", step.worker, inputs(c.Claims), step.want, err)
-			}
+	s := newStore(t)
+	broken := define("x")
+	broken.Program = "broken"
+	ids := mustOpen(t, s, broken, define("not on w"), broken, define("last"))
+	s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "not_on", "w")
+	for _, step := range []struct{ worker, want string }{{"w", "last"}, {"v", "not on w"}} {
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})
+		if err != nil || inputs(c.Claims) != step.want {
+			t.Errorf("%s claimed %q, want %q: %v", step.worker, inputs(c.Claims), step.want, err)
 		}
-	})
+	}
 }
 
 // Ten workers avoid a program that has many open tasks (300,000 with TDF_SOAK=1). The workers find a task behind these
@@ -223,7 +207,6 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 // When the server has returned a task to a partition, claims from this partition begin at the head of the queue again. If many
 // tasks are before the position, claims first continue at the position for a while.
 func TestReturnedTasksEndPositions(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		broken := define("x")
 		broken.Program = "broken"
@@ -233,13 +216,9 @@ func TestReturnedTasksEndPositions(t *testing.T) {
 			must(t, err)
 			return claimedIDs(c)
 		}
-		if got := claim(); !slices.Equal(got, []int64{3}) {
-			t.Fatal(got)
-		}
+		expect.MustEqual(t, claim(), []int64{3})
 		keys := s.Redis.Keys(t.Context(), s.Keys.PassedPrefix()+"*").Val()
-		if len(keys) != 1 {
-			t.Fatal(keys)
-		}
+		expect.MustLen(t, keys, 1)
 		position := strings.Fields(s.Redis.Get(t.Context(), keys[0]).Val())
 		early := mustOpen(t, s, define("z"))[0]
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Open), redis.Z{Score: 1, Member: early}).Err())

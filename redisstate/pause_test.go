@@ -2,11 +2,11 @@ package redisstate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // After Pause has returned, no claim takes a task of the queue, the group or the namespace. Running tasks go on. After
@@ -45,9 +45,7 @@ func TestPause(t *testing.T) {
 				if err != nil || len(paused) != 1 || paused[0].Pausable != pause || paused[0].By != "ann" || paused[0].Since == 0 {
 					t.Errorf("paused: %+v, %v", paused, err)
 				}
-				if n, err := s.Resume(t.Context(), "ann", pause); n != 1 || err != nil {
-					t.Fatal(n, err)
-				}
+				expect.MustEqual(t, expect.Result(s.Resume(t.Context(), "ann", pause)).Value(t), 1)
 				rest := claimedIDs(claimFor(t, s, 10, offer))
 				var want []int64
 				for _, i := range []int{2, 4, 0, 3, 5} {
@@ -55,9 +53,7 @@ func TestPause(t *testing.T) {
 						want = append(want, ids[i])
 					}
 				}
-				if !slices.Equal(rest, want) {
-					t.Errorf("after the pause, %d were claimed, want %d", rest, want)
-				}
+				expect.Equal(t, rest, want, "after the pause … were claimed")
 				mustBeSound(t, s)
 			})
 		})
@@ -72,72 +68,54 @@ func execution(t *testing.T, c Claim) tdf.Move {
 
 // A claim passes over a million tasks of a paused group at bounded cost per claim: here, over 3,000 tasks.
 func TestPausedGroupIsPassed(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		var all []tdf.Properties
-		for range 3000 {
-			d := define("x")
-			d.Group = "g"
-			all = append(all, d)
+	s := newStore(t)
+	var all []tdf.Properties
+	for range 3000 {
+		d := define("x")
+		d.Group = "g"
+		all = append(all, d)
+	}
+	mustOpen(t, s, all...)
+	other := mustOpen(t, s, define("other"))[0]
+	expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{Group: "g"})).OK(t)
+	for range 500 {
+		if got := claimedIDs(claimFor(t, s, 2, tdf.Offer{Programs: true})); len(got) > 0 {
+			expect.Equal(t, got, []int64{other}, "claimed")
+			return
 		}
-		mustOpen(t, s, all...)
-		other := mustOpen(t, s, define("other"))[0]
-		if _, err := s.Pause(t.Context(), "ann", tdf.Pausable{Group: "g"}); err != nil {
-			t.Fatal(err)
-		}
-		for range 500 {
-			if got := claimedIDs(claimFor(t, s, 2, tdf.Offer{Programs: true})); len(got) > 0 {
-				if !slices.Equal(got, []int64{other}) {
-					t.Errorf("claimed %d", got)
-				}
-				return
-			}
-		}
-		t.Error("no claim came to the other task")
-	})
+	}
+	t.Error("no claim came to the other task")
 }
 
 // A namespace that is resumed has no key of the pause left, and costs no more than before.
 func TestResumeLeavesNothing(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("x"))
-		before := dump(t, s)
-		for range 2 {
-			_, err := s.Pause(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"})
-			must(t, err)
-		}
-		n, err := s.Resume(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"}, tdf.Pausable{Queue: "never"})
-		if n != 2 || err != nil {
-			t.Errorf("%d resumed, %v", n, err)
-		}
-		after := dump(t, s)
-		delete(before, "wake:open")
-		delete(after, "wake:open")
-		if fmt.Sprint(before) != fmt.Sprint(after) {
-			t.Errorf("before: %v\nafter: %v", before, after)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("x"))
+	before := dump(t, s)
+	for range 2 {
+		_, err := s.Pause(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"})
+		must(t, err)
+	}
+	n, err := s.Resume(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"}, tdf.Pausable{Queue: "never"})
+	if n != 2 || err != nil {
+		t.Errorf("%d resumed, %v", n, err)
+	}
+	after := dump(t, s)
+	delete(before, "wake:open")
+	delete(after, "wake:open")
+	expect.Equal(t, fmt.Sprint(before), fmt.Sprint(after), "before", before, "after", after)
 }
 
 // Invalid names and too many pauses are refused.
 func TestPauseRefuses(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for _, p := range []tdf.Pausable{{Queue: "a b"}, {Queue: strings.Repeat("x", 65)}, {Group: "a\nb"}} {
-			if _, err := s.Pause(t.Context(), "ann", p); err == nil {
-				t.Errorf("%q was paused", p)
-			}
-		}
-		var all []tdf.Pausable
-		for i := range tdf.MaxPaused + 1 {
-			all = append(all, tdf.Pausable{Group: fmt.Sprint("g", i)})
-		}
-		if _, err := s.Pause(t.Context(), "ann", all...); err == nil || !strings.Contains(err.Error(), "more than 1000") {
-			t.Errorf("too many pauses: %v", err)
-		}
-		if paused, err := s.Paused(t.Context()); len(paused) > 0 || err != nil {
-			t.Errorf("%v are paused, %v", paused, err)
-		}
-	})
+	s := newStore(t)
+	for _, p := range []tdf.Pausable{{Queue: "a b"}, {Queue: strings.Repeat("x", 65)}, {Group: "a\nb"}} {
+		expect.Result(s.Pause(t.Context(), "ann", p)).Fails(t, "", p, "was paused")
+	}
+	var all []tdf.Pausable
+	for i := range tdf.MaxPaused + 1 {
+		all = append(all, tdf.Pausable{Group: fmt.Sprint("g", i)})
+	}
+	expect.Result(s.Pause(t.Context(), "ann", all...)).Fails(t, "more than 1000", "too many pauses")
+	expect.Len(t, expect.Result(s.Paused(t.Context())).Value(t), 0, "are paused")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // putProgram stores an archive, and returns its SHA-256.
@@ -46,18 +47,13 @@ func age(t *testing.T, s *Store, at float64, sums ...string) {
 
 // RemoveUnused removes programs whose last use was before the given time, all traces of them, and no others.
 func TestRemoveUnused(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		old, edge, fresh, kept := putProgram(t, s, "old"), putProgram(t, s, "edge"), putProgram(t, s, "fresh"), putProgram(t, s, "pinned")
 		must(t, s.PinPrograms(t.Context(), kept))
 		age(t, s, 99, old)
 		age(t, s, 100, edge)
-		if removed, err := s.RemoveUnused(t.Context(), 100, 10); err != nil || !slices.Equal(removed, []string{old}) {
-			t.Errorf("removed %v, %v", removed, err)
-		}
-		if removed, err := s.RemoveUnused(t.Context(), 0, 10); err != nil || len(removed) > 0 {
-			t.Errorf("removed %v, %v", removed, err)
-		}
+		expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Is(t, []string{old}, "removed")
+		expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 0, 10)).Value(t), 0, "removed")
 		programs, err := s.Programs(t.Context())
 		must(t, err)
 		for _, p := range programs {
@@ -75,34 +71,25 @@ func TestRemoveUnused(t *testing.T) {
 		if removed, err := s.RemoveProgram(t.Context(), edge, 9e9, 0); !removed || err != nil {
 			t.Errorf("%s is still there: %v", edge, err)
 		}
-		if lastUse(t, s, edge) != -1 {
-			t.Error("a removed program has a last use")
-		}
-		if err := s.PinPrograms(t.Context(), strings.Repeat("0", 64)); err == nil {
-			t.Error("a program that is not stored was pinned")
-		}
+		expect.Equal(t, lastUse(t, s, edge), -1, "a removed program has a last use")
+		expect.Fails(t, s.PinPrograms(t.Context(), strings.Repeat("0", 64)), "", "a program that is not stored was pinned")
 	})
 }
 
 // One call removes a bounded number of programs, and the next calls remove the others.
 func TestRemoveUnusedIsBounded(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for i := range 25 {
-			age(t, s, 1, putProgram(t, s, fmt.Sprint(i)))
-		}
-		for _, want := range []int{10, 10, 5, 0} {
-			if removed, err := s.RemoveUnused(t.Context(), 100, 10); err != nil || len(removed) != want {
-				t.Errorf("removed %d programs, %v, want %d", len(removed), err, want)
-			}
-		}
-	})
+	s := newStore(t)
+	for i := range 25 {
+		age(t, s, 1, putProgram(t, s, fmt.Sprint(i)))
+	}
+	for _, want := range []int{10, 10, 5, 0} {
+		expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Value(t), want, "removed … programs")
+	}
 }
 
 // Each of these calls renews the last use of a program. A server that has chosen the program before can no longer remove
 // it.
 func TestUsesOfPrograms(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		sum := putProgram(t, s, "archive")
 		source := "redis:" + sum
@@ -146,168 +133,146 @@ func TestUsesOfPrograms(t *testing.T) {
 
 // A use does not unpin a program, does not make a last use older, and adds no program that is not stored.
 func TestUseKeepsThePin(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		sum, missing := putProgram(t, s, "archive"), strings.Repeat("1", 64)
-		before := lastUse(t, s, sum)
-		must(t, s.UsePrograms(t.Context(), 5, sum, missing))
-		if lastUse(t, s, sum) != before || lastUse(t, s, missing) != -1 {
-			t.Errorf("last uses %v and %v", lastUse(t, s, sum), lastUse(t, s, missing))
-		}
-		must(t, s.PinPrograms(t.Context(), sum))
-		putProgram(t, s, "archive")
-		must(t, s.UsePrograms(t.Context(), 9e9, sum))
-		if !math.IsInf(lastUse(t, s, sum), 1) {
-			t.Error("the pin is gone")
-		}
-	})
+	s := newStore(t)
+	sum, missing := putProgram(t, s, "archive"), strings.Repeat("1", 64)
+	before := lastUse(t, s, sum)
+	must(t, s.UsePrograms(t.Context(), 5, sum, missing))
+	if lastUse(t, s, sum) != before || lastUse(t, s, missing) != -1 {
+		t.Errorf("last uses %v and %v", lastUse(t, s, sum), lastUse(t, s, missing))
+	}
+	must(t, s.PinPrograms(t.Context(), sum))
+	putProgram(t, s, "archive")
+	must(t, s.UsePrograms(t.Context(), 9e9, sum))
+	if !math.IsInf(lastUse(t, s, sum), 1) {
+		t.Error("the pin is gone")
+	}
 }
 
 // A client renews a program's last use once, and not for each call.
 func TestUsesAreRenewedOnce(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		sum := putProgram(t, s, "archive")
-		named := define("x")
-		named.Source = "redis:" + sum
-		mustOpen(t, s, named)
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: 7, Member: sum}).Err())
-		mustOpen(t, s, named)
-		mustOpen(t, s, define("y"))
-		if use := lastUse(t, s, sum); use != 7 {
-			t.Errorf("the last use was renewed twice: %v", use)
-		}
-		if n := s.Redis.ZCard(t.Context(), s.Keys.ProgramsUsed()).Val(); n != 1 {
-			t.Errorf("%d programs have a last use", n)
-		}
-	})
+	s := newStore(t)
+	sum := putProgram(t, s, "archive")
+	named := define("x")
+	named.Source = "redis:" + sum
+	mustOpen(t, s, named)
+	must(t, s.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: 7, Member: sum}).Err())
+	mustOpen(t, s, named)
+	mustOpen(t, s, define("y"))
+	expect.Equal(t, lastUse(t, s, sum), 7, "the last use was renewed twice")
+	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.ProgramsUsed()).Val(), 1, "programs have a last use")
 }
 
 // A program without a last use gets one, so that it is not removed at once. Entries without a program do no harm.
 func TestMissingUses(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		if stored, _, err := s.MissingUses(t.Context(), 1000, 0); stored || err != nil {
-			t.Errorf("%v, %v", stored, err)
-		}
-		sum, known := putProgram(t, s, "archive"), putProgram(t, s, "other")
-		before := lastUse(t, s, known)
-		must(t, s.Redis.ZRem(t.Context(), s.Keys.ProgramsUsed(), sum).Err())
-		if stored, next, err := s.MissingUses(t.Context(), 1000, 0); !stored || next != 0 || err != nil {
-			t.Errorf("%v, %d, %v", stored, next, err)
-		}
-		if lastUse(t, s, sum) != 1000 || lastUse(t, s, known) != before {
-			t.Errorf("last uses %v and %v", lastUse(t, s, sum), lastUse(t, s, known))
-		}
-		age(t, s, 1, "ghost", "a\x00b:*")
-		if removed, err := s.RemoveUnused(t.Context(), 100, 10); err != nil || len(removed) > 0 {
-			t.Errorf("removed %q, %v", removed, err)
-		}
-		if lastUse(t, s, "ghost") != -1 {
-			t.Error("an entry without a program stays")
-		}
-	})
+	s := newStore(t)
+	if stored, _, err := s.MissingUses(t.Context(), 1000, 0); stored || err != nil {
+		t.Errorf("%v, %v", stored, err)
+	}
+	sum, known := putProgram(t, s, "archive"), putProgram(t, s, "other")
+	before := lastUse(t, s, known)
+	must(t, s.Redis.ZRem(t.Context(), s.Keys.ProgramsUsed(), sum).Err())
+	if stored, next, err := s.MissingUses(t.Context(), 1000, 0); !stored || next != 0 || err != nil {
+		t.Errorf("%v, %d, %v", stored, next, err)
+	}
+	if lastUse(t, s, sum) != 1000 || lastUse(t, s, known) != before {
+		t.Errorf("last uses %v and %v", lastUse(t, s, sum), lastUse(t, s, known))
+	}
+	age(t, s, 1, "ghost", "a\x00b:*")
+	expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Value(t), 0, "removed")
+	expect.Equal(t, lastUse(t, s, "ghost"), -1, "an entry without a program stays")
 }
 
 // Clients push and open tasks while servers remove all that they may. No task loses its program.
 func TestRemoveUnusedRacesWithOpens(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		var all sync.WaitGroup
-		stop := make(chan struct{})
-		remover := connect(t, s.Addr, s.Keys.Namespace())
-		all.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if _, err := remover.RemoveUnused(t.Context(), 100, 10); err != nil {
-					t.Error(err)
-					return
-				}
+	s := newStore(t)
+	var all sync.WaitGroup
+	stop := make(chan struct{})
+	remover := connect(t, s.Addr, s.Keys.Namespace())
+	all.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
 			}
-		})
-		for i := range 50 {
-			archive := fmt.Sprint("archive ", i%5)
-			sum := putProgram(t, s, archive)
-			age(t, s, 1, sum)
-			if i%2 == 0 {
-				sum = putProgram(t, s, archive) // the archive is stored again, or still there
-			}
-			named := define("x")
-			named.Source = "redis:" + sum
-			_, err := s.Open(t.Context(), "m", named)
-			if i%2 > 0 && errors.Is(err, ErrNoProgram) {
-				continue // it was removed before
-			}
-			must(t, err)
-			if stored, err := s.HasProgram(t.Context(), sum); err != nil || !stored || lastUse(t, s, sum) == 0 {
-				t.Errorf("step %d: stored %v, last use %v, %v", i, stored, lastUse(t, s, sum), err)
+			if _, err := remover.RemoveUnused(t.Context(), 100, 10); err != nil {
+				t.Error(err)
+				return
 			}
 		}
-		close(stop)
-		all.Wait()
 	})
+	for i := range 50 {
+		archive := fmt.Sprint("archive ", i%5)
+		sum := putProgram(t, s, archive)
+		age(t, s, 1, sum)
+		if i%2 == 0 {
+			sum = putProgram(t, s, archive) // the archive is stored again, or still there
+		}
+		named := define("x")
+		named.Source = "redis:" + sum
+		_, err := s.Open(t.Context(), "m", named)
+		if i%2 > 0 && errors.Is(err, ErrNoProgram) {
+			continue // it was removed before
+		}
+		must(t, err)
+		if stored, err := s.HasProgram(t.Context(), sum); err != nil || !stored || lastUse(t, s, sum) == 0 {
+			t.Errorf("step %d: stored %v, last use %v, %v", i, stored, lastUse(t, s, sum), err)
+		}
+	}
+	close(stop)
+	all.Wait()
 }
 
 // If a program is removed before a task that needs it is opened, no task is opened, although this client has just used the program.
 func TestOpenAfterAProgramWasRemoved(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		sum := putProgram(t, s, "archive")
-		d := define("x")
-		d.Source = "redis:" + sum
-		mustOpen(t, s, d)
-		must(t, s.Redis.Del(t.Context(), s.Keys.Program(sum)).Err())
-		if opened, err := s.OpenAll(t.Context(), "m", "", define("y"), d); !errors.Is(err, ErrNoProgram) || tdf.CodeOf(err) != tdf.CodeNotFound || len(opened) > 0 {
-			t.Errorf("opened %v, %v", opened, err)
-		}
-		if n := s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val(); n != 1 {
-			t.Errorf("%d tasks are open", n)
-		}
-		putProgram(t, s, "archive")
-		mustOpen(t, s, d)
-	})
+	s := newStore(t)
+	sum := putProgram(t, s, "archive")
+	d := define("x")
+	d.Source = "redis:" + sum
+	mustOpen(t, s, d)
+	must(t, s.Redis.Del(t.Context(), s.Keys.Program(sum)).Err())
+	if opened, err := s.OpenAll(t.Context(), "m", "", define("y"), d); !errors.Is(err, ErrNoProgram) || tdf.CodeOf(err) != tdf.CodeNotFound || len(opened) > 0 {
+		t.Errorf("opened %v, %v", opened, err)
+	}
+	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val(), 1, "tasks are open")
+	putProgram(t, s, "archive")
+	mustOpen(t, s, d)
 }
 
 // RemoveProgram keeps a program that a client has used, or that a new task names, since the caller looked for tasks that need
 // it.
 func TestRemoveProgramBesideOpen(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for name, c := range map[string]struct {
-			change  func(sum string)
-			removed bool
-		}{
-			"nothing happened":       {func(string) {}, true},
-			"pinned before":          {func(sum string) { must(t, s.PinPrograms(t.Context(), sum)) }, true},
-			"tasks of others opened": {func(string) { mustOpen(t, s, slices.Repeat([]tdf.Properties{define("x")}, 2100)...) }, true},
-			"a task of it opened": {func(sum string) {
-				mustOpen(t, s, slices.Repeat([]tdf.Properties{define("x")}, 1500)...)
-				d := define("x")
-				d.Source = "redis:" + sum
-				mustOpen(t, s, d)
-			}, false},
-			"used": {func(sum string) {
-				now, err := s.Now(t.Context())
-				must(t, err)
-				must(t, s.UsePrograms(t.Context(), now.Add(1), sum))
-			}, false},
-		} {
-			sum := putProgram(t, s, name)
-			s.used.record([]string{sum}) // this client does not renew the last use again
-			since, err := s.Now(t.Context())
+	s := newStore(t)
+	for name, c := range map[string]struct {
+		change  func(sum string)
+		removed bool
+	}{
+		"nothing happened":       {func(string) {}, true},
+		"pinned before":          {func(sum string) { must(t, s.PinPrograms(t.Context(), sum)) }, true},
+		"tasks of others opened": {func(string) { mustOpen(t, s, slices.Repeat([]tdf.Properties{define("x")}, 2100)...) }, true},
+		"a task of it opened": {func(sum string) {
+			mustOpen(t, s, slices.Repeat([]tdf.Properties{define("x")}, 1500)...)
+			d := define("x")
+			d.Source = "redis:" + sum
+			mustOpen(t, s, d)
+		}, false},
+		"used": {func(sum string) {
+			now, err := s.Now(t.Context())
 			must(t, err)
-			last, err := s.LastID(t.Context())
-			must(t, err)
-			c.change(sum)
-			removed, err := s.RemoveProgram(t.Context(), sum, since, last)
-			stored, err2 := s.HasProgram(t.Context(), sum)
-			if removed != c.removed || err != nil || stored == removed || err2 != nil {
-				t.Errorf("%s: removed %v, stored %v, %v, %v", name, removed, stored, err, err2)
-			}
+			must(t, s.UsePrograms(t.Context(), now.Add(1), sum))
+		}, false},
+	} {
+		sum := putProgram(t, s, name)
+		s.used.record([]string{sum}) // this client does not renew the last use again
+		since, err := s.Now(t.Context())
+		must(t, err)
+		last, err := s.LastID(t.Context())
+		must(t, err)
+		c.change(sum)
+		removed, err := s.RemoveProgram(t.Context(), sum, since, last)
+		stored, err2 := s.HasProgram(t.Context(), sum)
+		if removed != c.removed || err != nil || stored == removed || err2 != nil {
+			t.Errorf("%s: removed %v, stored %v, %v, %v", name, removed, stored, err, err2)
 		}
-	})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -23,10 +24,7 @@ func placed(queue string, priority int, tags ...string) tdf.Properties {
 // claimFor makes one claim for a worker with an offer.
 func claimFor(t *testing.T, s *Store, most int, offer tdf.Offer) Claimed {
 	t.Helper()
-	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600, Offer: &offer})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600, Offer: &offer})).Value(t)
 	return c
 }
 
@@ -131,9 +129,7 @@ func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered fu
 			if c.More { // on a slow machine, the claim may have stopped early
 				want = want[:min(len(want), len(c.Claims))]
 			}
-			if got := claimedIDs(c); !slices.Equal(got, want) {
-				t.Fatalf("a worker with %+v got %d, want %d", offer, got, want)
-			}
+			expect.MustEqual(t, claimedIDs(c), want, "a worker", offer)
 			for _, claim := range c.Claims {
 				i := slices.IndexFunc(model, func(m modelTask) bool { return m.id == claim.Task.ID })
 				again := model[i]
@@ -179,9 +175,7 @@ func TestClaimFromManyPartitions(t *testing.T) {
 	}
 	for i, want := range []int{350, 250} { // the first claim also puts in tokens
 		before := commands()
-		if c := claimFor(t, s, 15, offer); len(c.Claims) != 15 {
-			t.Fatalf("%d tasks were claimed", len(c.Claims))
-		}
+		expect.MustLen(t, claimFor(t, s, 15, offer).Claims, 15, "tasks were claimed")
 		if n := commands() - before; n > want {
 			t.Errorf("claim %d cost %d commands, want at most %d", i+1, n, want)
 		}
@@ -197,137 +191,115 @@ func TestClaimFromManyPartitions(t *testing.T) {
 
 // A claim reads only the priorities with due tasks, in order, however many there are.
 func TestManyPriorities(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		const priorities = 10_000
-		var all []tdf.Properties
-		for i := range priorities {
-			d := placed("deadline", -i)
-			if i%2 == 0 {
-				d.StartAfter = 9e9
-			}
-			all = append(all, d)
+	s := newStore(t)
+	const priorities = 10_000
+	var all []tdf.Properties
+	for i := range priorities {
+		d := placed("deadline", -i)
+		if i%2 == 0 {
+			d.StartAfter = 9e9
 		}
-		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		priority := map[int64]int{}
-		for i, id := range mustOpen(t, s, all...) {
-			priority[id] = all[i].Priority
+		all = append(all, d)
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	priority := map[int64]int{}
+	for i, id := range mustOpen(t, s, all...) {
+		priority[id] = all[i].Priority
+	}
+	next := 1
+	for claimed := 0; claimed < priorities/2; {
+		c := claimFor(t, s, 100, offerOf("deadline"))
+		for _, claim := range c.Claims {
+			expect.MustEqual(t, priority[claim.Task.ID], -next, "priority")
+			next += 2
 		}
-		next := 1
-		for claimed := 0; claimed < priorities/2; {
-			c := claimFor(t, s, 100, offerOf("deadline"))
-			for _, claim := range c.Claims {
-				if got := priority[claim.Task.ID]; got != -next {
-					t.Fatalf("got priority %d, want %d", got, -next)
-				}
-				next += 2
-			}
-			if claimed += len(c.Claims); len(c.Claims) == 0 {
-				t.Fatalf("after %d tasks, a claim got nothing", claimed)
-			}
+		if claimed += len(c.Claims); len(c.Claims) == 0 {
+			t.Fatalf("after %d tasks, a claim got nothing", claimed)
 		}
-		if c := claimFor(t, s, 100, offerOf("deadline")); len(c.Claims) > 0 || c.More || c.Next != 9e9 {
-			t.Errorf("got %d more tasks, more: %v, next: %v", len(c.Claims), c.More, c.Next)
-		}
-	})
+	}
+	if c := claimFor(t, s, 100, offerOf("deadline")); len(c.Claims) > 0 || c.More || c.Next != 9e9 {
+		t.Errorf("got %d more tasks, more: %v, next: %v", len(c.Claims), c.More, c.Next)
+	}
 }
 
 // A task that becomes due is claimed by its priority, and then the partition leaves no keys behind.
 func TestEmptyPlacesVanish(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		soon := placed("a", 7, "gpu")
-		soon.StartAfter = clockOf(t, s).Add(0.05)
-		ids := mustOpen(t, s, placed("a", 1, "gpu"), soon)
-		offer := offerOf("a")
-		offer.Tags = []string{"gpu"}
-		order := claimedIDs(claimFor(t, s, 1, offer))
-		wasDue := clockOf(t, s) >= soon.StartAfter // on a slow machine, the higher priority may be due before the first claim
-		for len(order) < 2 {
-			order = append(order, claimedIDs(claimFor(t, s, 1, offer))...)
+	s := newStore(t)
+	soon := placed("a", 7, "gpu")
+	soon.StartAfter = clockOf(t, s).Add(0.05)
+	ids := mustOpen(t, s, placed("a", 1, "gpu"), soon)
+	offer := offerOf("a")
+	offer.Tags = []string{"gpu"}
+	order := claimedIDs(claimFor(t, s, 1, offer))
+	wasDue := clockOf(t, s) >= soon.StartAfter // on a slow machine, the higher priority may be due before the first claim
+	for len(order) < 2 {
+		order = append(order, claimedIDs(claimFor(t, s, 1, offer))...)
+	}
+	if !slices.Equal(order, ids) && !wasDue {
+		t.Errorf("the tasks came in the order %d", order)
+	}
+	for name := range dump(t, s) {
+		if strings.HasPrefix(name, "open") || strings.HasPrefix(name, "levels:") || strings.HasPrefix(name, "later:") {
+			t.Errorf("the key %s is left", name)
 		}
-		if !slices.Equal(order, ids) && !wasDue {
-			t.Errorf("the tasks came in the order %d", order)
-		}
-		for name := range dump(t, s) {
-			if strings.HasPrefix(name, "open") || strings.HasPrefix(name, "levels:") || strings.HasPrefix(name, "later:") {
-				t.Errorf("the key %s is left", name)
-			}
-		}
-		mustBeSound(t, s)
-	})
+	}
+	mustBeSound(t, s)
 }
 
 // Only a worker with the handler gets a task without a source.
 func TestHandlerPartition(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := define("x")
-		d.Program, d.Source = "re;size=1", ""
-		id := mustOpen(t, s, d)[0]
-		other := mustOpen(t, s, define("script"))[0]
-		for _, offer := range []tdf.Offer{offerOf("a"), {Handlers: []string{"resize"}}, {Handlers: []string{"re"}, Tags: []string{"size=1"}}} {
-			if c := claimFor(t, s, 5, offer); len(c.Claims) > 0 {
-				t.Errorf("a worker with %+v got task %d", offer, claimedIDs(c))
-			}
-		}
-		if got := claimedIDs(claimFor(t, s, 5, tdf.Offer{Handlers: []string{"re;size=1"}})); !slices.Equal(got, []int64{id}) {
-			t.Errorf("the handler got %d", got)
-		}
-		if got := claimedIDs(claimFor(t, s, 5, tdf.Offer{Programs: true})); !slices.Equal(got, []int64{other}) {
-			t.Errorf("the worker that runs programs got %d", got)
-		}
-	})
+	s := newStore(t)
+	d := define("x")
+	d.Program, d.Source = "re;size=1", ""
+	id := mustOpen(t, s, d)[0]
+	other := mustOpen(t, s, define("script"))[0]
+	for _, offer := range []tdf.Offer{offerOf("a"), {Handlers: []string{"resize"}}, {Handlers: []string{"re"}, Tags: []string{"size=1"}}} {
+		expect.Len(t, claimFor(t, s, 5, offer).Claims, 0, "a worker", offer, "task")
+	}
+	expect.Equal(t, claimedIDs(claimFor(t, s, 5, tdf.Offer{Handlers: []string{"re;size=1"}})), []int64{id}, "the handler")
+	expect.Equal(t, claimedIDs(claimFor(t, s, 5, tdf.Offer{Programs: true})), []int64{other}, "the worker that runs programs")
 }
 
 // A worker learns of a new partition by its next claim, and the Waker then waits for the partition's tokens.
 func TestWakeOfPartition(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		offer := offerOf("a")
-		w := s.WakeWorker(&offer)
-		defer w.Close()
-		mustOpen(t, s, placed("a", 3))
-		if c := claimFor(t, s, 5, offer); len(c.Claims) != 1 {
-			t.Fatalf("got %d tasks", len(c.Claims))
-		}
-		for w.Wait(t.Context(), 1) { // the token of the first task may be left
-		}
-		mustOpen(t, s, placed("a", -3))
-		if !w.Wait(t.Context(), 60e9) {
-			t.Error("no token came for the partition")
-		}
-	})
+	s := newStore(t)
+	offer := offerOf("a")
+	w := s.WakeWorker(&offer)
+	defer w.Close()
+	mustOpen(t, s, placed("a", 3))
+	expect.MustLen(t, claimFor(t, s, 5, offer).Claims, 1, "tasks")
+	for w.Wait(t.Context(), 1) { // the token of the first task may be left
+	}
+	mustOpen(t, s, placed("a", -3))
+	if !w.Wait(t.Context(), 60e9) {
+		t.Error("no token came for the partition")
+	}
 }
 
 // A worker that avoids the programs of many priorities still finds a task behind them.
 func TestPositionsPassPriorities(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		const passed = 3000
-		var all []tdf.Properties
-		for i := range passed {
-			d := placed("a", 5000-i)
-			d.Program = "broken"
-			all = append(all, d)
+	s := newStore(t)
+	const passed = 3000
+	var all []tdf.Properties
+	for i := range passed {
+		d := placed("a", 5000-i)
+		d.Program = "broken"
+		all = append(all, d)
+	}
+	all = append(all, placed("a", 1))
+	ids := mustOpen(t, s, all...)
+	offer := offerOf("a")
+	for range 500 { // a slow Redis looks at few tasks per claim
+		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Offer: &offer})
+		if err != nil {
+			t.Fatal(err)
 		}
-		all = append(all, placed("a", 1))
-		ids := mustOpen(t, s, all...)
-		offer := offerOf("a")
-		for range 500 { // a slow Redis looks at few tasks per claim
-			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Offer: &offer})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(c.Claims) > 0 {
-				if got := claimedIDs(c); !slices.Equal(got, ids[passed:]) {
-					t.Errorf("got %d", got)
-				}
-				return
-			}
+		if len(c.Claims) > 0 {
+			expect.Equal(t, claimedIDs(c), ids[passed:])
+			return
 		}
-		t.Error("no claim found the task")
-	})
+	}
+	t.Error("no claim found the task")
 }
 
 // The audit notices each damage to a place, and repairs it.
@@ -364,13 +336,9 @@ func TestPlacesAreRepaired(t *testing.T) {
 				if err != nil || len(findings) != 1 {
 					t.Fatal(findings, err)
 				}
-				if n, err := s.Repair(t.Context(), "audit", findings); n != 1 || err != nil {
-					t.Fatal(findings, n, err)
-				}
+				expect.MustEqual(t, expect.Result(s.Repair(t.Context(), "audit", findings)).Value(t), 1, findings)
 				mustBeSound(t, s)
-				if got := claimedIDs(claimFor(t, s, 2, offerOf("default", "a"))); !slices.Equal(got, []int64{id}) {
-					t.Errorf("claimed %d", got)
-				}
+				expect.Equal(t, claimedIDs(claimFor(t, s, 2, offerOf("default", "a"))), []int64{id}, "claimed")
 			})
 		})
 	}
@@ -378,31 +346,26 @@ func TestPlacesAreRepaired(t *testing.T) {
 
 // The audit finds that a queue does not know when a task becomes due, and repairs it.
 func TestComingIsRepaired(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		soon := placed("a", 5)
-		soon.StartAfter = clockOf(t, s).Add(1000)
-		mustOpen(t, s, soon)
-		for _, damage := range []func(){
-			func() { s.Redis.Del(t.Context(), s.Keys.Coming("a")) },
-			func() { s.Redis.ZAdd(t.Context(), s.Keys.Coming("a"), redis.Z{Score: 9e9, Member: "queue=a"}) },
-		} {
-			damage()
-			findings, err := s.Check(t.Context())
-			if err != nil || len(findings) != 1 {
-				t.Fatal(findings, err)
-			}
-			if n, err := s.Repair(t.Context(), "audit", findings); n != 1 || err != nil {
-				t.Fatal(findings, n, err)
-			}
-			mustBeSound(t, s)
+	s := newStore(t)
+	soon := placed("a", 5)
+	soon.StartAfter = clockOf(t, s).Add(1000)
+	mustOpen(t, s, soon)
+	for _, damage := range []func(){
+		func() { s.Redis.Del(t.Context(), s.Keys.Coming("a")) },
+		func() { s.Redis.ZAdd(t.Context(), s.Keys.Coming("a"), redis.Z{Score: 9e9, Member: "queue=a"}) },
+	} {
+		damage()
+		findings, err := s.Check(t.Context())
+		if err != nil || len(findings) != 1 {
+			t.Fatal(findings, err)
 		}
-	})
+		expect.MustEqual(t, expect.Result(s.Repair(t.Context(), "audit", findings)).Value(t), 1, findings)
+		mustBeSound(t, s)
+	}
 }
 
 // Heads whose tasks are gone, and members that another program has written, delay no task and vanish.
 func TestStaleHeads(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, placed("a", 5), placed("a", 0, "t"))
 		var stale []redis.Z
@@ -418,9 +381,7 @@ func TestStaleHeads(t *testing.T) {
 			offer.Tags = append(offer.Tags, fmt.Sprint("t", i))
 		}
 		mustClaimAll(t, s, offer, ids)
-		if left := s.Redis.ZRange(t.Context(), s.Keys.Heads("a"), 0, -1).Val(); len(left) > 0 {
-			t.Errorf("%q are left", left)
-		}
+		expect.Len(t, s.Redis.ZRange(t.Context(), s.Keys.Heads("a"), 0, -1).Val(), 0, "are left")
 	})
 }
 
@@ -507,9 +468,7 @@ func TestClaimsDoNotPayForOtherPartitions(t *testing.T) {
 		for _, name := range names {
 			n -= commandCalls(t, s, name)
 		}
-		if c := claimFor(t, s, 1, o); len(c.Claims) != 1 {
-			t.Fatalf("claimed %d", claimedIDs(c))
-		}
+		expect.MustLen(t, claimFor(t, s, 1, o).Claims, 1, "claimed")
 		for _, name := range names {
 			n += commandCalls(t, s, name)
 		}
@@ -523,25 +482,18 @@ func TestClaimsDoNotPayForOtherPartitions(t *testing.T) {
 
 // An id in a place without its task vanishes from the place when a claim meets it.
 func TestStrayIDsInPlaces(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, placed("a", 5))
-		other := mustOpen(t, s, placed("b", 5))[0]
-		for _, member := range []string{fmt.Sprint(other), "99", "no id"} {
-			s.Redis.ZAdd(t.Context(), s.Keys.Place("priority=5;queue=a"), redis.Z{Score: 1, Member: member})
-		}
-		if c := claimFor(t, s, 5, offerOf("a")); len(c.Claims) != 1 {
-			t.Errorf("got %d", claimedIDs(c))
-		}
-		if got := claimedIDs(claimFor(t, s, 5, offerOf("b"))); !slices.Equal(got, []int64{other}) {
-			t.Errorf("got %d", got)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, placed("a", 5))
+	other := mustOpen(t, s, placed("b", 5))[0]
+	for _, member := range []string{fmt.Sprint(other), "99", "no id"} {
+		s.Redis.ZAdd(t.Context(), s.Keys.Place("priority=5;queue=a"), redis.Z{Score: 1, Member: member})
+	}
+	expect.Len(t, claimFor(t, s, 5, offerOf("a")).Claims, 1)
+	expect.Equal(t, claimedIDs(claimFor(t, s, 5, offerOf("b"))), []int64{other})
 }
 
 // Members of a set of priorities that are no priorities leave it, however many they are. They keep no task from its worker.
 func TestHostilePriorities(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, placed("a", 7), placed("a", 0), placed("a", -5))
 		hostile := []redis.Z{{Score: 7, Member: "x"}, {Score: 6, Member: ""}, {Score: 0, Member: "1e5"}, {Score: -1, Member: "-"}, {Score: 0, Member: strings.Repeat("1", 12)}}
@@ -550,9 +502,7 @@ func TestHostilePriorities(t *testing.T) {
 		}
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), hostile...).Err())
 		mustClaimAll(t, s, offerOf("a"), ids)
-		if left := s.Redis.ZRange(t.Context(), s.Keys.Levels("queue=a"), 0, -1).Val(); len(left) > 0 {
-			t.Errorf("%q are left", left)
-		}
+		expect.Len(t, s.Redis.ZRange(t.Context(), s.Keys.Levels("queue=a"), 0, -1).Val(), 0, "are left")
 	})
 }
 
@@ -566,9 +516,7 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "text", 0)
 				before := dump(t, s)
-				if _, err := s.Open(t.Context(), "manager", define("plain"), placed("a", 5)); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-					t.Errorf("opening: %v", err)
-				}
+				expect.Result(s.Open(t.Context(), "manager", define("plain"), placed("a", 5))).Fails(t, "WRONGTYPE", "opening")
 				m, err := task(t, s, id).Cancel()
 				must(t, err)
 				outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
@@ -601,9 +549,7 @@ func TestPlainClaimsPayNothing(t *testing.T) {
 	}
 	mustOpen(t, s, all...)
 	claim := func() {
-		if c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 100, Lease: 60}); err != nil || len(c.Claims) != 100 {
-			t.Fatal(len(c.Claims), err)
-		}
+		expect.MustLen(t, expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 100, Lease: 60})).Value(t).Claims, 100)
 	}
 	claim() // loads the script
 	want := map[string]int{"hget": 2, "zcard": 2, "hmget": 100, "hset": 101, "zrange": 1, "zadd": 2, "zrem": 1, "zrangebyscore": 0, "hlen": 0, "exists": 0}
@@ -613,9 +559,7 @@ func TestPlainClaimsPayNothing(t *testing.T) {
 	}
 	claim()
 	for name, n := range want {
-		if got := commandCalls(t, s, name) - before[name]; got != n {
-			t.Errorf("%d commands %s, want %d", got, name, n)
-		}
+		expect.Equal(t, commandCalls(t, s, name)-before[name], n, "commands", name)
 	}
 }
 
@@ -632,84 +576,69 @@ func TestReopenedTaskEntersItsNewPlace(t *testing.T) {
 		"without a source": {define("x"), tdf.Changes{Source: new("")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
-				id := mustOpen(t, s, c.before)[0]
-				m, err := task(t, s, id).Cancel()
-				mustApply(t, s, m, err)
-				m, err = task(t, s, id).ReopenWith(c.changes)
-				mustApply(t, s, m, err)
-				mustBeSound(t, s)
-				p := task(t, s, id).Partition()
-				offer := tdf.Offer{Queues: []tdf.QueueShare{{Queue: p.Queue}}, Programs: p.Handler == "", Anything: p.Handler != ""}
-				if got := claimedIDs(claimFor(t, s, 5, offer)); !slices.Equal(got, []int64{id}) {
-					t.Errorf("claimed %d from %s", got, p)
-				}
-			})
+			s := newStore(t)
+			id := mustOpen(t, s, c.before)[0]
+			m, err := task(t, s, id).Cancel()
+			mustApply(t, s, m, err)
+			m, err = task(t, s, id).ReopenWith(c.changes)
+			mustApply(t, s, m, err)
+			mustBeSound(t, s)
+			p := task(t, s, id).Partition()
+			offer := tdf.Offer{Queues: []tdf.QueueShare{{Queue: p.Queue}}, Programs: p.Handler == "", Anything: p.Handler != ""}
+			expect.Equal(t, claimedIDs(claimFor(t, s, 5, offer)), []int64{id}, "claimed … from", p)
 		})
 	}
 }
 
 // While claims continue at a position, they still find a new task with a higher priority first.
 func TestHigherPriorityThanThePosition(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		low := placed("a", 1)
-		low.Group = "night"
-		mustOpen(t, s, low, low, low)
-		if _, err := s.Pause(t.Context(), "ann", tdf.Pausable{Group: "night"}); err != nil {
-			t.Fatal(err)
-		}
-		if c := claimFor(t, s, 2, offerOf("a")); len(c.Claims) > 0 || c.Unwanted == 0 {
-			t.Fatalf("%+v", c)
-		}
-		id := mustOpen(t, s, placed("a", 1), placed("a", 9))[1]
-		if got := claimedIDs(claimFor(t, s, 1, offerOf("a"))); !slices.Equal(got, []int64{id}) {
-			t.Errorf("claimed %d, want %d", got, id)
-		}
-	})
+	s := newStore(t)
+	low := placed("a", 1)
+	low.Group = "night"
+	mustOpen(t, s, low, low, low)
+	expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{Group: "night"})).OK(t)
+	if c := claimFor(t, s, 2, offerOf("a")); len(c.Claims) > 0 || c.Unwanted == 0 {
+		t.Fatalf("%+v", c)
+	}
+	id := mustOpen(t, s, placed("a", 1), placed("a", 9))[1]
+	expect.Equal(t, claimedIDs(claimFor(t, s, 1, offerOf("a"))), []int64{id}, "claimed", id)
 }
 
 // A claim says when a task becomes due, even if this is so soon that its priority already counts as due.
 func TestNextOfATaskThatIsDueSoon(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for range 20 {
-			soon := placed("a", 0)
-			soon.StartAfter = clockOf(t, s).Add(0.005)
-			mustOpen(t, s, soon)
-			for claimed := false; !claimed; {
-				c := claimFor(t, s, 5, offerOf("a"))
-				if claimed = len(c.Claims) > 0; !claimed && c.Next == tdf.Never {
-					t.Fatalf("a claim at %v says that no task becomes due; one becomes due at %v", c.Now, soon.StartAfter)
-				}
+	s := newStore(t)
+	for range 20 {
+		soon := placed("a", 0)
+		soon.StartAfter = clockOf(t, s).Add(0.005)
+		mustOpen(t, s, soon)
+		for claimed := false; !claimed; {
+			c := claimFor(t, s, 5, offerOf("a"))
+			if claimed = len(c.Claims) > 0; !claimed && c.Next == tdf.Never {
+				t.Fatalf("a claim at %v says that no task becomes due; one becomes due at %v", c.Now, soon.StartAfter)
 			}
 		}
-	})
+	}
 }
 
 // Foreign members and wrong types of the sets of priorities stop no claim.
 func TestForeignPriorities(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for i, damage := range []func(){
-			func() { s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), redis.Z{Score: 1e9, Member: "x"}) },
-			func() { s.Redis.ZAdd(t.Context(), s.Keys.Later("queue=a"), redis.Z{Score: 1, Member: "y"}) },
-			func() {
-				s.Redis.Del(t.Context(), s.Keys.Later("queue=a"))
-				s.Redis.Set(t.Context(), s.Keys.Later("queue=a"), "text", 0)
-			},
-		} {
-			id := mustOpen(t, s, placed("a", i))[0]
-			damage()
-			var got []int64
-			for range 3 {
-				got = append(got, claimedIDs(claimFor(t, s, 1, offerOf("a", "default")))...)
-			}
-			if !slices.Equal(got, []int64{id}) {
-				t.Errorf("damage %d: claimed %d, want %d", i, got, id)
-			}
+	s := newStore(t)
+	for i, damage := range []func(){
+		func() { s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), redis.Z{Score: 1e9, Member: "x"}) },
+		func() { s.Redis.ZAdd(t.Context(), s.Keys.Later("queue=a"), redis.Z{Score: 1, Member: "y"}) },
+		func() {
+			s.Redis.Del(t.Context(), s.Keys.Later("queue=a"))
+			s.Redis.Set(t.Context(), s.Keys.Later("queue=a"), "text", 0)
+		},
+	} {
+		id := mustOpen(t, s, placed("a", i))[0]
+		damage()
+		var got []int64
+		for range 3 {
+			got = append(got, claimedIDs(claimFor(t, s, 1, offerOf("a", "default")))...)
 		}
-	})
+		expect.Equal(t, got, []int64{id}, "damage", i, "claimed", id)
+	}
 }
 
 // If a key of a place has a wrong type, a claim changes no task, or goes on without the key.
@@ -717,20 +646,19 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"open:placed", "open:queue=a", "levels:queue=a", "later:queue=a", "heads:a", "coming:a", "wake:queue=a", "partitions"} {
 		t.Run(key, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
-				mustOpen(t, s, placed("a", 0), placed("a", 0), placed("b", 0))
-				claimFor(t, s, 1, offerOf("b")) // learns the partitions
-				s.Redis.Del(t.Context(), s.Keys.Key(key))
-				s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
-				before, offer := dump(t, s), offerOf("a")
-				c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
-				if diff := changed(t, before, dump(t, s)); err != nil && diff != "" {
-					t.Errorf("%v, but it changed\n%s", err, diff)
-				}
-				if err == nil && len(c.Claims) == 0 && key != "levels:queue=a" && key != "open:queue=a" && key != "heads:a" {
-					t.Error("no error, but nothing was claimed")
-				}
-			})
+			s := newStore(t)
+			mustOpen(t, s, placed("a", 0), placed("a", 0), placed("b", 0))
+			claimFor(t, s, 1, offerOf("b")) // learns the partitions
+			s.Redis.Del(t.Context(), s.Keys.Key(key))
+			s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
+			before, offer := dump(t, s), offerOf("a")
+			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
+			if diff := changed(t, before, dump(t, s)); err != nil && diff != "" {
+				t.Errorf("%v, but it changed\n%s", err, diff)
+			}
+			if err == nil && len(c.Claims) == 0 && key != "levels:queue=a" && key != "open:queue=a" && key != "heads:a" {
+				t.Error("no error, but nothing was claimed")
+			}
 		})
 	}
 }
@@ -743,7 +671,5 @@ func mustClaimAll(t *testing.T, s *Store, offer tdf.Offer, ids []int64) {
 		c = claimFor(t, s, 5, offer)
 		got = append(got, claimedIDs(c)...)
 	}
-	if !slices.Equal(got, ids) {
-		t.Errorf("claimed %d, want %d", got, ids)
-	}
+	expect.Equal(t, got, ids, "claimed")
 }

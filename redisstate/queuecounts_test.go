@@ -13,7 +13,6 @@ import (
 
 // QueueCounts counts tasks of all priorities, tags and handlers of a queue, also if they are not due.
 func TestQueueCounts(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustBe := func(when, want string) {
 			t.Helper()
@@ -42,23 +41,21 @@ func TestQueueCounts(t *testing.T) {
 
 // Above a number of priorities, the counts say that they are incomplete.
 func TestQueueCountsOfManyPriorities(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, placed("a", 1), placed("b", 1))
-		var levels []redis.Z
-		for i := range prioritiesCounted {
-			levels = append(levels, redis.Z{Score: float64(i), Member: fmt.Sprint(i)})
-		}
-		for page := range slices.Chunk(levels, 5000) {
-			s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), page...)
-		}
-		counts, err := s.QueueCounts(t.Context())
-		if want := "[{a 1 false} {b 1 false}]"; err != nil || fmt.Sprint(counts) != want {
-			t.Errorf("%v, %v, want %s", counts, err, want)
-		}
-		s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), redis.Z{Score: 1e6, Member: "1000000"})
-		if counts, err = s.QueueCounts(t.Context()); err != nil || fmt.Sprint(counts) != "[{a 1 true} {b 1 false}]" {
-			t.Errorf("with one more priority: %v, %v", counts, err)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, placed("a", 1), placed("b", 1))
+	var levels []redis.Z
+	for i := range prioritiesCounted {
+		levels = append(levels, redis.Z{Score: float64(i), Member: fmt.Sprint(i)})
+	}
+	for page := range slices.Chunk(levels, 5000) {
+		s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), page...)
+	}
+	counts, err := s.QueueCounts(t.Context())
+	if want := "[{a 1 false} {b 1 false}]"; err != nil || fmt.Sprint(counts) != want {
+		t.Errorf("%v, %v, want %s", counts, err, want)
+	}
+	s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), redis.Z{Score: 1e6, Member: "1000000"})
+	if counts, err = s.QueueCounts(t.Context()); err != nil || fmt.Sprint(counts) != "[{a 1 true} {b 1 false}]" {
+		t.Errorf("with one more priority: %v, %v", counts, err)
+	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 func TestQueuePosition(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		later := define("later")
 		later.StartAfter = 5e9
@@ -32,44 +32,38 @@ func TestQueuePosition(t *testing.T) {
 
 // The position counts the tasks with a higher priority that may be claimed now, in the same partition.
 func TestTasksWithAHigherPriority(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		now, err := s.Now(t.Context())
-		if err != nil {
-			t.Fatal(err)
+	s := newStore(t)
+	now := expect.Result(s.Now(t.Context())).Value(t)
+	later := placed("a", 9)
+	later.StartAfter = 4e9
+	ids := mustOpen(t, s, placed("a", 2), placed("a", 2), placed("a", 3), placed("a", 7), placed("a", 7), placed("a", 1), placed("b", 5), later)
+	mustBe := func(id int64, ahead, higher int64, more bool) {
+		t.Helper()
+		q, err := s.QueuePosition(t.Context(), task(t, s, id), now+60)
+		if err != nil || !q.Listed || q.Ahead != ahead || q.Higher != higher || q.More != more {
+			t.Errorf("task %d: %+v, %v, want %d, %d and %v", id, q, err, ahead, higher, more)
 		}
-		later := placed("a", 9)
-		later.StartAfter = 4e9
-		ids := mustOpen(t, s, placed("a", 2), placed("a", 2), placed("a", 3), placed("a", 7), placed("a", 7), placed("a", 1), placed("b", 5), later)
-		mustBe := func(id int64, ahead, higher int64, more bool) {
-			t.Helper()
-			q, err := s.QueuePosition(t.Context(), task(t, s, id), now+60)
-			if err != nil || !q.Listed || q.Ahead != ahead || q.Higher != higher || q.More != more {
-				t.Errorf("task %d: %+v, %v, want %d, %d and %v", id, q, err, ahead, higher, more)
-			}
-		}
-		mustBe(ids[1], 1, 3, false)
-		mustBe(ids[5], 0, 5, false)
-		mustBe(ids[6], 0, 0, false)
-		plain := mustOpen(t, s, define("plain"))
-		mustBe(plain[0], 0, 0, false)
-		var many []tdf.Properties
-		for i := range higherCounted + 5 {
-			many = append(many, placed("", 1+i))
-		}
-		mustOpen(t, s, many...)
-		mustBe(plain[0], 0, higherCounted, true)
-		s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=b"), redis.Z{Score: 6, Member: "no number"}, redis.Z{Score: 7, Member: "7"})
-		mustBe(ids[6], 0, 0, false)
-		s.Redis.Del(t.Context(), s.Keys.Levels("queue=b"))
-		s.Redis.Set(t.Context(), s.Keys.Levels("queue=b"), "text", 0)
-		mustBe(ids[6], 0, 0, false)
-	})
+	}
+	mustBe(ids[1], 1, 3, false)
+	mustBe(ids[5], 0, 5, false)
+	mustBe(ids[6], 0, 0, false)
+	plain := mustOpen(t, s, define("plain"))
+	mustBe(plain[0], 0, 0, false)
+	var many []tdf.Properties
+	for i := range higherCounted + 5 {
+		many = append(many, placed("", 1+i))
+	}
+	mustOpen(t, s, many...)
+	mustBe(plain[0], 0, higherCounted, true)
+	s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=b"), redis.Z{Score: 6, Member: "no number"}, redis.Z{Score: 7, Member: "7"})
+	mustBe(ids[6], 0, 0, false)
+	s.Redis.Del(t.Context(), s.Keys.Levels("queue=b"))
+	s.Redis.Set(t.Context(), s.Keys.Levels("queue=b"), "text", 0)
+	mustBe(ids[6], 0, 0, false)
 }
 
 // Tasks that wait for a limit also have a position: among the tasks that wait for the same limit.
 func TestPositionBehindALimit(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustLimit(t, s, "db", running(0))
 		low, high, other := placed("a", 1), placed("a", 5), placed("a", 9)
@@ -87,28 +81,19 @@ func TestPositionBehindALimit(t *testing.T) {
 }
 
 func TestHasProgram(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		source, err := s.PutProgram(t.Context(), []byte("archive"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for sum, want := range map[string]bool{strings.TrimPrefix(source, "redis:"): true, strings.Repeat("0", 64): false} {
-			if got, err := s.HasProgram(t.Context(), sum); got != want || err != nil {
-				t.Errorf("%s is stored: %v, %v", sum, got, err)
-			}
-		}
-		if settings, _, room, err := s.Room(t.Context()); settings.ClaimsWait(room) || err != nil {
-			t.Errorf("claims wait for a Redis without a limit: %+v, %v", room, err)
-		}
-	})
+	s := newStore(t)
+	source := expect.Result(s.PutProgram(t.Context(), []byte("archive"))).Value(t)
+	for sum, want := range map[string]bool{strings.TrimPrefix(source, "redis:"): true, strings.Repeat("0", 64): false} {
+		expect.Result(s.HasProgram(t.Context(), sum)).Is(t, want, sum, "is stored")
+	}
+	if settings, _, room, err := s.Room(t.Context()); settings.ClaimsWait(room) || err != nil {
+		t.Errorf("claims wait for a Redis without a limit: %+v, %v", room, err)
+	}
 }
 
 func TestFull(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "full")
-	if err := s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	if settings, _, room, err := s.Room(t.Context()); !settings.ClaimsWait(room) || err != nil {
 		t.Errorf("claims do not wait for a Redis at its limit: %+v, %v", room, err)
 	}

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -111,7 +111,6 @@ func with(h tdf.Hash, more tdf.Hash) tdf.Hash {
 
 // A whole task that is read from Redis equals the stored task.
 func TestReadWhole(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for name, h := range map[string]tdf.Hash{
 			"one round":      plain,
@@ -133,9 +132,7 @@ func TestReadWhole(t *testing.T) {
 			}
 		}
 		for _, fields := range []Fields{Head, Facts, Rules, Rules | Facts, Rules | Lists, Whole} {
-			if _, err := s.ReadOne(t.Context(), 99, Want{Fields: fields}); !errors.Is(err, tdf.ErrNoTask) {
-				t.Errorf("no task: %v", err)
-			}
+			expect.Result(s.ReadOne(t.Context(), 99, Want{Fields: fields})).FailsWith(t, tdf.ErrNoTask, "no task")
 		}
 	})
 }
@@ -162,67 +159,59 @@ func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // If a task is removed while it is read, the error says that the task does not exist. The task is not reported as
 // invalid, even if it has moved several times before.
 func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		moves := 0
-		s.Redis.AddHook(restless(func() {
-			if moves > 0 {
-				must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "outcome", moves).Err())
-			} else {
-				must(t, s.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
-			}
-			moves--
-		}))
-		for before := range readTries {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(rounds(plain, 50))).Err())
-			moves = before
-			if got, err := s.ReadOne(t.Context(), 1, Want{Fields: Whole}); !errors.Is(err, tdf.ErrNoTask) {
-				t.Errorf("after %d moves: %+v, %v", before, got, err)
-			}
+	s := newStore(t)
+	moves := 0
+	s.Redis.AddHook(restless(func() {
+		if moves > 0 {
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "outcome", moves).Err())
+		} else {
+			must(t, s.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
 		}
-	})
+		moves--
+	}))
+	for before := range readTries {
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(rounds(plain, 50))).Err())
+		moves = before
+		expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).FailsWith(t, tdf.ErrNoTask, "after", before, "moves")
+	}
 }
 
 // A large task is read with many short commands, so that other clients of Redis are not delayed.
 func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		many := rounds(plain, 300)
-		large := rounds(plain, 12)
-		for i := range 12 {
-			large[tdf.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
+	s := newStore(t)
+	many := rounds(plain, 300)
+	large := rounds(plain, 12)
+	for i := range 12 {
+		large[tdf.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
+	}
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(many)).Err())
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(large)).Err())
+	l := &load{}
+	s.Redis.AddHook(l)
+	for id, rounds := range map[int64]int{1: 300, 2: 12} {
+		x, err := s.ReadOne(t.Context(), id, Want{Fields: Whole})
+		if err != nil || len(x.Task.Rounds) != rounds || x.Task.Rounds.At(rounds-1).Tail == "" {
+			t.Fatalf("task %d: %v", id, err)
 		}
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(many)).Err())
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(large)).Err())
-		l := &load{}
-		s.Redis.AddHook(l)
-		for id, rounds := range map[int64]int{1: 300, 2: 12} {
-			x, err := s.ReadOne(t.Context(), id, Want{Fields: Whole})
-			if err != nil || len(x.Task.Rounds) != rounds || x.Task.Rounds.At(rounds-1).Tail == "" {
-				t.Fatalf("task %d: %v", id, err)
-			}
-			if _, err := s.ReadOne(t.Context(), id, Want{Fields: Facts, Rounds: LastRounds(rounds)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if l.fields < 500 || l.fields > namesAtOnce || len(l.whole) > 0 {
-			t.Errorf("up to %d properties in one reply, and these commands read a whole hash: %v", l.fields, l.whole)
-		}
-		l.names, l.bytes = 0, 0
-		x, err := s.ReadOne(t.Context(), 2, Want{Fields: Rules | Facts, Rounds: LastRounds(2)})
-		must(t, err)
-		if r := x.Task.Current(); r.Worker != "1011" || !r.HasError || r.Error != "" || !r.Committed || x.Task.Rounds.At(10).PID != 1010 || x.Task.Rounds.At(9).PID != 0 {
-			t.Errorf("the last two rounds: %+v", x.Task)
-		}
-		x, err = s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(17), Texts: SameTexts(TextsOf{17, tdf.TextOutput})})
-		must(t, err)
-		if r := x.Task.Rounds.At(17); r.Output != "output of 17" || r.PID != 1017 {
-			t.Errorf("round 17: %+v", r)
-		}
-		if l.names > 250 || l.bytes > 1000 {
-			t.Errorf("the replies had %d values, and the longest reply had %d bytes", l.names, l.bytes)
-		}
-	})
+		expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Facts, Rounds: LastRounds(rounds)})).OK(t)
+	}
+	if l.fields < 500 || l.fields > namesAtOnce || len(l.whole) > 0 {
+		t.Errorf("up to %d properties in one reply, and these commands read a whole hash: %v", l.fields, l.whole)
+	}
+	l.names, l.bytes = 0, 0
+	x, err := s.ReadOne(t.Context(), 2, Want{Fields: Rules | Facts, Rounds: LastRounds(2)})
+	must(t, err)
+	if r := x.Task.Current(); r.Worker != "1011" || !r.HasError || r.Error != "" || !r.Committed || x.Task.Rounds.At(10).PID != 1010 || x.Task.Rounds.At(9).PID != 0 {
+		t.Errorf("the last two rounds: %+v", x.Task)
+	}
+	x, err = s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(17), Texts: SameTexts(TextsOf{17, tdf.TextOutput})})
+	must(t, err)
+	if r := x.Task.Rounds.At(17); r.Output != "output of 17" || r.PID != 1017 {
+		t.Errorf("round 17: %+v", r)
+	}
+	if l.names > 250 || l.bytes > 1000 {
+		t.Errorf("the replies had %d values, and the longest reply had %d bytes", l.names, l.bytes)
+	}
 }
 
 // A task with many long outputs is read in pieces, too.
@@ -247,51 +236,46 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 
 // If a task has a high round number but few rounds, reading it does not read thousands of missing properties.
 func TestInventedRounds(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		many := 100
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": "99999", "99999:open": "5"}))).Err())
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
-		l := &load{}
-		s.Redis.AddHook(l)
-		tasks, err := s.Read(t.Context(), []int64{1, 2}, Want{Fields: Facts, Rounds: LastRounds(10)})
-		must(t, err)
-		if x := tasks[0].Task; x.Round != 99999 || x.Current().Entered[tdf.Open] != 5 || len(x.Rounds) != 1 {
-			t.Errorf("%+v", x)
-		}
-		if x := tasks[1].Task; x.Round != many || x.Current().PID != 1000+many || len(x.Rounds) != 10 {
-			t.Errorf("%+v", x)
-		}
-		whole, err := s.ReadOne(t.Context(), 1, Want{Fields: Whole})
-		must(t, err)
-		if x := whole.Task; len(x.Rounds) != 2 || x.Rounds.At(0).Worker != "w" || x.Input != "some input" {
-			t.Errorf("%+v", x)
-		}
-		if l.names > 1000 {
-			t.Errorf("the replies had %d values", l.names)
-		}
-	})
+	s := newStore(t)
+	many := 100
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": "99999", "99999:open": "5"}))).Err())
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
+	l := &load{}
+	s.Redis.AddHook(l)
+	tasks, err := s.Read(t.Context(), []int64{1, 2}, Want{Fields: Facts, Rounds: LastRounds(10)})
+	must(t, err)
+	if x := tasks[0].Task; x.Round != 99999 || x.Current().Entered[tdf.Open] != 5 || len(x.Rounds) != 1 {
+		t.Errorf("%+v", x)
+	}
+	if x := tasks[1].Task; x.Round != many || x.Current().PID != 1000+many || len(x.Rounds) != 10 {
+		t.Errorf("%+v", x)
+	}
+	whole, err := s.ReadOne(t.Context(), 1, Want{Fields: Whole})
+	must(t, err)
+	if x := whole.Task; len(x.Rounds) != 2 || x.Rounds.At(0).Worker != "w" || x.Input != "some input" {
+		t.Errorf("%+v", x)
+	}
+	if l.names > 1000 {
+		t.Errorf("the replies had %d values", l.names)
+	}
 }
 
 // A task with an impossible round number is invalid, and is read as a task in round 0.
 func TestInvalidRound(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": round}))).Err())
-			for _, fields := range []Fields{Rules, Facts, Rules | Facts, Whole} {
-				x, err := s.ReadOne(t.Context(), 1, Want{Fields: fields, Rounds: LastRounds(2)})
-				if err != nil || x.Task.Round != 0 || x.Task.Current().Worker != "w" || x.Invalid == nil || !strings.HasPrefix(x.Invalid.Error(), "round: ") {
-					t.Errorf("round %s, fields %b: %+v, %v", round, fields, x, err)
-				}
+	s := newStore(t)
+	for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": round}))).Err())
+		for _, fields := range []Fields{Rules, Facts, Rules | Facts, Whole} {
+			x, err := s.ReadOne(t.Context(), 1, Want{Fields: fields, Rounds: LastRounds(2)})
+			if err != nil || x.Task.Round != 0 || x.Task.Current().Worker != "w" || x.Invalid == nil || !strings.HasPrefix(x.Invalid.Error(), "round: ") {
+				t.Errorf("round %s, fields %b: %+v, %v", round, fields, x, err)
 			}
 		}
-	})
+	}
 }
 
 // Redis does not send values that are too long.
 func TestLongValuesAreNotRead(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		huge := plain
 		for _, name := range slices.Concat(factFields, []string{"0:worker", "0:claim", "0:exit", "0:progress"}) {
@@ -323,63 +307,57 @@ func TestLongValuesAreNotRead(t *testing.T) {
 
 // No single command reads all properties of a task with very many properties.
 func TestManyPropertiesDelayNoClient(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		h := rounds(plain, 250)
-		for i := range fewNames {
-			h[fmt.Sprint("unknown ", i)] = "x"
+	s := newStore(t)
+	h := rounds(plain, 250)
+	for i := range fewNames {
+		h[fmt.Sprint("unknown ", i)] = "x"
+	}
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
+	want, _ := tdf.ParseTask(1, h)
+	l := &load{}
+	s.Redis.AddHook(l)
+	for _, ids := range [][]int64{{1}, {2, 1}} {
+		all, err := s.Read(t.Context(), ids, Want{Fields: Whole})
+		must(t, err)
+		if diff := cmp.Diff(want, all[len(ids)-1].Task); diff != "" || all[0].ID == 2 && all[0].Task != nil {
+			t.Errorf("read of %d (-want +got):\n%s", len(ids), diff)
 		}
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
-		want, _ := tdf.ParseTask(1, h)
-		l := &load{}
-		s.Redis.AddHook(l)
-		for _, ids := range [][]int64{{1}, {2, 1}} {
-			all, err := s.Read(t.Context(), ids, Want{Fields: Whole})
-			must(t, err)
-			if diff := cmp.Diff(want, all[len(ids)-1].Task); diff != "" || all[0].ID == 2 && all[0].Task != nil {
-				t.Errorf("read of %d (-want +got):\n%s", len(ids), diff)
-			}
+	}
+	must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
+		expect.Equal(t, cmp.Diff(h, r.Hash), "", "as a record (-want +got")
+		return nil
+	}))
+	for _, command := range l.whole {
+		if !strings.HasSuffix(command, ":2") {
+			t.Errorf("%s", command)
 		}
-		must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
-			if diff := cmp.Diff(h, r.Hash); diff != "" {
-				t.Errorf("as a record (-want +got):\n%s", diff)
-			}
-			return nil
-		}))
-		for _, command := range l.whole {
-			if !strings.HasSuffix(command, ":2") {
-				t.Errorf("%s", command)
-			}
-		}
-	})
+	}
 }
 
 // MaxBytes limits how many whole tasks are read at once. At least one task is read.
 func TestWholeTasksAreBoundedInBytes(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		const large = 1 << 20
-		ids := make([]int64, 40)
-		for i := range ids {
-			ids[i] = int64(i + 1)
-			h := with(plain, tdf.Hash{"0:output": strings.Repeat("x", large)})
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
-		}
-		for _, most := range []int{1, 3*large + large/2, 9 * large} {
-			for rest := ids; len(rest) > 0; {
-				stored, err := s.Read(t.Context(), rest, Want{Fields: Whole, MaxBytes: most})
-				must(t, err)
-				// If Redis does not report sizes, a few tasks are read before their sizes are known.
-				if n := len(stored); n < 1 || n > max(1, most/large) && n > hashesUnseen || stored[n-1].ID != rest[n-1] || stored[n-1].Task == nil {
-					t.Fatalf("%d tasks, up to task %d, with a limit of %d bytes", n, stored[max(0, n-1)].ID, most)
-				}
-				if real := infoOf(t, s)["redis_version"] != ""; real && len(stored) > max(1, most/large) {
-					t.Errorf("%d tasks with a limit of %d bytes", len(stored), most)
-				}
-				rest = rest[len(stored):]
+	s := newStore(t)
+	const large = 1 << 20
+	ids := make([]int64, 40)
+	for i := range ids {
+		ids[i] = int64(i + 1)
+		h := with(plain, tdf.Hash{"0:output": strings.Repeat("x", large)})
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
+	}
+	for _, most := range []int{1, 3*large + large/2, 9 * large} {
+		for rest := ids; len(rest) > 0; {
+			stored, err := s.Read(t.Context(), rest, Want{Fields: Whole, MaxBytes: most})
+			must(t, err)
+			// If Redis does not report sizes, a few tasks are read before their sizes are known.
+			if n := len(stored); n < 1 || n > max(1, most/large) && n > hashesUnseen || stored[n-1].ID != rest[n-1] || stored[n-1].Task == nil {
+				t.Fatalf("%d tasks, up to task %d, with a limit of %d bytes", n, stored[max(0, n-1)].ID, most)
 			}
+			if real := infoOf(t, s)["redis_version"] != ""; real && len(stored) > max(1, most/large) {
+				t.Errorf("%d tasks with a limit of %d bytes", len(stored), most)
+			}
+			rest = rest[len(stored):]
 		}
-	})
+	}
 }
 
 // To read a small task takes two commands: the first measures the task, and the second reads it.
@@ -393,9 +371,7 @@ func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(plain)).Err())
 	}
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
-	if _, err := s.Read(t.Context(), ids, Want{Fields: Whole}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).OK(t)
 	if m, h, l := commandCalls(t, s, "memory|usage"), commandCalls(t, s, "hgetall"), commandCalls(t, s, "hlen"); m != tasks || h != tasks || l != 0 {
 		t.Errorf("MEMORY USAGE %d, HGETALL %d, HLEN %d times", m, h, l)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -14,15 +15,10 @@ import (
 func TestReadyNamesAMissingRight(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	admin, err := Connect(t.Context(), redisAt(t, r.Addr), "admin", quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := expect.Result(Connect(t.Context(), redisAt(t, r.Addr), "admin", quiet)).Value(t)
 	t.Cleanup(func() { admin.Close() })
 	for _, command := range []string{"ping", "type", "get", "set", "info"} {
-		if err := admin.Redis.Do(t.Context(), "ACL", "SETUSER", "u", "reset", "on", ">p", "~*", "&*", "+@all", "-"+command).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, admin.Redis.Do(t.Context(), "ACL", "SETUSER", "u", "reset", "on", ">p", "~*", "&*", "+@all", "-"+command).Err())
 		at := redisAt(t, r.Addr)
 		at.Username, at.Password = "u", "p"
 		s, err := Connect(t.Context(), at, "ns", quiet)

@@ -1,17 +1,16 @@
 package redisstate
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // Redis keeps the record of a client's calls for a day after the last call.
 func TestCallsAreRememberedForADay(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for range 3 {
 			mustOpen(t, s, define("a"))
@@ -47,53 +46,38 @@ func TestTheRecordOfALostReplyStays(t *testing.T) {
 	proxy.DropReplies(2, redistest.Scripts)
 	mustOpen(t, s, define("a"))
 	must(t, s.Close())
-	if n := reader.Redis.Exists(t.Context(), s.Keys.Calls(s.Boot())).Val(); n != 1 {
-		t.Error("the record is gone")
-	}
+	expect.Equal(t, reader.Redis.Exists(t.Context(), s.Keys.Calls(s.Boot())).Val(), 1, "the record is gone")
 }
 
 // Each worker's name has a number in Redis. The number expires if no worker uses the name for a month. The original TDF's
 // numbers do not expire.
 func TestNumbersOfNamesExpire(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		ctx := t.Context()
-		s.Redis.Set(ctx, s.Keys.WorkerNumber("original"), "7", 0)
-		for _, name := range []string{"pod-1", "original", "pod-1"} {
-			must(t, took(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, PriorOwner{})))
-		}
-		if left := s.Redis.TTL(ctx, s.Keys.WorkerNumber("pod-1")).Val(); left < 29*24*time.Hour {
-			t.Errorf("the number is kept for %v", left)
-		}
-		if left := s.Redis.TTL(ctx, s.Keys.WorkerNumber("original")).Val(); left != -1 {
-			t.Errorf("the original's number is kept for %v", left)
-		}
-		if got := s.Redis.Get(ctx, s.Keys.WorkerNumber("pod-1")).Val(); got != "1" {
-			t.Errorf("the number is %s", got)
-		}
-	})
+	s := newStore(t)
+	ctx := t.Context()
+	s.Redis.Set(ctx, s.Keys.WorkerNumber("original"), "7", 0)
+	for _, name := range []string{"pod-1", "original", "pod-1"} {
+		must(t, took(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, PriorOwner{})))
+	}
+	if left := s.Redis.TTL(ctx, s.Keys.WorkerNumber("pod-1")).Val(); left < 29*24*time.Hour {
+		t.Errorf("the number is kept for %v", left)
+	}
+	expect.Equal(t, s.Redis.TTL(ctx, s.Keys.WorkerNumber("original")).Val(), -1, "the original's number is kept for")
+	expect.Equal(t, s.Redis.Get(ctx, s.Keys.WorkerNumber("pod-1")).Val(), "1", "the number")
 }
 
 // If a program's archive cannot be added to the list of programs, it is not stored either. If it were stored, users
 // could not find and remove it.
 func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		s.Redis.Set(t.Context(), s.Keys.Programs(), "not a list", 0)
-		source, err := s.PutProgram(t.Context(), []byte("archive"))
-		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-			t.Errorf("%q, %v", source, err)
-		}
-		if keys := s.Redis.Keys(t.Context(), s.Keys.Program("*")).Val(); len(keys) > 0 {
-			t.Errorf("left behind: %v", keys)
-		}
-	})
+	s := newStore(t)
+	s.Redis.Set(t.Context(), s.Keys.Programs(), "not a list", 0)
+	source, err := s.PutProgram(t.Context(), []byte("archive"))
+	expect.Fails(t, err, "WRONGTYPE", source)
+	expect.Len(t, s.Redis.Keys(t.Context(), s.Keys.Program("*")).Val(), 0, "left behind")
 }
 
 // A failover of Redis can undo changes of a task. Then another claim can end the same round with another result. If a
 // manager has read only the first result, it cannot archive the task.
 func TestArchiveIsFencedByTheClaim(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		id := put(t, s, tdf.Succeeded)
 		seen := task(t, s, id)
@@ -105,9 +89,7 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 		if err != nil || outcomes[0].Err == nil {
 			t.Errorf("archived an unseen result: %v, %v", outcomes, err)
 		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		m, err = task(t, s, id).Archive()
 		mustApply(t, s, m, err)
 	})
@@ -116,21 +98,19 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 // The original TDF stores no claims. If a manager has read a round without a claim, it can archive the task only if the
 // round still has no claim.
 func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for _, claimed := range []bool{false, true} {
-			id := put(t, s, tdf.Succeeded)
-			claim := task(t, s, id).Current().Claim
-			s.Redis.HDel(t.Context(), s.Keys.Task(id), "0:claim")
-			m, err := task(t, s, id).Archive()
-			must(t, err)
-			if claimed {
-				s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", claim)
-			}
-			outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
-			if err != nil || (outcomes[0].Err != nil) != claimed {
-				t.Errorf("with a claim meanwhile: %t: %v, %v", claimed, outcomes, err)
-			}
+	s := newStore(t)
+	for _, claimed := range []bool{false, true} {
+		id := put(t, s, tdf.Succeeded)
+		claim := task(t, s, id).Current().Claim
+		s.Redis.HDel(t.Context(), s.Keys.Task(id), "0:claim")
+		m, err := task(t, s, id).Archive()
+		must(t, err)
+		if claimed {
+			s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", claim)
 		}
-	})
+		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
+		if err != nil || (outcomes[0].Err != nil) != claimed {
+			t.Errorf("with a claim meanwhile: %t: %v, %v", claimed, outcomes, err)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -125,15 +126,11 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 				s := prepared(t, proxy.Addr)
 				proxy.DropReplies(drops, redistest.Scripts)
 				got := call.make(t.Context(), t, s)
-				if proxy.Dropped() != drops {
-					t.Fatalf("%d replies were dropped of %d", proxy.Dropped(), drops)
-				}
+				expect.MustEqual(t, proxy.Dropped(), drops, "replies were dropped of")
 				if got != want {
 					t.Errorf("%d replies lost: answered %v, want %v", drops, got, want)
 				}
-				if diff := changed(t, wantWorld, anonymize(dump(t, s), s)); diff != "" {
-					t.Errorf("%d replies lost:\n%s", drops, diff)
-				}
+				expect.Equal(t, changed(t, wantWorld, anonymize(dump(t, s), s)), "", drops, "replies lost")
 				mustBeSound(t, s)
 			}
 		})
@@ -173,18 +170,13 @@ func anonymize(w world, s *Store) world {
 
 // If Redis has already answered a later call of the same call slot, a late call does nothing.
 func TestLateCallIsRefused(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		for range 2 {
 			s.Calls.Last[0] -= 2 // the next call gets the number of an older call
 			before := dump(t, s)
-			if _, err := s.Open(t.Context(), "manager", define("late")); err == nil {
-				t.Error("a late call was accepted")
-			}
-			if diff := changed(t, before, dump(t, s)); diff != "" {
-				t.Error(diff)
-			}
+			expect.Result(s.Open(t.Context(), "manager", define("late"))).Fails(t, "", "a late call was accepted")
+			expect.Equal(t, changed(t, before, dump(t, s)), "")
 			s.Calls.Last[0] += 1
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -25,9 +26,7 @@ import (
 func records(t testing.TB, s *Store) []Record {
 	t.Helper()
 	last, err := s.LastID(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var ids []int64
 	for id := int64(1); id <= last; id++ {
 		ids = append(ids, id)
@@ -37,9 +36,7 @@ func records(t testing.TB, s *Store) []Record {
 		all = append(all, r)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -48,10 +45,7 @@ func records(t testing.TB, s *Store) []Record {
 func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	keys, err := s.Redis.Keys(context.Background(), s.Keys.Namespace()+":*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := expect.Result(s.Redis.Keys(context.Background(), s.Keys.Namespace()+":*").Result()).Value(t)
 	for _, key := range keys {
 		name := strings.TrimPrefix(key, s.Keys.Namespace()+":")
 		if name != "due" && !strings.HasPrefix(name, "group:") && !slices.Contains(tdf.Lists, tdf.State(name)) {
@@ -70,31 +64,21 @@ func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 
 // Restored tasks have the same entries in all lists and indexes as the dumped tasks.
 func TestRestoreMakesTheSameKeys(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
 		for range operations(t, 1_000, 20_000) {
 			p.step(t.Context())
 		}
-		if _, err := s.Renew(t.Context(), 3600, renewalsWithUpdates(p.claims)...); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Renew(t.Context(), 3600, renewalsWithUpdates(p.claims)...)).OK(t)
 		other := connect(t, s.Addr, redistest.Namespace(t))
 		all := records(t, s)
-		if n, err := other.Restore(t.Context(), all...); n != len(all) || err != nil {
-			t.Fatalf("%d of %d were written: %v", n, len(all), err)
-		}
-		now, err := other.Now(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.MustEqual(t, expect.Result(other.Restore(t.Context(), all...)).Value(t), len(all), "of … were written")
+		now := expect.Result(other.Now(t.Context())).Value(t)
 		want, got := derived(t, s, now), derived(t, other, now)
 		if !maps.Equal(want, got) {
 			for name := range want {
-				if want[name] != got[name] {
-					t.Errorf("%s: %s, want %s", name, got[name], want[name])
-				}
+				expect.Equal(t, want[name], got[name], name)
 			}
 			t.Fatalf("%d entries, want %d", len(got), len(want))
 		}
@@ -126,7 +110,6 @@ func renewalsWithUpdates(claims []Claim) []Renewal {
 // A dump has no links. A task that still waits is linked again. But a task that has waited in its present round keeps the number
 // of its links, since without it, the time of the wait would count as a delay if Redis's clock is behind.
 func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for id, place := range map[int64]string{7: "", 8: tdf.WaitingPlace} {
 			now, err := s.Now(t.Context())
@@ -138,9 +121,7 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 			if place != "" {
 				h["place"] = place
 			}
-			if n, err := s.Restore(t.Context(), Record{ID: id, Hash: h}); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
+			expect.MustEqual(t, expect.Result(s.Restore(t.Context(), Record{ID: id, Hash: h})).Value(t), 1)
 			read, err := s.ReadOne(t.Context(), id, Want{Fields: Rules})
 			must(t, err)
 			if want := place == ""; (read.Task.Current().Linked == 1) != want || read.Task.Waits() == want {
@@ -163,80 +144,61 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 // If Restore is repeated, existing tasks stay unchanged, even if they have moved since they were restored. The counter
 // of ids is never lowered.
 func TestRestoreAgainChangesNothing(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
 		d.Group = "g"
 		mustOpen(t, s, d, d, d)
 		other := connect(t, s.Addr, redistest.Namespace(t))
 		all := records(t, s)
-		if n, err := other.Restore(t.Context(), all[1:]...); n != 2 || err != nil {
-			t.Fatal(n, err)
-		}
+		expect.MustEqual(t, expect.Result(other.Restore(t.Context(), all[1:]...)).Value(t), 2)
 		mustClaim(t, other, 1)
 		mustOpen(t, other, d) // task 4
 		before := dump(t, other)
-		if n, err := other.Restore(t.Context(), all[1:]...); n != 0 || err != nil {
-			t.Error(n, err)
-		}
-		if diff := changed(t, before, dump(t, other)); diff != "" {
-			t.Error(diff)
-		}
-		if n, err := other.Restore(t.Context(), all...); n != 1 || err != nil {
-			t.Error(n, err)
-		}
-		if last, err := other.LastID(t.Context()); last != 4 || err != nil {
-			t.Errorf("the last id is %d, %v", last, err)
-		}
+		expect.Result(other.Restore(t.Context(), all[1:]...)).Is(t, 0)
+		expect.Equal(t, changed(t, before, dump(t, other)), "")
+		expect.Result(other.Restore(t.Context(), all...)).Is(t, 1)
+		expect.Result(other.LastID(t.Context())).Is(t, 4, "the last id")
 		mustBeSound(t, other)
 	})
 }
 
 // If another task already has the id of a restored task, Restore fails and writes nothing.
 func TestRestoreOfATakenID(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		grouped := define("x")
-		grouped.Group = "g"
-		mustOpen(t, s, define("x"), grouped, define("x"))
-		all := records(t, s)
-		for _, c := range []struct {
-			what string
-			id   int
-			make func(other *Store)
-		}{
-			{"opened", 1, func(other *Store) { mustOpen(t, other, define("x"), define("x")) }},
-			{"of another group", 2, func(other *Store) {
-				mustRestore(t, other, Record{ID: 2, Hash: tdf.Hash{"0:open": all[1].Hash["0:open"], "group": "h"}})
-			}},
-			{"opened by hand", 3, func(other *Store) {
-				mustRestore(t, other, Record{ID: 3, Hash: tdf.Hash{"state": "open", "program": "p"}})
-			}},
-			{"no task", 2, func(other *Store) {
-				if err := other.Redis.Set(t.Context(), other.Keys.Task(2), "x", 0).Err(); err != nil {
-					t.Fatal(err)
-				}
-			}},
-		} {
-			other := connect(t, s.Addr, redistest.Namespace(t))
-			c.make(other)
-			before := dump(t, other)
-			want := fmt.Sprintf("restore task %d: another task has this id", c.id)
-			if n, err := other.Restore(t.Context(), all...); n != 0 || !errors.Is(err, ErrIDTaken) || err.Error() != want {
-				t.Errorf("%s: %d were written: %v", c.what, n, err)
-			}
-			if diff := changed(t, before, dump(t, other)); diff != "" {
-				t.Errorf("%s: %s", c.what, diff)
-			}
+	s := newStore(t)
+	grouped := define("x")
+	grouped.Group = "g"
+	mustOpen(t, s, define("x"), grouped, define("x"))
+	all := records(t, s)
+	for _, c := range []struct {
+		what string
+		id   int
+		make func(other *Store)
+	}{
+		{"opened", 1, func(other *Store) { mustOpen(t, other, define("x"), define("x")) }},
+		{"of another group", 2, func(other *Store) {
+			mustRestore(t, other, Record{ID: 2, Hash: tdf.Hash{"0:open": all[1].Hash["0:open"], "group": "h"}})
+		}},
+		{"opened by hand", 3, func(other *Store) {
+			mustRestore(t, other, Record{ID: 3, Hash: tdf.Hash{"state": "open", "program": "p"}})
+		}},
+		{"no task", 2, func(other *Store) {
+			must(t, other.Redis.Set(t.Context(), other.Keys.Task(2), "x", 0).Err())
+		}},
+	} {
+		other := connect(t, s.Addr, redistest.Namespace(t))
+		c.make(other)
+		before := dump(t, other)
+		want := fmt.Sprintf("restore task %d: another task has this id", c.id)
+		if n, err := other.Restore(t.Context(), all...); n != 0 || !errors.Is(err, ErrIDTaken) || err.Error() != want {
+			t.Errorf("%s: %d were written: %v", c.what, n, err)
 		}
-	})
+		expect.Equal(t, changed(t, before, dump(t, other)), "", c.what)
+	}
 }
 
 func mustRestore(t testing.TB, s *Store, records ...Record) {
 	t.Helper()
-	if n, err := s.Restore(t.Context(), records...); n != len(records) || err != nil {
-		t.Fatalf("%d of %d were written: %v", n, len(records), err)
-	}
+	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), records...)).Value(t), len(records), "of … were written")
 }
 
 // Restore makes small calls, so that each call blocks Redis only for some milliseconds.
@@ -258,58 +220,44 @@ func TestRestoreInSmallCalls(t *testing.T) {
 
 // Restore writes a task in an unknown state unchanged. Check then finds the task.
 func TestRestoreOfAnUnknownState(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		if _, err := s.Restore(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}}); err != nil {
-			t.Fatal(err)
-		}
-		findings, err := s.Check(t.Context())
-		if err != nil || len(findings) != 1 || findings[0].ID != 7 {
-			t.Errorf("found %v, %v", findings, err)
-		}
-	})
+	s := newStore(t)
+	expect.Result(s.Restore(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}})).OK(t)
+	findings, err := s.Check(t.Context())
+	if err != nil || len(findings) != 1 || findings[0].ID != 7 {
+		t.Errorf("found %v, %v", findings, err)
+	}
 }
 
 // Restore can restore a hash with more properties than a script can pass to one command.
 func TestRestoreOfManyRounds(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		h := tdf.Hash{"state": "archived", "outcome": "succeeded", "round": "9999", "releases": "9999"}
-		for i := range 10_000 {
-			h[tdf.RoundField(i, "open")] = "1700000000"
-		}
-		if n, err := s.Restore(t.Context(), Record{ID: 1, Hash: h}); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-		if got := records(t, s); len(got) != 1 || !maps.Equal(got[0].Hash, h) {
-			t.Error("the task in Redis differs from the record")
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	h := tdf.Hash{"state": "archived", "outcome": "succeeded", "round": "9999", "releases": "9999"}
+	for i := range 10_000 {
+		h[tdf.RoundField(i, "open")] = "1700000000"
+	}
+	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), Record{ID: 1, Hash: h})).Value(t), 1)
+	if got := records(t, s); len(got) != 1 || !maps.Equal(got[0].Hash, h) {
+		t.Error("the task in Redis differs from the record")
+	}
+	mustBeSound(t, s)
 }
 
 func TestRestoreRefusesInvalidRecords(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		good := Record{ID: 1, Hash: tdf.Hash{"state": "open"}}
-		before := dump(t, s)
-		for problem, bad := range map[string]Record{
-			"id is not from 1":         {ID: 0, Hash: good.Hash},
-			"to 1099511627775":         {ID: 1 << 40, Hash: good.Hash},
-			"no properties":            {ID: 2},
-			"update 0--1":              {ID: 2, Hash: good.Hash, Updates: []Update{{Number: -1}}},
-			"update 0-0":               {ID: 2, Hash: good.Hash, Updates: []Update{{}}},
-			"cannot follow update 1-2": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Round: 1, Number: 2}}},
-			"update 0-9 cannot follow": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Number: 9}}},
-		} {
-			if _, err := s.Restore(t.Context(), good, bad); err == nil || !strings.Contains(err.Error(), problem) {
-				t.Errorf("%s: %v", problem, err)
-			}
-		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
-	})
+	s := newStore(t)
+	good := Record{ID: 1, Hash: tdf.Hash{"state": "open"}}
+	before := dump(t, s)
+	for problem, bad := range map[string]Record{
+		"id is not from 1":         {ID: 0, Hash: good.Hash},
+		"to 1099511627775":         {ID: 1 << 40, Hash: good.Hash},
+		"no properties":            {ID: 2},
+		"update 0--1":              {ID: 2, Hash: good.Hash, Updates: []Update{{Number: -1}}},
+		"update 0-0":               {ID: 2, Hash: good.Hash, Updates: []Update{{}}},
+		"cannot follow update 1-2": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Round: 1, Number: 2}}},
+		"update 0-9 cannot follow": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Number: 9}}},
+	} {
+		expect.Result(s.Restore(t.Context(), good, bad)).Fails(t, problem)
+	}
+	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
 
 func TestRestoreIntoAFullRedis(t *testing.T) {
@@ -320,9 +268,7 @@ func TestRestoreIntoAFullRedis(t *testing.T) {
 	for id := int64(1); id < 10 && err == nil; id++ {
 		_, err = s.Restore(t.Context(), Record{ID: id, Hash: h})
 	}
-	if !errors.Is(err, conn.ErrFull) {
-		t.Errorf("got %v", err)
-	}
+	expect.FailsWith(t, err, conn.ErrFull)
 }
 
 func TestRestoreValuesIntoAFullRedis(t *testing.T) {
@@ -330,31 +276,25 @@ func TestRestoreValuesIntoAFullRedis(t *testing.T) {
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a call that waits would never return
 	defer cancel()
-	if _, err := s.RestoreValues(ctx, Value{ValueSetting, tdf.SettingMaxTasks, "5"}); !errors.Is(err, conn.ErrFull) {
-		t.Errorf("got %v", err)
-	}
+	expect.Result(s.RestoreValues(ctx, Value{ValueSetting, tdf.SettingMaxTasks, "5"})).FailsWith(t, conn.ErrFull)
 }
 
 // Records reads every task, whether its size is small or large.
 func TestRecordsOfAllSizes(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		var all []Record
-		for id := int64(1); id <= 300; id++ {
-			h := tdf.Hash{"state": "archived", "n": strconv.FormatInt(id, 10)}
-			if id%40 > 30 {
-				h["0:output"] = strings.Repeat("x", 600<<10)
-			}
-			all = append(all, Record{ID: 2 * id, Hash: h}) // every second id is missing
+	s := newStore(t)
+	var all []Record
+	for id := int64(1); id <= 300; id++ {
+		h := tdf.Hash{"state": "archived", "n": strconv.FormatInt(id, 10)}
+		if id%40 > 30 {
+			h["0:output"] = strings.Repeat("x", 600<<10)
 		}
-		if n, err := s.Restore(t.Context(), all...); n != len(all) || err != nil {
-			t.Fatal(n, err)
-		}
-		got := records(t, s)
-		if !slices.EqualFunc(got, all, func(a, b Record) bool { return a.ID == b.ID && maps.Equal(a.Hash, b.Hash) }) {
-			t.Errorf("%d tasks, want %d", len(got), len(all))
-		}
-	})
+		all = append(all, Record{ID: 2 * id, Hash: h}) // every second id is missing
+	}
+	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), all...)).Value(t), len(all))
+	got := records(t, s)
+	if !slices.EqualFunc(got, all, func(a, b Record) bool { return a.ID == b.ID && maps.Equal(a.Hash, b.Hash) }) {
+		t.Errorf("%d tasks, want %d", len(got), len(all))
+	}
 }
 
 // A meter is a connection that records the largest number of bytes that arrive between two commands.
@@ -384,78 +324,66 @@ func useMeters(t testing.TB, s *Store) (most *atomic.Int64) {
 		c, err := new(net.Dialer).DialContext(ctx, network, addr)
 		return &meter{Conn: c, most: most}, err
 	}
-	if err := s.Redis.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Redis.Close())
 	s.Redis = redis.NewClient(&options)
 	return most
 }
 
 // If large tasks follow many small tasks, the replies of Redis still have a limited size.
 func TestReadingTakesLittleMemory(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		const large = 1 << 20
-		all := make([]Record, 700)
-		for i := range all {
-			all[i] = Record{ID: int64(i + 1), Hash: tdf.Hash{"state": "archived", "round": "1"}}
-			if i >= 640 {
-				all[i].Hash["0:output"] = strings.Repeat("x", large)
-			}
+	s := newStore(t)
+	const large = 1 << 20
+	all := make([]Record, 700)
+	for i := range all {
+		all[i] = Record{ID: int64(i + 1), Hash: tdf.Hash{"state": "archived", "round": "1"}}
+		if i >= 640 {
+			all[i].Hash["0:output"] = strings.Repeat("x", large)
 		}
-		mustRestore(t, s, all...)
-		bound := int64(readAtOnce)
-		if infoOf(t, s)["redis_version"] == "" {
-			bound = hashesUnseen * (large + 100) // the embedded Redis does not report sizes
+	}
+	mustRestore(t, s, all...)
+	bound := int64(readAtOnce)
+	if infoOf(t, s)["redis_version"] == "" {
+		bound = hashesUnseen * (large + 100) // the embedded Redis does not report sizes
+	}
+	most := useMeters(t, s)
+	check := func(read int) {
+		t.Helper()
+		if n := most.Swap(0); read != len(all) || n < large || n > bound {
+			t.Errorf("%d tasks were read, and the largest reply had %d bytes; want %d tasks, and at most %d bytes", read, n, len(all), bound)
 		}
-		most := useMeters(t, s)
-		check := func(read int) {
-			t.Helper()
-			if n := most.Swap(0); read != len(all) || n < large || n > bound {
-				t.Errorf("%d tasks were read, and the largest reply had %d bytes; want %d tasks, and at most %d bytes", read, n, len(all), bound)
-			}
-		}
-		check(len(records(t, s)))
-		ids := make([]int64, len(all))
-		for i := range all {
-			ids[i] = all[i].ID
-		}
-		tasks, err := s.Read(t.Context(), ids, Want{Fields: Whole})
-		must(t, err)
-		check(len(tasks))
-	})
+	}
+	check(len(records(t, s)))
+	ids := make([]int64, len(all))
+	for i := range all {
+		ids[i] = all[i].ID
+	}
+	tasks, err := s.Read(t.Context(), ids, Want{Fields: Whole})
+	must(t, err)
+	check(len(tasks))
 }
 
 // If the key of a task is not a hash, Records skips the task.
 func TestRecordsLeaveOutOtherKeys(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("a"), define("b"))
-		if err := s.Redis.Set(t.Context(), s.Keys.Task(1), "x", 0).Err(); err != nil && err != redis.Nil {
-			t.Fatal(err)
-		}
-		if got := records(t, s); len(got) != 1 || got[0].ID != 2 {
-			t.Errorf("got %v", got)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("a"), define("b"))
+	if err := s.Redis.Set(t.Context(), s.Keys.Task(1), "x", 0).Err(); err != nil && err != redis.Nil {
+		t.Fatal(err)
+	}
+	if got := records(t, s); len(got) != 1 || got[0].ID != 2 {
+		t.Errorf("got %v", got)
+	}
 }
 
 func TestStoredPrograms(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		other := connect(t, s.Addr, s.Keys.Namespace()+"*") // as a pattern, this name would match the first namespace
-		mustOpen(t, s, define("x"))
-		for _, archive := range []string{"one", "three"} {
-			if _, err := s.PutProgram(t.Context(), []byte(archive)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		programs, err := s.Programs(t.Context())
-		if err != nil || len(programs) != 2 || programs[0].Bytes+programs[1].Bytes != 8 || len(programs[0].SHA256) != 64 {
-			t.Errorf("got %v, %v", programs, err)
-		}
-		if programs, err := other.Programs(t.Context()); err != nil || len(programs) != 0 {
-			t.Errorf("another namespace has %v, %v", programs, err)
-		}
-	})
+	s := newStore(t)
+	other := connect(t, s.Addr, s.Keys.Namespace()+"*") // as a pattern, this name would match the first namespace
+	mustOpen(t, s, define("x"))
+	for _, archive := range []string{"one", "three"} {
+		expect.Result(s.PutProgram(t.Context(), []byte(archive))).OK(t)
+	}
+	programs, err := s.Programs(t.Context())
+	if err != nil || len(programs) != 2 || programs[0].Bytes+programs[1].Bytes != 8 || len(programs[0].SHA256) != 64 {
+		t.Errorf("got %v, %v", programs, err)
+	}
+	expect.Len(t, expect.Result(other.Programs(t.Context())).Value(t), 0, "another namespace")
 }

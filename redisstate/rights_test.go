@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -50,9 +51,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	if n := s.Outages(); n > 0 {
 		t.Errorf("%d outages", n)
 	}
-	if has, err := operator.Exists(t.Context(), s.Keys.Due()).Result(); has != 1 || err != nil {
-		t.Errorf("due: %v, %v", has, err)
-	}
+	expect.Result(operator.Exists(t.Context(), s.Keys.Due()).Result()).Is(t, 1, "due")
 }
 
 // If the Redis user may neither write nor call INFO, scripts that only read still work. A call that needs INFO fails.

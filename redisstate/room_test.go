@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -36,7 +37,6 @@ func tooMany(err error, tasks, limit int64) bool {
 
 // The limit counts tasks in all states. Removing a task makes room. An open that does not fit opens nothing.
 func TestMaxTasks(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, state := range tdf.States[1:] {
 			put(t, s, state)
@@ -48,9 +48,7 @@ func TestMaxTasks(t *testing.T) {
 		if ids, err := s.Open(t.Context(), "m", define("a"), define("b"), define("c")); !tooMany(err, stored, stored+2) || len(ids) > 0 {
 			t.Errorf("opened %v, %v", ids, err)
 		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		mustOpen(t, s, define("a"), define("b"))
 		if _, err := s.OpenAll(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); !tooMany(err, stored+2, stored+2) {
 			t.Error(err)
@@ -70,83 +68,75 @@ func TestMaxTasks(t *testing.T) {
 
 // A call for many units opens those that fit. A refused unit takes no unique key, and an existing task needs no room.
 func TestMaxTasksWithinACall(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		limitTasks(t, s, "3")
-		a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
-		outcomes, err := s.Apply(t.Context(), "m",
-			Unit{Open: []tdf.Properties{a, define("p")}},
-			Unit{Open: []tdf.Properties{b, define("p")}},
-			Unit{Open: []tdf.Properties{b}},
-			Unit{Open: []tdf.Properties{a, b}},
-			Unit{Open: []tdf.Properties{define("q")}},
-		)
-		must(t, err)
-		var got []string
-		for _, o := range outcomes {
-			got = append(got, fmt.Sprint(o.IDs, o.Existing, o.Err != nil))
-		}
-		want := "[1 2] [] false; [] [] true; [3] [] false; [1 3] [true true] false; [] [] true"
-		if text := strings.Join(got, "; "); text != want {
-			t.Errorf("%s, want %s", text, want)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	limitTasks(t, s, "3")
+	a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
+	outcomes, err := s.Apply(t.Context(), "m",
+		Unit{Open: []tdf.Properties{a, define("p")}},
+		Unit{Open: []tdf.Properties{b, define("p")}},
+		Unit{Open: []tdf.Properties{b}},
+		Unit{Open: []tdf.Properties{a, b}},
+		Unit{Open: []tdf.Properties{define("q")}},
+	)
+	must(t, err)
+	var got []string
+	for _, o := range outcomes {
+		got = append(got, fmt.Sprint(o.IDs, o.Existing, o.Err != nil))
+	}
+	want := "[1 2] [] false; [] [] true; [3] [] false; [1 3] [true true] false; [] [] true"
+	expect.Equal(t, strings.Join(got, "; "), want)
+	mustBeSound(t, s)
 }
 
 // A manager can archive a task with its follow-ups, even above the limit.
 func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		id := put(t, s, tdf.Succeeded)
-		limitTasks(t, s, "1")
-		m, err := task(t, s, id).Archive()
-		must(t, err)
-		outcomes, err := s.Apply(t.Context(), "m",
-			Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("x"), define("y")}}, Unit{Open: []tdf.Properties{define("z")}})
-		if err != nil || outcomes[0].Err != nil || len(outcomes[0].IDs) != 2 || !tooMany(outcomes[1].Err, 3, 1) {
-			t.Errorf("%+v, %v", outcomes, err)
-		}
-		if _, err := s.Open(t.Context(), "m", define("z")); !tooMany(err, 3, 1) {
-			t.Error(err)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	id := put(t, s, tdf.Succeeded)
+	limitTasks(t, s, "1")
+	m, err := task(t, s, id).Archive()
+	must(t, err)
+	outcomes, err := s.Apply(t.Context(), "m",
+		Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("x"), define("y")}}, Unit{Open: []tdf.Properties{define("z")}})
+	if err != nil || outcomes[0].Err != nil || len(outcomes[0].IDs) != 2 || !tooMany(outcomes[1].Err, 3, 1) {
+		t.Errorf("%+v, %v", outcomes, err)
+	}
+	if _, err := s.Open(t.Context(), "m", define("z")); !tooMany(err, 3, 1) {
+		t.Error(err)
+	}
+	mustBeSound(t, s)
 }
 
 // Many clients never exceed the limit together.
 func TestMaxTasksOfManyClients(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(t *testing.T, s *Store) {
-		const most = 100
-		limitTasks(t, s, strconv.Itoa(most))
-		var all sync.WaitGroup
-		for range 8 {
-			client := connect(t, s.Addr, s.Keys.Namespace())
-			all.Go(func() {
-				for i := 0; ; i++ {
-					var err error
-					if i%2 == 0 {
-						_, err = client.Open(t.Context(), "m", define("a"), define("b"))
-					} else {
-						_, err = client.OpenAll(t.Context(), "m", "", keyed(client.Boot()+strconv.Itoa(i), tdf.UntilFinished))
-					}
-					if err != nil {
-						if !errors.As(err, new(*tdf.TasksLimitError)) {
-							t.Error(err)
-						}
-						return
-					}
+	s := newStore(t)
+	const most = 100
+	limitTasks(t, s, strconv.Itoa(most))
+	var all sync.WaitGroup
+	for range 8 {
+		client := connect(t, s.Addr, s.Keys.Namespace())
+		all.Go(func() {
+			for i := 0; ; i++ {
+				var err error
+				if i%2 == 0 {
+					_, err = client.Open(t.Context(), "m", define("a"), define("b"))
+				} else {
+					_, err = client.OpenAll(t.Context(), "m", "", keyed(client.Boot()+strconv.Itoa(i), tdf.UntilFinished))
 				}
-			})
-		}
-		all.Wait()
-		counts, err := s.Counts(t.Context())
-		if err != nil || counts.Total() > most || counts.Total() < most-1 {
-			t.Errorf("%d tasks, %v; want %d or one less", counts.Total(), err, most)
-		}
-		mustBeSound(t, s)
-	})
+				if err != nil {
+					if !errors.As(err, new(*tdf.TasksLimitError)) {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	counts, err := s.Counts(t.Context())
+	if err != nil || counts.Total() > most || counts.Total() < most-1 {
+		t.Errorf("%d tasks, %v; want %d or one less", counts.Total(), err, most)
+	}
+	mustBeSound(t, s)
 }
 
 // A repeated call whose reply was lost gets the first answer, also if the limit is reached meanwhile.
@@ -156,34 +146,28 @@ func TestMaxTasksAndLostReplies(t *testing.T) {
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
 	limitTasks(t, s, "2")
 	proxy.DropReplies(2, redistest.Scripts)
-	if ids := mustOpen(t, s, define("a"), define("b")); fmt.Sprint(ids) != "[1 2]" {
-		t.Errorf("opened %v", ids)
-	}
+	expect.Equal(t, fmt.Sprint(mustOpen(t, s, define("a"), define("b"))), "[1 2]", "opened")
 	mustBeSound(t, s)
 }
 
 // Values that another client wrote do no harm: an invalid value counts as the default.
 func TestInvalidSettings(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		for _, value := range []string{"", "0", "-5", "NaN", "many", strings.Repeat("9", 400), "\x00"} {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Settings(), "max_tasks", value, "high_water", value, "other", value).Err())
-			settings, invalid, _, err := s.Room(t.Context())
-			if err != nil || invalid == nil || settings != tdf.DefaultSettings() {
-				t.Errorf("%q: %+v, %v, %v", value, settings, invalid, err)
-			}
-			forgetRoom(s)
-			mustOpen(t, s, define("x"))
+	s := newStore(t)
+	for _, value := range []string{"", "0", "-5", "NaN", "many", strings.Repeat("9", 400), "\x00"} {
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Settings(), "max_tasks", value, "high_water", value, "other", value).Err())
+		settings, invalid, _, err := s.Room(t.Context())
+		if err != nil || invalid == nil || settings != tdf.DefaultSettings() {
+			t.Errorf("%q: %+v, %v, %v", value, settings, invalid, err)
 		}
-		if err := s.ChangeSetting(t.Context(), "other", "1"); err == nil {
-			t.Error("an unknown setting was changed")
-		}
-		must(t, s.Redis.Del(t.Context(), s.Keys.Settings()).Err())
-		must(t, s.Redis.Set(t.Context(), s.Keys.Settings(), "text", 0).Err()) // written after the client's start
-		if settings, _, _, err := s.Room(t.Context()); err != nil || settings != tdf.DefaultSettings() {
-			t.Errorf("%+v, %v", settings, err)
-		}
-	})
+		forgetRoom(s)
+		mustOpen(t, s, define("x"))
+	}
+	expect.Fails(t, s.ChangeSetting(t.Context(), "other", "1"), "", "an unknown setting was changed")
+	must(t, s.Redis.Del(t.Context(), s.Keys.Settings()).Err())
+	must(t, s.Redis.Set(t.Context(), s.Keys.Settings(), "text", 0).Err()) // written after the client's start
+	if settings, _, _, err := s.Room(t.Context()); err != nil || settings != tdf.DefaultSettings() {
+		t.Errorf("%+v, %v", settings, err)
+	}
 }
 
 // limited returns a Store whose Redis has a maxmemory of which the given part is used.
@@ -225,9 +209,7 @@ func TestOpensWaitForMemory(t *testing.T) {
 	if err != nil || outcomes[0].Err != nil {
 		t.Fatal(outcomes, err)
 	}
-	if more := mustClaim(t, s, 1); len(more) != 1 {
-		t.Error("claims wait, too")
-	}
+	expect.Len(t, mustClaim(t, s, 1), 1, "claims wait, too")
 	m, err = task(t, s, 1).Remove()
 	mustApply(t, s, m, err)
 	select {
@@ -239,9 +221,7 @@ func TestOpensWaitForMemory(t *testing.T) {
 	for range 2 {
 		must(t, <-opened)
 	}
-	if line := <-lines; !strings.Contains(line, "enough memory again") {
-		t.Error(line)
-	}
+	expect.Contains(t, <-lines, "enough memory again")
 	mustBeSound(t, s)
 	select {
 	case line := <-lines:
@@ -260,9 +240,7 @@ func TestWaitForMemoryEndsWithItsContext(t *testing.T) {
 	if _, err := s.Open(ctx, "m", define("a")); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "maxmemory") {
 		t.Error(err)
 	}
-	if counts, err := s.Counts(t.Context()); err != nil || counts.Total() != 0 {
-		t.Error(counts, err)
-	}
+	expect.Equal(t, expect.Result(s.Counts(t.Context())).Value(t).Total(), 0)
 }
 
 // Above 0.95 of maxmemory, claims return at once without tasks. Results are stored.
@@ -284,16 +262,10 @@ func TestClaimsWaitForMemory(t *testing.T) {
 	if err != nil || claimErr != nil || outcomes[0].Err != nil || len(c.Claims) > 0 {
 		t.Errorf("%+v, %+v, %v, %v", outcomes, c, err, claimErr)
 	}
-	if line := <-lines; !strings.Contains(line, "claims wait") {
-		t.Error(line)
-	}
+	expect.Contains(t, <-lines, "claims wait")
 	use(0.9)
-	if c, err := s.Claim(t.Context(), r); err != nil || len(c.Claims) != 1 {
-		t.Errorf("%+v, %v", c, err)
-	}
-	if line := <-lines; !strings.Contains(line, "enough memory again") {
-		t.Error(line)
-	}
+	expect.Len(t, expect.Result(s.Claim(t.Context(), r)).Value(t).Claims, 1)
+	expect.Contains(t, <-lines, "enough memory again")
 }
 
 // A client reads the settings and the memory at most once a second, however many calls it makes.

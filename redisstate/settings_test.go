@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -13,16 +14,12 @@ func TestSetting(t *testing.T) {
 	s := connect(t, addr, redistest.Namespace(t))
 	expectSetting := func(name, want string) {
 		t.Helper()
-		if got, err := s.setting(briefContext(t), name); got != want || err != nil {
-			t.Errorf("%s is %q, want %q; error %v", name, got, want, err)
-		}
+		expect.Result(s.setting(briefContext(t), name)).Is(t, want, name)
 	}
 	expectSetting("hash-max-listpack-value", "99")
 	expectSetting("no-such-setting", "")
 	for _, value := range []string{"99", ""} { // the second value is large enough
-		if got, err := s.SmallListpack(briefContext(t)); got != value || err != nil {
-			t.Errorf("the small setting is %q, want %q; error %v", got, value, err)
-		}
+		expect.Result(s.SmallListpack(briefContext(t))).Is(t, value, "the small setting")
 		must(t, s.Redis.ConfigSet(t.Context(), "hash-max-listpack-value", "1024").Err())
 	}
 	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
@@ -33,10 +30,7 @@ func TestSetting(t *testing.T) {
 
 // The method setting returns no error, even for the embedded Redis, which has no settings.
 func TestSettingOfTheEmbeddedRedis(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
-		if _, err := s.setting(t.Context(), "hash-max-listpack-value"); err != nil {
-			t.Error(err)
-		}
+		expect.Result(s.setting(t.Context(), "hash-max-listpack-value")).OK(t)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // executed contains changes of a task that has been executed in its first round with exit status 0.
@@ -51,7 +52,6 @@ var executed = map[string]struct {
 
 // SettleUsual settles only the tasks that fit the usual case, and it settles them as the rules do.
 func TestSettleUsualIsSettle(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		names := slices.Sorted(maps.Keys(executed))
@@ -91,9 +91,7 @@ func TestSettleUsualIsSettle(t *testing.T) {
 		for i, name := range names {
 			compareSettled(t, s, name, int64(2*i+1), executed[name].usual, now)
 		}
-		if ids, err := s.List(ctx, tdf.Succeeded, "g", 0, 10); err != nil || len(ids) != 2 {
-			t.Errorf("the group has %v, %v", ids, err)
-		}
+		expect.Len(t, expect.Result(s.List(ctx, tdf.Succeeded, "g", 0, 10)).Value(t), 2, "the group")
 	})
 }
 
@@ -138,9 +136,7 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 		if field == "id" || field == "0:claim" || strings.HasPrefix(field, "0:") && field != "0:exit" || field == "lease_until" || field == "log" {
 			continue
 		}
-		if got[field] != want[field] {
-			t.Errorf("%s: %s is %q, want %q", name, field, got[field], want[field])
-		}
+		expect.Equal(t, got[field], want[field], name, field)
 	}
 	if len(got) != len(want) || strings.Count(got["log"], "\n") != strings.Count(want["log"], "\n") {
 		t.Errorf("%s: %v\nwant %v", name, got, want)
@@ -149,9 +145,7 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 	if usual {
 		list = tdf.Succeeded
 	}
-	if err := s.Redis.ZScore(ctx, s.Keys.List(list), fmt.Sprint(id)).Err(); err != nil {
-		t.Errorf("%s: the task is not in %s: %v", name, list, err)
-	}
+	must(t, s.Redis.ZScore(ctx, s.Keys.List(list), fmt.Sprint(id)).Err(), name, "the task is not in", list)
 	if err := s.Redis.ZScore(ctx, s.Keys.Due(), fmt.Sprint(id)).Err(); (err == redis.Nil) != usual {
 		t.Errorf("%s: due: %v", name, err)
 	}
@@ -163,26 +157,22 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 // SettleUsual removes members of the list due that are not ids. It returns a missing task among the tasks that do not
 // fit.
 func TestSettleUsualWithOddMembers(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		ctx := t.Context()
-		for _, odd := range []string{"", "a b", "1\n2", "-3", "99999999999999999999999", "007", "abc", "7"} {
-			must(t, s.Redis.ZAdd(ctx, s.Keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
-		}
-		usual := map[string]any{"state": "executed", "round": "0", "end_before": "inf", "0:exit": "0", "0:claim": "c", "0:executed": "5"}
-		for _, odd := range []string{"abc", "007"} {
-			must(t, s.Redis.HSet(ctx, s.Keys.TaskPrefix()+odd, usual).Err())
-		}
-		now, err := s.Now(ctx)
-		must(t, err)
-		moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, 100)
-		if err != nil || moved != 0 || len(others) != 1 || others[0].ID != 7 {
-			t.Errorf("moved %d, others %v, %v", moved, others, err)
-		}
-		if left := s.Redis.ZRange(ctx, s.Keys.Due(), 0, -1).Val(); !slices.Equal(left, []string{"7"}) {
-			t.Errorf("the list due contains %q", left)
-		}
-	})
+	s := newStore(t)
+	ctx := t.Context()
+	for _, odd := range []string{"", "a b", "1\n2", "-3", "99999999999999999999999", "007", "abc", "7"} {
+		must(t, s.Redis.ZAdd(ctx, s.Keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
+	}
+	usual := map[string]any{"state": "executed", "round": "0", "end_before": "inf", "0:exit": "0", "0:claim": "c", "0:executed": "5"}
+	for _, odd := range []string{"abc", "007"} {
+		must(t, s.Redis.HSet(ctx, s.Keys.TaskPrefix()+odd, usual).Err())
+	}
+	now, err := s.Now(ctx)
+	must(t, err)
+	moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, 100)
+	if err != nil || moved != 0 || len(others) != 1 || others[0].ID != 7 {
+		t.Errorf("moved %d, others %v, %v", moved, others, err)
+	}
+	expect.Equal(t, s.Redis.ZRange(ctx, s.Keys.Due(), 0, -1).Val(), []string{"7"}, "the list due contains")
 }
 
 // dueTasks returns the first due tasks, and settles none of them.

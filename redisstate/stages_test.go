@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -27,7 +28,6 @@ func checkRecord(t *testing.T, s *Store, want tdf.StageRecord) {
 
 // A unit changes the record of a stage only if the stage has the required record. Otherwise, nothing of the unit happens.
 func TestStageChange(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		opened := tdf.StageRecord{Phase: tdf.StageOpened}
 		try := func(want []error, changes ...*StageChange) {
@@ -54,9 +54,7 @@ func TestStageChange(t *testing.T) {
 		try([]error{nil, nil}, stageChange(begun, tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "c"}), stageChange(tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "c"}, opened))
 		checkRecord(t, s, opened)
 		try([]error{ErrStageChanged}, stageChange(begun, begun))
-		if counts, err := s.Counts(t.Context(), "p/s"); err != nil || counts[tdf.Open] != 3 {
-			t.Errorf("%v, %v", counts, err)
-		}
+		expect.Equal(t, expect.Result(s.Counts(t.Context(), "p/s")).Value(t)[tdf.Open], 3)
 		must(t, s.RemoveStageRecords(t.Context(), []string{"p/s", "p/other"}))
 		checkRecord(t, s, tdf.StageRecord{})
 		mustBeSound(t, s)
@@ -65,37 +63,30 @@ func TestStageChange(t *testing.T) {
 
 // A unit that is refused for another reason does not change the record, and the next unit sees the old record.
 func TestRefusedStageChange(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		ids := mustOpen(t, s, grouped("g"))
-		outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
-		if must(t, err); !errors.Is(outcomes[0].Err, tdf.ErrGroupNotClosed) || !errors.Is(outcomes[1].Err, ErrGroupTaken) {
-			t.Errorf("%v", outcomes)
-		}
-		checkRecord(t, s, tdf.StageRecord{})
-		must(t, s.CloseGroup(t.Context(), "g"))
-		m, err := task(t, s, ids[0]).Cancel()
-		mustApply(t, s, m, err)
-		outcomes, err = s.Apply(t.Context(), "m", Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
-		if must(t, err); outcomes[0].Err == nil || outcomes[1].Err != nil {
-			t.Errorf("%v", outcomes)
-		}
-		checkRecord(t, s, begun)
-	})
+	s := newStore(t)
+	ids := mustOpen(t, s, grouped("g"))
+	outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+	if must(t, err); !errors.Is(outcomes[0].Err, tdf.ErrGroupNotClosed) || !errors.Is(outcomes[1].Err, ErrGroupTaken) {
+		t.Errorf("%v", outcomes)
+	}
+	checkRecord(t, s, tdf.StageRecord{})
+	must(t, s.CloseGroup(t.Context(), "g"))
+	m, err := task(t, s, ids[0]).Cancel()
+	mustApply(t, s, m, err)
+	outcomes, err = s.Apply(t.Context(), "m", Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+	if must(t, err); outcomes[0].Err == nil || outcomes[1].Err != nil {
+		t.Errorf("%v", outcomes)
+	}
+	checkRecord(t, s, begun)
 }
 
 // Stored definitions expire, unless a stage needs them. They vanish with the change that needs them no longer.
 func TestDefinitions(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := grouped("p/s")
 		d.Input, d.Tags, d.Meta = "\xff\x00 'x", []string{"a", "b"}, "\x00"
-		if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{d}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Definitions(t.Context(), "X", 0); err == nil || !strings.Contains(err.Error(), "NUL") {
-			t.Errorf("an invalid definition was read: %v", err)
-		}
+		must(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{d}))
+		expect.Result(s.Definitions(t.Context(), "X", 0)).Fails(t, "NUL", "an invalid definition was read")
 		d.Input, d.Meta = "\xff 'x y'", "m"
 		for chunk := range 2 {
 			must(t, s.StoreDefinitions(t.Context(), "X", chunk, []tdf.Properties{d, grouped("p/s")}))
@@ -136,9 +127,7 @@ func TestDefinitions(t *testing.T) {
 			}
 			stored = next
 		}
-		if _, err := s.Definitions(t.Context(), "X", 0); !errors.Is(err, ErrNoDefinitions) {
-			t.Error(err)
-		}
+		expect.Result(s.Definitions(t.Context(), "X", 0)).FailsWith(t, ErrNoDefinitions)
 		must(t, s.StoreDefinitions(t.Context(), "Y", 0, got))
 		if must(t, s.RemoveDefinitions(t.Context(), "Y")); s.Redis.Exists(t.Context(), s.Keys.Definitions("Y")).Val() != 0 {
 			t.Error("the definitions were not removed")
@@ -148,55 +137,49 @@ func TestDefinitions(t *testing.T) {
 
 // Data of another program does not stop other tasks, and the error names it.
 func TestForeignStages(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
-		if _, invalid, err := s.StageRecords(t.Context(), []string{"p/s"}); err != nil || invalid[0] == nil {
-			t.Error(invalid, err)
-		}
-		outcomes, err := s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)})
-		if must(t, err); !errors.Is(outcomes[0].Err, ErrStageChanged) || !strings.Contains(outcomes[0].Err.Error(), `"foreign?xxx`) || len(outcomes[0].Err.Error()) > 300 {
-			t.Errorf("%v", outcomes)
-		}
-		for name, value := range map[string]string{"A": "no gob", "B": ""} {
-			must(t, s.Redis.HSet(t.Context(), s.Keys.Definitions(name), "0", value).Err())
-			if _, err := s.Definitions(t.Context(), name, 0); err == nil {
-				t.Errorf("definitions %q were read", value)
-			}
-		}
-		must(t, s.Redis.Set(t.Context(), s.Keys.Definitions("C"), "text", 0).Err())
-		if _, err := s.Definitions(t.Context(), "C", 0); err == nil || !conn.IsWrongType(errors.Unwrap(err)) {
-			t.Error(err)
-		}
-		must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
-		must(t, s.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
-		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, NewGroup: "n"})
-		if must(t, err); outcomes[1].Err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), s.Keys.Pipelines()+" is not a hash") {
-			t.Errorf("%v", outcomes)
-		}
-		if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
-			t.Error("records of a wrong type were read")
-		}
-		must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
-	})
+	s := newStore(t)
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
+	if _, invalid, err := s.StageRecords(t.Context(), []string{"p/s"}); err != nil || invalid[0] == nil {
+		t.Error(invalid, err)
+	}
+	outcomes, err := s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)})
+	if must(t, err); !errors.Is(outcomes[0].Err, ErrStageChanged) || !strings.Contains(outcomes[0].Err.Error(), `"foreign?xxx`) || len(outcomes[0].Err.Error()) > 300 {
+		t.Errorf("%v", outcomes)
+	}
+	for name, value := range map[string]string{"A": "no gob", "B": ""} {
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Definitions(name), "0", value).Err())
+		expect.Result(s.Definitions(t.Context(), name, 0)).Fails(t, "", "definitions", value, "were read")
+	}
+	must(t, s.Redis.Set(t.Context(), s.Keys.Definitions("C"), "text", 0).Err())
+	if _, err := s.Definitions(t.Context(), "C", 0); err == nil || !conn.IsWrongType(errors.Unwrap(err)) {
+		t.Error(err)
+	}
+	must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
+	must(t, s.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
+	outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, NewGroup: "n"})
+	if must(t, err); outcomes[1].Err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), s.Keys.Pipelines()+" is not a hash") {
+		t.Errorf("%v", outcomes)
+	}
+	if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
+		t.Error("records of a wrong type were read")
+	}
+	must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
 }
 
 // A unit that decides a group may exceed max_tasks, because the tasks of the group cannot be archived before.
 func TestMaxTasksRefusesNoDecision(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		ids := mustOpen(t, s, grouped("g"))
-		must(t, s.CloseGroup(t.Context(), "g"))
-		m, err := task(t, s, ids[0]).Cancel()
-		mustApply(t, s, m, err)
-		limitTasks(t, s, "1")
-		outcomes, err := s.Apply(t.Context(), "m",
-			Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)},
-			Unit{Open: []tdf.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
-		if must(t, err); !tooMany(outcomes[0].Err, 1, 1) || outcomes[1].Err != nil {
-			t.Errorf("%+v", outcomes)
-		}
-	})
+	s := newStore(t)
+	ids := mustOpen(t, s, grouped("g"))
+	must(t, s.CloseGroup(t.Context(), "g"))
+	m, err := task(t, s, ids[0]).Cancel()
+	mustApply(t, s, m, err)
+	limitTasks(t, s, "1")
+	outcomes, err := s.Apply(t.Context(), "m",
+		Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)},
+		Unit{Open: []tdf.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+	if must(t, err); !tooMany(outcomes[0].Err, 1, 1) || outcomes[1].Err != nil {
+		t.Errorf("%+v", outcomes)
+	}
 }
 
 // A unit that changes a stage does not wait for memory. Its manager must archive tasks meanwhile.
@@ -211,71 +194,59 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	if _, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)}); err != ErrNoRoom {
 		t.Error(err)
 	}
-	if line := <-lines; !strings.Contains(line, "new tasks wait") {
-		t.Error(line)
-	}
+	expect.Contains(t, <-lines, "new tasks wait")
 	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
 	if err != nil || outcomes[0].Err != nil {
 		t.Error(outcomes, err)
 	}
-	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); !errors.Is(err, ErrNoRoom) {
-		t.Error(err)
-	}
-	if err := s.RestoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); err != nil {
-		t.Errorf("a load: %v", err)
-	}
+	expect.FailsWith(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}), ErrNoRoom)
+	must(t, s.RestoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}), "a load")
 	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
 	use(0.99)
-	if err := s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}); err != nil {
-		t.Error(err)
-	}
+	must(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}))
 }
 
 // A pipeline goes on if the group of its stage was decided for tasks that wait for the group. Its record decides the stage once.
 func TestDecisionOfADecidedStage(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, ofGroup("p/a", 1)...)
-		must(t, s.CloseGroup(t.Context(), "p/a"))
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Groups(), "p/a", "decided 1").Err())
-		decide := func() Outcome {
-			change := &StageChange{Stage: "p/b", To: tdf.StageRecord{Phase: tdf.StageOpened}}
-			outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})
-			must(t, err)
-			return outcomes[0]
-		}
-		if o := decide(); !errors.Is(o.Err, tdf.ErrGroupUnfinished) && !errors.Is(o.Err, tdf.ErrGroupDecided) {
-			t.Errorf("with an open task: %v", o.Err)
-		}
-		m, err := task(t, s, 1).Cancel()
+	s := newStore(t)
+	mustOpen(t, s, ofGroup("p/a", 1)...)
+	must(t, s.CloseGroup(t.Context(), "p/a"))
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Groups(), "p/a", "decided 1").Err())
+	decide := func() Outcome {
+		change := &StageChange{Stage: "p/b", To: tdf.StageRecord{Phase: tdf.StageOpened}}
+		outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})
 		must(t, err)
-		_, err = s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
-		must(t, err)
-		if o := decide(); o.Err != nil || len(o.IDs) != 1 {
-			t.Errorf("%+v", o)
-		}
-		if o := decide(); !errors.Is(o.Err, ErrStageChanged) {
-			t.Errorf("%+v", o)
-		}
-	})
+		return outcomes[0]
+	}
+	if o := decide(); !errors.Is(o.Err, tdf.ErrGroupUnfinished) && !errors.Is(o.Err, tdf.ErrGroupDecided) {
+		t.Errorf("with an open task: %v", o.Err)
+	}
+	m, err := task(t, s, 1).Cancel()
+	must(t, err)
+	_, err = s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
+	must(t, err)
+	if o := decide(); o.Err != nil || len(o.IDs) != 1 {
+		t.Errorf("%+v", o)
+	}
+	if o := decide(); !errors.Is(o.Err, ErrStageChanged) {
+		t.Errorf("%+v", o)
+	}
 }
 
 // The tasks that follow a stage without tasks are follow-ups. They may exceed max_tasks. The tasks of a start may not.
 func TestStepAfterAnEmptyStage(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("a"))
-		limitTasks(t, s, "1")
-		u := Unit{Open: []tdf.Properties{grouped("p/s")}, NewGroup: "p/s", Stage: stageChange(tdf.StageRecord{}, begun)}
-		outcomes, err := s.Apply(t.Context(), "m", u)
-		if must(t, err); !errors.As(outcomes[0].Err, new(*tdf.TasksLimitError)) {
-			t.Errorf("a start: %+v", outcomes)
-		}
-		u.NewGroup = "p/before"
-		outcomes, err = s.Apply(t.Context(), "m", u)
-		if must(t, err); outcomes[0].Err != nil {
-			t.Errorf("a step after an empty stage: %+v", outcomes)
-		}
-		checkRecord(t, s, begun)
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("a"))
+	limitTasks(t, s, "1")
+	u := Unit{Open: []tdf.Properties{grouped("p/s")}, NewGroup: "p/s", Stage: stageChange(tdf.StageRecord{}, begun)}
+	outcomes, err := s.Apply(t.Context(), "m", u)
+	if must(t, err); !errors.As(outcomes[0].Err, new(*tdf.TasksLimitError)) {
+		t.Errorf("a start: %+v", outcomes)
+	}
+	u.NewGroup = "p/before"
+	outcomes, err = s.Apply(t.Context(), "m", u)
+	if must(t, err); outcomes[0].Err != nil {
+		t.Errorf("a step after an empty stage: %+v", outcomes)
+	}
+	checkRecord(t, s, begun)
 }

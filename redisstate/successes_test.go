@@ -3,18 +3,17 @@ package redisstate
 import (
 	"strconv"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // SucceededElsewhere reports successes of other workers for an hour. Redis keeps at most two successes per program,
 // even if there are many workers.
 func TestSuccesses(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		elsewhere := func(worker, program string, want bool) {
 			t.Helper()
-			if got, err := s.SucceededElsewhere(t.Context(), worker, program); got != want || err != nil {
-				t.Errorf("%s, %s: %v, %v", worker, program, got, err)
-			}
+			expect.Result(s.SucceededElsewhere(t.Context(), worker, program)).Is(t, want, worker, program)
 		}
 		elsewhere("w1", "p", false)
 		must(t, s.NoteSuccesses(t.Context(), "w1", "p", "q"))
@@ -26,9 +25,7 @@ func TestSuccesses(t *testing.T) {
 		}
 		elsewhere("w1", "p", true)
 		key := s.Keys.Successes("p")
-		if n := s.Redis.ZCard(t.Context(), key).Val(); n != keptSuccesses {
-			t.Errorf("Redis keeps the successes of %d workers", n)
-		}
+		expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), keptSuccesses, "Redis keeps the successes of … workers")
 		if left := s.Redis.TTL(t.Context(), key).Val(); left <= 0 || left > successLife {
 			t.Errorf("the key expires after %v", left)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -31,10 +32,7 @@ func TestTLS(t *testing.T) {
 
 	secure := redisAt(t, addr)
 	secure.TLS, secure.TLSCA, secure.TLSServerName = true, cert, "redis.example"
-	s, err := Connect(t.Context(), secure, redistest.Namespace(t), quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
 	mustOpen(t, s, define("x"))
 	w := s.WakeWorker(nil) // a Waker has its own connection
 	if !w.Wait(t.Context(), ever) {
@@ -64,26 +62,18 @@ func TestTLS(t *testing.T) {
 func selfSigned(t *testing.T, dir, name string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write := func(file, kind string, bytes []byte) string {
 		path := filepath.Join(dir, file)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600))
 		return path
 	}
 	return write("cert.pem", "CERTIFICATE", cert), write("key.pem", "EC PRIVATE KEY", der)

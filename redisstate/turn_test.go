@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -29,9 +30,7 @@ func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 	t.Parallel()
 	undisturbed := prepared(t, redistest.Shared(t))
 	want := turnOnce(t, undisturbed)
-	if want != "[{[] [] <nil> []}] <nil> <nil> 4firstrunning0 5secondrunning0" {
-		t.Fatalf("without a loss: %s", want)
-	}
+	expect.MustEqual(t, want, "[{[] [] <nil> []}] <nil> <nil> 4firstrunning0 5secondrunning0", "without a loss")
 	wantWorld := anonymize(dump(t, undisturbed), undisturbed)
 	for name, script := range map[string]*lua.Script{"report": lua.Move, "claim": lua.Claim} {
 		for drops := 1; drops <= 3; drops++ {
@@ -39,15 +38,9 @@ func TestLostRepliesToAReportWithAClaim(t *testing.T) {
 				proxy := redistest.NewProxy(t, redistest.Shared(t))
 				s := prepared(t, proxy.Addr)
 				proxy.DropReplies(drops, func(command []string) bool { return slices.Contains(command, s.Script(script).Hash()) })
-				if got := turnOnce(t, s); got != want {
-					t.Errorf("answered %s, want %s", got, want)
-				}
-				if proxy.Dropped() != drops {
-					t.Errorf("%d replies were dropped", proxy.Dropped())
-				}
-				if diff := changed(t, wantWorld, anonymize(dump(t, s), s)); diff != "" {
-					t.Error(diff)
-				}
+				expect.Equal(t, turnOnce(t, s), want, "answered")
+				expect.Equal(t, proxy.Dropped(), drops, "replies were dropped")
+				expect.Equal(t, changed(t, wantWorld, anonymize(dump(t, s), s)), "")
 				mustBeSound(t, s)
 			})
 		}
@@ -69,9 +62,7 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	if claimErr == nil || len(c.Claims) != 0 {
 		t.Errorf("claimed %d tasks, %v", len(c.Claims), claimErr)
 	}
-	if got := task(t, s, runningID).State; got != tdf.Executed {
-		t.Errorf("the task is %s", got)
-	}
+	expect.Equal(t, task(t, s, runningID).State, tdf.Executed, "the task")
 	mustBeSound(t, s)
 }
 
@@ -82,8 +73,6 @@ func TestReportWithAClaimLoadsItsScripts(t *testing.T) {
 	s := prepared(t, own.Addr)
 	want := turnOnce(t, prepared(t, redistest.Shared(t)))
 	must(t, s.Redis.ScriptFlush(t.Context()).Err())
-	if got := turnOnce(t, s); got != want {
-		t.Errorf("answered %s, want %s", got, want)
-	}
+	expect.Equal(t, turnOnce(t, s), want, "answered")
 	mustBeSound(t, s)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func keyed(key string, until tdf.UniqueUntil) tdf.Properties {
@@ -34,80 +35,73 @@ func TestUnique(t *testing.T) {
 		tdf.UntilFinished: {tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived},
 		tdf.UntilArchived: {tdf.Archived},
 	} {
-		onEach(t, func(t *testing.T, s *Store) {
-			for _, state := range tdf.States {
-				id := put(t, s, state)
-				key := string(state)
-				must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "unique", key, "unique_until", string(until)).Err())
-				must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), key, id).Err())
-				got := mustOpenUnique(t, s, keyed(key, until))
-				free := false
-				for _, f := range freeIn {
-					free = free || f == state
+		t.Run(string(until), func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				for _, state := range tdf.States {
+					id := put(t, s, state)
+					key := string(state)
+					must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "unique", key, "unique_until", string(until)).Err())
+					must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), key, id).Err())
+					got := mustOpenUnique(t, s, keyed(key, until))
+					free := false
+					for _, f := range freeIn {
+						free = free || f == state
+					}
+					if got.Existing == free || !free && got.ID != id || free && got.ID == id {
+						t.Errorf("until %s, and the holder is %s: %+v", until, state, got)
+					}
+					if free { // so that no other state of this test claims the new task
+						m, err := task(t, s, got.ID).Cancel()
+						mustApply(t, s, m, err)
+					}
+					if state == tdf.Open {
+						m, err := task(t, s, id).Cancel()
+						mustApply(t, s, m, err)
+					}
 				}
-				if got.Existing == free || !free && got.ID != id || free && got.ID == id {
-					t.Errorf("until %s, and the holder is %s: %+v", until, state, got)
-				}
-				if free { // so that no other state of this test claims the new task
-					m, err := task(t, s, got.ID).Cancel()
-					mustApply(t, s, m, err)
-				}
-				if state == tdf.Open {
-					m, err := task(t, s, id).Cancel()
-					mustApply(t, s, m, err)
-				}
-			}
-			mustBeSound(t, s)
+				mustBeSound(t, s)
+			})
 		})
 	}
 }
 
 // Of equal keys in one call, only the first gets a task. Ids stay in the order of the definitions.
 func TestUniqueWithinACall(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
-		opened, err := s.OpenAll(t.Context(), "manager", "", a, b, a, define("plain"), b)
-		if want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"; err != nil || fmt.Sprint(opened) != want {
-			t.Errorf("%v, %v; want %s", opened, err, want)
-		}
-		outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: []tdf.Properties{define("p"), a, keyed("c", tdf.UntilFinished), keyed("c", tdf.UntilFinished), define("q")}})
-		must(t, err)
-		if got, want := fmt.Sprint(outcomes[0].IDs, outcomes[0].Existing), "[4 1 5 5 6] [false true false true false]"; got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
+	opened, err := s.OpenAll(t.Context(), "manager", "", a, b, a, define("plain"), b)
+	if want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"; err != nil || fmt.Sprint(opened) != want {
+		t.Errorf("%v, %v; want %s", opened, err, want)
+	}
+	outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: []tdf.Properties{define("p"), a, keyed("c", tdf.UntilFinished), keyed("c", tdf.UntilFinished), define("q")}})
+	must(t, err)
+	if got, want := fmt.Sprint(outcomes[0].IDs, outcomes[0].Existing), "[4 1 5 5 6] [false true false true false]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	mustBeSound(t, s)
 }
 
 // Of many clients that open a task with the same key at once, one opens it, and the others get the same id.
 func TestUniqueAtOnce(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		var all [8]Opened
-		var clients sync.WaitGroup
-		for i := range all {
-			clients.Go(func() { all[i] = mustOpenUnique(t, s, keyed("k", tdf.UntilFinished)) })
+	s := newStore(t)
+	var all [8]Opened
+	var clients sync.WaitGroup
+	for i := range all {
+		clients.Go(func() { all[i] = mustOpenUnique(t, s, keyed("k", tdf.UntilFinished)) })
+	}
+	clients.Wait()
+	opened := 0
+	for _, o := range all {
+		if !o.Existing {
+			opened++
 		}
-		clients.Wait()
-		opened := 0
-		for _, o := range all {
-			if !o.Existing {
-				opened++
-			}
-			if o.ID != 1 {
-				t.Errorf("got task %d", o.ID)
-			}
-		}
-		if opened != 1 {
-			t.Errorf("%d clients opened a task", opened)
-		}
-	})
+		expect.Equal(t, o.ID, 1, "task")
+	}
+	expect.Equal(t, opened, 1, "clients opened a task")
 }
 
 // A retried task takes its key again. If another task holds the key, the error names that task.
 func TestReopenTakesTheKey(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		d := keyed("k", tdf.UntilFinished)
 		first := mustOpenUnique(t, s, d).ID
@@ -136,65 +130,54 @@ func TestReopenTakesTheKey(t *testing.T) {
 
 // Removing the task that holds the key in Redis deletes the key. Removing an earlier holder does not.
 func TestRemoveGivesTheKeyBack(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := keyed("k", tdf.UntilFinished)
-		first := mustOpenUnique(t, s, d).ID
-		m, err := task(t, s, first).Cancel()
-		mustApply(t, s, m, err)
-		second := mustOpenUnique(t, s, d).ID
-		m, err = task(t, s, first).Remove()
-		mustApply(t, s, m, err)
-		if holder := s.Redis.HGet(t.Context(), s.Keys.Unique(), "k").Val(); holder != fmt.Sprint(second) {
-			t.Errorf("the holder is %q", holder)
-		}
-		m, err = task(t, s, second).Cancel()
-		mustApply(t, s, m, err)
-		m, err = task(t, s, second).Remove()
-		mustApply(t, s, m, err)
-		if n := s.Redis.HLen(t.Context(), s.Keys.Unique()).Val(); n != 0 {
-			t.Errorf("%d keys are left", n)
-		}
-	})
+	s := newStore(t)
+	d := keyed("k", tdf.UntilFinished)
+	first := mustOpenUnique(t, s, d).ID
+	m, err := task(t, s, first).Cancel()
+	mustApply(t, s, m, err)
+	second := mustOpenUnique(t, s, d).ID
+	m, err = task(t, s, first).Remove()
+	mustApply(t, s, m, err)
+	expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.Unique(), "k").Val(), fmt.Sprint(second), "the holder")
+	m, err = task(t, s, second).Cancel()
+	mustApply(t, s, m, err)
+	m, err = task(t, s, second).Remove()
+	mustApply(t, s, m, err)
+	expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Unique()).Val(), 0, "keys are left")
 }
 
 // The follow-up of a task may have the key that the task gives up in the same step.
 func TestFollowUpTakesTheKey(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		d := keyed("k", tdf.UntilArchived)
-		mustOpenUnique(t, s, d)
-		c := mustClaim(t, s, 1)[0]
-		mustExecute(t, s, c, tdf.Result{Exit: "0"})
-		mustSettle(t, s, c.Task.ID)
-		m, err := task(t, s, c.Task.ID).Archive()
-		must(t, err)
-		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{d}})
-		must(t, err)
-		if o := outcomes[0]; o.Err != nil || o.Existing != nil || o.IDs[0] != 2 {
-			t.Errorf("got %+v", o)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	d := keyed("k", tdf.UntilArchived)
+	mustOpenUnique(t, s, d)
+	c := mustClaim(t, s, 1)[0]
+	mustExecute(t, s, c, tdf.Result{Exit: "0"})
+	mustSettle(t, s, c.Task.ID)
+	m, err := task(t, s, c.Task.ID).Archive()
+	must(t, err)
+	outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{d}})
+	must(t, err)
+	if o := outcomes[0]; o.Err != nil || o.Existing != nil || o.IDs[0] != 2 {
+		t.Errorf("got %+v", o)
+	}
+	mustBeSound(t, s)
 }
 
 // A key of another type, or an entry of an unknown task, stops nobody.
 func TestOddUniqueKeys(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), "a", "99", "b", "x", "c", "").Err())
-		for i, key := range []string{"a", "b", "c"} {
-			if got := mustOpenUnique(t, s, keyed(key, tdf.UntilFinished)); got.Existing || got.ID != int64(i+1) {
-				t.Errorf("key %s: %+v", key, got)
-			}
+	s := newStore(t)
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), "a", "99", "b", "x", "c", "").Err())
+	for i, key := range []string{"a", "b", "c"} {
+		if got := mustOpenUnique(t, s, keyed(key, tdf.UntilFinished)); got.Existing || got.ID != int64(i+1) {
+			t.Errorf("key %s: %+v", key, got)
 		}
-		mustBeSound(t, s)
-	})
+	}
+	mustBeSound(t, s)
 }
 
 // A task that is loaded from a dump takes its key, if it is in a state that holds the key.
 func TestRestoreTakesTheKey(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		held, free := keyed("held", tdf.UntilFinished), keyed("free", tdf.UntilFinished)
 		mustOpenUnique(t, s, held)
@@ -203,9 +186,7 @@ func TestRestoreTakesTheKey(t *testing.T) {
 		mustApply(t, s, m, err)
 		all := records(t, s)
 		must(t, s.Redis.Del(t.Context(), s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Val()...).Err())
-		if _, err := s.Restore(t.Context(), all...); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Restore(t.Context(), all...)).OK(t)
 		if got := mustOpenUnique(t, s, held); !got.Existing || got.ID != 1 {
 			t.Errorf("the key of the open task: %+v", got)
 		}
@@ -220,9 +201,7 @@ func TestRestoreTakesTheKey(t *testing.T) {
 		loaded := all[0]
 		loaded.ID, loaded.Hash = 50, maps.Clone(loaded.Hash)
 		loaded.Hash["id"], loaded.Hash["unique"] = "50", "stale"
-		if _, err := s.Restore(t.Context(), loaded); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Restore(t.Context(), loaded)).OK(t)
 		if got := mustOpenUnique(t, s, stale); !got.Existing || got.ID != 50 {
 			t.Errorf("a key with an entry of a cancelled task: %+v", got)
 		}
@@ -231,43 +210,35 @@ func TestRestoreTakesTheKey(t *testing.T) {
 
 // If Redis refuses one of several tasks, the answer says which tasks were opened.
 func TestOpenUniqueRefused(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		must(t, s.Redis.Set(t.Context(), s.Keys.Group("bad"), "x", 0).Err())
-		bad := define("x")
-		bad.Group = "bad"
-		opened, err := s.OpenAll(t.Context(), "manager", "", keyed("a", tdf.UntilFinished), bad, define("y"))
-		if got := fmt.Sprint(opened); err == nil || got != "[{1 false} {0 false} {2 false}]" {
-			t.Errorf("%s, %v", got, err)
-		}
-	})
+	s := newStore(t)
+	must(t, s.Redis.Set(t.Context(), s.Keys.Group("bad"), "x", 0).Err())
+	bad := define("x")
+	bad.Group = "bad"
+	opened, err := s.OpenAll(t.Context(), "manager", "", keyed("a", tdf.UntilFinished), bad, define("y"))
+	if got := fmt.Sprint(opened); err == nil || got != "[{1 false} {0 false} {2 false}]" {
+		t.Errorf("%s, %v", got, err)
+	}
 }
 
 // The first task that is really opened makes the new group. So of two callers, only one opens tasks in it.
 func TestOpenUniqueInANewGroup(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpenUnique(t, s, keyed("a", tdf.UntilFinished))
-		a, b := keyed("a", tdf.UntilFinished), define("b")
-		a.Group, b.Group = "g", "g"
-		opened, err := s.OpenAll(t.Context(), "manager", "g", a, b, b)
-		if got := fmt.Sprint(opened); err != nil || got != "[{1 true} {2 false} {3 false}]" {
-			t.Errorf("%s, %v", got, err)
-		}
-		if _, err := s.OpenAll(t.Context(), "manager", "g", a, b); !errors.Is(err, ErrGroupTaken) {
-			t.Errorf("the second caller: %v", err)
-		}
-	})
+	s := newStore(t)
+	mustOpenUnique(t, s, keyed("a", tdf.UntilFinished))
+	a, b := keyed("a", tdf.UntilFinished), define("b")
+	a.Group, b.Group = "g", "g"
+	opened, err := s.OpenAll(t.Context(), "manager", "g", a, b, b)
+	if got := fmt.Sprint(opened); err != nil || got != "[{1 true} {2 false} {3 false}]" {
+		t.Errorf("%s, %v", got, err)
+	}
+	expect.Result(s.OpenAll(t.Context(), "manager", "g", a, b)).FailsWith(t, ErrGroupTaken, "the second caller")
 }
 
 // If another program uses the key `unique`, only tasks with unique keys are refused.
 func TestUniqueOfAnotherType(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		must(t, s.Redis.Set(t.Context(), s.Keys.Unique(), "x", 0).Err())
-		opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))
-		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE "+s.Keys.Unique()+" is not a hash") || opened[0].ID != 1 || opened[1].ID != 0 {
-			t.Errorf("%v, %v", opened, err)
-		}
-	})
+	s := newStore(t)
+	must(t, s.Redis.Set(t.Context(), s.Keys.Unique(), "x", 0).Err())
+	opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))
+	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE "+s.Keys.Unique()+" is not a hash") || opened[0].ID != 1 || opened[1].ID != 0 {
+		t.Errorf("%v, %v", opened, err)
+	}
 }

@@ -20,7 +20,6 @@ func afterTasks(ids ...int64) tdf.Properties {
 
 // Redis removes no task that a waiting task may need, from the call that opens the waiting task on.
 func TestRemovalBeforeLinks(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("named"), inGroup("g"), define("free"))
 		for _, c := range mustClaim(t, s, 3) {
@@ -46,9 +45,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			if got == nil || !strings.Contains(got.Error(), want) || errors.Is(got, ErrUnlinked) != unknown {
 				t.Errorf("%s, task %d: %v, want %q", when, id, got, want)
 			}
-			if diff := changed(t, before, dump(t, s)); diff != "" {
-				t.Errorf("%s: %s", when, diff)
-			}
+			expect.Equal(t, changed(t, before, dump(t, s)), "", when)
 		}
 		mustOpen(t, s, afterTasks(ids[0]), afterGroup("g"))
 		refused("one waits", ids[0], "unfinished tasks need it (after)", false)
@@ -59,9 +56,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		s.Redis.Del(t.Context(), s.Keys.Unlinked())
 		s.Redis.Set(t.Context(), s.Keys.Unlinked(), "x", 0)
 		refused("a wrong type", ids[2], "unlinked is not a sorted set", true)
-		if _, err := s.Open(t.Context(), "manager", afterTasks(ids[0])); err == nil || !strings.Contains(err.Error(), "unlinked is not a sorted set") {
-			t.Error(err)
-		}
+		expect.Result(s.Open(t.Context(), "manager", afterTasks(ids[0]))).Fails(t, "unlinked is not a sorted set")
 		s.Redis.Del(t.Context(), s.Keys.Unlinked())
 		s.Redis.ZAdd(t.Context(), s.Keys.Unlinked(), kept...)
 		_, err := s.BeginRestore(t.Context(), "a dump", 0)
@@ -69,9 +64,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		byServer = true
 		refused("a load", ids[2], "a dump is being loaded", true)
 		byServer = false
-		if n, err := s.LinkWaiting(t.Context()); n != 0 || err != nil {
-			t.Errorf("linked %d during a load, %v", n, err)
-		}
+		expect.Result(s.LinkWaiting(t.Context())).Is(t, 0, "linked … during a load")
 		expect.NoError(t, s.EndRestore(t.Context()))
 		for left := int64(42); left > 0; { // on a slow machine, a turn ends before all are linked
 			_, err := s.LinkWaiting(t.Context())
@@ -120,9 +113,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 			}
 			before = now
 		}
-		if n, err := s.LinkWaiting(t.Context()); n != 0 || err != nil {
-			t.Error(n, err)
-		}
+		expect.Result(s.LinkWaiting(t.Context())).Is(t, 0)
 		c := mustClaim(t, s, 1)[0]
 		mustExecute(t, s, c, tdf.Result{Error: "no", Exit: "1"})
 		mustSettle(t, s, c.Task.ID)
@@ -144,9 +135,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 			return n
 		}
 		for before := 0; before < len(ids); {
-			if n, err := s.HandleEndings(t.Context()); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
+			expect.MustEqual(t, expect.Result(s.HandleEndings(t.Context())).Value(t), 1)
 			now := released()
 			if now == before || now > before+most {
 				t.Fatalf("a turn releases %d dependencies", now-before)
@@ -154,9 +143,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 			before = now
 		}
 		for _, id := range ids {
-			if n := task(t, s, id).Dependents; n != 2 {
-				t.Fatalf("%d tasks need task %d", n, id)
-			}
+			expect.MustEqual(t, task(t, s, id).Dependents, 2, "tasks need task", id)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 var valueKinds = []ValueKind{ValueSetting, ValuePause, ValueLimit, ValueMark, ValueStage}
@@ -19,12 +20,8 @@ func allValues(t *testing.T, s *Store) []string {
 	var all []string
 	for _, kind := range valueKinds {
 		for v, err := range s.Values(t.Context(), kind) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := v.Validate(); err != nil {
-				t.Error(err)
-			}
+			must(t, err)
+			must(t, v.Validate())
 			all = append(all, fmt.Sprintf("%s %s %s", v.Kind, v.Name, v.Text))
 		}
 	}
@@ -34,13 +31,10 @@ func allValues(t *testing.T, s *Store) []string {
 
 // Another namespace gets the same values. The calls that set them accept them as their own.
 func TestRestoreValues(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		must := func(err error) {
 			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		mustOpen(t, s, inGroup("a"), inGroup("p/one"))
 		must(s.ChangeSetting(t.Context(), tdf.SettingMaxTasks, "100"))
@@ -51,9 +45,7 @@ func TestRestoreValues(t *testing.T) {
 		stage := tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "ab"}
 		s.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/one", stage.String())
 		want := allValues(t, s)
-		if len(want) != 7 {
-			t.Fatalf("values %q", want)
-		}
+		expect.MustLen(t, want, 7, "values")
 
 		other := connect(t, s.Redis.Options().Addr, s.Keys.Namespace()+"-other")
 		mustOpen(t, other, inGroup("a"))
@@ -70,9 +62,7 @@ func TestRestoreValues(t *testing.T) {
 					t.Errorf("%s: %v, %v", kind, outcomes, err)
 				}
 			}
-			if got := allValues(t, other); !slices.Equal(got, want) {
-				t.Errorf("restored %q, want %q", got, want)
-			}
+			expect.Equal(t, allValues(t, other), want, "restored")
 		}
 		if v := other.Redis.HGet(t.Context(), other.Keys.Partitions(), "version").Val(); v == version {
 			t.Error("claims do not read the restored pauses")
@@ -93,120 +83,97 @@ func TestRestoreValues(t *testing.T) {
 		if err != nil || fmt.Sprint(outcomes) != fmt.Sprint([]ValueOutcome{ValueKept, ValueNoGroup}) {
 			t.Errorf("other marks: %v, %v", outcomes, err)
 		}
-		if got := len(allValues(t, other)); got != len(want)+1 {
-			t.Errorf("%d values, want one more", got)
-		}
+		expect.Equal(t, len(allValues(t, other)), len(want)+1, "values")
 	})
 }
 
 // Invalid values are refused before anything is written.
 func TestInvalidValues(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, inGroup("a"))
-		long := strings.Repeat("x", maxValueText)
-		for _, v := range []Value{
-			{"", "", ""},
-			{"other", "a", "b"},
-			{ValueSetting, "max_tasks", "0"},
-			{ValueSetting, "other", "1"},
-			{ValuePause, "queue=a;b", "5 me"},
-			{ValuePause, "queue=", "5 me"},
-			{ValuePause, "group=\x00", "5 me"},
-			{ValuePause, "", "5 me"},
-			{ValuePause, "namespace", "me"},
-			{ValuePause, "namespace", "inf me"},
-			{ValuePause, "namespace", "-1 me"},
-			{ValuePause, "namespace", "5 " + long},
-			{ValueLimit, "", "at_most=1"},
-			{ValueLimit, "k", ""},
-			{ValueLimit, "k", "at_most=-1"},
-			{ValueLimit, "k", " at_most=1"},
-			{ValueLimit, "a\nb", "at_most=1"},
-			{ValueMark, "", "closed 5"},
-			{ValueMark, "a", "open 5"},
-			{ValueMark, "a", "closed"},
-			{ValueMark, "a", "closed nan"},
-			{ValueMark, "\xff", "closed 5"},
-			{ValueStage, "a/b", ""},
-			{ValueStage, "a/b", "stored 5 5 x"},
-			{ValueStage, "", "opened"},
-			{ValueStage, long, "opened"},
-			{ValueStage, "a/b", "opening 1 " + long},
-		} {
-			if _, err := s.RestoreValues(t.Context(), v); err == nil || len(err.Error()) > 1000 {
-				t.Errorf("%.100q: %v", v, err)
-			}
+	s := newStore(t)
+	mustOpen(t, s, inGroup("a"))
+	long := strings.Repeat("x", maxValueText)
+	for _, v := range []Value{
+		{"", "", ""},
+		{"other", "a", "b"},
+		{ValueSetting, "max_tasks", "0"},
+		{ValueSetting, "other", "1"},
+		{ValuePause, "queue=a;b", "5 me"},
+		{ValuePause, "queue=", "5 me"},
+		{ValuePause, "group=\x00", "5 me"},
+		{ValuePause, "", "5 me"},
+		{ValuePause, "namespace", "me"},
+		{ValuePause, "namespace", "inf me"},
+		{ValuePause, "namespace", "-1 me"},
+		{ValuePause, "namespace", "5 " + long},
+		{ValueLimit, "", "at_most=1"},
+		{ValueLimit, "k", ""},
+		{ValueLimit, "k", "at_most=-1"},
+		{ValueLimit, "k", " at_most=1"},
+		{ValueLimit, "a\nb", "at_most=1"},
+		{ValueMark, "", "closed 5"},
+		{ValueMark, "a", "open 5"},
+		{ValueMark, "a", "closed"},
+		{ValueMark, "a", "closed nan"},
+		{ValueMark, "\xff", "closed 5"},
+		{ValueStage, "a/b", ""},
+		{ValueStage, "a/b", "stored 5 5 x"},
+		{ValueStage, "", "opened"},
+		{ValueStage, long, "opened"},
+		{ValueStage, "a/b", "opening 1 " + long},
+	} {
+		if _, err := s.RestoreValues(t.Context(), v); err == nil || len(err.Error()) > 1000 {
+			t.Errorf("%.100q: %v", v, err)
 		}
-		if got := allValues(t, s); len(got) > 0 {
-			t.Errorf("written: %q", got)
-		}
-	})
+	}
+	expect.Len(t, allValues(t, s), 0, "written")
 }
 
 // The number of limits and pauses is bounded. Hashes of a wrong type give errors, or no values.
 func TestBoundsOfValues(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		var pauses []Value
-		for i := range tdf.MaxPaused + 1 {
-			pauses = append(pauses, Value{ValuePause, fmt.Sprint("queue=q", i), "5 me"})
-		}
-		outcomes, err := s.RestoreValues(t.Context(), pauses...)
-		if err == nil || !strings.Contains(err.Error(), "more than 1000 of them; remove some") || len(outcomes) != 2*valuesPerCall {
-			t.Errorf("%d outcomes, %v", len(outcomes), err)
-		}
-		if got := len(allValues(t, s)); got != tdf.MaxPaused {
-			t.Errorf("%d pauses, want %d", got, tdf.MaxPaused)
-		}
-		s.Redis.Set(t.Context(), s.Keys.Limits(), "text", 0)
-		if _, err := s.RestoreValues(t.Context(), Value{ValueLimit, "k", "at_most=1"}); err == nil {
-			t.Error("a hash of a wrong type gives no error")
-		}
-		for v, err := range s.Values(t.Context(), ValueLimit) {
-			t.Errorf("a value of a wrong type: %v, %v", v, err)
-		}
-	})
+	s := newStore(t)
+	var pauses []Value
+	for i := range tdf.MaxPaused + 1 {
+		pauses = append(pauses, Value{ValuePause, fmt.Sprint("queue=q", i), "5 me"})
+	}
+	outcomes, err := s.RestoreValues(t.Context(), pauses...)
+	if err == nil || !strings.Contains(err.Error(), "more than 1000 of them; remove some") || len(outcomes) != 2*valuesPerCall {
+		t.Errorf("%d outcomes, %v", len(outcomes), err)
+	}
+	expect.Equal(t, len(allValues(t, s)), tdf.MaxPaused, "pauses")
+	s.Redis.Set(t.Context(), s.Keys.Limits(), "text", 0)
+	expect.Result(s.RestoreValues(t.Context(), Value{ValueLimit, "k", "at_most=1"})).Fails(t, "", "a hash of a wrong type gives no error")
+	for v, err := range s.Values(t.Context(), ValueLimit) {
+		t.Errorf("a value of a wrong type: %v, %v", v, err)
+	}
 }
 
 // Stored definitions can be copied. Hostile data give an error.
 func TestCopiedDefinitions(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		if err := s.StoreDefinitions(t.Context(), "name", 3, []tdf.Properties{define("a"), define("b")}); err != nil {
-			t.Fatal(err)
+	s := newStore(t)
+	must(t, s.StoreDefinitions(t.Context(), "name", 3, []tdf.Properties{define("a"), define("b")}))
+	encoded := expect.Result(s.EncodedDefinitions(t.Context(), "name", 3)).Value(t)
+	if all, err := DecodeDefinitions(encoded); err != nil || len(all) != 2 || all[1].Input != define("b").Input {
+		t.Errorf("decoded %+v, %v", all, err)
+	}
+	if none, err := s.EncodedDefinitions(t.Context(), "name", 4); none != nil || err != nil {
+		t.Errorf("a missing chunk: %q, %v", none, err)
+	}
+	if err := s.KeepDefinitions(t.Context(), "name"); err != nil || s.Redis.TTL(t.Context(), s.Keys.Definitions("name")).Val() != -1 {
+		t.Errorf("the definitions expire, %v", err)
+	}
+	for i := range encoded {
+		cut, changed := encoded[:i], bytes.Clone(encoded)
+		changed[i] ^= 0xff
+		expect.Result(DecodeDefinitions(cut)).Fails(t, "", "the first", i, "bytes are valid")
+		_, _ = DecodeDefinitions(changed) // it must not panic
+	}
+	var invalid bytes.Buffer
+	bad := define("a")
+	bad.Priority = 1 << 40
+	must(t, gob.NewEncoder(&invalid).Encode([]tdf.Properties{bad}))
+	for _, data := range [][]byte{invalid.Bytes(), make([]byte, MaxDefinitions+1), []byte("text")} {
+		if _, err := DecodeDefinitions(data); err == nil {
+			t.Errorf("%.20q is valid", data)
 		}
-		encoded, err := s.EncodedDefinitions(t.Context(), "name", 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all, err := DecodeDefinitions(encoded); err != nil || len(all) != 2 || all[1].Input != define("b").Input {
-			t.Errorf("decoded %+v, %v", all, err)
-		}
-		if none, err := s.EncodedDefinitions(t.Context(), "name", 4); none != nil || err != nil {
-			t.Errorf("a missing chunk: %q, %v", none, err)
-		}
-		if err := s.KeepDefinitions(t.Context(), "name"); err != nil || s.Redis.TTL(t.Context(), s.Keys.Definitions("name")).Val() != -1 {
-			t.Errorf("the definitions expire, %v", err)
-		}
-		for i := range encoded {
-			cut, changed := encoded[:i], bytes.Clone(encoded)
-			changed[i] ^= 0xff
-			if _, err := DecodeDefinitions(cut); err == nil {
-				t.Errorf("the first %d bytes are valid", i)
-			}
-			_, _ = DecodeDefinitions(changed) // it must not panic
-		}
-		var invalid bytes.Buffer
-		bad := define("a")
-		bad.Priority = 1 << 40
-		if err := gob.NewEncoder(&invalid).Encode([]tdf.Properties{bad}); err != nil {
-			t.Fatal(err)
-		}
-		for _, data := range [][]byte{invalid.Bytes(), make([]byte, MaxDefinitions+1), []byte("text")} {
-			if _, err := DecodeDefinitions(data); err == nil {
-				t.Errorf("%.20q is valid", data)
-			}
-		}
-	})
+	}
 }

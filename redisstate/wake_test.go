@@ -16,7 +16,6 @@ import (
 const ever = time.Hour
 
 func TestWake(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		w := s.WakeWorker(nil)
 		defer w.Close()
@@ -40,20 +39,18 @@ func TestWake(t *testing.T) {
 
 // If a token arrives after Wait has returned, the Waker puts it back, so that another Waker gets it.
 func TestUnusedTokensGoBack(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		busy := s.WakeWorker(nil)
-		defer busy.Close()
-		if busy.Wait(t.Context(), time.Millisecond) { // after Wait has returned, its BLPOP still runs for a while
-			t.Fatal("woken without a token")
-		}
-		mustOpen(t, s, define("x"))
-		idle := s.WakeWorker(nil)
-		defer idle.Close()
-		if !idle.Wait(t.Context(), ever) {
-			t.Error("the Waker whose Wait has returned kept the token")
-		}
-	})
+	s := newStore(t)
+	busy := s.WakeWorker(nil)
+	defer busy.Close()
+	if busy.Wait(t.Context(), time.Millisecond) { // after Wait has returned, its BLPOP still runs for a while
+		t.Fatal("woken without a token")
+	}
+	mustOpen(t, s, define("x"))
+	idle := s.WakeWorker(nil)
+	defer idle.Close()
+	if !idle.Wait(t.Context(), ever) {
+		t.Error("the Waker whose Wait has returned kept the token")
+	}
 }
 
 // If the reply that contains a token is lost, the waiting component is still woken.
@@ -72,7 +69,6 @@ func TestALostTokenWakes(t *testing.T) {
 
 // If open tasks remain after a claim, the claim wakes the next worker. So enough workers wake up for all tasks.
 func TestClaimWakesTheNextWorker(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		const workers = 12 // more workers than the largest number of tokens
 		woken := make(chan bool)
@@ -98,59 +94,51 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 
 // If a woken worker does not want the open tasks, its claim still wakes the next worker.
 func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		first, second := s.WakeWorker(nil), s.WakeWorker(nil)
-		defer first.Close()
-		defer second.Close()
-		mustOpen(t, s, define("x"))
-		if !first.Wait(t.Context(), ever) {
-			t.Error("not woken")
-		}
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"p"}})
-		if err != nil || len(c.Claims) != 0 || c.Unwanted != 1 {
-			t.Errorf("%+v, %v", c, err)
-		}
-		if !second.Wait(t.Context(), ever) {
-			t.Error("not woken")
-		}
-	})
+	s := newStore(t)
+	first, second := s.WakeWorker(nil), s.WakeWorker(nil)
+	defer first.Close()
+	defer second.Close()
+	mustOpen(t, s, define("x"))
+	if !first.Wait(t.Context(), ever) {
+		t.Error("not woken")
+	}
+	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"p"}})
+	if err != nil || len(c.Claims) != 0 || c.Unwanted != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if !second.Wait(t.Context(), ever) {
+		t.Error("not woken")
+	}
 }
 
 func TestWaitOnAClosedWaker(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		w := s.WakeServer()
-		defer w.Close() // ends the goroutine that Wait may have started
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if w.Wait(t.Context(), time.Millisecond) {
-			t.Error("woken by a closed connection")
-		}
-	})
+	s := newStore(t)
+	w := s.WakeServer()
+	defer w.Close() // ends the goroutine that Wait may have started
+	must(t, w.Close())
+	if w.Wait(t.Context(), time.Millisecond) {
+		t.Error("woken by a closed connection")
+	}
 }
 
 // A waiting manager gets a wake token even if Redis still lists many crashed managers before and after it.
 func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		now, err := s.Now(t.Context())
-		must(t, err)
-		for i := range 3 * mostManagers {
-			until := now.Add(tdf.Seconds(10 * (i + 1)))
-			s.Redis.ZAdd(t.Context(), s.Keys.Managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
-		}
-		must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // the entries of half of the crashed managers expire later
-		for range 4 {
-			s.waiting.read = time.Time{}
-			mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})
-			mustSettle(t, s, lastID(t, s))
-		}
-		if s.Redis.LLen(t.Context(), s.Keys.WakeManager(s.Boot())).Val() == 0 {
-			t.Error("not woken")
-		}
-	})
+	s := newStore(t)
+	now, err := s.Now(t.Context())
+	must(t, err)
+	for i := range 3 * mostManagers {
+		until := now.Add(tdf.Seconds(10 * (i + 1)))
+		s.Redis.ZAdd(t.Context(), s.Keys.Managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
+	}
+	must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // the entries of half of the crashed managers expire later
+	for range 4 {
+		s.waiting.read = time.Time{}
+		mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})
+		mustSettle(t, s, lastID(t, s))
+	}
+	if s.Redis.LLen(t.Context(), s.Keys.WakeManager(s.Boot())).Val() == 0 {
+		t.Error("not woken")
+	}
 }
 
 func mustClaimOne(t *testing.T, s *Store) Claim {

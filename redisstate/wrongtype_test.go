@@ -8,13 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // If a key has another type than a script expects, the script either does all of its work or changes nothing.
 
 func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		grouped := define("grouped")
 		grouped.Group = "g"
@@ -22,9 +22,7 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		s.Redis.Del(t.Context(), s.Keys.Group("g"))
 		s.Redis.Set(t.Context(), s.Keys.Group("g"), "not an index", 0)
 		c := mustClaim(t, s, 1)
-		if len(c) != 1 {
-			t.Fatal("the task was not claimed")
-		}
+		expect.MustLen(t, c, 1, "the task was not claimed")
 		mustExecute(t, s, c[0], tdf.Result{Exit: "0"})
 		mustSettle(t, s, ids[0])
 		m, err := task(t, s, ids[0]).Archive()
@@ -33,84 +31,71 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		if err != nil || applyErr != nil || outcomes[0].Err != nil {
 			t.Fatal(err, applyErr, outcomes)
 		}
-		if got := task(t, s, ids[0]).State; got != tdf.Archived {
-			t.Errorf("the task is %s", got)
-		}
+		expect.Equal(t, task(t, s, ids[0]).State, tdf.Archived, "the task")
 		before := dump(t, s)
-		if _, err := s.Open(t.Context(), "manager", grouped); err == nil || !strings.Contains(err.Error(), "group:g is not the index of a group") {
-			t.Errorf("opening a task of the group: %v", err)
-		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
+		expect.Result(s.Open(t.Context(), "manager", grouped)).Fails(t, "group:g is not the index of a group", "opening a task of the group")
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
 	})
 }
 
 func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"due", "running", "open", "executed"} {
-		onEach(t, func(t *testing.T, s *Store) {
-			mustOpen(t, s, define("a"), define("b"))
-			c := mustClaim(t, s, 1)[0]
-			s.Redis.Del(t.Context(), s.Keys.Key(key))
-			s.Redis.Set(t.Context(), s.Keys.Key(key), "not a list", 0)
-			before := dump(t, s)
-			m, _ := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
-			_, executing := s.Execute(t.Context(), "w", m)
-			_, claiming := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-			_, opening := s.Open(t.Context(), "manager", define("c"))
-			_, renewing := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
-			want := map[string][4]bool{ // whether execute, claim, open and renew fail
-				"due": {true, true, true, true}, "running": {true, true, false, false},
-				"open": {false, true, true, false}, "executed": {true, false, false, false},
-			}[key]
-			for i, err := range []error{executing, claiming, opening, renewing} {
-				if err != nil != want[i] || err != nil && !strings.Contains(err.Error(), s.Keys.Key(key)+" is not a sorted set") {
-					t.Errorf("%s, call %d: %v", key, i, err)
+		t.Run(key, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				mustOpen(t, s, define("a"), define("b"))
+				c := mustClaim(t, s, 1)[0]
+				s.Redis.Del(t.Context(), s.Keys.Key(key))
+				s.Redis.Set(t.Context(), s.Keys.Key(key), "not a list", 0)
+				before := dump(t, s)
+				m, _ := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+				_, executing := s.Execute(t.Context(), "w", m)
+				_, claiming := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+				_, opening := s.Open(t.Context(), "manager", define("c"))
+				_, renewing := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
+				want := map[string][4]bool{ // whether execute, claim, open and renew fail
+					"due": {true, true, true, true}, "running": {true, true, false, false},
+					"open": {false, true, true, false}, "executed": {true, false, false, false},
+				}[key]
+				for i, err := range []error{executing, claiming, opening, renewing} {
+					if err != nil != want[i] || err != nil && !strings.Contains(err.Error(), s.Keys.Key(key)+" is not a sorted set") {
+						t.Errorf("%s, call %d: %v", key, i, err)
+					}
 				}
-			}
-			if key == "due" {
-				if diff := changed(t, before, dump(t, s)); diff != "" {
-					t.Error(diff)
+				if key == "due" {
+					expect.Equal(t, changed(t, before, dump(t, s)), "")
 				}
-			}
+			})
 		})
 	}
 }
 
 func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("a"), define("b"))
-		claims := mustClaim(t, s, 2)
-		s.Redis.Del(t.Context(), s.Keys.Task(1))
-		s.Redis.Set(t.Context(), s.Keys.Task(1), "not a hash", 0)
-		before := task(t, s, 2).LeaseUntil
-		renewed, err := s.Renew(t.Context(), 7200,
-			Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}, Renewal{ID: 2, Claim: claims[1].ID, Until: tdf.Never})
-		if err != nil || renewed.Lost[0] == nil || renewed.Lost[1] != nil {
-			t.Fatalf("%v, %v", renewed.Lost, err)
-		}
-		if after := task(t, s, 2).LeaseUntil; after <= before {
-			t.Errorf("the lease of task 2 ends at %v, and ended at %v before the renewal", after, before)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("a"), define("b"))
+	claims := mustClaim(t, s, 2)
+	s.Redis.Del(t.Context(), s.Keys.Task(1))
+	s.Redis.Set(t.Context(), s.Keys.Task(1), "not a hash", 0)
+	before := task(t, s, 2).LeaseUntil
+	renewed, err := s.Renew(t.Context(), 7200,
+		Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}, Renewal{ID: 2, Claim: claims[1].ID, Until: tdf.Never})
+	if err != nil || renewed.Lost[0] == nil || renewed.Lost[1] != nil {
+		t.Fatalf("%v, %v", renewed.Lost, err)
+	}
+	if after := task(t, s, 2).LeaseUntil; after <= before {
+		t.Errorf("the lease of task 2 ends at %v, and ended at %v before the renewal", after, before)
+	}
 }
 
 func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		s.Redis.Set(t.Context(), s.Keys.WakeOpen(), "not a list", 0)
-		if ids := mustOpen(t, s, define("a")); len(ids) != 1 {
-			t.Error(ids)
-		}
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	s.Redis.Set(t.Context(), s.Keys.WakeOpen(), "not a list", 0)
+	expect.Len(t, mustOpen(t, s, define("a")), 1)
+	mustBeSound(t, s)
 }
 
 // If the next ids after the counter are taken, Open gives higher ids to the new tasks.
 func TestIDsBehindManyTakenOnes(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		for id := 1; id <= 3000; id++ {
@@ -140,22 +125,20 @@ func TestNoIDsAreLeft(t *testing.T) {
 		"1099511627773": true, "1099511627774": true, "1099511627775": false, "9007199254740992": false, "1e300": false,
 		"many": false, "-5": false, "inf": false,
 	} {
-		onEach(t, func(t *testing.T, s *Store) {
-			s.Redis.Set(t.Context(), s.Keys.TaskID(), counter, 0)
-			before := dump(t, s)
-			ids, err := s.Open(t.Context(), "manager", define("a"))
-			if opens && (err != nil || fmt.Sprint(ids[0]) <= counter) {
-				t.Errorf("%s: %v, %v", counter, ids, err)
-			}
-			if opens {
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), "task_id") {
-				t.Errorf("%s: %v, %v", counter, ids, err)
-			}
-			if diff := changed(t, before, dump(t, s)); diff != "" {
-				t.Error(diff)
-			}
+		t.Run(counter, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				s.Redis.Set(t.Context(), s.Keys.TaskID(), counter, 0)
+				before := dump(t, s)
+				ids, err := s.Open(t.Context(), "manager", define("a"))
+				if opens && (err != nil || fmt.Sprint(ids[0]) <= counter) {
+					t.Errorf("%s: %v, %v", counter, ids, err)
+				}
+				if opens {
+					return
+				}
+				expect.Fails(t, err, "task_id", counter, ids)
+				expect.Equal(t, changed(t, before, dump(t, s)), "")
+			})
 		})
 	}
 }
@@ -163,17 +146,11 @@ func TestNoIDsAreLeft(t *testing.T) {
 // The index of a group contains no task with an id above MaxID. A higher id would give the task a score that means
 // another state.
 func TestIDsBeyondTheGroupIndex(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, s *Store) {
-		ctx := t.Context()
-		const id = "1099511627777"
-		s.Redis.HSet(ctx, s.Keys.TaskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
-		s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
-		if c := mustClaim(t, s, 1); len(c) != 1 {
-			t.Fatal("the task was not claimed")
-		}
-		if n := s.Redis.Exists(ctx, s.Keys.Group("g")).Val(); n != 0 {
-			t.Error("the task is in the index of its group")
-		}
-	})
+	s := newStore(t)
+	ctx := t.Context()
+	const id = "1099511627777"
+	s.Redis.HSet(ctx, s.Keys.TaskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
+	s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
+	expect.MustLen(t, mustClaim(t, s, 1), 1, "the task was not claimed")
+	expect.Equal(t, s.Redis.Exists(ctx, s.Keys.Group("g")).Val(), 0, "the task is in the index of its group")
 }

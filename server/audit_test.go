@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -19,151 +20,127 @@ func (s *site) archiveByHand(id int, from string, at tdf.Time) {
 // Tasks that the manager of the original TDF archived are consistent. The audit adds the properties that this project's
 // manager writes.
 func TestTasksArchivedByTheOriginal(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1)
-		s.claimByHand(1, "0", s.now())
-		s.executeByHand(1, "0", "")
-		s.round()
-		s.byHand(2)
-		s.do("HSET", "$task:2", "state", "timed_out")
-		s.do("ZREM", "$open", "2")
-		s.archiveByHand(1, "succeeded", s.now().Add(-3600))
-		s.archiveByHand(2, "timed_out", s.now().Add(-1800))
-		findings, err := s.store.Check(s.Context())
-		if err != nil || len(findings) > 0 {
-			s.Fatalf("check: %v, %v", findings, err)
-		}
-		s.server.audit.page = redisstate.WalkPage{} // restart the walk through all tasks
-		s.server.audit.walked = 0
-		if done := s.round(); done["archived"] != 2 || done.Total() != 2 {
-			s.Errorf("the audit did %v", done)
-		}
-		for i, want := range []tdf.State{tdf.Succeeded, tdf.TimedOut} {
-			if task := s.mustBe(int64(i+1), tdf.Archived, 0); task.Outcome != string(want) {
-				s.Errorf("the outcome of task %d is %q", i+1, task.Outcome)
-			}
-		}
-		if at := s.cli.ZScore(s.Context(), s.ns+":archived", "1").Val(); tdf.Time(at) > s.now().Add(-3599) {
-			s.Errorf("the task was archived at %v", tdf.Time(at))
-		}
-		if again := s.round(); again.Total() != 0 {
-			s.Errorf("another round did %v", again)
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	s.byHand(1)
+	s.claimByHand(1, "0", s.now())
+	s.executeByHand(1, "0", "")
+	s.round()
+	s.byHand(2)
+	s.do("HSET", "$task:2", "state", "timed_out")
+	s.do("ZREM", "$open", "2")
+	s.archiveByHand(1, "succeeded", s.now().Add(-3600))
+	s.archiveByHand(2, "timed_out", s.now().Add(-1800))
+	findings, err := s.store.Check(s.Context())
+	if err != nil || len(findings) > 0 {
+		s.Fatalf("check: %v, %v", findings, err)
+	}
+	s.server.audit.page = redisstate.WalkPage{} // restart the walk through all tasks
+	s.server.audit.walked = 0
+	if done := s.round(); done["archived"] != 2 || done.Total() != 2 {
+		s.Errorf("the audit did %v", done)
+	}
+	for i, want := range []tdf.State{tdf.Succeeded, tdf.TimedOut} {
+		expect.Equal(s, s.mustBe(int64(i+1), tdf.Archived, 0).Outcome, string(want), "the outcome of task", i+1)
+	}
+	if at := s.cli.ZScore(s.Context(), s.ns+":archived", "1").Val(); tdf.Time(at) > s.now().Add(-3599) {
+		s.Errorf("the task was archived at %v", tdf.Time(at))
+	}
+	expect.Equal(s, s.round().Total(), 0, "another round did")
+	s.checkConsistent()
 }
 
 // The server completes a task that the original's manager has archived in its next round, without the audit's walk.
 func TestTaskArchivedByOriginalIsCompletedInTheNextRound(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		d := define()
-		d.Group, d.KeepArchived = "g", 3600
-		ids := s.open(d, d, d, d)
-		for range ids {
-			if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
-				s.Fatal(err)
-			}
-		}
+	s := newSite(t)
+	d := define()
+	d.Group, d.KeepArchived = "g", 3600
+	ids := s.open(d, d, d, d)
+	for range ids {
+		expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	}
+	s.round()
+	now := s.now()
+	for i, at := range []tdf.Time{now, now.Add(9), now.Add(86400)} {
+		s.archiveByHand(int(ids[i]), "succeeded", at)
+		s.server.audit.walked = s.now()
 		s.round()
-		now := s.now()
-		for i, at := range []tdf.Time{now, now.Add(9), now.Add(86400)} {
-			s.archiveByHand(int(ids[i]), "succeeded", at)
-			s.server.audit.walked = s.now()
-			s.round()
-			if at < now.Add(clockSkew) {
-				s.mustBe(ids[i], tdf.Archived, 0)
-			}
+		if at < now.Add(clockSkew) {
+			s.mustBe(ids[i], tdf.Archived, 0)
 		}
-		if counts, err := s.store.Counts(s.Context(), "g"); err != nil || counts[tdf.Archived] != 2 {
-			s.Errorf("counts of the group: %v, %v", counts, err)
-		}
-		// If the clock of the manager is slow, the server completes the task somewhat later.
-		s.archiveByHand(int(ids[3]), "succeeded", now.Add(-9))
-		for s.server.audit.archived[0].Order < float64(now) {
-			s.round()
-		}
-		if err := s.server.adoptArchived(s.Context(), s.now().Add(clockSkew), Done{}); err != nil {
-			s.Fatal(err)
-		}
-		if task := s.mustBe(ids[3], tdf.Archived, 0); task.Outcome != "succeeded" {
-			s.Errorf("outcome %q", task.Outcome)
-		}
-	})
+	}
+	expect.Equal(s, expect.Result(s.store.Counts(s.Context(), "g")).Value(s)[tdf.Archived], 2, "counts of the group")
+	// If the clock of the manager is slow, the server completes the task somewhat later.
+	s.archiveByHand(int(ids[3]), "succeeded", now.Add(-9))
+	for s.server.audit.archived[0].Order < float64(now) {
+		s.round()
+	}
+	expect.NoError(s, s.server.adoptArchived(s.Context(), s.now().Add(clockSkew), Done{}))
+	expect.Equal(s, s.mustBe(ids[3], tdf.Archived, 0).Outcome, "succeeded", "outcome")
 }
 
 // If a user deletes the hashes of a group's tasks, the group counts as finished.
 func TestGroupWithGhostsIsFinished(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		d := define()
-		d.Group = "g"
-		s.open(slices.Repeat([]tdf.Properties{d}, 3)...)
-		for id := 1; id <= 3; id++ {
-			s.do("DEL", "$task:"+itoa(id))
-		}
-		s.claimable() // a claim removes ids without a task from the open list
-		s.round()
-		if counts, err := s.store.Counts(s.Context(), "g"); err != nil || counts.Total() != 0 {
-			s.Errorf("the group has %v, %v", counts, err)
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	d := define()
+	d.Group = "g"
+	s.open(slices.Repeat([]tdf.Properties{d}, 3)...)
+	for id := 1; id <= 3; id++ {
+		s.do("DEL", "$task:"+itoa(id))
+	}
+	s.claimable() // a claim removes ids without a task from the open list
+	s.round()
+	expect.Equal(s, expect.Result(s.store.Counts(s.Context(), "g")).Value(s).Total(), 0, "the group")
+	s.checkConsistent()
 }
 
 // A worker of the original TDF times out a round by itself. Soon after that, the group counts the task as timed out, or as open.
 func TestRoundThatOriginalWorkerTimesOut(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.server.audit.grace = 60
-		d := define()
-		d.Group, d.Timeout = "g", 5
-		d2 := d
-		d2.MaxTimeouts = 1
-		dependent := define()
-		dependent.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}
-		ids := s.open(d, d2)
-		s.open(dependent)
+	s := newSite(t)
+	s.server.audit.grace = 60
+	d := define()
+	d.Group, d.Timeout = "g", 5
+	d2 := d
+	d2.MaxTimeouts = 1
+	dependent := define()
+	dependent.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}
+	ids := s.open(d, d2)
+	s.open(dependent)
+	s.round()
+	now := s.now()
+	for _, id := range ids {
+		s.claimByHand(int(id), "0", now)
+	}
+	s.round()
+	for i, key := range []string{"$task:1", "$task:2"} {
+		s.do("ZREM", "$running", ids[i])
+		s.do("HSET", key, "timeouts", "1", "0:timeout", now.String())
+		s.do("ZADD", "$due", "1", ids[i]) // as if the margin were over
+	}
+	s.do("HSET", "$task:1", "state", "timed_out", "0:timed_out", now.String())
+	s.do("ZADD", "$timed_out", now.String(), ids[0])
+	s.do("HSET", "$task:2", "state", "open", "round", "1", "1:open", now.String())
+	s.do("ZADD", "$open", now.String(), ids[1])
+	s.server.audit.walked, s.server.audit.head = s.now(), map[int64]tdf.Time{ids[1]: s.now()} // so that only the due times lead to the tasks
+	for range 3 {
 		s.round()
-		now := s.now()
-		for _, id := range ids {
-			s.claimByHand(int(id), "0", now)
-		}
-		s.round()
-		for i, key := range []string{"$task:1", "$task:2"} {
-			s.do("ZREM", "$running", ids[i])
-			s.do("HSET", key, "timeouts", "1", "0:timeout", now.String())
-			s.do("ZADD", "$due", "1", ids[i]) // as if the margin were over
-		}
-		s.do("HSET", "$task:1", "state", "timed_out", "0:timed_out", now.String())
-		s.do("ZADD", "$timed_out", now.String(), ids[0])
-		s.do("HSET", "$task:2", "state", "open", "round", "1", "1:open", now.String())
-		s.do("ZADD", "$open", now.String(), ids[1])
-		s.server.audit.walked, s.server.audit.head = s.now(), map[int64]tdf.Time{ids[1]: s.now()} // so that only the due times lead to the tasks
-		for range 3 {
-			s.round()
-			s.server.links.looked = time.Time{} // as if a second had passed
-		}
-		counts, err := s.store.Counts(s.Context(), "g")
-		if err != nil || counts[tdf.TimedOut] != 1 || counts[tdf.Open] != 1 {
-			s.Errorf("counts of the group: %v, %v", counts, err)
-		}
-		if got := s.task(3); got.Waits() {
-			s.Errorf("the dependent still waits: %s", got.Log)
-		}
-	})
+		s.server.links.looked = time.Time{} // as if a second had passed
+	}
+	counts, err := s.store.Counts(s.Context(), "g")
+	if err != nil || counts[tdf.TimedOut] != 1 || counts[tdf.Open] != 1 {
+		s.Errorf("counts of the group: %v, %v", counts, err)
+	}
+	if got := s.task(3); got.Waits() {
+		s.Errorf("the dependent still waits: %s", got.Log)
+	}
 }
 
 // A start_after in the past is no error, however far in the past it is.
 func TestOriginalTaskWithNegativeStart(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1, "start_after", "-1", "timeout", " 5 ", "end_before", "1e18")
-		s.do("ZADD", "$open", "-1", "1")
-		s.round()
-		if c := s.claim(60); c.Task.ID != 1 || c.Invalid != nil || c.Task.Timeout != 5 {
-			s.Errorf("claimed %+v, %v", c.Task, c.Invalid)
-		}
-	})
+	s := newSite(t)
+	s.byHand(1, "start_after", "-1", "timeout", " 5 ", "end_before", "1e18")
+	s.do("ZADD", "$open", "-1", "1")
+	s.round()
+	if c := s.claim(60); c.Task.ID != 1 || c.Invalid != nil || c.Task.Timeout != 5 {
+		s.Errorf("claimed %+v, %v", c.Task, c.Invalid)
+	}
 }

@@ -5,58 +5,49 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A server pauses a group when enough of its tasks have failed, once, and forgets the halt when the group is complete.
 func TestHalt(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		grouped := define()
-		grouped.Group = "g"
-		s.open(grouped, grouped, grouped, define())
-		halt, group := tdf.Pausable{Group: "g", Failures: 2}, tdf.Pausable{Group: "g"}
-		arm := func(what tdf.Pausable) {
-			s.Helper()
-			if n, err := s.store.Pause(s.Context(), "ann", what); n != 1 || err != nil {
-				s.Fatal(n, err)
-			}
+	s := newSite(t)
+	grouped := define()
+	grouped.Group = "g"
+	s.open(grouped, grouped, grouped, define())
+	halt, group := tdf.Pausable{Group: "g", Failures: 2}, tdf.Pausable{Group: "g"}
+	arm := func(what tdf.Pausable) {
+		s.Helper()
+		expect.MustEqual(s, expect.Result(s.store.Pause(s.Context(), "ann", what)).Value(s), 1)
+	}
+	is := func(paused bool, halts int) {
+		s.Helper()
+		s.round()
+		now, err := s.store.Paused(s.Context())
+		if err != nil || len(now) > 0 != paused || paused && (now[0].Pausable != group || !strings.Contains(now[0].By, "2 of its tasks have failed")) {
+			s.Errorf("paused: %v, %v", now, err)
 		}
-		is := func(paused bool, halts int) {
-			s.Helper()
-			s.round()
-			now, err := s.store.Paused(s.Context())
-			if err != nil || len(now) > 0 != paused || paused && (now[0].Pausable != group || !strings.Contains(now[0].By, "2 of its tasks have failed")) {
-				s.Errorf("paused: %v, %v", now, err)
-			}
-			if left, err := s.store.Halts(s.Context()); err != nil || len(left) != halts {
-				s.Errorf("halts: %v, %v", left, err)
-			}
+		if left, err := s.store.Halts(s.Context()); err != nil || len(left) != halts {
+			s.Errorf("halts: %v, %v", left, err)
 		}
-		fail := func(id int64) {
-			s.Helper()
-			c := s.claim(60)
-			if c.Task.ID != id {
-				s.Fatalf("claimed task %d, want %d", c.Task.ID, id)
-			}
-			s.execute(c, tdf.Result{Exit: "1", Error: "boom"})
-		}
-		arm(halt)
-		fail(1)
-		is(false, 1)
-		fail(2)
-		is(true, 0)
-		fail(4) // task 3 is paused
-		if _, err := s.store.Resume(s.Context(), "ann", group); err != nil {
-			s.Fatal(err)
-		}
-		is(false, 0)
-		arm(tdf.Pausable{Group: "g", Failures: 9})
-		arm(tdf.Pausable{Group: "empty", Failures: 9})
-		s.execute(s.claim(60), tdf.Result{Exit: "0"})
-		is(false, 2)
-		if err := s.store.CloseGroup(s.Context(), "g"); err != nil {
-			s.Fatal(err)
-		}
-		is(false, 1)
-	})
+	}
+	fail := func(id int64) {
+		s.Helper()
+		c := s.claim(60)
+		expect.MustEqual(s, c.Task.ID, id, "claimed task")
+		s.execute(c, tdf.Result{Exit: "1", Error: "boom"})
+	}
+	arm(halt)
+	fail(1)
+	is(false, 1)
+	fail(2)
+	is(true, 0)
+	fail(4) // task 3 is paused
+	expect.Result(s.store.Resume(s.Context(), "ann", group)).OK(s)
+	is(false, 0)
+	arm(tdf.Pausable{Group: "g", Failures: 9})
+	arm(tdf.Pausable{Group: "empty", Failures: 9})
+	s.execute(s.claim(60), tdf.Result{Exit: "0"})
+	is(false, 2)
+	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
+	is(false, 1)
 }

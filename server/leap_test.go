@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -45,11 +45,11 @@ func onEachClock(t *testing.T, test func(s *leaper)) {
 	t.Run("embedded", func(t *testing.T) {
 		r := miniredis.RunT(t)
 		clock := newClock(t, r)
-		s := newSite(t, r.Addr())
+		s := newSiteAt(t, r.Addr())
 		test(&leaper{s, clock.leap, func() { clock.leap(0) }, false})
 	})
 	t.Run("real", func(t *testing.T) {
-		s := newSite(t, redistest.Shared(t))
+		s := newSite(t)
 		test(&leaper{s, func(by tdf.Seconds) { s.shift(-by) }, func() {}, true})
 	})
 }
@@ -128,10 +128,7 @@ func (s *site) claimable() []int64 {
 	request := claimOf(1)
 	request.Resume = true
 	for {
-		c, err := s.store.Claim(s.Context(), request)
-		if err != nil {
-			s.Fatal(err)
-		}
+		c := expect.Result(s.store.Claim(s.Context(), request)).Value(s)
 		for _, claim := range c.Claims {
 			ids = append(ids, claim.Task.ID)
 		}
@@ -150,17 +147,11 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 		bounded.EndBefore = s.now().Add(100)
 		s.open(define(), define(), soon, define(), bounded)
 		s.leap(-3600)
-		if ids := s.claimable(); len(ids) > 0 {
-			s.Fatalf("claimed %v before the server noticed", ids)
-		}
-		if done := s.round(); done["rescored"] != 5 {
-			s.Errorf("the round did %v", done)
-		}
+		expect.MustLen(s, s.claimable(), 0, "claimed … before the server noticed")
+		expect.Equal(s, s.round()["rescored"], 5, "the round did")
 		s.open(define())
 		now := s.now()
-		if ids := s.claimable(); fmt.Sprint(ids) != "[1 2 4 5 6]" {
-			s.Errorf("claimed %v", ids)
-		}
+		expect.Equal(s, fmt.Sprint(s.claimable()), "[1 2 4 5 6]", "claimed")
 		left := s.cli.ZRangeWithScores(s.Context(), s.ns+":open", 0, -1).Val()
 		start, _ := tdf.ParseTime(s.do("HGET", "$task:3", "start_after").(string))
 		if len(left) != 1 || left[0].Member != "3" || tdf.Time(left[0].Score) < start || tdf.Time(left[0].Score) > start.Add(0.001) {
@@ -172,9 +163,7 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 		if s.grace().CheckFuture || s.server.ahead.busy {
 			s.Error("the server still examines tasks with times in the future")
 		}
-		if again := s.round(); again.Total() != 0 {
-			s.Errorf("another round did %v", again)
-		}
+		expect.Equal(s, s.round().Total(), 0, "another round did")
 		s.checkConsistent()
 	})
 }
@@ -195,10 +184,7 @@ func TestRescoringIsResumed(t *testing.T) {
 		all := first["rescored"]
 		for range 4 { // both servers walk, because the first server is still alive
 			for _, server := range []*Server{second, s.server} {
-				done, err := server.RunOnce(s.Context())
-				if err != nil {
-					s.Fatal(err)
-				}
+				done := expect.Result(server.RunOnce(s.Context())).Value(s)
 				all += done["rescored"]
 			}
 		}
@@ -256,9 +242,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		if due := s.cli.ZScore(s.Context(), s.ns+":due", "1").Val(); tdf.Time(due) > s.mustBe(1, tdf.Open, 0).EndBefore.Add(1) {
 			s.Errorf("task 1 is due at %v, %v after its end", due, tdf.Time(due).Sub(late.EndBefore))
 		}
-		if ids := s.claimable(); fmt.Sprint(ids) != "[1 3 4]" {
-			s.Errorf("claimed %v", ids)
-		}
+		expect.Equal(s, fmt.Sprint(s.claimable()), "[1 3 4]", "claimed")
 		s.checkConsistent()
 	})
 }
@@ -276,9 +260,7 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 		s.endGrace()
 		s.round() // sends a heartbeat
 		s.do("ZADD", "$due", s.now().Add(60).String(), 1)
-		if ids := s.claimable(); len(ids) > 0 {
-			s.Errorf("claimed %v", ids)
-		}
+		expect.Len(s, s.claimable(), 0, "claimed")
 		for id := range int64(2) {
 			s.mustBe(id+1, tdf.Expired, 0)
 		}
@@ -292,9 +274,7 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		for _, name := range []string{"w", "beside"} {
-			if _, err := s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: name, Lease: 30}); err != nil {
-				s.Fatal(err)
-			}
+			expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: name, Lease: 30})).OK(s)
 		}
 		s.round()
 		bounded, byHand := define(), define()
@@ -323,9 +303,7 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		if entered := s.mustBe(3, tdf.Running, 0).Rounds[0].Entered[tdf.Running]; entered > s.now() {
 			s.Errorf("the original's round began at %v", entered)
 		}
-		if lease := s.mustBe(4, tdf.Running, 0).LeaseUntil; lease != kept {
-			s.Errorf("the living worker's lease was %v, and is %v", kept, lease)
-		}
+		expect.Equal(s, s.mustBe(4, tdf.Running, 0).LeaseUntil, kept, "the living worker's lease was")
 		if again := s.round(); again.Total() != 0 || s.grace().CheckFuture {
 			s.Errorf("another round did %v", again)
 		}
@@ -345,9 +323,7 @@ func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 		if grace := s.grace(); grace.Running < s.now() || grace.Open < s.now() {
 			s.Errorf("the grace period is %+v", grace)
 		}
-		if ids := s.claimable(); len(ids) != 1 {
-			s.Errorf("claimed %v", ids)
-		}
+		expect.Len(s, s.claimable(), 1, "claimed")
 		if last, err := s.store.LastServerHeartbeat(s.Context()); err != nil || last > s.now() {
 			s.Errorf("the last heartbeat is of %v, %v", last, err)
 		}
@@ -356,66 +332,52 @@ func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 
 // The audit finds a score in the future even if no server noticed that the clock was set back.
 func TestAuditFindsAScoreInTheFuture(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define(), define())
-		s.cli.ZIncrBy(s.Context(), s.ns+":open", 3600, "2")
-		findings, err := s.store.Check(s.Context())
-		if err != nil || len(findings) != 1 || findings[0].ID != 2 || findings[0].Repair.Verb != tdf.VerbRescore {
-			s.Fatal(findings, err)
-		}
-		s.round()
-		if ids := s.claimable(); fmt.Sprint(ids) != "[1 2]" {
-			s.Errorf("claimed %v", ids)
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	s.open(define(), define())
+	s.cli.ZIncrBy(s.Context(), s.ns+":open", 3600, "2")
+	findings, err := s.store.Check(s.Context())
+	if err != nil || len(findings) != 1 || findings[0].ID != 2 || findings[0].Repair.Verb != tdf.VerbRescore {
+		s.Fatal(findings, err)
+	}
+	s.round()
+	expect.Equal(s, fmt.Sprint(s.claimable()), "[1 2]", "claimed")
+	s.checkConsistent()
 }
 
 // The audit finds a lease that is too long even if no server noticed that the clock was set back.
 func TestAuditFindsALeaseInTheFuture(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		if _, err := s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30}); err != nil {
-			s.Fatal(err)
-		}
-		s.open(define())
-		s.claim(30)
-		s.checkConsistent()
-		ahead := s.now().Add(3600)
-		s.do("HSET", "$task:1", "lease_until", ahead.String())
-		s.do("ZADD", "$due", ahead.String(), 1)
-		findings, err := s.store.Check(s.Context())
-		if err != nil || len(findings) != 1 || findings[0].Repair.Verb != tdf.VerbRescore {
-			s.Fatal(findings, err)
-		}
-		s.round()
-		if lease := s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 {
-			s.Errorf("the lease ends in %v", lease)
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30})).OK(s)
+	s.open(define())
+	s.claim(30)
+	s.checkConsistent()
+	ahead := s.now().Add(3600)
+	s.do("HSET", "$task:1", "lease_until", ahead.String())
+	s.do("ZADD", "$due", ahead.String(), 1)
+	findings, err := s.store.Check(s.Context())
+	if err != nil || len(findings) != 1 || findings[0].Repair.Verb != tdf.VerbRescore {
+		s.Fatal(findings, err)
+	}
+	s.round()
+	if lease := s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 {
+		s.Errorf("the lease ends in %v", lease)
+	}
+	s.checkConsistent()
 }
 
 // Without a recent heartbeat of a server, a claim does not expire overdue tasks. It skips them.
 func TestClaimSkipsOverdueTasksWithoutServer(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.round()
-		s.cli.ZAdd(s.Context(), s.ns+":servers", redis.Z{Score: float64(s.now().Add(-60)), Member: "server"})
-		over := define()
-		over.EndBefore = s.now().Add(-1)
-		s.open(slices.Repeat([]tdf.Properties{over}, 50)...)
-		id := s.open(define())[0]
-		if ids := s.claimable(); fmt.Sprint(ids) != fmt.Sprint([]int64{id}) {
-			s.Errorf("claimed %v, want %v", ids, id)
-		}
-		counts, err := s.store.Counts(s.Context())
-		if err != nil || counts[tdf.Open] != 50 {
-			s.Errorf("%v, %v", counts, err)
-		}
-		if done := s.round(); done["expired"] != 50 {
-			s.Errorf("the server did %v", done)
-		}
-	})
+	s := newSite(t)
+	s.round()
+	s.cli.ZAdd(s.Context(), s.ns+":servers", redis.Z{Score: float64(s.now().Add(-60)), Member: "server"})
+	over := define()
+	over.EndBefore = s.now().Add(-1)
+	s.open(slices.Repeat([]tdf.Properties{over}, 50)...)
+	id := s.open(define())[0]
+	expect.Equal(s, fmt.Sprint(s.claimable()), fmt.Sprint([]int64{id}), "claimed", id)
+	counts, err := s.store.Counts(s.Context())
+	if err != nil || counts[tdf.Open] != 50 {
+		s.Errorf("%v, %v", counts, err)
+	}
+	expect.Equal(s, s.round()["expired"], 50, "the server did")
 }

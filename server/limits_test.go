@@ -3,13 +3,12 @@ package server
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -21,9 +20,7 @@ func limitedTask() tdf.Properties {
 
 func (s *site) limit(l tdf.Limit) {
 	s.Helper()
-	if err := s.store.SetLimit(s.Context(), "db", l); err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, s.store.SetLimit(s.Context(), "db", l))
 }
 
 // claimAll claims all tasks of the given queues that may run, and returns their ids.
@@ -36,10 +33,7 @@ func (s *site) claimAll(queues ...string) (ids []int64) {
 	}
 	request.Offer = &offer
 	for more := true; more; {
-		c, err := s.store.Claim(s.Context(), request)
-		if err != nil {
-			s.Fatal(err)
-		}
+		c := expect.Result(s.store.Claim(s.Context(), request)).Value(s)
 		for _, claim := range c.Claims {
 			ids = append(ids, claim.Task.ID)
 		}
@@ -50,86 +44,56 @@ func (s *site) claimAll(queues ...string) (ids []int64) {
 
 // A place that a lost worker leaves goes to the oldest waiting task, in the same round of the server.
 func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.limit(tdf.Limit{AtMost: 1})
-		s.open(limitedTask(), limitedTask(), limitedTask())
-		s.claim(1e-6)
-		if got := s.claimAll("default"); len(got) > 0 {
-			t.Fatalf("claimed %d", got)
-		}
-		done := s.round()
-		if done["reopened"] != 1 || done["returned"] != 1 {
-			t.Errorf("the round did %v", done)
-		}
-		if got := s.claimAll("default"); !slices.Equal(got, []int64{2}) {
-			t.Errorf("claimed %d", got)
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	s.limit(tdf.Limit{AtMost: 1})
+	s.open(limitedTask(), limitedTask(), limitedTask())
+	s.claim(1e-6)
+	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
+	done := s.round()
+	if done["reopened"] != 1 || done["returned"] != 1 {
+		t.Errorf("the round did %v", done)
+	}
+	expect.Equal(t, s.claimAll("default"), []int64{2}, "claimed")
+	s.checkConsistent()
 }
 
 // Waiting tasks of a paused queue keep no other task waiting. When the pause ends, they wait again, in their order.
 func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(s *site) {
-		s.limit(tdf.Limit{AtMost: 0})
-		var all []tdf.Properties
-		for range redisstate.MostReturned + 10 {
-			d := limitedTask()
-			d.Queue = "night"
-			all = append(all, d)
-		}
-		night := s.open(all...)
-		day := s.open(limitedTask())
-		if got := s.claimAll("night", "default"); len(got) > 0 {
-			t.Fatalf("claimed %d", got)
-		}
-		pause := tdf.Pausable{Queue: "night"}
-		if _, err := s.store.Pause(s.Context(), "ann", pause); err != nil {
-			t.Fatal(err)
-		}
-		s.limit(tdf.Limit{AtMost: 2})
-		s.round()
-		if got := s.claimAll("night", "default"); !slices.Equal(got, day) {
-			t.Errorf("claimed %d, want %d", got, day)
-		}
-		if _, err := s.store.Resume(s.Context(), "ann", pause); err != nil {
-			t.Fatal(err)
-		}
-		s.round()
-		if got := s.claimAll("night", "default"); !slices.Equal(got, night[:1]) {
-			t.Errorf("claimed %d, want %d", got, night[0])
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	s.limit(tdf.Limit{AtMost: 0})
+	var all []tdf.Properties
+	for range redisstate.MostReturned + 10 {
+		d := limitedTask()
+		d.Queue = "night"
+		all = append(all, d)
+	}
+	night := s.open(all...)
+	day := s.open(limitedTask())
+	expect.MustLen(t, s.claimAll("night", "default"), 0, "claimed")
+	pause := tdf.Pausable{Queue: "night"}
+	expect.Result(s.store.Pause(s.Context(), "ann", pause)).OK(t)
+	s.limit(tdf.Limit{AtMost: 2})
+	s.round()
+	expect.Equal(t, s.claimAll("night", "default"), day, "claimed")
+	expect.Result(s.store.Resume(s.Context(), "ann", pause)).OK(t)
+	s.round()
+	expect.Equal(t, s.claimAll("night", "default"), night[:1], "claimed", night[0])
+	s.checkConsistent()
 }
 
 // While the whole namespace is paused, the waiting tasks stay where they are.
 func TestPausedNamespaceReturnsNothing(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.limit(tdf.Limit{AtMost: 0})
-		ids := s.open(limitedTask(), limitedTask())
-		s.claimAll("default")
-		if _, err := s.store.Pause(s.Context(), "ann", tdf.Pausable{}); err != nil {
-			t.Fatal(err)
-		}
-		s.limit(tdf.Limit{AtMost: 1})
-		if done := s.round(); done["returned"] != 0 {
-			t.Errorf("the round did %v", done)
-		}
-		if _, err := s.store.Resume(s.Context(), "ann", tdf.Pausable{}); err != nil {
-			t.Fatal(err)
-		}
-		s.limit(tdf.Limit{AtMost: 2}) // a new limit makes the key due
-		if done := s.round(); done["returned"] != 2 {
-			t.Errorf("the round did %v", done)
-		}
-		if got := s.claimAll("default"); !slices.Equal(got, ids) {
-			t.Errorf("claimed %d", got)
-		}
-	})
+	s := newSite(t)
+	s.limit(tdf.Limit{AtMost: 0})
+	ids := s.open(limitedTask(), limitedTask())
+	s.claimAll("default")
+	expect.Result(s.store.Pause(s.Context(), "ann", tdf.Pausable{})).OK(t)
+	s.limit(tdf.Limit{AtMost: 1})
+	expect.Equal(t, s.round()["returned"], 0, "the round did")
+	expect.Result(s.store.Resume(s.Context(), "ann", tdf.Pausable{})).OK(t)
+	s.limit(tdf.Limit{AtMost: 2}) // a new limit makes the key due
+	expect.Equal(t, s.round()["returned"], 2, "the round did")
+	expect.Equal(t, s.claimAll("default"), ids, "claimed")
 }
 
 // With a running server, all tasks of a key get their turn, whether the limit is a number or a rate.
@@ -161,9 +125,7 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 						t.Errorf("%d tasks run", n)
 					}
 					for _, claim := range c.Claims {
-						if err := s.execute(claim, tdf.Result{Exit: "0"}); err != nil {
-							t.Error(err)
-						}
+						expect.NoError(t, s.execute(claim, tdf.Result{Exit: "0"}))
 						done++
 					}
 					if len(c.Claims) == 0 && !c.More {
@@ -182,37 +144,25 @@ const limitTestPatience = heartbeatPause
 
 // A round of the server returns the tasks of many keys, in batches.
 func TestTasksOfManyKeysReturn(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(s *site) {
-		const keys, each = 120, 12
-		var all []tdf.Properties
-		for i := range keys * each {
-			d := limitedTask()
-			d.LimitKey = "k" + strconv.Itoa(i%keys)
-			all = append(all, d)
-			if i < keys {
-				if err := s.store.SetLimit(s.Context(), d.LimitKey, tdf.Limit{AtMost: 0}); err != nil {
-					t.Fatal(err)
-				}
-			}
+	s := newSite(t)
+	const keys, each = 120, 12
+	var all []tdf.Properties
+	for i := range keys * each {
+		d := limitedTask()
+		d.LimitKey = "k" + strconv.Itoa(i%keys)
+		all = append(all, d)
+		if i < keys {
+			expect.NoError(t, s.store.SetLimit(s.Context(), d.LimitKey, tdf.Limit{AtMost: 0}))
 		}
-		s.open(all...)
-		if got := s.claimAll("default"); len(got) > 0 {
-			t.Fatalf("claimed %d", got)
-		}
-		for i := range keys {
-			if err := s.store.SetLimit(s.Context(), "k"+strconv.Itoa(i), tdf.Limit{AtMost: each - 1}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if done := s.round(); done["returned"] != keys*(each-1) {
-			t.Errorf("the round did %v", done)
-		}
-		if got := s.claimAll("default"); len(got) != keys*(each-1) {
-			t.Errorf("%d were claimed", len(got))
-		}
-		s.checkConsistent()
-	})
+	}
+	s.open(all...)
+	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
+	for i := range keys {
+		expect.NoError(t, s.store.SetLimit(s.Context(), "k"+strconv.Itoa(i), tdf.Limit{AtMost: each - 1}))
+	}
+	expect.Equal(t, s.round()["returned"], keys*(each-1), "the round did")
+	expect.Len(t, s.claimAll("default"), keys*(each-1), "were claimed")
+	s.checkConsistent()
 }
 
 func TestFitting(t *testing.T) {
@@ -222,95 +172,73 @@ func TestFitting(t *testing.T) {
 		tasks []int
 		want  int
 	}{{nil, 0}, {[]int{0, 0}, 2}, {[]int{most}, 1}, {[]int{most, 1}, 1}, {[]int{1, most}, 1}, {[]int{1, most - 1, 0, 1}, 3}} {
-		if got := fitting(c.tasks); got != c.want {
-			t.Errorf("%v: %d, want %d", c.tasks, got, c.want)
-		}
+		expect.Equal(t, fitting(c.tasks), c.want, c.tasks)
 	}
 }
 
 // The limit counts a task that a worker of the original TDF runs, for example because a user put it into the list open, after the audit has seen the task. When the task has ended, a
 // check notices that the task no longer runs.
 func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.limit(tdf.Limit{AtMost: 1})
-		s.open(limitedTask(), limitedTask())
-		s.do("ZREM", "$open:placed", "1")
-		s.do("ZREM", "$open:default", "1")
-		s.do("ZADD", "$running", s.now().String(), "1")
-		s.do("HSET", "$task:1", "state", "running", "0:running", s.now().String(), "0:worker", "original")
-		s.round()
-		if got := s.claimAll("default"); len(got) > 0 {
-			t.Errorf("claimed %d beside the task of the original's worker", got)
-		}
-		s.do("ZREM", "$running", "1")
-		s.do("ZADD", "$executed", s.now().String(), "1")
-		s.do("HSET", "$task:1", "state", "executed", "0:executed", s.now().String(), "0:output", "", "0:error", "")
-		returned := s.round()["returned"]
-		s.do("ZADD", "$limits_due", "XX", "1", "db") // the next check is due
-		if returned += s.round()["returned"]; returned != 1 {
-			t.Errorf("%d tasks returned", returned)
-		}
-		if got := s.claimAll("default"); !slices.Equal(got, []int64{2}) {
-			t.Errorf("claimed %d", got)
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	s.limit(tdf.Limit{AtMost: 1})
+	s.open(limitedTask(), limitedTask())
+	s.do("ZREM", "$open:placed", "1")
+	s.do("ZREM", "$open:default", "1")
+	s.do("ZADD", "$running", s.now().String(), "1")
+	s.do("HSET", "$task:1", "state", "running", "0:running", s.now().String(), "0:worker", "original")
+	s.round()
+	expect.Len(t, s.claimAll("default"), 0, "claimed … beside the task of the original's worker")
+	s.do("ZREM", "$running", "1")
+	s.do("ZADD", "$executed", s.now().String(), "1")
+	s.do("HSET", "$task:1", "state", "executed", "0:executed", s.now().String(), "0:output", "", "0:error", "")
+	returned := s.round()["returned"]
+	s.do("ZADD", "$limits_due", "XX", "1", "db") // the next check is due
+	if returned += s.round()["returned"]; returned != 1 {
+		t.Errorf("%d tasks returned", returned)
+	}
+	expect.Equal(t, s.claimAll("default"), []int64{2}, "claimed")
+	s.checkConsistent()
 }
 
 // A stale member of the place of a key, from another program, does not keep the tasks behind it waiting.
 func TestStaleMembersOfLimitPlaces(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.limit(tdf.Limit{AtMost: 1})
-		s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask())
-		first := s.claim(60)
-		s.claimAll("default")
-		s.do("ZADD", "$open:limit=db", 1, "x", 2, 99)
-		s.do("HSET", "$task:2", "place", "default")
-		if err := s.execute(first, tdf.Result{Exit: "0"}); err != nil {
-			t.Fatal(err)
-		}
-		var got []int64
-		for range 5 {
-			s.do("ZADD", "$limits_due", "XX", 1, "db")
-			s.round()
-			got = append(got, s.claimAll("default")...)
-		}
-		if len(got) != 1 {
-			t.Errorf("claimed %v", got)
-		}
-	})
+	s := newSite(t)
+	s.limit(tdf.Limit{AtMost: 1})
+	s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask())
+	first := s.claim(60)
+	s.claimAll("default")
+	s.do("ZADD", "$open:limit=db", 1, "x", 2, 99)
+	s.do("HSET", "$task:2", "place", "default")
+	expect.NoError(t, s.execute(first, tdf.Result{Exit: "0"}))
+	var got []int64
+	for range 5 {
+		s.do("ZADD", "$limits_due", "XX", 1, "db")
+		s.round()
+		got = append(got, s.claimAll("default")...)
+	}
+	expect.Len(t, got, 1, "claimed")
 }
 
 // A returned task has an old score. Claims find it, although they have continued behind a younger task that they do not want.
 func TestReturnedTaskBeforeAPosition(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.limit(tdf.Limit{AtMost: 1})
-		s.open(limitedTask(), limitedTask())
-		held := inGroup("held")
-		held.LimitKey = ""
-		s.open(held)
-		if _, err := s.store.Pause(s.Context(), "user", tdf.Pausable{Group: "held"}); err != nil {
-			t.Fatal(err)
-		}
-		first := s.claim(60)
-		if got := s.claimAll("default"); len(got) > 0 {
-			t.Fatal(got)
-		}
-		s.do("EVAL", `for _, k in ipairs(redis.call('KEYS', ARGV[1])) do
+	s := newSite(t)
+	s.limit(tdf.Limit{AtMost: 1})
+	s.open(limitedTask(), limitedTask())
+	held := inGroup("held")
+	held.LimitKey = ""
+	s.open(held)
+	expect.Result(s.store.Pause(s.Context(), "user", tdf.Pausable{Group: "held"})).OK(t)
+	first := s.claim(60)
+	expect.MustLen(t, s.claimAll("default"), 0)
+	s.do("EVAL", `for _, k in ipairs(redis.call('KEYS', ARGV[1])) do
 			local v = redis.call('GET', k)
 			redis.call('SET', k, (string.gsub(v, '^%S+', function(t) return string.format('%.6f', tonumber(t) - 2) end)))
 		end`, 0, s.ns+":passed:*")
-		if err := s.execute(first, tdf.Result{Exit: "0"}); err != nil {
-			t.Fatal(err)
-		}
-		s.round()
-		if got := s.claimAll("default"); len(got) != 1 || got[0] != 2 {
-			t.Errorf("claimed %v", got)
-		}
-	})
+	expect.NoError(t, s.execute(first, tdf.Result{Exit: "0"}))
+	s.round()
+	if got := s.claimAll("default"); len(got) != 1 || got[0] != 2 {
+		t.Errorf("claimed %v", got)
+	}
 }
 
 // A running task that another program has removed leaves its limit, although no task waits.
@@ -325,9 +253,7 @@ func TestAuditChecksLimitedTasks(t *testing.T) {
 		s.do("ZREM", "$due", "1")
 		s.round()
 		s.open(limitedTask())
-		if got := s.claimAll("default"); !slices.Equal(got, []int64{2}) {
-			t.Errorf("claimed %d", got)
-		}
+		expect.Equal(t, s.claimAll("default"), []int64{2}, "claimed")
 		s.checkConsistent()
 	})
 }
@@ -335,51 +261,35 @@ func TestAuditChecksLimitedTasks(t *testing.T) {
 // The tasks of a queue without workers return beside the others, after nobody has claimed the first of them for a while. The
 // tasks of the other queue return as the limit has room.
 func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.limit(tdf.Limit{AtMost: 0})
-		left := limitedTask()
-		left.Queue = "left"
-		s.open(left, left, left)
-		ids := s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask(), limitedTask())
-		if got := s.claimAll("left", "default"); len(got) > 0 {
-			t.Fatalf("claimed %d", got)
-		}
-		s.limit(tdf.Limit{AtMost: 2})
-		s.round()
-		if got := s.claimAll("default"); len(got) > 0 {
-			t.Fatalf("claimed %d", got)
-		}
-		s.do("ZINCRBY", "$returned:db", "-11", "1")
-		s.do("ZINCRBY", "$returned:db", "-11", "2")
-		s.do("ZADD", "$limits_due", "XX", "1", "db")
-		if done := s.round(); done["returned"] != 3 {
-			t.Errorf("the round did %v", done)
-		}
-		if got := s.claimAll("default"); !slices.Equal(got, ids[:2]) {
-			t.Errorf("claimed %d, want %d", got, ids[:2])
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	s.limit(tdf.Limit{AtMost: 0})
+	left := limitedTask()
+	left.Queue = "left"
+	s.open(left, left, left)
+	ids := s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask(), limitedTask())
+	expect.MustLen(t, s.claimAll("left", "default"), 0, "claimed")
+	s.limit(tdf.Limit{AtMost: 2})
+	s.round()
+	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
+	s.do("ZINCRBY", "$returned:db", "-11", "1")
+	s.do("ZINCRBY", "$returned:db", "-11", "2")
+	s.do("ZADD", "$limits_due", "XX", "1", "db")
+	expect.Equal(t, s.round()["returned"], 3, "the round did")
+	expect.Equal(t, s.claimAll("default"), ids[:2], "claimed")
+	s.checkConsistent()
 }
 
 // If waiting tasks cannot return because a key has a wrong type, the server does its other work, and reports the error.
 func TestServerGoesOnWithoutReturns(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.limit(tdf.Limit{AtMost: 0})
-		d := limitedTask()
-		d.Queue = "a"
-		s.open(d)
-		s.claimAll("a")
-		s.do("SET", "$open:queue=a", "x")
-		s.limit(tdf.Limit{AtMost: 1})
-		s.do("DEL", "$servers")
-		if _, err := s.server.RunOnce(s.Context()); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-			s.Error(err)
-		}
-		if n := s.do("ZCARD", "$servers"); fmt.Sprint(n) != "1" {
-			s.Errorf("%v heartbeats", n)
-		}
-	})
+	s := newSite(t)
+	s.limit(tdf.Limit{AtMost: 0})
+	d := limitedTask()
+	d.Queue = "a"
+	s.open(d)
+	s.claimAll("a")
+	s.do("SET", "$open:queue=a", "x")
+	s.limit(tdf.Limit{AtMost: 1})
+	s.do("DEL", "$servers")
+	expect.Result(s.server.RunOnce(s.Context())).Fails(s, "WRONGTYPE")
+	expect.Equal(s, fmt.Sprint(s.do("ZCARD", "$servers")), "1", "heartbeats")
 }

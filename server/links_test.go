@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -51,10 +50,7 @@ func (s *site) settle() {
 func (s *site) runAll(fails ...int64) (ran []int64) {
 	s.Helper()
 	for s.settle(); ; s.settle() {
-		c, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 60})
-		if err != nil {
-			s.Fatal(err)
-		}
+		c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 60})).Value(s)
 		if len(c.Claims) == 0 {
 			return ran
 		}
@@ -64,19 +60,14 @@ func (s *site) runAll(fails ...int64) (ran []int64) {
 			if slices.Contains(fails, claim.Task.ID) {
 				r = tdf.Result{Error: "no", Exit: "1"}
 			}
-			if err := s.execute(claim, r); err != nil {
-				s.Fatal(err)
-			}
+			expect.NoError(s, s.execute(claim, r))
 		}
 	}
 }
 
 func (s *site) state(id int64) tdf.State {
 	s.Helper()
-	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Head})
-	if err != nil {
-		s.Fatal(err)
-	}
+	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Head})).Value(s)
 	return stored.Task.State
 }
 
@@ -86,18 +77,13 @@ func (s *site) apply(m tdf.Move, err error) error {
 		return err
 	}
 	outcomes, err := s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}})
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	return outcomes[0].Err
 }
 
 func (s *site) task(id int64) *tdf.Task {
 	s.Helper()
-	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})
-	if err != nil {
-		s.Fatal(err)
-	}
+	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(s)
 	return stored.Task
 }
 
@@ -114,17 +100,11 @@ func TestDependencies(t *testing.T) {
 				s.Errorf("task %d: %+v", id, task)
 			}
 		}
-		if ran := s.runAll(first[1]); fmt.Sprint(ran) != "[1 2 4 5]" {
-			s.Errorf("ran %v", ran)
-		}
+		expect.Equal(s, fmt.Sprint(s.runAll(first[1])), "[1 2 4 5]", "ran")
 		failed := s.mustBe(3, tdf.Failed, 0)
-		if got := failed.LastError(); got != "a dependency was not met: task 2: failed" {
-			s.Error(got)
-		}
+		expect.Equal(s, failed.LastError(), "a dependency was not met: task 2: failed")
 		late := s.open(after(first[0]), afterAny(first[1]), after(3))
-		if ran := s.runAll(); fmt.Sprint(ran) != "[6 7]" {
-			s.Errorf("ran %v", ran)
-		}
+		expect.Equal(s, fmt.Sprint(s.runAll()), "[6 7]", "ran")
 		s.mustBe(late[2], tdf.Failed, 0)
 		s.nothingLeft()
 	})
@@ -135,9 +115,7 @@ func (s *site) nothingLeft() {
 	s.Helper()
 	s.checkConsistent()
 	for _, pattern := range []string{"$dependents:*", "$group_dependents:*", "$ended", "$awaited_groups", "$open:waiting", "$unlinked"} {
-		if keys := s.do("KEYS", pattern).([]any); len(keys) > 0 {
-			s.Errorf("left: %v", keys)
-		}
+		expect.Len(s, s.do("KEYS", pattern).([]any), 0, "left")
 	}
 	last, _ := s.cli.Get(s.Context(), s.ns+":task_id").Int()
 	for id := 1; id <= last; id++ {
@@ -152,104 +130,72 @@ func (s *site) nothingLeft() {
 
 // The first ending counts. A retry in the meantime does not change it for the dependents.
 func TestFirstEndingCounts(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define())
-		s.open(after(1))
-		s.settle()
-		if err := s.execute(s.claim(60), tdf.Result{Error: "no"}); err != nil {
-			s.Fatal(err)
-		}
-		m, ok := s.task(1).Settle(s.now(), nil)
-		if !ok {
-			s.Fatal("task 1 is not settled")
-		}
-		for _, m := range []func() (tdf.Move, error){
-			func() (tdf.Move, error) { return m, nil },
-			func() (tdf.Move, error) { return s.task(1).Reopen() },
-		} {
-			if err := s.apply(m()); err != nil {
-				s.Fatal(err)
-			}
-		}
-		s.open(after(1)) // begins to wait after the retry
-		if ran := s.runAll(); fmt.Sprint(ran) != "[1 3]" {
-			s.Error(ran)
-		}
-		s.mustBe(2, tdf.Failed, 0)
-		s.nothingLeft()
-	})
+	s := newSite(t)
+	s.open(define())
+	s.open(after(1))
+	s.settle()
+	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Error: "no"}))
+	m, ok := s.task(1).Settle(s.now(), nil)
+	if !ok {
+		s.Fatal("task 1 is not settled")
+	}
+	for _, m := range []func() (tdf.Move, error){
+		func() (tdf.Move, error) { return m, nil },
+		func() (tdf.Move, error) { return s.task(1).Reopen() },
+	} {
+		expect.NoError(s, s.apply(m()))
+	}
+	s.open(after(1)) // begins to wait after the retry
+	expect.Equal(s, fmt.Sprint(s.runAll()), "[1 3]")
+	s.mustBe(2, tdf.Failed, 0)
+	s.nothingLeft()
 }
 
 // A failed branch runs again if its tasks are retried, and so does a cancelled task.
 func TestRetryOfABranch(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define())
-		s.open(after(1))
-		s.open(after(2))
-		s.runAll(1)
-		for id := int64(1); id <= 3; id++ {
-			s.mustBe(id, tdf.Failed, 0)
-		}
-		if err := s.apply(s.task(3).Reopen()); err != nil {
-			s.Fatal(err)
-		}
-		s.runAll()
-		s.mustBe(3, tdf.Failed, 1) // its dependency is still failed
-		for id := int64(1); id <= 3; id++ {
-			if err := s.apply(s.task(id).Reopen()); err != nil {
-				s.Fatal(err)
-			}
-		}
-		s.settle()
-		if err := s.apply(s.task(2).Cancel()); err != nil {
-			s.Fatal(err)
-		}
-		if err := s.apply(s.task(2).Reopen()); err != nil {
-			s.Fatal(err)
-		}
-		if ran := s.runAll(); fmt.Sprint(ran) != "[1 2]" {
-			s.Error(ran)
-		}
-		s.mustBe(3, tdf.Failed, 2) // the first ending of task 2 was the cancellation
-		if got := s.task(3).LastError(); !strings.Contains(got, "task 2: expired") {
-			s.Error(got)
-		}
-		s.nothingLeft()
-	})
+	s := newSite(t)
+	s.open(define())
+	s.open(after(1))
+	s.open(after(2))
+	s.runAll(1)
+	for id := int64(1); id <= 3; id++ {
+		s.mustBe(id, tdf.Failed, 0)
+	}
+	expect.NoError(s, s.apply(s.task(3).Reopen()))
+	s.runAll()
+	s.mustBe(3, tdf.Failed, 1) // its dependency is still failed
+	for id := int64(1); id <= 3; id++ {
+		expect.NoError(s, s.apply(s.task(id).Reopen()))
+	}
+	s.settle()
+	expect.NoError(s, s.apply(s.task(2).Cancel()))
+	expect.NoError(s, s.apply(s.task(2).Reopen()))
+	expect.Equal(s, fmt.Sprint(s.runAll()), "[1 2]")
+	s.mustBe(3, tdf.Failed, 2) // the first ending of task 2 was the cancellation
+	expect.Contains(s, s.task(3).LastError(), "task 2: expired")
+	s.nothingLeft()
 }
 
 // A task that unfinished tasks need is neither removed by hand nor by the server. Later, the server removes it.
 func TestNeededTasksStay(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		d := define()
-		d.KeepFinished = 1e-6
-		s.open(d)
-		s.open(after(1), afterAny(1))
-		s.settle()
-		if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
-			s.Fatal(err)
-		}
-		s.settle()
-		if _, err := s.mustBe(1, tdf.Succeeded, 0).Remove(); !errors.Is(err, tdf.ErrNeeded) {
-			s.Error(err)
-		}
-		unaware := *s.task(1)
-		unaware.Dependents = 0
-		if err := s.apply(unaware.Remove()); err == nil || !strings.Contains(err.Error(), "2 unfinished tasks need it") {
-			s.Error(err)
-		}
-		if ran := s.runAll(); fmt.Sprint(ran) != "[2 3]" {
-			s.Error(ran)
-		}
-		s.do("ZADD", "$due", 1, 1)
-		s.settle()
-		if !s.isGone(1) {
-			s.Error("task 1 is not removed")
-		}
-	})
+	s := newSite(t)
+	d := define()
+	d.KeepFinished = 1e-6
+	s.open(d)
+	s.open(after(1), afterAny(1))
+	s.settle()
+	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	s.settle()
+	expect.Result(s.mustBe(1, tdf.Succeeded, 0).Remove()).FailsWith(s, tdf.ErrNeeded)
+	unaware := *s.task(1)
+	unaware.Dependents = 0
+	expect.Fails(s, s.apply(unaware.Remove()), "2 unfinished tasks need it")
+	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
+	s.do("ZADD", "$due", 1, 1)
+	s.settle()
+	if !s.isGone(1) {
+		s.Error("task 1 is not removed")
+	}
 }
 
 // A task waits until a group is closed and all of its tasks are finished.
@@ -265,40 +211,24 @@ func TestGroupDependencies(t *testing.T) {
 				bad.After = &tdf.Dependencies{Group: "some", Tasks: []int64{1}}
 				s.open(all, all, some, some)
 				s.open(strict, any, bad)
-				if ran := s.runAll(4); fmt.Sprint(ran) != "[1 2 3 4]" {
-					s.Error(ran)
-				}
+				expect.Equal(s, fmt.Sprint(s.runAll(4)), "[1 2 3 4]")
 				if archive {
 					for id := int64(1); id <= 4; id++ {
-						if err := s.apply(s.task(id).Archive()); err != nil {
-							s.Fatal(err)
-						}
+						expect.NoError(s, s.apply(s.task(id).Archive()))
 					}
 				}
 				unaware, err := s.task(1).Remove()
 				unaware.Group = "all"
 				if err == nil {
-					if err := s.apply(unaware, nil); err == nil || !strings.Contains(err.Error(), "after_group") {
-						s.Error(err)
-					}
+					expect.Fails(s, s.apply(unaware, nil), "after_group")
 				}
-				if ran := s.runAll(); len(ran) > 0 {
-					s.Error("the groups are not closed, but these tasks ran:", ran)
-				}
+				expect.Len(s, s.runAll(), 0, "the groups are not closed, but these tasks ran")
 				for _, group := range []string{"all", "some"} {
-					if err := s.store.CloseGroup(s.Context(), group); err != nil {
-						s.Fatal(err)
-					}
+					expect.NoError(s, s.store.CloseGroup(s.Context(), group))
 				}
-				if ran := s.runAll(); fmt.Sprint(ran) != "[5 6]" {
-					s.Error(ran)
-				}
-				if got := s.mustBe(7, tdf.Failed, 0).LastError(); !strings.Contains(got, `group "some": 1 task did not succeed`) {
-					s.Error(got)
-				}
-				if err := s.store.ExtendGroup(s.Context(), "all"); !errors.Is(err, tdf.ErrGroupDecided) {
-					s.Error(err)
-				}
+				expect.Equal(s, fmt.Sprint(s.runAll()), "[5 6]")
+				expect.Contains(s, s.mustBe(7, tdf.Failed, 0).LastError(), `group "some": 1 task did not succeed`)
+				expect.FailsWith(s, s.store.ExtendGroup(s.Context(), "all"), tdf.ErrGroupDecided)
 				s.nothingLeft()
 			})
 		})
@@ -307,13 +237,11 @@ func TestGroupDependencies(t *testing.T) {
 
 // Random graphs agree with a model: a task runs if all of its strict dependencies have succeeded and the others have ended.
 func TestGraphsAgreeWithTheModel(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		for seed := range uint64(8) {
-			s.graph(rand.New(rand.NewPCG(seed, 1)), 40)
-		}
-		s.nothingLeft()
-	})
+	s := newSite(t)
+	for seed := range uint64(8) {
+		s.graph(rand.New(rand.NewPCG(seed, 1)), 40)
+	}
+	s.nothingLeft()
 }
 
 func (s *site) graph(r *rand.Rand, n int) {
@@ -346,10 +274,7 @@ func (s *site) graph(r *rand.Rand, n int) {
 		d.After, d.AfterAny = strict, any
 		all[at] = d
 	}
-	opened, err := s.store.OpenAll(s.Context(), "manager", "", all...)
-	if err != nil {
-		s.Fatal(err)
-	}
+	opened := expect.Result(s.store.OpenAll(s.Context(), "manager", "", all...)).Value(s)
 	var fails []int64
 	for i, o := range opened {
 		if !succeeds[i] {
@@ -362,9 +287,7 @@ func (s *site) graph(r *rand.Rand, n int) {
 		position[id] = i + 1
 	}
 	for i, o := range opened {
-		if got := s.state(o.ID); got != endsAs[i] {
-			s.Errorf("task %d is %s, want %s", o.ID, got, endsAs[i])
-		}
+		expect.Equal(s, s.state(o.ID), endsAs[i], "task", o.ID)
 		for _, of := range []*tdf.Dependencies{all[i].After, all[i].AfterAny} {
 			for _, at := range of.Places {
 				if before := opened[at].ID; position[o.ID] > 0 && position[before] > position[o.ID] {
@@ -377,77 +300,59 @@ func (s *site) graph(r *rand.Rand, n int) {
 
 // Other programs can write anything into the keys of dependencies. The server goes on, and a waiting task does not wait for ever.
 func TestForeignLinks(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define(), inGroup("g"))
-		s.do("SET", "$dependents:1", "x")
-		s.do("ZADD", "$ended", 1, "x", 1, "1:0:running", 1, "99:0:failed", 1, "-1:0:failed", 1, "1:00:failed")
-		s.do("ZADD", "$awaited_groups", 1, "no such group")
-		s.do("RPUSH", "$group_dependents:no such group", "x", "99:0", "1:7")
-		s.do("HSET", "$task:1", "dependents", "many", "endings", "x", "0:released", "7e3")
-		group := define()
-		group.After = &tdf.Dependencies{Group: "g"}
-		s.open(after(1), after(2), group)
-		s.do("HSET", "$task:4", "links", "3", "0:linked", "00", "0:waits", "-1", "0:released", "1000000")
-		s.settle()
-		if got := s.mustBe(3, tdf.Failed, 0).LastError(); !strings.Contains(got, "is not a list") {
-			s.Error(got)
-		}
-		if n := s.do("ZCARD", "$ended"); n.(int64) > 0 {
-			s.Errorf("%d endings are left", n)
-		}
-		s.do("RPUSH", "$dependents:2", "x", "1:0", "4:00", "4:0:0")
-		if ran := s.runAll(); fmt.Sprint(ran) != "[1 2 4]" {
-			s.Error(ran)
-		}
-		s.do("DEL", "$awaited_groups")
-		s.do("SET", "$awaited_groups", "x")
-		s.server.links.looked = time.Time{}
-		if _, err := s.server.RunOnce(s.Context()); err == nil || !strings.Contains(err.Error(), "awaited_groups") {
-			s.Error(err)
-		}
-	})
+	s := newSite(t)
+	s.open(define(), inGroup("g"))
+	s.do("SET", "$dependents:1", "x")
+	s.do("ZADD", "$ended", 1, "x", 1, "1:0:running", 1, "99:0:failed", 1, "-1:0:failed", 1, "1:00:failed")
+	s.do("ZADD", "$awaited_groups", 1, "no such group")
+	s.do("RPUSH", "$group_dependents:no such group", "x", "99:0", "1:7")
+	s.do("HSET", "$task:1", "dependents", "many", "endings", "x", "0:released", "7e3")
+	group := define()
+	group.After = &tdf.Dependencies{Group: "g"}
+	s.open(after(1), after(2), group)
+	s.do("HSET", "$task:4", "links", "3", "0:linked", "00", "0:waits", "-1", "0:released", "1000000")
+	s.settle()
+	expect.Contains(s, s.mustBe(3, tdf.Failed, 0).LastError(), "is not a list")
+	if n := s.do("ZCARD", "$ended"); n.(int64) > 0 {
+		s.Errorf("%d endings are left", n)
+	}
+	s.do("RPUSH", "$dependents:2", "x", "1:0", "4:00", "4:0:0")
+	expect.Equal(s, fmt.Sprint(s.runAll()), "[1 2 4]")
+	s.do("DEL", "$awaited_groups")
+	s.do("SET", "$awaited_groups", "x")
+	s.server.links.looked = time.Time{}
+	expect.Result(s.server.RunOnce(s.Context())).Fails(s, "awaited_groups")
 }
 
 // A dump has no links. After it is loaded, the server links the waiting tasks again.
 func TestRestoredTasksWait(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define(), define())
-		s.open(after(1, 2))
-		s.settle()
-		if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
-			s.Fatal(err)
-		}
-		s.settle()
-		var records []redisstate.Record
-		err := s.store.Records(s.Context(), []int64{1, 2, 3}, func(r redisstate.Record) error {
-			records = append(records, r)
-			return nil
-		})
-		if err != nil {
-			s.Fatal(err)
-		}
-		other := newSite(s.T, s.addr)
-		if n, err := other.store.Restore(s.Context(), records...); n != 3 || err != nil {
-			s.Fatal(n, err)
-		}
-		other.settle()
-		if got := other.task(3).Current(); got.Waits != 1 || got.Linked != 2 {
-			s.Errorf("%+v", got)
-		}
-		if ran := other.runAll(); fmt.Sprint(ran) != "[2 3]" {
-			s.Error(ran)
-		}
-		other.nothingLeft()
+	s := newSite(t)
+	s.open(define(), define())
+	s.open(after(1, 2))
+	s.settle()
+	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	s.settle()
+	var records []redisstate.Record
+	err := s.store.Records(s.Context(), []int64{1, 2, 3}, func(r redisstate.Record) error {
+		records = append(records, r)
+		return nil
 	})
+	expect.NoError(s, err)
+	other := newSiteAt(s.T, s.addr)
+	expect.MustEqual(s, expect.Result(other.store.Restore(s.Context(), records...)).Value(s), 3)
+	other.settle()
+	if got := other.task(3).Current(); got.Waits != 1 || got.Linked != 2 {
+		s.Errorf("%+v", got)
+	}
+	expect.Equal(s, fmt.Sprint(other.runAll()), "[2 3]")
+	other.nothingLeft()
 }
 
 // Each dependency costs one entry, whatever the shape of the graph is.
 func TestLargeGraphs(t *testing.T) {
 	t.Parallel()
 	const n = 3_000
-	s := newSite(t, redistest.Shared(t))
+	s := newSite(t)
 	star := make([]tdf.Properties, n)
 	for i := range star {
 		star[i] = after(1)
@@ -464,7 +369,7 @@ func TestLargeGraphs(t *testing.T) {
 // A chain ends in order, and the failure of its first task fails all others.
 func TestChain(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, redistest.Shared(t))
+	s := newSite(t)
 	const n = 300
 	chain := make([]tdf.Properties, n)
 	for i := range chain {
@@ -473,10 +378,7 @@ func TestChain(t *testing.T) {
 		}
 	}
 	for _, fails := range []bool{false, true} {
-		opened, err := s.store.OpenAll(t.Context(), "manager", "", chain...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		opened := expect.Result(s.store.OpenAll(t.Context(), "manager", "", chain...)).Value(t)
 		first, last := opened[0].ID, opened[n-1].ID
 		var ran []int64
 		if fails {
@@ -494,88 +396,75 @@ func TestChain(t *testing.T) {
 // Two servers handle the same graph at the same time, while workers end tasks and a user cancels and retries them. In the end, no
 // task waits, and no counter is wrong.
 func TestTwoServersShareAGraph(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(s *site) {
-		const n = 120
-		all := make([]tdf.Properties, n)
-		for i := range all {
-			all[i] = inGroup("g")
-			d := &tdf.Dependencies{}
-			for _, by := range []int{1, 7, 30} {
-				if i >= by && i%3 > 0 {
-					d.Places = append(d.Places, i-by)
-				}
-			}
-			if all[i].After = d; i%5 == 0 {
-				all[i].After, all[i].AfterAny = nil, d
+	s := newSite(t)
+	const n = 120
+	all := make([]tdf.Properties, n)
+	for i := range all {
+		all[i] = inGroup("g")
+		d := &tdf.Dependencies{}
+		for _, by := range []int{1, 7, 30} {
+			if i >= by && i%3 > 0 {
+				d.Places = append(d.Places, i-by)
 			}
 		}
-		if _, err := s.store.OpenAll(t.Context(), "manager", "", all...); err != nil {
-			t.Fatal(err)
+		if all[i].After = d; i%5 == 0 {
+			all[i].After, all[i].AfterAny = nil, d
 		}
-		last := define()
-		last.AfterAny = &tdf.Dependencies{Group: "g"}
-		s.open(last)
-		if err := s.store.CloseGroup(t.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		var servers, users sync.WaitGroup
-		for i := range 2 {
-			store := connect(t, s.addr, s.ns)
-			srv := New(fmt.Sprint("server-", i), settings, store, quiet())
-			servers.Go(func() {
-				for ctx.Err() == nil {
-					if _, err := srv.RunOnce(ctx); err != nil && ctx.Err() == nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		for i := range 2 {
-			store, r := connect(t, s.addr, s.ns), rand.New(rand.NewPCG(uint64(i), 2))
-			users.Go(func() {
-				for range 300 {
-					if err := workAndSteer(ctx, store, r, n); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		users.Wait()
-		stop()
-		servers.Wait()
-		for range 3 { // a retry waits again for the tasks that are retried after it
-			for id := int64(1); id <= n+1; id++ {
-				if task := s.task(id); task.State.Finished() && task.Outcome != string(tdf.Succeeded) {
-					if err := s.apply(task.Reopen()); err != nil {
-						t.Error(err)
-					}
+	}
+	expect.Result(s.store.OpenAll(t.Context(), "manager", "", all...)).OK(t)
+	last := define()
+	last.AfterAny = &tdf.Dependencies{Group: "g"}
+	s.open(last)
+	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	ctx, stop := context.WithCancel(t.Context())
+	var servers, users sync.WaitGroup
+	for i := range 2 {
+		store := connect(t, s.addr, s.ns)
+		srv := New(fmt.Sprint("server-", i), settings, store, quiet())
+		servers.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := srv.RunOnce(ctx); err != nil && ctx.Err() == nil {
+					t.Error(err)
 				}
 			}
-			s.endRunning()
-		}
+		})
+	}
+	for i := range 2 {
+		store, r := connect(t, s.addr, s.ns), rand.New(rand.NewPCG(uint64(i), 2))
+		users.Go(func() {
+			for range 300 {
+				if err := workAndSteer(ctx, store, r, n); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	users.Wait()
+	stop()
+	servers.Wait()
+	for range 3 { // a retry waits again for the tasks that are retried after it
 		for id := int64(1); id <= n+1; id++ {
-			if got := s.state(id); got != tdf.Succeeded && !(id == n+1 && got.Finished()) {
-				t.Errorf("task %d is %s: %s", id, got, s.task(id).Log)
+			if task := s.task(id); task.State.Finished() && task.Outcome != string(tdf.Succeeded) {
+				expect.NoError(t, s.apply(task.Reopen()))
 			}
 		}
-		s.nothingLeft()
-	})
+		s.endRunning()
+	}
+	for id := int64(1); id <= n+1; id++ {
+		if got := s.state(id); got != tdf.Succeeded && !(id == n+1 && got.Finished()) {
+			t.Errorf("task %d is %s: %s", id, got, s.task(id).Log)
+		}
+	}
+	s.nothingLeft()
 }
 
 // endRunning ends the rounds that workers have left, and then all others.
 func (s *site) endRunning() {
 	s.Helper()
-	ids, err := s.store.List(s.Context(), tdf.Running, "", 0, 1000)
-	if err != nil {
-		s.Fatal(err)
-	}
+	ids := expect.Result(s.store.List(s.Context(), tdf.Running, "", 0, 1000)).Value(s)
 	for _, id := range ids {
 		task := s.task(id)
-		if err := s.execute(redisstate.Claim{Task: task, ID: task.Current().Claim}, tdf.Result{Exit: "0"}); err != nil {
-			s.Error(err)
-		}
+		expect.NoError(s, s.execute(redisstate.Claim{Task: task, ID: task.Current().Claim}, tdf.Result{Exit: "0"}))
 	}
 	s.runAll()
 }
@@ -618,148 +507,105 @@ func workAndSteer(ctx context.Context, store *redisstate.Store, r *rand.Rand, n 
 
 // An entry of an earlier round does not count for the present round.
 func TestEntriesOfEarlierRounds(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define(), define())
-		s.open(after(1, 2))
-		s.settle()
-		for _, steer := range []func(*tdf.Task) (tdf.Move, error){(*tdf.Task).Cancel, (*tdf.Task).Reopen} {
-			if err := s.apply(steer(s.task(3))); err != nil {
-				s.Fatal(err)
-			}
-		}
-		s.settle()
-		if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
-			s.Fatal(err)
-		}
-		s.settle()
-		if got := s.task(3); !got.Waits() || got.Current().Waits != 1 {
-			s.Errorf("after the end of one of two dependencies: %+v", got.Current())
-		}
-		if ran := s.runAll(); fmt.Sprint(ran) != "[2 3]" {
-			s.Error(ran)
-		}
-		s.nothingLeft()
-	})
+	s := newSite(t)
+	s.open(define(), define())
+	s.open(after(1, 2))
+	s.settle()
+	for _, steer := range []func(*tdf.Task) (tdf.Move, error){(*tdf.Task).Cancel, (*tdf.Task).Reopen} {
+		expect.NoError(s, s.apply(steer(s.task(3))))
+	}
+	s.settle()
+	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	s.settle()
+	if got := s.task(3); !got.Waits() || got.Current().Waits != 1 {
+		s.Errorf("after the end of one of two dependencies: %+v", got.Current())
+	}
+	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
+	s.nothingLeft()
 }
 
 // A task that ran in several rounds no longer needs its dependencies after the last one.
 func TestDependenciesOfSeveralRounds(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(s *site) {
-		s.open(define(), inGroup("g"))
-		if err := s.store.CloseGroup(t.Context(), "g"); err != nil {
-			t.Fatal(err)
+	s := newSite(t)
+	s.open(define(), inGroup("g"))
+	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	d := define()
+	d.MaxFails, d.After = 150, &tdf.Dependencies{Tasks: []int64{1}, Group: "g"}
+	s.open(d)
+	ends := []func(c redisstate.Claim) error{
+		func(c redisstate.Claim) error { return s.execute(c, tdf.Result{Error: "no"}) },
+		func(c redisstate.Claim) error { return s.apply(c.Task.Release("test")) },
+		func(c redisstate.Claim) error { return s.apply(s.task(c.Task.ID).Requeue(false)) },
+	}
+	for s.settle(); s.state(3) == tdf.Open && s.task(3).Waits(); s.settle() {
+		expect.NoError(t, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	}
+	for i := range 120 {
+		expect.NoError(t, ends[i%len(ends)](s.claim(60)))
+		if i%len(ends) == 0 {
+			s.settle()
 		}
-		d := define()
-		d.MaxFails, d.After = 150, &tdf.Dependencies{Tasks: []int64{1}, Group: "g"}
-		s.open(d)
-		ends := []func(c redisstate.Claim) error{
-			func(c redisstate.Claim) error { return s.execute(c, tdf.Result{Error: "no"}) },
-			func(c redisstate.Claim) error { return s.apply(c.Task.Release("test")) },
-			func(c redisstate.Claim) error { return s.apply(s.task(c.Task.ID).Requeue(false)) },
-		}
-		for s.settle(); s.state(3) == tdf.Open && s.task(3).Waits(); s.settle() {
-			if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i := range 120 {
-			if err := ends[i%len(ends)](s.claim(60)); err != nil {
-				t.Fatal(err)
-			}
-			if i%len(ends) == 0 {
-				s.settle()
-			}
-		}
-		if ran := s.runAll(); fmt.Sprint(ran) != "[3]" {
-			t.Error(ran)
-		}
-		if task := s.mustBe(3, tdf.Succeeded, 120); task.Current().Linked > 0 {
-			t.Errorf("%+v", task.Current())
-		}
-		s.nothingLeft()
-	})
+	}
+	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
+	if task := s.mustBe(3, tdf.Succeeded, 120); task.Current().Linked > 0 {
+		t.Errorf("%+v", task.Current())
+	}
+	s.nothingLeft()
 }
 
 // While tasks need a group, neither the server nor the audit removes the outputs of its tasks. A new server knows that, too.
 func TestOutputsOfAnAwaitedGroup(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		d := inGroup("g")
-		d.KeepOutputs, d.KeepFinished = 1e-6, 1e-6
-		s.open(d, d)
-		group := define()
-		group.AfterAny = &tdf.Dependencies{Group: "g"}
-		s.open(group)
+	s := newSite(t)
+	d := inGroup("g")
+	d.KeepOutputs, d.KeepFinished = 1e-6, 1e-6
+	s.open(d, d)
+	group := define()
+	group.AfterAny = &tdf.Dependencies{Group: "g"}
+	s.open(group)
+	s.settle()
+	for range 2 {
+		expect.NoError(t, s.execute(s.claim(60), tdf.Result{Output: "out", Exit: "0"}))
+	}
+	for range 3 {
+		s.do("ZADD", "$due", "XX", 1, 1, 1, 2)
+		s.server = New("another", settings, s.store, quiet())
 		s.settle()
-		for range 2 {
-			if err := s.execute(s.claim(60), tdf.Result{Output: "out", Exit: "0"}); err != nil {
-				t.Fatal(err)
+		for id := int64(1); id <= 2; id++ {
+			if task := s.mustBe(id, tdf.Succeeded, 0); task.Current().Output != "out" || s.due(id) < s.now()+50 {
+				t.Fatalf("%+v, due at %v", task.Current(), s.due(id))
 			}
 		}
-		for range 3 {
-			s.do("ZADD", "$due", "XX", 1, 1, 1, 2)
-			s.server = New("another", settings, s.store, quiet())
-			s.settle()
-			for id := int64(1); id <= 2; id++ {
-				if task := s.mustBe(id, tdf.Succeeded, 0); task.Current().Output != "out" || s.due(id) < s.now()+50 {
-					t.Fatalf("%+v, due at %v", task.Current(), s.due(id))
-				}
-			}
-		}
-		s.checkConsistent()
-		if err := s.store.CloseGroup(t.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
-		if ran := s.runAll(); fmt.Sprint(ran) != "[3]" {
-			t.Error(ran)
-		}
-		s.do("ZADD", "$due", 1, 1, 1, 2)
-		s.settle()
-		if !s.isGone(1) || !s.isGone(2) {
-			t.Error("the tasks are still there")
-		}
-	})
+	}
+	s.checkConsistent()
+	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
+	s.do("ZADD", "$due", 1, 1, 1, 2)
+	s.settle()
+	if !s.isGone(1) || !s.isGone(2) {
+		t.Error("the tasks are still there")
+	}
 }
 
 // If a dependency is due for removal when a task begins to wait for it, the task learns its end first.
 func TestLinkBeforeRemoval(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		d := inGroup("g")
-		d.KeepArchived = 0
-		s.open(d)
-		if ran := s.runAll(); fmt.Sprint(ran) != "[1]" {
-			t.Fatal(ran)
-		}
-		group := define()
-		group.After = &tdf.Dependencies{Group: "g"}
-		m, err := s.task(1).Archive()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.store.Apply(t.Context(), "manager", redisstate.Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{after(1), group}}); err != nil {
-			t.Fatal(err)
-		}
-		if ran := s.runAll(); fmt.Sprint(ran) != "[2]" {
-			t.Error(ran)
-		}
-		if err := s.store.CloseGroup(t.Context(), "g"); err != nil {
-			t.Fatal(err)
-		}
-		if ran := s.runAll(); fmt.Sprint(ran) != "[3]" {
-			t.Error(ran)
-		}
-		s.do("DEL", "$task:1", "$group:g")
-		s.do("ZREM", "$archived", 1)
-		s.open(group)
-		s.runAll()
-		if got := s.mustBe(4, tdf.Failed, 0).LastError(); !strings.Contains(got, "group g has no tasks") {
-			t.Error(got)
-		}
-		s.nothingLeft()
-	})
+	s := newSite(t)
+	d := inGroup("g")
+	d.KeepArchived = 0
+	s.open(d)
+	expect.MustEqual(t, fmt.Sprint(s.runAll()), "[1]")
+	group := define()
+	group.After = &tdf.Dependencies{Group: "g"}
+	m := expect.Result(s.task(1).Archive()).Value(t)
+	expect.Result(s.store.Apply(t.Context(), "manager", redisstate.Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{after(1), group}})).OK(t)
+	expect.Equal(t, fmt.Sprint(s.runAll()), "[2]")
+	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
+	s.do("DEL", "$task:1", "$group:g")
+	s.do("ZREM", "$archived", 1)
+	s.open(group)
+	s.runAll()
+	expect.Contains(t, s.mustBe(4, tdf.Failed, 0).LastError(), "group g has no tasks")
+	s.nothingLeft()
 }
 
 // A component of an older release ends a task without telling the tasks that wait for it. The audit finds this.
@@ -771,25 +617,17 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 			s.open(after(1))
 			s.settle()
 			s.do("HDEL", "$task:1", "links")
-			if ran := s.runAll(); fmt.Sprint(ran) != "[1 2]" {
-				t.Fatal(ran)
-			}
+			expect.MustEqual(t, fmt.Sprint(s.runAll()), "[1 2]")
 			if archive {
-				if err := s.apply(s.task(1).Archive()); err != nil {
-					t.Fatal(err)
-				}
+				expect.NoError(t, s.apply(s.task(1).Archive()))
 			}
 			s.do("HSET", "$task:1", "links", 0)
 			findings, err := s.store.Check(t.Context())
 			if err != nil || len(findings) != 1 {
 				t.Fatal(findings, err)
 			}
-			if n, err := s.store.Repair(t.Context(), "server", findings); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
-			if ran := s.runAll(); fmt.Sprint(ran) != "[3]" {
-				t.Error(ran)
-			}
+			expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
+			expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
 			s.nothingLeft()
 		})
 	}
@@ -797,27 +635,19 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 
 // A task that waited for a group without tasks does not release the group for the tasks that wait for it later.
 func TestGroupThatWasEmpty(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		any, strict := define(), define()
-		any.AfterAny, strict.After = &tdf.Dependencies{Group: "g"}, &tdf.Dependencies{Group: "g"}
-		s.open(any)
-		s.settle()
-		c := s.claim(60)
-		s.open(inGroup("g"))
-		s.open(strict)
-		s.settle()
-		if err := s.execute(c, tdf.Result{Exit: "0"}); err != nil {
-			s.Fatal(err)
-		}
-		if err := s.store.CloseGroup(s.Context(), "g"); err != nil {
-			s.Fatal(err)
-		}
-		if ran := s.runAll(); fmt.Sprint(ran) != "[2 3]" {
-			s.Error(ran)
-		}
-		s.nothingLeft()
-	})
+	s := newSite(t)
+	any, strict := define(), define()
+	any.AfterAny, strict.After = &tdf.Dependencies{Group: "g"}, &tdf.Dependencies{Group: "g"}
+	s.open(any)
+	s.settle()
+	c := s.claim(60)
+	s.open(inGroup("g"))
+	s.open(strict)
+	s.settle()
+	expect.NoError(s, s.execute(c, tdf.Result{Exit: "0"}))
+	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
+	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
+	s.nothingLeft()
 }
 
 // pagesOfGroup is a store in which the tasks of a group are archived while the server counts them.
@@ -859,81 +689,53 @@ func TestArchivedWhileCounted(t *testing.T) {
 
 // Another program changes the number of dependencies. The server still lets the task run.
 func TestForeignNumbersOfLinks(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define())
-		s.open(after(1))
-		s.do("HSET", "$task:2", "links", 5, "0:linked", 3)
-		if ran := s.runAll(); fmt.Sprint(ran) != "[1 2]" {
-			s.Error(ran)
-		}
-	})
+	s := newSite(t)
+	s.open(define())
+	s.open(after(1))
+	s.do("HSET", "$task:2", "links", 5, "0:linked", 3)
+	expect.Equal(s, fmt.Sprint(s.runAll()), "[1 2]")
 }
 
 // A change of a waiting task counts, even if the task must still be linked, or need not wait any more.
 func TestChangeOfAWaitingTask(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define())
-		s.open(after(1))
-		soon := s.now().Add(60)
-		change := func() {
-			if err := s.apply(s.task(2).Change(tdf.Changes{EndBefore: new(soon.Std())})); err != nil {
-				s.Fatal(err)
-			}
-		}
-		change()
-		s.settle()
-		if s.due(2) != soon {
-			s.Errorf("due at %v, want %v", s.due(2), soon)
-		}
-		if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
-			s.Fatal(err)
-		}
-		m, _ := s.task(1).Settle(s.now(), nil)
-		if err := s.apply(m, nil); err != nil {
-			s.Fatal(err)
-		}
-		if _, err := s.store.HandleEndings(s.Context()); err != nil {
-			s.Fatal(err)
-		}
-		soon++
-		change() // task 2 is due, because it need not wait any more
-		if ran := s.runAll(); fmt.Sprint(ran) != "[2]" {
-			s.Error(ran)
-		}
-	})
+	s := newSite(t)
+	s.open(define())
+	s.open(after(1))
+	soon := s.now().Add(60)
+	change := func() {
+		expect.NoError(s, s.apply(s.task(2).Change(tdf.Changes{EndBefore: new(soon.Std())})))
+	}
+	change()
+	s.settle()
+	expect.Equal(s, s.due(2), soon, "due at")
+	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	m, _ := s.task(1).Settle(s.now(), nil)
+	expect.NoError(s, s.apply(m, nil))
+	expect.Result(s.store.HandleEndings(s.Context())).OK(s)
+	soon++
+	change() // task 2 is due, because it need not wait any more
+	expect.Equal(s, fmt.Sprint(s.runAll()), "[2]")
 }
 
 // A new waiting task wakes the server.
 func TestWaitingTaskWakesTheServer(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define())
-		s.do("DEL", "$wake:server")
-		s.open(after(1))
-		if n := s.do("LLEN", "$wake:server"); fmt.Sprint(n) != "1" {
-			s.Error(n)
-		}
-	})
+	s := newSite(t)
+	s.open(define())
+	s.do("DEL", "$wake:server")
+	s.open(after(1))
+	expect.Equal(s, fmt.Sprint(s.do("LLEN", "$wake:server")), "1")
 }
 
 // If another program puts a key of a wrong type in the place of a task, calls that name the task report an error or go on.
 func TestDependencyOfAWrongType(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define())
-		s.do("DEL", "$task:1")
-		s.do("SET", "$task:1", "x")
-		s.do("ZREM", "$open", 1)
-		s.do("ZADD", "$failed", 1, 1)
-		if err := s.store.CheckDependencies(s.Context(), []tdf.Properties{after(1)}); err == nil || !strings.Contains(err.Error(), "there is no task 1") {
-			s.Error(err)
-		}
-		if err := s.store.EachDependent(s.Context(), func(d redisstate.Dependent) { s.Error(d) }); err != nil {
-			s.Error(err)
-		}
-	})
+	s := newSite(t)
+	s.open(define())
+	s.do("DEL", "$task:1")
+	s.do("SET", "$task:1", "x")
+	s.do("ZREM", "$open", 1)
+	s.do("ZADD", "$failed", 1, 1)
+	expect.Fails(s, s.store.CheckDependencies(s.Context(), []tdf.Properties{after(1)}), "there is no task 1")
+	expect.NoError(s, s.store.EachDependent(s.Context(), func(d redisstate.Dependent) { s.Error(d) }))
 }
 
 // Another program deletes tasks for which other tasks wait, with or without their ids. The audit finds this.
@@ -955,15 +757,9 @@ func TestAuditFindsDeletedDependencies(t *testing.T) {
 			if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, "for which tasks wait") {
 				t.Fatal(findings, err)
 			}
-			if n, err := s.store.Repair(t.Context(), "server", findings); n != 1 || err != nil {
-				t.Fatal(n, err)
-			}
-			if ran := s.runAll(); fmt.Sprint(ran) != "[2 4]" {
-				t.Error(ran)
-			}
-			if got := s.mustBe(3, tdf.Failed, 0).LastError(); !strings.Contains(got, "task 1 does not exist") {
-				t.Error(got)
-			}
+			expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
+			expect.Equal(t, fmt.Sprint(s.runAll()), "[2 4]")
+			expect.Contains(t, s.mustBe(3, tdf.Failed, 0).LastError(), "task 1 does not exist")
 			s.nothingLeft()
 		})
 	}
@@ -971,52 +767,38 @@ func TestAuditFindsDeletedDependencies(t *testing.T) {
 
 // A task that fails because of one dependency leaves nothing in the lists of its other dependencies.
 func TestNothingIsLeftOfAFailedWait(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define(), inGroup("g"))
-		d := define()
-		d.After = &tdf.Dependencies{Tasks: []int64{1}, Group: "g"}
-		s.open(d)
-		if ran := s.runAll(1); fmt.Sprint(ran) != "[1 2]" {
-			t.Error(ran)
-		}
-		s.mustBe(3, tdf.Failed, 0)
-		s.nothingLeft()
-	})
+	s := newSite(t)
+	s.open(define(), inGroup("g"))
+	d := define()
+	d.After = &tdf.Dependencies{Tasks: []int64{1}, Group: "g"}
+	s.open(d)
+	expect.Equal(t, fmt.Sprint(s.runAll(1)), "[1 2]")
+	s.mustBe(3, tdf.Failed, 0)
+	s.nothingLeft()
 }
 
 // While a dump is being loaded, no waiting task is linked, and no task is removed.
 func TestLoadingADump(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		kept := define()
-		kept.KeepFinished = 1e-6
-		s.open(kept)
-		s.open(define())
-		if _, err := s.store.BeginRestore(t.Context(), "dump", 0); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.execute(s.claim(60), tdf.Result{Exit: "0"}); err != nil {
-			t.Fatal(err)
-		}
-		s.settle()
-		s.mustBe(1, tdf.Succeeded, 0)
-		s.open(after(1, 99)) // the dump has task 99
-		s.settle()
-		if task := s.task(3); !task.Waits() || task.Current().Linked > 0 {
-			t.Errorf("%+v", task.Current())
-		}
-		if err := s.store.EndRestore(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.settle()
-		if got := s.mustBe(3, tdf.Failed, 0).LastError(); !strings.Contains(got, "task 99 does not exist") {
-			t.Error(got)
-		}
-		s.do("ZADD", "$due", 1, 1)
-		s.settle()
-		if !s.isGone(1) {
-			t.Error("task 1 is still there")
-		}
-	})
+	s := newSite(t)
+	kept := define()
+	kept.KeepFinished = 1e-6
+	s.open(kept)
+	s.open(define())
+	expect.Result(s.store.BeginRestore(t.Context(), "dump", 0)).OK(t)
+	expect.NoError(t, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	s.settle()
+	s.mustBe(1, tdf.Succeeded, 0)
+	s.open(after(1, 99)) // the dump has task 99
+	s.settle()
+	if task := s.task(3); !task.Waits() || task.Current().Linked > 0 {
+		t.Errorf("%+v", task.Current())
+	}
+	expect.NoError(t, s.store.EndRestore(t.Context()))
+	s.settle()
+	expect.Contains(t, s.mustBe(3, tdf.Failed, 0).LastError(), "task 99 does not exist")
+	s.do("ZADD", "$due", 1, 1)
+	s.settle()
+	if !s.isGone(1) {
+		t.Error("task 1 is still there")
+	}
 }

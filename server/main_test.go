@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -34,34 +35,32 @@ type site struct {
 
 var settings = config.Server{RoundDuration: time.Second, OutageGrace: 30 * time.Second, AuditGrace: 0}
 
-// onEach runs a test twice: with the embedded Redis and with a real Redis.
+// onEach runs a test twice: with the embedded Redis and with a real Redis. Other tests use newSite, because the tests of
+// redisstate already run every script on the embedded Redis.
 func onEach(t *testing.T, test func(s *site)) {
 	t.Run("embedded", func(t *testing.T) {
-		r, err := embedded.Start("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expect.Result(embedded.Start("127.0.0.1:0")).Value(t)
 		t.Cleanup(r.Close)
-		test(newSite(t, r.Addr()))
+		test(newSiteAt(t, r.Addr()))
 	})
-	t.Run("real", func(t *testing.T) { onReal(t, test) })
+	t.Run("real", func(t *testing.T) { test(newSite(t)) })
 }
-
-// onReal runs a test with a real Redis only: the embedded Redis is slow with many tasks.
-func onReal(t *testing.T, test func(s *site)) { test(newSite(t, redistest.Shared(t))) }
 
 func connect(t *testing.T, addr, ns string) *redisstate.Store {
 	host, port, _ := net.SplitHostPort(addr)
 	n, _ := strconv.Atoi(port)
-	store, err := redisstate.Connect(t.Context(), config.Redis{Host: host, Port: n, DB: redistest.Database(t)}, ns, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := expect.Result(redisstate.Connect(t.Context(), config.Redis{Host: host, Port: n, DB: redistest.Database(t)}, ns, quiet())).Value(t)
 	t.Cleanup(func() { store.Close() })
 	return store
 }
 
-func newSite(t *testing.T, addr string) *site {
+// newSite returns a site in the real Redis that all tests share.
+func newSite(t *testing.T) *site {
+	t.Helper()
+	return newSiteAt(t, redistest.Shared(t))
+}
+
+func newSiteAt(t *testing.T, addr string) *site {
 	ns := redistest.Namespace(t)
 	store := connect(t, addr, ns)
 	cli := redis.NewClient(&redis.Options{Addr: addr, DB: redistest.Database(t), Protocol: 2})
@@ -88,28 +87,19 @@ func (s *site) do(args ...any) any {
 
 func (s *site) round() Done {
 	s.Helper()
-	done, err := s.server.RunOnce(s.Context())
-	if err != nil {
-		s.Fatal(err)
-	}
+	done := expect.Result(s.server.RunOnce(s.Context())).Value(s)
 	return done
 }
 
 func (s *site) now() tdf.Time {
 	s.Helper()
-	now, err := s.store.Now(s.Context())
-	if err != nil {
-		s.Fatal(err)
-	}
+	now := expect.Result(s.store.Now(s.Context())).Value(s)
 	return now
 }
 
 func (s *site) open(definitions ...tdf.Properties) []int64 {
 	s.Helper()
-	ids, err := s.store.Open(s.Context(), "manager", definitions...)
-	if err != nil {
-		s.Fatal(err)
-	}
+	ids := expect.Result(s.store.Open(s.Context(), "manager", definitions...)).Value(s)
 	return ids
 }
 
@@ -125,13 +115,9 @@ func (s *site) claim(lease tdf.Seconds) redisstate.Claim {
 func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 	s.Helper()
 	m, err := c.Task.Execute(c.ID, r)
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	outcomes, err := s.store.Execute(s.Context(), "w", m)
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	return outcomes[0].Err
 }
 
@@ -139,10 +125,7 @@ func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 // contain the id.
 func (s *site) mustBe(id int64, state tdf.State, round int) *tdf.Task {
 	s.Helper()
-	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})
-	if err != nil {
-		s.Fatal(err)
-	}
+	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})).Value(s)
 	task := stored.Task
 	if task.State != state || task.Round != round || fmt.Sprint(stored.Lists) != fmt.Sprint([]tdf.State{state}) {
 		s.Fatalf("task %d is %+v in %v; want %s in round %d", id, task, stored.Lists, state, round)

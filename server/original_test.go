@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -50,14 +51,9 @@ func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 		if c.Invalid != nil || c.Task.Input != "1" || c.Task.MaxLosses != 3 {
 			s.Fatalf("claimed %+v, %v", c.Task, c.Invalid)
 		}
-		if err := s.execute(c, tdf.Result{Output: "out", Exit: "0"}); err != nil {
-			s.Fatal(err)
-		}
+		expect.NoError(s, s.execute(c, tdf.Result{Output: "out", Exit: "0"}))
 		s.round()
-		m, err := s.mustBe(1, tdf.Succeeded, 0).Archive()
-		if err != nil {
-			s.Fatal(err)
-		}
+		m := expect.Result(s.mustBe(1, tdf.Succeeded, 0).Archive()).Value(s)
 		s.server.apply(s.Context(), []tdf.Move{m}, Done{})
 		s.mustBe(1, tdf.Archived, 0)
 		s.checkConsistent()
@@ -65,51 +61,47 @@ func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 }
 
 func TestOriginalWorkersTasksAreSettledInTheNextRound(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.round() // the server has already started
-		ago := s.now() - 100
-		for id, fields := range [][]any{{}, {}, {"max_fails", "1"}, {"timeout", "50"}, {"timeout", "50", "max_timeouts", "1"}, {"end_before", (s.now() - 5).String()}, {"timeout", "500"}} {
-			s.byHand(id+1, fields...)
-			s.claimByHand(id+1, "0", ago)
-		}
-		s.executeByHand(1, "0", "")
-		s.executeByHand(2, "0", "boom")
-		s.executeByHand(3, "0", "boom")
-		s.round()
-		s.mustBe(1, tdf.Succeeded, 0)
-		s.mustBe(2, tdf.Failed, 0)
-		s.mustBe(3, tdf.Open, 1)
-		s.mustBe(4, tdf.TimedOut, 0)
-		s.mustBe(5, tdf.Open, 1)
-		s.mustBe(6, tdf.Expired, 0)
-		s.mustBe(7, tdf.Running, 0)
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	s.round() // the server has already started
+	ago := s.now() - 100
+	for id, fields := range [][]any{{}, {}, {"max_fails", "1"}, {"timeout", "50"}, {"timeout", "50", "max_timeouts", "1"}, {"end_before", (s.now() - 5).String()}, {"timeout", "500"}} {
+		s.byHand(id+1, fields...)
+		s.claimByHand(id+1, "0", ago)
+	}
+	s.executeByHand(1, "0", "")
+	s.executeByHand(2, "0", "boom")
+	s.executeByHand(3, "0", "boom")
+	s.round()
+	s.mustBe(1, tdf.Succeeded, 0)
+	s.mustBe(2, tdf.Failed, 0)
+	s.mustBe(3, tdf.Open, 1)
+	s.mustBe(4, tdf.TimedOut, 0)
+	s.mustBe(5, tdf.Open, 1)
+	s.mustBe(6, tdf.Expired, 0)
+	s.mustBe(7, tdf.Running, 0)
+	s.checkConsistent()
 }
 
 func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1, "timeout", "50")
-		claimed := s.now()
-		s.claimByHand(1, "0", claimed)
-		s.round()
+	s := newSite(t)
+	s.byHand(1, "timeout", "50")
+	claimed := s.now()
+	s.claimByHand(1, "0", claimed)
+	s.round()
+	s.mustBe(1, tdf.Running, 0)
+	due, err := s.cli.ZScore(s.Context(), s.ns+":due", "1").Result()
+	if err != nil || tdf.Time(due).String() != claimed.Add(51).String() { // the worker itself ends its program a second earlier
+		s.Fatalf("claimed at %v, due at %v, %v", claimed, tdf.Time(due), err)
+	}
+	for _, passed := range []tdf.Time{50.5, 100} { // as if this time had passed
 		s.mustBe(1, tdf.Running, 0)
-		due, err := s.cli.ZScore(s.Context(), s.ns+":due", "1").Result()
-		if err != nil || tdf.Time(due).String() != claimed.Add(51).String() { // the worker itself ends its program a second earlier
-			s.Fatalf("claimed at %v, due at %v, %v", claimed, tdf.Time(due), err)
+		s.do("HSET", "$task:1", "0:running", (claimed - passed).String())
+		s.do("ZADD", "$due", tdf.Time(1).String(), "1")
+		if _, err := s.server.settleDue(s.Context()); err != nil { // the task is due, so no audit is needed
+			s.Fatal(err)
 		}
-		for _, passed := range []tdf.Time{50.5, 100} { // as if this time had passed
-			s.mustBe(1, tdf.Running, 0)
-			s.do("HSET", "$task:1", "0:running", (claimed - passed).String())
-			s.do("ZADD", "$due", tdf.Time(1).String(), "1")
-			if _, err := s.server.settleDue(s.Context()); err != nil { // the task is due, so no audit is needed
-				s.Fatal(err)
-			}
-		}
-		s.mustBe(1, tdf.TimedOut, 0)
-	})
+	}
+	s.mustBe(1, tdf.TimedOut, 0)
 }
 
 // repairedAfterGrace checks that the audit repairs a task only after the task stayed unchanged for audit_grace.
@@ -117,9 +109,7 @@ func (s *site) repairedAfterGrace() {
 	s.Helper()
 	s.server.audit.grace = 60
 	for range 3 {
-		if done := s.round(); done.Total() != 0 {
-			s.Fatalf("repaired before the grace: %v", done)
-		}
+		expect.MustEqual(s, s.round().Total(), 0, "repaired before the grace")
 	}
 	for id, suspicion := range s.server.audit.suspects {
 		suspicion.since -= 60
@@ -133,112 +123,88 @@ func (s *site) repairedAfterGrace() {
 }
 
 func TestOriginalWorkerDiedInItsClaim(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1)
-		s.do("ZREM", "$open", "1")
-		s.repairedAfterGrace()
-		s.mustBe(1, tdf.Open, 0)
-		if c := s.claim(60); c.Task.ID != 1 {
-			s.Error("the repaired task cannot be claimed")
-		}
-	})
+	s := newSite(t)
+	s.byHand(1)
+	s.do("ZREM", "$open", "1")
+	s.repairedAfterGrace()
+	s.mustBe(1, tdf.Open, 0)
+	expect.Equal(s, s.claim(60).Task.ID, 1, "the repaired task cannot be claimed")
 }
 
 func TestOriginalWorkerDiedBetweenListAndHash(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1)
-		s.do("ZREM", "$open", "1")
-		s.do("ZADD", "$running", s.now().String(), "1")
-		s.repairedAfterGrace()
-		s.mustBe(1, tdf.Open, 0)
-	})
+	s := newSite(t)
+	s.byHand(1)
+	s.do("ZREM", "$open", "1")
+	s.do("ZADD", "$running", s.now().String(), "1")
+	s.repairedAfterGrace()
+	s.mustBe(1, tdf.Open, 0)
 }
 
 func TestOriginalWorkerDiedInItsCommit(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1)
-		s.claimByHand(1, "0", s.now())
-		s.do("ZREM", "$running", "1")
-		s.repairedAfterGrace()
-		if task := s.mustBe(1, tdf.Open, 1); task.Losses != 1 {
-			s.Errorf("losses %d", task.Losses)
-		}
-	})
+	s := newSite(t)
+	s.byHand(1)
+	s.claimByHand(1, "0", s.now())
+	s.do("ZREM", "$running", "1")
+	s.repairedAfterGrace()
+	expect.Equal(s, s.mustBe(1, tdf.Open, 1).Losses, 1, "losses")
 }
 
 func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1)
-		s.claimByHand(1, "0", s.now())
-		s.do("ZREM", "$running", "1")
-		s.do("ZADD", "$executed", s.now().String(), "1")
-		s.do("HSET", "$task:1", "state", "executed", "0:executed", s.now().String(), "0:output", "out")
-		s.server.audit.grace = 60
-		if done := s.round(); done.Total() != 0 {
-			s.Fatalf("settled before the error was written: %v", done)
-		}
-		s.do("HSET", "$task:1", "0:error", "boom")
-		s.do("ZADD", "$due", "1", "1")
-		s.round()
-		s.mustBe(1, tdf.Failed, 0)
-	})
+	s := newSite(t)
+	s.byHand(1)
+	s.claimByHand(1, "0", s.now())
+	s.do("ZREM", "$running", "1")
+	s.do("ZADD", "$executed", s.now().String(), "1")
+	s.do("HSET", "$task:1", "state", "executed", "0:executed", s.now().String(), "0:output", "out")
+	s.server.audit.grace = 60
+	expect.MustEqual(s, s.round().Total(), 0, "settled before the error was written")
+	s.do("HSET", "$task:1", "0:error", "boom")
+	s.do("ZADD", "$due", "1", "1")
+	s.round()
+	s.mustBe(1, tdf.Failed, 0)
 }
 
 // A worker of the original TDF loses its round. It then writes its result into the next round, which another worker is
 // running.
 func TestOriginalCommitIntoAnothersRound(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1, "timeout", "50", "max_timeouts", "1")
-		s.claimByHand(1, "0", s.now()-100)
-		s.round()
-		s.mustBe(1, tdf.Open, 1)
-		c := s.claim(60)
-		s.executeByHand(1, "0", "")
-		s.server.audit.grace = 60
-		if done := s.round(); done.Total() != 0 {
-			s.Fatalf("the late commit was settled: %v", done)
-		}
-		// The worker that holds the claim renews its lease, and its result counts.
-		if renewed, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || renewed.Lost[0] != nil {
-			s.Fatal(renewed, err)
-		}
-		if err := s.execute(c, tdf.Result{Error: "mine"}); err != nil {
-			s.Fatal(err)
-		}
-		s.round()
-		if task := s.mustBe(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds.At(1).Error != "mine" {
-			s.Errorf("settled by %+v", task.Rounds.At(1))
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	s.byHand(1, "timeout", "50", "max_timeouts", "1")
+	s.claimByHand(1, "0", s.now()-100)
+	s.round()
+	s.mustBe(1, tdf.Open, 1)
+	c := s.claim(60)
+	s.executeByHand(1, "0", "")
+	s.server.audit.grace = 60
+	expect.MustEqual(s, s.round().Total(), 0, "the late commit was settled")
+	// The worker that holds the claim renews its lease, and its result counts.
+	if renewed, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || renewed.Lost[0] != nil {
+		s.Fatal(renewed, err)
+	}
+	expect.NoError(s, s.execute(c, tdf.Result{Error: "mine"}))
+	s.round()
+	if task := s.mustBe(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds.At(1).Error != "mine" {
+		s.Errorf("settled by %+v", task.Rounds.At(1))
+	}
+	s.checkConsistent()
 }
 
 func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1, "timeout", "50", "max_timeouts", "1")
-		s.claimByHand(1, "0", s.now()-100)
-		s.round()
-		s.claim(600)
-		s.executeByHand(1, "0", "")
-		s.repairedAfterGrace()
-		s.mustBe(1, tdf.Running, 1) // the lease of the claim still holds
+	s := newSite(t)
+	s.byHand(1, "timeout", "50", "max_timeouts", "1")
+	s.claimByHand(1, "0", s.now()-100)
+	s.round()
+	s.claim(600)
+	s.executeByHand(1, "0", "")
+	s.repairedAfterGrace()
+	s.mustBe(1, tdf.Running, 1) // the lease of the claim still holds
 
-		s.byHand(2, "timeout", "50", "max_timeouts", "1")
-		s.claimByHand(2, "0", s.now()-100)
-		s.server.audit.grace = 0
-		s.round()
-		s.executeByHand(2, "0", "") // no worker has claimed round 1 yet
-		s.repairedAfterGrace()
-		if task := s.mustBe(2, tdf.Open, 2); task.Losses != 1 {
-			s.Errorf("losses %d", task.Losses)
-		}
-	})
+	s.byHand(2, "timeout", "50", "max_timeouts", "1")
+	s.claimByHand(2, "0", s.now()-100)
+	s.server.audit.grace = 0
+	s.round()
+	s.executeByHand(2, "0", "") // no worker has claimed round 1 yet
+	s.repairedAfterGrace()
+	expect.Equal(s, s.mustBe(2, tdf.Open, 2).Losses, 1, "losses")
 }
 
 func TestOriginalCommitAfterTheTaskFinished(t *testing.T) {
@@ -255,183 +221,161 @@ func TestOriginalCommitAfterTheTaskFinished(t *testing.T) {
 }
 
 func TestStuckInTheOriginalsTransientLists(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		stuck := func(id int, list string, fields ...any) {
-			s.byHand(id, fields...)
-			s.claimByHand(id, "0", s.now()-100)
-			s.do("ZREM", "$running", id)
-			s.do("ZADD", "$"+list, s.now().String(), id)
-			s.do("HSET", "$task:"+itoa(id), "state", list, "0:"+list, s.now().String())
-		}
-		stuck(1, "timeout", "timeout", "50")
-		stuck(2, "timeout", "timeout", "50", "max_timeouts", "1")
-		stuck(3, "failure", "0:executed", s.now().String(), "0:output", "", "0:error", "boom")
-		stuck(4, "failure", "0:executed", s.now().String(), "0:output", "", "0:error", "boom", "max_fails", "2")
-		stuck(5, "failure", "fails", "1") // the failure is already counted
-		s.round()
-		s.mustBe(1, tdf.TimedOut, 0)
-		s.mustBe(2, tdf.Open, 1)
-		s.mustBe(3, tdf.Failed, 0)
-		s.mustBe(4, tdf.Open, 1)
-		if task := s.mustBe(5, tdf.Failed, 0); task.Fails != 1 {
-			s.Errorf("counted twice: %d", task.Fails)
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	stuck := func(id int, list string, fields ...any) {
+		s.byHand(id, fields...)
+		s.claimByHand(id, "0", s.now()-100)
+		s.do("ZREM", "$running", id)
+		s.do("ZADD", "$"+list, s.now().String(), id)
+		s.do("HSET", "$task:"+itoa(id), "state", list, "0:"+list, s.now().String())
+	}
+	stuck(1, "timeout", "timeout", "50")
+	stuck(2, "timeout", "timeout", "50", "max_timeouts", "1")
+	stuck(3, "failure", "0:executed", s.now().String(), "0:output", "", "0:error", "boom")
+	stuck(4, "failure", "0:executed", s.now().String(), "0:output", "", "0:error", "boom", "max_fails", "2")
+	stuck(5, "failure", "fails", "1") // the failure is already counted
+	s.round()
+	s.mustBe(1, tdf.TimedOut, 0)
+	s.mustBe(2, tdf.Open, 1)
+	s.mustBe(3, tdf.Failed, 0)
+	s.mustBe(4, tdf.Open, 1)
+	expect.Equal(s, s.mustBe(5, tdf.Failed, 0).Fails, 1, "counted twice")
+	s.checkConsistent()
 }
 
 func TestInvalidOriginalTasksFail(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		for i, c := range []struct{ property, value, words string }{
-			{"program", "", "program: is empty"},
-			{"program", "../p", "program: "},
-			{"source", "ftp://x/run.sh", "source: "},
-			{"input", "'a", "input: a quote is not closed"},
-			{"timeout", "soon", `timeout: "soon" is not a number of seconds above 0, or inf`},
-			{"end_before", "nan", `end_before: "nan" is`},
-			{"max_fails", "-1", `max_fails: "-1" is not a whole number from 0`},
-			{"fail_on", "moon", `fail_on: "moon" is not one of stderr, exit, any`},
-		} {
-			s.byHand(i+1, c.property, c.value)
-			s.round()
-			task := s.mustBe(int64(i+1), tdf.Failed, 0)
-			if !strings.HasPrefix(task.Rounds.At(0).Error, c.words) {
-				s.Errorf("%s=%q: %q", c.property, c.value, task.Rounds.At(0).Error)
-			}
+	s := newSite(t)
+	for i, c := range []struct{ property, value, words string }{
+		{"program", "", "program: is empty"},
+		{"program", "../p", "program: "},
+		{"source", "ftp://x/run.sh", "source: "},
+		{"input", "'a", "input: a quote is not closed"},
+		{"timeout", "soon", `timeout: "soon" is not a number of seconds above 0, or inf`},
+		{"end_before", "nan", `end_before: "nan" is`},
+		{"max_fails", "-1", `max_fails: "-1" is not a whole number from 0`},
+		{"fail_on", "moon", `fail_on: "moon" is not one of stderr, exit, any`},
+	} {
+		s.byHand(i+1, c.property, c.value)
+		s.round()
+		task := s.mustBe(int64(i+1), tdf.Failed, 0)
+		if !strings.HasPrefix(task.Rounds.At(0).Error, c.words) {
+			s.Errorf("%s=%q: %q", c.property, c.value, task.Rounds.At(0).Error)
 		}
-	})
+	}
 }
 
 func TestOtherThingsInTheLists(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1)
-		s.do("ZADD", "$archived", "5", "1")
-		s.do("HSET", "$task:1", "state", "succeeded")
-		s.do("ZADD", "$running", "5", "99") // an id without a task
-		s.do("ZADD", "$failed", "5", "no number")
-		s.byHand(2)
-		s.do("HSET", "$task:2", "state", "confused")
-		s.do("ZADD", "$due", "1", "2") // it does no harm to settle this task again
-		s.byHand(3)
-		s.do("ZADD", "$succeeded", "5", "3")
-		s.repairedAfterGrace()
-		if task := s.mustBe(1, tdf.Archived, 0); task.Outcome != "succeeded" {
-			s.Errorf("outcome %q", task.Outcome)
-		}
-		s.mustBe(2, tdf.Open, 0)
-		s.mustBe(3, tdf.Open, 0)
-		if n := s.do("ZSCORE", "$running", "99"); n != nil {
-			s.Error("the id without a task is still in running")
-		}
-	})
+	s := newSite(t)
+	s.byHand(1)
+	s.do("ZADD", "$archived", "5", "1")
+	s.do("HSET", "$task:1", "state", "succeeded")
+	s.do("ZADD", "$running", "5", "99") // an id without a task
+	s.do("ZADD", "$failed", "5", "no number")
+	s.byHand(2)
+	s.do("HSET", "$task:2", "state", "confused")
+	s.do("ZADD", "$due", "1", "2") // it does no harm to settle this task again
+	s.byHand(3)
+	s.do("ZADD", "$succeeded", "5", "3")
+	s.repairedAfterGrace()
+	expect.Equal(s, s.mustBe(1, tdf.Archived, 0).Outcome, "succeeded", "outcome")
+	s.mustBe(2, tdf.Open, 0)
+	s.mustBe(3, tdf.Open, 0)
+	if n := s.do("ZSCORE", "$running", "99"); n != nil {
+		s.Error("the id without a task is still in running")
+	}
 }
 
 // If the id of a consistent task is also in one of the two legacy lists of the original TDF, this does no harm.
 func TestStaleEntryInTransientLists(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define(), define())
-		s.claim(60)
-		c := s.claim(60)
-		s.execute(c, tdf.Result{Exit: "0"})
-		s.round()
-		s.do("ZADD", "$timeout", s.now().String(), "1")
-		s.do("ZADD", "$failure", s.now().String(), "2")
-		s.repairedAfterGrace()
-		s.mustBe(1, tdf.Running, 0)
-		s.mustBe(2, tdf.Succeeded, 0)
-	})
+	s := newSite(t)
+	s.open(define(), define())
+	s.claim(60)
+	c := s.claim(60)
+	s.execute(c, tdf.Result{Exit: "0"})
+	s.round()
+	s.do("ZADD", "$timeout", s.now().String(), "1")
+	s.do("ZADD", "$failure", s.now().String(), "2")
+	s.repairedAfterGrace()
+	s.mustBe(1, tdf.Running, 0)
+	s.mustBe(2, tdf.Succeeded, 0)
 }
 
 // If a worker of the original TDF claimed a task, the task times out on time. This holds even if the task's score in
 // $ns:due comes from its end_before, and even if many other tasks are claimed later.
 func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(s *site) {
-		s.round()
-		for range 400 {
-			s.open(define())
+	s := newSite(t)
+	s.round()
+	for range 400 {
+		s.open(define())
+	}
+	d := define()
+	d.Timeout, d.EndBefore = 0.2, s.now().Add(3600)
+	id := int(s.open(d)[0])
+	s.claimByHand(id, "0", s.now())
+	for left := 300; left > 0; {
+		c, err := s.store.Claim(s.Context(), claimOf(left))
+		if err != nil || len(c.Claims) == 0 {
+			s.Fatal(left, err)
 		}
-		d := define()
-		d.Timeout, d.EndBefore = 0.2, s.now().Add(3600)
-		id := int(s.open(d)[0])
-		s.claimByHand(id, "0", s.now())
-		for left := 300; left > 0; {
-			c, err := s.store.Claim(s.Context(), claimOf(left))
-			if err != nil || len(c.Claims) == 0 {
-				s.Fatal(left, err)
-			}
-			left -= len(c.Claims)
-		}
-		s.server.audit.page = redisstate.WalkPage{} // restart the walk at the lowest ids, far from this task
-		s.round()
-		for end := s.now().Add(1.3); s.now() < end; {
-		}
-		s.round()
-		s.mustBe(int64(id), tdf.TimedOut, 0)
-	})
+		left -= len(c.Claims)
+	}
+	s.server.audit.page = redisstate.WalkPage{} // restart the walk at the lowest ids, far from this task
+	s.round()
+	for end := s.now().Add(1.3); s.now() < end; {
+	}
+	s.round()
+	s.mustBe(int64(id), tdf.TimedOut, 0)
 }
 
 // The audit's walk reaches every task, even if managers open tasks all the time.
 func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(s *site) {
-		s.byHand(1)
-		for range 40 {
-			s.open(define())
-		}
-		for range 5 {
-			s.round()
-		}
-		s.do("ZREM", "$open", "1")
-		for range 60 {
-			s.open(define())
-			s.server.audit.walked = 0 // as if walkPause was over
-			s.round()
-		}
-		s.mustBe(1, tdf.Open, 0)
-	})
+	s := newSite(t)
+	s.byHand(1)
+	for range 40 {
+		s.open(define())
+	}
+	for range 5 {
+		s.round()
+	}
+	s.do("ZREM", "$open", "1")
+	for range 60 {
+		s.open(define())
+		s.server.audit.walked = 0 // as if walkPause was over
+		s.round()
+	}
+	s.mustBe(1, tdf.Open, 0)
 }
 
 // Task keys of a wrong Redis type, and list members that are not ids, do not stop workers or the server.
 func TestBrokenKeys(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		for _, id := range []string{"991", "992", "no id", "7\n8"} {
-			s.do("ZADD", "$open", "0", id)
-			s.do("ZADD", "$due", "0", id)
-		}
-		s.do("SET", "$task:991", "a string")
-		s.do("LPUSH", "$task:992", "a list")
-		s.open(define())
-		c := s.claim(60)
-		s.execute(c, tdf.Result{Exit: "0"})
-		s.round()
-		s.mustBe(c.Task.ID, tdf.Succeeded, 0)
-		if left := s.do("ZCARD", "$due"); left != int64(0) {
-			s.Errorf("%v are still due", left)
-		}
-	})
+	s := newSite(t)
+	for _, id := range []string{"991", "992", "no id", "7\n8"} {
+		s.do("ZADD", "$open", "0", id)
+		s.do("ZADD", "$due", "0", id)
+	}
+	s.do("SET", "$task:991", "a string")
+	s.do("LPUSH", "$task:992", "a list")
+	s.open(define())
+	c := s.claim(60)
+	s.execute(c, tdf.Result{Exit: "0"})
+	s.round()
+	s.mustBe(c.Task.ID, tdf.Succeeded, 0)
+	if left := s.do("ZCARD", "$due"); left != int64(0) {
+		s.Errorf("%v are still due", left)
+	}
 }
 
 // A task with an implausible round number fails.
 func TestImplausibleRounds(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		for i, round := range []string{"007", "100000", "1e3", "-1"} {
-			s.byHand(i+1, "round", round)
+	s := newSite(t)
+	for i, round := range []string{"007", "100000", "1e3", "-1"} {
+		s.byHand(i+1, "round", round)
+	}
+	s.round()
+	for i := range 4 {
+		if state := s.do("HGET", "$task:"+itoa(i+1), "state"); state != "failed" {
+			s.Errorf("task %d is %v", i+1, state)
 		}
-		s.round()
-		for i := range 4 {
-			if state := s.do("HGET", "$task:"+itoa(i+1), "state"); state != "failed" {
-				s.Errorf("task %d is %v", i+1, state)
-			}
-		}
-		if c, err := s.store.Claim(s.Context(), claimOf(9)); err != nil || len(c.Claims) != 0 {
-			s.Errorf("claimed %v, %v", c.Claims, err)
-		}
-	})
+	}
+	expect.Len(s, expect.Result(s.store.Claim(s.Context(), claimOf(9))).Value(s).Claims, 0, "claimed")
 }

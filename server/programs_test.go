@@ -8,26 +8,21 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // storeOld stores an archive whose last use was long ago. It returns the program's source.
 func (s *site) storeOld(archive string) string {
 	s.Helper()
-	source, err := s.store.PutProgram(s.Context(), []byte(archive))
-	if err != nil {
-		s.Fatal(err)
-	}
+	source := expect.Result(s.store.PutProgram(s.Context(), []byte(archive))).Value(s)
 	s.do("ZADD", "$programs_used", 1, strings.TrimPrefix(source, "redis:"))
 	return source
 }
 
 func (s *site) isStored(source string) bool {
 	s.Helper()
-	stored, err := s.store.HasProgram(s.Context(), strings.TrimPrefix(source, "redis:"))
-	if err != nil {
-		s.Fatal(err)
-	}
+	stored := expect.Result(s.store.HasProgram(s.Context(), strings.TrimPrefix(source, "redis:"))).Value(s)
 	return stored
 }
 
@@ -63,12 +58,8 @@ func TestUnusedProgramsAreRemoved(t *testing.T) {
 		s.openWith(open)
 		s.do("HSET", fmt.Sprintf("$task:%d", task), "source", archived)
 		s.archive(task)
-		if _, err := s.store.PutProgram(s.Context(), []byte("fresh")); err != nil {
-			s.Fatal(err)
-		}
-		if err := s.store.PinPrograms(s.Context(), strings.TrimPrefix(pinned, "redis:")); err != nil {
-			s.Fatal(err)
-		}
+		expect.Result(s.store.PutProgram(s.Context(), []byte("fresh"))).OK(s)
+		expect.NoError(s, s.store.PinPrograms(s.Context(), strings.TrimPrefix(pinned, "redis:")))
 		srv := New("new", settings, s.store, quiet())
 		s.walk(srv, 1)
 		if !s.isStored(unused) {
@@ -76,9 +67,7 @@ func TestUnusedProgramsAreRemoved(t *testing.T) {
 		}
 		s.walk(srv, wholeWalk)
 		for source, want := range map[string]bool{unused: false, open: true, archived: true, fresh: true, pinned: true} {
-			if s.isStored(source) != want {
-				s.Errorf("%s is stored: %v", source, !want)
-			}
+			expect.Equal(s, s.isStored(source), want, source, "is stored", !want)
 		}
 		s.walk(srv, 3*wholeWalk)
 		for _, source := range []string{open, archived, fresh, pinned} {
@@ -109,43 +98,35 @@ func (f *failingReads) Read(ctx context.Context, ids []int64, want redisstate.Wa
 
 // If a part of the walk fails, the walk proves nothing: the server removes a program only after the next complete walk.
 func TestAWalkWithAnErrorRemovesNoProgram(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		source := s.storeOld("of a task")
-		s.openWith(source)
-		unused := s.storeOld("unused")
-		store := &failingReads{Store: s.store, fails: 1}
-		srv := New("new", settings, store, quiet())
-		s.walk(srv, wholeWalk)
-		if !s.isStored(source) || !s.isStored(unused) {
-			s.Error("a program was removed after an incomplete walk")
-		}
-		s.walk(srv, 2*wholeWalk)
-		if !s.isStored(source) || s.isStored(unused) {
-			s.Error("after a complete walk, the wrong programs are stored")
-		}
-	})
+	s := newSite(t)
+	source := s.storeOld("of a task")
+	s.openWith(source)
+	unused := s.storeOld("unused")
+	store := &failingReads{Store: s.store, fails: 1}
+	srv := New("new", settings, store, quiet())
+	s.walk(srv, wholeWalk)
+	if !s.isStored(source) || !s.isStored(unused) {
+		s.Error("a program was removed after an incomplete walk")
+	}
+	s.walk(srv, 2*wholeWalk)
+	if !s.isStored(source) || s.isStored(unused) {
+		s.Error("after a complete walk, the wrong programs are stored")
+	}
 }
 
 // The server removes a bounded number of programs at once, and logs each of them.
 func TestUnusedProgramsAreRemovedInParts(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		for i := range 2*removedAtOnce + 1 {
-			s.storeOld(fmt.Sprint(i))
-		}
-		srv := New("new", settings, s.store, quiet())
-		s.walk(srv, wholeWalk)
-		for left := removedAtOnce + 1; left > 0; left -= removedAtOnce {
-			if n := s.do("ZCARD", "$programs").(int64); n != int64(left) {
-				s.Errorf("%d programs are left, want %d", n, left)
-			}
-			s.walk(srv, 1)
-		}
-		if n := s.do("ZCARD", "$programs").(int64); n != 0 {
-			s.Errorf("%d programs are left", n)
-		}
-	})
+	s := newSite(t)
+	for i := range 2*removedAtOnce + 1 {
+		s.storeOld(fmt.Sprint(i))
+	}
+	srv := New("new", settings, s.store, quiet())
+	s.walk(srv, wholeWalk)
+	for left := removedAtOnce + 1; left > 0; left -= removedAtOnce {
+		expect.Equal(s, s.do("ZCARD", "$programs").(int64), int64(left), "programs are left", left)
+		s.walk(srv, 1)
+	}
+	expect.Equal(s, s.do("ZCARD", "$programs").(int64), 0, "programs are left")
 }
 
 // After Redis's clock leapt forward, the server removes no program before the end of the grace period.
@@ -191,8 +172,6 @@ func TestCompleteWalks(t *testing.T) {
 		if !part.fails {
 			p.endPart()
 		}
-		if p.walked != part.walked {
-			t.Errorf("at %v: the last complete walk began at %v, want %v", part.at, p.walked, part.walked)
-		}
+		expect.Equal(t, p.walked, part.walked, "at", part.at, "the last complete walk began at")
 	}
 }

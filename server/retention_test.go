@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -14,9 +15,7 @@ func (s *site) finish(d tdf.Properties) int64 {
 	s.Helper()
 	d.Group = "g"
 	id := s.open(d)[0]
-	if err := s.execute(s.claim(60), tdf.Result{Output: "out", Exit: "0"}); err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Output: "out", Exit: "0"}))
 	s.round()
 	s.mustBe(id, tdf.Succeeded, 0)
 	return id
@@ -25,9 +24,7 @@ func (s *site) finish(d tdf.Properties) int64 {
 func (s *site) archive(id int64) {
 	s.Helper()
 	m, err := s.mustBe(id, tdf.Succeeded, 0).Archive()
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	outcomes, err := s.store.Apply(s.Context(), "manager", redisstate.Unit{Moves: []tdf.Move{m}})
 	if err != nil || outcomes[0].Err != nil {
 		s.Fatal(outcomes, err)
@@ -37,10 +34,7 @@ func (s *site) archive(id int64) {
 // due returns the task's score in due.
 func (s *site) due(id int64) tdf.Time {
 	s.Helper()
-	score, err := s.cli.ZScore(s.Context(), s.ns+":due", fmt.Sprint(id)).Result()
-	if err != nil {
-		s.Fatal(err)
-	}
+	score := expect.Result(s.cli.ZScore(s.Context(), s.ns+":due", fmt.Sprint(id)).Result()).Value(s)
 	return tdf.Time(score)
 }
 
@@ -84,21 +78,17 @@ func TestRetention(t *testing.T) {
 
 // A client wrote the property into the hash of a finished task. A walk of the audit notices it.
 func TestRetentionIsNoticedByTheAudit(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		id := s.finish(define())
-		s.do("HSET", fmt.Sprintf("$task:%d", id), "keep_finished", "0.5", "0:succeeded", s.now().Add(-1).String())
-		next := New("next", settings, s.store, quiet()) // a new server walks at once
-		for range 2 {
-			if _, err := next.RunOnce(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !s.isGone(id) {
-			s.Error("the task still exists")
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	id := s.finish(define())
+	s.do("HSET", fmt.Sprintf("$task:%d", id), "keep_finished", "0.5", "0:succeeded", s.now().Add(-1).String())
+	next := New("next", settings, s.store, quiet()) // a new server walks at once
+	for range 2 {
+		expect.Result(next.RunOnce(t.Context())).OK(t)
+	}
+	if !s.isGone(id) {
+		s.Error("the task still exists")
+	}
+	s.checkConsistent()
 }
 
 // After the clock leapt forward, the server removes no task before the end of the grace period.
@@ -146,46 +136,40 @@ func (s *site) report(id int64) {
 
 // The server removes the outputs of finished and archived tasks, and nothing else. The tasks keep their places.
 func TestKeepOutputs(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		brief, long := define(), define()
-		brief.KeepOutputs, long.KeepOutputs = 3600, 7200
-		a, b, c, d := s.finish(brief), s.finish(brief), s.finish(long), s.finish(define())
-		s.archive(b)
-		for _, id := range []int64{a, b, c, d} {
-			s.report(id)
+	s := newSite(t)
+	brief, long := define(), define()
+	brief.KeepOutputs, long.KeepOutputs = 3600, 7200
+	a, b, c, d := s.finish(brief), s.finish(brief), s.finish(long), s.finish(define())
+	s.archive(b)
+	for _, id := range []int64{a, b, c, d} {
+		s.report(id)
+	}
+	places := func() string {
+		text := ""
+		for _, list := range []string{"$succeeded", "$archived", "$group:g"} {
+			text += fmt.Sprint(s.do("ZRANGE", list, 0, -1, "WITHSCORES"))
 		}
-		places := func() string {
-			text := ""
-			for _, list := range []string{"$succeeded", "$archived", "$group:g"} {
-				text += fmt.Sprint(s.do("ZRANGE", list, 0, -1, "WITHSCORES"))
-			}
-			return text
-		}
-		before := places()
-		for _, id := range []int64{a, b, c, d} { // an hour passes
-			key := fmt.Sprintf("$task:%d", id)
-			s.do("HSET", key, "0:succeeded", s.mustBeFinished(id).Current().Entered[tdf.Succeeded].Add(-3600).String())
-			s.do("ZADD", "$due", s.now().Add(-1).String(), id)
-		}
-		s.round()
-		for id, want := range map[int64]int{a: 0, b: 0, c: 6, d: 6} {
-			if left := s.written(id); len(left) != want {
-				s.Errorf("task %d still has %v, want %d of them", id, left, want)
-			}
-		}
-		if after := places(); after != before {
-			s.Errorf("the tasks moved from %s to %s", before, after)
-		}
-		task := s.mustBe(b, tdf.Archived, 0)
-		if task.OutputsFrom != 1 || task.OutputsRemoved == 0 || task.Current().Exit != "0" || task.Outcome != "succeeded" {
-			s.Errorf("%+v", task)
-		}
-		if s.do("ZSCORE", "$due", a) != nil || s.due(c).Sub(s.mustBeFinished(c).Current().Entered[tdf.Succeeded]) != 7200 {
-			s.Error("the tasks are due at the wrong times")
-		}
-		s.checkConsistent()
-	})
+		return text
+	}
+	before := places()
+	for _, id := range []int64{a, b, c, d} { // an hour passes
+		key := fmt.Sprintf("$task:%d", id)
+		s.do("HSET", key, "0:succeeded", s.mustBeFinished(id).Current().Entered[tdf.Succeeded].Add(-3600).String())
+		s.do("ZADD", "$due", s.now().Add(-1).String(), id)
+	}
+	s.round()
+	for id, want := range map[int64]int{a: 0, b: 0, c: 6, d: 6} {
+		expect.Len(s, s.written(id), want, "task", id, "still … of them")
+	}
+	expect.Equal(s, places(), before, "the tasks moved from … to")
+	task := s.mustBe(b, tdf.Archived, 0)
+	if task.OutputsFrom != 1 || task.OutputsRemoved == 0 || task.Current().Exit != "0" || task.Outcome != "succeeded" {
+		s.Errorf("%+v", task)
+	}
+	if s.do("ZSCORE", "$due", a) != nil || s.due(c).Sub(s.mustBeFinished(c).Current().Entered[tdf.Succeeded]) != 7200 {
+		s.Error("the tasks are due at the wrong times")
+	}
+	s.checkConsistent()
 }
 
 func (s *site) mustBeFinished(id int64) *tdf.Task {
@@ -199,60 +183,47 @@ func (s *site) mustBeFinished(id int64) *tdf.Task {
 
 // A task without its outputs can be retried. The outputs of the new round have a period of their own.
 func TestRetryAfterTheOutputsAreRemoved(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		d := define()
-		d.KeepOutputs = 1e-6
-		id := s.finish(d)
-		s.round()
-		if left := s.written(id); len(left) > 0 {
-			s.Fatalf("it still has %v", left)
-		}
-		m, err := s.mustBe(id, tdf.Succeeded, 0).Reopen()
-		if err != nil {
-			s.Fatal(err)
-		}
-		if outcomes, err := s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}}); err != nil || outcomes[0].Err != nil {
-			s.Fatal(outcomes, err)
-		}
-		if err := s.execute(s.claim(60), tdf.Result{Output: "again", Exit: "0"}); err != nil {
-			s.Fatal(err)
-		}
-		if left := s.written(id); fmt.Sprint(left) != "[1:output]" {
-			s.Errorf("before it is settled, it has %v", left)
-		}
-		s.round()
-		s.round()
-		if task := s.mustBe(id, tdf.Succeeded, 1); task.OutputsFrom != 2 || len(s.written(id)) > 0 {
-			s.Errorf("%+v", task)
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	d := define()
+	d.KeepOutputs = 1e-6
+	id := s.finish(d)
+	s.round()
+	expect.MustLen(s, s.written(id), 0, "it still")
+	m := expect.Result(s.mustBe(id, tdf.Succeeded, 0).Reopen()).Value(s)
+	if outcomes, err := s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}}); err != nil || outcomes[0].Err != nil {
+		s.Fatal(outcomes, err)
+	}
+	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Output: "again", Exit: "0"}))
+	expect.Equal(s, fmt.Sprint(s.written(id)), "[1:output]", "before it is settled, it")
+	s.round()
+	s.round()
+	if task := s.mustBe(id, tdf.Succeeded, 1); task.OutputsFrom != 2 || len(s.written(id)) > 0 {
+		s.Errorf("%+v", task)
+	}
+	s.checkConsistent()
 }
 
 // A user retries the task after the server has decided, and before its Move arrives. The Move then changes nothing.
 func TestOutputsOfARetriedTaskStay(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		d := define()
-		d.KeepOutputs = 3600
-		id := s.finish(d)
-		task := s.mustBeFinished(id)
-		remove, ok := task.Settle(task.Current().Entered[tdf.Succeeded].Add(3600), nil)
-		reopen, err := task.Reopen()
-		if !ok || remove.Verb != tdf.VerbRemoveOutputs || err != nil {
-			s.Fatal(remove, err)
-		}
-		outcomes, err := s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{reopen}})
-		if err != nil || outcomes[0].Err != nil {
-			s.Fatal(outcomes, err)
-		}
-		outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{remove}})
-		if err != nil || outcomes[0].Err == nil || len(s.written(id)) != 2 {
-			s.Errorf("%+v, %v, left: %v", outcomes, err, s.written(id))
-		}
-		s.checkConsistent()
-	})
+	s := newSite(t)
+	d := define()
+	d.KeepOutputs = 3600
+	id := s.finish(d)
+	task := s.mustBeFinished(id)
+	remove, ok := task.Settle(task.Current().Entered[tdf.Succeeded].Add(3600), nil)
+	reopen, err := task.Reopen()
+	if !ok || remove.Verb != tdf.VerbRemoveOutputs || err != nil {
+		s.Fatal(remove, err)
+	}
+	outcomes, err := s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{reopen}})
+	if err != nil || outcomes[0].Err != nil {
+		s.Fatal(outcomes, err)
+	}
+	outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{remove}})
+	if err != nil || outcomes[0].Err == nil || len(s.written(id)) != 2 {
+		s.Errorf("%+v, %v, left: %v", outcomes, err, s.written(id))
+	}
+	s.checkConsistent()
 }
 
 // After the clock leapt forward, the server removes no outputs before the end of the grace period.
@@ -271,9 +242,7 @@ func TestKeepOutputsAfterALeap(t *testing.T) {
 		s.endGrace()
 		s.do("ZADD", "$due", s.now().Add(-1).String(), id)
 		s.round()
-		if left := s.written(id); len(left) > 0 {
-			s.Errorf("after the grace period, it still has %v", left)
-		}
+		expect.Len(s, s.written(id), 0, "after the grace period, it still")
 		s.checkConsistent()
 	})
 }

@@ -42,59 +42,51 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 		if done.Total() != 5 || done["reopened"] != 1 {
 			s.Errorf("the round did %v", done)
 		}
-		if again := s.round(); again.Total() != 0 {
-			s.Errorf("another round did %v", again)
-		}
+		expect.Equal(s, s.round().Total(), 0, "another round did")
 		s.checkConsistent()
 	})
 }
 
 func TestManyDueTasksAreSettledInOneRound(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(s *site) {
-		var definitions []tdf.Properties
-		for range 1234 {
-			d := define()
-			d.EndBefore = 5
-			d.StartAfter = 1
-			definitions = append(definitions, d)
-		}
-		s.open(definitions...)
-		if done := s.round(); done["expired"] != 1234 {
-			s.Errorf("the round did %v", done)
-		}
-	})
+	s := newSite(t)
+	var definitions []tdf.Properties
+	for range 1234 {
+		d := define()
+		d.EndBefore = 5
+		d.StartAfter = 1
+		definitions = append(definitions, d)
+	}
+	s.open(definitions...)
+	expect.Equal(s, s.round()["expired"], 1234, "the round did")
 }
 
 // If a lease is renewed after the server's decision, the decision has no effect.
 func TestRenewalVoidsADecision(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(define())
-		c := s.claim(1e-6)
-		_, due, err := s.store.SettleUsual(s.Context(), "server", tdf.UsualSuccess(), s.now(), 10)
-		if err != nil || len(due) != 1 {
-			s.Fatal(due, err)
-		}
-		moves, err := s.server.decide(s.Context(), due, s.now(), tdf.Grace{})
-		if err != nil || moves[0].Verb != tdf.VerbLose {
-			s.Fatal(moves, err)
-		}
-		if renewed, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || renewed.Lost[0] != nil {
-			s.Fatal(renewed, err)
-		}
-		done := Done{}
-		if err := s.server.apply(s.Context(), moves, done); err != nil || done.Total() != 0 {
-			s.Errorf("%v %v", done, err)
-		}
-		s.mustBe(1, tdf.Running, 0)
-	})
+	s := newSite(t)
+	s.open(define())
+	c := s.claim(1e-6)
+	_, due, err := s.store.SettleUsual(s.Context(), "server", tdf.UsualSuccess(), s.now(), 10)
+	if err != nil || len(due) != 1 {
+		s.Fatal(due, err)
+	}
+	moves, err := s.server.decide(s.Context(), due, s.now(), tdf.Grace{})
+	if err != nil || moves[0].Verb != tdf.VerbLose {
+		s.Fatal(moves, err)
+	}
+	if renewed, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || renewed.Lost[0] != nil {
+		s.Fatal(renewed, err)
+	}
+	done := Done{}
+	if err := s.server.apply(s.Context(), moves, done); err != nil || done.Total() != 0 {
+		s.Errorf("%v %v", done, err)
+	}
+	s.mustBe(1, tdf.Running, 0)
 }
 
 func TestSeveralServers(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Shared(t)
-	s := newSite(t, addr)
+	s := newSiteAt(t, addr)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	for range 4 {
@@ -108,10 +100,7 @@ func TestSeveralServers(t *testing.T) {
 		s.open(d)
 	}
 	for n := 0; n < 2*tasks; { // each task fails twice
-		c, err := s.store.Claim(ctx, claimOf(10))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := expect.Result(s.store.Claim(ctx, claimOf(10))).Value(t)
 		for _, claim := range c.Claims {
 			s.execute(claim, tdf.Result{Error: "boom"})
 			n++
@@ -127,9 +116,7 @@ func TestSeveralServers(t *testing.T) {
 		expect.NoError(t, endOf(t, ended))
 	}
 	for id := range int64(tasks) {
-		if task := s.mustBe(id+1, tdf.Failed, 1); task.Fails != 2 {
-			t.Errorf("task %d failed %d times", id+1, task.Fails)
-		}
+		expect.Equal(t, s.mustBe(id+1, tdf.Failed, 1).Fails, 2, "task", id+1, "failed … times")
 	}
 	s.checkConsistent()
 }
@@ -151,36 +138,34 @@ func endOf(t *testing.T, ended <-chan error) (err error) {
 // Results and due times wake a waiting server. The round_duration is an hour, so nothing else can wake the server in
 // this test.
 func TestServerIsWoken(t *testing.T) {
-	t.Parallel()
-	onReal(t, func(s *site) {
-		ctx, stop := context.WithCancel(s.Context())
-		ended := make(chan error)
-		server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
-		go func() { ended <- server.Run(ctx) }()
-		expect.Eventually(s, "the server's first heartbeat", func() bool {
-			last, err := s.store.LastServerHeartbeat(ctx)
-			expect.NoError(s, err)
-			return last > 0
-		})
-		brief := define()
-		brief.EndBefore = s.now().Add(0.5)
-		s.open(define(), brief)
-		c := s.claim(60)
-		s.execute(c, tdf.Result{Exit: "0"})
-		expect.Eventually(s, "both tasks have ended", func() bool {
-			counts, err := s.store.Counts(ctx)
-			expect.NoError(s, err)
-			return counts[tdf.Succeeded] == 1 && counts[tdf.Expired] == 1
-		})
-		stop()
-		expect.NoError(s, endOf(s.T, ended))
+	s := newSite(t)
+	ctx, stop := context.WithCancel(s.Context())
+	ended := make(chan error)
+	server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
+	go func() { ended <- server.Run(ctx) }()
+	expect.Eventually(s, "the server's first heartbeat", func() bool {
+		last, err := s.store.LastServerHeartbeat(ctx)
+		expect.NoError(s, err)
+		return last > 0
 	})
+	brief := define()
+	brief.EndBefore = s.now().Add(0.5)
+	s.open(define(), brief)
+	c := s.claim(60)
+	s.execute(c, tdf.Result{Exit: "0"})
+	expect.Eventually(s, "both tasks have ended", func() bool {
+		counts, err := s.store.Counts(ctx)
+		expect.NoError(s, err)
+		return counts[tdf.Succeeded] == 1 && counts[tdf.Expired] == 1
+	})
+	stop()
+	expect.NoError(s, endOf(s.T, ended))
 }
 
 // A server sends heartbeats during a long round.
 func TestHeartbeatsWithinARound(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, redistest.Shared(t))
+	s := newSite(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())

@@ -13,7 +13,7 @@ import (
 // The server settles due tasks with large inputs even over a slow connection.
 func TestSettlesOverASlowLink(t *testing.T) {
 	t.Parallel() // the test only waits
-	s := newSite(t, redistest.Shared(t))
+	s := newSite(t)
 	large := tdf.Defaults("p", "rsync:/p/run.sh", strings.Repeat("x", 100<<10))
 	large.EndBefore = s.now().Add(0.001)
 	s.open(large, large)

@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -62,12 +60,8 @@ func TestNothingIsRemovedBeforeTasksAreLinked(t *testing.T) {
 			}
 		}
 		expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
-		if ran := s.runAll(); fmt.Sprint(ran) != fmt.Sprint(waiting[:1]) {
-			t.Error(ran)
-		}
-		if got := s.mustBe(waiting[1], tdf.Failed, 0).LastError(); !strings.Contains(got, fmt.Sprintf("%d tasks did not succeed", n)) {
-			t.Error(got)
-		}
+		expect.Equal(t, fmt.Sprint(s.runAll()), fmt.Sprint(waiting[:1]))
+		expect.Contains(t, s.mustBe(waiting[1], tdf.Failed, 0).LastError(), fmt.Sprintf("%d tasks did not succeed", n))
 		s.do("ZADD", "$due", 1, ids[0])
 		s.settle()
 		if !s.isGone(ids[0]) {
@@ -89,81 +83,65 @@ func (s *streamStore) LinkWaiting(ctx context.Context) (int, error) {
 
 // New waiting tasks do not stop the removal of tasks that they do not need.
 func TestNewWaitingTasksStopNoRemoval(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		d := define()
-		d.KeepFinished = 1e-6
-		s.failAll(s.open(d))
-		s.open(define())
-		s.server.store = &streamStore{s.store, s}
-		_, err := s.server.Settle(t.Context())
-		expect.NoError(t, err)
-		if !s.isGone(1) {
-			t.Error("task 1 is still there")
-		}
-	})
+	s := newSite(t)
+	d := define()
+	d.KeepFinished = 1e-6
+	s.failAll(s.open(d))
+	s.open(define())
+	s.server.store = &streamStore{s.store, s}
+	_, err := s.server.Settle(t.Context())
+	expect.NoError(t, err)
+	if !s.isGone(1) {
+		t.Error("task 1 is still there")
+	}
 }
 
 // A task that waits for itself fails. Its id can be guessed.
 func TestATaskCannotWaitForItself(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.open(after(1), afterAny(2))
-		s.settle()
-		for id := int64(1); id <= 2; id++ {
-			if got := s.mustBe(id, tdf.Failed, 0).LastError(); !strings.Contains(got, fmt.Sprintf("task %d would wait for itself", id)) {
-				t.Error(got)
-			}
-		}
-		s.nothingLeft()
-	})
+	s := newSite(t)
+	s.open(after(1), afterAny(2))
+	s.settle()
+	for id := int64(1); id <= 2; id++ {
+		expect.Contains(t, s.mustBe(id, tdf.Failed, 0).LastError(), fmt.Sprintf("task %d would wait for itself", id))
+	}
+	s.nothingLeft()
 }
 
 // Tasks that were removed before a task begins to wait for their group do not count.
 func TestFailedTasksOfAGroupThatWereRemoved(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		failed := inGroup("g")
-		failed.KeepFinished = 1e-6
-		s.failAll(s.open(failed))
-		s.settle()
-		s.open(inGroup("g"))
-		expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
-		group := define()
-		group.After = &tdf.Dependencies{Group: "g"}
-		s.open(group)
-		if ran := s.runAll(); fmt.Sprint(ran) != "[2 3]" {
-			t.Error(ran)
-		}
-	})
+	s := newSite(t)
+	failed := inGroup("g")
+	failed.KeepFinished = 1e-6
+	s.failAll(s.open(failed))
+	s.settle()
+	s.open(inGroup("g"))
+	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
+	group := define()
+	group.After = &tdf.Dependencies{Group: "g"}
+	s.open(group)
+	expect.Equal(t, fmt.Sprint(s.runAll()), "[2 3]")
 }
 
 // Another program changes what TDF notes about tasks that must be linked.
 func TestForeignMembersOfUnlinked(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		d := define()
-		d.KeepFinished = 1e-6
-		s.open(define(), d)
-		s.open(after(1))
-		s.do("ZADD", "$unlinked", 0, "x", 0, 99, 0, "-1", 0, 2) // task 2 does not wait
-		s.do("ZREM", "$unlinked", 3)
-		s.settle()
-		if n := s.do("ZCARD", "$unlinked"); fmt.Sprint(n) != "0" {
-			t.Errorf("%v members are left", n)
-		}
-		findings, err := s.store.Check(t.Context())
-		if err != nil || len(findings) != 1 || findings[0].ID != 3 {
-			t.Fatal(findings, err)
-		}
-		if n, err := s.store.Repair(t.Context(), "server", findings); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-		if ran := s.runAll(); fmt.Sprint(ran) != "[1 2 3]" || !s.isGone(2) {
-			t.Error(ran)
-		}
-		s.nothingLeft()
-	})
+	s := newSite(t)
+	d := define()
+	d.KeepFinished = 1e-6
+	s.open(define(), d)
+	s.open(after(1))
+	s.do("ZADD", "$unlinked", 0, "x", 0, 99, 0, "-1", 0, 2) // task 2 does not wait
+	s.do("ZREM", "$unlinked", 3)
+	s.settle()
+	expect.Equal(t, fmt.Sprint(s.do("ZCARD", "$unlinked")), "0", "members are left")
+	findings, err := s.store.Check(t.Context())
+	if err != nil || len(findings) != 1 || findings[0].ID != 3 {
+		t.Fatal(findings, err)
+	}
+	expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
+	if ran := s.runAll(); fmt.Sprint(ran) != "[1 2 3]" || !s.isGone(2) {
+		t.Error(ran)
+	}
+	s.nothingLeft()
 }
 
 // A beatStore counts heartbeats. In its test, the server's clock runs so fast that a
@@ -181,7 +159,7 @@ func (s *beatStore) ServerHeartbeat(ctx context.Context, name string, now tdf.Ti
 // However slow Redis is, the server sends heartbeats during each part of its work.
 func TestHeartbeatsDuringTheWork(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, redistest.Shared(t))
+	s := newSite(t)
 	var all []tdf.Properties
 	for range 60 {
 		all = append(all, inGroup("g"))

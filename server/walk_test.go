@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -66,9 +67,7 @@ func TestAuditWalks(t *testing.T) {
 			t.Fatal("the first audit did not walk")
 		}
 		s.round()
-		if s.server.audit.walked != first {
-			t.Error("the second audit walked")
-		}
+		expect.Equal(t, s.server.audit.walked, first, "the second audit walked")
 		for _, walked := range []tdf.Time{first.Add(-walkPause), s.now().Add(3600)} {
 			s.server.audit.walked = walked
 			s.round()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -36,9 +37,7 @@ func (s *site) openThreeOverdue() {
 // settlesNothing checks that the tasks of openThreeOverdue still run after a round.
 func (s *site) settlesNothing(situation string) {
 	s.Helper()
-	if done := s.round(); done.Total() != 0 {
-		s.Errorf("%s: the round did %v", situation, done)
-	}
+	expect.Equal(s, s.round().Total(), 0, situation, "the round did")
 	for id := range int64(3) {
 		s.mustBe(id+1, tdf.Running, 0)
 	}
@@ -54,10 +53,7 @@ func (s *site) endGrace() {
 // grace returns the grace period in Redis.
 func (s *site) grace() tdf.Grace {
 	s.Helper()
-	g, err := s.store.Grace(s.Context())
-	if err != nil {
-		s.Fatal(err)
-	}
+	g := expect.Result(s.store.Grace(s.Context())).Value(s)
 	return g
 }
 
@@ -77,49 +73,39 @@ func (s *site) settlesAll() {
 }
 
 func TestNoGraceForTheFirstServer(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.openThreeOverdue()
-		s.settlesAll()
-	})
+	s := newSite(t)
+	s.openThreeOverdue()
+	s.settlesAll()
 }
 
 func TestGraceAfterTimeWithoutServer(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.openThreeOverdue()
-		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
-		before := s.now()
-		s.settlesNothing("no server had been there for a minute")
-		if end := s.grace().Running; end < before.Add(30) || end > s.now().Add(30) {
-			s.Errorf("the grace period began after %v, and ends at %v", before, end)
-		}
-		s.settlesAll()
-	})
+	s := newSite(t)
+	s.openThreeOverdue()
+	s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
+	before := s.now()
+	s.settlesNothing("no server had been there for a minute")
+	if end := s.grace().Running; end < before.Add(30) || end > s.now().Add(30) {
+		s.Errorf("the grace period began after %v, and ends at %v", before, end)
+	}
+	s.settlesAll()
 }
 
 func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
-		if _, err := s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 300}); err != nil {
-			s.Fatal(err)
-		}
-		before := s.now()
-		s.round()
-		if end := s.grace().Running; end < before.Add(300) {
-			s.Errorf("the grace period began after %v, and ends at %v", before, end)
-		}
-	})
+	s := newSite(t)
+	s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
+	expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 300})).OK(s)
+	before := s.now()
+	s.round()
+	if end := s.grace().Running; end < before.Add(300) {
+		s.Errorf("the grace period began after %v, and ends at %v", before, end)
+	}
 }
 
 func TestNoGraceBesideAnotherServer(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.openThreeOverdue()
-		s.do("ZADD", "$servers", s.now().String(), "beside")
-		s.settlesAll()
-	})
+	s := newSite(t)
+	s.openThreeOverdue()
+	s.do("ZADD", "$servers", s.now().String(), "beside")
+	s.settlesAll()
 }
 
 func TestGraceAfterClockLeap(t *testing.T) {
@@ -246,22 +232,18 @@ func TestFailedLookIsRepeated(t *testing.T) {
 
 // A running server respects a grace period that another server begins.
 func TestGraceOfAnotherServerIsKept(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.round()
-		s.openThreeOverdue()
-		if err := s.store.SetGrace(s.Context(), tdf.Grace{Running: s.now().Add(30)}); err != nil {
-			s.Fatal(err)
-		}
-		s.settlesNothing("another server began a grace period")
-		s.settlesAll()
-	})
+	s := newSite(t)
+	s.round()
+	s.openThreeOverdue()
+	expect.NoError(s, s.store.SetGrace(s.Context(), tdf.Grace{Running: s.now().Add(30)}))
+	s.settlesNothing("another server began a grace period")
+	s.settlesAll()
 }
 
 func TestGraceAfterRedisRestarted(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t, redistest.AOF("always"))
-	s := newSite(t, redis.Addr)
+	s := newSiteAt(t, redis.Addr)
 	s.openThreeOverdue()
 	if _, _, err := s.server.watch.look(t.Context()); err != nil { // only the server's first look, without settling
 		t.Fatal(err)
@@ -275,7 +257,7 @@ func TestGraceAfterRedisRestarted(t *testing.T) {
 func TestGraceAfterRedisWasAway(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	s := newSite(t, proxy.Addr)
+	s := newSiteAt(t, proxy.Addr)
 	s.openThreeOverdue()
 	if _, _, err := s.server.watch.look(t.Context()); err != nil {
 		t.Fatal(err)
@@ -288,41 +270,33 @@ func TestGraceAfterRedisWasAway(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	proxy.Resume()
-	if did := <-done; did.Total() != 0 {
-		t.Errorf("after an outage of Redis, the round did %v", did)
-	}
+	expect.Equal(t, (<-done).Total(), 0, "after an outage of Redis, the round did")
 	s.settlesAll()
 }
 
 // A server that starts during a grace period respects it.
 func TestGraceHoldsForNewServers(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.openThreeOverdue()
-		s.do("ZADD", "$servers", (s.now() - 600).String(), "before")
-		s.settlesNothing("no server had been there for a while")
-		s.server = New("second", settings, connect(s.T, s.addr, s.ns), quiet())
-		s.settlesNothing("the first server began a grace period")
-	})
+	s := newSite(t)
+	s.openThreeOverdue()
+	s.do("ZADD", "$servers", (s.now() - 600).String(), "before")
+	s.settlesNothing("no server had been there for a while")
+	s.server = New("second", settings, connect(s.T, s.addr, s.ns), quiet())
+	s.settlesNothing("the first server began a grace period")
 }
 
 // During a grace period, the audit declares no round lost, even if the task of a round is inconsistent.
 func TestGraceHoldsForTheAudit(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(s *site) {
-		s.byHand(1)
-		s.claimByHand(1, "0", s.now())
-		s.do("ZREM", "$running", "1")
-		s.do("ZADD", "$executed", s.now().String(), "1")
-		s.do("HSET", "$task:1", "state", "executed")
-		s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
-		for range 3 {
-			if done := s.round(); done.Total() != 0 {
-				s.Fatalf("no server had been there for a minute: the round did %v", done)
-			}
-		}
-		s.endGrace()
-		s.round()
-		s.mustBe(1, tdf.Open, 1)
-	})
+	s := newSite(t)
+	s.byHand(1)
+	s.claimByHand(1, "0", s.now())
+	s.do("ZREM", "$running", "1")
+	s.do("ZADD", "$executed", s.now().String(), "1")
+	s.do("HSET", "$task:1", "state", "executed")
+	s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
+	for range 3 {
+		expect.MustEqual(s, s.round().Total(), 0, "no server had been there for a minute: the round did")
+	}
+	s.endGrace()
+	s.round()
+	s.mustBe(1, tdf.Open, 1)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 type replied string
@@ -67,8 +69,6 @@ func TestUnstorableErrors(t *testing.T) {
 		errors.New("invalid bulk length"):                                       false,
 	} {
 		var found *UnstorableError
-		if got := errors.As(Unstorable(err), &found); got != want {
-			t.Errorf("%v: %v", err, got)
-		}
+		expect.Equal(t, errors.As(Unstorable(err), &found), want)
 	}
 }

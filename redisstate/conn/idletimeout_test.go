@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A connection waits for a slow peer. It breaks if the peer sends nothing, or only one byte now and then.
@@ -53,9 +55,7 @@ func TestIdleTimeoutConn(t *testing.T) {
 				if c.arrives != (err == nil) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("%v", err)
 				}
-				if took := time.Since(begun).Round(time.Second); took != c.last {
-					t.Errorf("the read ended after %v, want %v", took, c.last)
-				}
+				expect.Equal(t, time.Since(begun).Round(time.Second), c.last, "the read ended after")
 			})
 		})
 	}
@@ -71,9 +71,7 @@ func TestIdleTimeoutConnWaitsForTheCommandToArrive(t *testing.T) {
 		go io.CopyN(io.Discard, far, 1<<20)
 		conn := &idleTimeoutConn{Conn: near, idleTimeout: idleTimeout}
 		must(t, conn.SetWriteDeadline(time.Now().Add(longestReply)))
-		if n, err := conn.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
-			t.Fatal(n, err)
-		}
+		expect.MustEqual(t, expect.Result(conn.Write(make([]byte, 1<<20))).Value(t), 1<<20)
 		go func() {
 			time.Sleep(32 * time.Second)
 			far.Write([]byte("+OK\r\n"))
@@ -92,7 +90,5 @@ func TestIdleTimeoutConnWaitsForTheCommandToArrive(t *testing.T) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 }

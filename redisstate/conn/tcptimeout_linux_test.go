@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // If the peer does not acknowledge any bytes, the connection breaks earlier than the limit minRate would break it.
@@ -18,19 +20,13 @@ func TestAPeerThatAcknowledgesNothing(t *testing.T) {
 		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 	}}
 	l, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { l.Close() }) // the test never accepts a connection from the listener
 	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
 	conn, err := dial(context.Background(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(longestReply)); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, conn.SetDeadline(time.Now().Add(longestReply)))
 	if _, err := conn.Write(make([]byte, 512<<10)); err != nil { // minRate would allow 32 s for these bytes
 		t.Fatal(err)
 	}

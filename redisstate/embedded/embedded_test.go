@@ -1,29 +1,23 @@
 package embedded
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestStart(t *testing.T) {
-	r, err := Start("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Result(Start("127.0.0.1:0")).Value(t)
 	client := redis.NewClient(&redis.Options{Addr: r.Addr(), Protocol: 2})
 	defer client.Close()
-	if err := client.Set(t.Context(), "k", "v", 1500*time.Millisecond).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, client.Set(t.Context(), "k", "v", 1500*time.Millisecond).Err())
 	for client.Exists(t.Context(), "k").Val() == 1 { // the loop ends because the embedded Redis removes expired keys
 		time.Sleep(time.Millisecond)
 	}
-	if _, err := Start(r.Addr()); err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("a second embedded Redis on %s: %v", r.Addr(), err)
-	}
+	expect.Result(Start(r.Addr())).Fails(t, "address already in use", "a second embedded Redis on", r.Addr())
 	r.Close()
 }
 

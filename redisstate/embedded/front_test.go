@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // start starts an embedded Redis, and closes it at the end of the test. If miniredis panics, the test fails.
@@ -18,20 +20,14 @@ func start(t testing.TB, options ...Option) *Redis {
 	failing := func(r *Redis) {
 		r.panicked = func(request []string, why any) { t.Errorf("%.200q: miniredis panics: %v", request, why) }
 	}
-	r, err := Start("127.0.0.1:0", append([]Option{failing}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Result(Start("127.0.0.1:0", append([]Option{failing}, options...)...)).Value(t)
 	t.Cleanup(r.Close)
 	return r
 }
 
 func connect(t testing.TB, r *Redis) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	conn, err := net.Dial("tcp", r.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := expect.Result(net.Dial("tcp", r.Addr())).Value(t)
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	return conn, bufio.NewReader(conn)
@@ -80,9 +76,7 @@ func TestMalformedRequests(t *testing.T) {
 			t.Errorf("%.40q: got %q", request, got)
 		}
 	}
-	if got := exchange(t, r, encodeRequest("PING")+encodeRequest("echo", "x\r\ny")); got != "+PONG\r\n$4\r\nx\r\ny\r\n" {
-		t.Errorf("afterwards: got %q", got)
-	}
+	expect.Equal(t, exchange(t, r, encodeRequest("PING")+encodeRequest("echo", "x\r\ny")), "+PONG\r\n$4\r\nx\r\ny\r\n", "afterwards")
 }
 
 // If a command is not allowed, the client gets an error of one line. The connection stays open.
@@ -108,12 +102,8 @@ func TestPanicIsAnError(t *testing.T) {
 	if got := exchange(t, r, encodeRequest("MULTI")+encodeRequest("EVAL", request, "0")+encodeRequest("EXEC")); !strings.HasSuffix(got, "-ERR the embedded Redis failed at this command\r\n") {
 		t.Errorf("in a transaction: got %q", got)
 	}
-	if len(panicked) != 2 {
-		t.Errorf("panics: %q, want two", panicked)
-	}
-	if err := clientOf(t, r, "").Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
+	expect.Len(t, panicked, 2, "panics")
+	expect.NoError(t, clientOf(t, r, "").Set(t.Context(), "k", "v", 0).Err(), "afterwards")
 }
 
 func TestPassword(t *testing.T) {
@@ -140,9 +130,7 @@ func TestPassword(t *testing.T) {
 			t.Errorf("%.60q: got %.200q", request, got)
 		}
 	}
-	if err := clientOf(t, r, "secret").Ping(t.Context()).Err(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, clientOf(t, r, "secret").Ping(t.Context()).Err())
 	if err := clientOf(t, r, "other").Ping(t.Context()).Err(); err == nil || !strings.HasPrefix(err.Error(), "WRONGPASS") {
 		t.Errorf("with a wrong password: %v", err)
 	}
@@ -153,9 +141,7 @@ func TestPassword(t *testing.T) {
 func TestScripts(t *testing.T) {
 	r := start(t, Scripts("v1.2", sha1Hex("return 1")))
 	c := clientOf(t, r, "")
-	if n, err := redis.NewScript("return 1").Run(t.Context(), c, nil).Int(); n != 1 || err != nil {
-		t.Errorf("got %d, %v", n, err)
-	}
+	expect.Result(redis.NewScript("return 1").Run(t.Context(), c, nil).Int()).Is(t, 1)
 	const endless = "while true do end"
 	for _, err := range []error{
 		c.Eval(t.Context(), endless, nil).Err(), c.ScriptLoad(t.Context(), endless).Err(), c.EvalSha(t.Context(), sha1Hex(endless), nil).Err(),
@@ -171,9 +157,7 @@ func TestScripts(t *testing.T) {
 func TestScriptsWithAPassword(t *testing.T) {
 	r := start(t, Password("secret"), Scripts("v1.2", sha1Hex("return 1")))
 	script := redis.NewScript("return 2")
-	if n, err := script.Run(t.Context(), clientOf(t, r, "secret"), nil).Int(); n != 2 || err != nil {
-		t.Errorf("got %d, %v", n, err)
-	}
+	expect.Result(script.Run(t.Context(), clientOf(t, r, "secret"), nil).Int()).Is(t, 2)
 	if err := script.Run(t.Context(), clientOf(t, r, ""), nil).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOAUTH") {
 		t.Errorf("without the password: %v", err)
 	}
@@ -191,16 +175,12 @@ func TestBlockingPop(t *testing.T) {
 	var readers []*bufio.Reader
 	for i := range waiting {
 		conn, rd := connect(t, r)
-		if _, err := io.WriteString(conn, encodeRequest("SELECT", "0")+encodeRequest("BLPOP", "other", "l", "0")); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(io.WriteString(conn, encodeRequest("SELECT", "0")+encodeRequest("BLPOP", "other", "l", "0"))).OK(t)
 		readers = append(readers, rd)
 		inLine(t, r, "l", i+1)
 	}
 	gone, _ := connect(t, r)
-	if _, err := io.WriteString(gone, encodeRequest("BRPOP", "l", "0")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(io.WriteString(gone, encodeRequest("BRPOP", "l", "0"))).OK(t)
 	inLine(t, r, "l", waiting+1)
 	gone.Close()
 	inLine(t, r, "l", waiting)
@@ -212,9 +192,7 @@ func TestBlockingPop(t *testing.T) {
 		p.RPush(t.Context(), "l", "d", "e")
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	all := map[string]bool{}
 	for _, rd := range readers {
 		var lines [6]string
@@ -226,9 +204,7 @@ func TestBlockingPop(t *testing.T) {
 	if len(all) != waiting || !all["a"] || !all["e"] {
 		t.Errorf("got %v", all)
 	}
-	if left := c.LLen(t.Context(), "l").Val(); left != 0 {
-		t.Errorf("%d elements are left", left)
-	}
+	expect.Equal(t, c.LLen(t.Context(), "l").Val(), 0, "elements are left")
 }
 
 // inLine waits until the wanted number of clients wait for a list.
@@ -270,32 +246,19 @@ func TestBlockingPopRefuses(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	r := start(t)
 	c := clientOf(t, r, "")
-	if err := c.Set(t.Context(), "large", strings.Repeat("x", 32<<20), 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, c.Set(t.Context(), "large", strings.Repeat("x", 32<<20), 0).Err())
 	conn, _ := connect(t, r)
-	if _, err := io.WriteString(conn, encodeRequest("GET", "large")+encodeRequest("INCR", "read")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(io.WriteString(conn, encodeRequest("GET", "large")+encodeRequest("INCR", "read"))).OK(t)
 	for range 100 {
-		if err := c.Incr(t.Context(), "other").Err(); err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, c.Incr(t.Context(), "other").Err())
 	}
 }
 
 func TestCloseWithClients(t *testing.T) {
-	r, err := Start("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Result(Start("127.0.0.1:0")).Value(t)
 	conn, rd := connect(t, r)
-	if _, err := io.WriteString(conn, encodeRequest("BLPOP", "l", "0")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(io.WriteString(conn, encodeRequest("BLPOP", "l", "0"))).OK(t)
 	inLine(t, r, "l", 1)
 	r.Close()
-	if _, err := rd.ReadByte(); err == nil {
-		t.Error("the connection is still open")
-	}
+	expect.Result(rd.ReadByte()).Fails(t, "", "the connection is still open")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // keyWord finds the first word of each key that ends with a name or a number, in the code that builds the key.
@@ -18,15 +19,9 @@ func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
 	t.Parallel()
 	found := 0
 	for _, pattern := range []string{"*.go", "../lua/*.lua"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := expect.Result(filepath.Glob(pattern)).Value(t)
 		for _, file := range files {
-			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := expect.Result(os.ReadFile(file)).Value(t)
 			for _, word := range keyWord.FindAllStringSubmatch(string(source), -1) {
 				found++
 				if tdf.CollidesWithKeys("P:"+word[1]) == "" {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The table of scripts has all Lua files, and ARCHITECTURE.md describes each script.
@@ -16,16 +18,12 @@ func TestScriptsAreAll(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	page, err := os.ReadFile("../../ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	var declared []string
 	for _, script := range scripts {
 		declared = append(declared, script.Name)
 		declared = append(declared, strings.Fields(script.After)...)
-		if !strings.Contains(string(page), "`redisstate/lua/"+script.Name+".lua`") {
-			t.Errorf("ARCHITECTURE.md does not describe %s.lua", script.Name)
-		}
+		expect.Contains(t, string(page), "`redisstate/lua/"+script.Name+".lua`", "ARCHITECTURE.md does not describe", script.Name, "lua")
 	}
 	for _, file := range files {
 		if !slices.Contains(declared, strings.TrimSuffix(filepath.Base(file), ".lua")) {
