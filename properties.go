@@ -56,8 +56,12 @@ type Properties struct {
 	// "Dependencies"). Nil means that it does not wait. Of a task in Redis, they may not have been read.
 	After, AfterAny *Dependencies
 
-	Group  string // the group (campaign) of the task; "" if it has no group
-	Meta   string // the manager's own data, up to 4 KiB; TDF does not interpret it
+	Group string // the group (campaign) of the task; "" if it has no group
+	Meta  string // the manager's own data, up to 4 KiB; TDF does not interpret it
+	Owner string // the name of the token that has opened the task, and may see and change it; "" if no token has opened it
+
+	CorrelationID string // an id that the opener has given to the call that opened the task; TDF only keeps it
+
 	FailOn FailOn
 
 	// Only one task at a time holds a unique key. While a task holds it, opening another task with this key returns that
@@ -107,6 +111,12 @@ type Definition struct {
 
 	// Meta is the manager's own data about the task, up to 4 KiB. Default: no data.
 	Meta string
+
+	// Owner is the name of the token whose holder may see and change the task (docs/tdf.md, "Tokens"). Default: no token.
+	Owner string
+
+	// CorrelationID is your own id of the call that opens the task, to find the call in your logs. Default: no id.
+	CorrelationID string
 
 	// StartAfter is the time before which no worker claims the task. Default: the task can be claimed at once.
 	StartAfter time.Time
@@ -178,8 +188,8 @@ func (d *Properties) Definition() Definition {
 	return to
 }
 
-// Changes are new values for properties of a task. If a field is nil, its property keeps its value. The group and the unique key of a
-// task cannot change.
+// Changes are new values for properties of a task. If a field is nil, its property keeps its value. The group, the unique key, the
+// owner and the correlation id of a task cannot change.
 type Changes struct {
 	Program, Source, Input           *string
 	StartAfter, EndBefore            *time.Time     // the EndBefore Never.Std() removes the limit

@@ -75,6 +75,8 @@ const (
 	fieldLimitKey      = "limit_key"
 	fieldGroup         = "group"
 	fieldMeta          = "meta"
+	fieldOwner         = "owner"
+	fieldCorrelationID = "correlation_id"
 	fieldFailOn        = "fail_on"
 )
 
@@ -252,6 +254,16 @@ var PropertyTable = []Property{
 		at:      func(d *Properties) *string { return &d.Meta },
 		value:   func(d *Definition) *string { return &d.Meta },
 		change:  func(c *Changes) **string { return &c.Meta },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldOwner, inLists: true, is: text(nameWant, checkName),
+		at:    func(d *Properties) *string { return &d.Owner },
+		value: func(d *Definition) *string { return &d.Owner },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldCorrelationID, is: text(nameWant, checkName),
+		at:    func(d *Properties) *string { return &d.CorrelationID },
+		value: func(d *Definition) *string { return &d.CorrelationID },
 	}.property(),
 	rowOf[FailOn, FailOn]{
 		name: fieldFailOn, always: true, is: choice(FailOnStderr, FailOnExit, FailOnAny),

@@ -17,6 +17,7 @@ type Query struct {
 	Group    string    `json:"group,omitempty"`    // tasks of this group
 	Outcomes []string  `json:"outcomes,omitempty"` // tasks with one of these outcomes
 	Queue    string    `json:"queue,omitempty"`    // tasks of this queue; [DefaultQueue] means the tasks without a queue
+	Owner    string    `json:"owner,omitempty"`    // tasks that the token with this name has opened
 	Program  string    `json:"program,omitempty"`  // tasks of this program; * and ? are wildcards as in path.Match
 	Worker   string    `json:"worker,omitempty"`   // tasks whose last run was on this worker
 	Exit     string    `json:"exit,omitempty"`     // tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal

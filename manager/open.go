@@ -2,6 +2,9 @@ package manager
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -27,6 +30,31 @@ import (
 // task.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	return m.open(ctx, definitions, false)
+}
+
+// ErrOtherRequest is the error of OpenOnce if an earlier call with the same key had other definitions.
+var ErrOtherRequest = redisstate.ErrOtherRequest
+
+// OpenOnce opens tasks like Open, but at most once for each key. A second call with the same key and the same definitions opens no task that the first
+// call has opened, also in another process. It returns the same tasks, with the properties of the definitions. Use it if an answer can be lost between
+// you and your own caller. Redis keeps the key for a day after the last call.
+//
+// The error wraps [ErrOtherRequest] if an earlier call with the key had other definitions.
+func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Definition) ([]*Task, error) {
+	content, err := json.Marshal(definitions)
+	if err != nil {
+		return nil, fmt.Errorf("open tasks: %w", err)
+	}
+	ctx, err = m.store.Once(ctx, "once-"+digest(key), digest(string(content)))
+	if err != nil {
+		return nil, err
+	}
+	return m.open(ctx, definitions, false)
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // ErrNoProgram means that a new task names a stored program (redis:SHA256) that does not exist. It was never pushed, or it was

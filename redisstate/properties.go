@@ -13,7 +13,7 @@ import (
 type Fields uint16
 
 const (
-	// Head includes the state, the round, the program, the group and the outcome.
+	// Head includes the state, the round, the program, the group, the owner and the outcome.
 	Head Fields = 1 << iota
 	// Source includes the source of the program.
 	Source
@@ -52,6 +52,7 @@ var taskProperties = withOthers([]property{
 	{"round", Head | rulesAlways},
 	{"program", Head | definition},
 	{"group", Head | rulesAlways},
+	{"owner", Head},
 	{"outcome", Head | rulesMore},
 	{"source", Source | definition},
 	{"start_after", Facts | rulesAlways},
@@ -70,6 +71,7 @@ var taskProperties = withOthers([]property{
 	{"outputs_removed", Facts},
 	{"unique", Facts | rulesMore},
 	{"unique_until", Facts},
+	{"correlation_id", Facts},
 	{"queue", Facts | definition},
 	{"priority", Facts | definition},
 	{"tags", Facts | definition},

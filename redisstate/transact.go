@@ -72,7 +72,9 @@ func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) 
 			return all, err
 		}
 		n, oneForm := nextCall(units[:unitBatch(units)])
-		n = min(n, s.pace.next())
+		if !conn.InRequest(ctx) { // the calls of a repeated request must be the same
+			n = min(n, s.pace.next())
+		}
 		if err := s.nameUnits(ctx, units[:n]); err != nil {
 			return all, err
 		}

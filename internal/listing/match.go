@@ -55,11 +55,12 @@ func endsIn(q *tdf.Query, s tdf.State) bool {
 	})
 }
 
-// head reports whether a task meets the conditions on state, program, group and outcome.
+// head reports whether a task meets the conditions on state, program, group, owner and outcome.
 func head(q *tdf.Query, t *tdf.Task) bool {
 	program, _ := path.Match(q.Program, t.Program)
 	return slices.Contains(q.States, t.State) &&
 		(q.Group == "" || t.Group == q.Group) &&
+		(q.Owner == "" || t.Owner == q.Owner) &&
 		(len(q.Outcomes) == 0 || slices.Contains(q.Outcomes, Outcome(t))) &&
 		(q.Program == "" || program)
 }

@@ -8,17 +8,17 @@ import (
 
 // A Filter selects tasks by texts. An empty text sets no condition. The fields mean the same as those of a [tdf.Query].
 type Filter struct {
-	IDs                         []string // ids and ranges such as 12-40
-	States, Outcomes            []string
-	Group, Queue, Program       string
-	Worker, Exit, Output, Error string
-	Failure                     string
-	OlderThan, NewerThan        string // spans: the least and the longest time that a task has been in its state
+	IDs                          []string // ids and ranges such as 12-40
+	States, Outcomes             []string
+	Group, Queue, Owner, Program string
+	Worker, Exit, Output, Error  string
+	Failure                      string
+	OlderThan, NewerThan         string // spans: the least and the longest time that a task has been in its state
 }
 
 // Empty reports whether the filter sets no condition.
 func (f *Filter) Empty() bool {
-	return len(f.IDs)+len(f.States)+len(f.Outcomes) == 0 && f.Group+f.Queue+f.Program+f.Worker+f.Exit+f.Output+f.Error+f.Failure == "" && !f.NeedsClock()
+	return len(f.IDs)+len(f.States)+len(f.Outcomes) == 0 && f.Group+f.Queue+f.Owner+f.Program+f.Worker+f.Exit+f.Output+f.Error+f.Failure == "" && !f.NeedsClock()
 }
 
 // NeedsClock reports whether the query depends on the time. If not, Query ignores it.
@@ -28,7 +28,7 @@ func (f *Filter) NeedsClock() bool { return f.OlderThan+f.NewerThan != "" }
 // [tdf.Query.Validate].
 func (f *Filter) Query(now time.Time) (tdf.Query, error) {
 	q := tdf.Query{
-		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
+		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
 		Output: f.Output, Error: f.Error, Failure: f.Failure,
 	}
 	var err error

@@ -109,6 +109,10 @@ func (s *Conn) CallOnce(ctx context.Context, script *lua.Script, keys []string, 
 		encode(e)
 		return e.All
 	}
+	if r, ok := ctx.Value(requestKey{}).(*Request); ok && once {
+		all, slot, sequence := r.next(s.Keys, keys)
+		return s.Run(ctx, "", script, all, args(slot, sequence), want)
+	}
 	if once {
 		return s.Call(ctx, "", script, keys, func(slot int, sequence uint64) []any { return args(strconv.Itoa(slot), sequence) }, want)
 	}

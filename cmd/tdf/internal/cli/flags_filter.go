@@ -27,6 +27,7 @@ func (f *Filter) Flags(c *cobra.Command) {
 	flags.StringVar(&f.Group, "campaign", "", "`NAME` name of the campaign (the tasks' group)")
 	f.QueueFlag = cmp.Or(f.QueueFlag, "queue")
 	flags.StringVar(&f.Queue, f.QueueFlag, "", "`NAME` name of the queue, or default for the tasks without a queue")
+	flags.StringVar(&f.Owner, "owner", "", "`TOKEN` name of the token that has opened the task")
 	flags.StringVar(&f.Program, "of", "", "`PROGRAM` name of the program; * and ? are wildcards")
 	flags.StringVar(&f.Worker, "worker", "", "`NAME` name of the worker of the last run")
 	flags.StringVar(&f.Exit, "exit", "", "`STATUS` exit status of the last run: 0 to 255, a signal such as 'signal: killed', or 'signal' for any signal")
