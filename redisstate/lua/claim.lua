@@ -67,7 +67,7 @@
 -- limited number of tasks, and the next claim may continue at a position (see positions.lua).
 
 local call, due, running, open = redis.call, KEYS[2], KEYS[3], KEYS[6]
-local slot, sequence, tasks, groups, code = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
+local tasks, groups, code = ARGV[3], ARGV[4], tonumber(ARGV[5])
 local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
 local margin, absence, known = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[15]
@@ -78,15 +78,10 @@ positions.use(ARGV[14], unwanted_name)
 
 local avoid, paused_group, queues = take_set(), take_set(), {}
 local offer = { programs = ARGV[16] == '1', anything = ARGV[17] == '1', tags = take_set(), handlers = take_set() }
-for i = 1, tonumber(take()) do queues[i] = { name = take(), position = take(), claimed = 0 } end
+for i = 1, tonumber(take()) do queues[i] = { name = take(), position = take() } end
 local properties = take_list(1)
 local n_properties = #properties
 properties[n_properties + 1] = 'place'
-
-local function reply_of(id, claim, f)
-  f[LOG] = ''
-  return { id, claim, f }
-end
 
 local function read(id, n)
   local f = redis.pcall('HMGET', tasks .. id, unpack(properties, 1, n)) -- an error reply if the key is not a hash
@@ -94,7 +89,7 @@ local function read(id, n)
   return f
 end
 
-local before, stale = answered(slot, sequence)
+local before, stale = answered()
 if stale then return stale end
 if before then
   local again, i = {}, 0
@@ -103,7 +98,8 @@ if before then
     local f = read(id, n_properties)
     local claim = random .. '.' .. i
     if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
-      again[#again + 1] = reply_of(id, claim, f)
+      f[LOG] = ''
+      again[#again + 1] = { id, claim, f }
     end
   end
   return { text(now), '', {}, again, '', '0', {}, {} }
@@ -126,25 +122,30 @@ local wrong, size = not_sorted(open)
 wrong = not_sorted(due) or wrong
 if wrong then return wrong end
 
-local chosen, in_the_way, gone, later_here, odd = {}, {}, {}, {}, {}
-local avoided, considered, looked_at = 0, 0, 0
+local in_the_way, gone, later_here, odd = {}, {}, {}, {}
+local avoided, looked_at = 0, 0
 -- Whether to read a task's program first, because reading the other properties costs more
 local picky = next(avoid) ~= nil or next(paused_group) ~= nil
--- Indexes in an element of `chosen`
-local ID, FIELDS, LIST, DEADLINE, LOOK, GROUP = 1, 2, 3, 4, 5, 6
+local lease_until = now + lease
+local lease_text = text(lease_until)
+-- These lists have an element for each claimed task, and the last two have two: its id, the reply, the text of its
+-- deadline, the index of its group or false, and its new entries in `running` and `due`.
+local ids, chosen, deadlines, indexes, entered, looks = {}, {}, {}, {}, {}, {}
 
 -- Each line of the property not_on is the name of a worker.
 local function not_here(names)
   return names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
 end
 
-local function choose(queue, list, id, f, end_before, timeout)
+local function choose(list, id, f, end_before, timeout)
   bytes = bytes - #(f[INPUT] or '') - #(f[SOURCE] or '') - #(f[META] or '')
-  queue.claimed = queue.claimed + 1
-  local over = now + timeout
-  chosen[#chosen + 1] = {
-    id, f, list, math.min(end_before, over), math.min(end_before, over + margin), group_index(groups, f[6], id),
-  }
+  local n, removed, over, look = #ids + 1, list.removed, now + timeout, end_before
+  if over < end_before then end_before, look = over, math.min(end_before, over + margin) end
+  ids[n], removed[#removed + 1] = id, id
+  chosen[n], deadlines[n] = { id, random .. '.' .. n, f }, end_before < INF and text(end_before) or 'inf'
+  indexes[n] = f[6] and f[6] ~= '' and group_index(groups, f[6], id)
+  entered[2 * n - 1], entered[2 * n] = now_text, id
+  looks[2 * n - 1], looks[2 * n] = look < lease_until and text(look) or lease_text, id
 end
 
 -- Returns whether the script may trust the clock when it decides that a task is overdue. If a server sees a leap of the
@@ -165,7 +166,7 @@ end
 
 -- Decides whether the worker gets a task. Returns 'avoided' if the worker avoids the task's program. Returns
 -- 'elsewhere' if the worker must not get the task now, for another reason. In both cases, the task stays in the list.
-local function consider(queue, list, id, score)
+local function consider(list, id, score)
   if picky then
     local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on', 'group')
     if avoid[f[1]] or paused_group[f[3]] then return 'avoided' end
@@ -177,9 +178,10 @@ local function consider(queue, list, id, score)
     return
   end
   f[n_properties + 1] = nil
-  local start_after, end_before, timeout = number(f[3], 0), number(f[4], INF), number(f[5], INF)
+  local start_after = f[3] == '0' and 0 or number(f[3], 0)
+  local end_before, timeout = f[4] == 'inf' and INF or number(f[4], INF), f[5] == 'inf' and INF or number(f[5], INF)
   if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
-  local sound = start_after and end_before and timeout and round_of(f[2]) == (f[2] or '0')
+  local sound = start_after and end_before and timeout and (f[2] == '0' or round_of(f[2]) == (f[2] or '0'))
   if f[1] ~= 'open' or not sound then
     odd[#odd + 1] = { list, id }
   elseif end_before <= now then
@@ -195,30 +197,29 @@ local function consider(queue, list, id, score)
     if key ~= '' and not starting.may_start(key, tonumber(list.priority), score_of(score)) then
       return starting.wait(key, list, id, score)
     end
-    choose(queue, list, id, f, end_before, timeout)
+    choose(list, id, f, end_before, timeout)
     if key ~= '' then starting.start(key, id) end
   end
 end
 
-local function full()
-  return #chosen >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY
-end
+local function full() return #ids >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
 
--- Chooses tasks from a queue. The positions of `skipped` move behind the tasks that the worker does not want: the
--- position `mine` behind all of them, the position `all` behind the first tasks that no worker with the same programs
--- to avoid wants.
-local function look_through(queue, skipped, read_before)
-  while #chosen < wanted do
+-- Chooses tasks from a queue. Without positions, `skipped` is nil. Otherwise its positions move behind the tasks that
+-- the worker does not want: the position `mine` behind all of them, the position `all` behind the first tasks that no
+-- worker with the same programs to avoid wants.
+local function look_through(skipped, read_before)
+  while #ids < wanted do
     local source = ordering.next()
     if not source then return end
-    if full() or looked_at >= MOST_LOOKED_AT or considered % 16 == 15 and spent(1) then
+    if full() or looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
       ordering.stop()
       return
     end
-    considered, looked_at, source.at = considered + 1, looked_at + 1, nil
-    local why = consider(queue, source.list, source.id, source.score)
-    if why then
-      avoided, skipped.shared = avoided + 1, skipped.shared and why == 'avoided'
+    looked_at, source.at = looked_at + 1, nil
+    local why = consider(source.list, source.id, source.score)
+    if why then avoided = avoided + 1 end
+    if why and skipped then
+      skipped.shared = skipped.shared and why == 'avoided'
       skipped.mine = {
         score = source.score, id = source.id, priority = source.list.priority, read = read_before + looked_at,
         base = ordering.queue.sweep,
@@ -246,42 +247,36 @@ local function move_on(skipped, base, n_read)
 end
 
 local function look_in(queue)
-  local of_all, of_mine
-  if unwanted_name ~= '' then
-    of_all = positions.read(positions.key(queue.position), queue.name)
-    of_mine = positions.read(positions.key(queue.position, worker), queue.name)
+  if unwanted_name == '' then
+    ordering.begin(queue.name, queue.position)
+    look_through()
+    ordering.leave(false)
+    return
   end
+  local of_all = positions.read(positions.key(queue.position), queue.name)
+  local of_mine = positions.read(positions.key(queue.position, worker), queue.name)
   local at_mine = positions.is_after(of_mine, of_all)
   local from, skipped = at_mine and of_mine or of_all, { shared = true }
-  local read_before, n_before = from and from.read or 0, #chosen
+  local read_before, n_before = from and from.read or 0, #ids
   ordering.begin(queue.name, queue.position, from)
-  look_through(queue, skipped, read_before)
-  local base = ordering.leave(unwanted_name ~= '' and #chosen == n_before)
+  look_through(skipped, read_before)
+  local base = ordering.leave(#ids == n_before)
   if base then move_on(skipped, base, read_before + looked_at) end
-  if unwanted_name ~= '' then keep_positions(queue, from, at_mine, skipped) end
+  keep_positions(queue, from, at_mine, skipped)
 end
 
-for _, queue in ipairs(queues) do
-  if not full() and not ordering.more then
-    local before_queue = #chosen
-    look_in(queue)
-    queue.claimed = #chosen - before_queue
-  end
+local claimed = {}
+for i, queue in ipairs(queues) do
+  local before_queue = #ids
+  if not full() and not ordering.more then look_in(queue) end
+  claimed[i] = #ids - before_queue
 end
 
-wrong = starting.wrong or ordering.wrong()
+wrong = has_places and (starting.wrong or ordering.wrong())
 if wrong then return wrong end
 
 -- From here on, the script writes.
 
-local entered, looks, ids = {}, {}, {}
-local lease_until = now + lease
-local lease_text, line = text(lease_until), now_text .. ' ' .. worker .. ': running'
-for i, c in ipairs(chosen) do
-  entered[2 * i - 1], entered[2 * i] = now_text, c[ID]
-  looks[2 * i - 1], looks[2 * i] = c[LOOK] < lease_until and text(c[LOOK]) or lease_text, c[ID]
-  ids[i] = c[ID]
-end
 for i = 1, #entered, 500 do -- the first write, so that nothing is written if the list has a wrong type
   local added = redis.pcall('ZADD', running, unpack(entered, i, math.min(i + 499, #entered)))
   if type(added) == 'table' then return redis.error_reply('WRONGTYPE ' .. running .. ' is not a sorted set') end
@@ -305,42 +300,49 @@ end
 if has_places then starting.leave(tasks) end
 positions.finish()
 
-local out = {}
+local line = now_text .. ' ' .. worker .. ': running'
 local write = {
   '', 'state', 'running', 'lease_until', lease_text, 'deadline', '', 'log', '',
   '', now_text, '', worker, '', '', -- properties of the round: running, worker and claim
 }
-for i, c in ipairs(chosen) do
-  local id, f, deadline = c[ID], c[FIELDS], c[DEADLINE]
-  local claim, of = random .. '.' .. i, (f[2] or '0') .. ':'
-  write[1], write[7], write[9] = tasks .. id, text(deadline), logged(f[LOG], line)
-  write[10], write[12], write[14], write[15] = of .. 'running', of .. 'worker', of .. 'claim', claim
-  call('HSET', unpack(write))
-  if c[GROUP] then call('ZADD', c[GROUP], place(code, id), id) end
-  local removed = c[LIST].removed
-  removed[#removed + 1] = id
-  out[i] = reply_of(id, claim, f)
+local round
+for i = 1, #ids do
+  local id, f = ids[i], chosen[i][3]
+  if f[2] ~= round then
+    round = f[2]
+    local of = (round or '0') .. ':'
+    write[10], write[12], write[14] = of .. 'running', of .. 'worker', of .. 'claim'
+  end
+  write[1], write[7], write[9], write[15] = tasks .. id, deadlines[i], logged(f[LOG], line), chosen[i][2]
+  f[LOG] = ''
+  call('HSET', unpack(write, 1, 15))
+  if indexes[i] then call('ZADD', indexes[i], place(code, id), id) end
 end
 
-ordering.remove()
-finish_places()
-if has_places then starting.finish() end
+bulk('ZREM', open, ordering.plain.removed)
+if has_places then
+  ordering.remove()
+  finish_places()
+  starting.finish()
+end
 
+local next_due = ordering.next_due
 for _, queue in ipairs(queues) do
   if queue.name == DEFAULT and offer.programs then
-    if #chosen < wanted then ordering.note_next(open) end
+    if #ids < wanted then
+      -- The reply is an error if the set has a wrong type.
+      local left = redis.pcall('ZRANGEBYSCORE', open, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      if left[2] then next_due = math.min(next_due, score_of(left[2]) or INF) end
+    end
     -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
-    if #chosen + avoided > 0 and size > #ordering.plain.removed then wake(KEYS[7], 1) end
+    if #ids + avoided > 0 and size > #ordering.plain.removed then wake(KEYS[7], 1) end
   end
-  if has_places and #chosen < wanted then ordering.note_coming(queue.name) end
+  if has_places and #ids < wanted then next_due = math.min(next_due, ordering.next_coming(queue.name)) end
 end
-if #chosen + avoided > 0 then ordering.wake() end
+if has_places and #ids + avoided > 0 then ordering.wake() end
 
-local claimed = {}
-for i, queue in ipairs(queues) do claimed[i] = queue.claimed end
-remember(slot, sequence, table.concat(ids, ' '))
-local next_due = ordering.next_due
+remember(table.concat(ids, ' '))
 return {
-  now_text, next_due < INF and text(next_due) or '', in_the_way, out, ordering.more and '1' or '', tostring(avoided),
+  now_text, next_due < INF and text(next_due) or '', in_the_way, chosen, ordering.more and '1' or '', tostring(avoided),
   claimed, {},
 }

@@ -16,9 +16,9 @@
 -- nothing. Returns '-' if the group has no tasks, and '!reason' if Redis cannot change the mark. It returns the error
 -- 'TDFSTALE' as transact.lua does.
 
-local slot, sequence, group, required, new = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local group, required, new = ARGV[3], ARGV[4], ARGV[5]
 
-local answer, stale = answered(slot, sequence)
+local answer, stale = answered()
 if answer or stale then return answer or stale end
 
 local mark, wrong = mark_of(KEYS[2], group)
@@ -32,5 +32,5 @@ if not wrong and size > 0 and mark == required then
     redis.call('HSET', KEYS[2], group, new .. ' ' .. now_text)
   end
 end
-remember(slot, sequence, answer)
+remember(answer)
 return answer

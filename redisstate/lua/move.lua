@@ -66,5 +66,5 @@ if #form.entered > 0 then
 end
 
 local answer = table.concat(lines, '\n')
-remember(slot, sequence, answer)
+remember(answer)
 return answer

@@ -38,10 +38,10 @@
 --
 -- A move is: id, group, the values of its own properties, and the arguments whose positions the form has.
 
-local slot, sequence, tasks, groups, who = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local tasks, groups, who = ARGV[3], ARGV[4], ARGV[5]
 local due = KEYS[2]
 do
-  local answer, stale = answered(slot, sequence)
+  local answer, stale = answered()
   if answer or stale then return answer or stale end
 end
 

@@ -45,48 +45,49 @@
 
 local call = redis.call
 local due, open_list = KEYS[2], KEYS[4]
-local slot, sequence, most, tasks, groups = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
-local code, who, new_group = tonumber(ARGV[6]), ARGV[7], ARGV[8]
+local most, tasks, groups, code, who, new_group = unpack(ARGV, 3, 8)
 cursor = 8
 
-local answer, stale = answered(slot, sequence)
+local answer, stale = answered()
 if answer or stale then return answer or stale end
-
-local wrong = not_sorted(due) or not_sorted(open_list)
-if wrong then return wrong end
 
 local of_group, of_place = take_list(1), take_list(1)
 if of_place[1] then use_places(open_list) end
 local shared, names, have_others = take_list(2), take_list(1), take() == '1'
 local group, at_place, score, look
-local function take_placement() group, at_place, score, look = tonumber(take()), tonumber(take()), take(), take() end
+local function take_placement()
+  group, at_place, score, look = unpack(ARGV, cursor + 1, cursor + 4)
+  cursor = cursor + 4
+end
 local same_placement = take() == '1'
 if same_placement then take_placement() end
 local n = tonumber(take())
 
+local wrong = not_sorted(due) or not_sorted(open_list)
+if wrong then return wrong end
 local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
-for _, name in ipairs(of_group) do refused = refused or not_openable(groups, KEYS[6], name) end
-for _, name in ipairs(of_place) do refused = refused or no_place(name) end
+for i = 1, #of_group do refused = refused or not_openable(groups, KEYS[6], of_group[i]) end
+for i = 1, #of_place do refused = refused or no_place(of_place[i]) end
 refused = refused or too_many(most, stored_tasks(most, 7), n)
 if refused then
-  remember(slot, sequence, refused)
+  remember(refused)
   return refused
 end
 
-local first = free_ids(tasks, KEYS[3], n)
-if not first then return no_ids(KEYS[3]) end
+local ids, keys = free_ids(tasks, KEYS[3], n)
+if not ids then return no_ids(KEYS[3]) end
 
 -- From here on, the script writes.
 
 local opened, looks, indexed, n_opened = {}, {}, {}, 0
-local open = opener(tasks, first, who, shared, names)
-for _ = 1, n do
+local open = opener(ids, keys, who, shared, names)
+for i = 1, n do
   if not same_placement then take_placement() end
   local others = have_others and tonumber(take()) or 0
-  local id, at, score_text = open(score, cursor, others)
+  local id, at, score_text = ids[i], open(score, cursor, others)
   cursor = cursor + #names + 2 * others
-  if at_place > 0 then
-    enter_place(of_place[at_place], score_text, id)
+  if at_place ~= '0' then
+    enter_place(of_place[tonumber(at_place)], score_text, id)
   else
     opened[n_opened + 1], opened[n_opened + 2] = score_text, id
     n_opened = n_opened + 2
@@ -95,7 +96,7 @@ for _ = 1, n do
     looks[#looks + 1] = moment_text(look, at)
     looks[#looks + 1] = id
   end
-  local key = group > 0 and group_index(groups, of_group[group], id)
+  local key = group ~= '0' and group_index(groups, of_group[tonumber(group)], id)
   if key then
     local of = indexed[key] or {}
     indexed[key] = of
@@ -103,13 +104,13 @@ for _ = 1, n do
     of[#of + 1] = id
   end
 end
-call('SET', KEYS[3], string.format('%.0f', first + n - 1))
+call('SET', KEYS[3], ids[n])
 bulk('ZADD', open_list, opened)
 bulk('ZADD', due, looks)
 for key, of in pairs(indexed) do bulk('ZADD', key, of) end
 if n_opened > 0 then wake(KEYS[5], n_opened / 2) end
 finish_places()
 
-answer = string.format('+%.0f', first)
-remember(slot, sequence, answer)
+answer = '+' .. ids[1]
+remember(answer)
 return answer

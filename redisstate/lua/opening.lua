@@ -1,14 +1,17 @@
 -- opening: common code of the scripts that open tasks.
 
--- Returns the first of n consecutive free ids, or nil if no such ids are left. Redis may have lost the counter, so the
--- next ids may be taken. Then the search continues at higher ids, and doubles its step each time.
+-- Returns n consecutive free ids, and the keys of their tasks. Returns nil if no such ids are left. Redis may have lost
+-- the counter, so the next ids may be taken. Then the search continues at higher ids, and doubles its step each time.
 local function free_ids(tasks, counter, n)
   local first, step = 1 + math.floor(number(redis.call('GET', counter), 0) or INF), n
   while first + n <= IDS_END do
-    local keys, taken = {}, 0
-    for i = 1, n do keys[i] = tasks .. string.format('%.0f', first + i - 1) end
+    local ids, keys, taken = {}, {}, 0
+    for i = 1, n do
+      local id = string.format('%.0f', first + i - 1)
+      ids[i], keys[i] = id, tasks .. id
+    end
     for i = 1, n, 500 do taken = taken + redis.call('EXISTS', unpack(keys, i, math.min(i + 499, n))) end
-    if taken == 0 then return first end
+    if taken == 0 then return ids, keys end
     first, step = first + step, 2 * step
   end
 end
@@ -85,21 +88,21 @@ local function not_openable(groups, marks, group)
   return unreadable or mark ~= '' and string.format('#%s %s', mark, group) or nil
 end
 
--- Returns a function that writes a new task. The first task gets the id `first`, and each later task gets the next id.
--- The argument `shared` has the properties that all new tasks have in common. The argument `names` has the names of
--- properties that each new task has with a value of its own.
+-- Returns a function that writes the next new task, with the next of the ids and keys. The argument `shared` has
+-- the properties that all new tasks have in common. The argument `names` has the names of properties that each new task
+-- has with a value of its own.
 --
 -- The function has three arguments: the moment of the score, the index in ARGV before the task's own values, and the
 -- number of other properties. These properties, with their values, follow the values in ARGV. The function returns the
--- task's id, time of opening and score. From task to task, the time of opening grows by 1 µs, so that the tasks keep
+-- task's time of opening and its score. From task to task, the time of opening grows by 1 µs, so that the tasks keep
 -- their order.
-local function opener(tasks, first, who, shared, names)
-  local opened, h = 0, { '', 'log', '', '0:open', '', 'id', '', unpack(shared) }
+local function opener(ids, keys, who, shared, names)
+  local opened, line, h = 0, ' ' .. who .. ': open', { '', 'log', '', '0:open', '', 'id', '', unpack(shared) }
   local named, own = #h, #names
-  for i, name in ipairs(names) do h[named + 2 * i - 1] = name end
+  for i = 1, own do h[named + 2 * i - 1] = names[i] end
   return function(score, from, properties)
-    local id, at = string.format('%.0f', first + opened), now + opened / 1000000
-    local at_text = text(at)
+    local at = now + opened / 1000000
+    local at_text = opened == 0 and now_text or string.format('%.6f', at)
     local score_text, ready = at_text, false
     if score ~= '' then
       local t, least = moment(score, now)
@@ -109,7 +112,7 @@ local function opener(tasks, first, who, shared, names)
       end
     end
     opened = opened + 1
-    h[1], h[3], h[5], h[7] = tasks .. id, at_text .. ' ' .. who .. ': open', at_text, id
+    h[1], h[3], h[5], h[7] = keys[opened], at_text .. line, at_text, ids[opened]
     for i = 1, own do h[named + 2 * i] = ARGV[from + i] end
     local n = named + 2 * own
     for i = 1, 2 * properties do h[n + i] = ARGV[from + own + i] end
@@ -119,6 +122,6 @@ local function opener(tasks, first, who, shared, names)
       n = n + 2
     end
     redis.call('HSET', unpack(h, 1, n))
-    return id, at, score_text
+    return at, score_text
   end
 end

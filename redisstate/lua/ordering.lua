@@ -31,7 +31,8 @@ local ordering = {
 }
 
 -- The arguments are the key of the list `open`, the maximum number of tasks, whether any task has a place, and what the
--- worker offers: the sets of its tags and handlers, whether it runs programs, and whether it handles all programs.
+-- worker offers: the sets of its tags and handlers, whether it runs programs, and whether it handles all programs. If
+-- no task has a place, only the functions stop, begin, next and leave exist.
 --
 -- This function creates the others. So they take the outer locals from it, which is faster than to find each of them in
 -- the script. And a script may have only about 180 locals at once.
@@ -64,7 +65,7 @@ function ordering.use(open, wanted, has_places, offer)
     local at = id and score_of(score) or INF
     source.id, source.score, source.at, source.i = id, score, at, i + 2
     if at > now then
-      ordering.next_due = math.min(ordering.next_due, at)
+      if at < ordering.next_due then ordering.next_due = at end
       source.at, list.exhausted = INF, list.from_head
     end
   end
@@ -78,17 +79,7 @@ function ordering.use(open, wanted, has_places, offer)
     return level > start and redis.call('ZCOUNT', list.key, '-inf', string.format('(%.6f', from.began)) or 0
   end
 
-  -- Notes in the source's list what the claim has read of it.
-  local function leave_list(source)
-    local list = source.list
-    if not list then return end
-    list.total = list.from_head and source.ended and source.total
-    local at = source.at or score_of(source.entries[source.i + 1] or '') or INF
-    list.has_more = at <= now
-  end
-
   local function enter_list(source, list)
-    leave_list(source)
     list.rank = rank_from(list, source.from)
     list.from_head = list.rank == 0
     source.list, source.priority, source.rank = list, tonumber(list.priority), list.rank
@@ -97,6 +88,38 @@ function ordering.use(open, wanted, has_places, offer)
     source.page = math.max(math.min(ordering.wanted, source.alone and PAGE or 4), list.place and 2 or 1)
     read_entry(source)
     if source.at == INF and list.from_head then ordering.fruitless = ordering.fruitless + 1 end
+  end
+
+  local queue -- the state of the present queue: see ordering.begin
+
+  -- Without places, a claim needs only the next functions.
+  if not has_places then
+    local source
+    function ordering.begin(name, _, from)
+      if from and from.base then from = nil end
+      ordering.queue, source = { began = from and from.began or now }, nil
+      if name ~= DEFAULT or not offer.programs then return end
+      source = { from = from, alone = true }
+      enter_list(source, ordering.plain)
+    end
+
+    function ordering.next()
+      if source and not source.at then read_entry(source) end
+      return source and source.at < INF and not ordering.more and source or nil
+    end
+
+    function ordering.leave() end
+
+    return
+  end
+
+  -- Notes in the source's list what the claim has read of it.
+  local function leave_list(source)
+    local list = source.list
+    if not list then return end
+    list.total = list.from_head and source.ended and source.total
+    local at = source.at or score_of(source.entries[source.i + 1] or '') or INF
+    list.has_more = at <= now
   end
 
   local function is_before(a, b)
@@ -126,8 +149,6 @@ function ordering.use(open, wanted, has_places, offer)
     heap[i] = source
   end
 
-  local queue -- the state of the present queue: see ordering.begin
-
   local function add_source(source, from)
     queue.number = queue.number + 1
     source.number, source.from, source.alone = queue.number, from, queue.number == 1
@@ -141,218 +162,211 @@ function ordering.use(open, wanted, has_places, offer)
     push(queue.heap, source)
   end
 
-  local is_served, skip_lists, open_partition, comes_before, next_head, promote_all, open_next, is_next
-
-  -- If no task has a place, a claim does not create these functions.
-  if has_places then
-    -- Returns whether the worker serves a partition of one of its queues.
-    function is_served(partition)
-      local before, handler = partition, nil
-      local at = string.find(partition, 'handler=', 1, true)
-      if at then before, handler = string.sub(partition, 1, at - 1), string.sub(partition, at + 8) end
-      if handler and not (offer.anything or offer.handlers[handler]) then return false end
-      if not handler and not offer.programs then return false end
-      for tag in string.gmatch(string.match(before, 'tags=([^;]*)') or '', '[^,]+') do
-        if not offer.tags[tag] then return false end
-      end
-      return true
+  -- Returns whether the worker serves a partition of one of its queues.
+  local function is_served(partition)
+    local before, handler = partition, nil
+    local at = string.find(partition, 'handler=', 1, true)
+    if at then before, handler = string.sub(partition, 1, at - 1), string.sub(partition, at + 8) end
+    if handler and not (offer.anything or offer.handlers[handler]) then return false end
+    if not handler and not offer.programs then return false end
+    for tag in string.gmatch(string.match(before, 'tags=([^;]*)') or '', '[^,]+') do
+      if not offer.tags[tag] then return false end
     end
+    return true
+  end
 
-    local function list_at(partition, priority)
-      local name = join_place(partition, priority)
-      local list = { key = places .. name, place = name, partition = partition, priority = priority, removed = {} }
-      ordering.lists[#ordering.lists + 1] = list
-      return list
+  local function list_at(partition, priority)
+    local name = join_place(partition, priority)
+    local list = { key = places .. name, place = name, partition = partition, priority = priority, removed = {} }
+    ordering.lists[#ordering.lists + 1] = list
+    return list
+  end
+
+  -- A position may have many priorities before it. Since the claim that began at the head of the queue, tasks may
+  -- have come to these priorities. So a claim looks at the highest ABOVE of them again.
+  local ABOVE = 10
+
+  -- Reads some priorities of a source, from a rank on. The first page is small, because most claims need few
+  -- priorities.
+  local function read_priorities(source)
+    if source.level == ABOVE and source.from then
+      local above = redis.pcall('ZCOUNT', levels .. source.partition, '(' .. source.from.priority, '+inf')
+      source.level = math.max(source.level, type(above) == 'number' and above or 0)
     end
+    local size = source.level < ABOVE and math.min(source.levels_page, ABOVE - source.level) or source.levels_page
+    local read = redis.pcall('ZREVRANGE', levels .. source.partition, source.level, source.level + size - 1)
+    local good, foreign = {}, {}
+    for _, priority in ipairs(read) do table.insert(is_priority(priority) and good or foreign, priority) end
+    bulk('ZREM', levels .. source.partition, foreign)
+    if #foreign > 0 then source.stale = true end
+    if #read > 0 and #good == 0 then ordering.stop() end
+    source.levels, source.next_level, source.levels_end = good, 1, #read < size
+    source.level, source.levels_page = source.level + #good, math.min(4 * source.levels_page, PAGE)
+  end
 
-    -- A position may have many priorities before it. Since the claim that began at the head of the queue, tasks may
-    -- have come to these priorities. So a claim looks at the highest ABOVE of them again.
-    local ABOVE = 10
-
-    -- Reads some priorities of a source, from a rank on. The first page is small, because most claims need few
-    -- priorities.
-    local function read_priorities(source)
-      if source.level == ABOVE and source.from then
-        local above = redis.pcall('ZCOUNT', levels .. source.partition, '(' .. source.from.priority, '+inf')
-        source.level = math.max(source.level, type(above) == 'number' and above or 0)
-      end
-      local size = source.level < ABOVE and math.min(source.levels_page, ABOVE - source.level) or source.levels_page
-      local read = redis.pcall('ZREVRANGE', levels .. source.partition, source.level, source.level + size - 1)
-      local good, foreign = {}, {}
-      for _, priority in ipairs(read) do table.insert(is_priority(priority) and good or foreign, priority) end
-      bulk('ZREM', levels .. source.partition, foreign)
-      if #foreign > 0 then source.stale = true end
-      if #read > 0 and #good == 0 then ordering.stop() end
-      source.levels, source.next_level, source.levels_end = good, 1, #read < size
-      source.level, source.levels_page = source.level + #good, math.min(4 * source.levels_page, PAGE)
-    end
-
-    -- Returns the next priority of a source, or nil.
-    local function next_priority(source)
-      while not ordering.more do
-        local priority = source.levels[source.next_level]
-        if priority then
-          source.next_level = source.next_level + 1
-          if tonumber(priority) < source.priority then return priority end
-          if source.first and tonumber(priority) > source.first then source.stale = true end
-        elseif source.levels_end then
-          return nil
-        else
-          read_priorities(source)
-        end
-      end
-    end
-
-    -- Moves a source whose list has no more due entries to its next list that has some.
-    function skip_lists(source)
-      while source.at == INF and source.partition do
-        local priority = next_priority(source)
-        if not priority then return end
-        if ordering.fruitless >= MOST_FRUITLESS then return ordering.stop() end
-        enter_list(source, list_at(source.partition, priority))
-      end
-    end
-
-    -- Opens a partition. Its entry of `heads` is nil if the script has not read it.
-    function open_partition(partition, entry, from)
-      if queue.opened[partition] then -- the entry is stale
-        if entry then queue.stale[#queue.stale + 1] = entry.member end
-        return
-      end
-      local source = add_source({
-        partition = partition, entry = entry, priority = INF, at = INF,
-        levels = {}, next_level = 1, level = 0, levels_page = 2,
-      }, from)
-      queue.opened[partition] = true
-      ordering.sources[#ordering.sources + 1] = source
-      if entry and not from then
-        source.first = entry.priority
-        enter_list(source, list_at(partition, string.format('%.0f', entry.priority)))
-        source.stale = source.at == INF or math.abs(source.at - entry.score) > 0.000002
-      end
-      skip_lists(source)
-      push(queue.heap, source)
-    end
-
-    -- Returns whether an entry of `heads` comes before a task.
-    function comes_before(entry, priority, score)
-      return entry.priority > priority or entry.priority == priority and entry.score < score
-    end
-
-    -- Reads the next entries of `heads`. After FIRST_ENTRIES that the worker does not serve, the script continues where
-    -- earlier claims have met other entries.
-    local function read_page()
-      if queue.read >= FIRST_ENTRIES and not queue.suits and not queue.jumped then
-        queue.jumped = positions.passed_heads(queue.position)
-        local _, priority, score = parse_head(queue.last)
-        local to, there = queue.jumped.member, queue.jumped
-        if to and not comes_before(there, priority or -INF, score or INF) then queue.last = to end
-      end
-      local after = queue.last and '(' .. queue.last or '-'
-      queue.page = redis.pcall('ZRANGEBYLEX', heads .. queue.name, after, '+', 'LIMIT', 0, queue.size)
-      queue.i, queue.ended = 1, #queue.page < queue.size -- also if the set has a wrong type
-      queue.read, queue.size = queue.read + #queue.page, math.min(4 * queue.size, 500)
-    end
-
-    local function read_head(member)
-      local partition, priority, score = parse_head(member)
-      local sound = priority and score and score >= 0 and priority >= -2147483648 and priority <= 2147483647
-      if not sound or queue_of(partition) ~= queue.name then
-        queue.stale[#queue.stale + 1] = member
-      elseif is_served(partition) then
-        queue.suits = true
-        return { member = member, partition = partition, priority = priority, score = score }
-      end
-    end
-
-    -- Returns the next entry of `heads` that the worker serves, or nil.
-    function next_head()
-      while not queue.entry do
-        if not queue.page[queue.i] then
-          queue.cut = not queue.ended and queue.read >= MOST_ENTRIES
-          if queue.ended or queue.cut then return nil end
-          read_page()
-        else
-          queue.last = queue.page[queue.i]
-          queue.entry, queue.i = read_head(queue.last), queue.i + 1
-        end
-      end
-      return queue.entry
-    end
-
-    -- Moves the priorities of a partition whose first task has become due from `later` to `levels`. Returns false if
-    -- there are too many of them for one call.
-    local function promote(partition)
-      local due_now = redis.pcall('ZRANGEBYSCORE', later .. partition, '-inf', now_text, 'LIMIT', 0, 500)
-      local entries = {}
-      for _, priority in ipairs(due_now) do
-        if is_priority(priority) then entries[#entries + 1], entries[#entries + 2] = priority, priority end
-      end
-      if not not_sorted(levels .. partition) then
-        bulk('ZADD', levels .. partition, entries)
-        bulk('ZREM', later .. partition, due_now)
-      end
-      note_head(partition)
-      note_later(partition)
-      return #due_now < 500
-    end
-
-    -- Promotes the partitions of a queue that have become due. If there are too many of them for one call, the claim
-    -- ends, because a priority that stays in `later` may be the highest.
-    function promote_all(name)
-      local coming_now = redis.pcall('ZRANGEBYSCORE', coming .. name, '-inf', now_text, 'LIMIT', 0, MOST_PROMOTED)
-      for i, partition in ipairs(coming_now) do
-        if queue_of(partition) ~= name then
-          redis.call('ZREM', coming .. name, partition)
-        elseif not promote(partition) or i == MOST_PROMOTED or i % 16 == 0 and spent(2) then
-          ordering.stop()
-          break
-        end
-      end
-      if #coming_now > 0 then refresh_heads() end
-    end
-
-    -- Opens the partition of the next entry. Returns false if there are too many partitions before the position.
-    function open_next()
-      local entry, from = queue.entry, queue.from
-      queue.entry = nil
-      if queue.sweep then queue.sweep = entry.member end
-      if from and not comes_before(entry, tonumber(from.priority), score_of(from.score) + 0.000001) then from = nil end
-      if from then queue.passed = queue.passed + 1 end
-      if queue.passed > MOST_PASSED then return false end
-      open_partition(entry.partition, entry, from)
-      return true
-    end
-
-    -- Returns whether the script has read all entries of `heads` that come before a source.
-    function is_next(source)
-      local _, priority, score = parse_head(queue.last)
-      return source.priority > priority or source.priority == priority and source.at <= score
-    end
-
-    -- Notes when the next tasks of a queue become due. If the first partitions are not for this worker, it may be
-    -- earlier.
-    function ordering.note_coming(name)
-      local left = redis.pcall('ZRANGEBYSCORE', coming .. name, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 16)
-      for i = 1, #left, 2 do
-        if i == 31 or queue_of(left[i]) == name and is_served(left[i]) then
-          ordering.next_due = math.min(ordering.next_due, score_of(left[i + 1]) or INF)
-          return
-        end
+  -- Returns the next priority of a source, or nil.
+  local function next_priority(source)
+    while not ordering.more do
+      local priority = source.levels[source.next_level]
+      if priority then
+        source.next_level = source.next_level + 1
+        if tonumber(priority) < source.priority then return priority end
+        if source.first and tonumber(priority) > source.first then source.stale = true end
+      elseif source.levels_end then
+        return nil
+      else
+        read_priorities(source)
       end
     end
   end
 
+  -- Moves a source whose list has no more due entries to its next list that has some.
+  local function skip_lists(source)
+    while source.at == INF and source.partition do
+      local priority = next_priority(source)
+      if not priority then return end
+      if ordering.fruitless >= MOST_FRUITLESS then return ordering.stop() end
+      leave_list(source)
+      enter_list(source, list_at(source.partition, priority))
+    end
+  end
+
+  -- Opens a partition. Its entry of `heads` is nil if the script has not read it.
+  local function open_partition(partition, entry, from)
+    if queue.opened[partition] then -- the entry is stale
+      if entry then queue.stale[#queue.stale + 1] = entry.member end
+      return
+    end
+    local source = add_source({
+      partition = partition, entry = entry, priority = INF, at = INF,
+      levels = {}, next_level = 1, level = 0, levels_page = 2,
+    }, from)
+    queue.opened[partition] = true
+    ordering.sources[#ordering.sources + 1] = source
+    if entry and not from then
+      source.first = entry.priority
+      enter_list(source, list_at(partition, string.format('%.0f', entry.priority)))
+      source.stale = source.at == INF or math.abs(source.at - entry.score) > 0.000002
+    end
+    skip_lists(source)
+    push(queue.heap, source)
+  end
+
+  -- Returns whether an entry of `heads` comes before a task.
+  local function comes_before(entry, priority, score)
+    return entry.priority > priority or entry.priority == priority and entry.score < score
+  end
+
+  -- Reads the next entries of `heads`. After FIRST_ENTRIES that the worker does not serve, the script continues where
+  -- earlier claims have met other entries.
+  local function read_page()
+    if queue.read >= FIRST_ENTRIES and not queue.suits and not queue.jumped then
+      queue.jumped = positions.passed_heads(queue.position)
+      local _, priority, score = parse_head(queue.last)
+      local to, there = queue.jumped.member, queue.jumped
+      if to and not comes_before(there, priority or -INF, score or INF) then queue.last = to end
+    end
+    local after = queue.last and '(' .. queue.last or '-'
+    queue.page = redis.pcall('ZRANGEBYLEX', heads .. queue.name, after, '+', 'LIMIT', 0, queue.size)
+    queue.i, queue.ended = 1, #queue.page < queue.size -- also if the set has a wrong type
+    queue.read, queue.size = queue.read + #queue.page, math.min(4 * queue.size, 500)
+  end
+
+  local function read_head(member)
+    local partition, priority, score = parse_head(member)
+    local sound = priority and score and score >= 0 and priority >= -2147483648 and priority <= 2147483647
+    if not sound or queue_of(partition) ~= queue.name then
+      queue.stale[#queue.stale + 1] = member
+    elseif is_served(partition) then
+      queue.suits = true
+      return { member = member, partition = partition, priority = priority, score = score }
+    end
+  end
+
+  -- Returns the next entry of `heads` that the worker serves, or nil.
+  local function next_head()
+    while not queue.entry do
+      if not queue.page[queue.i] then
+        queue.cut = not queue.ended and queue.read >= MOST_ENTRIES
+        if queue.ended or queue.cut then return nil end
+        read_page()
+      else
+        queue.last = queue.page[queue.i]
+        queue.entry, queue.i = read_head(queue.last), queue.i + 1
+      end
+    end
+    return queue.entry
+  end
+
+  -- Moves the priorities of a partition whose first task has become due from `later` to `levels`. Returns false if
+  -- there are too many of them for one call.
+  local function promote(partition)
+    local due_now = redis.pcall('ZRANGEBYSCORE', later .. partition, '-inf', now_text, 'LIMIT', 0, 500)
+    local entries = {}
+    for _, priority in ipairs(due_now) do
+      if is_priority(priority) then entries[#entries + 1], entries[#entries + 2] = priority, priority end
+    end
+    if not not_sorted(levels .. partition) then
+      bulk('ZADD', levels .. partition, entries)
+      bulk('ZREM', later .. partition, due_now)
+    end
+    note_head(partition)
+    note_later(partition)
+    return #due_now < 500
+  end
+
+  -- Promotes the partitions of a queue that have become due. If there are too many of them for one call, the claim
+  -- ends, because a priority that stays in `later` may be the highest.
+  local function promote_all(name)
+    local coming_now = redis.pcall('ZRANGEBYSCORE', coming .. name, '-inf', now_text, 'LIMIT', 0, MOST_PROMOTED)
+    for i, partition in ipairs(coming_now) do
+      if queue_of(partition) ~= name then
+        redis.call('ZREM', coming .. name, partition)
+      elseif not promote(partition) or i == MOST_PROMOTED or i % 16 == 0 and spent(2) then
+        ordering.stop()
+        break
+      end
+    end
+    if #coming_now > 0 then refresh_heads() end
+  end
+
+  -- Opens the partition of the next entry. Returns false if there are too many partitions before the position.
+  local function open_next()
+    local entry, from = queue.entry, queue.from
+    queue.entry = nil
+    if queue.sweep then queue.sweep = entry.member end
+    if from and not comes_before(entry, tonumber(from.priority), score_of(from.score) + 0.000001) then from = nil end
+    if from then queue.passed = queue.passed + 1 end
+    if queue.passed > MOST_PASSED then return false end
+    open_partition(entry.partition, entry, from)
+    return true
+  end
+
+  -- Returns whether the script has read all entries of `heads` that come before a source.
+  local function is_next(source)
+    local _, priority, score = parse_head(queue.last)
+    return source.priority > priority or source.priority == priority and source.at <= score
+  end
+
+  -- Returns the time when the next tasks of a queue become due, or INF. If the first partitions are not for this
+  -- worker, the time may be too early.
+  function ordering.next_coming(name)
+    local left = redis.pcall('ZRANGEBYSCORE', coming .. name, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 16)
+    for i = 1, #left, 2 do
+      if i == 31 or queue_of(left[i]) == name and is_served(left[i]) then return score_of(left[i + 1]) or INF end
+    end
+    return INF
+  end
+
   -- Begins to read a queue, at a position or nil. The second argument is the name for its positions.
   function ordering.begin(name, position, from)
-    if from and from.base and not has_places then from = nil end
     queue = {
       name = name, position = position, from = from, sweep = from and from.base, began = from and from.began or now,
       heap = {}, number = 0, opened = {}, passed = 0,
-      page = {}, i = 1, size = 16, read = 0, stale = {}, ended = not has_places,
+      page = {}, i = 1, size = 16, read = 0, stale = {},
     }
     ordering.queue = queue
-    if has_places then promote_all(name) end
+    promote_all(name)
     if queue.sweep then queue.from = nil end
     if (queue.sweep or '') ~= '' then
       queue.last = queue.sweep
@@ -374,7 +388,7 @@ function ordering.use(open, wanted, has_places, offer)
     while not ordering.more do
       local first = heap[1] and heap[1].at < INF and heap[1]
       if first and queue.sweep then return first end
-      local entry = has_places and next_head()
+      local entry = next_head()
       if queue.cut and not (first and is_next(first)) then
         ordering.stop()
       elseif not entry or first and not comes_before(entry, first.priority, first.at) then
@@ -414,7 +428,6 @@ function ordering.use(open, wanted, has_places, offer)
   function ordering.remove()
     local removed, emptied, touched = {}, {}, {}
     for _, source in ipairs(ordering.sources) do leave_list(source) end
-    bulk('ZREM', ordering.plain.key, ordering.plain.removed)
     for _, list in ipairs(ordering.lists) do
       bulk('ZREM', list.key, list.removed)
       for _, id in ipairs(list.removed) do removed[#removed + 1] = id end
@@ -441,13 +454,6 @@ function ordering.use(open, wanted, has_places, offer)
         if queue_of(partition) == name then note_head(partition) end
       end
     end
-  end
-
-  -- Lowers next_due to the next time in a set whose scores are times.
-  function ordering.note_next(key)
-    -- The reply is an error if the set has a wrong type.
-    local left = redis.pcall('ZRANGEBYSCORE', key, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    if left[2] then ordering.next_due = math.min(ordering.next_due, score_of(left[2]) or INF) end
   end
 
   -- Wakes other workers for the partitions that the call has met, if these have due tasks.

@@ -5,15 +5,16 @@ local ARGV, KEYS = ARGV, KEYS -- access to locals is faster
 
 local INF = 1e300 -- stands for infinity, because tonumber cannot read "inf" in every Redis
 
+-- Lua converts texts to numbers where it computes with them.
 local clock = redis.call('TIME')
-local now = tonumber(clock[1]) + tonumber(clock[2]) / 1000000
+local now = clock[1] + clock[2] / 1000000
 
 -- While a script runs, Redis serves no other client. So after BUDGET seconds, or a multiple of this time, some scripts
 -- stop and leave the rest of the work to the next call.
 local BUDGET = 0.003
 local function spent(times)
   local t = redis.call('TIME')
-  return tonumber(t[1]) + tonumber(t[2]) / 1000000 - now > BUDGET * times
+  return t[1] + t[2] / 1000000 - now > BUDGET * times
 end
 
 -- Returns the text of a number with six decimals, because tostring would round the number.
@@ -22,7 +23,7 @@ local function text(t)
   return string.format('%.6f', t)
 end
 
-local now_text = text(now)
+local now_text = string.format('%.6f', now)
 
 -- Returns the time of a moment, or nil for never. The second result is min, if the moment has one. A moment is:
 -- - '': now
@@ -75,37 +76,39 @@ local function take()
 end
 
 local function take_list(each)
-  local first = cursor + 2
-  cursor = cursor + 1 + each * tonumber(ARGV[cursor + 1])
-  if cursor < first + 500 then return { unpack(ARGV, first, cursor) } end
+  local first, n = cursor + 2, ARGV[cursor + 1]
+  cursor = cursor + 1 + each * n
+  if cursor < first + 500 then return n == '0' and {} or { unpack(ARGV, first, cursor) } end
   local taken = {}
   for i = first, cursor do taken[i - first + 1] = ARGV[i] end
   return taken
 end
 
 local function take_set()
-  local set = {}
-  for _, name in ipairs(take_list(1)) do set[name] = true end
+  local set, first = {}, cursor + 2
+  cursor = first - 1 + ARGV[first - 1]
+  for i = first, cursor do set[ARGV[i]] = true end
   return set
 end
 
--- Returns the stored answer if this call of the call slot was already answered. Returns nil for a new call. If a later
--- call of the call slot was already answered, returns nil and an error.
-local function answered(slot, sequence)
-  local last = slot ~= '' and redis.call('HGET', KEYS[1], slot)
+-- The first two arguments of a script with call slots are the call slot and the sequence number. Returns the stored
+-- answer if this call of the call slot was already answered. Returns nil for a new call. If a later call of the call
+-- slot was already answered, returns nil and an error.
+local function answered()
+  local last, sequence = ARGV[1] ~= '' and redis.call('HGET', KEYS[1], ARGV[1]), ARGV[2]
   if not last then return nil end
   local done, answer = string.match(last, '^(%d+)\n(.*)$')
-  if tonumber(done) == sequence then return answer end
-  if tonumber(done) > sequence then return nil, redis.error_reply('TDFSTALE a later call was answered') end
+  if done == sequence then return answer end
+  if tonumber(done) > tonumber(sequence) then return nil, redis.error_reply('TDFSTALE a later call was answered') end
 end
 
 -- Stores the answer to a call of a call slot. All answers of a client expire together, a day after the last renewal of
 -- their expiry. The first call of a call slot renews the expiry. So does each call whose sequence number is a multiple
 -- of 100. In each hour with calls, the client gives at least one call a sequence number that is a multiple of 100.
-local function remember(slot, sequence, answer)
-  if slot == '' then return end
-  local new = redis.call('HSET', KEYS[1], slot, string.format('%.0f\n', sequence) .. answer)
-  if new == 1 or sequence % 100 == 0 then redis.call('EXPIRE', KEYS[1], 86400) end
+local function remember(answer)
+  if ARGV[1] == '' then return end
+  local new = redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. '\n' .. answer)
+  if new == 1 or ARGV[2] % 100 == 0 then redis.call('EXPIRE', KEYS[1], 86400) end
 end
 
 -- Returns an error reply if the key exists but is not a sorted set. Otherwise, returns nil and the size of the set.

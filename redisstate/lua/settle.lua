@@ -31,7 +31,7 @@ cursor = 7
 
 local present = redis.call('ZRANGEBYSCORE', due, '-inf', ARGV[6], 'WITHSCORES', 'LIMIT', 0, tonumber(ARGV[7]))
 if #present == 0 then
-  if sequence % 100 == 0 then remember(slot, sequence, '0') end -- to renew the expiry of the stored answers
+  if ARGV[2] % 100 == 0 then remember('0') end -- to renew the expiry of the stored answers
   return '0'
 end
 local wrong = not_sorted(left) or not_sorted(entered)
@@ -116,5 +116,5 @@ end
 
 table.insert(others, 1, string.format('%.0f', #fit))
 local answer = table.concat(others, '\n')
-remember(slot, sequence, answer)
+remember(answer)
 return answer

@@ -287,10 +287,10 @@ do -- check the units
 end
 if wrong_move then return wrong_move end
 
-local first = 0
+local ids, keys = {}, {}
 if opening > 0 then
-  first = free_ids(tasks, counter, opening)
-  if not first then return no_ids(counter) end
+  ids, keys = free_ids(tasks, counter, opening)
+  if not ids then return no_ids(counter) end
 end
 
 -- From here on, the script writes.
@@ -366,13 +366,13 @@ local function apply(form, i)
   end
 end
 
-local opened, open_task = 0, opener(tasks, first, who, shared, {})
+local opened, open_task = 0, opener(ids, keys, who, shared, {})
 local function open(new)
   if new.same then return end
-  local id, at, score_text = open_task(new.score, new.from, new.properties)
+  opened = opened + 1
+  local id, at, score_text = ids[opened], open_task(new.score, new.from, new.properties)
   new.id = id
   if new.unique ~= '' then call('HSET', unique, new.unique, id) end
-  opened = opened + 1
   if new.place ~= '' then enter_place(new.place, score_text, id) else put(into(add, list.open), score_text, id) end
   local key = group_index(groups, new.group, id)
   if key then put(into(add, key), place(open_code, id), id) end
@@ -381,17 +381,18 @@ end
 
 -- Replaces the places of new tasks of a unit by their ids, in the properties that name dependencies.
 local function name_dependencies(from_new_task, to_new_task)
-  local ids, next_id = {}, first + opened
+  local named, n = {}, opened
   for j = from_new_task, to_new_task do
     local new = new_tasks[j]
     if not new.same then
-      new.id, next_id = string.format('%.0f', next_id), next_id + 1
+      n = n + 1
+      new.id = ids[n]
     end
-    ids[j - from_new_task + 1] = new.id or type(new.same) == 'table' and new.same.id or new.same
+    named[j - from_new_task + 1] = new.id or type(new.same) == 'table' and new.same.id or new.same
   end
   for j = from_new_task, to_new_task do
     local new = new_tasks[j]
-    needs.name_tasks(ids, new.from + 1, new.from + 2 * new.properties)
+    needs.name_tasks(named, new.from + 1, new.from + 2 * new.properties)
   end
 end
 
@@ -405,7 +406,7 @@ for i = 1, #unit_moves do
     lines[i] = table.concat(refused[i], '\t')
   else
     deciding.apply(decides[i], changes[i])
-    lines[i] = unit_new[i] >= from_new and '+' .. string.format('%.0f', first + opened) or '+'
+    lines[i] = unit_new[i] >= from_new and '+' .. (ids[opened + 1] or '0') or '+'
     for j = from, unit_moves[i] do
       if form_of[j] then apply(form_of[j], j) end
     end
@@ -421,7 +422,7 @@ for i = 1, #unit_moves do
   end
   from, from_new = unit_moves[i] + 1, unit_new[i] + 1
 end
-if opened > 0 then call('SET', counter, string.format('%.0f', first + opened - 1)) end
+if opened > 0 then call('SET', counter, ids[opened]) end
 finish_moves()
 limiting.finish()
 
@@ -438,5 +439,5 @@ for i, state in ipairs(waking) do
 end
 
 local answer = table.concat(lines, '\n')
-remember(slot, sequence, answer)
+remember(answer)
 return answer
