@@ -19,7 +19,6 @@ func newToken(t testing.TB, name string) (access.Token, string) {
 }
 
 func TestTokens(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		a, text := newToken(t, "a")
 		b, _ := newToken(t, "b")
@@ -60,7 +59,6 @@ func TestTokens(t *testing.T) {
 }
 
 func TestManyTokens(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		a, _ := newToken(t, "a")
 		for i := range access.MaxTokens {
@@ -80,7 +78,6 @@ func TestManyTokens(t *testing.T) {
 
 // A text that TDF has not written gives nobody access, and hides no other token.
 func TestInvalidTokenInRedis(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		good, _ := newToken(t, "good")
 		must(t, s.AddToken(t.Context(), good))
@@ -99,7 +96,6 @@ func TestInvalidTokenInRedis(t *testing.T) {
 }
 
 func TestTokensOfAnotherType(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, s *Store) {
 		a, _ := newToken(t, "a")
 		for _, key := range []string{s.Keys.Tokens(), s.Keys.TokensUsed()} {
