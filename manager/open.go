@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // Open opens tasks and returns them in the order of the definitions. New tasks have ascending ids. They contain no times,
@@ -110,7 +111,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 }
 
 func (m *Manager) openAll(ctx context.Context, newGroup string, all []tdf.Properties) ([]redisstate.Opened, error) {
-	if newGroup == "" && redisstate.OneOpen(all) {
+	if newGroup == "" && redisstate.OneOpen(all) && !conn.InRequest(ctx) { // a request keeps its answers apart from those of other callers
 		return m.opens.Carry(ctx, all)
 	}
 	return m.store.OpenAll(ctx, m.name, newGroup, all...)

@@ -174,3 +174,41 @@ func TestQueryOfOwner(t *testing.T) {
 		}
 	}
 }
+
+// Calls of OpenOnce and Open at the same time on one manager do not share their answers.
+func TestOpenOnceAmongOtherOpens(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	m := testspace.Manager(t, cfg)
+	var calls sync.WaitGroup
+	var first sync.Map
+	for i := range 40 {
+		calls.Go(func() {
+			if _, err := m.Open(t.Context(), testspace.Define("plain", "rsync:/p/run.sh", "1")); err != nil {
+				t.Error(err)
+			}
+		})
+		calls.Go(func() {
+			tasks, err := m.OpenOnce(t.Context(), fmt.Sprint(i), testspace.Define("once", "rsync:/p/run.sh", fmt.Sprint(i)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			first.Store(i, tasks[0].ID)
+		})
+	}
+	calls.Wait()
+	for i := range 40 {
+		tasks, err := m.OpenOnce(t.Context(), fmt.Sprint(i), testspace.Define("once", "rsync:/p/run.sh", fmt.Sprint(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		task, err := m.Get(t.Context(), tasks[0].ID)
+		if was, _ := first.Load(i); err != nil || was != tasks[0].ID || task.Program != "once" || task.Input != fmt.Sprint(i) {
+			t.Errorf("call %d: task %d, then %d with input %q of program %s, %v", i, was, tasks[0].ID, task.Input, task.Program, err)
+		}
+	}
+	if counts, err := m.Counts(t.Context()); err != nil || counts.Total() != 80 {
+		t.Errorf("%v, %v", counts, err)
+	}
+}
