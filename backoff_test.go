@@ -31,9 +31,7 @@ func TestBackoffGrows(t *testing.T) {
 			if m.To != Open || m.Score.After < want*0.8 || m.Score.After > want*1.2 || m.Score.Min != 70 {
 				t.Errorf("after %d rounds: the task is %s, with the score %+v; want a wait of about %v", before, m.To, m.Score, want)
 			}
-			if !slices.Contains(m.Stamp, Stamp{"ready", m.Score}) {
-				t.Errorf("after %d rounds: the property ready is missing: %+v", before, m.Stamp)
-			}
+			expect.True(t, slices.Contains(m.Stamp, Stamp{"ready", m.Score}), "after", before, "rounds: the property ready is missing", m.Stamp)
 			if !strings.HasSuffix(m.Note, fmt.Sprintf("reopened, waits %s s", m.Score.After)) {
 				t.Errorf("after %d rounds: the note is %q", before, m.Note)
 			}
@@ -114,9 +112,7 @@ func TestBackoffSpreads(t *testing.T) {
 		factors[spread(id+1, 2)]++
 	}
 	for factor, n := range factors {
-		if factor < 0.8 || factor > 1.2000001 || n < 60 || n > 140 {
-			t.Errorf("%d of 1700 tasks have the factor %v", n, factor)
-		}
+		expect.True(t, factor >= 0.8 && factor <= 1.2000001 && n >= 60 && n <= 140, n, "of 1700 tasks have the factor", factor)
 	}
 	expect.Len(t, factors, spreads, "different factors")
 }
@@ -142,26 +138,22 @@ func TestInvalidBackoff(t *testing.T) {
 		d := Defaults("p", "http://h/run.sh", "")
 		c.change(&d)
 		err := d.Validate()
-		if err == nil || !strings.HasPrefix(err.Error(), c.property+": ") {
-			t.Errorf("%+v: %v", d, err)
-		}
+		expect.True(t, err != nil && strings.HasPrefix(err.Error(), c.property+": "), d, err)
 	}
 }
 
 // A back-off property that has its default is not stored in Redis. Any other value is stored and read unchanged.
 func TestBackoffIsStored(t *testing.T) {
 	d := Defaults("p", "http://h/run.sh", "")
-	if fields := fmt.Sprint(d.OpenFields("")); strings.Contains(fields, "backoff") {
-		t.Errorf("a task without a back-off has %s", fields)
-	}
+	fields := fmt.Sprint(d.OpenFields(""))
+	expect.True(t, !strings.Contains(fields, "backoff"), "a task without a back-off has", fields)
 	d.Backoff, d.BackoffFactor, d.BackoffMax = 0.5, 1.5, 60
 	h := Hash{}
 	for _, f := range d.OpenFields("") {
 		h[f.Name] = f.Value
 	}
-	if task, err := ParseTask(1, h); err != nil || !reflect.DeepEqual(task.Properties, d) {
-		t.Errorf("got %+v, %v; want %+v", task.Properties, err, d)
-	}
+	task, err := ParseTask(1, h)
+	expect.True(t, err == nil && reflect.DeepEqual(task.Properties, d), task.Properties, err, "want", d)
 }
 
 // An invalid value in Redis counts as the default. It must not stop the server, or delete a result.
@@ -192,9 +184,8 @@ func TestInvalidValuesInRedis(t *testing.T) {
 			t.Errorf("%v: a failed round leads to %+v", change, m)
 		}
 		task.MaxFails = 0
-		if m, _ := task.Settle(200, err); m.NextDue != noEarlierThan(Never) {
-			t.Errorf("%v: the finished task is due %+v", change, m.NextDue)
-		}
+		m, _ := task.Settle(200, err)
+		expect.True(t, m.NextDue == noEarlierThan(Never), change, "the finished task is due", m.NextDue)
 	}
 }
 
@@ -205,9 +196,7 @@ func TestReleaseLater(t *testing.T) {
 	task.StartAfter = 50
 	m, err := task.ReleaseLater(300, "the licence\nis in use")
 	want := Moment{After: 300, Min: 50}
-	if err != nil || m.Verb != VerbRelease || m.Score != want || !slices.Contains(m.Stamp, Stamp{"ready", want}) {
-		t.Errorf("%+v, %v", m, err)
-	}
+	expect.True(t, err == nil && m.Verb == VerbRelease && m.Score == want && slices.Contains(m.Stamp, Stamp{"ready", want}), m, err)
 	checkRow(t, task, m)
 	expect.Equal(t, m.Note, "released for 300 s: the licence is in use", "note")
 	if m, err := task.ReleaseLater(-1, ""); err != nil || m.Score.After != 1 || m.Note != "released for 1 s: " {
@@ -226,9 +215,7 @@ func TestRetryForgetsThatATaskWasPutOff(t *testing.T) {
 	task := taskIn(Expired)
 	task.Ready = 500
 	m, err := task.Reopen()
-	if err != nil || m.Score != (Moment{}) || !slices.Contains(m.Clear, "ready") {
-		t.Errorf("%+v, %v", m, err)
-	}
+	expect.True(t, err == nil && m.Score == (Moment{}) && slices.Contains(m.Clear, "ready"), m, err)
 	task.Ready = 0
 	if m, _ := task.Reopen(); slices.Contains(m.Clear, "ready") {
 		t.Errorf("a task that was never put off: %+v", m)
@@ -241,9 +228,7 @@ func TestChangeOfATaskThatWasPutOff(t *testing.T) {
 	task.Current().Entered[Open], task.Ready = 100, 500
 	expect.Equal(t, expect.Result(task.Change(Changes{Input: new("2")})).Value(t).Score, momentAt(500))
 	m, err := task.Change(Changes{StartAfter: new(Time(120).Std())})
-	if err != nil || m.Score != momentAt(120) || !slices.Contains(m.Clear, "ready") {
-		t.Errorf("%+v, %v", m, err)
-	}
+	expect.True(t, err == nil && m.Score == momentAt(120) && slices.Contains(m.Clear, "ready"), m, err)
 }
 
 // If the worker reports a failure as permanent, the server does not reopen the task, whatever max_fails allows
@@ -277,9 +262,8 @@ func TestPermanentIsOfOneRound(t *testing.T) {
 	task := taskIn(Running)
 	for _, permanent := range []bool{false, true} {
 		m, err := task.Execute("c", Result{Error: "no such file", Exit: "1", Permanent: permanent})
-		if got := field(m, "2:permanent"); err != nil || (got == "1") != permanent {
-			t.Errorf("%v: %q, %v", permanent, got, err)
-		}
+		got := field(m, "2:permanent")
+		expect.True(t, err == nil && (got == "1") == permanent, permanent, got, err)
 	}
 	h := Hash{"state": "executed", "round": "1", "max_fails": "3", "0:permanent": "1", "0:failure": "5", "1:executed": "9", "1:claim": "c", "1:error": "x"}
 	retried, _ := ParseTask(1, h)
@@ -298,8 +282,6 @@ func TestReleaseLaterFromEveryState(t *testing.T) {
 	for _, state := range States {
 		_, err := taskIn(state).ReleaseLater(300, "no licence")
 		var found *StateError
-		if errors.As(err, &found) == (state == Running) || state == Running && err != nil {
-			t.Errorf("from %s: %v", state, err)
-		}
+		expect.True(t, errors.As(err, &found) != (state == Running) && (state != Running || err == nil), "from", state, err)
 	}
 }

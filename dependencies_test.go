@@ -32,9 +32,7 @@ func TestDependenciesRefuses(t *testing.T) {
 		`after_group: "\xff" is not valid UTF-8`:    waiting(&Dependencies{Group: "\xff"}, nil),
 	} {
 		err := d.Validate()
-		if !errors.As(err, new(*PropertyError)) || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%v, want %s", err, want)
-		}
+		expect.True(t, errors.As(err, new(*PropertyError)) && strings.HasPrefix(err.Error(), want), err, "want", want)
 	}
 	empty := waiting(&Dependencies{}, &Dependencies{})
 	if err := empty.Validate(); err != nil || empty.HasDependencies() || empty.FirstPlace() != "" {
@@ -143,14 +141,11 @@ func TestSettleWaiting(t *testing.T) {
 	} {
 		x := task(c.change)
 		m, ok := x.Settle(50, nil)
-		if got := fmt.Sprint(m.Verb, " ", x.NextDue(50), " ", x.MustLink()); got != c.want || ok != (m.Verb != "") {
-			t.Errorf("%s: %s, want %s", c.what, got, c.want)
-		}
+		got := fmt.Sprint(m.Verb, " ", x.NextDue(50), " ", x.MustLink())
+		expect.True(t, got == c.want && ok == (m.Verb != ""), c.what, got, "want", c.want)
 	}
 	m, _ := task(func(t *Task) { t.Queue = "q" }).Settle(50, nil)
-	if !slices.Contains(m.Set, Field{FieldPlace, "queue=q"}) {
-		t.Error(m.Set)
-	}
+	expect.True(t, slices.Contains(m.Set, Field{FieldPlace, "queue=q"}), m.Set)
 	if m, _ := task(func(*Task) {}).Settle(50, nil); !slices.Contains(m.Clear, FieldPlace) {
 		t.Error(m.Clear)
 	}
@@ -160,22 +155,16 @@ func TestSettleWaiting(t *testing.T) {
 func TestPlacesOfWaitingTasks(t *testing.T) {
 	failed := &Task{ID: 7, Properties: waiting(nil, nil), State: Failed, Links: 1, Rounds: Rounds{0: {}}}
 	m, err := failed.Reopen()
-	if err != nil || !slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}) {
-		t.Error(m, err)
-	}
+	expect.True(t, err == nil && slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
 	m, err = failed.ReopenWith(Changes{Queue: new("q")})
-	if err != nil || !slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}) {
-		t.Error(m, err)
-	}
+	expect.True(t, err == nil && slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
 	cancelled := &Task{ID: 7, Properties: waiting(nil, nil), State: Expired, PlacedIn: "limit=db", Rounds: Rounds{0: {}}}
 	if m, err := cancelled.Reopen(); err != nil || !slices.Contains(m.Clear, FieldPlace) {
 		t.Error(m, err)
 	}
 	open := &Task{ID: 7, Properties: waiting(nil, nil), State: Open, PlacedIn: WaitingPlace, Links: 1, Rounds: Rounds{0: {}}}
 	m, err = open.Change(Changes{Queue: new("q"), EndBefore: new(Time(100).Std())})
-	if err != nil || !slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}) {
-		t.Error(m, err)
-	}
+	expect.True(t, err == nil && slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
 }
 
 // Unfinished dependents keep a task, whatever its retention period is.

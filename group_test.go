@@ -1,6 +1,10 @@
 package tdf
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
+)
 
 func TestGroupMarks(t *testing.T) {
 	for mark, want := range map[GroupMark]struct{ opening, decision, unfinished error }{
@@ -9,9 +13,8 @@ func TestGroupMarks(t *testing.T) {
 		GroupDecided: {ErrGroupDecided, ErrGroupDecided, ErrGroupDecided},
 		"unknown":    {ErrGroupClosed, nil, ErrGroupUnfinished},
 	} {
-		if got := mark.CheckOpening(); got != want.opening {
-			t.Errorf("%q: opening: %v", mark, got)
-		}
+		got := mark.CheckOpening()
+		expect.True(t, got == want.opening, mark, "opening", got)
 		if got := mark.CheckDecision(false); got != want.decision {
 			t.Errorf("%q: decision: %v", mark, got)
 		}
@@ -19,9 +22,7 @@ func TestGroupMarks(t *testing.T) {
 			t.Errorf("%q: decision with unfinished tasks: %v", mark, got)
 		}
 		for _, state := range States {
-			if got, want := mark.IsComplete(Counts{state: 1}), mark != GroupOpen && state.Finished(); got != want {
-				t.Errorf("%q with a task that is %s: complete: %v", mark, state, got)
-			}
+			expect.Equal(t, mark.IsComplete(Counts{state: 1}), mark != GroupOpen && state.Finished(), mark, "with a task that", state, "complete")
 		}
 	}
 }

@@ -40,9 +40,7 @@ func TestSplitInput(t *testing.T) {
 		{in: "a\nb", err: errNewline},
 	} {
 		got, err := SplitInput(c.in)
-		if !errors.Is(err, c.err) || c.err == nil && !slices.Equal(got, c.want) {
-			t.Errorf("%q: %q, %v; want %q, %v", c.in, got, err, c.want, c.err)
-		}
+		expect.True(t, errors.Is(err, c.err) && (c.err != nil || slices.Equal(got, c.want)), c.in, got, err, "want", c.want, c.err)
 	}
 }
 
@@ -81,8 +79,6 @@ func FuzzSplitInput(f *testing.F) {
 			quoted = append(quoted, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
 		}
 		again, err := SplitInput(strings.Join(quoted, " "))
-		if err != nil || !slices.Equal(again, words) {
-			t.Fatalf("%q: %q, and quoted again %q, %v", input, words, again, err)
-		}
+		expect.MustTrue(t, err == nil && slices.Equal(again, words), input, words, "and quoted again", again, err)
 	})
 }

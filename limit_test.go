@@ -16,9 +16,8 @@ func TestLimitText(t *testing.T) {
 		"rate=1/10000000.000000":       {AtMost: AnyNumber, Starts: 1, Per: 1e7},
 	} {
 		got, ok := ParseLimit(text)
-		if again, _ := ParseLimit(got.String()); !ok || got != want || again != want {
-			t.Errorf("%q: %+v, %v, and again %+v", text, got, ok, again)
-		}
+		again, _ := ParseLimit(got.String())
+		expect.True(t, ok && got == want && again == want, text, got, ok, "and again", again)
 	}
 	for _, text := range []string{
 		"", "x", "at_most=", "at_most=-1", "at_most=1000001", "at_most=1e3", "rate=10", "rate=10/", "rate=0/1", "rate=-1/1", "rate=10001/1", "rate=1/inf",
@@ -103,9 +102,7 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 				got = "-"
 			}
 		}
-		if err != nil || got != c.place {
-			t.Errorf("%s: the new place is %q, want %q, %v", name, got, c.place, err)
-		}
+		expect.True(t, err == nil && got == c.place, name, "the new place is", got, "want", c.place, err)
 	}
 	plain := Defaults("p", "rsync:/p/run.sh", "x")
 	plain.LimitKey = "db"
@@ -129,9 +126,8 @@ func TestMovesNameTheLimitKey(t *testing.T) {
 			x := Task{Properties: Defaults("p", "", ""), State: from}
 			x.LimitKey = "db"
 			m, err := x.move(tr.Verb, tr.To)
-			if want := from == Running || tr.To == Running; err != nil || (m.Limit == "db") != want {
-				t.Errorf("%s from %s to %s: limit %q, %v", tr.Verb, from, tr.To, m.Limit, err)
-			}
+			want := from == Running || tr.To == Running
+			expect.True(t, err == nil && (m.Limit == "db") == want, tr.Verb, "from", from, "to", tr.To, "limit", m.Limit, err)
 		}
 	}
 	x := &Task{Properties: Defaults("p", "", ""), State: Executed}

@@ -16,16 +16,12 @@ func TestRequire(t *testing.T) {
 		if m.ID != 7 || m.Verb != VerbRequire || m.From != state || m.To != state || m.Round != 2 || m.Next != 2 || m.Revision != "3" || m.Claim != "c" {
 			t.Errorf("%s: %+v", state, m)
 		}
-		if len(m.Set)+len(m.Stamp)+len(m.Clear) > 0 || m.Note != "" {
-			t.Errorf("%s: the guard writes %+v", state, m)
-		}
+		expect.True(t, len(m.Set)+len(m.Stamp)+len(m.Clear) == 0 && m.Note == "", state, "the guard writes", m)
 	}
 }
 
 func TestIfUnchanged(t *testing.T) {
 	task := &Task{State: Open, Revision: 12}
 	m, err := task.Cancel()
-	if err != nil || m.Revision != "" || m.IfUnchanged(task).Revision != "12" {
-		t.Errorf("%+v, %v", m, err)
-	}
+	expect.True(t, err == nil && m.Revision == "" && m.IfUnchanged(task).Revision == "12", m, err)
 }

@@ -32,9 +32,8 @@ func TestEachPropertyKeepsItsValue(t *testing.T) {
 			d := sample(t, row)
 			same := func(way string, got Properties, err error) {
 				t.Helper()
-				if diff := cmp.Diff(d, got); diff != "" || err != nil {
-					t.Errorf("%s (-want +got):\n%s%v", way, diff, err)
-				}
+				diff := cmp.Diff(d, got)
+				expect.True(t, diff == "" && err == nil, way, "-want +got", diff, err)
 			}
 			h := Hash{}
 			for _, f := range d.OpenFields("ns") {
@@ -81,9 +80,7 @@ func TestJSONOfRemovedTags(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &back)
 		}
-		if err != nil || back.Tags == nil || len(*back.Tags) > 0 {
-			t.Errorf("%s: %v, %v", text, back.Tags, err)
-		}
+		expect.True(t, err == nil && back.Tags != nil && len(*back.Tags) == 0, text, back.Tags, err)
 	}
 }
 

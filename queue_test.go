@@ -165,9 +165,8 @@ func TestTurnsWithoutWeights(t *testing.T) {
 
 func TestParseQueueShare(t *testing.T) {
 	for text, want := range map[string]QueueShare{"a": {"a", 0}, "a/b:3": {"a/b", 3}, "x:1000": {"x", 1000}} {
-		if got, err := ParseQueueShare(text); got != want || err != nil || got.String() != text {
-			t.Errorf("%s: %+v, %v", text, got, err)
-		}
+		got, err := ParseQueueShare(text)
+		expect.True(t, got == want && err == nil && got.String() == text, text, got, err)
 	}
 	for _, text := range []string{"", ":1", "a:", "a:0", "a:1001", "a:-1", "a:1:2", "a b", "a:x"} {
 		expect.Result(ParseQueueShare(text)).Fails(t, "", text, "is read as")
@@ -189,7 +188,5 @@ func TestTurnsAfterAPause(t *testing.T) {
 		}
 		turns.Record(shares, order, []int{1, 0})
 	}
-	if got < 4 || got > 6 {
-		t.Errorf("a got %d of 10 rounds", got)
-	}
+	expect.True(t, got >= 4 && got <= 6, "a got", got, "of 10 rounds")
 }

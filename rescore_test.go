@@ -135,9 +135,7 @@ func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
 		task.StartAfter, task.EndBefore, task.Ready = c.start, 9000, c.ready
 		task.Current().Entered[Open] = c.entered
 		m, ok := task.Rescore(c.score, 100, 0)
-		if ok != (c.want > 0) || ok && (m.Score != momentAt(c.want) || field(m, "ready") != c.wantReady) {
-			t.Errorf("%s: %v, %+v", name, ok, m)
-		}
+		expect.True(t, ok == (c.want > 0) && (!ok || m.Score == momentAt(c.want) && field(m, "ready") == c.wantReady), name, ok, m)
 	}
 }
 

@@ -43,9 +43,7 @@ func TestRetentionBeginsWithTheEnd(t *testing.T) {
 	}
 	var moves []Move
 	add := func(m Move, err error) {
-		if err != nil {
-			t.Error(err)
-		}
+		expect.True(t, err == nil, err)
 		moves = append(moves, m)
 	}
 	succeed, _ := keep(Executed).Settle(111, nil)
@@ -56,9 +54,7 @@ func TestRetentionBeginsWithTheEnd(t *testing.T) {
 	add(keep(Open).Expire())
 	add(keep(Running).Cancel())
 	for _, m := range moves {
-		if !m.To.Settled() || m.NextDue != (Moment{After: 60}) {
-			t.Errorf("%s to %s: next due %+v", m.Verb, m.To, m.NextDue)
-		}
+		expect.True(t, m.To.Settled() && m.NextDue == (Moment{After: 60}), m.Verb, "to", m.To, "next due", m.NextDue)
 	}
 	expect.Equal(t, expect.Result(keep(Failed).Archive()).Value(t).NextDue, Now, "archive: next due")
 	if m, err := keep(Failed).Reopen(); err != nil || m.NextDue == (Moment{After: 60}) {
@@ -78,9 +74,7 @@ func TestNoRetention(t *testing.T) {
 	if _, ok := task.Settle(maxFinite, nil); ok || task.NextDue(1) != Never {
 		t.Errorf("without the time of its end: settled: %v; due at %v", ok, task.NextDue(1))
 	}
-	if !slices.Contains(UsualSuccess().Missing, fieldKeepFinished) {
-		t.Error("the usual case includes tasks with a retention period")
-	}
+	expect.True(t, slices.Contains(UsualSuccess().Missing, fieldKeepFinished), "the usual case includes tasks with a retention period")
 }
 
 func TestInvalidRetention(t *testing.T) {
@@ -98,9 +92,8 @@ func TestInvalidRetention(t *testing.T) {
 	} {
 		d := Defaults("p", "http://h/run.sh", "")
 		d.KeepFinished, d.KeepArchived = c.finished, c.archived
-		if err := d.Validate(); err == nil || !strings.HasPrefix(err.Error(), c.property+": ") {
-			t.Errorf("%v, %v: %v", c.finished, c.archived, err)
-		}
+		err := d.Validate()
+		expect.True(t, err != nil && strings.HasPrefix(err.Error(), c.property+": "), c.finished, c.archived, err)
 	}
 }
 
@@ -167,14 +160,10 @@ func TestOutputsOfManyRoundsAreRemoved(t *testing.T) {
 	}
 	for n := range 251 {
 		for _, name := range []string{"output", "error", "result", "tail"} {
-			if !cleared[RoundField(n, name)] {
-				t.Errorf("round %d keeps its %s", n, name)
-			}
+			expect.True(t, cleared[RoundField(n, name)], "round", n, "keeps its", name)
 		}
 	}
-	if len(cleared) != 4*251+1 || !cleared[FieldCheckpoint] {
-		t.Errorf("%d properties were removed", len(cleared))
-	}
+	expect.True(t, len(cleared) == 4*251+1 && cleared[FieldCheckpoint], len(cleared), "properties were removed")
 }
 
 // Each Move that leads to a finished state sets the time when the task or its outputs must go, whichever is earlier.
@@ -212,8 +201,6 @@ func TestInvalidKeepOutputs(t *testing.T) {
 	}
 	for _, value := range []string{"-1", "x", "0x1", "nan", "1e300"} {
 		task, err := ParseTask(1, Hash{"program": "p", "source": "http://h/run.sh", "state": "failed", "keep_outputs": value, "outputs_from": value})
-		if err == nil || task.OutputsFrom > MaxRound+1 {
-			t.Errorf("keep_outputs=%s: %v, %d", value, err, task.OutputsFrom)
-		}
+		expect.True(t, err != nil && task.OutputsFrom <= MaxRound+1, "keep_outputs=", value, err, task.OutputsFrom)
 	}
 }

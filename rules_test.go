@@ -64,9 +64,7 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 	task := taskIn(Open)
 	task.Timeout = -1
 	m, ok := task.Settle(10, task.Validate())
-	if !ok || m.To != Failed || m.Verb != VerbReject {
-		t.Fatalf("%v %+v", ok, m)
-	}
+	expect.MustTrue(t, ok && m.To == Failed && m.Verb == VerbReject, ok, m)
 	expect.Contains(t, field(m, "2:error"), "timeout: -1 is not a number of seconds above 0")
 }
 
@@ -76,9 +74,7 @@ func TestReleaseUnfit(t *testing.T) {
 	task := taskIn(Running)
 	for i := range maxUnfitHosts {
 		m, ok := task.ReleaseUnfit("no interpreter")
-		if !ok || m.To != Open || m.Verb != VerbRelease || field(m, "unfit") != fmt.Sprint(i+1) {
-			t.Fatalf("release %d: %v %+v", i, ok, m)
-		}
+		expect.MustTrue(t, ok && m.To == Open && m.Verb == VerbRelease && field(m, "unfit") == fmt.Sprint(i+1), "release", i, ok, m)
 		task.UnfitHosts++
 	}
 	if m, ok := task.ReleaseUnfit("no interpreter"); ok {
@@ -131,9 +127,7 @@ func TestLostTooOftenNamesTheWorkers(t *testing.T) {
 	task.Current().Worker = "gamma"
 	m, _ := task.Settle(500, nil)
 	got := field(m, "2:error")
-	if m.To != Failed || !strings.Contains(got, "lost with its worker 3 times") || !strings.HasSuffix(got, "alpha, gamma") {
-		t.Errorf("to %s: %q", m.To, got)
-	}
+	expect.True(t, m.To == Failed && strings.Contains(got, "lost with its worker 3 times") && strings.HasSuffix(got, "alpha, gamma"), "to", m.To, got)
 }
 
 func TestHasFailed(t *testing.T) {
@@ -154,9 +148,8 @@ func TestHasFailed(t *testing.T) {
 	} {
 		r := Round{Exit: c.exit, HasError: c.stderr}
 		got := [3]bool{r.HasFailed(FailOnStderr), r.HasFailed(FailOnExit), r.HasFailed(FailOnAny)}
-		if want := [3]bool{c.onStderr, c.onExit, c.onAny}; got != want {
-			t.Errorf("exit %q, stderr %v: %v, want %v", c.exit, c.stderr, got, want)
-		}
+		want := [3]bool{c.onStderr, c.onExit, c.onAny}
+		expect.True(t, got == want, "exit", c.exit, "stderr", c.stderr, got, "want", want)
 	}
 }
 

@@ -31,9 +31,8 @@ func TestChangeSettings(t *testing.T) {
 	} {
 		for _, value := range values {
 			s := DefaultSettings()
-			if err := s.Change(name, value); err == nil || s != DefaultSettings() {
-				t.Errorf("%s=%q is accepted: %+v, %v", name, value, s, err)
-			}
+			err := s.Change(name, value)
+			expect.True(t, err != nil && s == DefaultSettings(), name, "=", value, "is accepted", s, err)
 		}
 	}
 }
@@ -59,9 +58,7 @@ func TestWaitsForMemory(t *testing.T) {
 	} {
 		s := DefaultSettings()
 		s.HighWater = c.highWater
-		if got, want := fmt.Sprint(s.OpensWait(c.memory), s.ClaimsWait(c.memory)), fmt.Sprint(c.opens, c.claim); got != want {
-			t.Errorf("high_water %v, %+v: %s, want %s", c.highWater, c.memory, got, want)
-		}
+		expect.Equal(t, fmt.Sprint(s.OpensWait(c.memory), s.ClaimsWait(c.memory)), fmt.Sprint(c.opens, c.claim), "high_water", c.highWater, c.memory)
 	}
 }
 

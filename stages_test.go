@@ -53,9 +53,8 @@ func TestPlan(t *testing.T) {
 			c.plan.Pipeline, c.want = "", "pipeline: is empty"
 		}
 		stages, err := c.plan.Stages()
-		if got := strings.Join(stages, " "); err == nil && got != c.want || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
-		}
+		got := strings.Join(stages, " ")
+		expect.True(t, (err != nil || got == c.want) && (err == nil || strings.Contains(err.Error(), c.want)), name, got, err, "want", c.want)
 	}
 	expect.Result((&Plan{Pipeline: "p", First: []string{""}}).Stages()).Fails(t, "stage: is empty", "a start without a name")
 }

@@ -16,13 +16,9 @@ func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}
 	allocations := testing.AllocsPerRun(3, func() {
 		task, err := ParseTask(1, h)
-		if err != nil || task.Round != 99999 || !task.Rounds.At(7).HasError || task.Current().Entered[Open] != 5 {
-			t.Errorf("%v, %v", task.Round, err)
-		}
+		expect.True(t, err == nil && task.Round == 99999 && task.Rounds.At(7).HasError && task.Current().Entered[Open] == 5, task.Round, err)
 	})
-	if allocations > 500 {
-		t.Errorf("ParseTask made %v allocations", allocations)
-	}
+	expect.True(t, allocations <= 500, "ParseTask made", allocations, "allocations")
 	if bytes := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -49,21 +45,17 @@ func TestParseTaskIgnoresUnknownProperties(t *testing.T) {
 	}
 	want, _ := ParseTask(1, more)
 	got, err := ParseTask(1, few)
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	if r := got.Rounds.At(17); r.TimedOutAt != 12.5 || !got.Current().Committed || len(got.Rounds) != 5 {
-		t.Errorf("got %+v", got)
-	}
+	diff := cmp.Diff(want, got)
+	expect.True(t, diff == "" && err == nil, err, "-want +got", diff)
+	r := got.Rounds.At(17)
+	expect.True(t, r.TimedOutAt == 12.5 && got.Current().Committed && len(got.Rounds) == 5, got)
 }
 
 // The methods of a summary panic if a caller asks for a text that was not read.
 func TestSummariesPanicForUnreadTexts(t *testing.T) {
 	h := Hash{"state": "succeeded", "round": "1", "program": "p", "source": "rsync:/p/run.sh", "0:error": "x", "1:executed": "5", "1:claim": "c"}
 	whole, _ := ParseTask(1, h)
-	if whole.IsSummary() || whole.LastOutput() != "" {
-		t.Errorf("the whole task: %+v", whole)
-	}
+	expect.True(t, !whole.IsSummary() && whole.LastOutput() == "", "the whole task", whole)
 	summary, err := ParseSummary(1, h)
 	if err != nil || !summary.IsSummary() || summary.Current().Unread.String() != "output, error, result, tail" {
 		t.Errorf("the summary: %+v, %v", summary, err)

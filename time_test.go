@@ -29,9 +29,7 @@ func TestConversionsToStandardTimes(t *testing.T) {
 		expect.Equal(t, For(s.Std()), s, "becomes")
 	}
 	expect.Equal(t, Seconds(0.29).Std().Seconds(), 0.29, "0.29 s … s")
-	if !Time(0).Std().IsZero() || At(time.Time{}) != 0 {
-		t.Error("0 or the zero time is converted to a wrong time")
-	}
+	expect.True(t, Time(0).Std().IsZero() && At(time.Time{}) == 0, "0 or the zero time is converted to a wrong time")
 }
 
 func TestParseSeconds(t *testing.T) {

@@ -76,9 +76,7 @@ func TestEveryStateAndVerb(t *testing.T) {
 			m, err := request(task)
 			if !allowed(verb, state) {
 				e, ok := err.(*StateError)
-				if !ok || e.State != state || e.Round != 2 || e.ID != 7 || e.Verb != verb {
-					t.Errorf("%s from %s: error %v", verb, state, err)
-				}
+				expect.True(t, ok && e.State == state && e.Round == 2 && e.ID == 7 && e.Verb == verb, verb, "from", state, "error", err)
 				continue
 			}
 			if err != nil {
@@ -114,9 +112,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 		t.Errorf("%s: %s -> %s is not in the table", m.Verb, m.From, m.To)
 		return
 	}
-	if m.From != task.State || m.Round != task.Round {
-		t.Errorf("%s: the fence of the Move is not the state and round of the task: %+v", m.Verb, m)
-	}
+	expect.True(t, m.From == task.State && m.Round == task.Round, m.Verb, "the fence of the Move is not the state and round of the task", m)
 	next := task.Round
 	if tr.NewRound {
 		next++
@@ -130,9 +126,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 		set[f.Name] = f.Value
 	}
 	if m.To == None {
-		if len(m.Set)+len(m.Stamp) > 0 {
-			t.Errorf("%s writes %v %v", m.Verb, m.Set, m.Stamp)
-		}
+		expect.True(t, len(m.Set)+len(m.Stamp) == 0, m.Verb, "writes", m.Set, m.Stamp)
 		return
 	}
 	expect.Equal(t, set["state"], string(m.To), m.Verb, "writes the state")
@@ -162,9 +156,8 @@ func TestEveryRowIsReachable(t *testing.T) {
 	}
 	elsewhere := []Verb{VerbOpen, VerbClaim} // Properties.OpenFields and claim.lua make these transitions
 	for _, tr := range Transitions {
-		if key := string(tr.Verb + " " + Verb(tr.To)); !reached[key] && !slices.Contains(elsewhere, tr.Verb) {
-			t.Errorf("no request makes the transition %s", key)
-		}
+		key := string(tr.Verb + " " + Verb(tr.To))
+		expect.True(t, reached[key] || slices.Contains(elsewhere, tr.Verb), "no request makes the transition", key)
 	}
 }
 
@@ -181,9 +174,7 @@ func TestDocumentedTransitions(t *testing.T) {
 			documented = append(documented, strings.Join(append(cells[:4], cells[5]), " | "))
 		}
 	}
-	if len(documented) == 0 {
-		t.Fatal("docs/lifecycle.md has no table of six columns")
-	}
+	expect.MustTrue(t, len(documented) != 0, "docs/lifecycle.md has no table of six columns")
 	var want []string
 	for _, tr := range Transitions {
 		want = append(want, row(tr))

@@ -28,18 +28,12 @@ func TestMovesWithUniqueKeys(t *testing.T) {
 	}
 	for _, s := range States {
 		reopen, err := unique(s).Reopen()
-		if s.Finished() && (err != nil || reopen.Unique != "k") {
-			t.Errorf("%s: reopened with the key %q, %v", s, reopen.Unique, err)
-		}
+		expect.True(t, !s.Finished() || err == nil && reopen.Unique == "k", s, "reopened with the key", reopen.Unique, err)
 		remove, err := unique(s).Remove()
-		if s.Finished() && (err != nil || remove.Unique != "k") {
-			t.Errorf("%s: removed with the key %q, %v", s, remove.Unique, err)
-		}
+		expect.True(t, !s.Finished() || err == nil && remove.Unique == "k", s, "removed with the key", remove.Unique, err)
 	}
 	m, err := unique(Running).TimeOut()
-	if err != nil || m.Unique != "" {
-		t.Errorf("timed out with the key %q, %v", m.Unique, err)
-	}
+	expect.True(t, err == nil && m.Unique == "", "timed out with the key", m.Unique, err)
 }
 
 func TestInvalidUnique(t *testing.T) {
@@ -56,9 +50,8 @@ func TestInvalidUnique(t *testing.T) {
 	} {
 		d := Defaults("p", "http://h/run.sh", "")
 		d.Unique, d.UniqueUntil = c.key, c.until
-		if err := d.Validate(); err == nil || !strings.HasPrefix(err.Error(), c.property+": ") {
-			t.Errorf("%q, %q: %v", c.key, c.until, err)
-		}
+		err := d.Validate()
+		expect.True(t, err != nil && strings.HasPrefix(err.Error(), c.property+": "), c.key, c.until, err)
 	}
 	d := Defaults("p", "http://h/run.sh", "")
 	if slices.ContainsFunc(d.OpenFields(""), func(f Field) bool { return strings.HasPrefix(f.Name, "unique") }) {

@@ -28,15 +28,11 @@ func TestEachVerbIsInOneTable(t *testing.T) {
 			return true
 		})
 	}
-	if len(verbs) < 20 {
-		t.Fatalf("found only the verbs %v", verbs)
-	}
+	expect.MustTrue(t, len(verbs) >= 20, "found only the verbs", verbs)
 	for _, v := range verbs {
 		moves := slices.ContainsFunc(Transitions, func(tr Transition) bool { return tr.Verb == v })
 		keeps := slices.ContainsFunc(Upkeeps, func(u Upkeep) bool { return u.Verb == v })
-		if moves == keeps {
-			t.Errorf("%s: in Transitions: %v, in Upkeeps: %v; want one of them", v, moves, keeps)
-		}
+		expect.True(t, moves != keeps, v, "in Transitions", moves, "in Upkeeps", keeps, "want one of them")
 	}
 }
 
@@ -65,9 +61,7 @@ func TestUpkeepsOfEveryState(t *testing.T) {
 	}
 	byScripts := []Verb{VerbHold, VerbReturn}
 	for _, u := range Upkeeps {
-		if made[u.Verb] == slices.Contains(byScripts, u.Verb) {
-			t.Errorf("%s: a function makes it: %v", u.Verb, made[u.Verb])
-		}
+		expect.True(t, made[u.Verb] != slices.Contains(byScripts, u.Verb), u.Verb, "a function makes it", made[u.Verb])
 	}
 }
 

@@ -91,9 +91,7 @@ func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
 func TestParseTaskReadsValidPropertiesOfAnInvalidTask(t *testing.T) {
 	got, err := ParseTask(1, Hash{"state": "open", "round": "-3", "fails": "many", "program": "p", "source": "rsync:/p/run.sh", "0:open": "x", "0:output": "o"})
 	var wrong *PropertyError
-	if !errors.As(err, &wrong) || wrong.Property != "round" || got.Round != 0 || got.Fails != 0 || got.LastOutput() != "o" {
-		t.Errorf("%+v, %v", got, err)
-	}
+	expect.True(t, errors.As(err, &wrong) && wrong.Property == "round" && got.Round == 0 && got.Fails == 0 && got.LastOutput() == "o", got, err)
 	for _, round := range []string{"99999999999", "100000", "1e3", "+1", " 1"} {
 		if got, err := ParseTask(1, Hash{"state": "open", "round": round}); err == nil || got.Round != 0 {
 			t.Errorf("round %q: %d, %v", round, got.Round, err)
@@ -107,14 +105,10 @@ func FuzzParseTask(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name1, value1, name2, value2 string) {
 		h := Hash{"state": "running", name1: value1, name2: value2}
 		task, err := ParseTask(1, h)
-		if task == nil || task.Rounds[task.Round] == nil || len(task.Rounds) > len(h)+1 {
-			t.Fatalf("%+v, %v", task, err)
-		}
+		expect.MustTrue(t, task != nil && task.Rounds[task.Round] != nil && len(task.Rounds) <= len(h)+1, task, err)
 		for _, now := range []Time{0, 1e9, 1e10} {
 			m, ok := task.Settle(now, err)
-			if ok && (m.ID != 1 || m.From != task.State || m.Round != task.Round) {
-				t.Fatalf("%+v", m)
-			}
+			expect.MustTrue(t, !ok || m.ID == 1 && m.From == task.State && m.Round == task.Round, m)
 		}
 	})
 }

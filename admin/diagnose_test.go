@@ -166,9 +166,8 @@ func TestCycleOf(t *testing.T) {
 			}
 		}
 	}
-	if got := cycleOf(deep); got != nil {
-		t.Errorf("without a cycle: %v", got)
-	}
+	got := cycleOf(deep)
+	expect.True(t, got == nil, "without a cycle", got)
 }
 
 // A busy campaign raises no alarm, although slots are free between two tasks and on workers that drain.
@@ -214,9 +213,8 @@ func TestVitalsOfMoves(t *testing.T) {
 		h["program"], h["source"] = "p", "rsync:/p/run.sh"
 		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: 1, Hash: h})).OK(t)
 		v := vitals{snapshot: snapshot{fleet: fleet{at: now}}}
-		if err := vitalsOfMoves(t.Context(), s, &v); err != nil || (now.Sub(v.moved) <= idle) != c.moved {
-			t.Errorf("%s: moved at %v of %v, %v", name, v.moved, now, err)
-		}
+		err := vitalsOfMoves(t.Context(), s, &v)
+		expect.True(t, err == nil && (now.Sub(v.moved) <= idle) == c.moved, name, "moved at", v.moved, "of", now, err)
 	}
 }
 
@@ -241,9 +239,7 @@ func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
 	for _, want := range []string{"silent-4 and 25 more", "10 more tasks have run for far longer"} {
 		expect.Contains(t, texts, want, "no diagnosis")
 	}
-	if strings.Contains(texts, "old") {
-		t.Error("a worker that has been silent for a day has a diagnosis")
-	}
+	expect.True(t, !strings.Contains(texts, "old"), "a worker that has been silent for a day has a diagnosis")
 }
 
 // A run counts as long if it took far longer than most runs of its program. If too few runs of the program are known,
@@ -271,9 +267,7 @@ func TestLongRuns(t *testing.T) {
 	for _, l := range long {
 		ids = append(ids, l.task.ID)
 	}
-	if fmt.Sprint(ids) != "[1 4]" || long[0].usual != 10 || long[0].runs != 101 {
-		t.Errorf("got %v, %+v", ids, long)
-	}
+	expect.True(t, fmt.Sprint(ids) == "[1 4]" && long[0].usual == 10 && long[0].runs == 101, ids, long)
 }
 
 // heldByOriginal returns running tasks with these sources. A worker of the original TDF holds them.

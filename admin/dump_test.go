@@ -36,9 +36,7 @@ func population(t testing.TB, cfg config.Manager) {
 		expect.Result(m.Open(ctx, d)).OK(t)
 	}
 	claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 8, Lease: 3600})
-	if err != nil || len(claimed.Claims) != 8 {
-		t.Fatal(claimed, err)
-	}
+	expect.MustTrue(t, err == nil && len(claimed.Claims) == 8, claimed, err)
 	for i, c := range claimed.Claims[:6] {
 		result := tdf.Result{Output: "\xff\x00 out", Exit: "0"}
 		if i%2 == 1 {
@@ -60,9 +58,7 @@ func decide(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	seen := expect.Result(s.Read(t.Context(), []int64{id}, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 	move, ok := seen[0].Task.Settle(0, seen[0].Invalid)
-	if !ok {
-		t.Fatalf("nothing to settle: %+v", seen[0].Task)
-	}
+	expect.MustTrue(t, ok, "nothing to settle", seen[0].Task)
 	apply(t, s, move, nil)
 }
 
@@ -86,12 +82,10 @@ func TestDumpAndRestore(t *testing.T) {
 	source, target := newManager(t, from), newManager(t, to)
 	dump := dumped(t, source)
 	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
-	if want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 12}}); restored != want || err != nil {
-		t.Fatalf("restored %+v, %v, want %+v", restored, err, want)
-	}
+	want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 12}})
+	expect.MustTrue(t, restored == want && err == nil, "restored", restored, err, "want", want)
 	expect.Equal(t, body(dumped(t, target), to), body(dump, from))
-	before, err := source.Counts(t.Context())
-	expect.NoError(t, err)
+	before := expect.Result(source.Counts(t.Context())).Value(t)
 	expect.Equal(t, expect.Result(target.Counts(t.Context())).Value(t).String(), before.String(), "counts")
 	expect.Len(t, expect.Result(connect(t, to).Check(t.Context())).Value(t), 0, "findings")
 	expect.Equal(t, expect.Result(target.Open(t.Context(), define("p", "https://example.org/run.sh", ""))).Value(t)[0].ID, 13, "the next task")
@@ -103,8 +97,7 @@ func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
 	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, from), connect(t, from)
 	expect.Result(m.Open(t.Context(), define("p", "https://example.org/run.sh", ""))).OK(t)
-	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})
-	expect.NoError(t, err)
+	claimed := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})).Value(t)
 	expect.Result(admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dumped(t, m)))).OK(t)
 	c := claimed.Claims[0]
 	move, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
@@ -145,9 +138,8 @@ func TestLoadGoesOn(t *testing.T) {
 	target := newManager(t, to)
 
 	_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(strings.Join(lines[:9], ""))})
-	if wrong := new(admin.DumpError); !errors.As(err, &wrong) || wrong.Line != 10 || !strings.Contains(err.Error(), "load the whole dump again") {
-		t.Fatalf("interrupted: %v", err)
-	}
+	wrong := new(admin.DumpError)
+	expect.MustTrue(t, errors.As(err, &wrong) && wrong.Line == 10 && strings.Contains(err.Error(), "load the whole dump again"), "interrupted", err)
 	other := strings.Replace(dump, `"last_id":12`, `"last_id":13`, 1)
 	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(other)); !errors.Is(err, admin.ErrOccupied) ||
 		!strings.Contains(err.Error(), "another dump") {
@@ -159,9 +151,7 @@ func TestLoadGoesOn(t *testing.T) {
 	}
 	expect.NoError(t, connect(t, from).Records(t.Context(), []int64{1}, first))
 	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
-	if err != nil || restored.Tasks != 12 || restored.There != 1 {
-		t.Errorf("continued: %+v, %v", restored, err)
-	}
+	expect.True(t, err == nil && restored.Tasks == 12 && restored.There == 1, "continued", restored, err)
 	expect.Equal(t, client(t, to).Exists(t.Context(), to.Namespace+":loading").Val(), 0, "the load is still marked as under way")
 }
 
@@ -204,9 +194,8 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 	} {
 		for _, r := range []io.Reader{strings.NewReader(text), pipe{strings.NewReader(text)}} {
 			_, err := admin.New(target).Load(t.Context(), r)
-			if wrong := new(admin.DumpError); !errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), problem) {
-				t.Errorf("%q: got %v", problem, err)
-			}
+			wrong := new(admin.DumpError)
+			expect.True(t, errors.As(err, &wrong) && strings.HasPrefix(err.Error(), problem), problem, err)
 			c := client(t, cfg)
 			if n := c.Exists(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":open").Val(); n != 0 {
 				if _, again := r.(io.Seeker); again {
@@ -224,9 +213,7 @@ func TestLoadRefusesANamespaceWithTasks(t *testing.T) {
 	m := newManager(t, cfg)
 	before := dumped(t, m)
 	_, err := admin.New(m).Load(t.Context(), strings.NewReader(before))
-	if !errors.Is(err, admin.ErrOccupied) || !strings.Contains(err.Error(), "has 12 tasks") {
-		t.Errorf("got %v", err)
-	}
+	expect.True(t, errors.Is(err, admin.ErrOccupied) && strings.Contains(err.Error(), "has 12 tasks"), err)
 	expect.Equal(t, body(dumped(t, m), cfg), body(before, cfg), "the load changed something")
 }
 

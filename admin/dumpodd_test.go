@@ -75,12 +75,8 @@ func TestLoadWhileTasksAreOpened(t *testing.T) {
 				t.Error(err)
 			}
 		}))
-		if err != nil || restored.Tasks != 12 || restored.There != 0 {
-			t.Errorf("%s: restored %+v, %v", name, restored, err)
-		}
-		if len(opened) != 1 || opened[0] != 13 {
-			t.Errorf("%s: the opened tasks have the ids %v", name, opened)
-		}
+		expect.True(t, err == nil && restored.Tasks == 12 && restored.There == 0, name, "restored", restored, err)
+		expect.True(t, len(opened) == 1 && opened[0] == 13, name, "the opened tasks have the ids", opened)
 		expect.Equal(t, expect.Result(target.Counts(t.Context())).Value(t).Total(), 13, name, "counts")
 	}
 }
@@ -98,16 +94,12 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 			t.Error(err)
 		}
 	}}})
-	if !errors.Is(err, redisstate.ErrIDTaken) || !strings.Contains(err.Error(), "task 6: another task has this id") {
-		t.Fatalf("got %v", err)
-	}
+	expect.MustTrue(t, errors.Is(err, redisstate.ErrIDTaken) && strings.Contains(err.Error(), "task 6: another task has this id"), err)
 	expect.Equal(t, expect.Result(target.Get(t.Context(), 6)).Value(t).Program, "new", "task 6")
 	expect.Result(target.Cancel(t.Context(), manager.ByIDs(6)...)).OK(t)
 	expect.MustEqual(t, expect.Result(target.Remove(t.Context(), manager.Ref{ID: 6})).Value(t).Done, 1)
 	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
-	if err != nil || restored.Tasks != 12 {
-		t.Errorf("after task 6 was removed: %+v, %v", restored, err)
-	}
+	expect.True(t, err == nil && restored.Tasks == 12, "after task 6 was removed", restored, err)
 	expect.Equal(t, body(dumped(t, target), to), body(dump, from))
 }
 
@@ -157,8 +149,7 @@ func loadElsewhere(t testing.TB, dump string, from config.Manager) config.Manage
 func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, c := newManager(t, cfg), client(t, cfg)
-	listed, err := program.Put(t.Context(), m, []byte("listed"))
-	expect.NoError(t, err)
+	listed := expect.Result(program.Put(t.Context(), m, []byte("listed"))).Value(t)
 	stored, err := program.Put(t.Context(), m, []byte("stored"))
 	expect.NoError(t, err)
 	c.ZRem(t.Context(), cfg.Namespace+":programs", strings.TrimPrefix(stored, "redis:"))
@@ -170,12 +161,8 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	}
 	c.Del(t.Context(), key)
 	dump, log := dumpWithWarnings(t, cfg)
-	if !strings.Contains(dump, `{"end":{"programs":2,"tasks":5}}`) || strings.Count(dump, `{"program":`) != 2 {
-		t.Errorf("dumped\n%s", dump)
-	}
-	if strings.Count(log, "\n") != 1 || !strings.Contains(log, `"a program is not stored; it is left out" sha256=0a0a`) {
-		t.Errorf("logged %s", log)
-	}
+	expect.True(t, strings.Contains(dump, `{"end":{"programs":2,"tasks":5}}`) && strings.Count(dump, `{"program":`) == 2, "dumped", dump)
+	expect.True(t, strings.Count(log, "\n") == 1 && strings.Contains(log, `"a program is not stored; it is left out" sha256=0a0a`), "logged", log)
 	to := redisConfig(t, redistest.Shared(t))
 	expect.Result(admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump))).OK(t)
 	if archive, err := connect(t, to).Program(t.Context(), strings.TrimPrefix(stored, "redis:")); string(archive) != "stored" || err != nil {
@@ -198,9 +185,7 @@ func TestDumpOfWhatOthersWrote(t *testing.T) {
 	if !strings.Contains(dump, `"tasks":12}`) || !strings.Contains(dump, `"time":"inf","line":"hello"`) || !strings.Contains(dump, `"time":1700000000.123456,`) {
 		t.Errorf("dumped\n%s", dump)
 	}
-	if strings.Count(log, "\n") != 1 || !strings.Contains(log, "task 9999999999999: its id is not from 1 to 1099511627775") {
-		t.Errorf("logged %s", log)
-	}
+	expect.True(t, strings.Count(log, "\n") == 1 && strings.Contains(log, "task 9999999999999: its id is not from 1 to 1099511627775"), "logged", log)
 	loadElsewhere(t, dump, cfg)
 
 	c.Del(t.Context(), cfg.Namespace+foreign)
@@ -229,7 +214,6 @@ func TestDumpWhereMostIDsAreGone(t *testing.T) {
 		expect.NoError(t, err)
 		ids = append(ids, task.ID)
 	}
-	if got := fmt.Sprint(ids); !strings.HasPrefix(got, "[1 2 ") || !strings.HasSuffix(got, " 1099511627775]") {
-		t.Errorf("got results of %s", got)
-	}
+	got := fmt.Sprint(ids)
+	expect.True(t, strings.HasPrefix(got, "[1 2 ") && strings.HasSuffix(got, " 1099511627775]"), "got results of", got)
 }

@@ -33,34 +33,26 @@ func TestDumpOfOtherValues(t *testing.T) {
 		must(t, m.Pause(t.Context(), tdf.Pausable{Queue: "crawl"}, tdf.Pausable{Group: "closed"}))
 		must(t, m.SetLimit(t.Context(), "db", tdf.Limit{AtMost: 3}))
 		must(t, m.CloseGroup(t.Context(), "closed"))
-		stored, err := program.Put(t.Context(), m, []byte("archive"))
-		must(t, err)
+		stored := expect.Result(program.Put(t.Context(), m, []byte("archive"))).Value(t)
 		must(t, program.Pin(t.Context(), m, strings.TrimPrefix(stored, "redis:")))
 		dump := dumped(t, m)
-		if !strings.HasSuffix(dump, `{"end":{"programs":1,"tasks":3,"values":5}}`+"\n") {
-			t.Errorf("dumped %s", dump)
-		}
+		expect.True(t, strings.HasSuffix(dump, `{"end":{"programs":1,"tasks":3,"values":5}}`+"\n"), "dumped", dump)
 
 		cfg := redisConfig(t, redistest.Shared(t))
 		var log testlog.Buffer
 		target := newManager(t, cfg, testspace.Log(slog.New(slog.NewTextHandler(&log, nil))))
 		done, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
-		if want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 3, Values: 5}}); err != nil || done != want {
-			t.Fatalf("loaded %+v, %v, want %+v", done, err, want)
-		}
+		want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 3, Values: 5}})
+		expect.MustTrue(t, err == nil && done == want, "loaded", done, err, "want", want)
 		expect.Equal(t, strings.Count(dumped(t, target), "\n"), strings.Count(dump, "\n"), dump)
 		expect.Equal(t, log.String(), "", "logged")
 		d := define("p", "rsync:/p/run.sh", "")
 		d.Group = "closed"
 		expect.Result(target.Open(t.Context(), d)).FailsWith(t, tdf.ErrGroupClosed, "opened in a closed group")
 		programs, err := program.List(t.Context(), target)
-		if err != nil || len(programs) != 1 || !programs[0].Pinned {
-			t.Errorf("programs %+v, %v", programs, err)
-		}
+		expect.True(t, err == nil && len(programs) == 1 && programs[0].Pinned, "programs", programs, err)
 		claimed, err := connect(t, cfg).Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 9, Lease: 3600})
-		if err != nil || len(claimed.Claims) != 1 || claimed.Claims[0].Task.Group != "open" {
-			t.Errorf("claimed %+v, %v", claimed.Claims, err)
-		}
+		expect.True(t, err == nil && len(claimed.Claims) == 1 && claimed.Claims[0].Task.Group == "open", "claimed", claimed.Claims, err)
 	})
 }
 
@@ -99,9 +91,7 @@ func TestLoadKeepsOtherValues(t *testing.T) {
 		expect.Contains(t, log.String(), want, "logged")
 	}
 	limits, err := target.Limits(t.Context())
-	if err != nil || len(limits) != 2 || limits[0].AtMost != 7 {
-		t.Errorf("limits %+v, %v", limits, err)
-	}
+	expect.True(t, err == nil && len(limits) == 2 && limits[0].AtMost == 7, "limits", limits, err)
 }
 
 // The log of a load names only some of the values that it does not load.
@@ -159,8 +149,7 @@ func TestPipelineAfterALoad(t *testing.T) {
 		<-ended
 	}
 	count := func(m *manager.Manager, group string) int64 {
-		counts, err := m.Counts(t.Context(), group)
-		must(t, err)
+		counts := expect.Result(m.Counts(t.Context(), group)).Value(t)
 		return counts.Total()
 	}
 	source, target := newManager(t, from), newManager(t, to)
@@ -195,13 +184,10 @@ func TestDumpOfStoredDefinitions(t *testing.T) {
 		expect.Equal(t, strings.Count(dump, `{"definitions":`), 2, "dumped", dump)
 		to := redisConfig(t, redistest.Shared(t))
 		done, err := admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump))
-		if err != nil || done.Values != 4 {
-			t.Fatalf("loaded %+v, %v", done, err)
-		}
+		expect.MustTrue(t, err == nil && done.Values == 4, "loaded", done, err)
 		other := connect(t, to)
-		if all, err := other.Definitions(t.Context(), "NAME", 1); err != nil || len(all) != 2 || all[1].Input != "x" {
-			t.Errorf("definitions %+v, %v", all, err)
-		}
+		all, err := other.Definitions(t.Context(), "NAME", 1)
+		expect.True(t, err == nil && len(all) == 2 && all[1].Input == "x", "definitions", all, err)
 		expect.Equal(t, client(t, to).TTL(t.Context(), to.Namespace+":definitions:NAME").Val(), -1, "the definitions expire after")
 	})
 }

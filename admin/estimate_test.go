@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func constant(n int, s tdf.Seconds) []tdf.Seconds {
@@ -114,14 +115,11 @@ func TestEstimateMakesSense(t *testing.T) {
 		if e.Unknown != "" {
 			continue
 		}
-		if !(e.Low >= 0 && e.Low <= e.High) || math.IsInf(float64(e.High), 0) {
-			t.Fatalf("%+v: %+v", w, e)
-		}
+		expect.MustTrue(t, e.Low >= 0 && e.Low <= e.High && !math.IsInf(float64(e.High), 0), w, e)
 		more := w
 		more.waiting += 100
-		if m := estimated(more); m.High < e.High {
-			t.Fatalf("%+v: %v to %v, and with 100 more %v to %v", w, e.Low, e.High, m.Low, m.High)
-		}
+		m := estimated(more)
+		expect.MustTrue(t, m.High >= e.High, w, e.Low, "to", e.High, "and with 100 more", m.Low, "to", m.High)
 		slower := w
 		slower.runs, slower.period = slices.Clone(w.runs), 7*w.period
 		for i := range slower.runs {

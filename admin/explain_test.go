@@ -231,9 +231,8 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	}
 	at := map[tdf.State]tdf.Time{tdf.Executed: testNow - 2, tdf.Failed: testNow - 1, tdf.Expired: testNow - 1}
 	incomplete := ended(tdf.Executed, "", tdf.Round{Worker: "w"})
-	if got := holding(incomplete.executed()); !strings.HasPrefix(got, "result: the result is incomplete") {
-		t.Errorf("incomplete: %q", got)
-	}
+	got := holding(incomplete.executed())
+	expect.True(t, strings.HasPrefix(got, "result: the result is incomplete"), "incomplete", got)
 	unsettled := ended(tdf.Executed, "", tdf.Round{Worker: "w", Exit: "0", Committed: true, Entered: at})
 	unsettled.server = 0
 	expect.Equal(t, holding(unsettled.executed()), "server: no server was ever seen in this namespace: executed tasks do not finish", "executed")
@@ -258,9 +257,7 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	late.task.EndBefore = testNow - 1
 	expect.Equal(t, late.finished()[0].Fix.Text, "retry the task with a later end_before", "after end_before: the fix")
 	cancelled := ended(tdf.Archived, tdf.Cancelled, tdf.Round{Entered: at}).finished()
-	if cancelled[0].Text != "cancelled 1.0 s ago" || cancelled[1].State != Passed {
-		t.Errorf("cancelled: %+v", cancelled)
-	}
+	expect.True(t, cancelled[0].Text == "cancelled 1.0 s ago" && cancelled[1].State == Passed, "cancelled", cancelled)
 }
 
 // The check of a source blocks a task only if the web server answers "not found". The text of the check contains no password.
@@ -284,9 +281,7 @@ func TestSourceCheck(t *testing.T) {
 	} {
 		src := expect.Result(tdf.ParseSource(source)).Value(t)
 		got := httpCheck(t.Context(), src)
-		if got.State != want || strings.Contains(got.Text+got.Fix.Text, "secret") {
-			t.Errorf("%s: %+v, want %s", source, got, want)
-		}
+		expect.True(t, got.State == want && !strings.Contains(got.Text+got.Fix.Text, "secret"), source, got, "want", want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -317,9 +312,7 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 		for _, g := range e.Checks {
 			said += g.Text + "\n"
 		}
-		if err != nil || !strings.Contains(said, want) {
-			t.Errorf("task %d: %v, the text lacks %q:\n%s", id, err, want, said)
-		}
+		expect.True(t, err == nil && strings.Contains(said, want), "task", id, err, "the text lacks", want, said)
 	}
 }
 

@@ -57,9 +57,7 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 		h["5:exit"], h["5:archived"] = "0", h["0:archived"]
 	})
 	all, err := a.Failures(t.Context(), manager.Query{States: tdf.States}, "")
-	if err != nil || len(all.Groups) != 1 {
-		t.Fatalf("%+v, %v", all, err)
-	}
+	expect.MustTrue(t, err == nil && len(all.Groups) == 1, all, err)
 	expect.Len(t, found(t, m, manager.Query{Failure: all.Groups[0].ID}), 1, "found")
 }
 
@@ -81,9 +79,7 @@ func TestFailuresOfAWorker(t *testing.T) {
 	})
 	for worker, want := range map[string]string{"good": "2 4 map[good:4]", "other": "1 2 map[other:2]", "": "3 9 map[good:5 other:4]"} {
 		all, err := a.Failures(t.Context(), manager.Query{Worker: worker}, "")
-		if err != nil || len(all.Groups) != 1 {
-			t.Fatalf("%q: %+v, %v", worker, all, err)
-		}
+		expect.MustTrue(t, err == nil && len(all.Groups) == 1, worker, all, err)
 		expect.Equal(t, fmt.Sprint(all.Groups[0].Tasks, all.Groups[0].Rounds, all.Groups[0].Workers), want, worker)
 	}
 }
@@ -106,15 +102,11 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	})
 	boundless := listing.Bounds{Time: time.Hour, Tasks: 1 << 30, Bytes: 1 << 40}
 	whole, err := failures(t.Context(), a.redis(), tdf.Query{}, "", boundless)
-	if err != nil || whole.Next != "" || whole.Of != many || whole.Looked != many {
-		t.Fatalf("%+v, %v", whole, err)
-	}
+	expect.MustTrue(t, err == nil && whole.Next == "" && whole.Of == many && whole.Looked == many, whole, err)
 	var pages Failures
 	for n := 0; n == 0 || pages.Next != ""; n++ {
 		page, err := failures(t.Context(), a.redis(), tdf.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})
-		if err != nil || n > many {
-			t.Fatal(err)
-		}
+		expect.MustTrue(t, err == nil && n <= many, err)
 		pages.Merge(page)
 	}
 	expect.Equal(t, cmp.Diff(whole, pages), "", "in pages")

@@ -64,9 +64,7 @@ func obstacles(t *testing.T, m *manager.Manager, group string) string {
 		}
 		text := sinceWhen.ReplaceAllString(o.Text, "")
 		texts = append(texts, text)
-		if o.Fix.Text == "" || o.Code == "" {
-			t.Errorf("%q has no fix", o.Text)
-		}
+		expect.True(t, o.Fix.Text != "" && o.Code != "", o.Text, "has no fix")
 	}
 	return strings.Join(texts, " | ")
 }
@@ -129,9 +127,7 @@ func TestWatchNamesFewObstacles(t *testing.T) {
 func TestObstaclesInJSON(t *testing.T) {
 	s := admin.Status{Counts: tdf.Counts{tdf.Open: 2}}
 	text, err := json.Marshal(s)
-	if err != nil || strings.Contains(string(text), "obstacles") {
-		t.Errorf("%s, %v", text, err)
-	}
+	expect.True(t, err == nil && !strings.Contains(string(text), "obstacles"), text, err)
 	s.Obstacles = []admin.Fact{{Code: "c", Text: "a", Fix: admin.Fix{Text: "b"}}}
 	if text, err = json.Marshal(s); err != nil || !strings.Contains(string(text), `"obstacles":[{"code":"c","text":"a","fix":"b"}]`) {
 		t.Errorf("%s, %v", text, err)
@@ -146,7 +142,6 @@ func TestLongestWaitBehindHeldTasks(t *testing.T) {
 	mustOpen(t, m, "held", slices.Repeat([]func(*manager.Definition){held}, 3*50)...)
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(first)...)).OK(t)
 	mustOpen(t, m, "last", plain)
-	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Waited <= 0 {
-		t.Errorf("waited %v, %v", stats.Waited, err)
-	}
+	stats, err := admin.New(m).Stats(t.Context())
+	expect.True(t, err == nil && stats.Waited > 0, "waited", stats.Waited, err)
 }

@@ -25,9 +25,7 @@ func TestUnservedOfManyQueuesAndWorkers(t *testing.T) {
 		queues = append(queues, fmt.Sprint("queue=q", i))
 	}
 	facts := f.unservedOf(queues)
-	if len(facts) != 9997 || facts[0].About != "queue=q3" || facts[0].Code != FactUnserved {
-		t.Errorf("%d facts, first %+v", len(facts), facts[0])
-	}
+	expect.True(t, len(facts) == 9997 && facts[0].About == "queue=q3" && facts[0].Code == FactUnserved, len(facts), "facts, first", facts[0])
 }
 
 // The same Facts have the same code and text in Explain, Diagnose and Watch.
@@ -44,7 +42,5 @@ func TestFactsAgree(t *testing.T) {
 			t.Errorf("%s: explain says %q, and doctor %q", check.Code, check.Text, d.Text)
 		}
 	}
-	if diagnosed[FactNoServer].Code == "" || diagnosed[FactNoWorker].Code == "" {
-		t.Errorf("got %v", diagnosed)
-	}
+	expect.True(t, diagnosed[FactNoServer].Code != "" && diagnosed[FactNoWorker].Code != "", diagnosed)
 }

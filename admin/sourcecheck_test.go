@@ -33,9 +33,8 @@ func TestSourceCheckKeepsCredentialsWithTheirOrigin(t *testing.T) {
 	defer server.Close()
 	src := expect.Result(tdf.ParseSource(strings.Replace(server.URL, "http://", "http://user:secret@", 1) + "/x.zip?key=secret")).Value(t)
 	expect.Equal(t, httpCheck(t.Context(), src).State, Passed)
-	if got := received.Load(); got != "" {
-		t.Errorf("the other server got %q", got)
-	}
+	got := received.Load()
+	expect.True(t, got == "", "the other server got", got)
 }
 
 // The check shows a server's Location without its credentials and its query, even if the Location is malformed.
@@ -54,8 +53,6 @@ func TestSourceCheckShowsNothingOfALocation(t *testing.T) {
 		src := expect.Result(tdf.ParseSource(server.URL + "/x.zip?token=hush")).Value(t)
 		got := httpCheck(t.Context(), src)
 		server.Close()
-		if got.State != Ahead || strings.Contains(got.Text, "hush") || !strings.Contains(got.Text, want) {
-			t.Errorf("%s: %+v; want %q", location, got, want)
-		}
+		expect.True(t, got.State == Ahead && !strings.Contains(got.Text, "hush") && strings.Contains(got.Text, want), location, got, "want", want)
 	}
 }

@@ -101,9 +101,8 @@ func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	t.Helper()
 	stored := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 	move, _ := stored.Task.Archive()
-	if outcomes, err := s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []tdf.Move{move}}); err != nil || outcomes[0].Err != nil {
-		t.Fatal(outcomes, err)
-	}
+	outcomes, err := s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []tdf.Move{move}})
+	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, outcomes, err)
 }
 
 // Each task counts once, even if it is archived during the count.
@@ -123,8 +122,7 @@ func TestOutcomesWhileTasksAreArchived(t *testing.T) {
 				archiveOne(t, s, id+20)
 			}
 		}}, group)
-		if got := fmt.Sprint(outcomes); err != nil || got != "map[succeeded:300]" {
-			t.Errorf("group %q: %s, %v", group, got, err)
-		}
+		got := fmt.Sprint(outcomes)
+		expect.True(t, err == nil && got == "map[succeeded:300]", "group", group, got, err)
 	}
 }

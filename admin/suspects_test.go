@@ -21,9 +21,8 @@ func TestChance(t *testing.T) {
 		{score{2, 10}, score{15, 20}, 1 - (286+17*715)/30045015.0},
 		{score{0, 0}, score{3, 9}, 1},
 	} {
-		if got := c.worker.chance(c.others); math.Abs(got-c.want) > 1e-6 {
-			t.Errorf("%v beside %v: %v, want %v", c.worker, c.others, got, c.want)
-		}
+		got := c.worker.chance(c.others)
+		expect.True(t, math.Abs(got-c.want) <= 1e-6, c.worker, "beside", c.others, got, "want", c.want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
@@ -19,18 +20,12 @@ func TestAuthenticate(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	client := testspace.Client(t, cfg)
 	a := admin.New(testspace.Manager(t, cfg))
-	text, err := a.AddToken(t.Context(), access.Token{Name: "ci", Role: access.Submitter})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Result(a.AddToken(t.Context(), access.Token{Name: "ci", Role: access.Submitter})).Value(t)
 	other, err := a.AddToken(t.Context(), access.Token{Name: "other", Role: access.Operator})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	for range 2 {
-		if got, err := a.Authenticate(t.Context(), text); err != nil || got.Name != "ci" || got.Role != access.Submitter {
-			t.Errorf("%+v, %v", got, err)
-		}
+		got, err := a.Authenticate(t.Context(), text)
+		expect.True(t, err == nil && got.Name == "ci" && got.Role == access.Submitter, got, err)
 	}
 	swapped := "tdf_ci_" + other[strings.LastIndexByte(other, '_')+1:]
 	for _, wrong := range []string{"", "ci", text + "A", text[:len(text)-1], strings.ToLower(text), swapped, "tdf_none_" + text[7:], "tdf_\x00_A", strings.Repeat("x", 1e6)} {
@@ -38,21 +33,12 @@ func TestAuthenticate(t *testing.T) {
 			t.Errorf("%.50q: %+v, %v", wrong, got, err)
 		}
 	}
-	if err := a.RemoveToken(t.Context(), "ci"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.Authenticate(t.Context(), text); !errors.Is(err, access.ErrDenied) {
-		t.Errorf("a revoked token: %v", err)
-	}
-	if _, err := a.AddToken(t.Context(), access.Token{Name: "ci", Role: access.Viewer}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.Authenticate(t.Context(), text); !errors.Is(err, access.ErrDenied) {
-		t.Errorf("a revoked token whose name another token has: %v", err)
-	}
-	if stored := fmt.Sprint(client.HGetAll(t.Context(), cfg.Namespace+":tokens").Val()); strings.Contains(stored, other) || strings.Contains(stored, other[10:]) {
-		t.Error("Redis has the secret text")
-	}
+	expect.NoError(t, a.RemoveToken(t.Context(), "ci"))
+	expect.Result(a.Authenticate(t.Context(), text)).FailsWith(t, access.ErrDenied, "a revoked token")
+	expect.Result(a.AddToken(t.Context(), access.Token{Name: "ci", Role: access.Viewer})).OK(t)
+	expect.Result(a.Authenticate(t.Context(), text)).FailsWith(t, access.ErrDenied, "a revoked token whose name another token")
+	stored := fmt.Sprint(client.HGetAll(t.Context(), cfg.Namespace+":tokens").Val())
+	expect.True(t, !strings.Contains(stored, other) && !strings.Contains(stored, other[10:]), "Redis has the secret text")
 }
 
 // Redis records the first use of a token, and then at most one use a minute.
@@ -61,18 +47,13 @@ func TestLastUseOfToken(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	client := testspace.Client(t, cfg)
 	a := admin.New(testspace.Manager(t, cfg))
-	text, err := a.AddToken(t.Context(), access.Token{Name: "ci", Role: access.Viewer})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Result(a.AddToken(t.Context(), access.Token{Name: "ci", Role: access.Viewer})).Value(t)
 	used := func() float64 { return client.ZScore(t.Context(), cfg.Namespace+":tokens_used", "ci").Val() }
 	if _, err := a.Authenticate(t.Context(), text[:len(text)-1]+"!"); err == nil || used() != 0 {
 		t.Errorf("a wrong text counts as a use: %v, %v", used(), err)
 	}
 	for range 2 {
-		if _, err := a.Authenticate(t.Context(), text); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(a.Authenticate(t.Context(), text)).OK(t)
 	}
 	first := used()
 	if _, err := a.Authenticate(t.Context(), text); err != nil || first == 0 || used() != first {
@@ -90,11 +71,8 @@ func TestInvalidTokenIsNotAdded(t *testing.T) {
 	client := testspace.Client(t, cfg)
 	a := admin.New(testspace.Manager(t, cfg))
 	for _, token := range []access.Token{{}, {Name: "a b", Role: access.Viewer}, {Name: "a", Role: access.Viewer, Expires: time.Unix(1, 0)}} {
-		if text, err := a.AddToken(t.Context(), token); tdf.CodeOf(err) != tdf.CodeInvalid || text != "" {
-			t.Errorf("%+v: %q, %v", token, text, err)
-		}
+		text, err := a.AddToken(t.Context(), token)
+		expect.True(t, tdf.CodeOf(err) == tdf.CodeInvalid && text == "", token, text, err)
 	}
-	if n := client.Exists(t.Context(), cfg.Namespace+":tokens", cfg.Namespace+":tokens_used").Val(); n != 0 {
-		t.Errorf("%d keys", n)
-	}
+	expect.Equal(t, client.Exists(t.Context(), cfg.Namespace+":tokens", cfg.Namespace+":tokens_used").Val(), 0, "keys")
 }

@@ -98,20 +98,16 @@ func TestWatchRate(t *testing.T) {
 	addFinished(t, s, 1, 100, "", "failed", "failed", "1")
 	w := admin.New(m).Watch("")
 	first, err := w.Look(t.Context())
-	if err != nil || first.Rate != 0 || first.RateSoFar != 0 {
-		t.Fatalf("at first: %+v, %v", first, err)
-	}
+	expect.MustTrue(t, err == nil && first.Rate == 0 && first.RateSoFar == 0, "at first", first, err)
 	addFinished(t, s, 101, 7, "", "failed", "failed", "1")
-	second, err := w.Look(t.Context())
-	expect.NoError(t, err)
+	second := expect.Result(w.Look(t.Context())).Value(t)
 	want := 7 / second.At.Sub(first.At).Seconds()
 	if math.Abs(second.Rate/want-1) > 0.01 || math.Abs(second.RateSoFar/want-1) > 0.01 {
 		t.Errorf("the rates are %v and %v, want %v", second.Rate, second.RateSoFar, want)
 	}
 	expect.Result(m.Retry(t.Context(), manager.Changes{}, manager.ByIDs(1, 2, 3, 4, 5, 6, 7, 8)...)).OK(t)
-	if third, err := w.Look(t.Context()); err != nil || third.Rate != 0 || third.RateSoFar != 0 {
-		t.Errorf("after some tasks were reopened: %+v, %v", third, err)
-	}
+	third, err := w.Look(t.Context())
+	expect.True(t, err == nil && third.Rate == 0 && third.RateSoFar == 0, "after some tasks were reopened", third, err)
 }
 
 // CancelOpen cancels only the open tasks of a group.
@@ -126,14 +122,11 @@ func TestCancelOpen(t *testing.T) {
 	expect.Result(m.Open(t.Context(), define("p", "rsync:/p/run.sh", ""))).OK(t)
 	expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 5, Lease: 3600})).OK(t)
 	n, err := m.CancelOpen(t.Context(), "g")
-	if n != 1195 || err != nil {
-		t.Errorf("cancelled %d, %v", n, err)
-	}
+	expect.True(t, n == 1195 && err == nil, "cancelled", n, err)
 	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).String(), "open 1 running 5 expired 1195", "counts")
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
-	if want := map[string]int64{"cancelled": 1195}; err != nil || !maps.Equal(outcomes, want) {
-		t.Errorf("the outcomes are %v, %v", outcomes, err)
-	}
+	want := map[string]int64{"cancelled": 1195}
+	expect.True(t, err == nil && maps.Equal(outcomes, want), "the outcomes are", outcomes, err)
 }
 
 func many(d manager.Definition, n int) []manager.Definition {
@@ -153,9 +146,8 @@ func TestOutcomesOfArchivedTasks(t *testing.T) {
 	addFinished(t, s, 31, 1, "g", "expired", "expired", "1")
 	addFinished(t, s, 41, 9, "other", "archived", "failed", "1")
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
-	if want := map[string]int64{"succeeded": 4, "failed": 2, "expired": 1}; err != nil || !maps.Equal(outcomes, want) {
-		t.Errorf("the outcomes are %v, %v", outcomes, err)
-	}
+	want := map[string]int64{"succeeded": 4, "failed": 2, "expired": 1}
+	expect.True(t, err == nil && maps.Equal(outcomes, want), "the outcomes are", outcomes, err)
 }
 
 func TestStats(t *testing.T) {
@@ -167,12 +159,9 @@ func TestStats(t *testing.T) {
 			m, s := newManager(t, cfg), connect(t, cfg)
 			checkStats(t, cfg, m, s)
 			stats, err := admin.New(m).Stats(t.Context())
-			if err != nil || (stats.Memory.Used > 0) != (name == "real") {
-				t.Errorf("memory %+v, %v", stats.Memory, err)
-			}
-			if diagnoses, err := admin.New(m).Diagnose(t.Context()); err != nil || len(diagnoses) < 4 {
-				t.Errorf("diagnoses %v, %v", diagnoses, err)
-			}
+			expect.True(t, err == nil && (stats.Memory.Used > 0) == (name == "real"), "memory", stats.Memory, err)
+			diagnoses, err := admin.New(m).Diagnose(t.Context())
+			expect.True(t, err == nil && len(diagnoses) >= 4, "diagnoses", diagnoses, err)
 		})
 	}
 }
@@ -180,8 +169,7 @@ func TestStats(t *testing.T) {
 func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisstate.Store) {
 	t.Helper()
 	ctx := t.Context()
-	now, err := s.Now(ctx)
-	expect.NoError(t, err)
+	now := expect.Result(s.Now(ctx)).Value(t)
 	early, late := now.Add(-500).String(), now.Add(-100).String()
 	records := []redisstate.Record{
 		{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": early}},
@@ -195,8 +183,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	alive(t, s, "w", "working", 3)
 	client(t, cfg).ZAdd(ctx, cfg.Namespace+":due", redis.Z{Score: float64(now.Add(-40)), Member: "1"})
 	expect.NoError(t, s.ServerHeartbeat(ctx, "server", now))
-	stats, err := admin.New(m).Stats(ctx)
-	expect.NoError(t, err)
+	stats := expect.Result(admin.New(m).Stats(ctx)).Value(t)
 	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || tdf.At(stats.Server) != now ||
 		stats.Workers["working"] != 1 || stats.Slots != 3 || stats.Busy != 0 || stats.Programs != 1 || stats.ProgramBytes != 5 {
 		t.Errorf("got %+v", stats)
@@ -205,9 +192,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	if w, d := tdf.For(stats.Waited), tdf.For(stats.DueLag); w < 500 || w > 500+since+1e-3 || d < 40 || d > 40+since+1e-3 {
 		t.Errorf("waited %v, behind by %v", stats.Waited, stats.DueLag)
 	}
-	if stats.Rate*60 < 1 || stats.Rate*60 > 2.01 {
-		t.Errorf("%v are done in a minute", stats.Rate*60)
-	}
+	expect.True(t, stats.Rate*60 >= 1 && stats.Rate*60 <= 2.01, stats.Rate*60, "are done in a minute")
 }
 
 // Running tasks of killed workers make no slot of a live worker busy.
@@ -215,8 +200,7 @@ func TestStatsOfLostRounds(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
 	ctx := t.Context()
-	now, err := s.Now(ctx)
-	expect.NoError(t, err)
+	now := expect.Result(s.Now(ctx)).Value(t)
 	var records []redisstate.Record
 	for id, lease := range []tdf.Seconds{-5, -1, 300} {
 		records = append(records, redisstate.Record{ID: int64(id + 1), Hash: tdf.Hash{
@@ -225,8 +209,7 @@ func TestStatsOfLostRounds(t *testing.T) {
 	}
 	expect.Result(s.Restore(ctx, records...)).OK(t)
 	alive(t, s, "w", "working", 2)
-	stats, err := admin.New(m).Stats(ctx)
-	expect.NoError(t, err)
+	stats := expect.Result(admin.New(m).Stats(ctx)).Value(t)
 	if stats.Counts[tdf.Running] != 3 || stats.Busy != 1 || stats.Slots != 2 {
 		t.Errorf("running %d, busy slots: %d of %d, want 3, 1 of 2", stats.Counts[tdf.Running], stats.Busy, stats.Slots)
 	}
@@ -273,9 +256,8 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
-	if want := map[string]int64{"succeeded": 3, "failed": 2, "timed_out": 1}; err != nil || !maps.Equal(outcomes, want) {
-		t.Errorf("the outcomes are %v, %v", outcomes, err)
-	}
+	want := map[string]int64{"succeeded": 3, "failed": 2, "timed_out": 1}
+	expect.True(t, err == nil && maps.Equal(outcomes, want), "the outcomes are", outcomes, err)
 }
 
 // A user or a component of the original TDF may write an open task whose score is not a time. It is unknown how long
@@ -286,12 +268,9 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	alive(t, s, "w", "working", 2)
 	c.HSet(t.Context(), cfg.Namespace+":task:1", "id", 1, "state", "open", "round", "0", "program", "p", "source", "rsync:/p/run.sh")
 	c.ZAdd(t.Context(), cfg.Namespace+":open", redis.Z{Score: 0, Member: "1"})
-	diagnoses, err := admin.New(m).Diagnose(t.Context())
-	expect.NoError(t, err)
+	diagnoses := expect.Result(admin.New(m).Diagnose(t.Context())).Value(t)
 	for _, d := range diagnoses {
-		if d.Subject == "tasks" {
-			t.Errorf("for an open task whose score is not a time: %+v", d)
-		}
+		expect.True(t, d.Subject != "tasks", "for an open task whose score is not a time", d)
 	}
 	now, err := s.Now(t.Context())
 	expect.NoError(t, err)
@@ -322,9 +301,8 @@ func TestArchivingIsNoRate(t *testing.T) {
 		}}
 	}
 	expect.Result(s.Restore(t.Context(), records...)).OK(t)
-	if stats, err := admin.New(m).Stats(t.Context()); err != nil || stats.Rate < 200.0/60 {
-		t.Errorf("200 tasks finished just now, and the rate is %v, %v", stats.Rate, err)
-	}
+	stats, err := admin.New(m).Stats(t.Context())
+	expect.True(t, err == nil && stats.Rate >= 200.0/60, "200 tasks finished just now, and the rate is", stats.Rate, err)
 }
 
 // While all workers pause the program of the open tasks, the watch names the pause and gives no estimate. If workers pause
@@ -364,9 +342,8 @@ func TestWatchNamesAPause(t *testing.T) {
 	if len(got.Pauses) != 1 || !got.Pauses[0].All() || got.Estimate.Unknown != "all workers pause bad" {
 		t.Fatalf("both: %+v, %+v", got.Pauses, got.Estimate)
 	}
-	if left := got.Pauses[0].Until.Sub(got.At); left > 50*time.Second || got.Pauses[0].Why != "exit 4" {
-		t.Errorf("until in %v: %s", left, got.Pauses[0].Why)
-	}
+	left := got.Pauses[0].Until.Sub(got.At)
+	expect.True(t, left <= 50*time.Second && got.Pauses[0].Why == "exit 4", "until in", left, got.Pauses[0].Why)
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}
@@ -382,10 +359,7 @@ func TestWatchNamesAPause(t *testing.T) {
 // A Status marshals to the same JSON with and without a pointer.
 func TestStatusJSON(t *testing.T) {
 	s := admin.Status{Counts: tdf.Counts{tdf.Open: 2}}
-	pointer, err := json.Marshal(&s)
-	expect.NoError(t, err)
+	pointer := expect.Result(json.Marshal(&s)).Value(t)
 	value, err := json.Marshal(s)
-	if err != nil || string(value) != string(pointer) {
-		t.Errorf("got %s, %v, want %s", value, err, pointer)
-	}
+	expect.True(t, err == nil && string(value) == string(pointer), value, err, "want", pointer)
 }

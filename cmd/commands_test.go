@@ -116,9 +116,7 @@ func (p *process) exits(status int, text string) {
 func (p *process) logs(text string) {
 	p.Helper()
 	eventually(p, text, func() bool {
-		if p.hasEnded() {
-			p.Fatalf("%s has ended\n%s", p.cmd, p.stderr.String())
-		}
+		expect.MustTrue(p, !p.hasEnded(), p.cmd, "has ended", p.stderr.String())
 		return strings.Contains(p.stderr.String(), text)
 	})
 }
@@ -155,8 +153,7 @@ func TestEndToEnd(t *testing.T) {
 		task = stored.Task
 		return task.State.Settled()
 	})
-	host, err := os.Hostname()
-	must(t, err)
+	host := expect.Result(os.Hostname()).Value(t)
 	if want := "w-" + host + ": a b\n"; task.State != tdf.Succeeded || task.LastOutput() != want {
 		t.Errorf("the task is %s: %q, %q, want %q", task.State, task.LastOutput(), task.LastError(), want)
 	}
@@ -187,11 +184,9 @@ func TestSecondSignal(t *testing.T) {
 	worker.logs("stopping: nothing more is claimed")
 	worker.signal(syscall.SIGINT)
 	worker.exits(0, "released")
-	stored, err := store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})
-	must(t, err)
-	if task := stored.Task; task.State != tdf.Open || task.Releases != 1 {
-		t.Errorf("the task is %s, released %d times", task.State, task.Releases)
-	}
+	stored := expect.Result(store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})).Value(t)
+	task := stored.Task
+	expect.True(t, task.State == tdf.Open && task.Releases == 1, "the task is", task.State, "released", task.Releases, "times")
 }
 
 func TestArguments(t *testing.T) {
@@ -215,9 +210,8 @@ func TestArguments(t *testing.T) {
 		} {
 			p := start(t, command, c.args...)
 			p.exits(c.status, c.stderr)
-			if got := p.stdout.String(); !strings.Contains(got, c.stdout) || c.stdout == "" && got != "" {
-				t.Errorf("%s: stdout %q, want %q", p.cmd, got, c.stdout)
-			}
+			got := p.stdout.String()
+			expect.True(t, strings.Contains(got, c.stdout) && (c.stdout != "" || got == ""), p.cmd, "stdout", got, "want", c.stdout)
 		}
 	}
 	start(t, "tdf-worker", "a/b", "f").exits(2, "contains a slash")
@@ -247,9 +241,8 @@ func TestRefused(t *testing.T) {
 				file := write(t, "[redis]\nhost=127.0.0.1\nport=%s\n%s\n[tdf]\nnamespace=%s\n", port, c.more, c.namespace)
 				p := start(t, command, "a", file)
 				p.exits(2, c.want)
-				if last := lastLine(p.stderr.String()); !strings.HasPrefix(last, command+": redis at 127.0.0.1:"+port+": ") {
-					t.Errorf("the last line is %q", last)
-				}
+				last := lastLine(p.stderr.String())
+				expect.True(t, strings.HasPrefix(last, command+": redis at 127.0.0.1:"+port+": "), "the last line is", last)
 			})
 		}
 	}
@@ -311,8 +304,7 @@ func notRedis(t *testing.T) string {
 
 func connect(t *testing.T, addr, namespace string) *redisstate.Store {
 	t.Helper()
-	tcp, err := net.ResolveTCPAddr("tcp", addr)
-	must(t, err)
+	tcp := expect.Result(net.ResolveTCPAddr("tcp", addr)).Value(t)
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	store, err := redisstate.Connect(ctx, config.Redis{Host: tcp.IP.String(), Port: tcp.Port}, namespace, slog.New(slog.DiscardHandler))
@@ -336,8 +328,7 @@ func embeddedServer(t *testing.T) (p *process, port string) {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := expect.Result(net.Listen("tcp", "127.0.0.1:0")).Value(t)
 	defer l.Close()
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	must(t, err)

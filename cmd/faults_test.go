@@ -34,8 +34,7 @@ func TestKilledWorkerIsRestarted(t *testing.T) {
 	ids := s.open(make([]string, eight)...)
 	killed := s.worker("w", "concurrency=%d\nlease=10000", eight)
 	eventually(t, "all slots are busy", func() bool { return len(s.pids()) == 2*eight })
-	before, err := filepath.Glob(s.path(".tdf/.rounds/*/*/[0-9]*"))
-	must(t, err)
+	before := expect.Result(filepath.Glob(s.path(".tdf/.rounds/*/*/[0-9]*"))).Value(t)
 	expect.Len(t, before, eight, "directories of rounds")
 	for _, pid := range s.pids() {
 		eventually(t, "the process runs", func() bool { return s.alive(pid) })
@@ -53,9 +52,7 @@ func TestKilledWorkerIsRestarted(t *testing.T) {
 	again.logs(fmt.Sprintf("tasks of an earlier worker of this name are lost\" worker=w tasks=%d", eight))
 	s.server()
 	for _, task := range s.succeeded(ids) {
-		if task.Losses != 1 || task.Round != 1 || task.LastOutput() != "again\n" {
-			t.Errorf("%+v", task)
-		}
+		expect.True(t, task.Losses == 1 && task.Round == 1 && task.LastOutput() == "again\n", task)
 	}
 	again.signal(syscall.SIGTERM)
 	again.exits(0, "msg=stopped")
@@ -81,9 +78,8 @@ func TestWorkerSleepsThroughItsLease(t *testing.T) {
 	own.program("p", "#!/bin/sh\necho other\n")
 	other := own.worker("other", "")
 	for _, task := range s.succeeded(ids) {
-		if r := task.Rounds.At(0); task.Losses != 1 || r.Output+r.Exit != "" || task.LastOutput() != "other\n" {
-			t.Errorf("%+v", task)
-		}
+		r := task.Rounds.At(0)
+		expect.True(t, task.Losses == 1 && r.Output+r.Exit == "" && task.LastOutput() == "other\n", task)
 	}
 	other.signal(syscall.SIGTERM)
 	other.exits(0, "msg=stopped")
@@ -105,13 +101,11 @@ func TestSecondWorkerOfTheName(t *testing.T) {
 	first.logs("msg=working")
 	second := s.worker("w", "")
 	second.exits(2, "")
-	host, err := os.Hostname()
-	must(t, err)
+	host := expect.Result(os.Hostname()).Value(t)
 	want := fmt.Sprintf(`^tdf-worker: .*the worker's name w belongs to a worker on host %s, pid %d, last seen \d+\.\d s ago`,
 		regexp.QuoteMeta(host), first.cmd.Process.Pid)
-	if last := lastLine(second.stderr.String()); !regexp.MustCompile(want).MatchString(last) {
-		t.Errorf("%q, want %q", last, want)
-	}
+	last := lastLine(second.stderr.String())
+	expect.True(t, regexp.MustCompile(want).MatchString(last), last, "want", want)
 	first.signal(syscall.SIGTERM)
 	first.exits(0, "msg=stopped")
 	third := s.worker("w", "")
@@ -139,9 +133,7 @@ func TestWorkerFindsItsNameTaken(t *testing.T) {
 	first.signal(syscall.SIGCONT)
 	first.exits(2, "another worker has taken the name: all programs are ended")
 	s.nothingRemains()
-	if got, want := s.workerField("w", "pid"), strconv.Itoa(second.cmd.Process.Pid); got != want {
-		t.Errorf("process %s has the name, want %s", got, want)
-	}
+	expect.Equal(t, s.workerField("w", "pid"), strconv.Itoa(second.cmd.Process.Pid), "process … has the name")
 }
 
 func TestUnavailableIsolation(t *testing.T) {
@@ -188,9 +180,8 @@ func TestStatesOfWorker(t *testing.T) {
 	worker.exits(0, "released")
 	is("gone")
 	for i, id := range ids {
-		if task := s.task(id); task.State != tdf.Open || task.Releases != 1-i || task.Losses != 0 {
-			t.Errorf("%+v", task)
-		}
+		task := s.task(id)
+		expect.True(t, task.State == tdf.Open && task.Releases == 1-i && task.Losses == 0, task)
 	}
 	s.nothingRemains()
 }
@@ -215,13 +206,10 @@ done
 			eventually(t, "all tasks are executed", func() bool { return s.count(tdf.Executed) == 2*eight })
 			busy := peak(t, worker.cmd.Process.Pid)
 			t.Logf("%.1f MiB idle, %.1f MiB at most", float64(idle)/(1<<20), float64(busy)/(1<<20))
-			if busy-idle > limit {
-				t.Errorf("the busy worker needs %d bytes more than the idle one", busy-idle)
-			}
+			expect.True(t, busy-idle <= limit, "the busy worker needs", busy-idle, "bytes more than the idle one")
 			for _, id := range ids {
-				if r := s.task(id).Current(); r.OutputBytes != 1<<30+10_000_000 || r.ErrorBytes != r.OutputBytes {
-					t.Errorf("%d and %d bytes", r.OutputBytes, r.ErrorBytes)
-				}
+				r := s.task(id).Current()
+				expect.True(t, r.OutputBytes == 1<<30+10_000_000 && r.ErrorBytes == r.OutputBytes, r.OutputBytes, "and", r.ErrorBytes, "bytes")
 			}
 			worker.signal(syscall.SIGTERM)
 			worker.exits(0, "msg=stopped")

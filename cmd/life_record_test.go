@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A record is a text that describes the changes in a namespace, step by step. For each step, it lists the new, changed and
@@ -53,8 +55,7 @@ func (p *page) add(name, format string, args ...any) {
 
 func newRecord(t *testing.T, rdb *redis.Client) *record {
 	t.Helper()
-	host, err := os.Hostname()
-	must(t, err)
+	host := expect.Result(os.Hostname()).Value(t)
 	user := regexp.MustCompile(`[^\s"]+@` + regexp.QuoteMeta(host))
 	return &record{T: t, rdb: rdb, host: host, user: user, begun: time.Now(), ids: map[string]string{}}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -80,9 +81,7 @@ func (l *life) get(key, field string) string {
 // id returns the id of the task with the given name. Tasks have names only in this test.
 func (l *life) id(name string) string {
 	l.Helper()
-	if l.ids[name] == 0 {
-		l.Fatalf("no task is called %s", name)
-	}
+	expect.MustTrue(l, l.ids[name] != 0, "no task is called", name)
 	return strconv.FormatInt(l.ids[name], 10)
 }
 
@@ -121,9 +120,7 @@ func (l *life) tdf(status int, args ...string) string {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Run()
-	if got := cmd.ProcessState.ExitCode(); got != status {
-		l.Fatalf("tdf %q: exit status %d, want %d\n%s%s", args, got, status, &stdout, &stderr)
-	}
+	expect.MustEqual(l, cmd.ProcessState.ExitCode(), status, "tdf", args, "exit status", &stdout, &stderr)
 	return stdout.String()
 }
 
@@ -142,11 +139,8 @@ func (l *life) open(name string, args ...string) {
 		args = append(args, "--program", "work")
 	}
 	found := printedIDs.FindStringSubmatch(l.tdf(0, append([]string{"open"}, args...)...))
-	if found == nil {
-		l.Fatalf("tdf open %q printed no ids", args)
-	}
-	id, err := strconv.ParseInt(found[1], 10, 64)
-	must(l, err)
+	expect.MustTrue(l, found != nil, "tdf open", args, "printed no ids")
+	id := expect.Result(strconv.ParseInt(found[1], 10, 64)).Value(l)
 	l.ids[name] = id
 }
 
@@ -231,9 +225,7 @@ func (l *life) worker(name, config string) *process {
 	p := start(l.T, "tdf-worker", name, l.config("", config))
 	l.taken["wake:open"] = p
 	eventually(l, name+" works", func() bool {
-		if p.hasEnded() {
-			l.Fatalf("%s has ended\n%s", p.cmd, p.stderr.String())
-		}
+		expect.MustTrue(l, !p.hasEnded(), p.cmd, "has ended", p.stderr.String())
 		state := l.get(hash, "state")
 		return l.get(hash, "boot") != before && (state == "working" || state == "draining")
 	})
@@ -252,8 +244,7 @@ func (l *life) awaitSuccess(name, program string, since float64) {
 
 func (l *life) now() float64 {
 	l.Helper()
-	now, err := l.rdb.Time(l.Context()).Result()
-	must(l, err)
+	now := expect.Result(l.rdb.Time(l.Context()).Result()).Value(l)
 	return float64(now.UnixMicro()) / 1e6
 }
 
@@ -274,9 +265,7 @@ func (l *life) server(config string) *process {
 	p := start(l.T, "tdf-server", "s", l.config(config, ""))
 	l.taken["wake:server"] = p
 	eventually(l, "the server serves", func() bool {
-		if p.hasEnded() {
-			l.Fatalf("%s has ended\n%s", p.cmd, p.stderr.String())
-		}
+		expect.MustTrue(l, !p.hasEnded(), p.cmd, "has ended", p.stderr.String())
 		return l.do("ZCARD", "$servers").(int64) > 0
 	})
 	return p

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 var update = flag.Bool("update", false, "replacement of the golden files by the results of this run")
@@ -47,8 +49,7 @@ func TestRecordedLife(t *testing.T) {
 		must(t, os.MkdirAll("testdata", 0o755))
 		must(t, os.WriteFile(goldenLife, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(goldenLife)
-	must(t, err)
+	want := expect.Result(os.ReadFile(goldenLife)).Value(t)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("the record differs (-want +got); if the change is intended, run go test ./cmd -run RecordedLife -update\n%s", diff)
 	}
@@ -448,8 +449,6 @@ func (l *life) loadDump() {
 	l.record.text.WriteString("\n== differences between the namespace and its loaded dump\n")
 	l.record.differences(before, l.record.snapshot("copy", nil))
 	for _, key := range l.rdb.Keys(l.Context(), "*").Val() {
-		if !strings.HasPrefix(key, namespace+":") && !strings.HasPrefix(key, "copy:") {
-			l.Errorf("the key %s is in no namespace", key)
-		}
+		expect.True(l, strings.HasPrefix(key, namespace+":") || strings.HasPrefix(key, "copy:"), "the key", key, "is in no namespace")
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func (r *record) write(p *page, v value, hashes map[string]map[string]string) {
@@ -38,9 +40,7 @@ func (r *record) write(p *page, v value, hashes map[string]map[string]string) {
 
 func (r *record) writeString(v value) string {
 	if sum, of := strings.CutPrefix(v.name, "program:"); of {
-		if got := fmt.Sprintf("%x", sha256.Sum256([]byte(v.text))); got != sum {
-			r.Errorf("the archive %s has the hash %s", sum, got)
-		}
+		expect.Equal(r, fmt.Sprintf("%x", sha256.Sum256([]byte(v.text))), sum, "the archive … has the hash")
 		return fmt.Sprintf("%d bytes of this SHA-256", len(v.text))
 	}
 	if strings.HasPrefix(v.name, "passed:") { // contains a score in the notation of Redis

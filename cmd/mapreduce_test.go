@@ -61,11 +61,9 @@ func TestSoakMapReduce(t *testing.T) {
 		m.exits(0, "")
 		expect.Equal(t, m.stdout.String(), want, "the counts")
 	}
-	counts, err := s.store.Counts(t.Context())
-	must(t, err)
-	if left := counts.Unfinished() + counts.Waiting(); left > 0 {
-		t.Errorf("after %d kills: %v", killed, counts)
-	}
+	counts := expect.Result(s.store.Counts(t.Context())).Value(t)
+	left := counts.Unfinished() + counts.Waiting()
+	expect.True(t, left == 0, "after", killed, "kills", counts)
 	t.Logf("%d kills, %v", killed, counts)
 	for _, p := range running[2:] {
 		p.signal(syscall.SIGTERM)

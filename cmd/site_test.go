@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -74,15 +75,13 @@ func (s *site) open(inputs ...string) []int64 {
 		definitions[i] = tdf.Defaults("p", "rsync:/nowhere/run.sh", input)
 		definitions[i].MaxLosses = 1000
 	}
-	ids, err := s.store.Open(s.Context(), "test", definitions...)
-	must(s, err)
+	ids := expect.Result(s.store.Open(s.Context(), "test", definitions...)).Value(s)
 	return ids
 }
 
 func (s *site) task(id int64) *tdf.Task {
 	s.Helper()
-	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})
-	must(s, err)
+	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(s)
 	return stored.Task
 }
 
@@ -90,15 +89,12 @@ func (s *site) task(id int64) *tdf.Task {
 func (s *site) succeeded(ids []int64) []*tdf.Task {
 	s.Helper()
 	eventually(s, "all tasks have succeeded", func() bool { return s.count(tdf.Succeeded) >= int64(len(ids)) })
-	stored, err := s.store.Read(s.Context(), ids, redisstate.Want{Fields: redisstate.Whole})
-	must(s, err)
+	stored := expect.Result(s.store.Read(s.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(s)
 	var tasks []*tdf.Task
 	for _, x := range stored {
 		task := x.Task
 		tasks = append(tasks, task)
-		if task.State != tdf.Succeeded || executedTwice(task.Log) {
-			s.Errorf("task %d is %s: %s", task.ID, task.State, task.Log)
-		}
+		expect.True(s, task.State == tdf.Succeeded && !executedTwice(task.Log), "task", task.ID, "is", task.State, task.Log)
 	}
 	return tasks
 }
@@ -115,8 +111,7 @@ func executedTwice(log string) bool {
 
 func (s *site) count(state tdf.State) int64 {
 	s.Helper()
-	counts, err := s.store.Counts(s.Context())
-	must(s, err)
+	counts := expect.Result(s.store.Counts(s.Context())).Value(s)
 	return counts[state]
 }
 
@@ -137,8 +132,7 @@ func (s *site) pids() (pids []int) {
 	s.Helper()
 	text, _ := os.ReadFile(s.path("pids"))
 	for word := range strings.FieldsSeq(string(text)) {
-		pid, err := strconv.Atoi(word)
-		must(s, err)
+		pid := expect.Result(strconv.Atoi(word)).Value(s)
 		pids = append(pids, pid)
 	}
 	return pids
@@ -158,8 +152,7 @@ func (s *site) remains() (left []string) {
 	s.Helper()
 	left, err := filepath.Glob(s.path(".tdf", ".rounds", "*", "*", "*"))
 	must(s, err)
-	all, err := filepath.Glob("/proc/[0-9]*")
-	must(s, err)
+	all := expect.Result(filepath.Glob("/proc/[0-9]*")).Value(s)
 	for _, process := range all {
 		if s.isOfRound(process) {
 			command, _ := os.ReadFile(process + "/cmdline")
@@ -173,17 +166,11 @@ func (s *site) remains() (left []string) {
 // all workers must have ended.
 func (s *site) nothingRemains() {
 	s.Helper()
-	if left := s.remains(); len(left) > 0 {
-		s.Errorf("directories and processes of rounds are left: %q", left)
-	}
+	expect.Len(s, s.remains(), 0, "directories and processes of rounds are left")
 	for _, pid := range s.pids() {
-		if s.alive(pid) {
-			s.Errorf("process %d still runs", pid)
-		}
+		expect.True(s, !s.alive(pid), "process", pid, "still runs")
 	}
-	if findings, err := s.store.Check(s.Context()); err != nil || len(findings) > 0 {
-		s.Errorf("%v, %v", findings, err)
-	}
+	expect.Len(s, expect.Result(s.store.Check(s.Context())).Value(s), 0)
 }
 
 func (p *process) kill() {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // shortRuns is a short program that sometimes leaves a process behind. With the input "long", it runs until the test has
@@ -52,14 +54,10 @@ func TestSoakKilledWorkers(t *testing.T) {
 	must(t, os.WriteFile(s.path("killed"), nil, 0o644))
 	for i, task := range s.succeeded(ids) {
 		lost += task.Losses
-		if task.Losses != task.Round || task.LastOutput() != inputs[i]+"\n" {
-			t.Errorf("%+v", task)
-		}
+		expect.True(t, task.Losses == task.Round && task.LastOutput() == inputs[i]+"\n", task)
 	}
 	t.Logf("%d tasks, %d kills, %d rounds lost, %.1f s", tasks, kills, lost, time.Since(began).Seconds())
-	if lost == 0 {
-		t.Error("no round was lost, so the worker was always idle when it was killed")
-	}
+	expect.True(t, lost != 0, "no round was lost, so the worker was always idle when it was killed")
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0, "msg=stopped")
 	s.nothingRemains()

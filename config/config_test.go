@@ -17,9 +17,7 @@ func TestLoadReadsTheEnvironment(t *testing.T) {
 	server, err1 := LoadServer(path)
 	worker, err2 := LoadWorker(path)
 	manager, err3 := LoadManager(path)
-	if err1 != nil || err2 != nil || err3 != nil {
-		t.Fatal(err1, err2, err3)
-	}
+	expect.MustTrue(t, err1 == nil && err2 == nil && err3 == nil, err1, err2, err3)
 	for _, r := range []Redis{server.Redis, worker.Redis, manager.Redis} {
 		expect.Equal(t, r.Password, " variable ", "password … not the variable's")
 	}
@@ -75,17 +73,14 @@ func TestEmbeddedIsOnlyForTheServer(t *testing.T) {
 	clearEnvironment(t)
 	path := write(t, minimal+"[redis]\nhost=embedded\nport=7000\n")
 	server, err := LoadServer(path)
-	if err != nil || !server.Redis.Embedded() || server.Redis.Addr() != "127.0.0.1:7000" {
-		t.Errorf("redis %v, error %v", server.Redis, err)
-	}
+	expect.True(t, err == nil && server.Redis.Embedded() && server.Redis.Addr() == "127.0.0.1:7000", "redis", server.Redis, "error", err)
 	const problem = `"embedded" is only for the server; expected the address of Redis, such as 127.0.0.1`
 	for _, name := range []string{"worker", "manager"} {
 		wantError(t, loaders[name](path), path+": [redis] host: "+problem)
 	}
 	t.Setenv("TDF_CFG_REDIS_HOST", "127.0.0.1")
-	if worker, err := LoadWorker(path); err != nil || worker.Redis.Embedded() {
-		t.Errorf("with an environment variable for the host: redis %v, error %v", worker.Redis, err)
-	}
+	worker, err := LoadWorker(path)
+	expect.True(t, err == nil && !worker.Redis.Embedded(), "with an environment variable for the host: redis", worker.Redis, "error", err)
 }
 
 func TestAddr(t *testing.T) {
@@ -105,13 +100,9 @@ func TestPasswordIsNotPrinted(t *testing.T) {
 	for _, text := range []string{
 		fmt.Sprint(server), fmt.Sprintf("%+v", server), fmt.Sprintf("%#v", server), string(asJSON), log.String(),
 	} {
-		if strings.Contains(text, secret) {
-			t.Errorf("the password is in %s", text)
-		}
+		expect.True(t, !strings.Contains(text, secret), "the password is in", text)
 	}
-	if got, want := server.Redis.String(), "ann@localhost:6379 db 0 (TLS)"; got != want {
-		t.Errorf("String() is %q, want %q", got, want)
-	}
+	expect.Equal(t, server.Redis.String(), "ann@localhost:6379 db 0 (TLS)", "String")
 }
 
 func TestLocate(t *testing.T) {

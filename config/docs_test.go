@@ -171,9 +171,7 @@ func TestReadyToUseFilesAreTheDefaults(t *testing.T) {
 	clearEnvironment(t)
 	check := func(got, want any, err1, err2 error) {
 		t.Helper()
-		if err1 != nil || err2 != nil {
-			t.Fatal(err1, err2)
-		}
+		expect.MustTrue(t, err1 == nil && err2 == nil, err1, err2)
 		expect.Equal(t, cmp.Diff(want, got), "")
 	}
 	s, err1 := LoadServer("../configs/server.cfg")

@@ -132,9 +132,7 @@ func TestPasswords(t *testing.T) {
 		"`a`b": "`a`b", "`": "`", "``": "``", "`a": "`a", `"""a`: `"""a`, `"""a"""`: `"""a"""`, `a=b:c`: `a=b:c`, `[redis]`: `[redis]`, `  inner  space  `: `inner  space`, `ü€`: `ü€`,
 	} {
 		s := mustLoad(t, minimal+"[redis]\npassword="+line+"\nhost=next\n")
-		if s.redis.Password != want || s.redis.Host != "next" {
-			t.Errorf("password=%s is read as %q, host as %q", line, s.redis.Password, s.redis.Host)
-		}
+		expect.True(t, s.redis.Password == want && s.redis.Host == "next", "password=", line, "is read as", s.redis.Password, "host as", s.redis.Host)
 	}
 }
 
@@ -169,9 +167,7 @@ func FuzzLoad(f *testing.F) {
 		if err == nil {
 			return
 		}
-		if strings.ContainsFunc(err.Error(), notPrintable) || !utf8.ValidString(err.Error()) {
-			t.Errorf("not one printable line: %q", err)
-		}
+		expect.True(t, !strings.ContainsFunc(err.Error(), notPrintable) && utf8.ValidString(err.Error()), "not one printable line", err)
 		if _, ok := errors.AsType[*Error](err); !ok {
 			t.Errorf("error is a %T, not an *Error", err)
 		}

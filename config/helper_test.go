@@ -42,9 +42,7 @@ type fataler interface {
 // wantError checks that err is an *Error with exactly the text want.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
-	if err == nil || err.Error() != want {
-		t.Errorf("error\n got: %v\nwant: %s", err, want)
-	}
+	expect.True(t, err != nil && err.Error() == want, "error  got", err, "want", want)
 	if _, ok := errors.AsType[*Error](err); !ok {
 		t.Errorf("error is a %T, not an *Error", err)
 	}

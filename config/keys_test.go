@@ -114,9 +114,7 @@ func TestEveryKeyByFileAndEnvironment(t *testing.T) {
 		t.Run(k.env(), func(t *testing.T) {
 			s := sampleOf(t, k)
 			preset := s.get(mustLoad(t, "[tdf]\nnamespace=N"))
-			if cmp.Equal(preset, s.want) {
-				t.Fatalf("the sample %v is the default; use another value", s.want)
-			}
+			expect.MustTrue(t, !cmp.Equal(preset, s.want), "the sample", s.want, "is the default; use another value")
 			inFile := s.get(mustLoad(t, fileOf(k, s.text), neededVariables(k)...))
 			inEnv := s.get(mustLoad(t, "[tdf]\nnamespace=N", append(neededVariables(k), k.env()+"="+s.text)...))
 			expect.Equal(t, cmp.Diff([]any{s.want, s.want}, []any{inFile, inEnv}), "", "by file, by environment (-want +got")

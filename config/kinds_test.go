@@ -77,9 +77,8 @@ func TestInvalidBytesInVariables(t *testing.T) {
 				t.Errorf("%s=%q was accepted", name, value)
 				continue
 			}
-			if want := name + ": " + quote(value) + " is not "; !strings.HasPrefix(err.Error(), want) {
-				t.Errorf("error %q does not begin with %q", err, want)
-			}
+			want := name + ": " + quote(value) + " is not "
+			expect.True(t, strings.HasPrefix(err.Error(), want), "error", err, "does not begin with", want)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestLogger(t *testing.T) {
@@ -12,8 +14,7 @@ func TestLogger(t *testing.T) {
 		log := Log{Level: slog.LevelWarn, Format: format}.Logger(&out)
 		log.Info("not logged")
 		log.Warn("logged", "why", "a test")
-		if got := out.String(); !strings.Contains(got, want) || strings.Count(got, "\n") != 1 {
-			t.Errorf("%s: %q", format, got)
-		}
+		got := out.String()
+		expect.True(t, strings.Contains(got, want) && strings.Count(got, "\n") == 1, format, got)
 	}
 }

@@ -29,9 +29,7 @@ func TestToolPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, redis := range []Redis{tool.Manager.Redis, tool.Server.Redis, tool.Worker.Redis} {
-		if redis.Host != "localhost" || redis.Port != 1002 || redis.DB != 1 {
-			t.Errorf("redis: %+v", redis)
-		}
+		expect.True(t, redis.Host == "localhost" && redis.Port == 1002 && redis.DB == 1, "redis", redis)
 	}
 	for _, namespace := range []string{tool.Manager.Namespace, tool.Server.Namespace, tool.Worker.Namespace} {
 		expect.Equal(t, namespace, "flag", "namespace")
@@ -61,9 +59,7 @@ func TestToolWithoutAFile(t *testing.T) {
 func TestToolEmbedded(t *testing.T) {
 	clearEnvironment(t)
 	tool := expect.Result(LoadTool("", Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})).Value(t)
-	if !tool.Server.Redis.Embedded() || tool.Manager.Redis.Embedded() || tool.Worker.Redis.Embedded() {
-		t.Errorf("%+v", tool)
-	}
+	expect.True(t, tool.Server.Redis.Embedded() && !tool.Manager.Redis.Embedded() && !tool.Worker.Redis.Embedded(), tool)
 	for _, redis := range []Redis{tool.Server.Redis, tool.Manager.Redis, tool.Worker.Redis} {
 		expect.Equal(t, redis.Addr(), "127.0.0.1:7000", "the address")
 	}
@@ -79,9 +75,7 @@ func TestToolErrors(t *testing.T) {
 		"--namespace: [tdf] namespace: \"a": {"tdf", "namespace", "a b", "--namespace"},
 	} {
 		_, err := LoadTool("", override)
-		if !errors.As(err, new(*Error)) || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: got %v", want, err)
-		}
+		expect.True(t, errors.As(err, new(*Error)) && strings.HasPrefix(err.Error(), want), want, err)
 	}
 	if _, err := LoadTool(filepath.Join(t.TempDir(), "nosuch.cfg")); !errors.As(err, new(*Error)) {
 		t.Errorf("no file: %v", err)

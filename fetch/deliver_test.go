@@ -78,13 +78,10 @@ func TestDeliver(t *testing.T) {
 	}
 	expect.Result(os.Readlink(to+"/local/17/0/link")).Is(t, "/etc/passwd")
 	called, err := os.ReadFile(log)
-	if err != nil || !strings.Contains(string(called), "-oBatchMode=yes") || strings.Contains(string(called), "RSYNC_RSH") {
-		t.Errorf("%v: %s", err, called)
-	}
+	expect.True(t, err == nil && strings.Contains(string(called), "-oBatchMode=yes") && !strings.Contains(string(called), "RSYNC_RSH"), err, called)
 	expect.Result(os.Stat(to+"/rsh")).Fails(t, "", "RSYNC_RSH was used")
-	if during, err := os.ReadFile(to + "/during"); err != nil || !strings.HasPrefix(string(during), "deliver-") {
-		t.Errorf("%q, %v", during, err)
-	}
+	during, err := os.ReadFile(to + "/during")
+	expect.True(t, err == nil && strings.HasPrefix(string(during), "deliver-"), during, err)
 	expect.Len(t, expect.Result(os.ReadDir(tmp)).Value(t), 0, "temporary files left")
 }
 
@@ -203,8 +200,6 @@ func TestParseTarget(t *testing.T) {
 	} {
 		err := ParseTarget(target)
 		checkFailed(t, err, want, "target ")
-		if err != nil && strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("the error shows the password: %v", err)
-		}
+		expect.True(t, err == nil || !strings.Contains(err.Error(), "hunter2"), "the error shows the password", err)
 	}
 }

@@ -14,8 +14,7 @@ import (
 // openDir creates a directory that every user can enter. Only the owner can enter a directory of t.TempDir.
 func openDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tdf-test-")
-	must(t, err)
+	dir := expect.Result(os.MkdirTemp("", "tdf-test-")).Value(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755))
 	return dir
@@ -63,9 +62,8 @@ func TestRunScriptIsMadeExecutable(t *testing.T) {
 				}
 				j := &job{Fetcher: Fetcher{OtherUser: other}}
 				asNobody(t, func() {
-					if err := j.ensureExecutable(script, c.before); err != nil {
-						t.Error(err)
-					}
+					err := j.ensureExecutable(script, c.before)
+					expect.True(t, err == nil, err)
 				})
 				expect.Equal(t, expect.Result(os.Stat(script)).Value(t).Mode().Perm(), want, "other user", other)
 			}
@@ -84,9 +82,8 @@ func TestRunScriptOfAnotherUser(t *testing.T) {
 		must(t, os.Chown(script, 1, 1))
 		must(t, os.Chmod(script, mode))
 		asNobody(t, func() {
-			if err := (&job{}).ensureExecutable(script, mode); (err != nil) != fails {
-				t.Errorf("%v: %v", mode, err)
-			}
+			err := (&job{}).ensureExecutable(script, mode)
+			expect.True(t, (err != nil) == fails, mode, err)
 		})
 		expect.Equal(t, expect.Result(os.Stat(script)).Value(t).Mode().Perm(), mode, "became")
 	}

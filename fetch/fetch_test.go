@@ -47,17 +47,13 @@ func TestEverySource(t *testing.T) {
 				f := newFetcher(t)
 				f.Blob = blobs(map[string][]byte{sumOf(data): data})
 				p := fetchWorks(t, f, source)
-				if p.SHA256 != sumOf(data) || p.Dir != filepath.Join(f.Dir, "prog") {
-					t.Errorf("%+v", p)
-				}
+				expect.True(t, p.SHA256 == sumOf(data) && p.Dir == filepath.Join(f.Dir, "prog"), p)
 				got := snapshot(t, p.Dir)
 				if ending != "run.sh" && (got["lib/data.txt"] != `-rw-r--r-- "x"` || got["tool"] != `-rwxr-xr-x "#!/bin/sh"`) {
 					t.Errorf("unpacked: %v", got)
 				}
 				out, err := exec.Command(filepath.Join(p.Dir, "run.sh")).Output()
-				if err != nil || string(out) != "it runs\n" {
-					t.Errorf("run.sh: %q, %v", out, err)
-				}
+				expect.True(t, err == nil && string(out) == "it runs\n", "run.sh", out, err)
 			})
 		}
 	}
@@ -122,9 +118,8 @@ func TestFetchTimeout(t *testing.T) {
 	f := newFetcher(t)
 	f.Timeout = 100 * time.Millisecond
 	err := fetchFails(t, f, url+"/run.sh", "/run.sh: download: took longer than 0.1 s (fetch_timeout)")
-	if e := new(Error); !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &e) || e.Step != StepDownload {
-		t.Errorf("%#v", err)
-	}
+	e := new(Error)
+	expect.True(t, errors.Is(err, context.DeadlineExceeded) && errors.As(err, &e) && e.Step == StepDownload, err)
 }
 
 func TestRunScriptFaults(t *testing.T) {

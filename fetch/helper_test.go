@@ -56,8 +56,7 @@ func packTar(t testing.TB, items ...item) []byte {
 		}
 		must(t, w.WriteHeader(h))
 		if h.Size > 0 {
-			_, err := io.WriteString(w, it.body)
-			must(t, err)
+			expect.Result(io.WriteString(w, it.body)).OK(t)
 		}
 	}
 	must(t, w.Close())
@@ -209,9 +208,7 @@ func fetchFails(t *testing.T, f *Fetcher, source string, texts ...string) error 
 
 func checkFailed(t *testing.T, err error, texts ...string) {
 	t.Helper()
-	if err == nil {
-		t.Fatal("no error")
-	}
+	expect.MustTrue(t, err != nil, "no error")
 	for _, text := range texts {
 		expect.Contains(t, err.Error(), text, "does not contain")
 	}
@@ -226,16 +223,13 @@ func checkSame(t *testing.T, dir string, before map[string]string) {
 // empty.
 func fetchWorks(t *testing.T, f *Fetcher, source string) Program {
 	t.Helper()
-	p, err := f.Fetch(t.Context(), "prog", source)
-	must(t, err)
+	p := expect.Result(f.Fetch(t.Context(), "prog", source)).Value(t)
 	again, ok, err := f.Ready("prog", source)
 	if p.Fetched = false; err != nil || !ok || again != p {
 		t.Fatalf("Ready = %+v, %v, %v; want %+v", again, ok, err, p)
 	}
 	info, err := os.Stat(filepath.Join(p.Dir, "run.sh"))
-	if err != nil || info.Mode().Perm()&0o111 == 0 {
-		t.Fatalf("run.sh: %v, %v", info, err)
-	}
+	expect.MustTrue(t, err == nil && info.Mode().Perm()&0o111 != 0, "run.sh", info, err)
 	checkNoStaging(t, f.Dir)
 	return p
 }
@@ -243,9 +237,7 @@ func fetchWorks(t *testing.T, f *Fetcher, source string) Program {
 func checkNoStaging(t *testing.T, dir string) {
 	t.Helper()
 	for name := range snapshot(t, dir) {
-		if strings.HasPrefix(name, stagingDir) {
-			t.Errorf("%s is left over", name)
-		}
+		expect.True(t, !strings.HasPrefix(name, stagingDir), name, "is left over")
 	}
 }
 

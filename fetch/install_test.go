@@ -99,9 +99,7 @@ func TestSweepOfStagingDirectories(t *testing.T) {
 	}
 	must(t, os.MkdirAll(filepath.Join(f.Dir, locksDir), 0o755))
 	l, err := tryLock(filepath.Join(f.Dir, locksDir, "busy"))
-	if err != nil || l == nil {
-		t.Fatal(l, err)
-	}
+	expect.MustTrue(t, err == nil && l != nil, l, err)
 	defer l.Close()
 	_, err = f.Fetch(t.Context(), "prog", source(t, runItem))
 	must(t, err)

@@ -37,8 +37,7 @@ func fetchingProcess(t *testing.T, dir, source string) (*exec.Cmd, *bufio.Reader
 	cmd := exec.Command(os.Args[0], "prog", source)
 	cmd.Env = append(os.Environ(), childEnv+"="+dir)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	must(t, err)
+	out := expect.Result(cmd.StdoutPipe()).Value(t)
 	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	r := bufio.NewReader(out)
@@ -63,8 +62,7 @@ func TestManyProcessesFetchOnce(t *testing.T) {
 	close(allStarted)
 	var all []string
 	for _, r := range printed {
-		line, err := r.ReadString('\n')
-		must(t, err)
+		line := expect.Result(r.ReadString('\n')).Value(t)
 		all = append(all, strings.TrimSpace(line))
 	}
 	text := strings.Join(all, ",")
@@ -81,9 +79,7 @@ func TestKilledWhileDownloading(t *testing.T) {
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	expect.Result(os.Stat(filepath.Join(dir, "prog"))).Fails(t, "", "the program's directory exists")
-	if len(snapshot(t, dir)) == 0 {
-		t.Error("the killed process left no files to sweep, so this test proves nothing")
-	}
+	expect.True(t, len(snapshot(t, dir)) != 0, "the killed process left no files to sweep, so this test proves nothing")
 	fetchWorks(t, &Fetcher{Dir: dir}, serve(t, []byte(goodScript))+"/run.sh")
 }
 
@@ -94,8 +90,7 @@ func TestSetupOfAKilledProcessKeepsTheLock(t *testing.T) {
 	cmd, _ := fetchingProcess(t, dir, serve(t, packTar(t, setup("(while [ -e ../wait ]; do sleep 0.02; done) & kill -9 $PPID"), runItem))+"/x.tar")
 	_ = cmd.Wait()
 	lock := func() *os.File {
-		l, err := tryLock(filepath.Join(dir, locksDir, "prog"))
-		must(t, err)
+		l := expect.Result(tryLock(filepath.Join(dir, locksDir, "prog"))).Value(t)
 		return l
 	}
 	if l := lock(); l != nil {
@@ -158,19 +153,14 @@ func TestCancelWaitForLock(t *testing.T) {
 // After a lock's file was removed, the lock has no effect. The next process locks a new file of the same name.
 func TestLockOnRemovedFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
-	old, err := tryLock(name)
-	must(t, err)
+	old := expect.Result(tryLock(name)).Value(t)
 	defer old.Close()
-	if again, err := tryLock(name); err != nil || again != nil {
-		t.Fatalf("locked twice: %v, %v", again, err)
-	}
+	again, err := tryLock(name)
+	expect.MustTrue(t, err == nil && again == nil, "locked twice", again, err)
 	must(t, os.Remove(name))
-	l, err := tryLock(name)
-	must(t, err)
+	l := expect.Result(tryLock(name)).Value(t)
 	defer l.Close()
-	if !sameFile(l, name) || sameFile(old, name) {
-		t.Error("the lock is on another file")
-	}
+	expect.True(t, sameFile(l, name) && !sameFile(old, name), "the lock is on another file")
 }
 
 func TestTail(t *testing.T) {

@@ -15,9 +15,7 @@ func TestMadeByHand(t *testing.T) {
 	script := write(t, filepath.Join(f.Dir, "prog", "run.sh"), []byte(goodScript))
 	for range 2 {
 		p, ok, err := f.Ready("prog", "rsync:/nowhere/run.sh")
-		if err != nil || !ok || p.SHA256 != "" || p.Fetched {
-			t.Errorf("%+v, %v, %v", p, ok, err)
-		}
+		expect.True(t, err == nil && ok && p.SHA256 == "" && !p.Fetched, p, ok, err)
 	}
 	if info, _ := os.Stat(script); info.Mode().Perm() != 0o755 {
 		t.Errorf("run.sh has mode %v", info.Mode())
@@ -73,9 +71,7 @@ func TestOtherSource(t *testing.T) {
 	expect.FailsWith(t, err, ErrOtherSource)
 	fetchFails(t, f, url+"/run.sh?token=else", "?token=*** with other credentials")
 	for name, text := range snapshot(t, f.Dir) {
-		if filepath.Base(name) == recordName && (len(text) == 0 || strings.Contains(text, "hush")) {
-			t.Errorf("%s: %s", name, text)
-		}
+		expect.True(t, filepath.Base(name) != recordName || len(text) != 0 && !strings.Contains(text, "hush"), name, text)
 	}
 }
 
@@ -94,15 +90,12 @@ func TestADamagedRecord(t *testing.T) {
 		must(t, os.Remove(name))
 		must(t, damage())
 		p, err := f.Fetch(t.Context(), "prog", source)
-		if err != nil || !p.Fetched {
-			t.Errorf("%s: %+v, %v", what, p, err)
-		}
+		expect.True(t, err == nil && p.Fetched, what, p, err)
 	}
 	for _, damaged := range []string{recordName, journalName} {
 		write(t, filepath.Join(f.Dir, "prog", damaged), []byte("x"))
 	}
 	_, err := f.Fetch(t.Context(), "prog", source)
-	if failed := new(Error); !errors.As(err, &failed) || !failed.Local() {
-		t.Errorf("%v", err)
-	}
+	failed := new(Error)
+	expect.True(t, errors.As(err, &failed) && failed.Local(), err)
 }

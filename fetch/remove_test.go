@@ -26,8 +26,7 @@ func lastUsed(t *testing.T, dir string, ago time.Duration) {
 
 func lastUse(t *testing.T, dir string) time.Duration {
 	t.Helper()
-	info, err := os.Lstat(filepath.Join(dir, "prog", recordName))
-	must(t, err)
+	info := expect.Result(os.Lstat(filepath.Join(dir, "prog", recordName))).Value(t)
 	return time.Since(info.ModTime())
 }
 
@@ -48,9 +47,7 @@ func checkRemove(t *testing.T, f *Fetcher, want bool) {
 	t.Helper()
 	before := snapshot(t, f.Dir)
 	removed, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
-	if err != nil || removed != want {
-		t.Errorf("removed: %v, %v; want %v", removed, err, want)
-	}
+	expect.True(t, err == nil && removed == want, "removed", removed, err, "want", want)
 	if !want {
 		checkSame(t, f.Dir, before)
 	}
@@ -59,9 +56,8 @@ func checkRemove(t *testing.T, f *Fetcher, want bool) {
 func TestRemove(t *testing.T) {
 	f, src := fetchOld(t, item{name: "lib/a", body: "123"}, item{name: "lib/link", kind: '2', link: "a"}, item{name: "data", body: "4567"})
 	removed, bytes, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
-	if want := int64(7 + len(goodScript)); err != nil || !removed || bytes != want {
-		t.Errorf("%v, %d bytes, %v; want %d", removed, bytes, err, want)
-	}
+	want := int64(7 + len(goodScript))
+	expect.True(t, err == nil && removed && bytes == want, removed, bytes, "bytes", err, "want", want)
 	expect.Equal(t, cmp.Diff(map[string]string{}, snapshot(t, f.Dir)), "")
 	checkRemove(t, f, false)
 	fetchWorks(t, f, src)
@@ -108,8 +104,7 @@ func TestNotRemoved(t *testing.T) {
 		},
 		"missing": func(t *testing.T, f *Fetcher) { must(t, os.RemoveAll(f.Dir+"/prog")) },
 		"being fetched": func(t *testing.T, f *Fetcher) {
-			l, err := tryLock(filepath.Join(f.Dir, locksDir, "prog"))
-			must(t, err)
+			l := expect.Result(tryLock(filepath.Join(f.Dir, locksDir, "prog"))).Value(t)
 			t.Cleanup(func() { l.Close() })
 		},
 		"a link to another": func(t *testing.T, f *Fetcher) {
@@ -196,14 +191,12 @@ func TestRemoveStaysInside(t *testing.T) {
 func TestRemoveIsInterrupted(t *testing.T) {
 	begin := func(t *testing.T) (*Fetcher, string, *os.Root, *journal) {
 		f, src := fetchOld(t, item{name: "lib/a", body: "x"}, item{name: "lib/b", body: "x"})
-		root, err := os.OpenRoot(f.Dir + "/prog")
-		must(t, err)
+		root := expect.Result(os.OpenRoot(f.Dir + "/prog")).Value(t)
 		t.Cleanup(func() { root.Close() })
 		name, info, err := recordIn(root)
 		must(t, err)
-		if free, err := takeRecord(root, name, info); !free || err != nil {
-			t.Fatal(free, err)
-		}
+		free, err := takeRecord(root, name, info)
+		expect.MustTrue(t, free && err == nil, free, err)
 		o, err := journalIn(root)
 		must(t, err)
 		return f, src, root, o
@@ -251,17 +244,15 @@ func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 // After the renaming, the program is not ready.
 func TestRemoveDuringUse(t *testing.T) {
 	f, src := fetchOld(t)
-	root, err := os.OpenRoot(f.Dir + "/prog")
-	must(t, err)
+	root := expect.Result(os.OpenRoot(f.Dir + "/prog")).Value(t)
 	defer root.Close()
 	name, info, err := recordIn(root)
 	must(t, err)
 	if _, ok, err := f.Ready("prog", src); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if free, err := takeRecord(root, name, info); free || err != nil {
-		t.Errorf("the record of a used program was taken: %v, %v", free, err)
-	}
+	free, err := takeRecord(root, name, info)
+	expect.True(t, !free && err == nil, "the record of a used program was taken", free, err)
 	checkRemove(t, f, false)
 	lastUsed(t, f.Dir, 4*week)
 	name, info, err = recordIn(root)
@@ -292,9 +283,8 @@ func TestReadyRecordsTheLastUse(t *testing.T) {
 	Touch(f.Dir, "prog")
 	Touch(f.Dir, "../prog")
 	Touch(f.Dir, "other")
-	if now := lastUse(t, f.Dir); now > time.Minute {
-		t.Error(now)
-	}
+	now := lastUse(t, f.Dir)
+	expect.True(t, now <= time.Minute, now)
 }
 
 func TestTouchFollowsNoLink(t *testing.T) {
@@ -305,9 +295,8 @@ func TestTouchFollowsNoLink(t *testing.T) {
 	must(t, os.Remove(f.Dir+"/prog/"+recordName))
 	must(t, os.Symlink(outside, f.Dir+"/prog/"+recordName))
 	Touch(f.Dir, "prog")
-	if info, _ := os.Stat(outside); time.Since(info.ModTime()) < time.Hour {
-		t.Error("touched through a link")
-	}
+	info, _ := os.Stat(outside)
+	expect.True(t, time.Since(info.ModTime()) >= time.Hour, "touched through a link")
 }
 
 func TestPrograms(t *testing.T) {
@@ -316,12 +305,9 @@ func TestPrograms(t *testing.T) {
 	write(t, f.Dir+"/byhand/run.sh", []byte(goodScript))
 	write(t, f.Dir+"/file", nil)
 	must(t, os.Symlink("prog", f.Dir+"/link"))
-	got, err := Programs(f.Dir)
-	must(t, err)
+	got := expect.Result(Programs(f.Dir)).Value(t)
 	expect.MustLen(t, got, 1)
 	p := got[0]
-	if p.Name != "prog" || p.Bytes != int64(3+len(goodScript)) || time.Since(p.LastUse).Round(time.Minute) != 4*week {
-		t.Errorf("%+v", p)
-	}
+	expect.True(t, p.Name == "prog" && p.Bytes == int64(3+len(goodScript)) && time.Since(p.LastUse).Round(time.Minute) == 4*week, p)
 	expect.Result(Programs(f.Dir+"/nothing")).Fails(t, "", "no error for a missing directory")
 }

@@ -136,14 +136,11 @@ func TestRsyncShell(t *testing.T) {
 	odd := dir + "/$(touch " + strings.ReplaceAll(dir, "/", "_") + ") ;'x/run.sh"
 	write(t, odd, []byte(goodScript))
 	fetchWorks(t, newFetcher(t), "rsync:bob@far.example:"+odd)
-	got, err := os.ReadFile(log)
-	must(t, err)
+	got := expect.Result(os.ReadFile(log)).Value(t)
 	for _, want := range []string{"-oBatchMode=yes", "-oConnectTimeout=15", "-l bob far.example rsync --server"} {
 		expect.Contains(t, string(got), want, "ssh was called as … without")
 	}
-	if strings.Contains(string(got), "hush") || strings.Contains(string(got), "RSYNC_RSH") {
-		t.Errorf("environment: %s", got)
-	}
+	expect.True(t, !strings.Contains(string(got), "hush") && !strings.Contains(string(got), "RSYNC_RSH"), "environment", got)
 	expect.Result(os.Stat(dir+"/rsh")).Fails(t, "", "RSYNC_RSH was used")
 }
 
@@ -182,8 +179,7 @@ func checkEnded(t *testing.T, file string) {
 	data, err := os.ReadFile(file)
 	must(t, err)
 	for _, word := range strings.Fields(string(data)) {
-		pid, err := strconv.Atoi(word)
-		must(t, err)
+		pid := expect.Result(strconv.Atoi(word)).Value(t)
 		eventually(t, "process "+word+" ends", func() bool { return ended(pid) })
 	}
 }

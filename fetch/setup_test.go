@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func setup(body string) item { return item{name: "setup.sh", body: "#!/bin/sh\n" + body} }
@@ -13,12 +15,8 @@ func TestSetup(t *testing.T) {
 	f := newFetcher(t)
 	p := fetchWorks(t, f, source(t, setup("test -e run.sh && exit 1; pwd >where; env >env; cat >stdin; cat data >copy"), item{name: "data", body: "x"}, runItem))
 	got := snapshot(t, p.Dir)
-	if got["where"] != `-rw-r--r-- "`+p.Dir+`\n"` || got["stdin"] != `-rw-r--r-- ""` || got["copy"] != `-rw-r--r-- "x"` {
-		t.Errorf("%v", got)
-	}
-	if strings.Contains(got["env"], "hush") || !strings.Contains(got["env"], "PATH=") {
-		t.Error(got["env"])
-	}
+	expect.True(t, got["where"] == `-rw-r--r-- "`+p.Dir+`\n"` && got["stdin"] == `-rw-r--r-- ""` && got["copy"] == `-rw-r--r-- "x"`, got)
+	expect.True(t, !strings.Contains(got["env"], "hush") && strings.Contains(got["env"], "PATH="), got["env"])
 }
 
 func TestSetupFails(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // emptyHeaders returns n PAX headers that no entry follows.
@@ -155,18 +157,12 @@ func TestUnpackStopsWithContext(t *testing.T) {
 			full := newEndsAfter(t, 1<<30)
 			must(t, unpack(full, archive, mkdir(t, dir+"/full"), limits))
 			asked := 1<<30 - full.left
-			if asked < 3 {
-				t.Errorf("unpack checks the context only %d times", asked)
-			}
+			expect.True(t, asked >= 3, "unpack checks the context only", asked, "times")
 			for n := 0; n < asked; n += 1 + asked/6 {
 				ctx := newEndsAfter(t, n)
 				err := unpack(ctx, archive, mkdir(t, filepath.Join(dir, "tree"+strings.Repeat("+", n%100+1)+octal(int64(n))[:6])), limits)
-				if !errors.Is(err, errEnough) && !errors.Is(err, context.Canceled) {
-					t.Errorf("context ended at check %d of %d: %v", n, asked, err)
-				}
-				if ctx.over > 10 {
-					t.Errorf("unpack checked the context %d times after its end", ctx.over)
-				}
+				expect.True(t, errors.Is(err, errEnough) || errors.Is(err, context.Canceled), "context ended at check", n, "of", asked, err)
+				expect.True(t, ctx.over <= 10, "unpack checked the context", ctx.over, "times after its end")
 			}
 		})
 	}

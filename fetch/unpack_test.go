@@ -101,9 +101,7 @@ func checkUnpackFails(t *testing.T, ending string, data []byte, want string) {
 		step = "install: "
 	}
 	err := fetchFails(t, f, "rsync:"+src, "x."+ending+": "+step, want)
-	if strings.ContainsAny(err.Error(), "\x00\x1b") {
-		t.Errorf("control characters in the error %q", err)
-	}
+	expect.True(t, !strings.ContainsAny(err.Error(), "\x00\x1b"), "control characters in the error", err)
 }
 
 // One hostile entry for each compression is enough, because all compressions use the same code for entries.
@@ -205,9 +203,7 @@ func TestModesAreMasked(t *testing.T) {
 			item{name: "dir", kind: tar.TypeDir, mode: 0o7777}, runItem))
 		p := fetchWorks(t, f, "rsync:"+src)
 		got := snapshot(t, p.Dir)
-		if got["suid"] != `-rwxr-xr-x "x"` || got["closed"] != `-rw-r--r-- "x"` || got["dir"] != "drwxr-xr-x" {
-			t.Errorf("%s: %v", ending, got)
-		}
+		expect.True(t, got["suid"] == `-rwxr-xr-x "x"` && got["closed"] == `-rw-r--r-- "x"` && got["dir"] == "drwxr-xr-x", ending, got)
 	}
 }
 

@@ -20,16 +20,13 @@ func TestRetryAndCancel(t *testing.T) {
 	ids := open(t, m, "ok", "ok", "ok")
 	expect.Result(m.Cancel(ctx, manager.ByIDs(ids[2], ids[2])...)).OK(t)
 	result, err := m.Retry(ctx, manager.Changes{}, manager.ByIDs(ids[0], ids[2], 77)...)
-	if err != nil || result.Done != 1 {
-		t.Errorf("%+v, %v", result, err)
-	}
+	expect.True(t, err == nil && result.Done == 1, result, err)
 	skipped := errors.Join(result.Skipped...)
 	for _, want := range []string{"reopen task 1: it is open in round 0", "reopen task 77: there is no such task"} {
 		expect.Fails(t, skipped, want)
 	}
-	if e := new(tdf.StateError); !errors.As(skipped, &e) {
-		t.Errorf("%v does not wrap a *StateError", skipped)
-	}
+	e := new(tdf.StateError)
+	expect.True(t, errors.As(skipped, &e), skipped, "does not wrap a *StateError")
 	if again := tm.Tasks()[2]; again.State != tdf.Open || again.Round != 1 || again.Reopens != 1 || again.Outcome != "" {
 		t.Errorf("the reopened task is %s in round %d, reopens %d, outcome %q", again.State, again.Round, again.Reopens, again.Outcome)
 	}
@@ -57,9 +54,8 @@ func TestActions(t *testing.T) {
 	check("update", 2, "")(m.Update(ctx, manager.Changes{Input: new("other")}, of(ids[0], ids[1], ids[0])...))
 	check("update again", 0, "change task 1: it already has these values")(m.Update(ctx, manager.Changes{Input: new("other")}, of(ids[0])...))
 	check("invalid", 0, "change task 1: input: a quote is not closed")(m.Update(ctx, manager.Changes{Input: new("'")}, of(ids[0])...))
-	if got := tm.Tasks()[0]; got.Input != "other" || got.Revision != 1 || got.State != tdf.Open {
-		t.Errorf("%+v", got)
-	}
+	got := tm.Tasks()[0]
+	expect.True(t, got.Input == "other" && got.Revision == 1 && got.State == tdf.Open, got)
 	check("remove", 0, "remove task 1: it is open in round 0")(m.Remove(ctx, of(ids[0])...))
 	check("requeue", 0, "release task 1: it is open in round 0")(m.Requeue(ctx, of(ids[0])...))
 	check("requeue elsewhere", 0, "release task 1: it is open in round 0")(m.RequeueElsewhere(ctx, of(ids[0])...))
@@ -84,9 +80,7 @@ func TestRetryNeedsTime(t *testing.T) {
 	expect.Result(m.Cancel(ctx, ref)).OK(t)
 	for _, end := range []*time.Time{nil, new(now.Add(-time.Second))} {
 		result, err := m.Retry(ctx, manager.Changes{EndBefore: end}, ref)
-		if err != nil || result.Done != 0 || len(result.Skipped) != 1 || !errors.Is(result.Skipped[0], manager.ErrPast) {
-			t.Errorf("%+v, %v", result, err)
-		}
+		expect.True(t, err == nil && result.Done == 0 && len(result.Skipped) == 1 && errors.Is(result.Skipped[0], manager.ErrPast), result, err)
 	}
 	later := now.Add(time.Second)
 	result, err := m.Retry(ctx, manager.Changes{EndBefore: &later}, ref)
@@ -124,9 +118,8 @@ func TestActionsOnTasksThatMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	result, err := m.Retry(ctx, manager.Changes{}, seen)
-	if text := fmt.Sprint(result.Skipped); err != nil || result.Done != 0 || text != "[reopen task 1: it is expired in round 1]" {
-		t.Errorf("%+v, %v", result, err)
-	}
+	text := fmt.Sprint(result.Skipped)
+	expect.True(t, err == nil && result.Done == 0 && text == "[reopen task 1: it is expired in round 1]", result, err)
 }
 
 func TestGetAndCounts(t *testing.T) {
@@ -136,8 +129,7 @@ func TestGetAndCounts(t *testing.T) {
 	ids := open(t, m, "a", "b", "c")
 	expect.Result(m.Get(ctx, 9)).FailsWith(t, tdf.ErrNoTask, "task 9")
 	expect.Equal(t, expect.Result(m.Get(ctx, ids[1])).Value(t).Input, "b", "task 2")
-	if counts, err := m.Counts(ctx); err != nil || counts[tdf.Open] != 3 || counts.Total() != 3 {
-		t.Errorf("counts: %v, %v", counts, err)
-	}
+	counts, err := m.Counts(ctx)
+	expect.True(t, err == nil && counts[tdf.Open] == 3 && counts.Total() == 3, "counts", counts, err)
 	expect.Result(m.Counts(ctx, "a", "")).Fails(t, "", "a group named \"\" was counted")
 }

@@ -27,17 +27,14 @@ func TestOpenGraph(t *testing.T) {
 		return after(define("p", source, input), &manager.Dependencies{Places: places})
 	}
 	tasks, err := tm.Manager.Open(t.Context(), step("join", 1, 2), step("left", 3), step("right", 3), step("start"))
-	if err != nil || len(tasks) != 4 {
-		t.Fatal(tasks, err)
-	}
+	expect.MustTrue(t, err == nil && len(tasks) == 4, tasks, err)
 	for i, want := range [][]int64{{tasks[1].ID, tasks[2].ID}, {tasks[3].ID}} {
 		if got := tasks[i]; !slices.Equal(got.After.Tasks, want) || len(got.After.Places) > 0 || !got.Waits {
 			t.Errorf("Open returned task %d with After %+v, waits: %t", got.ID, got.After, got.Waits)
 		}
 	}
-	if join := get(t, tm.Manager, tasks[0].ID); !slices.Equal(join.After.Tasks, []int64{tasks[1].ID, tasks[2].ID}) || join.State != tdf.Open {
-		t.Errorf("%+v", join)
-	}
+	join := get(t, tm.Manager, tasks[0].ID)
+	expect.True(t, slices.Equal(join.After.Tasks, []int64{tasks[1].ID, tasks[2].ID}) && join.State == tdf.Open, join)
 	var order []string
 	run(t, tm.Manager, manager.Callbacks{Succeeded: func(_ context.Context, f *manager.Finished) error {
 		order = append(order, f.Input)
@@ -58,13 +55,10 @@ func TestOpenLargeGraph(t *testing.T) {
 		}
 	}
 	tasks, err := m.Open(t.Context(), chain...)
-	if err != nil || len(tasks) != len(chain) {
-		t.Fatal(len(tasks), err)
-	}
+	expect.MustTrue(t, err == nil && len(tasks) == len(chain), len(tasks), err)
 	for i := range len(chain) - 1 {
-		if got := get(t, m, tasks[i].ID); got.Input != fmt.Sprint(i) || !slices.Equal(got.AfterAny.Tasks, []int64{tasks[i+1].ID}) {
-			t.Fatalf("task %d: %+v", i, got)
-		}
+		got := get(t, m, tasks[i].ID)
+		expect.MustTrue(t, got.Input == fmt.Sprint(i) && slices.Equal(got.AfterAny.Tasks, []int64{tasks[i+1].ID}), "task", i, got)
 	}
 }
 
@@ -89,9 +83,7 @@ func TestOpenRefusesDependencies(t *testing.T) {
 		_, committed := x.Commit(t.Context())
 		_, opened := m.Open(t.Context(), all...)
 		for _, err := range []error{committed, opened} {
-			if !errors.As(err, new(*tdf.PropertyError)) || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %s", err, want)
-			}
+			expect.True(t, errors.As(err, new(*tdf.PropertyError)) && strings.Contains(err.Error(), want), err, "want", want)
 		}
 	}
 	expect.Equal(t, len(tm.Tasks()), 1, "tasks")

@@ -71,8 +71,7 @@ func TestFollowUpIntoAClosedGroup(t *testing.T) {
 	t.Parallel()
 	tm, log := newTester(t)
 	m := tm.Manager
-	_, err := m.Open(t.Context(), ofGroup("g", "a"))
-	must(t, err)
+	expect.Result(m.Open(t.Context(), ofGroup("g", "a"))).OK(t)
 	must(t, m.CloseGroup(t.Context(), "g"))
 	calls := 0
 	run(t, m, manager.Callbacks{Succeeded: func(ctx context.Context, task *manager.Finished) error {

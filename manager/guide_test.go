@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -279,9 +280,15 @@ func TestCountdown(t *testing.T) {
 		return managertest.Result{Output: fmt.Sprintln(n - 1), Duration: time.Minute}
 	})
 	m := tm.Manager
-	expect.Result(m.Open(t.Context(), manager.Definition{Program: "minus", Source: "https://example.org/run.sh", Input: "3"})).OK(t)
-	expect.NoError(t, m.Run(t.Context(), countdown))
-	expect.Equal(t, len(tm.In(tdf.Archived)), 3, "tasks")
+	if _, err := m.Open(t.Context(), manager.Definition{Program: "minus", Source: "https://example.org/run.sh", Input: "3"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Run(t.Context(), countdown); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(tm.In(tdf.Archived)); n != 3 {
+		t.Errorf("%d tasks, want 3", n)
+	}
 }
 
 // sumOfSquares computes squares in a first stage, and their sum in a second stage.
@@ -316,8 +323,12 @@ func TestSumOfSquares(t *testing.T) {
 	tm.Program("sum", func(r managertest.Run) managertest.Result {
 		return managertest.Result{Output: strings.Join(r.Args, "+")}
 	})
-	expect.NoError(t, sumOfSquares(tm.Manager, "https://example.org/squares.tar.gz").Run(t.Context()))
-	expect.Equal(t, tm.Outputs("squares/sum"), []string{"0+1+4+9+16"})
+	if err := sumOfSquares(tm.Manager, "https://example.org/squares.tar.gz").Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := tm.Outputs("squares/sum"); !slices.Equal(got, []string{"0+1+4+9+16"}) {
+		t.Errorf("got %q", got)
+	}
 }
 
 // crawl opens the pages that a stage of index pages names, in the stage "page".
@@ -386,12 +397,19 @@ func TestLookup(t *testing.T) {
 // Each Go snippet of the guide also occurs in a test of this package.
 func TestTheGuideIsTested(t *testing.T) {
 	guide, err := os.ReadFile("../docs/manager.md")
-	expect.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	tests, err := filepath.Glob("*_test.go")
-	expect.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	code := ""
 	for _, file := range tests {
-		text := expect.Result(os.ReadFile(file)).Value(t)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
 		code += flush(string(text))
 	}
 	snippets := strings.Split(string(guide), "```go\n")[1:]
@@ -400,7 +418,9 @@ func TestTheGuideIsTested(t *testing.T) {
 	}
 	for _, s := range snippets {
 		s, _, _ = strings.Cut(s, "```")
-		expect.Contains(t, code, flush(s), "no test has these lines", s)
+		if !strings.Contains(code, flush(s)) {
+			t.Errorf("no test has these lines:\n%s", s)
+		}
 	}
 }
 

@@ -77,9 +77,7 @@ func settle(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	m, ok := read(t, s, id).Settle(now, nil)
-	if !ok {
-		t.Fatalf("nothing to settle about task %d", id)
-	}
+	expect.MustTrue(t, ok, "nothing to settle about task", id)
 	apply(t, s, m, nil)
 }
 
@@ -162,9 +160,7 @@ func TestPagesHaveExactlyTheSelectedTasks(t *testing.T) {
 		expect.Equal(t, got, want, q, "found")
 		found += len(got)
 	}
-	if found < 300 {
-		t.Errorf("all queries together found only %d tasks; the test needs more conditions that match", found)
-	}
+	expect.True(t, found >= 300, "all queries together found only", found, "tasks; the test needs more conditions that match")
 }
 
 func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
@@ -223,9 +219,7 @@ func TestInvalidQueries(t *testing.T) {
 	m := tm.Manager
 	open(t, m, "a", "b", "c")
 	first, err := m.Page(t.Context(), manager.Query{}, "", 1)
-	if err != nil || first.Next == "" {
-		t.Fatalf("%+v, %v", first, err)
-	}
+	expect.MustTrue(t, err == nil && first.Next != "", first, err)
 	for _, c := range []struct {
 		q     manager.Query
 		after string
@@ -286,9 +280,8 @@ func TestPagesOfTasksThatMove(t *testing.T) {
 			stir(t, s, ids)
 		}
 		for i, id := range ids {
-			if want := 1 - i%2; seen[id] != want {
-				t.Errorf("order %v: task %d is on %d pages, want %d", order, id, seen[id], want)
-			}
+			want := 1 - i%2
+			expect.True(t, seen[id] == want, "order", order, "task", id, "is on", seen[id], "pages, want", want)
 		}
 	}
 }

@@ -21,12 +21,9 @@ func TestOpenChecksAllBeforeItOpensAny(t *testing.T) {
 	m := tm.Manager
 	bad := define("p", "ftp://example.org/run.sh", "")
 	ids, err := testspace.IDs(m.Open(t.Context(), define("p", source, "fine"), bad))
-	if e := new(tdf.PropertyError); !errors.As(err, &e) || e.Property != "source" {
-		t.Errorf("got %v, want a *PropertyError about the source", err)
-	}
-	if len(ids) != 0 || len(tm.Tasks()) != 0 {
-		t.Errorf("opened %v", ids)
-	}
+	e := new(tdf.PropertyError)
+	expect.True(t, errors.As(err, &e) && e.Property == "source", err, "want a *PropertyError about the source")
+	expect.True(t, len(ids) == 0 && len(tm.Tasks()) == 0, "opened", ids)
 }
 
 func TestZeroFieldsHaveTheDefaults(t *testing.T) {
@@ -41,9 +38,8 @@ func TestZeroFieldsHaveTheDefaults(t *testing.T) {
 		`{"id":1,"campaign":"g","program":"p","state":"open","round":0,"input":"1 2","source":"https://example.org/run.sh","end_before":"2096-10-02T07:06:40.000000Z","timeout":12,"fail_on":"exit","max_fails":2,"max_timeouts":0,"max_losses":3,`,
 		`{"id":2,"campaign":"h","program":"p","state":"open","round":0,"source":"https://example.org/run.sh","fail_on":"any","max_fails":0,"max_timeouts":0,"max_losses":0,`,
 	} {
-		if got, err := tasks[i].MarshalJSON(); err != nil || !strings.HasPrefix(string(got), want) {
-			t.Errorf("%s, %v, want %s…", got, err, want)
-		}
+		got, err := tasks[i].MarshalJSON()
+		expect.True(t, err == nil && strings.HasPrefix(string(got), want), got, err, "want", want, "…")
 		expect.Equal(t, tm.Tasks()[i].Definition, tasks[i].Definition, "the task … Open")
 	}
 }
@@ -66,14 +62,10 @@ func TestRandomStartOffset(t *testing.T) {
 		if offset < -0.01 || offset > 999.01 || math.Abs(offset-math.Round(offset)) > 0.01 {
 			t.Errorf("task %d has an offset of %v ms", task.ID, offset)
 		}
-		if i%3 == 2 && offset > 0.01 {
-			t.Errorf("task %d has an offset of %v ms, which makes it expire", task.ID, offset)
-		}
+		expect.True(t, i%3 != 2 || offset <= 0.01, "task", task.ID, "has an offset of", offset, "ms, which makes it expire")
 		different[task.StartAfter] = true
 	}
-	if len(different) < 10 {
-		t.Errorf("only %d different moments", len(different))
-	}
+	expect.True(t, len(different) >= 10, "only", len(different), "different moments")
 	checkFollowUpsAreScattered(t, tm)
 }
 
@@ -110,17 +102,12 @@ func TestOpenUnique(t *testing.T) {
 	d := define("p", source, "a")
 	d.Unique, d.Group = "k", "g"
 	first, err := tm.Manager.OpenGroup(t.Context(), d, define("p", source, "plain"))
-	if err != nil || len(first) != 2 || first[0].Existing || first[1].Existing {
-		t.Fatal(first, err)
-	}
+	expect.MustTrue(t, err == nil && len(first) == 2 && !first[0].Existing && !first[1].Existing, first, err)
 	d.Input, d.Group = "b", "h"
 	again, err := tm.Manager.Open(t.Context(), define("p", source, "c"), d)
-	if err != nil || len(again) != 2 || again[0].Existing || !again[1].Existing {
-		t.Fatal(again, err)
-	}
-	if held := again[1]; held.ID != first[0].ID || held.Input != "a" || held.Group != "g" || held.Opened.IsZero() {
-		t.Errorf("got %+v, want the first task", held)
-	}
+	expect.MustTrue(t, err == nil && len(again) == 2 && !again[0].Existing && again[1].Existing, again, err)
+	held := again[1]
+	expect.True(t, held.ID == first[0].ID && held.Input == "a" && held.Group == "g" && !held.Opened.IsZero(), held, "want the first task")
 	d.Group = "g"
 	expect.Result(tm.Manager.OpenGroup(t.Context(), d, define("p", source, "d"))).FailsWith(t, manager.ErrGroupTaken, "a group that has tasks")
 	expect.Equal(t, len(tm.Tasks()), 3, "tasks")

@@ -76,14 +76,11 @@ func TestPipeline(t *testing.T) {
 		expect.Equal(t, inputs(tm, "p/b"), "failed1,succeeded2,failed3,succeeded4", "stage b")
 		expect.Equal(t, inputs(tm, "p/c"), "succeededfailed1,succeeded2,failed3,succeeded4", "stage c")
 		checkArchived(t, tm, 6)
-		if s, err := tm.Manager.GroupStatus(t.Context(), "p/a"); err != nil || !s.Decided {
-			t.Errorf("%+v, %v", s, err)
-		}
+		s, err := tm.Manager.GroupStatus(t.Context(), "p/a")
+		expect.True(t, err == nil && s.Decided, s, err)
 		_ = last
 	}
-	if log.Count("level=ERROR")+log.Count("level=WARN") > 0 {
-		t.Error(log.String())
-	}
+	expect.True(t, log.Count("level=ERROR")+log.Count("level=WARN") == 0, log.String())
 }
 
 // Each handles tasks one by one, and After waits until Each has handled all of them. Follow-ups of Each may belong to the
@@ -105,9 +102,7 @@ func TestPipelineEach(t *testing.T) {
 	})
 	p.After("a", "b", func(ctx context.Context, b *manager.Stage) error {
 		for task, err := range p.Tasks(ctx, "a") {
-			if err != nil || task.State != tdf.Archived {
-				t.Errorf("%+v, %v", task, err)
-			}
+			expect.True(t, err == nil && task.State == tdf.Archived, task, err)
 		}
 		b.Open(define("p", source, "last"))
 		return nil
@@ -136,9 +131,7 @@ func TestPipelineWithoutTasks(t *testing.T) {
 	p.Start("y", opens("1"))
 	p.After("y", "", func(context.Context, *manager.Stage) error { calls += "y"; return nil })
 	must(t, p.Run(t.Context()))
-	if len(calls) != 3 || !strings.Contains(calls, "ab") && calls != "ayb" || inputs(tm, "p/c") != "x" {
-		t.Errorf("calls %q", calls)
-	}
+	expect.True(t, len(calls) == 3 && (strings.Contains(calls, "ab") || calls == "ayb") && inputs(tm, "p/c") == "x", "calls", calls)
 	checkArchived(t, tm, 2)
 }
 

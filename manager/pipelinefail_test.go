@@ -51,9 +51,7 @@ func TestStageFunctionsFail(t *testing.T) {
 	p.After("b", "", fails("c", nothing))
 	p.Start("other", opens("x"))
 	p.After("other", "", func(context.Context, *manager.Stage) error {
-		if calls["a"] > 1 {
-			t.Errorf("stage other waited for stage a")
-		}
+		expect.True(t, calls["a"] <= 1, "stage other waited for stage a")
 		return nil
 	})
 	must(t, p.Run(t.Context()))
@@ -82,9 +80,7 @@ func TestStartEndsItsGoroutine(t *testing.T) {
 		return opens("1")(ctx, s)
 	})
 	must(t, p.Run(t.Context()))
-	if inputs(tm, "p/a") != "1" || log.Count("the function of the stage ended its goroutine") != 1 {
-		t.Error(log.String())
-	}
+	expect.True(t, inputs(tm, "p/a") == "1" && log.Count("the function of the stage ended its goroutine") == 1, log.String())
 }
 
 // A function can use its stage in several goroutines. After the function has returned, the stage opens no tasks.
@@ -118,9 +114,7 @@ func TestStageInGoroutines(t *testing.T) {
 	for _, group := range []string{"p/a", "p/b"} {
 		all := strings.Fields(inputs(tm, group))
 		slices.Sort(all)
-		if len(all) != 160 || len(slices.Compact(all)) != 160 || slices.Contains(all, "late") {
-			t.Errorf("%s: %d tasks", group, len(all))
-		}
+		expect.True(t, len(all) == 160 && len(slices.Compact(all)) == 160 && !slices.Contains(all, "late"), group, len(all), "tasks")
 	}
 }
 
@@ -199,8 +193,7 @@ func TestRetryDuringAfter(t *testing.T) {
 	calls := 0
 	p.After("a", "b", func(ctx context.Context, b *manager.Stage) error {
 		if calls++; calls == 1 {
-			_, err := m.Retry(ctx, manager.Changes{Input: new("again")}, manager.ByIDs(1)...)
-			must(t, err)
+			expect.Result(m.Retry(ctx, manager.Changes{Input: new("again")}, manager.ByIDs(1)...)).OK(t)
 		}
 		b.Open(define("p", source, inputs(tm, "p/a")))
 		return nil
@@ -230,9 +223,7 @@ func TestGroupOfAnotherName(t *testing.T) {
 		return opens("1")(ctx, s)
 	})
 	must(t, p.Run(t.Context()))
-	if inputs(tm, "p/a") != "1" || log.Count("the group already has tasks") != 1 {
-		t.Error(log.String())
-	}
+	expect.True(t, inputs(tm, "p/a") == "1" && log.Count("the group already has tasks") == 1, log.String())
 }
 
 // After Forget, the name can be used again, once the groups have no tasks.
@@ -247,8 +238,7 @@ func TestForget(t *testing.T) {
 		p.After("a", "", func(context.Context, *manager.Stage) error { calls++; return nil })
 		must(t, p.Run(t.Context()))
 		must(t, p.Forget(t.Context()))
-		_, err := m.Remove(t.Context(), manager.ByIDs(int64(n+1))...)
-		must(t, err)
+		expect.Result(m.Remove(t.Context(), manager.ByIDs(int64(n+1))...)).OK(t)
 		if calls != 1 || len(tm.Tasks()) != 0 {
 			t.Errorf("%d calls, %v", calls, tm.Tasks())
 		}
@@ -282,9 +272,8 @@ func TestTwoManagersOfOnePipeline(t *testing.T) {
 	var both sync.WaitGroup
 	for _, m := range []*manager.Manager{tm.Manager, tm.Another()} {
 		both.Go(func() {
-			if err := run(m); err != nil {
-				t.Error(err)
-			}
+			err := run(m)
+			expect.True(t, err == nil, err)
 		})
 	}
 	both.Wait()
@@ -295,7 +284,5 @@ func TestTwoManagersOfOnePipeline(t *testing.T) {
 		}
 	}
 	checkArchived(t, tm, 521)
-	if log.Count("level=ERROR") > 0 {
-		t.Error(log.String())
-	}
+	expect.True(t, log.Count("level=ERROR") == 0, log.String())
 }

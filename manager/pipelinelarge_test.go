@@ -40,9 +40,8 @@ func checkInOrder(t *testing.T, m *manager.Manager, group, beginning string, n i
 	found := 0
 	for task, err := range m.List(t.Context(), manager.Query{Group: group, Order: manager.ByID}) {
 		must(t, err)
-		if want := beginning + strconv.Itoa(found); task.Input != want {
-			t.Fatalf("task %d has the input %q, want %q", task.ID, task.Input, want)
-		}
+		want := beginning + strconv.Itoa(found)
+		expect.MustTrue(t, task.Input == want, "task", task.ID, "has the input", task.Input, "want", want)
 		found++
 	}
 	expect.Equal(t, found, n, "tasks")
@@ -58,8 +57,7 @@ func checkFirst(t *testing.T, cfg config.Manager, n int) {
 		for i := range min(1000, n-first) {
 			p.HGet(t.Context(), fmt.Sprintf("%s:task:%d", cfg.Namespace, first+i+1), "input")
 		}
-		replies, err := p.Exec(t.Context())
-		must(t, err)
+		replies := expect.Result(p.Exec(t.Context())).Value(t)
 		for i, r := range replies {
 			expect.MustEqual(t, r.(*redis.StringCmd).Val(), strconv.Itoa(first+i), "task", first+i+1, "has the input")
 		}
@@ -113,15 +111,13 @@ func TestSoakManyTasksOfStages(t *testing.T) {
 		return p
 	}
 	runUntil(t, pipeline(), isOpened(t, cfg, "q/a"))
-	_, err := watch.CancelOpen(t.Context(), "q/a")
-	must(t, err)
+	expect.Result(watch.CancelOpen(t.Context(), "q/a")).OK(t)
 	runUntil(t, pipeline(), isOpened(t, cfg, "q/b"))
 	checkInOrder(t, watch, "q/b", "x", 2500)
 	client := testspace.Client(t, cfg)
 	expect.Len(t, client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0, "stored definitions are left")
-	if records := client.HGetAll(t.Context(), cfg.Namespace+":pipelines").Val(); len(records) != 3 || records["q/b"] != string(tdf.StageOpened) {
-		t.Errorf("records: %v", records)
-	}
+	records := client.HGetAll(t.Context(), cfg.Namespace+":pipelines").Val()
+	expect.True(t, len(records) == 3 && records["q/b"] == string(tdf.StageOpened), "records", records)
 }
 
 // If stored definitions are lost, the log says so, and the stage stays as it is.
@@ -142,7 +138,5 @@ func TestLostDefinitions(t *testing.T) {
 	must(t, client.HSet(t.Context(), cfg.Namespace+":pipelines", "p/b", "opening 5 ab").Err())
 	runUntil(t, p, func() bool { return log.Count("its record says that it is the first stage") > 0 })
 	expect.Equal(t, client.HGet(t.Context(), cfg.Namespace+":pipelines", "p/b").Val(), "opening 5 ab")
-	if strings.Contains(log.String(), "panic") {
-		t.Error(log.String())
-	}
+	expect.True(t, !strings.Contains(log.String(), "panic"), log.String())
 }

@@ -68,12 +68,10 @@ func checkThreeStages(t *testing.T, m *manager.Manager, many int) {
 		must(t, err)
 		last = append(last, task.Input)
 	}
-	if want := fmt.Sprintf("[follow-up b has %d]", many); fmt.Sprint(last) != want {
-		t.Errorf("stage c: %v, want %v", last, want)
-	}
-	if counts, err := m.Counts(t.Context()); err != nil || counts[tdf.Archived] != counts.Total() {
-		t.Error(counts, err)
-	}
+	want := fmt.Sprintf("[follow-up b has %d]", many)
+	expect.True(t, fmt.Sprint(last) == want, "stage c", last, "want", want)
+	counts, err := m.Counts(t.Context())
+	expect.True(t, err == nil && counts[tdf.Archived] == counts.Total(), counts, err)
 }
 
 // A waiting pipeline wakes up when tasks finish. Otherwise, it would wait for its round_duration of an hour.
@@ -110,15 +108,12 @@ func TestPipelineOnABadLink(t *testing.T) {
 				timer.Stop()
 				cancel(nil)
 			}
-			if err := threeStages(newManager(t, far), many).Run(t.Context()); err != nil {
-				t.Error(err)
-			}
+			err := threeStages(newManager(t, far), many).Run(t.Context())
+			expect.True(t, err == nil, err)
 		})
 	}
 	both.Wait()
-	if proxy.Dropped() == 0 {
-		t.Error("no reply was lost")
-	}
+	expect.True(t, proxy.Dropped() != 0, "no reply was lost")
 	checkThreeStages(t, newManager(t, cfg), many)
 }
 
@@ -155,9 +150,7 @@ func TestStartWaitsForMemory(t *testing.T) {
 		return nil
 	})
 	must(t, p.Run(t.Context()))
-	if handled != 1 || log.Count("level=ERROR") > 0 {
-		t.Errorf("%d callbacks, %s", handled, log.String())
-	}
+	expect.True(t, handled == 1 && log.Count("level=ERROR") == 0, handled, "callbacks", log.String())
 	checkInOrder(t, watch, "p/large", "", opened)
 }
 
@@ -195,9 +188,8 @@ func TestAfterWaitsForMemory(t *testing.T) {
 				return nil
 			})
 			must(t, p.Run(t.Context()))
-			if failures := log.Count("definitions fit, and then: "); calls < 2 || failures != min(stored, 1) {
-				t.Errorf("%d calls, %d failures: %s", calls, failures, log.String())
-			}
+			failures := log.Count("definitions fit, and then: ")
+			expect.True(t, calls >= 2 && failures == min(stored, 1), calls, "calls", failures, "failures", log.String())
 			expect.Len(t, client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0)
 			checkInOrder(t, m, "p/large", "", 5000)
 		})

@@ -67,9 +67,7 @@ func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
 			if err == nil {
 				_, err = s.Apply(ctx, "w", redisstate.Unit{Moves: []tdf.Move{m}})
 			}
-			if err != nil && ctx.Err() == nil {
-				t.Error(err)
-			}
+			expect.True(t, err == nil || ctx.Err() != nil, err)
 		}
 		if len(claimed.Claims) == 0 {
 			waker.Wait(ctx, 100*time.Millisecond)
@@ -175,18 +173,13 @@ func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	ctx := t.Context()
 	claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 30})
-	if err != nil || len(claimed.Claims) != 1 || claimed.Claims[0].Task.ID != id {
-		t.Fatalf("claimed %v, %v", claimed, err)
-	}
+	expect.MustTrue(t, err == nil && len(claimed.Claims) == 1 && claimed.Claims[0].Task.ID == id, "claimed", claimed, err)
 	c := claimed.Claims[0]
 	m, err := c.Task.Execute(c.ID, tdf.Result{Output: "done", Exit: "0"})
 	apply(t, s, m, err)
-	seen, err := s.Read(ctx, []int64{id}, redisstate.Want{Fields: redisstate.Rules})
-	expect.NoError(t, err)
+	seen := expect.Result(s.Read(ctx, []int64{id}, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 	m, ok := seen[0].Task.Settle(claimed.Now, seen[0].Invalid)
-	if !ok {
-		t.Fatalf("task %d is not settled", id)
-	}
+	expect.MustTrue(t, ok, "task", id, "is not settled")
 	apply(t, s, m, nil)
 }
 
@@ -196,9 +189,8 @@ func TestRedisIsFull(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB})
 	defer rdb.Close()
 	setMemory := func(most string) {
-		if err := rdb.ConfigSet(context.Background(), "maxmemory", most).Err(); err != nil {
-			t.Error(err)
-		}
+		err := rdb.ConfigSet(context.Background(), "maxmemory", most).Err()
+		expect.True(t, err == nil, err)
 	}
 	log := &madeRoom{make: func() { setMemory("0") }}
 	m := newManager(t, cfg, testspace.Log(slog.New(slog.NewTextHandler(log, nil))))
@@ -250,9 +242,7 @@ func TestRedisRefusesAFollowUp(t *testing.T) {
 			return nil
 		},
 		EndOfRound: func(_ context.Context, s manager.Summary) error {
-			if s.Round == 1 && s.Waiting != 1 {
-				t.Errorf("%d tasks wait after round 1, want 1", s.Waiting)
-			}
+			expect.True(t, s.Round != 1 || s.Waiting == 1, s.Waiting, "tasks wait after round 1, want 1")
 			return rdb.Del(t.Context(), key).Err()
 		},
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Archived == 1 || s.Round == 100 },
@@ -282,30 +272,23 @@ func TestLoad(t *testing.T) {
 	text := fmt.Sprintf("[redis]\nhost=%s\nport=%d\n[tdf]\nnamespace=%s\n[task_defaults]\nmax_fails=3\n",
 		cfg.Redis.Host, cfg.Redis.Port, cfg.Namespace)
 	expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	o, err := manager.LoadOptions(path)
-	expect.NoError(t, err)
+	o := expect.Result(manager.LoadOptions(path)).Value(t)
 	o.Log, o.Name, o.Progress = silent, "boss", io.Discard
-	m, err := manager.New(o)
-	expect.NoError(t, err)
+	m := expect.Result(manager.New(o)).Value(t)
 	defer m.Close()
-	tasks, err := m.Open(t.Context(), define("p", source, "x"))
-	expect.NoError(t, err)
+	tasks := expect.Result(m.Open(t.Context(), define("p", source, "x"))).Value(t)
 	task, err := m.Get(t.Context(), tasks[0].ID)
-	if err != nil || *task.MaxFails != 3 || len(task.Log) != 1 || !strings.Contains(task.Log[0], " boss: open") {
-		t.Errorf("task %+v, %v", task, err)
-	}
+	expect.True(t, err == nil && *task.MaxFails == 3 && len(task.Log) == 1 && strings.Contains(task.Log[0], " boss: open"), "task", task, err)
 	_, err = manager.Load(filepath.Join(t.TempDir(), "none.cfg"))
-	if e := new(config.Error); !errors.As(err, &e) {
-		t.Errorf("a file that does not exist: %v", err)
-	}
+	e := new(config.Error)
+	expect.True(t, errors.As(err, &e), "a file that does not exist", err)
 }
 
 func TestOptionsThatAreInvalid(t *testing.T) {
 	t.Parallel()
 	for _, o := range []manager.Options{{}, {Namespace: "a b"}} {
-		if m, err := manager.New(o); err == nil || m != nil {
-			t.Errorf("%+v: %v, %v", o, m, err)
-		}
+		m, err := manager.New(o)
+		expect.True(t, err != nil && m == nil, o, m, err)
 	}
 }
 
@@ -327,9 +310,8 @@ func TestNewDoesNotConnect(t *testing.T) {
 	expect.Result(m.Counts(t.Context())).Fails(t, "", "a closed manager counted tasks")
 	cfg := redisConfig(t, redistest.Shared(t))
 	cfg.Redis.DB = 1_000_000
-	if e := new(conn.RefusedError); !errors.As(newManager(t, cfg).Connect(t.Context()), &e) {
-		t.Error("Connect accepted a database that does not exist")
-	}
+	e := new(conn.RefusedError)
+	expect.True(t, errors.As(newManager(t, cfg).Connect(t.Context()), &e), "Connect accepted a database that does not exist")
 }
 
 func TestNoServer(t *testing.T) {

@@ -87,9 +87,8 @@ func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 		h := all[task.ID-1]
 		want, _ := tdf.ParseTask(task.ID, h)
 		got, err := lastTexts(task)
-		if wanted := [3]string{want.LastOutput(), want.LastError(), want.LastResult()}; err != nil || got != wanted {
-			t.Fatalf("%v: %q, %v; want %q", h, got, err, wanted)
-		}
+		wanted := [3]string{want.LastOutput(), want.LastError(), want.LastResult()}
+		expect.MustTrue(t, err == nil && got == wanted, h, got, err, "want", wanted)
 	}
 	expect.Equal(t, read, len(all), "tasks of … were read")
 }
@@ -130,22 +129,16 @@ func TestListByID(t *testing.T) {
 		n, next := 0, int64(c.first)
 		for task, err := range m.List(t.Context(), byID(c.q, manager.ReadOutput)) {
 			expect.NoError(t, err)
-			if c.step > 0 && task.ID != next {
-				t.Fatalf("%+v: got task %d, want %d", c.q, task.ID, next)
-			}
+			expect.MustTrue(t, c.step <= 0 || task.ID == next, c.q, "got task", task.ID, "want", next)
 			if r := task.LastRun(); r.Output != fmt.Sprint("out ", task.ID-1) || r.Result != fmt.Sprint(task.ID-1) {
 				t.Errorf("task %d has the output %q and the result %q", task.ID, r.Output, r.Result)
 			}
 			n, next = n+1, next+c.step
 		}
-		if c.step > 0 && n != c.many || c.q.States != nil && n > 0 || c.q.Output != "" && n == 0 {
-			t.Errorf("%+v: got %d tasks, want %d", c.q, n, c.many)
-		}
+		expect.True(t, (c.step <= 0 || n == c.many) && (c.q.States == nil || n <= 0) && (c.q.Output == "" || n != 0), c.q, n, "tasks, want", c.many)
 	}
 	for task, err := range m.List(t.Context(), byID(manager.Query{}, manager.ReadResult)) {
-		if err != nil || task.LastRun().Output != "" || task.Result() == "" {
-			t.Errorf("without outputs: %+v, %v", task, err)
-		}
+		expect.True(t, err == nil && task.LastRun().Output == "" && task.Result() != "", "without outputs", task, err)
 		break
 	}
 	for _, err := range m.List(t.Context(), byID(manager.Query{Exit: "x"}, manager.ReadResult)) {

@@ -127,15 +127,12 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 					return nil
 				},
 				EndOfRound: func(_ context.Context, s manager.Summary) error {
-					if s.Round == 2 && (s.Counts[tdf.Archived] != 2 || s.Waiting != 1) {
-						t.Errorf("after round 2: %v, waiting %d", s, s.Waiting)
-					}
+					expect.True(t, s.Round != 2 || s.Counts[tdf.Archived] == 2 && s.Waiting == 1, "after round 2", s, "waiting", s.Waiting)
 					return nil
 				},
 			})
-			if want := []time.Duration{0, 1e9, 3e9, 7e9, 15e9, 31e9}; !slices.Equal(at, want) {
-				t.Errorf("the callback was called after %v, want %v", at, want)
-			}
+			want := []time.Duration{0, 1e9, 3e9, 7e9, 15e9, 31e9}
+			expect.True(t, slices.Equal(at, want), "the callback was called after", at, "want", want)
 			if log.Count("callback failed; it is called again") != 5 || log.Count("no disk left") != 5 {
 				t.Errorf("the log does not have five failures:\n%s", log.String())
 			}
@@ -178,12 +175,9 @@ func TestNotYet(t *testing.T) {
 		},
 		TimedOut: finish,
 	})
-	if len(finished) != 3 || log.Count("callback failed") != 0 {
-		t.Errorf("finished %v; the log says %s", finished, log.String())
-	}
-	if took := tm.Now().Sub(tm.Tasks()[1].Rounds[0].TimedOut); took > 10*time.Microsecond {
-		t.Errorf("the waiting task was archived %v after the last task that it waits for, want at once", took)
-	}
+	expect.True(t, len(finished) == 3 && log.Count("callback failed") == 0, "finished", finished, "the log says", log.String())
+	took := tm.Now().Sub(tm.Tasks()[1].Rounds[0].TimedOut)
+	expect.True(t, took <= 10*time.Microsecond, "the waiting task was archived", took, "after the last task that it waits for, want at once")
 }
 
 func TestFollowUpsThatMakeNoSense(t *testing.T) {
@@ -230,15 +224,11 @@ func TestARoundIsBounded(t *testing.T) {
 	run(t, tm.Manager, manager.Callbacks{
 		EndOfRound: func(_ context.Context, s manager.Summary) error {
 			rounds, archived = s.Round, archived+s.Archived
-			if s.Archived > 1024 {
-				t.Errorf("%d tasks were archived in one round", s.Archived)
-			}
+			expect.True(t, s.Archived <= 1024, s.Archived, "tasks were archived in one round")
 			return nil
 		},
 	})
-	if rounds < 3 || archived != many {
-		t.Errorf("%d rounds archived %d tasks", rounds, archived)
-	}
+	expect.True(t, rounds >= 3 && archived == many, rounds, "rounds archived", archived, "tasks")
 }
 
 // Tasks that must wait do not hide later tasks, even if they fill a page of ids or reach the limit of a round. While all tasks
@@ -270,9 +260,8 @@ func TestPagingGoesPastHeldTasks(t *testing.T) {
 					return s.Counts[tdf.Archived] == 1 && s.Round >= c.rounds || s.Round == 10
 				},
 			})
-			if archived := tm.In(tdf.Archived); len(archived) != 1 || archived[0].Input != "free" {
-				t.Errorf("%d tasks are archived, want the free one", len(archived))
-			}
+			archived := tm.In(tdf.Archived)
+			expect.True(t, len(archived) == 1 && archived[0].Input == "free", len(archived), "tasks are archived, want the free one")
 			if n := len(begun); n > 5 && begun[n-1].Sub(begun[n-2]) < time.Second {
 				t.Errorf("the last round began %v after the previous round, want at least RoundDuration", begun[n-1].Sub(begun[n-2]))
 			}
@@ -322,9 +311,7 @@ func TestGroups(t *testing.T) {
 	}
 	run(t, tm.Manager, manager.Callbacks{Groups: []string{"b", "b", "unused"}})
 	archived := tm.In(tdf.Archived)
-	if len(archived) != 1 || archived[0].Group != "b" {
-		t.Errorf("archived %v, want only the task of group b", archived)
-	}
+	expect.True(t, len(archived) == 1 && archived[0].Group == "b", "archived", archived, "want only the task of group b")
 	expect.Fails(t, tm.Manager.Run(t.Context(), manager.Callbacks{Groups: []string{""}}), "", "Run accepted a group named")
 }
 
@@ -338,9 +325,7 @@ func TestEndOfRoundEndsRun(t *testing.T) {
 		EndOfRound: func(context.Context, manager.Summary) error { return enough },
 		Stop:       func(context.Context, manager.Summary) bool { stopped = true; return true },
 	})
-	if !errors.Is(err, enough) || stopped {
-		t.Errorf("got %v, stopped %v", err, stopped)
-	}
+	expect.True(t, errors.Is(err, enough) && !stopped, err, "stopped", stopped)
 }
 
 // If ctx ends during a callback, Run archives the tasks whose callbacks had already returned. The interrupted callback
@@ -368,9 +353,7 @@ func endsContext(t *testing.T, ended func(context.Context) error) {
 			return nil
 		},
 	})
-	if !errors.Is(err, why) || calls != 2 {
-		t.Errorf("got %v after %d calls", err, calls)
-	}
+	expect.True(t, errors.Is(err, why) && calls == 2, err, "after", calls, "calls")
 	if n, all := len(tm.In(tdf.Archived)), len(tm.Tasks()); n != 1 || all != 4 {
 		t.Errorf("%d of %d tasks are archived, want 1 of 4", n, all)
 	}

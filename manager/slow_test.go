@@ -31,7 +31,5 @@ func TestRunOverASlowLink(t *testing.T) {
 		bytes += len(t.Output())
 		return nil
 	}})
-	if err != nil || bytes < 200<<10 {
-		t.Errorf("%d bytes, %v", bytes, err)
-	}
+	expect.True(t, err == nil && bytes >= 200<<10, bytes, "bytes", err)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The JSON of tasks has the form that docs/tdf.md describes in the section "JSON".
@@ -40,9 +41,7 @@ func TestTaskJSON(t *testing.T) {
 	} {
 		task, _ := tdf.ParseTask(7, c.h)
 		got, err := TaskOf(task, c.whole).MarshalJSON()
-		if err != nil || string(got) != c.want {
-			t.Errorf("%s:\n%s, %v, want\n%s", name, got, err, c.want)
-		}
+		expect.True(t, err == nil && string(got) == c.want, name, got, err, "want", c.want)
 	}
 }
 

@@ -17,17 +17,14 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	s := connect(t, cfg)
 	m := newManager(t, cfg, testspace.Log(silent))
-	ids, err := testspace.IDs(m.Open(t.Context(), define("p", source, "some input")))
-	expect.NoError(t, err)
+	ids := expect.Result(testspace.IDs(m.Open(t.Context(), define("p", source, "some input")))).Value(t)
 	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})
 	expect.NoError(t, err)
 	c := claimed.Claims[0]
 	move, _ := c.Task.Execute(c.ID, tdf.Result{Output: "printed", Exit: "0"})
 	expect.Result(s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{move}})).OK(t)
 	for task, err := range m.List(t.Context(), manager.Query{IDs: ids}) {
-		if err != nil || task.Input != "some input" {
-			t.Errorf("%+v, %v", task, err)
-		}
+		expect.True(t, err == nil && task.Input == "some input", task, err)
 		expect.Result(lastOutput(task)).FailsWith(t, tdf.ErrNotRead, "output")
 	}
 	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
@@ -36,9 +33,7 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 		}
 	}
 	task, err := m.Get(t.Context(), ids[0])
-	if err != nil || task.Output() != "printed" {
-		t.Errorf("the whole task: %+v, %v", task, err)
-	}
+	expect.True(t, err == nil && task.Output() == "printed", "the whole task", task, err)
 }
 
 // lastOutput returns the output of the last run. If the method Output panics, lastOutput returns the panic as an error.

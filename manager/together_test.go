@@ -3,11 +3,11 @@ package manager_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -19,21 +19,12 @@ func TestCallersShareCalls(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	rights := testspace.Client(t, cfg)
 	m := testspace.Manager(t, cfg)
-	if err := m.Connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, m.Connect(t.Context()))
 	closed := testspace.Define("p", "https://example.org/run.sh", "")
 	closed.Group = "closed"
-	if _, err := m.Open(t.Context(), closed); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.CloseGroup(t.Context(), "closed"); err != nil {
-		t.Fatal(err)
-	}
-	before, err := rights.DBSize(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), closed)).OK(t)
+	expect.NoError(t, m.CloseGroup(t.Context(), "closed"))
+	before := expect.Result(rights.DBSize(t.Context()).Result()).Value(t)
 	var mu sync.Mutex
 	found := map[int64]string{}
 	var at sync.WaitGroup
@@ -68,12 +59,8 @@ func TestCallersShareCalls(t *testing.T) {
 		t.Fatalf("opened %d tasks, and Redis has %d new keys, %v", len(found), n-before, err)
 	}
 	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Open}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if task.Group == "" && task.Input != found[task.ID] {
-			t.Errorf("task %d has the input %q, want %q", task.ID, task.Input, found[task.ID])
-		}
+		expect.NoError(t, err)
+		expect.True(t, task.Group != "" || task.Input == found[task.ID], "task", task.ID, "has the input", task.Input, "want", found[task.ID])
 	}
 }
 
@@ -85,10 +72,7 @@ func TestCallersThatCancelTheSameTasks(t *testing.T) {
 	for i := range 100 {
 		definitions = append(definitions, testspace.Define("p", "https://example.org/run.sh", fmt.Sprint(i)))
 	}
-	tasks, err := m.Open(t.Context(), definitions...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks := expect.Result(m.Open(t.Context(), definitions...)).Value(t)
 	var mu sync.Mutex
 	done, skipped := 0, 0
 	var at sync.WaitGroup
@@ -99,13 +83,9 @@ func TestCallersThatCancelTheSameTasks(t *testing.T) {
 				mu.Lock()
 				done, skipped = done+result.Done, skipped+len(result.Skipped)
 				mu.Unlock()
-				if err != nil {
-					t.Error(err)
-				}
+				expect.True(t, err == nil, err)
 				for _, why := range result.Skipped {
-					if !strings.Contains(why.Error(), "expired") {
-						t.Error(why)
-					}
+					expect.Contains(t, why.Error(), "expired")
 				}
 			}
 		})

@@ -56,8 +56,7 @@ func TestTransaction(t *testing.T) {
 	done := finishedTasks(t, tm, "a", "b", "c")
 	waiting := openTask(t, m, "d")
 	cancelled := openTask(t, m, "e")
-	later, err := m.Open(t.Context(), define("p", source, "f"))
-	expect.NoError(t, err)
+	later := expect.Result(m.Open(t.Context(), define("p", source, "f"))).Value(t)
 	x := m.Transaction()
 	x.Open(define("p", source, "g"), define("p", source, "h"))
 	x.Archive(done[0])
@@ -66,9 +65,7 @@ func TestTransaction(t *testing.T) {
 	x.Update(manager.Changes{Meta: new("changed")}, waiting)
 	x.Cancel(cancelled, later[0]) // a task that Open returned can be named, too
 	opened, err := x.Commit(t.Context())
-	if err != nil || len(opened) != 2 || opened[0].ID != 7 || opened[1].Input != "h" {
-		t.Fatalf("%v, %v", opened, err)
-	}
+	expect.MustTrue(t, err == nil && len(opened) == 2 && opened[0].ID == 7 && opened[1].Input == "h", opened, err)
 	var got []string
 	for _, task := range tm.Tasks() {
 		got = append(got, fmt.Sprint(task.ID, " ", task.State, " ", task.Round, " ", task.Input, " ", task.Meta))
@@ -99,19 +96,14 @@ func TestTransactionRefused(t *testing.T) {
 	before := tm.Tasks()
 	_, err := x.Commit(t.Context())
 	var refused *manager.StepError
-	if !errors.As(err, &refused) {
-		t.Fatal(err)
-	}
+	expect.MustTrue(t, errors.As(err, &refused), err)
 	want := "commit transaction: task 1 has changed: want succeeded in round 0, found archived in round 0; " +
 		"task 2 has changed: want succeeded in round 0, found open in round 1; " +
 		"task 3 has changed: want succeeded in round 0, found no such task; " +
 		"task 5 has changed: want open in round 0, found open in round 0, revision 1"
-	if err.Error() != want || len(refused.Changed) != 4 || refused.Changed[1].Action != tdf.VerbReopen {
-		t.Errorf("%v, want %s", err, want)
-	}
-	if after := tm.Tasks(); !reflect.DeepEqual(before, after) {
-		t.Errorf("the transaction changed %v to %v", before, after)
-	}
+	expect.True(t, err.Error() == want && len(refused.Changed) == 4 && refused.Changed[1].Action == tdf.VerbReopen, err, "want", want)
+	after := tm.Tasks()
+	expect.True(t, reflect.DeepEqual(before, after), "the transaction changed", before, "to", after)
 }
 
 // An impossible transaction changes nothing, and its error says why.
@@ -156,9 +148,8 @@ func TestImpossibleTransactions(t *testing.T) {
 				t.Errorf("%v, %v, want %s", opened, err, c.want)
 			}
 			expect.Result(x.Commit(t.Context())).FailsWith(t, manager.ErrCommitted, "a second commit")
-			if after := tm.Tasks(); !reflect.DeepEqual(before, after) {
-				t.Errorf("the transaction changed %v to %v", before, after)
-			}
+			after := tm.Tasks()
+			expect.True(t, reflect.DeepEqual(before, after), "the transaction changed", before, "to", after)
 		})
 	}
 	if opened, err := m.Transaction().Commit(t.Context()); opened != nil || err != nil {
@@ -184,9 +175,8 @@ func TestTransactionNamesTheClaim(t *testing.T) {
 func TestManyReasons(t *testing.T) {
 	t.Parallel()
 	e := &manager.StepError{Changed: make([]manager.ChangedTask, 999)}
-	if text := e.Error(); !strings.HasSuffix(text, "; and 989 more") || len(text) > 1000 {
-		t.Error(text)
-	}
+	text := e.Error()
+	expect.True(t, strings.HasSuffix(text, "; and 989 more") && len(text) <= 1000, text)
 }
 
 // A transaction can name a unique key, and returns the task that holds it.
@@ -283,9 +273,8 @@ func TestStepOfACallback(t *testing.T) {
 		},
 	})
 	slices.Sort(called)
-	if want := []string{"a0", "b1", "last0", "next0"}; !slices.Equal(called, want) {
-		t.Errorf("called %v, want %v", called, want)
-	}
+	want := []string{"a0", "b1", "last0", "next0"}
+	expect.True(t, slices.Equal(called, want), "called", called, "want", want)
 	expect.Equal(t, len(tm.In(tdf.Archived)), 5, "tasks are archived")
 }
 

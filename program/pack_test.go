@@ -56,8 +56,7 @@ func fetched(t testing.TB, p program.Packed) (dir string, files map[string]strin
 	f := fetch.Fetcher{Dir: t.TempDir(), Blob: func(context.Context, string) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(p.Archive)), nil
 	}}
-	program, err := f.Fetch(t.Context(), p.Name, p.Source)
-	must(t, err)
+	program := expect.Result(f.Fetch(t.Context(), p.Name, p.Source)).Value(t)
 	return program.Dir, listing(t, program.Dir)
 }
 
@@ -66,8 +65,7 @@ func listing(t testing.TB, dir string) map[string]string {
 	files := map[string]string{}
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		must(t, err)
-		name, err := filepath.Rel(dir, path)
-		must(t, err)
+		name := expect.Result(filepath.Rel(dir, path)).Value(t)
 		if name == "." || strings.HasPrefix(name, ".tdf-") {
 			return nil
 		}
@@ -76,12 +74,10 @@ func listing(t testing.TB, dir string) map[string]string {
 		files[name] = info.Mode().String() + " "
 		switch {
 		case info.Mode().IsRegular():
-			text, err := os.ReadFile(path)
-			must(t, err)
+			text := expect.Result(os.ReadFile(path)).Value(t)
 			files[name] += string(text)
 		case info.Mode()&fs.ModeSymlink != 0:
-			target, err := os.Readlink(path)
-			must(t, err)
+			target := expect.Result(os.Readlink(path)).Value(t)
 			files[name] = "->" + target
 		}
 		return nil
@@ -96,14 +92,11 @@ func TestPackedIsFetchedAndRun(t *testing.T) {
 		"latest2": "->latest/er/../er/file", "tool": "#!/bin/sh\n", "here": "->.",
 	})
 	must(t, os.Chmod(filepath.Join(dir, "tool"), 0o4711))
-	p, err := program.Pack(dir)
-	must(t, err)
+	p := expect.Result(program.Pack(dir)).Value(t)
 	if !strings.HasPrefix(p.Name, "my-program-") || p.Source != "redis:"+p.Source[6:] || p.Name[len("my-program-"):] != p.Source[6:14] {
 		t.Errorf("name %s, source %s", p.Name, p.Source)
 	}
-	if p.Files != 9 || p.Bytes != int64(len(packedScript)+3+1<<20+1+len("#!/bin/sh\n")) {
-		t.Errorf("%d files, %d bytes", p.Files, p.Bytes)
-	}
+	expect.True(t, p.Files == 9 && p.Bytes == int64(len(packedScript)+3+1<<20+1+len("#!/bin/sh\n")), p.Files, "files", p.Bytes, "bytes")
 	at, got := fetched(t, p)
 	must(t, os.Chmod(filepath.Join(dir, "run.sh"), 0o755))
 	must(t, os.Chmod(filepath.Join(dir, "tool"), 0o755))
@@ -124,8 +117,7 @@ func TestPackIsDeterministic(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(second, "b"), 0o700))
 	must(t, os.Chmod(filepath.Join(second, "run.sh"), 0o711))
 	plant(t, second, map[string]string{".git/config": "x", "b/.git": "y", ".tdf-program.json": "{}"})
-	a, err := program.Pack(first)
-	must(t, err)
+	a := expect.Result(program.Pack(first)).Value(t)
 	b, err := program.Pack(second + "/")
 	must(t, err)
 	expect.Equal(t, cmp.Diff(a, b), "", "two archives")
@@ -137,11 +129,8 @@ func TestPackIsDeterministic(t *testing.T) {
 		must(t, os.Remove(filepath.Join(second, "l")))
 		must(t, change())
 		must(t, os.Symlink("run.sh", filepath.Join(second, "l")))
-		c, err := program.Pack(second)
-		must(t, err)
-		if c.Source == b.Source || c.Name == b.Name {
-			t.Errorf("%s: Pack returned the same program", name)
-		}
+		c := expect.Result(program.Pack(second)).Value(t)
+		expect.True(t, c.Source != b.Source && c.Name != b.Name, name, "Pack returned the same program")
 		b = c
 	}
 }
@@ -152,8 +141,7 @@ func TestPackIgnores(t *testing.T) {
 		"top": "", "x/top": "t", "x/y/z.log": "", "x/z.log": "l",
 		".tdfignore": "# results of runs\n\n*.o\n/results\nbuild/\r\n/top\nx/*/*.log\n",
 	})
-	p, err := program.Pack(dir)
-	must(t, err)
+	p := expect.Result(program.Pack(dir)).Value(t)
 	_, got := fetched(t, p)
 	var names []string
 	for name, text := range got {
@@ -163,9 +151,7 @@ func TestPackIgnores(t *testing.T) {
 	}
 	want := map[string]bool{"run.sh": true, "sub/keep": true, "sub/results/2": true, "build": true, "x/top": true, "x/z.log": true}
 	for _, name := range names {
-		if !want[name] {
-			t.Errorf("%s is packed", name)
-		}
+		expect.True(t, want[name], name, "is packed")
 		delete(want, name)
 	}
 	expect.Len(t, want, 0, "not packed")
@@ -252,8 +238,7 @@ func TestPackTooLarge(t *testing.T) {
 		redisstate.MaxProgram, 2*len(noise)+len(packedScript)+1)
 	expect.Fails(t, err, want)
 	must(t, os.Remove(filepath.Join(dir, "two")))
-	p, err := program.Pack(dir)
-	must(t, err)
+	p := expect.Result(program.Pack(dir)).Value(t)
 	if _, got := fetched(t, p); got["one"] != "-rw-r--r-- "+string(noise) {
 		t.Error("the fetched file one differs from the packed one")
 	}
@@ -262,12 +247,10 @@ func TestPackTooLarge(t *testing.T) {
 // Pack refuses a program exactly if workers with default limits would refuse it.
 func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 	deep := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, strings.Repeat("d/", fetch.DefaultDepth) + "x": "x"})
-	p, err := program.Pack(deep)
-	must(t, err)
+	p := expect.Result(program.Pack(deep)).Value(t)
 	fetched(t, p)
 	large := plant(t, t.TempDir(), map[string]string{"run.sh": packedScript})
-	f, err := os.Create(filepath.Join(large, "zeros"))
-	must(t, err)
+	f := expect.Result(os.Create(filepath.Join(large, "zeros"))).Value(t)
 	defer f.Close()
 	must(t, f.Truncate(fetch.DefaultBytes)) // together with run.sh, this exceeds the limit
 	expect.Result(program.Pack(large)).Fails(t, fmt.Sprintf("workers unpack at most %d", fetch.DefaultBytes))
@@ -287,8 +270,7 @@ func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 // makes no such archive.
 func TestPackedWellIsFetched(t *testing.T) {
 	zeros := strings.Repeat("\x00", 8<<20)
-	p, err := program.Pack(plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, "zeros": zeros}))
-	must(t, err)
+	p := expect.Result(program.Pack(plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, "zeros": zeros}))).Value(t)
 	if _, got := fetched(t, p); got["zeros"] != "-rw-r--r-- "+zeros {
 		t.Error("the fetched files are not the packed ones")
 	}
@@ -303,15 +285,11 @@ func TestPush(t *testing.T) {
 	for range 2 {
 		got, err := program.Push(t.Context(), m, dir)
 		want := program.Pushed{Program: packed.Name, Source: packed.Source, Files: 1, Bytes: int64(len(packed.Archive))}
-		if err != nil || got != want {
-			t.Errorf("got %+v, %v, want %+v", got, err, want)
-		}
+		expect.True(t, err == nil && got == want, got, err, "want", want)
 	}
-	store, err := redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, nil)
-	must(t, err)
+	store := expect.Result(redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, nil)).Value(t)
 	defer store.Close()
-	if stored, err := store.Program(t.Context(), packed.Source[len("redis:"):]); err != nil || !bytes.Equal(stored, packed.Archive) {
-		t.Errorf("stored are %d bytes, %v", len(stored), err)
-	}
+	stored, err := store.Program(t.Context(), packed.Source[len("redis:"):])
+	expect.True(t, err == nil && bytes.Equal(stored, packed.Archive), "stored are", len(stored), "bytes", err)
 	expect.Result(program.Push(t.Context(), m, t.TempDir())).Fails(t, "no run.sh")
 }

@@ -28,8 +28,7 @@ func TestRemove(t *testing.T) {
 	for i := range 2500 {
 		all = append(all, testspace.Define([]string{"p", "q"}[i%2], sources[0], ""), testspace.Define("p", source, ""))
 	}
-	ids, err := testspace.IDs(m.Open(t.Context(), all...))
-	must(t, err)
+	ids := expect.Result(testspace.IDs(m.Open(t.Context(), all...))).Value(t)
 	needed, free := sources[0][len("redis:"):], sources[1][len("redis:"):]
 	uses, err := program.Uses(t.Context(), m)
 	if use := uses[needed]; err != nil || use.Tasks != 2500 || use.Unfinished != 2500 || !slices.Contains(ids, use.ID) || !slices.Equal(use.Names, []string{"p", "q"}) || len(uses) != 1 {
@@ -48,7 +47,5 @@ func TestRemove(t *testing.T) {
 		must(t, program.Remove(t.Context(), m, needed))
 	}
 	stored, err := program.List(t.Context(), m)
-	if err != nil || len(stored) != 1 || stored[0].SHA256 != free {
-		t.Errorf("%v, %v", stored, err)
-	}
+	expect.True(t, err == nil && len(stored) == 1 && stored[0].SHA256 == free, stored, err)
 }

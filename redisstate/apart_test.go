@@ -24,17 +24,12 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	early := mustOpen(t, s, stored)[0]
 	set("yes")
 	ids := mustOpen(t, s, stored, theirs)
-	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{stored}})
-	must(t, err)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{stored}})).Value(t)
 	must(t, outcomes[0].Err)
-	if got, want := listed(), fmt.Sprint([]int64{early, ids[1]}); got != want {
-		t.Errorf("in the list open: %s, want %s", got, want)
-	}
+	expect.Equal(t, listed(), fmt.Sprint([]int64{early, ids[1]}), "in the list open")
 	found, err := s.Examine(t.Context(), append(ids, early, outcomes[0].IDs[0]))
 	must(t, err)
-	if len(found) != 1 || found[0].ID != early {
-		t.Errorf("found %v", found)
-	}
+	expect.True(t, len(found) == 1 && found[0].ID == early, "found", found)
 	if _, err := s.Repair(t.Context(), "server", found); err != nil || listed() != fmt.Sprint(ids[1:]) {
 		t.Errorf("in the list open after the repair: %s, %v", listed(), err)
 	}

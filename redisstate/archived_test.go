@@ -18,8 +18,7 @@ func archiveAsOriginal(t testing.TB, s *Store, ids ...int64) {
 	for _, id := range ids {
 		ctx, member := t.Context(), strconv.FormatInt(id, 10)
 		state := tdf.State(s.Redis.HGet(ctx, s.Keys.Task(id), "state").Val())
-		now, err := s.Now(ctx)
-		must(t, err)
+		now := expect.Result(s.Now(ctx)).Value(t)
 		expect.MustEqual(t, s.Redis.ZRem(ctx, s.Keys.List(state), member).Val(), 1, "task", id, "is not in", state)
 		must(t, s.Redis.ZAdd(ctx, s.Keys.List(tdf.Archived), redis.Z{Score: float64(now), Member: member}).Err())
 	}
@@ -41,9 +40,8 @@ func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
 		expect.Equal(t, stored[0].Task.State, tdf.Failed, "fields", fields, "the other task")
 	}
 	for _, r := range records(t, s) {
-		if want := map[int64]string{done: "archived", left: "failed"}[r.ID]; r.Hash["state"] != want {
-			t.Errorf("record of task %d: %s, want %s", r.ID, r.Hash["state"], want)
-		}
+		want := map[int64]string{done: "archived", left: "failed"}[r.ID]
+		expect.True(t, r.Hash["state"] == want, "record of task", r.ID, r.Hash["state"], "want", want)
 	}
 }
 
@@ -83,9 +81,8 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 	outcomes, err := s.Apply(ctx, "test", stale...)
 	must(t, err)
 	for _, o := range outcomes {
-		if e := new(tdf.StateError); !errors.As(o.Err, &e) || e.State != tdf.Archived {
-			t.Fatalf("a move of a task that was archived meanwhile: %v", o.Err)
-		}
+		e := new(tdf.StateError)
+		expect.MustTrue(t, errors.As(o.Err, &e) && e.State == tdf.Archived, "a move of a task that was archived meanwhile", o.Err)
 	}
 	fresh := units()
 	expect.MustEqual(t, fromFinished, len(fresh) == 0, len(fresh), "moves")

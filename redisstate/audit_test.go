@@ -81,9 +81,7 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 	id := put(t, s, tdf.Open)
 	s.Redis.HSet(t.Context(), s.Keys.Task(id), "fails", "4")
 	findings, err := s.Check(t.Context())
-	if err != nil || len(findings) != 1 || findings[0].Problem != "it is in round 0, but its counters add up to 4" {
-		t.Errorf("%v, %v", findings, err)
-	}
+	expect.True(t, err == nil && len(findings) == 1 && findings[0].Problem == "it is in round 0, but its counters add up to 4", findings, err)
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }
 
@@ -103,24 +101,19 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	s.Redis.Del(t.Context(), s.Keys.TaskID(), s.Keys.Task(1))
-	if ids := mustOpen(t, s, define("d"), define("e")); ids[0] <= 3 || ids[1] != ids[0]+1 {
-		t.Errorf("ids %v", ids)
-	}
+	ids := mustOpen(t, s, define("d"), define("e"))
+	expect.True(t, ids[0] > 3 && ids[1] == ids[0]+1, "ids", ids)
 }
 
 // If a task's lease was renewed after the check, its repair does nothing.
 func TestRenewalVoidsARepair(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
-	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 1e-6})
-	must(t, err)
+	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 1e-6})).Value(t)
 	s.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
 	findings, err := s.Check(t.Context())
-	if err != nil || len(findings) != 1 {
-		t.Fatal(findings, err)
-	}
-	if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
-		t.Fatal(renewed, err)
-	}
+	expect.MustTrue(t, err == nil && len(findings) == 1, findings, err)
+	renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never})
+	expect.MustTrue(t, err == nil && renewed.Lost[0] == nil, renewed, err)
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }

@@ -31,21 +31,17 @@ func TestAwaitedGroups(t *testing.T) {
 	ids := mustOpen(t, s, afterGroup("a"), afterGroup("b"), afterGroup("b"), afterGroup("b"), define("plain"))
 	must(t, s.CloseGroup(t.Context(), "b"))
 	open, err := s.OpenGroupsOf(t.Context(), append(slices.Clone(ids), 999))
-	if err != nil || !slices.Equal(open, []string{"a"}) {
-		t.Errorf("open groups %q, %v", open, err)
-	}
+	expect.True(t, err == nil && slices.Equal(open, []string{"a"}), "open groups", open, err)
 	expect.Result(s.LinkWaiting(t.Context())).OK(t)
 	mustBe := func(when, want string) {
 		t.Helper()
 		awaited, err := s.MostAwaited(t.Context(), 10, 2)
-		if got := fmt.Sprint(awaited); err != nil || got != want {
-			t.Errorf("%s: %s, %v, want %s", when, got, err, want)
-		}
+		got := fmt.Sprint(awaited)
+		expect.True(t, err == nil && got == want, when, got, err, "want", want)
 	}
 	mustBe("linked", fmt.Sprintf("[{b closed [%d %d]} {a  [%d]}]", ids[1], ids[2], ids[0]))
-	if one, err := s.MostAwaited(t.Context(), 1, 1); err != nil || len(one) != 1 || one[0].Group != "b" || len(one[0].Dependents) != 1 {
-		t.Errorf("the first one: %+v, %v", one, err)
-	}
+	one, err := s.MostAwaited(t.Context(), 1, 1)
+	expect.True(t, err == nil && len(one) == 1 && one[0].Group == "b" && len(one[0].Dependents) == 1, "the first one", one, err)
 	s.Redis.Del(t.Context(), s.Keys.GroupDependents("b"))
 	s.Redis.Set(t.Context(), s.Keys.GroupDependents("b"), "text", 0)
 	s.Redis.ZAdd(t.Context(), s.Keys.AwaitedGroups(), redis.Z{Score: 9, Member: "unknown"})

@@ -28,9 +28,7 @@ func TestBackoff(t *testing.T) {
 				}
 
 				got, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 30})
-				if err != nil || len(got.Claims) > 0 {
-					t.Fatalf("claimed %v, %v", got.Claims, err)
-				}
+				expect.MustTrue(t, err == nil && len(got.Claims) == 0, "claimed", got.Claims, err)
 				waiting := task(t, s, id)
 				if wait := got.Next.Sub(got.Now); waiting.State != tdf.Open || wait < 390 || wait > 600 || waiting.Ready != got.Next {
 					t.Errorf("the task is %s, and waits for %v s; the property ready is %v s after the time at which a worker can claim the task", waiting.State, wait, waiting.Ready.Sub(got.Next))

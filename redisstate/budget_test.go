@@ -21,9 +21,7 @@ func withBudget(t *testing.T, seconds string) {
 	for _, script := range []*lua.Script{lua.Transact, lua.TransactOpening, lua.Open, lua.Move, lua.Claim, lua.Renew, lua.Link} {
 		source := script.Source()
 		other := strings.Replace(source, "BUDGET = 0.003", "BUDGET = "+seconds, 1)
-		if other == source {
-			t.Fatal("the prelude has another budget")
-		}
+		expect.MustTrue(t, other != source, "the prelude has another budget")
 		script.Load(func() string { return other })
 		t.Cleanup(func() { script.Load(script.Source) })
 	}
@@ -41,13 +39,9 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	}
 	mustOpen(t, s, definitions...)
 	first, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: tasks, Lease: 3600})
-	if err != nil || len(first.Claims) >= tasks || !first.More {
-		t.Fatalf("claimed %d, more %t, %v", len(first.Claims), first.More, err)
-	}
+	expect.MustTrue(t, err == nil && len(first.Claims) < tasks && first.More, "claimed", len(first.Claims), "more", first.More, err)
 	claims := append(first.Claims, mustClaim(t, s, tasks)...)
-	if len(claims) != tasks || claims[tasks-1].Task.ID != tasks {
-		t.Fatalf("claimed %d", len(claims))
-	}
+	expect.MustTrue(t, len(claims) == tasks && claims[tasks-1].Task.ID == tasks, "claimed", len(claims))
 	renewals, moves := make([]Renewal, tasks), make([]tdf.Move, tasks)
 	for i, c := range claims {
 		renewals[i] = Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}
@@ -56,21 +50,13 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	renewals[60].Claim = "another"
 	renewed, err := s.Renew(t.Context(), 60, renewals...)
 	for i, lost := range renewed.Lost {
-		if (lost != nil) != (i == 60) {
-			t.Errorf("renewal %d: %v", i, lost)
-		}
+		expect.True(t, (lost != nil) == (i == 60), "renewal", i, lost)
 	}
-	if err != nil || len(renewed.Lost) != tasks {
-		t.Fatalf("renewed %d, %v", len(renewed.Lost), err)
-	}
+	expect.MustTrue(t, err == nil && len(renewed.Lost) == tasks, "renewed", len(renewed.Lost), err)
 	outcomes, err := s.Execute(t.Context(), "w", moves...)
-	if err != nil || len(outcomes) != tasks {
-		t.Fatalf("%d outcomes, %v", len(outcomes), err)
-	}
+	expect.MustTrue(t, err == nil && len(outcomes) == tasks, len(outcomes), "outcomes", err)
 	for i, o := range outcomes {
-		if o.Err != nil || task(t, s, int64(i+1)).LastOutput() != fmt.Sprint(i) {
-			t.Errorf("result %d: %v", i, o.Err)
-		}
+		expect.True(t, o.Err == nil && task(t, s, int64(i+1)).LastOutput() == fmt.Sprint(i), "result", i, o.Err)
 	}
 	mustBeSound(t, s)
 }
@@ -117,9 +103,7 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	}
 	withoutTime(t)
 	done, err := s.transact(t.Context(), "m", units, true)
-	if err != nil || len(done) == 0 || len(done) > 32 {
-		t.Fatalf("%d units of %d were done, %v", len(done), len(units), err)
-	}
+	expect.MustTrue(t, err == nil && len(done) != 0 && len(done) <= 32, len(done), "units of", len(units), "were done", err)
 	expect.Equal(t, int(s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val()), len(done), "tasks, but … units")
 }
 
@@ -136,16 +120,12 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 		renewed, err := s.Renew(t.Context(), 60,
 			Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
 			Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
-		if err != nil || renewed.Lost[0] != nil || renewed.Lost[1] == nil {
-			t.Fatalf("%v, %v", renewed.Lost, err)
-		}
+		expect.MustTrue(t, err == nil && renewed.Lost[0] == nil && renewed.Lost[1] != nil, renewed.Lost, err)
 	}
 	got := s.Redis.XRange(t.Context(), s.Keys.UpdatesPrefix()+"1", "-", "+").Val()
 	expect.MustLen(t, got, len(lines), "updates of")
 	for i, u := range got {
-		if u.Values["line"] != lines[i] {
-			t.Fatalf("update %d is %v", i, u.Values["line"])
-		}
+		expect.MustTrue(t, u.Values["line"] == lines[i], "update", i, "is", u.Values["line"])
 	}
 }
 
@@ -153,9 +133,7 @@ func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 64_000)
 	pieces, of := renewalPieces([]Renewal{{ID: 1}, {ID: 2, Report: LiveReport{Updates: many, FirstUpdate: 5}}, {ID: 3}})
-	if len(pieces) != 2+128 || of[0] != 0 || of[1] != 1 || of[129] != 2 {
-		t.Fatalf("%d pieces", len(pieces))
-	}
+	expect.MustTrue(t, len(pieces) == 2+128 && of[0] == 0 && of[1] == 1 && of[129] == 2, len(pieces), "pieces")
 	if last := pieces[128].Report; last.FirstUpdate != 5+127*maxUpdatesPerCall || len(last.Updates) != maxUpdatesPerCall {
 		t.Errorf("the last piece has %d updates, and the first of them is update %d", len(last.Updates), last.FirstUpdate)
 	}
@@ -164,9 +142,7 @@ func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
 		for _, p := range pieces[:n] {
 			updates += len(p.Report.Updates)
 		}
-		if updates > maxUpdatesPerCall {
-			t.Fatalf("a call has %d updates, which are too many", updates)
-		}
+		expect.MustTrue(t, updates <= maxUpdatesPerCall, "a call has", updates, "updates, which are too many")
 		pieces = pieces[n:]
 	}
 }

@@ -50,12 +50,10 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 	m, err = task(t, s, 1).Remove()
 	mustApply(t, s, m, err)
 	before := dump(t, s)
-	renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
-	must(t, err)
+	renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})).Value(t)
 	expect.Fails(t, renewed.Lost[0], "", "the lease was renewed")
 	execute, _ := c.Task.Execute(c.ID, tdf.Result{Output: "late", Exit: "0"})
-	outcomes, err := s.Execute(t.Context(), "w", execute)
-	must(t, err)
+	outcomes := expect.Result(s.Execute(t.Context(), "w", execute)).Value(t)
 	expect.Fails(t, outcomes[0].Err, "", "the result was accepted")
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
@@ -76,9 +74,7 @@ func TestChangeInPlace(t *testing.T) {
 		mustBeSound(t, s)
 		expect.Equal(t, inputs(mustClaim(t, s, 3)), "changed b c", "claimed")
 		got := task(t, s, ids[0])
-		if got.EndBefore != end || got.MaxFails != 2 || got.FailOn != tdf.FailOnExit || got.Revision != 1 || got.Deadline != end {
-			t.Errorf("%+v", got)
-		}
+		expect.True(t, got.EndBefore == end && got.MaxFails == 2 && got.FailOn == tdf.FailOnExit && got.Revision == 1 && got.Deadline == end, got)
 		if got := task(t, s, ids[1]); got.Program != "q" || got.Source != "rsync:/q/run.sh" || got.Revision != 1 || got.Round != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -87,8 +83,7 @@ func TestChangeInPlace(t *testing.T) {
 
 func TestChangeOfTimes(t *testing.T) {
 	s := newStore(t)
-	now, err := s.Now(t.Context())
-	must(t, err)
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	later := now.Add(3600)
 	d := define("later")
 	d.StartAfter, d.FailOn = later, tdf.FailOnAny
@@ -97,14 +92,10 @@ func TestChangeOfTimes(t *testing.T) {
 	mustChange(t, s, ids[1], tdf.Changes{StartAfter: new(later.Std())})
 	mustBeSound(t, s)
 	expect.Equal(t, inputs(mustClaim(t, s, 3)), "later c", "claimed")
-	if got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val(); got {
-		t.Error("the default of fail_on was written")
-	}
-	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-	must(t, err)
-	if len(c.Claims) != 0 || c.Next != later {
-		t.Errorf("%d claims, the next at %v, want %v", len(c.Claims), c.Next, later)
-	}
+	got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val()
+	expect.True(t, !got, "the default of fail_on was written")
+	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	expect.True(t, len(c.Claims) == 0 && c.Next == later, len(c.Claims), "claims, the next at", c.Next, "want", later)
 }
 
 // If a task was requeued for other workers, its former worker cannot claim it again. Other workers can claim it.
@@ -113,8 +104,7 @@ func TestRequeueElsewhere(t *testing.T) {
 		mustOpen(t, s, define("x"))
 		claim := func(worker string) int {
 			t.Helper()
-			c, err := s.Claim(t.Context(), ClaimRequest{Worker: worker, Most: 1, Lease: 60})
-			must(t, err)
+			c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: worker, Most: 1, Lease: 60})).Value(t)
 			return len(c.Claims)
 		}
 		for _, worker := range []string{"w.1", "w.11"} {
@@ -128,9 +118,8 @@ func TestRequeueElsewhere(t *testing.T) {
 			m, err := task(t, s, 1).Requeue(false)
 			mustApply(t, s, m, err)
 		}
-		if got := task(t, s, 1); got.Releases != 6 || len(got.NotOn) != 2 || got.Fails+got.Losses+got.Timeouts != 0 {
-			t.Errorf("%+v", got)
-		}
+		got := task(t, s, 1)
+		expect.True(t, got.Releases == 6 && len(got.NotOn) == 2 && got.Fails+got.Losses+got.Timeouts == 0, got)
 		m, err := task(t, s, 1).Cancel()
 		mustApply(t, s, m, err)
 		m, err = task(t, s, 1).Reopen()
@@ -152,13 +141,10 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	}
 	got := 0
 	for range 100 { // several claims, because each claim stops after some milliseconds
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60, Resume: true})
-		must(t, err)
+		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60, Resume: true})).Value(t)
 		got += len(c.Claims)
 	}
-	if got == 0 {
-		t.Error("no task was claimed")
-	}
+	expect.True(t, got != 0, "no task was claimed")
 }
 
 // If two clients change a task at the same time, the second change fails, so that it does not undo the first. The
@@ -174,19 +160,16 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 	before := dump(t, s)
 	outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []tdf.Move{second}})
 	must(t, err)
-	if e := new(tdf.StateError); !errors.As(outcomes[0].Err, &e) {
-		t.Errorf("got %v", outcomes[0].Err)
-	}
+	e := new(tdf.StateError)
+	expect.True(t, errors.As(outcomes[0].Err, &e), outcomes[0].Err)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	seen.Revision = 1
 	second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std()), EndBefore: new(tdf.Time(9e9).Std())})
 	mustApply(t, s, second, err)
 	mustBeSound(t, s)
-	loaded, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
-	must(t, err)
-	if got := loaded[0].Task; got.Revision != 2 || got.Timeout != 5 || got.EndBefore != 9e9 {
-		t.Errorf("%+v", got)
-	}
+	loaded := expect.Result(s.Read(t.Context(), []int64{id}, Want{Fields: Rules})).Value(t)
+	got := loaded[0].Task
+	expect.True(t, got.Revision == 2 && got.Timeout == 5 && got.EndBefore == 9e9, got)
 }
 
 func TestReopenWithChanges(t *testing.T) {
@@ -209,9 +192,7 @@ func TestDrain(t *testing.T) {
 		}
 		must(t, took(s.TakeName(t.Context(), w, PriorOwner{})))
 		known, err := s.Drain(t.Context(), "w", "me")
-		if err != nil || !known {
-			t.Errorf("%v, %v", known, err)
-		}
+		expect.True(t, err == nil && known, known, err)
 		second := connect(t, s.Addr, s.Keys.Namespace())
 		w.State = "gone"
 		expect.Result(s.WorkerHeartbeat(t.Context(), w)).Is(t, "me")
@@ -219,16 +200,13 @@ func TestDrain(t *testing.T) {
 		if by, _, err := second.TakeName(t.Context(), w, PriorOwner{}); err != nil || by != "me" {
 			t.Errorf("a new owner of the name is drained by %q, %v", by, err)
 		}
-		all, err := s.Workers(t.Context())
-		must(t, err)
+		all := expect.Result(s.Workers(t.Context())).Value(t)
 		if len(all) != 1 || all[0].Drained != "me" || all[0].Host != "h" || all[0].PID != 5 || len(all[0].Runs) != 2 || all[0].Slots != 2 {
 			t.Errorf("%+v", all)
 		}
 		now, err := s.Now(t.Context())
 		must(t, err)
-		if !all[0].Alive(now) || all[0].Alive(now.Add(61)) {
-			t.Error("want the worker to count as alive now, but not after the end of its lease")
-		}
+		expect.True(t, all[0].Alive(now) && !all[0].Alive(now.Add(61)), "want the worker to count as alive now, but not after the end of its lease")
 		_, err = s.Drain(t.Context(), "w", "")
 		must(t, err)
 		expect.Result(second.WorkerHeartbeat(t.Context(), w)).Is(t, "")
@@ -249,9 +227,8 @@ func TestRenewWithForeignValues(t *testing.T) {
 	if must(t, err); renewed.Lost[0] != nil {
 		t.Error(renewed.Lost[0])
 	}
-	if after := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val(); after == due {
-		t.Errorf("the task is due at %v, before at %v", after, due)
-	}
+	after := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
+	expect.True(t, after != due, "the task is due at", after, "before at", due)
 }
 
 // EachDependency gives out each task of a group once, even if a manager archives the tasks meanwhile.
@@ -287,8 +264,6 @@ func TestDependenciesArchivedMeanwhile(t *testing.T) {
 		t.Errorf("%d tasks, %d are left, want %d tasks", len(seen), left, n)
 	}
 	for id, times := range seen {
-		if times > 1 {
-			t.Fatalf("task %d came %d times", id, times)
-		}
+		expect.MustTrue(t, times <= 1, "task", id, "came", times, "times")
 	}
 }

@@ -28,9 +28,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 		expect.Equal(t, length, len(long), name, "bytes reported")
 		read[name] = value
 	})
-	if err != nil || n != 1 || len(read) != len(asked.names) {
-		t.Errorf("%d questions, %d properties, %v", n, len(read), err)
-	}
+	expect.True(t, err == nil && n == 1 && len(read) == len(asked.names), n, "questions", len(read), "properties", err)
 	for i, name := range asked.names {
 		want := long
 		if i < len(short) {
@@ -59,13 +57,10 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	l := &load{}
 	s.Redis.AddHook(l)
 	for _, want := range []Want{{Fields: Whole}, {Fields: Facts | Rules, Rounds: LastRounds(many)}} {
-		if x, err := s.ReadOne(t.Context(), 1, want); err != nil || x.Invalid == nil {
-			t.Errorf("read %v, %v", x, err)
-		}
+		x, err := s.ReadOne(t.Context(), 1, want)
+		expect.True(t, err == nil && x.Invalid != nil, "read", x, err)
 	}
-	if l.bytes > 2*readAtOnce {
-		t.Errorf("one answer had %d bytes", l.bytes)
-	}
+	expect.True(t, l.bytes <= 2*readAtOnce, "one answer had", l.bytes, "bytes")
 	for _, name := range roundFacts { // the longest valid values
 		h[tdf.RoundField(3, name)] = strings.Repeat("1", longestFact)
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
@@ -89,14 +84,11 @@ func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 	l := &load{}
 	s.Redis.AddHook(l)
 	must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
-		if diff := cmp.Diff(len(h), len(r.Hash)); diff != "" || r.Hash["long 19"] != h["long 19"] {
-			t.Errorf("the properties differ (-want +got):\n%s", diff)
-		}
+		diff := cmp.Diff(len(h), len(r.Hash))
+		expect.True(t, diff == "" && r.Hash["long 19"] == h["long 19"], "the properties differ (-want +got", diff)
 		return nil
 	}))
-	if l.bytes > readAtOnce {
-		t.Errorf("one answer had %d bytes", l.bytes)
-	}
+	expect.True(t, l.bytes <= readAtOnce, "one answer had", l.bytes, "bytes")
 }
 
 // A server that settles tasks reads each task with one HMGET. After the first value that is too long, the script checks
@@ -114,9 +106,7 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	calls := func() (values, lengths int) {
 		must(t, s.Redis.ConfigResetStat(t.Context()).Err())
 		stored, err := s.Read(t.Context(), ids, Want{Fields: Rules})
-		if err != nil || len(stored) != tasks || stored[tasks-1].Task.Current().Exit != "0" {
-			t.Fatalf("%+v, %v", stored, err)
-		}
+		expect.MustTrue(t, err == nil && len(stored) == tasks && stored[tasks-1].Task.Current().Exit == "0", stored, err)
 		return commandCalls(t, s, "hmget"), commandCalls(t, s, "hstrlen")
 	}
 	if values, lengths := calls(); values != tasks || lengths != tasks {

@@ -46,8 +46,7 @@ func TestReopenedTasksGoToTheBack(t *testing.T) {
 
 func TestClaimWaitsForStartAfter(t *testing.T) {
 	s := newStore(t)
-	now, err := s.Now(t.Context())
-	must(t, err)
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	later := define("later")
 	later.StartAfter = now.Add(1000)
 	mustOpen(t, s, later, define("now"), later)
@@ -55,9 +54,8 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 	if err != nil || inputs(c.Claims) != "now" || c.Next.String() != later.StartAfter.String() {
 		t.Errorf("claimed %q, next %v, want %v: %v", inputs(c.Claims), c.Next, later.StartAfter, err)
 	}
-	if got := task(t, s, 3); got.Ready <= later.StartAfter || got.Ready > later.StartAfter+0.001 {
-		t.Errorf("the third task of the call is ready at %v", got.Ready)
-	}
+	got := task(t, s, 3)
+	expect.True(t, got.Ready > later.StartAfter && got.Ready <= later.StartAfter+0.001, "the third task of the call is ready at", got.Ready)
 	mustBeSound(t, s)
 }
 
@@ -80,9 +78,8 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		write(7, "input", "good", "end_before", "inf", "timeout", "INF", "start_after", "0")
 		expect.MustEqual(t, inputs(mustClaim(t, s, 1)), "good", "claimed")
 		expect.MustLen(t, mustClaim(t, s, 1), 0, "claimed")
-		if got := task(t, s, 1); got.State != tdf.Expired || got.Outcome != "expired" || !strings.Contains(got.Log, " w: expired") {
-			t.Errorf("the expired task is %+v", got)
-		}
+		got := task(t, s, 1)
+		expect.True(t, got.State == tdf.Expired && got.Outcome == "expired" && strings.Contains(got.Log, " w: expired"), "the expired task is", got)
 		open := s.Redis.ZRangeWithScores(ctx, s.Keys.List(tdf.Open), 0, -1).Val()
 		if len(open) != 4 || open[3].Member != "5" || tdf.Time(open[3].Score).String() != now.Add(500).String() {
 			t.Errorf("the list open contains %v", open)
@@ -162,9 +159,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				r := Renewal{ID: 1, Round: 0, Claim: c1.ID, Until: d.EndBefore, Ended: true, Limit: 600}
 				for range 2 { // a call may be sent twice
 					renewed, err := s.Renew(t.Context(), 3600, r)
-					if err != nil || renewed.Lost[0] != nil {
-						t.Fatal(renewed, err)
-					}
+					expect.MustTrue(t, err == nil && renewed.Lost[0] == nil, renewed, err)
 					if c.late {
 						before = renewed.Now.Add(600)
 					}
@@ -237,8 +232,7 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 	request := ClaimRequest{Worker: "w", Most: 5, Lease: 60, Avoid: []string{"another", "broken"}}
 	claimAll := func() (got []Claim) { // on a slow machine, a claim may stop early
 		for more := true; more && len(got) < 5; {
-			c, err := s.Claim(t.Context(), request)
-			must(t, err)
+			c := expect.Result(s.Claim(t.Context(), request)).Value(t)
 			if got, more = append(got, c.Claims...), c.More; more && c.Unwanted+len(c.Claims) == 0 {
 				t.Fatal("a claim that passed no task returned More")
 			}
@@ -263,9 +257,8 @@ func TestClaimIsBoundedInBytes(t *testing.T) {
 	mustOpen(t, s, definitions...)
 	for claimed := 0; claimed < len(definitions); {
 		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1000, Lease: 3600})
-		if n := len(c.Claims); err != nil || n == 0 || n > 42 {
-			t.Fatalf("claimed %d at once, %v", n, err)
-		}
+		n := len(c.Claims)
+		expect.MustTrue(t, err == nil && n != 0 && n <= 42, "claimed", n, "at once", err)
 		claimed += len(c.Claims)
 	}
 }

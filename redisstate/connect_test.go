@@ -101,9 +101,8 @@ func TestConnectWaitsForRedis(t *testing.T) {
 		}
 		done <- err
 	}()
-	if line := <-lines; !strings.Contains(line, "connection refused") || !strings.Contains(line, proxy.Addr) {
-		t.Errorf("logged %s", line)
-	}
+	line := <-lines
+	expect.True(t, strings.Contains(line, "connection refused") && strings.Contains(line, proxy.Addr), "logged", line)
 	proxy.Resume()
 	must(t, <-done)
 }
@@ -133,13 +132,11 @@ func TestFullRedis(t *testing.T) {
 	claims := mustClaim(t, s, 2)
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	before := dump(t, s)
-	if ids, err := s.Open(t.Context(), "manager", define("c")); !errors.Is(err, conn.ErrFull) || len(ids) > 0 {
-		t.Errorf("opened %v, %v", ids, err)
-	}
+	ids, err := s.Open(t.Context(), "manager", define("c"))
+	expect.True(t, errors.Is(err, conn.ErrFull) && len(ids) == 0, "opened", ids, err)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
-	if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
-		t.Errorf("renew: %v, %v", renewed, err)
-	}
+	renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never})
+	expect.True(t, err == nil && renewed.Lost[0] == nil, "renew", renewed, err)
 	mustExecute(t, s, claims[0], tdf.Result{Output: strings.Repeat("x", 1000), Exit: "0"})
 	mustSettle(t, s, 1)
 	m, err := task(t, s, 1).Archive()
@@ -148,18 +145,15 @@ func TestFullRedis(t *testing.T) {
 	mustApply(t, s, m, err)
 	mustBeSound(t, s)
 	counts, err := s.Counts(t.Context())
-	if err != nil || counts.String() != "expired 1 archived 1" {
-		t.Errorf("counted %v, %v", counts, err)
-	}
+	expect.True(t, err == nil && counts.String() == "expired 1 archived 1", "counted", counts, err)
 	again := connect(t, full.Addr, s.Keys.Namespace()) // a component that starts while Redis is full
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), tdf.Grace{Running: 2e9}))
 	must(t, again.Follow(t.Context(), 2))
 	expect.Result(s.LastServerHeartbeat(t.Context())).Is(t, 1e9, "a server was seen at")
 	expect.Equal(t, expect.Result(s.Grace(t.Context())).Value(t).Running, 2e9, "a grace period until")
-	if left := s.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val(); left <= 0 || left > followLife {
-		t.Errorf("Redis removes the record of the followed task after %v", left)
-	}
+	left := s.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val()
+	expect.True(t, left > 0 && left <= followLife, "Redis removes the record of the followed task after", left)
 	must(t, took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})))
 	must(t, again.ManagerHeartbeat(t.Context(), 1e9, 5))
 }
@@ -181,9 +175,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	expect.Result(s.Now(ctx)).FailsWith(t, context.Canceled, "a call that is cancelled while Redis is down")
 	waker := s.WakeServer()
 	t.Cleanup(func() { waker.Close() })
-	if waker.Wait(t.Context(), time.Millisecond) {
-		t.Error("a token arrived while Redis was down")
-	}
+	expect.True(t, !waker.Wait(t.Context(), time.Millisecond), "a token arrived while Redis was down")
 	errs := make(chan error)
 	for range 5 {
 		go func() {

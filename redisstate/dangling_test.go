@@ -68,7 +68,5 @@ func TestDanglingIDsOfManyGroups(t *testing.T) {
 			found[f.ID] = true
 		}
 	}
-	if len(found) != len(ids) || pages < 6 {
-		t.Errorf("found %d of %d in %d pages", len(found), len(ids), pages)
-	}
+	expect.True(t, len(found) == len(ids) && pages >= 6, "found", len(found), "of", len(ids), "in", pages, "pages")
 }

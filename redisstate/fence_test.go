@@ -39,10 +39,8 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"))
 	change := func(c tdf.Changes) error {
-		x, err := s.ReadOne(t.Context(), 1, Want{Fields: Rules})
-		must(t, err)
-		m, err := x.Task.Change(c)
-		must(t, err)
+		x := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Rules})).Value(t)
+		m := expect.Result(x.Task.Change(c)).Value(t)
 		outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
 		must(t, err)
 		return outcomes[0].Err
@@ -84,8 +82,7 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 	read, _ := tdf.ParseTask(id, h)
 	m, err := read.Archive()
 	if err == nil {
-		outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
-		must(t, err)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "", "a manager archived the task", read)
 	}
 	mustBeSound(t, s)

@@ -38,9 +38,7 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 	var all []int64
 	for _, p := range places {
 		id, ok := p.ID()
-		if !ok {
-			t.Errorf("an entry has the invalid member %q", p.Member)
-		}
+		expect.True(t, ok, "an entry has the invalid member", p.Member)
 		all = append(all, id)
 	}
 	return all
@@ -151,9 +149,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 	}
 	want := Want{Fields: Facts, Rounds: LastRounds(2)}
 	stored, err := s.Read(t.Context(), []int64{id, 99, id}, want)
-	if err != nil || len(stored) != 3 || stored[1].Task != nil {
-		t.Fatalf("%v, %v", stored, err)
-	}
+	expect.MustTrue(t, err == nil && len(stored) == 3 && stored[1].Task == nil, stored, err)
 	got := stored[0].Task
 	if got.Round != 3 || got.Fails != 3 || got.Group != "g" || got.State != tdf.Open || got.Rounds.At(2).Exit != "1" || got.Rounds.At(2).Seconds != 2 {
 		t.Errorf("read: %+v", got)
@@ -169,9 +165,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 	texts := SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{2, tdf.TextOutput | tdf.TextError}, TextsOf{9, tdf.TextError})
 	for _, c := range []struct{ most, want int }{{1000, 3}, {44, 3}, {43, 2}, {22, 2}, {1, 1}} {
 		stored, err := s.Read(t.Context(), ids, Want{Fields: Head, Texts: texts, MaxBytes: c.most})
-		if err != nil || len(stored) != c.want {
-			t.Fatalf("at most %d bytes: %d tasks, %v, want %d", c.most, len(stored), err, c.want)
-		}
+		expect.MustTrue(t, err == nil && len(stored) == c.want, "at most", c.most, "bytes", len(stored), "tasks", err, "want", c.want)
 		x := stored[0]
 		if r := x.Task.Rounds.At(2); x.Bytes != 22 || x.Task.Input != "some input" || x.Task.Meta != `{"a":1}` || r.Output != "out" || r.Error != "no" || !r.HasError {
 			t.Errorf("%d bytes of %+v, %+v", x.Bytes, x.Task, r)

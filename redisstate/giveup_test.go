@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -43,15 +44,10 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 		must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(tdf.Running), 0, ending-1).Err())
 	}})
 	n, err := s.GiveUp(t.Context(), "w", since)
-	if err != nil || n > tasks {
-		t.Errorf("%d, %v", n, err)
-	}
-	now, err := s.Now(t.Context())
-	must(t, err)
-	due, err := dueTasks(t.Context(), s, now, 2*tasks)
-	must(t, err)
-	left, err := s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Running), 0, -1).Result()
-	must(t, err)
+	expect.True(t, err == nil && n <= tasks, n, err)
+	now := expect.Result(s.Now(t.Context())).Value(t)
+	due := expect.Result(dueTasks(t.Context(), s, now, 2*tasks)).Value(t)
+	left := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Running), 0, -1).Result()).Value(t)
 	missing := 0
 	for _, id := range conn.IDsOf(left) {
 		if !slices.ContainsFunc(due, func(d Due) bool { return d.ID == id }) {

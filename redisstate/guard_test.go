@@ -13,8 +13,7 @@ import (
 // transaction carries out one unit.
 func transaction(t *testing.T, s *Store, open []tdf.Properties, moves ...tdf.Move) Outcome {
 	t.Helper()
-	outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: moves, Open: open})
-	must(t, err)
+	outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: moves, Open: open})).Value(t)
 	return outcomes[0]
 }
 
@@ -31,9 +30,7 @@ func TestGuardsHold(t *testing.T) {
 	}
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	o := transaction(t, s, []tdf.Properties{define("next")}, guards...)
-	if o.Err != nil || len(o.IDs) != 1 {
-		t.Errorf("%+v", o)
-	}
+	expect.True(t, o.Err == nil && len(o.IDs) == 1, o)
 	mustBeSound(t, s)
 }
 
@@ -56,9 +53,8 @@ func TestAllFailedGuardsAreNamed(t *testing.T) {
 		want := "[require task 2: it is open in round 0, revision 1 require task 3: it is expired in round 0 " +
 			"require task 4: there is no such task require task 5: it is a?b?c in round 7]"
 		expect.Equal(t, fmt.Sprint(o.Refused), want)
-		if e := new(tdf.StateError); !errors.As(o.Err, &e) || e.ID != ids[1] || e.Revision != 1 || o.IDs != nil {
-			t.Errorf("%+v", o)
-		}
+		e := new(tdf.StateError)
+		expect.True(t, errors.As(o.Err, &e) && e.ID == ids[1] && e.Revision == 1 && o.IDs == nil, o)
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 	})
 }
@@ -75,9 +71,8 @@ func TestRevisionFence(t *testing.T) {
 	for _, moves := range [][]tdf.Move{{cancelA.IfUnchanged(a)}, {cancelB.IfUnchanged(b), cancelA.IfUnchanged(a)}} {
 		expect.Equal(t, fmt.Sprint(transaction(t, s, nil, moves...).Refused), "[cancel task 1: it is open in round 0, revision 1]")
 	}
-	if o := transaction(t, s, nil, cancelB.IfUnchanged(b), cancelA.IfUnchanged(task(t, s, a.ID))); o.Err != nil {
-		t.Error(o.Err)
-	}
+	o := transaction(t, s, nil, cancelB.IfUnchanged(b), cancelA.IfUnchanged(task(t, s, a.ID)))
+	expect.True(t, o.Err == nil, o.Err)
 	mustBeSound(t, s)
 }
 
@@ -100,15 +95,11 @@ func TestKeysInOneUnit(t *testing.T) {
 		}
 		before := dump(t, s)
 		o := transaction(t, s, nil, reopen(ids[0]), reopen(ids[1]), reopen(ids[2]))
-		if got, want := fmt.Sprint(o.Refused), "[task 1: task 3 holds its unique key task 2: task 3 holds its unique key]"; got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		expect.Equal(t, fmt.Sprint(o.Refused), "[task 1: task 3 holds its unique key task 2: task 3 holds its unique key]")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		// A refused unit leaves the key to the next unit of the call.
 		outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []tdf.Move{reopen(ids[2])}})
-		if err != nil || outcomes[0].Err == nil || outcomes[1].Err != nil {
-			t.Errorf("%v, %v", outcomes, err)
-		}
+		expect.True(t, err == nil && outcomes[0].Err != nil && outcomes[1].Err == nil, outcomes, err)
 		m, err := task(t, s, ids[2]).Cancel()
 		mustApply(t, s, m, err)
 		m, err = task(t, s, ids[2]).Archive()
@@ -129,7 +120,6 @@ func TestGuardsNameTheClaim(t *testing.T) {
 	id := put(t, s, tdf.Succeeded)
 	guard := task(t, s, id).Require()
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another").Err())
-	if o := transaction(t, s, nil, guard); o.Err == nil {
-		t.Error("the guard holds")
-	}
+	o := transaction(t, s, nil, guard)
+	expect.True(t, o.Err != nil, "the guard holds")
 }

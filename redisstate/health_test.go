@@ -13,9 +13,7 @@ func TestMemoryOf(t *testing.T) {
 		ids := mustOpen(t, s, define("x"))
 		real := infoOf(t, s)["redis_version"] != ""
 		sizes, err := s.MemoryOf(t.Context(), append(ids, 99))
-		if err != nil || len(sizes) != 2 || (sizes[0] > 100) != real || sizes[1] != 0 {
-			t.Errorf("got %v, %v", sizes, err)
-		}
+		expect.True(t, err == nil && len(sizes) == 2 && (sizes[0] > 100) == real && sizes[1] == 0, sizes, err)
 	})
 }
 

@@ -20,9 +20,7 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 	must(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
 	must(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 	taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
-	if taken.Host != "h" || taken.PID != "17" || taken.Process != "p" || taken.Boot != first.Boot() || taken.Seen == 0 {
-		t.Errorf("%+v", taken)
-	}
+	expect.True(t, taken.Host == "h" && taken.PID == "17" && taken.Process == "p" && taken.Boot == first.Boot() && taken.Seen != 0, taken)
 	expect.Contains(t, taken.Error(), "host h, pid 17, last seen ")
 	mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: "another boot"})))
 
@@ -39,8 +37,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		second := connect(t, first.Addr, first.Keys.Namespace())
 		w := WorkerInfo{Name: "w", Lease: 60}
 		must(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
-		now, err := first.Now(t.Context())
-		must(t, err)
+		now := expect.Result(first.Now(t.Context())).Value(t)
 		silentFor := func(d tdf.Seconds) {
 			first.Redis.HSet(t.Context(), first.Keys.Worker("w"), "seen", now.Add(-d).String())
 		}
@@ -48,9 +45,8 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		silentFor(61)
 		// No server has sent a heartbeat, so there is no proof that Redis was available.
-		if taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))); !taken.Silent() {
-			t.Errorf("%+v", taken)
-		}
+		taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
+		expect.True(t, taken.Silent(), taken)
 		must(t, first.ServerHeartbeat(t.Context(), "s", now.Add(-2))) // no proof, because the server sent its heartbeat before the end of the lease
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-61), Since: now.Add(-30)})))
@@ -85,30 +81,24 @@ func TestGiveUp(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	mustClaim(t, s, 2) // by worker w
-	other, err := s.Claim(t.Context(), ClaimRequest{Worker: "v", Most: 1, Lease: 60})
-	must(t, err)
+	other := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "v", Most: 1, Lease: 60})).Value(t)
 	_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
 	must(t, err)
 	mustOpen(t, s, define("d"))
 	later := mustClaim(t, s, 1)[0] // by a later owner of the name w
 	n, err := s.GiveUp(t.Context(), "w", since)
-	if err != nil || n != 2 {
-		t.Errorf("%d, %v", n, err)
-	}
-	now, err := s.Now(t.Context())
-	must(t, err)
+	expect.True(t, err == nil && n == 2, n, err)
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	due, err := dueTasks(t.Context(), s, now, 10)
 	must(t, err)
 	expect.Len(t, due, 2, "due")
 	mustSettle(t, s, 1)
 	mustSettle(t, s, 2)
-	if got := task(t, s, 2); got.Losses != 1 || got.State != tdf.Open {
-		t.Errorf("%+v", got)
-	}
+	got := task(t, s, 2)
+	expect.True(t, got.Losses == 1 && got.State == tdf.Open, got)
 	for _, c := range []Claim{other.Claims[0], later} {
-		if renewed, err := s.Renew(t.Context(), 60, Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}); err != nil || renewed.Lost[0] != nil {
-			t.Errorf("%+v, %v", renewed, err)
-		}
+		renewed, err := s.Renew(t.Context(), 60, Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never})
+		expect.True(t, err == nil && renewed.Lost[0] == nil, renewed, err)
 	}
 	mustBeSound(t, s)
 }
@@ -120,9 +110,7 @@ func TestLiveReports(t *testing.T) {
 		report := func(r LiveReport) Renewed {
 			t.Helper()
 			renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never, Report: r})
-			if err != nil || renewed.Lost[0] != nil {
-				t.Fatal(renewed, err)
-			}
+			expect.MustTrue(t, err == nil && renewed.Lost[0] == nil, renewed, err)
 			return renewed
 		}
 		tail, progress, checkpoint := "out\x00\xff", "0.25 a quarter", "\x00here"
@@ -133,9 +121,7 @@ func TestLiveReports(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		must(t, s.Follow(t.Context(), 1))
-		if !report(LiveReport{}).Followed[0] {
-			t.Error("the task is followed, but the reply does not say so")
-		}
+		expect.True(t, report(LiveReport{}).Followed[0], "the task is followed, but the reply does not say so")
 
 		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", ClearLive: true})
 		if r := task(t, s, 1).Current(); r.Tail != "" || r.Progress.Fraction != 0.25 {
@@ -146,9 +132,7 @@ func TestLiveReports(t *testing.T) {
 		mustApply(t, s, m, err)
 		c = mustClaim(t, s, 1)[0]
 		earlier, err := s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextCheckpoint}, TextsOf{0, tdf.TextError})})
-		if err != nil || earlier.Task.Checkpoint != checkpoint || earlier.Task.Rounds.At(0).Error != "boom" {
-			t.Errorf("%+v, %v", earlier.Task, err)
-		}
+		expect.True(t, err == nil && earlier.Task.Checkpoint == checkpoint && earlier.Task.Rounds.At(0).Error == "boom", earlier.Task, err)
 		report(LiveReport{Updates: []string{"again"}, FirstUpdate: 1})
 		expect.Equal(t, updates(t, s, Update{}), "0-1 one, 0-2 two, 0-3 three, 1-1 again")
 		expect.Equal(t, updates(t, s, Update{Round: 0, Number: 2}), "0-3 three, 1-1 again")
@@ -158,13 +142,10 @@ func TestLiveReports(t *testing.T) {
 
 func updates(t *testing.T, s *Store, after Update) string {
 	t.Helper()
-	all, err := s.Updates(t.Context(), 1, after, 100)
-	must(t, err)
+	all := expect.Result(s.Updates(t.Context(), 1, after, 100)).Value(t)
 	var texts []string
 	for _, u := range all {
-		if u.Time == 0 {
-			t.Errorf("no time: %+v", u)
-		}
+		expect.True(t, u.Time != 0, "no time", u)
 		texts = append(texts, strconv.Itoa(u.Round)+"-"+strconv.Itoa(u.Number)+" "+u.Line)
 	}
 	return strings.Join(texts, ", ")
@@ -173,8 +154,6 @@ func updates(t *testing.T, s *Store, after Update) string {
 func mustBeTaken(t *testing.T, err error) *NameTakenError {
 	t.Helper()
 	var taken *NameTakenError
-	if !errors.As(err, &taken) {
-		t.Fatalf("got %v, want a *NameTakenError", err)
-	}
+	expect.MustTrue(t, errors.As(err, &taken), err, "want a *NameTakenError")
 	return taken
 }

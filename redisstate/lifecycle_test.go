@@ -132,9 +132,7 @@ func refused(t *testing.T, s *Store, state tdf.State, moves ...tdf.Move) {
 	for _, m := range moves {
 		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})).Value(t)
 		e, ok := outcomes[0].Err.(*tdf.StateError)
-		if !ok || e.State != state || e.ID != m.ID {
-			t.Errorf("%+v on a %s task: %v", m, state, outcomes[0].Err)
-		}
+		expect.True(t, ok && e.State == state && e.ID == m.ID, m, "on a", state, "task", outcomes[0].Err)
 	}
 	expect.Equal(t, changed(t, before, dump(t, s)), "", "refused moves of a", state, "task changed Redis")
 }
@@ -149,12 +147,9 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 			Unit{Moves: []tdf.Move{archive(a), archive(c)}, Open: []tdf.Properties{define("never")}},
 			Unit{Moves: []tdf.Move{archive(b)}, Open: []tdf.Properties{define("1"), define("2")}},
 		)
-		if err != nil || outcomes[0].Err == nil || outcomes[1].Err != nil {
-			t.Fatalf("%v %v", outcomes, err)
-		}
-		if got := outcomes[1].IDs; len(got) != 2 || got[0] != 4 || got[1] != 5 {
-			t.Errorf("ids %v", got)
-		}
+		expect.MustTrue(t, err == nil && outcomes[0].Err != nil && outcomes[1].Err == nil, outcomes, err)
+		got := outcomes[1].IDs
+		expect.True(t, len(got) == 2 && got[0] == 4 && got[1] == 5, "ids", got)
 		if task(t, s, a).State != tdf.Succeeded || task(t, s, b).State != tdf.Archived {
 			t.Error("the refused unit changed Redis, or the other unit did not change it")
 		}
@@ -170,9 +165,8 @@ func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	mustExecute(t, s, c.Claims[0], tdf.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
 	got := task(t, s, 1).Current().Entered
-	if want := c.Now.Add(1e-6); got[tdf.Executed].String() != want.String() {
-		t.Errorf("the stored time is %v, but the program ended at %v", got[tdf.Executed], want)
-	}
+	want := c.Now.Add(1e-6)
+	expect.True(t, got[tdf.Executed].String() == want.String(), "the stored time is", got[tdf.Executed], "but the program ended at", want)
 }
 
 func TestLogKeepsFirstAndLastLines(t *testing.T) {

@@ -30,8 +30,7 @@ func (c *handClock) pass(seconds float64) {
 }
 
 func withHandClock(t *testing.T) (*handClock, *Store) {
-	r, err := embedded.Start("127.0.0.1:0")
-	must(t, err)
+	r := expect.Result(embedded.Start("127.0.0.1:0")).Value(t)
 	t.Cleanup(r.Close)
 	c := &handClock{Redis: r, now: time.Now()}
 	c.pass(0)
@@ -73,9 +72,8 @@ func TestRateIsExact(t *testing.T) {
 			}
 		}
 		if setBack == 0 && len(starts) >= 50 {
-			if took := clock.now.Sub(begun).Seconds(); took > 8 {
-				t.Errorf("50 starts took %v s", took)
-			}
+			took := clock.now.Sub(begun).Seconds()
+			expect.True(t, took <= 8, "50 starts took", took, "s")
 			clock.pass(-3600)
 			begun, setBack = clock.now, len(starts)
 		}
@@ -85,9 +83,8 @@ func TestRateIsExact(t *testing.T) {
 	}
 	for i := range len(starts) - 10 {
 		if i+10 < setBack || i >= setBack {
-			if span := starts[i+10].Sub(starts[i]); span < 1-1e-6 {
-				t.Fatalf("eleven starts in %v s", span)
-			}
+			span := starts[i+10].Sub(starts[i])
+			expect.MustTrue(t, span >= 1-1e-6, "eleven starts in", span, "s")
 		}
 	}
 }
@@ -124,22 +121,17 @@ func TestRateAndNumber(t *testing.T) {
 	for i, want := range []int{1, 1, 0} {
 		clock.pass(0.5)
 		expect.Len(t, claimAll(t, s, 10), want, "claim", i)
-		if u := useOf(t, s, "db"); u.Running != min(i+1, 2) || u.NextStart <= u.Now || u.Free != i/2 {
-			t.Errorf("use: %+v", u)
-		}
+		u := useOf(t, s, "db")
+		expect.True(t, u.Running == min(i+1, 2) && u.NextStart > u.Now && u.Free == i/2, "use", u)
 		clock.pass(10)
 		returnWaiting(t, s)
 	}
 	m, err := task(t, s, ids[0]).Cancel()
 	mustApply(t, s, m, err)
-	if returnWaiting(t, s) != 1 || len(claimAll(t, s, 10)) != 1 {
-		t.Error("the free place was not used")
-	}
+	expect.True(t, returnWaiting(t, s) == 1 && len(claimAll(t, s, 10)) == 1, "the free place was not used")
 	mustLimit(t, s, "db", running(9)) // without the rate
 	expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Starts("db")).Val(), 0, "the starts are still stored")
-	if returnWaiting(t, s) != 1 || len(claimAll(t, s, 10)) != 1 {
-		t.Error("the new limit has no effect")
-	}
+	expect.True(t, returnWaiting(t, s) == 1 && len(claimAll(t, s, 10)) == 1, "the new limit has no effect")
 }
 
 // The tasks of a queue without workers do not keep the tasks of another queue waiting for ever.
@@ -170,9 +162,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 			expect.Equal(t, got, []int64{last}, "claimed")
 			break
 		}
-		if seconds > 150 {
-			t.Fatal("the other queue starves")
-		}
+		expect.MustTrue(t, seconds <= 150, "the other queue starves")
 		clock.pass(1)
 	}
 	mustBeSound(t, s)
@@ -214,17 +204,15 @@ func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 			t.Fatalf("%d were claimed", len(claims))
 		}
 		clock.pass(0.1)
-		if waited := clock.now.Sub(begun).Seconds(); waited > 150 {
-			t.Fatalf("only %d were claimed in %v s", done, waited)
-		}
+		waited := clock.now.Sub(begun).Seconds()
+		expect.MustTrue(t, waited <= 150, "only", done, "were claimed in", waited, "s")
 	}
 	mustBeSound(t, s)
 	for c := (Claimed{More: true}); c.More || len(c.Claims) > 0; { // the queue has workers again
 		c = claimFor(t, s, 1, offerOf("left"))
 	}
-	if u := useOf(t, s, "db"); u.Running != 4 || u.Returned+u.Unclaimed != 0 || len(u.Unserved) > 0 {
-		t.Errorf("use: %+v", u)
-	}
+	u := useOf(t, s, "db")
+	expect.True(t, u.Running == 4 && u.Returned+u.Unclaimed == 0 && len(u.Unserved) == 0, "use", u)
 	mustBeSound(t, s)
 }
 
@@ -359,9 +347,8 @@ func TestUnclaimedTaskThatLeft(t *testing.T) {
 	mustLimit(t, s, "db", running(4))
 	returnWaiting(t, s)
 	clock.pass(11)
-	if u := useOf(t, s, "db"); u.Unclaimed != 4 || !slices.Equal(u.Unserved, []string{"default"}) {
-		t.Fatalf("use: %+v", u)
-	}
+	u := useOf(t, s, "db")
+	expect.MustTrue(t, u.Unclaimed == 4 && slices.Equal(u.Unserved, []string{"default"}), "use", u)
 	m, err := task(t, s, ids[0]).Cancel()
 	mustApply(t, s, m, err)
 	m, err = task(t, s, ids[1]).Change(tdf.Changes{LimitKey: new("other")})
@@ -463,9 +450,8 @@ func TestWaitingTaskByHand(t *testing.T) {
 	mustApply(t, s, m, err)
 	m, err = task(t, s, ids[3]).Reopen()
 	mustApply(t, s, m, err)
-	if x := task(t, s, ids[3]); x.WaitsForLimit() {
-		t.Errorf("the retried task is in %q", x.PlacedIn)
-	}
+	x := task(t, s, ids[3])
+	expect.True(t, !x.WaitsForLimit(), "the retried task is in", x.PlacedIn)
 	change(ids[4], tdf.Changes{StartAfter: new(tdf.Time(9e9).Std())}, "default")
 	expect.Equal(t, claimAll(t, s, 10), ids[:1], "claimed")
 	must(t, s.RemoveLimit(t.Context(), "db"))
@@ -491,15 +477,12 @@ func TestAuditRepairsLimits(t *testing.T) {
 			spoil()
 			findings, err := s.Check(t.Context())
 			must(t, err)
-			if len(findings) == 0 {
-				t.Error("nothing was found")
-			}
+			expect.True(t, len(findings) != 0, "nothing was found")
 			_, err = s.Repair(t.Context(), "test", findings)
 			must(t, err)
 			mustBeSound(t, s)
-			if u := useOf(t, s, "db"); u.Running != 1 || u.Waiting != 2 {
-				t.Errorf("after %v: %+v", findings, u)
-			}
+			u := useOf(t, s, "db")
+			expect.True(t, u.Running == 1 && u.Waiting == 2, "after", findings, u)
 		}
 	})
 }
@@ -522,12 +505,9 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				for _, claim := range c.Claims {
 					expect.Equal(t, claim.Task.LimitKey, "", "task", claim.Task.ID, "was claimed beyond the limit")
 				}
-				if diff := changed(t, before, dump(t, s)); err != nil && diff != "" {
-					t.Errorf("%v, but it changed\n%s", err, diff)
-				}
-				if err == nil && len(c.Claims) != 1 {
-					t.Errorf("%d were claimed", len(c.Claims))
-				}
+				diff := changed(t, before, dump(t, s))
+				expect.True(t, err == nil || diff == "", err, "but it changed", diff)
+				expect.True(t, err != nil || len(c.Claims) == 1, len(c.Claims), "were claimed")
 				mustExecute(t, s, first[0], tdf.Result{Exit: "0"})
 				if due, _, err := s.LimitsDue(t.Context()); err == nil && len(due) > 0 {
 					uses, err := s.LimitUses(t.Context(), "db")
@@ -568,9 +548,8 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 		id := ids[strings.Index("ab", d.Key)]
 		returns = append(returns, LimitReturn{LimitDue: d, Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}})
 	}
-	if n, err := s.ReturnTasks(t.Context(), returns); n != 1 || err == nil || !strings.Contains(err.Error(), "queue=a") {
-		t.Errorf("%d tasks returned, %v", n, err)
-	}
+	n, err := s.ReturnTasks(t.Context(), returns)
+	expect.True(t, n == 1 && err != nil && strings.Contains(err.Error(), "queue=a"), n, "tasks returned", err)
 	expect.Equal(t, claimedIDs(claimFor(t, s, 9, offerOf("b"))), ids[1:], "claimed")
 	if due, _, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
 		t.Errorf("%v are still due, %v", due, err)
@@ -587,12 +566,10 @@ func TestInvalidLimit(t *testing.T) {
 		for _, limit := range []string{"at_most=1 rate=x/y", "at_most=1 rate=5/inf", "at_most=1 rate=5/1e400", "at_most=1 rate=0/1", "at_most=1 at_most=x"} {
 			mustOpen(t, s, limitedBy(limit), limitedBy(limit))
 			s.Redis.HSet(t.Context(), s.Keys.Limits(), limit, limit)
-			if got := claimAll(t, s, 10); len(got) > 1 {
-				t.Errorf("limit %q: claimed %d", limit, got)
-			}
-			if n := returnWaiting(t, s); n > 0 {
-				t.Errorf("limit %q: %d tasks returned", limit, n)
-			}
+			got := claimAll(t, s, 10)
+			expect.True(t, len(got) <= 1, "limit", limit, "claimed", got)
+			n := returnWaiting(t, s)
+			expect.True(t, n == 0, "limit", limit, n, "tasks returned")
 			mustLimit(t, s, limit, running(2))
 			returnWaiting(t, s)
 			claimAll(t, s, 10)
@@ -628,9 +605,7 @@ func TestManyTasksOfOneKey(t *testing.T) {
 			t.Fatalf("a claim read %d tasks", n)
 		}
 	}
-	if read <= tasks || read > tasks+tasks/100 || len(claims) != 3 {
-		t.Errorf("%d tasks were read, and %d claimed", read, len(claims))
-	}
+	expect.True(t, read > tasks && read <= tasks+tasks/100 && len(claims) == 3, read, "tasks were read, and", len(claims), "claimed")
 	returnWaiting(t, s)
 	commands := func() int {
 		return commandCalls(t, s, "hmget") + commandCalls(t, s, "zrange") + commandCalls(t, s, "hset") + commandCalls(t, s, "zadd") + commandCalls(t, s, "zrem")
@@ -642,9 +617,8 @@ func TestManyTasksOfOneKey(t *testing.T) {
 	if n := commands() - before; n > 60 {
 		t.Errorf("one task after the other costs %d commands", n)
 	}
-	if got := useOf(t, s, "db"); got.Waiting != tasks-3 || got.Running != 2 {
-		t.Errorf("use: %+v", got)
-	}
+	got := useOf(t, s, "db")
+	expect.True(t, got.Waiting == tasks-3 && got.Running == 2, "use", got)
 }
 
 // countRunning counts, in one step, the tasks with a key in the list of running tasks.
@@ -666,9 +640,7 @@ func TestNeverOneMore(t *testing.T) {
 			s, seed := start(t), seeded(t)
 			count := func() int {
 				n, err := s.Redis.Eval(context.Background(), countRunning, []string{s.Keys.List(tdf.Running)}, s.Keys.TaskPrefix(), "db").Int()
-				if err != nil {
-					t.Error(err)
-				}
+				expect.True(t, err == nil, err)
 				return n
 			}
 			const clients = 16
@@ -714,9 +686,7 @@ func TestNeverOneMore(t *testing.T) {
 				})
 			}
 			players.Wait()
-			if most < 2 {
-				t.Errorf("at most %d tasks ran at once: the test tests nothing", most)
-			}
+			expect.True(t, most >= 2, "at most", most, "tasks ran at once: the test tests nothing")
 			findings, err := s.Check(t.Context()) // tasks of lost claims are not settled yet
 			must(t, err)
 			for _, f := range findings {
@@ -727,8 +697,7 @@ func TestNeverOneMore(t *testing.T) {
 }
 
 func withFreeScripts(t *testing.T) (*embedded.Redis, *Store) {
-	r, err := embedded.Start("127.0.0.1:0")
-	must(t, err)
+	r := expect.Result(embedded.Start("127.0.0.1:0")).Value(t)
 	t.Cleanup(r.Close)
 	return r, connect(t, r.Addr(), redistest.Namespace(t))
 }
@@ -830,9 +799,8 @@ func TestManyKeys(t *testing.T) {
 			t.Fatalf("%d tasks returned", n)
 		}
 	}
-	if last := s.Redis.ZRevRangeWithScores(t.Context(), s.Keys.LimitsDue(), 0, 0).Val()[0]; last.Score > float64(clock.now.Unix()+60) {
-		t.Errorf("the last check is at %v", last.Score)
-	}
+	last := s.Redis.ZRevRangeWithScores(t.Context(), s.Keys.LimitsDue(), 0, 0).Val()[0]
+	expect.True(t, last.Score <= float64(clock.now.Unix()+60), "the last check is at", last.Score)
 	for _, c := range claims {
 		mustExecute(t, s, c, tdf.Result{Exit: "0"})
 	}
@@ -840,9 +808,7 @@ func TestManyKeys(t *testing.T) {
 	for range keys/MostLimitsDue + 1 {
 		n += returnWaiting(t, s)
 	}
-	if n != keys || s.Redis.ZCard(t.Context(), s.Keys.LimitsDue()).Val() != 0 {
-		t.Errorf("%d tasks returned", n)
-	}
+	expect.True(t, n == keys && s.Redis.ZCard(t.Context(), s.Keys.LimitsDue()).Val() == 0, n, "tasks returned")
 }
 
 // If a limit in Redis cannot be read, no task of its key is claimed, and none returns.
@@ -856,9 +822,8 @@ func TestUnreadableLimits(t *testing.T) {
 				mustOpen(t, s, d, define("y"))
 				must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
 				for range 2 {
-					if got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))); slices.Contains(got, 1) {
-						t.Errorf("claimed %v", got)
-					}
+					got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue)))
+					expect.True(t, !slices.Contains(got, 1), "claimed", got)
 					returnWaiting(t, s)
 				}
 			})
@@ -900,9 +865,8 @@ func TestLateStartOfARate(t *testing.T) {
 	returnWaiting(t, s)
 	must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 9e9, Member: "k"}).Err())
 	claim(2)
-	if due := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.LimitsDue(), "k").Val()); due > clockOf(t, s).Add(100) {
-		t.Errorf("the server checks the key at %v", due)
-	}
+	due := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.LimitsDue(), "k").Val())
+	expect.True(t, due <= clockOf(t, s).Add(100), "the server checks the key at", due)
 }
 
 // Claims and the server read a limit that another program has written in the same way. So no task goes to and fro.
@@ -921,9 +885,8 @@ func TestForeignLimits(t *testing.T) {
 				returned := returnWaiting(t, s)
 				expect.Len(t, claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims, returned, "tasks … were claimed")
 				must(t, s.RemoveLimit(t.Context(), "k"))
-				if left := s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val(); left {
-					t.Error("the limit is still there")
-				}
+				left := s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val()
+				expect.True(t, !left, "the limit is still there")
 			})
 		})
 	}

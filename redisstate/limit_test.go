@@ -42,16 +42,14 @@ func returnWaiting(t testing.TB, s *Store) (n int) {
 	due, _, err := s.LimitsDue(t.Context())
 	must(t, err)
 	for _, d := range due {
-		uses, err := s.LimitUses(t.Context(), d.Key)
-		must(t, err)
+		uses := expect.Result(s.LimitUses(t.Context(), d.Key)).Value(t)
 		r := LimitReturn{LimitDue: d}
 		var most int
 		most, r.Next = uses[0].Return()
 		ids, stale, err := s.WaitingForLimits(t.Context(), []string{d.Key}, []int{min(uses[0].ToRead(most), MostReturned)})
 		must(t, err)
 		r.Stale = stale[0]
-		stored, err := s.Read(t.Context(), ids[0], Want{Fields: Facts})
-		must(t, err)
+		stored := expect.Result(s.Read(t.Context(), ids[0], Want{Fields: Facts})).Value(t)
 		var waiting []*tdf.Task
 		for _, x := range stored {
 			if x.Task != nil && x.Task.WaitsForLimit() {
@@ -63,8 +61,7 @@ func returnWaiting(t testing.TB, s *Store) (n int) {
 		if r.LimitChoice = uses[0].Choose(waiting, most, nil); r.More {
 			r.Next = uses[0].Now
 		}
-		got, err := s.ReturnTasks(t.Context(), []LimitReturn{r})
-		must(t, err)
+		got := expect.Result(s.ReturnTasks(t.Context(), []LimitReturn{r})).Value(t)
 		n += got
 	}
 	return n
@@ -72,8 +69,7 @@ func returnWaiting(t testing.TB, s *Store) (n int) {
 
 func useOf(t testing.TB, s *Store, key string) tdf.LimitUse {
 	t.Helper()
-	uses, err := s.LimitUses(t.Context(), key)
-	must(t, err)
+	uses := expect.Result(s.LimitUses(t.Context(), key)).Value(t)
 	return uses[0]
 }
 
@@ -83,15 +79,11 @@ func TestLimitAtMost(t *testing.T) {
 		mustLimit(t, s, "db", running(2))
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), define("x"), limitedBy("db"), limitedBy("other"))
 		claims := mustClaim(t, s, 10)
-		if got, want := claimedIDs(Claimed{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}; !slices.Equal(got, want) {
-			t.Fatalf("claimed %d, want %d", got, want)
-		}
-		if x := task(t, s, ids[2]); !x.WaitsForLimit() || x.PlacedIn != "limit=db" || x.State != tdf.Open {
-			t.Errorf("the third task is %s in %q", x.State, x.PlacedIn)
-		}
-		if u := useOf(t, s, "db"); u.Running != 2 || u.Waiting != 2 || !u.Limited || u.Limit != running(2) {
-			t.Errorf("use: %+v", u)
-		}
+		expect.MustEqual(t, claimedIDs(Claimed{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}, "claimed")
+		x := task(t, s, ids[2])
+		expect.True(t, x.WaitsForLimit() && x.PlacedIn == "limit=db" && x.State == tdf.Open, "the third task is", x.State, "in", x.PlacedIn)
+		u := useOf(t, s, "db")
+		expect.True(t, u.Running == 2 && u.Waiting == 2 && u.Limited && u.Limit == running(2), "use", u)
 		mustBeSound(t, s)
 		expect.Equal(t, returnWaiting(t, s), 0, "tasks returned without room")
 		mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
@@ -135,8 +127,7 @@ func TestPlacesComeBack(t *testing.T) {
 			mustApply(t, s, m, err)
 		},
 		"lost": func(t *testing.T, s *Store, c Claim) {
-			_, err := s.Renew(t.Context(), 0, Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never})
-			must(t, err)
+			expect.Result(s.Renew(t.Context(), 0, Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never})).OK(t)
 			mustSettle(t, s, c.Task.ID)
 		},
 		"moved by another program": func(t *testing.T, s *Store, c Claim) {
@@ -154,13 +145,11 @@ func TestPlacesComeBack(t *testing.T) {
 				expect.MustLen(t, claims, 1, "were claimed")
 				returnWaiting(t, s) // the next check is later
 				end(t, s, claims[0])
-				if left := s.Redis.ZCard(t.Context(), s.Keys.Limited("db")).Val(); left > 0 && name != "moved by another program" {
-					t.Error("the limit still counts the task")
-				}
+				left := s.Redis.ZCard(t.Context(), s.Keys.Limited("db")).Val()
+				expect.True(t, left == 0 || name == "moved by another program", "the limit still counts the task")
 				expect.Equal(t, returnWaiting(t, s), 1, "tasks")
-				if got := claimAll(t, s, 2); len(got) != 1 || got[0] != ids[1] && name != "failed" {
-					t.Errorf("%d were claimed", got)
-				}
+				got := claimAll(t, s, 2)
+				expect.True(t, len(got) == 1 && (got[0] == ids[1] || name == "failed"), got, "were claimed")
 				mustBeSound(t, s)
 			})
 		})
@@ -176,13 +165,10 @@ func TestHostileLimitKeys(t *testing.T) {
 		d.Priority = -7
 		ids := mustOpen(t, s, limitedBy(key), d, limitedBy(key))
 		claims := mustClaim(t, s, 10)
-		if len(claims) != 1 || claims[0].Task.ID != ids[0] || claims[0].Task.LimitKey != key {
-			t.Fatalf("key %q: claimed %+v", key, claims)
-		}
+		expect.MustTrue(t, len(claims) == 1 && claims[0].Task.ID == ids[0] && claims[0].Task.LimitKey == key, "key", key, "claimed", claims)
 		for _, id := range []int64{ids[1], ids[2]} {
-			if x := task(t, s, id); !x.WaitsForLimit() || x.OpenPlace() != x.PlacedIn {
-				t.Errorf("key %q: task %d is in %q", key, id, x.PlacedIn)
-			}
+			x := task(t, s, id)
+			expect.True(t, x.WaitsForLimit() && x.OpenPlace() == x.PlacedIn, "key", key, "task", id, "is in", x.PlacedIn)
 		}
 		mustBeSound(t, s)
 	}
@@ -197,9 +183,7 @@ func TestHostileLimitKeys(t *testing.T) {
 		t.Errorf("limits: %+v, %v", all, err)
 	}
 	for _, u := range all {
-		if u.Running != 1 || u.Waiting != 2 {
-			t.Errorf("use: %+v", u)
-		}
+		expect.True(t, u.Running == 1 && u.Waiting == 2, "use", u)
 	}
 }
 

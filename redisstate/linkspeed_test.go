@@ -40,15 +40,11 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 	proxy.Limit(32 << 10)
 	for range 2 {
 		c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15})
-		if err != nil || len(c.Claims) != 1 {
-			t.Fatalf("claimed %d, %v", len(c.Claims), err)
-		}
+		expect.MustTrue(t, err == nil && len(c.Claims) == 1, "claimed", len(c.Claims), err)
 		expect.Len(t, c.Claims[0].Task.Input, 100<<10, "the input … bytes")
 	}
 	if c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15}); err != nil || len(c.Claims) > 0 || c.More {
 		t.Errorf("a third claim claimed %d tasks, more %t, %v", len(c.Claims), c.More, err)
 	}
-	if far.Outages() > 0 {
-		t.Error("the client gave up waiting for a reply")
-	}
+	expect.True(t, far.Outages() == 0, "the client gave up waiting for a reply")
 }

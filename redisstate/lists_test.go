@@ -37,13 +37,9 @@ func TestCountsAndListsByGroup(t *testing.T) {
 			expect.Equal(t, cmp.Diff(look.want, counts.String()), "", "groups", look.groups)
 		}
 		ids, err := s.List(t.Context(), tdf.Open, "a", 0, 10)
-		if err != nil || fmt.Sprint(ids) != "[3]" {
-			t.Errorf("open in a: %v, %v", ids, err)
-		}
+		expect.True(t, err == nil && fmt.Sprint(ids) == "[3]", "open in a", ids, err)
 		ids, err = s.List(t.Context(), tdf.Open, "", 1, 1)
-		if err != nil || fmt.Sprint(ids) != "[4]" {
-			t.Errorf("the second open task: %v, %v", ids, err)
-		}
+		expect.True(t, err == nil && fmt.Sprint(ids) == "[4]", "the second open task", ids, err)
 	})
 }
 
@@ -57,9 +53,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		definitions[i].Input = strings.Repeat("x", tdf.MaxInput)
 	}
 	ids := mustOpen(t, s, definitions...)
-	if len(ids) != 2500 || ids[2499] != 2500 {
-		t.Errorf("%d ids, the last is %d", len(ids), ids[len(ids)-1])
-	}
+	expect.True(t, len(ids) == 2500 && ids[2499] == 2500, len(ids), "ids, the last is", ids[len(ids)-1])
 	expect.Equal(t, task(t, s, 2500).Input, "2499", "the last task's input")
 	mustClaim(t, s, 60) // the tasks with large inputs
 	claims := mustClaim(t, s, 1000)
@@ -68,9 +62,7 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		moves[i], _ = c.Task.Execute(c.ID, tdf.Result{Output: strings.Repeat("o", 10_000), Exit: "0"})
 	}
 	outcomes, err := s.Execute(t.Context(), "w", moves...)
-	if err != nil || len(outcomes) != 1000 {
-		t.Fatalf("%d outcomes, %v", len(outcomes), err)
-	}
+	expect.MustTrue(t, err == nil && len(outcomes) == 1000, len(outcomes), "outcomes", err)
 	for i, o := range outcomes {
 		must(t, o.Err, "result", i)
 	}
@@ -81,9 +73,7 @@ func TestOpenRefusesAllOrNothing(t *testing.T) {
 	bad := define("'x")
 	before := dump(t, s)
 	ids, err := s.Open(t.Context(), "manager", define("a"), bad)
-	if err == nil || err.Error() != "task 2 of 2: input: a quote is not closed" || len(ids) > 0 {
-		t.Errorf("%v, %v", ids, err)
-	}
+	expect.True(t, err != nil && err.Error() == "task 2 of 2: input: a quote is not closed" && len(ids) == 0, ids, err)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
 
@@ -92,9 +82,8 @@ func TestPrograms(t *testing.T) {
 		source := expect.Result(s.PutProgram(t.Context(), []byte("an archive\x00\xff"))).Value(t)
 		sum := strings.TrimPrefix(source, "redis:")
 		expect.Equal(t, string(expect.Result(s.Program(t.Context(), sum)).Value(t)), "an archive\x00\xff")
-		if got, err := s.Program(t.Context(), strings.Repeat("0", 64)); got != nil || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
+		got, err := s.Program(t.Context(), strings.Repeat("0", 64))
+		expect.True(t, got == nil && err == nil, got, err)
 		expect.Result(s.PutProgram(t.Context(), make([]byte, MaxProgram+1))).Fails(t, "", "a program over the limit was stored")
 	})
 }

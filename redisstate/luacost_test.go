@@ -31,23 +31,19 @@ func TestCostOfPlainTasks(t *testing.T) {
 		counted[s.Script(script).Hash()] = script
 		texts = append(texts, textOf(s, script))
 	}
-	x, err := luacost.New(addr, redistest.Database(t), texts...)
-	must(t, err)
+	x := expect.Result(luacost.New(addr, redistest.Database(t), texts...)).Value(t)
 	defer x.Close()
 	var last *luacost.Counts
 	var script *lua.Script
 	x.Counted = func(sha1 string, c *luacost.Counts) { last, script = c, counted[sha1] }
 	s.Redis.AddHook(x)
 
-	page, err := os.ReadFile("../docs/performance.md")
-	must(t, err)
+	page := expect.Result(os.ReadFile("../docs/performance.md")).Value(t)
 	for _, n := range []int{1, 100} {
 		for _, step := range plainSteps(t, s, n) {
 			last = nil
 			step.do()
-			if last == nil {
-				t.Fatalf("%s: the test has counted no call", step.name)
-			}
+			expect.MustTrue(t, last != nil, step.name, "the test has counted no call")
 			row := []int{last.Instructions / n, last.Made / n, last.Functions / n, last.Commands}
 			compareRow(t, string(page), fmt.Sprintf("%s, %d in a call", step.name, n), row)
 			if os.Getenv("TDF_COST") != "" {
@@ -78,9 +74,7 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 	}
 	claim := func() {
 		c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: n, Lease: 600})
-		if err != nil || len(c.Claims) != n {
-			t.Fatalf("%d claims: %v", len(c.Claims), err)
-		}
+		expect.MustTrue(t, err == nil && len(c.Claims) == n, len(c.Claims), "claims", err)
 		claims, now = c.Claims, c.Now
 	}
 	report := func() {

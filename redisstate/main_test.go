@@ -55,8 +55,7 @@ func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		r, err := embedded.Start("127.0.0.1:0", embedded.Scripts("test", lua.Sums()...))
-		must(t, err)
+		r := expect.Result(embedded.Start("127.0.0.1:0", embedded.Scripts("test", lua.Sums()...))).Value(t)
 		t.Cleanup(r.Close)
 		test(t, connect(t, r.Addr(), redistest.Namespace(t)))
 	})
@@ -150,32 +149,23 @@ func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
 	t.Helper()
 	must(t, err)
 	outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})
-	if err != nil || outcomes[0].Err != nil {
-		t.Fatalf("%s: %v, %v", m.Verb, err, outcomes)
-	}
+	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, m.Verb, err, outcomes)
 }
 
 func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
 	t.Helper()
-	m, err := c.Task.Execute(c.ID, r)
-	must(t, err)
+	m := expect.Result(c.Task.Execute(c.ID, r)).Value(t)
 	outcomes, err := s.Execute(t.Context(), "w", m)
-	if err != nil || outcomes[0].Err != nil {
-		t.Fatalf("execute: %v, %v", err, outcomes)
-	}
+	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, "execute", err, outcomes)
 }
 
 // mustSettle settles one task, as a server would.
 func mustSettle(t testing.TB, s *Store, id int64) {
 	t.Helper()
-	seen, err := s.Read(t.Context(), []int64{id}, Want{Fields: Rules})
-	must(t, err)
-	now, err := s.Now(t.Context())
-	must(t, err)
+	seen := expect.Result(s.Read(t.Context(), []int64{id}, Want{Fields: Rules})).Value(t)
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	m, ok := seen[0].Task.Settle(now, seen[0].Invalid)
-	if !ok {
-		t.Fatalf("nothing to settle: %+v", seen[0].Task)
-	}
+	expect.MustTrue(t, ok, "nothing to settle", seen[0].Task)
 	mustApply(t, s, m, nil)
 }
 

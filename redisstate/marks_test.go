@@ -29,9 +29,8 @@ func TestClosedGroup(t *testing.T) {
 		_, unique := s.OpenAll(t.Context(), "m", "", func() tdf.Properties { d := grouped("g"); d.Unique = "k"; return d }())
 		refusals := []error{plain, unique, transaction(t, s, []tdf.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
 		for i, err := range refusals {
-			if e := new(tdf.GroupError); !errors.As(err, &e) || e.Group != "g" || !errors.Is(err, tdf.ErrGroupClosed) {
-				t.Errorf("way %d to open a task: %v", i, err)
-			}
+			e := new(tdf.GroupError)
+			expect.True(t, errors.As(err, &e) && e.Group == "g" && errors.Is(err, tdf.ErrGroupClosed), "way", i, "to open a task", err)
 		}
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		expect.Len(t, transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}).Refused, 1, "the reasons are not listed once")
@@ -80,16 +79,12 @@ func TestDecide(t *testing.T) {
 			for i := range all {
 				all[i] = Unit{Decide: "g", Open: []tdf.Properties{grouped("next")}}
 			}
-			outcomes, err := s.Apply(t.Context(), "m", all...)
-			must(t, err)
+			outcomes := expect.Result(s.Apply(t.Context(), "m", all...)).Value(t)
 			for i, o := range outcomes {
-				if want[i] == nil && o.Err != nil || !errors.Is(o.Err, want[i]) {
-					t.Errorf("unit %d: %v, want %v", i, o.Err, want[i])
-				}
+				expect.True(t, (want[i] != nil || o.Err == nil) && errors.Is(o.Err, want[i]), "unit", i, o.Err, "want", want[i])
 			}
-			if diff := changed(t, before, dump(t, s)); want[0] != nil && diff != "" {
-				t.Error(diff)
-			}
+			diff := changed(t, before, dump(t, s))
+			expect.True(t, want[0] == nil || diff == "", diff)
 		}
 		decide(1, tdf.ErrGroupNotClosed)
 		must(t, s.CloseGroup(t.Context(), "g"))
@@ -103,9 +98,8 @@ func TestDecide(t *testing.T) {
 		expect.FailsWith(t, s.ExtendGroup(t.Context(), "g"), tdf.ErrGroupDecided)
 		must(t, s.CloseGroup(t.Context(), "g"))
 		expect.Result(s.Open(t.Context(), "m", grouped("g"))).FailsWith(t, tdf.ErrGroupDecided)
-		if mark, err := s.GroupMark(t.Context(), "g"); err != nil || mark.Mark != tdf.GroupDecided || mark.Since < 1e9 {
-			t.Errorf("%+v, %v", mark, err)
-		}
+		mark, err := s.GroupMark(t.Context(), "g")
+		expect.True(t, err == nil && mark.Mark == tdf.GroupDecided && mark.Since >= 1e9, mark, err)
 		expect.Result(s.GroupMark(t.Context(), "next")).Is(t, Mark{})
 		mustBeSound(t, s)
 	})
@@ -133,9 +127,8 @@ func TestGroupsCostNothingIfUnused(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	before := commandCalls(t, s, "hget")
 	ids := mustOpen(t, s, define("a"), define("b"))
-	if o := transaction(t, s, []tdf.Properties{define("c")}, task(t, s, ids[0]).Require()); o.Err != nil {
-		t.Fatal(o.Err)
-	}
+	o := transaction(t, s, []tdf.Properties{define("c")}, task(t, s, ids[0]).Require())
+	expect.MustTrue(t, o.Err == nil, o.Err)
 	if n := commandCalls(t, s, "hget") - before; n > 2 { // the answers of the call slot
 		t.Errorf("%d HGET", n)
 	}

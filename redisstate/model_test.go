@@ -352,17 +352,15 @@ func (p *player) claim(ctx context.Context) {
 		}
 	})
 	p.must(err)
-	if use := useOf(p.t, p.s, "fixed"); p.alone && use.Limited && use.Running > fixedLimit {
-		p.t.Errorf("%d tasks of a key run, and %d are allowed", use.Running, fixedLimit)
-	}
+	use := useOf(p.t, p.s, "fixed")
+	expect.True(p.t, !p.alone || !use.Limited || use.Running <= fixedLimit, use.Running, "tasks of a key run, and", fixedLimit, "are allowed")
 	for _, claim := range c.Claims {
 		before := p.lastMoveOfWaiting(claim.Task.ID)
 		p.ledger.moved(tdf.Move{ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running, Next: claim.Task.Round})
 		p.claims = append(p.claims, claim)
 		p.ids = append(p.ids, claim.Task.ID)
-		if d := claim.Task.Properties; d.EndBefore <= c.Now || d.StartAfter > c.Now {
-			p.t.Errorf("task %d was claimed too early or too late", claim.Task.ID)
-		}
+		d := claim.Task.Properties
+		expect.True(p.t, d.EndBefore > c.Now && d.StartAfter <= c.Now, "task", claim.Task.ID, "was claimed too early or too late")
 		if p.alone && !offer.Matches(task(p.t, p.s, claim.Task.ID).Partition()) {
 			p.t.Errorf("task %d was claimed by a worker with %+v", claim.Task.ID, offer)
 		}
@@ -371,9 +369,7 @@ func (p *player) claim(ctx context.Context) {
 				p.t.Errorf("task %d was claimed although %v is paused", claim.Task.ID, by)
 			}
 		}
-		if before == tdf.VerbFail || before == tdf.VerbTimeOut {
-			p.t.Errorf("task %d was claimed during its back-off", claim.Task.ID)
-		}
+		expect.True(p.t, before != tdf.VerbFail && before != tdf.VerbTimeOut, "task", claim.Task.ID, "was claimed during its back-off")
 	}
 	p.claims = p.claims[max(0, len(p.claims)-60):]
 	p.ids = p.ids[max(0, len(p.ids)-200):]
@@ -437,9 +433,7 @@ func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	if holder := p.ledger.holder(e.d.Unique); m.Verb == tdf.VerbReopen && e.d.Unique != "" && holder != 0 && holder != m.ID {
 		want = false
 	}
-	if p.alone && (err == nil) != want {
-		p.t.Errorf("%s task %d from %s, round %d, when the task was in %v: %v", m.Verb, m.ID, m.From, m.Round, at, err)
-	}
+	expect.True(p.t, !p.alone || (err == nil) == want, m.Verb, "task", m.ID, "from", m.From, "round", m.Round, "when the task was in", at, err)
 	return !repeated
 }
 
@@ -564,9 +558,7 @@ func (p *player) transact(ctx context.Context) {
 	outcomes, err := p.s.Apply(ctx, "player", u)
 	p.must(err)
 	o := outcomes[0]
-	if p.alone && !keyed && (o.Err == nil) != possible {
-		p.t.Errorf("a unit with the moves %+v: %v", u.Moves, o.Refused)
-	}
+	expect.True(p.t, !p.alone || keyed || (o.Err == nil) == possible, "a unit with the moves", u.Moves, o.Refused)
 	if o.Err != nil {
 		return
 	}
@@ -601,9 +593,7 @@ func (p *player) must(err error) {
 // fatal fails the test and ends it. If the player runs in a goroutine of its own, fatal ends only this player.
 func (p *player) fatal(err error) {
 	p.t.Helper()
-	if !p.guest {
-		p.t.Fatal(err)
-	}
+	expect.MustTrue(p.t, p.guest, err)
 	p.t.Error(err)
 	runtime.Goexit()
 }
@@ -671,9 +661,7 @@ func TestSoakOneClientAgreesWithTheModel(t *testing.T) {
 				p.checkAll(0)
 				mustBeSound(t, s)
 			}
-			if t.Failed() {
-				t.Fatalf("after %d operations", i+1)
-			}
+			expect.MustTrue(t, !t.Failed(), "after", i+1, "operations")
 		}
 		p.checkAll(0)
 		p.checkUpdates()
@@ -693,9 +681,8 @@ func (p *player) checkTouched() {
 	}
 	counts, err := p.s.Counts(context.Background())
 	p.must(err)
-	if want := p.ledger.taskCount(); counts.Total() != int64(want) {
-		p.t.Errorf("the lists contain %v, but the ledger has %d tasks", counts, want)
-	}
+	want := p.ledger.taskCount()
+	expect.True(p.t, counts.Total() == int64(want), "the lists contain", counts, "but the ledger has", want, "tasks")
 }
 
 func TestSoakManyClientsAgreeWithTheModel(t *testing.T) {

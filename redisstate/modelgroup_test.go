@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // closing are the groups that the players close. Only group opens tasks in them.
@@ -68,9 +69,7 @@ func (p *player) refusedBy(err, want error) bool {
 	p.t.Helper()
 	var refusal *tdf.GroupError
 	refused := errors.As(err, &refusal)
-	if p.alone && (refused != (want != nil) || refused && !errors.Is(err, want)) {
-		p.t.Errorf("a call for a group: %v, want %v", err, want)
-	}
+	expect.True(p.t, !p.alone || refused == (want != nil) && (!refused || errors.Is(err, want)), "a call for a group", err, "want", want)
 	return refused
 }
 

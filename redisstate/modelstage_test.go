@@ -35,9 +35,7 @@ func (p *player) stage(ctx context.Context) {
 	p.must(err)
 	o := outcomes[0]
 	if changed := errors.Is(o.Err, ErrStageChanged); changed || stale {
-		if !changed || p.alone && !stale {
-			p.t.Errorf("a change of the record %q, stale: %t: %v", from, stale, o.Refused)
-		}
+		expect.True(p.t, changed && (!p.alone || stale), "a change of the record", from, "stale", stale, o.Refused)
 		return
 	}
 	if p.checkRefused(o.Err, len(u.Open) == 0 || p.hasRoom(len(u.Open))) {
@@ -47,9 +45,7 @@ func (p *player) stage(ctx context.Context) {
 	p.ids = append(p.ids, o.IDs...)
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
-	if p.ledger.staged[from.Done] {
-		p.t.Errorf("two players changed the record %q", from)
-	}
+	expect.True(p.t, !p.ledger.staged[from.Done], "two players changed the record", from)
 	p.ledger.staged[from.Done] = true
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A roundOf names a round of a task.
@@ -48,9 +49,8 @@ func (p *player) checkUpdates() {
 		}
 		p.ledger.mu.Lock()
 		for round := range x.Task.Round + 1 {
-			if want := p.ledger.updates[roundOf{x.ID, round}]; numbers[round] != want {
-				p.t.Errorf("round %d of task %d has %d updates, want %d", round, x.ID, numbers[round], want)
-			}
+			want := p.ledger.updates[roundOf{x.ID, round}]
+			expect.True(p.t, numbers[round] == want, "round", round, "of task", x.ID, "has", numbers[round], "updates, want", want)
 		}
 		p.ledger.mu.Unlock()
 	}

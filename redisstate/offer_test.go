@@ -50,8 +50,6 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 			m, err := task(t, s, id).Cancel()
 			mustApply(t, s, m, err)
 		}
-		if claimed < 10 || claimed > 290 {
-			t.Errorf("of 300 tasks, %d were claimed", claimed)
-		}
+		expect.True(t, claimed >= 10 && claimed <= 290, "of 300 tasks", claimed, "were claimed")
 	})
 }

@@ -28,9 +28,7 @@ func ofGroup(group string, n int) []tdf.Properties {
 func TestOpenGroup(t *testing.T) {
 	s := newStore(t)
 	ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1500)...)
-	if err != nil || len(ids) != 1500 || ids[0].ID != 1 || ids[1499].ID != 1500 {
-		t.Fatalf("%d ids, %v", len(ids), err)
-	}
+	expect.MustTrue(t, err == nil && len(ids) == 1500 && ids[0].ID == 1 && ids[1499].ID == 1500, len(ids), "ids", err)
 	before := dump(t, s)
 	if ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1)...); !errors.Is(err, ErrGroupTaken) || len(ids) != 0 {
 		t.Errorf("%v, %v", ids, err)

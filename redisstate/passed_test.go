@@ -29,9 +29,7 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 	for from := 1; from <= n; from += 1000 {
 		err := s.Redis.Eval(t.Context(), script, []string{s.Keys.TaskPrefix(), s.Keys.List(tdf.Open)},
 			from, min(from+999, n), program, now.String()).Err()
-		if err != nil && err != redis.Nil {
-			t.Fatal(err)
-		}
+		expect.MustTrue(t, err == nil || err == redis.Nil, err)
 	}
 	s.Redis.Set(t.Context(), s.Keys.TaskID(), n, 0)
 }
@@ -72,12 +70,9 @@ func TestWorkersSharePositions(t *testing.T) {
 	c, claims := claimUntil(t, s, workers, "broken")
 	expect.Equal(t, inputs(c.Claims), "well", "claimed")
 	looked := commandCalls(t, s, "hmget") - before
-	if looked > tasks+100 {
-		t.Errorf("%d workers looked at %d tasks to pass %d", workers, looked, tasks)
-	}
-	if most := looked / claims; most > 1100 || claims < tasks/1100 {
-		t.Errorf("a claim looked at %d tasks", most)
-	}
+	expect.True(t, looked <= tasks+100, workers, "workers looked at", looked, "tasks to pass", tasks)
+	most := looked / claims
+	expect.True(t, most <= 1100 && claims >= tasks/1100, "a claim looked at", most, "tasks")
 	mustOpen(t, s, define("again"))
 	before = commandCalls(t, s, "hmget")
 	if c, _ := claimUntil(t, s, workers, "broken"); inputs(c.Claims) != "again" {
@@ -212,8 +207,7 @@ func TestReturnedTasksEndPositions(t *testing.T) {
 		broken.Program = "broken"
 		mustOpen(t, s, broken, broken, define("y"))
 		claim := func() []int64 {
-			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})
-			must(t, err)
+			c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
 			return claimedIDs(c)
 		}
 		expect.MustEqual(t, claim(), []int64{3})
@@ -231,9 +225,8 @@ func TestReturnedTasksEndPositions(t *testing.T) {
 			must(t, s.Redis.Set(t.Context(), keys[0], strings.Join(position, " "), 0).Err())
 			must(t, s.Redis.Del(t.Context(), s.Keys.PassedPrefix()+"returned:default").Err())
 			must(t, s.Redis.Set(t.Context(), s.Keys.PassedPrefix()+"returned:"+c.returnedTo, now.Add(-1).String(), 0).Err())
-			if got := claim(); (len(got) > 0) != c.found {
-				t.Errorf("%+v: claimed %v", c, got)
-			}
+			got := claim()
+			expect.True(t, (len(got) > 0) == c.found, c, "claimed", got)
 		}
 	})
 }

@@ -22,9 +22,8 @@ func TestPause(t *testing.T) {
 				ids := mustOpen(t, s, define("x"), placed("a", 1), grouped(placed("a", 0)), grouped(define("x")), placed("a", -1), define("x"))
 				offer := offerOf("a", "default")
 				running := claimFor(t, s, 1, offerOf("a")).Claims[0] // the task with priority 1
-				if n, err := s.Pause(t.Context(), "ann", pause, pause); n == 0 || err != nil {
-					t.Fatal(n, err)
-				}
+				n, err := s.Pause(t.Context(), "ann", pause, pause)
+				expect.MustTrue(t, n != 0 && err == nil, n, err)
 				got := map[int64]bool{}
 				for range 5 {
 					for _, id := range claimedIDs(claimFor(t, s, 10, offer)) {
@@ -38,9 +37,7 @@ func TestPause(t *testing.T) {
 					}
 				}
 				outcomes, err := s.Execute(t.Context(), "w", execution(t, running))
-				if err != nil || outcomes[0].Err != nil {
-					t.Errorf("the running task cannot end: %v, %v", outcomes, err)
-				}
+				expect.True(t, err == nil && outcomes[0].Err == nil, "the running task cannot end", outcomes, err)
 				paused, err := s.Paused(t.Context())
 				if err != nil || len(paused) != 1 || paused[0].Pausable != pause || paused[0].By != "ann" || paused[0].Since == 0 {
 					t.Errorf("paused: %+v, %v", paused, err)
@@ -61,8 +58,7 @@ func TestPause(t *testing.T) {
 }
 
 func execution(t *testing.T, c Claim) tdf.Move {
-	m, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
-	must(t, err)
+	m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
 	return m
 }
 
@@ -97,9 +93,7 @@ func TestResumeLeavesNothing(t *testing.T) {
 		must(t, err)
 	}
 	n, err := s.Resume(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"}, tdf.Pausable{Queue: "never"})
-	if n != 2 || err != nil {
-		t.Errorf("%d resumed, %v", n, err)
-	}
+	expect.True(t, n == 2 && err == nil, n, "resumed", err)
 	after := dump(t, s)
 	delete(before, "wake:open")
 	delete(after, "wake:open")

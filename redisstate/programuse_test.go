@@ -18,8 +18,7 @@ import (
 // putProgram stores an archive, and returns its SHA-256.
 func putProgram(t *testing.T, s *Store, archive string) string {
 	t.Helper()
-	source, err := s.PutProgram(t.Context(), []byte(archive))
-	must(t, err)
+	source := expect.Result(s.PutProgram(t.Context(), []byte(archive))).Value(t)
 	return strings.TrimPrefix(source, "redis:")
 }
 
@@ -54,23 +53,17 @@ func TestRemoveUnused(t *testing.T) {
 		age(t, s, 100, edge)
 		expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Is(t, []string{old}, "removed")
 		expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 0, 10)).Value(t), 0, "removed")
-		programs, err := s.Programs(t.Context())
-		must(t, err)
+		programs := expect.Result(s.Programs(t.Context())).Value(t)
 		for _, p := range programs {
-			if p.SHA256 == old || p.Pinned != (p.SHA256 == kept) || !p.Pinned && p.LastUse == 0 {
-				t.Errorf("%+v", p)
-			}
+			expect.True(t, p.SHA256 != old && p.Pinned == (p.SHA256 == kept) && (p.Pinned || p.LastUse != 0), p)
 		}
-		if stored, err := s.HasProgram(t.Context(), old); stored || err != nil || len(programs) != 3 || lastUse(t, s, old) != -1 {
-			t.Errorf("%d programs, %v", len(programs), err)
-		}
+		stored, err := s.HasProgram(t.Context(), old)
+		expect.True(t, !stored && err == nil && len(programs) == 3 && lastUse(t, s, old) == -1, len(programs), "programs", err)
 		must(t, s.UnpinPrograms(t.Context(), kept))
-		if use := lastUse(t, s, kept); use < lastUse(t, s, fresh) || math.IsInf(use, 1) {
-			t.Errorf("after unpin: %v", use)
-		}
-		if removed, err := s.RemoveProgram(t.Context(), edge, 9e9, 0); !removed || err != nil {
-			t.Errorf("%s is still there: %v", edge, err)
-		}
+		use := lastUse(t, s, kept)
+		expect.True(t, use >= lastUse(t, s, fresh) && !math.IsInf(use, 1), "after unpin", use)
+		removed, err := s.RemoveProgram(t.Context(), edge, 9e9, 0)
+		expect.True(t, removed && err == nil, edge, "is still there", err)
 		expect.Equal(t, lastUse(t, s, edge), -1, "a removed program has a last use")
 		expect.Fails(t, s.PinPrograms(t.Context(), strings.Repeat("0", 64)), "", "a program that is not stored was pinned")
 	})
@@ -124,9 +117,7 @@ func TestUsesOfPrograms(t *testing.T) {
 				t.Errorf("%s: the last use is %v", name, lastUse(t, s, sum))
 			}
 			removed, err := s.removeUnused(t.Context(), 100, []string{sum}) // a server chose it before the use
-			if err != nil || len(removed) > 0 {
-				t.Errorf("%s: removed %v, %v", name, removed, err)
-			}
+			expect.True(t, err == nil && len(removed) == 0, name, "removed", removed, err)
 		}
 	})
 }
@@ -143,9 +134,7 @@ func TestUseKeepsThePin(t *testing.T) {
 	must(t, s.PinPrograms(t.Context(), sum))
 	putProgram(t, s, "archive")
 	must(t, s.UsePrograms(t.Context(), 9e9, sum))
-	if !math.IsInf(lastUse(t, s, sum), 1) {
-		t.Error("the pin is gone")
-	}
+	expect.True(t, math.IsInf(lastUse(t, s, sum), 1), "the pin is gone")
 }
 
 // A client renews a program's last use once, and not for each call.
@@ -231,9 +220,8 @@ func TestOpenAfterAProgramWasRemoved(t *testing.T) {
 	d.Source = "redis:" + sum
 	mustOpen(t, s, d)
 	must(t, s.Redis.Del(t.Context(), s.Keys.Program(sum)).Err())
-	if opened, err := s.OpenAll(t.Context(), "m", "", define("y"), d); !errors.Is(err, ErrNoProgram) || tdf.CodeOf(err) != tdf.CodeNotFound || len(opened) > 0 {
-		t.Errorf("opened %v, %v", opened, err)
-	}
+	opened, err := s.OpenAll(t.Context(), "m", "", define("y"), d)
+	expect.True(t, errors.Is(err, ErrNoProgram) && tdf.CodeOf(err) == tdf.CodeNotFound && len(opened) == 0, "opened", opened, err)
 	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val(), 1, "tasks are open")
 	putProgram(t, s, "archive")
 	mustOpen(t, s, d)
@@ -264,15 +252,11 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 	} {
 		sum := putProgram(t, s, name)
 		s.used.record([]string{sum}) // this client does not renew the last use again
-		since, err := s.Now(t.Context())
-		must(t, err)
-		last, err := s.LastID(t.Context())
-		must(t, err)
+		since := expect.Result(s.Now(t.Context())).Value(t)
+		last := expect.Result(s.LastID(t.Context())).Value(t)
 		c.change(sum)
 		removed, err := s.RemoveProgram(t.Context(), sum, since, last)
 		stored, err2 := s.HasProgram(t.Context(), sum)
-		if removed != c.removed || err != nil || stored == removed || err2 != nil {
-			t.Errorf("%s: removed %v, stored %v, %v, %v", name, removed, stored, err, err2)
-		}
+		expect.True(t, removed == c.removed && err == nil && stored != removed && err2 == nil, name, "removed", removed, "stored", stored, err, err2)
 	}
 }

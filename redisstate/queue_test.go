@@ -162,8 +162,7 @@ func TestClaimFromManyPartitions(t *testing.T) {
 	}
 	mustOpen(t, s, all...)
 	claimFor(t, s, 1, offer) // loads the script
-	names, err := s.partitionNames(t.Context())
-	must(t, err)
+	names := expect.Result(s.partitionNames(t.Context())).Value(t)
 	for _, p := range names {
 		s.Redis.Del(t.Context(), s.Keys.WakePartition(p))
 	}
@@ -184,9 +183,7 @@ func TestClaimFromManyPartitions(t *testing.T) {
 	for _, p := range names {
 		tokens += int(s.Redis.Exists(t.Context(), s.Keys.WakePartition(p)).Val())
 	}
-	if tokens < 16 {
-		t.Errorf("%d partitions have tokens", tokens)
-	}
+	expect.True(t, tokens >= 16, tokens, "partitions have tokens")
 }
 
 // A claim reads only the priorities with due tasks, in order, however many there are.
@@ -235,9 +232,7 @@ func TestEmptyPlacesVanish(t *testing.T) {
 	for len(order) < 2 {
 		order = append(order, claimedIDs(claimFor(t, s, 1, offer))...)
 	}
-	if !slices.Equal(order, ids) && !wasDue {
-		t.Errorf("the tasks came in the order %d", order)
-	}
+	expect.True(t, slices.Equal(order, ids) || wasDue, "the tasks came in the order", order)
 	for name := range dump(t, s) {
 		if strings.HasPrefix(name, "open") || strings.HasPrefix(name, "levels:") || strings.HasPrefix(name, "later:") {
 			t.Errorf("the key %s is left", name)
@@ -271,9 +266,7 @@ func TestWakeOfPartition(t *testing.T) {
 	for w.Wait(t.Context(), 1) { // the token of the first task may be left
 	}
 	mustOpen(t, s, placed("a", -3))
-	if !w.Wait(t.Context(), 60e9) {
-		t.Error("no token came for the partition")
-	}
+	expect.True(t, w.Wait(t.Context(), 60e9), "no token came for the partition")
 }
 
 // A worker that avoids the programs of many priorities still finds a task behind them.
@@ -333,9 +326,7 @@ func TestPlacesAreRepaired(t *testing.T) {
 				id := mustOpen(t, s, placed("a", 5))[0]
 				damage(t, s, fmt.Sprint(id))
 				findings, err := s.Check(t.Context())
-				if err != nil || len(findings) != 1 {
-					t.Fatal(findings, err)
-				}
+				expect.MustTrue(t, err == nil && len(findings) == 1, findings, err)
 				expect.MustEqual(t, expect.Result(s.Repair(t.Context(), "audit", findings)).Value(t), 1, findings)
 				mustBeSound(t, s)
 				expect.Equal(t, claimedIDs(claimFor(t, s, 2, offerOf("default", "a"))), []int64{id}, "claimed")
@@ -356,9 +347,7 @@ func TestComingIsRepaired(t *testing.T) {
 	} {
 		damage()
 		findings, err := s.Check(t.Context())
-		if err != nil || len(findings) != 1 {
-			t.Fatal(findings, err)
-		}
+		expect.MustTrue(t, err == nil && len(findings) == 1, findings, err)
 		expect.MustEqual(t, expect.Result(s.Repair(t.Context(), "audit", findings)).Value(t), 1, findings)
 		mustBeSound(t, s)
 	}
@@ -423,23 +412,19 @@ func TestTaskBehindManyPartitions(t *testing.T) {
 			want := 1 + min(c.avoided, 1)
 			var got []int64
 			for n := 1; len(got) < want; n++ {
-				if n > 200 {
-					t.Fatalf("claimed %d in %d claims, want %d tasks until %d", got, n, want, last)
-				}
+				expect.MustTrue(t, n <= 200, "claimed", got, "in", n, "claims, want", want, "tasks until", last)
 				before := commandCalls(t, s, "zrangebylex")
 				r := ClaimRequest{Worker: "w", Most: 2, Lease: 60, Resume: c.resume, Offer: &offer}
 				if c.avoided > 0 {
 					r.Avoid = []string{"broken"}
 				}
-				claimed, err := s.Claim(t.Context(), r)
-				must(t, err)
+				claimed := expect.Result(s.Claim(t.Context(), r)).Value(t)
 				if len(claimed.Claims) == 0 && !claimed.More && len(got) < want {
 					t.Fatalf("claim %d got nothing, and says that there is no more", n)
 				}
 				got = append(got, claimedIDs(claimed)...)
-				if pages := commandCalls(t, s, "zrangebylex") - before; pages > 16 {
-					t.Errorf("claim %d read %d pages", n, pages)
-				}
+				pages := commandCalls(t, s, "zrangebylex") - before
+				expect.True(t, pages <= 16, "claim", n, "read", pages, "pages")
 			}
 		})
 	}
@@ -517,15 +502,11 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "text", 0)
 				before := dump(t, s)
 				expect.Result(s.Open(t.Context(), "manager", define("plain"), placed("a", 5))).Fails(t, "WRONGTYPE", "opening")
-				m, err := task(t, s, id).Cancel()
-				must(t, err)
+				m := expect.Result(task(t, s, id).Cancel()).Value(t)
 				outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
-				if err == nil && outcomes[0].Err == nil {
-					t.Error("the task was cancelled")
-				}
-				if after := dump(t, s); fmt.Sprint(before) != fmt.Sprint(after) {
-					t.Errorf("before: %v\nafter: %v", before, after)
-				}
+				expect.True(t, err != nil || outcomes[0].Err != nil, "the task was cancelled")
+				after := dump(t, s)
+				expect.True(t, fmt.Sprint(before) == fmt.Sprint(after), "before", before, "after", after)
 			})
 		})
 	}
@@ -533,8 +514,7 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 
 func clockOf(t *testing.T, s *Store) tdf.Time {
 	t.Helper()
-	now, err := s.Now(t.Context())
-	must(t, err)
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	return now
 }
 
@@ -597,9 +577,8 @@ func TestHigherPriorityThanThePosition(t *testing.T) {
 	low.Group = "night"
 	mustOpen(t, s, low, low, low)
 	expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{Group: "night"})).OK(t)
-	if c := claimFor(t, s, 2, offerOf("a")); len(c.Claims) > 0 || c.Unwanted == 0 {
-		t.Fatalf("%+v", c)
-	}
+	c := claimFor(t, s, 2, offerOf("a"))
+	expect.MustTrue(t, len(c.Claims) == 0 && c.Unwanted != 0, c)
 	id := mustOpen(t, s, placed("a", 1), placed("a", 9))[1]
 	expect.Equal(t, claimedIDs(claimFor(t, s, 1, offerOf("a"))), []int64{id}, "claimed", id)
 }
@@ -653,9 +632,8 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 			s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 			before, offer := dump(t, s), offerOf("a")
 			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
-			if diff := changed(t, before, dump(t, s)); err != nil && diff != "" {
-				t.Errorf("%v, but it changed\n%s", err, diff)
-			}
+			diff := changed(t, before, dump(t, s))
+			expect.True(t, err == nil || diff == "", err, "but it changed", diff)
 			if err == nil && len(c.Claims) == 0 && key != "levels:queue=a" && key != "open:queue=a" && key != "heads:a" {
 				t.Error("no error, but nothing was claimed")
 			}

@@ -23,9 +23,8 @@ func TestQueuePosition(t *testing.T) {
 			99:     {},
 		} {
 			got, err := s.QueuePosition(t.Context(), &tdf.Task{Properties: define("p"), ID: id, State: tdf.Open}, 4e9)
-			if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() })); err != nil || diff != "" {
-				t.Errorf("task %d: %s, %v", id, diff, err)
-			}
+			diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() }))
+			expect.True(t, err == nil && diff == "", "task", id, diff, err)
 		}
 	})
 }
@@ -70,8 +69,7 @@ func TestPositionBehindALimit(t *testing.T) {
 		low.LimitKey, high.LimitKey, other.LimitKey = "db", "db", "free"
 		ids := mustOpen(t, s, low, high, high, other)
 		claimFor(t, s, 3, offerOf("a"))
-		now, err := s.Now(t.Context())
-		must(t, err)
+		now := expect.Result(s.Now(t.Context())).Value(t)
 		waits := task(t, s, ids[0])
 		q, err := s.QueuePosition(t.Context(), waits, now+60)
 		if err != nil || !waits.WaitsForLimit() || !q.Listed || q.Ahead != 0 || q.Higher != 2 {

@@ -123,8 +123,7 @@ func TestReadWhole(t *testing.T) {
 			must(t, s.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
 			for _, ids := range [][]int64{{1}, {2, 1}} {
-				all, err := s.Read(t.Context(), ids, Want{Fields: Whole})
-				must(t, err)
+				all := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
 				got := all[len(ids)-1]
 				if diff := cmp.Diff(want, got.Task); diff != "" || fmt.Sprint(got.Invalid) != fmt.Sprint(wantErr) {
 					t.Errorf("%s, of %d: %v, want %v (-want +got):\n%s", name, len(ids), got.Invalid, wantErr, diff)
@@ -190,9 +189,7 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	s.Redis.AddHook(l)
 	for id, rounds := range map[int64]int{1: 300, 2: 12} {
 		x, err := s.ReadOne(t.Context(), id, Want{Fields: Whole})
-		if err != nil || len(x.Task.Rounds) != rounds || x.Task.Rounds.At(rounds-1).Tail == "" {
-			t.Fatalf("task %d: %v", id, err)
-		}
+		expect.MustTrue(t, err == nil && len(x.Task.Rounds) == rounds && x.Task.Rounds.At(rounds-1).Tail != "", "task", id, err)
 		expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Facts, Rounds: LastRounds(rounds)})).OK(t)
 	}
 	if l.fields < 500 || l.fields > namesAtOnce || len(l.whole) > 0 {
@@ -206,12 +203,9 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	}
 	x, err = s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(17), Texts: SameTexts(TextsOf{17, tdf.TextOutput})})
 	must(t, err)
-	if r := x.Task.Rounds.At(17); r.Output != "output of 17" || r.PID != 1017 {
-		t.Errorf("round 17: %+v", r)
-	}
-	if l.names > 250 || l.bytes > 1000 {
-		t.Errorf("the replies had %d values, and the longest reply had %d bytes", l.names, l.bytes)
-	}
+	r := x.Task.Rounds.At(17)
+	expect.True(t, r.Output == "output of 17" && r.PID == 1017, "round 17", r)
+	expect.True(t, l.names <= 250 && l.bytes <= 1000, "the replies had", l.names, "values, and the longest reply had", l.bytes, "bytes")
 }
 
 // A task with many long outputs is read in pieces, too.
@@ -225,13 +219,10 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(large)).Err())
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
 	x, err := s.ReadOne(t.Context(), 1, Want{Fields: Whole})
-	if err != nil || len(x.Task.Rounds.At(11).Output) != 1<<20 {
-		t.Fatal(err)
-	}
+	expect.MustTrue(t, err == nil && len(x.Task.Rounds.At(11).Output) == 1<<20, err)
 	reads := commandCalls(t, s, "hmget")
-	if pieces := 12 << 20 / readAtOnce; reads <= pieces || commandCalls(t, s, "hgetall") > 0 {
-		t.Errorf("%d commands, want more than %d short commands, and no HGETALL", reads, pieces)
-	}
+	pieces := 12 << 20 / readAtOnce
+	expect.True(t, reads > pieces && commandCalls(t, s, "hgetall") == 0, reads, "commands, want more than", pieces, "short commands, and no HGETALL")
 }
 
 // If a task has a high round number but few rounds, reading it does not read thousands of missing properties.
@@ -242,22 +233,17 @@ func TestInventedRounds(t *testing.T) {
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
 	l := &load{}
 	s.Redis.AddHook(l)
-	tasks, err := s.Read(t.Context(), []int64{1, 2}, Want{Fields: Facts, Rounds: LastRounds(10)})
-	must(t, err)
-	if x := tasks[0].Task; x.Round != 99999 || x.Current().Entered[tdf.Open] != 5 || len(x.Rounds) != 1 {
-		t.Errorf("%+v", x)
-	}
+	tasks := expect.Result(s.Read(t.Context(), []int64{1, 2}, Want{Fields: Facts, Rounds: LastRounds(10)})).Value(t)
+	x := tasks[0].Task
+	expect.True(t, x.Round == 99999 && x.Current().Entered[tdf.Open] == 5 && len(x.Rounds) == 1, x)
 	if x := tasks[1].Task; x.Round != many || x.Current().PID != 1000+many || len(x.Rounds) != 10 {
 		t.Errorf("%+v", x)
 	}
-	whole, err := s.ReadOne(t.Context(), 1, Want{Fields: Whole})
-	must(t, err)
+	whole := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).Value(t)
 	if x := whole.Task; len(x.Rounds) != 2 || x.Rounds.At(0).Worker != "w" || x.Input != "some input" {
 		t.Errorf("%+v", x)
 	}
-	if l.names > 1000 {
-		t.Errorf("the replies had %d values", l.names)
-	}
+	expect.True(t, l.names <= 1000, "the replies had", l.names, "values")
 }
 
 // A task with an impossible round number is invalid, and is read as a task in round 0.
@@ -299,9 +285,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 		if x, y := all[0].Task, all[1].Task; x.Input != "(1048576 bytes, too long to be valid)" || x.Meta != "{}" || x.Current().Output != "out" || y.Input != "some input" {
 			t.Errorf("texts: %+v, %+v", x, y)
 		}
-		if l.bytes > 1000 {
-			t.Errorf("the longest reply had %d bytes", l.bytes)
-		}
+		expect.True(t, l.bytes <= 1000, "the longest reply had", l.bytes, "bytes")
 	})
 }
 
@@ -317,20 +301,16 @@ func TestManyPropertiesDelayNoClient(t *testing.T) {
 	l := &load{}
 	s.Redis.AddHook(l)
 	for _, ids := range [][]int64{{1}, {2, 1}} {
-		all, err := s.Read(t.Context(), ids, Want{Fields: Whole})
-		must(t, err)
-		if diff := cmp.Diff(want, all[len(ids)-1].Task); diff != "" || all[0].ID == 2 && all[0].Task != nil {
-			t.Errorf("read of %d (-want +got):\n%s", len(ids), diff)
-		}
+		all := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
+		diff := cmp.Diff(want, all[len(ids)-1].Task)
+		expect.True(t, diff == "" && (all[0].ID != 2 || all[0].Task == nil), "read of", len(ids), "-want +got", diff)
 	}
 	must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
 		expect.Equal(t, cmp.Diff(h, r.Hash), "", "as a record (-want +got")
 		return nil
 	}))
 	for _, command := range l.whole {
-		if !strings.HasSuffix(command, ":2") {
-			t.Errorf("%s", command)
-		}
+		expect.True(t, strings.HasSuffix(command, ":2"), command)
 	}
 }
 
@@ -346,15 +326,13 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 	}
 	for _, most := range []int{1, 3*large + large/2, 9 * large} {
 		for rest := ids; len(rest) > 0; {
-			stored, err := s.Read(t.Context(), rest, Want{Fields: Whole, MaxBytes: most})
-			must(t, err)
+			stored := expect.Result(s.Read(t.Context(), rest, Want{Fields: Whole, MaxBytes: most})).Value(t)
 			// If Redis does not report sizes, a few tasks are read before their sizes are known.
 			if n := len(stored); n < 1 || n > max(1, most/large) && n > hashesUnseen || stored[n-1].ID != rest[n-1] || stored[n-1].Task == nil {
 				t.Fatalf("%d tasks, up to task %d, with a limit of %d bytes", n, stored[max(0, n-1)].ID, most)
 			}
-			if real := infoOf(t, s)["redis_version"] != ""; real && len(stored) > max(1, most/large) {
-				t.Errorf("%d tasks with a limit of %d bytes", len(stored), most)
-			}
+			real := infoOf(t, s)["redis_version"] != ""
+			expect.True(t, !real || len(stored) <= max(1, most/large), len(stored), "tasks with a limit of", most, "bytes")
 			rest = rest[len(stored):]
 		}
 	}

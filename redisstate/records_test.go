@@ -14,9 +14,8 @@ func TestCallsAreRememberedForADay(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for range 3 {
 			mustOpen(t, s, define("a"))
-			if left := s.Redis.TTL(t.Context(), s.Keys.Calls(s.Boot())).Val(); left <= time.Hour {
-				t.Fatalf("the calls are remembered for %v", left)
-			}
+			left := s.Redis.TTL(t.Context(), s.Keys.Calls(s.Boot())).Val()
+			expect.MustTrue(t, left > time.Hour, "the calls are remembered for", left)
 			s.Redis.Expire(t.Context(), s.Keys.Calls(s.Boot()), time.Minute) // as if almost a day had passed
 			s.Calls.Kept = s.Calls.Kept.Add(-24 * time.Hour)
 		}
@@ -31,9 +30,7 @@ func TestAClosedClientLeavesNoRecord(t *testing.T) {
 	mustOpen(t, s, define("a"))
 	must(t, s.Close())
 	keys, err := reader.Redis.Keys(t.Context(), reader.Keys.Calls("*")).Result()
-	if err != nil || len(keys) != 0 {
-		t.Errorf("left behind: %v, %v", keys, err)
-	}
+	expect.True(t, err == nil && len(keys) == 0, "left behind", keys, err)
 }
 
 // After a lost reply, a repeated call may arrive late. It must still find the recorded answer, so Close does not remove
@@ -58,9 +55,8 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 	for _, name := range []string{"pod-1", "original", "pod-1"} {
 		must(t, took(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, PriorOwner{})))
 	}
-	if left := s.Redis.TTL(ctx, s.Keys.WorkerNumber("pod-1")).Val(); left < 29*24*time.Hour {
-		t.Errorf("the number is kept for %v", left)
-	}
+	left := s.Redis.TTL(ctx, s.Keys.WorkerNumber("pod-1")).Val()
+	expect.True(t, left >= 29*24*time.Hour, "the number is kept for", left)
 	expect.Equal(t, s.Redis.TTL(ctx, s.Keys.WorkerNumber("original")).Val(), -1, "the original's number is kept for")
 	expect.Equal(t, s.Redis.Get(ctx, s.Keys.WorkerNumber("pod-1")).Val(), "1", "the number")
 }
@@ -82,13 +78,10 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 		id := put(t, s, tdf.Succeeded)
 		seen := task(t, s, id)
 		s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another", "0:output", "another result")
-		m, err := seen.Archive()
-		must(t, err)
+		m := expect.Result(seen.Archive()).Value(t)
 		before := dump(t, s)
 		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
-		if err != nil || outcomes[0].Err == nil {
-			t.Errorf("archived an unseen result: %v, %v", outcomes, err)
-		}
+		expect.True(t, err == nil && outcomes[0].Err != nil, "archived an unseen result", outcomes, err)
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		m, err = task(t, s, id).Archive()
 		mustApply(t, s, m, err)
@@ -103,14 +96,11 @@ func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
 		id := put(t, s, tdf.Succeeded)
 		claim := task(t, s, id).Current().Claim
 		s.Redis.HDel(t.Context(), s.Keys.Task(id), "0:claim")
-		m, err := task(t, s, id).Archive()
-		must(t, err)
+		m := expect.Result(task(t, s, id).Archive()).Value(t)
 		if claimed {
 			s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", claim)
 		}
 		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
-		if err != nil || (outcomes[0].Err != nil) != claimed {
-			t.Errorf("with a claim meanwhile: %t: %v, %v", claimed, outcomes, err)
-		}
+		expect.True(t, err == nil && (outcomes[0].Err != nil) == claimed, "with a claim meanwhile", claimed, outcomes, err)
 	}
 }

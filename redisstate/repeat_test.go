@@ -127,9 +127,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 				proxy.DropReplies(drops, redistest.Scripts)
 				got := call.make(t.Context(), t, s)
 				expect.MustEqual(t, proxy.Dropped(), drops, "replies were dropped of")
-				if got != want {
-					t.Errorf("%d replies lost: answered %v, want %v", drops, got, want)
-				}
+				expect.True(t, got == want, drops, "replies lost: answered", got, "want", want)
 				expect.Equal(t, changed(t, wantWorld, anonymize(dump(t, s), s)), "", drops, "replies lost")
 				mustBeSound(t, s)
 			}

@@ -112,8 +112,7 @@ func renewalsWithUpdates(claims []Claim) []Renewal {
 func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for id, place := range map[int64]string{7: "", 8: tdf.WaitingPlace} {
-			now, err := s.Now(t.Context())
-			must(t, err)
+			now := expect.Result(s.Now(t.Context())).Value(t)
 			h := tdf.Hash{
 				"state": "open", "round": "1", "program": "p", "source": "rsync:/p", "input": "x", "max_fails": "3", "after": "3", "links": "1",
 				"1:open": now.Add(3600).String(), "1:linked": "1", "ready": now.Add(7200).String(),
@@ -122,8 +121,7 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 				h["place"] = place
 			}
 			expect.MustEqual(t, expect.Result(s.Restore(t.Context(), Record{ID: id, Hash: h})).Value(t), 1)
-			read, err := s.ReadOne(t.Context(), id, Want{Fields: Rules})
-			must(t, err)
+			read := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Rules})).Value(t)
 			if want := place == ""; (read.Task.Current().Linked == 1) != want || read.Task.Waits() == want {
 				t.Errorf("task %d: %+v", id, read.Task.Current())
 			}
@@ -134,9 +132,7 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 				t.Errorf("the end of task %d would release links of others: %q", id, released)
 			}
 			m, ok := read.Task.Rescore(now.Add(7200), now, 0)
-			if !ok || !slices.Contains(m.Clear, "ready") {
-				t.Errorf("with a clock that is behind, the task waits again: %+v", m)
-			}
+			expect.True(t, ok && slices.Contains(m.Clear, "ready"), "with a clock that is behind, the task waits again", m)
 		}
 	})
 }
@@ -189,9 +185,8 @@ func TestRestoreOfATakenID(t *testing.T) {
 		c.make(other)
 		before := dump(t, other)
 		want := fmt.Sprintf("restore task %d: another task has this id", c.id)
-		if n, err := other.Restore(t.Context(), all...); n != 0 || !errors.Is(err, ErrIDTaken) || err.Error() != want {
-			t.Errorf("%s: %d were written: %v", c.what, n, err)
-		}
+		n, err := other.Restore(t.Context(), all...)
+		expect.True(t, n == 0 && errors.Is(err, ErrIDTaken) && err.Error() == want, c.what, n, "were written", err)
 		expect.Equal(t, changed(t, before, dump(t, other)), "", c.what)
 	}
 }
@@ -213,9 +208,8 @@ func TestRestoreInSmallCalls(t *testing.T) {
 	for rest := all; len(rest) > 0; rest = rest[restoreBatch(rest):] {
 		calls = append(calls, restoreBatch(rest))
 	}
-	if want := []int{2, 2, 2, 1, 1, 1}; !slices.Equal(calls, want) {
-		t.Errorf("the calls have %v tasks, want %v", calls, want)
-	}
+	want := []int{2, 2, 2, 1, 1, 1}
+	expect.True(t, slices.Equal(calls, want), "the calls have", calls, "tasks, want", want)
 }
 
 // Restore writes a task in an unknown state unchanged. Check then finds the task.
@@ -223,9 +217,7 @@ func TestRestoreOfAnUnknownState(t *testing.T) {
 	s := newStore(t)
 	expect.Result(s.Restore(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}})).OK(t)
 	findings, err := s.Check(t.Context())
-	if err != nil || len(findings) != 1 || findings[0].ID != 7 {
-		t.Errorf("found %v, %v", findings, err)
-	}
+	expect.True(t, err == nil && len(findings) == 1 && findings[0].ID == 7, "found", findings, err)
 }
 
 // Restore can restore a hash with more properties than a script can pass to one command.
@@ -236,9 +228,8 @@ func TestRestoreOfManyRounds(t *testing.T) {
 		h[tdf.RoundField(i, "open")] = "1700000000"
 	}
 	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), Record{ID: 1, Hash: h})).Value(t), 1)
-	if got := records(t, s); len(got) != 1 || !maps.Equal(got[0].Hash, h) {
-		t.Error("the task in Redis differs from the record")
-	}
+	got := records(t, s)
+	expect.True(t, len(got) == 1 && maps.Equal(got[0].Hash, h), "the task in Redis differs from the record")
 	mustBeSound(t, s)
 }
 
@@ -357,8 +348,7 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 	for i := range all {
 		ids[i] = all[i].ID
 	}
-	tasks, err := s.Read(t.Context(), ids, Want{Fields: Whole})
-	must(t, err)
+	tasks := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
 	check(len(tasks))
 }
 
@@ -366,12 +356,10 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"))
-	if err := s.Redis.Set(t.Context(), s.Keys.Task(1), "x", 0).Err(); err != nil && err != redis.Nil {
-		t.Fatal(err)
-	}
-	if got := records(t, s); len(got) != 1 || got[0].ID != 2 {
-		t.Errorf("got %v", got)
-	}
+	err := s.Redis.Set(t.Context(), s.Keys.Task(1), "x", 0).Err()
+	expect.MustTrue(t, err == nil || err == redis.Nil, err)
+	got := records(t, s)
+	expect.True(t, len(got) == 1 && got[0].ID == 2, got)
 }
 
 func TestStoredPrograms(t *testing.T) {
@@ -382,8 +370,6 @@ func TestStoredPrograms(t *testing.T) {
 		expect.Result(s.PutProgram(t.Context(), []byte(archive))).OK(t)
 	}
 	programs, err := s.Programs(t.Context())
-	if err != nil || len(programs) != 2 || programs[0].Bytes+programs[1].Bytes != 8 || len(programs[0].SHA256) != 64 {
-		t.Errorf("got %v, %v", programs, err)
-	}
+	expect.True(t, err == nil && len(programs) == 2 && programs[0].Bytes+programs[1].Bytes == 8 && len(programs[0].SHA256) == 64, programs, err)
 	expect.Len(t, expect.Result(other.Programs(t.Context())).Value(t), 0, "another namespace")
 }

@@ -39,18 +39,15 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if renewed, err := s.Renew(briefContext(t), 60, renewal); err != nil || renewed.Lost[0] != nil {
-		t.Errorf("a renewal: %v, %v", renewed, err)
-	}
-	if sizes, err := s.MemoryOf(briefContext(t), ids); err != nil || len(sizes) != 1 || sizes[0] != 0 {
-		t.Errorf("memory: %v, %v", sizes, err)
-	}
+	renewed, err := s.Renew(briefContext(t), 60, renewal)
+	expect.True(t, err == nil && renewed.Lost[0] == nil, "a renewal", renewed, err)
+	sizes, err := s.MemoryOf(briefContext(t), ids)
+	expect.True(t, err == nil && len(sizes) == 1 && sizes[0] == 0, "memory", sizes, err)
 	if _, next, done, err := s.Walk(briefContext(t), WalkPage{phase: scanning, last: ids[0]}, 10); err != nil || done || next.phase != listing {
 		t.Errorf("the walk: %v, %v, %v", next, done, err)
 	}
-	if n := s.Outages(); n > 0 {
-		t.Errorf("%d outages", n)
-	}
+	n := s.Outages()
+	expect.True(t, n == 0, n, "outages")
 	expect.Result(operator.Exists(t.Context(), s.Keys.Due()).Result()).Is(t, 1, "due")
 }
 

@@ -53,13 +53,11 @@ func TestMaxTasks(t *testing.T) {
 		if _, err := s.OpenAll(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); !tooMany(err, stored+2, stored+2) {
 			t.Error(err)
 		}
-		ids, err := s.List(t.Context(), tdf.Archived, "", 0, 1)
-		must(t, err)
+		ids := expect.Result(s.List(t.Context(), tdf.Archived, "", 0, 1)).Value(t)
 		m, err := task(t, s, ids[0]).Remove()
 		mustApply(t, s, m, err)
-		if opened := mustOpenUnique(t, s, keyed("k", tdf.UntilFinished)); opened.Existing {
-			t.Error("a task that was not opened holds its key")
-		}
+		opened := mustOpenUnique(t, s, keyed("k", tdf.UntilFinished))
+		expect.True(t, !opened.Existing, "a task that was not opened holds its key")
 		limitTasks(t, s, "inf")
 		mustOpen(t, s, define("d"))
 		mustBeSound(t, s)
@@ -93,13 +91,10 @@ func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, tdf.Succeeded)
 	limitTasks(t, s, "1")
-	m, err := task(t, s, id).Archive()
-	must(t, err)
+	m := expect.Result(task(t, s, id).Archive()).Value(t)
 	outcomes, err := s.Apply(t.Context(), "m",
 		Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("x"), define("y")}}, Unit{Open: []tdf.Properties{define("z")}})
-	if err != nil || outcomes[0].Err != nil || len(outcomes[0].IDs) != 2 || !tooMany(outcomes[1].Err, 3, 1) {
-		t.Errorf("%+v, %v", outcomes, err)
-	}
+	expect.True(t, err == nil && outcomes[0].Err == nil && len(outcomes[0].IDs) == 2 && tooMany(outcomes[1].Err, 3, 1), outcomes, err)
 	if _, err := s.Open(t.Context(), "m", define("z")); !tooMany(err, 3, 1) {
 		t.Error(err)
 	}
@@ -123,9 +118,7 @@ func TestMaxTasksOfManyClients(t *testing.T) {
 					_, err = client.OpenAll(t.Context(), "m", "", keyed(client.Boot()+strconv.Itoa(i), tdf.UntilFinished))
 				}
 				if err != nil {
-					if !errors.As(err, new(*tdf.TasksLimitError)) {
-						t.Error(err)
-					}
+					expect.True(t, errors.As(err, new(*tdf.TasksLimitError)), err)
 					return
 				}
 			}
@@ -156,9 +149,7 @@ func TestInvalidSettings(t *testing.T) {
 	for _, value := range []string{"", "0", "-5", "NaN", "many", strings.Repeat("9", 400), "\x00"} {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Settings(), "max_tasks", value, "high_water", value, "other", value).Err())
 		settings, invalid, _, err := s.Room(t.Context())
-		if err != nil || invalid == nil || settings != tdf.DefaultSettings() {
-			t.Errorf("%q: %+v, %v, %v", value, settings, invalid, err)
-		}
+		expect.True(t, err == nil && invalid != nil && settings == tdf.DefaultSettings(), value, settings, invalid, err)
 		forgetRoom(s)
 		mustOpen(t, s, define("x"))
 	}
@@ -203,12 +194,9 @@ func TestOpensWaitForMemory(t *testing.T) {
 	}
 	mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
 	mustSettle(t, s, 1)
-	m, err := task(t, s, 1).Archive()
-	must(t, err)
+	m := expect.Result(task(t, s, 1).Archive()).Value(t)
 	outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
-	if err != nil || outcomes[0].Err != nil {
-		t.Fatal(outcomes, err)
-	}
+	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, outcomes, err)
 	expect.Len(t, mustClaim(t, s, 1), 1, "claims wait, too")
 	m, err = task(t, s, 1).Remove()
 	mustApply(t, s, m, err)
@@ -259,9 +247,7 @@ func TestClaimsWaitForMemory(t *testing.T) {
 	m, err := claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})
 	must(t, err)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), r, m)
-	if err != nil || claimErr != nil || outcomes[0].Err != nil || len(c.Claims) > 0 {
-		t.Errorf("%+v, %+v, %v, %v", outcomes, c, err, claimErr)
-	}
+	expect.True(t, err == nil && claimErr == nil && outcomes[0].Err == nil && len(c.Claims) == 0, outcomes, c, err, claimErr)
 	expect.Contains(t, <-lines, "claims wait")
 	use(0.9)
 	expect.Len(t, expect.Result(s.Claim(t.Context(), r)).Value(t).Claims, 1)
@@ -281,7 +267,5 @@ func TestRoomCostsNoCommandPerCall(t *testing.T) {
 		mustClaim(t, s, 1)
 	}
 	stats := s.Redis.Info(t.Context(), "commandstats").Val()
-	if strings.Contains(stats, "cmdstat_info") {
-		t.Error(stats)
-	}
+	expect.True(t, !strings.Contains(stats, "cmdstat_info"), stats)
 }

@@ -59,11 +59,9 @@ func TestSettleUsualIsSettle(t *testing.T) {
 			for range 2 {
 				id := mustOpen(t, s, define(name))[0]
 				c := mustClaim(t, s, 1)[0]
-				m, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
-				must(t, err)
-				if o, err := s.Execute(ctx, "w", m); err != nil || o[0].Err != nil {
-					t.Fatal(o, err)
-				}
+				m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
+				o, err := s.Execute(ctx, "w", m)
+				expect.MustTrue(t, err == nil && o[0].Err == nil, o, err)
 				for field, value := range executed[name].with {
 					if value == "-" {
 						must(t, s.Redis.HDel(ctx, s.Keys.Task(id), field).Err())
@@ -73,8 +71,7 @@ func TestSettleUsualIsSettle(t *testing.T) {
 				}
 			}
 		}
-		now, err := s.Now(ctx)
-		must(t, err)
+		now := expect.Result(s.Now(ctx)).Value(t)
 		for i := range names {
 			must(t, s.Redis.ZRem(ctx, s.Keys.Due(), 2*i+2).Err())
 		}
@@ -85,9 +82,7 @@ func TestSettleUsualIsSettle(t *testing.T) {
 			}
 		}
 		moved, others := settleInParts(t, s, now)
-		if moved != usual || len(others) != len(names)-usual {
-			t.Fatalf("moved %d, others %v", moved, others)
-		}
+		expect.MustTrue(t, moved == usual && len(others) == len(names)-usual, "moved", moved, "others", others)
 		for i, name := range names {
 			compareSettled(t, s, name, int64(2*i+1), executed[name].usual, now)
 		}
@@ -124,12 +119,9 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 	must(t, err)
 	m, ok := twin.Task.Settle(now, twin.Invalid)
 	if usual {
-		if !ok || m.Verb != tdf.VerbSucceed {
-			t.Fatalf("%s: the rules do %+v", name, m)
-		}
-		if o, err := s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}}); err != nil || o[0].Err != nil {
-			t.Fatal(o, err)
-		}
+		expect.MustTrue(t, ok && m.Verb == tdf.VerbSucceed, name, "the rules do", m)
+		o, err := s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})
+		expect.MustTrue(t, err == nil && o[0].Err == nil, o, err)
 	}
 	got, want := s.Redis.HGetAll(ctx, s.Keys.Task(id)).Val(), s.Redis.HGetAll(ctx, s.Keys.Task(id+1)).Val()
 	for field := range maps.Keys(want) {
@@ -138,9 +130,7 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 		}
 		expect.Equal(t, got[field], want[field], name, field)
 	}
-	if len(got) != len(want) || strings.Count(got["log"], "\n") != strings.Count(want["log"], "\n") {
-		t.Errorf("%s: %v\nwant %v", name, got, want)
-	}
+	expect.True(t, len(got) == len(want) && strings.Count(got["log"], "\n") == strings.Count(want["log"], "\n"), name, got, "want", want)
 	list := tdf.Executed
 	if usual {
 		list = tdf.Succeeded
@@ -166,12 +156,9 @@ func TestSettleUsualWithOddMembers(t *testing.T) {
 	for _, odd := range []string{"abc", "007"} {
 		must(t, s.Redis.HSet(ctx, s.Keys.TaskPrefix()+odd, usual).Err())
 	}
-	now, err := s.Now(ctx)
-	must(t, err)
+	now := expect.Result(s.Now(ctx)).Value(t)
 	moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, 100)
-	if err != nil || moved != 0 || len(others) != 1 || others[0].ID != 7 {
-		t.Errorf("moved %d, others %v, %v", moved, others, err)
-	}
+	expect.True(t, err == nil && moved == 0 && len(others) == 1 && others[0].ID == 7, "moved", moved, "others", others, err)
 	expect.Equal(t, s.Redis.ZRange(ctx, s.Keys.Due(), 0, -1).Val(), []string{"7"}, "the list due contains")
 }
 

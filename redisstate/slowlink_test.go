@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -62,12 +63,9 @@ func TestRepliesOverASlowLink(t *testing.T) {
 			s := connect(t, proxy.Addr, s.Keys.Namespace())
 			proxy.Limit(slowLink)
 			bytes, err := read(patientContext(t), s)
-			if err != nil || bytes != 200<<10 {
-				t.Errorf("%d bytes, %v", bytes, err)
-			}
-			if n := s.Outages(); n > 0 {
-				t.Errorf("%d outages", n)
-			}
+			expect.True(t, err == nil && bytes == 200<<10, bytes, "bytes", err)
+			n := s.Outages()
+			expect.True(t, n == 0, n, "outages")
 		})
 	}
 }

@@ -37,16 +37,12 @@ func TestStageChange(t *testing.T) {
 			for _, c := range changes {
 				units = append(units, Unit{Open: []tdf.Properties{grouped("p/s")}, Stage: c})
 			}
-			outcomes, err := s.Apply(t.Context(), "m", units...)
-			must(t, err)
+			outcomes := expect.Result(s.Apply(t.Context(), "m", units...)).Value(t)
 			for i, o := range outcomes {
-				if !errors.Is(o.Err, want[i]) || want[i] == nil && o.Err != nil {
-					t.Errorf("unit %d: %v, want %v", i, o.Err, want[i])
-				}
+				expect.True(t, errors.Is(o.Err, want[i]) && (want[i] != nil || o.Err == nil), "unit", i, o.Err, "want", want[i])
 			}
-			if diff := changed(t, before, dump(t, s)); diff != "" && !slices.Contains(want, nil) {
-				t.Error(diff)
-			}
+			diff := changed(t, before, dump(t, s))
+			expect.True(t, diff == "" || slices.Contains(want, nil), diff)
 		}
 		try([]error{ErrStageChanged}, stageChange(begun, opened))
 		try([]error{nil, ErrStageChanged}, stageChange(tdf.StageRecord{}, begun), stageChange(tdf.StageRecord{}, begun))
@@ -96,9 +92,8 @@ func TestDefinitions(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		key := s.Keys.Definitions("X")
-		if ttl := s.Redis.TTL(t.Context(), key).Val(); ttl <= 0 {
-			t.Errorf("the definitions never expire: %v", ttl)
-		}
+		ttl := s.Redis.TTL(t.Context(), key).Val()
+		expect.True(t, ttl > 0, "the definitions never expire", ttl)
 		stored := tdf.StageRecord{Phase: tdf.StageStored, Chunks: 2, Stored: "X"}
 		keep := stageChange(tdf.StageRecord{}, stored)
 		keep.Definitions, keep.Chunks = "none", 1
@@ -196,9 +191,7 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	}
 	expect.Contains(t, <-lines, "new tasks wait")
 	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
-	if err != nil || outcomes[0].Err != nil {
-		t.Error(outcomes, err)
-	}
+	expect.True(t, err == nil && outcomes[0].Err == nil, outcomes, err)
 	expect.FailsWith(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}), ErrNoRoom)
 	must(t, s.RestoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}), "a load")
 	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
@@ -218,9 +211,8 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 		must(t, err)
 		return outcomes[0]
 	}
-	if o := decide(); !errors.Is(o.Err, tdf.ErrGroupUnfinished) && !errors.Is(o.Err, tdf.ErrGroupDecided) {
-		t.Errorf("with an open task: %v", o.Err)
-	}
+	o := decide()
+	expect.True(t, errors.Is(o.Err, tdf.ErrGroupUnfinished) || errors.Is(o.Err, tdf.ErrGroupDecided), "with an open task", o.Err)
 	m, err := task(t, s, 1).Cancel()
 	must(t, err)
 	_, err = s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})

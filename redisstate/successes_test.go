@@ -26,9 +26,8 @@ func TestSuccesses(t *testing.T) {
 		elsewhere("w1", "p", true)
 		key := s.Keys.Successes("p")
 		expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), keptSuccesses, "Redis keeps the successes of … workers")
-		if left := s.Redis.TTL(t.Context(), key).Val(); left <= 0 || left > successLife {
-			t.Errorf("the key expires after %v", left)
-		}
+		left := s.Redis.TTL(t.Context(), key).Val()
+		expect.True(t, left > 0 && left <= successLife, "the key expires after", left)
 		for _, z := range s.Redis.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
 			z.Score -= successLife.Seconds() + 60
 			s.Redis.ZAdd(t.Context(), key, z)

@@ -35,9 +35,7 @@ func TestTLS(t *testing.T) {
 	s := expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
 	mustOpen(t, s, define("x"))
 	w := s.WakeWorker(nil) // a Waker has its own connection
-	if !w.Wait(t.Context(), ever) {
-		t.Error("not woken over TLS")
-	}
+	expect.True(t, w.Wait(t.Context(), ever), "not woken over TLS")
 	w.Close()
 	s.Close()
 
@@ -61,16 +59,13 @@ func TestTLS(t *testing.T) {
 // selfSigned makes a self-signed certificate for a host name. It writes the certificate and its key to files.
 func selfSigned(t *testing.T, dir, name string) (certFile, keyFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	key := expect.Result(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).Value(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	der, err := x509.MarshalECPrivateKey(key)
-	must(t, err)
+	cert := expect.Result(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)).Value(t)
+	der := expect.Result(x509.MarshalECPrivateKey(key)).Value(t)
 	write := func(file, kind string, bytes []byte) string {
 		path := filepath.Join(dir, file)
 		must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}), 0o600))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -38,9 +39,7 @@ func TestTokens(t *testing.T) {
 			}
 			must(t, s.NoteTokenUse(t.Context(), name, 1))
 		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		must(t, s.NoteTokenUse(t.Context(), "a", 1.5))
 		got, now, err := s.Token(t.Context(), "a")
 		if err != nil || now == 0 || got.Text() != a.Text() || tdf.At(got.LastUse) != 1.5 || !got.Accepts(text, now.Std()) {
@@ -52,9 +51,7 @@ func TestTokens(t *testing.T) {
 		}
 		must(t, s.RemoveToken(t.Context(), "a"))
 		must(t, s.RemoveToken(t.Context(), "b"))
-		if left := s.Redis.Exists(t.Context(), s.Keys.Tokens(), s.Keys.TokensUsed()).Val(); left != 0 {
-			t.Errorf("%d keys are left", left)
-		}
+		expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Tokens(), s.Keys.TokensUsed()).Val(), 0, "keys are left")
 	})
 }
 
@@ -65,12 +62,8 @@ func TestManyTokens(t *testing.T) {
 			s.Redis.HSet(t.Context(), s.Keys.Tokens(), fmt.Sprint(i), a.Text())
 		}
 		before := dump(t, s)
-		if err := s.AddToken(t.Context(), a); !errors.Is(err, access.ErrTooMany) {
-			t.Error(err)
-		}
-		if diff := changed(t, before, dump(t, s)); diff != "" {
-			t.Error(diff)
-		}
+		expect.FailsWith(t, s.AddToken(t.Context(), a), access.ErrTooMany)
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		must(t, s.RemoveToken(t.Context(), "7"))
 		must(t, s.AddToken(t.Context(), a))
 	})
@@ -88,9 +81,7 @@ func TestInvalidTokenInRedis(t *testing.T) {
 				t.Errorf("%q: %+v, %v", text, got, err)
 			}
 		}
-		if all, err := s.Tokens(t.Context()); err != nil || len(all) != 1 {
-			t.Errorf("%v, %v", all, err)
-		}
+		expect.Len(t, expect.Result(s.Tokens(t.Context())).Value(t), 1)
 		must(t, s.RemoveToken(t.Context(), "bad0"))
 	})
 }
@@ -101,15 +92,11 @@ func TestTokensOfAnotherType(t *testing.T) {
 		for _, key := range []string{s.Keys.Tokens(), s.Keys.TokensUsed()} {
 			s.Redis.Set(t.Context(), key, "text", 0)
 			before := dump(t, s)
-			if s.AddToken(t.Context(), a) == nil || s.RemoveToken(t.Context(), "a") == nil {
-				t.Errorf("%s: no error", key)
-			}
+			expect.True(t, s.AddToken(t.Context(), a) != nil && s.RemoveToken(t.Context(), "a") != nil, key, "no error")
 			if _, _, err := s.Token(t.Context(), "a"); err == nil {
 				t.Errorf("%s: read a token", key)
 			}
-			if diff := changed(t, before, dump(t, s)); diff != "" {
-				t.Error(diff)
-			}
+			expect.Equal(t, changed(t, before, dump(t, s)), "")
 			s.Redis.Del(t.Context(), key)
 		}
 	})
@@ -125,7 +112,5 @@ func TestRepeatedTokenCalls(t *testing.T) {
 	must(t, s.AddToken(t.Context(), a))
 	proxy.DropReplies(2, redistest.Scripts)
 	must(t, s.RemoveToken(t.Context(), "a"))
-	if proxy.Dropped() != 4 {
-		t.Errorf("%d replies were dropped", proxy.Dropped())
-	}
+	expect.Equal(t, proxy.Dropped(), 4, "replies were dropped")
 }

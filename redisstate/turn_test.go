@@ -56,12 +56,8 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
 	must(t, err)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
-	if err != nil || len(outcomes) != 1 || outcomes[0].Err != nil {
-		t.Errorf("reported: %v, %v", outcomes, err)
-	}
-	if claimErr == nil || len(c.Claims) != 0 {
-		t.Errorf("claimed %d tasks, %v", len(c.Claims), claimErr)
-	}
+	expect.True(t, err == nil && len(outcomes) == 1 && outcomes[0].Err == nil, "reported", outcomes, err)
+	expect.True(t, claimErr != nil && len(c.Claims) == 0, "claimed", len(c.Claims), "tasks", claimErr)
 	expect.Equal(t, task(t, s, runningID).State, tdf.Executed, "the task")
 	mustBeSound(t, s)
 }

@@ -22,9 +22,7 @@ func keyed(key string, until tdf.UniqueUntil) tdf.Properties {
 func mustOpenUnique(t *testing.T, s *Store, d tdf.Properties) Opened {
 	t.Helper()
 	opened, err := s.OpenAll(t.Context(), "manager", "", d)
-	if err != nil || len(opened) != 1 {
-		t.Fatal(opened, err)
-	}
+	expect.MustTrue(t, err == nil && len(opened) == 1, opened, err)
 	return opened[0]
 }
 
@@ -70,14 +68,11 @@ func TestUniqueWithinACall(t *testing.T) {
 	s := newStore(t)
 	a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
 	opened, err := s.OpenAll(t.Context(), "manager", "", a, b, a, define("plain"), b)
-	if want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"; err != nil || fmt.Sprint(opened) != want {
-		t.Errorf("%v, %v; want %s", opened, err, want)
-	}
+	want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"
+	expect.True(t, err == nil && fmt.Sprint(opened) == want, opened, err, "want", want)
 	outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: []tdf.Properties{define("p"), a, keyed("c", tdf.UntilFinished), keyed("c", tdf.UntilFinished), define("q")}})
 	must(t, err)
-	if got, want := fmt.Sprint(outcomes[0].IDs, outcomes[0].Existing), "[4 1 5 5 6] [false true false true false]"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	expect.Equal(t, fmt.Sprint(outcomes[0].IDs, outcomes[0].Existing), "[4 1 5 5 6] [false true false true false]")
 	mustBeSound(t, s)
 }
 
@@ -113,17 +108,13 @@ func TestReopenTakesTheKey(t *testing.T) {
 		second := mustOpenUnique(t, s, d).ID
 		m, err := task(t, s, first).Reopen()
 		must(t, err)
-		outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})
-		must(t, err)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})).Value(t)
 		var taken *tdf.UniqueError
-		if !errors.As(outcomes[0].Err, &taken) || taken.ID != first || taken.Holder != second {
-			t.Errorf("got %v", outcomes[0].Err)
-		}
+		expect.True(t, errors.As(outcomes[0].Err, &taken) && taken.ID == first && taken.Holder == second, outcomes[0].Err)
 		cancel(second)
 		mustApply(t, s, m, nil)
-		if got := mustOpenUnique(t, s, d); !got.Existing || got.ID != first {
-			t.Errorf("after the retry: %+v", got)
-		}
+		got := mustOpenUnique(t, s, d)
+		expect.True(t, got.Existing && got.ID == first, "after the retry", got)
 		mustBeSound(t, s)
 	})
 }
@@ -154,13 +145,10 @@ func TestFollowUpTakesTheKey(t *testing.T) {
 	c := mustClaim(t, s, 1)[0]
 	mustExecute(t, s, c, tdf.Result{Exit: "0"})
 	mustSettle(t, s, c.Task.ID)
-	m, err := task(t, s, c.Task.ID).Archive()
-	must(t, err)
-	outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{d}})
-	must(t, err)
-	if o := outcomes[0]; o.Err != nil || o.Existing != nil || o.IDs[0] != 2 {
-		t.Errorf("got %+v", o)
-	}
+	m := expect.Result(task(t, s, c.Task.ID).Archive()).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{d}})).Value(t)
+	o := outcomes[0]
+	expect.True(t, o.Err == nil && o.Existing == nil && o.IDs[0] == 2, o)
 	mustBeSound(t, s)
 }
 
@@ -169,9 +157,8 @@ func TestOddUniqueKeys(t *testing.T) {
 	s := newStore(t)
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), "a", "99", "b", "x", "c", "").Err())
 	for i, key := range []string{"a", "b", "c"} {
-		if got := mustOpenUnique(t, s, keyed(key, tdf.UntilFinished)); got.Existing || got.ID != int64(i+1) {
-			t.Errorf("key %s: %+v", key, got)
-		}
+		got := mustOpenUnique(t, s, keyed(key, tdf.UntilFinished))
+		expect.True(t, !got.Existing && got.ID == int64(i+1), "key", key, got)
 	}
 	mustBeSound(t, s)
 }
@@ -187,9 +174,8 @@ func TestRestoreTakesTheKey(t *testing.T) {
 		all := records(t, s)
 		must(t, s.Redis.Del(t.Context(), s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Val()...).Err())
 		expect.Result(s.Restore(t.Context(), all...)).OK(t)
-		if got := mustOpenUnique(t, s, held); !got.Existing || got.ID != 1 {
-			t.Errorf("the key of the open task: %+v", got)
-		}
+		got := mustOpenUnique(t, s, held)
+		expect.True(t, got.Existing && got.ID == 1, "the key of the open task", got)
 		if got := mustOpenUnique(t, s, free); got.Existing {
 			t.Errorf("the key of the cancelled task: %+v", got)
 		}
@@ -215,9 +201,8 @@ func TestOpenUniqueRefused(t *testing.T) {
 	bad := define("x")
 	bad.Group = "bad"
 	opened, err := s.OpenAll(t.Context(), "manager", "", keyed("a", tdf.UntilFinished), bad, define("y"))
-	if got := fmt.Sprint(opened); err == nil || got != "[{1 false} {0 false} {2 false}]" {
-		t.Errorf("%s, %v", got, err)
-	}
+	got := fmt.Sprint(opened)
+	expect.True(t, err != nil && got == "[{1 false} {0 false} {2 false}]", got, err)
 }
 
 // The first task that is really opened makes the new group. So of two callers, only one opens tasks in it.
@@ -227,9 +212,8 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 	a, b := keyed("a", tdf.UntilFinished), define("b")
 	a.Group, b.Group = "g", "g"
 	opened, err := s.OpenAll(t.Context(), "manager", "g", a, b, b)
-	if got := fmt.Sprint(opened); err != nil || got != "[{1 true} {2 false} {3 false}]" {
-		t.Errorf("%s, %v", got, err)
-	}
+	got := fmt.Sprint(opened)
+	expect.True(t, err == nil && got == "[{1 true} {2 false} {3 false}]", got, err)
 	expect.Result(s.OpenAll(t.Context(), "manager", "g", a, b)).FailsWith(t, ErrGroupTaken, "the second caller")
 }
 

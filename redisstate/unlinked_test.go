@@ -34,8 +34,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			before := dump(t, s)
 			unaware := *task(t, s, id)
 			unaware.Dependents = 0
-			m, err := unaware.Remove()
-			expect.NoError(t, err)
+			m := expect.Result(unaware.Remove()).Value(t)
 			if byServer {
 				m.Due = notDue
 			}
@@ -70,9 +69,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			_, err := s.LinkWaiting(t.Context())
 			expect.NoError(t, err)
 			now := s.Redis.ZCard(t.Context(), s.Keys.Unlinked()).Val()
-			if now >= left {
-				t.Fatalf("after a turn, %d tasks are not linked; before it, %d", now, left)
-			}
+			expect.MustTrue(t, now < left, "after a turn", now, "tasks are not linked; before it", left)
 			left = now
 		}
 		refused("all are linked", ids[0], fmt.Sprintf("%d unfinished tasks need it", 1+len(waiting)), false)
@@ -108,9 +105,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 				t.Fatal(n, err)
 			}
 			now := linked()
-			if now == before || now > before+most {
-				t.Fatalf("a turn links %d dependencies", now-before)
-			}
+			expect.MustTrue(t, now != before && now <= before+most, "a turn links", now-before, "dependencies")
 			before = now
 		}
 		expect.Result(s.LinkWaiting(t.Context())).Is(t, 0)
@@ -124,9 +119,8 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 			}
 		}
 		for id := int64(4001); id <= 4003; id++ {
-			if r := task(t, s, id).Current(); r.Waits != len(ids)-1 || r.Unmet == "" {
-				t.Errorf("%+v", r)
-			}
+			r := task(t, s, id).Current()
+			expect.True(t, r.Waits == len(ids)-1 && r.Unmet != "", r)
 		}
 		m, err := task(t, s, 4001).Cancel()
 		mustApply(t, s, m, err)
@@ -137,9 +131,7 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		for before := 0; before < len(ids); {
 			expect.MustEqual(t, expect.Result(s.HandleEndings(t.Context())).Value(t), 1)
 			now := released()
-			if now == before || now > before+most {
-				t.Fatalf("a turn releases %d dependencies", now-before)
-			}
+			expect.MustTrue(t, now != before && now <= before+most, "a turn releases", now-before, "dependencies")
 			before = now
 		}
 		for _, id := range ids {

@@ -67,22 +67,17 @@ func TestRestoreValues(t *testing.T) {
 		if v := other.Redis.HGet(t.Context(), other.Keys.Partitions(), "version").Val(); v == version {
 			t.Error("claims do not read the restored pauses")
 		}
-		if mark, err := other.GroupMark(t.Context(), "a"); err != nil || mark.Mark != tdf.GroupClosed || mark.Since == 0 {
-			t.Errorf("mark %+v, %v", mark, err)
-		}
+		mark, err := other.GroupMark(t.Context(), "a")
+		expect.True(t, err == nil && mark.Mark == tdf.GroupClosed && mark.Since != 0, "mark", mark, err)
 		if records, invalid, err := other.StageRecords(t.Context(), []string{"p/one"}); err != nil || invalid[0] != nil || records[0] != stage {
 			t.Errorf("stage %+v, %v, %v", records, invalid, err)
 		}
 
 		// Existing values stay. A group without tasks gets no mark.
 		outcomes, err := other.RestoreValues(t.Context(), Value{ValueLimit, "db", "at_most=7"}, Value{ValueLimit, "new", "at_most=1"})
-		if err != nil || fmt.Sprint(outcomes) != fmt.Sprint([]ValueOutcome{ValueKept, ValueRestored}) {
-			t.Errorf("another limit: %v, %v", outcomes, err)
-		}
+		expect.True(t, err == nil && fmt.Sprint(outcomes) == fmt.Sprint([]ValueOutcome{ValueKept, ValueRestored}), "another limit", outcomes, err)
 		outcomes, err = other.RestoreValues(t.Context(), Value{ValueMark, "a", "decided 5"}, Value{ValueMark, "none", "closed 5"})
-		if err != nil || fmt.Sprint(outcomes) != fmt.Sprint([]ValueOutcome{ValueKept, ValueNoGroup}) {
-			t.Errorf("other marks: %v, %v", outcomes, err)
-		}
+		expect.True(t, err == nil && fmt.Sprint(outcomes) == fmt.Sprint([]ValueOutcome{ValueKept, ValueNoGroup}), "other marks", outcomes, err)
 		expect.Equal(t, len(allValues(t, other)), len(want)+1, "values")
 	})
 }
@@ -152,15 +147,12 @@ func TestCopiedDefinitions(t *testing.T) {
 	s := newStore(t)
 	must(t, s.StoreDefinitions(t.Context(), "name", 3, []tdf.Properties{define("a"), define("b")}))
 	encoded := expect.Result(s.EncodedDefinitions(t.Context(), "name", 3)).Value(t)
-	if all, err := DecodeDefinitions(encoded); err != nil || len(all) != 2 || all[1].Input != define("b").Input {
-		t.Errorf("decoded %+v, %v", all, err)
-	}
-	if none, err := s.EncodedDefinitions(t.Context(), "name", 4); none != nil || err != nil {
-		t.Errorf("a missing chunk: %q, %v", none, err)
-	}
-	if err := s.KeepDefinitions(t.Context(), "name"); err != nil || s.Redis.TTL(t.Context(), s.Keys.Definitions("name")).Val() != -1 {
-		t.Errorf("the definitions expire, %v", err)
-	}
+	all, err := DecodeDefinitions(encoded)
+	expect.True(t, err == nil && len(all) == 2 && all[1].Input == define("b").Input, "decoded", all, err)
+	none, err := s.EncodedDefinitions(t.Context(), "name", 4)
+	expect.True(t, none == nil && err == nil, "a missing chunk", none, err)
+	err = s.KeepDefinitions(t.Context(), "name")
+	expect.True(t, err == nil && s.Redis.TTL(t.Context(), s.Keys.Definitions("name")).Val() == -1, "the definitions expire", err)
 	for i := range encoded {
 		cut, changed := encoded[:i], bytes.Clone(encoded)
 		changed[i] ^= 0xff

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -22,18 +23,12 @@ func TestWake(t *testing.T) {
 		woken := make(chan bool)
 		go func() { woken <- w.Wait(t.Context(), ever) }()
 		mustOpen(t, s, define("x"))
-		if !<-woken {
-			t.Error("opening a task woke no waker")
-		}
-		if w.Wait(t.Context(), 0) || w.Wait(t.Context(), time.Millisecond) {
-			t.Error("woken without a token")
-		}
+		expect.True(t, <-woken, "opening a task woke no waker")
+		expect.True(t, !w.Wait(t.Context(), 0) && !w.Wait(t.Context(), time.Millisecond), "woken without a token")
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { woken <- w.Wait(ctx, ever) }()
 		stop()
-		if <-woken {
-			t.Error("the end of the context counted as work")
-		}
+		expect.True(t, !<-woken, "the end of the context counted as work")
 	})
 }
 
@@ -48,9 +43,7 @@ func TestUnusedTokensGoBack(t *testing.T) {
 	mustOpen(t, s, define("x"))
 	idle := s.WakeWorker(nil)
 	defer idle.Close()
-	if !idle.Wait(t.Context(), ever) {
-		t.Error("the Waker whose Wait has returned kept the token")
-	}
+	expect.True(t, idle.Wait(t.Context(), ever), "the Waker whose Wait has returned kept the token")
 }
 
 // If the reply that contains a token is lost, the waiting component is still woken.
@@ -85,9 +78,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 			mustOpen(t, s, define("x"))
 		}
 		for range workers {
-			if !<-woken {
-				t.Error("not woken")
-			}
+			expect.True(t, <-woken, "not woken")
 		}
 	})
 }
@@ -99,16 +90,10 @@ func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 	defer first.Close()
 	defer second.Close()
 	mustOpen(t, s, define("x"))
-	if !first.Wait(t.Context(), ever) {
-		t.Error("not woken")
-	}
+	expect.True(t, first.Wait(t.Context(), ever), "not woken")
 	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"p"}})
-	if err != nil || len(c.Claims) != 0 || c.Unwanted != 1 {
-		t.Errorf("%+v, %v", c, err)
-	}
-	if !second.Wait(t.Context(), ever) {
-		t.Error("not woken")
-	}
+	expect.True(t, err == nil && len(c.Claims) == 0 && c.Unwanted == 1, c, err)
+	expect.True(t, second.Wait(t.Context(), ever), "not woken")
 }
 
 func TestWaitOnAClosedWaker(t *testing.T) {
@@ -116,16 +101,13 @@ func TestWaitOnAClosedWaker(t *testing.T) {
 	w := s.WakeServer()
 	defer w.Close() // ends the goroutine that Wait may have started
 	must(t, w.Close())
-	if w.Wait(t.Context(), time.Millisecond) {
-		t.Error("woken by a closed connection")
-	}
+	expect.True(t, !w.Wait(t.Context(), time.Millisecond), "woken by a closed connection")
 }
 
 // A waiting manager gets a wake token even if Redis still lists many crashed managers before and after it.
 func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 	s := newStore(t)
-	now, err := s.Now(t.Context())
-	must(t, err)
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	for i := range 3 * mostManagers {
 		until := now.Add(tdf.Seconds(10 * (i + 1)))
 		s.Redis.ZAdd(t.Context(), s.Keys.Managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
@@ -136,9 +118,7 @@ func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 		mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})
 		mustSettle(t, s, lastID(t, s))
 	}
-	if s.Redis.LLen(t.Context(), s.Keys.WakeManager(s.Boot())).Val() == 0 {
-		t.Error("not woken")
-	}
+	expect.True(t, s.Redis.LLen(t.Context(), s.Keys.WakeManager(s.Boot())).Val() != 0, "not woken")
 }
 
 func mustClaimOne(t *testing.T, s *Store) Claim {
@@ -149,7 +129,6 @@ func mustClaimOne(t *testing.T, s *Store) Claim {
 
 func lastID(t *testing.T, s *Store) int64 {
 	t.Helper()
-	id, err := s.LastID(t.Context())
-	must(t, err)
+	id := expect.Result(s.LastID(t.Context())).Value(t)
 	return id
 }

@@ -28,9 +28,7 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		m, err := task(t, s, ids[0]).Archive()
 		follow := define("not grouped")
 		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{follow}})
-		if err != nil || applyErr != nil || outcomes[0].Err != nil {
-			t.Fatal(err, applyErr, outcomes)
-		}
+		expect.MustTrue(t, err == nil && applyErr == nil && outcomes[0].Err == nil, err, applyErr, outcomes)
 		expect.Equal(t, task(t, s, ids[0]).State, tdf.Archived, "the task")
 		before := dump(t, s)
 		expect.Result(s.Open(t.Context(), "manager", grouped)).Fails(t, "group:g is not the index of a group", "opening a task of the group")
@@ -79,12 +77,9 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 	before := task(t, s, 2).LeaseUntil
 	renewed, err := s.Renew(t.Context(), 7200,
 		Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}, Renewal{ID: 2, Claim: claims[1].ID, Until: tdf.Never})
-	if err != nil || renewed.Lost[0] == nil || renewed.Lost[1] != nil {
-		t.Fatalf("%v, %v", renewed.Lost, err)
-	}
-	if after := task(t, s, 2).LeaseUntil; after <= before {
-		t.Errorf("the lease of task 2 ends at %v, and ended at %v before the renewal", after, before)
-	}
+	expect.MustTrue(t, err == nil && renewed.Lost[0] != nil && renewed.Lost[1] == nil, renewed.Lost, err)
+	after := task(t, s, 2).LeaseUntil
+	expect.True(t, after > before, "the lease of task 2 ends at", after, "and ended at", before, "before the renewal")
 }
 
 func TestAWakeListOfAnotherTypeStopsNothing(t *testing.T) {
@@ -101,9 +96,8 @@ func TestIDsBehindManyTakenOnes(t *testing.T) {
 		for id := 1; id <= 3000; id++ {
 			s.Redis.HSet(ctx, s.Keys.Task(int64(id)), "state", "archived")
 		}
-		if ids := mustOpen(t, s, define("a"), define("b")); ids[0] <= 3000 || ids[1] != ids[0]+1 {
-			t.Errorf("ids %v", ids)
-		}
+		ids := mustOpen(t, s, define("a"), define("b"))
+		expect.True(t, ids[0] > 3000 && ids[1] == ids[0]+1, "ids", ids)
 	})
 }
 
@@ -114,9 +108,8 @@ func TestFindingIDsCostsFewCommands(t *testing.T) {
 	s.Redis.Del(t.Context(), s.Keys.TaskID())
 	before := commandCalls(t, s, "exists")
 	mustOpen(t, s, define("a"))
-	if n := commandCalls(t, s, "exists") - before; n > 41 {
-		t.Errorf("%d commands to find an id", n)
-	}
+	n := commandCalls(t, s, "exists") - before
+	expect.True(t, n <= 41, n, "commands to find an id")
 }
 
 func TestNoIDsAreLeft(t *testing.T) {
@@ -130,9 +123,7 @@ func TestNoIDsAreLeft(t *testing.T) {
 				s.Redis.Set(t.Context(), s.Keys.TaskID(), counter, 0)
 				before := dump(t, s)
 				ids, err := s.Open(t.Context(), "manager", define("a"))
-				if opens && (err != nil || fmt.Sprint(ids[0]) <= counter) {
-					t.Errorf("%s: %v, %v", counter, ids, err)
-				}
+				expect.True(t, !opens || err == nil && fmt.Sprint(ids[0]) > counter, counter, ids, err)
 				if opens {
 					return
 				}

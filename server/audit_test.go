@@ -31,14 +31,11 @@ func TestTasksArchivedByTheOriginal(t *testing.T) {
 	s.archiveByHand(1, "succeeded", s.now().Add(-3600))
 	s.archiveByHand(2, "timed_out", s.now().Add(-1800))
 	findings, err := s.store.Check(s.Context())
-	if err != nil || len(findings) > 0 {
-		s.Fatalf("check: %v, %v", findings, err)
-	}
+	expect.MustTrue(s, err == nil && len(findings) == 0, "check", findings, err)
 	s.server.audit.page = redisstate.WalkPage{} // restart the walk through all tasks
 	s.server.audit.walked = 0
-	if done := s.round(); done["archived"] != 2 || done.Total() != 2 {
-		s.Errorf("the audit did %v", done)
-	}
+	done := s.round()
+	expect.True(s, done["archived"] == 2 && done.Total() == 2, "the audit did", done)
 	for i, want := range []tdf.State{tdf.Succeeded, tdf.TimedOut} {
 		expect.Equal(s, s.mustBe(int64(i+1), tdf.Archived, 0).Outcome, string(want), "the outcome of task", i+1)
 	}
@@ -126,12 +123,9 @@ func TestRoundThatOriginalWorkerTimesOut(t *testing.T) {
 		s.server.links.looked = time.Time{} // as if a second had passed
 	}
 	counts, err := s.store.Counts(s.Context(), "g")
-	if err != nil || counts[tdf.TimedOut] != 1 || counts[tdf.Open] != 1 {
-		s.Errorf("counts of the group: %v, %v", counts, err)
-	}
-	if got := s.task(3); got.Waits() {
-		s.Errorf("the dependent still waits: %s", got.Log)
-	}
+	expect.True(s, err == nil && counts[tdf.TimedOut] == 1 && counts[tdf.Open] == 1, "counts of the group", counts, err)
+	got := s.task(3)
+	expect.True(s, !got.Waits(), "the dependent still waits", got.Log)
 }
 
 // A start_after in the past is no error, however far in the past it is.
@@ -140,7 +134,6 @@ func TestOriginalTaskWithNegativeStart(t *testing.T) {
 	s.byHand(1, "start_after", "-1", "timeout", " 5 ", "end_before", "1e18")
 	s.do("ZADD", "$open", "-1", "1")
 	s.round()
-	if c := s.claim(60); c.Task.ID != 1 || c.Invalid != nil || c.Task.Timeout != 5 {
-		s.Errorf("claimed %+v, %v", c.Task, c.Invalid)
-	}
+	c := s.claim(60)
+	expect.True(s, c.Task.ID == 1 && c.Invalid == nil && c.Task.Timeout == 5, "claimed", c.Task, c.Invalid)
 }

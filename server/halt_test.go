@@ -26,9 +26,8 @@ func TestHalt(t *testing.T) {
 		if err != nil || len(now) > 0 != paused || paused && (now[0].Pausable != group || !strings.Contains(now[0].By, "2 of its tasks have failed")) {
 			s.Errorf("paused: %v, %v", now, err)
 		}
-		if left, err := s.store.Halts(s.Context()); err != nil || len(left) != halts {
-			s.Errorf("halts: %v, %v", left, err)
-		}
+		left, err := s.store.Halts(s.Context())
+		expect.True(s, err == nil && len(left) == halts, "halts", left, err)
 	}
 	fail := func(id int64) {
 		s.Helper()

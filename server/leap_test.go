@@ -157,12 +157,9 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 		if len(left) != 1 || left[0].Member != "3" || tdf.Time(left[0].Score) < start || tdf.Time(left[0].Score) > start.Add(0.001) {
 			s.Errorf("the list open contains %v; the start_after of task 3 is %v", left, start)
 		}
-		if entered := s.mustBe(4, tdf.Running, 0).Rounds[0].Entered; entered[tdf.Open] > now || entered[tdf.Running] < entered[tdf.Open] {
-			s.Errorf("stamps %v", entered)
-		}
-		if s.grace().CheckFuture || s.server.ahead.busy {
-			s.Error("the server still examines tasks with times in the future")
-		}
+		entered := s.mustBe(4, tdf.Running, 0).Rounds[0].Entered
+		expect.True(s, entered[tdf.Open] <= now && entered[tdf.Running] >= entered[tdf.Open], "stamps", entered)
+		expect.True(s, !s.grace().CheckFuture && !s.server.ahead.busy, "the server still examines tasks with times in the future")
 		expect.Equal(s, s.round().Total(), 0, "another round did")
 		s.checkConsistent()
 	})
@@ -177,9 +174,7 @@ func TestRescoringIsResumed(t *testing.T) {
 		s.open(definitions...)
 		s.leap(-3600)
 		first := s.round()
-		if first["rescored"] != aheadPages*aheadSize || !s.server.ahead.busy {
-			s.Fatalf("the first step did %v", first)
-		}
+		expect.MustTrue(s, first["rescored"] == aheadPages*aheadSize && s.server.ahead.busy, "the first step did", first)
 		second := New("second", settings, connect(s.T, s.addr, s.ns), quiet())
 		all := first["rescored"]
 		for range 4 { // both servers walk, because the first server is still alive
@@ -200,9 +195,8 @@ func TestRescoringIsResumed(t *testing.T) {
 			s.Error("the open list is not in the order of ids")
 		}
 		s.tick()
-		if late := s.cli.ZCount(s.Context(), s.ns+":open", "("+s.now().String(), "+inf").Val(); late > 0 {
-			s.Errorf("%d tasks still have scores in the future", late)
-		}
+		late := s.cli.ZCount(s.Context(), s.ns+":open", "("+s.now().String(), "+inf").Val()
+		expect.True(s, late == 0, late, "tasks still have scores in the future")
 	})
 }
 
@@ -218,9 +212,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		expiredOnly := func(when string, want ...int64) {
 			s.Helper()
 			ids, err := s.store.List(s.Context(), tdf.Expired, "", 0, 10)
-			if err != nil || !slices.Equal(ids, want) {
-				s.Errorf("%s: expired %v, %v; want %v", when, ids, err, want)
-			}
+			expect.True(s, err == nil && slices.Equal(ids, want), when, "expired", ids, err, "want", want)
 		}
 		s.leap(3600)
 		if ids := s.claimable(); fmt.Sprint(ids) != "[2]" { // this claim happens before the server's round
@@ -236,9 +228,8 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		s.round()
 		s.round()
 		expiredOnly("after the clock leapt back")
-		if grace := s.grace(); grace.Running > s.now().Add(31) || grace.Open > s.now().Add(31) {
-			s.Errorf("the grace period of the first leap has not ended: %+v", grace)
-		}
+		grace := s.grace()
+		expect.True(s, grace.Running <= s.now().Add(31) && grace.Open <= s.now().Add(31), "the grace period of the first leap has not ended", grace)
 		if due := s.cli.ZScore(s.Context(), s.ns+":due", "1").Val(); tdf.Time(due) > s.mustBe(1, tdf.Open, 0).EndBefore.Add(1) {
 			s.Errorf("task 1 is due at %v, %v after its end", due, tdf.Time(due).Sub(late.EndBefore))
 		}
@@ -285,28 +276,23 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		living := s.claim(30)
 		s.leap(-3600)
 		renewal := redisstate.Renewal{ID: living.Task.ID, Claim: living.ID, Until: tdf.Never}
-		if renewed, err := s.store.Renew(s.Context(), 30, renewal); err != nil || renewed.Lost[0] != nil {
-			s.Fatal(renewed, err)
-		}
+		renewed, err := s.store.Renew(s.Context(), 30, renewal)
+		expect.MustTrue(s, err == nil && renewed.Lost[0] == nil, renewed, err)
 		kept := s.mustBe(4, tdf.Running, 0).LeaseUntil
 		if done := s.round(); done["rescored"] != 3 {
 			s.Errorf("the round did %v, and lease_until of task 1 lies %v s ahead", done, float64(s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now())))
 		}
 		for _, c := range dead {
-			if lease := s.mustBe(c.Task.ID, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 || lease < 20 {
-				s.Errorf("task %d: the lease ends in %v", c.Task.ID, lease)
-			}
+			lease := s.mustBe(c.Task.ID, tdf.Running, 0).LeaseUntil.Sub(s.now())
+			expect.True(s, lease <= 30 && lease >= 20, "task", c.Task.ID, "the lease ends in", lease)
 		}
-		if deadline := s.mustBe(2, tdf.Running, 0).Deadline.Sub(s.now()); deadline > 510 || deadline < 400 {
-			s.Errorf("the deadline is in %v", deadline)
-		}
-		if entered := s.mustBe(3, tdf.Running, 0).Rounds[0].Entered[tdf.Running]; entered > s.now() {
-			s.Errorf("the original's round began at %v", entered)
-		}
+		deadline := s.mustBe(2, tdf.Running, 0).Deadline.Sub(s.now())
+		expect.True(s, deadline <= 510 && deadline >= 400, "the deadline is in", deadline)
+		entered := s.mustBe(3, tdf.Running, 0).Rounds[0].Entered[tdf.Running]
+		expect.True(s, entered <= s.now(), "the original's round began at", entered)
 		expect.Equal(s, s.mustBe(4, tdf.Running, 0).LeaseUntil, kept, "the living worker's lease was")
-		if again := s.round(); again.Total() != 0 || s.grace().CheckFuture {
-			s.Errorf("another round did %v", again)
-		}
+		again := s.round()
+		expect.True(s, again.Total() == 0 && !s.grace().CheckFuture, "another round did", again)
 		s.checkConsistent()
 	})
 }
@@ -320,13 +306,11 @@ func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 		s.leap(-3600)
 		s.server = New("second", settings, connect(s.T, s.addr, s.ns), quiet())
 		s.round()
-		if grace := s.grace(); grace.Running < s.now() || grace.Open < s.now() {
-			s.Errorf("the grace period is %+v", grace)
-		}
+		grace := s.grace()
+		expect.True(s, grace.Running >= s.now() && grace.Open >= s.now(), "the grace period is", grace)
 		expect.Len(s, s.claimable(), 1, "claimed")
-		if last, err := s.store.LastServerHeartbeat(s.Context()); err != nil || last > s.now() {
-			s.Errorf("the last heartbeat is of %v, %v", last, err)
-		}
+		last, err := s.store.LastServerHeartbeat(s.Context())
+		expect.True(s, err == nil && last <= s.now(), "the last heartbeat is of", last, err)
 	})
 }
 
@@ -336,9 +320,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 	s.open(define(), define())
 	s.cli.ZIncrBy(s.Context(), s.ns+":open", 3600, "2")
 	findings, err := s.store.Check(s.Context())
-	if err != nil || len(findings) != 1 || findings[0].ID != 2 || findings[0].Repair.Verb != tdf.VerbRescore {
-		s.Fatal(findings, err)
-	}
+	expect.MustTrue(s, err == nil && len(findings) == 1 && findings[0].ID == 2 && findings[0].Repair.Verb == tdf.VerbRescore, findings, err)
 	s.round()
 	expect.Equal(s, fmt.Sprint(s.claimable()), "[1 2]", "claimed")
 	s.checkConsistent()
@@ -355,13 +337,10 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	s.do("HSET", "$task:1", "lease_until", ahead.String())
 	s.do("ZADD", "$due", ahead.String(), 1)
 	findings, err := s.store.Check(s.Context())
-	if err != nil || len(findings) != 1 || findings[0].Repair.Verb != tdf.VerbRescore {
-		s.Fatal(findings, err)
-	}
+	expect.MustTrue(s, err == nil && len(findings) == 1 && findings[0].Repair.Verb == tdf.VerbRescore, findings, err)
 	s.round()
-	if lease := s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now()); lease > 30 {
-		s.Errorf("the lease ends in %v", lease)
-	}
+	lease := s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now())
+	expect.True(s, lease <= 30, "the lease ends in", lease)
 	s.checkConsistent()
 }
 
@@ -376,8 +355,6 @@ func TestClaimSkipsOverdueTasksWithoutServer(t *testing.T) {
 	id := s.open(define())[0]
 	expect.Equal(s, fmt.Sprint(s.claimable()), fmt.Sprint([]int64{id}), "claimed", id)
 	counts, err := s.store.Counts(s.Context())
-	if err != nil || counts[tdf.Open] != 50 {
-		s.Errorf("%v, %v", counts, err)
-	}
+	expect.True(s, err == nil && counts[tdf.Open] == 50, counts, err)
 	expect.Equal(s, s.round()["expired"], 50, "the server did")
 }

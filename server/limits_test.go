@@ -50,9 +50,7 @@ func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
 	s.claim(1e-6)
 	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
 	done := s.round()
-	if done["reopened"] != 1 || done["returned"] != 1 {
-		t.Errorf("the round did %v", done)
-	}
+	expect.True(t, done["reopened"] == 1 && done["returned"] == 1, "the round did", done)
 	expect.Equal(t, s.claimAll("default"), []int64{2}, "claimed")
 	s.checkConsistent()
 }
@@ -121,9 +119,8 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 						t.Error(err)
 						break
 					}
-					if n := len(c.Claims); limit.AtMost != tdf.AnyNumber && n > limit.AtMost {
-						t.Errorf("%d tasks run", n)
-					}
+					n := len(c.Claims)
+					expect.True(t, limit.AtMost == tdf.AnyNumber || n <= limit.AtMost, n, "tasks run")
 					for _, claim := range c.Claims {
 						expect.NoError(t, s.execute(claim, tdf.Result{Exit: "0"}))
 						done++
@@ -236,9 +233,8 @@ func TestReturnedTaskBeforeAPosition(t *testing.T) {
 		end`, 0, s.ns+":passed:*")
 	expect.NoError(t, s.execute(first, tdf.Result{Exit: "0"}))
 	s.round()
-	if got := s.claimAll("default"); len(got) != 1 || got[0] != 2 {
-		t.Errorf("claimed %v", got)
-	}
+	got := s.claimAll("default")
+	expect.True(t, len(got) == 1 && got[0] == 2, "claimed", got)
 }
 
 // A running task that another program has removed leaves its limit, although no task waits.

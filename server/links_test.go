@@ -76,8 +76,7 @@ func (s *site) apply(m tdf.Move, err error) error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}})
-	expect.NoError(s, err)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}})).Value(s)
 	return outcomes[0].Err
 }
 
@@ -96,9 +95,8 @@ func TestDependencies(t *testing.T) {
 		second := s.open(after(first...), after(first[0]), afterAny(first...))
 		s.settle()
 		for _, id := range second {
-			if task := s.task(id); !task.Waits() || task.Links == 0 || task.Current().Waits != task.Links {
-				s.Errorf("task %d: %+v", id, task)
-			}
+			task := s.task(id)
+			expect.True(s, task.Waits() && task.Links != 0 && task.Current().Waits == task.Links, "task", id, task)
 		}
 		expect.Equal(s, fmt.Sprint(s.runAll(first[1])), "[1 2 4 5]", "ran")
 		failed := s.mustBe(3, tdf.Failed, 0)
@@ -119,9 +117,8 @@ func (s *site) nothingLeft() {
 	}
 	last, _ := s.cli.Get(s.Context(), s.ns+":task_id").Int()
 	for id := 1; id <= last; id++ {
-		if n := s.do("HGET", fmt.Sprintf("$task:%d", id), "dependents"); n != nil && n != "0" {
-			s.Errorf("task %d is needed by %v tasks", id, n)
-		}
+		n := s.do("HGET", fmt.Sprintf("$task:%d", id), "dependents")
+		expect.True(s, n == nil || n == "0", "task", id, "is needed by", n, "tasks")
 		if n := s.do("HGET", fmt.Sprintf("$task:%d", id), "endings"); n != nil {
 			s.Errorf("task %d has %v endings", id, n)
 		}
@@ -136,9 +133,7 @@ func TestFirstEndingCounts(t *testing.T) {
 	s.settle()
 	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Error: "no"}))
 	m, ok := s.task(1).Settle(s.now(), nil)
-	if !ok {
-		s.Fatal("task 1 is not settled")
-	}
+	expect.MustTrue(s, ok, "task 1 is not settled")
 	for _, m := range []func() (tdf.Move, error){
 		func() (tdf.Move, error) { return m, nil },
 		func() (tdf.Move, error) { return s.task(1).Reopen() },
@@ -193,9 +188,7 @@ func TestNeededTasksStay(t *testing.T) {
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
 	s.do("ZADD", "$due", 1, 1)
 	s.settle()
-	if !s.isGone(1) {
-		s.Error("task 1 is not removed")
-	}
+	expect.True(s, s.isGone(1), "task 1 is not removed")
 }
 
 // A task waits until a group is closed and all of its tasks are finished.
@@ -313,9 +306,8 @@ func TestForeignLinks(t *testing.T) {
 	s.do("HSET", "$task:4", "links", "3", "0:linked", "00", "0:waits", "-1", "0:released", "1000000")
 	s.settle()
 	expect.Contains(s, s.mustBe(3, tdf.Failed, 0).LastError(), "is not a list")
-	if n := s.do("ZCARD", "$ended"); n.(int64) > 0 {
-		s.Errorf("%d endings are left", n)
-	}
+	n := s.do("ZCARD", "$ended")
+	expect.True(s, n.(int64) == 0, n, "endings are left")
 	s.do("RPUSH", "$dependents:2", "x", "1:0", "4:00", "4:0:0")
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[1 2 4]")
 	s.do("DEL", "$awaited_groups")
@@ -341,9 +333,8 @@ func TestRestoredTasksWait(t *testing.T) {
 	other := newSiteAt(s.T, s.addr)
 	expect.MustEqual(s, expect.Result(other.store.Restore(s.Context(), records...)).Value(s), 3)
 	other.settle()
-	if got := other.task(3).Current(); got.Waits != 1 || got.Linked != 2 {
-		s.Errorf("%+v", got)
-	}
+	got := other.task(3).Current()
+	expect.True(s, got.Waits == 1 && got.Linked == 2, got)
 	expect.Equal(s, fmt.Sprint(other.runAll()), "[2 3]")
 	other.nothingLeft()
 }
@@ -360,9 +351,8 @@ func TestLargeGraphs(t *testing.T) {
 	s.open(define())
 	ids := s.open(star...) // n dependents of one task
 	last := s.open(after(ids...))[0]
-	if ran := s.runAll(); len(ran) != n+2 || ran[0] != 1 || ran[n+1] != last {
-		t.Fatalf("%d tasks ran", len(ran))
-	}
+	ran := s.runAll()
+	expect.MustTrue(t, len(ran) == n+2 && ran[0] == 1 && ran[n+1] == last, len(ran), "tasks ran")
 	s.nothingLeft()
 }
 
@@ -433,9 +423,8 @@ func TestTwoServersShareAGraph(t *testing.T) {
 		store, r := connect(t, s.addr, s.ns), rand.New(rand.NewPCG(uint64(i), 2))
 		users.Go(func() {
 			for range 300 {
-				if err := workAndSteer(ctx, store, r, n); err != nil {
-					t.Error(err)
-				}
+				err := workAndSteer(ctx, store, r, n)
+				expect.True(t, err == nil, err)
 			}
 		})
 	}
@@ -581,9 +570,7 @@ func TestOutputsOfAnAwaitedGroup(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
 	s.do("ZADD", "$due", 1, 1, 1, 2)
 	s.settle()
-	if !s.isGone(1) || !s.isGone(2) {
-		t.Error("the tasks are still there")
-	}
+	expect.True(t, s.isGone(1) && s.isGone(2), "the tasks are still there")
 }
 
 // If a dependency is due for removal when a task begins to wait for it, the task learns its end first.
@@ -623,9 +610,7 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 			}
 			s.do("HSET", "$task:1", "links", 0)
 			findings, err := s.store.Check(t.Context())
-			if err != nil || len(findings) != 1 {
-				t.Fatal(findings, err)
-			}
+			expect.MustTrue(t, err == nil && len(findings) == 1, findings, err)
 			expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
 			expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
 			s.nothingLeft()
@@ -681,9 +666,8 @@ func TestArchivedWhileCounted(t *testing.T) {
 	} {
 		store := &pagesOfGroup{pages: c.pages}
 		s := &Server{store: store}
-		if err := s.completeGroup(t.Context(), "g"); err != nil || fmt.Sprint(store.completed) != c.want || len(store.pages) > 0 {
-			t.Errorf("%v, %v, want %s", store.completed, err, c.want)
-		}
+		err := s.completeGroup(t.Context(), "g")
+		expect.True(t, err == nil && fmt.Sprint(store.completed) == c.want && len(store.pages) == 0, store.completed, err, "want", c.want)
 	}
 }
 
@@ -754,9 +738,7 @@ func TestAuditFindsDeletedDependencies(t *testing.T) {
 				s.do("ZREM", "$due", 1)
 			}
 			findings, err := s.store.Check(t.Context())
-			if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, "for which tasks wait") {
-				t.Fatal(findings, err)
-			}
+			expect.MustTrue(t, err == nil && len(findings) == 1 && strings.Contains(findings[0].Problem, "for which tasks wait"), findings, err)
 			expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
 			expect.Equal(t, fmt.Sprint(s.runAll()), "[2 4]")
 			expect.Contains(t, s.mustBe(3, tdf.Failed, 0).LastError(), "task 1 does not exist")
@@ -798,7 +780,5 @@ func TestLoadingADump(t *testing.T) {
 	expect.Contains(t, s.mustBe(3, tdf.Failed, 0).LastError(), "task 99 does not exist")
 	s.do("ZADD", "$due", 1, 1)
 	s.settle()
-	if !s.isGone(1) {
-		t.Error("task 1 is still there")
-	}
+	expect.True(t, s.isGone(1), "task 1 is still there")
 }

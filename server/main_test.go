@@ -79,9 +79,7 @@ func (s *site) do(args ...any) any {
 		}
 	}
 	reply, err := s.cli.Do(s.Context(), args...).Result()
-	if err != nil && err != redis.Nil {
-		s.Fatalf("%v: %v", args, err)
-	}
+	expect.MustTrue(s, err == nil || err == redis.Nil, args, err)
 	return reply
 }
 
@@ -106,18 +104,14 @@ func (s *site) open(definitions ...tdf.Properties) []int64 {
 func (s *site) claim(lease tdf.Seconds) redisstate.Claim {
 	s.Helper()
 	c, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: lease})
-	if err != nil || len(c.Claims) != 1 {
-		s.Fatalf("claimed %v, %v", c.Claims, err)
-	}
+	expect.MustTrue(s, err == nil && len(c.Claims) == 1, "claimed", c.Claims, err)
 	return c.Claims[0]
 }
 
 func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 	s.Helper()
-	m, err := c.Task.Execute(c.ID, r)
-	expect.NoError(s, err)
-	outcomes, err := s.store.Execute(s.Context(), "w", m)
-	expect.NoError(s, err)
+	m := expect.Result(c.Task.Execute(c.ID, r)).Value(s)
+	outcomes := expect.Result(s.store.Execute(s.Context(), "w", m)).Value(s)
 	return outcomes[0].Err
 }
 
@@ -137,9 +131,7 @@ func (s *site) mustBe(id int64, state tdf.State, round int) *tdf.Task {
 func (s *site) checkConsistent() {
 	s.Helper()
 	findings, err := s.store.Check(s.Context())
-	if err != nil || len(findings) > 0 {
-		s.Errorf("check: %v, %v", findings, err)
-	}
+	expect.True(s, err == nil && len(findings) == 0, "check", findings, err)
 }
 
 func define() tdf.Properties { return tdf.Defaults("p", "rsync:/p/run.sh", "1") }

@@ -48,9 +48,7 @@ func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		c := s.claim(60)
-		if c.Invalid != nil || c.Task.Input != "1" || c.Task.MaxLosses != 3 {
-			s.Fatalf("claimed %+v, %v", c.Task, c.Invalid)
-		}
+		expect.MustTrue(s, c.Invalid == nil && c.Task.Input == "1" && c.Task.MaxLosses == 3, "claimed", c.Task, c.Invalid)
 		expect.NoError(s, s.execute(c, tdf.Result{Output: "out", Exit: "0"}))
 		s.round()
 		m := expect.Result(s.mustBe(1, tdf.Succeeded, 0).Archive()).Value(s)
@@ -115,9 +113,8 @@ func (s *site) repairedAfterGrace() {
 		suspicion.since -= 60
 		s.server.audit.suspects[id] = suspicion
 	}
-	if done := s.round(); done["repaired"] == 0 {
-		s.Fatalf("not repaired after the grace: %v", done)
-	}
+	done := s.round()
+	expect.MustTrue(s, done["repaired"] != 0, "not repaired after the grace", done)
 	s.round() // settle the repaired tasks
 	s.checkConsistent()
 }
@@ -177,9 +174,8 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	s.server.audit.grace = 60
 	expect.MustEqual(s, s.round().Total(), 0, "the late commit was settled")
 	// The worker that holds the claim renews its lease, and its result counts.
-	if renewed, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || renewed.Lost[0] != nil {
-		s.Fatal(renewed, err)
-	}
+	renewed, err := s.store.Renew(s.Context(), 60, renewal(c))
+	expect.MustTrue(s, err == nil && renewed.Lost[0] == nil, renewed, err)
 	expect.NoError(s, s.execute(c, tdf.Result{Error: "mine"}))
 	s.round()
 	if task := s.mustBe(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds.At(1).Error != "mine" {
@@ -280,9 +276,8 @@ func TestOtherThingsInTheLists(t *testing.T) {
 	expect.Equal(s, s.mustBe(1, tdf.Archived, 0).Outcome, "succeeded", "outcome")
 	s.mustBe(2, tdf.Open, 0)
 	s.mustBe(3, tdf.Open, 0)
-	if n := s.do("ZSCORE", "$running", "99"); n != nil {
-		s.Error("the id without a task is still in running")
-	}
+	n := s.do("ZSCORE", "$running", "99")
+	expect.True(s, n == nil, "the id without a task is still in running")
 }
 
 // If the id of a consistent task is also in one of the two legacy lists of the original TDF, this does no harm.
@@ -314,9 +309,7 @@ func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 	s.claimByHand(id, "0", s.now())
 	for left := 300; left > 0; {
 		c, err := s.store.Claim(s.Context(), claimOf(left))
-		if err != nil || len(c.Claims) == 0 {
-			s.Fatal(left, err)
-		}
+		expect.MustTrue(s, err == nil && len(c.Claims) != 0, left, err)
 		left -= len(c.Claims)
 	}
 	s.server.audit.page = redisstate.WalkPage{} // restart the walk at the lowest ids, far from this task
@@ -360,9 +353,8 @@ func TestBrokenKeys(t *testing.T) {
 	s.execute(c, tdf.Result{Exit: "0"})
 	s.round()
 	s.mustBe(c.Task.ID, tdf.Succeeded, 0)
-	if left := s.do("ZCARD", "$due"); left != int64(0) {
-		s.Errorf("%v are still due", left)
-	}
+	left := s.do("ZCARD", "$due")
+	expect.True(s, left == int64(0), left, "are still due")
 }
 
 // A task with an implausible round number fails.
@@ -373,9 +365,8 @@ func TestImplausibleRounds(t *testing.T) {
 	}
 	s.round()
 	for i := range 4 {
-		if state := s.do("HGET", "$task:"+itoa(i+1), "state"); state != "failed" {
-			s.Errorf("task %d is %v", i+1, state)
-		}
+		state := s.do("HGET", "$task:"+itoa(i+1), "state")
+		expect.True(s, state == "failed", "task", i+1, "is", state)
 	}
 	expect.Len(s, expect.Result(s.store.Claim(s.Context(), claimOf(9))).Value(s).Claims, 0, "claimed")
 }

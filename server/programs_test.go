@@ -62,18 +62,14 @@ func TestUnusedProgramsAreRemoved(t *testing.T) {
 		expect.NoError(s, s.store.PinPrograms(s.Context(), strings.TrimPrefix(pinned, "redis:")))
 		srv := New("new", settings, s.store, quiet())
 		s.walk(srv, 1)
-		if !s.isStored(unused) {
-			s.Error("a program was removed before the end of the walk")
-		}
+		expect.True(s, s.isStored(unused), "a program was removed before the end of the walk")
 		s.walk(srv, wholeWalk)
 		for source, want := range map[string]bool{unused: false, open: true, archived: true, fresh: true, pinned: true} {
 			expect.Equal(s, s.isStored(source), want, source, "is stored", !want)
 		}
 		s.walk(srv, 3*wholeWalk)
 		for _, source := range []string{open, archived, fresh, pinned} {
-			if !s.isStored(source) {
-				s.Errorf("a later walk removed %s", source)
-			}
+			expect.True(s, s.isStored(source), "a later walk removed", source)
 		}
 		s.checkConsistent()
 	})
@@ -105,13 +101,9 @@ func TestAWalkWithAnErrorRemovesNoProgram(t *testing.T) {
 	store := &failingReads{Store: s.store, fails: 1}
 	srv := New("new", settings, store, quiet())
 	s.walk(srv, wholeWalk)
-	if !s.isStored(source) || !s.isStored(unused) {
-		s.Error("a program was removed after an incomplete walk")
-	}
+	expect.True(s, s.isStored(source) && s.isStored(unused), "a program was removed after an incomplete walk")
 	s.walk(srv, 2*wholeWalk)
-	if !s.isStored(source) || s.isStored(unused) {
-		s.Error("after a complete walk, the wrong programs are stored")
-	}
+	expect.True(s, s.isStored(source) && !s.isStored(unused), "after a complete walk, the wrong programs are stored")
 }
 
 // The server removes a bounded number of programs at once, and logs each of them.
@@ -138,14 +130,10 @@ func TestUnusedProgramsAfterALeap(t *testing.T) {
 		s.round()
 		s.leap(2 * tdf.ProgramKeep)
 		s.walk(s.server, 3*wholeWalk)
-		if !s.isStored(source) {
-			s.Error("the program was removed")
-		}
+		expect.True(s, s.isStored(source), "the program was removed")
 		s.endGrace()
 		s.walk(s.server, wholeWalk)
-		if s.isStored(source) {
-			s.Error("after the grace period, the program is still stored")
-		}
+		expect.True(s, !s.isStored(source), "after the grace period, the program is still stored")
 	})
 }
 

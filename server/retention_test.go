@@ -23,12 +23,9 @@ func (s *site) finish(d tdf.Properties) int64 {
 
 func (s *site) archive(id int64) {
 	s.Helper()
-	m, err := s.mustBe(id, tdf.Succeeded, 0).Archive()
-	expect.NoError(s, err)
+	m := expect.Result(s.mustBe(id, tdf.Succeeded, 0).Archive()).Value(s)
 	outcomes, err := s.store.Apply(s.Context(), "manager", redisstate.Unit{Moves: []tdf.Move{m}})
-	if err != nil || outcomes[0].Err != nil {
-		s.Fatal(outcomes, err)
-	}
+	expect.MustTrue(s, err == nil && outcomes[0].Err == nil, outcomes, err)
 }
 
 // due returns the task's score in due.
@@ -69,9 +66,7 @@ func TestRetention(t *testing.T) {
 			s.Errorf("the task with a period of an hour is due after %v s", period)
 		}
 		s.mustBe(d, tdf.Archived, 0)
-		if s.do("ZSCORE", "$due", d) != nil {
-			s.Error("a task without a limit is due")
-		}
+		expect.True(s, s.do("ZSCORE", "$due", d) == nil, "a task without a limit is due")
 		s.checkConsistent()
 	})
 }
@@ -85,9 +80,7 @@ func TestRetentionIsNoticedByTheAudit(t *testing.T) {
 	for range 2 {
 		expect.Result(next.RunOnce(t.Context())).OK(t)
 	}
-	if !s.isGone(id) {
-		s.Error("the task still exists")
-	}
+	expect.True(s, s.isGone(id), "the task still exists")
 	s.checkConsistent()
 }
 
@@ -106,9 +99,7 @@ func TestRetentionAfterALeap(t *testing.T) {
 		s.endGrace()
 		s.do("ZADD", "$due", s.now().Add(-1).String(), id)
 		s.round()
-		if !s.isGone(id) {
-			s.Error("after the grace period, the task still exists")
-		}
+		expect.True(s, s.isGone(id), "after the grace period, the task still exists")
 		s.checkConsistent()
 	})
 }
@@ -163,9 +154,7 @@ func TestKeepOutputs(t *testing.T) {
 	}
 	expect.Equal(s, places(), before, "the tasks moved from … to")
 	task := s.mustBe(b, tdf.Archived, 0)
-	if task.OutputsFrom != 1 || task.OutputsRemoved == 0 || task.Current().Exit != "0" || task.Outcome != "succeeded" {
-		s.Errorf("%+v", task)
-	}
+	expect.True(s, task.OutputsFrom == 1 && task.OutputsRemoved != 0 && task.Current().Exit == "0" && task.Outcome == "succeeded", task)
 	if s.do("ZSCORE", "$due", a) != nil || s.due(c).Sub(s.mustBeFinished(c).Current().Entered[tdf.Succeeded]) != 7200 {
 		s.Error("the tasks are due at the wrong times")
 	}
@@ -175,9 +164,7 @@ func TestKeepOutputs(t *testing.T) {
 func (s *site) mustBeFinished(id int64) *tdf.Task {
 	s.Helper()
 	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})
-	if err != nil || !stored.Task.State.Finished() {
-		s.Fatal(stored, err)
-	}
+	expect.MustTrue(s, err == nil && stored.Task.State.Finished(), stored, err)
 	return stored.Task
 }
 
@@ -190,16 +177,14 @@ func TestRetryAfterTheOutputsAreRemoved(t *testing.T) {
 	s.round()
 	expect.MustLen(s, s.written(id), 0, "it still")
 	m := expect.Result(s.mustBe(id, tdf.Succeeded, 0).Reopen()).Value(s)
-	if outcomes, err := s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}}); err != nil || outcomes[0].Err != nil {
-		s.Fatal(outcomes, err)
-	}
+	outcomes, err := s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}})
+	expect.MustTrue(s, err == nil && outcomes[0].Err == nil, outcomes, err)
 	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Output: "again", Exit: "0"}))
 	expect.Equal(s, fmt.Sprint(s.written(id)), "[1:output]", "before it is settled, it")
 	s.round()
 	s.round()
-	if task := s.mustBe(id, tdf.Succeeded, 1); task.OutputsFrom != 2 || len(s.written(id)) > 0 {
-		s.Errorf("%+v", task)
-	}
+	task := s.mustBe(id, tdf.Succeeded, 1)
+	expect.True(s, task.OutputsFrom == 2 && len(s.written(id)) == 0, task)
 	s.checkConsistent()
 }
 
@@ -212,13 +197,9 @@ func TestOutputsOfARetriedTaskStay(t *testing.T) {
 	task := s.mustBeFinished(id)
 	remove, ok := task.Settle(task.Current().Entered[tdf.Succeeded].Add(3600), nil)
 	reopen, err := task.Reopen()
-	if !ok || remove.Verb != tdf.VerbRemoveOutputs || err != nil {
-		s.Fatal(remove, err)
-	}
+	expect.MustTrue(s, ok && remove.Verb == tdf.VerbRemoveOutputs && err == nil, remove, err)
 	outcomes, err := s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{reopen}})
-	if err != nil || outcomes[0].Err != nil {
-		s.Fatal(outcomes, err)
-	}
+	expect.MustTrue(s, err == nil && outcomes[0].Err == nil, outcomes, err)
 	outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{remove}})
 	if err != nil || outcomes[0].Err == nil || len(s.written(id)) != 2 {
 		s.Errorf("%+v, %v, left: %v", outcomes, err, s.written(id))
@@ -236,9 +217,8 @@ func TestKeepOutputsAfterALeap(t *testing.T) {
 		s.leap(3600)
 		s.round()
 		s.round()
-		if left := s.written(id); len(left) == 0 {
-			s.Error("the outputs were removed")
-		}
+		left := s.written(id)
+		expect.True(s, len(left) != 0, "the outputs were removed")
 		s.endGrace()
 		s.do("ZADD", "$due", s.now().Add(-1).String(), id)
 		s.round()

@@ -35,13 +35,10 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 		s.mustBe(2, tdf.Failed, 0)
 		s.mustBe(3, tdf.TimedOut, 0)
 		s.mustBe(4, tdf.Expired, 0)
-		if task := s.mustBe(5, tdf.Open, 1); task.Losses != 1 || !strings.Contains(task.Log, "lost with its worker w") {
-			s.Errorf("lost: %+v", task)
-		}
+		task := s.mustBe(5, tdf.Open, 1)
+		expect.True(s, task.Losses == 1 && strings.Contains(task.Log, "lost with its worker w"), "lost", task)
 		s.mustBe(6, tdf.Open, 0)
-		if done.Total() != 5 || done["reopened"] != 1 {
-			s.Errorf("the round did %v", done)
-		}
+		expect.True(s, done.Total() == 5 && done["reopened"] == 1, "the round did", done)
 		expect.Equal(s, s.round().Total(), 0, "another round did")
 		s.checkConsistent()
 	})
@@ -66,16 +63,11 @@ func TestRenewalVoidsADecision(t *testing.T) {
 	s.open(define())
 	c := s.claim(1e-6)
 	_, due, err := s.store.SettleUsual(s.Context(), "server", tdf.UsualSuccess(), s.now(), 10)
-	if err != nil || len(due) != 1 {
-		s.Fatal(due, err)
-	}
+	expect.MustTrue(s, err == nil && len(due) == 1, due, err)
 	moves, err := s.server.decide(s.Context(), due, s.now(), tdf.Grace{})
-	if err != nil || moves[0].Verb != tdf.VerbLose {
-		s.Fatal(moves, err)
-	}
-	if renewed, err := s.store.Renew(s.Context(), 60, renewal(c)); err != nil || renewed.Lost[0] != nil {
-		s.Fatal(renewed, err)
-	}
+	expect.MustTrue(s, err == nil && moves[0].Verb == tdf.VerbLose, moves, err)
+	renewed, err := s.store.Renew(s.Context(), 60, renewal(c))
+	expect.MustTrue(s, err == nil && renewed.Lost[0] == nil, renewed, err)
 	done := Done{}
 	if err := s.server.apply(s.Context(), moves, done); err != nil || done.Total() != 0 {
 		s.Errorf("%v %v", done, err)
@@ -107,8 +99,7 @@ func TestSeveralServers(t *testing.T) {
 		}
 	}
 	expect.Eventually(t, "all tasks have failed", func() bool {
-		counts, err := s.store.Counts(ctx)
-		expect.NoError(t, err)
+		counts := expect.Result(s.store.Counts(ctx)).Value(t)
 		return counts[tdf.Failed] == tasks
 	})
 	stop()
@@ -144,8 +135,7 @@ func TestServerIsWoken(t *testing.T) {
 	server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
 	go func() { ended <- server.Run(ctx) }()
 	expect.Eventually(s, "the server's first heartbeat", func() bool {
-		last, err := s.store.LastServerHeartbeat(ctx)
-		expect.NoError(s, err)
+		last := expect.Result(s.store.LastServerHeartbeat(ctx)).Value(s)
 		return last > 0
 	})
 	brief := define()
@@ -154,8 +144,7 @@ func TestServerIsWoken(t *testing.T) {
 	c := s.claim(60)
 	s.execute(c, tdf.Result{Exit: "0"})
 	expect.Eventually(s, "both tasks have ended", func() bool {
-		counts, err := s.store.Counts(ctx)
-		expect.NoError(s, err)
+		counts := expect.Result(s.store.Counts(ctx)).Value(s)
 		return counts[tdf.Succeeded] == 1 && counts[tdf.Expired] == 1
 	})
 	stop()
@@ -172,8 +161,7 @@ func TestHeartbeatsWithinARound(t *testing.T) {
 	go func() { ended <- server.Run(ctx) }()
 	var heartbeats []tdf.Time
 	expect.Eventually(t, "a second heartbeat", func() bool {
-		last, err := s.store.LastServerHeartbeat(ctx)
-		expect.NoError(t, err)
+		last := expect.Result(s.store.LastServerHeartbeat(ctx)).Value(t)
 		if last > 0 && !slices.Contains(heartbeats, last) {
 			heartbeats = append(heartbeats, last)
 		}

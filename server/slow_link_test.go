@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -23,7 +24,5 @@ func TestSettlesOverASlowLink(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // ends the test if RunOnce hangs
 	defer cancel()
 	done, err := slow.RunOnce(ctx)
-	if err != nil || done["expired"] != 2 {
-		t.Errorf("settled %v, %v", done, err)
-	}
+	expect.True(t, err == nil && done["expired"] == 2, "settled", done, err)
 }

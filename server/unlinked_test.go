@@ -25,8 +25,7 @@ func (s *site) failAll(ids []int64) {
 			moves = append(moves, m)
 		}
 	}
-	_, err := s.store.Execute(s.Context(), "w", moves...)
-	expect.NoError(s, err)
+	expect.Result(s.store.Execute(s.Context(), "w", moves...)).OK(s)
 	stored, err := s.store.Read(s.Context(), ids, redisstate.Want{Fields: redisstate.Rules})
 	expect.NoError(s, err)
 	now := s.now()
@@ -52,21 +51,16 @@ func TestNothingIsRemovedBeforeTasksAreLinked(t *testing.T) {
 		group.After = &tdf.Dependencies{Group: "g"}
 		waiting := s.open(any, group)
 		s.settle()
-		stored, err := s.store.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})
-		expect.NoError(t, err)
+		stored := expect.Result(s.store.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 		for _, x := range stored {
-			if x.Task == nil || x.Task.Current().Output != "out" {
-				t.Fatalf("task %d: %+v", x.ID, x.Task)
-			}
+			expect.MustTrue(t, x.Task != nil && x.Task.Current().Output == "out", "task", x.ID, x.Task)
 		}
 		expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
 		expect.Equal(t, fmt.Sprint(s.runAll()), fmt.Sprint(waiting[:1]))
 		expect.Contains(t, s.mustBe(waiting[1], tdf.Failed, 0).LastError(), fmt.Sprintf("%d tasks did not succeed", n))
 		s.do("ZADD", "$due", 1, ids[0])
 		s.settle()
-		if !s.isGone(ids[0]) {
-			t.Error("a task that nobody needs any more stays")
-		}
+		expect.True(t, s.isGone(ids[0]), "a task that nobody needs any more stays")
 	})
 }
 
@@ -89,11 +83,8 @@ func TestNewWaitingTasksStopNoRemoval(t *testing.T) {
 	s.failAll(s.open(d))
 	s.open(define())
 	s.server.store = &streamStore{s.store, s}
-	_, err := s.server.Settle(t.Context())
-	expect.NoError(t, err)
-	if !s.isGone(1) {
-		t.Error("task 1 is still there")
-	}
+	expect.Result(s.server.Settle(t.Context())).OK(t)
+	expect.True(t, s.isGone(1), "task 1 is still there")
 }
 
 // A task that waits for itself fails. Its id can be guessed.
@@ -134,13 +125,10 @@ func TestForeignMembersOfUnlinked(t *testing.T) {
 	s.settle()
 	expect.Equal(t, fmt.Sprint(s.do("ZCARD", "$unlinked")), "0", "members are left")
 	findings, err := s.store.Check(t.Context())
-	if err != nil || len(findings) != 1 || findings[0].ID != 3 {
-		t.Fatal(findings, err)
-	}
+	expect.MustTrue(t, err == nil && len(findings) == 1 && findings[0].ID == 3, findings, err)
 	expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
-	if ran := s.runAll(); fmt.Sprint(ran) != "[1 2 3]" || !s.isGone(2) {
-		t.Error(ran)
-	}
+	ran := s.runAll()
+	expect.True(t, fmt.Sprint(ran) == "[1 2 3]" && s.isGone(2), ran)
 	s.nothingLeft()
 }
 
@@ -190,8 +178,6 @@ func TestHeartbeatsDuringTheWork(t *testing.T) {
 		slow, before := &beatStore{Store: s.store}, read
 		s.server.store = slow
 		expect.NoError(t, work[name](s.server.beating(t.Context())))
-		if slow.beats == 0 || read-before > 8*slow.beats {
-			t.Errorf("%s: %d heartbeats, and the clock was read %d times", name, slow.beats, read-before)
-		}
+		expect.True(t, slow.beats != 0 && read-before <= 8*slow.beats, name, slow.beats, "heartbeats, and the clock was read", read-before, "times")
 	}
 }

@@ -63,17 +63,14 @@ func TestAuditWalks(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.round()
 		first := s.server.audit.walked
-		if first == 0 {
-			t.Fatal("the first audit did not walk")
-		}
+		expect.MustTrue(t, first != 0, "the first audit did not walk")
 		s.round()
 		expect.Equal(t, s.server.audit.walked, first, "the second audit walked")
 		for _, walked := range []tdf.Time{first.Add(-walkPause), s.now().Add(3600)} {
 			s.server.audit.walked = walked
 			s.round()
-			if got := s.server.audit.walked; got == walked || got > s.now() {
-				t.Errorf("the walk at %v was followed by one at %v", walked, got)
-			}
+			got := s.server.audit.walked
+			expect.True(t, got != walked && got <= s.now(), "the walk at", walked, "was followed by one at", got)
 		}
 	})
 }

@@ -161,9 +161,7 @@ func FuzzGrid(f *testing.F) {
 			if n++; n > 1000 {
 				break
 			}
-			if len(row.Params) != len(g.axes) || row.Line != n {
-				t.Fatalf("row %d: %+v", n, row)
-			}
+			expect.MustTrue(t, len(row.Params) == len(g.axes) && row.Line == n, "row", n, row)
 		}
 		if n <= 1000 && n != g.Len() {
 			t.Fatalf("%d rows, and Len is %d", n, g.Len())

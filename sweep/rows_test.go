@@ -32,9 +32,8 @@ func TestCSV(t *testing.T) {
 		{"größe\nπ\n", []string{"größe=π"}},
 	} {
 		got, err := collect(CSV(iotest.OneByteReader(strings.NewReader(c.text))))
-		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
-			t.Errorf("%q: %v\n%s", c.text, err, diff)
-		}
+		diff := cmp.Diff(c.want, got)
+		expect.True(t, err == nil && diff == "", c.text, err, diff)
 	}
 }
 
@@ -50,9 +49,7 @@ func TestMostColumns(t *testing.T) {
 		"JSONL": JSONL(strings.NewReader(`{"` + strings.Join(header, `":0,"`) + `":0}`)),
 	} {
 		for row, err := range rows {
-			if err != nil || len(row.Params) != columns {
-				t.Errorf("%s: %d columns, %v", name, len(row.Params), err)
-			}
+			expect.True(t, err == nil && len(row.Params) == columns, name, len(row.Params), "columns", err)
 		}
 	}
 }
@@ -151,9 +148,8 @@ func TestJSONL(t *testing.T) {
 		"b=x y a=1.50", "a=1e400 c=true d=", `e={"x":[1,2,"<&>"]} f=[] g=é` + "\n h=-0 i=12345678901234567890",
 	}
 	texts, err := collect(JSONL(iotest.OneByteReader(strings.NewReader(text))))
-	if diff := cmp.Diff(wantTexts, texts); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
-	}
+	diff := cmp.Diff(wantTexts, texts)
+	expect.True(t, err == nil && diff == "", err, diff)
 	var got []string
 	for row, err := range JSONL(strings.NewReader(text)) {
 		expect.NoError(t, err)
@@ -219,9 +215,8 @@ func TestPointOf(t *testing.T) {
 	}
 	for _, other := range [][2]string{{`{"a":1.0}`, `{"a":1}`}, {`{"a":"b","c":""}`, `{"a":"","bc":""}`}} {
 		a, _ := PointOf(other[0])
-		if b, _ := PointOf(other[1]); a == b {
-			t.Errorf("%s and %s have the same point", other[0], other[1])
-		}
+		b, _ := PointOf(other[1])
+		expect.True(t, a != b, other[0], "and", other[1], "have the same point")
 	}
 	for _, none := range []string{"", "x", "7", "[1]", `{"a":1`, "{\"a\":\"\xff\"}"} {
 		if _, ok := PointOf(none); ok {
@@ -244,9 +239,7 @@ func TestNumbersWithExponents(t *testing.T) {
 		"123456789012345", "-12345678901234.5", "1.23456789012345e-300", "1e0",
 	} {
 		row := rowOf("a", number)
-		if got, want := row.JSON(), `{"a":`+number+`}`; got != want {
-			t.Errorf("got %s, want the number: %s", got, want)
-		}
+		expect.Equal(t, row.JSON(), `{"a":`+number+`}`)
 		expect.Result(row.Words()).Is(t, number, "the input of")
 	}
 	for _, text := range []string{
@@ -254,9 +247,7 @@ func TestNumbersWithExponents(t *testing.T) {
 		"1.e5", ".5e3", "1e5 ", "1e5.0", "inf", "NaN", "1e999999999999999999999", strings.Repeat("0", 1000) + "e5",
 	} {
 		row := rowOf("a", text)
-		if got, want := row.JSON(), `{"a":"`+text+`"}`; got != want {
-			t.Errorf("got %s, want the text: %s", got, want)
-		}
+		expect.Equal(t, row.JSON(), `{"a":"`+text+`"}`)
 	}
 }
 

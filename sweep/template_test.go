@@ -42,9 +42,7 @@ func TestTemplate(t *testing.T) {
 			checkError(t, template, err, `no parameter "a"; the parameters are a, b, empty, some words, nl`)
 			continue
 		}
-		if err != nil || got != want {
-			t.Errorf("%s: got %s, %v, want %s", template, got, err, want)
-		}
+		expect.True(t, err == nil && got == want, template, got, err, "want", want)
 	}
 }
 

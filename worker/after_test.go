@@ -53,8 +53,7 @@ func (w *world) finishedOthers(id int64) {
 	w.Helper()
 	s := w.newServer()
 	eventually(w, "the end of the dependencies", func() bool {
-		_, err := s.RunOnce(w.Context())
-		must(w, err)
+		expect.Result(s.RunOnce(w.Context())).OK(w)
 		return w.task(id).PlacedIn == ""
 	})
 }
@@ -68,8 +67,7 @@ func TestManyDependencies(t *testing.T) {
 		ids = append(ids, w.open(fmt.Sprint(i)))
 	}
 	for range ids {
-		c, err := w.store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-		must(t, err)
+		c := expect.Result(w.store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		m, err := c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Output: text, Exit: "0"})
 		must(t, err)
 		_, err = w.store.Execute(t.Context(), "w", m)
@@ -79,19 +77,15 @@ func TestManyDependencies(t *testing.T) {
 	w.finishedOthers(id)
 	e := &execution{s: &session{Worker: w.worker()}, task: w.task(id)}
 	path := filepath.Join(t.TempDir(), "after")
-	f, err := os.Create(path)
-	must(t, err)
+	f := expect.Result(os.Create(path)).Value(t)
 	must(t, e.writeDependencies(t.Context(), f))
 	must(t, f.Close())
-	written, err := os.ReadFile(path)
-	must(t, err)
+	written := expect.Result(os.ReadFile(path)).Value(t)
 	lines := strings.Split(strings.TrimSpace(string(written)), "\n")
 	if len(written) > maxAfter+100 || len(lines) != 8 || lines[7] != `{"left_out":3}` {
 		t.Fatalf("%d bytes, %d lines, the last is %.80s", len(written), len(lines), lines[len(lines)-1])
 	}
 	for _, line := range lines {
-		if !json.Valid([]byte(line)) {
-			t.Errorf("%.80s", line)
-		}
+		expect.True(t, json.Valid([]byte(line)), line)
 	}
 }

@@ -11,8 +11,7 @@ import (
 // forget empties the namespace, so that the next id is 1 again.
 func (w *world) forget() {
 	w.Helper()
-	keys, err := w.client().Keys(w.Context(), w.cfg.Namespace+":*").Result()
-	must(w, err)
+	keys := expect.Result(w.client().Keys(w.Context(), w.cfg.Namespace+":*").Result()).Value(w)
 	must(w, w.client().Del(w.Context(), keys...).Err())
 }
 

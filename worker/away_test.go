@@ -109,8 +109,7 @@ func (w *world) line() line {
 
 func (w *world) serve(ctx context.Context, store *redisstate.Store) (wait func()) {
 	w.Helper()
-	cfg, err := config.DefaultServer(w.cfg.Namespace)
-	must(w, err)
+	cfg := expect.Result(config.DefaultServer(w.cfg.Namespace)).Value(w)
 	cfg.RoundDuration, cfg.OutageGrace = 50*time.Millisecond, time.Minute
 	done := make(chan error, 1)
 	go func() { done <- server.New("s1", cfg, store, w.logger()).Run(ctx) }()
@@ -118,8 +117,7 @@ func (w *world) serve(ctx context.Context, store *redisstate.Store) (wait func()
 }
 
 func (w *distant) served() bool {
-	last, err := w.store.LastServerHeartbeat(w.Context())
-	must(w, err)
+	last := expect.Result(w.store.LastServerHeartbeat(w.Context())).Value(w)
 	return last > 0
 }
 
@@ -152,8 +150,7 @@ func (w *distant) waitedFor() {
 func (w *distant) outlastLease() {
 	w.Helper()
 	eventually(w, "the end of the lease", func() bool {
-		now, err := w.store.Now(w.Context())
-		must(w, err)
+		now := expect.Result(w.store.Now(w.Context())).Value(w)
 		return now > w.task(w.id).LeaseUntil.Add(tdf.For(w.cfg.Lease))
 	})
 }
@@ -163,9 +160,7 @@ func (w *distant) wellDone(took time.Duration) {
 	eventually(w, "the end", func() bool { return w.task(w.id).State.Settled() })
 	task := w.task(w.id)
 	r := task.Current()
-	if task.State != tdf.Succeeded || r.Output != "done\n" || task.Losses+task.Round != 0 {
-		w.Errorf("the task is %s: %+v", task.State, task)
-	}
+	expect.True(w, task.State == tdf.Succeeded && r.Output == "done\n" && task.Losses+task.Round == 0, "the task is", task.State, task)
 	expect.Equal(w, strings.Count(task.Log, ": executed"), 1, "executed … times", task.Log)
 	if ran := r.Entered[tdf.Executed].Sub(r.Entered[tdf.Running]); r.Seconds <= 0 || r.Seconds > tdf.For(took) || ran > tdf.For(took) {
 		w.Errorf("run time: %v s by the worker, %v s by Redis, %v in this test", r.Seconds, ran, took)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -34,9 +35,8 @@ func TestLostRoundReportsOnce(t *testing.T) {
 	w.requeue(id)
 	p.release()
 	wait()
-	if n := store.calls.Load(); n > 3 {
-		t.Errorf("%d renewals", n)
-	}
+	n := store.calls.Load()
+	expect.True(t, n <= 3, n, "renewals")
 }
 
 // Even many updates of a round arrive in a few calls.
@@ -46,11 +46,9 @@ func TestAllUpdatesArrive(t *testing.T) {
 	id := w.open("")
 	store := &renewing{Store: w.store}
 	w.runOnce(w.workerOn(store))
-	all, err := w.store.Updates(t.Context(), id, redisstate.Update{}, 10_000)
-	must(t, err)
-	if n := store.calls.Load(); len(all) != 5000 || all[4999].Number != 5000 || all[4999].Line != "5000" || n > 10 {
-		t.Errorf("%d updates in %d calls", len(all), n)
-	}
+	all := expect.Result(w.store.Updates(t.Context(), id, redisstate.Update{}, 10_000)).Value(t)
+	n := store.calls.Load()
+	expect.True(t, len(all) == 5000 && all[4999].Number == 5000 && all[4999].Line == "5000" && n <= 10, len(all), "updates in", n, "calls")
 }
 
 // The last output of a released round is reported.

@@ -45,9 +45,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	fail(1)
 	is(false, "p")
 	why := "103 rounds failed in a row, and another worker succeeds with the program; the last failure: exit 1"
-	if got, want := a.pauses(), []redisstate.Pause{{Program: "p", For: 60, Why: why}}; !slices.Equal(got, want) {
-		t.Errorf("%v", got)
-	}
+	expect.Equal(t, a.pauses(), []redisstate.Pause{{Program: "p", For: 60, Why: why}})
 	expect.Equal(t, a.nextProbe(time.Hour), probePause, "next in")
 
 	at = at.Add(probePause)
@@ -71,9 +69,8 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	a.claimed("p")
 	a.succeeded("p")
 	is(false)
-	if got := a.pauses(); got != nil {
-		t.Errorf("%v", got)
-	}
+	got := a.pauses()
+	expect.True(t, got == nil, got)
 }
 
 // A program that cannot be started is paused, even if it succeeds on no other worker.
@@ -82,9 +79,8 @@ func TestPauseOfProgramsThatCannotStart(t *testing.T) {
 	for range 3 {
 		a.couldNotStart("p", "no fetch")
 	}
-	if avoid, _ := a.avoided(); !slices.Equal(avoid, []string{"p"}) {
-		t.Errorf("avoids %v", avoid)
-	}
+	avoid, _ := a.avoided()
+	expect.True(t, slices.Equal(avoid, []string{"p"}), "avoids", avoid)
 }
 
 // If a host cannot run a program, the worker tries the program again soon, and then less and less often.
@@ -113,9 +109,8 @@ func TestPausedProgramWithoutTasks(t *testing.T) {
 	a.clock = func() time.Time { return at }
 	a.failed("p", strings.Repeat("x y ", 1e6))
 	a.decide("p", true)
-	if text := a.pauses()[0].Why; len(text) > maxShortReason+100 {
-		t.Errorf("the reason has %d bytes", len(text))
-	}
+	text := a.pauses()[0].Why
+	expect.True(t, len(text) <= maxShortReason+100, "the reason has", len(text), "bytes")
 	at = at.Add(2 * probePause)
 	if _, probing := a.avoided(); !probing || a.nextProbe(time.Hour) != time.Hour {
 		t.Errorf("probing %v, next in %v", probing, a.nextProbe(time.Hour))
@@ -138,9 +133,8 @@ func TestSlotsThatPauseAfterFailures(t *testing.T) {
 	for range slowedAfter - 1 {
 		a.failed("p", "exit 1")
 	}
-	if got := a.pauses(); got != nil || len(a.changed) > 0 {
-		t.Errorf("after few failures: %v", got)
-	}
+	got := a.pauses()
+	expect.True(t, got == nil && len(a.changed) == 0, "after few failures", got)
 	a.failed("p", "exit 1: no such file")
 	want := []redisstate.Pause{{Program: "p", For: 0.5, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}
 	if got := a.pauses(); !slices.Equal(got, want) || len(a.changed) != 1 {

@@ -60,8 +60,7 @@ func (w *world) serving(change func(*config.Server)) (round func()) {
 	s := server.New("s1", cfg, w.store, w.logger())
 	return func() {
 		w.Helper()
-		_, err := s.RunOnce(w.Context())
-		must(w, err)
+		expect.Result(s.RunOnce(w.Context())).OK(w)
 	}
 }
 
@@ -99,13 +98,10 @@ func TestRedisClockIsSet(t *testing.T) {
 			if task.State != tdf.Succeeded || r.Output != "done\n" || task.Losses+task.Timeouts+task.Round != 0 {
 				t.Errorf("the task is %s: %+v", task.State, task)
 			}
-			if r.Seconds <= 0 || r.Seconds > tdf.For(time.Since(began)) {
-				t.Errorf("the run time is %v s", r.Seconds)
-			}
+			expect.True(t, r.Seconds > 0 && r.Seconds <= tdf.For(time.Since(began)), "the run time is", r.Seconds, "s")
 			expect.Equal(t, strings.Count(task.Log, ": executed"), 1, "executed … times", task.Log)
-			if e := r.Entered; e[tdf.Open] > e[tdf.Running] || e[tdf.Running] > e[tdf.Executed] || e[tdf.Executed] > e[tdf.Succeeded] {
-				t.Errorf("%v", e)
-			}
+			e := r.Entered
+			expect.True(t, e[tdf.Open] <= e[tdf.Running] && e[tdf.Running] <= e[tdf.Executed] && e[tdf.Executed] <= e[tdf.Succeeded], e)
 			next := w.open(p.path)
 			p.begun()
 			p.ended()

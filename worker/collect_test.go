@@ -33,12 +33,8 @@ func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 		}
 		for _, err := range []error{errTimedOut, errStopping, gone, Unfit(os.ErrNotExist)} {
 			got := maskError(d, fmt.Errorf("%s: %w", secret, err))
-			if !errors.Is(got, err) || strings.Contains(got.Error(), secret) {
-				t.Errorf("%q: %v became %v", secret, err, got)
-			}
-			if isLost(got) != isLost(err) || isUnfit(got) != isUnfit(err) {
-				t.Errorf("%q: %v has lost its identity", secret, err)
-			}
+			expect.True(t, errors.Is(got, err) && !strings.Contains(got.Error(), secret), secret, err, "became", got)
+			expect.True(t, isLost(got) == isLost(err) && isUnfit(got) == isUnfit(err), secret, err, "has lost its identity")
 		}
 	}
 }
@@ -70,9 +66,7 @@ func TestRefusedRoundKeepsItsUsage(t *testing.T) {
 		id := w.open(fmt.Sprint(printed))
 		w.runOnce(w.worker())
 		r := w.finished(id).Current()
-		if r.Exit != "" || !strings.HasSuffix(r.Error, "(run.sh ended with 0)") {
-			t.Errorf("exit %q, error %q", r.Exit, r.Error)
-		}
+		expect.True(t, r.Exit == "" && strings.HasSuffix(r.Error, "(run.sh ended with 0)"), "exit", r.Exit, "error", r.Error)
 		if r.OutputBytes != 100_000 || r.ErrorBytes != printed {
 			t.Errorf("stdout has %d and stderr %d bytes, want %d on stderr", r.OutputBytes, r.ErrorBytes, printed)
 		}

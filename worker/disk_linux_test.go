@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Wherever a full disk makes a round fail, the error says that the disk is full.
@@ -81,7 +82,5 @@ func (w *world) fill() {
 	for i := 0; err == nil; i++ {
 		err = os.WriteFile(w.path("filler", strconv.Itoa(i)), nil, 0o644)
 	}
-	if !errors.Is(err, syscall.ENOSPC) {
-		w.Fatal(err)
-	}
+	expect.MustTrue(w, errors.Is(err, syscall.ENOSPC), err)
 }

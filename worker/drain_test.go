@@ -46,9 +46,8 @@ func TestDrain(t *testing.T) {
 
 func (w *world) drain(by string) {
 	w.Helper()
-	if known, err := w.store.Drain(w.Context(), "w1", by); err != nil || !known {
-		w.Fatalf("%v, %v", known, err)
-	}
+	known, err := w.store.Drain(w.Context(), "w1", by)
+	expect.MustTrue(w, err == nil && known, known, err)
 }
 
 // nextHeartbeats waits for n more heartbeats.

@@ -70,8 +70,7 @@ func TestEndBeforeIsHeldOff(t *testing.T) {
 	w.cfg.KillGrace = 2 * time.Hour
 	w.script("p", leavingDeaf)
 	p := w.pipe()
-	now, err := w.store.Now(t.Context())
-	must(t, err)
+	now := expect.Result(w.store.Now(t.Context())).Value(t)
 	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(3600) })
 	worker, timers := w.worker(), &clock{}
 	worker.after = timers.after
@@ -81,9 +80,8 @@ func TestEndBeforeIsHeldOff(t *testing.T) {
 	timers.fire(t, w.cfg.KillGrace)
 	p.ended()
 	wait()
-	if got := w.task(id).Current(); got.Entered[tdf.Executed] > got.Entered[tdf.Running].Add(3600) || got.Output != "out\n" {
-		t.Errorf("got %+v", got)
-	}
+	got := w.task(id).Current()
+	expect.True(t, got.Entered[tdf.Executed] <= got.Entered[tdf.Running].Add(3600) && got.Output == "out\n", got)
 }
 
 // A watching store calls a function before each report of a result.
@@ -123,9 +121,8 @@ done
 	}}
 	stop := w.start(w.workerOn(store))
 	for _, id := range []int64{first, second} {
-		if got := w.executed(id).Current(); got.Output != "1\n" || got.Error != "" {
-			t.Errorf("task %d found these directories of rounds: %s%s", id, got.Output, got.Error)
-		}
+		got := w.executed(id).Current()
+		expect.True(t, got.Output == "1\n" && got.Error == "", "task", id, "found these directories of rounds", got.Output, got.Error)
 	}
 	stop()
 	expect.Equal(t, there.Load(), 2, "the files were there at … reports")
@@ -152,8 +149,7 @@ func TestRemovalEndsWithTheWorker(t *testing.T) {
 	s.work.Add(1)
 	s.freeAfterPause(e, true)
 	s.pauses.Wait()
-	if left, err := os.ReadDir(e.dir.Path()); len(left) == 0 {
-		t.Errorf("the directory is empty: %v", err)
-	}
+	left, err := os.ReadDir(e.dir.Path())
+	expect.True(t, len(left) != 0, "the directory is empty", err)
 	expect.Equal(t, s.freeSlots(), s.slots(), "slots are free")
 }

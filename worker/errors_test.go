@@ -138,9 +138,8 @@ func TestAnEndlessError(t *testing.T) {
 		w.runOnce(w.running(func(context.Context, *Round) (Ended, error) {
 			return Ended{}, Unfit(fmt.Errorf("no: %w", endless{both}))
 		}))
-		if got := w.task(id); got.State != tdf.Open || got.Releases != 1 {
-			t.Errorf("the task is %s: %s", got.State, got.Log)
-		}
+		got := w.task(id)
+		expect.True(t, got.State == tdf.Open && got.Releases == 1, "the task is", got.State, got.Log)
 		w = newWorld(t) // the first worker avoids the program for a while
 		id = w.open("")
 		w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, endless{both} }))

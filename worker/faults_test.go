@@ -89,9 +89,7 @@ var ends = map[string]fault{
 		want:   ended{tdf.Succeeded, "end\n", "", "0"},
 		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
 			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "other" }))
-			if task.State != tdf.Open || task.Releases != 1 {
-				t.Errorf("the next task is %s: %s", task.State, task.Log)
-			}
+			expect.True(t, task.State == tdf.Open && task.Releases == 1, "the next task is", task.State, task.Log)
 			has(t, task.Log, "released: ")
 			has(t, task.Log, "no such file or directory")
 			r.script("next", good) // the cause of the failure is removed
@@ -150,8 +148,7 @@ func (f fault) happen(t *testing.T, w *world) {
 	})
 	if f.during != nil {
 		eventually(t, "two processes", func() bool {
-			text, err := os.ReadFile(r.pids)
-			must(t, err)
+			text := expect.Result(os.ReadFile(r.pids)).Value(t)
 			return strings.Count(string(text), "\n") == 2
 		})
 		f.during(r)
@@ -163,9 +160,7 @@ func (f fault) happen(t *testing.T, w *world) {
 	}
 	r.next()
 	w.logged(f.log) // the log must already contain the message
-	if strings.Contains(w.log.String(), secret) {
-		t.Error("a secret is in the log")
-	}
+	expect.True(t, !strings.Contains(w.log.String(), secret), "a secret is in the log")
 	r.nothingRemains(r.before)
 	r.stop()
 }

@@ -21,8 +21,7 @@ func (w *world) archive(files ...string) string {
 	pack := tar.NewWriter(&buf)
 	for i := 0; i < len(files); i += 2 {
 		must(w, pack.WriteHeader(&tar.Header{Name: files[i], Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[i+1]))}))
-		_, err := pack.Write([]byte(files[i+1]))
-		must(w, err)
+		expect.Result(pack.Write([]byte(files[i+1]))).OK(w)
 	}
 	must(w, pack.Close())
 	path := filepath.Join(w.TempDir(), "p.tar")
@@ -53,9 +52,7 @@ func TestFetchedPrograms(t *testing.T) {
 			if r.Output != c.output || !strings.Contains(r.Error, c.fail) || (r.Error == "") != (c.fail == "") {
 				t.Errorf("output %q, error %q", r.Output, r.Error)
 			}
-			if (r.Exit == "0") != (c.fail == "") || (r.Started > 0) != (c.fail == "") {
-				t.Errorf("exit %q, begun at %v", r.Exit, r.Started)
-			}
+			expect.True(t, (r.Exit == "0") == (c.fail == "") && (r.Started > 0) == (c.fail == ""), "exit", r.Exit, "begun at", r.Started)
 		})
 	}
 }
@@ -64,8 +61,7 @@ func TestFetchedPrograms(t *testing.T) {
 func TestProgramSHA256(t *testing.T) {
 	w := newWorld(t)
 	source := w.archive("run.sh", good)
-	data, err := os.ReadFile(strings.TrimPrefix(source, "rsync:"))
-	must(t, err)
+	data := expect.Result(os.ReadFile(strings.TrimPrefix(source, "rsync:"))).Value(t)
 	sum := sha256.Sum256(data)
 	worker := w.worker()
 	for range 2 {
@@ -96,10 +92,8 @@ func TestAnotherSourceUnderAKnownName(t *testing.T) {
 
 func TestProgramFromRedis(t *testing.T) {
 	w := newWorld(t)
-	data, err := os.ReadFile(strings.TrimPrefix(w.archive("run.sh", good), "rsync:"))
-	must(t, err)
-	source, err := w.store.PutProgram(t.Context(), data)
-	must(t, err)
+	data := expect.Result(os.ReadFile(strings.TrimPrefix(w.archive("run.sh", good), "rsync:"))).Value(t)
+	source := expect.Result(w.store.PutProgram(t.Context(), data)).Value(t)
 	worker := w.worker()
 	id := w.open("", from(source))
 	w.runOnce(worker)

@@ -80,8 +80,7 @@ func TestPermanentErrorFailsTheTask(t *testing.T) {
 // requeue takes a running task from its worker, as a user does.
 func (w *world) requeue(id int64) {
 	w.Helper()
-	give, err := w.task(id).Release("by hand")
-	must(w, err)
+	give := expect.Result(w.task(id).Release("by hand")).Value(w)
 	must(w, w.applied(give))
 }
 
@@ -106,8 +105,7 @@ func TestLaterReleasesTheTask(t *testing.T) {
 		fmt.Fprint(r.Stdout, "waiting")
 		return errors.Join(r.SetCheckpoint([]byte("seen")), Later(delay, errors.New("no licence")))
 	}))
-	before, err := w.store.Now(t.Context())
-	must(t, err)
+	before := expect.Result(w.store.Now(t.Context())).Value(t)
 	w.runOnce(worker)
 	got := w.task(id)
 	if got.State != tdf.Open || got.Releases != 1 || got.Fails != 0 || got.Round != 1 || got.UnfitHosts != 0 || got.Rounds[0].Tail != "waiting" {
@@ -116,16 +114,12 @@ func TestLaterReleasesTheTask(t *testing.T) {
 	if got.Ready < before.Add(3600) || got.Ready > before.Add(3700) || !strings.Contains(got.Log, "no licence") {
 		t.Errorf("ready %v s after the claim\n%s", got.Ready.Sub(before), got.Log)
 	}
-	score, err := w.client().ZScore(t.Context(), w.store.Keys.List(tdf.Placed), fmt.Sprint(id)).Result()
-	must(t, err)
-	if diff := tdf.Time(score) - got.Ready; diff > 1e-5 || diff < -1e-5 {
-		t.Errorf("score %v, ready %v", score, got.Ready)
-	}
-	if ran, err := worker.RunOnce(t.Context()); ran || err != nil {
-		t.Errorf("the task ran before its time: %v, %v", ran, err)
-	}
-	m, err := got.Change(tdf.Changes{StartAfter: new(tdf.Time(1).Std())})
-	must(t, err)
+	score := expect.Result(w.client().ZScore(t.Context(), w.store.Keys.List(tdf.Placed), fmt.Sprint(id)).Result()).Value(t)
+	diff := tdf.Time(score) - got.Ready
+	expect.True(t, diff <= 1e-5 && diff >= -1e-5, "score", score, "ready", got.Ready)
+	ran, err := worker.RunOnce(t.Context())
+	expect.True(t, !ran && err == nil, "the task ran before its time", ran, err)
+	m := expect.Result(got.Change(tdf.Changes{StartAfter: new(tdf.Time(1).Std())})).Value(t)
 	must(t, w.applied(m))
 	w.runOnce(worker)
 	if got := w.finished(id); got.State != tdf.Succeeded || got.Ready != 0 {
@@ -162,9 +156,8 @@ func TestHandlersClaimOnlyTheirTasks(t *testing.T) {
 	} {
 		expect.Result(step.worker.RunOnce(t.Context())).OK(t)
 		for id, want := range step.want {
-			if got := w.task(id); got.State != want || got.UnfitHosts > 0 {
-				t.Errorf("task %d is %s, want %s: %s", id, got.State, want, got.Log)
-			}
+			got := w.task(id)
+			expect.True(t, got.State == want && got.UnfitHosts == 0, "task", id, "is", got.State, "want", want, got.Log)
 		}
 	}
 }
@@ -176,9 +169,8 @@ func TestUnfitHandler(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", forHandler("p"))
 	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Unfit(errors.New("no GPU")) })))
-	if got := w.task(id); got.State != tdf.Open || got.UnfitHosts != 1 || got.Fails != 0 || !strings.Contains(got.Log, "no GPU") {
-		t.Errorf("%+v", got)
-	}
+	got := w.task(id)
+	expect.True(t, got.State == tdf.Open && got.UnfitHosts == 1 && got.Fails == 0 && strings.Contains(got.Log, "no GPU"), got)
 }
 
 // After the timeout, the handler's error is ignored. Its output is kept.
@@ -230,12 +222,8 @@ func TestMarkedErrors(t *testing.T) {
 		"unfit":     {Unfit(cause), isUnfit},
 	} {
 		wrapped := fmt.Errorf("step 3: %w", c.err)
-		if !c.is(wrapped) || !errors.Is(wrapped, cause) || wrapped.Error() != "step 3: cause" {
-			t.Errorf("%s: %v", name, wrapped)
-		}
-		if c.is(cause) {
-			t.Errorf("%s: an error that was not marked counts as marked", name)
-		}
+		expect.True(t, c.is(wrapped) && errors.Is(wrapped, cause) && wrapped.Error() == "step 3: cause", name, wrapped)
+		expect.True(t, !c.is(cause), name, "an error that was not marked counts as marked")
 	}
 	if Permanent(nil) != nil || Unfit(nil) != nil || Later(0, nil) == nil {
 		t.Error("marking a nil error: want nil from Permanent and Unfit, and an error from Later")
@@ -285,14 +273,11 @@ func TestPreparer(t *testing.T) {
 	})))
 	w.runOnce(worker)
 	r := w.finished(id).Current()
-	if r.ProgramSHA256 != strings.Repeat("0", 64) || r.Started == 0 || r.CPUSeconds != 1 || r.Seconds != 2 || r.MaxRSS != 1<<20 {
-		t.Errorf("%+v", r)
-	}
+	expect.True(t, r.ProgramSHA256 == strings.Repeat("0", 64) && r.Started != 0 && r.CPUSeconds == 1 && r.Seconds == 2 && r.MaxRSS == 1<<20, r)
 	id = w.open("", forHandler("unfit"))
 	w.runOnce(worker)
-	if got := w.task(id); got.State != tdf.Open || got.UnfitHosts != 1 {
-		t.Errorf("%+v", got)
-	}
+	got := w.task(id)
+	expect.True(t, got.State == tdf.Open && got.UnfitHosts == 1, got)
 }
 
 // A Preparer cannot hold the timeout for longer than its limit, even if the task has no timeout.

@@ -22,8 +22,7 @@ import (
 // registered returns what Redis stores about the worker w1.
 func (w *world) registered() map[string]string {
 	w.Helper()
-	h, err := w.client().HGetAll(w.Context(), w.cfg.Namespace+":worker:w1").Result()
-	must(w, err)
+	h := expect.Result(w.client().HGetAll(w.Context(), w.cfg.Namespace+":worker:w1").Result()).Value(w)
 	return h
 }
 
@@ -44,8 +43,7 @@ func TestHeartbeats(t *testing.T) {
 	eventually(t, "another heartbeat, while idle", func() bool { return w.registered()["seen"] > first["seen"] })
 	stop()
 	delete(first, "seen")
-	host, err := os.Hostname()
-	must(t, err)
+	host := expect.Result(os.Hostname()).Value(t)
 	want := map[string]string{
 		"host": host, "pid": strconv.Itoa(os.Getpid()), "boot": w.store.Boot(),
 		"version": "v1.2.3", "lease": "0.090000", "state": "working", "slots": "1", "runs": "", "avoids": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "",
@@ -62,9 +60,7 @@ func TestASecondStartIsRefused(t *testing.T) {
 	second := w.workerOn(w.connect(redistest.Shared(t)))
 	err := second.Run(t.Context())
 	var taken *redisstate.NameTakenError
-	if !errors.As(err, &taken) || taken.PID != strconv.Itoa(os.Getpid()) {
-		t.Errorf("got %v", err)
-	}
+	expect.True(t, errors.As(err, &taken) && taken.PID == strconv.Itoa(os.Getpid()), err)
 	stop()
 	stop = w.start(second)
 	eventually(t, "the second worker", func() bool { return w.workerState() == stateWorking })
@@ -108,17 +104,14 @@ func losesItsName(t *testing.T, draining bool) {
 	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" || n != 1 {
 		t.Errorf("got %v; %d lost at once", err, n)
 	}
-	if got := w.task(id); got.State != tdf.Running || got.Rounds.At(0).Output != "" {
-		t.Errorf("%+v", got)
-	}
+	got := w.task(id)
+	expect.True(t, got.State == tdf.Running && got.Rounds.At(0).Output == "", got)
 	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }
 
 func TestIsGone(t *testing.T) {
 	self := identity()
-	if self == "" {
-		t.Fatal("this process has no identity")
-	}
+	expect.MustTrue(t, self != "", "this process has no identity")
 	words := strings.Fields(self)
 	ended := exec.Command("true")
 	must(t, ended.Run())
@@ -202,13 +195,10 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" {
 		t.Errorf("got %v", err)
 	}
-	now, err := other.Now(t.Context())
-	must(t, err)
+	now := expect.Result(other.Now(t.Context())).Value(t)
 	_, due, err := other.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), now, 10)
 	must(t, err)
-	if len(c.Claims) != 1 || len(due) != 0 {
-		t.Errorf("task %d: %d claims, due: %+v", id, len(c.Claims), due)
-	}
+	expect.True(t, len(c.Claims) == 1 && len(due) == 0, "task", id, len(c.Claims), "claims, due", due)
 	expect.Result(os.Stat(theirs)).OK(t, "a directory of the next worker")
 	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }
@@ -225,8 +215,7 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	must(w, err)
 	must(w, w.client().HSet(w.Context(), w.cfg.Namespace+":worker:w1", "seen", now.Add(-2*lease).String()).Err())
 	return func() {
-		_, err := store.WorkerHeartbeat(w.Context(), info)
-		must(w, err)
+		expect.Result(store.WorkerHeartbeat(w.Context(), info)).OK(w)
 	}
 }
 
@@ -242,9 +231,8 @@ func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), waitingForName) })
 	comesBack()
 	var taken *redisstate.NameTakenError
-	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" {
-		t.Errorf("got %v", err)
-	}
+	err := receive(t, "the worker's end", done)
+	expect.True(t, errors.As(err, &taken) && taken.Host == "elsewhere", err)
 }
 
 func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
@@ -264,8 +252,7 @@ func TestAStopEndsTheWaitForAName(t *testing.T) {
 	go func() { done <- worker.Run(ctx) }()
 	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), waitingForName) })
 	stop()
-	if err := receive(t, "the worker's end", done); err != nil && !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	err := receive(t, "the worker's end", done)
+	expect.True(t, err == nil || errors.Is(err, context.Canceled), err)
 	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }

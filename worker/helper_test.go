@@ -49,8 +49,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{T: t}
 	ns := redistest.Namespace(t)
-	cfg, err := config.DefaultWorker(ns)
-	must(t, err)
+	cfg := expect.Result(config.DefaultWorker(ns)).Value(t)
 	cfg.Directory = t.TempDir()
 	w.cfg = cfg
 	w.store = w.connect(redistest.Shared(t))
@@ -63,11 +62,9 @@ func (w *world) keepOutputs() { w.cfg.OutputFilenameSet, w.cfg.ErrorFilenameSet 
 func (w *world) connect(addr string) *redisstate.Store {
 	w.Helper()
 	host, digits, _ := strings.Cut(addr, ":")
-	port, err := strconv.Atoi(digits)
-	must(w, err)
+	port := expect.Result(strconv.Atoi(digits)).Value(w)
 	cfg := config.Redis{Host: host, Port: port}
-	store, err := redisstate.Connect(w.Context(), cfg, w.cfg.Namespace, w.logger())
-	must(w, err)
+	store := expect.Result(redisstate.Connect(w.Context(), cfg, w.cfg.Namespace, w.logger())).Value(w)
 	w.Cleanup(func() { store.Close() })
 	return store
 }
@@ -80,8 +77,7 @@ func (w *world) worker(with ...Option) *Worker { return w.workerOn(w.store, with
 
 func (w *world) workerOn(store store, with ...Option) *Worker {
 	w.Helper()
-	worker, err := New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)
-	must(w, err)
+	worker := expect.Result(New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)).Value(w)
 	// The durations differ, so that tests can tell the two timers apart.
 	worker.answer, worker.leaveBound = patience, patience+time.Second
 	return worker
@@ -109,8 +105,7 @@ func (w *world) open(input string, change ...func(*tdf.Properties)) int64 {
 	for _, c := range change {
 		c(&d)
 	}
-	ids, err := w.store.Open(w.Context(), "test", d)
-	must(w, err)
+	ids := expect.Result(w.store.Open(w.Context(), "test", d)).Value(w)
 	return ids[0]
 }
 
@@ -140,23 +135,19 @@ func (w *world) client() *redis.Client {
 
 func (w *world) task(id int64) *tdf.Task {
 	w.Helper()
-	stored, err := w.store.ReadOne(context.Background(), id, redisstate.Want{Fields: redisstate.Whole})
-	must(w, err)
+	stored := expect.Result(w.store.ReadOne(context.Background(), id, redisstate.Want{Fields: redisstate.Whole})).Value(w)
 	return stored.Task
 }
 
 func (w *world) runOnce(worker *Worker) {
 	w.Helper()
 	ran, err := worker.RunOnce(w.Context())
-	if err != nil || !ran {
-		w.Fatalf("ran %v, %v", ran, err)
-	}
+	expect.MustTrue(w, err == nil && ran, "ran", ran, err)
 }
 
 func (w *world) newServer() *server.Server {
 	w.Helper()
-	cfg, err := config.DefaultServer(w.cfg.Namespace)
-	must(w, err)
+	cfg := expect.Result(config.DefaultServer(w.cfg.Namespace)).Value(w)
 	return server.New("s1", cfg, w.store, w.logger())
 }
 
@@ -165,8 +156,7 @@ func (w *world) finished(id int64) *tdf.Task {
 	w.Helper()
 	s := w.newServer()
 	eventually(w, "the task's end", func() bool {
-		_, err := s.RunOnce(w.Context())
-		must(w, err)
+		expect.Result(s.RunOnce(w.Context())).OK(w)
 		return w.task(id).State.Settled()
 	})
 	return w.task(id)
@@ -184,8 +174,7 @@ func dirOf(r *Round) string {
 // session starts a session of a worker. The test itself calls claim and renew.
 func (w *world) session(worker *Worker) (s *session, end func()) {
 	w.Helper()
-	closeHost, err := worker.prepareHost()
-	must(w, err)
+	closeHost := expect.Result(worker.prepareHost()).Value(w)
 	s, closeSession := worker.open(w.Context())
 	s.once.Store(true)
 	return s, func() {
@@ -232,15 +221,13 @@ func (p *pipe) begun() {
 	p.file = receive(p, "the program's begin", opened)
 	p.Cleanup(func() { p.file.Close() })
 	must(p, p.file.SetReadDeadline(time.Now().Add(patience)))
-	_, err := p.file.Read(make([]byte, 100))
-	must(p, err)
+	expect.Result(p.file.Read(make([]byte, 100))).OK(p)
 }
 
 // ended returns when the program has ended: it waits until no process has the pipe open.
 func (p *pipe) ended() {
 	p.Helper()
-	_, err := io.Copy(io.Discard, p.file)
-	must(p, err)
+	expect.Result(io.Copy(io.Discard, p.file)).OK(p)
 }
 
 // release lets a program that reads from the pipe continue. It first waits until the program reads. To notice that,

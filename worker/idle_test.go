@@ -29,15 +29,13 @@ func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
 	w.script("p", good)
-	now, err := w.store.Now(t.Context())
-	must(t, err)
+	now := expect.Result(w.store.Now(t.Context())).Value(t)
 	later := w.open("", func(d *tdf.Properties) { d.StartAfter = now.Add(1) })
 	w.open("", func(d *tdf.Properties) { d.StartAfter = now.Add(1e6) })
 	stop := w.start(w.worker())
 	task := w.executed(later)
-	if r := task.Current(); r.Entered[tdf.Running] < task.StartAfter {
-		t.Errorf("claimed at %v, before %v", r.Entered[tdf.Running], task.StartAfter)
-	}
+	r := task.Current()
+	expect.True(t, r.Entered[tdf.Running] >= task.StartAfter, "claimed at", r.Entered[tdf.Running], "before", task.StartAfter)
 	stop()
 }
 
@@ -84,9 +82,8 @@ func TestIdle(t *testing.T) {
 		w := &Worker{breakers: newBreakers(0, 0, nil)}
 		w.cfg.SleepAfterNoProcessClaimed = c.sleep
 		for range 100 {
-			if got := w.idle(redisstate.Claimed{Now: 1000, Next: c.next}); got < c.least || got > c.most {
-				t.Errorf("%s: got %v, want %v to %v", name, got, c.least, c.most)
-			}
+			got := w.idle(redisstate.Claimed{Now: 1000, Next: c.next})
+			expect.True(t, got >= c.least && got <= c.most, name, got, "want", c.least, "to", c.most)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Several calls with reports and claims are under way at the same time. They never claim more tasks than there are free
@@ -53,8 +54,6 @@ func TestReportsInParts(t *testing.T) {
 		for _, part := range parts {
 			total += len(part)
 		}
-		if len(parts) != c.want || total != c.all {
-			t.Errorf("%d reports in %d parts: got %d parts with %d reports", c.all, c.parts, len(parts), total)
-		}
+		expect.True(t, len(parts) == c.want && total == c.all, c.all, "reports in", c.parts, "parts: got", len(parts), "parts with", total, "reports")
 	}
 }

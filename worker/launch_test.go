@@ -23,9 +23,7 @@ func (w *world) run(script, input string) string {
 	id := w.open(input)
 	w.runOnce(w.worker())
 	r := w.task(id).Current()
-	if r.Error != "" || r.Exit != "0" {
-		w.Fatalf("exit %q, error %q", r.Exit, r.Error)
-	}
+	expect.MustTrue(w, r.Error == "" && r.Exit == "0", "exit", r.Exit, "error", r.Error)
 	return r.Output
 }
 
@@ -72,11 +70,9 @@ func TestEnvironment(t *testing.T) {
 // leakyDescriptor makes a descriptor that is not marked close-on-exec, like those that a worker inherits.
 func leakyDescriptor(t *testing.T) int {
 	t.Helper()
-	dir, err := os.Open(t.TempDir())
-	must(t, err)
+	dir := expect.Result(os.Open(t.TempDir())).Value(t)
 	defer dir.Close()
-	fd, err := syscall.Dup(int(dir.Fd()))
-	must(t, err)
+	fd := expect.Result(syscall.Dup(int(dir.Fd()))).Value(t)
 	t.Cleanup(func() { syscall.Close(fd) })
 	return fd
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -35,9 +36,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	proxy.Resume()
 	wait()
 	task := w.task(id)
-	if task.State != tdf.Open || task.Round != 1 || task.Releases != 1 {
-		t.Errorf("the task is %s in round %d: %s", task.State, task.Round, task.Log)
-	}
+	expect.True(t, task.State == tdf.Open && task.Round == 1 && task.Releases == 1, "the task is", task.State, "in round", task.Round, task.Log)
 	has(t, task.Log, "released: the lease ran out before it could be renewed")
 }
 
@@ -59,9 +58,8 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 		}
 	}
 	s.endWithoutLease(now.Add(time.Minute))
-	if got := context.Cause(e.ctx); got != errLeaseEnded {
-		t.Errorf("after its lease: %v", got)
-	}
+	got := context.Cause(e.ctx)
+	expect.True(t, got == errLeaseEnded, "after its lease", got)
 	end()
 }
 
@@ -100,9 +98,8 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	counts("a renewal", late(func() error { _, err := s.reportRounds(t.Context(), s.executions(), false); return err }))
 	counts("one renewal", late(func() error { _, err := e.renewOne(t.Context(), e.renewal()); return err }))
 	s.endWithoutLease(e.renewed.Load().Add(time.Hour))
-	if got := context.Cause(e.ctx); got != errLeaseEnded {
-		t.Errorf("after its lease: %v", got)
-	}
+	got := context.Cause(e.ctx)
+	expect.True(t, got == errLeaseEnded, "after its lease", got)
 	end()
 }
 

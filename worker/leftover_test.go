@@ -134,9 +134,8 @@ func TestStopDoesNotWaitForAPreparer(t *testing.T) {
 	timers.fire(t, w.cfg.Grace)
 	timers.fire(t, worker.leaveBound)
 	expect.Fails(t, receive(t, "the worker's end", done), "", "Run returned no error")
-	if got := w.task(id); got.State != tdf.Open || got.Releases != 1 {
-		t.Errorf("the task is %s\n%s", got.State, got.Log)
-	}
+	got := w.task(id)
+	expect.True(t, got.State == tdf.Open && got.Releases == 1, "the task is", got.State, got.Log)
 }
 
 // A handler may end its goroutine, as t.FailNow does. The round fails, and its slot becomes free.

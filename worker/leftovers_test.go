@@ -54,9 +54,7 @@ func TestLeftoversOfOtherWorkers(t *testing.T) {
 			fileHas(t, w.path("p/results/w2-17-3.err"), "of the killed worker")
 			w.age()
 			removed, err := (&session{Worker: worker}).retention().Apply(t.Context())
-			if err != nil || removed.Files != 2 {
-				t.Errorf("the kept output was not removed when it was old: %+v, %v", removed, err)
-			}
+			expect.True(t, err == nil && removed.Files == 2, "the kept output was not removed when it was old", removed, err)
 		})
 	}
 }
@@ -76,9 +74,8 @@ func TestWorkerLocksItsDirectory(t *testing.T) {
 		eventually(t, "the end of the round", func() bool { return s.freeSlots() == 1 })
 	}
 	s.lockRounds()
-	if lock, err := lockOfGone(filepath.Join(s.rounds(), lockFile)); lock != nil || err != nil {
-		t.Errorf("the lock is free: %v", err)
-	}
+	lock, err := lockOfGone(filepath.Join(s.rounds(), lockFile))
+	expect.True(t, lock == nil && err == nil, "the lock is free", err)
 	end()
 	absent(t, w.path(roundsDir))
 }
@@ -92,8 +89,7 @@ func (w *world) register(name string) {
 
 func (w *world) openFile(dir, name string) int {
 	w.Helper()
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
-	must(w, err)
+	f := expect.Result(os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)).Value(w)
 	w.Cleanup(func() { f.Close() })
 	return int(f.Fd())
 }

@@ -40,9 +40,7 @@ func TestNewRefuses(t *testing.T) {
 		c.change(&cfg)
 		_, err = New("w", cfg, withStore(struct{ store }{}))
 		var wrong *config.Error
-		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v", name, err)
-		}
+		expect.True(t, errors.As(err, &wrong) && strings.Contains(err.Error(), c.want), name, err)
 	}
 	cfg, err := config.DefaultWorker("N")
 	must(t, err)

@@ -92,9 +92,7 @@ func TestOddPrograms(t *testing.T) {
 			w.runOnce(w.worker())
 			got := endOf(w.finished(id))
 			if c.want.Exit == "-" { // the shell wrote the error
-				if !strings.Contains(got.Error, "not found") && !strings.Contains(got.Error, "No such file") || got.Exit == "" {
-					t.Errorf("got %+v", got)
-				}
+				expect.True(t, (strings.Contains(got.Error, "not found") || strings.Contains(got.Error, "No such file")) && got.Exit != "", got)
 				return
 			}
 			c.want.State = tdf.Failed
@@ -116,9 +114,7 @@ func TestRunScriptRemovedMeanwhile(t *testing.T) {
 	must(t, err)
 	defer closeHost()
 	_, err = worker.preparer.(*script).start(t.Context(), w.path("p"), process.Command{})
-	if err == nil || err.Error() != "run.sh does not exist: it was removed after the worker had checked it" {
-		t.Error(err)
-	}
+	expect.True(t, err != nil && err.Error() == "run.sh does not exist: it was removed after the worker had checked it", err)
 }
 
 // If an invalid task was not opened through TDF, its round fails with the error that opening the task would have
@@ -138,16 +134,13 @@ func TestInvalidTasks(t *testing.T) {
 			task := &tdf.Task{Properties: tdf.Defaults("p", handMade, ""), ID: 1}
 			c.change(task)
 			worker := w.worker()
-			closeHost, err := worker.prepareHost()
-			must(t, err)
+			closeHost := expect.Result(worker.prepareHost()).Value(t)
 			defer closeHost()
 			e := &execution{s: &session{Worker: worker}, task: task, invalid: c.wrong, log: w.logger()}
 			e.clock.Store(&reading{})
 			e.run(t.Context())
 			r, cause := e.result, e.cause
-			if cause != nil || r.Exit != "" || !r.Refused || !strings.Contains(r.Reason, c.want) {
-				t.Errorf("got %+v, %v", r, cause)
-			}
+			expect.True(t, cause == nil && r.Exit == "" && r.Refused && strings.Contains(r.Reason, c.want), r, cause)
 			expect.Result(os.Stat(w.path("p"))).FailsWith(t, fs.ErrNotExist, "the worker left ./p/ behind")
 		})
 	}

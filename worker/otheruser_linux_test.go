@@ -82,9 +82,7 @@ func TestStartRefusesADirectoryThatProgramsControl(t *testing.T) {
 			must(t, os.Chown(w.path(belongs), nobody, nobody))
 			_, err := w.worker().RunOnce(t.Context())
 			var wrong *config.Error
-			if !errors.As(err, &wrong) || wrong.Key != "directory" || !strings.Contains(wrong.Problem, "belongs to user 65534") {
-				t.Error(err)
-			}
+			expect.True(t, errors.As(err, &wrong) && wrong.Key == "directory" && strings.Contains(wrong.Problem, "belongs to user 65534"), err)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -28,9 +29,8 @@ func TestLostRepliesChangeNothing(t *testing.T) {
 	id := w.open("", from(w.archive("run.sh", "#!/bin/sh\necho x >>runs; cat runs\n")), func(d *tdf.Properties) { d.Program = "q" })
 	dropFirstReplies(proxy)
 	w.runOnce(worker)
-	if r := w.task(id).Current(); r.Output != "x\n" || r.Exit != "0" {
-		t.Errorf("got %+v", r)
-	}
+	r := w.task(id).Current()
+	expect.True(t, r.Output == "x\n" && r.Exit == "0", r)
 	if proxy.Dropped() < 4 { // the replies to the claim, two renewals and the result
 		t.Errorf("only %d replies were dropped", proxy.Dropped())
 	}

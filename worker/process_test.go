@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -80,8 +81,7 @@ func TestTheServerTimesOutFirst(t *testing.T) {
 	timers.fireBetween(t, -time.Hour, 50*time.Millisecond)
 	timers.fire(t, w.cfg.KillGrace)
 	wait()
-	if task := w.task(id); task.State != tdf.Open || task.Round != 1 || task.Timeouts != 1 || task.Rounds.At(0).Output != "" {
-		t.Errorf("got %+v", task)
-	}
+	task := w.task(id)
+	expect.True(t, task.State == tdf.Open && task.Round == 1 && task.Timeouts == 1 && task.Rounds.At(0).Output == "", task)
 	w.logged("level=INFO msg=dropped")
 }

@@ -50,8 +50,7 @@ var errorCount = regexp.MustCompile(`errorstat_\w+:count=(\d+)`)
 // refusals returns how many error replies Redis has sent.
 func (g *guarded) refusals() int {
 	g.Helper()
-	info, err := g.operator.Info(g.Context(), "errorstats").Result()
-	must(g, err)
+	info := expect.Result(g.operator.Info(g.Context(), "errorstats").Result()).Value(g)
 	sum := 0
 	for _, m := range errorCount.FindAllStringSubmatch(info, -1) {
 		n, _ := strconv.Atoi(m[1])
@@ -137,9 +136,7 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	stop()
 	r := got.Current()
 	has(t, r.Error, "the round's result is lost: redis cannot store this: a value is larger than Redis allows (proto-max-bulk-len)")
-	if r.Exit != "" || r.OutputBytes != 3000000 {
-		t.Errorf("the task with the large result: exit %q, %d bytes", r.Exit, r.OutputBytes)
-	}
+	expect.True(t, r.Exit == "" && r.OutputBytes == 3000000, "the task with the large result: exit", r.Exit, r.OutputBytes, "bytes")
 	g.logged("executed, but its result is refused")
 }
 

@@ -76,8 +76,7 @@ func (r *runningWorker) over(id int64) *tdf.Task {
 	r.Helper()
 	s := r.newServer()
 	eventually(r, "the end of the round", func() bool {
-		_, err := s.RunOnce(r.Context())
-		must(r, err)
+		expect.Result(s.RunOnce(r.Context())).OK(r)
 		task := r.task(id)
 		return task.Round > 0 || task.State.Settled()
 	})
@@ -108,8 +107,7 @@ func (r *runningWorker) nothingRemains(before traces) {
 
 func (r *runningWorker) remains(before traces) (left []string) {
 	noted := map[string]bool{}
-	text, err := os.ReadFile(r.pids)
-	must(r, err)
+	text := expect.Result(os.ReadFile(r.pids)).Value(r)
 	for pid := range strings.FieldsSeq(string(text)) {
 		noted[pid] = true
 	}

@@ -38,8 +38,7 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	w.script("p", telling)
 	p := w.pipe()
 	id := w.open(p.path)
-	before, err := w.store.Now(t.Context())
-	must(t, err)
+	before := expect.Result(w.store.Now(t.Context())).Value(t)
 	wait := w.background(t.Context(), w.worker())
 	p.begun()
 	p.ended()
@@ -73,8 +72,7 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 
 func (w *world) updated(id int64, want ...string) {
 	w.Helper()
-	updates, err := w.store.Updates(w.Context(), id, redisstate.Update{}, 100)
-	must(w, err)
+	updates := expect.Result(w.store.Updates(w.Context(), id, redisstate.Update{}, 100)).Value(w)
 	var got []string
 	for _, u := range updates {
 		got = append(got, fmt.Sprintf("%d-%d %s", u.Round, u.Number, u.Line))
@@ -97,8 +95,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	p.begun()
 	p.ended()
 	next := func() time.Duration {
-		_, err := s.reportRounds(t.Context(), s.executions(), false)
-		must(t, err)
+		expect.Result(s.reportRounds(t.Context(), s.executions(), false)).OK(t)
 		at := time.Now()
 		return s.nextReport(at, at)
 	}
@@ -143,8 +140,7 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 			c.end(r)
 			r.wait()
 			eventually(t, "the second round", func() bool {
-				_, err := w.newServer().RunOnce(t.Context())
-				must(t, err)
+				expect.Result(w.newServer().RunOnce(t.Context())).OK(t)
 				return w.task(r.id).Round == 1
 			})
 			w.cfg.Directory = t.TempDir()
@@ -201,8 +197,7 @@ func (r *round) lose() {
 	r.proxy.Cut()
 	server := r.newServer()
 	eventually(r, "the loss", func() bool {
-		_, err := server.RunOnce(r.Context())
-		must(r, err)
+		expect.Result(server.RunOnce(r.Context())).OK(r)
 		return r.task(r.id).Losses == 1
 	})
 	r.proxy.Resume()
@@ -210,8 +205,7 @@ func (r *round) lose() {
 
 func (w *world) named(name string) *Worker {
 	w.Helper()
-	worker, err := New(name, w.cfg, withStore(w.store), WithLog(w.logger()))
-	must(w, err)
+	worker := expect.Result(New(name, w.cfg, withStore(w.store), WithLog(w.logger()))).Value(w)
 	return worker
 }
 
@@ -249,8 +243,7 @@ func TestCircuitBreaker(t *testing.T) {
 		expect.Equal(t, w.task(id).State, want, "task", id)
 	}
 	eventually(t, "the worker's own successes", func() bool {
-		elsewhere, err := w.store.SucceededElsewhere(t.Context(), "w2", "p")
-		must(t, err)
+		elsewhere := expect.Result(w.store.SucceededElsewhere(t.Context(), "w2", "p")).Value(t)
 		return elsewhere
 	})
 	stop()

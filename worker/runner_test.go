@@ -92,16 +92,14 @@ func TestEqualPanicsHaveOneFingerprint(t *testing.T) {
 			t.Errorf("the error of %s has %d bytes", input, len(r.Error))
 		}
 	}
-	failures, err := admin.New(w.manager()).Failures(t.Context(), manager.Query{}, "")
-	must(t, err)
+	failures := expect.Result(admin.New(w.manager()).Failures(t.Context(), manager.Query{}, "")).Value(t)
 	var got []string
 	for _, g := range failures.Groups {
 		got = append(got, fmt.Sprintf("%s: %.20s (%d)", g.How, g.Line, g.Tasks))
 	}
 	slices.Sort(got)
-	if want := []string{"exit status 1: no model <n> (2)", "exit status 2: panic: deep deep dee (2)"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	want := []string{"exit status 1: no model <n> (2)", "exit status 2: panic: deep deep dee (2)"}
+	expect.True(t, slices.Equal(got, want), got, "want", want)
 }
 
 func (w *world) manager() *manager.Manager {
@@ -114,8 +112,7 @@ func (w *world) manager() *manager.Manager {
 	must(w, err)
 	o := manager.OptionsOf(cfg)
 	o.Log = w.logger()
-	m, err := manager.New(o)
-	must(w, err)
+	m := expect.Result(manager.New(o)).Value(w)
 	w.Cleanup(func() { m.Close() })
 	return m
 }
@@ -126,16 +123,14 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	w.cfg.Lease = time.Hour
 	id := w.withoutProgram(w.open("", func(d *tdf.Properties) { d.StartAfter = 9e9 }))
 	explained := func() admin.Check {
-		e, err := admin.New(w.manager()).Explain(t.Context(), id)
-		must(t, err)
+		e := expect.Result(admin.New(w.manager()).Explain(t.Context(), id)).Value(t)
 		return e.Checks[slices.IndexFunc(e.Checks, func(g admin.Check) bool { return g.Name == "source" })]
 	}
 	expect.Equal(t, explained().State, admin.Ahead, "without a worker")
 	stop := w.start(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
-	if got := explained(); got.State != admin.Passed || !strings.Contains(got.Text, "need no source: w1") {
-		t.Errorf("with a worker: %+v", got)
-	}
+	got := explained()
+	expect.True(t, got.State == admin.Passed && strings.Contains(got.Text, "need no source: w1"), "with a worker", got)
 	stop()
 }
 
@@ -196,9 +191,7 @@ func TestSlots(t *testing.T) {
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	expect.Equal(t, store.claims[0], 8, "claims of")
-	if len(store.reports) > 20 {
-		t.Errorf("reports of %v", store.reports)
-	}
+	expect.True(t, len(store.reports) <= 20, "reports of", store.reports)
 }
 
 // A round that a host cannot run is released, at most three times in all.
@@ -211,13 +204,10 @@ func TestUnfitHost(t *testing.T) {
 		worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)
-		if task.State != tdf.Open || task.UnfitHosts != i+1 || task.Releases != i+1 || task.Fails != 0 {
-			t.Fatalf("%+v", task)
-		}
+		expect.MustTrue(t, task.State == tdf.Open && task.UnfitHosts == i+1 && task.Releases == i+1 && task.Fails == 0, task)
 		expect.Contains(t, task.Log, `released: run.sh asks for the interpreter "/no/such/interpreter"`)
-		if ran, err := worker.RunOnce(t.Context()); ran || err != nil {
-			t.Errorf("the same worker claimed the task again at once: %v, %v", ran, err)
-		}
+		ran, err := worker.RunOnce(t.Context())
+		expect.True(t, !ran && err == nil, "the same worker claimed the task again at once", ran, err)
 	}
 	w.runOnce(w.worker())
 	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "/no/such/interpreter") {

@@ -117,9 +117,8 @@ func TestStopInTheLastRound(t *testing.T) {
 	w.finished(id)
 	got := w.client().HMGet(t.Context(), w.store.Keys.Task(id), "state", "round", "99999:output", "99999:exit", "99999:error").Val()
 	const why = "err\nthe worker stops, and the task cannot be released: it is in round 99999, the last one that a task can have"
-	if want := []any{"failed", "99999", "out\n", nil, why}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	want := []any{"failed", "99999", "out\n", nil, why}
+	expect.True(t, slices.Equal(got, want), got, "want", want)
 }
 
 // inLastRound puts an open task into the last round that a task can have. It also raises the counter reopens, so that
@@ -138,9 +137,8 @@ func TestStopDuringAClaim(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	w.background(ctx, w.worker())()
-	if task := w.task(id); task.State != tdf.Open || task.Releases != 1 {
-		t.Errorf("got %+v", task)
-	}
+	task := w.task(id)
+	expect.True(t, task.State == tdf.Open && task.Releases == 1, task)
 }
 
 // If a result cannot be delivered, a stopping worker waits for a limited time only. It says once where the output is.

@@ -126,9 +126,8 @@ func TestRunOnceRunsOneTask(t *testing.T) {
 	first, second := w.open(""), w.open("")
 	w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	expect.Equal(t, w.task(first).State, tdf.Executed, "the first task")
-	if got := w.task(second); got.State != tdf.Open || got.Releases != 0 {
-		t.Errorf("the second task is %s, with %d releases", got.State, got.Releases)
-	}
+	got := w.task(second)
+	expect.True(t, got.State == tdf.Open && got.Releases == 0, "the second task is", got.State, "with", got.Releases, "releases")
 }
 
 // In the same call, Redis refuses a result, and the worker claims a task. The slot is not free, because it still holds
@@ -151,9 +150,8 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	for _, pause := range []time.Duration{errorPause, 2 * errorPause, 4 * errorPause, 8 * errorPause} {
 		timers.waitedFor(t, pause)
 		expect.Equal(t, w.task(refused).State, tdf.Running, "the task with the refused result")
-		if got := w.task(next); got.State != tdf.Open || got.Releases != 1 {
-			t.Errorf("the other task is %s, with %d releases: %s", got.State, got.Releases, got.Log)
-		}
+		got := w.task(next)
+		expect.True(t, got.State == tdf.Open && got.Releases == 1, "the other task is", got.State, "with", got.Releases, "releases", got.Log)
 		timers.fire(t, pause)
 	}
 	w.logged(`msg=released task=2 round=0 program=p reason="` + errNoSlot.Error() + `"`)

@@ -18,8 +18,7 @@ import (
 // makeUnreadable makes reads of a file fail through the descriptor with which a round in this process writes the file.
 func makeUnreadable(t *testing.T, path string) {
 	t.Helper()
-	blind, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
+	blind := expect.Result(os.OpenFile(path, os.O_WRONLY, 0)).Value(t)
 	defer blind.Close()
 	entries, err := os.ReadDir("/proc/self/fd")
 	must(t, err)
@@ -34,9 +33,7 @@ func makeUnreadable(t *testing.T, path string) {
 			found = true
 		}
 	}
-	if !found {
-		t.Fatal("the worker does not have it open: ", path)
-	}
+	expect.MustTrue(t, found, "the worker does not have it open", path)
 }
 
 // If the worker cannot read the output of a round, Redis does not get the output. So the worker keeps the files.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The worker removes all that its rounds left, but no files of users with names like those of its own files.
@@ -32,11 +34,9 @@ func TestUpkeepRemovesWhatRoundsLeft(t *testing.T) {
 				t.Fatalf("the round left only %v", ofRounds(t, w))
 			}
 			w.age()
-			removed, err := (&session{Worker: worker}).retention().Apply(t.Context())
-			must(t, err)
-			if left := ofRounds(t, w); removed.Files != 4 || len(left) != len(before) {
-				t.Errorf("%+v, %v", removed, left)
-			}
+			removed := expect.Result((&session{Worker: worker}).retention().Apply(t.Context())).Value(t)
+			left := ofRounds(t, w)
+			expect.True(t, removed.Files == 4 && len(left) == len(before), removed, left)
 			fileHas(t, byHand, "by hand\n")
 		})
 	}

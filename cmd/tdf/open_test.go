@@ -135,9 +135,7 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	expect.Result(io.WriteString(rows, "a\n"+csvOf(1, 1200))).OK(t)
 	rows.Close()
 	ended.Wait()
-	if status != cli.StatusRefused || late.out.String() != "" {
-		t.Errorf("status %d, stdout %q", status, late.out.String())
-	}
+	expect.True(t, status == cli.StatusRefused && late.out.String() == "", "status", status, "stdout", late.out.String())
 	late.check("stderr", late.err.String(), "campaign c was opened by another command just now; --extend")
 	expect.Equal(t, len(late.ids(addr)), 3, "tasks")
 }
@@ -149,9 +147,8 @@ func TestOpenReportsTheSignal(t *testing.T) {
 	rows := make(chan open.Feed)
 	close(rows)
 	for range 100 {
-		if err := new(open.OpenRun).TakeAll(ctx, t.Context(), rows); !errors.Is(err, context.Canceled) {
-			t.Fatalf("got %v", err)
-		}
+		err := new(open.OpenRun).TakeAll(ctx, t.Context(), rows)
+		expect.MustTrue(t, errors.Is(err, context.Canceled), err)
 	}
 }
 
@@ -214,9 +211,7 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 	c.check("stdout", c.out.String(), "1-10\n")
 	// The first call may contain only some of the seven rows.
 	want := regexp.MustCompile(`interrupted: opened 10 tasks, and perhaps [1-7] tasks? more: .*--extend`)
-	if !want.MatchString(c.err.String()) {
-		t.Errorf("stderr is\n%s, want %s", c.err.String(), want)
-	}
+	expect.True(t, want.MatchString(c.err.String()), "stderr is", c.err.String(), "want", want)
 	proxy.Resume()
 }
 
@@ -237,9 +232,7 @@ func TestOpenUntilRedisIsFull(t *testing.T) {
 	expect.NoError(t, client.HSet(t.Context(), c.namespace+":settings", "high_water", "1").Err())
 	expect.Equal(t, c.open(nil, "--from", file, "--campaign", "c"), cli.StatusFailed, "status")
 	first := len(c.ids(server.Addr))
-	if first == 0 || first >= 20_000 {
-		t.Fatalf("%d tasks were opened", first)
-	}
+	expect.MustTrue(t, first != 0 && first < 20_000, first, "tasks were opened")
 	c.check("stdout", c.out.String(), "1-"+strconv.Itoa(first)+"\n")
 	c.check("stderr", c.err.String(), fmt.Sprintf("opened %d tasks;", first), "--extend --campaign c", "redis is full")
 

@@ -80,13 +80,9 @@ func TestPageNamesOnlyKnownFlags(t *testing.T) {
 	}
 	named := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(page(t), -1)
 	for _, flag := range named {
-		if !known[flag] && !strings.Contains("--rate --mode", flag) {
-			t.Errorf("docs/tdf.md names %s: no such flag", flag)
-		}
+		expect.True(t, known[flag] || strings.Contains("--rate --mode", flag), "docs/tdf.md names", flag, "no such flag")
 	}
-	if len(named) < 40 {
-		t.Errorf("found only %d flags; the test no longer reads the page", len(named))
-	}
+	expect.True(t, len(named) >= 40, "found only", len(named), "flags; the test no longer reads the page")
 }
 
 // Every command and flag has a help text. A command with arguments shows an example.

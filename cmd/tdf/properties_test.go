@@ -75,9 +75,8 @@ func checkKey(t *testing.T, p *tdf.Property, text, want string) {
 	file := filepath.Join(t.TempDir(), "manager.cfg")
 	expect.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "[tdf]\nnamespace=n\n[task_defaults]\n%s=%s\n", p.Name, text), 0o600))
 	cfg, err := config.LoadManager(file)
-	if got := p.Text(&cfg.TaskDefaults); err != nil || got != want {
-		t.Errorf("%s, configuration: %q, %v; want %q", p.Name, got, err, want)
-	}
+	got := p.Text(&cfg.TaskDefaults)
+	expect.True(t, err == nil && got == want, p.Name, "configuration", got, err, "want", want)
 }
 
 func checkFlag(t *testing.T, p *tdf.Property, text, want string) {
@@ -88,7 +87,6 @@ func checkFlag(t *testing.T, p *tdf.Property, text, want string) {
 	expect.NoError(t, c.ParseFlags([]string{"--" + p.Flag(), text}))
 	changes, err := f.Changes(tdf.At(time.Now()))
 	d := changes.Apply(tdf.Defaults("p", "rsync:/p/run.sh", "1"))
-	if got := p.Text(&d); err != nil || got != want {
-		t.Errorf("%s, flag: %q, %v; want %q", p.Name, got, err, want)
-	}
+	got := p.Text(&d)
+	expect.True(t, err == nil && got == want, p.Name, "flag", got, err, "want", want)
 }

@@ -19,9 +19,7 @@ func TestReadme(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "\n## From a terminal\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	steps := session(section)
-	if len(steps) != 6 || steps[0].command != "tdf up" {
-		t.Fatalf("the README has the commands %q", steps)
-	}
+	expect.MustTrue(t, len(steps) == 6 && steps[0].command == "tdf up", "the README has the commands", steps)
 	script := "serve 2\n"
 	for _, s := range steps[1:] {
 		script += s.script()
@@ -93,9 +91,7 @@ func pattern(line string) string {
 func fenced(t *testing.T, section, language string) string {
 	t.Helper()
 	_, block, ok := strings.Cut(section, "```"+language+"\n")
-	if !ok {
-		t.Fatalf("the section has no block in %s", language)
-	}
+	expect.MustTrue(t, ok, "the section has no block in", language)
 	block, _, _ = strings.Cut(block, "```")
 	return block
 }

@@ -40,9 +40,7 @@ func TestRecipes(t *testing.T) {
 		path := filepath.Join(dir, regexp.MustCompile(`\W+`).ReplaceAllString(strings.ToLower(name), "_")+".txt")
 		expect.NoError(t, os.WriteFile(path, []byte(script), 0o644))
 	}
-	if recipes < 9 {
-		t.Errorf("the page has %d recipes", recipes)
-	}
+	expect.True(t, recipes >= 9, "the page has", recipes, "recipes")
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: setUp, Cmds: scriptCommands})
 }
 

@@ -103,14 +103,12 @@ func TestEachCountOnce(t *testing.T) {
 	tm, w := counted(t, "a=1 b=2")
 	for range 2 {
 		counts, err := w.run(t.Context())
-		if n := len(strings.Fields(counts)); err != nil || n != 2*len(w.files) {
-			t.Errorf("%d counts in %q, %v", n, counts, err)
-		}
+		n := len(strings.Fields(counts))
+		expect.True(t, err == nil && n == 2*len(w.files), n, "counts in", counts, err)
 		w = &wordCount{m: tm.Another(), source: w.source, group: w.group, files: w.files}
 	}
-	if left := len(tm.Tasks()) - len(tm.In(tdf.Archived)); left > 0 {
-		t.Errorf("%d tasks are not archived", left)
-	}
+	left := len(tm.Tasks()) - len(tm.In(tdf.Archived))
+	expect.True(t, left == 0, left, "tasks are not archived")
 }
 
 func TestTooManyWords(t *testing.T) {

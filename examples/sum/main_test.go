@@ -30,9 +30,7 @@ func runIt(t *testing.T, args ...string) (status int, stdout, stderr string) {
 
 func TestEmbedded(t *testing.T) {
 	status, stdout, stderr := runIt(t, "-5", "300", "9")
-	if status != 0 || stdout != "sum of -5..300 = 45135\n" {
-		t.Errorf("exit status %d, stdout %q, stderr:\n%s", status, stdout, stderr)
-	}
+	expect.True(t, status == 0 && stdout == "sum of -5..300 = 45135\n", "exit status", status, "stdout", stdout, "stderr", stderr)
 }
 
 // onRedis starts a server and workers with a real Redis, and returns the path of the manager's configuration file.
@@ -123,9 +121,8 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, err testlog.Buffer
-	if status := run(ctx, []string{"1", "10", "2"}, &out, &err); status != 1 || !strings.Contains(err.String(), "context canceled") {
-		t.Errorf("exit status %d, stderr %q", status, err.String())
-	}
+	status := run(ctx, []string{"1", "10", "2"}, &out, &err)
+	expect.True(t, status == 1 && strings.Contains(err.String(), "context canceled"), "exit status", status, "stderr", err.String())
 }
 
 func TestScript(t *testing.T) {
@@ -134,9 +131,8 @@ func TestScript(t *testing.T) {
 		"9223372036854775806 1": "9223372036854775807", "9223372036854775807": "9223372036854775807",
 	} {
 		out, err := exec.Command("./run.sh", strings.Fields(input)...).Output()
-		if got := strings.TrimSpace(string(out)); got != want || err != nil {
-			t.Errorf("%q: got %q, %v, want %q", input, got, err, want)
-		}
+		got := strings.TrimSpace(string(out))
+		expect.True(t, got == want && err == nil, input, got, err, "want", want)
 	}
 	for _, input := range []string{"x", "1..", "..1", "1..x", "--1", "-", "1.5", "$(id)"} {
 		if out, err := exec.Command("./run.sh", input).Output(); err == nil || len(out) > 0 {
@@ -155,9 +151,8 @@ func TestPlan(t *testing.T) {
 	const top = 1<<63 - 1
 	expect.Equal(t, mustPlan(t, top, top, 2).numbers(0), fmt.Sprintf("%d..%d", int64(top), int64(top)), "the largest number")
 	p := mustPlan(t, 1, 100, 7)
-	if want := []int64{15, 3, 1}; fmt.Sprint(p.widths) != fmt.Sprint(want) {
-		t.Errorf("widths %v, want %v", p.widths, want)
-	}
+	want := []int64{15, 3, 1}
+	expect.True(t, fmt.Sprint(p.widths) == fmt.Sprint(want), "widths", p.widths, "want", want)
 	for level, width := range p.widths[:2] {
 		opened := map[place]int{}
 		for i := range width {
@@ -170,8 +165,6 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	for _, at := range []place{{-1, 0}, {3, 0}, {0, 15}, {0, -1}} {
-		if p.holds(at) {
-			t.Errorf("the plan holds %v", at)
-		}
+		expect.True(t, !p.holds(at), "the plan holds", at)
 	}
 }

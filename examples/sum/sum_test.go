@@ -59,9 +59,7 @@ func TestSum(t *testing.T) {
 			tm := managertest.New(t)
 			tm.Program("sum", runSum)
 			got, err := newSum(tm.Manager, mustPlan(t, c.from, c.to, c.bucket), source, "g").compute(t.Context())
-			if got != c.want || err != nil {
-				t.Errorf("got %d, %v, want %d", got, err, c.want)
-			}
+			expect.True(t, got == c.want && err == nil, got, err, "want", c.want)
 			expect.Equal(t, len(tm.Tasks())-len(tm.In(tdf.Archived)), 0, "tasks are not archived")
 		})
 	}
@@ -98,9 +96,7 @@ func TestInterrupted(t *testing.T) {
 		tm.Program("sum", runSum)
 		ended := interrupt(t, tm, p, rounds)
 		got, err := newSum(tm.Another(), p, source, "g").compute(t.Context())
-		if got != 820 || err != nil {
-			t.Fatalf("killed after %d rounds of the manager: got %d, %v", rounds, got, err)
-		}
+		expect.MustTrue(t, got == 820 && err == nil, "killed after", rounds, "rounds of the manager: got", got, err)
 		checkEachOnce(t, tm, p)
 		if ended {
 			return
@@ -124,9 +120,7 @@ func interrupt(t *testing.T, tm *managertest.Tester, p *plan, rounds int) (ended
 			return nil
 		},
 	})
-	if err != nil && !errors.Is(err, errKilled) {
-		t.Fatal(err)
-	}
+	expect.MustTrue(t, err == nil || errors.Is(err, errKilled), err)
 	return err == nil
 }
 
@@ -139,9 +133,7 @@ func TestInterruptedOpening(t *testing.T) {
 		expect.Result(tm.Manager.Open(t.Context(), half.task(place{0, i}, p.numbers(i)))).OK(t)
 	}
 	got, err := newSum(tm.Manager, p, source, "g").compute(t.Context())
-	if got != 5050 || err != nil {
-		t.Errorf("got %d, %v", got, err)
-	}
+	expect.True(t, got == 5050 && err == nil, got, err)
 	checkEachOnce(t, tm, p)
 }
 

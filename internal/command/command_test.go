@@ -28,9 +28,7 @@ func TestParse(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		got, err := Parse("tdf-x", "", c.args, &out)
-		if err != nil || got != c.want || out.Len() > 0 {
-			t.Errorf("%q: got %+v, %v, printed %q", c.args, got, err, out.String())
-		}
+		expect.True(t, err == nil && got == c.want && out.Len() == 0, c.args, got, err, "printed", out.String())
 	}
 	for _, args := range [][]string{{}, {"a"}, {"a", "b", "c"}, {"-x", "a", "b"}, {"", "b"}, {strings.Repeat("x", 201), "b"}, {"\xff", "b"}} {
 		var usage *UsageError
@@ -60,14 +58,12 @@ func TestStatus(t *testing.T) {
 		{ended, refused, 2, "x: redis at r:1: no\n"},
 	} {
 		var stderr bytes.Buffer
-		if got := Status(c.ctx, "x", c.err, &stderr); got != c.want || stderr.String() != c.text {
-			t.Errorf("%v: got %d, %q, want %d, %q", c.err, got, stderr.String(), c.want, c.text)
-		}
+		got := Status(c.ctx, "x", c.err, &stderr)
+		expect.True(t, got == c.want && stderr.String() == c.text, c.err, got, stderr.String(), "want", c.want, c.text)
 	}
 }
 
 func TestVersion(t *testing.T) {
-	if got := Version(); got == "" || strings.ContainsAny(got, " \n") {
-		t.Errorf("got %q", got)
-	}
+	got := Version()
+	expect.True(t, got != "" && !strings.ContainsAny(got, " \n"), got)
 }

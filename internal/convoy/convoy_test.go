@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A road records the calls of a Convoy, and makes each of them wait until the test lets it go.
@@ -69,9 +71,7 @@ func check(t *testing.T, got chan answered, err error, want ...int) {
 	t.Helper()
 	select {
 	case a := <-got:
-		if !slices.Equal(a.results, want) || !errors.Is(a.err, err) {
-			t.Errorf("got %v and error %v, want %v and %v", a.results, a.err, want, err)
-		}
+		expect.True(t, slices.Equal(a.results, want) && errors.Is(a.err, err), a.results, "and error", a.err, "want", want, "and", err)
 	default:
 		t.Errorf("no answer yet, want %v", want)
 	}
@@ -79,9 +79,7 @@ func check(t *testing.T, got chan answered, err error, want ...int) {
 
 func (r *road) check(t *testing.T, want ...[]int) {
 	t.Helper()
-	if !slices.EqualFunc(r.calls, want, slices.Equal) {
-		t.Errorf("calls %v, want %v", r.calls, want)
-	}
+	expect.True(t, slices.EqualFunc(r.calls, want, slices.Equal), "calls", r.calls, "want", want)
 }
 
 func TestCallersShareTheNextCall(t *testing.T) {

@@ -70,9 +70,7 @@ func TestDist(t *testing.T) {
 		checkStatic(t, filepath.Join(dist, name, "tdf-x"), machine)
 	}
 	out, err := exec.Command(filepath.Join(dist, "tdf_release-v7_linux_"+runtime.GOARCH, "tdf-x")).CombinedOutput()
-	if err != nil || string(out) != "release-v7\n" {
-		t.Errorf("the version is %q, %v", out, err)
-	}
+	expect.True(t, err == nil && string(out) == "release-v7\n", "the version is", out, err)
 
 	// The same commit gives the same archives, even if the directory, the umask and the times of the files differ.
 	other := filepath.Join(t.TempDir(), "other", "place")
@@ -84,9 +82,8 @@ func TestDist(t *testing.T) {
 	if out := command(t, dir, "scripts/dist"); !strings.Contains(out, "tdf_release-v7-dirty_linux_amd64.tar.gz") || strings.Count(out, "\n") != 2 {
 		t.Errorf("SHA256SUMS of a changed tree:\n%s", out)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dist, "*")); len(left) != 3 {
-		t.Errorf("dist/ has %q", left)
-	}
+	left, _ := filepath.Glob(filepath.Join(dist, "*"))
+	expect.True(t, len(left) == 3, "dist/ has", left)
 }
 
 func inArchive(name string) []string {
@@ -103,9 +100,7 @@ func checkStatic(t *testing.T, name string, machine elf.Machine) {
 	must(t, err)
 	defer f.Close()
 	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			t.Errorf("%s is not static", name)
-		}
+		expect.True(t, p.Type != elf.PT_INTERP, name, "is not static")
 	}
 	text, err := os.ReadFile(name)
 	must(t, err)
@@ -119,7 +114,6 @@ func TestDistWithoutRepository(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(dir, ".git")))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "scripts/dist"))
 	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "dist: not a clone") {
-		t.Errorf("%s, %v", out, err)
-	}
+	out, err := cmd.CombinedOutput()
+	expect.True(t, err != nil && strings.Contains(string(out), "dist: not a clone"), out, err)
 }

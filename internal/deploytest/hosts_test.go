@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // A world simulates hosts with directories, and ssh with a script.
@@ -103,9 +105,7 @@ func (w *world) install(status int, args ...string) (stdout, stderr string) {
 	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		w.Fatal(err)
 	}
-	if got := cmd.ProcessState.ExitCode(); got != status {
-		w.Errorf("%q: exit status %d, want %d\n%s%s", args, got, status, &out, &bad)
-	}
+	expect.Equal(w, cmd.ProcessState.ExitCode(), status, args, "exit status", &out, &bad)
 	return out.String(), bad.String()
 }
 

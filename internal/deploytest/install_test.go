@@ -27,16 +27,12 @@ systemctl is-active --quiet tdf-worker@2.service
 		"usr/local/bin/tdf-worker": 0o755, "etc/systemd/system/tdf-worker@.service": 0o644, "etc/tdf/worker.cfg": 0o600,
 	} {
 		info, err := os.Stat(w.path("a", name))
-		if err != nil || info.Mode() != mode {
-			t.Errorf("%s: %v, %v", name, info, err)
-		}
+		expect.True(t, err == nil && info.Mode() == mode, name, info, err)
 	}
 	expect.Equal(t, read(t, w.path("a", "etc/tdf/worker.cfg.new.owner")), "tdf:tdf\n", "the owner of the configuration")
 	expect.Equal(t, read(t, w.path("a", "etc/tdf/worker.cfg")), "[tdf]\nnamespace=x\n")
 	calls := read(t, filepath.Join(w.dir, "ssh.log"))
-	if strings.Count(calls, "-o BatchMode=yes") != 2 || strings.Count(calls, "-l root -- a ") != 2 {
-		t.Errorf("ssh was called with\n%s", calls)
-	}
+	expect.True(t, strings.Count(calls, "-o BatchMode=yes") == 2 && strings.Count(calls, "-l root -- a ") == 2, "ssh was called with", calls)
 }
 
 // An installation without changes does not restart the workers.
@@ -83,9 +79,8 @@ func TestInstallAfterFailure(t *testing.T) {
 	} {
 		write(t, cfg, 0o600, name)
 		write(t, w.path("a", name), 0o600, "")
-		if stdout, _ := w.install(1, "-c", cfg, "a"); stdout != want {
-			t.Errorf("%s: %q", name, stdout)
-		}
+		stdout, _ := w.install(1, "-c", cfg, "a")
+		expect.True(t, stdout == want, name, stdout)
 		must(t, os.Remove(w.path("a", name)))
 		if stdout, _ := w.install(0, "-c", cfg, "a"); !strings.Contains(stdout, "workers restarted: 1\n") {
 			t.Errorf("the second installation, after a failure (%s), printed %q", name, stdout)
@@ -143,9 +138,8 @@ func TestInstalledSecrets(t *testing.T) {
 
 func TestInstallWithoutConfiguration(t *testing.T) {
 	w := newWorld(t, "a")
-	if stdout, _ := w.install(1, "a"); stdout != "a: failed: /etc/tdf/worker.cfg does not exist; name a configuration\n" {
-		t.Errorf("%q", stdout)
-	}
+	stdout, _ := w.install(1, "a")
+	expect.True(t, stdout == "a: failed: /etc/tdf/worker.cfg does not exist; name a configuration\n", stdout)
 }
 
 func TestDryRun(t *testing.T) {
@@ -194,9 +188,7 @@ func TestInvalidArguments(t *testing.T) {
 		{"has archives of v1 and v2", []string{"-d", two, "a"}},
 	} {
 		stdout, stderr := w.install(2, c.args...)
-		if stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
-			t.Errorf("%q: %q, %q; want %q", c.args, stdout, stderr, c.want)
-		}
+		expect.True(t, stdout == "" && strings.Count(stderr, "\n") == 1 && strings.Contains(stderr, c.want), c.args, stdout, stderr, "want", c.want)
 	}
 	expect.Result(os.Stat(filepath.Join(w.dir, "ssh.log"))).Fails(t, "", "the script called ssh")
 	if stdout, _ := w.install(0, "-h"); !strings.HasPrefix(stdout, "usage: ") {

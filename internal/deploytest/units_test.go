@@ -52,9 +52,8 @@ func TestWorkerHasTimeToStop(t *testing.T) {
 	expect.MustLen(t, value, 1, "TimeoutStopSec")
 	stop, err := time.ParseDuration(value[0] + "s")
 	must(t, err)
-	if needed := cfg.Grace + cfg.KillGrace + 10*time.Second; stop <= needed {
-		t.Errorf("TimeoutStopSec is %v, want more than %v", stop, needed)
-	}
+	needed := cfg.Grace + cfg.KillGrace + 10*time.Second
+	expect.True(t, stop > needed, "TimeoutStopSec is", stop, "want more than", needed)
 }
 
 // The units and the script install-here use the same paths.
@@ -66,9 +65,7 @@ func TestUnitsAgreeWithTheInstaller(t *testing.T) {
 		t.Errorf("ExecStart is %q", words)
 	}
 	home := setting(t, "tdf-worker@.service", "WorkingDirectory")
-	if len(home) != 1 || !strings.Contains(script, "home="+home[0]+"\n") {
-		t.Errorf("WorkingDirectory is %q", home)
-	}
+	expect.True(t, len(home) == 1 && strings.Contains(script, "home="+home[0]+"\n"), "WorkingDirectory is", home)
 }
 
 // The unit has the settings that workers need. systemd lets a worker end its programs and make cgroups. It keeps the

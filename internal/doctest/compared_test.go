@@ -33,9 +33,7 @@ func TestComparedPromises(t *testing.T) {
 		case "not yet":
 			expect.Equal(t, p[whereColumn]+p[testColumn], "", p[promiseColumn], "is not kept yet, but has a section or a test")
 		case "yes", "in part", "another way":
-			if len(links) == 0 || len(tests) == 0 && p[testColumn] != "none" {
-				t.Errorf("%q has no section or no test", p[promiseColumn])
-			}
+			expect.True(t, len(links) != 0 && (len(tests) != 0 || p[testColumn] == "none"), p[promiseColumn], "has no section or no test")
 		default:
 			t.Errorf("%q: kept is %q, want yes, in part, another way or not yet", p[promiseColumn], kept)
 		}
@@ -122,8 +120,7 @@ func TestTestProblem(t *testing.T) {
 		"nosuch.TestUnique":             false,
 		"TestUnique":                    false,
 	} {
-		if problem := testProblem(t, name); (problem == "") != right {
-			t.Errorf("%s: %q", name, problem)
-		}
+		problem := testProblem(t, name)
+		expect.True(t, (problem == "") == right, name, problem)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // internalFolders lists the folders whose errors users do not handle. Folders below internal/ count too.
@@ -25,13 +27,10 @@ func TestErrorsHaveCodes(t *testing.T) {
 			row[name] = append(row[name], code)
 		}
 	}
-	if got := declaredCodes(t, "code.go", "Code"); !slices.Equal(codes, got) {
-		t.Errorf("docs/manager.md lists the codes %v, and code.go has %v", codes, got)
-	}
+	got := declaredCodes(t, "code.go", "Code")
+	expect.True(t, slices.Equal(codes, got), "docs/manager.md lists the codes", codes, "and code.go has", got)
 	found := exportedErrors(t)
-	if len(found) < 40 {
-		t.Errorf("found only %d exported errors", len(found))
-	}
+	expect.True(t, len(found) >= 40, "found only", len(found), "exported errors")
 	for _, e := range found {
 		switch {
 		case e.code == "":
@@ -161,9 +160,8 @@ func declaredCodes(t testing.TB, file, prefix string) []string {
 	ast.Inspect(syntax(t, file), func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, prefix) && len(v.Values) == 1 {
 			value, _ := text(v.Values[0].(*ast.BasicLit))
-			if want := snake(strings.TrimPrefix(v.Names[0].Name, prefix)); value != want {
-				t.Errorf("%s: %s is %q, want %q", file, v.Names[0].Name, value, want)
-			}
+			want := snake(strings.TrimPrefix(v.Names[0].Name, prefix))
+			expect.True(t, value == want, file, v.Names[0].Name, "is", value, "want", want)
 			all = append(all, value)
 		}
 		return true

@@ -63,9 +63,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
-	if links < 15 {
-		t.Errorf("only %d links were found: does this test still read the pages?", links)
-	}
+	expect.True(t, links >= 15, "only", links, "links were found: does this test still read the pages?")
 }
 
 // A reference is docs/page.md, or docs/page.md, "Heading". It may span two lines of a comment.
@@ -86,9 +84,7 @@ func TestReferences(t *testing.T) {
 			expect.Equal(t, referenceProblem(t, m[1], m[2]), "", file, "refers to", m[1])
 		}
 	}
-	if found < 40 {
-		t.Errorf("only %d references were found: does this test still read the code?", found)
-	}
+	expect.True(t, found >= 40, "only", found, "references were found: does this test still read the code?")
 }
 
 // referenceProblem says why a reference is wrong. It returns "" if the reference is right.
@@ -135,9 +131,7 @@ func TestFilesOfArchitecture(t *testing.T) {
 	for _, m := range found {
 		expect.Result(os.Stat(filepath.Join(root, m[1]))).OK(t, "ARCHITECTURE.md names", m[1], "which does not exist")
 	}
-	if len(found) < 40 {
-		t.Errorf("only %d files were found: does this test still read the page?", len(found))
-	}
+	expect.True(t, len(found) >= 40, "only", len(found), "files were found: does this test still read the page?")
 }
 
 // An example of the package worker contains the Go code in the section "Rounds without a process" of docs/programs.md.

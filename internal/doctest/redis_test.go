@@ -59,9 +59,7 @@ func TestKeys(t *testing.T) {
 	var listed []string
 	for _, key := range append(first(rows(t, redisPage, "## The lists")), first(rows(t, redisPage, "## The other keys"))...) {
 		name, ok := strings.CutPrefix(key, "$ns:")
-		if !ok {
-			t.Errorf("%s does not begin with the namespace", key)
-		}
+		expect.True(t, ok, key, "does not begin with the namespace")
 		name, _, _ = strings.Cut(name, "$")
 		listed = append(listed, name)
 	}
@@ -99,9 +97,7 @@ func constants(t testing.TB, path string, prefixes ...string) []string {
 		}
 		return true
 	})
-	if len(values) == 0 {
-		t.Errorf("%s has no constants %v", path, prefixes)
-	}
+	expect.True(t, len(values) != 0, path, "has no constants", prefixes)
 	return slices.Collect(maps.Keys(values))
 }
 
@@ -133,8 +129,7 @@ func TestDefaults(t *testing.T) {
 	}
 	for _, row := range rows(t, redisPage, "## A task") {
 		value, known := defaults[names(row[0])[0]]
-		if listed := strings.Replace(row[2], "empty", "", 1); known && listed != value && listed != "required" {
-			t.Errorf("the default of %s is %q, but the page has %q", row[0], value, row[2])
-		}
+		listed := strings.Replace(row[2], "empty", "", 1)
+		expect.True(t, !known || listed == value || listed == "required", "the default of", row[0], "is", value, "but the page has", row[2])
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 var quoted = regexp.MustCompile("`([^`]+)`")
@@ -12,9 +14,7 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 func rows(t testing.TB, page, heading string) [][]string {
 	t.Helper()
 	_, rest, found := strings.Cut(read(t, page), "\n"+heading+"\n")
-	if !found {
-		t.Fatalf("%s has no %q", page, heading)
-	}
+	expect.MustTrue(t, found, page, "has no", heading)
 	rest, _, _ = strings.Cut(rest, "\n## ")
 	var all [][]string
 	for line := range strings.Lines(rest) {

@@ -21,9 +21,7 @@ import (
 func block(t testing.TB, page, language string) string {
 	t.Helper()
 	m := regexp.MustCompile("(?ms)^( *)```" + language + "\n(.*?)^ *```$").FindStringSubmatch(read(t, page))
-	if m == nil {
-		t.Fatalf("%s has no block of %s", page, language)
-	}
+	expect.MustTrue(t, m != nil, page, "has no block of", language)
 	return regexp.MustCompile("(?m)^"+m[1]).ReplaceAllString(m[2], "")
 }
 
@@ -32,9 +30,8 @@ const tutorial = "docs/tutorial.md"
 // The tutorial's manager is short, and prints the lines that the tutorial shows. The order of the lines may differ.
 func TestTutorial(t *testing.T) {
 	source := block(t, tutorial, "go")
-	if n := strings.Count(source, "\n"); n >= 40 {
-		t.Errorf("the manager has %d lines, want fewer than 40", n)
-	}
+	n := strings.Count(source, "\n")
+	expect.True(t, n < 40, "the manager has", n, "lines, want fewer than 40")
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.go"), source)
 	write(t, filepath.Join(dir, "squares", "run.sh"), block(t, tutorial, "sh"))

@@ -52,6 +52,22 @@ func MustEqual[T any](t testing.TB, got, want T, about ...any) {
 	}
 }
 
+// True checks that a condition holds. A failure prints only the last arguments, so they say what is wrong.
+func True(t testing.TB, ok bool, about ...any) {
+	t.Helper()
+	if !ok {
+		t.Error(prefix(about) + "not as wanted")
+	}
+}
+
+// MustTrue is like True, but ends the test.
+func MustTrue(t testing.TB, ok bool, about ...any) {
+	t.Helper()
+	if !ok {
+		t.Fatal(prefix(about) + "not as wanted")
+	}
+}
+
 // Len checks the length of a slice, a map or a string.
 func Len(t testing.TB, got any, want int, about ...any) {
 	t.Helper()
@@ -148,7 +164,18 @@ func prefix(about []any) string {
 	if len(about) == 0 {
 		return ""
 	}
-	return strings.TrimSuffix(fmt.Sprintln(about...), "\n") + ": "
+	return strings.TrimSuffix(fmt.Sprintln(formatted(about)...), "\n") + ": "
+}
+
+// formatted returns structures as texts with the names of their fields.
+func formatted(about []any) []any {
+	all := make([]any, len(about))
+	for i, a := range about {
+		if all[i] = a; a != nil && reflect.TypeOf(a).Kind() != reflect.String {
+			all[i] = fmt.Sprintf("%+v", a)
+		}
+	}
+	return all
 }
 
 func difference(got, want any) string {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 type inner struct {
@@ -44,9 +46,7 @@ func TestOf(t *testing.T) {
 		},
 	} {
 		got, err := Of(c.v, c.parts...).MarshalJSON()
-		if err != nil || string(got) != c.want {
-			t.Errorf("%s: %s, %v, want %s", name, got, err, c.want)
-		}
+		expect.True(t, err == nil && string(got) == c.want, name, got, err, "want", c.want)
 	}
 }
 
@@ -57,7 +57,6 @@ func TestObject(t *testing.T) {
 	o.Merge(Object{{"id", 9}, {"new", "\xfe"}, {"x", true}})
 	o.Set("last", "\xfe")
 	got, err := o.MarshalJSON()
-	if want := `{"id":2,"names":[],"new":"\ufffd","x":true,"last":{"base64":"/g=="}}`; err != nil || string(got) != want {
-		t.Errorf("%s, %v, want %s", got, err, want)
-	}
+	want := `{"id":2,"names":[],"new":"\ufffd","x":true,"last":{"base64":"/g=="}}`
+	expect.True(t, err == nil && string(got) == want, got, err, "want", want)
 }

@@ -45,9 +45,8 @@ func TestMetasWhileTasksMove(t *testing.T) {
 	slices.Sort(got)
 	slices.Sort(want)
 	expect.Equal(t, got, want, "metas")
-	if counts, err := m.Counts(t.Context(), "g"); err != nil || counts[tdf.Running] == 0 || counts[tdf.Open] == 0 {
-		t.Errorf("%v, %v: the tasks did not move", counts, err)
-	}
+	counts, err := m.Counts(t.Context(), "g")
+	expect.True(t, err == nil && counts[tdf.Running] != 0 && counts[tdf.Open] != 0, counts, err, "the tasks did not move")
 }
 
 func TestMetasOfNobody(t *testing.T) {

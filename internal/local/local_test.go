@@ -21,10 +21,8 @@ var eventually = expect.Eventually
 
 func configured(t *testing.T, at config.Redis, workers int) Config {
 	t.Helper()
-	server, err := config.DefaultServer("ns")
-	expect.NoError(t, err)
-	worker, err := config.DefaultWorker("ns")
-	expect.NoError(t, err)
+	server := expect.Result(config.DefaultServer("ns")).Value(t)
+	worker := expect.Result(config.DefaultWorker("ns")).Value(t)
 	server.Redis, worker.Redis = at, at
 	worker.Directory, worker.Grace, worker.KillGrace = "", 0, 0
 	var log testlog.Buffer
@@ -38,8 +36,7 @@ func configured(t *testing.T, at config.Redis, workers int) Config {
 
 func start(t *testing.T, cfg Config) (*TDF, *redisstate.Store) {
 	t.Helper()
-	running, err := Start(t.Context(), cfg)
-	expect.NoError(t, err)
+	running := expect.Result(Start(t.Context(), cfg)).Value(t)
 	store, err := redisstate.Connect(t.Context(), cfg.Worker.Redis, "ns", cfg.Log)
 	expect.NoError(t, err)
 	t.Cleanup(func() { store.Close() })
@@ -113,9 +110,8 @@ func TestTwoAtOnce(t *testing.T) {
 		cfg.Worker.Directory = filepath.Join(t.TempDir(), "work")
 		running, store := start(t, cfg)
 		defer func() {
-			if err := running.Stop(); err != nil {
-				t.Error(err)
-			}
+			err := running.Stop()
+			expect.True(t, err == nil, err)
 			if _, err := os.Stat(filepath.Join(cfg.Worker.Directory, "p")); err != nil {
 				t.Error(err)
 			}
@@ -147,8 +143,7 @@ func TestStartFails(t *testing.T) {
 	cfg = configured(t, at, 1)
 	cfg.Worker.Require = []string{"user"}
 	running := expect.Result(Start(t.Context(), cfg)).Value(t)
-	if err := <-running.Failed(); !errors.As(err, new(*config.Error)) {
-		t.Errorf("got %v", err)
-	}
+	err := <-running.Failed()
+	expect.True(t, errors.As(err, new(*config.Error)), err)
 	expect.NoError(t, running.Stop())
 }

@@ -106,9 +106,8 @@ func TestServeKeepsData(t *testing.T) {
 	for name, want := range map[string]string{"appendonly": "yes", "save": "", "maxmemory-policy": "noeviction", "bind": "127.0.0.1", "hash-max-listpack-value": "1024"} {
 		expect.Equal(t, c.ConfigGet(t.Context(), name).Val()[name], want, name)
 	}
-	if args, err := os.ReadFile("/proc/" + strconv.Itoa(serverPID(t, c)) + "/cmdline"); err != nil || strings.Contains(string(args), "p \"") {
-		t.Errorf("redis-server's arguments are %q, %v", args, err)
-	}
+	args, err := os.ReadFile("/proc/" + strconv.Itoa(serverPID(t, c)) + "/cmdline")
+	expect.True(t, err == nil && !strings.Contains(string(args), "p \""), "redis-server's arguments are", args, err)
 	r.Stop()
 	expect.NoError(t, r.Err(), "redis-server ended")
 	r, at = serve(t, dir, "")
@@ -139,9 +138,7 @@ func TestServerConfigMatchesThePages(t *testing.T) {
 			t.Errorf("%s recommends %q, without %q or without appendonly", page, found, listpack)
 		}
 		for _, setting := range found {
-			if !has(setting) {
-				t.Errorf("%s recommends %q, but serverConfig does not contain it", page, setting)
-			}
+			expect.True(t, has(setting), page, "recommends", setting, "but serverConfig does not contain it")
 		}
 	}
 }
@@ -183,23 +180,19 @@ func TestServeDiesWithItsParent(t *testing.T) {
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), servesIn+"="+dir)
 	parent.Stderr = os.Stderr
-	out, err := parent.StdoutPipe()
-	expect.NoError(t, err)
-	in, err := parent.StdinPipe()
-	expect.NoError(t, err)
+	out := expect.Result(parent.StdoutPipe()).Value(t)
+	in := expect.Result(parent.StdinPipe()).Value(t)
 	defer in.Close()
 	expect.NoError(t, parent.Start())
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatal(line, err)
-	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	expect.MustTrue(t, err == nil, line, err)
 	pid := childOf(t, parent.Process.Pid)
 	expect.Result(syscall.Getpgid(pid)).Is(t, pid, "redis-server's process group")
 	expect.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
 	waitForEnd(t, pid)
 	eventually(t, "the directory's lock is free", func() bool { // redis-server releases the lock when its last thread ends
-		at, err := freeAddr()
-		expect.NoError(t, err)
+		at := expect.Result(freeAddr()).Value(t)
 		r, err := Serve(at, dir)
 		if err == nil {
 			r.Stop()
@@ -270,10 +263,6 @@ func TestPortTakenBeforeRedisListens(t *testing.T) {
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o644))
 	r := <-served
 	other.Close()
-	if <-connected {
-		t.Error("Serve connected to the other process")
-	}
-	if r == nil || r.Err() == nil || !strings.Contains(r.Err().Error(), "cannot bind") {
-		t.Errorf("Redis: %+v", r)
-	}
+	expect.True(t, !<-connected, "Serve connected to the other process")
+	expect.True(t, r != nil && r.Err() != nil && strings.Contains(r.Err().Error(), "cannot bind"), "Redis", r)
 }

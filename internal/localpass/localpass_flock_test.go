@@ -55,9 +55,8 @@ func TestStale(t *testing.T) {
 	expect.Equal(t, Find("127.0.0.1", 6379), "", "found")
 	again := create(t, "127.0.0.1", 6379)
 	defer again.Close()
-	if got := Find("127.0.0.1", 6379); got != again.Password || got == f.Password {
-		t.Errorf("found %q, want %q", got, again.Password)
-	}
+	got := Find("127.0.0.1", 6379)
+	expect.True(t, got == again.Password && got != f.Password, "found", got, "want", again.Password)
 }
 
 // Find ignores files that other users could read or make. Find and Create do not follow links.

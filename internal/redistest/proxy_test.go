@@ -31,9 +31,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) value(t *testing.T) int {
 	t.Helper()
 	n, err := w.direct.Get(t.Context(), w.key).Int()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		t.Fatal(err)
-	}
+	expect.MustTrue(t, err == nil || errors.Is(err, redis.Nil), err)
 	return n
 }
 
@@ -52,9 +50,7 @@ func TestProxyPassesEverything(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || len(replies) != 100 {
-		t.Errorf("got %d replies, %v", len(replies), err)
-	}
+	expect.True(t, err == nil && len(replies) == 100, len(replies), "replies", err)
 }
 
 func TestProxyPassesMessages(t *testing.T) {

@@ -32,9 +32,7 @@ func TestRestart(t *testing.T) {
 			test.end(s)
 			test.again(s)
 			got, err := connect(t, s.Addr).Get(t.Context(), "key").Result()
-			if err != nil && !errors.Is(err, redis.Nil) || got != test.want {
-				t.Errorf("got %q, %v, want %q", got, err, test.want)
-			}
+			expect.True(t, (err == nil || errors.Is(err, redis.Nil)) && got == test.want, got, err, "want", test.want)
 		})
 	}
 }
@@ -56,9 +54,7 @@ func TestArgs(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: s.Addr, Password: "se cret#"})
 	defer client.Close()
 	got, err := client.ConfigGet(t.Context(), "maxmemory").Result()
-	if err != nil || got["maxmemory"] != "3145728" {
-		t.Errorf("got %v, %v", got, err)
-	}
+	expect.True(t, err == nil && got["maxmemory"] == "3145728", got, err)
 }
 
 func TestErrorOfStartHasTheLog(t *testing.T) {

@@ -23,12 +23,8 @@ func TestSharedIsOneServer(t *testing.T) {
 func TestNamespace(t *testing.T) {
 	t.Run("a name: {*}/"+strings.Repeat("long", 100), func(t *testing.T) {
 		one, two := Namespace(t), Namespace(t)
-		if one == two {
-			t.Errorf("two calls return %s", one)
-		}
-		if !regexp.MustCompile(`^[A-Za-z0-9-]{10,60}$`).MatchString(one) {
-			t.Errorf("got %q", one)
-		}
+		expect.True(t, one != two, "two calls return", one)
+		expect.True(t, regexp.MustCompile(`^[A-Za-z0-9-]{10,60}$`).MatchString(one), one)
 	})
 }
 

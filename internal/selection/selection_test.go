@@ -49,9 +49,7 @@ func TestSpan(t *testing.T) {
 		"-1s": "", "-1": "", "d": "", "-1d": "", "": "", "soon": "", "1e400": "",
 	} {
 		s, err := Span(text)
-		if (err != nil) != (want == "") || err == nil && s.String() != want {
-			t.Errorf("%q: %v, %v, want %q", text, s, err, want)
-		}
+		expect.True(t, (err != nil) == (want == "") && (err != nil || s.String() == want), text, s, err, "want", want)
 		if err != nil && tdf.CodeOf(err) != tdf.CodeInvalid {
 			t.Errorf("%q: the code is %s", text, tdf.CodeOf(err))
 		}
@@ -65,9 +63,7 @@ func TestFilter(t *testing.T) {
 	if err != nil || fmt.Sprintf("%v %v %v %s %d %d", q.IDs, q.States, q.Outcomes, q.Group, q.Before.Unix(), q.Since.Unix()) != "[3 4] [open] [cancelled] g 6400 2800" {
 		t.Errorf("got %+v, %v", q, err)
 	}
-	if f.Empty() || !f.NeedsClock() || !new(Filter).Empty() || new(Filter).NeedsClock() {
-		t.Error("Empty or NeedsClock is wrong")
-	}
+	expect.True(t, !f.Empty() && f.NeedsClock() && new(Filter).Empty() && !new(Filter).NeedsClock(), "Empty or NeedsClock is wrong")
 	for want, f := range map[string]Filter{
 		`invalid id "x": want a number, or a range such as 12-40`:                                          {IDs: []string{"x"}},
 		`invalid outcome "open": want succeeded, failed, timed_out, expired, cancelled`:                    {Outcomes: []string{"failed", "open"}},

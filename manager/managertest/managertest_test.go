@@ -122,9 +122,7 @@ func TestLives(t *testing.T) {
 				t.Errorf("outcome %s, rounds, fails, timeouts, losses %v; want %s, %v", task.Outcome, got, c.outcome, c.counts)
 			}
 			took := tdf.For(task.Entered.Sub(task.Opened))
-			if took < c.took || took > c.took+0.001 {
-				t.Errorf("the task took %v s, want %v", took, c.took)
-			}
+			expect.True(t, took >= c.took && took <= c.took+0.001, "the task took", took, "s, want", c.took)
 		})
 	}
 }
@@ -138,12 +136,9 @@ func TestExpiry(t *testing.T) {
 	expect.Result(tm.Manager.Open(t.Context(), early, late)).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	tasks := tm.Tasks()
-	if tasks[0].Outcome != "expired" || tasks[1].Outcome != "succeeded" {
-		t.Errorf("outcomes %s and %s", tasks[0].Outcome, tasks[1].Outcome)
-	}
-	if ran := tasks[1].LastRun().Started; ran.Sub(late.StartAfter).Abs() > 10*time.Microsecond {
-		t.Errorf("the late task ran at %v, want %v", ran, late.StartAfter)
-	}
+	expect.True(t, tasks[0].Outcome == "expired" && tasks[1].Outcome == "succeeded", "outcomes", tasks[0].Outcome, "and", tasks[1].Outcome)
+	ran := tasks[1].LastRun().Started
+	expect.True(t, ran.Sub(late.StartAfter).Abs() <= 10*time.Microsecond, "the late task ran at", ran, "want", late.StartAfter)
 }
 
 func TestStuck(t *testing.T) {
@@ -172,12 +167,8 @@ func TestStuck(t *testing.T) {
 			}
 			expect.Result(tm.Manager.Open(t.Context(), define("p", source, "x"))).OK(t)
 			err := tm.Manager.Run(t.Context(), c.callbacks)
-			if len(r.failures) != 1 || !strings.Contains(r.failures[0], c.want) {
-				t.Errorf("recorded failures %q, want one with %q", r.failures, c.want)
-			}
-			if c.program != nil && err == nil {
-				t.Error("Run returned no error")
-			}
+			expect.True(t, len(r.failures) == 1 && strings.Contains(r.failures[0], c.want), "recorded failures", r.failures, "want one with", c.want)
+			expect.True(t, c.program == nil || err != nil, "Run returned no error")
 		})
 	}
 }
@@ -194,9 +185,8 @@ func TestAProgramMayLookAtTheTester(t *testing.T) {
 	})
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
-	if task := tm.Tasks()[0]; task.Outcome != tdf.Cancelled || !slices.Equal(states, []tdf.State{tdf.Running}) {
-		t.Errorf("outcome %q, seen as %v", task.Outcome, states)
-	}
+	task := tm.Tasks()[0]
+	expect.True(t, task.Outcome == tdf.Cancelled && slices.Equal(states, []tdf.State{tdf.Running}), "outcome", task.Outcome, "seen as", states)
 }
 
 func TestResultsComeByID(t *testing.T) {
@@ -230,9 +220,8 @@ func TestOrderOfResults(t *testing.T) {
 		ids = append(ids, task.ID)
 		return nil
 	}})
-	if want := []int64{2, 4, 6, 8, 10, 12, 1, 3, 5, 7, 9, 11}; err != nil || !slices.Equal(ids, want) {
-		t.Errorf("got %v, %v, want %v", ids, err, want)
-	}
+	want := []int64{2, 4, 6, 8, 10, 12, 1, 3, 5, 7, 9, 11}
+	expect.True(t, err == nil && slices.Equal(ids, want), ids, err, "want", want)
 }
 
 // An operator requeues a running task. The result of the first worker then arrives too late, and is ignored.
@@ -242,9 +231,8 @@ func TestRequeuedElsewhere(t *testing.T) {
 		if r.Round > 0 {
 			return managertest.Result{Output: "again", Duration: time.Hour}
 		}
-		if requeued, err := tm.Manager.RequeueElsewhere(t.Context(), r.Task.Ref()); requeued.Done != 1 {
-			t.Error(requeued, err)
-		}
+		requeued, err := tm.Manager.RequeueElsewhere(t.Context(), r.Task.Ref())
+		expect.True(t, requeued.Done == 1, requeued, err)
 		return managertest.Result{Output: "too late", Duration: time.Minute}
 	})
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
@@ -278,12 +266,9 @@ func TestLongWait(t *testing.T) {
 			return nil
 		},
 	})
-	if took := tm.Now().Sub(begin).Round(time.Second); err != nil || took != 1000*time.Hour || rounds < 20 || rounds > 200 {
-		t.Errorf("%v after %v and %d rounds", err, took, rounds)
-	}
-	if log.Count("server") > 0 {
-		t.Errorf("the log says that no server runs:\n%s", log.String())
-	}
+	took := tm.Now().Sub(begin).Round(time.Second)
+	expect.True(t, err == nil && took == 1000*time.Hour && rounds >= 20 && rounds <= 200, err, "after", took, "and", rounds, "rounds")
+	expect.True(t, log.Count("server") == 0, "the log says that no server runs", log.String())
 }
 
 // A round of the manager may take longer than RoundDuration on the real clock. The test's clock advances nevertheless.
@@ -301,9 +286,8 @@ func TestSlowRounds(t *testing.T) {
 		},
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Done() || s.Round == 20 },
 	})
-	if n := len(tm.In(tdf.Archived)); err != nil || n != 1 {
-		t.Errorf("%d tasks are archived after 20 rounds, %v", n, err)
-	}
+	n := len(tm.In(tdf.Archived))
+	expect.True(t, err == nil && n == 1, n, "tasks are archived after 20 rounds", err)
 }
 
 // A task with a back-off waits after each failed round.
@@ -313,9 +297,8 @@ func TestBackoff(t *testing.T) {
 		d.MaxFails, d.Backoff, d.BackoffFactor, d.BackoffMax = new(3), new(10*time.Second), 4, time.Minute
 	}, fails, fails, fails, managertest.Result{})
 	took := task.Entered.Sub(task.Opened)
-	if sum := 10*time.Second + 40*time.Second + time.Minute; task.Outcome != "succeeded" || took < sum*8/10 || took > sum*12/10 {
-		t.Errorf("outcome %s after %v, want about %v", task.Outcome, took, sum)
-	}
+	sum := 10*time.Second + 40*time.Second + time.Minute
+	expect.True(t, task.Outcome == "succeeded" && took >= sum*8/10 && took <= sum*12/10, "outcome", task.Outcome, "after", took, "want about", sum)
 }
 
 // The results, checkpoints and updates of programs reach callbacks and later rounds.
@@ -350,9 +333,7 @@ func TestResultMustBeJSON(t *testing.T) {
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{JSON: "{"} })
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
-	if len(r.failures) != 1 || !strings.Contains(r.failures[0], "is not JSON") {
-		t.Errorf("failures %q", r.failures)
-	}
+	expect.True(t, len(r.failures) == 1 && strings.Contains(r.failures[0], "is not JSON"), "failures", r.failures)
 }
 
 // The server removes tasks whose retention period is over. Run ends although these tasks no longer exist.
@@ -368,13 +349,9 @@ func TestRetention(t *testing.T) {
 		Succeeded: func(context.Context, *manager.Finished) error { called++; return nil },
 		Stop:      func(_ context.Context, s manager.Summary) bool { return s.Done() && s.Round > 3 },
 	})
-	if err != nil || called != 2 {
-		t.Errorf("%d callbacks, %v", called, err)
-	}
+	expect.True(t, err == nil && called == 2, called, "callbacks", err)
 	for _, task := range tm.Tasks() {
-		if task.Input == "brief" {
-			t.Error("the task with a period of 0 still exists")
-		}
+		expect.True(t, task.Input != "brief", "the task with a period of 0 still exists")
 	}
 }
 

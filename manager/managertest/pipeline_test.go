@@ -126,14 +126,10 @@ func (f *faultyRun) check(t *testing.T, x *Tester) {
 	expect.Len(t, seen, len(want), "different tasks")
 	for name, n := range want {
 		expect.Equal(t, seen[name], n, name, "tasks")
-		if strings.HasPrefix(name, "a ") && f.calls[name] == 0 {
-			t.Errorf("no callback for %s", name)
-		}
+		expect.True(t, !strings.HasPrefix(name, "a ") || f.calls[name] != 0, "no callback for", name)
 	}
 	for _, name := range []string{"after a", "after b", "after c"} {
-		if f.calls[name] == 0 || f.calls[name] > 2 {
-			t.Errorf("%s: %d calls", name, f.calls[name])
-		}
+		expect.True(t, f.calls[name] != 0 && f.calls[name] <= 2, name, f.calls[name], "calls")
 	}
 }
 
@@ -202,10 +198,8 @@ func TestRefusedStepIsTriedAgainAfterAPause(t *testing.T) {
 		}
 		return nil
 	})
-	if err := p.Run(t.Context()); err != nil || len(calls) != 3 {
-		t.Fatal(calls, err)
-	}
-	if pause := calls[2].Sub(calls[1]); pause < time.Second {
-		t.Errorf("the third call came %v after the second", pause)
-	}
+	err := p.Run(t.Context())
+	expect.MustTrue(t, err == nil && len(calls) == 3, calls, err)
+	pause := calls[2].Sub(calls[1])
+	expect.True(t, pause >= time.Second, "the third call came", pause, "after the second")
 }

@@ -20,9 +20,7 @@ func TestSafeNames(t *testing.T) {
 			t.Errorf("%q and %q are both %q", name, other, dir)
 		}
 		seen[dir] = name
-		if len(dir) > 80 || strings.ContainsAny(dir, "/-\x00") {
-			t.Errorf("%q: %q", name, dir)
-		}
+		expect.True(t, len(dir) <= 80 && !strings.ContainsAny(dir, "/-\x00"), name, dir)
 	}
 }
 
@@ -38,9 +36,8 @@ func TestCostsInACgroup(t *testing.T) {
 		p := &Process{host: &Host{cfg: Config{Limits: Limits{Memory: limit}}}}
 		p.group = g
 		p.settle()
-		if e := p.Ended(); e.CPU != 1500e6 || e.MaxRSS != 123456 || !strings.Contains(e.OutOfMemory, want) {
-			t.Errorf("got %+v", e)
-		}
+		e := p.Ended()
+		expect.True(t, e.CPU == 1500e6 && e.MaxRSS == 123456 && strings.Contains(e.OutOfMemory, want), e)
 	}
 	write(t, filepath.Join(g.dir, "memory.events"), "oom_kill 0\n")
 	p := &Process{host: &Host{}}
@@ -68,9 +65,8 @@ func TestProbablyOutOfMemory(t *testing.T) {
 		p := &Process{host: &Host{}}
 		p.status, p.oomBefore = c.status, c.before
 		p.killed.Store(c.killed)
-		if got := p.outOfMemory(); (got != "") != c.want {
-			t.Errorf("%s: got %q", name, got)
-		}
+		got := p.outOfMemory()
+		expect.True(t, (got != "") == c.want, name, got)
 	}
 }
 
@@ -84,9 +80,8 @@ func TestLimitsOfACgroup(t *testing.T) {
 	empty := &group{dir: t.TempDir()}
 	must(t, empty.limit(both, Limits{}))
 	must(t, empty.limit(nil, Limits{Memory: 1, Processes: 1}))
-	if entries, _ := os.ReadDir(empty.dir); len(entries) != 0 {
-		t.Errorf("got %v", entries)
-	}
+	entries, _ := os.ReadDir(empty.dir)
+	expect.True(t, len(entries) == 0, entries)
 }
 
 // A Host ends the processes of a killed Host with the same name. It ends no processes of other Hosts.
@@ -108,9 +103,8 @@ func TestStaleCgroups(t *testing.T) {
 		}
 	}
 	again(name)
-	if pr, err := look(cmd.Process.Pid); err != nil || !pr.alive() {
-		t.Fatal("a process of a living Host was ended")
-	}
+	pr, err := look(cmd.Process.Pid)
+	expect.MustTrue(t, err == nil && pr.alive(), "a process of a living Host was ended")
 	c.lock.Close() // a Host loses this lock when its process ends
 	again(name[:len(name)-1])
 	again(name + "-1")
@@ -166,9 +160,7 @@ func TestCgroupsBelow(t *testing.T) {
 	below := pid(t, r.awaitLines(1)[0])
 	expect.Equal(t, len(r.group.members()), 2, "processes are seen")
 	r.end()
-	if !gone(below) {
-		t.Error("the process in the cgroup below remains")
-	}
+	expect.True(t, gone(below), "the process in the cgroup below remains")
 }
 
 func TestCgroupsAreFoundWhereverTheyAreMounted(t *testing.T) {
@@ -184,9 +176,7 @@ func TestCgroupsAreFoundWhereverTheyAreMounted(t *testing.T) {
 		{"/", "/sys/fs/cgroup", "/../x", ""},             // outside of the root that this process sees
 	} {
 		got, err := mountedAt(v1+fmt.Sprintf(mount, c.root, c.at), c.path)
-		if got != c.want || (err != nil) != (c.want == "") {
-			t.Errorf("%+v: got %q, %v", c, got, err)
-		}
+		expect.True(t, got == c.want && (err != nil) == (c.want == ""), c, got, err)
 	}
 	expect.Result(mountedAt(v1, "/")).Fails(t, "", "version 1 only")
 }
@@ -198,9 +188,7 @@ func TestControllersAreEnabledWhereTheyAre(t *testing.T) {
 	write(t, filepath.Join(own, "cgroup.controllers"), "cpu pids io\n")
 	write(t, filepath.Join(own, subtree), "cpu\n")
 	c.enable(false)
-	if !c.has["pids"] || c.has["memory"] || !strings.Contains(c.lacks["memory"], `does not have the controller "memory"`) {
-		t.Errorf("got %+v", c)
-	}
+	expect.True(t, c.has["pids"] && !c.has["memory"] && strings.Contains(c.lacks["memory"], `does not have the controller "memory"`), c)
 	for _, dir := range []string{own, c.dir} {
 		expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(dir, subtree))).Value(t)), "+pids", dir)
 	}
@@ -233,9 +221,7 @@ func TestLimitsOfAnEarlierProgram(t *testing.T) {
 			before, made := run(c.script)
 			after, limits := run("")
 			expect.Equal(t, after == before, c.reused, "the same cgroup")
-			if made != "max\nmax\n" || limits != made {
-				t.Errorf("limits: first %q, then %q", made, limits)
-			}
+			expect.True(t, made == "max\nmax\n" && limits == made, "limits: first", made, "then", limits)
 		})
 	}
 }

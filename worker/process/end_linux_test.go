@@ -32,12 +32,9 @@ func TestLeftProcessesAreEnded(t *testing.T) {
 				}
 				r := s.sh(script)
 				ended := r.wait()
-				if ended.Exit != "0" || ended.Lingered == 0 {
-					t.Errorf("got %+v", ended)
-				}
-				if pid := pid(t, strings.Fields(r.printed())[0]); !gone(pid) {
-					t.Errorf("process %d remains", pid)
-				}
+				expect.True(t, ended.Exit == "0" && ended.Lingered != 0, ended)
+				pid := pid(t, strings.Fields(r.printed())[0])
+				expect.True(t, gone(pid), "process", pid, "remains")
 			})
 		})
 	}
@@ -60,9 +57,8 @@ func TestSIGTERMIgnoredByAll(t *testing.T) {
 				close(noGrace)
 			}
 			wg.Wait()
-			if ended := r.wait(); ended.Exit != "signal: killed" || ended.Lingered != 0 || ended.OutOfMemory != "" {
-				t.Errorf("%s: got %+v", how, ended)
-			}
+			ended := r.wait()
+			expect.True(t, ended.Exit == "signal: killed" && ended.Lingered == 0 && ended.OutOfMemory == "", how, ended)
 		}
 	})
 }
@@ -80,9 +76,8 @@ func TestLeftProcessesAreKilledAfterTheGrace(t *testing.T) {
 			t.Error("the program is done before the end of the grace period")
 		case grace <- time.Time{}:
 		}
-		if ended := r.wait(); ended.Exit != "0" || ended.Lingered == 0 {
-			t.Errorf("got %+v", ended)
-		}
+		ended := r.wait()
+		expect.True(t, ended.Exit == "0" && ended.Lingered != 0, ended)
 	})
 }
 
@@ -108,9 +103,8 @@ func TestExit(t *testing.T) {
 	} {
 		t.Run(script, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, s *site) {
-				if got := s.sh("ulimit -c 0; " + script).wait(); got.Exit != want || got.Lingered != 0 || got.OutOfMemory != "" || got.Ran <= 0 {
-					t.Errorf("got %+v", got)
-				}
+				got := s.sh("ulimit -c 0; " + script).wait()
+				expect.True(t, got.Exit == want && got.Lingered == 0 && got.OutOfMemory == "" && got.Ran > 0, got)
 			})
 		})
 	}
@@ -173,9 +167,8 @@ func TestOneEndsTheOtherRunsOn(t *testing.T) {
 		short := s.sh("setsid sleep 1000 &")
 		short.wait()
 		expect.Equal(t, len(long.members()), 2, "the long one … processes")
-		if ended := long.end(); !strings.HasPrefix(ended.Exit, "signal: ") {
-			t.Errorf("got %+v", ended)
-		}
+		ended := long.end()
+		expect.True(t, strings.HasPrefix(ended.Exit, "signal: "), ended)
 	})
 }
 
@@ -183,9 +176,8 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(deaf)
 		r.awaitLines(1)
-		if err := s.host.Close(); err != nil {
-			t.Error(err)
-		}
+		err := s.host.Close()
+		expect.True(t, err == nil, err)
 		expect.Equal(t, r.wait().Exit, "signal: killed")
 		expect.Result(s.tryStart(Command{Path: "/bin/true"})).FailsWith(t, errClosed, "after Close")
 	})

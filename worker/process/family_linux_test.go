@@ -31,9 +31,8 @@ func TestUnknownOrphanIsEndedWithSole(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	r := s.leaveOrphan()
 	ended := r.wait()
-	if pid := pid(t, r.printed()); !gone(pid) || ended.Exit != "0" || ended.Lingered == 0 {
-		t.Errorf("process %d remains; got %+v", pid, ended)
-	}
+	pid := pid(t, r.printed())
+	expect.True(t, gone(pid) && ended.Exit == "0" && ended.Lingered != 0, "process", pid, "remains; got", ended)
 }
 
 // An orphan of unknown owner may belong to any program that ran when the orphan began. It is ended when the last of
@@ -45,18 +44,12 @@ func TestUnknownOrphanEndsWithTheLastProgram(t *testing.T) {
 	short := s.leaveOrphan()
 	short.wait()
 	orphan := pid(t, short.printed())
-	if gone(orphan) {
-		t.Error("the orphan was ended with the first program, but it may belong to the other program")
-	}
+	expect.True(t, !gone(orphan), "the orphan was ended with the first program, but it may belong to the other program")
 	young := s.sh("true") // this program began later than the orphan
 	young.wait()
-	if gone(orphan) {
-		t.Error("the orphan was ended with a program that began later than the orphan")
-	}
+	expect.True(t, !gone(orphan), "the orphan was ended with a program that began later than the orphan")
 	long.end()
-	if !gone(orphan) {
-		t.Error("the orphan remains")
-	}
+	expect.True(t, gone(orphan), "the orphan remains")
 }
 
 // Without Sole, other code may start children, so unknown processes are not ended.
@@ -65,9 +58,7 @@ func TestUnknownOrphanRunsOnWithoutSole(t *testing.T) {
 	r := s.leaveOrphan()
 	r.wait()
 	orphan := pid(t, r.printed())
-	if gone(orphan) {
-		t.Fatal("the orphan was ended")
-	}
+	expect.MustTrue(t, !gone(orphan), "the orphan was ended")
 	reapByHand(t, orphan)
 }
 
@@ -94,9 +85,8 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 					s.sh("(setsid sleep 1000 &)").wait()
 					ours.scan()
 				}
-				if err := dead.Wait(); err == nil || dead.ProcessState.ExitCode() != 6 {
-					t.Errorf("other code waited for the dead child: %v", err)
-				}
+				err := dead.Wait()
+				expect.True(t, err != nil && dead.ProcessState.ExitCode() == 6, "other code waited for the dead child", err)
 				must(t, living.Process.Signal(syscall.Signal(0)), "the living child")
 				_ = living.Process.Kill()
 				_ = living.Wait()
@@ -119,9 +109,7 @@ func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	release()
 	left := pid(t, line)
 	s.sh("true").wait()
-	if gone(left) {
-		t.Error("the process of other code was ended with a program")
-	}
+	expect.True(t, !gone(left), "the process of other code was ended with a program")
 	must(t, syscall.Kill(left, syscall.SIGKILL))
 	until(t, "it is waited for", func() bool { ours.scan(); return gone(left) })
 }
@@ -132,9 +120,8 @@ func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 		r := s.sh(`(sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $$' &); exec sleep 1000`)
 		orphan := pid(t, r.awaitLines(1)[0])
 		until(t, "the orphan is waited for", func() bool { return gone(orphan) })
-		if ended := r.end(); ended.CPU < 20e6 {
-			t.Errorf("the orphan's usage is not charged: %+v", ended)
-		}
+		ended := r.end()
+		expect.True(t, ended.CPU >= 20e6, "the orphan's usage is not charged", ended)
 	})
 }
 
@@ -186,13 +173,11 @@ func TestSweep(t *testing.T) {
 	for _, everybodys := range []string{"", "/", "tmp"} {
 		expect.Equal(t, Sweep(t.Context(), everybodys, quiet(t)), 0, "with the prefix", everybodys, "processes ended")
 	}
-	if n := Sweep(t.Context(), mark+"/1/", quiet(t)); n < 2 {
-		t.Errorf("swept %d", n)
-	}
+	n := Sweep(t.Context(), mark+"/1/", quiet(t))
+	expect.True(t, n >= 2, "swept", n)
 	var status syscall.WaitStatus // Wait4 sets it only if the orphan has become a child of this process
-	if swept, err := syscall.Wait4(pid(t, line), &status, 0, nil); err == nil && status.Signal() != syscall.SIGKILL {
-		t.Errorf("%d ended by %v", swept, status)
-	}
+	swept, err := syscall.Wait4(pid(t, line), &status, 0, nil)
+	expect.True(t, err != nil || status.Signal() == syscall.SIGKILL, swept, "ended by", status)
 	until(t, "the process of the program is gone", func() bool { pr, err := look(pid(t, line)); return err != nil || !pr.alive() })
 	if pr, err := look(bystander.Process.Pid); err != nil || !pr.alive() {
 		t.Error("the bystander was ended")
@@ -223,9 +208,8 @@ func TestOrphanThatEndsDuringAScanLeavesDoubt(t *testing.T) {
 		orphan, err := look(cmd.Process.Pid)
 		must(t, err)
 		f.seen[orphan.key] = o
-		if v := f.assignOwners([]proc{orphan}, true); len(v.living) != 0 || !v.ended[p] || v.ended[other] {
-			t.Errorf("as it ends: %+v", v)
-		}
+		v := f.assignOwners([]proc{orphan}, true)
+		expect.True(t, len(v.living) == 0 && v.ended[p] && !v.ended[other], "as it ends", v)
 		if v := f.assignOwners(nil, true); len(v.living) != 0 || len(v.ended) != 0 {
 			t.Errorf("later: %+v", v)
 		}

@@ -149,9 +149,8 @@ func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 			t.Errorf("the cgroup %s remains: %v", dir, err)
 		}
 		s.nothingLeft()
-		if after := descriptors(t); len(after) > len(before) {
-			t.Errorf("descriptors: %q, and before: %q", after, before)
-		}
+		after := descriptors(t)
+		expect.True(t, len(after) <= len(before), "descriptors", after, "and before", before)
 	})
 	return s
 }
@@ -255,9 +254,8 @@ func (r *run) wait() Ended {
 		r.s.t.Fatalf("the program does not end: %+v", r.members())
 	}
 	if r.group != nil {
-		if below, _ := filepath.Glob(r.group.dir + "/*/"); len(below) > 0 {
-			r.s.t.Errorf("cgroups below its cgroup remain: %v", below)
-		}
+		below, _ := filepath.Glob(r.group.dir + "/*/")
+		expect.True(r.s.t, len(below) == 0, "cgroups below its cgroup remain", below)
 	}
 	noneMarked(r.s.t, r.cmd.Mark)
 	return r.Ended()

@@ -104,9 +104,7 @@ func TestUser(t *testing.T) {
 				t.Errorf("got %+v, %q", ended, r.printed())
 			}
 			uid, gid, ok := s.host.Credentials(1)
-			if fmt.Sprint(uid) != nobody.Uid || fmt.Sprint(gid) != nobody.Gid || !ok {
-				t.Errorf("credentials: %d, %d, %t", uid, gid, ok)
-			}
+			expect.True(t, fmt.Sprint(uid) == nobody.Uid && fmt.Sprint(gid) == nobody.Gid && ok, "credentials", uid, gid, ok)
 			expect.Equal(t, strings.Join(s.host.UserEnv(1), " "), "HOME="+nobody.HomeDir+" USER=nobody LOGNAME=nobody", "environment")
 		}
 	}
@@ -148,9 +146,8 @@ func TestRequire(t *testing.T) {
 			before := descriptors(t)
 			h, err := newHost(c.cfg, false)
 			expect.Fails(t, err, c.want, h)
-			if after := descriptors(t); len(after) > len(before) {
-				t.Errorf("descriptors: %q, and before: %q", after, before)
-			}
+			after := descriptors(t)
+			expect.True(t, len(after) <= len(before), "descriptors", after, "and before", before)
 		})
 	}
 	if os.Geteuid() == 0 {
@@ -162,7 +159,6 @@ func TestRequire(t *testing.T) {
 func TestIsolation(t *testing.T) {
 	s := newSite(t, false, Config{Limits: Limits{FileSize: 1, OpenFiles: 50, Memory: 1 << 40}})
 	expect.Equal(t, strings.Join(s.host.Isolation(), ", "), "subreaper, memory (of each process), file_size, open_files")
-	if got := s.host.Missing(); got[Cgroup] != "switched off" || got[Nice] != "none is set" || len(got) != 5 {
-		t.Errorf("missing: %v", got)
-	}
+	got := s.host.Missing()
+	expect.True(t, got[Cgroup] == "switched off" && got[Nice] == "none is set" && len(got) == 5, "missing", got)
 }

@@ -40,9 +40,8 @@ func TestASweepIsBounded(t *testing.T) {
 		t.Errorf("%d pauses: %v", n, *pauses)
 	}
 	for _, line := range []string{"they do not end after SIGKILL", "continuing without waiting for them"} {
-		if text := log.String(); strings.Count(text, line) != 1 || !strings.Contains(text, "pids=[4711]") {
-			t.Errorf("%q is not logged once with the process:\n%s", line, text)
-		}
+		text := log.String()
+		expect.True(t, strings.Count(text, line) == 1 && strings.Contains(text, "pids=[4711]"), line, "is not logged once with the process", text)
 	}
 }
 
@@ -76,9 +75,7 @@ func TestPausesGrowWhileProcessesStay(t *testing.T) {
 			reported++
 		}
 	}
-	if slow.pause != longestPause || reported != 1 {
-		t.Errorf("a pause of %v, reported %d times", slow.pause, reported)
-	}
+	expect.True(t, slow.pause == longestPause && reported == 1, "a pause of", slow.pause, "reported", reported, "times")
 	slow.saw([]proc{processNumber(3)})
 	expect.Equal(t, slow.pause, longestPause, "a pause of … after one of them has ended")
 	if slow.saw([]proc{processNumber(3), processNumber(4)}); slow.pause != firstPause || slow.same != 0 {

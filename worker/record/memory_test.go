@@ -22,9 +22,7 @@ func inMemory(t *testing.T) (*Record, string) {
 func countFiles(t *testing.T, dir string) int {
 	t.Helper()
 	names, err := os.ReadDir(dir)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
+	expect.MustTrue(t, err == nil || os.IsNotExist(err), err)
 	return len(names)
 }
 
@@ -72,9 +70,7 @@ func keptAs(t *testing.T, r *Record, dir, want string) {
 	expect.FailsWith(t, r.Keep(0, to, "taken"), os.ErrExist, "a taken name")
 	must(t, r.Keep(0, to, "kept"))
 	got, err := os.ReadFile(filepath.Join(dir, "kept"))
-	if err != nil || string(got) != want {
-		t.Errorf("kept %d bytes of %d, %v", len(got), len(want), err)
-	}
+	expect.True(t, err == nil && string(got) == want, "kept", len(got), "bytes of", len(want), err)
 	r.Release()
 }
 

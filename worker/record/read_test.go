@@ -41,9 +41,7 @@ func TestRead(t *testing.T) {
 			if want := c.want(r.Stderr.Name()); err != nil || got.Error != want {
 				t.Errorf("got %q, %v, want %q", got.Error, err, want)
 			}
-			if got.OutputBytes != int64(len(c.text))+3 || got.ErrorBytes != int64(len(c.text)) {
-				t.Errorf("sizes %d, %d", got.OutputBytes, got.ErrorBytes)
-			}
+			expect.True(t, got.OutputBytes == int64(len(c.text))+3 && got.ErrorBytes == int64(len(c.text)), "sizes", got.OutputBytes, got.ErrorBytes)
 		})
 	}
 }
@@ -53,9 +51,8 @@ func TestReadEndlessFile(t *testing.T) {
 	r := open(t)
 	must(t, r.Stdout.Truncate(1<<40))
 	got, err := r.Read(1000, "w1", secret(t, "hunter22"))
-	if want := note(1<<40-1000, r.Stdout.Name()); err != nil || len(got.Output) != 1000+len("\n"+want) || !strings.Contains(got.Output, want) {
-		t.Errorf("%d bytes, %v", len(got.Output), err)
-	}
+	want := note(1<<40-1000, r.Stdout.Name())
+	expect.True(t, err == nil && len(got.Output) == 1000+len("\n"+want) && strings.Contains(got.Output, want), len(got.Output), "bytes", err)
 	expect.Equal(t, got.OutputBytes, 1<<40, "size")
 }
 
@@ -72,17 +69,12 @@ func TestReadMasksAcrossCuts(t *testing.T) {
 		must(t, err)
 		what := note(int64(len(text)-most), r.Stdout.Name())
 		shown := strings.Replace(got.Output, what, "", 1)
-		if strings.ContainsAny(shown, value) {
-			t.Errorf("at most %d: %q", most, shown)
-		}
-		if len(shown) > most+1 || shown == got.Output {
-			t.Errorf("at most %d: %d bytes: %q", most, len(shown), got.Output)
-		}
+		expect.True(t, !strings.ContainsAny(shown, value), "at most", most, shown)
+		expect.True(t, len(shown) <= most+1 && shown != got.Output, "at most", most, len(shown), "bytes", got.Output)
 		head, tail := text[:most-most/2], text[len(text)-most/2:]
 		for _, letter := range []string{"a", "b", "c"} {
-			if want := strings.Count(head+tail, letter); strings.Count(shown, letter) != want {
-				t.Errorf("at most %d: %q has not %d times %s", most, shown, want, letter)
-			}
+			want := strings.Count(head+tail, letter)
+			expect.True(t, strings.Count(shown, letter) == want, "at most", most, shown, "has not", want, "times", letter)
 		}
 	}
 }
@@ -124,12 +116,9 @@ func TestReadTakesNoMoreMemoryThanAsked(t *testing.T) {
 	got, err := r.Read(most, "w1", s)
 	runtime.ReadMemStats(&after)
 	must(t, err)
-	if !strings.HasSuffix(got.Output, "\x00***") {
-		t.Error("the secret is not masked")
-	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > most*5/4 {
-		t.Errorf("%d bytes for %d", took, most)
-	}
+	expect.True(t, strings.HasSuffix(got.Output, "\x00***"), "the secret is not masked")
+	took := after.TotalAlloc - before.TotalAlloc
+	expect.True(t, took <= most*5/4, took, "bytes for", most)
 }
 
 // While the files change, Read returns a text of at most the allowed length.
@@ -157,9 +146,7 @@ func TestReadWhileItChanges(t *testing.T) {
 			t.Errorf("%q, %v", got.Output, err)
 		}
 		text, _ := r.Tail(s)
-		if strings.Contains(text, "hunter22") || len(text) > tailBytes {
-			t.Errorf("tail %q", text)
-		}
+		expect.True(t, !strings.Contains(text, "hunter22") && len(text) <= tailBytes, "tail", text)
 	}
 	close(stop)
 	writer.Wait()

@@ -82,16 +82,13 @@ func TestOpenLeavesEarlierFiles(t *testing.T) {
 			path = filepath.Join(dir, path)
 			got, err := os.ReadFile(path)
 			info, _ := os.Lstat(path)
-			if err != nil || string(got) != want {
-				t.Errorf("%s: %q, %v", path, got, err)
-			}
+			expect.True(t, err == nil && string(got) == want, path, got, err)
 			if path != other && info.Mode() != mode {
 				t.Errorf("%s: mode %v, want %v", path, info.Mode(), mode)
 			}
 		}
-		if left, _ := os.ReadDir(dir); len(left) != 7 {
-			t.Errorf("the directory contains %v, want 7 entries", left)
-		}
+		left, _ := os.ReadDir(dir)
+		expect.True(t, len(left) == 7, "the directory contains", left, "want 7 entries")
 	}
 }
 
@@ -121,9 +118,7 @@ func TestOpenReplacesSharedFiles(t *testing.T) {
 	defer r.Close()
 	print(t, old.Stdout, "old")
 	got, err := r.Read(10, "w1", nil)
-	if err != nil || got != (Texts{}) || n != 1 {
-		t.Errorf("%+v, %d, %v", got, n, err)
-	}
+	expect.True(t, err == nil && got == (Texts{}) && n == 1, got, n, err)
 }
 
 func TestOpenAppends(t *testing.T) {
@@ -153,9 +148,7 @@ func TestOpenFails(t *testing.T) {
 			f := files(t, dir, c.out, c.err)
 			f.Stdout.Shared = c.out == "full"
 			r, _, err := Open(f)
-			if r != nil || err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("%v, %v; want %q", r, err, c.want)
-			}
+			expect.MustTrue(t, r == nil && err != nil && strings.Contains(err.Error(), c.want), r, err, "want", c.want)
 			expect.FailsWith(t, err, c.cause, "does not wrap")
 		})
 	}

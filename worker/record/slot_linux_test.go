@@ -179,9 +179,8 @@ func TestSlotKeepsAFile(t *testing.T) {
 			defer s.Close()
 			r := openSlot(t, s, 0)
 			print(t, r.Stdout, "0123456789")
-			if got := r.Unkept(9); len(got) != 1 || got[0] != 0 {
-				t.Errorf("streams %v", got)
-			}
+			got := r.Unkept(9)
+			expect.True(t, len(got) == 1 && got[0] == 0, "streams", got)
 			expect.FailsWith(t, r.Keep(0, dir, "taken"), fs.ErrExist)
 			must(t, r.Keep(0, dir, "kept"))
 			read, err := r.Read(4, "w1", nil)
@@ -221,9 +220,7 @@ func TestSalvage(t *testing.T) {
 			must(t, l.Keep(stream, place, "kept"))
 		}
 	}, nil))
-	if len(found) != 1 || found[0] != "{p 7 2 0} [1]" {
-		t.Errorf("found %v", found)
-	}
+	expect.True(t, len(found) == 1 && found[0] == "{p 7 2 0} [1]", "found", found)
 	expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(to, "kept"))).Value(t)), "two")
 	must(t, Salvage(filepath.Join(dir, "missing"), nil, nil))
 }
@@ -245,9 +242,7 @@ func TestSalvageOfHostileLabels(t *testing.T) {
 	}
 	leftOut := 0
 	must(t, Salvage(dir, func(l *Leftover) { t.Errorf("found %v", l) }, func(string, error) { leftOut++ }))
-	if leftOut == 0 {
-		t.Error("no file is reported as left out")
-	}
+	expect.True(t, leftOut != 0, "no file is reported as left out")
 }
 
 // A program may do anything to the label of its slot. The next round gets a label all the same.
@@ -284,9 +279,7 @@ func TestLabelAfterAHostileProgram(t *testing.T) {
 			must(t, Salvage(s.path, func(l *Leftover) { found = append(found, fmt.Sprint(l.Round.Round)) }, func(file string, why error) {
 				t.Errorf("left out: %s: %v", file, why)
 			}))
-			if len(found) != 1 || found[0] != "1" {
-				t.Errorf("found output of the rounds %v", found)
-			}
+			expect.True(t, len(found) == 1 && found[0] == "1", "found output of the rounds", found)
 		})
 	}
 }

@@ -13,9 +13,7 @@ import (
 func tail(t *testing.T, r *Record, want string, changed bool) {
 	t.Helper()
 	got, moved := r.Tail(nil)
-	if got != want || moved != changed {
-		t.Fatalf("got %q, %v; want %q, %v", got, moved, want, changed)
-	}
+	expect.MustTrue(t, got == want && moved == changed, got, moved, "want", want, changed)
 }
 
 func TestTailIsInTheOrderSeen(t *testing.T) {
@@ -133,9 +131,8 @@ func TestTailMasksOverlappingSecrets(t *testing.T) {
 	print(t, r.Stdout, "1ABCDEF")
 	r.Tail(s)
 	print(t, r.Stdout, "zzz")
-	if got, _ := r.Tail(s); strings.ContainsAny(got, "ABCDEFGHIJ") || !strings.HasSuffix(got, "zzz") {
-		t.Errorf("got %q", got)
-	}
+	got, _ := r.Tail(s)
+	expect.True(t, !strings.ContainsAny(got, "ABCDEFGHIJ") && strings.HasSuffix(got, "zzz"), got)
 }
 
 func TestTailOfAnEmptiedFile(t *testing.T) {
@@ -155,9 +152,8 @@ func TestSilent(t *testing.T) {
 	hour := time.Now().Add(-time.Hour)
 	must(t, os.Chtimes(r.Stdout.Name(), hour, hour))
 	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(-time.Minute)))
-	if got := r.Silent(); got < time.Hour || got > time.Hour+time.Minute {
-		t.Errorf("silent for %v", got)
-	}
+	got := r.Silent()
+	expect.True(t, got >= time.Hour && got <= time.Hour+time.Minute, "silent for", got)
 	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(2*time.Hour))) // the clock was set back
 	expect.Equal(t, r.Silent(), 0, "silent for")
 }

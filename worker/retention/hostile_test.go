@@ -75,9 +75,7 @@ func TestUnreadable(t *testing.T) {
 		for _, name := range []string{"a", "b/results", "c/results"} {
 			must(t, os.Chmod(filepath.Join(dir, name), 0o700))
 		}
-		if err == nil || !strings.Contains(err.Error(), "permission denied (and 2 more errors)") || removed.Files != 1 {
-			t.Errorf("%+v, %v", removed, err)
-		}
+		expect.True(t, err != nil && strings.Contains(err.Error(), "permission denied (and 2 more errors)") && removed.Files == 1, removed, err)
 		expect.Len(t, listLeft(t, dir), 4)
 	})
 }
@@ -93,12 +91,10 @@ func TestUnreadableFiles(t *testing.T) {
 			age(t, filepath.Join(dir, name), 52*week)
 			must(t, os.Chmod(filepath.Join(dir, name), 0))
 		}
-		if removed, err := byDefault(dir).Apply(context.Background()); err != nil || removed.Files != 1 {
-			t.Errorf("%+v, %v", removed, err)
-		}
-		if got := listLeft(t, dir); len(got) != 1 || got[0] != "a/results/" {
-			t.Error(got)
-		}
+		removed, err := byDefault(dir).Apply(context.Background())
+		expect.True(t, err == nil && removed.Files == 1, removed, err)
+		got := listLeft(t, dir)
+		expect.True(t, len(got) == 1 && got[0] == "a/results/", got)
 	})
 }
 

@@ -199,9 +199,8 @@ func TestJournalOfOthers(t *testing.T) {
 			dir := t.TempDir()
 			keep(t, dir, 52*week, "a/results/w-1-0.out")
 			change(t, segments(t, dir)[0])
-			if removed, err := byDefault(dir).Apply(t.Context()); err == nil || removed != (Removed{}) {
-				t.Errorf("%+v, %v", removed, err)
-			}
+			removed, err := byDefault(dir).Apply(t.Context())
+			expect.True(t, err != nil && removed == (Removed{}), removed, err)
 		})
 	}
 }

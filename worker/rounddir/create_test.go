@@ -97,9 +97,8 @@ func TestCreateForAnotherUser(t *testing.T) {
 	for name := range content(t, path) {
 		info, err := os.Lstat(filepath.Join(path, name))
 		must(t, err)
-		if sys := info.Sys().(*syscall.Stat_t); sys.Uid != nobody || sys.Gid != nobody {
-			t.Errorf("%s is of %d, %d", name, sys.Uid, sys.Gid)
-		}
+		sys := info.Sys().(*syscall.Stat_t)
+		expect.True(t, sys.Uid == nobody && sys.Gid == nobody, name, "is of", sys.Uid, sys.Gid)
 	}
 	d.news(t, Report{})
 	// A file of another user may be a hard link to a file that only root can read.
@@ -129,18 +128,15 @@ func TestAgain(t *testing.T) {
 	} {
 		withBothDirectories(t, name, func(t *testing.T, d *Dir) {
 			must(t, c.do(d.Path()))
-			if any, err := d.Files(); any != (name == "a file to keep") {
-				t.Errorf("files: %v, %v", any, err)
-			}
-			var err error
+			any, err := d.Files()
+			expect.True(t, any == (name == "a file to keep"), "files", any, err)
 			expect.MustEqual(t, d.Untouched(), c.untouched, "untouched")
 			if c.untouched {
 				if d, err = d.Again(Before{LastError: "oh"}, nil); err != nil || d.Untouched() {
 					t.Errorf("again: %v", err)
 				}
-				if text, err := os.ReadFile(d.Path() + "/last_error"); string(text) != "oh" {
-					t.Errorf("%q, %v", text, err)
-				}
+				text, err := os.ReadFile(d.Path() + "/last_error")
+				expect.True(t, string(text) == "oh", text, err)
 			}
 			if err := d.Remove(); err != nil {
 				t.Error(err)
@@ -156,15 +152,11 @@ func withBothDirectories(t *testing.T, name string, test func(t *testing.T, d *D
 			d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)
 			must(t, err)
 			if used {
-				if !d.Untouched() {
-					t.Fatal("the new directory is not as it was made")
-				}
+				expect.MustTrue(t, d.Untouched(), "the new directory is not as it was made")
 				d.marks.made = time.Time{}
 				d, err = d.Again(Before{}, nil)
 				must(t, err)
-				if !d.quick || !d.unchanged() || !d.topUnchanged() {
-					t.Fatal("the marks are not trusted")
-				}
+				expect.MustTrue(t, d.quick && d.unchanged() && d.topUnchanged(), "the marks are not trusted")
 				expect.Eventually(t, "a later time of the file system", func() bool {
 					f, err := os.CreateTemp(t.TempDir(), "")
 					must(t, err)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const progressProblem = "progress: its first line must be a number from 0 to 1 and, after a blank, a text"
@@ -86,9 +88,7 @@ func TestOddFiles(t *testing.T) {
 				must(t, os.Remove(d.in(name)))
 				must(t, c.leave(d.in(name)))
 				got := d.News(true)
-				if len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0], name+": "+c.want) {
-					t.Errorf("problems %q", got.Problems)
-				}
+				expect.True(t, len(got.Problems) == 1 && strings.HasPrefix(got.Problems[0], name+": "+c.want), "problems", got.Problems)
 				got.Problems = nil
 				want := Report{Progress: "0.5", HasProgress: true, Updates: []string{"one"}}
 				switch name {
@@ -114,7 +114,6 @@ func TestNewsOfARemovedDirectory(t *testing.T) {
 	if text, ok, err := d.Result(); text != "" || ok || err != nil {
 		t.Errorf("%q, %v, %v", text, ok, err)
 	}
-	if any, err := d.Files(); any || err != nil {
-		t.Errorf("%v, %v", any, err)
-	}
+	any, err := d.Files()
+	expect.True(t, !any && err == nil, any, err)
 }

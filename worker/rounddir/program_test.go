@@ -34,9 +34,7 @@ func TestPrograms(t *testing.T) {
 				Updates: []string{"before: it broke", "did 3", "did 4", "did 5"},
 			})
 			text, ok, err := d.Result()
-			if strings.TrimSpace(text) != `{"count": 5}` || !ok || err != nil {
-				t.Errorf("%q, %v, %v", text, ok, err)
-			}
+			expect.True(t, strings.TrimSpace(text) == `{"count": 5}` && ok && err == nil, text, ok, err)
 			kept := filepath.Join(t.TempDir(), "kept")
 			must(t, d.KeepFiles(directory(t, filepath.Dir(kept)), "kept"))
 			want := map[string]string{".": "drwxr-xr-x", "count.txt": "-rw-r--r-- 5\n"}
@@ -56,9 +54,8 @@ func found(interpreter, script string) func(t *testing.T) []string {
 func built(folder string) func(t *testing.T) []string {
 	return func(t *testing.T) []string {
 		path := filepath.Join(t.TempDir(), "program")
-		if out, err := exec.Command("go", "build", "-o", path, folder).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		out, err := exec.Command("go", "build", "-o", path, folder).CombinedOutput()
+		expect.MustTrue(t, err == nil, err, out)
 		return []string{path}
 	}
 }

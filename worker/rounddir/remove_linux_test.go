@@ -74,9 +74,8 @@ func TestKeepUnreadable(t *testing.T) {
 		if err := os.Chmod(d.in("files"), 0); err != nil {
 			return err
 		}
-		if any, err := d.Files(); err != nil || !any {
-			t.Errorf("%v, %v", any, err)
-		}
+		any, err := d.Files()
+		expect.True(t, err == nil && any, any, err)
 		if err := d.KeepFiles(directory(t, dir), "kept"); err != nil {
 			return err
 		}
@@ -138,9 +137,8 @@ func TestKeepOnAnotherFileSystem(t *testing.T) {
 	}
 	d.write(t, "files/x", "x")
 	contains(t, d.KeepFiles(here.File, "x"), "cannot keep files/: the target is on another file system than the round's directory: ")
-	if any, err := d.Files(); !any || err != nil {
-		t.Errorf("the files are gone: %v", err)
-	}
+	any, err := d.Files()
+	expect.True(t, any && err == nil, "the files are gone", err)
 }
 
 // A program may rename its directory. The worker finds it again below the directory of its rounds, also if something else

@@ -146,13 +146,10 @@ func TestRemoveUntil(t *testing.T) {
 			must(t, c.leave(path))
 			asked := 0
 			err = d.RemoveUntil(func() bool { asked++; return asked >= 100 })
-			if (err == nil) != c.whole || asked > 100 {
-				t.Errorf("%v, asked %d times", err, asked)
-			}
+			expect.True(t, (err == nil) == c.whole && asked <= 100, err, "asked", asked, "times")
 			if !c.whole {
-				if entries, err := os.ReadDir(path); len(entries) == 0 {
-					t.Errorf("nothing is left: %v", err)
-				}
+				entries, err := os.ReadDir(path)
+				expect.True(t, len(entries) != 0, "nothing is left", err)
 				must(t, d.Remove())
 			}
 			gone(t, path)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestResult(t *testing.T) {
@@ -37,9 +39,7 @@ func TestResult(t *testing.T) {
 			} else if err != nil {
 				t.Error(err)
 			}
-			if got != c.want || ok != (c.err == "") {
-				t.Errorf("got %q, %v; want %q", got, ok, c.want)
-			}
+			expect.True(t, got == c.want && ok == (c.err == ""), got, ok, "want", c.want)
 		})
 	}
 }
@@ -64,9 +64,7 @@ func TestOddResult(t *testing.T) {
 			must(t, c.leave(d.in("result.json")))
 			got, ok, err := d.Result()
 			contains(t, err, "result.json: "+c.want)
-			if got != "" || ok {
-				t.Errorf("%q, %v", got, ok)
-			}
+			expect.True(t, got == "" && !ok, got, ok)
 		})
 	}
 }

@@ -26,9 +26,7 @@ func ofNobody(t *testing.T) *Dir {
 	t.Cleanup(func() {
 		must(t, d.Remove())
 		left, err := os.ReadDir(filepath.Dir(d.Path()))
-		if err != nil || len(left) > 0 {
-			t.Errorf("left: %v, %v", left, err)
-		}
+		expect.True(t, err == nil && len(left) == 0, "left", left, err)
 	})
 	return d
 }
@@ -66,9 +64,7 @@ func TestSeal(t *testing.T) {
 	d.giveToNobody(t)
 	got, err := d.Seal(t.Context())
 	must(t, err)
-	if got.LeftOut != 7 || got.Example == "" {
-		t.Errorf("%+v", got)
-	}
+	expect.True(t, got.LeftOut == 7 && got.Example != "", got)
 	want := map[string]string{
 		".": "drwxr-xr-x", "x": "-rw-r--r-- x", "sub": "drwxr-xr-x", "sub/y": "-rw-r--r-- y", "sub/empty": "drwx------",
 		"in": "Lrwxrwxrwx", "sub/up": "Lrwxrwxrwx", "dangling": "Lrwxrwxrwx", "sub/dir": "Lrwxrwxrwx",
@@ -155,23 +151,20 @@ func TestKeepRefusesALinkAfterSeal(t *testing.T) {
 	must(t, os.Rename(d.in("files"), d.in("old")))
 	must(t, os.Symlink("/etc", d.in("files")))
 	contains(t, moveDirectory(d.dir, "files", kept, "1.files"), "files is not a directory: the program replaced it")
-	if left, _ := os.ReadDir(to); len(left) > 0 {
-		t.Errorf("kept: %v", left)
-	}
+	left, _ := os.ReadDir(to)
+	expect.True(t, len(left) == 0, "kept", left)
 }
 
 func keeps(t *testing.T, d *Dir, want map[string]string) {
 	t.Helper()
-	if any, err := d.Files(); !any || err != nil {
-		t.Errorf("%v, %v", any, err)
-	}
+	any, err := d.Files()
+	expect.True(t, any && err == nil, any, err)
 	to := t.TempDir()
 	must(t, d.KeepFiles(directory(t, to), "1.files"))
 	got := content(t, to+"/1.files")
 	if _, ok := want["hard"]; ok {
 		want["hard"] = got["hard"]
 	}
-	if diff := cmp.Diff(want, got); want != nil && diff != "" {
-		t.Error(diff)
-	}
+	diff := cmp.Diff(want, got)
+	expect.True(t, want == nil || diff == "", diff)
 }

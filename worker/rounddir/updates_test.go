@@ -23,9 +23,7 @@ func (d *Dir) allLines(t testing.TB, final bool) (lines []string) {
 		for _, line := range r.Updates {
 			bytes += len(line)
 		}
-		if len(r.Updates) > updatesLines || bytes > updatesRead {
-			t.Fatalf("%d lines, %d bytes at once", len(r.Updates), bytes)
-		}
+		expect.MustTrue(t, len(r.Updates) <= updatesLines && bytes <= updatesRead, len(r.Updates), "lines", bytes, "bytes at once")
 		lines = append(lines, r.Updates...)
 		d.Accepted(r)
 		if !r.More {
@@ -118,13 +116,10 @@ func TestEndlessUpdate(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	got := d.News(false)
 	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > 4*updatesRead {
-		t.Errorf("one report took %d bytes", took)
-	}
+	took := after.TotalAlloc - before.TotalAlloc
+	expect.True(t, took <= 4*updatesRead, "one report took", took, "bytes")
 	cut := strings.Repeat("\x00", updateBytes-3) + "…"
-	if !got.More {
-		t.Error("the report says that there is no more to read")
-	}
+	expect.True(t, got.More, "the report says that there is no more to read")
 	want := []string{"first", cut, "[updates end here: more than 10485760 bytes (max_updates)]"}
 	expect.Equal(t, cmp.Diff(want, d.allLines(t, false)), "")
 }
@@ -136,9 +131,8 @@ func TestLongUpdateComesInParts(t *testing.T) {
 	d.append(t, "updates", part)
 	expect.Equal(t, cmp.Diff([]string{cut}, d.allLines(t, false)), "")
 	d.append(t, "updates", part)
-	if got := d.allLines(t, false); got != nil {
-		t.Errorf("%d lines", len(got))
-	}
+	got := d.allLines(t, false)
+	expect.True(t, got == nil, len(got), "lines")
 	d.append(t, "updates", part+"\nnext\n")
 	expect.Equal(t, cmp.Diff([]string{"next"}, d.allLines(t, false)), "")
 }

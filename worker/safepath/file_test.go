@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // The target of a link is read only if root or the worker made the link, and no other user could have replaced it.
@@ -50,9 +52,7 @@ func TestOpenFileFollowsNoLinkOfOthers(t *testing.T) {
 			must(t, c.prepare(base, secret))
 			f, err := OpenFile(base, "p/env")
 			if c.want != "" {
-				if f != nil || err == nil || !strings.Contains(err.Error(), c.want) {
-					t.Errorf("%v, want %q", err, c.want)
-				}
+				expect.True(t, f == nil && err != nil && strings.Contains(err.Error(), c.want), err, "want", c.want)
 				return
 			}
 			must(t, err)
@@ -69,16 +69,11 @@ func TestOpenFileMissing(t *testing.T) {
 	must(t, after(os.Mkdir(base+"/p", 0o755), os.Symlink("none", base+"/p/link"), os.Symlink("p", base+"/to")))
 	for below, there := range map[string]bool{"env": false, "p/env": false, "none/env": false, "to/env": false, "p/link": true, "to/link": true} {
 		f, err := OpenFile(base, below)
-		if f != nil || err == nil || errors.Is(err, fs.ErrNotExist) == there {
-			t.Errorf("%s: %v", below, err)
-		}
-		if there && !strings.HasSuffix(err.Error(), below+": it is a link to a missing file") {
-			t.Error(err)
-		}
+		expect.True(t, f == nil && err != nil && errors.Is(err, fs.ErrNotExist) != there, below, err)
+		expect.True(t, !there || strings.HasSuffix(err.Error(), below+": it is a link to a missing file"), err)
 	}
-	if left, err := os.ReadDir(base); len(left) != 2 {
-		t.Errorf("made there: %v, %v", left, err)
-	}
+	left, err := os.ReadDir(base)
+	expect.True(t, len(left) == 2, "made there", left, err)
 }
 
 // OpenFile also opens a directory. The caller must check the kind of the file.
@@ -88,9 +83,8 @@ func TestOpenFileOfADirectory(t *testing.T) {
 	for _, below := range []string{"p", "link"} {
 		f, err := OpenFile(base, below)
 		must(t, err)
-		if info, err := f.Stat(); err != nil || !info.IsDir() {
-			t.Errorf("%s: %v, %v", below, info, err)
-		}
+		info, err := f.Stat()
+		expect.True(t, err == nil && info.IsDir(), below, info, err)
 		f.Close()
 	}
 }
@@ -106,7 +100,6 @@ func TestOpenFileLeavesNoDescriptor(t *testing.T) {
 			}
 		}
 	}
-	if got := descriptors(t); got > before {
-		t.Errorf("%d descriptors, and %d before", got, before)
-	}
+	got := descriptors(t)
+	expect.True(t, got <= before, got, "descriptors, and", before, "before")
 }

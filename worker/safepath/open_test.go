@@ -36,9 +36,7 @@ func TestOpenMakesMissingDirectories(t *testing.T) {
 	expect.Equal(t, expect.Result(os.Stat(base+"/a/b")).Value(t).Mode(), os.ModeDir|0o755)
 	must(t, os.WriteFile(base+"/a/file", nil, 0o644))
 	_, err := Open(base, "a/file/x", false)
-	if err == nil || err.Error() != "mkdir "+base+"/a/file: not a directory" {
-		t.Error(err)
-	}
+	expect.True(t, err != nil && err.Error() == "mkdir "+base+"/a/file: not a directory", err)
 }
 
 // A link is followed only if root or the worker made it, and no other user could have replaced it.
@@ -91,12 +89,9 @@ func TestOpenFollowsNoLinkOfOthers(t *testing.T) {
 			if err == nil {
 				d.Close()
 			}
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
-			if left, _ := os.ReadDir(secret); c.want != "" && len(left) > 0 {
-				t.Errorf("made there: %v", left)
-			}
+			expect.True(t, (c.want != "" || err == nil) && (c.want == "" || err != nil && strings.Contains(err.Error(), c.want)), err, "want", c.want)
+			left, _ := os.ReadDir(secret)
+			expect.True(t, c.want == "" || len(left) == 0, "made there", left)
 		})
 	}
 }
@@ -123,9 +118,8 @@ func TestOpenLeavesNoDescriptor(t *testing.T) {
 			}
 		}
 	}
-	if got := descriptors(t); got > before {
-		t.Errorf("%d descriptors, and %d before", got, before)
-	}
+	got := descriptors(t)
+	expect.True(t, got <= before, got, "descriptors, and", before, "before")
 }
 
 func descriptors(t *testing.T) int {

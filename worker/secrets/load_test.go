@@ -69,12 +69,8 @@ func TestReadRefusesLines(t *testing.T) {
 func refused(t *testing.T, path, want string) {
 	t.Helper()
 	s, err := load(t, path)
-	if s != nil || err == nil || !strings.Contains(err.Error(), want) {
-		t.Fatalf("%v, %v; want %q", s, err, want)
-	}
-	if strings.Contains(err.Error(), "hunter22") {
-		t.Errorf("the error shows the secret: %v", err)
-	}
+	expect.MustTrue(t, s == nil && err != nil && strings.Contains(err.Error(), want), s, err, "want", want)
+	expect.True(t, !strings.Contains(err.Error(), "hunter22"), "the error shows the secret", err)
 }
 
 func TestReadRefusesFiles(t *testing.T) {

@@ -139,9 +139,7 @@ func TestRun(t *testing.T) {
 
 func TestRunOfAPanic(t *testing.T) {
 	got := workertest.Run(t.Context(), func(context.Context, *worker.Round) error { panic("oh no") }, workertest.Task{})
-	if got.Exit != "2" || got.Err == nil || !strings.HasPrefix(got.Error, "panic: oh no\n\ngoroutine ") {
-		t.Errorf("%+v", got)
-	}
+	expect.True(t, got.Exit == "2" && got.Err != nil && strings.HasPrefix(got.Error, "panic: oh no\n\ngoroutine "), got)
 }
 
 func TestErrKeepsTheHandlersError(t *testing.T) {

@@ -20,9 +20,7 @@ func TestStepsHaveCommands(t *testing.T) {
 		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Step") && len(spec.Values) == 1 {
 			steps++
 			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-			if err != nil || stepCommands[admin.Step(value)] == "" {
-				t.Errorf("the step %s has no command", spec.Names[0].Name)
-			}
+			expect.True(t, err == nil && stepCommands[admin.Step(value)] != "", "the step", spec.Names[0].Name, "has no command")
 		}
 		return true
 	})

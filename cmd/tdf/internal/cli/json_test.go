@@ -17,12 +17,10 @@ func TestHiddenCharactersAreEscaped(t *testing.T) {
 	expect.NoError(t, JsonLines(&b).Encode(map[string]any{"text": value, "raw": raw}))
 	line := strings.TrimSuffix(b.String(), "\n")
 	for _, text := range []string{line, Printable(value), OneLine(value, 0)} {
-		if i := strings.IndexAny(text, hidden); i >= 0 || !strings.Contains(text, "é𝒜") {
-			t.Errorf("%q at %d", text, i)
-		}
+		i := strings.IndexAny(text, hidden)
+		expect.True(t, i < 0 && strings.Contains(text, "é𝒜"), text, "at", i)
 	}
 	var got struct{ Text, Raw string }
-	if err := json.Unmarshal([]byte(line), &got); err != nil || got.Text != value || got.Raw != value {
-		t.Errorf("%q, %v, want twice %q", got, err, value)
-	}
+	err := json.Unmarshal([]byte(line), &got)
+	expect.True(t, err == nil && got.Text == value && got.Raw == value, got, err, "want twice", value)
 }

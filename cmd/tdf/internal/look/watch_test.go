@@ -32,17 +32,11 @@ func TestTerminalLine(t *testing.T) {
 	}
 	for width := range 200 {
 		got := terminalLine(s, width+1)
-		if utf8.RuneCountInString(got) > width+1 {
-			t.Errorf("%d: %s", width+1, got)
-		}
-		if width > 34 && !strings.Contains(got, "; 98s to 3m left") {
-			t.Errorf("%d: no estimate in %s", width+1, got)
-		}
+		expect.True(t, utf8.RuneCountInString(got) <= width+1, width+1, got)
+		expect.True(t, width <= 34 || strings.Contains(got, "; 98s to 3m left"), width+1, "no estimate in", got)
 	}
 	s.Estimate.Unknown = "nothing has ended for longer than any run took"
-	if got, want := terminalLine(s, 43), "65/400 finished; time left unknown: nothin…"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	expect.Equal(t, terminalLine(s, 43), "65/400 finished; time left unknown: nothin…")
 }
 
 // If workers pause a program, tdf watch prints one warning with a remedy. The progress line shows the pause.
@@ -61,7 +55,5 @@ func TestPauseIsReportedOnce(t *testing.T) {
 	for _, want := range []string{"program bad", "exit 4", "tdf failures --campaign 'sweep 7'", "tdf watch 'sweep 7' --stop-after N"} {
 		expect.Contains(t, said[0], want, "said … in it")
 	}
-	if got, want := terminalLine(s, 103), "60/65 finished; time left unknown: all workers pause bad; bad paused on 3/3 workers for 46s; 60 failed"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	expect.Equal(t, terminalLine(s, 103), "60/65 finished; time left unknown: all workers pause bad; bad paused on 3/3 workers for 46s; 60 failed")
 }
