@@ -69,6 +69,9 @@ type Properties struct {
 	Unique      string // the key; "" if the task needs none
 	UniqueUntil UniqueUntil
 
+	// Generations is how many generations of tasks may come from the task (docs/lifecycle.md, "Tasks that open tasks").
+	Generations int
+
 	// Apart keeps the task from workers of the original TDF, if they cannot fetch its program. It is no property in Redis: the
 	// setting original_workers of the namespace decides.
 	Apart bool
@@ -81,6 +84,7 @@ func Defaults(program, source, input string) Properties {
 		Program: program, Source: source, Input: input,
 		EndBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300,
 		KeepFinished: Forever, KeepArchived: Forever, KeepOutputs: Forever, FailOn: FailOnStderr, UniqueUntil: UntilFinished,
+		Generations: 1000,
 	}
 }
 
@@ -148,6 +152,10 @@ type Definition struct {
 	Unique      string
 	UniqueUntil UniqueUntil
 
+	// Generations is how many generations of tasks may come from the task: its program may open tasks, whose programs may open
+	// tasks, and so on (docs/lifecycle.md, "Tasks that open tasks"). Default: 1,000.
+	Generations *int
+
 	// KeepFinished and KeepArchived are how long the task stays in Redis after it has finished, and after it was archived.
 	// Then the server removes it. Default: Longest, which means without a limit. KeepFinished must be above 0.
 	KeepFinished *time.Duration
@@ -205,6 +213,7 @@ type Changes struct {
 	Priority                         *int
 	Tags                             *[]string
 	LimitKey                         *string // "" removes the key
+	Generations                      *int
 }
 
 // Apply returns a changed copy of the properties.

@@ -78,6 +78,7 @@ const (
 	fieldOwner         = "owner"
 	fieldCorrelationID = "correlation_id"
 	fieldFailOn        = "fail_on"
+	fieldGenerations   = "generations"
 )
 
 // PropertyTable has a row for each property that a manager sets, except the dependencies (dependencies.go). Tasks are parsed,
@@ -272,6 +273,14 @@ var PropertyTable = []Property{
 		at:      func(d *Properties) *FailOn { return &d.FailOn },
 		value:   func(d *Definition) *FailOn { return &d.FailOn },
 		change:  func(c *Changes) **FailOn { return &c.FailOn },
+	}.property(),
+	rowOf[int, int]{
+		name: fieldGenerations, is: count(0, MaxCount),
+		meaning: "How many generations of tasks may come from the task: its program may open tasks, whose programs may open tasks, and so on. 0 means that it may open none.",
+		help:    "`N` number of generations of tasks that may come from the task (default: 1000)",
+		at:      func(d *Properties) *int { return &d.Generations },
+		setting: func(d *Definition) **int { return &d.Generations },
+		change:  func(c *Changes) **int { return &c.Generations },
 	}.property(),
 }
 

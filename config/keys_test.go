@@ -91,6 +91,7 @@ var samples = []sample{
 	{"TASK_DEFAULTS_LIMIT_KEY", "data base", "data base", func(s *settings) any { return s.manager.TaskDefaults.LimitKey }},
 	{"TASK_DEFAULTS_GROUP", "stage 1", "stage 1", func(s *settings) any { return s.manager.TaskDefaults.Group }},
 	{"TASK_DEFAULTS_META", `{"a": " ; #"}`, `{"a": " ; #"}`, func(s *settings) any { return s.manager.TaskDefaults.Meta }},
+	{"TASK_DEFAULTS_GENERATIONS", "7", 7, func(s *settings) any { return s.manager.TaskDefaults.Generations }},
 	{"TASK_DEFAULTS_FAIL_ON", "any", tdf.FailOnAny, func(s *settings) any { return s.manager.TaskDefaults.FailOn }},
 	{"TASK_DEFAULTS_ADD_RANDOM_START_OFFSET", "ON", true, func(s *settings) any { return s.manager.AddRandomStartOffset }},
 	{"LOG_LEVEL", "Debug", slog.LevelDebug, func(s *settings) any { return s.worker.Log.Level }},

@@ -78,6 +78,7 @@ var taskProperties = withOthers([]property{
 	{"limit_key", Facts | rulesMore | definition},
 	{"place", Facts | definition},
 	{"fail_on", Facts | rulesAlways},
+	{"generations", Facts},
 	{"fails", Facts | rulesAlways},
 	{"timeouts", Facts | rulesMore},
 	{"losses", Facts | rulesMore},

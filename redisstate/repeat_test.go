@@ -49,6 +49,11 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			m, _ := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
 			return fmt.Sprint(s.Execute(ctx, "w", m))
 		}},
+		{"execute, and open tasks", func(ctx context.Context, t *testing.T, s *Store) any {
+			running := task(t, s, runningID)
+			m, _ := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
+			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("a"), define("b")}, ByRound: true}))
+		}},
 		{"settle", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, ok := task(t, s, executedID).Settle(0, nil)
 			return fmt.Sprint(ok, fmt.Sprint(s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})))

@@ -28,6 +28,10 @@ type Unit struct {
 	NewGroup string       // a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
 	Decide   string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
 	Stage    *StageChange // a change of the record of a pipeline's stage; nil for none
+
+	// ByRound means that the round which the first move reports opens the tasks. They count for max_tasks, and can be opened in
+	// the group of its task, even if the group is closed.
+	ByRound bool
 }
 
 // An Outcome is the result of a unit.
@@ -149,8 +153,11 @@ func (u *Unit) flags() (flags string) {
 	if slices.ContainsFunc(u.Open, func(d tdf.Properties) bool { return d.HasPlaces() }) {
 		flags = "r"
 	}
-	if u.onlyOpens() {
+	if u.onlyOpens() || u.ByRound {
 		flags += "c"
+	}
+	if u.ByRound {
+		flags += "m"
 	}
 	return flags
 }
@@ -196,11 +203,18 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		}
 	}
 	maxTasks := ""
-	if slices.ContainsFunc(units, Unit.onlyOpens) {
+	switch {
+	case slices.ContainsFunc(units, Unit.onlyOpens):
 		var err error
 		if maxTasks, err = s.maxTasks(ctx, !slices.ContainsFunc(units, Unit.changesStage)); err != nil {
 			return nil, err
 		}
+	case slices.ContainsFunc(units, func(u Unit) bool { return u.ByRound }): // they do not wait for memory, because a result must not wait
+		settings, _, err := s.known(ctx, roomForOpens)
+		if err != nil {
+			return nil, err
+		}
+		maxTasks = limitText(settings)
 	}
 	lists := s.callLists(ctx, units)
 	keys := append(s.transactKeys(lists), s.countedLists(maxTasks)...)

@@ -55,8 +55,22 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
 		result.Reason, failed = tdf.AppendLine(result.Reason, "the worker's disk is full"), true
 	}
+	if !failed {
+		if err := e.collectFollowing(x, r); err != nil {
+			e.keepScratch(x, true)
+			return result, maskError(x, withExit(&result, err))
+		}
+	}
 	e.keepScratch(x, failed)
 	return result, nil
+}
+
+func (e *execution) collectFollowing(x *roundIO, r *Round) error {
+	text, err := x.dir.Opens(tdf.MaxFollowingBytes)
+	if err == nil {
+		e.following, err = collectFollowing(r, text)
+	}
+	return err
 }
 
 // maskError hides values of secrets in the text of an error. errors.Is and errors.As still find the original error. The

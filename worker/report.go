@@ -158,20 +158,23 @@ func (s *session) deliveries() []delivery {
 
 // reportAll sends reports. It returns the reports that Redis has refused, and the error.
 func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused []delivery, err error) {
-	var results, timedOut, others []delivery
+	var results, timedOut, opening, others []delivery
 	for _, d := range deliveries {
-		switch d.move.Verb {
-		case tdf.VerbExecute:
+		switch {
+		case d.opens:
+			opening = append(opening, d)
+		case d.move.Verb == tdf.VerbExecute:
 			results = append(results, d)
-		case tdf.VerbTimeOut:
+		case d.move.Verb == tdf.VerbTimeOut:
 			timedOut = append(timedOut, d)
 		default:
 			others = append(others, d)
 		}
 	}
 	refused, err = s.reportAndClaim(ctx, results)
-	more, otherErr := s.deliver(ctx, append(others, s.decidedAgain(ctx, timedOut)...), s.apply)
-	return append(refused, more...), errors.Join(err, otherErr)
+	ready, unread, readErr := s.complete(ctx, opening)
+	more, otherErr := s.deliver(ctx, slices.Concat(others, s.decidedAgain(ctx, timedOut), ready), s.apply)
+	return slices.Concat(refused, unread, more), errors.Join(err, readErr, otherErr)
 }
 
 // decidedAgain decides again about rounds that timed out. It first reads the properties that only these decisions need.
@@ -198,19 +201,19 @@ func (s *session) decidedAgain(ctx context.Context, timedOut []delivery) []deliv
 	return timedOut
 }
 
-// A send is a function that sends moves, in several calls if necessary. If a call fails, the function returns the
-// error, and the outcomes of the moves that earlier calls sent.
-type send func(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error)
+// A send is a function that sends reports, in several calls if necessary. If a call fails, the function returns the
+// error, and the outcomes of the reports that earlier calls sent.
+type send func(ctx context.Context, all []delivery) ([]redisstate.Outcome, error)
 
-func (s *session) execute(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error) {
-	outcomes, _, err, _ := s.store.Turn(ctx, s.awaiting, s.request(0), moves...)
+func (s *session) execute(ctx context.Context, all []delivery) ([]redisstate.Outcome, error) {
+	outcomes, _, err, _ := s.store.Turn(ctx, s.awaiting, s.request(0), movesOf(all)...)
 	return outcomes, err
 }
 
-func (s *session) apply(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error) {
-	units := make([]redisstate.Unit, len(moves))
-	for i, m := range moves {
-		units[i].Moves = []tdf.Move{m}
+func (s *session) apply(ctx context.Context, all []delivery) ([]redisstate.Outcome, error) {
+	units := make([]redisstate.Unit, len(all))
+	for i, d := range all {
+		units[i] = redisstate.Unit{Moves: []tdf.Move{d.move}, Open: d.open, ByRound: len(d.open) > 0}
 	}
 	return s.store.Apply(ctx, s.name, units...)
 }
@@ -226,18 +229,15 @@ func (s *session) deliver(ctx context.Context, rest []delivery, send send) (refu
 	}
 	for most := len(rest); len(rest) > 0; {
 		n := min(most, len(rest))
-		outcomes, callErr := send(ctx, movesOf(rest[:n])...)
+		outcomes, callErr := send(ctx, rest[:n])
 		for i, o := range outcomes {
-			settle(rest[i], o.Err)
+			settle(rest[i], rest[i].refusal(o.Err))
 		}
 		rest = rest[len(outcomes):]
 		switch {
 		case callErr == nil:
 		case ctx.Err() != nil:
-			for _, d := range append(refused, rest...) {
-				d.e.logUndelivered(callErr)
-				s.freeAfterPause(d.e, false)
-			}
+			s.giveUp(append(refused, rest...), callErr)
 			return nil, nil
 		case n > 1:
 			most = 1
@@ -249,9 +249,18 @@ func (s *session) deliver(ctx context.Context, rest []delivery, send send) (refu
 	return refused, err
 }
 
+// giveUp drops reports, because the worker stops before Redis has accepted them.
+func (s *session) giveUp(all []delivery, why error) {
+	for _, d := range all {
+		d.e.logUndelivered(why)
+		s.freeAfterPause(d.e, false)
+	}
+}
+
 // answered handles Redis's answer to a report. It returns an error if Redis has refused the report.
 func (s *session) answered(ctx context.Context, d delivery, err error, send send) error {
 	var unstorable *conn.UnstorableError
+	var notOpened *notOpenedError
 	var lost *tdf.StateError
 	switch {
 	case err == nil:
@@ -262,18 +271,21 @@ func (s *session) answered(ctx context.Context, d delivery, err error, send send
 	case errors.As(err, &lost):
 		s.drop(d, err)
 		return nil
-	case !errors.As(err, &unstorable):
+	case errors.As(err, &unstorable):
+		d = d.e.withoutResult(unstorable)
+	case errors.As(err, &notOpened):
+		d = d.e.notOpened(notOpened)
+	default:
 		return err
 	}
-	smaller := d.e.withoutResult(unstorable)
-	outcomes, err := send(ctx, smaller.move)
+	outcomes, err := send(ctx, []delivery{d})
 	if err == nil {
 		err = outcomes[0].Err
 	}
 	if err != nil && !errors.As(err, &lost) {
 		return err
 	}
-	return s.answered(ctx, smaller, err, send)
+	return s.answered(ctx, d, err, send)
 }
 
 // A delivery is the report of an execution that has ended.
@@ -282,6 +294,8 @@ type delivery struct {
 	move     tdf.Move // has no verb if there is nothing to report
 	success  bool
 	stored   bool                      // the report contains the round's output
+	opens    bool                      // the report opens tasks
+	open     []tdf.Properties          // these tasks, once complete has completed them
 	refused  bool                      // Redis has refused the report at least once
 	accepted func(ctx context.Context) // called when Redis has accepted the report
 }
@@ -321,6 +335,7 @@ func (e *execution) executed(r tdf.Result) delivery {
 	}
 	round := tdf.Round{Exit: r.Exit, HasError: r.Error+r.Reason != ""}
 	d.success = !round.HasFailed(e.task.FailOn)
+	d.opens = d.success && len(e.following) > 0 && r.Started.Add(r.Seconds) <= e.task.EndBefore // later, the task expires
 	d.accepted = func(ctx context.Context) {
 		if d.success {
 			e.s.breakers.succeeded(e.task.Program)

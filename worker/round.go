@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -47,6 +48,9 @@ type Round struct {
 
 	execution *execution // nil in tests without a worker
 	directory func() (string, error)
+
+	mu     sync.Mutex
+	opened []tdf.Definition // the tasks of Open
 }
 
 // Dir returns the round's directory. The first call of Dir, or of a method that writes a file, makes the directory, because

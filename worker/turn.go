@@ -26,15 +26,15 @@ func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refus
 	s.work.Add(1) // the session stays open until the claimed tasks have started
 	defer s.work.Done()
 	sent, start := false, func() {}
-	refused, err = s.deliver(ctx, results, func(ctx context.Context, moves ...tdf.Move) ([]redisstate.Outcome, error) {
+	refused, err = s.deliver(ctx, results, func(ctx context.Context, all []delivery) ([]redisstate.Outcome, error) {
 		if sent { // deliver sends some results again, which may take longer than a lease
 			start()
 			start = func() {}
-			return s.execute(ctx, moves...)
+			return s.execute(ctx, all)
 		}
 		sent = true
 		// The error of the claim is ignored here. claimUntilStopped claims again, and gets the same error.
-		outcomes, c, err, _ := s.store.Turn(ctx, s.awaiting, s.request(most), moves...)
+		outcomes, c, err, _ := s.store.Turn(ctx, s.awaiting, s.request(most), movesOf(all)...)
 		received := time.Now()
 		start = func() { s.startClaimed(ctx, c, received) }
 		return outcomes, err

@@ -36,11 +36,14 @@ func TestRecipes(t *testing.T) {
 				script += "ttyout " + scriptWord(pattern(line)) + "\n"
 			}
 		}
+		if of := regexp.MustCompile("`(\\w+/run\\.sh)`").FindStringSubmatch(section); of != nil { // the recipe has a program of its own
+			script += "-- " + of[1] + " --\n" + fenced(t, section, "sh")
+		}
 		script += files + "-- recipe.sh --\n" + commands
 		path := filepath.Join(dir, regexp.MustCompile(`\W+`).ReplaceAllString(strings.ToLower(name), "_")+".txt")
 		expect.NoError(t, os.WriteFile(path, []byte(script), 0o644))
 	}
-	expect.True(t, recipes >= 9, "the page has", recipes, "recipes")
+	expect.True(t, recipes >= 11, "the page has", recipes, "recipes")
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: setUp, Cmds: scriptCommands})
 }
 

@@ -40,8 +40,8 @@
 -- - number of new tasks
 -- - the group that must not have tasks yet, or ''
 -- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
--- - two flags, or '': 'r' if new tasks wait for other new tasks of the unit, and 'c' if the unit must not exceed the
---   largest number of tasks
+-- - flags, or '': 'r' if new tasks wait for other new tasks of the unit, 'c' if the unit must not exceed the largest
+--   number of tasks, and 'm' if new tasks can be opened in the closed group of the task that the first move moves
 -- - the stage whose record the unit changes, or ''. If there is one, these arguments follow:
 --   - the record that the stage must have, or '' for none
 --   - its new record
@@ -141,10 +141,11 @@ do -- read the units
 
   -- The last unit that opens a task in a group, by the group. Each unit checks a group once.
   local checked = {}
-  local function check_group(i, group)
+  local function check_group(i, group, own)
     if checked[group] == i then return end
     checked[group] = i
     local wrong_group = not_openable(groups, marks, group)
+    if group == own and wrong_group == '#closed ' .. group then return end
     if wrong_group then refuse(i, wrong_group) end
   end
 
@@ -152,13 +153,14 @@ do -- read the units
     local n, new, group = tonumber(take()), tonumber(take()), take()
     decides[i], flags[i], changes[i] = take(), take(), deciding.take_change()
     if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
+    local own = has_flag(i, 'm') and ARGV[cursor + 3] -- of the first move, behind the number of its form and its id
     for _ = 1, n do
       local form = forms[tonumber(take())]
       form_of[add_move(form)] = form
     end
     for _ = 1, new do
       read_new()
-      check_group(i, new_tasks[#new_tasks].group)
+      check_group(i, new_tasks[#new_tasks].group, own)
       local name = new_tasks[#new_tasks].place
       local no_room = name ~= '' and no_place(name)
       if no_room then refuse(i, no_room) end
@@ -263,6 +265,9 @@ do -- check the units
     refuse_for(i, changes[i] and deciding.refusal_of_change(changes[i]))
     for j = from, unit_moves[i] do
       local otherwise = check_unit_move(form_of[j], j)
+      if otherwise == 'done' and has_flag(i, 'm') then -- the new tasks were opened, too
+        otherwise = string.format('-%s %s executed', ARGV[moves[j] + 1], form_of[j].round)
+      end
       if otherwise then form_of[j] = false end
       if otherwise and otherwise ~= 'done' then refuse(i, otherwise) end
     end

@@ -22,6 +22,7 @@ const (
 	checkpointFile = "checkpoint"
 	updatesFile    = "updates"
 	resultFile     = "result.json"
+	openFile       = "open.jsonl"
 	lastErrorFile  = "last_error"
 	afterFile      = "after"
 	filesDir       = "files"

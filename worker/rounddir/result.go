@@ -32,12 +32,32 @@ func (d *Dir) Result() (text string, ok bool, err error) {
 
 // readResult returns the content of result.json, or nil if there is no such file.
 func (d *Dir) readResult() ([]byte, error) {
-	f, info, err := d.open(resultFile)
+	return d.readFile(resultFile, d.limits.Result, "max_result")
+}
+
+func (d *Dir) readFile(name string, most int64, limit string) ([]byte, error) {
+	f, info, err := d.open(name)
 	if f == nil {
 		return nil, err
 	}
 	defer f.Close()
-	return readWhole(f, info.Size, d.limits.Result, "max_result")
+	return readWhole(f, info.Size, most, limit)
+}
+
+// Opens returns the content of open.jsonl, with masked secrets. If the file does not exist, it returns an empty text. An error
+// makes the round fail.
+func (d *Dir) Opens(most int64) (string, error) {
+	if d == nil || d.topUnchanged() {
+		return "", nil
+	}
+	b, err := d.readFile(openFile, most, "the limit")
+	if err == nil && !utf8.Valid(b) {
+		err = fmt.Errorf("it is not UTF-8 (byte %d)", firstInvalid(b))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %s", openFile, d.secrets.Mask(err.Error()))
+	}
+	return d.secrets.Mask(string(b)), nil
 }
 
 func checkJSON(b []byte) error {

@@ -54,6 +54,8 @@ type Result struct {
 	TimedOut  bool          // the round was ended by Task.Timeout
 	Released  bool          // the task is released: because of [worker.Later] or [worker.Unfit], or because the context ended
 
+	Opened []tdf.Definition // the tasks of Round.Open; a worker opens them only if the round succeeds
+
 	JSON         string // the result of SetResult; "" if it was not called, or if a worker would not store it
 	Checkpoint   []byte // the checkpoint of SetCheckpoint; nil if unchanged, empty if deleted
 	Updates      []string
@@ -93,7 +95,7 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 		defer time.AfterFunc(t.Timeout, func() { end(errTimedOut) }).Stop()
 	}
 	ended, err := run(ctx, h, r, dir.Path())
-	result := Result{Output: stdout.String(), Error: stderr.String(), Exit: ended.Exit, Permanent: ended.Permanent}
+	result := Result{Opened: r.Opened(), Output: stdout.String(), Error: stderr.String(), Exit: ended.Exit, Permanent: ended.Permanent}
 	collects := result.setErr(ctx, ended, err)
 	result.readNews(dir)
 	if collects {

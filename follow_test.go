@@ -1,0 +1,32 @@
+package tdf
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFollow(t *testing.T) {
+	of := Task{Properties: Defaults("p", "https://example.org/run.sh", "parent")}
+	of.Group, of.Meta, of.StartAfter, of.Unique, of.UniqueUntil = "g", "m", 5, "k", UntilArchived
+	of.After, of.MaxFails, of.Owner, of.Generations, of.EndBefore = &Dependencies{Tasks: []int64{1}}, 4, "lab", 3, 2e9
+	want := Defaults("p", "https://example.org/run.sh", "child")
+	want.Group, want.MaxFails, want.Owner, want.Generations, want.EndBefore, want.Timeout = "g", 9, "lab", 2, 2e9, 60
+	got, err := of.Follow(&Definition{Input: "child", MaxFails: new(9), Timeout: time.Minute, Owner: "other", Generations: new(100)})
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
+	}
+	if got, err := of.Follow(&Definition{Generations: new(0)}); err != nil || got.Generations != 0 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	var invalid *PropertyError
+	if _, err := of.Follow(&Definition{Queue: "a b"}); !errors.As(err, &invalid) {
+		t.Errorf("error %v", err)
+	}
+	of.Generations = 0
+	if _, err := of.Follow(&Definition{}); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "generations") {
+		t.Errorf("error %v", err)
+	}
+}
