@@ -134,40 +134,6 @@ func TestRateAndNumber(t *testing.T) {
 	expect.True(t, returnWaiting(t, s) == 1 && len(claimAll(t, s, 10)) == 1, "the new limit has no effect")
 }
 
-// The tasks of a queue without workers do not keep the tasks of another queue waiting for ever.
-func TestUnservedQueueHoldsNobody(t *testing.T) {
-	t.Parallel()
-	clock, s := withHandClock(t)
-	mustLimit(t, s, "db", running(1))
-	first := mustOpen(t, s, limitedBy("db"))[0]
-	var all []tdf.Properties
-	for range 300 {
-		d := limitedBy("db")
-		d.Queue = "left"
-		all = append(all, d)
-	}
-	mustOpen(t, s, all...)
-	clock.pass(1)
-	last := mustOpen(t, s, limitedBy("db"))[0]
-	clock.pass(1)
-	expect.MustEqual(t, claimAll(t, s, 10), []int64{first}, "claimed")
-	for c := (Claimed{More: true}); c.More; {
-		c = claimFor(t, s, 10, offerOf("left"))
-	}
-	m, err := task(t, s, first).Cancel()
-	mustApply(t, s, m, err)
-	for seconds := 0; ; seconds++ {
-		returnWaiting(t, s)
-		if got := claimAll(t, s, 10); len(got) > 0 {
-			expect.Equal(t, got, []int64{last}, "claimed")
-			break
-		}
-		expect.MustTrue(t, seconds <= 150, "the other queue starves")
-		clock.pass(1)
-	}
-	mustBeSound(t, s)
-}
-
 // Many tasks of a queue without workers were returned. The tasks of another queue, whose workers are fast, then return only as
 // the limit has room, and each of them once. The tasks of the first queue are before them, and among them.
 func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
