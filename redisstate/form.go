@@ -205,21 +205,74 @@ func (s *Store) encodeMove(e *conn.Args, who string, units []Unit) {
 	}
 }
 
-// form adds a form in the notation of moving.lua.
+// addForm adds a form in the notation of moving.lua.
 func addForm(e *conn.Args, f *form) {
 	m := f.first
+	read := f.read()
+	write := []string{"", "log", ""}
+	for _, field := range f.shared {
+		write = append(write, field.Name, field.Value)
+	}
+	stamped := len(write)
+	for _, stamp := range m.Stamp {
+		write = append(write, stamp.Name, "")
+	}
+	owned := len(write)
+	for _, j := range f.own {
+		write = append(write, m.Set[j].Name, "")
+	}
 	e.All = append(e.All, string(m.From), m.Round, m.Revision, destination(m), groupCode(m.To))
 	e.Add(linkKind(m), moment(m.Score), moment(m.NextDue), m.Note)
 	e.Flag(m.Repair)
 	e.Flag(m.Updates)
 	addPositions(e, 2+len(f.own), m.Claim != "", m.Due != "", m.Limit != "", m.Unique != "", f.ownMoment)
-	addFields(e, f.shared)
-	addStamps(e, m.Stamp)
-	e.Strings(m.Clear)
-	e.Count(len(f.own))
-	for _, j := range f.own {
-		e.Add(m.Set[j].Name)
+	e.Add(read.place, read.revision, read.link)
+	e.Count(stamped)
+	e.Count(owned)
+	e.Strings(read.names)
+	e.Strings(write)
+	e.Count(len(m.Stamp))
+	for _, stamp := range m.Stamp {
+		e.Add(moment(stamp.At))
 	}
+	e.Strings(m.Clear)
+}
+
+// A formRead says which properties a move needs. The first of its names stands for the key of the task. The other fields are
+// the indexes of properties among the values, counted from 1, or "".
+type formRead struct {
+	names                 []string
+	place, revision, link string
+}
+
+func (r *formRead) add(name string) (index string) {
+	r.names = append(r.names, name)
+	return strconv.Itoa(len(r.names) - 1)
+}
+
+func (f *form) read() formRead {
+	m := f.first
+	of := strconv.Itoa(m.Round) + ":"
+	r := formRead{names: []string{"", "state", "round", "log", of + string(m.From), of + "claim"}}
+	if m.From == tdf.Running {
+		r.names = append(r.names, of+"executed", of+"started")
+	}
+	if m.Verb != tdf.VerbRequire && (m.From == tdf.Open || destination(m) == string(tdf.Open) || m.Repair) {
+		r.place = r.add("place")
+	}
+	if m.Revision != "" || string(m.From) == destination(m) {
+		r.revision = r.add("revision")
+	}
+	switch linkKind(m) {
+	case "ends":
+		r.link = r.add("links")
+	case "spoils":
+		r.link = r.add("dependents")
+	}
+	if m.Verb == tdf.VerbRemove {
+		r.add("endings")
+	}
+	return r
 }
 
 // positions adds the number of arguments of a move, and the position of each argument that a move may have after the first
@@ -254,12 +307,5 @@ func addMove(e *conn.Args, m *tdf.Move, f *form) {
 	if f.ownMoment {
 		at := m.Stamp[0].At
 		e.Add(at.Min.String(), upperBound(at.Max))
-	}
-}
-
-func addStamps(e *conn.Args, stamps []tdf.Stamp) {
-	e.Count(len(stamps))
-	for _, stamp := range stamps {
-		e.Add(stamp.Name, moment(stamp.At))
 	}
 }

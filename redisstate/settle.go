@@ -25,15 +25,7 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who, now.String())
 		e.Count(most)
 		addForm(e, &form{first: m, shared: m.Set})
-		addFields(e, u.Equal)
-		e.Strings(u.Filled)
-		e.Strings(u.Missing)
-		e.Count(len(u.Variants))
-		for _, v := range u.Variants {
-			addFields(e, v.Equal)
-			e.Strings(v.Missing)
-			e.Add(v.Empty)
-		}
+		addUsual(e, &u)
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("settle due tasks: %w", err)
@@ -53,4 +45,29 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 		}
 	}
 	return moved, others, nil
+}
+
+// addUsual adds the properties that the usual case needs and the patterns that they must fit, in the notation of settle.lua.
+func addUsual(e *conn.Args, u *tdf.Usual) {
+	read := []string{"", "log", "group", strconv.Itoa(u.Move.Round) + ":" + string(u.Move.From)}
+	p := &conn.Args{}
+	pattern := func(equal []tdf.Field, missing []string) {
+		p.Count(len(equal))
+		for _, f := range equal {
+			read = append(read, f.Name)
+			p.Add(f.Value)
+		}
+		read = append(read, missing...)
+		p.Count(len(missing))
+	}
+	pattern(u.Equal, u.Missing)
+	read = append(read, u.Filled...)
+	p.Count(len(u.Filled))
+	p.Count(len(u.Variants))
+	for _, v := range u.Variants {
+		pattern(v.Equal, v.Missing)
+		p.Add(v.Empty)
+	}
+	e.Strings(read)
+	e.All = append(e.All, p.All...)
 }

@@ -32,13 +32,14 @@ type side struct {
 	measure  func(t *trial) (figure, error)
 }
 
-// A figure is the result of one measurement. CPU and Commands are the usage of Redis per task. ToolCPU is the CPU time
-// per task of the measured tool and of the programs that it ran. These three fields are 0 if the side does not measure
+// A figure is the result of one measurement. CPU, Commands and Scripts are the usage of Redis per task. ToolCPU is the CPU
+// time per task of the measured tool and of the programs that it ran. These four fields are 0 if the side does not measure
 // them.
 type figure struct {
 	Value    float64
 	CPU      float64 // µs
 	Commands float64 // including the commands that scripts call
+	Scripts  float64 // µs of EVALSHA, including the commands that scripts call
 	ToolCPU  float64 // µs
 }
 

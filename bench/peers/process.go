@@ -24,6 +24,20 @@ func processBar() *bar {
 	}
 }
 
+// evalshaBar measures the time in which scripts run in Redis while a worker processes tasks: claims and reports.
+func evalshaBar() *bar {
+	process := measureProcessing(tdfSystem{}, job{Batch: 1000})
+	return &bar{
+		name: "evalsha", unit: "µs of EVALSHA",
+		sides: []side{{tdfSide, redisserver.Shipped, func(t *trial) (figure, error) {
+			f, err := process(t)
+			f.Value = f.Scripts
+			return f, err
+		}}},
+		wants: []want{atMost(30, "µs of EVALSHA", value(tdfSide))},
+	}
+}
+
 // measureProcessing returns a function that measures one worker process, from the first claim to the last commit.
 func measureProcessing(s system, opening job) func(*trial) (figure, error) {
 	return func(t *trial) (figure, error) { return t.process(s, opening, t.tasks, t.tasks) }
@@ -62,7 +76,7 @@ func (t *trial) process(s system, opening job, open, n int) (figure, error) {
 		return f, err
 	}
 	more := float64(processed) / float64(n) // Redis was also busy with the tasks that the worker processed before it stopped
-	f.CPU, f.Commands = f.CPU/more, f.Commands/more
+	f.CPU, f.Commands, f.Scripts = f.CPU/more, f.Commands/more, f.Scripts/more
 	return f, s.checkProcessed(t, n)
 }
 

@@ -204,5 +204,7 @@ func (t *trial) costOf(n int, work func() (time.Duration, error)) (figure, error
 		return figure{}, err
 	}
 	used, tasks := after.Minus(before), float64(n)
-	return figure{Value: tasks / took.Seconds(), CPU: used.CPU / tasks * 1e6, Commands: used.Commands / tasks}, nil
+	return figure{
+		Value: tasks / took.Seconds(), CPU: used.CPU / tasks * 1e6, Commands: used.Commands / tasks, Scripts: used.Scripts / tasks * 1e6,
+	}, nil
 }

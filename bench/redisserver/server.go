@@ -4,6 +4,7 @@ package redisserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -74,12 +75,14 @@ func (r *Server) Memory(ctx context.Context) (float64, error) {
 	return 0, errors.New("INFO of Redis has no used_memory")
 }
 
-// Usage holds the CPU time in seconds that Redis used, and the number of commands that it ran. The number includes the
-// commands that scripts call.
-type Usage struct{ CPU, Commands float64 }
+// Usage holds the CPU time in seconds that Redis used, the number of commands that it ran, and the time in seconds in which
+// scripts ran. The number and the time include the commands that scripts call.
+type Usage struct{ CPU, Commands, Scripts float64 }
 
 // Minus returns u minus v.
-func (u Usage) Minus(v Usage) Usage { return Usage{u.CPU - v.CPU, u.Commands - v.Commands} }
+func (u Usage) Minus(v Usage) Usage {
+	return Usage{u.CPU - v.CPU, u.Commands - v.Commands, u.Scripts - v.Scripts}
+}
 
 // Usage returns the server's usage since its start. First, it waits until Redis has updated the numbers.
 func (r *Server) Usage(ctx context.Context) (Usage, error) {
@@ -96,9 +99,12 @@ func (r *Server) Usage(ctx context.Context) (Usage, error) {
 			n, _ := strconv.ParseFloat(value, 64)
 			u.CPU += n
 		case strings.HasPrefix(name, "cmdstat_"):
-			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
-			n, _ := strconv.ParseFloat(calls, 64)
-			u.Commands += n
+			var calls, micros float64
+			fmt.Sscanf(value, "calls=%f,usec=%f", &calls, &micros)
+			u.Commands += calls
+			if name == "cmdstat_evalsha" {
+				u.Scripts = micros / 1e6
+			}
 		}
 	}
 	return u, nil

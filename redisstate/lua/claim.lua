@@ -74,7 +74,6 @@ local margin, absence, known = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[15]
 local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
 cursor = 17
-positions.use(ARGV[14], unwanted_name)
 
 local avoid, paused_group, queues = take_set(), take_set(), {}
 local offer = { programs = ARGV[16] == '1', anything = ARGV[17] == '1', tags = take_set(), handlers = take_set() }
@@ -102,7 +101,7 @@ if before then
       again[#again + 1] = { id, claim, f }
     end
   end
-  return { text(now), '', {}, again, '', '0', {}, {} }
+  return { now_text, '', {}, again, '', '0', {}, {} }
 end
 
 local version = call('HGET', KEYS[8], 'version') or ''
@@ -112,7 +111,8 @@ end
 
 -- The first part of the script reads and decides.
 
-local has_places = version ~= ''
+local has_places, has_positions = version ~= '', unwanted_name ~= ''
+if has_places or has_positions then positions.use(ARGV[14], unwanted_name) end
 if has_places then
   use_places(open)
   starting.use(due, KEYS[10])
@@ -247,7 +247,7 @@ local function move_on(skipped, base, n_read)
 end
 
 local function look_in(queue)
-  if unwanted_name == '' then
+  if not has_positions then
     ordering.begin(queue.name, queue.position)
     look_through()
     ordering.leave(false)
@@ -294,11 +294,11 @@ end
 for _, o in ipairs(odd) do -- an invalid task: the server decides about it during the delay
   o[1].changed = true
   call('ZADD', o[1].key, text(now + 5), o[2])
-  call('ZADD', due, text(now), o[2])
+  call('ZADD', due, now_text, o[2])
 end
 
 if has_places then starting.leave(tasks) end
-positions.finish()
+if has_places or has_positions then positions.finish() end
 
 local line = now_text .. ' ' .. worker .. ': running'
 local write = {

@@ -61,14 +61,14 @@ local function free()
 end
 
 if not free() then
-  return { '-', text(now), text(grace_until), h[5] or '', h[6] or '', h[7] or '', h[1], h[3] or '0', h[4] or '0' }
+  return { '-', now_text, text(grace_until), h[5] or '', h[6] or '', h[7] or '', h[1], h[3] or '0', h[4] or '0' }
 end
 
-local telling = { key, 'boot', boot, 'seen', text(now) }
+local telling = { key, 'boot', boot, 'seen', now_text }
 for i = 8, #ARGV do telling[#telling + 1] = ARGV[i] end
 redis.call('HSET', unpack(telling))
 if h[8] then redis.call('PERSIST', key) else redis.call('EXPIRE', key, listed) end
-redis.call('ZADD', workers, text(now), name)
+redis.call('ZADD', workers, now_text, name)
 redis.call('ZREMRANGEBYSCORE', workers, '-inf', text(now - listed))
 redis.pcall('SADD', names, name)
 -- TTL returns -2 if there is no key. It returns -1 for a key of the original TDF, which has no expiry.
@@ -81,4 +81,4 @@ if left == -2 then
 elseif left >= 0 then
   redis.call('EXPIRE', numbered, NUMBER_KEPT)
 end
-return { '+', h[8] or '', text(now) }
+return { '+', h[8] or '', now_text }

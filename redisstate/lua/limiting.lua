@@ -9,7 +9,8 @@
 -- tasks, and the time at which the server must check the key. When a running task ends, the key is due at once.
 --
 -- A script that includes this code calls limiting.use first, then limiting.count for each task, and limiting.finish at
--- the end. The code is in one table, because a script may have only about 180 locals.
+-- the end. The function limiting.use creates the others, so that calls without limit keys do not. The code is in one
+-- table, because a script may have only about 180 locals.
 
 local limiting = {
   begun = {}, ended = {}, -- ids of tasks, by their limit key
@@ -21,54 +22,47 @@ function limiting.use(key_of_due)
   limiting.returned, limiting.starts = prefix .. 'returned:', prefix .. 'starts:'
   limiting.checks, limiting.wake = prefix .. 'limits_due', prefix .. 'wake:server'
   limiting.used = prefix .. 'limits_used'
-end
 
--- Reads a limit, such as 'at_most=4 rate=10/1.000000'. Returns the largest number of running tasks, and the number and
--- the time of the rate, or nil. If the text is no limit, nothing may run. The server gets these numbers from
--- limituse.lua, and does not read the text. So claims and the server always agree.
-function limiting.parse(limit)
-  local at_most, count, per = INF, nil, nil
-  for part in string.gmatch(limit, '%S+') do
-    local most = string.match(part, '^at_most=(%d+)$')
-    local n, span = string.match(part, '^rate=(%d+)/([%d.]+)$')
-    if most then
-      at_most = tonumber(most)
-    elseif tonumber(span) and tonumber(n) > 0 then
-      count, per = tonumber(n), tonumber(span)
-    elseif string.match(part, '^at_most=') or string.match(part, '^rate=') then
-      return 0
+  -- Reads a limit, such as 'at_most=4 rate=10/1.000000'. Returns the largest number of running tasks, and the number
+  -- and the time of the rate, or nil. If the text is no limit, nothing may run. The server gets these numbers from
+  -- limituse.lua, and does not read the text. So claims and the server always agree.
+  function limiting.parse(limit)
+    local at_most, count, per = INF, nil, nil
+    for part in string.gmatch(limit, '%S+') do
+      local most = string.match(part, '^at_most=(%d+)$')
+      local n, span = string.match(part, '^rate=(%d+)/([%d.]+)$')
+      if most then
+        at_most = tonumber(most)
+      elseif tonumber(span) and tonumber(n) > 0 then
+        count, per = tonumber(n), tonumber(span)
+      elseif string.match(part, '^at_most=') or string.match(part, '^rate=') then
+        return 0
+      end
     end
+    return (per or at_most < INF) and at_most or 0, count, per
   end
-  return (per or at_most < INF) and at_most or 0, count, per
-end
 
-function limiting.count(key, id, runs)
-  local all = runs and limiting.begun or limiting.ended
-  local ids = all[key] or {}
-  all[key] = ids
-  ids[#ids + 1] = id
-end
-
--- Makes a key due if it has waiting tasks, and wakes the server.
-function limiting.check_now(key)
-  if redis.pcall('ZADD', limiting.checks, 'XX', 'CH', now_text, key) == 1 then wake(limiting.wake, 1) end
-end
-
--- The script has already written the other data of the call. So if a key has a wrong type, the script goes on.
-function limiting.finish()
-  for key, ids in pairs(limiting.begun) do
-    local entries = {}
-    for i, id in ipairs(ids) do entries[2 * i - 1], entries[2 * i] = now_text, id end
-    for i = 1, #entries, 500 do
-      redis.pcall('ZADD', limiting.running .. key, unpack(entries, i, math.min(i + 499, #entries)))
-    end
-    redis.pcall('ZADD', limiting.used, 'NX', now_text, key)
+  function limiting.count(key, id, runs)
+    table.insert(into(runs and limiting.begun or limiting.ended, key), id)
   end
-  for key, ids in pairs(limiting.ended) do
-    for i = 1, #ids, 500 do
-      redis.pcall('ZREM', limiting.running .. key, unpack(ids, i, math.min(i + 499, #ids)))
+
+  -- Makes a key due if it has waiting tasks, and wakes the server.
+  function limiting.check_now(key)
+    if redis.pcall('ZADD', limiting.checks, 'XX', 'CH', now_text, key) == 1 then wake(limiting.wake, 1) end
+  end
+
+  -- The script has already written the other data of the call. So if a key has a wrong type, the script goes on.
+  function limiting.finish()
+    for key, ids in pairs(limiting.begun) do
+      local entries = {}
+      for i, id in ipairs(ids) do entries[2 * i - 1], entries[2 * i] = now_text, id end
+      bulk('ZADD', limiting.running .. key, entries, redis.pcall)
+      redis.pcall('ZADD', limiting.used, 'NX', now_text, key)
     end
-    if redis.pcall('EXISTS', limiting.running .. key) == 0 then redis.pcall('ZREM', limiting.used, key) end
-    limiting.check_now(key)
+    for key, ids in pairs(limiting.ended) do
+      bulk('ZREM', limiting.running .. key, ids, redis.pcall)
+      if redis.pcall('EXISTS', limiting.running .. key) == 0 then redis.pcall('ZREM', limiting.used, key) end
+      limiting.check_now(key)
+    end
   end
 end

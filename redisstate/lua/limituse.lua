@@ -87,7 +87,7 @@ local function correct_starts(list, per)
     past[#past + 1] = text(math.min(tonumber(at) or INF, now))
   end
   redis.pcall('UNLINK', list)
-  for i = 1, #past, 500 do redis.pcall('RPUSH', list, unpack(past, i, math.min(i + 499, #past))) end
+  bulk('RPUSH', list, past, redis.pcall)
   redis.pcall('EXPIRE', list, math.ceil(per) + 60)
 end
 

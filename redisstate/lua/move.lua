@@ -60,7 +60,7 @@ for i = 1, n do
   end
 end
 finish_moves()
-limiting.finish()
+if form.limit then limiting.finish() end
 if #form.entered > 0 then
   for i = 6, #KEYS do wake(KEYS[i], #form.entered / 2) end
 end

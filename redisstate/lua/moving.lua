@@ -31,10 +31,13 @@
 -- - the number of arguments of a move
 -- - the positions of the following of these arguments, or '': claim, fence on the score in due, limit key, unique key,
 --   and min and max for the first moment
--- - the number of properties to write, and these properties with their values
--- - the number of properties whose value is a time, and for each its name and its moment
+-- - the indexes in the reply of HMGET of `place`, `revision`, and `links` or `dependents`, or ''. `endings` follows
+--   `dependents` if the move removes the task
+-- - the number of arguments of HSET before the properties whose values are times, and before the moves' own properties
+-- - the number of arguments of HMGET, and these arguments; the key is empty
+-- - the number of arguments of HSET, and these arguments: the key, the log, times and own values are empty
+-- - the number of properties whose value is a time, and their moments
 -- - the number of properties to remove, and these properties
--- - the number of the moves' own properties, and their names
 --
 -- A move is: id, group, the values of its own properties, and the arguments whose positions the form has.
 
@@ -49,12 +52,6 @@ local REMOVED, UNCHANGED = '-', '='
 
 -- Changes of sorted sets, by key. The script writes them together at the end.
 local remove, add = {}, {}
-local function into(all, key)
-  local of = all[key] or {}
-  all[key] = of
-  return of
-end
-
 local looks, forgotten = into(add, due), into(remove, due)
 
 -- These lists have an element for each move of the call:
@@ -69,44 +66,20 @@ local moves, times, logs, special = {}, {}, {}, {}
 
 -- Reads a form. Its field `read` holds the arguments of HMGET, and its field `write` those of HSET. Each move adds its
 -- key to both, and its log and own values to `write`. The fields `place`, `revised` and `linked` are indexes in the
--- reply of HMGET.
+-- reply of HMGET. To add 0 makes a number of a text, without a call.
 local function read_form()
-  local from, round, revision, to, code, links, score, look, note = unpack(ARGV, cursor + 1, cursor + 9)
-  local repair, updates, size, claim, fence, limit, key, span = unpack(ARGV, cursor + 10, cursor + 17)
-  cursor = cursor + 17
-  local form = {
-    from = from, round = round, revision = revision, to = to, code = tonumber(code), links = links,
-    score = score, look = look, note = note, repair = repair == '1', updates = updates == '1',
-    size = tonumber(size), claim = tonumber(claim), fence = tonumber(fence), limit = tonumber(limit),
-    unique = tonumber(key), span = tonumber(span),
-    set = take_list(2), stamps = take_list(2), clear = take_list(1), own = take_list(1),
+  local from, round, revision, to, code, links, score, look, note, repair = unpack(ARGV, cursor + 1, cursor + 10)
+  local updates, size, claim, fence, limit, unique, span, placed_at = unpack(ARGV, cursor + 11, cursor + 18)
+  local revised, linked, stamped, owned = unpack(ARGV, cursor + 19, cursor + 22)
+  cursor = cursor + 22
+  return {
+    from = from, round = round, revision = revision, to = to, code = code, links = links, score = score, look = look,
+    note = note, repair = repair == '1', updates = updates == '1', size = size + 0, claim = claim ~= '' and claim + 0,
+    fence = fence ~= '' and fence + 0, limit = limit ~= '' and limit + 0, unique = unique ~= '' and unique + 0,
+    span = span ~= '' and span + 0, place = placed_at ~= '' and placed_at + 0, stamped = stamped + 0, owned = owned + 0,
+    revised = revised ~= '' and revised + 0, linked = linked ~= '' and linked + 0,
+    read = take_list(1), write = take_list(1), stamps = take_list(1), clear = take_list(1),
   }
-
-  local of = round .. ':'
-  local read = { '', 'state', 'round', 'log', of .. from, of .. 'claim' }
-  if from == 'running' then read[7], read[8] = of .. 'executed', of .. 'started' end
-  if to ~= UNCHANGED and (from == 'open' or to == 'open' or form.repair) then
-    form.place = #read
-    read[#read + 1] = 'place'
-  end
-  if revision ~= '' or from == to then
-    form.revised = #read
-    read[#read + 1] = 'revision'
-  end
-  if links ~= '' then
-    form.linked = #read
-    read[#read + 1] = links == 'ends' and 'links' or 'dependents'
-  end
-  if to == REMOVED then read[#read + 1] = 'endings' end
-  form.read, form.reads = read, #read
-
-  local write, stamps, own = { '', 'log', '', unpack(form.set) }, form.stamps, form.own
-  local stamped = #write
-  local owned = stamped + #stamps
-  for i = 1, #stamps, 2 do write[stamped + i] = stamps[i] end
-  for i = 1, #own do write[owned + 2 * i - 1] = own[i] end
-  form.write, form.stamped, form.owned, form.writes = write, stamped, owned, owned + 2 * #own
-  return form
 end
 
 -- Reads the arguments of a move, and returns its number.
@@ -135,11 +108,9 @@ end
 
 -- Returns the value that a move writes to a property, or nil if the move does not write to the property.
 local function written(form, i, name)
-  for j = 1, #form.set, 2 do
-    if form.set[j] == name then return form.set[j + 1] end
-  end
-  for j = 1, #form.own do
-    if form.own[j] == name then return ARGV[moves[i] + 2 + j] end
+  for j = 2, #form.write, 2 do
+    local own = (j - form.owned + 1) / 2
+    if form.write[j] == name then return own > 0 and ARGV[moves[i] + 2 + own] or form.write[j + 1] end
   end
 end
 
@@ -201,7 +172,7 @@ end
 local function check(form, i)
   local at, read, from = moves[i], form.read, form.from
   read[1] = tasks .. ARGV[at + 1]
-  local f = redis.pcall('HMGET', unpack(read, 1, form.reads)) -- an error reply if the key is not a hash
+  local f = redis.pcall('HMGET', unpack(read)) -- an error reply if the key is not a hash
   local mine = form.claim and (f[5] or '-') == ARGV[at + form.claim]
   if mine and f[6] and form.to == 'executed' then return 'done' end
   if f[1] ~= from or f[2] ~= form.round or form.claim and not mine or form.fence or form.revised
@@ -222,26 +193,22 @@ local function stamp(form, at)
   local at_text = at == now and now_text or text(at)
   form.at, form.line = at, at_text .. ' ' .. who .. ': ' .. form.note
   form.score_text, form.look_text = moment_text(form.score, at) or 'inf', moment_text(form.look, at)
-  for i = 1, #stamps, 2 do write[stamped + i + 1] = moment_text(stamps[i + 1], at) end
+  for i = 1, #stamps do write[stamped + 2 * i] = moment_text(stamps[i], at) end
 end
 
 local function write_task(form, i, id)
-  local at, write, owned, t = moves[i], form.write, form.owned, times[i]
+  local at, write, owned, t = moves[i] or 0, form.write, form.owned, times[i]
   if t ~= form.at then stamp(form, t) end
   write[1], write[3] = tasks .. id, logged(logs[i], form.line)
-  for j = 1, #form.own do write[owned + 2 * j] = ARGV[at + 2 + j] end
+  local own = at + 2 - owned / 2
+  for j = owned + 2, #write, 2 do write[j] = ARGV[own + j / 2] end
   if form.span then
     local least, most = ARGV[at + form.span], ARGV[at + form.span + 1]
     if most ~= '' then t = math.min(t, tonumber(most)) end
     write[form.stamped + 2] = text(math.max(t, tonumber(least)))
   end
-  redis.call('HSET', unpack(write, 1, form.writes))
+  redis.call('HSET', unpack(write))
   if form.clear[1] then bulk('HDEL', write[1], form.clear) end
-end
-
-local function put(of, score, id)
-  local n = #of
-  of[n + 1], of[n + 2] = score, id
 end
 
 -- The form's fields `left`, `stray` and `entered` are the changes of the list that the tasks leave, of the list that

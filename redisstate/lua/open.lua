@@ -92,17 +92,9 @@ for i = 1, n do
     opened[n_opened + 1], opened[n_opened + 2] = score_text, id
     n_opened = n_opened + 2
   end
-  if look ~= '-' then
-    looks[#looks + 1] = moment_text(look, at)
-    looks[#looks + 1] = id
-  end
+  if look ~= '-' then put(looks, moment_text(look, at), id) end
   local key = group ~= '0' and group_index(groups, of_group[tonumber(group)], id)
-  if key then
-    local of = indexed[key] or {}
-    indexed[key] = of
-    of[#of + 1] = place(code, id)
-    of[#of + 1] = id
-  end
+  if key then put(into(indexed, key), place(code, id), id) end
 end
 call('SET', KEYS[3], ids[n])
 bulk('ZADD', open_list, opened)

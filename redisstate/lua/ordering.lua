@@ -434,8 +434,7 @@ function ordering.use(open, wanted, has_places, offer)
       if #list.removed > 0 or list.changed or list.exhausted then
         touched[list.partition] = true
         if list.total == #list.removed and not list.changed then
-          emptied[list.partition] = emptied[list.partition] or {}
-          table.insert(emptied[list.partition], list.priority)
+          table.insert(into(emptied, list.partition), list.priority)
         elseif not list.has_more then
           refresh_place(list.place)
         end

@@ -43,10 +43,10 @@ for _, name in ipairs(changing) do
 end
 redis.call('HSET', KEYS[1], 'version', now_text)
 if not pausing then
-  wake(KEYS[3], #TOKENS)
+  wake(KEYS[3], MOST_TOKENS)
   for i = 1, math.min(#partitions, 2000), 2 do
     local name, head = partitions[i], partitions[i + 1]
-    if name ~= 'version' and name ~= 'default' and head ~= '' then wake(ARGV[4] .. name, #TOKENS) end
+    if name ~= 'version' and name ~= 'default' and head ~= '' then wake(ARGV[4] .. name, MOST_TOKENS) end
   end
   -- Without partitions and pauses, claims need no version.
   if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('HLEN', KEYS[1]) == 1 then redis.call('UNLINK', KEYS[1]) end

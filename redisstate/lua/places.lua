@@ -211,24 +211,9 @@ local function use_places(open)
   do
     local entering, leaving, arrivals = {}, {}, {} -- by place; arrivals counts the tasks by partition
 
-    function enter_place(place, score, id)
-      local of = entering[place]
-      if not of then
-        of = {}
-        entering[place] = of
-      end
-      local n = #of
-      of[n + 1], of[n + 2] = score, id
-    end
+    function enter_place(place, score, id) put(into(entering, place), score, id) end
 
-    function leave_place(place, id)
-      local of = leaving[place]
-      if not of then
-        of = {}
-        leaving[place] = of
-      end
-      of[#of + 1] = id
-    end
+    function leave_place(place, id) table.insert(into(leaving, place), id) end
 
     -- Enters tasks that begin to wait into the set `unlinked`. Until they leave this set, nobody knows all tasks that
     -- they need (see link.lua and needs.lua).

@@ -17,97 +17,99 @@
 local positions = { kept = {} } -- kept has keys and values in turn
 
 -- The arguments are the prefix of the keys of positions, and the name of the set of programs to avoid. Without a name,
--- a script must not read or keep positions.
-function positions.use(prefix, name) positions.prefix, positions.name = prefix, name end
+-- a script must not read or keep positions. This function creates the others, so that most claims do not.
+function positions.use(prefix, name)
+  positions.prefix, positions.name = prefix, name
 
--- Returns the key of the position of a queue. Without a worker, it is the shared position.
-function positions.key(queue, worker)
-  return positions.prefix .. positions.name .. (worker and '@' .. worker or '') .. ':' .. queue
-end
+  -- Returns the key of the position of a queue. Without a worker, it is the shared position.
+  function positions.key(queue, worker)
+    return positions.prefix .. positions.name .. (worker and '@' .. worker or '') .. ':' .. queue
+  end
 
--- Returns the last time at which the server has returned a task to a queue.
-local function returned_at(queue)
-  local at = redis.pcall('GET', positions.prefix .. 'returned:' .. queue)
-  return type(at) == 'string' and tonumber(at) or 0
-end
+  -- Returns the last time at which the server has returned a task to a queue.
+  local function returned_at(queue)
+    local at = redis.pcall('GET', positions.prefix .. 'returned:' .. queue)
+    return type(at) == 'string' and tonumber(at) or 0
+  end
 
--- The server returns waiting tasks to their places with their old scores (see limitreturn.lua), and so before a
--- position. So claims then begin at the head again. But first, claims continue at the position for a while, so that
--- they get past tasks that the worker does not want. This time is longer if many tasks are before the position, because
--- claims need about a second to read READ_PER_SECOND tasks.
-local READ_PER_SECOND = 50000
-local function overlooks(began, read, queue)
-  return now - began > 1 + read / READ_PER_SECOND and began < returned_at(queue)
-end
+  -- The server returns waiting tasks to their places with their old scores (see limitreturn.lua), and so before a
+  -- position. So claims then begin at the head again. But first, claims continue at the position for a while, so that
+  -- they get past tasks that the worker does not want. This time is longer if many tasks are before the position,
+  -- because claims need about a second to read READ_PER_SECOND tasks.
+  local READ_PER_SECOND = 50000
+  local function overlooks(began, read, queue)
+    return now - began > 1 + read / READ_PER_SECOND and began < returned_at(queue)
+  end
 
-local KEPT_FOR, SWEEP_KEPT_FOR = 60, 10
+  local KEPT_FOR, SWEEP_KEPT_FOR = 60, 10
 
-local function is_current(began, seconds) return began and began <= now and now - began <= seconds end
+  local function is_current(began, seconds) return began and began <= now and now - began <= seconds end
 
--- Reads a position in a queue. Returns nil if the claim must begin at the head. A sweep does not see the new tasks of
--- the partitions before it, so it soon begins again.
-function positions.read(key, queue)
-  local at = redis.pcall('GET', key)
-  if type(at) ~= 'string' then return nil end
-  local began, score, id, priority, read, rest = string.match(at, '^(%S+) (%S+) (%S+) (%-?%d+) (%d+)(.*)$')
-  began, read = tonumber(began), tonumber(read)
-  local base = string.sub(rest or '', 1, 2) == ' ~' and string.sub(rest, 3) or nil
-  local seconds = base and SWEEP_KEPT_FOR + (read or 0) / READ_PER_SECOND or KEPT_FOR
-  if not is_current(began, seconds) or not score_of(score) or overlooks(began, read, queue) then return nil end
-  return { began = began, score = score, id = id, priority = priority, read = read, base = base }
-end
+  -- Reads a position in a queue. Returns nil if the claim must begin at the head. A sweep does not see the new tasks of
+  -- the partitions before it, so it soon begins again.
+  function positions.read(key, queue)
+    local at = redis.pcall('GET', key)
+    if type(at) ~= 'string' then return nil end
+    local began, score, id, priority, read, rest = string.match(at, '^(%S+) (%S+) (%S+) (%-?%d+) (%d+)(.*)$')
+    began, read = tonumber(began), tonumber(read)
+    local base = string.sub(rest or '', 1, 2) == ' ~' and string.sub(rest, 3) or nil
+    local seconds = base and SWEEP_KEPT_FOR + (read or 0) / READ_PER_SECOND or KEPT_FOR
+    if not is_current(began, seconds) or not score_of(score) or overlooks(began, read, queue) then return nil end
+    return { began = began, score = score, id = id, priority = priority, read = read, base = base }
+  end
 
--- Returns the position at the beginning of a partition in a sweep, with the number of tasks that the calls have read.
-function positions.sweep_from(base, read)
-  return { began = now, score = '0', id = '0', priority = '2147483647', read = read, base = base }
-end
+  -- Returns the position at the beginning of a partition in a sweep, with the number of tasks that the calls have read.
+  function positions.sweep_from(base, read)
+    return { began = now, score = '0', id = '0', priority = '2147483647', read = read, base = base }
+  end
 
--- Returns whether position a comes after position b. Both may be nil, for the head of the queue.
-function positions.is_after(a, b)
-  if not a or not b then return a ~= nil end
-  if a.base or b.base then return a.base ~= nil and (a.base ~= b.base or a.read > b.read) end
-  local p, q = tonumber(a.priority), tonumber(b.priority)
-  if p ~= q then return p < q end
-  local s, t = score_of(a.score), score_of(b.score)
-  if s ~= t then return s > t end
-  return a.id > b.id -- Redis, too, orders equal scores by member
-end
+  -- Returns whether position a comes after position b. Both may be nil, for the head of the queue.
+  function positions.is_after(a, b)
+    if not a or not b then return a ~= nil end
+    if a.base or b.base then return a.base ~= nil and (a.base ~= b.base or a.read > b.read) end
+    local p, q = tonumber(a.priority), tonumber(b.priority)
+    if p ~= q then return p < q end
+    local s, t = score_of(a.score), score_of(b.score)
+    if s ~= t then return s > t end
+    return a.id > b.id -- Redis, too, orders equal scores by member
+  end
 
--- Returns the number of entries of a list before a position. The list has the priority of the position.
-function positions.rank_after(key, at)
-  local score = redis.call('ZSCORE', key, at.id)
-  if score and score_of(score) == score_of(at.score) then return redis.call('ZRANK', key, at.id) + 1 end
-  return redis.call('ZCOUNT', key, '-inf', '(' .. at.score)
-end
+  -- Returns the number of entries of a list before a position. The list has the priority of the position.
+  function positions.rank_after(key, at)
+    local score = redis.call('ZSCORE', key, at.id)
+    if score and score_of(score) == score_of(at.score) then return redis.call('ZRANK', key, at.id) + 1 end
+    return redis.call('ZCOUNT', key, '-inf', '(' .. at.score)
+  end
 
-function positions.keep(key, began, at)
-  local n = #positions.kept
-  positions.kept[n + 1] = key
-  positions.kept[n + 2] = string.format('%.6f %s %s %s %.0f', began, at.score, at.id, at.priority, at.read)
-    .. (at.base and ' ~' .. at.base or '')
-end
+  function positions.keep(key, began, at)
+    local n = #positions.kept
+    positions.kept[n + 1] = key
+    positions.kept[n + 2] = string.format('%.6f %s %s %s %.0f', began, at.score, at.id, at.priority, at.read)
+      .. (at.base and ' ~' .. at.base or '')
+  end
 
-local function key_of_heads(queue) return positions.prefix .. 'heads:' .. queue end
+  local function key_of_heads(queue) return positions.prefix .. 'heads:' .. queue end
 
--- Returns the last entry of `heads` that claims skip, with its priority and score. All of them are nil if claims skip
--- none. The field `began` is the time when claims have begun to skip entries.
-function positions.passed_heads(queue)
-  local at = redis.pcall('GET', key_of_heads(queue))
-  local began, member = string.match(type(at) == 'string' and at or '', '^(%S+) (.*)$')
-  began = tonumber(began)
-  if not is_current(began, KEPT_FOR) then return {} end
-  local _, priority, score = parse_head(member)
-  if not priority or not score then return {} end
-  return { began = began, member = member, priority = priority, score = score }
-end
+  -- Returns the last entry of `heads` that claims skip, with its priority and score. All of them are nil if claims skip
+  -- none. The field `began` is the time when claims have begun to skip entries.
+  function positions.passed_heads(queue)
+    local at = redis.pcall('GET', key_of_heads(queue))
+    local began, member = string.match(type(at) == 'string' and at or '', '^(%S+) (.*)$')
+    began = tonumber(began)
+    if not is_current(began, KEPT_FOR) then return {} end
+    local _, priority, score = parse_head(member)
+    if not priority or not score then return {} end
+    return { began = began, member = member, priority = priority, score = score }
+  end
 
-function positions.keep_passed_heads(queue, before, member)
-  local n = #positions.kept
-  positions.kept[n + 1] = key_of_heads(queue)
-  positions.kept[n + 2] = string.format('%.6f ', before and before.began or now) .. member
-end
+  function positions.keep_passed_heads(queue, before, member)
+    local n = #positions.kept
+    positions.kept[n + 1] = key_of_heads(queue)
+    positions.kept[n + 2] = string.format('%.6f ', before and before.began or now) .. member
+  end
 
-function positions.finish()
-  local kept = positions.kept
-  for i = 1, #kept, 2 do redis.call('SET', kept[i], kept[i + 1], 'EX', 2 * KEPT_FOR) end
+  function positions.finish()
+    local kept = positions.kept
+    for i = 1, #kept, 2 do redis.call('SET', kept[i], kept[i + 1], 'EX', 2 * KEPT_FOR) end
+  end
 end

@@ -119,8 +119,25 @@ local function not_sorted(key)
   return nil, size
 end
 
-local function bulk(command, key, of)
-  for i = 1, #of, 500 do redis.call(command, key, unpack(of, i, math.min(i + 499, #of))) end
+-- Sends a command with a key and many arguments, in pieces. The function `run` is redis.call or redis.pcall.
+local function bulk(command, key, of, run)
+  local n = #of
+  for i = 1, n, 500 do (run or redis.call)(command, key, unpack(of, i, i + 499 < n and i + 499 or n)) end
+end
+
+-- Returns the list at a key of a table of lists.
+local function into(all, key)
+  local of = all[key]
+  if not of then
+    of = {}
+    all[key] = of
+  end
+  return of
+end
+
+local function put(of, score, id)
+  local n = #of
+  of[n + 1], of[n + 2] = score, id
 end
 
 -- Returns the scores of members in a sorted set, in the order of the members; false if the set lacks the member.
@@ -135,11 +152,11 @@ end
 
 -- Puts wake tokens into a list. A few tokens are enough: if a component takes a token but leaves some of the work, a
 -- script puts in a new token. Unused tokens expire after an hour.
-local TOKENS = { '1', '1', '1', '1', '1', '1', '1', '1' }
+local MOST_TOKENS = 8
 local function wake(key, tokens)
   local there = redis.pcall('LLEN', key)
-  if type(there) == 'table' or there >= #TOKENS then return end -- without a token, the component wakes up later
-  redis.call('LPUSH', key, unpack(TOKENS, 1, math.min(tokens, #TOKENS - there)))
+  if type(there) == 'table' or there >= MOST_TOKENS then return end -- without a token, the component wakes up later
+  redis.call('LPUSH', key, unpack({ '1', '1', '1', '1', '1', '1', '1', '1' }, 1, math.min(tokens, MOST_TOKENS - there)))
   if there == 0 then redis.call('EXPIRE', key, 3600) end
 end
 

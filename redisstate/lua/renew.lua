@@ -52,7 +52,7 @@ local function add_updates(stream, round, first, updates)
   for i, line in ipairs(updates) do
     local n = first + i - 1
     if n > last then
-      redis.call('XADD', stream, string.format('%s-%.0f', round, n), 'time', text(now), 'line', line)
+      redis.call('XADD', stream, string.format('%s-%.0f', round, n), 'time', now_text, 'line', line)
     end
   end
 end
@@ -96,7 +96,7 @@ end
 local wrong = not_sorted(due)
 if wrong then return wrong end
 
-local answer = { text(now) }
+local answer = { now_text }
 while cursor < #ARGV and (#answer % 16 > 0 or not spent(2)) do
   answer[#answer + 1] = renew({
     id = take(), round = take(), claim = take(), begun = take(), limit = take(), most = take(),

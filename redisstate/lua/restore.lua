@@ -84,22 +84,16 @@ end
 local counter = number(redis.call('GET', KEYS[2]), 0) or 0
 
 local add = {}
-local function put(key, score, id)
-  add[key] = add[key] or {}
-  local of = add[key]
-  of[#of + 1], of[#of + 2] = score, id
-end
-
 for _, t in ipairs(new) do
   for i = t.hash, t.hash_end, 500 do
     redis.call('HSET', tasks .. t.id, unpack(ARGV, i, math.min(i + 499, t.hash_end)))
   end
   if t.list > 0 then
-    if t.place ~= '' then enter_place(t.place, t.score, t.id) else put(KEYS[t.list], t.score, t.id) end
+    if t.place ~= '' then enter_place(t.place, t.score, t.id) else put(into(add, KEYS[t.list]), t.score, t.id) end
     local index = group_index(groups, t.group, t.id)
-    if index then put(index, place(t.code, t.id), t.id) end
+    if index then put(into(add, index), place(t.code, t.id), t.id) end
   end
-  if t.look ~= '-' then put(KEYS[1], tonumber(t.look) < now and text(now) or t.look, t.id) end
+  if t.look ~= '-' then put(into(add, KEYS[1]), tonumber(t.look) < now and text(now) or t.look, t.id) end
   if t.limit ~= '' then limiting.count(t.limit, t.id, true) end
   if t.takes_key then redis.call('HSET', KEYS[3], t.unique, t.id) end
   if t.updates_end > t.updates then redis.call('DEL', updates .. t.id) end

@@ -13,15 +13,16 @@
 --  6. the highest score of a due task
 --  7. the maximum number of due tasks to look at
 -- - the form (see moving.lua), without own properties
--- - the number of properties that must have certain values, and these properties with the values
--- - the number of properties that must not be empty, and these properties
--- - the number of properties that must be missing, and these properties
--- - the number of variants, and the variants; the task must fit one of them
+-- - the number of arguments of HMGET, and these arguments: an empty key, log, group, the time of the state that the
+--   form leaves, and the properties of the pattern in its order
+-- - the pattern
+-- - the number of properties that must not be empty
+-- - the number of variants, and for each a pattern, and the name of a property that must be missing or empty, or ''.
+--   The task must fit one of them
 --
--- Each variant is:
--- - the number of properties that must have certain values, and these properties with the values
--- - the number of properties that must be missing, and these properties
--- - the name of a property that must be missing or empty, or ''
+-- A pattern is:
+-- - the number of properties that must have certain values, and these values
+-- - the number of properties that must be missing
 --
 -- Returns the number of moved tasks, and a line 'id score' for each other due task. If the call takes too long, the
 -- script does not move the last tasks, and returns lines for them. The script removes members of due that are not ids.
@@ -39,52 +40,47 @@ if wrong then return wrong end
 
 -- Read and check.
 
-local form = read_form()
-local equal, filled, missing, variants = take_list(2), take_list(1), take_list(1), {}
-for i = 1, tonumber(take()) do variants[i] = { equal = take_list(2), missing = take_list(1), empty = take() } end
+local form, read = read_form(), take_list(1)
 
-local read = { '', 'log', 'group', form.round .. ':' .. form.from }
-local function positions(names, step) -- returns the indexes of the properties' values in a reply
-  local at, n = {}, #read
-  for i = 1, #names, step do
-    at[#at + 1], read[n + 1] = n, names[i]
-    n = n + 1
-  end
-  return at
+local checked = 3 -- the index in a reply of the last property that no pattern has had
+local function take_pattern()
+  local p = { first = checked, equal = take_list(1), missing = tonumber(take()) }
+  checked = checked + #p.equal + p.missing
+  return p
 end
-local at_equal, at_filled, at_missing = positions(equal, 2), positions(filled, 1), positions(missing, 1)
-for _, v in ipairs(variants) do v.at_equal, v.at_missing = positions(v.equal, 2), positions(v.missing, 1) end
 
-local function is_equal(f, at, wanted)
-  for i, k in ipairs(at) do
-    if f[k] ~= wanted[2 * i] then return false end
+local usual, n_filled, variants = take_pattern(), tonumber(take()), {}
+local filled = checked
+checked = checked + n_filled
+for i = 1, tonumber(take()) do
+  variants[i] = take_pattern()
+  variants[i].empty = take()
+end
+
+local function fits(f, p)
+  local equal, first = p.equal, p.first
+  local n = #equal
+  for i = 1, n do
+    if f[first + i] ~= equal[i] then return false end
+  end
+  for i = first + n + 1, first + n + p.missing do
+    if f[i] then return false end
   end
   return true
-end
-
-local function lacks(f, at)
-  for _, k in ipairs(at) do
-    if f[k] then return false end
-  end
-  return true
-end
-
-local function fits_variant(f, v)
-  if not is_equal(f, v.at_equal, v.equal) or not lacks(f, v.at_missing) then return false end
-  return v.empty == '' or redis.call('HSTRLEN', read[1], v.empty) == 0
 end
 
 -- Returns the values of a task if it fits the pattern, or nil.
 local function fitting(id)
   read[1] = tasks .. id
   local f = redis.pcall('HMGET', unpack(read)) -- an error reply if the key is not a hash
-  if not is_equal(f, at_equal, equal) or not lacks(f, at_missing) then return nil end
+  if not fits(f, usual) then return nil end
   if not f[3] or not string.match(f[3], '^%d+%.?%d*$') or tonumber(f[3]) <= 0 then return nil end
-  for _, k in ipairs(at_filled) do
-    if not f[k] or f[k] == '' then return nil end
+  for i = filled + 1, filled + n_filled do
+    if not f[i] or f[i] == '' then return nil end
   end
-  for _, v in ipairs(variants) do
-    if fits_variant(f, v) then return f end
+  for i = 1, #variants do
+    local v = variants[i]
+    if fits(f, v) and (v.empty == '' or redis.call('HSTRLEN', read[1], v.empty) == 0) then return f end
   end
 end
 
