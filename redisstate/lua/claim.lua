@@ -172,12 +172,12 @@ local function consider(list, id, score)
     if avoid[f[1]] or paused_group[f[3]] then return 'avoided' end
     if not_here(f[2]) then return 'elsewhere' end
   end
-  local f = read(id, list.place and n_properties + 1 or n_properties - 1)
-  if not f[1] or list.place and f[n_properties + 1] ~= list.place then -- the id has no task, or the task is elsewhere
+  local placed = list.place
+  local f = read(id, placed and n_properties + 1 or n_properties - 1)
+  if not f[1] or placed and f[n_properties + 1] ~= placed then -- the id has no task, or the task is elsewhere
     gone[#gone + 1] = { list, id }
     return
   end
-  f[n_properties + 1] = nil
   local start_after = f[3] == '0' and 0 or number(f[3], 0)
   local end_before, timeout = f[4] == 'inf' and INF or number(f[4], INF), f[5] == 'inf' and INF or number(f[5], INF)
   if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
@@ -189,20 +189,21 @@ local function consider(list, id, score)
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then
     later_here[#later_here + 1] = { list, id, start_after }
-  elseif not_here(f[NOT_ON]) then
+  elseif f[NOT_ON] and not_here(f[NOT_ON]) then
     picky = true
     return 'elsewhere'
   else
-    local key = list.place and f[n_properties] or ''
+    local key = placed and f[n_properties] or ''
     if key ~= '' and not starting.may_start(key, tonumber(list.priority), score_of(score)) then
       return starting.wait(key, list, id, score)
     end
+    f[n_properties + 1] = nil
     choose(list, id, f, end_before, timeout)
     if key ~= '' then starting.start(key, id) end
   end
 end
 
-local function full() return #ids >= wanted or bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
+local function full() return bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
 
 -- Chooses tasks from a queue. Without positions, `skipped` is nil. Otherwise its positions move behind the tasks that
 -- the worker does not want: the position `mine` behind all of them, the position `all` behind the first tasks that no
@@ -268,7 +269,7 @@ end
 local claimed = {}
 for i, queue in ipairs(queues) do
   local before_queue = #ids
-  if not full() and not ordering.more then look_in(queue) end
+  if #ids < wanted and not full() and not ordering.more then look_in(queue) end
   claimed[i] = #ids - before_queue
 end
 
