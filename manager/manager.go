@@ -59,6 +59,15 @@ func Load(path string) (*Manager, error) {
 	return New(o)
 }
 
+// As returns a manager that shares the connection of m, and writes another name into the logs of tasks. Close one of the two only if nobody uses the other.
+func (m *Manager) As(name string) *Manager {
+	s := m.settings
+	s.name = name
+	other := newManager(s, m.store)
+	other.wait = m.wait
+	return other
+}
+
 // Connect connects to Redis, if no earlier call has connected. If Redis does not answer, Connect waits until ctx ends,
 // like all methods that need Redis. If Redis answers but cannot be used, for example because the password is wrong,
 // Connect returns an error at once.

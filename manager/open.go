@@ -37,12 +37,16 @@ func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task,
 var ErrOtherRequest = redisstate.ErrOtherRequest
 
 // OpenOnce opens tasks like Open, but at most once for each key. A second call with the same key and the same definitions opens no task that the first
-// call has opened, also in another process. It returns the same tasks, with the properties of the definitions. Use it if an answer can be lost between
+// call has opened, also in another process. It returns the same tasks, with the properties of the definitions. The correlation ids may differ. Use it if an answer can be lost between
 // you and your own caller. Redis keeps the key for a day after the last call.
 //
 // The error wraps [ErrOtherRequest] if an earlier call with the key had other definitions.
 func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Definition) ([]*Task, error) {
-	content, err := json.Marshal(definitions)
+	same := slices.Clone(definitions)
+	for i := range same {
+		same[i].CorrelationID = "" // a repeated call may have an id of its own
+	}
+	content, err := json.Marshal(same)
 	if err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}

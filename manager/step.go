@@ -53,6 +53,9 @@ func (s *Step) Update(changes Changes, tasks ...*Task) {
 	s.add(Action{Verb: tdf.VerbChange, Changes: changes}, tasks)
 }
 
+// Do makes any of the changes above.
+func (s *Step) Do(action Action, tasks ...*Task) { s.add(action, tasks) }
+
 // Require changes nothing. If one of the tasks has changed since you read it, the step is refused. The output and the
 // progress of a running task are no changes.
 func (s *Step) Require(tasks ...*Task) { s.add(Action{Verb: tdf.VerbRequire}, tasks) }

@@ -63,3 +63,8 @@ func (s *Store) Now(ctx context.Context) (tdf.Time, error) {
 	now, err := conn.Ask(ctx, s.Conn, "read the clock", func(r redis.Cmdable) *redis.TimeCmd { return r.Time(ctx) })
 	return tdf.At(now), err
 }
+
+// TryWrite makes a write that changes nothing. It returns an error if Redis refuses writes.
+func (s *Store) TryWrite(ctx context.Context) error {
+	return s.BestEffort(ctx, "try a write", func(p redis.Pipeliner) { p.ZRem(ctx, s.Keys.TokensUsed(), "") })
+}

@@ -1,0 +1,60 @@
+package access
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func TestClaim(t *testing.T) {
+	submitter := Token{Name: "ci", Role: Submitter}
+	queued := Token{Name: "ci", Role: Submitter, Queues: []string{"gpu", "slow"}}
+	operator := Token{Name: "op", Role: Operator}
+	for name, c := range map[string]struct {
+		token Token
+		d     tdf.Definition
+		owner string
+		queue string
+		may   bool
+	}{
+		"plain":                 {submitter, tdf.Definition{}, "ci", "", true},
+		"any queue":             {submitter, tdf.Definition{Queue: "q"}, "ci", "q", true},
+		"own owner":             {submitter, tdf.Definition{Owner: "ci"}, "ci", "", true},
+		"another owner":         {submitter, tdf.Definition{Owner: "op"}, "", "", false},
+		"own group":             {submitter, tdf.Definition{Group: "ci/night"}, "ci", "", true},
+		"another group":         {submitter, tdf.Definition{Group: "night"}, "", "", false},
+		"a similar group":       {submitter, tdf.Definition{Group: "ci2/night"}, "", "", false},
+		"the name itself":       {submitter, tdf.Definition{Group: "ci"}, "", "", false},
+		"own key":               {submitter, tdf.Definition{Unique: "ci/a"}, "ci", "", true},
+		"another key":           {submitter, tdf.Definition{Unique: "a"}, "", "", false},
+		"after own group":       {submitter, tdf.Definition{After: &tdf.Dependencies{Group: "ci/a"}}, "ci", "", true},
+		"after another group":   {submitter, tdf.Definition{After: &tdf.Dependencies{Group: "a"}}, "", "", false},
+		"after any of another":  {submitter, tdf.Definition{AfterAny: &tdf.Dependencies{Group: "a"}}, "", "", false},
+		"first queue":           {queued, tdf.Definition{}, "ci", "gpu", true},
+		"second queue":          {queued, tdf.Definition{Queue: "slow"}, "ci", "slow", true},
+		"another queue":         {queued, tdf.Definition{Queue: "q"}, "", "", false},
+		"the default queue":     {queued, tdf.Definition{Queue: tdf.DefaultQueue}, "", "", false},
+		"operator":              {operator, tdf.Definition{Group: "g", Unique: "u", Queue: "q"}, "", "q", true},
+		"operator for a token":  {operator, tdf.Definition{Owner: "ci"}, "ci", "", true},
+		"operator and no owner": {operator, tdf.Definition{}, "", "", true},
+	} {
+		d := c.d
+		err := c.token.Claim(&d)
+		if forbidden := new(ForbiddenError); c.may != (err == nil) || err != nil && !errors.As(err, &forbidden) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.may && (d.Owner != c.owner || d.Queue != c.queue) {
+			t.Errorf("%s: owner %q, queue %q", name, d.Owner, d.Queue)
+		}
+	}
+}
+
+func TestCheckQueue(t *testing.T) {
+	token := Token{Name: "w", Role: Worker, Queues: []string{tdf.DefaultQueue}}
+	for queue, may := range map[string]bool{"": true, "default": true, "q": false} {
+		if err := token.CheckQueue(queue); (err == nil) != may {
+			t.Errorf("queue %q: %v", queue, err)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// verbs are the actions of the API.
+var verbs = map[string]tdf.Verb{
+	"cancel": tdf.VerbCancel, "retry": tdf.VerbReopen, "requeue": tdf.VerbRelease, "archive": tdf.VerbArchive,
+	"change": tdf.VerbChange, "remove": tdf.VerbRemove,
+}
+
+// maxSelected is the largest number of tasks that one call changes, and maxSkipped the largest number of reasons in the answer.
+const (
+	maxSelected = 100_000
+	maxSkipped  = 100
+)
+
+func (a *api) addActions() {
+	add(a, route{http.MethodPost, "/tasks/actions", "act-on-tasks", "Cancel, retry, requeue, archive, change or remove tasks", toChange, true}, a.actOnTasks)
+	add(a, route{http.MethodPost, "/tasks/{id}/{action}", "act-on-task", "Cancel, retry, requeue, archive, change or remove a task", toChange, false}, a.actOnTask)
+}
+
+// options say how an action changes tasks.
+type options struct {
+	Changes   *changes `json:"changes,omitempty" doc:"new values of properties, for change and retry"`
+	Elsewhere bool     `json:"elsewhere,omitempty" doc:"for requeue: the task never runs on its present worker again"`
+}
+
+// changes are the new values of properties.
+type changes struct{ manager.Changes }
+
+// action returns the action with a name. The error is a problem if the token may not make it.
+func (o *options) action(c *call, name string) (manager.Action, error) {
+	x := manager.Action{Verb: verbs[name], Elsewhere: o.Elsewhere}
+	switch {
+	case x.Verb == "":
+		return x, refuse(string(tdf.CodeInvalid), fmt.Sprintf("unknown action %.100q", name))
+	case o.Elsewhere && x.Verb != tdf.VerbRelease:
+		return x, refuse(string(tdf.CodeInvalid), "elsewhere is only for requeue")
+	case o.Changes == nil && x.Verb == tdf.VerbChange:
+		return x, refuse(string(tdf.CodeInvalid), "change without changes")
+	case o.Changes == nil:
+		return x, nil
+	case x.Verb != tdf.VerbChange && x.Verb != tdf.VerbReopen:
+		return x, refuse(string(tdf.CodeInvalid), "changes are only for change and retry")
+	}
+	x.Changes = o.Changes.Changes
+	if queue := x.Changes.Queue; queue != nil {
+		if err := c.token.CheckQueue(*queue); err != nil {
+			return x, err
+		}
+	}
+	return x, nil
+}
+
+type actInput struct {
+	ID     int64    `path:"id" minimum:"1" doc:"the id of the task"`
+	Action string   `path:"action" enum:"cancel,retry,requeue,archive,change,remove"`
+	Match  string   `header:"If-Match" maxLength:"200" doc:"the ETag of the task; if the task has changed since, nothing happens"`
+	Body   *options `required:"false"`
+}
+
+type doneOutput struct{ Body done }
+
+// done is the answer to a call that changes tasks.
+type done struct {
+	Done    int       `json:"done" doc:"the number of changed tasks"`
+	Skipped int       `json:"skipped" doc:"the number of tasks that the action could not change"`
+	Reasons []skipped `json:"reasons,omitempty" doc:"why, for the first 100 of them"`
+}
+
+type skipped struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}
+
+func (a *api) actOnTask(ctx context.Context, c *call, in *actInput) (*doneOutput, error) {
+	if in.Body == nil {
+		in.Body = &options{}
+	}
+	action, err := in.Body.action(c, in.Action)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.task(ctx, c, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	ref := manager.ByIDs(t.ID)[0]
+	if in.Match != "" {
+		return a.actIfMatch(ctx, c, in.Match, action, t)
+	}
+	result, err := c.manager.Do(ctx, action, ref)
+	if err != nil {
+		return nil, err
+	}
+	if len(result.Skipped) > 0 {
+		return nil, result.Skipped[0]
+	}
+	return &doneOutput{done{Done: result.Done}}, nil
+}
+
+// actIfMatch acts on a task if it still has the version of an ETag.
+func (a *api) actIfMatch(ctx context.Context, c *call, match string, action manager.Action, t *manager.Task) (*doneOutput, error) {
+	changed := refuse(precondition, fmt.Sprintf("task %d has the ETag %s", t.ID, etag(t)))
+	if match != etag(t) {
+		return nil, changed
+	}
+	x := c.manager.Transaction()
+	x.Do(action, t)
+	_, err := x.Commit(ctx)
+	if refused := new(manager.StepError); errors.As(err, &refused) && len(refused.Changed) > 0 {
+		return nil, refuse(precondition, err.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &doneOutput{done{Done: 1}}, nil
+}
+
+type bulkInput struct{ Body bulk }
+
+// bulk names the tasks of an action: by their ids, or by a filter and the number of tasks that the caller expects it to select.
+type bulk struct {
+	Action string         `json:"action" enum:"cancel,retry,requeue,archive,change,remove"`
+	IDs    []int64        `json:"ids,omitempty" doc:"the ids of the tasks"`
+	Filter *manager.Query `json:"filter,omitempty" doc:"selects the tasks, as the parameters of the list do"`
+	Expect *int           `json:"expect,omitempty" doc:"the number of tasks that the filter selects; if it selects another number, nothing happens"`
+
+	Changes   *changes `json:"changes,omitempty" doc:"new values of properties, for change and retry"`
+	Elsewhere bool     `json:"elsewhere,omitempty" doc:"for requeue: the tasks never run on their present workers again"`
+}
+
+func (a *api) actOnTasks(ctx context.Context, c *call, in *bulkInput) (*doneOutput, error) {
+	b := &in.Body
+	action, err := (&options{b.Changes, b.Elsewhere}).action(c, b.Action)
+	if err != nil {
+		return nil, err
+	}
+	refs, missing, err := a.selected(ctx, c, b)
+	if err != nil {
+		return nil, err
+	}
+	result, err := c.manager.Do(ctx, action, refs...)
+	if err != nil {
+		return nil, partly(result.Done, err)
+	}
+	for _, id := range missing {
+		result.Skipped = append(result.Skipped, &tdf.StateError{ID: id, Verb: action.Verb, State: tdf.None})
+	}
+	out := &doneOutput{done{Done: result.Done, Skipped: len(result.Skipped)}}
+	for _, err := range result.Skipped[:min(len(result.Skipped), maxSkipped)] {
+		out.Body.Reasons = append(out.Body.Reasons, skipped{string(tdf.CodeOf(err)), err.Error()})
+	}
+	return out, nil
+}
+
+// selected returns the tasks that a call selects, as the caller may see them, and the ids that select no task.
+func (a *api) selected(ctx context.Context, c *call, b *bulk) (refs []manager.Ref, missing []int64, err error) {
+	switch {
+	case (len(b.IDs) > 0) == (b.Filter != nil):
+		return nil, nil, refuse(string(tdf.CodeInvalid), "want either ids or a filter")
+	case (b.Filter != nil) != (b.Expect != nil):
+		return nil, nil, refuse(string(tdf.CodeInvalid), "want expect together with a filter, and only then")
+	case len(b.IDs) > maxTasks:
+		return nil, nil, refuse(tooLarge, fmt.Sprintf("%d ids; at most %d are possible in one call", len(b.IDs), maxTasks))
+	}
+	q := manager.Query{IDs: b.IDs}
+	if b.Filter != nil {
+		q = *b.Filter
+		q.Order, q.Read = manager.NewestFirst, manager.ReadSummary
+	}
+	for t, err := range c.manager.List(ctx, c.own(q)) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if refs = append(refs, t.Ref()); len(refs) > maxSelected {
+			return nil, nil, refuse(tooLarge, fmt.Sprintf("the filter selects more than %d tasks", maxSelected))
+		}
+	}
+	if b.Expect != nil && *b.Expect != len(refs) {
+		return nil, nil, refuse(string(tdf.CodeConflict), fmt.Sprintf("the filter selects %d tasks, and not %d", len(refs), *b.Expect))
+	}
+	found := map[int64]bool{}
+	for _, r := range refs {
+		found[r.ID] = true
+	}
+	return refs, slices.DeleteFunc(slices.Clone(b.IDs), func(id int64) bool { return found[id] }), nil
+}

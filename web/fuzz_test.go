@@ -1,0 +1,68 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+// Whatever a call contains, no call fails with 500, every failure is a problem, and a refused call changes nothing.
+func FuzzCalls(f *testing.F) {
+	s := newSite(f, Options{Log: testspace.Silent})
+	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
+	methods := []string{"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"}
+	roles := access.Roles()
+	for i, r := range s.routes {
+		f.Add(uint8(i), uint8(i), r.path, bodies[r.id], "application/json", "")
+	}
+	for _, path := range []string{
+		"/tasks/1?x=1", "/tasks/0", "/tasks/-1", "/tasks/9223372036854775808", "/tasks/1/output?round=999999999&stream=result", "/tasks?limit=0", "/tasks?limit=1001", "/tasks?cursor=x",
+		"/tasks?since=never", "/tasks?ids=1,,2", "/tasks?exit=256", "/tasks?program=%5B", "/groups/%00", "/groups/a%2Fb", "/workers/%FF/drain", "/limits/" + strings.Repeat("x", 300),
+		"/../tasks", "/tasks/%2e%2e/x", "/tasks?states=" + strings.Repeat("open,", 500), "/tasks?failure=zz", "/failures?cursor=AAAA", "?", "/tasks#x",
+	} {
+		f.Add(uint8(0), uint8(3), path, "", "", "")
+		f.Add(uint8(1), uint8(3), path, plain, jsonLines, `"open-0-0"`)
+	}
+	for _, body := range []string{
+		"null", "[null]", "[[]]", `{"a":`, `{"program":null}`, `{"program":"p","after":{"places":[-1]}}`, `{"program":"p","timeout":1e999}`, `{"program":"p","tags":["a","a"]}`, "\xff\xfe", "{}{}", "1e400",
+		`[{"program":"p","after":{"places":[0]}}]`, `{"program":"p","end_before":"9999-12-31T23:59:59Z"}`, `{"program":"p","start_after":"inf"}`, `{"action":"cancel","filter":{"states":[]},"expect":-1}`,
+		`{"at_most":-1}`, `{"starts":1}`, `{"starts":1,"seconds":1e308}`, `{"queue":"a;b"}`, `{"group":"\u0000"}`, `{"group":"g","failures":-5}`,
+	} {
+		for i, path := range []string{"/tasks", "/tasks/actions", "/tasks/1/change", "/limits/k", "/pauses/add"} {
+			f.Add(uint8(1+i/3), uint8(3), path, body, "application/json", "")
+		}
+	}
+	f.Fuzz(func(t *testing.T, method, role uint8, path, body, kind, match string) {
+		r := httptest.NewRequest(http.MethodGet, "/", strings.NewReader(body))
+		r.Method, r.Host = methods[int(method)%len(methods)], "localhost"
+		u, err := r.URL.Parse(base + path)
+		if err != nil {
+			t.Skip()
+		}
+		r.URL = u
+		r.Header.Set("Authorization", "Bearer "+s.tokens[access.Role(roles[int(role)%len(roles)])])
+		r.Header.Set("Content-Type", kind)
+		r.Header.Set("If-Match", match)
+		r.Header.Set("Idempotency-Key", match)
+		s.TB = t
+		before := s.world()
+		got := s.do(r)
+		if got.StatusCode >= 500 {
+			t.Errorf("%s %s %q: %d %s", r.Method, path, body, got.StatusCode, got.text)
+		}
+		if got.StatusCode >= 400 {
+			if kind := got.Header.Get("Content-Type"); kind != "application/problem+json" {
+				t.Errorf("%s %s: %d %s", r.Method, path, got.StatusCode, kind)
+			}
+			if diff := cmp.Diff(before, s.world()); diff != "" {
+				t.Errorf("%s %s %q: %d, but something has changed:\n%s", r.Method, path, body, got.StatusCode, diff)
+			}
+		}
+	})
+}

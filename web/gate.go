@@ -1,0 +1,216 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A call is one call of the API.
+type call struct {
+	http.ResponseWriter
+	id      string // correlation id
+	token   access.Token
+	manager *manager.Manager // writes the name of the token into the logs of tasks
+
+	status int // 0 before the answer
+	bytes  int64
+}
+
+type callKey struct{}
+
+// callOf returns the call that a context belongs to.
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+func (c *call) rights() access.Rights { return c.token.Role.Rights() }
+
+func (c *call) WriteHeader(status int) {
+	if c.status == 0 {
+		c.status = status
+		c.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (c *call) Write(b []byte) (int, error) {
+	c.WriteHeader(http.StatusOK)
+	n, err := c.ResponseWriter.Write(b)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets [http.ResponseController] find the connection.
+func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// writeTime is how long the client may take to read the answer, in addition to the time of the call.
+const writeTime = time.Minute
+
+// ServeHTTP checks a call, passes it to its route, and logs it.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begun := time.Now()
+	c := &call{ResponseWriter: w, id: correlationID(r)}
+	setHeaders(w.Header(), c.id)
+	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	defer func() {
+		if fault := recover(); fault != nil {
+			a.fault(c, fault)
+		}
+		a.Log.Info("call", "method", r.Method, "path", short(r.URL.Path), "status", c.status, "bytes", c.bytes,
+			"seconds", time.Since(begun).Seconds(), "token", c.token.Name, "address", r.RemoteAddr, "correlation_id", c.id)
+	}()
+	_ = http.NewResponseController(w).SetWriteDeadline(begun.Add(10*a.Timeout + writeTime)) // an error means that there is no connection, as in tests
+	if p := a.check(r); p != nil {
+		p.CorrelationID = c.id
+		p.write(c)
+		return
+	}
+	select {
+	case a.places <- struct{}{}:
+		defer func() { <-a.places }()
+	default:
+		p := a.problemOf(r.Context(), errBusy)
+		p.write(c)
+		return
+	}
+	a.admit(c, r)
+}
+
+// fault answers a call whose function has panicked.
+func (a *api) fault(c *call, fault any) {
+	if fault == http.ErrAbortHandler {
+		panic(fault)
+	}
+	a.Log.Error("a call panicked", "correlation_id", c.id, "error", fmt.Sprint(fault), "stack", string(debug.Stack()))
+	if c.status != 0 {
+		panic(http.ErrAbortHandler) // the answer has begun; the client must notice that it is not whole
+	}
+	p := refuse("failed", kindOf("failed").Text)
+	p.CorrelationID = c.id
+	p.write(c)
+}
+
+// admit finds the token of the call, and passes the call to its route.
+func (a *api) admit(c *call, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
+		defer cancel()
+		if err := a.authenticate(ctx, c, r); err != nil {
+			a.problemOf(r.Context(), err).write(c)
+			return
+		}
+	}
+	a.mux.ServeHTTP(c, r)
+}
+
+func (a *api) authenticate(ctx context.Context, c *call, r *http.Request) error {
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 {
+		return refuse(unauthorized, kindOf(unauthorized).Text)
+	}
+	scheme, text, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return refuse(unauthorized, kindOf(unauthorized).Text)
+	}
+	token, err := a.admin.Authenticate(ctx, text)
+	switch {
+	case err == access.ErrDenied:
+		return refuse(unauthorized, err.Error())
+	case err != nil:
+		return err
+	}
+	c.token, c.manager = token, a.managerOf(token.Name)
+	return tooManyCalls(a.perToken.take(token.Name, time.Now()))
+}
+
+// managerOf returns the manager that writes the name of a token into the logs of tasks. The calls of a token share it, because it joins what they send.
+func (a *api) managerOf(token string) *manager.Manager {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.managers) >= 2*access.MaxTokens { // tokens come and go
+		clear(a.managers)
+	}
+	if a.managers[token] == nil {
+		a.managers[token] = a.manager.As("token " + token)
+	}
+	return a.managers[token]
+}
+
+// tooManyCalls returns a problem if the client must wait, and otherwise nil.
+func tooManyCalls(wait time.Duration) error {
+	if wait <= 0 {
+		return nil
+	}
+	p := refuse(tooMany, "too many calls; wait, as Retry-After says")
+	p.retry = max(1, int(math.Ceil(wait.Seconds())))
+	return p
+}
+
+// check returns a problem if the call must not reach a route, whoever makes it.
+func (a *api) check(r *http.Request) *problem {
+	if p, ok := tooManyCalls(a.perAddress.take(addressOf(r.RemoteAddr), time.Now())).(*problem); ok {
+		return p
+	}
+	if !a.hasHost(r.Host) {
+		return refuse(misdirected, fmt.Sprintf("unknown host %.100q; add it to hosts in section [http]", r.Host))
+	}
+	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
+		return refuse(otherOrigin, fmt.Sprintf("the origin %.100q may not call this server", origin))
+	}
+	if r.Method == http.MethodConnect || r.URL.EscapedPath() != cleanPath(r.URL.EscapedPath()) {
+		return refuse("not_found", "no such path")
+	}
+	return nil
+}
+
+// hasHost reports whether the header Host names this server. A web page that has rebound its own name to the server's address cannot send such a header.
+func (a *api) hasHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	_, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return err == nil || a.names[strings.ToLower(name)]
+}
+
+func sameOrigin(origin, host string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.EqualFold(u.Host, host)
+}
+
+// cleanPath returns the path without . and .., and without empty parts.
+func cleanPath(p string) string { return path.Clean("/" + p) }
+
+var validID = regexp.MustCompile(`^[A-Za-z0-9._:/+=@-]{1,128}$`)
+
+// correlationID returns the id that the client gave to its call. If the client gave no valid id, it returns a new one.
+func correlationID(r *http.Request) string {
+	if id := r.Header.Get("X-Correlation-Id"); validID.MatchString(id) {
+		return id
+	}
+	return rand.Text()
+}
+
+// setHeaders sets the headers of every answer. No browser shows an answer as a page with scripts, keeps it, or lets another page read it.
+func setHeaders(h http.Header, id string) {
+	h.Set("X-Correlation-Id", id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// short returns the beginning of a text for the log.
+func short(text string) string { return text[:min(len(text), 200)] }

@@ -1,0 +1,268 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+// A page of another host or origin cannot use the API, whatever token it has.
+func TestHostAndOrigin(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{Hosts: []string{"tdf.example.com"}})
+	for host, status := range map[string]int{
+		"localhost": 200, "localhost:80": 200, "LOCALHOST": 200, "127.0.0.1": 200, "127.0.0.1:7379": 200, "[::1]": 200, "[::1]:80": 200, "10.0.0.7": 200,
+		"tdf.example.com": 200, "TDF.example.com:443": 200,
+		"": 421, "example.com": 421, "evil.tdf.example.com": 421, "tdf.example.com.evil": 421, "localhost.evil": 421, "127.0.0.1.evil": 421, "[": 421,
+	} {
+		r := httptest.NewRequest("GET", "/api/v1/tasks", nil)
+		r.Host = host
+		r.Header.Set("Authorization", "Bearer "+s.tokens[access.Viewer])
+		if got := s.do(r); got.StatusCode != status {
+			t.Errorf("host %q: %d", host, got.StatusCode)
+		}
+	}
+	for origin, status := range map[string]int{
+		"http://localhost": 200, "https://localhost": 200, "null": 403, "http://evil": 403, "http://localhost:81": 403, "localhost": 403, "file://localhost": 403,
+	} {
+		got := s.call(s.tokens[access.Viewer], "GET", "/api/v1/tasks", "", "Origin: "+origin)
+		if got.StatusCode != status || got.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("origin %q: %d %v", origin, got.StatusCode, got.Header)
+		}
+	}
+	if got := s.call("", "OPTIONS", "/api/v1/tasks", "", "Origin: http://localhost", "Access-Control-Request-Method: POST"); got.StatusCode < 400 {
+		t.Errorf("a preflight call: %d", got.StatusCode)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for path, status := range map[string]int{
+		"/healthz": 200, "/docs": 200, "/errors": 200, "/openapi.json": 200, "/openapi.yaml": 200, "/": 404, "/none": 404, "//healthz": 404, "/docs/../healthz": 404,
+		"/api/v1/none": 401, "/api/v2/tasks": 401,
+	} {
+		r := httptest.NewRequest("GET", "http://localhost/", nil)
+		r.URL.Path = path
+		if got := s.do(r); got.StatusCode != status || got.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d", path, got.StatusCode)
+		}
+	}
+	if got := s.as(access.Operator, 405, "DELETE", "/api/v1/tasks", ""); fmt.Sprint(got.Header.Values("Allow")) != "[GET POST]" {
+		t.Error(got.Header)
+	}
+	s.as(access.Operator, 404, "GET", "/api/v1/none", "")
+	for _, page := range []string{"/docs", "/errors"} {
+		if text := s.call("", "GET", page, "").text; strings.Contains(text, "<script") || strings.Contains(text, "//") && strings.Contains(text, "src=") {
+			t.Errorf("%s loads something", page)
+		}
+	}
+}
+
+func TestCorrelationID(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for given, kept := range map[string]bool{"a": true, "a-1.b_c:d/e+f=g@h": true, strings.Repeat("x", 128): true, "": false, "a b": false, strings.Repeat("x", 129): false, "ä": false, "a\"": false} {
+		got := s.call("", "GET", "/healthz", "", "X-Correlation-Id: "+given).Header.Get("X-Correlation-Id")
+		if (got == given) != kept || got == "" {
+			t.Errorf("%q became %q", given, got)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{PerToken: 2, PerAddress: 20})
+	last := answer{}
+	for range 6 {
+		last = s.call(s.tokens[access.Viewer], "GET", "/api/v1/limits", "")
+	}
+	if last.StatusCode != 429 || last.Header.Get("Retry-After") != "1" {
+		t.Errorf("a token: %d %v", last.StatusCode, last.Header)
+	}
+	s.as(access.Operator, 200, "GET", "/api/v1/limits", "")
+	for range 50 {
+		last = s.call("", "GET", "/healthz", "")
+	}
+	if last.StatusCode != 429 {
+		t.Errorf("an address: %d", last.StatusCode)
+	}
+	r := httptest.NewRequest("GET", "/healthz", nil)
+	r.Host, r.RemoteAddr = "localhost", "198.51.100.7:1"
+	if got := s.do(r); got.StatusCode != 200 {
+		t.Errorf("another address: %d", got.StatusCode)
+	}
+}
+
+func TestLimiter(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	l := newLimiter(10)
+	for i := range 20 {
+		if wait := l.take("a", now); wait > 0 {
+			t.Errorf("call %d must wait %v", i, wait)
+		}
+	}
+	if wait := l.take("a", now); wait != 100*time.Millisecond {
+		t.Errorf("too many calls: wait %v", wait)
+	}
+	if l.take("b", now) > 0 || l.take("a", now.Add(100*time.Millisecond)) > 0 || l.take("a", now.Add(100*time.Millisecond)) == 0 {
+		t.Error("another key, or a later call")
+	}
+	for i := range 3 * mostKeys {
+		l.take(fmt.Sprint(i), now)
+	}
+	if len(l.free) > mostKeys {
+		t.Errorf("%d keys", len(l.free))
+	}
+	for remote, want := range map[string]string{
+		"192.0.2.1:7": "192.0.2.1", "[::ffff:192.0.2.1]:7": "192.0.2.1", "[2001:db8::1]:7": "2001:db8::/64", "[2001:db8::ffff]:8": "2001:db8::/64", "@": "@", "": "",
+	} {
+		if got := addressOf(remote); got != want {
+			t.Errorf("%s: %s, want %s", remote, got, want)
+		}
+	}
+}
+
+// While Redis does not answer, calls get 503 in time. Afterwards, they work.
+func TestRedisAwayAndBack(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	s := siteOn(t, proxy.Addr, Options{Timeout: 300 * time.Millisecond})
+	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
+	proxy.Refuse()
+	proxy.Cut()
+	for _, call := range [][2]string{{"POST", "/api/v1/tasks"}, {"GET", "/api/v1/tasks/1"}, {"GET", "/readyz"}} {
+		got := s.as(access.Operator, 503, call[0], call[1], plain)
+		if strings.Contains(got.text, "127.0.0.1") || got.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s %v", call[1], got.text, got.Header)
+		}
+	}
+	s.as(access.Operator, 200, "GET", "/healthz", "")
+	proxy.Resume()
+	expect.Eventually(t, "the API works again", func() bool {
+		return s.call(s.tokens[access.Operator], "POST", "/api/v1/tasks", plain).StatusCode == 201
+	})
+}
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	if got := s.call("", "GET", "/readyz", ""); got.StatusCode != 503 {
+		t.Errorf("without a server: %d", got.StatusCode)
+	}
+	store := testspace.Connect(t, s.cfg)
+	now, err := store.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.redis.Do(t.Context(), "ZADD", s.cfg.Namespace+":servers", now.String(), "server")
+	if got := s.call("", "GET", "/readyz", ""); got.StatusCode != 200 {
+		t.Errorf("with a server: %d %s", got.StatusCode, got.text)
+	}
+}
+
+// A client that sends a byte from time to time does not hold a call for ever.
+func TestSlowClient(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{Timeout: 100 * time.Millisecond})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	fmt.Fprintf(connection, "POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\n{", s.tokens[access.Operator])
+	got, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("status %d", got.StatusCode)
+	}
+}
+
+// A body that ends too early opens nothing.
+func TestHalfClosedConnection(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	before := fmt.Sprint(s.world())
+	for _, rest := range []string{"Content-Length: 1000\r\n\r\n" + plain, "Transfer-Encoding: chunked\r\n\r\n7\r\n{\"progr\r\n", "Transfer-Encoding: chunked\r\n\r\nzz\r\n"} {
+		connection, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(connection, "POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%s", s.tokens[access.Operator], rest)
+		_ = connection.(*net.TCPConn).CloseWrite()
+		text, _ := io.ReadAll(connection)
+		connection.Close()
+		if len(text) > 0 && !strings.Contains(string(text), " 400 ") {
+			t.Errorf("%q: %s", rest, text)
+		}
+	}
+	if fmt.Sprint(s.world()) != before {
+		t.Error("a part of a body has changed something")
+	}
+}
+
+// The log has neither tokens nor the texts of calls.
+func TestNoSecretInLog(t *testing.T) {
+	t.Parallel()
+	var log testlog.Buffer
+	s := newSite(t, Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	secret := s.tokens[access.Operator]
+	s.as(access.Operator, 201, "POST", "/api/v1/tasks", `{"program":"p","input":"hidden-input"}`)
+	s.as(access.Operator, 200, "GET", "/api/v1/tasks?output=hidden-query", "")
+	s.call(secret+"x", "GET", "/api/v1/tasks", "")
+	s.call("", "GET", "/api/v1/tasks", "", "Authorization: Basic "+secret)
+	if text := log.String(); strings.Contains(text, secret) || strings.Contains(text, "hidden-") || !strings.Contains(text, "token=operator") {
+		t.Error(text)
+	}
+}
+
+// A call whose function panics gets 500, and the others go on.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.mux.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("secret") })
+	if got := s.call("", "GET", "/panic", ""); got.StatusCode != 500 || strings.Contains(got.text, "secret") {
+		t.Errorf("%d %s", got.StatusCode, got.text)
+	}
+}
+
+// More calls than AtOnce get 503.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{AtOnce: 1})
+	ctx, end := context.WithCancel(t.Context())
+	begun := make(chan struct{})
+	s.mux.HandleFunc("GET /wait", func(http.ResponseWriter, *http.Request) { close(begun); <-ctx.Done() })
+	done := make(chan struct{})
+	go func() { defer close(done); s.call("", "GET", "/wait", "") }()
+	<-begun
+	if got := s.call("", "GET", "/healthz", ""); got.StatusCode != 503 || got.Header.Get("Retry-After") == "" {
+		t.Errorf("status %d", got.StatusCode)
+	}
+	end()
+	<-done
+	if got := s.call("", "GET", "/healthz", ""); got.StatusCode != 200 {
+		t.Errorf("status %d", got.StatusCode)
+	}
+}

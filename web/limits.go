@@ -1,0 +1,69 @@
+package web
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// A limiter allows a number of calls a second for each key, and twice this number at once.
+type limiter struct {
+	mu   sync.Mutex
+	gap  time.Duration        // between two calls, on average
+	free map[string]time.Time // when the calls so far would have ended, if they had come one gap after the other
+}
+
+// mostKeys is the number of keys from which on a limiter forgets those that have made no call lately.
+const mostKeys = 10_000
+
+const burst = 2 * time.Second
+
+func newLimiter(perSecond int) *limiter {
+	return &limiter{gap: time.Second / time.Duration(max(1, perSecond)), free: map[string]time.Time{}}
+}
+
+// take counts a call. If there were too many, it returns how long the client must wait.
+func (l *limiter) take(key string, now time.Time) (wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	free := l.free[key]
+	if free.Before(now) {
+		free = now
+	}
+	if wait = free.Add(l.gap).Sub(now) - burst; wait > 0 {
+		return wait
+	}
+	if len(l.free) >= mostKeys {
+		l.forget(now)
+	}
+	l.free[key] = free.Add(l.gap)
+	return 0
+}
+
+// forget removes the keys whose calls no longer count. If there are still too many keys, it removes all of them, because a large map would cost more
+// than it protects.
+func (l *limiter) forget(now time.Time) {
+	for key, free := range l.free {
+		if free.Before(now) {
+			delete(l.free, key)
+		}
+	}
+	if len(l.free) >= mostKeys {
+		clear(l.free)
+	}
+}
+
+// addressOf returns the key of a client's address. The addresses of one IPv6 network share a key, because one client may have all of them.
+func addressOf(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := at.Addr().Unmap()
+	if ip.Is6() {
+		if network, err := ip.Prefix(64); err == nil {
+			return network.String()
+		}
+	}
+	return ip.String()
+}

@@ -1,0 +1,151 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
+
+// A site is an API in a test, with a token for each role.
+type site struct {
+	testing.TB
+	*api
+	cfg    config.Manager
+	redis  *redis.Client
+	tokens map[access.Role]string
+}
+
+func newSite(t testing.TB, o Options) *site { return siteOn(t, redistest.Shared(t), o) }
+
+func siteOn(t testing.TB, addr string, o Options) *site {
+	t.Helper()
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	cfg := testspace.Config(t, addr)
+	s := &site{t, newAPI(testspace.Manager(t, cfg), o), cfg, testspace.Client(t, cfg), map[access.Role]string{}}
+	for _, role := range access.Roles() {
+		text, err := s.admin.AddToken(t.Context(), access.Token{Name: role, Role: access.Role(role)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.tokens[access.Role(role)] = text
+		if _, err := s.admin.Authenticate(t.Context(), text); err != nil { // notes the first use
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// An answer is the answer to a call.
+type answer struct {
+	*http.Response
+	text string
+}
+
+// call makes a call with a token. Each header is a line such as "If-Match: x".
+func (s *site) call(token, method, path, body string, headers ...string) answer {
+	s.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Host = "localhost"
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	return s.do(r)
+}
+
+func (s *site) do(r *http.Request) answer {
+	s.Helper()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	text, err := io.ReadAll(w.Result().Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return answer{w.Result(), string(text)}
+}
+
+// as makes a call with the token of a role, and fails the test if the status differs.
+func (s *site) as(role access.Role, status int, method, path, body string, headers ...string) answer {
+	s.Helper()
+	got := s.call(s.tokens[role], method, path, body, headers...)
+	if got.StatusCode != status {
+		s.Errorf("%s %s %s: %d, want %d: %s", role, method, path, got.StatusCode, status, got.text)
+	}
+	return got
+}
+
+// world returns everything in the namespace, except the calls of clients.
+func (s *site) world() map[string]string {
+	s.Helper()
+	all := map[string]string{}
+	ctx := s.Context()
+	keys, err := s.redis.Keys(ctx, s.cfg.Namespace+":*").Result()
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, key := range keys {
+		if strings.HasPrefix(key, s.cfg.Namespace+":calls:") {
+			continue
+		}
+		commands := map[string][]any{
+			"string": {"GET", key}, "hash": {"HGETALL", key}, "set": {"SMEMBERS", key}, "list": {"LRANGE", key, 0, -1},
+			"zset": {"ZRANGE", key, 0, -1, "WITHSCORES"}, "stream": {"XRANGE", key, "-", "+"},
+		}
+		command := commands[s.redis.Type(ctx, key).Val()]
+		if command == nil {
+			continue // the key has expired
+		}
+		value, err := s.redis.Do(ctx, command...).Result()
+		if err != nil && err != redis.Nil {
+			s.Fatal(err)
+		}
+		if list, ok := value.([]any); ok && (command[0] == "HGETALL" || command[0] == "SMEMBERS") {
+			words := make([]string, len(list))
+			for i := range list {
+				words[i] = fmt.Sprint(list[i])
+			}
+			slices.Sort(words) // Redis may change the order of a hash
+			value = words
+		}
+		all[key] = fmt.Sprint(value)
+	}
+	return all
+}
+
+func (s *site) open(d ...manager.Definition) {
+	s.Helper()
+	if _, err := s.manager.Open(s.Context(), d...); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func decode[T any](t testing.TB, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(fmt.Errorf("%w: %s", err, text))
+	}
+	return v
+}

@@ -1,0 +1,264 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/program"
+)
+
+// addNamespace adds the routes about everything but single tasks.
+func (a *api) addNamespace() {
+	add(a, route{http.MethodGet, "/stats", "get-stats", "Read the metrics of the namespace, with its queues", toInspect, false}, a.getStats)
+	add(a, route{http.MethodGet, "/doctor", "diagnose", "Diagnose problems", toInspect, false}, a.diagnose)
+	add(a, route{http.MethodGet, "/failures", "list-failures", "Group failed rounds", toInspect, false}, a.listFailures)
+	add(a, route{http.MethodGet, "/tasks/{id}/explain", "explain-task", "Explain why a task does not run or finish", toInspect, false}, a.explain)
+	add(a, route{http.MethodGet, "/programs", "list-programs", "List the stored programs", toInspect, false}, a.listPrograms)
+	add(a, route{http.MethodGet, "/groups/{name}", "get-group", "Count the tasks of a campaign, and read whether it is closed", toSee, false}, a.getGroup)
+	add(a, route{http.MethodPost, "/groups/{name}/close", "close-group", "Close a campaign: no task can be opened in it", toOpen, false}, a.closeGroup)
+	add(a, route{http.MethodPost, "/groups/{name}/extend", "extend-group", "Open a closed campaign again", toOpen, false}, a.extendGroup)
+	add(a, route{http.MethodGet, "/workers", "list-workers", "List the workers", toInspect, false}, a.listWorkers)
+	add(a, route{http.MethodPost, "/workers/{name}/drain", "drain-worker", "Stop a worker from claiming tasks", toOperate, false}, a.drain)
+	add(a, route{http.MethodPost, "/workers/{name}/resume", "resume-worker", "Let a drained worker claim tasks again", toOperate, false}, a.resumeWorker)
+	add(a, route{http.MethodGet, "/limits", "list-limits", "List the limits of keys, and how they are used", toInspect, false}, a.listLimits)
+	add(a, route{http.MethodPut, "/limits/{key}", "set-limit", "Limit how many tasks of a key run at once, and how often one starts", toOperate, false}, a.setLimit)
+	add(a, route{http.MethodDelete, "/limits/{key}", "remove-limit", "Remove the limit of a key", toOperate, false}, a.removeLimit)
+	add(a, route{http.MethodGet, "/pauses", "list-pauses", "List what is paused", toInspect, false}, a.listPauses)
+	add(a, route{http.MethodPost, "/pauses/add", "pause", "Pause a queue, a campaign or the namespace", toOperate, false}, a.pause)
+	add(a, route{http.MethodPost, "/pauses/remove", "resume", "End a pause", toOperate, false}, a.resume)
+}
+
+// An out is an answer whose body is a value of package admin, or a list of them.
+type out[T any] struct{ Body T }
+
+func (a *api) getStats(ctx context.Context, _ *call, _ *none) (*out[view[admin.Stats]], error) {
+	stats, err := a.admin.Stats(ctx)
+	return &out[view[admin.Stats]]{view[admin.Stats]{stats}}, err
+}
+
+func (a *api) diagnose(ctx context.Context, _ *call, _ *none) (*out[[]view[admin.Diagnosis]], error) {
+	all, err := a.admin.Diagnose(ctx)
+	return &out[[]view[admin.Diagnosis]]{viewsOf(all)}, err
+}
+
+type failuresInput struct {
+	Filter
+	Cursor string `query:"cursor" maxLength:"1000" doc:"the cursor that the last page returned as next"`
+}
+
+// failures is a page of failure groups.
+type failures struct {
+	Groups   []view[admin.FailureGroup] `json:"groups"`
+	Suspects []view[admin.Suspect]      `json:"suspects" doc:"workers on which a program fails far more often than on others; only on the first page"`
+	Looked   int                        `json:"looked" doc:"the number of tasks that were read for this page"`
+	Of       int64                      `json:"of" doc:"the number of tasks that must be read for all pages"`
+	Next     string                     `json:"next,omitempty" doc:"the cursor of the next page"`
+}
+
+func (a *api) listFailures(ctx context.Context, c *call, in *failuresInput) (*out[failures], error) {
+	f, err := a.admin.Failures(ctx, in.query(c), in.Cursor)
+	return &out[failures]{failures{viewsOf(f.Groups), viewsOf(f.Suspects), f.Looked, f.Of, f.Next}}, err
+}
+
+func (a *api) explain(ctx context.Context, _ *call, in *idInput) (*out[view[admin.Explanation]], error) {
+	e, err := a.admin.Explain(ctx, in.ID)
+	return &out[view[admin.Explanation]]{view[admin.Explanation]{e}}, err
+}
+
+// storedProgram is a program that Redis stores.
+type storedProgram struct {
+	Source  string     `json:"source"`
+	Bytes   int64      `json:"bytes"`
+	LastUse *time.Time `json:"last_use,omitempty"`
+	Pinned  bool       `json:"pinned"`
+}
+
+func (a *api) listPrograms(ctx context.Context, c *call, _ *none) (*out[[]storedProgram], error) {
+	stored, err := program.List(ctx, c.manager)
+	all := make([]storedProgram, len(stored))
+	for i, p := range stored {
+		all[i] = storedProgram{Source: "redis:" + p.SHA256, Bytes: p.Bytes, Pinned: p.Pinned}
+		if !p.LastUse.IsZero() {
+			all[i].LastUse = &p.LastUse
+		}
+	}
+	return &out[[]storedProgram]{all}, err
+}
+
+type groupInput struct {
+	Name string `path:"name" maxLength:"200" doc:"the name of the campaign; / is %2F"`
+}
+
+// group is the state of a group.
+type group struct {
+	Counts   map[tdf.State]int64 `json:"tasks" doc:"the number of tasks in each state"`
+	Closed   bool                `json:"closed"`
+	Decided  bool                `json:"decided"`
+	Complete bool                `json:"complete" doc:"the group is closed, and its tasks are finished"`
+}
+
+func (a *api) getGroup(ctx context.Context, c *call, in *groupInput) (*out[group], error) {
+	if err := c.token.CheckGroup(in.Name); err != nil {
+		return nil, err
+	}
+	s, err := c.manager.GroupStatus(ctx, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	g := group{map[tdf.State]int64{}, s.Closed, s.Decided, s.Complete()}
+	for _, state := range tdf.States {
+		g.Counts[state] = s.Counts[state]
+	}
+	return &out[group]{g}, nil
+}
+
+func (a *api) closeGroup(ctx context.Context, c *call, in *groupInput) (*none, error) {
+	return changeGroup(ctx, c, in, (*manager.Manager).CloseGroup)
+}
+
+func (a *api) extendGroup(ctx context.Context, c *call, in *groupInput) (*none, error) {
+	return changeGroup(ctx, c, in, (*manager.Manager).ExtendGroup)
+}
+
+func changeGroup(ctx context.Context, c *call, in *groupInput, change func(*manager.Manager, context.Context, string) error) (*none, error) {
+	err := c.token.CheckGroup(in.Name)
+	if err == nil {
+		err = (tdf.Pausable{Group: in.Name}).Check()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, change(c.manager, ctx, in.Name)
+}
+
+func (a *api) listWorkers(ctx context.Context, _ *call, _ *none) (*out[[]view[admin.Worker]], error) {
+	all, err := a.admin.Workers(ctx)
+	return &out[[]view[admin.Worker]]{viewsOf(all)}, err
+}
+
+type workerInput struct {
+	Name string `path:"name" maxLength:"200" doc:"the name of the worker"`
+}
+
+func (a *api) drain(ctx context.Context, c *call, in *workerInput) (*none, error) {
+	return nil, admin.New(c.manager).Drain(ctx, in.Name)
+}
+
+func (a *api) resumeWorker(ctx context.Context, c *call, in *workerInput) (*none, error) {
+	return nil, admin.New(c.manager).Resume(ctx, in.Name)
+}
+
+// limit is the limit of a key.
+type limit struct {
+	AtMost *int    `json:"at_most,omitempty" doc:"the largest number of running tasks; missing for any number"`
+	Starts int     `json:"starts,omitempty" doc:"at most this number of tasks start in seconds"`
+	Span   float64 `json:"seconds,omitempty"`
+}
+
+// usedLimit is a limit, and how it is used.
+type usedLimit struct {
+	Key     string `json:"key"`
+	Limit   limit  `json:"limit"`
+	Running int    `json:"running"`
+	Waiting int    `json:"waiting"`
+}
+
+func (a *api) listLimits(ctx context.Context, c *call, _ *none) (*out[[]usedLimit], error) {
+	all, err := c.manager.Limits(ctx)
+	limits := make([]usedLimit, len(all))
+	for i, l := range all {
+		limits[i] = usedLimit{l.Key, limit{Starts: l.Starts, Span: float64(l.Per)}, l.Running, l.Waiting}
+		if l.AtMost != tdf.AnyNumber {
+			limits[i].Limit.AtMost = &l.AtMost
+		}
+	}
+	return &out[[]usedLimit]{limits}, err
+}
+
+type keyInput struct {
+	Key string `path:"key" maxLength:"200" doc:"the limit key; / is %2F"`
+}
+
+type limitInput struct {
+	Key  string `path:"key" maxLength:"200" doc:"the limit key; / is %2F"`
+	Body limit
+}
+
+func (a *api) setLimit(ctx context.Context, c *call, in *limitInput) (*none, error) {
+	l := tdf.Limit{AtMost: tdf.AnyNumber, Starts: in.Body.Starts, Per: tdf.Seconds(in.Body.Span)}
+	if in.Body.AtMost != nil {
+		l.AtMost = *in.Body.AtMost
+	}
+	if err := l.Check(); err != nil {
+		return nil, refuse(string(tdf.CodeInvalid), err.Error())
+	}
+	return nil, c.manager.SetLimit(ctx, in.Key, l)
+}
+
+func (a *api) removeLimit(ctx context.Context, c *call, in *keyInput) (*none, error) {
+	return nil, c.manager.RemoveLimit(ctx, in.Key)
+}
+
+// pausable is what a call pauses or resumes.
+type pausable struct {
+	Queue     string `json:"queue,omitempty" doc:"a queue; default is the queue of the tasks without a queue"`
+	Group     string `json:"group,omitempty" doc:"a campaign"`
+	Failures  int    `json:"failures,omitempty" doc:"pause the campaign only when this number of its tasks have failed"`
+	Namespace bool   `json:"namespace,omitempty" doc:"the whole namespace"`
+}
+
+func (p pausable) value() (tdf.Pausable, error) {
+	v := tdf.Pausable{Queue: p.Queue, Group: p.Group, Failures: p.Failures}
+	named := 0
+	for _, given := range []bool{p.Queue != "", p.Group != "", p.Namespace} {
+		if given {
+			named++
+		}
+	}
+	if named != 1 {
+		return v, refuse(string(tdf.CodeInvalid), "want exactly one of queue, group and namespace")
+	}
+	return v, v.Check()
+}
+
+// paused is a pause.
+type paused struct {
+	What  pausable  `json:"what"`
+	By    string    `json:"by"`
+	Since time.Time `json:"since"`
+}
+
+type pauseInput struct{ Body pausable }
+
+func (a *api) listPauses(ctx context.Context, c *call, _ *none) (*out[[]paused], error) {
+	all, err := c.manager.Paused(ctx)
+	pauses := make([]paused, len(all))
+	for i, p := range all {
+		pauses[i] = paused{pausable{Queue: p.Queue, Group: p.Group, Namespace: p.Pausable == tdf.Pausable{}}, p.By, p.Since}
+	}
+	return &out[[]paused]{pauses}, err
+}
+
+func (a *api) pause(ctx context.Context, c *call, in *pauseInput) (*none, error) {
+	return changePause(ctx, in, c.manager.Pause)
+}
+
+func (a *api) resume(ctx context.Context, c *call, in *pauseInput) (*none, error) {
+	return changePause(ctx, in, c.manager.Resume)
+}
+
+func changePause(ctx context.Context, in *pauseInput, change func(context.Context, ...tdf.Pausable) error) (*none, error) {
+	what, err := in.Body.value()
+	if err != nil {
+		return nil, err
+	}
+	if err := change(ctx, what); err != nil {
+		return nil, fmt.Errorf("%s: %w", what.Text(), err)
+	}
+	return nil, nil
+}

@@ -1,0 +1,115 @@
+package web
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+// docs/http.md lists each route with the roles that may use it, and each kind of problem with its status.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/http.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, Options{})
+	var want []string
+	for _, r := range s.routes {
+		roles := strings.Join(strings.Fields(allowed[r.id]), ", ")
+		want = append(want, "| `"+r.method+" "+r.path+"` | "+r.summary+" | "+roles+" |")
+	}
+	for _, k := range kinds {
+		want = append(want, "| "+strconv.Itoa(k.Status)+" | `"+k.Code+"` | "+k.Text+" |")
+	}
+	for _, row := range want {
+		if !strings.Contains(string(text), row+"\n") {
+			t.Errorf("docs/http.md has no row %s", row)
+		}
+	}
+	if rows := strings.Count(string(text), "\n| `") + strings.Count(string(text), "\n| 4") + strings.Count(string(text), "\n| 5"); rows != len(want) {
+		t.Errorf("docs/http.md has %d rows, want %d", rows, len(want))
+	}
+}
+
+// The document describes each route, and the properties of a task.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{Version: "1.2.3"})
+	document := decode[struct {
+		OpenAPI string
+		Info    struct{ Version string }
+		Paths   map[string]map[string]struct {
+			OperationID string
+			Security    []map[string][]string
+		}
+		Components struct{ Schemas map[string]json.RawMessage }
+	}](t, s.call("", "GET", "/openapi.json", "").text)
+	if document.OpenAPI != "3.1.0" || document.Info.Version != "1.2.3" {
+		t.Errorf("%+v", document.Info)
+	}
+	for _, r := range s.routes {
+		op := document.Paths[base+r.path][strings.ToLower(r.method)]
+		if op.OperationID != r.id || len(op.Security) != 1 {
+			t.Errorf("%s: %+v", r.id, op)
+		}
+	}
+	for _, part := range []string{`"max_fails"`, `"correlation_id"`, `"cpu_seconds"`, `"If-Match"`, `"Idempotency-Key"`, `"bearer"`} {
+		if text := s.call("", "GET", "/openapi.json", "").text; !strings.Contains(text, part) {
+			t.Errorf("the document has no %s", part)
+		}
+	}
+	if !strings.Contains(string(document.Components.Schemas["ErrorModel"]), "correlation_id") {
+		t.Error("the document does not describe problems")
+	}
+}
+
+// The answers have the JSON of docs/tdf.md.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for i := range 3 {
+		d := testspace.Define("p", "rsync:/p/run.sh", strconv.Itoa(i))
+		d.Group = "g"
+		s.open(d)
+	}
+	s.as(access.Operator, 204, "PUT", "/api/v1/limits/a%2Fb", `{"at_most":2,"starts":10,"seconds":1.5}`)
+	s.as(access.Operator, 204, "POST", "/api/v1/pauses/add", `{"queue":"q"}`)
+	for path, part := range map[string]string{
+		"/tasks?limit=2":          `"next":"`,
+		"/tasks?states=open":      `"input":"2"`,
+		"/tasks?states=failed":    `{"tasks":[]}`,
+		"/tasks/2":                `"max_fails":0`,
+		"/groups/g":               `"open":3`,
+		"/stats":                  `"queues":[{"queue":"default","open":3}]`,
+		"/limits":                 `[{"key":"a/b","limit":{"at_most":2,"starts":10,"seconds":1.5},"running":0,"waiting":0}]`,
+		"/pauses":                 `[{"what":{"queue":"q"},"by":"token operator"`,
+		"/workers":                `[]`,
+		"/programs":               `[]`,
+		"/failures":               `{"groups":[],"suspects":[],"looked":0,"of":0}`,
+		"/tasks/1/explain":        `"blocked":true`,
+		"/doctor":                 `"severity":"problem"`,
+		"/tasks?ids=3,1&limit=10": `"id":3`,
+	} {
+		if got := s.as(access.Operator, 200, "GET", base+path, ""); !strings.Contains(got.text, part) {
+			t.Errorf("%s: %s", path, got.text)
+		}
+	}
+	s.as(access.Operator, 404, "GET", base+"/tasks/1/output", "")
+	s.as(access.Operator, 404, "GET", base+"/tasks/99/explain", "")
+	s.as(access.Operator, 404, "POST", base+"/workers/none/drain", "")
+	s.as(access.Operator, 404, "POST", base+"/groups/none/close", "")
+	s.as(access.Operator, 204, "POST", base+"/groups/g/close", "")
+	s.as(access.Operator, 409, "POST", base+"/tasks", `{"program":"p","campaign":"g"}`)
+	s.as(access.Operator, 204, "POST", base+"/groups/g/extend", "")
+	s.as(access.Operator, 204, "DELETE", base+"/limits/a%2Fb", "")
+	s.as(access.Operator, 204, "POST", base+"/pauses/remove", `{"queue":"q"}`)
+	s.as(access.Operator, 422, "POST", base+"/pauses/add", `{}`)
+	s.as(access.Operator, 422, "PUT", base+"/limits/k", `{}`)
+	s.as(access.Operator, 422, "GET", base+"/tasks?sates=open", "")
+}

@@ -1,0 +1,160 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// config returns the configuration of huma. It serves no pages and loads nothing from other hosts.
+func (a *api) config() huma.Config {
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info:    &huma.Info{Title: "TDF", Version: a.Version, Description: "Open, watch and steer the tasks of a namespace. docs/http.md explains the API."},
+			Components: &huma.Components{
+				Schemas:         huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "a token from tdf token add"}},
+			},
+		},
+		Formats: map[string]huma.Format{
+			"application/json": {Marshal: writeJSON, Unmarshal: readJSON},
+			"json":             {Marshal: writeJSON, Unmarshal: readJSON}, // of application/problem+json
+			jsonLines:          {Marshal: writeJSON, Unmarshal: readLines},
+		},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+		Transformers:                 []huma.Transformer{ofHuma},
+	}
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// readJSON reads one value, and refuses members that the type does not have.
+func readJSON(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more than one JSON value; use " + jsonLines + " for several lines")
+	}
+	return nil
+}
+
+// readLines reads a value on each line, as a list.
+func readLines(data []byte, v any) error {
+	lines := slices.DeleteFunc(bytes.Split(data, []byte("\n")), func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 })
+	return readJSON(slices.Concat([]byte("["), bytes.Join(lines, []byte(",")), []byte("]")), v)
+}
+
+// addPages adds the paths that need no token.
+func (a *api) addPages() {
+	document := a.huma.OpenAPI()
+	problems := huma.SchemaFromType(document.Components.Schemas, reflect.TypeFor[problem]())
+	document.Components.Schemas.Map()["ErrorModel"] = problems
+	asJSON, err := json.Marshal(document)
+	if err != nil {
+		panic(err) // the tests make the document
+	}
+	asYAML, err := document.YAML()
+	if err != nil {
+		panic(err)
+	}
+	a.page("/openapi.json", "application/openapi+json", asJSON)
+	a.page("/openapi.yaml", "application/openapi+yaml", asYAML)
+	a.page("/docs", htmlType, render(docsPage, a.operations()))
+	a.page("/errors", htmlType, render(errorsPage, kinds))
+	a.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	a.mux.HandleFunc("GET /readyz", a.ready)
+	a.mux.HandleFunc("/", a.notFound)
+}
+
+const htmlType = "text/html; charset=utf-8"
+
+func (a *api) page(path, kind string, content []byte) {
+	a.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(content)
+	})
+}
+
+func render(t *template.Template, data any) []byte {
+	var b bytes.Buffer
+	if err := t.Execute(&b, data); err != nil {
+		panic(err) // the tests make the pages
+	}
+	return b.Bytes()
+}
+
+// errBusy means that too many calls run.
+var errBusy = tdf.NewError(tdf.CodeUnavailable, "the server works on too many calls")
+
+// readyTime is how long the check of Redis may take.
+const readyTime = 2 * time.Second
+
+// ready reports whether tasks can be opened and settled.
+func (a *api) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
+	defer cancel()
+	if err := a.admin.Ready(ctx); err != nil {
+		a.problemOf(r.Context(), err).write(w)
+		return
+	}
+	_, _ = io.WriteString(w, "ready\n")
+}
+
+// notFound answers a call whose path or method no route has.
+func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
+	p := refuse(string(tdf.CodeNotFound), "no such path")
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := a.mux.Handler(other); pattern != "/" && pattern != "" {
+			p = refuse(noMethod, "the path has no method "+short(r.Method))
+			w.Header().Add("Allow", method)
+		}
+	}
+	a.problemOf(r.Context(), p).write(w)
+}
+
+const style = `<style>body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}code{background:#eee;padding:0 .2em}dt{font-weight:bold;margin-top:1rem}</style>`
+
+var errorsPage = template.Must(template.New("errors").Parse(`<!doctype html><html lang="en"><title>Errors of the TDF API</title>` + style + `
+<h1>Errors</h1><p>An answer with one of these status codes has the type application/problem+json (RFC 9457). Its member <code>type</code> links to this page.</p>
+<dl>{{range .}}<dt id="{{.Code}}">{{.Status}} {{.Title}} <code>{{.Code}}</code></dt><dd>{{.Text}}</dd>
+{{end}}</dl></html>
+`))
+
+var docsPage = template.Must(template.New("docs").Parse(`<!doctype html><html lang="en"><title>TDF API</title>` + style + `
+<h1>TDF API</h1><p>Every call below /api needs a token, in the header <code>Authorization: Bearer TOKEN</code>. Schema: <a href="/openapi.json">/openapi.json</a>,
+<a href="/openapi.yaml">/openapi.yaml</a>. <a href="/errors">Errors</a></p>
+{{range .}}<h2 id="{{.OperationID}}"><code>{{.Method}} {{.Path}}</code></h2><p>{{.Summary}}. {{.Description}}</p>
+{{if .Parameters}}<ul>{{range .Parameters}}<li><code>{{.Name}}</code> ({{.In}}) {{.Description}}</li>{{end}}</ul>{{end}}
+{{end}}</html>
+`))
+
+// operations returns the operations of the document, in the order of the routes.
+func (a *api) operations() (all []*huma.Operation) {
+	for _, r := range a.routes {
+		item := a.huma.OpenAPI().Paths[base+r.path]
+		all = append(all, map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete}[r.method])
+	}
+	return all
+}

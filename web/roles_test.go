@@ -1,0 +1,97 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+// Which roles may use a route is written twice: in the table of routes, and here.
+var allowed = map[string]string{
+	"open-tasks": "submitter operator", "list-tasks": "viewer submitter operator", "get-task": "viewer submitter operator",
+	"get-output": "viewer submitter operator", "act-on-tasks": "submitter operator", "act-on-task": "submitter operator",
+	"get-stats": "viewer operator", "diagnose": "viewer operator", "list-failures": "viewer operator", "explain-task": "viewer operator",
+	"list-programs": "viewer operator", "get-group": "viewer submitter operator", "close-group": "submitter operator",
+	"extend-group": "submitter operator", "list-workers": "viewer operator", "drain-worker": "operator", "resume-worker": "operator",
+	"list-limits": "viewer operator", "set-limit": "operator", "remove-limit": "operator", "list-pauses": "viewer operator",
+	"pause": "operator", "resume": "operator",
+}
+
+// bodies have a valid body for each route that needs one.
+var bodies = map[string]string{
+	"open-tasks": plain, "act-on-tasks": `{"action":"cancel","ids":[1]}`, "set-limit": `{"at_most":1}`, "pause": `{"namespace":true}`, "resume": `{"namespace":true}`,
+}
+
+// Each route lets only some roles pass. Every other call changes nothing: without a token, with a wrong or revoked one, and with another role.
+func TestEachRouteAndRole(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
+	revoked, err := s.admin.AddToken(t.Context(), access.Token{Name: "revoked", Role: access.Operator})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.admin.RemoveToken(t.Context(), "revoked"); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.routes {
+		may, listed := allowed[r.id]
+		if !listed {
+			t.Errorf("the route %s has no row in this test", r.id)
+		}
+		path := base + strings.NewReplacer("{id}", "1", "{name}", "n", "{key}", "k", "{action}", "cancel").Replace(r.path)
+		before := s.world()
+		for _, token := range []string{"", "x", "tdf_operator_", s.tokens[access.Operator] + "A", strings.ToLower(s.tokens[access.Operator]), revoked} {
+			got := s.call(token, r.method, path, bodies[r.id])
+			if got.StatusCode != http.StatusUnauthorized || got.Header.Get("WWW-Authenticate") == "" {
+				t.Errorf("%s with the token %.20q: %d", r.id, token, got.StatusCode)
+			}
+		}
+		for _, role := range access.Roles() {
+			if !strings.Contains(may, role) {
+				s.as(access.Role(role), http.StatusForbidden, r.method, path, bodies[r.id])
+			}
+		}
+		if diff := cmp.Diff(before, s.world()); diff != "" {
+			t.Errorf("refused calls of %s have changed something:\n%s", r.id, diff)
+		}
+		for role := range strings.FieldsSeq(may) {
+			got := s.call(s.tokens[access.Role(role)], r.method, path, bodies[r.id])
+			submittersOwn := role == "submitter" && strings.Contains(got.text, "begin with submitter/")
+			if got.StatusCode == 401 || got.StatusCode == 403 && !submittersOwn || got.StatusCode >= 500 {
+				t.Errorf("%s as %s: %d %s", r.id, role, got.StatusCode, got.text)
+			}
+		}
+	}
+	if len(s.routes) != len(allowed) {
+		t.Errorf("%d routes, and %d rows", len(s.routes), len(allowed))
+	}
+}
+
+// A token for some queues opens only tasks of these queues, and cannot move tasks to others.
+func TestQueuesOfToken(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	text, err := s.admin.AddToken(t.Context(), access.Token{Name: "gpu", Role: access.Submitter, Queues: []string{"gpu", "slow"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, status := range map[string]int{
+		`{"program":"p"}`: 201, `{"program":"p","queue":"slow"}`: 201, `{"program":"p","queue":"default"}`: 403, `{"program":"p","queue":"crawl"}`: 403,
+	} {
+		if got := s.call(text, "POST", "/api/v1/tasks", body); got.StatusCode != status {
+			t.Errorf("%s: %d %s", body, got.StatusCode, got.text)
+		}
+	}
+	for queue, status := range map[string]int{"": 403, "crawl": 403, "slow": 200} {
+		got := s.call(text, "POST", "/api/v1/tasks/actions", `{"action":"change","ids":[1],"changes":{"queue":"`+queue+`"}}`)
+		if got.StatusCode != status {
+			t.Errorf("to queue %q: %d %s", queue, got.StatusCode, got.text)
+		}
+	}
+}

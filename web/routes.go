@@ -1,0 +1,143 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+)
+
+// A need is the right that a route needs.
+type need struct {
+	name string
+	met  func(access.Rights) bool
+}
+
+var (
+	toSee     = need{"see tasks", func(r access.Rights) bool { return r.See != access.None }}
+	toChange  = need{"change tasks", func(r access.Rights) bool { return r.Change != access.None }}
+	toOpen    = need{"open tasks", func(r access.Rights) bool { return r.Open }}
+	toInspect = need{"inspect the namespace", func(r access.Rights) bool { return r.Inspect }}
+	toOperate = need{"operate the namespace", func(r access.Rights) bool { return r.Operate }}
+)
+
+// A route is a method and a path of the API.
+type route struct {
+	method, path, id, summary string
+	need                      need
+	bulk                      bool // the call may take ten times as long, and its body may be as large as maxBulk
+}
+
+const (
+	maxBody = 1 << 20
+	maxBulk = 64 << 20
+)
+
+// base is the beginning of the paths of all routes.
+const base = "/api/v1"
+
+const jsonLines = "application/x-ndjson"
+
+func (a *api) addRoutes() {
+	a.huma = humago.New(a.mux, a.config())
+	a.addTasks()
+	a.addActions()
+	a.addNamespace()
+}
+
+// none is the input of a route without parameters, and the output of a route without an answer.
+type none struct{}
+
+// add adds a route. Its function gets a context that ends with the time of the call.
+func add[I, O any](a *api, r route, do func(context.Context, *call, *I) (*O, error)) {
+	a.routes = append(a.routes, r)
+	limit, longest := int64(maxBody), a.Timeout
+	if r.bulk {
+		limit, longest = maxBulk, 10*a.Timeout
+	}
+	huma.Register(a.huma, huma.Operation{
+		OperationID: r.id, Method: r.method, Path: base + r.path, Summary: r.summary,
+		Description:      "Needs the right to " + r.need.name + ".",
+		Security:         []map[string][]string{{"token": {}}},
+		MaxBodyBytes:     limit + 1, // readBody reads the body before, and refuses a longer one
+		SkipValidateBody: true,      // the types of manager read their JSON, and know more than a schema
+		Middlewares:      huma.Middlewares{a.authorize(r.need), a.readBody(limit, longest)},
+	}, func(ctx context.Context, in *I) (*O, error) {
+		ctx, cancel := context.WithTimeout(ctx, longest)
+		defer cancel()
+		out, err := do(ctx, callOf(ctx), in)
+		if err != nil {
+			return nil, a.problemOf(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// authorize lets a call pass whose token has a right.
+func (a *api) authorize(n need) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		c := callOf(ctx.Context())
+		if !n.met(c.rights()) {
+			text := fmt.Sprintf("the token %s has the role %s, which may not %s", c.token.Name, c.token.Role, n.name)
+			a.problemOf(ctx.Context(), refuse(string(tdf.CodeForbidden), text)).write(c)
+			return
+		}
+		next(ctx)
+	}
+}
+
+// readBody reads the body of a call into memory, and refuses a body that is too large, too slow, or of an unknown type.
+func (a *api) readBody(limit int64, longest time.Duration) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		r, w := humago.Unwrap(ctx)
+		var body []byte
+		var err error
+		if ctx.Operation().RequestBody != nil {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * longest)) // an error means that there is no connection, as in tests
+			if err = checkType(r); err == nil {
+				body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+			}
+		}
+		if err != nil {
+			w.Header().Set("Connection", "close") // the rest of the body is not worth reading
+			a.problemOf(ctx.Context(), bodyProblem(err)).write(w)
+			return
+		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // otherwise, it would end the call
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next(ctx)
+	}
+}
+
+func checkType(r *http.Request) error {
+	given := r.Header.Get("Content-Type")
+	kind, _, err := mime.ParseMediaType(given)
+	if given == "" || err == nil && (kind == "application/json" || kind == jsonLines) {
+		return nil
+	}
+	return refuse(notRead, fmt.Sprintf("the Content-Type %.100q is not application/json or %s", given, jsonLines))
+}
+
+func bodyProblem(err error) error {
+	large, network := new(http.MaxBytesError), net.Error(nil)
+	switch {
+	case errors.As(err, new(*problem)):
+		return err
+	case errors.As(err, &large):
+		return refuse(tooLarge, fmt.Sprintf("the body has more than %d bytes", large.Limit))
+	case errors.As(err, &network) && network.Timeout():
+		return refuse(tooSlow, "the body took too long")
+	}
+	return refuse(malformed, "the body cannot be read")
+}

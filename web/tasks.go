@@ -1,0 +1,276 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// maxTasks is the largest number of tasks that one call opens or returns.
+const (
+	maxTasks    = 10_000
+	maxListed   = 1000
+	usualListed = 100
+)
+
+func (a *api) addTasks() {
+	add(a, route{http.MethodPost, "/tasks", "open-tasks", "Open one task, or up to 10,000", toOpen, true}, a.openTasks)
+	add(a, route{http.MethodGet, "/tasks", "list-tasks", "List tasks", toSee, false}, a.listTasks)
+	add(a, route{http.MethodGet, "/tasks/{id}", "get-task", "Read a task with all of its rounds", toSee, false}, a.getTask)
+	add(a, route{http.MethodGet, "/tasks/{id}/output", "get-output", "Read what a round has printed", toSee, false}, a.getOutput)
+}
+
+// definitions are the body of a call that opens tasks: an object, a list of objects, or JSON Lines.
+type definitions []manager.Definition
+
+func (d *definitions) UnmarshalJSON(data []byte) error {
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '{' {
+		*d = make([]manager.Definition, 1)
+		return json.Unmarshal(data, &(*d)[0])
+	}
+	return json.Unmarshal(data, (*[]manager.Definition)(d))
+}
+
+type openInput struct {
+	Key  string `header:"Idempotency-Key" maxLength:"200" doc:"a text of your own; a second call with this key and this body, within a day, opens nothing twice"`
+	Body definitions
+}
+
+type openOutput struct {
+	Status int
+	Body   opened
+}
+
+// opened is the answer to a call that opens tasks.
+type opened struct {
+	IDs      []int64 `json:"ids" doc:"the ids of the tasks, in the order of the definitions"`
+	Existing []int64 `json:"existing,omitempty" doc:"the ids of tasks that existed already, because they hold a unique key"`
+}
+
+func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutput, error) {
+	switch n := len(in.Body); {
+	case n == 0:
+		return nil, refuse(string(tdf.CodeInvalid), "no tasks to open")
+	case n > maxTasks:
+		return nil, refuse(tooLarge, fmt.Sprintf("%d tasks; at most %d are possible in one call", n, maxTasks))
+	}
+	for i := range in.Body {
+		d := &in.Body[i]
+		if err := c.token.Claim(d); err != nil {
+			return nil, fmt.Errorf("task %d: %w", i+1, err)
+		}
+		if d.CorrelationID == "" {
+			d.CorrelationID = c.id
+		}
+	}
+	if err := a.checkDependencies(ctx, c, in.Body); err != nil {
+		return nil, err
+	}
+	open := c.manager.Open
+	if in.Key != "" {
+		key := c.token.Name + " " + in.Key
+		open = func(ctx context.Context, d ...manager.Definition) ([]*manager.Task, error) {
+			return c.manager.OpenOnce(ctx, key, d...)
+		}
+	}
+	tasks, err := open(ctx, in.Body...)
+	if err != nil {
+		return nil, partly(len(tasks), err)
+	}
+	out := &openOutput{Status: http.StatusCreated}
+	for _, t := range tasks {
+		if out.Body.IDs = append(out.Body.IDs, t.ID); t.Existing {
+			out.Body.Existing = append(out.Body.Existing, t.ID)
+		}
+	}
+	return out, nil
+}
+
+// partly adds to an error how many tasks the call has opened or changed before it.
+func partly(n int, err error) error {
+	if n == 0 {
+		return err
+	}
+	return fmt.Errorf("after %d tasks: %w", n, err)
+}
+
+// checkDependencies returns an error if a new task would wait for the task of another token, and so read its outputs.
+func (a *api) checkDependencies(ctx context.Context, c *call, all []manager.Definition) error {
+	owner := c.token.Owner()
+	if owner == "" {
+		return nil
+	}
+	needed := map[int64]bool{}
+	var ids []int64
+	for i := range all {
+		for _, after := range []*manager.Dependencies{all[i].After, all[i].AfterAny} {
+			for _, id := range tasksOf(after) {
+				if !needed[id] {
+					needed[id], ids = true, append(ids, id)
+				}
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	for t, err := range c.manager.List(ctx, manager.Query{IDs: ids, Owner: owner}) {
+		if err != nil {
+			return err
+		}
+		delete(needed, t.ID)
+	}
+	for id := range needed {
+		return fmt.Errorf("wait for task %d: %w", id, tdf.ErrNoTask)
+	}
+	return nil
+}
+
+func tasksOf(after *manager.Dependencies) []int64 {
+	if after == nil {
+		return nil
+	}
+	return after.Tasks
+}
+
+// A Filter has the conditions of a [tdf.Query] as parameters of a path. It is exported only because the library that reads parameters needs it.
+type Filter struct {
+	IDs      []int64   `query:"ids" doc:"tasks with one of these ids"`
+	States   []string  `query:"states" doc:"tasks in one of these states"`
+	Group    string    `query:"group" doc:"tasks of this campaign"`
+	Outcomes []string  `query:"outcomes" doc:"tasks with one of these outcomes"`
+	Queue    string    `query:"queue" doc:"tasks of this queue; default is the queue of the tasks without a queue"`
+	Owner    string    `query:"owner" doc:"tasks that this token has opened"`
+	Program  string    `query:"program" doc:"tasks of this program; * and ? are wildcards"`
+	Worker   string    `query:"worker" doc:"tasks whose last run was on this worker"`
+	Exit     string    `query:"exit" doc:"tasks whose last run ended like this: 0 to 255, signal: killed, or signal for any signal"`
+	Since    time.Time `query:"since" doc:"tasks that entered their state at this time or later"`
+	Before   time.Time `query:"before" doc:"tasks that entered their state before this time"`
+	Output   string    `query:"output" doc:"tasks whose last run printed this text to stdout"`
+	Error    string    `query:"error" doc:"tasks whose last run printed this text to stderr"`
+	Failure  string    `query:"failure" doc:"tasks whose last failure belongs to this failure group"`
+}
+
+// query returns the query for a call. If the caller may only see its own tasks, the query selects no others.
+func (f *Filter) query(c *call) manager.Query {
+	q := manager.Query{
+		IDs: f.IDs, Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
+		Since: f.Since, Before: f.Before, Output: f.Output, Error: f.Error, Failure: f.Failure,
+	}
+	for _, s := range f.States {
+		q.States = append(q.States, tdf.State(s))
+	}
+	return c.own(q)
+}
+
+// own returns the part of a query that the caller may see.
+func (c *call) own(q manager.Query) manager.Query {
+	if owner := c.token.Owner(); owner != "" {
+		q.Owner = owner
+	}
+	return q
+}
+
+type listInput struct {
+	Filter
+	Order  string `query:"order" enum:"oldest_first" doc:"without this parameter, the newest tasks come first"`
+	Read   string `query:"read" enum:"result,output" doc:"which texts of the last run the list has"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"the largest number of tasks"`
+	Cursor string `query:"cursor" maxLength:"1000" doc:"the cursor that the last page returned as next"`
+}
+
+type listOutput struct{ Body taskList }
+
+// taskList is a page of tasks.
+type taskList struct {
+	Tasks []taskView `json:"tasks"`
+	Next  string     `json:"next,omitempty" doc:"the cursor of the next page; missing on the last page. A page may have few tasks, or none, although more pages follow."`
+}
+
+func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutput, error) {
+	q := in.query(c)
+	q.Order, q.Read = manager.Order(in.Order), manager.Read(in.Read)
+	page, err := c.manager.Page(ctx, q, in.Cursor, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &listOutput{taskList{Tasks: []taskView{}, Next: page.Next}}
+	for _, t := range page.Tasks {
+		out.Body.Tasks = append(out.Body.Tasks, taskView{t})
+	}
+	return out, nil
+}
+
+type idInput struct {
+	ID int64 `path:"id" minimum:"1" doc:"the id of the task"`
+}
+
+type taskOutput struct {
+	ETag string `header:"ETag" doc:"changes with the state, the round and the properties of the task, but not with its output and progress"`
+	Body taskView
+}
+
+func (a *api) getTask(ctx context.Context, c *call, in *idInput) (*taskOutput, error) {
+	t, err := a.task(ctx, c, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &taskOutput{etag(t), taskView{t}}, nil
+}
+
+// task reads a task. If the caller may not see it, it does not exist.
+func (a *api) task(ctx context.Context, c *call, id int64) (*manager.Task, error) {
+	t, err := c.manager.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if owner := c.token.Owner(); owner != "" && t.Owner != owner {
+		return nil, fmt.Errorf("read task %d: %w", id, tdf.ErrNoTask)
+	}
+	return t, nil
+}
+
+func etag(t *manager.Task) string { return fmt.Sprintf(`"%s-%d-%d"`, t.State, t.Round, t.Revision) }
+
+type outputInput struct {
+	ID     int64  `path:"id" minimum:"1" doc:"the id of the task"`
+	Stream string `query:"stream" enum:"stdout,stderr,result" default:"stdout" doc:"what to read"`
+	Round  int    `query:"round" minimum:"-1" default:"-1" doc:"the number of the round; without it, the last round that ran"`
+}
+
+type outputOutput struct {
+	Type string `header:"Content-Type"`
+	Body func(huma.Context)
+}
+
+func (a *api) getOutput(ctx context.Context, c *call, in *outputInput) (*outputOutput, error) {
+	t, err := a.task(ctx, c, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	r := t.LastRun()
+	if in.Round >= 0 {
+		r = t.RoundNumber(in.Round)
+	}
+	if r == nil {
+		return nil, refuse(string(tdf.CodeNotFound), "the task has no such round")
+	}
+	text := map[string]string{"stdout": r.Output, "stderr": r.Error, "result": r.Result}[in.Stream]
+	kind := "application/octet-stream"
+	switch {
+	case in.Stream == "result" && text != "":
+		kind = "application/json"
+	case utf8.ValidString(text):
+		kind = "text/plain; charset=utf-8"
+	}
+	return &outputOutput{kind, func(ctx huma.Context) { _, _ = ctx.BodyWriter().Write([]byte(text)) }}, nil
+}

@@ -1,0 +1,198 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+const plain = `{"program":"p","source":"rsync:/p/run.sh","input":"1"}`
+
+func TestOpenTasks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for _, c := range []struct {
+		body, kind, want string
+	}{
+		{plain, "application/json", `{"ids":[1]}`},
+		{plain, "", `{"ids":[2]}`},
+		{"[" + plain + "," + plain + "]", "application/json; charset=utf-8", `{"ids":[3,4]}`},
+		{plain + "\n\n" + plain + "\r\n", "application/x-ndjson", `{"ids":[5,6]}`},
+		{`{"program":"p","unique":"u"}`, "application/json", `{"ids":[7]}`},
+		{`[{"program":"p","unique":"u"},` + plain + "]", "application/json", `{"ids":[7,8],"existing":[7]}`},
+		{`[{"program":"p"},{"program":"p","after":{"places":[0]}}]`, "application/json", `{"ids":[9,10]}`},
+	} {
+		got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind, "X-Correlation-Id: call-1")
+		if strings.TrimSpace(got.text) != c.want || got.Header.Get("X-Correlation-Id") != "call-1" {
+			t.Errorf("%s: %s %v", c.body, got.text, got.Header)
+		}
+	}
+	if task, err := s.manager.Get(t.Context(), 1); err != nil || task.CorrelationID != "call-1" || task.Owner != "" {
+		t.Errorf("%+v, %v", task, err)
+	}
+}
+
+func TestRefusedTasks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	before := s.world()
+	for _, c := range []struct {
+		body, kind string
+		status     int
+		want       string
+	}{
+		{"", "", 400, ""},
+		{"[]", "", 422, "no tasks"},
+		{"null", "", 422, "no tasks"},
+		{"{}", "", 422, "program"},
+		{"{", "", 422, ""},
+		{plain + plain, "", 422, ""},
+		{plain + "\n{", jsonLines, 422, ""},
+		{plain, "text/plain", 415, "text/plain"},
+		{plain, "multipart/form-data; boundary=x", 415, ""},
+		{`{"program":"p","programme":"p"}`, "", 422, "programme"},
+		{`{"program":"p","queue":"a b"}`, "", 422, "queue"},
+		{`{"program":"../p"}`, "", 422, "program"},
+		{`[` + plain + `,{"program":"p","max_fails":-1}]`, "", 422, "max_fails"},
+		{`{"program":"p","after":{"tasks":[99]}}`, "", 422, "99"},
+		{strings.Repeat("[", 100_000), "", 422, ""},
+		{"[" + strings.Repeat(`{"program":"p"},`, 10_000) + plain + "]", "", 413, "10001"},
+		{`{"program":"p","input":"` + strings.Repeat("x", 70<<20) + `"}`, "", 413, "bytes"},
+	} {
+		got := s.as(access.Operator, c.status, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind)
+		p := decode[problem](t, got.text)
+		if !strings.Contains(p.Detail, c.want) || p.Status != c.status || p.Type != "/errors#"+p.Code || p.CorrelationID == "" || len(got.text) > 2000 {
+			t.Errorf("%.50s: %.300s", c.body, got.text)
+		}
+		if got.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%.50s: %v", c.body, got.Header)
+		}
+	}
+	if after := s.world(); len(after) != len(before) {
+		t.Errorf("%d keys, then %d", len(before), len(after))
+	}
+}
+
+// A repeated call with the same Idempotency-Key opens nothing, for each token on its own.
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for range 3 {
+		if got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k"); strings.TrimSpace(got.text) != `{"ids":[1]}` {
+			t.Error(got.text)
+		}
+		if got := s.as(access.Submitter, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k"); strings.TrimSpace(got.text) != `{"ids":[2]}` {
+			t.Error(got.text)
+		}
+	}
+	s.as(access.Operator, 422, "POST", "/api/v1/tasks", plain, "Idempotency-Key: "+strings.Repeat("k", 201))
+	s.as(access.Operator, 409, "POST", "/api/v1/tasks", "["+plain+","+plain+"]", "Idempotency-Key: k")
+}
+
+// A submitter sees and changes only the tasks that its token has opened.
+func TestSubmitter(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(testspace.Define("p", "rsync:/p/run.sh", "secret"))
+	s.as(access.Submitter, 201, "POST", "/api/v1/tasks", plain)
+	before := s.world()
+	for _, c := range []struct{ method, path, body string }{
+		{"GET", "/tasks/1", ""},
+		{"GET", "/tasks/1/output", ""},
+		{"GET", "/tasks/1/output?stream=result&round=0", ""},
+		{"POST", "/tasks/1/cancel", ""},
+		{"POST", "/tasks/1/remove", ""},
+		{"POST", "/tasks/1/change", `{"changes":{"input":"2"}}`},
+		{"POST", "/tasks", `{"program":"p","after":{"tasks":[1]}}`},
+		{"POST", "/tasks", `{"program":"p","after_any":{"tasks":[2,1]}}`},
+		{"GET", "/tasks/99", ""},
+	} {
+		if got := s.as(access.Submitter, 404, c.method, "/api/v1"+c.path, c.body); strings.Contains(got.text, "secret") {
+			t.Error(got.text)
+		}
+	}
+	for _, body := range []string{
+		`{"program":"p","owner":"operator"}`, `{"program":"p","campaign":"night"}`, `{"program":"p","unique":"x"}`,
+		`{"program":"p","after":{"group":"night"}}`, `[{"program":"p"},{"program":"p","campaign":"submitter"}]`,
+	} {
+		s.as(access.Submitter, 403, "POST", "/api/v1/tasks", body)
+	}
+	s.as(access.Submitter, 403, "GET", "/api/v1/groups/night", "")
+	s.as(access.Submitter, 403, "POST", "/api/v1/groups/night/close", "")
+	for _, body := range []string{`{"action":"cancel","ids":[1]}`, `{"action":"cancel","filter":{"ids":[1]},"expect":0}`, `{"action":"cancel","filter":{"owner":""},"expect":0}`} {
+		got := s.call(s.tokens[access.Submitter], "POST", "/api/v1/tasks/actions", body)
+		if strings.Contains(got.text, `"done":1`) {
+			t.Errorf("%s: %s", body, got.text)
+		}
+	}
+	if fmt.Sprint(s.world()) != fmt.Sprint(before) {
+		t.Error("the calls have changed something")
+	}
+	for _, query := range []string{"", "?owner=operator", "?ids=1,2", "?states=open"} {
+		got := s.as(access.Submitter, 200, "GET", "/api/v1/tasks"+query, "")
+		if strings.Contains(got.text, "secret") || !strings.Contains(got.text, `"id":2`) {
+			t.Errorf("%s: %s", query, got.text)
+		}
+	}
+	s.as(access.Submitter, 201, "POST", "/api/v1/tasks", `{"program":"p","campaign":"submitter/a","unique":"submitter/u","after":{"tasks":[2]}}`)
+	s.as(access.Submitter, 200, "GET", "/api/v1/groups/submitter%2Fa", "")
+	s.as(access.Submitter, 200, "POST", "/api/v1/tasks/2/cancel", "")
+}
+
+func TestActions(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for range 5 {
+		s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
+	}
+	etag := s.as(access.Operator, 200, "GET", "/api/v1/tasks/1", "").Header.Get("ETag")
+	s.as(access.Operator, 412, "POST", "/api/v1/tasks/1/change", `{"changes":{"input":"2"}}`, `If-Match: "open-1-0"`)
+	s.as(access.Operator, 200, "POST", "/api/v1/tasks/1/change", `{"changes":{"input":"2","timeout":"inf"}}`, "If-Match: "+etag)
+	s.as(access.Operator, 412, "POST", "/api/v1/tasks/1/change", `{"changes":{"input":"3"}}`, "If-Match: "+etag)
+	s.as(access.Operator, 409, "POST", "/api/v1/tasks/1/change", `{"changes":{"input":"2"}}`)
+	s.as(access.Operator, 409, "POST", "/api/v1/tasks/1/archive", "")
+	s.as(access.Operator, 200, "POST", "/api/v1/tasks/1/cancel", "{}")
+	s.as(access.Operator, 200, "POST", "/api/v1/tasks/1/retry", `{"changes":{"priority":3}}`)
+	s.as(access.Operator, 409, "POST", "/api/v1/tasks/1/requeue", `{"elsewhere":true}`)
+	if task, err := s.manager.Get(t.Context(), 1); err != nil || task.Input != "2" || task.Priority == nil || *task.Priority != 3 || !strings.Contains(strings.Join(task.Log, "\n"), "token operator: changed: ") {
+		t.Errorf("%q, %v, %q, %v", task.Input, task.Priority, task.Log, err)
+	}
+
+	bulk := func(status int, body, want string) {
+		t.Helper()
+		if got := s.as(access.Operator, status, "POST", "/api/v1/tasks/actions", body); !strings.Contains(got.text, want) {
+			t.Errorf("%s: %s", body, got.text)
+		}
+	}
+	bulk(409, `{"action":"cancel","filter":{"states":["open"]},"expect":4}`, "selects 5 tasks, and not 4")
+	bulk(200, `{"action":"change","ids":[2,3,99],"changes":{"meta":"m"}}`, `{"done":2,"skipped":1,"reasons":[{"code":"not_found"`)
+	bulk(200, `{"action":"cancel","filter":{"states":["open"]},"expect":5}`, `{"done":5,"skipped":0}`)
+	bulk(200, `{"action":"remove","ids":[1,2]}`, `{"done":2,"skipped":0}`)
+	before := s.world()
+	for body, want := range map[string]string{
+		`{}`:                  "unknown action",
+		`{"action":"run"}`:    "unknown action",
+		`{"action":"cancel"}`: "either ids or a filter",
+		`{"action":"cancel","ids":[3],"filter":{}}`:                        "either ids or a filter",
+		`{"action":"cancel","filter":{}}`:                                  "expect",
+		`{"action":"cancel","ids":[3],"expect":1}`:                         "expect",
+		`{"action":"retry","filter":{"sates":["open"]},"expect":1}`:        "sates",
+		`{"action":"retry","filter":{"states":["opened"]},"expect":1}`:     "unknown state",
+		`{"action":"change","ids":[3]}`:                                    "without changes",
+		`{"action":"cancel","ids":[3],"changes":{"input":"1"}}`:            "only for change and retry",
+		`{"action":"change","ids":[3],"changes":{"group":"g"}}`:            "group",
+		`{"action":"change","ids":[3],"changes":{"owner":"g"}}`:            "cannot change",
+		`{"action":"retry","ids":[3],"elsewhere":true}`:                    "only for requeue",
+		`{"action":"retry","ids":["3"]}`:                                   "",
+		`{"action":"retry","ids":[3],"changes":{"max_fails":"many"}}`:      "max_fails",
+		`{"action":"retry","ids":[3],"changes":{"max_fails":99999999999}}`: "max_fails",
+	} {
+		bulk(422, body, want)
+	}
+	if fmt.Sprint(s.world()) != fmt.Sprint(before) {
+		t.Error("the calls have changed something")
+	}
+}

@@ -1,0 +1,77 @@
+package web
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Options configure the handler of the HTTP API. Every field may be zero.
+type Options struct {
+	// Hosts are the names under which clients may call the API, without ports. The name localhost and all IP addresses are always possible. A call with
+	// another name in its header Host is refused, so that no web page can reach the API under a name of its own.
+	Hosts []string
+
+	// PerToken and PerAddress are how many calls a second a token, and an address of a client, may make. Defaults: 5,000, and 10,000.
+	PerToken, PerAddress int
+
+	// AtOnce is how many calls the handler works on at the same time. Default: 1,000.
+	AtOnce int
+
+	// Timeout is how long a call may take. Calls for many tasks may take ten times as long. If Redis does not answer in this time, the status is 503.
+	// Default: 5 s.
+	Timeout time.Duration
+
+	// Log receives a line for each call. Default: no log.
+	Log *slog.Logger
+
+	// Version is the release that the OpenAPI document names.
+	Version string
+}
+
+// An api is the handler of the HTTP API.
+type api struct {
+	Options
+	manager *manager.Manager
+	admin   *admin.Admin
+	huma    huma.API
+	mux     *http.ServeMux
+	routes  []route
+	names   map[string]bool // Options.Hosts, and localhost
+
+	perToken, perAddress *limiter
+	places               chan struct{} // holds an element for each call
+
+	mu       sync.Mutex
+	managers map[string]*manager.Manager // by the name of the token
+}
+
+// New returns the handler of the HTTP API of a manager's namespace. New tasks get the manager's TaskDefaults. Every call below /api/ needs a token
+// (docs/tdf.md, "Tokens").
+func New(m *manager.Manager, o Options) http.Handler { return newAPI(m, o) }
+
+func newAPI(m *manager.Manager, o Options) *api {
+	o.PerToken, o.PerAddress, o.AtOnce = cmp.Or(o.PerToken, 5000), cmp.Or(o.PerAddress, 10_000), cmp.Or(o.AtOnce, 1000)
+	o.Timeout, o.Version = cmp.Or(o.Timeout, 5*time.Second), cmp.Or(o.Version, "development")
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &api{
+		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true},
+		perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), places: make(chan struct{}, o.AtOnce),
+		managers: map[string]*manager.Manager{},
+	}
+	for _, name := range o.Hosts {
+		a.names[name] = true
+	}
+	a.addRoutes()
+	a.addPages()
+	return a
+}
