@@ -26,10 +26,12 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 		first, last := groupRange(state)
 		ranges = append(ranges, first, last)
 	}
+	numbers := len(tdf.States)
 	if len(groups) == 0 {
 		keys = append(keys, s.Keys.List(tdf.Placed))
+		numbers++
 	}
-	reply, err := s.Run(ctx, "count tasks", lua.Counts, keys, ranges, conn.ListOf(0, len(tdf.States)+1, conn.IsNumber))
+	reply, err := s.Run(ctx, "count tasks", lua.Counts, keys, ranges, conn.ListOf(numbers, numbers, conn.IsNumber))
 	if err != nil {
 		return nil, err
 	}

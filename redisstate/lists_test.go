@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 func TestCountsAndListsByGroup(t *testing.T) {
@@ -86,4 +87,24 @@ func TestPrograms(t *testing.T) {
 		expect.True(t, got == nil && err == nil, got, err)
 		expect.Result(s.PutProgram(t.Context(), make([]byte, MaxProgram+1))).Fails(t, "", "a program over the limit was stored")
 	})
+}
+
+// A list without numbers is no answer to Counts. A manager that believed it would end, because no task seems to be unfinished.
+func TestCountsDoNotBelieveAnEmptyAnswer(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	s := connect(t, proxy.Addr, redistest.Namespace(t))
+	mustOpen(t, s, define("a"))
+	for _, groups := range [][]string{{"g"}, nil} {
+		wrong := 1
+		proxy.Alter(func(reply []byte) []byte {
+			if wrong == 0 || reply[0] != '*' && reply[0] != '-' {
+				return reply
+			}
+			wrong--
+			return []byte("*0\r\n")
+		})
+		counts, err := s.Counts(t.Context(), groups...)
+		expect.True(t, err == nil && counts[tdf.Open] == int64(1-len(groups)) && wrong == 0, "counts", counts, err)
+	}
 }
