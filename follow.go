@@ -1,5 +1,10 @@
 package tdf
 
+import (
+	"slices"
+	"strings"
+)
+
 // Limits of the tasks that one round can open: their number, and the size of open.jsonl in bytes.
 const (
 	MaxFollowing      = 1000
@@ -18,5 +23,39 @@ func (t *Task) Follow(d *Definition) (Properties, error) {
 	p.Unique, p.UniqueUntil = "", usual.UniqueUntil
 	d.Fill(&p)
 	p.Owner, p.Generations = t.Owner, min(p.Generations, t.Generations-1)
-	return p, p.Validate()
+	if err := p.Validate(); err != nil {
+		return p, err
+	}
+	return p, t.checkOwner(&p)
+}
+
+// OwnsName reports whether the tasks of an owner may have this name as their group or unique key (docs/tdf.md, "Tokens"). Every task may, if
+// it has no owner.
+func OwnsName(owner, name string) bool { return owner == "" || strings.HasPrefix(name, owner+"/") }
+
+// checkOwner returns a *[PropertyError] if a new task of a program reaches what the owner of the program's task may not reach.
+// Otherwise, a program could read the outputs of other owners' tasks, by waiting for them.
+func (t *Task) checkOwner(p *Properties) error {
+	if t.Owner == "" {
+		return nil
+	}
+	groups := []string{p.Group, p.Unique}
+	for _, of := range []*Dependencies{p.After, p.AfterAny} {
+		if of == nil {
+			continue
+		}
+		groups = append(groups, of.Group)
+		if slices.ContainsFunc(of.Tasks, func(id int64) bool { return id != t.ID }) {
+			return invalidProperty(FieldAfter, "a task of %s can name other tasks only by their places", t.Owner)
+		}
+	}
+	for _, name := range groups {
+		if name != "" && name != t.Group && !OwnsName(t.Owner, name) {
+			return invalidProperty(fieldGroup, "the names of groups and unique keys of %s begin with %s/, and not %q", t.Owner, t.Owner, shorten(name))
+		}
+	}
+	if p.Queue != t.Queue {
+		return invalidProperty(fieldQueue, "a task of %s opens tasks only in its own queue", t.Owner)
+	}
+	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestFollow(t *testing.T) {
-	of := Task{Properties: Defaults("p", "https://example.org/run.sh", "parent")}
+	of := Task{ID: 7, Properties: Defaults("p", "https://example.org/run.sh", "parent")}
 	of.Group, of.Meta, of.StartAfter, of.Unique, of.UniqueUntil = "g", "m", 5, "k", UntilArchived
 	of.After, of.MaxFails, of.Owner, of.Generations, of.EndBefore = &Dependencies{Tasks: []int64{1}}, 4, "lab", 3, 2e9
 	want := Defaults("p", "https://example.org/run.sh", "child")
@@ -24,6 +24,20 @@ func TestFollow(t *testing.T) {
 	var invalid *PropertyError
 	if _, err := of.Follow(&Definition{Queue: "a b"}); !errors.As(err, &invalid) {
 		t.Errorf("error %v", err)
+	}
+	for name, d := range map[string]Definition{
+		"another group":  {Group: "other/g"},
+		"another key":    {Unique: "k"},
+		"another queue":  {Queue: "q"},
+		"other tasks":    {AfterAny: &Dependencies{Tasks: []int64{5}}},
+		"other outcomes": {After: &Dependencies{Group: "others"}},
+	} {
+		if _, err := of.Follow(&d); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "lab") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if _, err := of.Follow(&Definition{Group: "lab/g", Unique: "lab/k", After: &Dependencies{Tasks: []int64{of.ID}, Places: []int{1}}}); err != nil {
+		t.Error(err)
 	}
 	of.Generations = 0
 	if _, err := of.Follow(&Definition{}); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "generations") {

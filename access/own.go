@@ -29,7 +29,7 @@ func (t *Token) Owner() string {
 func (t *Token) CheckGroup(name string) error { return t.checkName("campaign", name) }
 
 func (t *Token) checkName(kind, name string) error {
-	if t.Owner() == "" || strings.HasPrefix(name, t.Name+"/") {
+	if tdf.OwnsName(t.Owner(), name) {
 		return nil
 	}
 	return &ForbiddenError{fmt.Sprintf("the token %s may use only names that begin with %s/ for a %s, not %.100q", t.Name, t.Name, kind, name)}
