@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+// tdf serve serves the API, and ends when it is told to.
+func TestServe(t *testing.T) {
+	space := testspace.Config(t, redistest.Shared(t))
+	global := []string{"--redis", space.Redis.Addr(), "--namespace", space.Namespace, "--set", "redis.db=" + strconv.Itoa(space.Redis.DB)}
+	var token bytes.Buffer
+	expect.NoError(t, runTDF(t.Context(), &token, io.Discard, append(global, "token", "add", "ci", "--role", "operator")...))
+
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	var log testlog.Buffer
+	done := make(chan error, 1)
+	go func() { done <- runTDF(ctx, io.Discard, &log, append(global, "serve", "--listen", "127.0.0.1:0")...) }()
+	var base string
+	expect.Eventually(t, "the address", func() bool {
+		found := regexp.MustCompile(`listens on (http://127\.0\.0\.1:\d+);`).FindStringSubmatch(log.String())
+		if found != nil {
+			base = found[1]
+		}
+		return found != nil
+	})
+	call := func(method, path, body string) (int, string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
+		expect.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token.String()))
+		request.Header.Set("Content-Type", "application/json")
+		response, err := http.DefaultClient.Do(request)
+		expect.NoError(t, err)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		expect.NoError(t, err)
+		return response.StatusCode, string(text)
+	}
+	status, text := call("POST", "/api/v1/tasks", `{"program": "p", "source": "rsync:/nowhere/run.sh", "input": "5"}`)
+	expect.True(t, status == http.StatusCreated && strings.Contains(text, `"ids":[1]`), "opening", status, text)
+	status, text = call("GET", "/api/v1/tasks/1", "")
+	expect.True(t, status == http.StatusOK && strings.Contains(text, `"state":"open"`), "reading", status, text)
+	http.DefaultClient.CloseIdleConnections()
+	end()
+	expect.NoError(t, <-done)
+	if secret := strings.TrimSpace(token.String()); strings.Contains(log.String(), secret) || !strings.Contains(log.String(), "path=/api/v1/tasks/1") {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+// runTDF runs a command in this process.
+func runTDF(ctx context.Context, stdout, stderr io.Writer, args ...string) error {
+	root := newRoot(cli.New(strings.NewReader(""), stdout, stderr))
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
