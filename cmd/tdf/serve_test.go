@@ -17,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
 
-// tdf serve serves the API, and ends when it is told to.
+// tdf serve serves the API until its context ends.
 func TestServe(t *testing.T) {
 	space := testspace.Config(t, redistest.Shared(t))
 	global := []string{"--redis", space.Redis.Addr(), "--namespace", space.Namespace, "--set", "redis.db=" + strconv.Itoa(space.Redis.DB)}
