@@ -157,7 +157,7 @@ func tooManyCalls(wait time.Duration) error {
 	return p
 }
 
-// check returns a problem if the call must not reach a route, whoever makes it.
+// check returns a problem if the call must not reach a route. It does not know the token yet.
 func (a *api) check(r *http.Request) *problem {
 	if p, ok := tooManyCalls(a.perAddress.take(addressOf(r.RemoteAddr), time.Now())).(*problem); ok {
 		return p

@@ -68,7 +68,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 func (e *execution) collectFollowing(x *roundIO, r *Round) error {
 	text, err := x.dir.Opens(tdf.MaxFollowingBytes)
 	if err == nil {
-		e.following, err = collectFollowing(r, text)
+		e.following, err = followingOf(r, text)
 	}
 	return err
 }

@@ -18,8 +18,8 @@ import (
 func (r *Round) Open(definitions ...tdf.Definition) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n := len(r.opened) + len(definitions); n > tdf.MaxFollowing {
-		return Permanent(tooManyFollowing(n))
+	if len(r.opened)+len(definitions) > tdf.MaxFollowing {
+		return Permanent(errTooMany)
 	}
 	r.opened = append(r.opened, definitions...)
 	return nil
@@ -32,9 +32,7 @@ func (r *Round) Opened() []tdf.Definition {
 	return append([]tdf.Definition(nil), r.opened...)
 }
 
-func tooManyFollowing(n int) error {
-	return fmt.Errorf("%d tasks are too many for one round, at most %d are possible: let some of them open the others", n, tdf.MaxFollowing)
-}
+var errTooMany = fmt.Errorf("more than %d tasks are too many for one round: let some of them open the others", tdf.MaxFollowing)
 
 // A following is a task that a round opens.
 type following struct {
@@ -42,8 +40,8 @@ type following struct {
 	from string // where the round has defined it, for errors
 }
 
-// collectFollowing returns the tasks that a round wants to open: those of its handler, and those of its file open.jsonl.
-func collectFollowing(r *Round, openFile string) ([]following, error) {
+// followingOf returns the tasks that a round wants to open: those of its handler, and those of its file open.jsonl.
+func followingOf(r *Round, openFile string) ([]following, error) {
 	var all []following
 	for i, d := range r.Opened() {
 		all = append(all, following{d, fmt.Sprintf("task %d that the handler opens", i+1)})
@@ -59,7 +57,7 @@ func collectFollowing(r *Round, openFile string) ([]following, error) {
 			return nil, fmt.Errorf("%s: %w", f.from, err)
 		}
 		if all = append(all, f); len(all) > tdf.MaxFollowing {
-			return nil, fmt.Errorf("%s: more than %d tasks are too many for one round: let some of them open the others", f.from, tdf.MaxFollowing)
+			return nil, fmt.Errorf("%s: %w", f.from, errTooMany)
 		}
 	}
 	return all, nil

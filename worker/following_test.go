@@ -173,7 +173,7 @@ func TestAHandlerOpensTooManyTasks(t *testing.T) {
 	w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
 		return errors.Join(r.Open(make([]tdf.Definition, tdf.MaxFollowing)...), r.Open(tdf.Definition{}))
 	})))
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "1001 tasks are too many") || w.lastID() != id {
+	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "more than 1000 tasks are too many") || w.lastID() != id {
 		t.Errorf("%s, %q, %d new tasks", got.State, got.LastError(), w.lastID()-id)
 	}
 	other := w.open("", forHandler("p"))
