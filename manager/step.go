@@ -45,6 +45,9 @@ func (s *Step) Retry(changes Changes, tasks ...*Task) {
 	s.add(Action{Verb: tdf.VerbReopen, Changes: changes}, tasks)
 }
 
+// Remove deletes finished tasks and their outputs, as [Manager.Remove] does.
+func (s *Step) Remove(tasks ...*Task) { s.add(Action{Verb: tdf.VerbRemove}, tasks) }
+
 // Cancel ends open and running tasks.
 func (s *Step) Cancel(tasks ...*Task) { s.add(Action{Verb: tdf.VerbCancel}, tasks) }
 

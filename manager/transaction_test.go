@@ -53,7 +53,7 @@ func TestTransaction(t *testing.T) {
 	t.Parallel()
 	tm, _ := newTester(t)
 	m := tm.Manager
-	done := finishedTasks(t, tm, "a", "b", "c")
+	done := finishedTasks(t, tm, "a", "b", "c", "removed")
 	waiting := openTask(t, m, "d")
 	cancelled := openTask(t, m, "e")
 	later := expect.Result(m.Open(t.Context(), define("p", source, "f"))).Value(t)
@@ -62,15 +62,16 @@ func TestTransaction(t *testing.T) {
 	x.Archive(done[0])
 	x.Retry(manager.Changes{Input: new("again")}, done[1])
 	x.Require(done[2])
+	x.Remove(done[3])
 	x.Update(manager.Changes{Meta: new("changed")}, waiting)
 	x.Cancel(cancelled, later[0]) // a task that Open returned can be named, too
 	opened, err := x.Commit(t.Context())
-	expect.MustTrue(t, err == nil && len(opened) == 2 && opened[0].ID == 7 && opened[1].Input == "h", opened, err)
+	expect.MustTrue(t, err == nil && len(opened) == 2 && opened[0].ID == 8 && opened[1].Input == "h", opened, err)
 	var got []string
 	for _, task := range tm.Tasks() {
 		got = append(got, fmt.Sprint(task.ID, " ", task.State, " ", task.Round, " ", task.Input, " ", task.Meta))
 	}
-	want := []string{"1 archived 0 a ", "2 open 1 again ", "3 succeeded 0 c ", "4 open 0 d changed", "5 expired 0 e ", "6 expired 0 f ", "7 open 0 g ", "8 open 0 h "}
+	want := []string{"1 archived 0 a ", "2 open 1 again ", "3 succeeded 0 c ", "5 open 0 d changed", "6 expired 0 e ", "7 expired 0 f ", "8 open 0 g ", "9 open 0 h "}
 	expect.Equal(t, got, want)
 }
 
@@ -134,6 +135,7 @@ func TestImpossibleTransactions(t *testing.T) {
 		}, "bytes in total, at most 4194304 are possible", nil},
 		"invalid":       {func(x *manager.Transaction) { x.Cancel(waiting); x.Open(define("", source, "")) }, "program: is empty", new(*tdf.PropertyError)},
 		"wrong state":   {func(x *manager.Transaction) { x.Archive(waiting); x.Cancel(finished) }, "archive task 3: it is open in round 0; cancel task 1: it is expired in round 0", new(*tdf.StateError)},
+		"not finished":  {func(x *manager.Transaction) { x.Remove(waiting) }, "remove task 3: it is open in round 0", new(*tdf.StateError)},
 		"key":           {func(x *manager.Transaction) { x.Retry(manager.Changes{}, finished) }, "task 1: task 2 holds its unique key", new(*tdf.UniqueError)},
 		"past":          {func(x *manager.Transaction) { x.Retry(manager.Changes{EndBefore: &past}, finished) }, "reopen task 1: its end_before is past", nil},
 		"no change":     {func(x *manager.Transaction) { x.Update(manager.Changes{Input: &waiting.Input}, waiting) }, "change task 3: it already has these values", nil},
