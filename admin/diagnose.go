@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net"
@@ -311,5 +312,44 @@ func (v *vitals) tasksLimit(d *diagnoses) {
 func (v *vitals) memoryWaits(d *diagnoses) {
 	if fact, waits := v.memoryWait(); waits {
 		d.problem("memory", fact)
+	}
+}
+
+// The severities of diagnoses.
+const (
+	SeverityOK      = "ok"
+	SeverityNotice  = "notice"
+	SeverityProblem = "problem" // tasks cannot finish or may be lost, or other people may be able to run programs
+)
+
+// A Diagnosis is a finding of [Admin.Diagnose] about one subject.
+type Diagnosis struct {
+	Severity string `json:"severity"`
+	Subject  string `json:"subject"` // redis, server, workers, pause, limit, memory, tasks or clock
+	Fact
+}
+
+// Diagnose checks Redis and its settings, the server, the workers and the tasks. It returns a diagnosis for each subject that it
+// checked. The embedded Redis reports little about itself, so it gets fewer diagnoses.
+func (a *Admin) Diagnose(ctx context.Context) ([]Diagnosis, error) {
+	s := a.redis()
+	v := vitals{redis: a.parts.Config.Redis}
+	for _, step := range []func(context.Context, *redisstate.Store, *vitals) error{
+		vitalsOfRedis, vitalsOfTasks, vitalsOfWaits, vitalsOfMoves, vitalsOfRuns,
+	} {
+		if err := step(ctx, s, &v); err != nil {
+			return nil, fmt.Errorf("diagnose the namespace: %w", err)
+		}
+	}
+	return v.diagnose(), nil
+}
+
+// pauses reports what is paused, because a user may have forgotten it.
+func (v *vitals) pauses(d *diagnoses) {
+	for _, p := range v.paused[:min(len(v.paused), mostNamed)] {
+		d.notice("pause", v.pauseFact(p))
+	}
+	if more := len(v.paused) - mostNamed; more > 0 {
+		d.notice("pause", Fact{Code: FactPaused, Text: fmt.Sprintf("%d more queues or groups are paused", more), Fix: toEndPause})
 	}
 }

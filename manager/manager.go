@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/convoy"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -86,4 +87,13 @@ func (m *Manager) Internals() friend.Parts {
 func (m *Manager) Now(ctx context.Context) (time.Time, error) {
 	now, err := m.store.Now(ctx)
 	return now.Std(), err
+}
+
+func init() {
+	hooks.New = func(s hooks.Setup, options any) (any, error) {
+		settings, err := options.(Options).settings()
+		m := newManager(settings, s.Store)
+		m.wait = s.Wait
+		return m, err
+	}
 }

@@ -1,6 +1,10 @@
 package manager
 
 import (
+	"context"
+	"fmt"
+	"iter"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -66,4 +70,70 @@ func summary(t *tdf.Task, read Read) *Task {
 		v.hidden = []string{"output", "output_whole", "error", "error_whole", "tail"}
 	}
 	return v
+}
+
+// Get reads a whole task with all its rounds and their texts. If the task does not exist, the error wraps [tdf.ErrNoTask].
+func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
+	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole})
+	if err != nil {
+		return nil, err
+	}
+	return TaskOf(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
+}
+
+// List returns all tasks that a query selects. It reads them in pages, so that few tasks are in memory at a time. If a
+// task moves to another state meanwhile, List may return it twice or not at all. This cannot happen if the query has a
+// Group, or if its order is ByID. After an error, List returns no more tasks. If the query is invalid, the error is a
+// *[QueryError].
+func (m *Manager) List(ctx context.Context, q Query) iter.Seq2[*Task, error] {
+	return func(yield func(*Task, error) bool) {
+		if err := m.list(ctx, q, func(t *Task) bool { return yield(t, nil) }); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) error {
+	each := listing.Each
+	if q.Order == ByID {
+		each = listing.ByID
+	}
+	return each(ctx, m.store, q, textsOf(q.Read), func(t *tdf.Task) bool { return take(summary(t, q.Read)) })
+}
+
+// Page returns up to limit tasks that a query selects. The cursor of the first page is "". The cursor of any other page
+// is the Next of the previous page. If a task stays in its state, it is on exactly one page. If the query has a Group,
+// every selected task is on exactly one page.
+//
+// Page takes at most about half a second. So a page may contain fewer tasks, or none, although more pages follow. If
+// the query or the cursor is invalid, the error is a *[QueryError].
+func (m *Manager) Page(ctx context.Context, q Query, cursor string, limit int) (Page, error) {
+	if q.Order == ByID && q.Group == "" {
+		return Page{}, &QueryError{Problem: "list tasks: only List supports the order by id"}
+	}
+	if limit < 1 {
+		return Page{}, &QueryError{Problem: fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
+	}
+	w, err := listing.New(ctx, m.store, q, cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	w.Add(textsOf(q.Read))
+	found, err := w.Page(limit)
+	page := Page{Next: found.Next, Looked: found.Looked}
+	for _, t := range found.Tasks {
+		page.Tasks = append(page.Tasks, summary(t, q.Read))
+	}
+	return page, err
+}
+
+// Counts returns the number of tasks in each state, all counted at one moment. It counts the tasks of the given groups,
+// or all tasks if no group is given.
+func (m *Manager) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
+	groups, err := scopeOf(groups)
+	if err != nil {
+		return nil, fmt.Errorf("count tasks: %w", err)
+	}
+	counts, err := m.store.Counts(ctx, groups...)
+	return counts, err
 }

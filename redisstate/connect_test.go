@@ -168,8 +168,12 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	s, err := New(redisAt(t, proxy.Addr), redistest.Namespace(t), log)
 	must(t, err)
 	t.Cleanup(func() { s.Close() })
-	pings := &answered{name: "ping"}
-	s.Redis.AddHook(pings)
+	var pings atomic.Int64
+	s.Redis.AddHook(observer(func(c redis.Cmder) {
+		if c.Name() == "ping" {
+			pings.Add(1)
+		}
+	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	expect.Result(s.Now(ctx)).FailsWith(t, context.Canceled, "a call that is cancelled while Redis is down")
@@ -188,31 +192,9 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	for range 5 {
 		must(t, <-errs)
 	}
-	expect.Equal(t, pings.n.Load(), 1, "the namespace was checked … times")
+	expect.Equal(t, pings.Load(), 1, "the namespace was checked … times")
 	expect.Equal(t, len(mustClaim(t, s, 9)), 5, "tasks")
 	mustBeSound(t, s)
-}
-
-// answered counts how often Redis has answered one command.
-type answered struct {
-	name string
-	n    atomic.Int64
-}
-
-func (c *answered) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (c *answered) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if cmd.Name() == c.name && err == nil {
-			c.n.Add(1)
-		}
-		return err
-	}
-}
-
-func (c *answered) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {

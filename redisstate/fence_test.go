@@ -1,37 +1,16 @@
 package redisstate
 
 import (
-	"context"
-	"fmt"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
-
-// afterFirstStep is a hook that calls a function once, after the first step of a read with Rules.
-type afterFirstStep struct{ do func() }
-
-func (r *afterFirstStep) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (r *afterFirstStep) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (r *afterFirstStep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, c redis.Cmder) error {
-		err := next(ctx, c)
-		if do := r.do; do != nil && err == nil && strings.Contains(fmt.Sprint(c.Args()), strings.Join(firstFields, " ")) {
-			r.do = nil
-			do()
-		}
-		return err
-	}
-}
 
 // A change that was checked against old values of the task is refused, even if the task changed between two steps of
 // the read.
@@ -46,7 +25,7 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 		return outcomes[0].Err
 	}
 	late, soon := tdf.Time(2e9), tdf.Time(1e9)
-	s.Redis.AddHook(&afterFirstStep{func() { must(t, change(tdf.Changes{StartAfter: new(late.Std())})) }})
+	s.Redis.AddHook(once(func(c redis.Cmder) bool { return mentions(c, firstFields) }, func() { must(t, change(tdf.Changes{StartAfter: new(late.Std())})) }))
 	if err := change(tdf.Changes{EndBefore: new(soon.Std())}); err == nil {
 		got := task(t, s, 1)
 		t.Errorf("the task starts after %v and ends before %v", got.StartAfter, got.EndBefore)
@@ -69,8 +48,9 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 		must(t, err)
 	}
 	moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
-	s.Redis.AddHook(afterNames(func() {
-		if len(moves) > 0 {
+	s.Redis.AddHook(observer(func(c redis.Cmder) {
+		sent := c.Args()[min(1, len(c.Args())-1)]
+		if namesRead := sent == lua.Names.Forms().Plain.Hash() || sent == lua.Names.Source(); namesRead && len(moves) > 0 {
 			move := moves[0]
 			moves = moves[1:]
 			move()
@@ -88,22 +68,29 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 	mustBeSound(t, s)
 }
 
-// afterNames is a hook that calls a function after each read of the names of a task's properties.
-type afterNames func()
-
-func (r afterNames) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (r afterNames) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (r afterNames) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, c redis.Cmder) error {
-		err := next(ctx, c)
-		sent := c.Args()[min(1, len(c.Args())-1)]
-		if err == nil && (sent == lua.Names.Forms().Plain.Hash() || sent == lua.Names.Source()) {
-			r()
+// GiveUp skips no task, even if other tasks leave the list of running tasks meanwhile. It counts each task once.
+func TestGiveUpWhileTasksEnd(t *testing.T) {
+	s := newStore(t)
+	const tasks, ending = maxTasksPerCall + 100, 600
+	mustOpen(t, s, slices.Repeat([]tdf.Properties{define("a")}, tasks)...)
+	mustClaim(t, s, tasks)
+	_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
+	must(t, err)
+	s.Redis.AddHook(once(func(c redis.Cmder) bool { return c.Name() == "zrange" }, func() {
+		must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(tdf.Running), 0, ending-1).Err())
+	}))
+	n, err := s.GiveUp(t.Context(), "w", since)
+	expect.True(t, err == nil && n <= tasks, n, err)
+	now := expect.Result(s.Now(t.Context())).Value(t)
+	due := expect.Result(dueTasks(t.Context(), s, now, 2*tasks)).Value(t)
+	left := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Running), 0, -1).Result()).Value(t)
+	missing := 0
+	for _, id := range conn.IDsOf(left) {
+		if !slices.ContainsFunc(due, func(d Due) bool { return d.ID == id }) {
+			missing++
 		}
-		return err
+	}
+	if missing > 0 || len(left) != tasks-ending || n != len(due) {
+		t.Errorf("%d of %d running tasks were skipped; GiveUp returned %d, and %d tasks are due", missing, len(left), n, len(due))
 	}
 }

@@ -1,10 +1,18 @@
 package redisstate
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // The index of a group is a sorted set of its tasks. The score of a task is the code of its state times groupIDs, plus its
@@ -32,4 +40,66 @@ func groupRange(s tdf.State) (first, last string) {
 // isGroupScore reports whether a task with this id can have this score in the index of a group.
 func isGroupScore(score float64, id int64) bool {
 	return id >= 0 && id <= MaxID && slices.ContainsFunc(tdf.Lists, func(s tdf.State) bool { return groupScore(s, id) == score })
+}
+
+// A Mark is the mark of a group, and when the group got it.
+type Mark struct {
+	Mark  tdf.GroupMark
+	Since tdf.Time // 0 without a mark
+}
+
+// GroupMark returns the mark of a group.
+func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
+	value, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the mark of group %q", group), func(r redis.Cmdable) *redis.StringCmd {
+		return r.HGet(ctx, s.Keys.Groups(), group)
+	})
+	return parseMark(value), err
+}
+
+// parseMark parses 'mark time'.
+func parseMark(value string) Mark {
+	mark, since, _ := strings.Cut(value, " ")
+	t, _ := strconv.ParseFloat(since, 64)
+	return Mark{tdf.GroupMark(mark), tdf.Time(t)}
+}
+
+// CloseGroup closes a group: no task can be opened in it, until it is extended. If the group is closed or decided already,
+// CloseGroup changes nothing. If the group has no tasks, the error wraps [tdf.ErrGroupEmpty].
+func (s *Store) CloseGroup(ctx context.Context, group string) error {
+	_, err := s.changeMark(ctx, group, tdf.GroupOpen, tdf.GroupClosed)
+	return err
+}
+
+// ExtendGroup makes a closed group open again. If the group is not closed, or has no tasks, ExtendGroup changes nothing.
+// If the group is decided, the error wraps [tdf.ErrGroupDecided].
+func (s *Store) ExtendGroup(ctx context.Context, group string) error {
+	found, err := s.changeMark(ctx, group, tdf.GroupClosed, tdf.GroupOpen)
+	switch {
+	case errors.Is(err, tdf.ErrGroupEmpty):
+		return nil
+	case err == nil && found == tdf.GroupDecided:
+		return &tdf.GroupError{Group: group, Err: tdf.ErrGroupDecided}
+	}
+	return err
+}
+
+// changeMark changes the mark of a group from one mark to another. It returns the mark that the group had. If this is not
+// the mark from, nothing has changed.
+func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.GroupMark) (tdf.GroupMark, error) {
+	if err := s.Ready(ctx); err != nil {
+		return "", err
+	}
+	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Groups(), s.Keys.Group(group)}
+	reply, err := s.CallOnce(ctx, lua.Marks, keys, true, conn.IsText, func(e *conn.Args) { e.Add(group, string(from), string(to)) })
+	if err != nil {
+		return "", err
+	}
+	answer := conn.Text(reply)
+	switch found, ok := strings.CutPrefix(answer, "+"); {
+	case ok:
+		return tdf.GroupMark(found), nil
+	case answer == "-":
+		return "", &tdf.GroupError{Group: group, Err: tdf.ErrGroupEmpty}
+	}
+	return "", errors.New(strings.TrimPrefix(answer, "!"))
 }

@@ -12,9 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
@@ -181,6 +183,40 @@ func task(t testing.TB, s *Store, id int64) *tdf.Task {
 	t.Helper()
 	found := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Whole})).Value(t)
 	return found.Task
+}
+
+// An observer is a hook of go-redis. It gets each command that Redis has answered, except those in pipelines.
+type observer func(redis.Cmder)
+
+func (o observer) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (o observer) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (o observer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, c redis.Cmder) error {
+		err := next(ctx, c)
+		if err == nil {
+			o(c)
+		}
+		return err
+	}
+}
+
+// once returns an observer that calls a function after the first command of a kind.
+func once(is func(redis.Cmder) bool, do func()) observer {
+	var done atomic.Bool
+	return func(c redis.Cmder) {
+		if is(c) && done.CompareAndSwap(false, true) {
+			do()
+		}
+	}
+}
+
+// mentions reports whether a command names these properties.
+func mentions(c redis.Cmder, properties []string) bool {
+	return strings.Contains(fmt.Sprint(c.Args()), strings.Join(properties, " "))
 }
 
 // logged returns a logger, and a channel with the lines that it writes.

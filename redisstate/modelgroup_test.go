@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -114,4 +115,102 @@ func (p *player) pause(ctx context.Context) {
 	}
 	_, err := p.s.Resume(ctx, "player", what)
 	p.must(err)
+}
+
+// stageRecord returns the record of the stage p/s.
+func (p *player) stageRecord(ctx context.Context) tdf.StageRecord {
+	p.t.Helper()
+	records, invalid, err := p.s.StageRecords(ctx, []string{"p/s"})
+	p.must(errors.Join(err, invalid[0]))
+	return records[0]
+}
+
+// stage opens tasks of the stage p/s, and changes its record from the one that it has read. If another player has changed the
+// record meanwhile, nothing happens.
+func (p *player) stage(ctx context.Context) {
+	from := p.stageRecord(ctx)
+	to := tdf.StageRecord{Phase: tdf.StageOpening, Done: from.Done + 1, Digest: "d"}
+	u := Unit{Stage: &StageChange{Stage: "p/s", From: from, To: to}}
+	stale := p.chance(10)
+	if stale {
+		u.Stage.From = tdf.StageRecord{Phase: tdf.StageOpened} // the stage never has this record
+	}
+	for range p.rand.IntN(3) {
+		d := p.definition()
+		d.Group, d.Unique = "p/s", ""
+		u.Open = append(u.Open, d)
+	}
+	outcomes, err := p.s.Apply(ctx, "player", u)
+	p.must(err)
+	o := outcomes[0]
+	if changed := errors.Is(o.Err, ErrStageChanged); changed || stale {
+		expect.True(p.t, changed && (!p.alone || stale), "a change of the record", from, "stale", stale, o.Refused)
+		return
+	}
+	if p.checkRefused(o.Err, len(u.Open) == 0 || p.hasRoom(len(u.Open))) {
+		return
+	}
+	p.ledger.opened(o.IDs, u.Open)
+	p.ids = append(p.ids, o.IDs...)
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	expect.True(p.t, !p.ledger.staged[from.Done], "two players changed the record", from)
+	p.ledger.staged[from.Done] = true
+}
+
+// checkStage compares the record of the stage p/s with the ledger.
+func (p *player) checkStage() {
+	p.t.Helper()
+	record := p.stageRecord(context.Background())
+	p.ledger.mu.Lock()
+	defer p.ledger.mu.Unlock()
+	expect.Equal(p.t, record.Done, len(p.ledger.staged), "the record … after … changes")
+}
+
+// A roundOf names a round of a task.
+type roundOf struct {
+	id    int64
+	round int
+}
+
+// nextUpdate returns a report with the next update of a round, and its number.
+func (l *ledger) nextUpdate(of roundOf) (LiveReport, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.updates[of] + 1
+	return LiveReport{Updates: []string{strconv.Itoa(n)}, FirstUpdate: n}, n
+}
+
+// updated records that Redis has accepted an update.
+func (l *ledger) updated(of roundOf, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.updates[of] = max(l.updates[of], n)
+}
+
+// checkUpdates compares the updates of all tasks with the ledger: each round has those that Redis has accepted, in order. It
+// leaves out tasks whose outputs may have been removed.
+func (p *player) checkUpdates() {
+	p.t.Helper()
+	tasks, err := p.s.Read(context.Background(), p.ledger.ids(0), Want{Fields: Whole})
+	p.must(err)
+	for _, x := range tasks {
+		if x.Task == nil || x.Task.KeepOutputs != tdf.Forever {
+			continue
+		}
+		found, err := p.s.Updates(context.Background(), x.ID, Update{}, 1000)
+		p.must(err)
+		numbers := map[int]int{}
+		for _, u := range found {
+			if numbers[u.Round]++; u.Number != numbers[u.Round] || u.Line != strconv.Itoa(u.Number) {
+				p.t.Fatalf("task %d has the update %+v after %d updates of the round", x.ID, u, numbers[u.Round]-1)
+			}
+		}
+		p.ledger.mu.Lock()
+		for round := range x.Task.Round + 1 {
+			want := p.ledger.updates[roundOf{x.ID, round}]
+			expect.True(p.t, numbers[round] == want, "round", round, "of task", x.ID, "has", numbers[round], "updates, want", want)
+		}
+		p.ledger.mu.Unlock()
+	}
 }

@@ -136,31 +136,15 @@ func TestReadWhole(t *testing.T) {
 	})
 }
 
-// restless is a hook that calls a function after each read of a task's Head.
-type restless func()
-
-func (r restless) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (r restless) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (r restless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, c redis.Cmder) error {
-		err := next(ctx, c)
-		if err == nil && strings.Contains(fmt.Sprint(c.Args()), strings.Join(headFields, " ")) {
-			r()
-		}
-		return err
-	}
-}
-
 // If a task is removed while it is read, the error says that the task does not exist. The task is not reported as
 // invalid, even if it has moved several times before.
 func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	s := newStore(t)
 	moves := 0
-	s.Redis.AddHook(restless(func() {
+	s.Redis.AddHook(observer(func(c redis.Cmder) {
+		if !mentions(c, headFields) {
+			return
+		}
 		if moves > 0 {
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "outcome", moves).Err())
 		} else {
@@ -352,5 +336,23 @@ func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
 	expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).OK(t)
 	if m, h, l := commandCalls(t, s, "memory|usage"), commandCalls(t, s, "hgetall"), commandCalls(t, s, "hlen"); m != tasks || h != tasks || l != 0 {
 		t.Errorf("MEMORY USAGE %d, HGETALL %d, HLEN %d times", m, h, l)
+	}
+}
+
+// A read with the fields Rules does not read the definition of a running or executed task. So the missing definition
+// does not make the task invalid.
+func TestRulesOfARunningTaskAreValid(t *testing.T) {
+	s := newStore(t)
+	mustOpen(t, s, define("a"), define("b"), define("c"))
+	claims := mustClaim(t, s, 2)
+	m, err := claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})
+	mustApply(t, s, m, err)
+	for id, state := range map[int64]tdf.State{1: tdf.Executed, 2: tdf.Running, 3: tdf.Open} {
+		for _, fields := range []Fields{Rules, Rules | Lists, Rules | Facts} {
+			x, err := s.ReadOne(t.Context(), id, Want{Fields: fields})
+			if err != nil || x.Task.State != state || x.Invalid != nil {
+				t.Errorf("task %d, fields %b: %s, %v, invalid: %v", id, fields, x.Task.State, err, x.Invalid)
+			}
+		}
 	}
 }

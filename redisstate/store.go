@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -48,3 +49,24 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 	}
 	return s, nil
 }
+
+// ErrGroupTaken means that a group that should be new already has tasks.
+var ErrGroupTaken = tdf.NewError(tdf.CodeTaken, "the group already has tasks")
+
+// ErrStageChanged means that another manager has changed the record of a stage since the caller read it.
+var ErrStageChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage has changed")
+
+// ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be removed.
+var ErrUnlinked = tdf.NewError(tdf.CodeUnavailable, "unfinished tasks may need it")
+
+// ErrNoProgram means that the namespace does not store a program. It was never pushed, or it was removed.
+var ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "it is not stored; push it again")
+
+// ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a day.
+var ErrNoDefinitions = tdf.NewError(tdf.CodeExpired, "the stored definitions of the stage do not exist; they may have expired")
+
+// ErrNoRoom means that new tasks must wait, because Redis uses too much of its memory.
+var ErrNoRoom = tdf.NewError(tdf.CodeUnavailable, "new tasks must wait, because redis uses too much of its maxmemory")
+
+// ErrIDTaken means that a task cannot be restored because another task has its id.
+var ErrIDTaken = tdf.NewError(tdf.CodeTaken, "another task has this id")

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // A fault is a program that does something wrong, with the expected effects on its task and its worker.
@@ -214,5 +215,32 @@ func absent(t testing.TB, path string) {
 	t.Helper()
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("%s: %v", path, err)
+	}
+}
+
+// dropFirstReplies drops the first reply to each of ten calls of scripts. A repeated call gets its reply.
+func dropFirstReplies(proxy *redistest.Proxy) {
+	seen := map[string]bool{}
+	proxy.DropReplies(10, func(command []string) bool {
+		call := strings.Join(command, "\n")
+		first := redistest.Scripts(command) && !seen[call]
+		seen[call] = true
+		return first
+	})
+}
+
+// The reply to each call is lost once. The task still runs only once.
+func TestLostRepliesChangeNothing(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", "#!/bin/sh\necho x >>runs; cat runs\n")
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	worker := w.workerOn(w.connect(proxy.Addr))
+	id := w.open("", from(w.archive("run.sh", "#!/bin/sh\necho x >>runs; cat runs\n")), func(d *tdf.Properties) { d.Program = "q" })
+	dropFirstReplies(proxy)
+	w.runOnce(worker)
+	r := w.task(id).Current()
+	expect.True(t, r.Output == "x\n" && r.Exit == "0", r)
+	if proxy.Dropped() < 4 { // the replies to the claim, two renewals and the result
+		t.Errorf("only %d replies were dropped", proxy.Dropped())
 	}
 }

@@ -1,11 +1,14 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/worker/record"
@@ -243,4 +246,27 @@ func (w *Worker) salvageOutputs(name, path string) {
 	if err != nil {
 		log.Warn("output of a killed worker could not be kept", "error", err)
 	}
+}
+
+// path returns the path for a file name of the configuration (docs/configuration.md, "[worker]"). A relative name is
+// below the working directory.
+func (e *execution) path(pattern string) string {
+	name := e.fill(pattern)
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(e.s.cfg.Directory, name)
+}
+
+// worker returns the name of the worker in the names of the round's files.
+func (e *execution) worker() string { return cmp.Or(e.writer, e.s.name) }
+
+// fill replaces the placeholders in a file name of the configuration.
+func (e *execution) fill(pattern string) string {
+	return strings.NewReplacer(
+		"$program", e.task.Program,
+		"$worker", e.worker(),
+		"$taskId", strconv.FormatInt(e.task.ID, 10),
+		"$round", strconv.Itoa(e.task.Round),
+	).Replace(pattern)
 }

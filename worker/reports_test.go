@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -265,5 +267,110 @@ func TestLastError(t *testing.T) {
 	stop()
 	if _, err := os.Lstat(w.path(roundsDir)); !os.IsNotExist(err) {
 		t.Errorf("the directory of rounds: %v", err)
+	}
+}
+
+// Several calls with reports and claims are under way at the same time. They never claim more tasks than there are free
+// slots, whether rounds succeed or fail.
+func TestConcurrentReportsClaimOnlyForFreeSlots(t *testing.T) {
+	for name, failing := range map[string]int64{"all succeed": 1 << 40, "some fail": 5} {
+		t.Run(name, func(t *testing.T) {
+			const slots, tasks = 3 * leastPart, 1000
+			w := newWorld(t)
+			w.cfg.Concurrency, w.cfg.SleepAfterFailure = slots, 0
+			for range tasks {
+				w.open("", forHandler("p"))
+			}
+			var running, most, done atomic.Int64
+			worker := w.worker(Handle("p", func(context.Context, *Round) error {
+				n := running.Add(1)
+				defer running.Add(-1)
+				for before := most.Load(); n > before && !most.CompareAndSwap(before, n); before = most.Load() {
+				}
+				if done.Add(1)%failing == 0 {
+					return errors.New("failed")
+				}
+				return nil
+			}))
+			client := w.client()
+			stop := w.start(worker)
+			eventually(t, "the end of all tasks", func() bool {
+				return client.ZCard(t.Context(), w.store.Keys.List(tdf.Executed)).Val() == tasks
+			})
+			stop()
+			if most.Load() > slots || done.Load() != tasks {
+				t.Errorf("%d rounds at once with %d slots, %d rounds of %d tasks", most.Load(), slots, done.Load(), tasks)
+			}
+		})
+	}
+}
+
+func TestReportsInParts(t *testing.T) {
+	for _, c := range []struct{ all, parts, want int }{
+		{0, 2, 0}, {1, 2, 1}, {2*leastPart - 1, 2, 1}, {2 * leastPart, 2, 2}, {100, 2, 2}, {100, 1, 1}, {101, 2, 2},
+	} {
+		total := 0
+		parts := inParts(make([]delivery, c.all), c.parts)
+		for _, part := range parts {
+			total += len(part)
+		}
+		expect.True(t, len(parts) == c.want && total == c.all, c.all, "reports in", c.parts, "parts: got", len(parts), "parts with", total, "reports")
+	}
+}
+
+// renewing is a store that counts the calls of Renew.
+type renewing struct {
+	*redisstate.Store
+	calls atomic.Int64
+}
+
+func (r *renewing) Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error) {
+	r.calls.Add(1)
+	return r.Store.Renew(ctx, lease, renewals...)
+}
+
+// If a task is lost while its round has much to report, the worker does not repeat the report.
+func TestLostRoundReportsOnce(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; seq 1 5000 >$TDF_DIR/updates\n")
+	p := w.pipe()
+	id := w.open(p.path)
+	store := &renewing{Store: w.store}
+	wait := w.background(t.Context(), w.workerOn(store))
+	p.begun()
+	p.ended()
+	w.requeue(id)
+	p.release()
+	wait()
+	n := store.calls.Load()
+	expect.True(t, n <= 3, n, "renewals")
+}
+
+// Even many updates of a round arrive in a few calls.
+func TestAllUpdatesArrive(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", "#!/bin/sh\nseq 1 5000 >$TDF_DIR/updates\n")
+	id := w.open("")
+	store := &renewing{Store: w.store}
+	w.runOnce(w.workerOn(store))
+	all := expect.Result(w.store.Updates(t.Context(), id, redisstate.Update{}, 10_000)).Value(t)
+	n := store.calls.Load()
+	expect.True(t, len(all) == 5000 && all[4999].Number == 5000 && all[4999].Line == "5000" && n <= 10, len(all), "updates in", n, "calls")
+}
+
+// The last output of a released round is reported.
+func TestReleasedRoundKeepsItsTail(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Grace, w.cfg.KillGrace = 0, time.Second
+	w.script("p", "#!/bin/sh\necho printed; echo begun >\"$1\"; exec sleep 1000\n")
+	p := w.pipe()
+	id := w.open(p.path)
+	ctx, stop := context.WithCancel(t.Context())
+	wait := w.background(ctx, w.worker())
+	p.begun()
+	stop()
+	wait()
+	if task := w.task(id); task.State != tdf.Open || task.Releases != 1 || task.Rounds.At(0).Tail != "printed\n" {
+		t.Errorf("%s, released %d times, tail %q", task.State, task.Releases, task.Rounds.At(0).Tail)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -172,4 +173,15 @@ func (l launch) await(ctx context.Context, r *Round, p *process.Process) error {
 		return end
 	}
 	return cause
+}
+
+// closeOnExec marks the descriptors that this process inherited, such as a lock or a socket. Programs then do not
+// inherit them. Go marks the files that it opens itself.
+func closeOnExec() {
+	entries, _ := os.ReadDir("/dev/fd")
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
 }

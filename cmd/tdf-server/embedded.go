@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"syscall"
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -25,4 +28,29 @@ func startEmbedded(cfg config.Redis, log *slog.Logger) (*embedded.Redis, error) 
 		log.Warn("embedded Redis without a password, set [redis] password", "redis", r.Addr())
 	}
 	return r, nil
+}
+
+// warn logs warnings about Redis settings that can lose tasks, that let other users in, or that waste memory
+// (docs/operations.md, "Redis"). The caller passes the setting hash-max-listpack-value if it is too small, and otherwise "".
+func warn(log *slog.Logger, cfg config.Redis, info conn.Info, listpack string) {
+	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+		log.Warn("redis evicts keys when its memory is full, set maxmemory-policy to noeviction", "maxmemory-policy", policy)
+	}
+	if info["aof_enabled"] == "0" {
+		log.Warn("redis without append-only file, set appendonly to yes")
+	}
+	if cfg.Password == "" && !loopback(cfg.Host) {
+		log.Warn("redis on a network without a password", "redis", cfg.Addr())
+	}
+	if listpack != "" {
+		log.Warn("redis needs about twice as much memory for tasks as necessary, set hash-max-listpack-value",
+			"hash-max-listpack-value", listpack, "to", redisstate.HashMaxListpackValue)
+	}
+}
+
+// loopback reports whether a host is this machine. The only name that it accepts is localhost, because other names may lead
+// to another machine.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

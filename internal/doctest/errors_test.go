@@ -149,8 +149,8 @@ func snake(name string) string {
 // docs/operations.md lists the codes of the reasons that explain, doctor and watch give.
 func TestReasonsHaveCodes(t *testing.T) {
 	heading := "### Codes of reasons"
-	if listed, got := first(rows(t, "docs/operations.md", heading)), declaredCodes(t, "admin/factcode.go", "Fact"); !slices.Equal(listed, got) {
-		t.Errorf("docs/operations.md, %q, lists the codes %v, and admin/factcode.go has %v", heading, listed, got)
+	if listed, got := first(rows(t, "docs/operations.md", heading)), declaredCodes(t, "admin/fact.go", "Fact"); !slices.Equal(listed, got) {
+		t.Errorf("docs/operations.md, %q, lists the codes %v, and admin/fact.go has %v", heading, listed, got)
 	}
 }
 

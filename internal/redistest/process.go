@@ -4,10 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -106,3 +111,73 @@ func (p *process) signal(sig os.Signal) error {
 }
 
 func (p *process) kill() error { return p.signal(syscall.SIGKILL) }
+
+// oldest is the oldest major version of Redis that supports all features that the project uses.
+const oldest = 7
+
+var errMissing = errors.New("redis-server is not installed: apt-get install redis-server (make test does it)")
+
+// binary returns the result of findBinary, which it calls only once.
+var binary = sync.OnceValues(findBinary)
+
+// findBinary returns the path of redis-server. It returns an error if redis-server is missing or too old.
+func findBinary() (string, error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return "", errMissing
+	}
+	out, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", path, err)
+	}
+	return path, checkVersion(path, string(out))
+}
+
+var versionPattern = regexp.MustCompile(`\bv=(\d+)\.(\d+)`)
+
+// checkVersion returns an error if redis-server is too old. It reads the output of redis-server --version, such as
+// "Redis server v=7.0.15 sha=…".
+func checkVersion(path, printed string) error {
+	found := versionPattern.FindStringSubmatch(printed)
+	if found == nil {
+		return fmt.Errorf("redis-server %d.0 or later is needed: %s --version prints %q", oldest, path, printed)
+	}
+	if major, err := strconv.Atoi(found[1]); err != nil || major < oldest {
+		return fmt.Errorf("redis-server %d.0 or later is needed, and %s is %s.%s; see https://redis.io/docs/install",
+			oldest, path, found[1], found[2])
+	}
+	return nil
+}
+
+// This package uses the ports from firstPort to endPort. They are below the ports of outgoing connections, which begin
+// at 32768 on Linux. So no connection can get the port of a stopped server. Each port plus 10000 is also a valid port,
+// because a node of a Redis Cluster also uses that second port.
+const firstPort, endPort = 20000, 30000
+
+// listenFree listens on a free port of 127.0.0.1. Until the returned claim is closed, this package gives the port to no
+// other server or proxy. So a stopped server or a refusing proxy can use its port again. The claim is the UDP port with
+// the same number.
+func listenFree() (listener net.Listener, claim io.Closer, err error) {
+	for range 1000 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+rand.IntN(endPort-firstPort)))
+		claim, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		listener, err := net.Listen("tcp", addr)
+		if err == nil {
+			return listener, claim, nil
+		}
+		claim.Close()
+	}
+	return nil, nil, fmt.Errorf("no free port of 127.0.0.1 found between %d and %d", firstPort, endPort)
+}
+
+// freePort returns an address of 127.0.0.1 with a free port, and the claim of this port.
+func freePort() (addr string, claim io.Closer, err error) {
+	listener, claim, err := listenFree()
+	if err != nil {
+		return "", nil, err
+	}
+	return listener.Addr().String(), claim, listener.Close()
+}

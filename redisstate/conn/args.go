@@ -23,3 +23,31 @@ func (e *Args) Strings(values []string) {
 	e.Count(len(values))
 	e.Add(values...)
 }
+
+// A Bound limits one quantity of a call, such as its bytes.
+type Bound struct {
+	Limit  int             // of the whole call
+	Amount func(i int) int // the amount that element i adds
+}
+
+// Batch returns how many of n elements the next call may contain: as many as all bounds allow, but at least one.
+func Batch(n int, bounds ...Bound) int {
+	sums := make([]int, len(bounds))
+	for i := range n {
+		for j, b := range bounds {
+			if sums[j] += b.Amount(i); sums[j] > b.Limit && i > 0 {
+				return i
+			}
+		}
+	}
+	return n
+}
+
+// AtMost bounds the number of elements.
+func AtMost(n int) Bound { return Bound{n, func(int) int { return 1 }} }
+
+// Fitting returns how many elements, counted from the first, have at most the given number of bytes together. It
+// returns at least 1.
+func Fitting(sizes []int, bytes int) int {
+	return Batch(len(sizes), Bound{bytes, func(i int) int { return sizes[i] }})
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -161,4 +163,36 @@ func TestIsolation(t *testing.T) {
 	expect.Equal(t, strings.Join(s.host.Isolation(), ", "), "subreaper, memory (of each process), file_size, open_files")
 	got := s.host.Missing()
 	expect.True(t, got[Cgroup] == "switched off" && got[Nice] == "none is set" && len(got) == 5, "missing", got)
+}
+
+// The peak memory that Linux reports for a program includes the peak of its parent process. So the number may be larger
+// than the program's own peak.
+func TestThePeakIsTheProgramsOwn(t *testing.T) {
+	const big = 64 << 20
+	ballast := make([]byte, big)
+	for i := 0; i < len(ballast); i += 1 << 10 {
+		ballast[i] = 1
+	}
+	runtime.KeepAlive(ballast)
+	bothWays(t, func(t *testing.T, s *site) {
+		measured := s.host.cgroups != nil && s.host.cgroups.has["memory"]
+		got := s.sh("true").wait().MaxRSS
+		expect.True(t, got < big && (measured || got == 0), "a small program had", got, "bytes")
+		mib := int(ownPeak()>>20) + 200
+		if got := s.sh(fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=%dM count=1", mib)).wait().MaxRSS >> 20; got < int64(mib) || got > int64(mib)+100 {
+			t.Errorf("a program with %d MiB had %d MiB", mib, got)
+		}
+	})
+}
+
+// The file Kept of a command is open in the program, with limits and without.
+func TestKeptFileIsOpenInTheProgram(t *testing.T) {
+	bothWays(t, func(t *testing.T, s *site) {
+		f, err := os.Create(filepath.Join(t.TempDir(), "lock"))
+		must(t, err)
+		defer f.Close()
+		r := s.start(Command{Path: "/bin/sh", Args: []string{"-c", "readlink /proc/self/fd/99"}, Kept: f})
+		r.wait()
+		expect.Equal(t, r.printed(), f.Name()+"\n", "descriptor", KeptDescriptor, "of the program")
+	})
 }

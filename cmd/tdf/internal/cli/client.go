@@ -2,9 +2,18 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -49,4 +58,115 @@ func StoreProgram(ctx context.Context, a *App, m *Client, packed program.Packed)
 		a.Say("stored program %s: %s, %s", p.Program, Counted(p.Files, "file"), Size(p.Bytes))
 	}
 	return err
+}
+
+// Tool reads the configuration. Flags override environment variables, and environment variables override the file.
+func (a *App) Tool() (config.Tool, error) {
+	overrides, err := a.overrides()
+	if err != nil {
+		return config.Tool{}, err
+	}
+	file, err := a.configFile()
+	if err != nil {
+		return config.Tool{}, err
+	}
+	return config.LoadTool(file, overrides...)
+}
+
+// overrides returns the configuration keys that --set, --namespace and --redis set.
+func (a *App) overrides() ([]config.Override, error) {
+	var all []config.Override
+	for _, s := range a.Set {
+		key, value, ok := strings.Cut(s, "=")
+		section, name, dotted := strings.Cut(key, ".")
+		if !ok || !dotted {
+			return nil, Usagef("invalid value %q for --set: want SECTION.KEY=VALUE, such as redis.db=1", key) // quotes only the key, because the value may be secret
+		}
+		all = append(all, config.Override{Section: section, Name: name, Value: value, Source: "--set"})
+	}
+	if a.Namespace != "" {
+		all = append(all, config.Override{Section: "tdf", Name: "namespace", Value: a.Namespace, Source: "--namespace"})
+	}
+	if a.Redis != "" {
+		host, port := a.Redis, ""
+		if i := strings.LastIndexByte(a.Redis, ':'); i >= 0 && !strings.HasSuffix(a.Redis, "]") {
+			host, port = a.Redis[:i], a.Redis[i+1:]
+			if port == "" {
+				return nil, Usagef("invalid value %q for --redis: no port after the colon; want HOST or HOST:PORT", a.Redis)
+			}
+		}
+		all = append(all, config.Override{Section: "redis", Name: "host", Value: strings.Trim(host, "[]"), Source: "--redis"})
+		if port != "" {
+			all = append(all, config.Override{Section: "redis", Name: "port", Value: port, Source: "--redis"})
+		}
+	}
+	return slices.Clip(all), nil
+}
+
+// WithManager connects to Redis, runs a function with the connection, and closes the connection.
+func (a *App) WithManager(ctx context.Context, do func(*Client) error) error {
+	tool, err := a.Tool()
+	if err != nil {
+		return err
+	}
+	return a.WithManagerOf(ctx, tool, do)
+}
+
+// WithManagerOf does the same as withManager, but with a configuration that the caller has read.
+func (a *App) WithManagerOf(ctx context.Context, tool config.Tool, do func(*Client) error) error {
+	m, err := a.connect(ctx, tool)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	return do(m)
+}
+
+// firstAnswer is the time limit for the first answer of Redis. Later calls wait for Redis without a limit.
+const firstAnswer = 5 * time.Second
+
+var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at this address, or start a Redis with tdf up")
+
+// connect returns a client that writes the user's name into the logs of tasks.
+func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, firstAnswer, errNoAnswer)
+	defer cancel()
+	if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
+		return nil, err
+	}
+	o := manager.OptionsOf(tool.Manager)
+	o.Name, o.Log, o.TaskDefaults = userAtHost(), a.Log, manager.Definition{}
+	m, err := manager.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{m, tool.Manager.TaskDefaults}, m.Connect(ctx)
+}
+
+// reach connects to an address once. If no process listens there, or if the host is unknown, reach fails at once. It ignores a
+// time-out, because the client waits for a slow Redis.
+func reach(ctx context.Context, addr string) error {
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	var network net.Error
+	switch {
+	case err == nil:
+		return connection.Close()
+	case ctx.Err() != nil:
+		return fmt.Errorf("connect to redis at %s: %w", addr, context.Cause(ctx))
+	case errors.As(err, &network) && network.Timeout():
+		return nil
+	}
+	return fmt.Errorf("connect to redis: %w; start a Redis with tdf up, or name another Redis with --redis HOST:PORT", err)
+}
+
+// userAtHost returns the name of the user and the host, for the logs of tasks.
+func userAtHost() string {
+	name, host := "unknown", "?"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return name + "@" + host
 }

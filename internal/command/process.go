@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/hidden"
 )
 
 // Exit statuses of tdf-server and tdf-worker.
@@ -35,3 +39,24 @@ func Refused(err error) bool {
 	code := tdf.CodeOf(err)
 	return code == tdf.CodeInvalid || code == tdf.CodeRefused
 }
+
+// Signals returns two contexts. The first SIGTERM or SIGINT ends the first context, and the second signal ends the
+// second context. A third signal kills the process.
+func Signals() (first, second context.Context) {
+	first, endFirst := context.WithCancel(context.Background())
+	second, endSecond := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-signals
+		endFirst()
+		<-signals
+		signal.Stop(signals)
+		endSecond()
+	}()
+	return first, second
+}
+
+// Hide hides the environment and the memory of this process from other processes of its user, such as a worker's
+// programs. It ignores errors. Call it first in main.
+func Hide() { _ = hidden.Process() }
