@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,17 +9,20 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Bounds of the search for groups that tasks wait for.
+// Bounds of the search for tasks and groups that wait for each other.
 const (
 	sampledAwaited    = 100 // groups, those with the most dependents first
 	sampledDependents = 10  // tasks that wait for one of these groups
+	sampledFirst      = 100 // tasks that have waited for the longest time
+	followedSteps     = 10  // from these tasks to the tasks for which they wait, and so on
+	followedTasks     = 100 // tasks of one step
+	sampledLinks      = 10_000
 )
 
-// vitalsOfWaits stores in v the number of tasks that wait for other tasks, and the groups that tasks wait for.
+// vitalsOfWaits stores in v the number of tasks that wait for other tasks, and what tasks and groups wait for.
 func vitalsOfWaits(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {
 	if v.waiting, err = r.CountWaiting(ctx); err != nil || v.waiting == 0 {
 		return err
@@ -26,65 +30,129 @@ func vitalsOfWaits(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	if v.awaited, err = r.MostAwaited(ctx, sampledAwaited, sampledDependents); err != nil {
 		return err
 	}
-	v.waits, err = waitsOf(ctx, r, v.awaited)
+	first, err := r.FirstWaiting(ctx, sampledFirst)
+	if err != nil {
+		return err
+	}
+	v.waits, err = waitsOf(ctx, r, first, v.awaited)
 	return err
 }
 
-// waitsOf returns for each group the groups that its open tasks wait for.
-func waitsOf(ctx context.Context, s listing.Store, awaited []redisstate.AwaitedGroup) (map[string][]string, error) {
-	var ids []int64
-	for _, g := range awaited {
-		ids = append(ids, g.Dependents...)
-	}
-	waits := map[string][]string{}
-	stored, err := s.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts})
-	for _, g := range awaited {
-		for range g.Dependents {
-			if len(stored) == 0 {
-				return waits, err
-			}
-			if t := stored[0].Task; t != nil && t.Waits() && t.Group != "" && !slices.Contains(waits[t.Group], g.Group) {
-				waits[t.Group] = append(waits[t.Group], g.Group)
-			}
-			stored = stored[1:]
-		}
-	}
-	return waits, err
+// A waiter is a task or a group that waits for others.
+type waiter struct {
+	group string // "" for a task
+	id    int64
 }
 
-// cycleOf returns groups that wait for each other: each of them waits for the next one, and the last one for the first one.
-// It returns nil if there are none.
-func cycleOf(waits map[string][]string) []string {
-	done := map[string]bool{} // groups from which no path leads into a cycle
-	var path []string
-	var visit func(group string) []string
-	visit = func(group string) []string {
-		if i := slices.Index(path, group); i >= 0 {
+func (w waiter) String() string {
+	if w.group != "" {
+		return "campaign " + w.group
+	}
+	return fmt.Sprintf("task %d", w.id)
+}
+
+func compareWaiters(a, b waiter) int {
+	return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.group, b.group))
+}
+
+// waitsOf returns what the given tasks and some dependents of the groups wait for. It does the same for some of the tasks for which
+// these tasks wait.
+func waitsOf(ctx context.Context, r *redisstate.Store, ids []int64, awaited []redisstate.AwaitedGroup) (map[waiter][]waiter, error) {
+	groups := map[int64][]waiter{}
+	for _, g := range awaited {
+		for _, id := range g.Dependents {
+			groups[id] = append(groups[id], waiter{group: g.Group})
+		}
+		ids = append(ids, g.Dependents...)
+	}
+	waits, seen, links := map[waiter][]waiter{}, map[int64]bool{}, 0
+	for step := 0; step <= followedSteps && len(ids) > 0 && links < sampledLinks; step++ {
+		tasks, err := r.WaitingOf(ctx, ids, sampledLinks-links)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			seen[id] = true
+		}
+		ids = nil
+		for _, t := range tasks {
+			links += len(t.After)
+			addWaits(waits, t, groups[t.ID])
+			for _, id := range t.After {
+				if !seen[id] && len(ids) < followedTasks {
+					seen[id] = true
+					ids = append(ids, id)
+				}
+			}
+		}
+	}
+	return waits, nil
+}
+
+// addWaits adds the groups and tasks for which a task waits. The task's own group waits for them, too, because it is not complete
+// before the task has finished.
+func addWaits(waits map[waiter][]waiter, t redisstate.Waiting, groups []waiter) {
+	all := slices.Clone(groups)
+	for _, id := range t.After {
+		all = append(all, waiter{id: id})
+	}
+	waits[waiter{id: t.ID}] = all
+	if own := (waiter{group: t.Group}); t.Group != "" {
+		waits[own] = append(waits[own], all...)
+	}
+}
+
+// cycleOf returns tasks and groups that wait for each other: each of them waits for the next one, and the last one for the
+// first one. It returns nil if there are none. If there are several cycles, it prefers one that has a group.
+func cycleOf(waits map[waiter][]waiter) []waiter {
+	done := map[waiter]bool{} // those from which no path leads into a cycle
+	var path []waiter
+	var visit func(w waiter) []waiter
+	visit = func(w waiter) []waiter {
+		if i := slices.Index(path, w); i >= 0 {
 			return slices.Clone(path[i:])
 		}
-		if done[group] {
+		if done[w] {
 			return nil
 		}
-		path = append(path, group)
-		for _, next := range waits[group] {
+		path = append(path, w)
+		for _, next := range waits[w] {
 			if cycle := visit(next); cycle != nil {
 				return cycle
 			}
 		}
 		path = path[:len(path)-1]
-		done[group] = true
+		done[w] = true
 		return nil
 	}
-	for _, group := range slices.Sorted(maps.Keys(waits)) {
-		if cycle := visit(group); cycle != nil {
+	for _, w := range slices.SortedFunc(maps.Keys(waits), compareWaiters) {
+		if cycle := visit(w); cycle != nil {
 			return cycle
 		}
 	}
 	return nil
 }
 
+// cycle returns a Fact if tasks and groups wait for each other.
+func (v *vitals) cycle() (Fact, bool) {
+	cycle := cycleOf(v.waits)
+	if cycle == nil {
+		return Fact{}, false
+	}
+	f := Fact{Code: FactTaskCycle, Fix: fix("cancel one of these tasks", StepCancel)}
+	if slices.ContainsFunc(cycle, func(w waiter) bool { return w.group != "" }) {
+		f.Code, f.Fix = FactCampaignCycle, fix("cancel the open tasks of one of these campaigns", StepCancelOpen)
+	}
+	var names []string
+	for _, w := range append(cycle, cycle[0]) { // cycleOf has copied the cycle
+		names = append(names, w.String())
+	}
+	f.Text = cutText("tasks wait for each other, so they never run: " + strings.Join(names, " waits for "))
+	return f, true
+}
+
 // waitingTasks reports how many open tasks wait for other tasks and for limits, the groups that must be closed first, and
-// groups that wait for each other.
+// tasks and groups that wait for each other.
 func (v *vitals) waitingTasks(d *diagnoses) {
 	limited := 0
 	for _, u := range v.limits {
@@ -102,9 +170,8 @@ func (v *vitals) waitingTasks(d *diagnoses) {
 	if fact, are := unclosed(open); are {
 		d.notice("tasks", fact)
 	}
-	if cycle := cycleOf(v.waits); cycle != nil {
-		text := "campaigns wait for each other, so their tasks never run: " + strings.Join(append(cycle, cycle[0]), " waits for ")
-		d.problem("tasks", Fact{Code: FactCampaignCycle, Text: cutText(text), Fix: fix("cancel the open tasks of one of these campaigns", StepCancelOpen)})
+	if fact, is := v.cycle(); is {
+		d.problem("tasks", fact)
 	}
 }
 

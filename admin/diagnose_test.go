@@ -3,6 +3,7 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -94,8 +95,11 @@ func TestDiagnose(t *testing.T) {
 			v.waiting = 9
 			v.awaited = []redisstate.AwaitedGroup{{Group: "a"}, {Group: "b", Mark: tdf.GroupClosed}, {Group: "c"}}
 		}},
-		"campaigns wait for each other, so their tasks never run: b waits for c waits for b": {SeverityProblem, func(v *vitals) {
-			v.waiting, v.waits = 2, map[string][]string{"a": {"x", "b"}, "b": {"c"}, "c": {"y", "b"}}
+		"tasks wait for each other, so they never run: campaign b waits for campaign c waits for campaign b": {SeverityProblem, func(v *vitals) {
+			v.waiting, v.waits = 2, waitersOf(map[string]string{"a": "x b", "b": "c", "c": "y b"})
+		}},
+		"tasks wait for each other, so they never run: campaign c waits for task 2 waits for campaign c": {SeverityProblem, func(v *vitals) {
+			v.waiting, v.waits = 2, waitersOf(map[string]string{"2": "c", "c": "2"})
 		}},
 		"waited for 500 s although 3 slots are":    {SeverityProblem, func(v *vitals) { v.fleet.running = 1 }},
 		"waited for 500 s although 1 slot is free": {SeverityProblem, func(v *vitals) { v.fleet.running = 3 }},
@@ -139,34 +143,54 @@ func TestDiagnoseWaitingTasks(t *testing.T) {
 	if len(d.all) != 1 || d.all[0].Severity != SeverityOK || d.all[0].Text != "open tasks that wait for other tasks: 3, for limits: 9" {
 		t.Errorf("got %+v", d.all)
 	}
-	v.waits = map[string][]string{}
+	long := map[string]string{}
 	for i := range 100 {
-		v.waits[fmt.Sprint("a long name ", i)] = []string{fmt.Sprint("a long name ", (i+1)%100)}
+		long[fmt.Sprint("a-long-name-", i)] = fmt.Sprint("a-long-name-", (i+1)%100)
 	}
+	v.waits = waitersOf(long)
 	d = diagnoses{}
 	if v.waitingTasks(&d); len(d.all) != 2 || len(d.all[1].Text) > mostText+3 {
 		t.Errorf("got %+v", d.all)
 	}
 }
 
+// waitersOf returns tasks, which have numbers as names, and groups, with those that they wait for.
+func waitersOf(names map[string]string) map[waiter][]waiter {
+	of := func(name string) waiter {
+		if id, err := strconv.ParseInt(name, 10, 64); err == nil {
+			return waiter{id: id}
+		}
+		return waiter{group: name}
+	}
+	waits := map[waiter][]waiter{}
+	for name, others := range names {
+		for other := range strings.FieldsSeq(others) {
+			waits[of(name)] = append(waits[of(name)], of(other))
+		}
+	}
+	return waits
+}
+
 // A cycle is found if there is one.
 func TestCycleOf(t *testing.T) {
-	for want, waits := range map[string]map[string][]string{
-		"[]":      {"a": {"b", "c"}, "b": {"d"}, "c": {"d"}},
-		"[a]":     {"a": {"a"}},
-		"[b c d]": {"a": {"b", "x"}, "b": {"c"}, "c": {"x", "d"}, "d": {"b"}},
+	for want, waits := range map[string]map[string]string{
+		"[]":                                 {"a": "b c", "b": "d", "c": "d", "1": "2 a"},
+		"[campaign a]":                       {"a": "a"},
+		"[campaign b campaign c campaign d]": {"a": "b x", "b": "c", "c": "x d", "d": "b"},
+		"[task 3 task 5]":                    {"4": "5", "5": "9 3", "3": "5"},
+		"[campaign a task 7]":                {"7": "a", "a": "7"},
 	} {
-		expect.Equal(t, fmt.Sprint(cycleOf(waits)), want, waits)
+		expect.Equal(t, fmt.Sprint(cycleOf(waitersOf(waits))), want, waits)
 	}
-	deep := map[string][]string{}
+	deep := map[string]string{}
 	for i := range 20 { // many paths lead to the same groups
 		for j := range 20 {
 			for k := range 20 {
-				deep[fmt.Sprint(i, j)] = append(deep[fmt.Sprint(i, j)], fmt.Sprint(i+1, k))
+				deep[fmt.Sprint(i, "-", j)] += fmt.Sprint(" ", i+1, "-", k)
 			}
 		}
 	}
-	got := cycleOf(deep)
+	got := cycleOf(waitersOf(deep))
 	expect.True(t, got == nil, "without a cycle", got)
 }
 

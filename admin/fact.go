@@ -41,6 +41,7 @@ const (
 	StepRaiseLimit     Step = "raise_limit"
 	StepListLimits     Step = "list_limits"
 	StepClose          Step = "close"         // close a campaign
+	StepCancel         Step = "cancel"        // cancel a task
 	StepCancelOpen     Step = "cancel_open"   // cancel the open tasks of a campaign
 	StepCorrect        Step = "correct"       // pause a campaign, correct its program, and retry its failed tasks
 	StepShowFailures   Step = "show_failures" // show the groups of failures
@@ -118,6 +119,7 @@ const (
 	FactUnblocking       FactCode = "unblocking"
 	FactCampaignOpen     FactCode = "campaign_open"
 	FactCampaignCycle    FactCode = "campaign_cycle"
+	FactTaskCycle        FactCode = "task_cycle"
 	FactStartAfter       FactCode = "start_after"
 	FactNeverStarts      FactCode = "never_starts"
 	FactBackOff          FactCode = "back_off"

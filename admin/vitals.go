@@ -33,7 +33,7 @@ type vitals struct {
 
 	waiting int64                     // the number of tasks that wait for other tasks
 	awaited []redisstate.AwaitedGroup // some of the groups that tasks wait for
-	waits   map[string][]string       // the groups for which the tasks of each group wait, from a sample
+	waits   map[waiter][]waiter       // what tasks and groups wait for, from a sample
 }
 
 func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err error) {

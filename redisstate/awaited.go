@@ -100,6 +100,54 @@ func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err 
 	return slices.Compact(names), err
 }
 
+// A Waiting is a task that waits for others. Some of the tasks that it names may have ended.
+type Waiting struct {
+	ID    int64
+	Group string // the group of the task itself, or ""
+	After []int64
+}
+
+// FirstWaiting returns the tasks that have waited for the longest time, but at most the given number of them.
+func (s *Store) FirstWaiting(ctx context.Context, most int64) (ids []int64, err error) {
+	members, err := conn.Ask(ctx, s.Conn, "read waiting tasks", func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, s.Keys.Place(tdf.WaitingPlace), 0, most-1)
+	})
+	for _, member := range members {
+		if id, err := strconv.ParseInt(member, 10, 64); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	if conn.IsWrongType(err) {
+		return nil, nil
+	}
+	return ids, err
+}
+
+// WaitingOf returns those of the given tasks that wait for others. If they have more dependencies than the given number, it
+// leaves out the last tasks.
+func (s *Store) WaitingOf(ctx context.Context, ids []int64, most int) ([]Waiting, error) {
+	stored, err := s.Read(ctx, ids, Want{Fields: Facts})
+	if err != nil {
+		return nil, err
+	}
+	stored = slices.DeleteFunc(stored, func(x Stored) bool { return x.Task == nil || !x.Task.Waits() })
+	stored = stored[:conn.Batch(len(stored), conn.Bound{Limit: most, Amount: func(i int) int { return stored[i].Task.Links }})]
+	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored, func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
+		return p.HMGet(ctx, s.Keys.Task(x.ID), dependencyNames...)
+	})
+	var waiting []Waiting
+	for i, v := range values {
+		w := Waiting{ID: stored[i].ID, Group: stored[i].Task.Group}
+		for _, d := range dependenciesOf(v.Val()) {
+			if id, err := strconv.ParseInt(d.name, 10, 64); err == nil && !d.isGroup() {
+				w.After = append(w.After, id)
+			}
+		}
+		waiting = append(waiting, w)
+	}
+	return waiting, err
+}
+
 // CountWaiting returns the number of open tasks that wait for other tasks.
 func (s *Store) CountWaiting(ctx context.Context) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.Keys.Place(tdf.WaitingPlace)) })

@@ -22,6 +22,7 @@ var stepCommands = map[admin.Step]string{
 	admin.StepRaiseLimit:     "tdf limit KEY N",
 	admin.StepListLimits:     "tdf limit",
 	admin.StepClose:          "tdf close CAMPAIGN",
+	admin.StepCancel:         "tdf cancel ID",
 	admin.StepCancelOpen:     "tdf cancel --campaign NAME --state open",
 	admin.StepCorrect:        "tdf failures, tdf pause --campaign NAME, tdf retry --campaign NAME --program DIR, tdf resume --campaign NAME",
 	admin.StepShowFailures:   "tdf failures",
