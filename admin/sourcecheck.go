@@ -83,7 +83,7 @@ func httpCheck(ctx context.Context, src tdf.Source) Check {
 		return ahead("source", src.String()+": "+err.Error())
 	}
 	// A manager's program may have replaced http.DefaultTransport, so this check uses a transport of its own.
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	transport := origin.NewTransport(headTimeout)
 	defer transport.CloseIdleConnections()
 	response, err := origin.Client(transport).Do(request)
 	if err != nil {

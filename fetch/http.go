@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -18,24 +17,12 @@ import (
 func (j *job) download(ctx context.Context) (string, error) {
 	transport := j.Transport
 	if transport == nil {
-		t := newTransport()
+		t := origin.NewTransport(15 * time.Second) // without decompression, because the SHA-256 and the limits apply to the bytes that were sent
 		defer t.CloseIdleConnections()
 		transport = t
 	}
 	client := origin.Client(transport)
 	return j.retry(ctx, func() (string, error) { return j.attempt(ctx, client) })
-}
-
-// newTransport returns a transport without automatic decompression, because the SHA-256 and the limits apply to the
-// bytes that the server sent.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 15 * time.Second,
-		DisableCompression:  true,
-		ForceAttemptHTTP2:   true,
-	}
 }
 
 // attempt sends one request, follows redirects, and writes the body of the response to the file payload.

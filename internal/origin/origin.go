@@ -58,7 +58,7 @@ func (r redacted) Unwrap() error { return r.err }
 const maxRedirects = 10
 
 // Client returns a client that follows at most 10 redirects, to http and https only. After a redirect, the client sends no Referer
-// header, and it sends credentials only to the first origin. Pass the errors of the client to [Reason].
+// header, and it sends credentials only to the first origin. A transport of [NewTransport] refuses some addresses. Pass the errors of the client to [Reason].
 func Client(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: locations{transport}, CheckRedirect: checkRedirect}
 }
@@ -103,7 +103,7 @@ var standardPorts = map[string]string{tdf.SchemeHTTP: "80", tdf.SchemeHTTPS: "44
 type locations struct{ http.RoundTripper }
 
 func (l locations) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := l.RoundTripper.RoundTrip(req)
+	resp, err := l.RoundTripper.RoundTrip(guarded(req))
 	if err != nil || resp.StatusCode < 300 || resp.StatusCode > 399 {
 		return resp, err
 	}
