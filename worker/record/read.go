@@ -13,7 +13,7 @@ import (
 // Texts are the contents of a round's two files, as a worker reports them.
 type Texts struct {
 	Output, Error           string
-	OutputBytes, ErrorBytes int64 // sizes of the files; Output and Error may be cut
+	OutputBytes, ErrorBytes int64 // lengths of Output and Error, or more if these are cut: then usually the sizes of the files
 }
 
 // Read returns the content of both files, with the values of secrets masked. If a file has more than limit bytes, Read
@@ -40,7 +40,7 @@ func read(f source, place string, limit int64, worker string, s *secrets.Secrets
 	}
 	if size <= limit {
 		b, err := appendPart(make([]byte, 0, size+extraBytes(s)), f, 0, size, s)
-		return text(b), size, err
+		return text(b), int64(len(b)), err // less than size if secrets are masked
 	}
 	note := leftOut(place, f, size-limit, worker)
 	b := make([]byte, 0, limit+int64(len(note))+1+extraBytes(s))
@@ -52,7 +52,7 @@ func read(f source, place string, limit int64, worker string, s *secrets.Secrets
 	}
 	b = append(b, note...)
 	b, err = appendPart(b, f, size-limit/2, size, s)
-	return text(b), size, err
+	return text(b), max(size, int64(len(b))+1), err // the note may be longer than what is left out
 }
 
 // leftOut returns the line about missing bytes. If a program has removed or replaced the file, or if the file could not be

@@ -41,9 +41,21 @@ func TestRead(t *testing.T) {
 			if want := c.want(r.Stderr.Name()); err != nil || got.Error != want {
 				t.Errorf("got %q, %v, want %q", got.Error, err, want)
 			}
-			expect.True(t, got.OutputBytes == int64(len(c.text))+3 && got.ErrorBytes == int64(len(c.text)), "sizes", got.OutputBytes, got.ErrorBytes)
+			size, length := int64(len(c.text)), int64(len(got.Error))
+			if length > 0 && got.Error != c.text && size <= length { // the note is longer than what it stands for
+				size = length + 1
+			}
+			expect.Equal(t, got.ErrorBytes, size, "size")
 		})
 	}
+}
+
+// A text that is only masked is whole: its size is that of the masked text.
+func TestMaskedTextIsWhole(t *testing.T) {
+	r := open(t)
+	print(t, r.Stdout, "token hunter22, in JSON hunter22")
+	got, err := r.Read(1000, "w1", secret(t, "hunter22"))
+	expect.True(t, err == nil && got.Output == "token ***, in JSON ***" && got.OutputBytes == int64(len(got.Output)), got, err)
 }
 
 // Output of any size takes room only on the disk, not in memory.

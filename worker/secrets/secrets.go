@@ -19,8 +19,9 @@ const mask = "***"
 // the methods.
 type Secrets struct {
 	env     []string
-	first   [256]bool // first[c] says whether a hidden text begins with the byte c
+	first   [256]bool // first[c] says whether a hidden text, or an escape of its first character, begins with the byte c
 	hidden  map[[Shortest]byte][]string
+	escaped []string // those hidden texts that usual encoders of JSON write with escapes
 	longest int
 }
 
@@ -38,14 +39,13 @@ func newSecrets(env []string) *Secrets {
 	return s
 }
 
-// forms returns the forms in which a value may be printed: as it is, and within JSON. If a value has several lines, as
-// a key has, each line is a form of its own.
+// forms returns the texts that hide a value. If a value has several lines, as a key has, each line is a text of its own.
 func forms(value string) []string {
-	texts := []string{value, inJSON(value)}
 	lines := strings.NewReplacer(`\r`, "\n", `\n`, "\n", "\r", "\n").Replace(value)
-	return append(texts, strings.Split(lines, "\n")...)
+	return append([]string{value, inJSON(value)}, strings.Split(lines, "\n")...)
 }
 
+// inJSON returns the form of a value in a JSON string that needs the fewest escapes.
 func inJSON(value string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -61,10 +61,16 @@ func (s *Secrets) hide(text string) {
 		return
 	}
 	key := [Shortest]byte([]byte(text))
-	if !slices.Contains(s.hidden[key], text) {
-		s.hidden[key] = append(s.hidden[key], text)
-		s.first[text[0]] = true
-		s.longest = max(s.longest, len(text))
+	if slices.Contains(s.hidden[key], text) {
+		return
+	}
+	s.hidden[key] = append(s.hidden[key], text)
+	s.first[text[0]] = true
+	s.longest = max(s.longest, len(text))
+	if len(text) <= mostEscaped && strings.ContainsFunc(text, isEscaped) {
+		s.escaped = append(s.escaped, text)
+		s.first['\\'] = true
+		s.longest = max(s.longest, escapeBytes*len(text))
 	}
 }
 
@@ -85,7 +91,7 @@ func (s *Secrets) Longest() int {
 	return s.longest
 }
 
-// Mask replaces every value of at least [Shortest] bytes by ***.
+// Mask replaces every value of at least [Shortest] bytes by ***, also if the value is part of a JSON text.
 func (s *Secrets) Mask(text string) string {
 	if s.Longest() == 0 {
 		return text
@@ -131,12 +137,18 @@ func (s *Secrets) lengthAt(b []byte) int {
 	if len(b) < Shortest || !s.first[b[0]] {
 		return 0
 	}
+	longest := 0
 	for _, text := range s.hidden[[Shortest]byte(b)] {
 		if len(text) <= len(b) && text == string(b[:len(text)]) {
-			return len(text)
+			longest = len(text)
+			break
 		}
 	}
-	return 0
+	for _, text := range s.escaped {
+		n, _ := matchEscaped(b, text)
+		longest = max(longest, n)
+	}
+	return longest
 }
 
 // Partial returns how many bytes at the end of b may be the beginning of a value that continues after b.
@@ -160,7 +172,10 @@ func (s *Secrets) begins(part []byte) bool {
 			}
 		}
 	}
-	return false
+	return slices.ContainsFunc(s.escaped, func(text string) bool {
+		_, more := matchEscaped(part, text)
+		return more
+	})
 }
 
 // Format keeps the values out of formatted output.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -21,27 +22,37 @@ func of(values ...string) *Secrets {
 }
 
 func TestMask(t *testing.T) {
+	long := strings.Repeat("<", mostEscaped+1)
 	for name, c := range map[string]struct {
 		secrets    *Secrets
 		text, want string
 	}{
-		"none":            {nil, "hunter22", "hunter22"},
-		"empty file":      {of(), "hunter22", "hunter22"},
-		"all of it":       {of("hunter22"), "hunter22", "***"},
-		"within":          {of("hunter22"), "a hunter22, hunter22\n", "a ***, ***\n"},
-		"side by side":    {of("hunter22"), "hunter22hunter22", "******"},
-		"nearly":          {of("hunter22"), "hunter2 Hunter22", "hunter2 Hunter22"},
-		"too short":       {of("abc"), "abc", "abc"},
-		"of four bytes":   {of("abcd"), "abc abcd", "abc ***"},
-		"longest first":   {of("pass", "password"), "password pass", "*** ***"},
-		"overlapping":     {of("abcdef", "defghi"), "abcdefghi", "***"},
-		"of itself":       {of("aaaa"), "xaaaaaay", "x***y"},
-		"one in another":  {of("abcdefgh", "cdef"), "abcdefgh cdef", "*** ***"},
-		"bytes":           {of("\xff\xfe\xfd\xfc"), "\x00\xff\xfe\xfd\xfc\n", "\x00***\n"},
-		"in JSON":         {of(`a"b\c`), `{"x":"a\"b\\c"}`, `{"x":"***"}`},
-		"in quotes":       {of(`"abc"`), `{"x":"\"abc\""} "abc"`, `{"x":"***"} ***`},
-		"lines of a key":  {of(`-----BEGIN\nabcdef\nxy\n`), "-----BEGIN\nabcdef\nxy\n", "***\n***\nxy\n"},
-		"a value with CR": {of("abcd\refgh"), "efgh", "***"},
+		"none":              {nil, "hunter22", "hunter22"},
+		"empty file":        {of(), "hunter22", "hunter22"},
+		"all of it":         {of("hunter22"), "hunter22", "***"},
+		"within":            {of("hunter22"), "a hunter22, hunter22\n", "a ***, ***\n"},
+		"side by side":      {of("hunter22"), "hunter22hunter22", "******"},
+		"nearly":            {of("hunter22"), "hunter2 Hunter22", "hunter2 Hunter22"},
+		"too short":         {of("abc"), "abc", "abc"},
+		"of four bytes":     {of("abcd"), "abc abcd", "abc ***"},
+		"longest first":     {of("pass", "password"), "password pass", "*** ***"},
+		"overlapping":       {of("abcdef", "defghi"), "abcdefghi", "***"},
+		"of itself":         {of("aaaa"), "xaaaaaay", "x***y"},
+		"one in another":    {of("abcdefgh", "cdef"), "abcdefgh cdef", "*** ***"},
+		"bytes":             {of("\xff\xfe\xfd\xfc"), "\x00\xff\xfe\xfd\xfc\n", "\x00***\n"},
+		"in JSON":           {of(`a"b\c`), `{"x":"a\"b\\c"}`, `{"x":"***"}`},
+		"escaped by Go":     {of("ab&cd<é/𝒜x"), `ab\u0026cd\u003cé/𝒜x`, "***"},
+		"escaped by Python": {of("ab&cd<é/𝒜x"), `ab&cd<\u00e9/\ud835\udc9cx`, "***"},
+		"escaped by PHP":    {of("ab&cd<é/𝒜x"), `ab&cd<\u00e9\/\ud835\udc9cx`, "***"},
+		"escaped by .NET":   {of("ab&cd<é/𝒜x"), `1 ab\u0026cd\u003C\u00E9/\uD835\uDC9Cx 2`, "1 *** 2"},
+		"begins escaped":    {of("<abc"), `x\u003cabc\u003cab`, `x***\u003cab`},
+		"other escapes":     {of("ab&cd"), `ab\u0027cd ab\u00cd ab\u002`, `ab\u0027cd ab\u00cd ab\u002`},
+		"half a character":  {of("ab𝒜cd"), `ab\ud835cd ab\ud835\u0041cd`, `ab\ud835cd ab\ud835\u0041cd`},
+		"too long":          {of(long), `x` + long + `y\u003c\u00e9`, `x***y\u003c\u00e9`},
+		"a tab":             {of("ab\tcd"), `ab\tcd ab\u0009cd`, "*** ***"},
+		"in quotes":         {of(`"abc"`), `{"x":"\"abc\""} "abc"`, `{"x":"***"} ***`},
+		"lines of a key":    {of(`-----BEGIN\nabcdef\nxy\n`), "-----BEGIN\nabcdef\nxy\n", "***\n***\nxy\n"},
+		"a value with CR":   {of("abcd\refgh"), "efgh", "***"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect.Equal(t, c.secrets.Mask(c.text), c.want)
@@ -105,6 +116,15 @@ func TestPartial(t *testing.T) {
 		expect.Equal(t, s.Partial([]byte(text)), want, text)
 	}
 	expect.Equal(t, (*Secrets)(nil).Partial([]byte("s")), 0, "nil")
+	s = of("<é𝒜z")
+	for _, escaped := range []string{`<é𝒜z`, `\u003c\u00e9\ud835\udc9cz`, `\u003Cé\uD835\uDC9Cz`} {
+		for n := range len(escaped) {
+			if utf8.RuneStart(escaped[n]) {
+				expect.Equal(t, s.Partial([]byte("x"+escaped[:n])), n, escaped[:n])
+			}
+		}
+		expect.Equal(t, s.Partial([]byte(escaped)), 0, escaped)
+	}
 }
 
 func TestSecretsAreNotPrinted(t *testing.T) {
