@@ -22,7 +22,7 @@ func FuzzCalls(f *testing.F) {
 		f.Add(uint8(i), uint8(i), r.path, bodies[r.id], "application/json", "")
 	}
 	for _, path := range []string{
-		"/tasks/1?x=1", "/tasks/0", "/tasks/-1", "/tasks/9223372036854775808", "/tasks/1/output?round=999999999&stream=result", "/tasks?limit=0", "/tasks?limit=1001", "/tasks?cursor=x",
+		"/tasks/1?x=1", "/tasks/0", "/tasks/-1", "/tasks/9223372036854775808", "/tasks/1/output?round=999999999&stream=result", "/tasks/1/output?follow=true", "/tasks/1/output?follow=true&round=0&stream=stderr", "/tasks?limit=0", "/tasks?limit=1001", "/tasks?cursor=x",
 		"/tasks?since=never", "/tasks?ids=1,,2", "/tasks?exit=256", "/tasks?program=%5B", "/groups/%00", "/groups/a%2Fb", "/workers/%FF/drain", "/limits/" + strings.Repeat("x", 300),
 		"/../tasks", "/tasks/%2e%2e/x", "/tasks?states=" + strings.Repeat("open,", 500), "/tasks?failure=zz", "/failures?cursor=AAAA", "?", "/tasks#x",
 	} {

@@ -22,8 +22,11 @@ import (
 // A call is one call of the API.
 type call struct {
 	http.ResponseWriter
+	request *http.Request
+	release func() // frees the place of the call
 	id      string // correlation id
 	token   access.Token
+	secret  string           // the text of the token
 	manager *manager.Manager // writes the name of the token into the logs of tasks
 
 	status int // 0 before the answer
@@ -63,6 +66,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{ResponseWriter: w, id: correlationID(r)}
 	setHeaders(w.Header(), c.id)
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	c.request = r
 	defer func() {
 		if fault := recover(); fault != nil {
 			a.fault(c, fault)
@@ -78,7 +82,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case a.places <- struct{}{}:
-		defer func() { <-a.places }()
+		c.release = func() { <-a.places }
+		defer func() { c.release() }()
 	default:
 		p := a.problemOf(r.Context(), errBusy)
 		p.write(c)
@@ -130,7 +135,7 @@ func (a *api) authenticate(ctx context.Context, c *call, r *http.Request) error 
 	case err != nil:
 		return err
 	}
-	c.token, c.manager = token, a.managerOf(token.Name)
+	c.token, c.secret, c.manager = token, text, a.managerOf(token.Name)
 	return tooManyCalls(a.perToken.take(token.Name, time.Now()))
 }
 

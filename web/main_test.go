@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -78,14 +79,24 @@ func (s *site) call(token, method, path, body string, headers ...string) answer 
 
 func (s *site) do(r *http.Request) answer {
 	s.Helper()
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	w := &firstPart{httptest.NewRecorder(), cancel}
+	s.ServeHTTP(w, r.WithContext(ctx))
 	text, err := io.ReadAll(w.Result().Body)
 	if err != nil {
 		s.Fatal(err)
 	}
 	return answer{w.Result(), string(text)}
 }
+
+// A firstPart records the first part of a stream. Then the client goes away.
+type firstPart struct {
+	*httptest.ResponseRecorder
+	leave func()
+}
+
+func (p *firstPart) Flush() { p.leave() }
 
 // as makes a call with the token of a role, and fails the test if the status differs.
 func (s *site) as(role access.Role, status int, method, path, body string, headers ...string) answer {

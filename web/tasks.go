@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -25,6 +26,7 @@ const (
 func (a *api) addTasks() {
 	add(a, route{http.MethodPost, "/tasks", "open-tasks", "Open one task, or up to 10,000", toOpen, true}, a.openTasks)
 	add(a, route{http.MethodGet, "/tasks", "list-tasks", "List tasks", toSee, false}, a.listTasks)
+	a.alsoAnswers("list-tasks", jsonLines)
 	add(a, route{http.MethodGet, "/tasks/{id}", "get-task", "Read a task with all of its rounds", toSee, false}, a.getTask)
 	add(a, route{http.MethodGet, "/tasks/{id}/output", "get-output", "Read what a round has printed", toSee, false}, a.getOutput)
 }
@@ -199,6 +201,9 @@ type taskList struct {
 func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutput, error) {
 	q := in.query(c)
 	q.Order, q.Read = manager.Order(in.Order), manager.Read(in.Read)
+	if c.wants(jsonLines) {
+		return nil, a.streamTasks(c, q)
+	}
 	page, err := c.manager.Page(ctx, q, in.Cursor, in.Limit)
 	if err != nil {
 		return nil, err
@@ -208,6 +213,23 @@ func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutpu
 		out.Body.Tasks = append(out.Body.Tasks, taskView{t})
 	}
 	return out, nil
+}
+
+// streamTasks writes all tasks of a query as JSON Lines.
+func (a *api) streamTasks(c *call, q manager.Query) error {
+	return a.stream(c, jsonLines, func(s *stream) error {
+		out := bufio.NewWriterSize(s, 64<<10)
+		each := lines(out)
+		for t, err := range c.manager.List(s.ctx, q) {
+			if err == nil {
+				err = each.Encode(t)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return out.Flush()
+	})
 }
 
 type idInput struct {
@@ -244,7 +266,8 @@ func etag(t *manager.Task) string { return fmt.Sprintf(`"%s-%d-%d"`, t.State, t.
 type outputInput struct {
 	ID     int64  `path:"id" minimum:"1" doc:"the id of the task"`
 	Stream string `query:"stream" enum:"stdout,stderr,result" default:"stdout" doc:"what to read"`
-	Round  int    `query:"round" minimum:"-1" default:"-1" doc:"the number of the round; without it, the last round that ran"`
+	Follow bool   `query:"follow" doc:"the output as it arrives, until the round ends; while the round runs, stdout and stderr together"`
+	Round  int    `query:"round" minimum:"-1" default:"-1" doc:"the number of the round; without it, the last round that ran, or with follow the current round"`
 }
 
 type outputOutput struct {
@@ -253,6 +276,9 @@ type outputOutput struct {
 }
 
 func (a *api) getOutput(ctx context.Context, c *call, in *outputInput) (*outputOutput, error) {
+	if in.Follow {
+		return nil, a.followOutput(ctx, c, in)
+	}
 	t, err := a.task(ctx, c, in.ID)
 	if err != nil {
 		return nil, err
@@ -270,7 +296,53 @@ func (a *api) getOutput(ctx context.Context, c *call, in *outputInput) (*outputO
 	case in.Stream == "result" && text != "":
 		kind = "application/json"
 	case utf8.ValidString(text):
-		kind = "text/plain; charset=utf-8"
+		kind = plainText
 	}
 	return &outputOutput{kind, func(ctx huma.Context) { _, _ = ctx.BodyWriter().Write([]byte(text)) }}, nil
+}
+
+const plainText = "text/plain; charset=utf-8"
+
+// missingOutput is the trailer of a followed output in which some text may be missing.
+const missingOutput = http.TrailerPrefix + "X-Output-Incomplete"
+
+// followOutput writes the output of a round as it arrives.
+func (a *api) followOutput(ctx context.Context, c *call, in *outputInput) error {
+	if in.Stream == "result" {
+		return refuse(string(tdf.CodeInvalid), "a result cannot be followed; it arrives at once")
+	}
+	if _, err := a.task(ctx, c, in.ID); err != nil {
+		return err
+	}
+	read := a.admin.CurrentRound
+	if in.Round >= 0 {
+		read = func(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
+			return a.admin.Round(ctx, id, in.Round)
+		}
+	}
+	t, r, err := read(ctx, in.ID)
+	if err != nil {
+		return err
+	}
+	return a.stream(c, plainText, func(s *stream) error {
+		c.WriteHeader(http.StatusOK)
+		if err := s.flush(); err != nil {
+			return err
+		}
+		for part, err := range a.admin.FollowOutput(s.ctx, t, r, in.Stream == "stderr") {
+			if err == nil {
+				_, err = s.Write([]byte(part.Text))
+			}
+			if err == nil {
+				err = s.flush()
+			}
+			if err != nil {
+				return err
+			}
+			if part.Skipped || part.Unknown {
+				c.Header().Set(missingOutput, "true")
+			}
+		}
+		return nil
+	})
 }

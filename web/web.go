@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -24,6 +25,10 @@ type Options struct {
 
 	// AtOnce is how many calls the handler works on at the same time. Default: 1,000.
 	AtOnce int
+
+	// Streams is how many answers may go on at the same time: events, followed outputs, and lists as JSON Lines. A token may have half of them.
+	// Default: 1,000.
+	Streams int
 
 	// Timeout is how long a call may take. Calls for many tasks may take ten times as long. If Redis does not answer in this time, the status is 503.
 	// Default: 5 s.
@@ -48,9 +53,14 @@ type api struct {
 
 	perToken, perAddress *limiter
 	places               chan struct{} // holds an element for each call
+	streams              *streamPlaces
+	roster               roster
+	checkPause           time.Duration // how often a stream checks its token
+	writeTime            time.Duration // how long a client may take to read a part of a stream
 
 	mu       sync.Mutex
-	managers map[string]*manager.Manager // by the name of the token
+	managers map[string]*manager.Manager      // by the name of the token
+	servers  map[*http.Server]context.Context // end when the servers shut down
 }
 
 // New returns the handler of the HTTP API of a manager's namespace. New tasks get the manager's TaskDefaults. Every call below /api/ needs a token
@@ -59,6 +69,7 @@ func New(m *manager.Manager, o Options) http.Handler { return newAPI(m, o) }
 
 func newAPI(m *manager.Manager, o Options) *api {
 	o.PerToken, o.PerAddress, o.AtOnce = cmp.Or(o.PerToken, 5000), cmp.Or(o.PerAddress, 10_000), cmp.Or(o.AtOnce, 1000)
+	o.Streams = cmp.Or(o.Streams, 1000)
 	o.Timeout, o.Version = cmp.Or(o.Timeout, 5*time.Second), cmp.Or(o.Version, "development")
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -66,7 +77,8 @@ func newAPI(m *manager.Manager, o Options) *api {
 	a := &api{
 		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true},
 		perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), places: make(chan struct{}, o.AtOnce),
-		managers: map[string]*manager.Manager{},
+		streams: newStreamPlaces(o.Streams), checkPause: checkPause, writeTime: streamWriteTime,
+		managers: map[string]*manager.Manager{}, servers: map[*http.Server]context.Context{},
 	}
 	for _, name := range o.Hosts {
 		a.names[name] = true

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
@@ -23,7 +24,7 @@ type printout struct {
 	follow bool
 	raw    bool
 
-	r *manager.Round // the round, as last read from Redis
+	r *manager.Round // the round, as first read from Redis
 }
 
 func Output(a *cli.App) *cobra.Command {
@@ -65,7 +66,7 @@ func (p *printout) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.follow && !roundEnded(t, p.round) {
+	if p.follow && !admin.RoundEnded(t, p.round) {
 		return p.followRound(ctx, t)
 	}
 	if removed := removedText(p.r); removed != "" && p.text() == "" {
@@ -78,16 +79,21 @@ func (p *printout) run(ctx context.Context) error {
 	return p.printWhole(t)
 }
 
-// read reads the task and the round. The first call also decides which round the command prints.
+// read reads the task and the round, and decides which round the command prints.
 func (p *printout) read(ctx context.Context) (*manager.Task, error) {
 	t, r, err := p.readRound(ctx)
-	if errors.Is(err, tdf.ErrNoTask) {
-		err = noTask(ctx, p.a, p.m, p.id)
-	}
 	if err == nil {
 		p.r, p.round = r, r.Number
 	}
-	return t, err
+	return t, p.explained(ctx, err)
+}
+
+// explained returns an error with the reason why the task may not exist.
+func (p *printout) explained(ctx context.Context, err error) error {
+	if errors.Is(err, tdf.ErrNoTask) {
+		return noTask(ctx, p.a, p.m, p.id)
+	}
+	return err
 }
 
 // Values of printout.round that are not numbers of rounds.
@@ -106,11 +112,6 @@ func (p *printout) readRound(ctx context.Context) (*manager.Task, *manager.Round
 	return p.m.Admin().Round(ctx, p.id, p.round)
 }
 
-// roundEnded reports whether a round has ended.
-func roundEnded(t *manager.Task, round int) bool {
-	return t.Round != round || t.State != tdf.Open && t.State != tdf.Running
-}
-
 // text returns the stdout or stderr of the round.
 func (p *printout) text() string {
 	if p.stderr {
@@ -125,7 +126,7 @@ func (p *printout) printWhole(t *manager.Task) error {
 	switch {
 	case t.Round == p.round && t.State == tdf.Open:
 		p.a.Say("task %d has no output yet: it is open (see tdf explain %d)", t.ID, t.ID)
-	case !roundEnded(t, p.round):
+	case !admin.RoundEnded(t, p.round):
 		p.a.Say("round %d runs on %s and has no output yet", p.round, r.Worker)
 	}
 	if err := p.print(p.text()); err != nil {
@@ -136,7 +137,7 @@ func (p *printout) printWhole(t *manager.Task) error {
 		bytes, complete = r.ErrorBytes, r.ErrorWhole()
 	}
 	switch {
-	case !roundEnded(t, p.round):
+	case !admin.RoundEnded(t, p.round):
 	case p.text() == "" && !p.stderr && r.Error != "":
 		p.a.Say("stdout is empty; --error prints %s of stderr", cli.Size(int64(len(r.Error))))
 	case p.text() == "" && r.Tail == "":
@@ -152,7 +153,7 @@ func (p *printout) printWhole(t *manager.Task) error {
 func (p *printout) printTail(t *manager.Task) error {
 	r := p.r
 	state := "has ended without a result"
-	if !roundEnded(t, p.round) {
+	if !admin.RoundEnded(t, p.round) {
 		state = "is running"
 	}
 	p.a.Say("round %d on %s %s; the last known lines of stdout and stderr:", p.round, r.Worker, state)

@@ -76,7 +76,7 @@ func (u *updateReader) run(ctx context.Context) error {
 		return err
 	}
 	for round := t.Round; ; {
-		ended := !u.follow || roundEnded(t, round) // decided before the updates are read, so that none of them is missed
+		ended := !u.follow || admin.RoundEnded(t, round) // decided before the updates are read, so that none of them is missed
 		if err := u.printNew(ctx); err != nil || ended {
 			u.sayRemoved(t)
 			return err
@@ -84,7 +84,7 @@ func (u *updateReader) run(ctx context.Context) error {
 		if err := u.m.Admin().Follow(ctx, u.id); err != nil {
 			return err
 		}
-		if err := cli.Sleep(ctx, followPause); err != nil {
+		if err := cli.Sleep(ctx, admin.FollowPause); err != nil {
 			return err
 		}
 		if t, _, err = u.m.Admin().CurrentRound(ctx, u.id); err != nil {

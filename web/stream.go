@@ -1,0 +1,235 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+)
+
+// Bounds of streams, which are answers that may go on for ever.
+const (
+	// streamWriteTime is how long the client may take to read a part of a stream.
+	streamWriteTime = 30 * time.Second
+	// streamsPerToken is the largest part of Options.Streams that one token may have.
+	streamsPerToken = 0.5
+)
+
+// checkPause is how often a stream checks its token.
+const checkPause = 5 * time.Second
+
+// A stream is the answer to a call, written part by part. Streams have places of their own, so that they do not take the places of other calls.
+type stream struct {
+	*call
+	ctx     context.Context // ends when the client goes away, when the server stops, and when the token is revoked
+	control *http.ResponseController
+	longest time.Duration // for which the client may read a part
+}
+
+// stream makes the answer to a call a stream, and calls write to write it. If there are too many streams, it returns an error. If write returns an error, and
+// has written something before, the connection breaks off, so that the client notices that the answer is not whole.
+func (a *api) stream(c *call, kind string, write func(*stream) error) error {
+	release, err := a.streams.enter(c.token.Name)
+	if err != nil {
+		return err
+	}
+	c.release()
+	c.release = release
+	if c.request.Method == http.MethodHead {
+		return nil
+	}
+	ctx, stop := a.guard(c)
+	defer stop()
+	c.Header().Set("Content-Type", kind)
+	s := &stream{c, ctx, http.NewResponseController(c.ResponseWriter), a.writeTime}
+	err = write(s)
+	switch {
+	case err == nil:
+		c.WriteHeader(http.StatusOK)
+		return s.flush()
+	case c.status == 0:
+		c.Header().Del("Content-Type")
+		return err
+	case c.request.Context().Err() != nil: // the client has gone
+		return nil
+	case ctx.Err() == nil:
+		a.Log.Warn("a stream broke off", "correlation_id", c.id, "error", err)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// Write writes a part of the answer.
+func (s *stream) Write(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.longest)) // an error means that there is no connection, as in tests
+	return s.call.Write(b)
+}
+
+// flush sends the client all that was written.
+func (s *stream) flush() error {
+	if err := s.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// lines returns an encoder that writes a line for each value.
+func lines(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// A streamPlaces counts the streams of each token.
+type streamPlaces struct {
+	mu            sync.Mutex
+	most, mostOf1 int
+	all           int
+	of            map[string]int
+}
+
+func newStreamPlaces(most int) *streamPlaces {
+	return &streamPlaces{most: most, mostOf1: max(1, int(float64(most)*streamsPerToken)), of: map[string]int{}}
+}
+
+// enter takes a place for a stream.
+func (p *streamPlaces) enter(token string) (release func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.all >= p.most:
+		return nil, errBusy
+	case p.of[token] >= p.mostOf1:
+		return nil, tooManyCalls(checkPause)
+	}
+	p.all++
+	p.of[token]++
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all--
+		if p.of[token]--; p.of[token] == 0 {
+			delete(p.of, token)
+		}
+	}), nil
+}
+
+// Reasons why streams end.
+var (
+	errStopping = tdf.NewError(tdf.CodeUnavailable, "the server stops")
+	errRevoked  = tdf.NewError(tdf.CodeForbidden, "the token was revoked or has expired")
+)
+
+// guard returns a context that ends when the client goes away, when the server stops, and when the token of the call is revoked.
+func (a *api) guard(c *call) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(c.request.Context())
+	stopping := context.AfterFunc(a.stopping(c.request), func() { cancel(errStopping) })
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		ticker := time.NewTicker(a.checkPause)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if !a.roster.accepts(ctx, a, c.secret) {
+					cancel(errRevoked)
+				}
+			}
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		stopping()
+		watching.Wait()
+	}
+}
+
+// stopping returns a context that ends when the server of a call begins to shut down. The server would otherwise wait for the streams.
+func (a *api) stopping(r *http.Request) context.Context {
+	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if !ok {
+		return context.Background()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.servers[server] == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		server.RegisterOnShutdown(cancel)
+		a.servers[server] = ctx
+	}
+	return a.servers[server]
+}
+
+// A roster is the list of all tokens. All streams share it, so that Redis is asked once for all of them.
+type roster struct {
+	mu     sync.Mutex
+	read   time.Time // when the list was read
+	now    time.Time // by Redis's clock
+	tokens map[string]access.Token
+}
+
+// accepts reports whether a secret text is that of a valid token. While Redis does not answer, it returns true, because a stream then has nothing new to say.
+func (r *roster) accepts(ctx context.Context, a *api, secret string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.read) >= a.checkPause {
+		if err := r.refresh(ctx, a); err != nil {
+			return true
+		}
+	}
+	t := r.tokens[access.NameIn(secret)]
+	return t.Accepts(secret, r.now)
+}
+
+func (r *roster) refresh(ctx context.Context, a *api) error {
+	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
+	defer cancel()
+	all, err := a.admin.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := a.manager.Now(ctx)
+	if err != nil {
+		return err
+	}
+	r.tokens, r.now, r.read = map[string]access.Token{}, now, time.Now()
+	for _, t := range all {
+		r.tokens[t.Name] = t
+	}
+	return nil
+}
+
+// alsoAnswers adds a type of answer to the description of a route.
+func (a *api) alsoAnswers(id string, kinds ...string) {
+	for _, item := range a.huma.OpenAPI().Paths {
+		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put} {
+			if o == nil || o.OperationID != id {
+				continue
+			}
+			content := o.Responses["200"].Content
+			for _, kind := range kinds {
+				content[kind] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+			}
+		}
+	}
+}
+
+// wants reports whether the client accepts a type, and names it before JSON.
+func (c *call) wants(kind string) bool {
+	first, _, _ := strings.Cut(c.request.Header.Get("Accept"), ",")
+	first, _, _ = strings.Cut(first, ";")
+	return strings.EqualFold(strings.TrimSpace(first), kind)
+}

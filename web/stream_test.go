@@ -1,0 +1,244 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A hand does the work of a worker and of a server in a test.
+type hand struct {
+	testing.TB
+	*redisstate.Store
+}
+
+func (s *site) hand() hand { return hand{s.TB, testspace.Connect(s.TB, s.cfg)} }
+
+// claim claims a task.
+func (h hand) claim() redisstate.Claim {
+	h.Helper()
+	got, err := h.Claim(h.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})
+	if err != nil || len(got.Claims) != 1 {
+		h.Fatal(got, err)
+	}
+	return got.Claims[0]
+}
+
+// report stores a report about a running task.
+func (h hand) report(c redisstate.Claim, r redisstate.LiveReport) {
+	h.Helper()
+	if _, err := h.Renew(h.Context(), 3600, redisstate.Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Report: r}); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// end reports a result, and settles the task.
+func (h hand) end(c redisstate.Claim, r tdf.Result) {
+	h.Helper()
+	move, err := c.Task.Execute(c.ID, r)
+	testspace.Apply(h, h.Store, move, err)
+	now, err := h.Now(h.Context())
+	if err != nil {
+		h.Fatal(err)
+	}
+	if move, ok := testspace.Read(h, h.Store, c.Task.ID).Settle(now, nil); ok {
+		testspace.Apply(h, h.Store, move, nil)
+	}
+}
+
+// serve starts a server for the site, which ends with the test.
+func (s *site) serve() *httptest.Server {
+	server := httptest.NewServer(s)
+	s.Cleanup(server.Close)
+	return server
+}
+
+// get begins a call with the token of a role, and returns its answer.
+func (s *site) get(ctx context.Context, server *httptest.Server, role access.Role, path string, headers ...string) *http.Response {
+	s.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+base+path, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.tokens[role])
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	got, err := server.Client().Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { got.Body.Close() })
+	return got
+}
+
+// A list as JSON Lines has all pages of a query, and only the tasks that the caller may see.
+func TestListAsJSONLines(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	var all []tdf.Definition
+	for i := range 1200 {
+		all = append(all, testspace.Define("p", "rsync:/p/run.sh", strconv.Itoa(i)))
+	}
+	s.open(all...)
+	s.as(access.Submitter, 201, "POST", "/api/v1/tasks", plain)
+	for role, n := range map[access.Role]int{access.Operator: 1201, access.Viewer: 1201, access.Submitter: 1} {
+		got := s.as(role, 200, "GET", "/api/v1/tasks?states=open", "", "Accept: application/x-ndjson, application/json;q=0.5")
+		seen := map[int64]bool{}
+		for line := range strings.Lines(got.text) {
+			seen[decode[struct{ ID int64 }](t, line).ID] = true
+		}
+		if len(seen) != n || got.Header.Get("Content-Type") != jsonLines {
+			t.Errorf("%s: %d tasks, %v", role, len(seen), got.Header)
+		}
+	}
+	for path, status := range map[string]int{"/tasks?states=opened": 422, "/tasks?exit=256": 422, "/tasks?states=failed": 200} {
+		got := s.as(access.Operator, status, "GET", base+path, "", "Accept: "+jsonLines)
+		if kind := got.Header.Get("Content-Type"); (status == 422) != (kind == "application/problem+json") {
+			t.Errorf("%s: %s", path, kind)
+		}
+	}
+	if got := s.as(access.Operator, 200, "HEAD", "/api/v1/tasks", "", "Accept: "+jsonLines); got.text != "" {
+		t.Error(got.text)
+	}
+}
+
+// A followed output has each part as it arrives, and ends with the round.
+func TestFollowOutput(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	server, h := s.serve(), s.hand()
+	s.as(access.Submitter, 201, "POST", "/api/v1/tasks", plain)
+	got := s.get(t.Context(), server, access.Submitter, "/tasks/1/output?follow=true")
+	begun := h.claim()
+	text := ""
+	for _, more := range []string{"one\n", "two\n", "three\n"} {
+		text += more
+		h.report(begun, redisstate.LiveReport{Tail: &text})
+		part := make([]byte, len(more))
+		if _, err := io.ReadFull(got.Body, part); err != nil || string(part) != more {
+			t.Fatalf("%q, %v", part, err)
+		}
+	}
+	h.end(begun, tdf.Result{Output: text + "four", Exit: "0"})
+	rest, err := io.ReadAll(got.Body)
+	if err != nil || string(rest) != "four" || got.Trailer.Get("X-Output-Incomplete") != "" {
+		t.Errorf("%q, %v, %v", rest, err, got.Trailer)
+	}
+	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true&stream=stderr")
+	if text, err := io.ReadAll(again.Body); err != nil || len(text) > 0 {
+		t.Errorf("%q, %v", text, err)
+	}
+	s.open(testspace.Define("p", "rsync:/p/run.sh", "2"))
+	s.as(access.Submitter, 404, "GET", "/api/v1/tasks/2/output?follow=true", "")
+	s.as(access.Operator, 404, "GET", "/api/v1/tasks/3/output?follow=true", "")
+	s.as(access.Operator, 404, "GET", "/api/v1/tasks/2/output?follow=true&round=7", "")
+	s.as(access.Operator, 422, "GET", "/api/v1/tasks/2/output?follow=true&stream=result", "")
+}
+
+// A gap in a followed output is announced at its end.
+func TestFollowOutputWithAGap(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	server, h := s.serve(), s.hand()
+	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
+	begun := h.claim()
+	first, second := "one\n", "nine\n"
+	h.report(begun, redisstate.LiveReport{Tail: &first})
+	got := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
+	if _, err := io.ReadFull(got.Body, make([]byte, len(first))); err != nil {
+		t.Fatal(err)
+	}
+	h.report(begun, redisstate.LiveReport{Tail: &second})
+	if _, err := io.ReadFull(got.Body, make([]byte, len(second))); err != nil {
+		t.Fatal(err)
+	}
+	h.end(begun, tdf.Result{Output: "one\ntwo\nnine\nten\n", Exit: "0"})
+	if rest, err := io.ReadAll(got.Body); err != nil || string(rest) != "ten\n" || got.Trailer.Get("X-Output-Incomplete") != "true" {
+		t.Errorf("%q, %v, %v", rest, err, got.Trailer)
+	}
+}
+
+// Streams do not take the places of other calls, and one token cannot take all places of streams.
+func TestPlacesOfStreams(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{AtOnce: 1, Streams: 4})
+	server := s.serve()
+	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
+	const path = "/tasks/1/output?follow=true"
+	ctx, stop := context.WithCancel(t.Context())
+	for _, role := range []access.Role{access.Operator, access.Operator, access.Viewer, access.Viewer} {
+		if got := s.get(ctx, server, role, path); got.StatusCode != 200 {
+			t.Fatal(got.Status)
+		}
+	}
+	if got := s.get(t.Context(), server, access.Operator, path); got.StatusCode != 503 {
+		t.Errorf("all places are taken: %s", got.Status)
+	}
+	s.as(access.Operator, 200, "GET", base+"/tasks/1", "")
+	stop()
+	expect.Eventually(t, "the streams end", func() bool {
+		s.streams.mu.Lock()
+		defer s.streams.mu.Unlock()
+		return s.streams.all == 0 && len(s.streams.of) == 0
+	})
+	ctx, stop = context.WithCancel(t.Context())
+	defer stop()
+	for range 2 {
+		s.get(ctx, server, access.Operator, path)
+	}
+	if got := s.get(t.Context(), server, access.Operator, path); got.StatusCode != 429 || got.Header.Get("Retry-After") == "" {
+		t.Errorf("the token has its places: %s", got.Status)
+	}
+}
+
+// A stream ends when its token is revoked, and when the server stops.
+func TestEndsOfStreams(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.checkPause = 5 * time.Millisecond
+	server := s.serve()
+	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
+	viewer := s.get(t.Context(), server, access.Viewer, "/tasks/1/output?follow=true")
+	operator := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
+	expect.NoError(t, s.admin.RemoveToken(t.Context(), "viewer"))
+	if _, err := io.ReadAll(viewer.Body); err == nil {
+		t.Error("the stream of a revoked token ended as if it were whole")
+	}
+	expect.NoError(t, server.Config.Shutdown(t.Context()))
+	if _, err := io.ReadAll(operator.Body); err == nil {
+		t.Error("the stream of a stopped server ended as if it were whole")
+	}
+}
+
+// A client that reads nothing is cut off, and does not keep its place.
+func TestClientThatReadsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.writeTime = 50 * time.Millisecond
+	server, h := s.serve(), s.hand()
+	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
+	h.end(h.claim(), tdf.Result{Output: strings.Repeat("x", 30<<20), Exit: "0"})
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	expect.NoError(t, err)
+	defer connection.Close()
+	fmt.Fprintf(connection, "GET %s/tasks/1/output?follow=true HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", base, s.tokens[access.Operator])
+	_, err = bufio.NewReader(connection).ReadString('\n')
+	expect.NoError(t, err)
+	expect.Eventually(t, "the client is cut off", func() bool { s.streams.mu.Lock(); defer s.streams.mu.Unlock(); return s.streams.all == 0 })
+}
