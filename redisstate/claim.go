@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
-	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A ClaimRequest asks for tasks for a worker.
@@ -30,6 +30,11 @@ type ClaimRequest struct {
 	// Resume if Claimed.Unwanted of the last claim was above 0. If Avoid is not empty, every claim skips unwanted tasks
 	// in this way, even without Resume.
 	Resume bool
+
+	// Call lets any client repeat the claim. IDs is then the same for each repetition: it is the first part of the claim ids. Nil and "" mean that only
+	// this client repeats the claim.
+	Call *ClaimCall
+	IDs  string
 
 	// Offer says which tasks the worker may claim. The claim serves its queues in order. Nil means tasks without a queue, tags
 	// and a handler.
@@ -111,7 +116,7 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 	for {
 		start := time.Now()
 		args, queues := s.claimArgs(r)
-		reply, err := s.Call(ctx, claimTasks, lua.Claim, s.claimKeys(), args, claimForm(len(queues)))
+		reply, err := s.callClaim(ctx, &r, args, claimForm(len(queues)))
 		if err != nil {
 			return Claimed{}, nil, err
 		}
@@ -136,7 +141,7 @@ func (s *Store) claimKeys() []string {
 // claimArgs returns a function that builds the arguments of claim.lua from a call slot and a sequence number. It also
 // returns the queues that the claim serves.
 func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any, []string) {
-	random := rand.Text()
+	random := cmp.Or(r.IDs, rand.Text())
 	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
 	offer, known := r.offer(), s.pauses.get()

@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -30,6 +31,9 @@ type WorkerInfo struct {
 	Pauses              []Pause // the programs that the worker pauses; at most [MaxPauses]
 	Offer               tdf.Offer
 	InProcess           bool // a Runner runs the rounds in the worker's own process; the worker fetches no programs
+
+	// Boot identifies this start of the worker among all workers that ever have the name. "" means the boot id of this client.
+	Boot string
 }
 
 // A Pause means that failures of a program keep a worker from running it at full speed (docs/operations.md, "Programs that
@@ -79,6 +83,9 @@ func parsePauses(lines string) []Pause {
 // inProcess is the value of a worker's property `runner` in Redis if a Runner runs the rounds in the worker's own process.
 const inProcess = "in process"
 
+// inProcessNoSource is the value if such a worker has handlers for all programs, but runs only tasks without a source.
+const inProcessNoSource = inProcess + ", without sources"
+
 func (w *WorkerInfo) fields() []any {
 	runs := make([]string, len(w.Runs))
 	for i, id := range w.Runs {
@@ -86,7 +93,10 @@ func (w *WorkerInfo) fields() []any {
 	}
 	avoids, pauses := pausesText(w.Pauses)
 	runner := ""
-	if w.InProcess {
+	switch {
+	case w.InProcess && w.Offer.Anything && !w.Offer.Programs:
+		runner = inProcessNoSource
+	case w.InProcess:
 		runner = inProcess
 	}
 	return []any{
@@ -161,7 +171,7 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 		s.Keys.Worker(w.Name), s.Keys.Workers(), s.Keys.WorkerNames(),
 		s.Keys.WorkerCount(), s.Keys.WorkerNumber(w.Name), s.Keys.GraceUntil(), s.Keys.Servers(),
 	}
-	args := []any{w.Name, s.Boot(), taking, before.Gone, "", "", week.String()}
+	args := []any{w.Name, cmp.Or(w.Boot, s.Boot()), taking, before.Gone, "", "", week.String()}
 	if before.Since > 0 {
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}

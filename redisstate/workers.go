@@ -71,14 +71,49 @@ func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerStatus
 func parseWorker(name string, h map[string]string) WorkerStatus {
 	w := WorkerStatus{Drained: h["drain"]}
 	w.Name, w.Host, w.Version, w.Process = name, h["host"], h["version"], h["process"]
-	w.State, w.Pauses, w.InProcess = h["state"], parsePauses(h["pauses"]), h["runner"] == inProcess
-	w.Offer = parseOffer(h)
+	w.State, w.Pauses, w.InProcess = h["state"], parsePauses(h["pauses"]), runsInProcess(h)
+	w.Offer, w.Boot = parseOffer(h), h["boot"]
 	w.PID, _ = strconv.Atoi(h["pid"])
 	w.Slots, _ = strconv.Atoi(h["slots"])
 	w.Lease, _ = tdf.ParseSeconds(h["lease"])
 	w.Seen, _ = tdf.ParseTime(h["seen"])
 	w.Runs = conn.IDsOf(strings.Fields(h["runs"]))
 	return w
+}
+
+// Worker returns a worker, and the time by Redis's clock. If no worker has sent a heartbeat with this name within a week, known is false.
+func (s *Store) Worker(ctx context.Context, name string) (w WorkerStatus, known bool, now tdf.Time, err error) {
+	var h *redis.MapStringStringCmd
+	var clock *redis.TimeCmd
+	err = s.Pipeline(ctx, "read worker "+name, func(p redis.Pipeliner) { h, clock = p.HGetAll(ctx, s.Keys.Worker(name)), p.Time(ctx) })
+	if err != nil {
+		return w, false, 0, err
+	}
+	return parseWorker(name, h.Val()), h.Val()["boot"] != "", tdf.At(clock.Val()), nil
+}
+
+// NamesUnder returns how many of the workers that sent a heartbeat within a week have names with this prefix. If the namespace has at most as many workers
+// as the given number, it counts all of them, because counting them is faster.
+func (s *Store) NamesUnder(ctx context.Context, prefix string, enough int) (int, error) {
+	all, err := conn.Ask(ctx, s.Conn, "count workers", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.Keys.Workers()) })
+	if err != nil || all <= int64(enough) {
+		return int(all), err
+	}
+	n := 0
+	for from := int64(0); from < all; from += mostWorkers {
+		names, err := conn.Ask(ctx, s.Conn, "count workers", func(r redis.Cmdable) *redis.StringSliceCmd {
+			return r.ZRange(ctx, s.Keys.Workers(), from, from+mostWorkers-1)
+		})
+		if err != nil {
+			return 0, err
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, prefix) {
+				n++
+			}
+		}
+	}
+	return n, nil
 }
 
 // Drain makes a worker claim no more tasks from its next heartbeat on. It stores the given name of the user who drains
@@ -132,7 +167,10 @@ func parseOffer(h map[string]string) tdf.Offer {
 	if h["handlers"] != "" {
 		o.Handlers, o.Programs = strings.Split(h["handlers"], "\n"), false
 	} else {
-		o.Anything = h["runner"] == inProcess
+		o.Anything, o.Programs = runsInProcess(h), h["runner"] != inProcessNoSource
 	}
 	return o
 }
+
+// runsInProcess reports whether the worker with this hash runs the rounds in its own process.
+func runsInProcess(h map[string]string) bool { return strings.HasPrefix(h["runner"], inProcess) }

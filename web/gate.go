@@ -31,6 +31,8 @@ type call struct {
 
 	status int // 0 before the answer
 	bytes  int64
+
+	undo func() // takes back what the call has done, if the client cannot get the answer; or nil
 }
 
 type callKey struct{}
@@ -89,6 +91,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.write(c)
 		return
 	}
+	defer c.settle(r.Context())
 	a.admit(c, r)
 }
 

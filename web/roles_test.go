@@ -20,10 +20,13 @@ var allowed = map[string]string{
 	"extend-group": "submitter operator", "list-workers": "viewer operator", "drain-worker": "operator", "resume-worker": "operator",
 	"list-limits": "viewer operator", "set-limit": "operator", "remove-limit": "operator", "list-pauses": "viewer operator",
 	"pause": "operator", "resume": "operator",
+	"register-worker": "worker operator", "sign-off-worker": "worker operator", "send-heartbeat": "worker operator", "claim-tasks": "worker operator",
+	"renew-claims": "worker operator", "report-rounds": "worker operator", "get-dependencies": "worker operator",
 }
 
 // bodies have a valid body for each route that needs one.
 var bodies = map[string]string{
+	"register-worker": `{"name":"w"}`, "renew-claims": "[]", "report-rounds": "[]",
 	"open-tasks": plain, "act-on-tasks": `{"action":"cancel","ids":[1]}`, "set-limit": `{"at_most":1}`, "pause": `{"namespace":true}`, "resume": `{"namespace":true}`,
 }
 
@@ -44,7 +47,7 @@ func TestEachRouteAndRole(t *testing.T) {
 		if !listed {
 			t.Errorf("the route %s has no row in this test", r.id)
 		}
-		path := base + strings.NewReplacer("{id}", "1", "{name}", "n", "{key}", "k", "{action}", "cancel").Replace(r.path)
+		path := base + strings.NewReplacer("{id}", "1", "{name}", "n", "{key}", "k", "{action}", "cancel", "{session}", "w.AAAAAAAAAAAAAAAAAAAAAAAAAA").Replace(r.path)
 		before := s.world()
 		for _, token := range []string{"", "x", "tdf_operator_", s.tokens[access.Operator] + "A", strings.ToLower(s.tokens[access.Operator]), revoked} {
 			got := s.call(token, r.method, path, bodies[r.id])

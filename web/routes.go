@@ -29,6 +29,7 @@ var (
 	toChange  = need{"change tasks", func(r access.Rights) bool { return r.Change != access.None }}
 	toOpen    = need{"open tasks", func(r access.Rights) bool { return r.Open }}
 	toInspect = need{"inspect the namespace", func(r access.Rights) bool { return r.Inspect }}
+	toWork    = need{"work on tasks", func(r access.Rights) bool { return r.Work }}
 	toOperate = need{"operate the namespace", func(r access.Rights) bool { return r.Operate }}
 )
 
@@ -54,6 +55,7 @@ func (a *api) addRoutes() {
 	a.addTasks()
 	a.addActions()
 	a.addNamespace()
+	a.addWork()
 }
 
 // none is the input of a route without parameters, and the output of a route without an answer.
@@ -61,10 +63,23 @@ type none struct{}
 
 // add adds a route. Its function gets a context that ends with the time of the call.
 func add[I, O any](a *api, r route, do func(context.Context, *call, *I) (*O, error)) {
-	a.routes = append(a.routes, r)
-	limit, longest := int64(maxBody), a.Timeout
+	longest := a.Timeout
 	if r.bulk {
-		limit, longest = maxBulk, 10*a.Timeout
+		longest = 10 * a.Timeout
+	}
+	addLong(a, r, longest, longest, do)
+}
+
+// addWaiting adds a route whose calls wait for something to happen, in addition to the time of each call.
+func addWaiting[I, O any](a *api, r route, wait time.Duration, do func(context.Context, *call, *I) (*O, error)) {
+	addLong(a, r, a.Timeout, wait+10*a.Timeout, do)
+}
+
+func addLong[I, O any](a *api, r route, toRead, longest time.Duration, do func(context.Context, *call, *I) (*O, error)) {
+	a.routes = append(a.routes, r)
+	limit := int64(maxBody)
+	if r.bulk {
+		limit = maxBulk
 	}
 	huma.Register(a.huma, huma.Operation{
 		OperationID: r.id, Method: r.method, Path: base + r.path, Summary: r.summary,
@@ -72,7 +87,7 @@ func add[I, O any](a *api, r route, do func(context.Context, *call, *I) (*O, err
 		Security:         []map[string][]string{{"token": {}}},
 		MaxBodyBytes:     limit + 1, // readBody reads the body before, and refuses a longer one
 		SkipValidateBody: true,      // the types of manager read their JSON, and know more than a schema
-		Middlewares:      huma.Middlewares{a.authorize(r.need), a.readBody(limit, longest)},
+		Middlewares:      huma.Middlewares{a.authorize(r.need), a.readBody(limit, toRead)},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		ctx, cancel := context.WithTimeout(ctx, longest)
 		defer cancel()

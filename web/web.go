@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // Options configure the handler of the HTTP API. Every field may be zero.
@@ -30,6 +31,9 @@ type Options struct {
 	// Default: 1,000.
 	Streams int
 
+	// Waiting is how many calls of idle workers may wait for tasks at the same time. A token may have half of them. Default: 20,000.
+	Waiting int
+
 	// Timeout is how long a call may take. Calls for many tasks may take ten times as long. If Redis does not answer in this time, the status is 503.
 	// Default: 5 s.
 	Timeout time.Duration
@@ -46,6 +50,7 @@ type api struct {
 	Options
 	manager *manager.Manager
 	admin   *admin.Admin
+	desk    *remote.Desk
 	huma    huma.API
 	mux     *http.ServeMux
 	routes  []route
@@ -53,6 +58,7 @@ type api struct {
 
 	perToken, perAddress *limiter
 	places               chan struct{} // holds an element for each call
+	waiting              *streamPlaces // of calls that wait for tasks
 	streams              *streamPlaces
 	roster               roster
 	checkPause           time.Duration // how often a stream checks its token
@@ -70,6 +76,7 @@ func New(m *manager.Manager, o Options) http.Handler { return newAPI(m, o) }
 func newAPI(m *manager.Manager, o Options) *api {
 	o.PerToken, o.PerAddress, o.AtOnce = cmp.Or(o.PerToken, 5000), cmp.Or(o.PerAddress, 10_000), cmp.Or(o.AtOnce, 1000)
 	o.Streams = cmp.Or(o.Streams, 1000)
+	o.Waiting = cmp.Or(o.Waiting, 20_000)
 	o.Timeout, o.Version = cmp.Or(o.Timeout, 5*time.Second), cmp.Or(o.Version, "development")
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -78,7 +85,8 @@ func newAPI(m *manager.Manager, o Options) *api {
 		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true},
 		perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), places: make(chan struct{}, o.AtOnce),
 		streams: newStreamPlaces(o.Streams), checkPause: checkPause, writeTime: streamWriteTime,
-		managers: map[string]*manager.Manager{}, servers: map[*http.Server]context.Context{},
+		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: newStreamPlaces(o.Waiting),
+		servers: map[*http.Server]context.Context{},
 	}
 	for _, name := range o.Hosts {
 		a.names[name] = true

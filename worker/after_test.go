@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // A program finds what its task waited for in the file after (docs/programs.md, "after").
@@ -82,7 +83,7 @@ func TestManyDependencies(t *testing.T) {
 	must(t, f.Close())
 	written := expect.Result(os.ReadFile(path)).Value(t)
 	lines := strings.Split(strings.TrimSpace(string(written)), "\n")
-	if len(written) > maxAfter+100 || len(lines) != 8 || lines[7] != `{"left_out":3}` {
+	if len(written) > outcome.MaxAfter+100 || len(lines) != 8 || lines[7] != `{"left_out":3}` {
 		t.Fatalf("%d bytes, %d lines, the last is %.80s", len(written), len(lines), lines[len(lines)-1])
 	}
 	for _, line := range lines {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // breakers are the circuit breakers of a worker, one for each program. Without them, a host that cannot run a program
@@ -50,8 +50,7 @@ const (
 	probePause      = time.Minute
 	firstUnfitPause = time.Second
 	maxBreakers     = redisstate.MaxAvoided
-	maxShortReason  = 500 // bytes
-	slowedAfter     = 5   // failed rounds in a row after which the worker reports the pauses of its slots
+	slowedAfter     = 5 // failed rounds in a row after which the worker reports the pauses of its slots
 )
 
 func newBreakers(maxFailures int, slotPause time.Duration, log *slog.Logger) breakers {
@@ -186,7 +185,7 @@ func (bs *breakers) couldNotStart(program, reason string) {
 
 func (bs *breakers) countFailure(program, reason string) *breaker {
 	b := bs.of(program)
-	b.failures, b.failed, b.probing, b.lastReason = b.failures+1, bs.clock(), false, short(reason)
+	b.failures, b.failed, b.probing, b.lastReason = b.failures+1, bs.clock(), false, outcome.Short(reason)
 	if b.failures == slowedAfter {
 		bs.changed.give()
 	}
@@ -200,7 +199,7 @@ func (bs *breakers) unfit(program, reason string) {
 	b := bs.of(program)
 	length := min(firstUnfitPause<<min(b.unfits, 10), probePause)
 	b.unfits, b.probing = b.unfits+1, false
-	bs.open(program, b, length, "this host cannot run the program: "+short(reason))
+	bs.open(program, b, length, "this host cannot run the program: "+outcome.Short(reason))
 }
 
 func (bs *breakers) open(program string, b *breaker, length time.Duration, reason string) {
@@ -231,15 +230,6 @@ func (bs *breakers) removeOldest() {
 		}
 	}
 	delete(bs.programs, oldest)
-}
-
-// short shortens a reason to one line of bounded length, because a program may have written the reason.
-func short(reason string) string {
-	reason = strings.Join(strings.Fields(strings.ToValidUTF8(reason, "\uFFFD")), " ")
-	if len(reason) > maxShortReason {
-		reason = strings.ToValidUTF8(reason[:maxShortReason], "") + "…"
-	}
-	return reason
 }
 
 // pauses returns the paused programs, and then the programs whose failures make slots pause. The program that the worker tries

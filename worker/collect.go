@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // maxOutput is the limit of each output, in bytes, if max_output sets no limit. Redis stores no value above 512 MiB.
@@ -50,7 +51,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		e.keepScratch(x, true)
 		return result, maskError(x, err)
 	}
-	failed := (&tdf.Round{Exit: result.Exit, HasError: result.Error+result.Reason != ""}).HasFailed(e.task.FailOn)
+	failed := !outcome.Succeeded(e.task, &result)
 	// On a full disk, the program may have been unable to write its error.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
 		result.Reason, failed = tdf.AppendLine(result.Reason, "the worker's disk is full"), true

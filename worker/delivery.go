@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // A delivery is the report of an execution that has ended.
@@ -54,9 +55,8 @@ func (e *execution) executed(r tdf.Result) delivery {
 		d.accepted = func(ctx context.Context) { e.logRefused(ctx, r.Exit) }
 		return d
 	}
-	round := tdf.Round{Exit: r.Exit, HasError: r.Error+r.Reason != ""}
-	d.success = !round.HasFailed(e.task.FailOn)
-	d.opens = d.success && len(e.following) > 0 && r.Started.Add(r.Seconds) <= e.task.EndBefore // later, the task expires
+	d.success = outcome.Succeeded(e.task, &r)
+	d.opens = len(e.following) > 0 && outcome.Opens(e.task, &r)
 	d.accepted = func(ctx context.Context) {
 		if d.success {
 			e.s.breakers.succeeded(e.task.Program)
@@ -70,7 +70,7 @@ func (e *execution) executed(r tdf.Result) delivery {
 
 // lastError returns the last line of stderr, or an empty text if stderr is empty.
 func lastError(stderr string) string {
-	stderr = strings.TrimSpace(stderr[max(0, len(stderr)-maxShortReason):])
+	stderr = strings.TrimSpace(stderr[max(0, len(stderr)-outcome.MaxShort):])
 	if stderr == "" {
 		return ""
 	}
@@ -85,12 +85,12 @@ func (e *execution) logRefused(ctx context.Context, exit string) {
 		e.s.breakers.unfit(e.task.Program, e.reason)
 	case exit != "":
 		e.countFailure(ctx, e.reason)
-		e.log.Info("executed, but its result is refused", "exit", exit, "error", short(e.reason))
+		e.log.Info("executed, but its result is refused", "exit", exit, "error", outcome.Short(e.reason))
 		return
 	case e.sound:
 		e.s.breakers.couldNotStart(e.task.Program, e.reason)
 	}
-	e.log.Info("could not be run", "error", short(e.reason))
+	e.log.Info("could not be run", "error", outcome.Short(e.reason))
 }
 
 // withoutResult returns the report without the result, which Redis cannot store. The round fails, and its error says why.
@@ -119,19 +119,19 @@ func (e *execution) released(r tdf.Result) delivery {
 func (e *execution) releasedForLater(r tdf.Result) delivery {
 	var later *LaterError
 	errors.As(e.cause, &later)
-	m, err := e.task.ReleaseLater(tdf.For(later.After), short(e.cause.Error()))
+	m, err := e.task.ReleaseLater(tdf.For(later.After), outcome.Short(e.cause.Error()))
 	if errors.Is(err, tdf.ErrLastRound) {
 		return e.notReleased(r, err)
 	}
 	m.Claim = e.claim
 	return delivery{e: e, move: m, accepted: func(context.Context) {
-		e.log.Info("released for later", "delay", later.After, "reason", short(e.cause.Error()))
+		e.log.Info("released for later", "delay", later.After, "reason", outcome.Short(e.cause.Error()))
 	}}
 }
 
 func (e *execution) notReleased(r tdf.Result, err error) delivery {
-	e.reason = fmt.Sprintf("%v, and the task cannot be released: %v", e.cause, err)
-	r.Refused, r.Reason = true, e.reason
+	r = outcome.NotReleased(r, e.cause.Error(), err)
+	e.reason = r.Reason
 	return e.executed(r)
 }
 
@@ -139,7 +139,7 @@ func (e *execution) notReleased(r tdf.Result, err error) delivery {
 // round fails instead.
 func (e *execution) unfit(r tdf.Result) delivery {
 	e.reason = e.cause.Error()
-	m, ok := e.task.ReleaseUnfit(short(e.reason))
+	m, ok := e.task.ReleaseUnfit(outcome.Short(e.reason))
 	if !ok {
 		r.Refused, r.Reason = true, e.reason
 		return e.executed(r)
@@ -147,7 +147,7 @@ func (e *execution) unfit(r tdf.Result) delivery {
 	m.Claim = e.claim
 	return delivery{e: e, move: m, accepted: func(context.Context) {
 		e.s.breakers.unfit(e.task.Program, e.reason)
-		e.log.Warn("released: this host cannot run it", "reason", short(e.reason))
+		e.log.Warn("released: this host cannot run it", "reason", outcome.Short(e.reason))
 	}}
 }
 

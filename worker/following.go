@@ -2,13 +2,11 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // Open opens tasks if the round succeeds (docs/lifecycle.md, "Tasks that open tasks"). Redis opens them in the same step in which it
@@ -19,7 +17,7 @@ func (r *Round) Open(definitions ...tdf.Definition) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.opened)+len(definitions) > tdf.MaxFollowing {
-		return Permanent(errTooMany)
+		return Permanent(outcome.ErrTooMany)
 	}
 	r.opened = append(r.opened, definitions...)
 	return nil
@@ -32,48 +30,9 @@ func (r *Round) Opened() []tdf.Definition {
 	return append([]tdf.Definition(nil), r.opened...)
 }
 
-var errTooMany = fmt.Errorf("more than %d tasks are too many for one round: let some of them open the others", tdf.MaxFollowing)
-
-// A following is a task that a round opens.
-type following struct {
-	tdf.Definition
-	from string // where the round has defined it, for errors
-}
-
 // followingOf returns the tasks that a round wants to open: those of its handler, and those of its file open.jsonl.
-func followingOf(r *Round, openFile string) ([]following, error) {
-	var all []following
-	for i, d := range r.Opened() {
-		all = append(all, following{d, fmt.Sprintf("task %d that the handler opens", i+1)})
-	}
-	number := 0
-	for line := range strings.Lines(openFile) {
-		number++
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		f := following{from: fmt.Sprintf("open.jsonl, line %d", number)}
-		if err := json.Unmarshal([]byte(line), &f.Definition); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.from, err)
-		}
-		if all = append(all, f); len(all) > tdf.MaxFollowing {
-			return nil, fmt.Errorf("%s: %w", f.from, errTooMany)
-		}
-	}
-	return all, nil
-}
-
-// propertiesOf returns the properties of the tasks that a round of t opens.
-func propertiesOf(t *tdf.Task, all []following) ([]tdf.Properties, error) {
-	open := make([]tdf.Properties, len(all))
-	for i := range all {
-		var err error
-		if open[i], err = t.Follow(&all[i].Definition); err != nil {
-			return nil, fmt.Errorf("%s: %w", all[i].from, err)
-		}
-	}
-	_, err := tdf.InOrder(open)
-	return open, err
+func followingOf(r *Round, openFile string) ([]outcome.Following, error) {
+	return outcome.ParseLines(outcome.Numbered("task %d that the handler opens", r.Opened()), openFile)
 }
 
 // complete reads the tasks whose rounds open tasks, and completes the definitions with their properties. A claim does not read
@@ -101,7 +60,7 @@ func (s *session) complete(ctx context.Context, opening []delivery) (ready, refu
 			s.drop(d, &tdf.StateError{ID: ids[i], Verb: tdf.VerbExecute})
 			continue
 		}
-		if d.open, err = propertiesOf(t, d.e.following); err != nil {
+		if d.open, err = outcome.Properties(t, d.e.following); err != nil {
 			d = d.e.notOpened(err)
 		}
 		ready = append(ready, d)
@@ -111,9 +70,8 @@ func (s *session) complete(ctx context.Context, opening []delivery) (ready, refu
 
 // notOpened returns a report of a round that fails, because its tasks cannot be opened.
 func (e *execution) notOpened(err error) delivery {
-	r := e.result
-	e.reason = fmt.Sprintf("its new tasks could not be opened: %v (%s ended with %s)", err, r.Subject(), r.Exit)
-	r.Refused, r.Reason = true, e.reason
+	r := outcome.NotOpened(e.result, err)
+	e.reason = r.Reason
 	return e.executed(r)
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/retention"
 	"github.com/tdf-framework/tdf/worker/safepath"
@@ -226,7 +227,7 @@ func (w *Worker) salvageOutputs(name, path string) {
 		log := log.With("task", left.Task, "round", left.Round.Round)
 		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
 		if d.Validate() != nil || left.Task <= 0 || left.Round.Round < 0 {
-			log.Warn("output of a killed worker could not be kept", "program", short(left.Program), "error", "a program has changed the file that says whose output it is")
+			log.Warn("output of a killed worker could not be kept", "program", outcome.Short(left.Program), "error", "a program has changed the file that says whose output it is")
 			return
 		}
 		e := &execution{s: &session{Worker: w}, writer: name, log: log, task: &tdf.Task{ID: left.Task, Properties: d}}

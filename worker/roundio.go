@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/retention"
 	"github.com/tdf-framework/tdf/worker/rounddir"
@@ -78,6 +79,17 @@ func (e *execution) directory(x *roundIO, before rounddir.Before) (string, error
 	}
 	x.dir = dir
 	return dir.Path(), nil
+}
+
+// An unreadError means that the dependencies of a task could not be read.
+type unreadError struct{ error }
+
+func (e *execution) writeDependencies(ctx context.Context, to io.Writer) error {
+	unread, err := outcome.WriteDependencies(ctx, e.s.store, e.task.ID, to)
+	if unread != nil {
+		return unreadError{unread}
+	}
+	return err
 }
 
 var errRoundEnded = errors.New("the round has ended")

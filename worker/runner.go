@@ -5,8 +5,9 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"time"
+
+	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // A Runner runs rounds. By default, a [Worker] fetches the task's program and runs its run.sh in a process;
@@ -81,34 +82,18 @@ func runInProcess(ctx context.Context, runner Runner, r *Round, mask func(string
 	return failed(ended, mask(err.Error())), nil
 }
 
-// Exit statuses of rounds that run in this process: the same as for a Go program that ends with log.Fatal or a panic.
-const (
-	exitError = "1"
-	exitPanic = "2"
-)
+// exitPanic is the exit status of a round that panicked in this process: the same as for a Go program.
+const exitPanic = "2"
 
 func failed(ended Ended, reason string) Ended {
-	if ended.Exit == "" || ended.Exit == "0" {
-		ended.Exit = exitError
-	}
-	ended.Reason = cmp.Or(cut(reason, maxReason), "the handler returned an error without a text")
+	ended.Exit, ended.Reason = outcome.Failure(ended.Exit, reason, "the handler returned an error without a text")
 	return ended
 }
-
-// maxReason bounds the text of a Runner's error, and of a panic, in bytes.
-const maxReason = 32 << 10
 
 // panicText returns the round's error after a panic. The message comes first, as in a Go program, because it is the
 // fingerprint of the failure.
 func panicText(message string, stack []byte) string {
-	return "panic: " + cut(message, maxReason/2) + "\n\n" + cut(string(stack), maxReason/2-100)
-}
-
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+	return "panic: " + outcome.Cut(message, outcome.MaxReason/2) + "\n\n" + outcome.Cut(string(stack), outcome.MaxReason/2-100)
 }
 
 // RunInProcess runs one round in the directory dir, as a worker with this Runner does in its own process. It is for tests of

@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // A goRunner is a Runner that calls a function.
@@ -88,7 +89,7 @@ func TestEqualPanicsHaveOneFingerprint(t *testing.T) {
 	for _, input := range []string{"panic 1", "panic 2", "error 3", "error 4"} {
 		id := w.open(input)
 		w.runOnce(worker)
-		if r := w.finished(id).Rounds[0]; len(r.Error) > maxReason+10 {
+		if r := w.finished(id).Rounds[0]; len(r.Error) > outcome.MaxReason+10 {
 			t.Errorf("the error of %s has %d bytes", input, len(r.Error))
 		}
 	}

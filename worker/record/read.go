@@ -47,12 +47,25 @@ func read(f source, place string, limit int64, worker string, s *secrets.Secrets
 	if b, err = appendPart(b, f, 0, limit-limit/2, s); err != nil {
 		return "", size, err
 	}
+	b, err = appendPart(appendNote(b, note), f, size-limit/2, size, s)
+	return text(b), max(size, int64(len(b))+1), err // the note may be longer than what is left out
+}
+
+// appendNote appends a line about missing bytes.
+func appendNote(b []byte, note string) []byte {
 	if len(b) > 0 && b[len(b)-1] != '\n' {
 		b = append(b, '\n')
 	}
-	b = append(b, note...)
-	b, err = appendPart(b, f, size-limit/2, size, s)
-	return text(b), max(size, int64(len(b))+1), err // the note may be longer than what is left out
+	return append(b, note...)
+}
+
+// Shorten returns a text of which there is no file as [Record.Read] returns a file: if it has more than limit bytes, only its beginning and its end.
+func Shorten(whole string, limit int) string {
+	if len(whole) <= limit {
+		return whole
+	}
+	note := fmt.Sprintf("[%d bytes are left out here; they are lost, because the text is longer than %d bytes]\n", len(whole)-limit, limit)
+	return string(append(appendNote([]byte(whole[:limit-limit/2]), note), whole[len(whole)-limit/2:]...))
 }
 
 // leftOut returns the line about missing bytes. If a program has removed or replaced the file, or if the file could not be

@@ -104,7 +104,7 @@ func (d *Dir) readProgress(r *Report) {
 	if len(bytes.TrimSpace(line)) == 0 { // the program is still writing the file
 		return
 	}
-	progress, ok := parseProgress(string(line))
+	progress, ok := ParseProgress(string(line))
 	if !ok {
 		d.problem(r, progressFile, "content", errProgress)
 		return
@@ -114,8 +114,8 @@ func (d *Dir) readProgress(r *Report) {
 	}
 }
 
-// parseProgress returns the number, with up to six decimals, and the text without control characters.
-func parseProgress(line string) (string, bool) {
+// ParseProgress reads a line of the file progress. It returns the number, with up to six decimals, and the text without control characters.
+func ParseProgress(line string) (string, bool) {
 	number, text, _ := strings.Cut(strings.TrimSpace(strings.Map(blank, line)), " ")
 	fraction, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(fraction >= 0 && fraction <= 1) {

@@ -15,7 +15,7 @@ func (d *Dir) Result() (text string, ok bool, err error) {
 	}
 	b, err := d.readResult()
 	if err == nil && b != nil {
-		err = checkJSON(b)
+		err = CheckJSON(b)
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("result.json: %s", d.secrets.Mask(err.Error()))
@@ -60,7 +60,8 @@ func (d *Dir) Opens(most int64) (string, error) {
 	return d.secrets.Mask(string(b)), nil
 }
 
-func checkJSON(b []byte) error {
+// CheckJSON returns an error that says which part of a result is not JSON in UTF-8.
+func CheckJSON(b []byte) error {
 	if len(b) == 0 {
 		return errors.New("it is empty")
 	}

@@ -1,4 +1,4 @@
-package worker
+package outcome
 
 import (
 	"bufio"
@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// maxAfter is the maximum size of the file `after`, without its last line (docs/programs.md, "after").
-const maxAfter = 64 << 20
+// MaxAfter is the maximum size of the file `after`, without its last line (docs/programs.md, "after").
+const MaxAfter = 64 << 20
 
 // A dependency is a line of the file `after`: a task that this task waited for.
 type dependency struct {
@@ -42,37 +42,35 @@ func dependencyOf(t redisstate.Stored) dependency {
 	return d
 }
 
-// An unreadError means that the dependencies of a task could not be read.
-type unreadError struct{ error }
+// A Dependent reads what a task has waited for.
+type Dependent interface {
+	EachDependency(ctx context.Context, id int64, each func(redisstate.Stored) bool) (left int, err error)
+}
 
-// writeDependencies writes the file `after`. If the file would become too large, its last line has the number of missing
-// tasks.
-func (e *execution) writeDependencies(ctx context.Context, to io.Writer) error {
+// WriteDependencies writes the file `after` of a task. If the file would become too large, its last line has the number of missing
+// tasks. The error unread says why tasks could not be read, and err why the file could not be written.
+func WriteDependencies(ctx context.Context, s Dependent, id int64, to io.Writer) (unread, err error) {
 	w := bufio.NewWriter(to)
 	size, left := 0, 0
-	var failed error
-	more, err := e.s.store.EachDependency(ctx, e.task.ID, func(t redisstate.Stored) bool {
+	more, unread := s.EachDependency(ctx, id, func(t redisstate.Stored) bool {
 		var line []byte
-		if line, failed = json.Marshal(dependencyOf(t)); failed != nil {
+		if line, err = json.Marshal(dependencyOf(t)); err != nil {
 			return false
 		}
-		if size += len(line) + 1; size > maxAfter {
+		if size += len(line) + 1; size > MaxAfter {
 			left++
 			return false
 		}
-		_, failed = w.Write(append(line, '\n'))
-		return failed == nil
+		_, err = w.Write(append(line, '\n'))
+		return err == nil
 	})
-	if err != nil {
-		return unreadError{err}
-	}
-	if failed != nil {
-		return failed
+	if unread != nil || err != nil {
+		return unread, err
 	}
 	if left > 0 {
 		if _, err := fmt.Fprintf(w, "{\"left_out\":%d}\n", left+more); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return w.Flush()
+	return nil, w.Flush()
 }

@@ -1,0 +1,122 @@
+// Package httpworker tests the example workers.
+package httpworker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/server"
+	"github.com/tdf-framework/tdf/web"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
+
+// start starts a server and the API. It returns a manager, and the environment of a worker.
+func start(t *testing.T) (*manager.Manager, []string) {
+	t.Helper()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	m := testspace.Manager(t, cfg)
+	scfg, err := config.DefaultServer(cfg.Namespace)
+	expect.NoError(t, err)
+	scfg.RoundDuration = 100 * time.Millisecond
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.New("server", scfg, testspace.Connect(t, cfg), testspace.Silent).Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	api := httptest.NewServer(web.New(m, web.Options{Log: slog.New(slog.DiscardHandler)}))
+	t.Cleanup(api.Close)
+	token, err := admin.New(m).AddToken(t.Context(), access.Token{Name: "t", Role: access.Worker})
+	expect.NoError(t, err)
+	return m, append(os.Environ(), "TDF_API="+api.URL, "TDF_TOKEN="+token, "TDF_LEASE=3")
+}
+
+// A killed worker loses no task, and each task has exactly one result, whatever the worker did when it was killed. The workers have one name, so each
+// one takes the name of the killed one.
+func TestKilledWorkers(t *testing.T) {
+	for _, c := range []struct {
+		worker, program string
+		want            func(i int) string
+	}{
+		{"./worker.py", "square", func(i int) string { return fmt.Sprintf(`{"square":%d}`, i*i) }},
+		{"./worker.sh", "shout", func(i int) string { return fmt.Sprintf("TASK %d", i) }},
+	} {
+		t.Run(c.program, func(t *testing.T) {
+			t.Parallel()
+			m, env := start(t)
+			const tasks, kills = 60, 4
+			var all []manager.Definition
+			for i := range tasks {
+				input := strconv.Itoa(i)
+				if c.program == "shout" {
+					input = "task " + input
+				}
+				all = append(all, manager.Definition{Program: c.program, Input: input, MaxLosses: new(kills + 1)})
+			}
+			_, err := m.Open(t.Context(), all...)
+			expect.NoError(t, err)
+			for range kills {
+				before := finished(t, m)
+				stop := run(t, c.worker, env)
+				expect.Eventually(t, "the worker goes on", func() bool { return finished(t, m) > before })
+				more := finished(t, m) + rand.IntN(4)
+				expect.Eventually(t, "the worker goes on", func() bool { n := finished(t, m); return n >= more || n == tasks })
+				stop()
+			}
+			stop := run(t, c.worker, env)
+			expect.Eventually(t, "all tasks are finished", func() bool { return finished(t, m) == tasks })
+			stop()
+			for task, err := range m.List(t.Context(), manager.Query{Read: manager.ReadOutput}) {
+				expect.NoError(t, err)
+				r := task.LastRun()
+				want := c.want(int(task.ID) - 1)
+				expect.True(t, task.State == tdf.Succeeded && strings.ReplaceAll(r.Result+r.Output, `": `, `":`) == want, task.ID, task.State, r.Output, r.Result, r.Error)
+				expect.True(t, task.Losses == task.Round, "task", task.ID, "has", task.Losses, "losses in round", task.Round)
+			}
+		})
+	}
+}
+
+// run starts a worker. The function kill ends it at once, with the programs that it runs.
+func run(t *testing.T, worker string, env []string) (kill func()) {
+	t.Helper()
+	c := exec.Command(worker, "w")
+	c.Env, c.Stderr = env, t.Output()
+	c.WaitDelay = time.Minute
+	expect.NoError(t, c.Start())
+	return func() {
+		expect.NoError(t, c.Process.Kill())
+		_ = c.Wait() // it was killed
+	}
+}
+
+// finished returns the number of finished tasks.
+func finished(t *testing.T, m *manager.Manager) int {
+	t.Helper()
+	counts, err := m.Counts(t.Context())
+	expect.NoError(t, err)
+	n := 0
+	for state, of := range counts {
+		if state.Finished() {
+			n += int(of)
+		}
+	}
+	return n
+}

@@ -1,0 +1,190 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/remote"
+)
+
+// longestWait is the longest time for which a call waits for tasks.
+const longestWait = time.Minute
+
+// addWork adds the routes for workers (docs/http.md, "Workers").
+func (a *api) addWork() {
+	add(a, route{http.MethodPost, "/work", "register-worker", "Register a worker, and begin its session", toWork, false}, a.registerWorker)
+	add(a, route{http.MethodDelete, "/work/{session}", "sign-off-worker", "End the session of a worker", toWork, false}, a.signOff)
+	add(a, route{http.MethodPost, "/work/{session}/heartbeat", "send-heartbeat", "Say that a worker is alive", toWork, false}, a.heartbeat)
+	addWaiting(a, route{http.MethodPost, "/work/{session}/claims", "claim-tasks", "Claim tasks, and wait for them if there are none", toWork, false}, longestWait, a.claimTasks)
+	add(a, route{http.MethodPost, "/work/{session}/renewals", "renew-claims", "Renew claims, and report progress, updates and checkpoints", toWork, true}, a.renewClaims)
+	add(a, route{http.MethodPost, "/work/{session}/reports", "report-rounds", "Complete, fail or release tasks, and open the tasks that follow", toWork, true}, a.reportRounds)
+	add(a, route{http.MethodGet, "/work/{session}/after", "get-dependencies", "Read what a claimed task has waited for, as JSON Lines", toWork, true}, a.getDependencies)
+}
+
+// oneOrMany is a body with one object, a list of objects, or JSON Lines.
+type oneOrMany[T any] []T
+
+func (m *oneOrMany[T]) UnmarshalJSON(data []byte) error {
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '{' {
+		*m = make([]T, 1)
+		return readJSON(data, &(*m)[0])
+	}
+	return readJSON(data, (*[]T)(m))
+}
+
+// Schema describes an object, a list of objects, and JSON Lines.
+func (oneOrMany[T]) Schema(r huma.Registry) *huma.Schema {
+	one := r.Schema(reflect.TypeFor[T](), true, "")
+	return &huma.Schema{OneOf: []*huma.Schema{one, {Type: huma.TypeArray, Items: one}}}
+}
+
+// report is a report whose tasks to open have the schema of definitions.
+type report struct {
+	remote.Report
+	Open definitions `json:"open,omitempty" doc:"for complete: tasks to open in the same step in which the result is accepted, if the round succeeds"`
+}
+
+type sessionInput struct {
+	Session string `path:"session" maxLength:"200" doc:"the session that the registration returned"`
+}
+
+type registerInput struct {
+	Key  string `header:"Idempotency-Key" maxLength:"200" doc:"a text of your own, new for each start of the worker; a second call with this key returns the same session"`
+	Body remote.Registration
+}
+
+func (a *api) registerWorker(ctx context.Context, c *call, in *registerInput) (*out[remote.Registered], error) {
+	r, err := a.desk.Register(ctx, &c.token, in.Key, in.Body)
+	if taken := new(redisstate.NameTakenError); errors.As(err, &taken) {
+		return nil, refuse(string(tdf.CodeTaken), taken.Error())
+	}
+	return answerOf(r, err)
+}
+
+func answerOf[T any](v T, err error) (*out[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &out[T]{v}, nil
+}
+
+func (a *api) signOff(ctx context.Context, c *call, in *sessionInput) (*none, error) {
+	return nil, a.desk.SignOff(ctx, &c.token, in.Session)
+}
+
+type heartbeatInput struct {
+	Session string `path:"session" maxLength:"200" doc:"the session that the registration returned"`
+	Body    *struct {
+		Runs []int64 `json:"runs,omitempty" doc:"the ids of the tasks that the worker runs, for people"`
+	} `required:"false"`
+}
+
+func (a *api) heartbeat(ctx context.Context, c *call, in *heartbeatInput) (*out[remote.Beat], error) {
+	var runs []int64
+	if in.Body != nil {
+		runs = in.Body.Runs
+	}
+	return answerOf(a.desk.Heartbeat(ctx, &c.token, in.Session, runs))
+}
+
+type claimInput struct {
+	Session string               `path:"session" maxLength:"200" doc:"the session that the registration returned"`
+	Body    *remote.ClaimRequest `required:"false"`
+}
+
+func (a *api) claimTasks(ctx context.Context, c *call, in *claimInput) (*out[remote.Claimed], error) {
+	if in.Body == nil {
+		in.Body = &remote.ClaimRequest{}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.stopping(c.request), func() { cancel(errStopping) })()
+	claimed, undo, err := a.desk.Claim(ctx, &c.token, in.Session, *in.Body, a.waitingOf(c))
+	c.undo = undo
+	_ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime)) // an error means that there is no connection, as in tests
+	return answerOf(claimed, err)
+}
+
+// waitingOf lets a call wait in a place of its own, so that it takes no place of other calls, and only as long as its token is valid.
+func (a *api) waitingOf(c *call) remote.Waiting {
+	begin := sync.OnceValue(func() error {
+		release, err := a.waiting.enter(c.token.Name)
+		if err == nil {
+			c.release()
+			c.release = release
+		}
+		return err
+	})
+	return remote.Waiting{Begin: begin, Still: func(ctx context.Context) error {
+		if !a.roster.accepts(ctx, a, c.secret) {
+			return errRevoked
+		}
+		return nil
+	}}
+}
+
+type renewInput struct {
+	Session string `path:"session" maxLength:"200" doc:"the session that the registration returned"`
+	Body    oneOrMany[remote.Renewal]
+}
+
+func (a *api) renewClaims(ctx context.Context, c *call, in *renewInput) (*out[remote.Renewed], error) {
+	return answerOf(a.desk.Renew(ctx, &c.token, in.Session, in.Body))
+}
+
+type reportInput struct {
+	Session string `path:"session" maxLength:"200" doc:"the session that the registration returned"`
+	Body    oneOrMany[report]
+}
+
+// outcomes is the answer to reports.
+type outcomes struct {
+	Reports []remote.Reported `json:"reports" doc:"an answer to each report, in the same order"`
+}
+
+func (a *api) reportRounds(ctx context.Context, c *call, in *reportInput) (*out[outcomes], error) {
+	all := make([]remote.Report, len(in.Body))
+	for i, r := range in.Body {
+		all[i] = r.Report
+		all[i].Open = r.Open
+	}
+	answers, err := a.desk.Report(ctx, &c.token, in.Session, all)
+	return answerOf(outcomes{answers}, err)
+}
+
+type dependenciesInput struct {
+	Session string `path:"session" maxLength:"200" doc:"the session that the registration returned"`
+	ID      int64  `query:"id" required:"true" doc:"the id of the task"`
+	Round   int    `query:"round" required:"true"`
+	Claim   string `query:"claim" required:"true" maxLength:"200"`
+}
+
+func (a *api) getDependencies(ctx context.Context, c *call, in *dependenciesInput) (*outputOutput, error) {
+	var text bytes.Buffer
+	err := a.desk.WriteDependencies(ctx, &c.token, in.Session, remote.Run{ID: in.ID, Round: in.Round, Claim: in.Claim}, &text)
+	if err != nil {
+		return nil, err
+	}
+	return &outputOutput{jsonLines, func(ctx huma.Context) { _, _ = text.WriteTo(ctx.BodyWriter()) }}, nil
+}
+
+// settle ends a call that has claimed tasks. If the worker cannot have got the answer, the tasks are released at once. The answer is not whole before
+// settle returns, so a worker that has got all of it is still there.
+func (c *call) settle(ctx context.Context) {
+	if c.undo == nil {
+		return
+	}
+	err := http.NewResponseController(c.ResponseWriter).Flush()
+	if c.status != http.StatusOK || ctx.Err() != nil || err != nil && !errors.Is(err, http.ErrNotSupported) {
+		c.undo()
+	}
+}

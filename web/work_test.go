@@ -1,0 +1,114 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/worker/remote"
+)
+
+// A remoteWorker is a worker of the API in a test.
+type remoteWorker struct {
+	*site
+	token, session string
+}
+
+// begin registers a worker. The body has the members after its name.
+func (s *site) begin(token, name, more string) *remoteWorker {
+	s.Helper()
+	got := s.call(token, "POST", base+"/work", fmt.Sprintf(`{"name":%q%s}`, name, more))
+	if got.StatusCode != 200 {
+		s.Fatalf("register: %d %s", got.StatusCode, got.text)
+	}
+	return &remoteWorker{s, token, decode[remote.Registered](s, got.text).Session}
+}
+
+// post makes a call of the worker, and fails the test if the status differs.
+func (w *remoteWorker) post(status int, what, body string) string {
+	w.Helper()
+	got := w.call(w.token, "POST", base+"/work/"+w.session+"/"+what, body)
+	if got.StatusCode != status {
+		w.Errorf("%s %.300s: %d, want %d: %.500s", what, body, got.StatusCode, status, got.text)
+	}
+	return got.text
+}
+
+// claim claims tasks.
+func (w *remoteWorker) claim(body string) remote.Claimed {
+	w.Helper()
+	return decode[remote.Claimed](w, w.post(200, "claims", body))
+}
+
+// one claims a task, which must be there.
+func (w *remoteWorker) one() remote.Task {
+	w.Helper()
+	c := w.claim("")
+	if len(c.Tasks) != 1 {
+		w.Fatalf("%d tasks", len(c.Tasks))
+	}
+	return c.Tasks[0]
+}
+
+// of returns the members of a report or a renewal that name the run of a task.
+func of(t remote.Task) string {
+	return fmt.Sprintf(`"id":%d,"round":%d,"claim":%q`, t.ID, t.Round, t.Claim)
+}
+
+// report reports a task, and returns the answer.
+func (w *remoteWorker) report(t remote.Task, more string) remote.Reported {
+	w.Helper()
+	all := decode[outcomes](w, w.post(200, "reports", "{"+of(t)+","+more+"}")).Reports
+	if len(all) != 1 {
+		w.Fatal(all)
+	}
+	return all[0]
+}
+
+func (s *site) task(id int64) *manager.Task {
+	s.Helper()
+	t, err := s.manager.Get(s.Context(), id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return t
+}
+
+// worker returns a worker with the token of the role.
+func (s *site) worker() *remoteWorker {
+	s.Helper()
+	return s.begin(s.tokens[access.Worker], "w", "")
+}
+
+func (s *site) define(d ...manager.Definition) {
+	s.Helper()
+	s.open(d...)
+}
+
+func TestWorkOnATask(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.define(manager.Definition{Program: "p", Input: `a "b c"`, Meta: "m", Group: "g", Timeout: 90e9})
+	w := s.worker()
+	task := w.one()
+	expect.True(t, task.ID == 1 && task.Round == 0 && task.Program == "p" && *task.Input == `a "b c"` && *task.Meta == "m" && task.Campaign == "g", task)
+	expect.True(t, strings.Join(task.Args, "|") == "a|b c" && *task.Seconds > 89 && !task.Deadline.IsZero(), task)
+	text := w.post(200, "renewals", "{"+of(task)+`,"progress":{"fraction":0.5,"text":"half"},"checkpoint":"c","updates":["x","y"],"updates_from":1}`)
+	expect.True(t, strings.Contains(text, `"lost":[]`) && strings.Contains(text, `"lease":60`), text)
+	w.post(200, "renewals", "{"+of(task)+`,"updates":["y","z"],"updates_from":2}`)
+	got := s.task(1)
+	expect.True(t, got.LastRun().Progress.Fraction == 0.5 && got.State == tdf.Running, got)
+	for range 3 {
+		answer := w.report(task, `"action":"complete","stdout":"out","result":{"n":[1]},"seconds":0.25`)
+		expect.True(t, answer == remote.Reported{ID: 1, Accepted: true}, answer)
+	}
+	got = s.task(1)
+	r := got.LastRun()
+	expect.True(t, got.State == tdf.Executed && r.Output == "out" && r.Result == `{"n":[1]}` && r.Exit == "0" && r.Worker == "worker/w" && r.Error == "", r)
+	updates, err := s.redis.XLen(t.Context(), s.cfg.Namespace+":updates:1").Result()
+	expect.True(t, err == nil && updates == 3, updates, err)
+}

@@ -1,0 +1,333 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+const (
+	mostClaims  = 100
+	longestWait = 60 * time.Second
+	mostTexts   = 32 << 20 // bytes of checkpoints and errors in one answer
+
+	morePause = 50 * time.Millisecond // before a claim goes on, if Redis had no time to look at all due tasks
+)
+
+// A ClaimRequest asks for tasks.
+type ClaimRequest struct {
+	Most   int     `json:"most,omitempty" doc:"the largest number of tasks, up to 100; 1 if it is missing"`
+	Wait   float64 `json:"wait,omitempty" doc:"seconds to wait for a task if there is none, up to 60, and up to two thirds of the lease"`
+	Number int64   `json:"number,omitempty" doc:"the number of the claim, from 1 up; if you get no answer, repeat the call with the same number, and you get the same tasks"`
+	Base64 bool    `json:"base64,omitempty" doc:"texts are always in the members that end in _base64"`
+}
+
+// A Claimed is the answer to a claim.
+type Claimed struct {
+	Tasks   []Task    `json:"tasks" doc:"the tasks to run; empty if there is none"`
+	Now     time.Time `json:"now,omitzero" doc:"the time by Redis's clock, to which all other times belong"`
+	Lease   float64   `json:"lease" doc:"seconds; renew each claim whenever a third of this time has passed"`
+	Drained string    `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
+}
+
+// A Task is a task to run. A text that is not UTF-8 is only in the member that ends in _base64.
+type Task struct {
+	ID      int64  `json:"id"`
+	Round   int    `json:"round"`
+	Claim   string `json:"claim" doc:"names this run of the task, together with id and round, in renewals and reports"`
+	Program string `json:"program"`
+	Source  string `json:"source,omitempty" doc:"where to get the program, if the task has a source"`
+
+	Input       *string  `json:"input,omitempty"`
+	InputBase64 []byte   `json:"input_base64,omitempty"`
+	Args        []string `json:"args" doc:"the input, split into words as a POSIX shell does"`
+
+	Campaign   string  `json:"campaign,omitempty"`
+	Meta       *string `json:"meta,omitempty"`
+	MetaBase64 []byte  `json:"meta_base64,omitempty"`
+	After      bool    `json:"after,omitempty" doc:"the task has waited for others, whose results you can read"`
+
+	Deadline time.Time `json:"deadline,omitzero" doc:"when the task times out or expires; missing: never"`
+	Seconds  *float64  `json:"seconds,omitempty" doc:"the time from now to the deadline"`
+
+	Checkpoint       *string `json:"checkpoint,omitempty" doc:"the last checkpoint of an earlier round"`
+	CheckpointBase64 []byte  `json:"checkpoint_base64,omitempty"`
+	LastError        *string `json:"last_error,omitempty" doc:"the error of the round before this one"`
+	LastErrorBase64  []byte  `json:"last_error_base64,omitempty"`
+}
+
+func (r *ClaimRequest) check() error {
+	if r.Most == 0 {
+		r.Most = 1
+	}
+	switch {
+	case r.Most < 0 || r.Most > mostClaims:
+		return invalid("most: want 1 to %d", mostClaims)
+	case !(r.Wait >= 0 && r.Wait <= longestWait.Seconds()):
+		return invalid("wait: want 0 to %v seconds", longestWait.Seconds())
+	case r.Number < 0 || r.Number > redisstate.MaxClaimNumber:
+		return invalid("number: want 1 to %d", redisstate.MaxClaimNumber)
+	}
+	return nil
+}
+
+// A Waiting has the functions with which the caller of [Desk.Claim] bounds how calls wait.
+type Waiting struct {
+	Begin func() error                // called before a call waits, perhaps several times; an error ends the call
+	Still func(context.Context) error // called when a call has waited; an error means that the worker may get no tasks any more
+}
+
+// Claim hands tasks to a worker. If there is none, it waits. Whoever waits long needs no heartbeats, because the call counts as one, and ends before the
+// lease does.
+//
+// The caller must call the function undo, if it is not nil, if the worker cannot get the answer. It releases the tasks, so that they need not wait for the
+// end of the lease. If the worker repeats the call in the same moment, and so gets the tasks that undo releases, its next renewal says that they are lost.
+func (d *Desk) Claim(ctx context.Context, t *access.Token, id string, r ClaimRequest, wait Waiting) (c Claimed, undo func(), err error) {
+	c.Tasks = []Task{}
+	v, err := d.visit(ctx, t, id)
+	if err == nil {
+		err = r.check()
+	}
+	if err == nil {
+		err = d.beatIfDue(ctx, &v)
+	}
+	c.Lease = float64(v.Lease)
+	if err != nil {
+		return c, nil, err
+	}
+	request := redisstate.ClaimRequest{Worker: v.worker, Most: r.Most, Lease: v.Lease, IDs: v.claimIDs(rand.Text())}
+	if r.Number > 0 {
+		request.IDs = v.claimIDs(strconv.FormatInt(r.Number, 10))
+		if request.Call, err = d.store.ClaimCall(ctx, v.boot, r.Number); err != nil {
+			return c, nil, err
+		}
+	}
+	lobby := d.lobby(v.Offer)
+	waiting, end := context.WithTimeout(ctx, min(time.Duration(r.Wait*float64(time.Second)), v.Lease.Std()*2/3))
+	defer end()
+	for {
+		if c.Drained = v.Drained; c.Drained != "" {
+			if err := wait.Begin(); err != nil {
+				return c, nil, err
+			}
+			<-waiting.Done()
+			return c, nil, gone(ctx)
+		}
+		got, err := d.claim(ctx, lobby, request)
+		c.Now = got.Now.Std()
+		if err != nil {
+			return c, nil, err
+		}
+		if len(got.Claims) > 0 {
+			undo = func() { d.undo(ctx, v.worker, got.Claims, "its worker has gone before it got the task") }
+			if c.Tasks, err = d.tasks(ctx, &v, &got, r.Base64); err == nil {
+				err = gone(ctx)
+			}
+			if err != nil {
+				undo()
+				return c, nil, err
+			}
+			return c, undo, nil
+		}
+		if got.More && pause(waiting, morePause) {
+			continue
+		}
+		if waiting.Err() != nil {
+			return c, nil, gone(ctx)
+		}
+		if err := wait.Begin(); err != nil {
+			return c, nil, err
+		}
+		if !lobby.wait(waiting) {
+			return c, nil, gone(ctx)
+		}
+		if err = wait.Still(ctx); err == nil {
+			v, err = d.visit(ctx, t, id)
+		}
+		if err != nil || v.Drained != "" {
+			lobby.wakeNext() // it is another call's turn
+		}
+		if err != nil {
+			return c, nil, err
+		}
+	}
+}
+
+// gone returns an error if the worker has gone.
+func gone(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// pause waits for a time, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// undisturbed returns a context for a call whose answer counts even if the worker has gone.
+func (d *Desk) undisturbed(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d.o.Answer)
+}
+
+// claim claims tasks, and returns those that can be run. It reports the others: they have failed. Claim waits for the answer even if the worker has gone, since the tasks in an
+// unread answer would be lost.
+func (d *Desk) claim(ctx context.Context, l *lobby, r redisstate.ClaimRequest) (c redisstate.Claimed, err error) {
+	ctx, cancel := d.undisturbed(ctx)
+	defer cancel()
+	r.Offer = l.inTurn()
+	if c, err = d.store.Claim(ctx, r); err != nil {
+		return c, err
+	}
+	l.learn(&c)
+	var failed []tdf.Move
+	sound := c.Claims[:0:0]
+	for _, x := range c.Claims {
+		_, wrong := tdf.SplitInput(x.Task.Input)
+		if wrong = firstOf(x.Invalid, wrong); wrong == nil {
+			sound = append(sound, x)
+		} else if m, err := x.Task.Execute(x.ID, tdf.Result{Refused: true, Reason: wrong.Error(), InProcess: true}); err == nil {
+			failed = append(failed, m)
+		}
+	}
+	if len(failed) > 0 {
+		_, err = d.store.Execute(ctx, r.Worker, failed...)
+		c.More = c.More || len(sound) == 0
+	}
+	if err != nil { // nobody will run the others
+		d.undo(ctx, r.Worker, sound, "its worker got an error")
+	}
+	c.Claims = sound
+	if err == nil && r.Call != nil && r.Call.Repeated {
+		err = d.renewAgain(ctx, r.Lease, &c)
+	}
+	return c, err
+}
+
+// renewAgain renews the claims that a repeated call has got, because their leases have begun with the first call. It drops those that are lost.
+func (d *Desk) renewAgain(ctx context.Context, lease tdf.Seconds, c *redisstate.Claimed) error {
+	renewals := make([]redisstate.Renewal, len(c.Claims))
+	for i, x := range c.Claims {
+		renewals[i] = redisstate.Renewal{ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore}
+	}
+	renewed, err := d.store.Renew(ctx, lease, renewals...)
+	var held []redisstate.Claim
+	for i, x := range c.Claims {
+		if err == nil && renewed.Lost[i] == nil {
+			held = append(held, x)
+		}
+	}
+	c.Claims = held
+	return err
+}
+
+// undo releases tasks that no worker has got.
+func (d *Desk) undo(ctx context.Context, worker string, claims []redisstate.Claim, why string) {
+	ctx, cancel := d.undisturbed(ctx)
+	defer cancel()
+	var units []redisstate.Unit
+	for _, x := range claims {
+		if m, err := x.Task.Release(why); err == nil { // a task in its last round is lost when the lease ends
+			m.Claim = x.ID
+			units = append(units, redisstate.Unit{Moves: []tdf.Move{m}})
+		}
+	}
+	if _, err := d.store.Apply(ctx, worker, units...); err != nil {
+		d.o.Log.Warn("tasks that no worker has got could not be released; they are lost when their leases end", "worker", worker, "tasks", len(units), "error", err)
+	}
+}
+
+// tasks returns what the worker needs of claimed tasks. It releases the tasks whose texts of earlier rounds do not fit into one answer.
+func (d *Desk) tasks(ctx context.Context, v *visit, c *redisstate.Claimed, base64 bool) ([]Task, error) {
+	earlier, err := d.earlier(ctx, c.Claims)
+	if err != nil {
+		return nil, err
+	}
+	var all []Task
+	var kept, left []redisstate.Claim
+	for _, x := range c.Claims {
+		t, read := earlier[x.Task.ID]
+		if x.Task.Round > 0 && !read {
+			left = append(left, x)
+			continue
+		}
+		out := taskOf(x, c.Now, base64)
+		if t != nil {
+			out.Checkpoint, out.CheckpointBase64 = text(t.Checkpoint, base64)
+			out.LastError, out.LastErrorBase64 = text(t.Rounds.At(x.Task.Round-1).Error, base64)
+		}
+		all, kept = append(all, out), append(kept, x)
+	}
+	if c.Claims = kept; len(left) > 0 {
+		d.undo(ctx, v.worker, left, "the checkpoints do not fit into one answer")
+	}
+	return all, nil
+}
+
+// earlier reads what earlier rounds have left for the first tasks: for as many of them as fit into one answer.
+func (d *Desk) earlier(ctx context.Context, claims []redisstate.Claim) (map[int64]*tdf.Task, error) {
+	var ids []int64
+	for _, x := range claims {
+		if x.Task.Round > 0 {
+			ids = append(ids, x.Task.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Head, MaxBytes: mostTexts, Texts: func(t *tdf.Task) []redisstate.TextsOf {
+		return []redisstate.TextsOf{{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint}, {Round: max(t.Round-1, 0), Texts: tdf.TextError}}
+	}})
+	found := map[int64]*tdf.Task{}
+	for _, x := range stored {
+		found[x.ID] = x.Task
+	}
+	return found, err
+}
+
+func taskOf(x redisstate.Claim, now tdf.Time, base64 bool) Task {
+	t := x.Task
+	out := Task{ID: t.ID, Round: t.Round, Claim: x.ID, Program: t.Program, Source: t.Source, Campaign: t.Group, After: t.Links > 0, Args: []string{}}
+	out.Input, out.InputBase64 = text(t.Input, base64)
+	out.Meta, out.MetaBase64 = text(t.Meta, base64)
+	if args, err := tdf.SplitInput(t.Input); err == nil && utf8.ValidString(t.Input) && len(args) > 0 {
+		out.Args = args
+	}
+	if end := min(t.EndBefore, now.Add(t.Timeout)); end < tdf.Never {
+		left := float64(end.Sub(now))
+		out.Deadline, out.Seconds = end.Std(), &left
+	}
+	return out
+}
+
+// text returns a text as it is, or if that is impossible in JSON or not wanted, its bytes.
+func text(s string, base64 bool) (*string, []byte) {
+	switch {
+	case s == "":
+		return nil, nil
+	case base64 || !utf8.ValidString(s):
+		return nil, []byte(s)
+	}
+	return &s, nil
+}

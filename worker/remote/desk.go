@@ -1,0 +1,53 @@
+package remote
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// store lists the methods of *redisstate.Store that this package uses.
+type store interface {
+	Now(ctx context.Context) (tdf.Time, error)
+	Worker(ctx context.Context, name string) (redisstate.WorkerStatus, bool, tdf.Time, error)
+	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
+	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.PriorOwner) (drained string, since tdf.Time, err error)
+	WorkerHeartbeat(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
+	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
+	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
+	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
+	WakeWorker(offer *tdf.Offer) *conn.Waker
+	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
+	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
+	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
+	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
+	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
+	EachDependency(ctx context.Context, id int64, do func(redisstate.Stored) bool) (more int, err error)
+}
+
+// Options configure a [Desk].
+type Options struct {
+	Answer time.Duration // how long a claim waits for an answer of Redis
+	Log    *slog.Logger
+}
+
+// A Desk serves workers in other processes. Several goroutines may use it at once.
+type Desk struct {
+	store    store
+	o        Options
+	givingUp chan struct{} // a lock
+
+	mu      sync.Mutex
+	lobbies map[string]*lobby // by offer
+	wakers  int               // the number of lobbies that have a waker
+}
+
+// New returns a Desk.
+func New(s *redisstate.Store, o Options) *Desk {
+	return &Desk{store: s, o: o, givingUp: make(chan struct{}, 1), lobbies: map[string]*lobby{}}
+}

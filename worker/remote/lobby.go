@@ -1,0 +1,266 @@
+package remote
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// A lobby is where the calls of all workers with one offer wait for tasks. It takes wake tokens for them, so that many idle workers cost Redis as
+// much as one. For each token it wakes the call that has waited for the longest time.
+type lobby struct {
+	desk  *Desk
+	offer tdf.Offer
+
+	mu      sync.Mutex
+	turns   tdf.Turns
+	waiting *list.List // of chan struct{}
+	next    time.Time  // when the next task becomes due; zero if that is unknown
+	quiet   time.Time  // until then, the lobby wakes nobody
+	refusal int        // the number of claims in a row that met only tasks that their workers must not have
+	serving bool       // a goroutine takes tokens
+	changed chan struct{}
+	endWait context.CancelFunc // ends the goroutine's wait for a token
+}
+
+const (
+	// longestIdle is the longest time after which a call is woken without a token, because a token may be lost, or a queue may be new.
+	longestIdle = 2 * time.Second
+
+	// linger is how long a lobby without calls still takes tokens, because the next call often comes soon. It gives the tokens back.
+	linger = time.Second
+
+	dueSlack      = 2 * time.Millisecond
+	unwantedPause = 10 * time.Millisecond // more for each further refusal
+	mostUnwanted  = 25                    // refusals that make the pause longer
+
+	// mostWakers bounds the connections to Redis. If there are more offers, the calls of the others look for tasks from time to time.
+	mostWakers  = 64
+	mostLobbies = 1000 // without a call; the others are forgotten, with the turns of their queues
+)
+
+// lobby returns the lobby of an offer.
+func (d *Desk) lobby(o tdf.Offer) *lobby {
+	name := fmt.Sprintf("%q", []any{o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.lobbies[name]; l != nil {
+		return l
+	}
+	if len(d.lobbies) >= mostLobbies {
+		for other, l := range d.lobbies {
+			if l.isEmpty() {
+				delete(d.lobbies, other)
+			}
+		}
+	}
+	l := &lobby{desk: d, offer: o, waiting: list.New(), changed: make(chan struct{}, 1)}
+	d.lobbies[name] = l
+	return l
+}
+
+func (l *lobby) isEmpty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting.Len() == 0 && !l.serving
+}
+
+// inTurn returns the offer, with the queues in the order in which the next claim serves them.
+func (l *lobby) inTurn() *tdf.Offer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.offer
+	o.Queues = l.turns.Order(o.Queues)
+	return &o
+}
+
+// wait waits until it is this call's turn to claim, and reports whether it is. The caller must then claim, and call learn or wakeNext. It is false when
+// ctx ends.
+func (l *lobby) wait(ctx context.Context) bool {
+	turn := make(chan struct{}, 1)
+	l.mu.Lock()
+	e := l.waiting.PushBack(turn)
+	first := l.waiting.Len() == 1
+	if !l.serving {
+		l.serving, l.endWait = true, func() {}
+		go l.serve()
+	}
+	l.mu.Unlock()
+	if first {
+		l.tell()
+	}
+	select {
+	case <-turn:
+		return true
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	l.waiting.Remove(e) // does nothing if it was this call's turn
+	last := l.waiting.Len() == 0
+	l.mu.Unlock()
+	if last {
+		l.tell()
+	}
+	select {
+	case <-turn:
+		return true
+	default:
+		return false
+	}
+}
+
+// tell makes the goroutine of the lobby look at the lobby again.
+func (l *lobby) tell() {
+	l.mu.Lock()
+	if l.serving {
+		l.endWait()
+	}
+	l.mu.Unlock()
+	select {
+	case l.changed <- struct{}{}:
+	default:
+	}
+}
+
+// learn remembers what a claim has said about the tasks that are left, and wakes another call if there may be tasks for it.
+func (l *lobby) learn(c *redisstate.Claimed) {
+	l.mu.Lock()
+	l.turns.Record(l.offer.Queues, c.Queues, c.Taken)
+	l.next = time.Time{}
+	if c.Next < tdf.Never && c.Now > 0 {
+		l.next = time.Now().Add(max(c.Next.Sub(c.Now), 0).Std() + dueSlack)
+	}
+	if len(c.Claims) > 0 || c.Unwanted == 0 {
+		l.refusal = 0
+	}
+	switch {
+	case c.MustWait:
+		l.quiet = time.Now().Add(redisstate.RoomPause)
+	case len(c.Claims) == 0 && c.Unwanted > 0: // Redis has a token for another worker, so the next one follows at once
+		l.refusal = min(l.refusal+1, mostUnwanted)
+		l.quiet = time.Now().Add(time.Duration(l.refusal) * unwantedPause)
+	}
+	news := !l.next.IsZero() || l.quiet.After(time.Now())
+	l.mu.Unlock()
+	if news {
+		l.tell()
+	}
+	if c.More {
+		l.wakeNext()
+	}
+}
+
+// wakeNext makes it the turn of the call that has waited for the longest time.
+func (l *lobby) wakeNext() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if first := l.waiting.Front(); first != nil {
+		l.waiting.Remove(first).(chan struct{}) <- struct{}{}
+	}
+}
+
+// serve takes tokens as long as calls wait.
+func (l *lobby) serve() {
+	waker := l.desk.takeWaker(&l.offer)
+	if waker != nil {
+		defer l.desk.giveBack(waker)
+	}
+	for {
+		pause, quiet, empty := l.plan()
+		switch {
+		case empty && !l.sleep(linger):
+			if l.stop() {
+				return
+			}
+		case empty:
+		case quiet:
+			l.sleep(pause)
+		case waker == nil:
+			time.Sleep(max(pause, l.desk.overflowPause()))
+			l.wakeNext()
+		case l.await(waker, pause):
+			l.wakeNext()
+		}
+	}
+}
+
+// await waits for a token, at most for a time. It reports whether a call must be woken, and not only the plan has changed.
+func (l *lobby) await(waker *conn.Waker, d time.Duration) bool {
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	l.mu.Lock()
+	l.endWait = end
+	l.mu.Unlock()
+	select {
+	case <-l.changed: // since the plan was made
+		return false
+	default:
+		return waker.Wait(ctx, d) || ctx.Err() == nil
+	}
+}
+
+// plan returns what to do next: how long to wait, and whether it must be without taking tokens.
+func (l *lobby) plan() (pause time.Duration, quiet, empty bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if left := l.quiet.Sub(now); left > 0 {
+		return left, true, l.waiting.Len() == 0
+	}
+	pause = longestIdle
+	if !l.next.IsZero() {
+		pause = min(pause, max(l.next.Sub(now), dueSlack))
+	}
+	return pause, false, l.waiting.Len() == 0
+}
+
+// sleep waits for a time, or until the lobby changes. It reports whether it has changed.
+func (l *lobby) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return false
+	case <-l.changed:
+		return true
+	}
+}
+
+// stop ends serving, unless a call waits.
+func (l *lobby) stop() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.serving = l.waiting.Len() > 0
+	return !l.serving
+}
+
+// takeWaker returns a waker for an offer, or nil if there are too many.
+func (d *Desk) takeWaker(o *tdf.Offer) *conn.Waker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.wakers >= mostWakers {
+		return nil
+	}
+	d.wakers++
+	return d.store.WakeWorker(o)
+}
+
+func (d *Desk) giveBack(w *conn.Waker) {
+	_ = w.Close() // it has nothing left to lose
+	d.mu.Lock()
+	d.wakers--
+	d.mu.Unlock()
+}
+
+// overflowPause returns the pause between two claims of an offer without a waker, so that all of them together claim a bounded number of times a second.
+func (d *Desk) overflowPause() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return max(longestIdle, time.Duration(len(d.lobbies))*20*time.Millisecond)
+}

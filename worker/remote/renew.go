@@ -1,0 +1,167 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/outcome"
+	"github.com/tdf-framework/tdf/worker/rounddir"
+)
+
+// Bounds of renewals. Together, the updates of a round have at most 1 MiB, as those of other workers by default.
+const (
+	mostRenewals  = 10_000
+	mostUpdates   = 1000 // of a round
+	longestUpdate = 1 << 10
+	maxCheckpoint = 1 << 20
+)
+
+// A Renewal renews the lease of a claim, and says how the round gets on.
+type Renewal struct {
+	Run
+	Progress *Progress `json:"progress,omitempty"`
+
+	Checkpoint       *string `json:"checkpoint,omitempty" doc:"data for the next round, up to 1 MiB; an empty text removes it"`
+	CheckpointBase64 []byte  `json:"checkpoint_base64,omitempty" doc:"instead of checkpoint"`
+
+	Updates     []string `json:"updates,omitempty" doc:"lines for people who watch the task, of up to 1 KiB; up to 1,000 in a round"`
+	UpdatesFrom int      `json:"updates_from,omitempty" doc:"the number of the first of these lines in the round, from 1; lines that were sent before are not added again"`
+}
+
+// Progress says how much of a round is done.
+type Progress struct {
+	Fraction float64 `json:"fraction" doc:"from 0 to 1"`
+	Text     string  `json:"text,omitempty"`
+}
+
+// A Renewed is the answer to renewals.
+type Renewed struct {
+	Lease    float64 `json:"lease" doc:"seconds for which the claims hold now"`
+	Lost     []Lost  `json:"lost" doc:"the claims that the worker has lost: it must end these rounds, and drop them"`
+	Followed []int64 `json:"followed,omitempty" doc:"the ids of tasks that a person watches; report more often"`
+	Drained  string  `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
+}
+
+// Lost is a claim that does not hold any more.
+type Lost struct {
+	ID     int64  `json:"id"`
+	Round  int    `json:"round"`
+	Detail string `json:"detail"`
+}
+
+// Renew renews the leases of claims. It counts as a heartbeat.
+func (d *Desk) Renew(ctx context.Context, t *access.Token, id string, all []Renewal) (Renewed, error) {
+	out := Renewed{Lost: []Lost{}}
+	s, err := parseSession(t, id)
+	if err != nil {
+		return out, err
+	}
+	runs, ids, sent := make([]Run, len(all)), make([]int64, len(all)), make([]redisstate.Renewal, len(all))
+	for i := range all {
+		runs[i], ids[i] = all[i].Run, all[i].ID
+		if sent[i], err = all[i].renewal(); err != nil {
+			return out, fmt.Errorf("element %d: %w", i+1, err)
+		}
+	}
+	if err := s.checkRuns(mostRenewals, runs); err != nil {
+		return out, err
+	}
+	v, err := d.visit(ctx, t, id)
+	if err == nil {
+		err = d.beatIfDue(ctx, &v)
+	}
+	if err == nil {
+		err = d.setEnds(ctx, ids, sent)
+	}
+	if err != nil {
+		return out, err
+	}
+	renewed, err := d.store.Renew(ctx, v.Lease, sent...)
+	if err != nil {
+		return out, err
+	}
+	out.Lease, out.Drained = float64(v.Lease), v.Drained
+	for i, lost := range renewed.Lost {
+		if lost != nil {
+			out.Lost = append(out.Lost, Lost{all[i].ID, all[i].Round, lost.Error()})
+		}
+		if renewed.Followed[i] {
+			out.Followed = append(out.Followed, all[i].ID)
+		}
+	}
+	return out, nil
+}
+
+// setEnds sets the times at which the tasks expire. Only Redis knows them for sure.
+func (d *Desk) setEnds(ctx context.Context, ids []int64, all []redisstate.Renewal) error {
+	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts})
+	for i := range stored {
+		if all[i].Until = tdf.Never; stored[i].Task != nil {
+			all[i].Until = stored[i].Task.EndBefore
+		}
+	}
+	return err
+}
+
+func (r *Renewal) renewal() (redisstate.Renewal, error) {
+	out := redisstate.Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim}
+	if p := r.Progress; p != nil {
+		text, ok := rounddir.ParseProgress(fmt.Sprintf("%.6f %s", p.Fraction, p.Text))
+		if !ok {
+			return out, invalid("progress: want a fraction from 0 to 1")
+		}
+		out.Report.Progress = &text
+	}
+	switch {
+	case r.Checkpoint != nil && r.CheckpointBase64 != nil:
+		return out, invalid("want a checkpoint either as it is or in base64")
+	case r.Checkpoint != nil:
+		out.Report.Checkpoint = r.Checkpoint
+	case r.CheckpointBase64 != nil:
+		bytes := string(r.CheckpointBase64)
+		out.Report.Checkpoint = &bytes
+	}
+	if c := out.Report.Checkpoint; c != nil && len(*c) > maxCheckpoint {
+		return out, invalid("the checkpoint has %d bytes, more than %d", len(*c), maxCheckpoint)
+	}
+	if len(r.Updates) == 0 {
+		return out, nil
+	}
+	if r.UpdatesFrom < 1 || r.UpdatesFrom > mostUpdates || r.UpdatesFrom+len(r.Updates)-1 > mostUpdates {
+		return out, invalid("updates_from: want the number of the first update in the round, from 1; a round has at most %d updates", mostUpdates)
+	}
+	for _, line := range r.Updates {
+		if len(line) > longestUpdate || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r") {
+			return out, invalid("updates: want lines of at most %d bytes", longestUpdate)
+		}
+	}
+	out.Report.Updates, out.Report.FirstUpdate = r.Updates, r.UpdatesFrom
+	return out, nil
+}
+
+// WriteDependencies writes what the task of a run has waited for, as the file `after` of a round's directory (docs/programs.md). The run must be one of the
+// worker's own.
+func (d *Desk) WriteDependencies(ctx context.Context, t *access.Token, id string, r Run, to io.Writer) error {
+	s, err := parseSession(t, id)
+	if err == nil {
+		err = s.checkRuns(1, []Run{r})
+	}
+	if err != nil {
+		return err
+	}
+	stored, err := d.store.ReadOne(ctx, r.ID, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	if err != nil {
+		return err
+	}
+	if c := stored.Task.Current(); stored.Task.State != tdf.Running || stored.Task.Round != r.Round || c.Claim != r.Claim {
+		return &tdf.StateError{ID: r.ID, Verb: "read the dependencies of", State: stored.Task.State, Round: stored.Task.Round}
+	}
+	unread, err := outcome.WriteDependencies(ctx, d.store, r.ID, to)
+	return firstOf(unread, err)
+}

@@ -1,0 +1,406 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/outcome"
+	"github.com/tdf-framework/tdf/worker/record"
+	"github.com/tdf-framework/tdf/worker/rounddir"
+)
+
+// Bounds of a report: the defaults of max_output and max_result of other workers.
+const (
+	mostReports = 10_000
+	maxOutput   = 1 << 20
+	maxResult   = 1 << 20
+
+	longestDelay = tdf.Seconds(100 * 365 * 24 * 60 * 60)
+)
+
+// A Run names a run of a task.
+type Run struct {
+	ID    int64  `json:"id"`
+	Round int    `json:"round"`
+	Claim string `json:"claim"`
+}
+
+// A Report says how a round has ended.
+type Report struct {
+	Run
+	Action string `json:"action" enum:"complete,fail,release" doc:"complete: the program has ended; fail: the round has failed; release: the task is given back, and no failure is counted"`
+
+	Exit         *int            `json:"exit,omitempty" doc:"the exit status; missing: 0 for complete, and 1 for fail"`
+	Stdout       string          `json:"stdout,omitempty"`
+	StdoutBase64 []byte          `json:"stdout_base64,omitempty" doc:"instead of stdout"`
+	Stderr       string          `json:"stderr,omitempty" doc:"text here is a failure, unless the task's fail_on is exit"`
+	StderrBase64 []byte          `json:"stderr_base64,omitempty" doc:"instead of stderr"`
+	Result       json.RawMessage `json:"result,omitempty" doc:"the result of the round, up to 1 MiB of JSON"`
+
+	Error     string   `json:"error,omitempty" doc:"for fail and release: why"`
+	Permanent bool     `json:"permanent,omitempty" doc:"for fail: the task fails for good"`
+	Later     *float64 `json:"later,omitempty" doc:"for fail: the task is released, and runs again after this number of seconds"`
+	Unfit     bool     `json:"unfit,omitempty" doc:"for fail: the task is released, because this worker cannot run it, but another one may"`
+
+	Seconds    float64 `json:"seconds,omitempty" doc:"how long the round ran; missing: since the claim"`
+	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
+	MaxRSS     int64   `json:"max_rss,omitempty" doc:"bytes"`
+
+	Open []tdf.Definition `json:"open,omitempty" doc:"for complete: tasks to open in the same step in which the result is accepted, if the round succeeds"`
+}
+
+// A Reported is the answer to a report. A repeated report is accepted if the first one was.
+type Reported struct {
+	ID       int64  `json:"id"`
+	Round    int    `json:"round"`
+	Accepted bool   `json:"accepted" doc:"false: the task no longer belongs to the worker, which must drop the round"`
+	Code     string `json:"code,omitempty"`
+	Detail   string `json:"detail,omitempty" doc:"why the report is not accepted, or why the round counts as failed"`
+}
+
+func (r *Report) check() error {
+	finite := func(x float64) bool { return x >= 0 && tdf.Seconds(x) <= longestDelay }
+	fails := r.Action == "fail"
+	kinds := 0
+	for _, given := range []bool{r.Permanent, r.Later != nil, r.Unfit} {
+		if given {
+			kinds++
+		}
+	}
+	switch {
+	case r.Action != "complete" && r.Action != "release" && !fails:
+		return invalid("action %.50q: want complete, fail or release", r.Action)
+	case r.Exit != nil && (*r.Exit < 0 || *r.Exit > 255):
+		return invalid("exit: want 0 to 255")
+	case r.Stdout != "" && r.StdoutBase64 != nil || r.Stderr != "" && r.StderrBase64 != nil:
+		return invalid("want a text either as it is or in base64")
+	case kinds > 0 && !fails:
+		return invalid("permanent, later and unfit are only for fail")
+	case kinds > 1:
+		return invalid("want at most one of permanent, later and unfit")
+	case r.Later != nil && !finite(*r.Later):
+		return invalid("later: want seconds from 0 up")
+	case !finite(r.Seconds) || !finite(r.CPUSeconds) || r.MaxRSS < 0:
+		return invalid("seconds, cpu_seconds and max_rss must be at least 0")
+	case len(r.Open) > 0 && r.Action != "complete":
+		return invalid("open is only for complete")
+	case r.Error != "" && r.Action == "complete":
+		return invalid("error is only for fail and release")
+	}
+	return nil
+}
+
+// checkRuns returns an error if there are too many runs, if one of them occurs twice, or if a claim is not one of the session.
+func (s session) checkRuns(most int, runs []Run) error {
+	if len(runs) == 0 || len(runs) > most {
+		return invalid("want 1 to %d elements", most)
+	}
+	seen := map[int64]bool{}
+	for i, r := range runs {
+		switch {
+		case !s.owns(r.Claim):
+			return fmt.Errorf("element %d: %w", i+1, errNotOwn)
+		case r.ID < 1 || r.Round < 0 || r.Round > tdf.MaxRound:
+			return invalid("element %d: want an id from 1 up, and a round from 0 to %d", i+1, tdf.MaxRound)
+		case seen[r.ID]:
+			return invalid("element %d: task %d occurs twice", i+1, r.ID)
+		}
+		seen[r.ID] = true
+	}
+	return nil
+}
+
+// A delivery is a report on its way to Redis.
+type delivery struct {
+	*Report
+	answer *Reported
+	task   *tdf.Task
+	result tdf.Result
+	move   tdf.Move
+	open   []tdf.Properties
+}
+
+// Report stores how rounds have ended. Each report succeeds or fails on its own. A report may come twice, also while the first one is on its way.
+func (d *Desk) Report(ctx context.Context, t *access.Token, id string, reports []Report) ([]Reported, error) {
+	s, err := parseSession(t, id)
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]Run, len(reports))
+	for i := range reports {
+		if err := reports[i].check(); err != nil {
+			return nil, fmt.Errorf("element %d: %w", i+1, err)
+		}
+		runs[i] = reports[i].Run
+	}
+	if err := s.checkRuns(mostReports, runs); err != nil {
+		return nil, err
+	}
+	all, err := d.deliveries(ctx, s, reports)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]Reported, len(reports))
+	var over, results, others []*delivery
+	for i := range all {
+		x := &all[i]
+		x.answer = &answers[i]
+		*x.answer = Reported{ID: x.ID, Round: x.Round}
+		switch {
+		case x.move.Verb == "":
+			over = append(over, x)
+		case x.move.Verb == tdf.VerbExecute && len(x.open) == 0:
+			results = append(results, x)
+		default:
+			others = append(others, x)
+		}
+	}
+	if err = d.deliver(ctx, s, results, others); err != nil {
+		return nil, err
+	}
+	return answers, d.answerAgain(ctx, over)
+}
+
+// deliveries reads the tasks, and decides what the reports mean for them.
+func (d *Desk) deliveries(ctx context.Context, s session, reports []Report) ([]delivery, error) {
+	ids := make([]int64, len(reports))
+	for i := range reports {
+		ids[i] = reports[i].ID
+	}
+	now, err := d.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]delivery, len(reports))
+	for i := range reports {
+		all[i] = delivery{Report: &reports[i], task: stored[i].Task}
+		all[i].decide(now)
+	}
+	return all, nil
+}
+
+// holds reports whether the task still runs with the claim.
+func (x *delivery) holds() bool {
+	t := x.task
+	return t != nil && t.State == tdf.Running && t.Round == x.Round && t.Current().Claim == x.Claim
+}
+
+// decide makes the move of a report. If the claim does not hold, there is none.
+func (x *delivery) decide(now tdf.Time) {
+	var err error
+	switch {
+	case !x.holds():
+		return
+	case x.Action == "complete" || x.Action == "fail" && x.Later == nil && !x.Unfit:
+		x.result = x.resultAt(now)
+		x.execute()
+		return
+	case x.Unfit:
+		var ok bool
+		if x.move, ok = x.task.ReleaseUnfit(outcome.Short(x.reason())); !ok {
+			x.result = x.resultAt(now)
+			x.result.Refused, x.result.Reason = true, x.reason()
+			x.execute()
+			return
+		}
+	case x.Later != nil:
+		x.move, err = x.task.ReleaseLater(tdf.Seconds(*x.Later), outcome.Short(x.reason()))
+	default:
+		x.move, err = x.task.Release(outcome.Short(x.reason()))
+	}
+	if errors.Is(err, tdf.ErrLastRound) {
+		x.result = outcome.NotReleased(x.resultAt(now), x.reason(), err)
+		x.execute()
+		return
+	}
+	x.move.Claim = x.Claim
+}
+
+func (x *delivery) reason() string {
+	_, text := outcome.Failure("", x.Error, "the worker gave no reason")
+	return text
+}
+
+// resultAt returns the result of the round, which ends now. So a result that Redis gets in time is in time.
+func (x *delivery) resultAt(now tdf.Time) tdf.Result {
+	r := tdf.Result{
+		Output: string(x.StdoutBase64) + x.Stdout, Error: string(x.StderrBase64) + x.Stderr, Exit: "0",
+		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS, JSON: string(x.Result),
+	}
+	if x.Exit != nil {
+		r.Exit = strconv.Itoa(*x.Exit)
+	}
+	if x.Action != "complete" {
+		r.Exit, r.Reason = outcome.Failure(r.Exit, x.Error, "the worker gave no reason")
+	}
+	if n := len(r.Output); n > maxOutput {
+		r.Output, r.OutputBytes = record.Shorten(r.Output, maxOutput), int64(n)
+	}
+	if n := len(r.Error); n > maxOutput {
+		r.Error, r.ErrorBytes = record.Shorten(r.Error, maxOutput), int64(n)
+	}
+	ran := max(now.Sub(x.task.Rounds.At(x.Round).Entered[tdf.Running]), tdf.For(time.Microsecond))
+	if r.Seconds = ran; x.Seconds > 0 {
+		r.Seconds = min(ran, tdf.Seconds(x.Seconds))
+	}
+	r.Started = now.Add(-r.Seconds)
+	if err := x.checkResult(); err != nil {
+		r.JSON, r.Refused, r.Reason = "", true, fmt.Sprintf("result: %v (%s ended with %s)", err, r.Subject(), r.Exit)
+	}
+	return r
+}
+
+func (x *delivery) checkResult() error {
+	switch {
+	case x.Result == nil:
+		return nil
+	case len(x.Result) > maxResult:
+		return fmt.Errorf("%d bytes, more than %d", len(x.Result), maxResult)
+	}
+	return rounddir.CheckJSON(x.Result)
+}
+
+// execute makes the move that stores the result, with the tasks that the round opens.
+func (x *delivery) execute() {
+	if len(x.Open) > 0 && outcome.Opens(x.task, &x.result) {
+		err := outcome.ErrTooMany
+		if len(x.Open) <= tdf.MaxFollowing {
+			x.open, err = outcome.Properties(x.task, outcome.Numbered("open, task %d", x.Open))
+		}
+		if err != nil {
+			x.open, x.result = nil, outcome.NotOpened(x.result, err)
+		}
+	}
+	x.move, _ = x.task.Execute(x.Claim, x.result)
+}
+
+// answerAgain answers reports whose claims do not hold: the tasks are lost, or an earlier copy of the report was accepted.
+func (d *Desk) answerAgain(ctx context.Context, over []*delivery) error {
+	byRound := map[int][]*delivery{}
+	for _, x := range over {
+		switch {
+		case x.task == nil:
+			x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute})
+		case x.task.Round == x.Round:
+			x.answerFrom(x.task)
+		default:
+			byRound[x.Round] = append(byRound[x.Round], x)
+		}
+	}
+	for round, all := range byRound {
+		ids := make([]int64, len(all))
+		for i, x := range all {
+			ids[i] = x.ID
+		}
+		stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(round)})
+		if err != nil {
+			return err
+		}
+		for i, x := range all {
+			if x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute}); stored[i].Task != nil {
+				x.answerFrom(stored[i].Task)
+			}
+		}
+	}
+	return nil
+}
+
+// answerFrom answers a report whose claim does not hold, from the round of the claim.
+func (x *delivery) answerFrom(t *tdf.Task) {
+	r := t.Rounds.At(x.Round)
+	executed := r.Entered[tdf.Executed] > 0
+	released := t.Round > x.Round && !executed && r.TimedOutAt == 0 && r.LostAt == 0
+	gives := x.Action == "release" || x.Later != nil || x.Unfit
+	if r.Claim == x.Claim && (executed || released && gives) {
+		x.answer.Accepted, x.answer.Code, x.answer.Detail = true, "", ""
+		return
+	}
+	x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute, State: t.State, Round: t.Round})
+}
+
+func (x *delivery) refuse(err error) {
+	x.answer.Accepted, x.answer.Code, x.answer.Detail = false, string(tdf.CodeOf(err)), err.Error()
+}
+
+func (x *delivery) accept() {
+	x.answer.Accepted = true
+	if x.move.Verb == tdf.VerbExecute && x.result.Refused {
+		x.answer.Detail = outcome.Short(x.result.Reason)
+	}
+}
+
+// deliver sends the moves to Redis, and answers the reports.
+func (d *Desk) deliver(ctx context.Context, s session, results, others []*delivery) error {
+	moves := make([]tdf.Move, len(results))
+	for i, x := range results {
+		moves[i] = x.move
+	}
+	outcomes, err := d.store.Execute(ctx, s.worker, moves...)
+	for i, o := range outcomes {
+		if o.Err != nil {
+			results[i].refuse(o.Err)
+		} else {
+			results[i].accept()
+		}
+	}
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	units := make([]redisstate.Unit, len(others))
+	for i, x := range others {
+		units[i] = redisstate.Unit{Moves: []tdf.Move{x.move}, Open: x.open, ByRound: len(x.open) > 0}
+	}
+	outcomes, err = d.store.Apply(ctx, s.worker, units...)
+	var over, again []*delivery
+	for i, o := range outcomes {
+		switch x := others[i]; {
+		case o.Err == nil:
+			x.accept()
+		case errors.As(o.Err, new(*tdf.StateError)): // perhaps another copy of the report was faster
+			over = append(over, x)
+		case len(x.open) > 0:
+			x.result, x.open, x.Open = outcome.NotOpened(x.result, o.Err), nil, nil
+			x.execute()
+			again = append(again, x)
+		default:
+			x.refuse(o.Err)
+		}
+	}
+	if err == nil {
+		err = d.readAgain(ctx, over)
+	}
+	if err != nil || len(again) == 0 {
+		return err
+	}
+	return d.deliver(ctx, s, again, nil)
+}
+
+// readAgain reads tasks that were changed since they were read, and answers their reports.
+func (d *Desk) readAgain(ctx context.Context, over []*delivery) error {
+	if len(over) == 0 {
+		return nil
+	}
+	ids := make([]int64, len(over))
+	for i, x := range over {
+		ids[i] = x.ID
+	}
+	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	if err != nil {
+		return err
+	}
+	for i, x := range over {
+		x.task = stored[i].Task
+	}
+	return d.answerAgain(ctx, over)
+}

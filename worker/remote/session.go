@@ -1,0 +1,317 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Bounds of what a worker may say about itself. A grace period of the namespace is at least as long as the longest lease, so a lease is short.
+const (
+	leastLease, usualLease, longestLease = tdf.Seconds(1), tdf.Seconds(60), tdf.Seconds(300)
+
+	mostNames    = 10_000 // of one token within a week
+	mostSlots    = 100_000
+	mostQueues   = 100
+	mostTags     = 256
+	mostPrograms = 1000
+	mostRuns     = 10_000
+	longestHost  = 253
+)
+
+// Errors of calls with a session.
+var (
+	errNoSession = tdf.NewError(tdf.CodeNotFound, "no worker has this session; register the worker")
+	errReplaced  = tdf.NewError(tdf.CodeTaken, "another worker has taken the name; end the tasks of this session")
+	errSignedOff = tdf.NewError(tdf.CodeExpired, "the worker has signed off; register it again")
+	errManyNames = tdf.NewError(tdf.CodeFull, fmt.Sprintf("the token has registered %d names of workers within a week; use names again", mostNames))
+	errNotOwn    = tdf.NewError(tdf.CodeForbidden, "the claim is not one of this worker; nothing was done")
+)
+
+// An invalidError means that a call of a worker is invalid. Nothing was done.
+type invalidError struct{ Reason string }
+
+func (e *invalidError) Error() string { return e.Reason }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*invalidError) Code() tdf.Code { return tdf.CodeInvalid }
+
+func invalid(format string, a ...any) error { return &invalidError{fmt.Sprintf(format, a...)} }
+
+// A Registration is what a worker says about itself.
+type Registration struct {
+	Name     string   `json:"name" doc:"1 to 100 letters, digits, dots, hyphens and underscores; the worker is TOKEN/NAME, so each token has its own names"`
+	Host     string   `json:"host,omitempty" doc:"where the worker runs, for people"`
+	PID      int      `json:"pid,omitempty" doc:"its process, for people"`
+	Slots    int      `json:"slots,omitempty" doc:"how many tasks it runs at once, for people; 1 if it is missing"`
+	Queues   []string `json:"queues,omitempty" doc:"the queues that it serves, in this order, or with weights such as a:3 and b:1; missing: those of the token, or default"`
+	Tags     []string `json:"tags,omitempty" doc:"the tags that it offers"`
+	Programs []string `json:"programs,omitempty" doc:"it runs only these programs; missing: every program"`
+	Sources  bool     `json:"sources,omitempty" doc:"it also claims tasks with a source, and fetches the program from there itself"`
+	Lease    float64  `json:"lease,omitempty" doc:"seconds from 1 to 300 for which its name and its claims hold without a call; 60 if it is missing"`
+}
+
+// A Registered is the answer to a registration.
+type Registered struct {
+	Session string  `json:"session" doc:"names this start of the worker in all its other calls"`
+	Worker  string  `json:"worker" doc:"the whole name of the worker"`
+	Lease   float64 `json:"lease"`
+	Lost    int     `json:"lost" doc:"the number of tasks of an earlier start that are lost, and run again"`
+	Drained string  `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error) {
+	w = redisstate.WorkerInfo{
+		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: "working", Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true,
+		Offer: tdf.Offer{Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources},
+	}
+	if r.Lease == 0 {
+		w.Lease = usualLease
+	}
+	switch {
+	case !validName.MatchString(r.Name):
+		return w, invalid("name %.100q: want 1 to 100 letters, digits, dots, hyphens and underscores, with a letter or a digit first", r.Name)
+	case len(r.Host) > longestHost || !isLine(r.Host):
+		return w, invalid("host: want one line of at most %d bytes", longestHost)
+	case r.PID < 0 || r.Slots < 0 || r.Slots > mostSlots:
+		return w, invalid("want a pid of at least 0, and at most %d slots", mostSlots)
+	case w.Lease < leastLease || w.Lease > longestLease:
+		return w, invalid("lease %v: want %v to %v seconds", r.Lease, leastLease, longestLease)
+	case len(r.Queues) > mostQueues || len(r.Tags) > mostTags || len(r.Programs) > mostPrograms:
+		return w, invalid("want at most %d queues, %d tags and %d programs", mostQueues, mostTags, mostPrograms)
+	case r.Sources && len(r.Programs) > 0:
+		return w, invalid("want either programs or sources, because a worker with sources claims the tasks of every program")
+	}
+	for _, tag := range r.Tags {
+		if err := tdf.CheckLabel("tags", tag); err != nil {
+			return w, err
+		}
+	}
+	for _, program := range r.Programs {
+		if program == "" || len(program) > tdf.MaxName || !isLine(program) {
+			return w, invalid("programs: %.100q is no name of a program", program)
+		}
+	}
+	w.Offer.Queues, err = shares(r.Queues, t)
+	return w, err
+}
+
+// shares returns the queues of a worker. Without queues, they are those of its token.
+func shares(queues []string, t *access.Token) (all []tdf.QueueShare, err error) {
+	if len(queues) == 0 {
+		queues = t.Queues
+	}
+	seen := map[string]bool{}
+	for _, text := range queues {
+		q, err := tdf.ParseQueueShare(text)
+		switch {
+		case err != nil:
+			return nil, err
+		case seen[q.Queue]:
+			return nil, invalid("queues: %s occurs twice", q.Queue)
+		}
+		seen[q.Queue], all = true, append(all, q)
+	}
+	return all, checkQueues(&tdf.Offer{Queues: all}, t)
+}
+
+func checkQueues(o *tdf.Offer, t *access.Token) error {
+	for _, q := range o.Shares() {
+		if err := t.CheckQueue(q.Queue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isLine(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// A session is one start of a worker.
+type session struct {
+	worker string // its whole name
+	boot   string // tells its starts apart
+}
+
+// sessionOf returns a new session. If key is not "", the session is the same for each call with this key, so that a registration can be repeated.
+func sessionOf(worker, key string) session {
+	if key == "" {
+		return session{worker, rand.Text()}
+	}
+	return session{worker, digest(worker, key)}
+}
+
+// parseSession returns the session of a token's worker. The name of the worker begins with that of the token, so no token can name the worker of another.
+func parseSession(t *access.Token, id string) (session, error) {
+	i := strings.LastIndexByte(id, '.')
+	if i < 0 || !validName.MatchString(id[:i]) || len(id)-i-1 != bootLength {
+		return session{}, errNoSession
+	}
+	return session{t.Name + "/" + id[:i], id[i+1:]}, nil
+}
+
+const bootLength = 26
+
+func (s session) id() string {
+	_, name, _ := strings.Cut(s.worker, "/")
+	return name + "." + s.boot
+}
+
+// digest returns 130 bits of a digest as text.
+func digest(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return base32.StdEncoding.EncodeToString(sum[:])[:bootLength]
+}
+
+// claimIDs returns the first part of the claim ids of a claim. The request tells the claims of the session apart.
+func (s session) claimIDs(request string) string {
+	return request + "~" + digest("claim", s.worker, s.boot, request)
+}
+
+// owns reports whether a claim id is one of this session.
+func (s session) owns(claim string) bool {
+	request, rest, _ := strings.Cut(claim, "~")
+	_, number, ok := strings.Cut(rest, ".")
+	return ok && claim == s.claimIDs(request)+"."+number
+}
+
+// Register takes the name of a worker, and gives up the tasks of its earlier start. A call with the same key, if it is not "", repeats the registration. If
+// another start with the name is alive, the error is a *[redisstate.NameTakenError].
+func (d *Desk) Register(ctx context.Context, t *access.Token, key string, r Registration) (Registered, error) {
+	w, err := r.info(t)
+	if err != nil {
+		return Registered{}, err
+	}
+	s := sessionOf(w.Name, key)
+	w.Boot = s.boot
+	before, known, _, err := d.store.Worker(ctx, w.Name)
+	if err == nil && !known {
+		err = d.checkNames(ctx, t)
+	}
+	if err != nil {
+		return Registered{}, err
+	}
+	drained, since, err := d.store.TakeName(ctx, w, redisstate.PriorOwner{})
+	if err != nil {
+		return Registered{}, err
+	}
+	out := Registered{Session: s.id(), Worker: w.Name, Lease: float64(w.Lease), Drained: drained}
+	if known && before.Boot != s.boot {
+		out.Lost, err = d.giveUp(ctx, w.Name, since)
+	}
+	return out, err
+}
+
+// checkNames returns an error if a token has registered too many names, because Redis keeps each of them for a week.
+func (d *Desk) checkNames(ctx context.Context, t *access.Token) error {
+	n, err := d.store.NamesUnder(ctx, t.Name+"/", mostNames-1)
+	if err == nil && n >= mostNames {
+		return errManyNames
+	}
+	return err
+}
+
+// giveUp gives up the tasks of an earlier start. It reads all running tasks, so a Desk does it for one worker at a time.
+func (d *Desk) giveUp(ctx context.Context, worker string, since tdf.Time) (int, error) {
+	select {
+	case d.givingUp <- struct{}{}:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	defer func() { <-d.givingUp }()
+	return d.store.GiveUp(ctx, worker, since)
+}
+
+// A visit is a call of a worker that has the name.
+type visit struct {
+	session
+	redisstate.WorkerStatus
+	now tdf.Time
+}
+
+// visit reads the worker of a session.
+func (d *Desk) visit(ctx context.Context, t *access.Token, id string) (v visit, err error) {
+	if v.session, err = parseSession(t, id); err != nil {
+		return v, err
+	}
+	var known bool
+	v.WorkerStatus, known, v.now, err = d.store.Worker(ctx, v.worker)
+	switch {
+	case err != nil:
+		return v, err
+	case !known:
+		return v, errNoSession
+	case v.Boot != v.boot:
+		return v, errReplaced
+	case v.State == "gone":
+		return v, errSignedOff
+	}
+	return v, checkQueues(&v.Offer, t)
+}
+
+// A Beat is the answer to a heartbeat.
+type Beat struct {
+	Lease   float64 `json:"lease"`
+	Drained string  `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
+}
+
+// Heartbeat reports that a worker is alive, and the ids of the tasks that it runs.
+func (d *Desk) Heartbeat(ctx context.Context, t *access.Token, id string, runs []int64) (Beat, error) {
+	v, err := d.visit(ctx, t, id)
+	if err == nil && len(runs) > mostRuns {
+		err = invalid("want at most %d runs", mostRuns)
+	}
+	if err == nil {
+		v.Runs = runs
+		err = d.beat(ctx, &v)
+	}
+	return Beat{float64(v.Lease), v.Drained}, err
+}
+
+// beat sends a heartbeat.
+func (d *Desk) beat(ctx context.Context, v *visit) (err error) {
+	v.State = "working"
+	if v.Drained != "" {
+		v.State = "draining"
+	}
+	v.Drained, err = d.store.WorkerHeartbeat(ctx, v.WorkerInfo)
+	if errors.As(err, new(*redisstate.NameTakenError)) {
+		return errReplaced
+	}
+	return err
+}
+
+// beatIfDue sends a heartbeat if the last one is old, so that a worker that makes other calls need not send any.
+func (d *Desk) beatIfDue(ctx context.Context, v *visit) error {
+	if since := v.now.Sub(v.Seen); since >= 0 && since < v.Lease/4 {
+		return nil
+	}
+	return d.beat(ctx, v)
+}
+
+// SignOff ends a session, and frees the name. The worker must release its tasks before, because nobody renews their leases now.
+func (d *Desk) SignOff(ctx context.Context, t *access.Token, id string) error {
+	v, err := d.visit(ctx, t, id)
+	if err == errSignedOff {
+		return nil
+	}
+	if err == nil {
+		v.State, v.Runs = "gone", nil
+		_, err = d.store.WorkerHeartbeat(ctx, v.WorkerInfo)
+	}
+	return err
+}
