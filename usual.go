@@ -2,20 +2,21 @@ package tdf
 
 // A Usual describes a kind of task that is so frequent that the server settles many tasks of this kind with one
 // decision. Settle would return the same Move for each of these tasks. A task is of this kind if it meets the
-// conditions Equal, Filled and Missing, and all conditions of at least one Variant.
+// conditions Equal, Missing and Filled, and those of a Variant.
 type Usual struct {
 	Equal    []Field  // properties that must have these values
-	Filled   []string // properties that must not be empty
 	Missing  []string // properties that the task must not have
+	Filled   []string // properties that must not be empty
+	By       string   // the property whose value selects the variant
 	Variants []Variant
-	Move     Move // the result of Settle, without the ID and the Group of a task
+	Text     string // the property that must be missing or empty in some variants
+	Move     Move   // the result of Settle, without the ID and the Group of a task
 }
 
-// A Variant is one set of conditions that a [Usual] has in addition to its own.
+// A Variant is a value that the property Usual.By may have; "" means that the task must not have this property.
 type Variant struct {
-	Equal   []Field  // properties that must have these values
-	Missing []string // properties that the task must not have
-	Empty   string   // a property that must be missing or empty; "" sets no condition
+	Value string
+	Empty bool // whether Usual.Text must be missing or empty
 }
 
 // UsualSuccess returns the most frequent kind of task: it has no end_before, no keep_finished, no keep_outputs and no links,
@@ -26,18 +27,19 @@ func UsualSuccess() Usual {
 		Entered: map[State]Time{Executed: 1}, Claim: "any", Exit: "0", Committed: true,
 	}}}
 	m, _ := t.Settle(1, nil)
-	stderr := RoundField(0, RoundError)
 	return Usual{
 		Equal: []Field{
 			{fieldState, string(Executed)}, {fieldRound, "0"}, {fieldEndBefore, t.EndBefore.String()}, {RoundField(0, RoundExit), "0"},
 		},
-		Filled:  []string{RoundField(0, RoundClaim)},
 		Missing: []string{fieldKeepFinished, fieldKeepOutputs, fieldLinks},
+		Filled:  []string{RoundField(0, RoundClaim)},
+		By:      fieldFailOn,
 		Variants: []Variant{
-			{Missing: []string{fieldFailOn}, Empty: stderr},
-			{Equal: []Field{{fieldFailOn, string(FailOnExit)}}},
-			{Equal: []Field{{fieldFailOn, string(FailOnAny)}}, Empty: stderr},
+			{"", true},
+			{string(FailOnExit), false},
+			{string(FailOnAny), true},
 		},
+		Text: RoundField(0, RoundError),
 		Move: m,
 	}
 }

@@ -197,13 +197,37 @@ func (s *Store) moveKeys(ctx context.Context, first *tdf.Move) []string {
 // encodeMove adds the arguments of move.lua that follow the sequence number.
 func (s *Store) encodeMove(e *conn.Args, who string, units []Unit) {
 	forms := formsOf(units)
-	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who)
+	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who, "")
+	flag := len(e.All) - 1
 	addArchivingStates(e, units[0].movesFinished())
+	if arePlain(units) {
+		e.All[flag] = len(e.All) + 1
+	}
 	addForm(e, forms.all[0])
 	for i := range units {
 		addMove(e, &units[i].Moves[0], forms.all[0])
 	}
 }
+
+// arePlain reports whether plain.lua may make the moves of these units, which have one form.
+func arePlain(units []Unit) bool {
+	m := &units[0].Moves[0]
+	plain := m.Score == tdf.Now && (m.NextDue == tdf.Now || m.NextDue.Min >= tdf.Never) && len(m.Clear) == 0 &&
+		m.From != tdf.Open && m.To != tdf.Open && m.Revision == "" && m.Due == "" && m.Limit == ""
+	for i, stamp := range m.Stamp {
+		plain = plain && (stamp.At == tdf.Now || i == 0 && hasOwnMoment(m))
+	}
+	if !plain || !hasOwnMoment(m) {
+		return plain
+	}
+	return !slices.ContainsFunc(units, func(u Unit) bool {
+		at := u.Moves[0].Stamp[0].At
+		return !hasUsualLength(at.Min) || !hasUsualLength(at.Max)
+	})
+}
+
+// hasUsualLength reports whether the time has as many digits as the present time. Scripts compare the texts of such times.
+func hasUsualLength(t tdf.Time) bool { return t >= 1e9 && t < 1e10 }
 
 // addForm adds a form in the notation of moving.lua.
 func addForm(e *conn.Args, f *form) {
@@ -227,11 +251,11 @@ func addForm(e *conn.Args, f *form) {
 	e.Flag(m.Updates)
 	addPositions(e, 2+len(f.own), m.Claim != "", m.Due != "", m.Limit != "", m.Unique != "", f.ownMoment)
 	e.Add(read.place, read.revision, read.link)
-	e.Count(stamped)
-	e.Count(owned)
-	e.Strings(read.names)
-	e.Strings(write)
-	e.Count(len(m.Stamp))
+	for _, n := range []int{stamped, owned, len(read.names), len(write), len(m.Stamp)} {
+		e.Count(n)
+	}
+	e.Add(read.names...)
+	e.Add(write...)
 	for _, stamp := range m.Stamp {
 		e.Add(moment(stamp.At))
 	}
@@ -306,6 +330,12 @@ func addMove(e *conn.Args, m *tdf.Move, f *form) {
 	}
 	if f.ownMoment {
 		at := m.Stamp[0].At
-		e.Add(at.Min.String(), upperBound(at.Max))
+		if !hasUsualLength(at.Min) || !hasUsualLength(at.Max) {
+			e.Add(at.Min.String(), upperBound(at.Max))
+			return
+		}
+		for _, t := range []tdf.Time{at.Min, at.Max} {
+			e.Add(strconv.FormatFloat(float64(t), 'f', 6, 64))
+		}
 	}
 }

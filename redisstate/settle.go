@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,6 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 	reply, err := s.CallOnce(ctx, lua.Settle, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who, now.String())
 		e.Count(most)
-		addForm(e, &form{first: m, shared: m.Set})
 		addUsual(e, &u)
 	})
 	if err != nil {
@@ -47,27 +47,31 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 	return moved, others, nil
 }
 
-// addUsual adds the properties that the usual case needs and the patterns that they must fit, in the notation of settle.lua.
+// addUsual adds the usual case in the notation of settle.lua.
 func addUsual(e *conn.Args, u *tdf.Usual) {
-	read := []string{"", "log", "group", strconv.Itoa(u.Move.Round) + ":" + string(u.Move.From)}
-	p := &conn.Args{}
-	pattern := func(equal []tdf.Field, missing []string) {
-		p.Count(len(equal))
-		for _, f := range equal {
-			read = append(read, f.Name)
-			p.Add(f.Value)
-		}
-		read = append(read, missing...)
-		p.Count(len(missing))
+	m := &u.Move
+	read := []string{"", "log", "group", strconv.Itoa(m.Round) + ":" + string(m.From)}
+	var values []string
+	for _, f := range u.Equal {
+		read, values = append(read, f.Name), append(values, f.Value)
 	}
-	pattern(u.Equal, u.Missing)
-	read = append(read, u.Filled...)
-	p.Count(len(u.Filled))
-	p.Count(len(u.Variants))
+	read = append(slices.Concat(read, u.Missing, u.Filled), u.By, u.Text)
+	write := []string{"", "log", ""}
+	for _, f := range m.Set {
+		write = append(write, f.Name, f.Value)
+	}
+	for _, stamp := range m.Stamp {
+		write = append(write, stamp.Name, "")
+	}
+	e.All = append(e.All, groupCode(m.To), m.Note)
+	for _, n := range []int{len(read), len(write), len(m.Stamp), len(values), len(u.Missing), len(u.Filled), len(u.Variants)} {
+		e.Count(n)
+	}
+	e.Add(read...)
+	e.Add(write...)
+	e.Add(values...)
 	for _, v := range u.Variants {
-		pattern(v.Equal, v.Missing)
-		p.Add(v.Empty)
+		e.Add(v.Value)
+		e.Flag(v.Empty)
 	}
-	e.Strings(read)
-	e.All = append(e.All, p.All...)
 }

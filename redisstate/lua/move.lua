@@ -12,6 +12,7 @@
 -- - the wake lists of the components that wait for tasks in list 4
 --
 -- ARGV, after those of moving.lua:
+--  6. the index of the form's first argument if plain.lua may make the moves, or ''
 -- - the number of states in which a task in the list `archived` counts as archived, and these states; none if the
 --   tasks are not finished
 -- - the form and the moves (see moving.lua)
@@ -20,12 +21,13 @@
 -- script writes nothing and returns the error WRONGTYPE.
 
 local left, entered, other = KEYS[3], KEYS[4], KEYS[5]
-cursor = 5
+cursor = 6
 
 local wrong = not_sorted(due) or not_sorted(left) or not_sorted(entered) or not_sorted(other)
 if wrong then return wrong end
 
 local settled, form = take_set(), read_form()
+form.seen = seen
 if form.limit then limiting.use(due) end
 if form.place then use_places(form.from == 'open' and left or entered) end
 if form.linked then use_endings(due) end

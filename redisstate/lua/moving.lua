@@ -34,9 +34,10 @@
 -- - the indexes in the reply of HMGET of `place`, `revision`, and `links` or `dependents`, or ''. `endings` follows
 --   `dependents` if the move removes the task
 -- - the number of arguments of HSET before the properties whose values are times, and before the moves' own properties
--- - the number of arguments of HMGET, and these arguments; the key is empty
--- - the number of arguments of HSET, and these arguments: the key, the log, times and own values are empty
--- - the number of properties whose value is a time, and their moments
+-- - the number of arguments of HMGET, of arguments of HSET, and of properties whose value is a time
+-- - the arguments of HMGET; the key is empty
+-- - the arguments of HSET; the key, the log, times and own values are empty
+-- - the moments of the properties whose value is a time
 -- - the number of properties to remove, and these properties
 --
 -- A move is: id, group, the values of its own properties, and the arguments whose positions the form has.
@@ -70,15 +71,15 @@ local moves, times, logs, special = {}, {}, {}, {}
 local function read_form()
   local from, round, revision, to, code, links, score, look, note, repair = unpack(ARGV, cursor + 1, cursor + 10)
   local updates, size, claim, fence, limit, unique, span, placed_at = unpack(ARGV, cursor + 11, cursor + 18)
-  local revised, linked, stamped, owned = unpack(ARGV, cursor + 19, cursor + 22)
-  cursor = cursor + 22
+  local revised, linked, stamped, owned, n_read, n_write, n_stamps = unpack(ARGV, cursor + 19, cursor + 25)
+  cursor = cursor + 25
   return {
     from = from, round = round, revision = revision, to = to, code = code, links = links, score = score, look = look,
     note = note, repair = repair == '1', updates = updates == '1', size = size + 0, claim = claim ~= '' and claim + 0,
     fence = fence ~= '' and fence + 0, limit = limit ~= '' and limit + 0, unique = unique ~= '' and unique + 0,
     span = span ~= '' and span + 0, place = placed_at ~= '' and placed_at + 0, stamped = stamped + 0, owned = owned + 0,
     revised = revised ~= '' and revised + 0, linked = linked ~= '' and linked + 0,
-    read = take_list(1), write = take_list(1), stamps = take_list(1), clear = take_list(1),
+    read = take_some(n_read), write = take_some(n_write), stamps = take_some(n_stamps), clear = take_list(1),
   }
 end
 
@@ -172,7 +173,7 @@ end
 local function check(form, i)
   local at, read, from = moves[i], form.read, form.from
   read[1] = tasks .. ARGV[at + 1]
-  local f = redis.pcall('HMGET', unpack(read)) -- an error reply if the key is not a hash
+  local f = form.seen and form.seen[i] or try('HMGET', unpack(read)) -- an error reply if the key is not a hash
   local mine = form.claim and (f[5] or '-') == ARGV[at + form.claim]
   if mine and f[6] and form.to == 'executed' then return 'done' end
   if f[1] ~= from or f[2] ~= form.round or form.claim and not mine or form.fence or form.revised

@@ -1,9 +1,7 @@
 -- prelude: code that the scripts share. Go puts it before the source of most scripts. If a script uses call slots, its
 -- KEYS[1] is a hash that holds the last call of each of this client's call slots.
 
-local ARGV, KEYS = ARGV, KEYS -- access to locals is faster
-
-local INF = 1e300 -- stands for infinity, because tonumber cannot read "inf" in every Redis
+local ARGV, KEYS, call, try, unpack = ARGV, KEYS, redis.call, redis.pcall, unpack -- access to locals is faster
 
 -- Lua converts texts to numbers where it computes with them.
 local clock = redis.call('TIME')
@@ -17,78 +15,20 @@ local function spent(times)
   return t[1] + t[2] / 1000000 - now > BUDGET * times
 end
 
+local now_text = string.format('%.6f', now)
+
+local INF = 1e300 -- stands for infinity, because tonumber cannot read "inf" in every Redis
+
 -- Returns the text of a number with six decimals, because tostring would round the number.
 local function text(t)
   if t >= INF then return 'inf' end
   return string.format('%.6f', t)
 end
 
-local now_text = string.format('%.6f', now)
-
--- Returns the time of a moment, or nil for never. The second result is min, if the moment has one. A moment is:
--- - '': now
--- - '-': never
--- - 'after,min,max': now + after, but not before min and not after max
-local function moment(spec, at)
-  if spec == '' then return at end
-  if spec == '-' then return nil end
-  local after, least, most = string.match(spec, '^(.-),(.-),(.*)$')
-  local t = at + tonumber(after)
-  if most ~= '' and t > tonumber(most) then t = tonumber(most) end
-  least = tonumber(least)
-  if t < least then t = least end
-  return t, least
-end
-
-local function moment_text(spec, at)
-  if spec == '' and at == now then return now_text end
-  local t = moment(spec, at)
-  return t and text(t)
-end
-
--- Returns the number in a text if it is 0 or more. Returns the default if the text is missing or empty. Returns nil for
--- any other text.
-local function number(s, default)
-  if not s or s == '' then return default end
-  if s == 'inf' then return INF end -- the most frequent text
-  local n = tonumber(s) or tonumber((string.gsub(string.lower(s), '^(%d+)e', '%1.0e'))) -- see score_of
-  if not n and string.match(s, '^%d+$') then return INF end -- too long for the embedded Redis
-  if n and n >= 0 then return n end -- false for NaN
-  if string.match(string.lower(s), '^%+?inf$') or string.match(string.lower(s), '^%+?infinity$') then return INF end
-end
-
--- Returns the number in a score that Redis printed. The embedded Redis prints 9e+09, but its tonumber needs 9.0e+09.
-local function score_of(s) return tonumber(s) or tonumber((string.gsub(s, 'e', '.0e', 1))) end
-
 -- Returns the number of a round as Go reads it: an invalid number counts as '0'.
 local function round_of(s)
   if s and #s <= 5 and string.match(s, '^[1-9]%d*$') then return s end
   return '0'
-end
-
--- These functions read arguments in order. The function `take` reads the next argument. The function `take_list` reads
--- the number of elements, and then `each` arguments per element. The function `take_set` reads a list, and returns its
--- elements as a set. A script sets `cursor` to the index of the last argument that it has read itself.
-local cursor = 0
-local function take()
-  cursor = cursor + 1
-  return ARGV[cursor]
-end
-
-local function take_list(each)
-  local first, n = cursor + 2, ARGV[cursor + 1]
-  cursor = cursor + 1 + each * n
-  if cursor < first + 500 then return n == '0' and {} or { unpack(ARGV, first, cursor) } end
-  local taken = {}
-  for i = first, cursor do taken[i - first + 1] = ARGV[i] end
-  return taken
-end
-
-local function take_set()
-  local set, first = {}, cursor + 2
-  cursor = first - 1 + ARGV[first - 1]
-  for i = first, cursor do set[ARGV[i]] = true end
-  return set
 end
 
 -- The first two arguments of a script with call slots are the call slot and the sequence number. Returns the stored
@@ -125,31 +65,6 @@ local function bulk(command, key, of, run)
   for i = 1, n, 500 do (run or redis.call)(command, key, unpack(of, i, i + 499 < n and i + 499 or n)) end
 end
 
--- Returns the list at a key of a table of lists.
-local function into(all, key)
-  local of = all[key]
-  if not of then
-    of = {}
-    all[key] = of
-  end
-  return of
-end
-
-local function put(of, score, id)
-  local n = #of
-  of[n + 1], of[n + 2] = score, id
-end
-
--- Returns the scores of members in a sorted set, in the order of the members; false if the set lacks the member.
-local function scores_of(key, members)
-  local scores = {}
-  for i = 1, #members, 500 do
-    local page = redis.call('ZMSCORE', key, unpack(members, i, math.min(i + 499, #members)))
-    for j = 1, #page do scores[i + j - 1] = page[j] end
-  end
-  return scores
-end
-
 -- Puts wake tokens into a list. A few tokens are enough: if a component takes a token but leaves some of the work, a
 -- script puts in a new token. Unused tokens expire after an hour.
 local MOST_TOKENS = 8
@@ -174,6 +89,20 @@ local function group_index(prefix, group, id)
   local key = prefix .. group
   if group_indexes[key] == nil then group_indexes[key] = not not_sorted(key) end
   return group_indexes[key] and key or nil
+end
+
+-- Adds a task to the index of its group, if it has one. The function finish_groups writes the indexes.
+local in_groups = {} -- new entries, by the key of the index
+local function enter_group(prefix, group, code, id)
+  local key = group_index(prefix, group, id)
+  if not key then return end
+  local of = in_groups[key] or {}
+  in_groups[key] = of
+  of[#of + 1], of[#of + 2] = place(code, id), id
+end
+
+local function finish_groups()
+  for key, of in pairs(in_groups) do bulk('ZADD', key, of) end
 end
 
 -- Returns the log with one more line. If it then has more than 100 lines, only the first 10 and the last 90 stay.

@@ -1,36 +1,50 @@
 -- settle: makes the same move for each due task that fits a pattern. The rules in Go decide the move, once for all of
 -- these tasks. The server settles the other due tasks one by one.
 --
--- - from-state: the state that the form names
--- - to-state: another state, which the form also names
+-- - from-state: executed
+-- - to-state: succeeded
 --
--- KEYS, after those of moving.lua:
+-- KEYS:
+--  1. calls of this client
+--  2. due
 --  3. the list that the tasks leave
 --  4. the list that the tasks enter
 -- - the wake lists of the components that wait for tasks in list 4
 --
--- ARGV, after those of moving.lua:
+-- ARGV:
+--  1. call slot
+--  2. sequence number
+--  3. prefix of task keys
+--  4. prefix of group keys
+--  5. name of the server, for the logs of the tasks
 --  6. the highest score of a due task
 --  7. the maximum number of due tasks to look at
--- - the form (see moving.lua), without own properties
--- - the number of arguments of HMGET, and these arguments: an empty key, log, group, the time of the state that the
---   form leaves, and the properties of the pattern in its order
--- - the pattern
--- - the number of properties that must not be empty
--- - the number of variants, and for each a pattern, and the name of a property that must be missing or empty, or ''.
---   The task must fit one of them
---
--- A pattern is:
--- - the number of properties that must have certain values, and these values
--- - the number of properties that must be missing
+--  8. code of the state that the tasks enter in a group's index
+--  9. note for the log
+-- - the numbers of the arguments of HMGET and of HSET, of properties whose value is the time, of properties with a
+--   required value, without a value, and with any value, and of variants
+-- - the arguments of HMGET: an empty key, log, group, the time of the state that the form leaves, the properties of the
+--   pattern in the order of these numbers, the property that distinguishes the variants, and the text
+-- - the arguments of HSET; the key, the log and times are empty, and the properties with times are the last ones
+-- - the required values
+-- - for each variant, the value of the property, or '' if it must be missing, and '1' if the text must be empty, or ''
 --
 -- Returns the number of moved tasks, and a line 'id score' for each other due task. If the call takes too long, the
--- script does not move the last tasks, and returns lines for them. The script removes members of due that are not ids.
+-- script does not move the last tasks, and returns lines for them. It also returns lines for tasks with a long log. The
+-- script removes members of due that are not ids.
+--
+-- Most texts are empty, so the script reads the texts with the other properties. If they are long, it reads their
+-- lengths instead.
 
-local left, entered = KEYS[3], KEYS[4]
-cursor = 7
+local due, left, entered = KEYS[2], KEYS[3], KEYS[4]
+local tasks, groups, who, till, most, code, note, n_read, n_write, n_stamps, n_equal, n_missing, n_filled, n_variants =
+  unpack(ARGV, 3, 16)
+do
+  local answer, stale = answered()
+  if answer or stale then return answer or stale end
+end
 
-local present = redis.call('ZRANGEBYSCORE', due, '-inf', ARGV[6], 'WITHSCORES', 'LIMIT', 0, tonumber(ARGV[7]))
+local present = call('ZRANGEBYSCORE', due, '-inf', till, 'WITHSCORES', 'LIMIT', 0, most)
 if #present == 0 then
   if ARGV[2] % 100 == 0 then remember('0') end -- to renew the expiry of the stored answers
   return '0'
@@ -40,77 +54,80 @@ if wrong then return wrong end
 
 -- Read and check.
 
-local form, read = read_form(), take_list(1)
+local at = 17 + n_read
+local read, write = { unpack(ARGV, 17, at - 1) }, { unpack(ARGV, at, at + n_write - 1) }
+at = at + n_write
+local want = { unpack(ARGV, at, at + n_equal - 1) } -- a value, false for a missing one, or true for any value
+for _ = 1, n_missing + 0 do want[#want + 1] = false end
+for _ = 1, n_filled + 0 do want[#want + 1] = true end
+at = at + n_equal
+local variants = {}
+for i = at, at + 2 * n_variants - 1, 2 do variants[ARGV[i]] = ARGV[i + 1] end
 
-local checked = 3 -- the index in a reply of the last property that no pattern has had
-local function take_pattern()
-  local p = { first = checked, equal = take_list(1), missing = tonumber(take()) }
-  checked = checked + #p.equal + p.missing
-  return p
-end
-
-local usual, n_filled, variants = take_pattern(), tonumber(take()), {}
-local filled = checked
-checked = checked + n_filled
-for i = 1, tonumber(take()) do
-  variants[i] = take_pattern()
-  variants[i].empty = take()
-end
-
-local function fits(f, p)
-  local equal, first = p.equal, p.first
-  local n = #equal
-  for i = 1, n do
-    if f[first + i] ~= equal[i] then return false end
-  end
-  for i = first + n + 1, first + n + p.missing do
-    if f[i] then return false end
-  end
-  return true
-end
+local n_want, n_names, room = #want, #read, 65536 -- the room is the number of bytes of texts that the script reads
 
 -- Returns the values of a task if it fits the pattern, or nil.
-local function fitting(id)
-  read[1] = tasks .. id
-  local f = redis.pcall('HMGET', unpack(read)) -- an error reply if the key is not a hash
-  if not fits(f, usual) then return nil end
-  if not f[3] or not string.match(f[3], '^%d+%.?%d*$') or tonumber(f[3]) <= 0 then return nil end
-  for i = filled + 1, filled + n_filled do
-    if not f[i] or f[i] == '' then return nil end
+local function fitting(key)
+  read[1] = key
+  local f = try('HMGET', unpack(read, 1, n_names)) -- an error reply if the key is not a hash
+  for i = 1, n_want do
+    local w, v = want[i], f[3 + i]
+    if v ~= w and (w ~= true or not v or v == '') then return nil end
   end
-  for i = 1, #variants do
-    local v = variants[i]
-    if fits(f, v) and (v.empty == '' or redis.call('HSTRLEN', read[1], v.empty) == 0) then return f end
+  local log, at_text, value, long = f[1], f[3], f[4 + n_want], f[5 + n_want] -- long is nil if it was not read
+  if long then
+    room = room - #long
+    if room < 0 then n_names = #read - 1 end
   end
+  local empty = value ~= '' and variants[value or '']
+  if not empty or empty == '1' and (long and long ~= '' or long == nil and call('HSTRLEN', key, read[#read]) > 0) then
+    return nil
+  end
+  local sound = at_text and #at_text == #now_text and string.match(at_text, '^[1-9]%d*%.%d+$')
+  return sound and log and log ~= '' and #log <= 2000 and f or nil
 end
 
-local fit, of_group, others, late = {}, {}, {}, false
+local ids, logs, of_group, times, others, foreign, late, n = {}, {}, {}, {}, {}, {}, false, 0
 for i = 1, #present, 2 do
   local id = present[i]
   late = late or i % 32 == 31 and spent(2)
   if not string.match(id, '^[1-9]%d*$') or #id > 18 then
-    forgotten[#forgotten + 1] = id
+    foreign[#foreign + 1] = id
   else
-    local f = not late and fitting(id)
+    local f = not late and fitting(tasks .. id)
     if f then
-      local k = #fit + 1
-      fit[k], logs[k], times[k], of_group[k] = id, f[1], not_before(now, f[3]), f[2]
+      n = n + 1
+      ids[n], logs[n], of_group[n] = id, f[1], f[2]
+      times[n] = f[3] > now_text and f[3] or now_text -- times of the same length, as texts
     else
-      others[#others + 1] = id .. ' ' .. present[i + 1]
+      others[#others + 1] = '\n' .. id .. ' ' .. present[i + 1]
     end
   end
 end
 
 -- From here on, the script writes.
 
-form.left, form.entered = into(remove, left), into(add, entered)
-for k, id in ipairs(fit) do move(form, k, id, of_group[k] or '') end
-finish_moves()
-if #fit > 0 then
-  for i = 5, #KEYS do wake(KEYS[i], #fit) end
+local line, stamped, entries = nil, nil, {}
+for i = 1, n do
+  local id, time = ids[i], times[i]
+  if time ~= stamped then
+    stamped, line = time, '\n' .. time .. ' ' .. who .. ': ' .. note
+    for j = n_write + 0, n_write - 2 * n_stamps + 2, -2 do write[j] = time end
+  end
+  write[1], write[3] = tasks .. id, logs[i] .. line
+  call('HSET', unpack(write))
+  entries[2 * i - 1], entries[2 * i] = time, id
+  if of_group[i] then enter_group(groups, of_group[i], code, id) end
+end
+bulk('ZREM', due, foreign)
+bulk('ZREM', due, ids)
+bulk('ZREM', left, ids)
+bulk('ZADD', entered, entries)
+finish_groups()
+if n > 0 then
+  for i = 5, #KEYS do wake(KEYS[i], n) end
 end
 
-table.insert(others, 1, string.format('%.0f', #fit))
-local answer = table.concat(others, '\n')
+local answer = string.format('%.0f', n) .. table.concat(others)
 remember(answer)
 return answer
