@@ -146,14 +146,18 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
 	offer, known := r.offer(), s.pauses.get()
 	queues, paused := known.paused.Withhold(offer.Shares())
+	unwanted := unwantedName(avoid, paused, r.Resume)
+	plain := known.version == "" && unwanted == "" && offer.Programs && len(queues) == 1 && queues[0] == tdf.DefaultQueue
 	return func(slot int, sequence uint64) []any {
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			bytes, unwantedName(avoid, paused, r.Resume), tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.Keys.PassedPrefix(), known.version,
+			bytes, unwanted, tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.Keys.PassedPrefix(), known.version,
 		}}
 		e.Flag(offer.Programs)
 		e.Flag(offer.Anything)
+		e.Flag(plain)
+		e.Strings(claimProperties)
 		e.Strings(avoid)
 		e.Strings(paused)
 		e.Strings(offer.Tags)
@@ -162,7 +166,6 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 		for _, queue := range queues {
 			e.Add(queue, positionName(s.Keys, queue, offer))
 		}
-		e.Strings(claimProperties)
 		return e.All
 	}, queues
 }

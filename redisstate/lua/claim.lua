@@ -34,12 +34,13 @@
 -- 15. the version of the pauses that the client knows, or ''
 -- 16. '1' if the worker runs programs, or ''
 -- 17. '1' if the worker handles all programs without a source, or ''
+-- 18. '1' if claimplain.lua may serve the worker, or ''
+-- - the number of properties that the worker needs, and their names
 -- - the number of programs to avoid, and these programs
 -- - the number of paused groups, and these groups
 -- - the number of tags that the worker offers, and these tags
 -- - the number of programs for which it has handlers, and these programs
 -- - the number of queues that the worker serves; for each, its name, and a name for its positions
--- - the number of properties that the worker needs, and their names
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
 -- and meta. The last property is limit_key. The script reads it only if the task has a place (see places.lua), because
@@ -66,30 +67,23 @@
 -- The order in which the script reads tasks is in ordering.lua. The limits of keys are in starting.lua. A claim reads a
 -- limited number of tasks, and the next claim may continue at a position (see positions.lua).
 
-local call, due, running, open = redis.call, KEYS[2], KEYS[3], KEYS[6]
-local tasks, groups, code = ARGV[3], ARGV[4], tonumber(ARGV[5])
-local worker, wanted, lease, random = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-local bytes, unwanted_name = tonumber(ARGV[10]), ARGV[11]
-local margin, absence, known = tonumber(ARGV[12]), tonumber(ARGV[13]), ARGV[15]
-local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12
+local absence, known = tonumber(ARGV[13]), ARGV[15]
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
-cursor = 17
+cursor = 19 + ARGV[19]
 
 local avoid, paused_group, queues = take_set(), take_set(), {}
 local offer = { programs = ARGV[16] == '1', anything = ARGV[17] == '1', tags = take_set(), handlers = take_set() }
 for i = 1, tonumber(take()) do queues[i] = { name = take(), position = take() } end
-local properties = take_list(1)
 local n_properties = #properties
 properties[n_properties + 1] = 'place'
 
 local function read(id, n)
-  local f = redis.pcall('HMGET', tasks .. id, unpack(properties, 1, n)) -- an error reply if the key is not a hash
+  -- The reply is an error if the key is not a hash.
+  local f = seen[id] or redis.pcall('HMGET', tasks .. id, unpack(properties, 1, n))
   if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
   return f
 end
 
-local before, stale = answered()
-if stale then return stale end
 if before then
   local again, i = {}, 0
   for id in string.gmatch(before, '%S+') do
@@ -104,7 +98,6 @@ if before then
   return { now_text, '', {}, again, '', '0', {}, {} }
 end
 
-local version = call('HGET', KEYS[8], 'version') or ''
 if version ~= known then
   return { now_text, '', {}, {}, '1', '0', {}, { version, call('HKEYS', KEYS[9]) } }
 end
@@ -118,34 +111,16 @@ if has_places then
   starting.use(due, KEYS[10])
 end
 ordering.use(open, wanted, has_places, offer)
-local wrong, size = not_sorted(open)
-wrong = not_sorted(due) or wrong
-if wrong then return wrong end
+begin()
 
 local in_the_way, gone, later_here, odd = {}, {}, {}, {}
 local avoided, looked_at = 0, 0
 -- Whether to read a task's program first, because reading the other properties costs more
 local picky = next(avoid) ~= nil or next(paused_group) ~= nil
-local lease_until = now + lease
-local lease_text = text(lease_until)
--- These lists have an element for each claimed task, and the last two have two: its id, the reply, the text of its
--- deadline, the index of its group or false, and its new entries in `running` and `due`.
-local ids, chosen, deadlines, indexes, entered, looks = {}, {}, {}, {}, {}, {}
 
 -- Each line of the property not_on is the name of a worker.
 local function not_here(names)
   return names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
-end
-
-local function choose(list, id, f, end_before, timeout)
-  bytes = bytes - #(f[INPUT] or '') - #(f[SOURCE] or '') - #(f[META] or '')
-  local n, removed, over, look = #ids + 1, list.removed, now + timeout, end_before
-  if over < end_before then end_before, look = over, math.min(end_before, over + margin) end
-  ids[n], removed[#removed + 1] = id, id
-  chosen[n], deadlines[n] = { id, random .. '.' .. n, f }, end_before < INF and text(end_before) or 'inf'
-  indexes[n] = f[6] and f[6] ~= '' and group_index(groups, f[6], id)
-  entered[2 * n - 1], entered[2 * n] = now_text, id
-  looks[2 * n - 1], looks[2 * n] = look < lease_until and text(look) or lease_text, id
 end
 
 -- Returns whether the script may trust the clock when it decides that a task is overdue. If a server sees a leap of the
@@ -198,7 +173,8 @@ local function consider(list, id, score)
       return starting.wait(key, list, id, score)
     end
     f[n_properties + 1] = nil
-    choose(list, id, f, end_before, timeout)
+    choose(id, f, end_before, timeout)
+    list.removed[#list.removed + 1] = id
     if key ~= '' then starting.start(key, id) end
   end
 end
@@ -273,16 +249,13 @@ for i, queue in ipairs(queues) do
   claimed[i] = #ids - before_queue
 end
 
-wrong = has_places and (starting.wrong or ordering.wrong())
+local wrong = has_places and (starting.wrong or ordering.wrong())
 if wrong then return wrong end
 
 -- From here on, the script writes.
 
-for i = 1, #entered, 500 do -- the first write, so that nothing is written if the list has a wrong type
-  local added = redis.pcall('ZADD', running, unpack(entered, i, math.min(i + 499, #entered)))
-  if type(added) == 'table' then return redis.error_reply('WRONGTYPE ' .. running .. ' is not a sorted set') end
-end
-bulk('ZADD', due, looks)
+wrong = write_lists()
+if wrong then return wrong end
 
 for _, g in ipairs(gone) do
   g[1].changed = true
@@ -301,25 +274,7 @@ end
 if has_places then starting.leave(tasks) end
 if has_places or has_positions then positions.finish() end
 
-local line = now_text .. ' ' .. worker .. ': running'
-local write = {
-  '', 'state', 'running', 'lease_until', lease_text, 'deadline', '', 'log', '',
-  '', now_text, '', worker, '', '', -- properties of the round: running, worker and claim
-}
-local round
-for i = 1, #ids do
-  local id, f = ids[i], chosen[i][3]
-  if f[2] ~= round then
-    round = f[2]
-    local of = (round or '0') .. ':'
-    write[10], write[12], write[14] = of .. 'running', of .. 'worker', of .. 'claim'
-  end
-  write[1], write[7], write[9], write[15] = tasks .. id, deadlines[i], logged(f[LOG], line), chosen[i][2]
-  f[LOG] = ''
-  call('HSET', unpack(write, 1, 15))
-  if indexes[i] then call('ZADD', indexes[i], place(code, id), id) end
-end
-
+write_hashes()
 bulk('ZREM', open, ordering.plain.removed)
 if has_places then
   ordering.remove()

@@ -1,0 +1,67 @@
+-- claiming: common code of claim.lua and its fast path, claimplain.lua. It reads the first arguments, and hands out the
+-- tasks that these scripts choose.
+
+local due, running, open = KEYS[2], KEYS[3], KEYS[6]
+local tasks, groups, code, worker = unpack(ARGV, 3, 6)
+local wanted, lease, random, unwanted_name, margin = ARGV[7] + 0, ARGV[8], ARGV[9], ARGV[11], ARGV[12]
+local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12 -- indexes of properties
+local properties = { unpack(ARGV, 20, 19 + ARGV[19]) }
+local lease_until = now + lease
+local lease_text = string.format('%.6f', lease_until)
+
+-- These lists have an element for each claimed task, and the last two have two: its id, the task of the reply, the text
+-- of its deadline, and its new entries in `running` and `due`.
+local ids, chosen, deadlines, entered, looks
+local bytes -- the bytes that the next tasks may have
+local function begin() ids, chosen, deadlines, entered, looks, bytes = {}, {}, {}, {}, {}, ARGV[10] + 0 end
+
+-- Chooses a task with the given values of its properties.
+local function choose(id, f, end_before, timeout)
+  bytes = bytes - #(f[INPUT] or '') - #(f[SOURCE] or '') - #(f[META] or '')
+  local n, deadline, look_text = #ids + 1, 'inf', lease_text
+  if end_before < INF or timeout < INF then
+    local over, look = now + timeout, end_before
+    if over < end_before then end_before, look = over, math.min(end_before, over + margin) end
+    deadline = text(end_before)
+    if look < lease_until then look_text = text(look) end
+  end
+  ids[n], chosen[n], deadlines[n] = id, { id, random .. '.' .. n, f }, deadline
+  entered[2 * n - 1], entered[2 * n] = now_text, id
+  looks[2 * n - 1], looks[2 * n] = look_text, id
+end
+
+-- Writes the lists of the chosen tasks. Returns an error reply if the list `running` has a wrong type. Then the script
+-- has written nothing.
+local function write_lists()
+  for i = 1, #entered, 500 do
+    local added = try('ZADD', running, unpack(entered, i, math.min(i + 499, #entered)))
+    if type(added) == 'table' then return redis.error_reply('WRONGTYPE ' .. running .. ' is not a sorted set') end
+  end
+  bulk('ZADD', due, looks)
+end
+
+-- Writes the hashes of the chosen tasks, and removes the logs from the reply.
+local function write_hashes()
+  local line = now_text .. ' ' .. worker .. ': running'
+  local write = {
+    '', 'state', 'running', 'lease_until', lease_text, 'deadline', '', 'log', '',
+    '', now_text, '', worker, '', '', -- properties of the round: running, worker and claim
+  }
+  local round
+  for i = 1, #ids do
+    local task = chosen[i]
+    local id, f = ids[i], task[3]
+    local log, group = f[LOG], f[6]
+    if f[2] ~= round then
+      round = f[2]
+      local of = (round or '0') .. ':'
+      write[10], write[12], write[14] = of .. 'running', of .. 'worker', of .. 'claim'
+    end
+    if not log or log == '' or #log > 2000 then log = logged(log, line) else log = log .. '\n' .. line end
+    write[1], write[7], write[9], write[15] = tasks .. id, deadlines[i], log, task[2]
+    f[LOG] = ''
+    call('HSET', unpack(write, 1, 15))
+    if group and group ~= '' then enter_group(groups, group, code, id) end
+  end
+  finish_groups()
+end
