@@ -142,6 +142,7 @@ func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
 		placements[i] = placement{groups.number[definitions[i].Group], places.number[definitions[i].FirstPlace()], moment(score), moment(look)}
 	}
 	names, same := commonNames(fields), allEqual(placements)
+	e.Flag(names != nil && same && placements[0] == placement{look: "-"})
 	e.Strings(groups.all)
 	e.Strings(places.all)
 	addFields(e, shared)

@@ -21,6 +21,7 @@
 --  6. code of the state open in a group's index
 --  7. name of the component or user that makes the call
 --  8. a group that must have no tasks, or '' for no condition
+--  9. '1' if openplain.lua may open the tasks when 3 and 8 are empty, or ''
 -- - the number of groups of the new tasks, and these groups
 -- - the number of places of the new tasks, and these places (see places.lua)
 -- - the number of properties that all new tasks have in common, and these properties with their values
@@ -43,10 +44,9 @@
 -- Returns '+' and the first id, '=', '#mark group', '^tasks limit' or '!reason', as transact.lua does. It also returns
 -- the errors of transact.lua.
 
-local call = redis.call
 local due, open_list = KEYS[2], KEYS[4]
 local most, tasks, groups, code, who, new_group = unpack(ARGV, 3, 8)
-cursor = 8
+cursor = 9
 
 local answer, stale = answered()
 if answer or stale then return answer or stale end

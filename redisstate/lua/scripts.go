@@ -14,7 +14,7 @@ import (
 //
 // The file .luacheckrc and the tests read this table.
 var (
-	Open            = declare(Script{Name: "open", After: "prelude values places opening", Full: Fails, Moves: true})
+	Open            = declare(Script{Name: "open", After: "prelude openplain values places opening", Full: Fails, Moves: true})
 	Claim           = declare(Script{Name: "claim", After: "prelude claiming claimplain values places limiting starting positions ordering", Full: waits, Moves: true})
 	Renew           = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true})
 	Move            = declare(Script{Name: "move", After: "prelude plain values places limiting endings moving", Full: Runs, Moves: true})

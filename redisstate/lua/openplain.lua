@@ -1,0 +1,46 @@
+-- openplain: the fast path of open.lua, for tasks that are due now and have no group, place or end_before, if the
+-- number of tasks has no limit. If the next ids are taken, or the counter is no number, the script goes on with
+-- open.lua.
+
+if ARGV[9] ~= '' and ARGV[3] == '' and ARGV[8] == '' then
+  local answer, stale = answered()
+  if answer or stale then return answer or stale end
+  local counter, tasks, open_list = KEYS[3], ARGV[4], KEYS[4]
+  local wrong = not_sorted(KEYS[2]) or not_sorted(open_list)
+  if wrong then return wrong end
+
+  -- The arguments are those of open.lua: the shared properties begin at 13, and the values of the tasks behind `from`.
+  local names = 13 + 2 * ARGV[12]
+  local n_names = ARGV[names] + 0
+  local from = names + n_names + 7
+  local n = ARGV[from] + 0
+  local last = try('INCRBY', counter, n) -- an error reply if the counter is no number
+  local sound = type(last) == 'number' and last >= n and last < IDS_END
+  local keys = {}
+  if sound then
+    for i = 1, n do keys[i] = tasks .. last - n + i end
+    sound = call('EXISTS', unpack(keys)) == 0
+  end
+
+  if sound then -- the script writes the tasks
+    local line, opened, time = ' ' .. ARGV[7] .. ': open', {}, now_text
+    local h = { '', 'log', '', '0:open', '', 'id', '', unpack(ARGV, 13, names - 1) }
+    local named = #h
+    for j = 1, n_names do h[named + 2 * j - 1], h[named + 2 * j] = ARGV[names + j], '' end
+    for i = 1, n do
+      local id = '' .. last - n + i
+      if i > 1 then time = string.format('%.6f', now + (i - 1) / 1000000) end -- so that the tasks keep their order
+      h[1], h[3], h[5], h[7] = keys[i], time .. line, time, id
+      for j = 1, n_names do h[named + 2 * j] = ARGV[from + j] end
+      from = from + n_names
+      call('HSET', unpack(h))
+      opened[2 * i - 1], opened[2 * i] = time, id
+    end
+    bulk('ZADD', open_list, opened)
+    wake(KEYS[5], n)
+    answer = '+' .. last - n + 1
+    remember(answer)
+    return answer
+  end
+  if type(last) == 'number' then call('DECRBY', counter, n) end
+end

@@ -1,0 +1,207 @@
+package redisstate
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/lua"
+)
+
+// The changes of a task between two calls. The value "-" removes a property.
+var special = []map[string]string{
+	{},
+	{"group": "g"},
+	{"group": "-"},
+	{"state": "running"},
+	{"state": "-"},
+	{"round": "1"},
+	{"round": ""},
+	{"round": "-"},
+	{"round": "01"},
+	{"start_after": "5"},
+	{"start_after": "-5"},
+	{"start_after": "9000000000"},
+	{"start_after": "9000000000.5"},
+	{"start_after": "soon"},
+	{"end_before": "9000000000"},
+	{"end_before": "1000000000"},
+	{"end_before": "nan"},
+	{"end_before": "Infinity"},
+	{"end_before": "-"},
+	{"timeout": "7"},
+	{"timeout": "-7"},
+	{"timeout": "1e3"},
+	{"timeout": "-"},
+	{"end_before": "9000000000", "timeout": "7.5"},
+	{"not_on": "w"},
+	{"not_on": "other"},
+	{"log": "-"},
+	{"log": ""},
+	{"log": strings.Repeat("line\n", 500)},
+	{"0:running": "-"},
+	{"0:running": "9000000000.000000"},
+	{"0:running": "9000000000"},
+	{"0:running": "then"},
+	{"0:started": "9000000000.000000"},
+	{"0:started": "then"},
+	{"0:claim": "other"},
+	{"0:claim": "-"},
+	{"0:executed": "1000000000.000000"},
+	{"0:succeeded": "9000000000.000000"},
+	{"0:succeeded": "-"},
+	{"links": "1"},
+	{"place": "queue=q"},
+	{"revision": "3"},
+}
+
+// The fast paths do the same as the other code of their scripts: after each call, Redis has the same values, whatever
+// another program has changed before the call.
+func TestFastPathsDoAsTheOtherCode(t *testing.T) {
+	fast := connect(t, redistest.Shared(t), redistest.Namespace(t))
+	withBudget(t, "60")
+	after := map[string]string{}
+	for i, values := range special {
+		for _, step := range []string{"open", "claim", "report", "settle", "archive"} {
+			name := fmt.Sprint(i, " ", values, " before ", step)
+			after[name] = lifeWith(t, fast, step, values)
+		}
+	}
+	slow := connect(t, redistest.Shared(t), redistest.Namespace(t))
+	for script, guard := range map[*lua.Script]string{
+		lua.Open: "if ARGV[9] ~= '' and", lua.Claim: "if ARGV[18] == '1' and", lua.Move: "if ARGV[6] ~= '' then",
+	} {
+		source := strings.Replace(script.Source(), "BUDGET = 0.003", "BUDGET = 60", 1)
+		other := strings.Replace(source, guard, strings.Replace(guard, "if ", "if false and ", 1), 1)
+		expect.MustTrue(t, other != source, script.Name, "has another fast path")
+		script.Load(func() string { return other })
+	}
+	for i, values := range special {
+		for _, step := range []string{"open", "claim", "report", "settle", "archive"} {
+			name := fmt.Sprint(i, " ", values, " before ", step)
+			expect.Equal(t, after[name], lifeWith(t, slow, step, values), name)
+		}
+	}
+}
+
+// lifeWith takes three tasks through their lives, and changes the second of them before a step. It returns what Redis
+// holds after the step and at the end.
+func lifeWith(t *testing.T, s *Store, changed string, values map[string]string) string {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.Redis.FlushDB(ctx).Err())
+	var ids []int64
+	var worlds []string
+	step := func(name string, do func()) {
+		if name == changed && len(ids) > 0 {
+			for field, value := range values {
+				if value == "-" {
+					s.Redis.HDel(ctx, s.Keys.Task(ids[1]), field)
+				} else {
+					s.Redis.HSet(ctx, s.Keys.Task(ids[1]), field, value)
+				}
+			}
+		}
+		do()
+		if name == changed || name == "archive" {
+			worlds = append(worlds, worldOf(t, s))
+		}
+	}
+	var claims []Claim
+	step("open", func() {
+		if changed == "open" {
+			if group := values["group"]; group != "" && group != "-" {
+				d := define("x")
+				d.Group = group
+				ids = mustOpen(t, s, d, d, d)
+				return
+			}
+		}
+		ids = mustOpen(t, s, define("a"), define("b"), define("c"))
+	})
+	step("claim", func() {
+		c := expect.Result(s.Claim(ctx, ClaimRequest{Worker: "w", Most: 5, Lease: 60})).Value(t)
+		claims = c.Claims
+		worlds = append(worlds, fmt.Sprint(len(claims), c.More, c.Unwanted, c.Taken, c.Next == tdf.Never))
+	})
+	step("report", func() {
+		var results []tdf.Move
+		for _, c := range claims {
+			results = append(results, expect.Result(c.Task.Execute(c.ID, tdf.Result{
+				Output: fmt.Sprint(c.Task.ID), Exit: "0", Started: c.Task.Current().Entered[tdf.Running], Seconds: 1000,
+			})).Value(t))
+		}
+		outcomes, err := s.Execute(ctx, "w", results...)
+		worlds = append(worlds, fmt.Sprint(outcomes, err))
+	})
+	step("settle", func() {
+		moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), clockOf(t, s).Add(1), 10)
+		worlds = append(worlds, fmt.Sprint(moved, len(others), err))
+	})
+	step("archive", func() {
+		var units []Unit
+		for _, id := range ids {
+			x := expect.Result(s.Read(ctx, []int64{id}, Want{Fields: Whole})).Value(t)[0]
+			if x.Task == nil {
+				continue
+			}
+			x.Task.State, x.Task.Round = tdf.Succeeded, 0 // as it was read before the change
+			if m, err := x.Task.Archive(); err == nil {
+				units = append(units, Unit{Moves: []tdf.Move{m}})
+			}
+		}
+		outcomes, err := s.Apply(ctx, "manager", units...)
+		worlds = append(worlds, fmt.Sprint(outcomes, err))
+	})
+	return strings.Join(worlds, "\n\n")
+}
+
+var (
+	claimID = regexp.MustCompile(`[A-Z2-7]{26}\.`)
+	decimal = regexp.MustCompile(`\d{10}(\.\d+)?`)
+)
+
+// worldOf returns what Redis holds. The texts of the present, and of claims, are the same in all namespaces.
+func worldOf(t *testing.T, s *Store) string {
+	t.Helper()
+	now := float64(clockOf(t, s))
+	var lines []string
+	for _, key := range s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Val() {
+		if !strings.Contains(key, ":calls:") {
+			lines = append(lines, key+": "+dumpKey(t.Context(), s, key))
+		}
+	}
+	slices.Sort(lines)
+	text := strings.ReplaceAll(strings.Join(lines, "\n"), s.Keys.Namespace(), "ns")
+	text = claimID.ReplaceAllString(text, "claim.")
+	return decimal.ReplaceAllStringFunc(text, func(number string) string {
+		if at, _ := strconv.ParseFloat(number, 64); math.Abs(at-now) < 3600 {
+			return "T"
+		}
+		return number
+	})
+}
+
+// Long texts do not fill the memory of Redis while the server settles tasks: the script reads only some of them.
+func TestSettlingReadsFewLongTexts(t *testing.T) {
+	t.Parallel()
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	ctx := t.Context()
+	for range 12 {
+		mustOpen(t, s, define("x"))
+	}
+	for i, c := range mustClaim(t, s, 12) {
+		mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		s.Redis.HSet(ctx, s.Keys.Task(c.Task.ID), "0:error", strings.Repeat("x", 20_000*(i%2)), "fail_on", []string{"any", "exit", "any"}[i%3])
+	}
+	moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), clockOf(t, s).Add(1), 100)
+	expect.True(t, err == nil && moved == 8 && len(others) == 4, "moved", moved, "others", others, err)
+	expect.Equal(t, commandCalls(t, s, "hstrlen"), 3, "the texts after 64 KiB that had to be empty")
+}
