@@ -2,6 +2,7 @@ package redisstate
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -65,16 +67,8 @@ var special = []map[string]string{
 // The fast paths do the same as the other code of their scripts: after each call, Redis has the same values, whatever
 // another program has changed before the call.
 func TestFastPathsDoAsTheOtherCode(t *testing.T) {
-	fast := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	withBudget(t, "60")
-	after := map[string]string{}
-	for i, values := range special {
-		for _, step := range []string{"open", "claim", "report", "settle", "archive"} {
-			name := fmt.Sprint(i, " ", values, " before ", step)
-			after[name] = lifeWith(t, fast, step, values)
-		}
-	}
-	slow := connect(t, redistest.Shared(t), redistest.Namespace(t))
+	fast := livesOnBoth(t)
 	for script, guard := range map[*lua.Script]string{
 		lua.Open: "if ARGV[9] ~= '' and", lua.Claim: "if ARGV[18] == '1' and", lua.Move: "if ARGV[6] ~= '' then",
 	} {
@@ -83,12 +77,27 @@ func TestFastPathsDoAsTheOtherCode(t *testing.T) {
 		expect.MustTrue(t, other != source, script.Name, "has another fast path")
 		script.Load(func() string { return other })
 	}
-	for i, values := range special {
-		for _, step := range []string{"open", "claim", "report", "settle", "archive"} {
-			name := fmt.Sprint(i, " ", values, " before ", step)
-			expect.Equal(t, after[name], lifeWith(t, slow, step, values), name)
+	other := livesOnBoth(t)
+	for _, name := range slices.Sorted(maps.Keys(fast)) {
+		expect.Equal(t, fast[name], other[name], name)
+	}
+}
+
+// livesOnBoth returns what a real and an embedded Redis hold after the lives of tasks, with each change before each step.
+func livesOnBoth(t *testing.T) map[string]string {
+	t.Helper()
+	r := expect.Result(embedded.Start("127.0.0.1:0", embedded.Scripts("test", lua.Sums()...))).Value(t)
+	defer r.Close()
+	after := map[string]string{}
+	for kind, addr := range map[string]string{"real": redistest.Shared(t), "embedded": r.Addr()} {
+		s := connect(t, addr, redistest.Namespace(t))
+		for i, values := range special {
+			for _, step := range []string{"open", "claim", "report", "settle", "archive"} {
+				after[fmt.Sprint(kind, " ", i, " ", values, " before ", step)] = lifeWith(t, s, step, values)
+			}
 		}
 	}
+	return after
 }
 
 // lifeWith takes three tasks through their lives, and changes the second of them before a step. It returns what Redis

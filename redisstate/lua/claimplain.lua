@@ -35,12 +35,18 @@ if ARGV[18] == '1' and version == '' and not before then
     named[1] = tasks .. id
     local f = try('HMGET', unpack(named)) -- an error reply if the key is not a hash
     seen[id] = f
-    local start_after, end_before, timeout, at = f[3], f[4] == 'inf' and INF or tonumber(f[4]), f[5], f[2]
-    timeout = timeout == 'inf' and INF or tonumber(timeout)
-    plain = f[1] == 'open' and (at == '0' or at and round_of(at) == at) and not f[NOT_ON]
-      and (start_after == '0' or (tonumber(start_after) or INF) <= now)
-      and end_before and end_before > now and timeout and timeout >= 0 -- false for NaN
-    if plain then choose(id, f, end_before, timeout) end
+    local round, start_after, end_before, timeout = f[2], f[3], INF, INF
+    if f[4] ~= 'inf' then end_before = tonumber(f[4]) or 0 end
+    if f[5] ~= 'inf' then timeout = tonumber(f[5]) or -1 end
+    -- These are single conditions, because the embedded Redis computed one long expression wrong.
+    if f[1] ~= 'open' or f[NOT_ON] then plain = false end
+    if round ~= '0' and round_of(round) ~= round then plain = false end
+    if start_after ~= '0' and (tonumber(start_after) or INF) > now then plain = false end
+    if end_before > now and timeout >= 0 and plain then -- false for NaN
+      choose(id, f, end_before, timeout)
+    else
+      plain = false
+    end
   end
 
   if plain then -- the script writes
