@@ -217,7 +217,7 @@ func readPrograms(ctx context.Context, s *redisstate.Store, stats *Stats) error 
 }
 
 func memoryOf(info conn.Info) Memory {
-	return Memory{number(info, "used_memory"), number(info, "maxmemory"), number(info, "total_system_memory")}
+	return Memory{info.Number("used_memory"), info.Number("maxmemory"), info.Number("total_system_memory")}
 }
 
 // Outcomes counts the finished tasks of a group by their outcomes. An empty group means all tasks. Each task counts once,

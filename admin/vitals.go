@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -126,10 +125,4 @@ func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 		v.moved = max(v.moved, last.Entered[tdf.Running], last.Entered[tdf.Executed], last.FailedAt, last.TimedOutAt, last.LostAt)
 	}
 	return err
-}
-
-// number returns a number from the output of INFO, or 0 if INFO does not contain the number.
-func number(info conn.Info, name string) int64 {
-	n, _ := strconv.ParseInt(info[name], 10, 64)
-	return n
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"io"
 	"log/slog"
 	"math"
 	"time"
@@ -165,4 +166,13 @@ func DefaultManager(namespace string) (Manager, error) {
 		return Manager{}, err
 	}
 	return s.forManager()
+}
+
+// Logger returns a logger that writes to w, with the configured level and format.
+func (l Log) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: l.Level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }

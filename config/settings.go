@@ -3,6 +3,8 @@ package config
 import (
 	"os"
 	"regexp"
+	"slices"
+	"strings"
 )
 
 // settings holds the values of all keys of all components.
@@ -165,4 +167,25 @@ func (s *settings) needRealRedis() error {
 		return nil
 	}
 	return s.fault("redis", "host", `"embedded" is only for the server; expected the address of Redis, such as 127.0.0.1`)
+}
+
+const envPrefix = "TDF_CFG_"
+
+// setFromEnvironment sets the keys from the environment variables in environ ("NAME=value"). The variables are sorted,
+// so that the same environment always causes the same error.
+func (s *settings) setFromEnvironment(environ []string) error {
+	for _, variable := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, envPrefix) {
+			continue
+		}
+		i := slices.IndexFunc(keys, func(k key) bool { return k.env() == name })
+		if i < 0 {
+			return &Error{Source: name, Problem: "unknown key; expected " + envPrefix + "$SECTION_$KEY in upper case, such as " + keys[0].env()}
+		}
+		if err := s.set(&keys[i], name, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -13,8 +13,7 @@
 //
 // A source passes through these steps:
 //
-//  1. obtain.go writes its content to the file payload, and computes the SHA-256 (http.go, rsync.go, local.go,
-//     blob.go).
+//  1. obtain.go writes its content to the file payload, and computes the SHA-256 (http.go, rsync.go).
 //  2. identify.go recognizes the format of an archive from its first bytes.
 //  3. unpack.go unpacks the archive (stream.go, tar.go, zip.go, links.go) within the limits of limits.go.
 //  4. install.go moves the unpacked files into place, runs setup.sh (setup.go), and writes the record (record.go).

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -139,15 +140,9 @@ func (f *Fetcher) job(program, source string) (*job, error) {
 }
 
 func (j *job) defaults() {
-	if j.Timeout <= 0 {
-		j.Timeout = DefaultTimeout
-	}
-	if j.IdleTimeout <= 0 {
-		j.IdleTimeout = DefaultIdleTimeout
-	}
-	if j.RetryPause <= 0 {
-		j.RetryPause = DefaultRetryPause
-	}
+	j.Timeout = cmp.Or(max(j.Timeout, 0), DefaultTimeout)
+	j.IdleTimeout = cmp.Or(max(j.IdleTimeout, 0), DefaultIdleTimeout)
+	j.RetryPause = cmp.Or(max(j.RetryPause, 0), DefaultRetryPause)
 	if j.Log == nil {
 		j.Log = slog.New(slog.DiscardHandler)
 	}

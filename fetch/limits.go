@@ -1,6 +1,9 @@
 package fetch
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Limits holds the limits for a source and its unpacked files (docs/programs.md, "Limits"). 0 means the default. The
 // comment of each field ends with the key in the worker's configuration and the default.
@@ -24,15 +27,9 @@ const (
 const ratioFrom = 1 << 20
 
 func (l Limits) withDefaults() Limits {
-	if l.Bytes <= 0 {
-		l.Bytes = DefaultBytes
-	}
-	if l.Entries <= 0 {
-		l.Entries = DefaultEntries
-	}
-	if l.Depth <= 0 {
-		l.Depth = DefaultDepth
-	}
+	l.Bytes = cmp.Or(max(l.Bytes, 0), DefaultBytes)
+	l.Entries = cmp.Or(max(l.Entries, 0), DefaultEntries)
+	l.Depth = cmp.Or(max(l.Depth, 0), DefaultDepth)
 	if !(l.Ratio > 0) {
 		l.Ratio = DefaultRatio
 	}

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -78,4 +81,46 @@ func (c contextReader) Read(p []byte) (int, error) {
 		return 0, context.Cause(c.ctx)
 	}
 	return c.r.Read(p)
+}
+
+// fromRedis writes the content of a source redis:SHA256 to the file payload. The caller must check the SHA-256.
+func (j *job) fromRedis(ctx context.Context) (string, error) {
+	if j.Blob == nil {
+		return "", errors.New("no Redis to fetch from")
+	}
+	r, err := j.Blob(ctx, j.src.SHA256)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errors.New("nothing is stored in this namespace under that SHA-256; store the archive again")
+	}
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	return j.spool(ctx, r)
+}
+
+// copyLocal copies a source rsync:PATH, a file of this machine, to the file payload. It does not need rsync.
+func (j *job) copyLocal(ctx context.Context) (string, error) {
+	name := j.src.Location
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(j.Dir, name)
+	}
+	// With O_NONBLOCK, opening a named pipe does not wait for a writer.
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case info.IsDir():
+		return "", fmt.Errorf("%s is a directory; a source is one file", name)
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is a %s, not a regular file", name, kind(info.Mode()))
+	case info.Size() > j.Limits.Bytes:
+		return "", j.Limits.tooManyBytes()
+	}
+	return j.spool(ctx, f)
 }

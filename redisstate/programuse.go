@@ -58,11 +58,16 @@ func (u *usedPrograms) record(sums []string) {
 // nameDefinitions prepares a call that opens tasks: no server removes the stored programs that the tasks name. Without
 // such programs, it sends no command.
 func (s *Store) nameDefinitions(ctx context.Context, definitions []tdf.Properties) error {
+	return s.namePrograms(ctx, programsOf(definitions))
+}
+
+// programsOf returns the stored programs that definitions name. It also has "" if a definition names none.
+func programsOf(definitions []tdf.Properties) map[string]bool {
 	sums := map[string]bool{}
 	for i := range definitions {
 		sums[tdf.StoredProgram(definitions[i].Source)] = true
 	}
-	return s.namePrograms(ctx, sums)
+	return sums
 }
 
 // CheckPrograms checks that the stored programs that new tasks name are stored. The error wraps [ErrNoProgram] if one of them is
@@ -72,10 +77,7 @@ func (s *Store) CheckPrograms(ctx context.Context, definitions []tdf.Properties)
 	if conn.IsRepeated(ctx) {
 		return nil
 	}
-	sums := map[string]bool{}
-	for i := range definitions {
-		sums[tdf.StoredProgram(definitions[i].Source)] = true
-	}
+	sums := programsOf(definitions)
 	if err := s.namePrograms(ctx, sums); err != nil {
 		return err
 	}

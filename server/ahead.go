@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -68,15 +69,20 @@ func (s *Server) repair(ctx context.Context, ids []int64, done Done) error {
 	if err != nil {
 		return err
 	}
-	now, g, err := s.watch.look(ctx)
-	if err != nil {
-		return err
+	_, _, err = s.repairAll(ctx, slices.DeleteFunc(found, func(f redisstate.Finding) bool { return !f.Certain }), done)
+	return err
+}
+
+// repairAll makes the repairs of findings that the grace period allows. It returns Redis's time and the grace period.
+func (s *Server) repairAll(ctx context.Context, found []redisstate.Finding, done Done) (now tdf.Time, g tdf.Grace, err error) {
+	if now, g, err = s.watch.look(ctx); err != nil {
+		return now, g, err
 	}
 	var moves []tdf.Move
 	for i := range found {
-		if m := &found[i].Repair; found[i].Certain && m.Verb != "" && now >= g.Holds(m) {
+		if m := &found[i].Repair; m.Verb != "" && now >= g.Holds(m) {
 			moves = append(moves, *m)
 		}
 	}
-	return s.apply(ctx, moves, done)
+	return now, g, s.apply(ctx, moves, done)
 }

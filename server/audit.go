@@ -75,18 +75,8 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 	if err != nil {
 		return done, err
 	}
-	now, grace, err := s.watch.look(ctx)
+	now, grace, err := s.repairAll(ctx, findings, done)
 	if err != nil {
-		return done, err
-	}
-	var moves []tdf.Move
-	for _, f := range findings {
-		if f.Repair.Verb == "" || now < grace.Holds(&f.Repair) {
-			continue
-		}
-		moves = append(moves, f.Repair)
-	}
-	if err := s.apply(ctx, moves, done); err != nil {
 		return done, err
 	}
 	if err := s.adoptArchived(ctx, now, done); err != nil || !walks {

@@ -54,9 +54,11 @@ func ParseInfo(text string) Info {
 
 // Memory returns the memory that Redis compares with its maxmemory.
 func (i Info) Memory() tdf.Memory {
-	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(i[name], 10, 64)
-		return n
-	}
-	return tdf.Memory{Used: number("used_memory") - number("mem_not_counted_for_evict"), Max: number("maxmemory")}
+	return tdf.Memory{Used: i.Number("used_memory") - i.Number("mem_not_counted_for_evict"), Max: i.Number("maxmemory")}
+}
+
+// Number returns a number of the answer, or 0 if there is none.
+func (i Info) Number(name string) int64 {
+	n, _ := strconv.ParseInt(i[name], 10, 64)
+	return n
 }

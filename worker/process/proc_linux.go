@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -197,4 +198,64 @@ func cgroupOf(pid string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("/proc/%s/cgroup names no cgroup of version 2", pid)
+}
+
+// signal sends s to a process that was seen earlier. FindProcess opens the process that has the PID now, by a pidfd. If
+// that process began at the same time as p, it is the process p.
+func (p proc) signal(s syscall.Signal) error {
+	held, err := os.FindProcess(p.pid)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	now, err := look(p.pid)
+	if err != nil || now.key != p.key {
+		return os.ErrProcessDone
+	}
+	return held.Signal(s)
+}
+
+// openFiles are small files of the kernel that stay open, because they are read again and again. If a file is already
+// open, the method read needs only one system call, unlike os.ReadFile.
+type openFiles struct {
+	fds map[string]int // -1 for a file that this kernel or cgroup does not have
+	buf [4 << 10]byte
+}
+
+// read returns the content of a file in a directory. The next call of read overwrites it.
+func (o *openFiles) read(dir, name string) ([]byte, error) {
+	fd, ok := o.fds[name]
+	for !ok {
+		var err error
+		fd, err = unix.Open(filepath.Join(dir, name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil && err != unix.ENOENT {
+			return nil, err
+		}
+		if o.fds == nil {
+			o.fds = map[string]int{}
+		}
+		o.fds[name], ok = fd, true
+	}
+	for {
+		if fd < 0 {
+			return nil, unix.ENOENT
+		}
+		n, err := unix.Pread(fd, o.buf[:], 0)
+		if err == unix.EINTR {
+			continue
+		}
+		return o.buf[:max(n, 0)], err
+	}
+}
+
+func (o *openFiles) close() {
+	for _, fd := range o.fds {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	o.fds = nil
 }

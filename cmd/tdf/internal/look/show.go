@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -147,3 +148,26 @@ type missingTask string
 
 func (e missingTask) Error() string { return string(e) }
 func (e missingTask) Unwrap() error { return tdf.ErrNoTask }
+
+// json returns the task as JSON, with facts that the task itself does not contain.
+func (v *view) json() jsonview.Object {
+	var others jsonview.Object
+	others.Set("updates", len(v.updates)) // of all rounds, at most maxUpdates
+	if v.State == tdf.Running {
+		v.addRunning(&others)
+	}
+	return v.Task.Object(others)
+}
+
+// addRunning adds the worker of a running task, and the time since the last output.
+func (v *view) addRunning(o *jsonview.Object) {
+	if v.worker != nil {
+		if v.worker.Host != "" {
+			o.Set("host", v.worker.Host)
+		}
+		o.Set("worker_alive", v.worker.Alive)
+	}
+	if last := v.current().LastOutput; !last.IsZero() && v.now.After(last) {
+		o.Set("silent_seconds", v.now.Sub(last).Seconds())
+	}
+}

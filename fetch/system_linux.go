@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,4 +15,9 @@ func flush(dir string) error {
 	}
 	defer d.Close()
 	return os.NewSyscallError("syncfs", unix.Syncfs(int(d.Fd())))
+}
+
+// processAttr returns attributes with which the kernel kills the child if this process is killed.
+func processAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
