@@ -32,9 +32,7 @@ func TestBackoffGrows(t *testing.T) {
 				t.Errorf("after %d rounds: the task is %s, with the score %+v; want a wait of about %v", before, m.To, m.Score, want)
 			}
 			expect.True(t, slices.Contains(m.Stamp, Stamp{"ready", m.Score}), "after", before, "rounds: the property ready is missing", m.Stamp)
-			if !strings.HasSuffix(m.Note, fmt.Sprintf("reopened, waits %s s", m.Score.After)) {
-				t.Errorf("after %d rounds: the note is %q", before, m.Note)
-			}
+			expect.True(t, strings.HasSuffix(m.Note, fmt.Sprintf("reopened, waits %s s", m.Score.After)), "after", before, "rounds: the note is", m.Note)
 			checkRow(t, task, m)
 		}
 	}
@@ -79,9 +77,7 @@ func TestNoBackoff(t *testing.T) {
 			return m
 		}(),
 	} {
-		if m.Score.After != 0 || strings.Contains(m.Note, "waits") || slices.ContainsFunc(m.Stamp, func(s Stamp) bool { return s.Name == "ready" }) {
-			t.Errorf("%s: the task waits: %+v", name, m)
-		}
+		expect.True(t, m.Score.After == 0 && !strings.Contains(m.Note, "waits") && !slices.ContainsFunc(m.Stamp, func(s Stamp) bool { return s.Name == "ready" }), name, "the task waits", m)
 	}
 }
 

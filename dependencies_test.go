@@ -113,9 +113,7 @@ func TestInOrder(t *testing.T) {
 	}
 	ring[len(ring)-1] = nil
 	order, err := InOrder(call(ring...))
-	if err != nil || len(order) != len(ring) || order[0] != len(ring)-1 || !slices.IsSortedFunc(order, func(a, b int) int { return b - a }) {
-		t.Error(err)
-	}
+	expect.True(t, err == nil && len(order) == len(ring) && order[0] == len(ring)-1 && slices.IsSortedFunc(order, func(a, b int) int { return b - a }), err)
 }
 
 // The server decides about a waiting task by what it has looked up.
@@ -201,8 +199,7 @@ func TestCheckDependency(t *testing.T) {
 		{FieldAfter, Archived, "", "after: task 5: archived"},
 	} {
 		err := CheckDependency(c.property, 5, c.state, c.outcome)
-		if got := fmt.Sprint(err); err == nil && c.want != "" || err != nil && (c.want == "" || !strings.HasPrefix(got, c.want)) {
-			t.Errorf("%s %s: %v, want %s", c.property, c.state, err, c.want)
-		}
+		got := fmt.Sprint(err)
+		expect.True(t, (err != nil || c.want == "") && (err == nil || c.want != "" && strings.HasPrefix(got, c.want)), c.property, c.state, err, "want", c.want)
 	}
 }

@@ -66,9 +66,7 @@ func TestJSONOfDefinitions(t *testing.T) {
 		`"max_fails":0,"program":"p","source":"rsync:/p/run.sh","tags":["a","b"],"timeout":"inf"}`
 	var d Definition
 	expect.NoError(t, json.Unmarshal([]byte(text), &d))
-	if d.Group != "c" || d.Input != "\xff" || d.Timeout != Longest || d.Backoff.Seconds() != 0.25 || d.MaxTimeouts != nil || d.After.Group != "g" {
-		t.Errorf("%+v", d)
-	}
+	expect.True(t, d.Group == "c" && d.Input == "\xff" && d.Timeout == Longest && d.Backoff.Seconds() == 0.25 && d.MaxTimeouts == nil && d.After.Group == "g", d)
 	expect.Equal(t, string(expect.Result(json.Marshal(d)).Value(t)), text)
 }
 

@@ -32,9 +32,8 @@ func TestQueueRefuses(t *testing.T) {
 		d := Defaults("p", "rsync:/p/run.sh", "")
 		c.change(&d)
 		err := d.Validate()
-		if wrong := new(PropertyError); !errors.As(err, &wrong) || wrong.Property != c.property || !strings.Contains(err.Error(), c.words) {
-			t.Errorf("%v; want %s: %s", err, c.property, c.words)
-		}
+		wrong := new(PropertyError)
+		expect.True(t, errors.As(err, &wrong) && wrong.Property == c.property && strings.Contains(err.Error(), c.words), err, "want", c.property, c.words)
 	}
 }
 
@@ -45,9 +44,7 @@ func TestInvalidQueueInRedis(t *testing.T) {
 	} {
 		h["program"], h["source"], h["state"] = "p", "rsync:/p/run.sh", "open"
 		task, err := ParseTask(1, h)
-		if err == nil || task.Place() != "" {
-			t.Errorf("%v: place %q, %v", h, task.Place(), err)
-		}
+		expect.True(t, err != nil && task.Place() == "", h, "place", task.Place(), err)
 	}
 }
 
@@ -96,9 +93,8 @@ func TestNamesOfPlaces(t *testing.T) {
 		expect.Equal(t, d.Place(), want, d, "is in")
 	}
 	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b"} {
-		if p, ok := ParsePartition(name); ok {
-			t.Errorf("%q is read as %+v", name, p)
-		}
+		p, ok := ParsePartition(name)
+		expect.True(t, !ok, name, "is read as", p)
 	}
 }
 

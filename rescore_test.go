@@ -45,9 +45,7 @@ func TestRescore(t *testing.T) {
 				ready = f.Value
 			}
 		}
-		if m.Score != momentAt(c.want) || stamp != c.stamp || ready != c.ready || m.NextDue != momentAt(9000) || m.From != Open || m.To != Open || m.Next != 2 {
-			t.Errorf("%s: %+v", name, m)
-		}
+		expect.True(t, m.Score == momentAt(c.want) && stamp == c.stamp && ready == c.ready && m.NextDue == momentAt(9000) && m.From == Open && m.To == Open && m.Next == 2, name, m)
 	}
 	for _, state := range States {
 		if state == Open {
@@ -112,9 +110,7 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 		task.Current().Claim, task.Current().Entered[Running] = "", entered
 		m, ok := task.RescoreRunning(77, 100, 30)
 		expect.Equal(t, ok, want, entered, m)
-		if ok && (len(m.Stamp) != 1 || m.Stamp[0] != Stamp{"2:running", momentAt(100)} || m.NextDue != momentAt(140) || m.Score != momentAt(77)) {
-			t.Errorf("%v: %+v", entered, m)
-		}
+		expect.True(t, !ok || len(m.Stamp) == 1 && m.Stamp[0] == Stamp{"2:running", momentAt(100)} && m.NextDue == momentAt(140) && m.Score == momentAt(77), entered, m)
 	}
 }
 

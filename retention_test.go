@@ -23,9 +23,7 @@ func TestRetention(t *testing.T) {
 		case !state.Finished():
 			removed = Never
 		}
-		if state.Finished() && (task.NextDue(205) != removed || task.removeAt() != removed) {
-			t.Errorf("%s: due at %v, removed at %v; want %v", state, task.NextDue(205), task.removeAt(), removed)
-		}
+		expect.True(t, !state.Finished() || task.NextDue(205) == removed && task.removeAt() == removed, state, "due at", task.NextDue(205), "removed at", task.removeAt(), "want", removed)
 		if m, ok := task.Settle(removed.Add(-1), nil); ok && m.Verb == VerbRemove {
 			t.Errorf("%s: removed too early", state)
 		}
@@ -115,9 +113,8 @@ func TestOutputsAreRemoved(t *testing.T) {
 		task := taskIn(c.state)
 		task.Current().Entered = map[State]Time{Succeeded: 100, Expired: 110, c.state: 200}
 		task.Outcome, task.KeepFinished, task.KeepArchived, task.KeepOutputs = c.outcome, 1000, 1000, 60
-		if at := task.removeOutputsAt(); at != c.removed || c.removed < Never && task.NextDue(205) != at {
-			t.Errorf("%s, %q: removed at %v, due at %v; want %v", c.state, c.outcome, at, task.NextDue(205), c.removed)
-		}
+		at := task.removeOutputsAt()
+		expect.True(t, at == c.removed && (c.removed >= Never || task.NextDue(205) == at), c.state, c.outcome, "removed at", at, "due at", task.NextDue(205), "want", c.removed)
 		if c.removed == Never {
 			continue
 		}
@@ -125,9 +122,7 @@ func TestOutputsAreRemoved(t *testing.T) {
 			t.Errorf("%s: settled too early: %+v", c.state, m)
 		}
 		m, ok := task.Settle(c.removed, nil)
-		if !ok || m.Verb != VerbRemoveOutputs || m.From != c.state || m.Next != task.Round || m.NextDue.Min != 1200 || !m.Updates {
-			t.Errorf("%s: %v, %+v", c.state, ok, m)
-		}
+		expect.True(t, ok && m.Verb == VerbRemoveOutputs && m.From == c.state && m.Next == task.Round && m.NextDue.Min == 1200 && m.Updates, c.state, ok, m)
 		task.OutputsFrom, task.OutputsRemoved = task.Round+1, 300
 		if m, ok := task.Settle(1199, nil); ok || task.NextDue(300) != 1200 {
 			t.Errorf("%s: settled twice: %+v", c.state, m)
@@ -150,9 +145,7 @@ func TestOutputsOfManyRoundsAreRemoved(t *testing.T) {
 		if !ok {
 			break
 		}
-		if len(m.Clear) > 500 || step > 3 || m.Updates != (step == 3) || (m.NextDue.Min < Never) != (step < 3) {
-			t.Fatalf("step %d: %d names, next due %+v", step, len(m.Clear), m.NextDue)
-		}
+		expect.MustTrue(t, len(m.Clear) <= 500 && step <= 3 && m.Updates == (step == 3) && (m.NextDue.Min < Never) == (step < 3), "step", step, len(m.Clear), "names, next due", m.NextDue)
 		for _, name := range m.Clear {
 			cleared[name] = true
 		}
@@ -182,9 +175,8 @@ func TestOutputsAreDue(t *testing.T) {
 		task := taskIn(Executed)
 		task.Round, task.Rounds = 0, Rounds{0: {Entered: map[State]Time{Executed: 90}, Committed: true}}
 		task.EndBefore, task.KeepFinished, task.KeepArchived, task.KeepOutputs = Never, c.finished, c.archived, c.outputs
-		if m, ok := task.Settle(95, nil); !ok || m.NextDue != c.ends {
-			t.Errorf("%+v: succeed: %+v", c, m.NextDue)
-		}
+		m, ok := task.Settle(95, nil)
+		expect.True(t, ok && m.NextDue == c.ends, c, "succeed", m.NextDue)
 		task.State, task.OutputsFrom = Succeeded, c.from
 		task.Rounds[0].Entered[Succeeded] = 100
 		expect.Equal(t, expect.Result(task.Archive()).Value(t).NextDue, c.archives, "archive")

@@ -53,9 +53,7 @@ func TestSettle(t *testing.T) {
 				c.with(task)
 			}
 			m, ok := task.Settle(c.now, nil)
-			if ok != (c.want != None) || m.To != c.want || !strings.HasPrefix(m.Note, c.note) {
-				t.Errorf("%v, to %q, %q; want to %q, %q", ok, m.To, m.Note, c.want, c.note)
-			}
+			expect.True(t, ok == (c.want != None) && m.To == c.want && strings.HasPrefix(m.Note, c.note), ok, "to", m.To, m.Note, "want to", c.want, c.note)
 		})
 	}
 }
@@ -105,9 +103,8 @@ func TestReleaseInTheLastRound(t *testing.T) {
 	}
 	task.MaxLosses, task.Current().Worker = 3, "gamma"
 	m, err := task.lose(Running)
-	if got := field(m, "99999:error"); err != nil || got != "lost with its worker in round 99999, the last one that a task can have; the workers: gamma" {
-		t.Errorf("lost: %q, %v", got, err)
-	}
+	got := field(m, "99999:error")
+	expect.True(t, err == nil && got == "lost with its worker in round 99999, the last one that a task can have; the workers: gamma", "lost", got, err)
 }
 
 func field(m Move, name string) string {

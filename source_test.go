@@ -132,9 +132,7 @@ func TestParseSourceRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := ParseSource(tt.in)
-		if err == nil || !strings.HasPrefix(err.Error(), `source "`) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("ParseSource(%q): %v; want %q", tt.in, err, tt.want)
-		}
+		expect.True(t, err != nil && strings.HasPrefix(err.Error(), `source "`) && strings.Contains(err.Error(), tt.want), "ParseSource", tt.in, err, "want", tt.want)
 	}
 }
 
@@ -166,10 +164,8 @@ func TestHideCredentials(t *testing.T) {
 }
 
 func TestSourceShowsNoCredentials(t *testing.T) {
-	src, err := ParseSource("https://u:hush@h/x.zip?sig=hush")
-	expect.NoError(t, err)
-	asJSON, err := json.Marshal(src)
-	expect.NoError(t, err)
+	src := expect.Result(ParseSource("https://u:hush@h/x.zip?sig=hush")).Value(t)
+	asJSON := expect.Result(json.Marshal(src)).Value(t)
 	for _, s := range []string{src.String(), fmt.Sprint(src), fmt.Sprintf("%+v", src), string(asJSON)} {
 		expect.True(t, !strings.Contains(s, "hush") && strings.Contains(s, "https://***@h/x.zip"), "shown as", s)
 	}
@@ -194,9 +190,7 @@ func FuzzParseSource(f *testing.F) {
 			return
 		}
 		expect.Result(ParseSource(src.Raw)).Is(t, src, in, "parsed again")
-		if src.Scheme == SchemeRsync && (strings.HasPrefix(src.Location, "-") || strings.HasPrefix(src.Host, "-")) {
-			t.Errorf("%q: a part is an option: %#v", in, src)
-		}
+		expect.True(t, src.Scheme != SchemeRsync || !strings.HasPrefix(src.Location, "-") && !strings.HasPrefix(src.Host, "-"), in, "a part is an option", src)
 	})
 }
 
@@ -210,9 +204,7 @@ func TestOriginalFetches(t *testing.T) {
 		d := Defaults("p", source, "")
 		apart := d
 		apart.Apart = true
-		if source != "" && (d.Place() != "" || (apart.Place() == DefaultPartition) == want) {
-			t.Errorf("%s: the places are %q and %q", source, d.Place(), apart.Place())
-		}
+		expect.True(t, source == "" || d.Place() == "" && (apart.Place() == DefaultPartition) != want, source, "the places are", d.Place(), "and", apart.Place())
 	}
 }
 
@@ -220,7 +212,5 @@ func TestOriginalFetches(t *testing.T) {
 func TestTimesAsTheOriginalReadsThem(t *testing.T) {
 	h := Hash{"program": "p", "source": "rsync:/p/run.sh", "start_after": "-1", "end_before": "1e18", "timeout": " 5 "}
 	task, err := ParseTask(1, h)
-	if err != nil || task.StartAfter != 0 || task.EndBefore != Never || task.Timeout != 5 {
-		t.Errorf("got %v, %v, %v, %v", task.StartAfter, task.EndBefore, task.Timeout, err)
-	}
+	expect.True(t, err == nil && task.StartAfter == 0 && task.EndBefore == Never && task.Timeout == 5, "got", task.StartAfter, task.EndBefore, task.Timeout, err)
 }

@@ -38,11 +38,7 @@ func TestStoredProgram(t *testing.T) {
 	}
 	task := taskIn(Open)
 	m, err := task.Change(Changes{Source: new("redis:" + sum)})
-	if err != nil || m.NamedProgram() != sum {
-		t.Errorf("the change names %q, %v", m.NamedProgram(), err)
-	}
+	expect.True(t, err == nil && m.NamedProgram() == sum, "the change names", m.NamedProgram(), err)
 	m, err = task.Change(Changes{Input: new("redis:" + sum)})
-	if err != nil || m.NamedProgram() != "" {
-		t.Errorf("a change of the input names %q, %v", m.NamedProgram(), err)
-	}
+	expect.True(t, err == nil && m.NamedProgram() == "", "a change of the input names", m.NamedProgram(), err)
 }

@@ -57,9 +57,7 @@ func TestSummariesPanicForUnreadTexts(t *testing.T) {
 	whole, _ := ParseTask(1, h)
 	expect.True(t, !whole.IsSummary() && whole.LastOutput() == "", "the whole task", whole)
 	summary, err := ParseSummary(1, h)
-	if err != nil || !summary.IsSummary() || summary.Current().Unread.String() != "output, error, result, tail" {
-		t.Errorf("the summary: %+v, %v", summary, err)
-	}
+	expect.True(t, err == nil && summary.IsSummary() && summary.Current().Unread.String() == "output, error, result, tail", "the summary", summary, err)
 	for text, read := range map[Texts]func() string{TextOutput: summary.LastOutput, TextError: summary.LastError} {
 		func() {
 			defer func() {

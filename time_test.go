@@ -42,9 +42,7 @@ func TestParseSeconds(t *testing.T) {
 }
 
 func TestNeverAndForever(t *testing.T) {
-	if Never.String() != "inf" || Forever.String() != "inf" || Never.Std().Year() != 5138 || Forever.Std() != Longest {
-		t.Error(Never, Forever, Never.Std(), Forever.Std())
-	}
+	expect.True(t, Never.String() == "inf" && Forever.String() == "inf" && Never.Std().Year() == 5138 && Forever.Std() == Longest, Never, Forever, Never.Std(), Forever.Std())
 	if Time(5).Add(Forever) != Never || Time(7).Sub(5) != 2 || For(1500*time.Millisecond) != 1.5 || Seconds(0.25).Std() != 250*time.Millisecond {
 		t.Error("the arithmetic of times or the conversion of durations is wrong")
 	}

@@ -120,9 +120,8 @@ func checkRow(t *testing.T, task *Task, m Move) {
 	expect.Equal(t, m.Next, next, m.Verb, m.From, "->", m.To, "next round")
 	set := map[string]string{}
 	for _, f := range m.Set {
-		if _, twice := set[f.Name]; twice {
-			t.Errorf("%s sets %s twice", m.Verb, f.Name)
-		}
+		_, twice := set[f.Name]
+		expect.True(t, !twice, m.Verb, "sets", f.Name, "twice")
 		set[f.Name] = f.Value
 	}
 	if m.To == None {
@@ -131,9 +130,8 @@ func checkRow(t *testing.T, task *Task, m Move) {
 	}
 	expect.Equal(t, set["state"], string(m.To), m.Verb, "writes the state")
 	for _, c := range []Counter{Fails, Timeouts, Losses, Releases, Reopens, Revisions} {
-		if _, counted := set[string(c)]; counted != (c == tr.Counts) {
-			t.Errorf("%s: %s -> %s: counts %s: %v", m.Verb, m.From, m.To, c, counted)
-		}
+		_, counted := set[string(c)]
+		expect.True(t, counted == (c == tr.Counts), m.Verb, m.From, "->", m.To, "counts", c, counted)
 	}
 	if m.Verb != VerbChange && m.Verb != VerbRescore && m.Verb != VerbUnblock && m.Stamp[0].Name != RoundField(m.Next, string(m.To)) {
 		t.Errorf("%s does not record when the task became %s: %v", m.Verb, m.To, m.Stamp)

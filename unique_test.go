@@ -54,7 +54,5 @@ func TestInvalidUnique(t *testing.T) {
 		expect.True(t, err != nil && strings.HasPrefix(err.Error(), c.property+": "), c.key, c.until, err)
 	}
 	d := Defaults("p", "http://h/run.sh", "")
-	if slices.ContainsFunc(d.OpenFields(""), func(f Field) bool { return strings.HasPrefix(f.Name, "unique") }) {
-		t.Error("a task without a key has properties for it")
-	}
+	expect.True(t, !slices.ContainsFunc(d.OpenFields(""), func(f Field) bool { return strings.HasPrefix(f.Name, "unique") }), "a task without a key has properties for it")
 }

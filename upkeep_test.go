@@ -54,9 +54,7 @@ func TestUpkeepsOfEveryState(t *testing.T) {
 				continue
 			}
 			made[m.Verb] = true
-			if m.From != state || m.Round != 2 || m.Next != 2 || m.To != "" && m.To != state {
-				t.Errorf("%s: it changes the state or the round: %+v", state, m)
-			}
+			expect.True(t, m.From == state && m.Round == 2 && m.Next == 2 && (m.To == "" || m.To == state), state, "it changes the state or the round", m)
 		}
 	}
 	byScripts := []Verb{VerbHold, VerbReturn}
@@ -101,9 +99,7 @@ func TestRequire(t *testing.T) {
 		expect.Equal(t, task.Require().Claim, NoClaim, state, "a task without a claim")
 		task.Rounds = Rounds{2: {Claim: "c"}}
 		m := task.Require()
-		if m.ID != 7 || m.Verb != VerbRequire || m.From != state || m.To != state || m.Round != 2 || m.Next != 2 || m.Revision != "3" || m.Claim != "c" {
-			t.Errorf("%s: %+v", state, m)
-		}
+		expect.True(t, m.ID == 7 && m.Verb == VerbRequire && m.From == state && m.To == state && m.Round == 2 && m.Next == 2 && m.Revision == "3" && m.Claim == "c", state, m)
 		expect.True(t, len(m.Set)+len(m.Stamp)+len(m.Clear) == 0 && m.Note == "", state, "the guard writes", m)
 	}
 }

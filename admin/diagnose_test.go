@@ -128,9 +128,7 @@ func TestDiagnose(t *testing.T) {
 				found = append(found, d)
 			}
 		}
-		if len(found) != 1 || !strings.Contains(found[0].Text, text) || found[0].Severity != c.severity || found[0].Fix.Text == "" || found[0].Code == "" {
-			t.Errorf("%s: got %+v", text, found)
-		}
+		expect.True(t, len(found) == 1 && strings.Contains(found[0].Text, text) && found[0].Severity == c.severity && found[0].Fix.Text != "" && found[0].Code != "", text, "got", found)
 	}
 }
 
@@ -140,9 +138,7 @@ func TestDiagnoseWaitingTasks(t *testing.T) {
 	v.waiting, v.limits = 3, []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
 	d := diagnoses{}
 	v.waitingTasks(&d)
-	if len(d.all) != 1 || d.all[0].Severity != SeverityOK || d.all[0].Text != "open tasks that wait for other tasks: 3, for limits: 9" {
-		t.Errorf("got %+v", d.all)
-	}
+	expect.True(t, len(d.all) == 1 && d.all[0].Severity == SeverityOK && d.all[0].Text == "open tasks that wait for other tasks: 3, for limits: 9", "got", d.all)
 	long := map[string]string{}
 	for i := range 100 {
 		long[fmt.Sprint("a-long-name-", i)] = fmt.Sprint("a-long-name-", (i+1)%100)

@@ -120,9 +120,7 @@ func TestLoadEndsWithTheErrorOfTheReader(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for name, begin := range map[string]string{"at once": "", "in a task": header + `{"task":`} {
 		_, err := admin.New(target).Load(t.Context(), io.MultiReader(strings.NewReader(begin), iotest.ErrReader(broken)))
-		if !errors.Is(err, broken) || errors.As(err, new(*admin.DumpError)) {
-			t.Errorf("%s: got %T: %v", name, err, err)
-		}
+		expect.True(t, errors.Is(err, broken) && !errors.As(err, new(*admin.DumpError)), name, "got", err, err)
 	}
 }
 
@@ -198,9 +196,8 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 			expect.True(t, errors.As(err, &wrong) && strings.HasPrefix(err.Error(), problem), problem, err)
 			c := client(t, cfg)
 			if n := c.Exists(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":open").Val(); n != 0 {
-				if _, again := r.(io.Seeker); again {
-					t.Errorf("%q: the load wrote something", problem)
-				}
+				_, again := r.(io.Seeker)
+				expect.True(t, !again, problem, "the load wrote something")
 				c.Del(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":task:1", cfg.Namespace+":task:2", cfg.Namespace+":open", cfg.Namespace+":limits")
 			}
 		}

@@ -71,9 +71,8 @@ func TestLoadWhileTasksAreOpened(t *testing.T) {
 		var opened []int64
 		restored, err := admin.New(target).Load(t.Context(), reader(func() {
 			var err error
-			if opened, err = testspace.IDs(target.Open(t.Context(), define("new", "rsync:/p/run.sh", ""))); err != nil {
-				t.Error(err)
-			}
+			opened, err = testspace.IDs(target.Open(t.Context(), define("new", "rsync:/p/run.sh", "")))
+			expect.True(t, err == nil, err)
 		}))
 		expect.True(t, err == nil && restored.Tasks == 12 && restored.There == 0, name, "restored", restored, err)
 		expect.True(t, len(opened) == 1 && opened[0] == 13, name, "the opened tasks have the ids", opened)
@@ -113,15 +112,12 @@ func TestLoadOfBlankLines(t *testing.T) {
 		to := redisConfig(t, redistest.Shared(t))
 		target := newManager(t, to)
 		_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(dump + "\nx")})
-		if err == nil || !strings.Contains(err.Error(), "the dump continues") || !strings.Contains(err.Error(), "load the whole dump again") {
-			t.Errorf("with an x after the dump: %v", err)
-		}
+		expect.True(t, err != nil && strings.Contains(err.Error(), "the dump continues") && strings.Contains(err.Error(), "load the whole dump again"), "with an x after the dump", err)
 		if _, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(text)}); err != nil {
 			t.Errorf("%.20q: %v", text, err)
 		}
-		if again := dumped(t, target); body(again, to) != body(dump, from) {
-			t.Errorf("%.20q: got\n%s\nwant\n%s", text, body(again, to), body(dump, from))
-		}
+		again := dumped(t, target)
+		expect.True(t, body(again, to) == body(dump, from), text, "got", body(again, to), "want", body(dump, from))
 	}
 }
 
@@ -150,8 +146,7 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, c := newManager(t, cfg), client(t, cfg)
 	listed := expect.Result(program.Put(t.Context(), m, []byte("listed"))).Value(t)
-	stored, err := program.Put(t.Context(), m, []byte("stored"))
-	expect.NoError(t, err)
+	stored := expect.Result(program.Put(t.Context(), m, []byte("stored"))).Value(t)
 	c.ZRem(t.Context(), cfg.Namespace+":programs", strings.TrimPrefix(stored, "redis:"))
 	absent := "redis:" + strings.Repeat("0a", 32)
 	key := cfg.Namespace + ":program:" + strings.Repeat("0a", 32)
@@ -182,9 +177,7 @@ func TestDumpOfWhatOthersWrote(t *testing.T) {
 	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:2", ID: "1-0", Values: []string{"time", "1700000000.123456"}})
 	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:2", ID: "7-3", Values: []string{"time", "nan", "other", "x"}})
 	dump, log := dumpWithWarnings(t, cfg)
-	if !strings.Contains(dump, `"tasks":12}`) || !strings.Contains(dump, `"time":"inf","line":"hello"`) || !strings.Contains(dump, `"time":1700000000.123456,`) {
-		t.Errorf("dumped\n%s", dump)
-	}
+	expect.True(t, strings.Contains(dump, `"tasks":12}`) && strings.Contains(dump, `"time":"inf","line":"hello"`) && strings.Contains(dump, `"time":1700000000.123456,`), "dumped", dump)
 	expect.True(t, strings.Count(log, "\n") == 1 && strings.Contains(log, "task 9999999999999: its id is not from 1 to 1099511627775"), "logged", log)
 	loadElsewhere(t, dump, cfg)
 

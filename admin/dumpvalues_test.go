@@ -62,9 +62,7 @@ func TestDumpLeavesOutLateMarks(t *testing.T) {
 	mustOpen(t, newManager(t, cfg), "g", plain)
 	client(t, cfg).HSet(t.Context(), cfg.Namespace+":groups", "g", "closed 9999999999")
 	dump, warnings := dumpWithWarnings(t, cfg)
-	if strings.Contains(dump, `"closed`) || !strings.Contains(warnings, "a group was closed during the dump; the dump leaves its mark out") {
-		t.Errorf("warned %s, dumped %s", warnings, dump)
-	}
+	expect.True(t, !strings.Contains(dump, `"closed`) && strings.Contains(warnings, "a group was closed during the dump; the dump leaves its mark out"), "warned", warnings, "dumped", dump)
 }
 
 // Load changes no value that the namespace already has, and says so. It closes no group without tasks.
@@ -104,16 +102,13 @@ func TestLoadLogsFewValues(t *testing.T) {
 	dump := dumped(t, newManager(t, from))
 	var log testlog.Buffer
 	done, err := admin.New(newManager(t, to, testspace.Log(slog.New(slog.NewTextHandler(&log, nil))))).Load(t.Context(), strings.NewReader(dump))
-	if err != nil || done.Kept != 1200 || strings.Count(log.String(), "\n") != 20 {
-		t.Errorf("%+v, %v, logged %d lines", done, err, strings.Count(log.String(), "\n"))
-	}
+	expect.True(t, err == nil && done.Kept == 1200 && strings.Count(log.String(), "\n") == 20, done, err, "logged", strings.Count(log.String(), "\n"), "lines")
 }
 
 // finish claims the open tasks and lets them succeed.
 func finish(t *testing.T, s *redisstate.Store) {
 	t.Helper()
-	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 3600})
-	must(t, err)
+	claimed := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 3600})).Value(t)
 	for _, c := range claimed.Claims {
 		move, err := c.Task.Execute(c.ID, tdf.Result{Output: "out", Exit: "0"})
 		apply(t, s, move, err)

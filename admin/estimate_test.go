@@ -125,9 +125,8 @@ func TestEstimateMakesSense(t *testing.T) {
 		for i := range slower.runs {
 			slower.runs[i] *= 7
 		}
-		if s := estimated(slower); s.Unknown == "" && (!near(s.High/7, e.High) || !near(s.Low/7, e.Low)) {
-			t.Fatalf("%+v: %v to %v, and seven times as slow %v to %v", w, e.Low, e.High, s.Low, s.High)
-		}
+		s := estimated(slower)
+		expect.MustTrue(t, s.Unknown != "" || near(s.High/7, e.High) && near(s.Low/7, e.Low), w, e.Low, "to", e.High, "and seven times as slow", s.Low, "to", s.High)
 	}
 }
 

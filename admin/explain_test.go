@@ -215,9 +215,8 @@ func TestChecksOfARunningTask(t *testing.T) {
 	loaded := busyWith(func(c *situation) { c.workers = nil })
 	expect.Equal(t, holding(loaded.running()), "worker: w1 has not been seen in this namespace for a week; the task may come from a dump", "loaded")
 	fetching := busyWith(func(c *situation) { c.took = nil })
-	if got := fetching.run().Text; got != "claimed 60 s ago; the worker is fetching or starting the program; the program must end" {
-		t.Errorf("while the program is fetched: %q", got)
-	}
+	got := fetching.run().Text
+	expect.Equal(t, got, "claimed 60 s ago; the worker is fetching or starting the program; the program must end", "while the program is fetched")
 	c := busyWith(func(c *situation) {
 		c.task.Rounds.At(0).LastOutput, c.task.Rounds.At(0).Progress = testNow-30, tdf.Progress{Fraction: 0.4}
 	})
@@ -237,9 +236,7 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	unsettled.server = 0
 	expect.Equal(t, holding(unsettled.executed()), "server: no server was ever seen in this namespace: executed tasks do not finish", "executed")
 	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", FailedAt: testNow - 1, Error: "no luck", Entered: at}).finished()
-	if failed[0].Text != "failed 1.0 s ago: exit status 3: no luck" || failed[0].Fix.Text != "retry the task" || holding(failed) != "" {
-		t.Errorf("failed: %+v", failed)
-	}
+	expect.True(t, failed[0].Text == "failed 1.0 s ago: exit status 3: no luck" && failed[0].Fix.Text == "retry the task" && holding(failed) == "", "failed", failed)
 	for want, c := range map[string]struct {
 		state   tdf.State
 		outcome string

@@ -114,19 +114,14 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	var got []string
 	for _, g := range whole.Groups {
 		got = append(got, fmt.Sprintf("%d %d %s %.30s %d", g.Tasks, g.Rounds, g.How, g.Line, g.Workers["good"]))
-		if ids := found(t, m, manager.Query{Failure: g.ID[:6], Outcomes: []string{"failed"}}); len(ids) != g.Tasks {
-			t.Errorf("group %s has %d tasks, and its ID finds %d", g.ID, g.Tasks, len(ids))
-		}
+		ids := found(t, m, manager.Query{Failure: g.ID[:6], Outcomes: []string{"failed"}})
+		expect.True(t, len(ids) == g.Tasks, "group", g.ID, "has", g.Tasks, "tasks, and its ID finds", len(ids))
 	}
 	want := []string{"100 100 exit status 1 ValueError: bad value <n> 100", "40 40 signal: killed long long long long long long  40"}
 	expect.Equal(t, got, want, "groups")
-	if whole.Groups[0].First.Unix() != 1_800_000_000 || whole.Groups[0].Last.Unix() != 1_800_000_990 {
-		t.Errorf("from %v to %v", whole.Groups[0].First, whole.Groups[0].Last)
-	}
+	expect.True(t, whole.Groups[0].First.Unix() == 1_800_000_000 && whole.Groups[0].Last.Unix() == 1_800_000_990, "from", whole.Groups[0].First, "to", whole.Groups[0].Last)
 	forgiven, err := failures(t.Context(), a.redis(), tdf.Query{States: tdf.States}, "", boundless)
-	if err != nil || forgiven.Groups[0].Rounds != 120 || forgiven.Groups[0].Line != "ValueError: bad value <n>" {
-		t.Errorf("with forgiven failures: %+v, %v", forgiven.Groups[0], err)
-	}
+	expect.True(t, err == nil && forgiven.Groups[0].Rounds == 120 && forgiven.Groups[0].Line == "ValueError: bad value <n>", "with forgiven failures", forgiven.Groups[0], err)
 }
 
 func found(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
@@ -148,9 +143,7 @@ func TestFailuresNameTheWorkerWhoseFaultItIs(t *testing.T) {
 		}
 	})
 	all, err := a.Failures(t.Context(), manager.Query{}, "")
-	if err != nil || len(all.Suspects) != 1 || all.Suspects[0].Worker != "bad" || all.Suspects[0].Failed < 30 {
-		t.Errorf("suspects %+v, %v", all.Suspects, err)
-	}
+	expect.True(t, err == nil && len(all.Suspects) == 1 && all.Suspects[0].Worker == "bad" && all.Suspects[0].Failed >= 30, "suspects", all.Suspects, err)
 }
 
 func TestRounds(t *testing.T) {

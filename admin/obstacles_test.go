@@ -36,8 +36,7 @@ func mustOpen(t *testing.T, m *manager.Manager, group string, change ...func(*ma
 		c(&d)
 		all = append(all, d)
 	}
-	ids := expect.Result(testspace.IDs(m.Open(t.Context(), all...))).Value(t)
-	return ids
+	return expect.Result(testspace.IDs(m.Open(t.Context(), all...))).Value(t)
 }
 
 func plain(*manager.Definition) {}
@@ -45,9 +44,8 @@ func plain(*manager.Definition) {}
 func worker(t *testing.T, s *redisstate.Store, offer tdf.Offer) {
 	t.Helper()
 	w := redisstate.WorkerInfo{Name: "w", State: "working", Slots: 1, Lease: 3600, Offer: offer}
-	if _, _, err := s.TakeName(t.Context(), w, redisstate.PriorOwner{}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := s.TakeName(t.Context(), w, redisstate.PriorOwner{})
+	expect.NoError(t, err)
 }
 
 // sinceWhen is the part of a text that says when a pause began.
@@ -129,9 +127,8 @@ func TestObstaclesInJSON(t *testing.T) {
 	text, err := json.Marshal(s)
 	expect.True(t, err == nil && !strings.Contains(string(text), "obstacles"), text, err)
 	s.Obstacles = []admin.Fact{{Code: "c", Text: "a", Fix: admin.Fix{Text: "b"}}}
-	if text, err = json.Marshal(s); err != nil || !strings.Contains(string(text), `"obstacles":[{"code":"c","text":"a","fix":"b"}]`) {
-		t.Errorf("%s, %v", text, err)
-	}
+	text, err = json.Marshal(s)
+	expect.True(t, err == nil && strings.Contains(string(text), `"obstacles":[{"code":"c","text":"a","fix":"b"}]`), text, err)
 }
 
 // The longest wait is that of a task that workers may claim, even if many older tasks wait for another task.

@@ -33,9 +33,8 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	a, m := onEmbedded(t)
 	archive(t, a, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
 	s := a.redis()
-	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.PriorOwner{}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.PriorOwner{})
+	expect.NoError(t, err)
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	clock := &timed{s, now, 0}
 	w := a.Watch("")

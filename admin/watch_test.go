@@ -35,9 +35,8 @@ func addFinished(t testing.TB, s *redisstate.Store, first int64, n int, group, s
 
 func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 	t.Helper()
-	if _, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, redisstate.PriorOwner{}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, redisstate.PriorOwner{})
+	expect.NoError(t, err)
 }
 
 // codes returns the codes of the obstacles.
@@ -72,23 +71,17 @@ func TestWatch(t *testing.T) {
 	alive(t, s, "drains", "draining", 7)
 	alive(t, connect(t, cfg), "gone", "gone", 9)
 	status, err := admin.New(m).Watch("g").Look(t.Context())
-	if err != nil || codes(status) != "[no_server]" || status.Estimate.Unknown != "no server settles executed tasks" {
-		t.Errorf("without a server: %+v, %v", status, err)
-	}
+	expect.True(t, err == nil && codes(status) == "[no_server]" && status.Estimate.Unknown == "no server settles executed tasks", "without a server", status, err)
 	addServer(t, s)
-	if status, err = admin.New(m).Watch("g").Look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if status.Counts.String() != "open 4 running 2 succeeded 5" || status.Done() != 5 || status.Workers != 2 || status.Slots != 2 || status.Busy != 2 {
-		t.Errorf("got %+v", status)
-	}
+	status, err = admin.New(m).Watch("g").Look(t.Context())
+	expect.NoError(t, err)
+	expect.True(t, status.Counts.String() == "open 4 running 2 succeeded 5" && status.Done() == 5 && status.Workers == 2 && status.Slots == 2 && status.Busy == 2, "got", status)
 	if e := status.Estimate; e.Unknown != "" || e.Low != 25*time.Second || e.High != 30*time.Second { // 50 s of runs take 25 s on two slots, or 30 s if one slot executes 3 of the 5 runs
 		t.Errorf("the estimate is %+v", e)
 	}
 	expect.Equal(t, codes(status), "[]", "with a server and a worker, there are obstacles")
-	if status, err = admin.New(m).Watch("").Look(t.Context()); err != nil || status.Counts.Total() != 16 {
-		t.Errorf("of all tasks: %+v, %v", status, err)
-	}
+	status, err = admin.New(m).Watch("").Look(t.Context())
+	expect.True(t, err == nil && status.Counts.Total() == 16, "of all tasks", status, err)
 }
 
 // The rate counts the tasks that have finished since the first look, by Redis's clock.
@@ -102,9 +95,7 @@ func TestWatchRate(t *testing.T) {
 	addFinished(t, s, 101, 7, "", "failed", "failed", "1")
 	second := expect.Result(w.Look(t.Context())).Value(t)
 	want := 7 / second.At.Sub(first.At).Seconds()
-	if math.Abs(second.Rate/want-1) > 0.01 || math.Abs(second.RateSoFar/want-1) > 0.01 {
-		t.Errorf("the rates are %v and %v, want %v", second.Rate, second.RateSoFar, want)
-	}
+	expect.True(t, math.Abs(second.Rate/want-1) <= 0.01 && math.Abs(second.RateSoFar/want-1) <= 0.01, "the rates are", second.Rate, "and", second.RateSoFar, "want", want)
 	expect.Result(m.Retry(t.Context(), manager.Changes{}, manager.ByIDs(1, 2, 3, 4, 5, 6, 7, 8)...)).OK(t)
 	third, err := w.Look(t.Context())
 	expect.True(t, err == nil && third.Rate == 0 && third.RateSoFar == 0, "after some tasks were reopened", third, err)
@@ -189,9 +180,8 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 		t.Errorf("got %+v", stats)
 	}
 	since := tdf.At(stats.At).Sub(now)
-	if w, d := tdf.For(stats.Waited), tdf.For(stats.DueLag); w < 500 || w > 500+since+1e-3 || d < 40 || d > 40+since+1e-3 {
-		t.Errorf("waited %v, behind by %v", stats.Waited, stats.DueLag)
-	}
+	w, d := tdf.For(stats.Waited), tdf.For(stats.DueLag)
+	expect.True(t, w >= 500 && w <= 500+since+1e-3 && d >= 40 && d <= 40+since+1e-3, "waited", stats.Waited, "behind by", stats.DueLag)
 	expect.True(t, stats.Rate*60 >= 1 && stats.Rate*60 <= 2.01, stats.Rate*60, "are done in a minute")
 }
 
@@ -272,8 +262,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	for _, d := range diagnoses {
 		expect.True(t, d.Subject != "tasks", "for an open task whose score is not a time", d)
 	}
-	now, err := s.Now(t.Context())
-	expect.NoError(t, err)
+	now := expect.Result(s.Now(t.Context())).Value(t)
 	for i, h := range []tdf.Hash{{"0:open": now.Add(-70).String()}, {"0:open": now.Add(-500).String(), "start_after": now.Add(-100).String()}} {
 		h["state"] = "open"
 		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: int64(i + 2), Hash: h})).OK(t)
@@ -323,14 +312,12 @@ func TestWatchNamesAPause(t *testing.T) {
 	pauses := func(name string, pauses ...redisstate.Pause) {
 		t.Helper()
 		w := redisstate.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Pauses: pauses}
-		if _, _, err := s.TakeName(t.Context(), w, redisstate.PriorOwner{}); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := s.TakeName(t.Context(), w, redisstate.PriorOwner{})
+		expect.NoError(t, err)
 	}
 	look := func(group string) admin.Status {
 		t.Helper()
-		status := expect.Result(admin.New(m).Watch(group).Look(t.Context())).Value(t)
-		return status
+		return expect.Result(admin.New(m).Watch(group).Look(t.Context())).Value(t)
 	}
 	pauses("w1", redisstate.Pause{Program: "bad", For: 50, Why: "exit 4"})
 	pauses("w2", redisstate.Pause{Program: "other", For: 50})
@@ -339,9 +326,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	}
 	pauses("w2", redisstate.Pause{Program: "bad", For: 1000})
 	got := look("paused")
-	if len(got.Pauses) != 1 || !got.Pauses[0].All() || got.Estimate.Unknown != "all workers pause bad" {
-		t.Fatalf("both: %+v, %+v", got.Pauses, got.Estimate)
-	}
+	expect.MustTrue(t, len(got.Pauses) == 1 && got.Pauses[0].All() && got.Estimate.Unknown == "all workers pause bad", "both", got.Pauses, got.Estimate)
 	left := got.Pauses[0].Until.Sub(got.At)
 	expect.True(t, left <= 50*time.Second && got.Pauses[0].Why == "exit 4", "until in", left, got.Pauses[0].Why)
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {

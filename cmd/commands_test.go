@@ -107,9 +107,8 @@ func (p *process) exits(status int, text string) {
 	case <-time.After(timeout):
 		p.Fatalf("%s did not end\n%s", p.cmd, p.stderr.String())
 	}
-	if got := p.cmd.ProcessState.ExitCode(); got != status || !strings.Contains(p.stderr.String(), text) {
-		p.Errorf("%s: exit status %d, want %d; stderr, want %q:\n%s", p.cmd, got, status, text, p.stderr.String())
-	}
+	got := p.cmd.ProcessState.ExitCode()
+	expect.True(p, got == status && strings.Contains(p.stderr.String(), text), p.cmd, "exit status", got, "want", status, "stderr, want", text, p.stderr.String())
 }
 
 // logs returns when the process has written the given text to stderr.
@@ -144,19 +143,16 @@ func TestEndToEnd(t *testing.T) {
 	worker.logs(`"msg":"working"`)
 
 	store := connect(t, "127.0.0.1:"+port, "N")
-	ids, err := store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:"+source, "'a b'"))
-	must(t, err)
+	ids := expect.Result(store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:"+source, "'a b'"))).Value(t)
 	var task *tdf.Task
 	eventually(t, "the task is settled", func() bool {
-		stored, err := store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})
-		must(t, err)
+		stored := expect.Result(store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})).Value(t)
 		task = stored.Task
 		return task.State.Settled()
 	})
 	host := expect.Result(os.Hostname()).Value(t)
-	if want := "w-" + host + ": a b\n"; task.State != tdf.Succeeded || task.LastOutput() != want {
-		t.Errorf("the task is %s: %q, %q, want %q", task.State, task.LastOutput(), task.LastError(), want)
-	}
+	want := "w-" + host + ": a b\n"
+	expect.True(t, task.State == tdf.Succeeded && task.LastOutput() == want, "the task is", task.State, task.LastOutput(), task.LastError(), "want", want)
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0, `"msg":"stopped"`)
 	server.signal(syscall.SIGINT)
@@ -173,8 +169,7 @@ func TestSecondSignal(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, "p"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "p", "run.sh"), []byte("#!/bin/sh\ntrap '' TERM\n>begun\nwhile :; do sleep 1; done\n"), 0o755))
 	store := connect(t, addr, ns)
-	ids, err := store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:/nowhere/run.sh", ""))
-	must(t, err)
+	ids := expect.Result(store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:/nowhere/run.sh", ""))).Value(t)
 	worker := start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=%s\n[redis]\nport=%s\n[worker]\ndirectory=%s\ngrace=inf\nkill_grace=1000\n", ns, port, dir))
 	eventually(t, "the program runs", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "p", "begun"))
@@ -283,8 +278,7 @@ func TestWarnings(t *testing.T) {
 // notRedis starts a server that answers like a web server, and returns its port.
 func notRedis(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := expect.Result(net.Listen("tcp", "127.0.0.1:0")).Value(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -307,8 +301,7 @@ func connect(t *testing.T, addr, namespace string) *redisstate.Store {
 	tcp := expect.Result(net.ResolveTCPAddr("tcp", addr)).Value(t)
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	store, err := redisstate.Connect(ctx, config.Redis{Host: tcp.IP.String(), Port: tcp.Port}, namespace, slog.New(slog.DiscardHandler))
-	must(t, err)
+	store := expect.Result(redisstate.Connect(ctx, config.Redis{Host: tcp.IP.String(), Port: tcp.Port}, namespace, slog.New(slog.DiscardHandler))).Value(t)
 	t.Cleanup(func() { store.Close() })
 	return store
 }

@@ -86,9 +86,8 @@ func TestWorkerSleepsThroughItsLease(t *testing.T) {
 	sleeper.signal(syscall.SIGCONT)
 	eventually(t, "the worker drops all results", func() bool { return sleeper.stderr.Count("msg=dropped") == eight })
 	for _, task := range s.succeeded(append(ids, s.open("")...)) { // the resumed worker also runs a new task
-		if want := map[bool]string{true: "other\n", false: "sleeper\n"}[task.ID <= eight]; task.LastOutput() != want {
-			t.Errorf("task %d: %q", task.ID, task.LastOutput())
-		}
+		want := map[bool]string{true: "other\n", false: "sleeper\n"}[task.ID <= eight]
+		expect.True(t, task.LastOutput() == want, "task", task.ID, task.LastOutput())
 	}
 	sleeper.signal(syscall.SIGTERM)
 	sleeper.exits(0, "msg=stopped")
@@ -220,11 +219,9 @@ done
 // peak returns the peak memory of a process in bytes.
 func peak(t *testing.T, pid int) int64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	must(t, err)
+	text := expect.Result(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))).Value(t)
 	_, rest, _ := strings.Cut(string(text), "VmHWM:")
 	var kb int64
-	_, err = fmt.Sscan(rest, &kb)
-	must(t, err)
+	expect.Result(fmt.Sscan(rest, &kb)).OK(t)
 	return kb << 10
 }

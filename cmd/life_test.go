@@ -50,9 +50,8 @@ func TestRecordedLife(t *testing.T) {
 		must(t, os.WriteFile(goldenLife, []byte(got), 0o644))
 	}
 	want := expect.Result(os.ReadFile(goldenLife)).Value(t)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("the record differs (-want +got); if the change is intended, run go test ./cmd -run RecordedLife -update\n%s", diff)
-	}
+	diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n"))
+	expect.Equal(t, diff, "", "the record differs (-want +got); if the change is intended, run go test ./cmd -run RecordedLife -update")
 }
 
 // Fixed times of the test. They do not depend on the clock.

@@ -24,9 +24,7 @@ func TestSoakMapReduce(t *testing.T) {
 	}
 	seed := rand.Uint64()
 	if given := os.Getenv("TDF_SEED"); given != "" {
-		var err error
-		seed, err = strconv.ParseUint(given, 10, 64)
-		must(t, err)
+		seed = expect.Result(strconv.ParseUint(given, 10, 64)).Value(t)
 	}
 	t.Logf("TDF_SEED=%d makes the same files and the same kills", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -75,8 +75,7 @@ func (s *site) open(inputs ...string) []int64 {
 		definitions[i] = tdf.Defaults("p", "rsync:/nowhere/run.sh", input)
 		definitions[i].MaxLosses = 1000
 	}
-	ids := expect.Result(s.store.Open(s.Context(), "test", definitions...)).Value(s)
-	return ids
+	return expect.Result(s.store.Open(s.Context(), "test", definitions...)).Value(s)
 }
 
 func (s *site) task(id int64) *tdf.Task {
@@ -150,8 +149,7 @@ func (s *site) isOfRound(process string) bool {
 // remains returns the existing directories and processes of the site's rounds.
 func (s *site) remains() (left []string) {
 	s.Helper()
-	left, err := filepath.Glob(s.path(".tdf", ".rounds", "*", "*", "*"))
-	must(s, err)
+	left = expect.Result(filepath.Glob(s.path(".tdf", ".rounds", "*", "*", "*"))).Value(s)
 	all := expect.Result(filepath.Glob("/proc/[0-9]*")).Value(s)
 	for _, process := range all {
 		if s.isOfRound(process) {

@@ -44,8 +44,7 @@ func TestSoakKilledWorkers(t *testing.T) {
 	for i := range kills {
 		enough := int64((i + 1) * tasks / (kills + 1))
 		eventually(t, fmt.Sprintf("%d tasks are finished", enough), func() bool {
-			counts, err := s.store.Counts(t.Context())
-			must(t, err)
+			counts := expect.Result(s.store.Counts(t.Context())).Value(t)
 			return counts.Waiting() >= enough
 		})
 		worker.kill()

@@ -24,10 +24,7 @@ func TestToolPrecedence(t *testing.T) {
 	path := toolFile(t, "[tdf]\nnamespace=file\n[redis]\nport=1001\ndb=1\n[worker]\nlease=11\n")
 	t.Setenv("TDF_CFG_REDIS_PORT", "1002")
 	t.Setenv("TDF_CFG_TDF_NAMESPACE", "environment")
-	tool, err := LoadTool(path, Override{"tdf", "namespace", "flag", "--namespace"}, Override{"worker", "lease", "12", "--set"}, Override{"worker", "lease", "13", "--set"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := expect.Result(LoadTool(path, Override{"tdf", "namespace", "flag", "--namespace"}, Override{"worker", "lease", "12", "--set"}, Override{"worker", "lease", "13", "--set"})).Value(t)
 	for _, redis := range []Redis{tool.Manager.Redis, tool.Server.Redis, tool.Worker.Redis} {
 		expect.True(t, redis.Host == "localhost" && redis.Port == 1002 && redis.DB == 1, "redis", redis)
 	}
@@ -42,17 +39,13 @@ func TestToolPrecedence(t *testing.T) {
 func TestToolWithoutAFile(t *testing.T) {
 	clearEnvironment(t)
 	tool, err := LoadTool("")
-	if err != nil || tool.Manager.Namespace != DefaultNamespace || tool.Worker.Namespace != DefaultNamespace || tool.Manager.Redis.Addr() != "localhost:6379" {
-		t.Errorf("%+v, %v", tool.Manager, err)
-	}
-	if tool, err = LoadTool("", Override{"tdf", "namespace", "other", "--namespace"}); err != nil || tool.Server.Namespace != "other" {
-		t.Errorf("%+v, %v", tool.Server, err)
-	}
+	expect.True(t, err == nil && tool.Manager.Namespace == DefaultNamespace && tool.Worker.Namespace == DefaultNamespace && tool.Manager.Redis.Addr() == "localhost:6379", tool.Manager, err)
+	tool, err = LoadTool("", Override{"tdf", "namespace", "other", "--namespace"})
+	expect.True(t, err == nil && tool.Server.Namespace == "other", tool.Server, err)
 	path := toolFile(t, "[redis]\ndb=1\n")
 	expect.Result(LoadTool(path)).Fails(t, "[tdf] namespace: missing", "a file without a namespace")
-	if tool, err = LoadTool(path, Override{"tdf", "namespace", "other", "--namespace"}); err != nil || tool.Manager.Namespace != "other" || tool.Manager.Redis.DB != 1 {
-		t.Errorf("%+v, %v", tool.Manager, err)
-	}
+	tool, err = LoadTool(path, Override{"tdf", "namespace", "other", "--namespace"})
+	expect.True(t, err == nil && tool.Manager.Namespace == "other" && tool.Manager.Redis.DB == 1, tool.Manager, err)
 }
 
 // With an embedded Redis, managers and workers connect to the loopback address.

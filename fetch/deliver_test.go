@@ -100,9 +100,8 @@ func deliverFails(t *testing.T, ctx context.Context, target string, texts ...str
 	tmp := t.TempDir()
 	err := Deliver(ctx, tmp, filesDir(t), "17/0", target)
 	checkFailed(t, err, texts...)
-	if left, _ := os.ReadDir(tmp); len(left) > 0 {
-		t.Errorf("temporary files left: %v", left)
-	}
+	left, _ := os.ReadDir(tmp)
+	expect.True(t, len(left) <= 0, "temporary files left", left)
 	return err
 }
 
@@ -135,9 +134,7 @@ func TestDeliverShellFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fakeSSH(t, c.command)
 			err := deliverFails(t, t.Context(), "rsync:far.example:out", c.want)
-			if errors.Is(err, syscall.ENOSPC) {
-				t.Error("the error says that the disk of this machine is full; want an error about the target's disk")
-			}
+			expect.True(t, !errors.Is(err, syscall.ENOSPC), "the error says that the disk of this machine is full; want an error about the target's disk")
 		})
 	}
 }

@@ -38,8 +38,7 @@ func FuzzUnpack(f *testing.F) {
 // checkInside checks that no link in the tree leads out of the tree.
 func checkInside(t *testing.T, tree string) {
 	t.Helper()
-	root, err := os.OpenRoot(tree)
-	must(t, err)
+	root := expect.Result(os.OpenRoot(tree)).Value(t)
 	defer root.Close()
 	for name, text := range snapshot(t, tree) {
 		expect.True(t, text[0] == 'L' || text[0] == '-' || text[0] == 'd', name, "is a", text)

@@ -87,11 +87,9 @@ func packZip(t testing.TB, items ...item) []byte {
 			mode |= fs.ModeDir
 		}
 		h.SetMode(mode)
-		f, err := w.CreateHeader(h)
-		must(t, err)
+		f := expect.Result(w.CreateHeader(h)).Value(t)
 		if it.kind != tar.TypeDir {
-			_, err = io.WriteString(f, it.body)
-			must(t, err)
+			expect.Result(io.WriteString(f, it.body)).OK(t)
 		}
 	}
 	must(t, w.Close())
@@ -120,8 +118,7 @@ func compress(t testing.TB, ending string, data []byte) []byte {
 		t.Fatalf("no compression for %s", ending)
 	}
 	must(t, err)
-	_, err = w.Write(data)
-	must(t, err)
+	expect.Result(w.Write(data)).OK(t)
 	must(t, w.Close())
 	return buf.Bytes()
 }
@@ -225,9 +222,8 @@ func fetchWorks(t *testing.T, f *Fetcher, source string) Program {
 	t.Helper()
 	p := expect.Result(f.Fetch(t.Context(), "prog", source)).Value(t)
 	again, ok, err := f.Ready("prog", source)
-	if p.Fetched = false; err != nil || !ok || again != p {
-		t.Fatalf("Ready = %+v, %v, %v; want %+v", again, ok, err, p)
-	}
+	p.Fetched = false
+	expect.MustTrue(t, err == nil && ok && again == p, "Ready =", again, ok, err, "want", p)
 	info, err := os.Stat(filepath.Join(p.Dir, "run.sh"))
 	expect.MustTrue(t, err == nil && info.Mode().Perm()&0o111 != 0, "run.sh", info, err)
 	checkNoStaging(t, f.Dir)

@@ -101,8 +101,7 @@ func TestSweepOfStagingDirectories(t *testing.T) {
 	l, err := tryLock(filepath.Join(f.Dir, locksDir, "busy"))
 	expect.MustTrue(t, err == nil && l != nil, l, err)
 	defer l.Close()
-	_, err = f.Fetch(t.Context(), "prog", source(t, runItem))
-	must(t, err)
+	expect.Result(f.Fetch(t.Context(), "prog", source(t, runItem))).OK(t)
 	got := snapshot(t, filepath.Join(f.Dir, stagingDir))
 	expect.Equal(t, cmp.Diff(map[string]string{"busy": "drwxr-xr-x", "busy/payload": `-rw-r--r-- ""`}, got), "")
 }

@@ -22,9 +22,8 @@ func TestManyProgramsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, program := range strings.Fields("a b c d e f g h") {
 		wg.Go(func() {
-			if _, err := f.Fetch(t.Context(), program, url+"/run.sh"); err != nil {
-				t.Error(err)
-			}
+			_, err := f.Fetch(t.Context(), program, url+"/run.sh")
+			expect.True(t, err == nil, err)
 		})
 	}
 	wg.Wait()
@@ -66,9 +65,7 @@ func TestManyProcessesFetchOnce(t *testing.T) {
 		all = append(all, strings.TrimSpace(line))
 	}
 	text := strings.Join(all, ",")
-	if strings.Count(text, "fetched 1") != 1 || strings.Count(text, "fetched 0") != 2 || requests.Load() != 1 {
-		t.Errorf("%s; %d requests", text, requests.Load())
-	}
+	expect.True(t, strings.Count(text, "fetched 1") == 1 && strings.Count(text, "fetched 0") == 2 && requests.Load() == 1, text, requests.Load(), "requests")
 }
 
 func TestKilledWhileDownloading(t *testing.T) {
@@ -90,8 +87,7 @@ func TestSetupOfAKilledProcessKeepsTheLock(t *testing.T) {
 	cmd, _ := fetchingProcess(t, dir, serve(t, packTar(t, setup("(while [ -e ../wait ]; do sleep 0.02; done) & kill -9 $PPID"), runItem))+"/x.tar")
 	_ = cmd.Wait()
 	lock := func() *os.File {
-		l := expect.Result(tryLock(filepath.Join(dir, locksDir, "prog"))).Value(t)
-		return l
+		return expect.Result(tryLock(filepath.Join(dir, locksDir, "prog"))).Value(t)
 	}
 	if l := lock(); l != nil {
 		t.Error("the program is not locked while a process of setup.sh runs")
@@ -119,21 +115,16 @@ func TestKilledWhileInstalling(t *testing.T) {
 		cmd, _ := fetchingProcess(t, dir, url+"/x.tar")
 		_ = cmd.Wait()
 		f := &Fetcher{Dir: dir}
-		if _, ok, err := f.Ready("prog", url+"/x.tar"); ok || err != nil {
-			t.Errorf("an incomplete program is ready: %v, %v", ok, err)
-		}
+		_, ok, err := f.Ready("prog", url+"/x.tar")
+		expect.True(t, !ok && err == nil, "an incomplete program is ready", ok, err)
 		if got := snapshot(t, dir); got["prog/only/bad"] == "" || got["prog/made"] == "" {
 			t.Errorf("the killed process left nothing to undo: %v", got)
 		}
 		good.Store(true)
 		p := fetchWorks(t, f, url+"/x.tar")
 		got := snapshot(t, p.Dir)
-		if got["data/a"] != `-rw-r--r-- "good"` || got["only"] != "" || got["made"] != "" || got["setup.sh"] != "" {
-			t.Errorf("files after the next fetch: %v", got)
-		}
-		if existed && (got["results/1.out"] != `-rw-r--r-- "kept"` || got["data/own"] != `-rw-r--r-- "kept"`) {
-			t.Errorf("files that existed before the fetch are lost: %v", got)
-		}
+		expect.True(t, got["data/a"] == `-rw-r--r-- "good"` && got["only"] == "" && got["made"] == "" && got["setup.sh"] == "", "files after the next fetch", got)
+		expect.True(t, !existed || got["results/1.out"] == `-rw-r--r-- "kept"` && got["data/own"] == `-rw-r--r-- "kept"`, "files that existed before the fetch are lost", got)
 	}
 }
 
@@ -168,7 +159,5 @@ func TestTail(t *testing.T) {
 	_, _ = out.Write(bytes.Repeat([]byte("long "), 10_000))
 	_, _ = out.Write([]byte("\n\none\r\n\x1b[1mtwo\xff\n" + strings.Repeat("é", 300)))
 	got := out.lines()
-	if !strings.HasSuffix(got, "; one; [1mtwo\uFFFD; "+strings.Repeat("é", lineRunes/2)+"…"+strings.Repeat("é", lineRunes/2)) || len(out.buf) > tailBytes {
-		t.Errorf("%q", got)
-	}
+	expect.True(t, strings.HasSuffix(got, "; one; [1mtwo\uFFFD; "+strings.Repeat("é", lineRunes/2)+"…"+strings.Repeat("é", lineRunes/2)) && len(out.buf) <= tailBytes, got)
 }

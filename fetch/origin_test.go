@@ -48,9 +48,7 @@ func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 		expect.Equal(t, web.seen[url], user, "the request for", url, "had the user")
 	}
 	for url, users := range web.seen {
-		if strings.Contains(users, "bob") && !strings.HasPrefix(url, "http://h.example/") && url != "http://h.example:80/same" {
-			t.Errorf("the request for %s had the users %q", url, users)
-		}
+		expect.True(t, !strings.Contains(users, "bob") || strings.HasPrefix(url, "http://h.example/") || url == "http://h.example:80/same", "the request for", url, "had the users", users)
 	}
 }
 
@@ -73,9 +71,7 @@ func TestErrorsHideQueriesOfLocations(t *testing.T) {
 		f := newFetcher(t)
 		f.Transport = web
 		_, err := f.Fetch(t.Context(), "prog", "http://h.example/run.sh")
-		if err == nil && !strings.HasPrefix(location, "http://h.example/run.sh") && !strings.HasPrefix(location, "http:///") {
-			t.Errorf("%s: no error", location)
-		}
+		expect.True(t, err != nil || strings.HasPrefix(location, "http://h.example/run.sh") || strings.HasPrefix(location, "http:///"), location, "no error")
 		expect.True(t, err == nil || !strings.Contains(err.Error(), "hush") && strings.Contains(err.Error(), want), location, err, "want", want)
 	}
 }

@@ -56,9 +56,8 @@ func TestModesOfLinkTargetsAreKept(t *testing.T) {
 			fetchFails(t, f, "rsync:/x/run.sh", "check: ", "make that file executable (chmod +x)")
 			expect.Equal(t, expect.Result(os.Stat(target)).Value(t).Mode().Perm(), 0o644)
 			must(t, os.Chmod(target, 0o755)) // follow the advice in the error
-			if _, ok, err := f.Ready("prog", "rsync:/x/run.sh"); !ok || err != nil {
-				t.Error(ok, err)
-			}
+			_, ok, err := f.Ready("prog", "rsync:/x/run.sh")
+			expect.True(t, ok && err == nil, ok, err)
 		})
 	}
 }

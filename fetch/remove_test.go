@@ -126,9 +126,8 @@ func TestRemoveKeepsUsedPrograms(t *testing.T) {
 	for ago, want := range map[time.Duration]bool{UsedFor - time.Minute: false, UsedFor + time.Minute: true} {
 		f, _ := fetchOld(t)
 		lastUsed(t, f.Dir, ago)
-		if removed, _, err := Remove(t.Context(), f.Dir, "prog", time.Now()); removed != want || err != nil {
-			t.Errorf("used %v ago: %v, %v", ago, removed, err)
-		}
+		removed, _, err := Remove(t.Context(), f.Dir, "prog", time.Now())
+		expect.True(t, removed == want && err == nil, "used", ago, "ago", removed, err)
 	}
 }
 
@@ -197,8 +196,7 @@ func TestRemoveIsInterrupted(t *testing.T) {
 		must(t, err)
 		free, err := takeRecord(root, name, info)
 		expect.MustTrue(t, free && err == nil, free, err)
-		o, err := journalIn(root)
-		must(t, err)
+		o := expect.Result(journalIn(root)).Value(t)
 		return f, src, root, o
 	}
 	steps := map[string]func(t *testing.T, root *os.Root, o *journal){
@@ -272,9 +270,8 @@ func TestReadyRecordsTheLastUse(t *testing.T) {
 		4 * week: true, touchEvery + time.Minute: true, touchEvery - time.Minute: false, -time.Hour: true, -52 * week: true,
 	} {
 		lastUsed(t, f.Dir, ago)
-		if _, ok, err := f.Ready("prog", src); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
+		_, ok, err := f.Ready("prog", src)
+		expect.MustTrue(t, ok && err == nil, ok, err)
 		if now := lastUse(t, f.Dir).Abs(); (now < time.Minute) != written {
 			t.Errorf("last use %v ago, and %v ago after Ready", ago, now)
 		}

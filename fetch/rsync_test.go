@@ -45,8 +45,7 @@ secrets file = %s/secrets
 path = %s
 read only = no
 `, etc, uid, dir, dir, etc, dir))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := expect.Result(net.Listen("tcp", "127.0.0.1:0")).Value(t)
 	var served sync.WaitGroup
 	t.Cleanup(func() { l.Close(); served.Wait() })
 	served.Go(func() {
@@ -176,8 +175,7 @@ func endsWith(t *testing.T, dir string) context.Context {
 // checkEnded reads process ids from a file, and waits until these processes have ended.
 func checkEnded(t *testing.T, file string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	must(t, err)
+	data := expect.Result(os.ReadFile(file)).Value(t)
 	for _, word := range strings.Fields(string(data)) {
 		pid := expect.Result(strconv.Atoi(word)).Value(t)
 		eventually(t, "process "+word+" ends", func() bool { return ended(pid) })

@@ -45,9 +45,8 @@ func TestActions(t *testing.T) {
 	check := func(name string, done int, skipped string) func(manager.Result, error) {
 		return func(result manager.Result, err error) {
 			t.Helper()
-			if text := fmt.Sprint(result.Skipped); err != nil || result.Done != done || text != "["+skipped+"]" {
-				t.Errorf("%s: done %d, skipped %s, %v; want %d, [%s]", name, result.Done, text, err, done, skipped)
-			}
+			text := fmt.Sprint(result.Skipped)
+			expect.True(t, err == nil && result.Done == done && text == "["+skipped+"]", name, "done", result.Done, "skipped", text, err, "want", done, "[", skipped, "]")
 		}
 	}
 	of := manager.ByIDs
@@ -84,9 +83,8 @@ func TestRetryNeedsTime(t *testing.T) {
 	}
 	later := now.Add(time.Second)
 	result, err := m.Retry(ctx, manager.Changes{EndBefore: &later}, ref)
-	if got := tm.Tasks()[0]; err != nil || result.Done != 1 || got.State != tdf.Open || !got.EndBefore.Equal(later) {
-		t.Errorf("%+v, %v: %s until %v", result, err, got.State, got.EndBefore)
-	}
+	got := tm.Tasks()[0]
+	expect.True(t, err == nil && result.Done == 1 && got.State == tdf.Open && got.EndBefore.Equal(later), result, err, got.State, "until", got.EndBefore)
 }
 
 // CancelOpen cancels all open tasks of a group, even if one page cannot contain all of them.

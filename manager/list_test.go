@@ -39,10 +39,7 @@ func populate(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 		expect.Result(m.Open(ctx, d)).OK(t)
 	}
 	for range 2 {
-		claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: fmt.Sprint("w", rand.IntN(2)), Most: many * 2 / 3, Lease: 3600})
-		if err != nil {
-			t.Fatal(err)
-		}
+		claimed := expect.Result(s.Claim(ctx, redisstate.ClaimRequest{Worker: fmt.Sprint("w", rand.IntN(2)), Most: many * 2 / 3, Lease: 3600})).Value(t)
 		for _, c := range claimed.Claims {
 			takeOn(t, s, c)
 		}
@@ -168,9 +165,7 @@ func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 	var ids []int64
 	for after, most := "", 1+rand.IntN(60); ; {
 		page := expect.Result(m.Page(t.Context(), q, after, most)).Value(t)
-		if len(page.Tasks) > most || page.Looked < len(page.Tasks) {
-			t.Fatalf("the page has %d tasks and looked at %d, want at most %d", len(page.Tasks), page.Looked, most)
-		}
+		expect.MustTrue(t, len(page.Tasks) <= most && page.Looked >= len(page.Tasks), "the page has", len(page.Tasks), "tasks and looked at", page.Looked, "want at most", most)
 		for _, task := range page.Tasks {
 			if task.Input != fmt.Sprintf("input %d", task.ID-1) || task.Meta != fmt.Sprintf(`{"i":%d}`, task.ID-1) {
 				t.Errorf("task %d has the input %q and the meta %q", task.ID, task.Input, task.Meta)
@@ -243,9 +238,8 @@ func TestInvalidQueries(t *testing.T) {
 		{manager.Query{IDs: []int64{1}}, first.Next, 1, "the cursor"},
 	} {
 		_, err := m.Page(t.Context(), c.q, c.after, c.most)
-		if e := new(manager.QueryError); !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300 {
-			t.Errorf("%+v after %.20q: %v, want it to say %q", c.q, c.after, err, c.want)
-		}
+		e := new(manager.QueryError)
+		expect.True(t, errors.As(err, &e) && strings.Contains(err.Error(), c.want) && len(err.Error()) <= 300, c.q, "after", c.after, err, "want it to say", c.want)
 	}
 	for _, hostile := range []string{"dGltZSAraW5mIP8", "aWRzIDFlMzAwIDc", "aWRzIC0xZTMwMCA3"} { // the cursors "time +inf \xff", "ids 1e300 7" and "ids -1e300 7"
 		q := manager.Query{}

@@ -53,9 +53,8 @@ func merges(p *manager.Pipeline, stage string) manager.StageFunc {
 
 func checkArchived(t *testing.T, tm *managertest.Tester, want int) {
 	t.Helper()
-	if all, archived := len(tm.Tasks()), len(tm.In(tdf.Archived)); all != want || archived != want {
-		t.Errorf("%d tasks, %d of them archived; want %d", all, archived, want)
-	}
+	all, archived := len(tm.Tasks()), len(tm.In(tdf.Archived))
+	expect.True(t, all == want && archived == want, all, "tasks", archived, "of them archived; want", want)
 }
 
 func TestPipeline(t *testing.T) {
@@ -109,9 +108,7 @@ func TestPipelineEach(t *testing.T) {
 	})
 	p.Each("b", func(_ context.Context, f *manager.Finished) error { handled += " " + f.Input; return nil })
 	must(t, p.Run(t.Context()))
-	if len(strings.Fields(handled)) != 5 || inputs(tm, "p/b") != "f2 f3 f1 last" {
-		t.Errorf("handled %q, stage b %q", handled, inputs(tm, "p/b"))
-	}
+	expect.True(t, len(strings.Fields(handled)) == 5 && inputs(tm, "p/b") == "f2 f3 f1 last", "handled", handled, "stage b", inputs(tm, "p/b"))
 	checkArchived(t, tm, 7)
 }
 

@@ -55,9 +55,7 @@ func TestStageFunctionsFail(t *testing.T) {
 		return nil
 	})
 	must(t, p.Run(t.Context()))
-	if inputs(tm, "p/a") != "1 2" || inputs(tm, "p/b") != "3" || fmt.Sprint(calls) != "map[a:5 b:5 c:5]" {
-		t.Errorf("%v: %q, %q", calls, inputs(tm, "p/a"), inputs(tm, "p/b"))
-	}
+	expect.True(t, inputs(tm, "p/a") == "1 2" && inputs(tm, "p/b") == "3" && fmt.Sprint(calls) == "map[a:5 b:5 c:5]", calls, inputs(tm, "p/a"), inputs(tm, "p/b"))
 	checkArchived(t, tm, 4)
 	for want, n := range map[string]int{
 		"stage failed; it is tried again after a pause": 12, "out of luck": 6, "panicked: no hope": 3, "pause_seconds=8": 3,
@@ -199,9 +197,7 @@ func TestRetryDuringAfter(t *testing.T) {
 		return nil
 	})
 	must(t, p.Run(t.Context()))
-	if inputs(tm, "p/b") != "again 2" || calls != 2 || log.Count("level=ERROR") > 0 {
-		t.Errorf("%d calls, stage b %q, %s", calls, inputs(tm, "p/b"), log.String())
-	}
+	expect.True(t, inputs(tm, "p/b") == "again 2" && calls == 2 && log.Count("level=ERROR") <= 0, calls, "calls, stage b", inputs(tm, "p/b"), log.String())
 	checkArchived(t, tm, 3)
 }
 
@@ -209,16 +205,13 @@ func TestRetryDuringAfter(t *testing.T) {
 func TestGroupOfAnotherName(t *testing.T) {
 	t.Parallel()
 	tm, log := newTester(t)
-	opened, err := tm.Manager.Open(t.Context(), ofGroup("p/a", "foreign"))
-	must(t, err)
+	opened := expect.Result(tm.Manager.Open(t.Context(), ofGroup("p/a", "foreign"))).Value(t)
 	p := tm.Manager.Pipeline("p")
 	starts := 0
 	p.Start("a", func(ctx context.Context, s *manager.Stage) error {
 		if starts++; starts == 2 {
-			_, err := tm.Manager.Cancel(ctx, opened[0].Ref())
-			must(t, err)
-			_, err = tm.Manager.Remove(ctx, opened[0].Ref())
-			must(t, err)
+			expect.Result(tm.Manager.Cancel(ctx, opened[0].Ref())).OK(t)
+			expect.Result(tm.Manager.Remove(ctx, opened[0].Ref())).OK(t)
 		}
 		return opens("1")(ctx, s)
 	})
@@ -239,9 +232,7 @@ func TestForget(t *testing.T) {
 		must(t, p.Run(t.Context()))
 		must(t, p.Forget(t.Context()))
 		expect.Result(m.Remove(t.Context(), manager.ByIDs(int64(n+1))...)).OK(t)
-		if calls != 1 || len(tm.Tasks()) != 0 {
-			t.Errorf("%d calls, %v", calls, tm.Tasks())
-		}
+		expect.True(t, calls == 1 && len(tm.Tasks()) == 0, calls, "calls", tm.Tasks())
 	}
 }
 

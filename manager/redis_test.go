@@ -90,9 +90,7 @@ func TestTwoManagersOnRedis(t *testing.T) {
 		defs = append(defs, d)
 	}
 	ids, err := testspace.IDs(first.Open(t.Context(), defs...))
-	if err != nil || len(ids) != many || !slices.IsSorted(ids) {
-		t.Fatalf("opened %d tasks, sorted %v: %v", len(ids), slices.IsSorted(ids), err)
-	}
+	expect.MustTrue(t, err == nil && len(ids) == many && slices.IsSorted(ids), "opened", len(ids), "tasks, sorted", slices.IsSorted(ids), err)
 	ended := make(chan error, 2)
 	for _, m := range []*manager.Manager{first, newManager(t, cfg, testspace.Log(silent))} {
 		go func() { ended <- m.Run(t.Context(), followUp(m)) }()
@@ -118,18 +116,14 @@ func followUp(m *manager.Manager) manager.Callbacks {
 func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 	t.Helper()
 	counts, err := m.Counts(t.Context(), "g0", "g1")
-	if err != nil || counts[tdf.Archived] != int64(2*many) || counts.Total() != int64(2*many) {
-		t.Fatalf("counts %v, %v, want %d archived", counts, err, 2*many)
-	}
+	expect.MustTrue(t, err == nil && counts[tdf.Archived] == int64(2*many) && counts.Total() == int64(2*many), "counts", counts, err, "want", 2*many, "archived")
 	seen := map[string]int{}
 	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
 		expect.NoError(t, err)
 		seen[task.Output()]++
 	}
 	for i := range many {
-		if seen[strconv.Itoa(i)] != 1 || seen["after "+strconv.Itoa(i)] != 1 {
-			t.Errorf("%d: %d tasks, %d follow-ups", i, seen[strconv.Itoa(i)], seen["after "+strconv.Itoa(i)])
-		}
+		expect.True(t, seen[strconv.Itoa(i)] == 1 && seen["after "+strconv.Itoa(i)] == 1, i, seen[strconv.Itoa(i)], "tasks", seen["after "+strconv.Itoa(i)], "follow-ups")
 	}
 }
 
@@ -153,8 +147,7 @@ func TestAManagerIsWoken(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB})
 	defer rdb.Close()
 	registered := func() int64 {
-		n := expect.Result(rdb.ZCard(t.Context(), cfg.Namespace+":managers").Result()).Value(t)
-		return n
+		return expect.Result(rdb.ZCard(t.Context(), cfg.Namespace+":managers").Result()).Value(t)
 	}
 	eventually(t, "the manager is registered", func() bool { return registered() == 1 })
 	ids := expect.Result(testspace.IDs(m.Open(t.Context(), define("p", source, "x")))).Value(t)
@@ -177,10 +170,7 @@ func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	c := claimed.Claims[0]
 	m, err := c.Task.Execute(c.ID, tdf.Result{Output: "done", Exit: "0"})
 	apply(t, s, m, err)
-	seen := expect.Result(s.Read(ctx, []int64{id}, redisstate.Want{Fields: redisstate.Rules})).Value(t)
-	m, ok := seen[0].Task.Settle(claimed.Now, seen[0].Invalid)
-	expect.MustTrue(t, ok, "task", id, "is not settled")
-	apply(t, s, m, nil)
+	settle(t, s, id)
 }
 
 // While Redis is full, tasks without follow-ups are archived. Callbacks with follow-ups are called again later.
@@ -212,9 +202,7 @@ func TestRedisIsFull(t *testing.T) {
 			return nil
 		},
 		EndOfRound: func(_ context.Context, s manager.Summary) error {
-			if s.Round == 1 && (s.Archived != 1 || s.Waiting != 1) {
-				t.Errorf("round 1, while Redis is full: %d archived, %d held", s.Archived, s.Waiting)
-			}
+			expect.True(t, s.Round != 1 || s.Archived == 1 && s.Waiting == 1, "round 1, while Redis is full", s.Archived, "archived", s.Waiting, "held")
 			return nil
 		},
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 2 },
@@ -247,9 +235,7 @@ func TestRedisRefusesAFollowUp(t *testing.T) {
 		},
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Archived == 1 || s.Round == 100 },
 	})
-	if log.Count("callback failed") != 1 || log.Count("task not archived") != 0 {
-		t.Errorf("the log does not say exactly once that the callback failed:\n%s", log.String())
-	}
+	expect.True(t, log.Count("callback failed") == 1 && log.Count("task not archived") == 0, "the log does not say exactly once that the callback failed", log.String())
 }
 
 // madeRoom is a log. When it receives the message that Redis is full, it frees memory in Redis.

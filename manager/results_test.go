@@ -130,9 +130,8 @@ func TestListByID(t *testing.T) {
 		for task, err := range m.List(t.Context(), byID(c.q, manager.ReadOutput)) {
 			expect.NoError(t, err)
 			expect.MustTrue(t, c.step <= 0 || task.ID == next, c.q, "got task", task.ID, "want", next)
-			if r := task.LastRun(); r.Output != fmt.Sprint("out ", task.ID-1) || r.Result != fmt.Sprint(task.ID-1) {
-				t.Errorf("task %d has the output %q and the result %q", task.ID, r.Output, r.Result)
-			}
+			r := task.LastRun()
+			expect.True(t, r.Output == fmt.Sprint("out ", task.ID-1) && r.Result == fmt.Sprint(task.ID-1), "task", task.ID, "has the output", r.Output, "and the result", r.Result)
 			n, next = n+1, next+c.step
 		}
 		expect.True(t, (c.step <= 0 || n == c.many) && (c.q.States == nil || n <= 0) && (c.q.Output == "" || n != 0), c.q, n, "tasks, want", c.many)
@@ -158,8 +157,7 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 	s := connect(t, cfg)
 	m := newManager(t, cfg, testspace.Log(silent))
 	ids := expect.Result(testspace.IDs(m.Open(t.Context(), define("p", source, "some input")))).Value(t)
-	claimed, err := s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-	expect.NoError(t, err)
+	claimed := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	c := claimed.Claims[0]
 	move, _ := c.Task.Execute(c.ID, tdf.Result{Output: "printed", Exit: "0"})
 	expect.Result(s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{move}})).OK(t)
@@ -168,9 +166,8 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 		expect.Result(lastOutput(task)).FailsWith(t, tdf.ErrNotRead, "output")
 	}
 	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
-		if got, readErr := lastOutput(task); err != nil || readErr != nil || got != "printed" {
-			t.Errorf("the result: %q, %v, %v", got, err, readErr)
-		}
+		got, readErr := lastOutput(task)
+		expect.True(t, err == nil && readErr == nil && got == "printed", "the result", got, err, readErr)
 	}
 	task, err := m.Get(t.Context(), ids[0])
 	expect.True(t, err == nil && task.Output() == "printed", "the whole task", task, err)

@@ -60,8 +60,7 @@ func open(t testing.TB, m *manager.Manager, inputs ...string) []int64 {
 		}
 		defs = append(defs, d)
 	}
-	ids := expect.Result(testspace.IDs(m.Open(t.Context(), defs...))).Value(t)
-	return ids
+	return expect.Result(testspace.IDs(m.Open(t.Context(), defs...))).Value(t)
 }
 
 func run(t testing.TB, m *manager.Manager, c manager.Callbacks) {
@@ -99,9 +98,7 @@ func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
 	open(t, tm.Manager, "ok", "fail")
 	run(t, tm.Manager, manager.Callbacks{})
 	expect.Equal(t, len(tm.In(tdf.Archived)), 2, "of 2 are archived")
-	if log.Count("task archived without a callback") != 1 || log.Count(`error="it broke"`) != 1 {
-		t.Errorf("the log does not name the failed task exactly once:\n%s", log.String())
-	}
+	expect.True(t, log.Count("task archived without a callback") == 1 && log.Count(`error="it broke"`) == 1, "the log does not name the failed task exactly once", log.String())
 }
 
 func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
@@ -133,9 +130,7 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 			})
 			want := []time.Duration{0, 1e9, 3e9, 7e9, 15e9, 31e9}
 			expect.True(t, slices.Equal(at, want), "the callback was called after", at, "want", want)
-			if log.Count("callback failed; it is called again") != 5 || log.Count("no disk left") != 5 {
-				t.Errorf("the log does not have five failures:\n%s", log.String())
-			}
+			expect.True(t, log.Count("callback failed; it is called again") == 5 && log.Count("no disk left") == 5, "the log does not have five failures", log.String())
 			expect.Equal(t, len(tm.In(tdf.Archived)), 4, "tasks are archived")
 		})
 	}
@@ -208,9 +203,7 @@ func TestFollowUpsThatMakeNoSense(t *testing.T) {
 					return nil
 				},
 			})
-			if calls != 2 || len(tm.Tasks()) != 1 || log.Count(c.want) != 1 {
-				t.Errorf("%d calls, %d tasks, log:\n%s", calls, len(tm.Tasks()), log.String())
-			}
+			expect.True(t, calls == 2 && len(tm.Tasks()) == 1 && log.Count(c.want) == 1, calls, "calls", len(tm.Tasks()), "tasks, log", log.String())
 		})
 	}
 }
@@ -262,9 +255,8 @@ func TestPagingGoesPastHeldTasks(t *testing.T) {
 			})
 			archived := tm.In(tdf.Archived)
 			expect.True(t, len(archived) == 1 && archived[0].Input == "free", len(archived), "tasks are archived, want the free one")
-			if n := len(begun); n > 5 && begun[n-1].Sub(begun[n-2]) < time.Second {
-				t.Errorf("the last round began %v after the previous round, want at least RoundDuration", begun[n-1].Sub(begun[n-2]))
-			}
+			n := len(begun)
+			expect.True(t, n <= 5 || begun[n-1].Sub(begun[n-2]) >= time.Second, "the last round began", begun[n-1].Sub(begun[n-2]), "after the previous round, want at least RoundDuration")
 		})
 	}
 }
@@ -354,9 +346,8 @@ func endsContext(t *testing.T, ended func(context.Context) error) {
 		},
 	})
 	expect.True(t, errors.Is(err, why) && calls == 2, err, "after", calls, "calls")
-	if n, all := len(tm.In(tdf.Archived)), len(tm.Tasks()); n != 1 || all != 4 {
-		t.Errorf("%d of %d tasks are archived, want 1 of 4", n, all)
-	}
+	n, all := len(tm.In(tdf.Archived)), len(tm.Tasks())
+	expect.True(t, n == 1 && all == 4, n, "of", all, "tasks are archived, want 1 of 4")
 	expect.Equal(t, log.Count("callback failed"), 0, "the end of ctx was logged as a failure", log.String())
 }
 
@@ -376,9 +367,7 @@ func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
 			return err
 		},
 	})
-	if len(tm.Tasks()) != 1 || calls != 2 || log.Count("task not archived, and no follow-up opened") != 1 {
-		t.Errorf("%d tasks, %d calls, log:\n%s", len(tm.Tasks()), calls, log.String())
-	}
+	expect.True(t, len(tm.Tasks()) == 1 && calls == 2 && log.Count("task not archived, and no follow-up opened") == 1, len(tm.Tasks()), "tasks", calls, "calls, log", log.String())
 }
 
 func TestOneRunAtATime(t *testing.T) {

@@ -39,8 +39,28 @@ func TestServerWatch(t *testing.T) {
 		log.Reset()
 		store.at = step.last
 		expect.NoError(t, w.look(t.Context(), step.now))
-		if got := log.String(); (got != "") != (step.want != "") || !strings.Contains(got, step.want) {
-			t.Errorf("at %v, last seen %v: got %q, want %q", step.now, step.last, got, step.want)
+		got := log.String()
+		expect.True(t, (got != "") == (step.want != "") && strings.Contains(got, step.want), "at", step.now, "last seen", step.last, "got", got, "want", step.want)
+	}
+}
+
+// A batch has at most n tasks. At most fresh of these tasks have no entry, because no earlier round has seen them.
+func TestUpTo(t *testing.T) {
+	t.Parallel()
+	ids := make([]int64, 100)
+	b := backoff{}
+	for i := range ids {
+		ids[i] = int64(i)
+		if i < 50 {
+			b[ids[i]] = &retry{}
 		}
 	}
+	for _, c := range []struct{ n, fresh, want int }{
+		{64, 1024, 64}, {200, 1024, 100}, {64, 10, 60}, {64, 0, 50}, {10, 0, 10}, {64, 14, 64}, {64, 13, 63},
+	} {
+		got := b.upTo(ids, c.n, c.fresh)
+		expect.True(t, len(got) == c.want && got[0] == 0, "at most", c.n, "tasks, of which at most", c.fresh, "have no entry: got", len(got), "want", c.want)
+	}
+	expect.Len(t, b.upTo(ids[50:], 64, 0), 0)
+	expect.Len(t, b.upTo(nil, 64, 5), 0)
 }

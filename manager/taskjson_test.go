@@ -56,8 +56,7 @@ func TestSummaryJSONHasTheTextsThatWereAskedFor(t *testing.T) {
 	} {
 		task, _ := tdf.ParseTask(7, h)
 		got, err := summary(task, read).MarshalJSON()
-		if want = `{"id":7,"program":"p","state":"failed","round":0,"entered":"2027-01-15T08:00:00.000000Z"` + want; err != nil || string(got) != want {
-			t.Errorf("%q: %s, %v, want %s", read, got, err, want)
-		}
+		want = `{"id":7,"program":"p","state":"failed","round":0,"entered":"2027-01-15T08:00:00.000000Z"` + want
+		expect.True(t, err == nil && string(got) == want, read, got, err, "want", want)
 	}
 }

@@ -38,9 +38,7 @@ func TestCallersShareCalls(t *testing.T) {
 				}
 				tasks, err := m.Open(t.Context(), d)
 				if c == 0 {
-					if !errors.Is(err, tdf.ErrGroupClosed) || len(tasks) > 0 {
-						t.Errorf("opened %d tasks in a closed group, with error %v", len(tasks), err)
-					}
+					expect.True(t, errors.Is(err, tdf.ErrGroupClosed) && len(tasks) <= 0, "opened", len(tasks), "tasks in a closed group, with error", err)
 					continue
 				}
 				if err != nil || len(tasks) != 1 || tasks[0].ID <= last {
@@ -91,7 +89,5 @@ func TestCallersThatCancelTheSameTasks(t *testing.T) {
 		})
 	}
 	at.Wait()
-	if done != len(tasks) || skipped != 3*len(tasks) {
-		t.Errorf("%d tasks were cancelled and %d skipped, want %d and %d", done, skipped, len(tasks), 3*len(tasks))
-	}
+	expect.True(t, done == len(tasks) && skipped == 3*len(tasks), done, "tasks were cancelled and", skipped, "skipped, want", len(tasks), "and", 3*len(tasks))
 }

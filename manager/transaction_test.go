@@ -23,8 +23,7 @@ import (
 // get reads a task that exists.
 func get(t *testing.T, m *manager.Manager, id int64) *manager.Task {
 	t.Helper()
-	task := expect.Result(m.Get(t.Context(), id)).Value(t)
-	return task
+	return expect.Result(m.Get(t.Context(), id)).Value(t)
 }
 
 // finishedTasks opens tasks, and runs them without archiving them.
@@ -146,9 +145,7 @@ func TestImpossibleTransactions(t *testing.T) {
 			x := m.Transaction()
 			c.add(x)
 			opened, err := x.Commit(t.Context())
-			if opened != nil || err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.As(err, c.is) {
-				t.Errorf("%v, %v, want %s", opened, err, c.want)
-			}
+			expect.True(t, opened == nil && err != nil && strings.Contains(err.Error(), c.want) && (c.is == nil || errors.As(err, c.is)), opened, err, "want", c.want)
 			expect.Result(x.Commit(t.Context())).FailsWith(t, manager.ErrCommitted, "a second commit")
 			after := tm.Tasks()
 			expect.True(t, reflect.DeepEqual(before, after), "the transaction changed", before, "to", after)
@@ -191,9 +188,7 @@ func TestTransactionWithAKey(t *testing.T) {
 		x := tm.Manager.Transaction()
 		x.Open(keyed, define("p", source, "plain"))
 		opened, err := x.Commit(t.Context())
-		if err != nil || opened[0].ID != 1 || opened[0].Existing != (i == 1) || opened[1].Existing || opened[1].ID != int64(2+i) {
-			t.Errorf("%+v, %v", opened, err)
-		}
+		expect.True(t, err == nil && opened[0].ID == 1 && opened[0].Existing == (i == 1) && !opened[1].Existing && opened[1].ID == int64(2+i), opened, err)
 	}
 }
 
@@ -220,9 +215,8 @@ func TestTransactionsAreSerialized(t *testing.T) {
 			all.Wait()
 			m := newManager(t, cfg)
 			counts, err := m.Counts(t.Context())
-			if got := get(t, m, 1).Meta; err != nil || got != fmt.Sprint(managers*additions) || counts.Total() != 1+managers*additions {
-				t.Errorf("the number is %s, and there are %d tasks, %v", got, counts.Total(), err)
-			}
+			got := get(t, m, 1).Meta
+			expect.True(t, err == nil && got == fmt.Sprint(managers*additions) && counts.Total() == 1+managers*additions, "the number is", got, "and there are", counts.Total(), "tasks", err)
 		})
 	}
 }
@@ -293,9 +287,8 @@ func TestRefusedStepOfACallback(t *testing.T) {
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			if calls++; calls == 1 {
 				seen := get(t, tm.Manager, guard[0].ID)
-				if _, err := tm.Manager.Update(t.Context(), manager.Changes{Meta: new("m")}, seen.Ref()); err != nil {
-					t.Error(err)
-				}
+				_, err := tm.Manager.Update(t.Context(), manager.Changes{Meta: new("m")}, seen.Ref())
+				expect.True(t, err == nil, err)
 				task.Require(seen)
 				task.Open(define("p", source, "never"))
 				return nil
@@ -304,8 +297,6 @@ func TestRefusedStepOfACallback(t *testing.T) {
 			return nil
 		},
 	})
-	if calls != 2 || len(tm.Tasks()) != 2 || len(tm.In(tdf.Archived)) != 2 {
-		t.Errorf("%d calls, tasks: %v", calls, tm.Tasks())
-	}
+	expect.True(t, calls == 2 && len(tm.Tasks()) == 2 && len(tm.In(tdf.Archived)) == 2, calls, "calls, tasks", tm.Tasks())
 	expect.Equal(t, log.Count("step of the callback: task 2 has changed: want open in round 0, found open in round 0, revision 1"), 1, log.String())
 }

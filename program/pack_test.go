@@ -69,8 +69,7 @@ func listing(t testing.TB, dir string) map[string]string {
 		if name == "." || strings.HasPrefix(name, ".tdf-") {
 			return nil
 		}
-		info, err := d.Info()
-		must(t, err)
+		info := expect.Result(d.Info()).Value(t)
 		files[name] = info.Mode().String() + " "
 		switch {
 		case info.Mode().IsRegular():
@@ -93,9 +92,7 @@ func TestPackedIsFetchedAndRun(t *testing.T) {
 	})
 	must(t, os.Chmod(filepath.Join(dir, "tool"), 0o4711))
 	p := expect.Result(program.Pack(dir)).Value(t)
-	if !strings.HasPrefix(p.Name, "my-program-") || p.Source != "redis:"+p.Source[6:] || p.Name[len("my-program-"):] != p.Source[6:14] {
-		t.Errorf("name %s, source %s", p.Name, p.Source)
-	}
+	expect.True(t, strings.HasPrefix(p.Name, "my-program-") && p.Source == "redis:"+p.Source[6:] && p.Name[len("my-program-"):] == p.Source[6:14], "name", p.Name, "source", p.Source)
 	expect.True(t, p.Files == 9 && p.Bytes == int64(len(packedScript)+3+1<<20+1+len("#!/bin/sh\n")), p.Files, "files", p.Bytes, "bytes")
 	at, got := fetched(t, p)
 	must(t, os.Chmod(filepath.Join(dir, "run.sh"), 0o755))
@@ -118,8 +115,7 @@ func TestPackIsDeterministic(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(second, "run.sh"), 0o711))
 	plant(t, second, map[string]string{".git/config": "x", "b/.git": "y", ".tdf-program.json": "{}"})
 	a := expect.Result(program.Pack(first)).Value(t)
-	b, err := program.Pack(second + "/")
-	must(t, err)
+	b := expect.Result(program.Pack(second + "/")).Value(t)
 	expect.Equal(t, cmp.Diff(a, b), "", "two archives")
 	for name, change := range map[string]func() error{
 		"content": func() error { return os.WriteFile(filepath.Join(second, "a"), []byte("2"), 0o644) },
@@ -191,9 +187,8 @@ func TestPackRefuses(t *testing.T) {
 		{script(map[string]string{strings.Repeat("d/", 33) + "x": ""}), "the file is nested 33 directories deep, but workers unpack at most 32"},
 	} {
 		dir := plant(t, t.TempDir(), c.files)
-		if _, err := program.Pack(dir); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "pack "+dir) {
-			t.Errorf("%q: got %v, want %q", c.files, err, c.want)
-		}
+		_, err := program.Pack(dir)
+		expect.True(t, err != nil && strings.Contains(err.Error(), c.want) && strings.HasPrefix(err.Error(), "pack "+dir), c.files, "got", err, "want", c.want)
 	}
 	dir := plant(t, t.TempDir(), script(map[string]string{}))
 	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644))
@@ -211,8 +206,7 @@ func TestPackedNames(t *testing.T) {
 		strings.Repeat("é", 120): strings.Repeat("é", 95),
 	} {
 		dir := plant(t, filepath.Join(t.TempDir(), base), map[string]string{"run.sh": packedScript})
-		p, err := program.Pack(dir)
-		must(t, err)
+		p := expect.Result(program.Pack(dir)).Value(t)
 		expect.Equal(t, p.Name[:len(p.Name)-9], want, base, "is named")
 		d := tdf.Defaults(p.Name, p.Source, "")
 		must(t, d.Validate())
@@ -239,9 +233,8 @@ func TestPackTooLarge(t *testing.T) {
 	expect.Fails(t, err, want)
 	must(t, os.Remove(filepath.Join(dir, "two")))
 	p := expect.Result(program.Pack(dir)).Value(t)
-	if _, got := fetched(t, p); got["one"] != "-rw-r--r-- "+string(noise) {
-		t.Error("the fetched file one differs from the packed one")
-	}
+	_, got := fetched(t, p)
+	expect.True(t, got["one"] == "-rw-r--r-- "+string(noise), "the fetched file one differs from the packed one")
 }
 
 // Pack refuses a program exactly if workers with default limits would refuse it.
@@ -271,17 +264,15 @@ func TestPackKeepsToTheLimitsOfWorkers(t *testing.T) {
 func TestPackedWellIsFetched(t *testing.T) {
 	zeros := strings.Repeat("\x00", 8<<20)
 	p := expect.Result(program.Pack(plant(t, t.TempDir(), map[string]string{"run.sh": packedScript, "zeros": zeros}))).Value(t)
-	if _, got := fetched(t, p); got["zeros"] != "-rw-r--r-- "+zeros {
-		t.Error("the fetched files are not the packed ones")
-	}
+	_, got := fetched(t, p)
+	expect.True(t, got["zeros"] == "-rw-r--r-- "+zeros, "the fetched files are not the packed ones")
 }
 
 func TestPush(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
 	dir := plant(t, filepath.Join(t.TempDir(), "p"), map[string]string{"run.sh": packedScript})
-	packed, err := program.Pack(dir)
-	must(t, err)
+	packed := expect.Result(program.Pack(dir)).Value(t)
 	for range 2 {
 		got, err := program.Push(t.Context(), m, dir)
 		want := program.Pushed{Program: packed.Name, Source: packed.Source, Files: 1, Bytes: int64(len(packed.Archive))}

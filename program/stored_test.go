@@ -20,8 +20,7 @@ func TestRemove(t *testing.T) {
 	m := testspace.Manager(t, cfg)
 	var sources []string
 	for _, archive := range []string{"a", "b"} {
-		s, err := program.Put(t.Context(), m, []byte(archive))
-		must(t, err)
+		s := expect.Result(program.Put(t.Context(), m, []byte(archive))).Value(t)
 		sources = append(sources, s)
 	}
 	var all []manager.Definition
@@ -31,18 +30,16 @@ func TestRemove(t *testing.T) {
 	ids := expect.Result(testspace.IDs(m.Open(t.Context(), all...))).Value(t)
 	needed, free := sources[0][len("redis:"):], sources[1][len("redis:"):]
 	uses, err := program.Uses(t.Context(), m)
-	if use := uses[needed]; err != nil || use.Tasks != 2500 || use.Unfinished != 2500 || !slices.Contains(ids, use.ID) || !slices.Equal(use.Names, []string{"p", "q"}) || len(uses) != 1 {
-		t.Errorf("%+v, %v", uses, err)
-	}
+	use := uses[needed]
+	expect.True(t, err == nil && use.Tasks == 2500 && use.Unfinished == 2500 && slices.Contains(ids, use.ID) && slices.Equal(use.Names, []string{"p", "q"}) && len(uses) == 1, uses, err)
 	var used *program.UsedError
 	if err := program.Remove(t.Context(), m, free, needed); !errors.As(err, &used) || used.SHA256 != needed || used.Tasks != 2500 {
 		t.Errorf("got %v", err)
 	}
 	expect.Len(t, expect.Result(program.List(t.Context(), m)).Value(t), 2, "a program was removed")
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(ids...)...)).OK(t)
-	if uses, err = program.Uses(t.Context(), m); err != nil || uses[needed].Tasks != 2500 || uses[needed].Unfinished != 0 {
-		t.Errorf("after all were cancelled: %+v, %v", uses, err)
-	}
+	uses, err = program.Uses(t.Context(), m)
+	expect.True(t, err == nil && uses[needed].Tasks == 2500 && uses[needed].Unfinished == 0, "after all were cancelled", uses, err)
 	for range 2 { // a second removal of the same program is not an error
 		must(t, program.Remove(t.Context(), m, needed))
 	}

@@ -60,13 +60,11 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 		} {
 			id := c.breakIt()
 			findings, err := s.Check(ctx)
-			if err != nil || len(findings) != 1 || findings[0].ID != id || !strings.HasPrefix(findings[0].Problem, c.problem) {
-				t.Fatalf("%s: findings %v, %v", c.problem, findings, err)
-			}
+			expect.MustTrue(t, err == nil && len(findings) == 1 && findings[0].ID == id && strings.HasPrefix(findings[0].Problem, c.problem), c.problem, "findings", findings, err)
 			expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1, c.problem, "repaired")
 			mustBeSound(t, s)
-			if c.want != tdf.None && task(t, s, id).State != c.want {
-				t.Errorf("%s: its state is %s", c.problem, task(t, s, id).State)
+			if c.want != tdf.None {
+				expect.Equal(t, task(t, s, id).State, c.want, c.problem, "its state")
 			}
 			for _, open := range mustClaim(t, s, 1000) { // finish all tasks, so that they do not affect the next case
 				mustExecute(t, s, open, tdf.Result{Exit: "0"})

@@ -20,8 +20,7 @@ func TestBackoff(t *testing.T) {
 				id := mustOpen(t, s, d)[0]
 				c := mustClaim(t, s, 1)[0]
 				if timesOut {
-					m, err := task(t, s, id).TimeOut()
-					mustApply(t, s, m, err)
+					mustMove(t, s, id, (*tdf.Task).TimeOut)
 				} else {
 					mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1"})
 					mustSettle(t, s, id)

@@ -25,10 +25,8 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	})
 	must(t, err)
 	must(t, s.Follow(t.Context(), ids[0]))
-	m, err := task(t, s, ids[0]).Cancel()
-	mustApply(t, s, m, err)
-	m, err = task(t, s, ids[0]).Remove()
-	mustApply(t, s, m, err)
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[0], (*tdf.Task).Remove)
 	want := maps.Clone(before)
 	delete(want, "task:1")
 	want["open"], want["group:g"] = "2@T", "2@1099511627778"
@@ -45,10 +43,8 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
 	c := mustClaim(t, s, 1)[0]
-	m, err := task(t, s, 1).Cancel()
-	mustApply(t, s, m, err)
-	m, err = task(t, s, 1).Remove()
-	mustApply(t, s, m, err)
+	mustMove(t, s, 1, (*tdf.Task).Cancel)
+	mustMove(t, s, 1, (*tdf.Task).Remove)
 	before := dump(t, s)
 	renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})).Value(t)
 	expect.Fails(t, renewed.Lost[0], "", "the lease was renewed")
@@ -56,12 +52,6 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 	outcomes := expect.Result(s.Execute(t.Context(), "w", execute)).Value(t)
 	expect.Fails(t, outcomes[0].Err, "", "the result was accepted")
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
-}
-
-func mustChange(t *testing.T, s *Store, id int64, c tdf.Changes) {
-	t.Helper()
-	m, err := task(t, s, id).Change(c)
-	mustApply(t, s, m, err)
 }
 
 // Changing an open task changes only the given properties. The task keeps its place in the queue.
@@ -120,10 +110,8 @@ func TestRequeueElsewhere(t *testing.T) {
 		}
 		got := task(t, s, 1)
 		expect.True(t, got.Releases == 6 && len(got.NotOn) == 2 && got.Fails+got.Losses+got.Timeouts == 0, got)
-		m, err := task(t, s, 1).Cancel()
-		mustApply(t, s, m, err)
-		m, err = task(t, s, 1).Reopen()
-		mustApply(t, s, m, err)
+		mustMove(t, s, 1, (*tdf.Task).Cancel)
+		mustMove(t, s, 1, (*tdf.Task).Reopen)
 		expect.Equal(t, claim("w.1"), 1, "a reopened task still avoids its worker")
 		mustBeSound(t, s)
 	})
@@ -178,9 +166,7 @@ func TestReopenWithChanges(t *testing.T) {
 	m, err := task(t, s, id).ReopenWith(tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(tdf.Seconds(5).Std())})
 	mustApply(t, s, m, err)
 	got := task(t, s, id)
-	if got.State != tdf.Open || got.Round != 1 || got.Program != "q" || got.Timeout != 5 || got.Reopens != 1 || got.Revision != 0 {
-		t.Errorf("%+v", got)
-	}
+	expect.True(t, got.State == tdf.Open && got.Round == 1 && got.Program == "q" && got.Timeout == 5 && got.Reopens == 1 && got.Revision == 0, got)
 	mustBeSound(t, s)
 }
 
@@ -201,14 +187,10 @@ func TestDrain(t *testing.T) {
 			t.Errorf("a new owner of the name is drained by %q, %v", by, err)
 		}
 		all := expect.Result(s.Workers(t.Context())).Value(t)
-		if len(all) != 1 || all[0].Drained != "me" || all[0].Host != "h" || all[0].PID != 5 || len(all[0].Runs) != 2 || all[0].Slots != 2 {
-			t.Errorf("%+v", all)
-		}
-		now, err := s.Now(t.Context())
-		must(t, err)
+		expect.True(t, len(all) == 1 && all[0].Drained == "me" && all[0].Host == "h" && all[0].PID == 5 && len(all[0].Runs) == 2 && all[0].Slots == 2, all)
+		now := expect.Result(s.Now(t.Context())).Value(t)
 		expect.True(t, all[0].Alive(now) && !all[0].Alive(now.Add(61)), "want the worker to count as alive now, but not after the end of its lease")
-		_, err = s.Drain(t.Context(), "w", "")
-		must(t, err)
+		expect.Result(s.Drain(t.Context(), "w", "")).OK(t)
 		expect.Result(second.WorkerHeartbeat(t.Context(), w)).Is(t, "")
 	})
 }
@@ -240,16 +222,13 @@ func TestDependenciesArchivedMeanwhile(t *testing.T) {
 	waiting.AfterAny = &tdf.Dependencies{Group: "g"}
 	last := mustOpen(t, s, waiting)[0]
 	moveAll := func(ids []int64, decide func(t *tdf.Task) (tdf.Move, error)) {
-		stored, err := s.Read(t.Context(), ids, Want{Fields: Whole})
-		must(t, err)
+		stored := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
 		var moves []tdf.Move
 		for _, x := range stored {
-			m, err := decide(x.Task)
-			must(t, err)
+			m := expect.Result(decide(x.Task)).Value(t)
 			moves = append(moves, m)
 		}
-		_, err = s.Apply(t.Context(), "m", unitsOf(moves)...)
-		must(t, err)
+		expect.Result(s.Apply(t.Context(), "m", unitsOf(moves)...)).OK(t)
 	}
 	moveAll(ids, (*tdf.Task).Cancel)
 	seen := map[int64]int{}

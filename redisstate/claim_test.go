@@ -51,9 +51,7 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 	later.StartAfter = now.Add(1000)
 	mustOpen(t, s, later, define("now"), later)
 	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 5, Lease: 60})
-	if err != nil || inputs(c.Claims) != "now" || c.Next.String() != later.StartAfter.String() {
-		t.Errorf("claimed %q, next %v, want %v: %v", inputs(c.Claims), c.Next, later.StartAfter, err)
-	}
+	expect.True(t, err == nil && inputs(c.Claims) == "now" && c.Next.String() == later.StartAfter.String(), "claimed", inputs(c.Claims), "next", c.Next, "want", later.StartAfter, err)
 	got := task(t, s, 3)
 	expect.True(t, got.Ready > later.StartAfter && got.Ready <= later.StartAfter+0.001, "the third task of the call is ready at", got.Ready)
 	mustBeSound(t, s)
@@ -81,9 +79,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		got := task(t, s, 1)
 		expect.True(t, got.State == tdf.Expired && got.Outcome == "expired" && strings.Contains(got.Log, " w: expired"), "the expired task is", got)
 		open := s.Redis.ZRangeWithScores(ctx, s.Keys.List(tdf.Open), 0, -1).Val()
-		if len(open) != 4 || open[3].Member != "5" || tdf.Time(open[3].Score).String() != now.Add(500).String() {
-			t.Errorf("the list open contains %v", open)
-		}
+		expect.True(t, len(open) == 4 && open[3].Member == "5" && tdf.Time(open[3].Score).String() == now.Add(500).String(), "the list open contains", open)
 	})
 }
 
@@ -111,9 +107,7 @@ func TestRenew(t *testing.T) {
 		return renewed.Now, renewed.Lost[0]
 	}
 	fetching, err := renew(Renewal{Claim: c.ID, Limit: 700})
-	if err != nil || task(t, s, 1).Deadline.String() != fetching.Add(700).String() {
-		t.Errorf("while fetching: deadline %v, %v", task(t, s, 1).Deadline, err)
-	}
+	expect.True(t, err == nil && task(t, s, 1).Deadline.String() == fetching.Add(700).String(), "while fetching: deadline", task(t, s, 1).Deadline, err)
 	begun, err := renew(Renewal{Claim: c.ID, Begun: true, Limit: 100})
 	got := task(t, s, 1)
 	if err != nil || got.Deadline.String() != begun.Add(100).String() || got.Current().Started.String() != begun.String() {
@@ -167,9 +161,8 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				expect.Result(s.Renew(t.Context(), 3600, Renewal{ID: 1, Claim: c1.ID, Until: d.EndBefore})).OK(t)
 				got := task(t, s, 1)
 				expect.Equal(t, got.Deadline.String(), before.String(), "the deadline")
-				if look := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()); look > got.NextDue(now)+1e-3 || look < got.NextDue(now)-1e-3 {
-					t.Errorf("the server looks at %v, want %v", look, got.NextDue(now))
-				}
+				look := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
+				expect.True(t, look <= got.NextDue(now)+1e-3 && look >= got.NextDue(now)-1e-3, "the server looks at", look, "want", got.NextDue(now))
 			})
 		})
 	}
@@ -233,9 +226,8 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 	claimAll := func() (got []Claim) { // on a slow machine, a claim may stop early
 		for more := true; more && len(got) < 5; {
 			c := expect.Result(s.Claim(t.Context(), request)).Value(t)
-			if got, more = append(got, c.Claims...), c.More; more && c.Unwanted+len(c.Claims) == 0 {
-				t.Fatal("a claim that passed no task returned More")
-			}
+			got, more = append(got, c.Claims...), c.More
+			expect.MustTrue(t, !more || c.Unwanted+len(c.Claims) != 0, "a claim that passed no task returned More")
 		}
 		return got
 	}

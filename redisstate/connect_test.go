@@ -61,9 +61,7 @@ func TestConnectRefuses(t *testing.T) {
 			}
 			s, err := Connect(t.Context(), c.redis(), cmp.Or(c.ns, "x"), quiet)
 			var refused *conn.RefusedError
-			if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%v, %v; want %q", s, err, c.words)
-			}
+			expect.True(t, errors.As(err, &refused) && strings.Contains(err.Error(), c.words) && !strings.Contains(err.Error(), "\n"), s, err, "want", c.words)
 		})
 	}
 }
@@ -139,10 +137,8 @@ func TestFullRedis(t *testing.T) {
 	expect.True(t, err == nil && renewed.Lost[0] == nil, "renew", renewed, err)
 	mustExecute(t, s, claims[0], tdf.Result{Output: strings.Repeat("x", 1000), Exit: "0"})
 	mustSettle(t, s, 1)
-	m, err := task(t, s, 1).Archive()
-	mustApply(t, s, m, err)
-	m, err = task(t, s, 2).Cancel()
-	mustApply(t, s, m, err)
+	mustMove(t, s, 1, (*tdf.Task).Archive)
+	mustMove(t, s, 2, (*tdf.Task).Cancel)
 	mustBeSound(t, s)
 	counts, err := s.Counts(t.Context())
 	expect.True(t, err == nil && counts.String() == "expired 1 archived 1", "counted", counts, err)
@@ -165,8 +161,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
 	log, lines := logged()
-	s, err := New(redisAt(t, proxy.Addr), redistest.Namespace(t), log)
-	must(t, err)
+	s := expect.Result(New(redisAt(t, proxy.Addr), redistest.Namespace(t), log)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	var pings atomic.Int64
 	s.Redis.AddHook(observer(func(c redis.Cmder) {
@@ -202,8 +197,7 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 	ns := redistest.Namespace(t)
 	other := connect(t, redistest.Shared(t), ns)
 	must(t, other.Redis.Set(t.Context(), other.Keys.Schema(), 7, 0).Err())
-	s, err := New(redisAt(t, redistest.Shared(t)), ns, quiet)
-	must(t, err)
+	s := expect.Result(New(redisAt(t, redistest.Shared(t)), ns, quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	before := dump(t, other)
 	for name, call := range map[string]func() error{

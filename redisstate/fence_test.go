@@ -20,8 +20,7 @@ func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 	change := func(c tdf.Changes) error {
 		x := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Rules})).Value(t)
 		m := expect.Result(x.Task.Change(c)).Value(t)
-		outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
-		must(t, err)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})).Value(t)
 		return outcomes[0].Err
 	}
 	late, soon := tdf.Time(2e9), tdf.Time(1e9)
@@ -42,10 +41,8 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 	id := mustOpen(t, s, d)[0]
 	var c Claim
 	execute := func() {
-		m, err := c.Task.Execute(c.ID, tdf.Result{Output: "o", Exit: "0"})
-		must(t, err)
-		_, err = s.Execute(t.Context(), "w", m)
-		must(t, err)
+		m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Output: "o", Exit: "0"})).Value(t)
+		expect.Result(s.Execute(t.Context(), "w", m)).OK(t)
 	}
 	moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
 	s.Redis.AddHook(observer(func(c redis.Cmder) {
@@ -90,7 +87,5 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 			missing++
 		}
 	}
-	if missing > 0 || len(left) != tasks-ending || n != len(due) {
-		t.Errorf("%d of %d running tasks were skipped; GiveUp returned %d, and %d tasks are due", missing, len(left), n, len(due))
-	}
+	expect.True(t, missing <= 0 && len(left) == tasks-ending && n == len(due), missing, "of", len(left), "running tasks were skipped; GiveUp returned", n, "and", len(due), "tasks are due")
 }

@@ -21,9 +21,7 @@ func walk(t *testing.T, s *Store, of ListQuery, most int, between func()) []List
 	for pages := 0; ; pages++ {
 		page, last, err := s.Find(t.Context(), of, most)
 		must(t, err)
-		if len(page) > most || len(page) == 0 && !last || pages > 10_000 {
-			t.Fatalf("page %d has %d entries, most %d, last %v", pages, len(page), most, last)
-		}
+		expect.MustTrue(t, len(page) <= most && (len(page) != 0 || last) && pages <= 10_000, "page", pages, "has", len(page), "entries, most", most, "last", last)
 		all = append(all, page...)
 		if last {
 			return all
@@ -151,12 +149,8 @@ func TestReadFactsAndTexts(t *testing.T) {
 	stored, err := s.Read(t.Context(), []int64{id, 99, id}, want)
 	expect.MustTrue(t, err == nil && len(stored) == 3 && stored[1].Task == nil, stored, err)
 	got := stored[0].Task
-	if got.Round != 3 || got.Fails != 3 || got.Group != "g" || got.State != tdf.Open || got.Rounds.At(2).Exit != "1" || got.Rounds.At(2).Seconds != 2 {
-		t.Errorf("read: %+v", got)
-	}
-	if got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error != "" || got.Rounds.At(1).Worker != "" {
-		t.Errorf("the read returned unwanted texts: %+v", got)
-	}
+	expect.True(t, got.Round == 3 && got.Fails == 3 && got.Group == "g" && got.State == tdf.Open && got.Rounds.At(2).Exit == "1" && got.Rounds.At(2).Seconds == 2, "read", got)
+	expect.True(t, got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error == "" && got.Rounds.At(1).Worker == "", "the read returned unwanted texts", got)
 	want.Keep = func(*tdf.Task) bool { return false }
 	if stored, err := s.Read(t.Context(), []int64{id}, want); err != nil || stored[0].Task != nil {
 		t.Errorf("the read returned a task that Keep does not select: %v, %v", stored, err)

@@ -42,10 +42,8 @@ func TestAllFailedGuardsAreNamed(t *testing.T) {
 		for _, id := range ids {
 			guards = append(guards, task(t, s, id).Require())
 		}
-		m, err := task(t, s, ids[1]).Change(tdf.Changes{Input: new("other")})
-		mustApply(t, s, m, err)
-		m, err = task(t, s, ids[2]).Cancel()
-		mustApply(t, s, m, err)
+		mustChange(t, s, ids[1], tdf.Changes{Input: new("other")})
+		mustMove(t, s, ids[2], (*tdf.Task).Cancel)
 		must(t, s.Redis.Del(t.Context(), s.Keys.Task(ids[3])).Err())
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[4]), "round", "7", "state", "a\tb\nc").Err())
 		before := dump(t, s)
@@ -83,14 +81,11 @@ func TestKeysInOneUnit(t *testing.T) {
 		var ids [3]int64
 		for i := range ids { // three archived tasks with the same key
 			ids[i] = mustOpenUnique(t, s, d).ID
-			m, err := task(t, s, ids[i]).Cancel()
-			mustApply(t, s, m, err)
-			m, err = task(t, s, ids[i]).Archive()
-			mustApply(t, s, m, err)
+			mustMove(t, s, ids[i], (*tdf.Task).Cancel)
+			mustMove(t, s, ids[i], (*tdf.Task).Archive)
 		}
 		reopen := func(id int64) tdf.Move {
-			m, err := task(t, s, id).Reopen()
-			must(t, err)
+			m := expect.Result(task(t, s, id).Reopen()).Value(t)
 			return m
 		}
 		before := dump(t, s)
@@ -100,10 +95,8 @@ func TestKeysInOneUnit(t *testing.T) {
 		// A refused unit leaves the key to the next unit of the call.
 		outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []tdf.Move{reopen(ids[2])}})
 		expect.True(t, err == nil && outcomes[0].Err != nil && outcomes[1].Err == nil, outcomes, err)
-		m, err := task(t, s, ids[2]).Cancel()
-		mustApply(t, s, m, err)
-		m, err = task(t, s, ids[2]).Archive()
-		must(t, err)
+		mustMove(t, s, ids[2], (*tdf.Task).Cancel)
+		m := expect.Result(task(t, s, ids[2]).Archive()).Value(t)
 		if o := transaction(t, s, nil, reopen(ids[0]), m); o.Err != nil {
 			t.Errorf("task 3 gives its key to task 1: %v", o.Err)
 		}

@@ -53,9 +53,8 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
 		must(t, first.ServerHeartbeat(t.Context(), "s", now))
 		must(t, first.SetGrace(t.Context(), tdf.Grace{Running: now.Add(20)}))
-		if text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error(); !strings.Contains(text, "Redis was away, so that worker may be alive; try again in ") {
-			t.Error(text)
-		}
+		text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error()
+		expect.True(t, strings.Contains(text, "Redis was away, so that worker may be alive; try again in "), text)
 		must(t, first.SetGrace(t.Context(), tdf.Grace{Running: now.Add(-1)}))
 		must(t, signed(first.WorkerHeartbeat(t.Context(), w))) // the owner keeps its name
 		silentFor(61)
@@ -89,8 +88,7 @@ func TestGiveUp(t *testing.T) {
 	n, err := s.GiveUp(t.Context(), "w", since)
 	expect.True(t, err == nil && n == 2, n, err)
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	due, err := dueTasks(t.Context(), s, now, 10)
-	must(t, err)
+	due := expect.Result(dueTasks(t.Context(), s, now, 10)).Value(t)
 	expect.Len(t, due, 2, "due")
 	mustSettle(t, s, 1)
 	mustSettle(t, s, 2)
@@ -128,8 +126,7 @@ func TestLiveReports(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		mustSettle(t, s, 1)
-		m, err := task(t, s, 1).Reopen()
-		mustApply(t, s, m, err)
+		mustMove(t, s, 1, (*tdf.Task).Reopen)
 		c = mustClaim(t, s, 1)[0]
 		earlier, err := s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextCheckpoint}, TextsOf{0, tdf.TextError})})
 		expect.True(t, err == nil && earlier.Task.Checkpoint == checkpoint && earlier.Task.Rounds.At(0).Error == "boom", earlier.Task, err)

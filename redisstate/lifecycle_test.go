@@ -67,8 +67,7 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 	}
 	id := mustOpen(t, s, d)[0]
 	if state == tdf.Expired {
-		m, err := task(t, s, id).Cancel()
-		mustApply(t, s, m, err)
+		mustMove(t, s, id, (*tdf.Task).Cancel)
 	}
 	if state == tdf.Open || state == tdf.Expired {
 		return id
@@ -92,8 +91,7 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 	}
 	mustSettle(t, s, id)
 	if state == tdf.Archived {
-		m, err := task(t, s, id).Archive()
-		mustApply(t, s, m, err)
+		mustMove(t, s, id, (*tdf.Task).Archive)
 	}
 	return id
 }
@@ -150,9 +148,7 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 		expect.MustTrue(t, err == nil && outcomes[0].Err != nil && outcomes[1].Err == nil, outcomes, err)
 		got := outcomes[1].IDs
 		expect.True(t, len(got) == 2 && got[0] == 4 && got[1] == 5, "ids", got)
-		if task(t, s, a).State != tdf.Succeeded || task(t, s, b).State != tdf.Archived {
-			t.Error("the refused unit changed Redis, or the other unit did not change it")
-		}
+		expect.True(t, task(t, s, a).State == tdf.Succeeded && task(t, s, b).State == tdf.Archived, "the refused unit changed Redis, or the other unit did not change it")
 		mustBeSound(t, s)
 	})
 }
@@ -173,10 +169,8 @@ func TestLogKeepsFirstAndLastLines(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("x"))[0]
 		for range 70 {
-			m, err := task(t, s, id).Cancel()
-			mustApply(t, s, m, err)
-			m, err = task(t, s, id).Reopen()
-			mustApply(t, s, m, err)
+			mustMove(t, s, id, (*tdf.Task).Cancel)
+			mustMove(t, s, id, (*tdf.Task).Reopen)
 		}
 		lines := strings.Split(task(t, s, id).Log, "\n")
 		expect.MustLen(t, lines, 100, "lines")
@@ -186,8 +180,6 @@ func TestLogKeepsFirstAndLastLines(t *testing.T) {
 				rounds++
 			}
 		}
-		if moments.ReplaceAllString(lines[0], "T") != "T manager: open" || rounds != 45 {
-			t.Errorf("the first line is %q, and %d of the last 90 lines are about a reopening", lines[0], rounds)
-		}
+		expect.True(t, moments.ReplaceAllString(lines[0], "T") == "T manager: open" && rounds == 45, "the first line is", lines[0], "and", rounds, "of the last 90 lines are about a reopening")
 	})
 }

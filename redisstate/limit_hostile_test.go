@@ -54,9 +54,7 @@ func TestRateIsExact(t *testing.T) {
 	var starts []tdf.Time
 	begun, setBack := clock.now, 0
 	for steps := 0; len(starts)-setBack < 100; steps++ {
-		if steps > 1000 {
-			t.Fatalf("only %d starts in %v", len(starts), clock.now.Sub(begun))
-		}
+		expect.MustTrue(t, steps <= 1000, "only", len(starts), "starts in", clock.now.Sub(begun))
 		clock.pass(random.Float64() * 0.15)
 		if steps%2 == 0 { // the server keeps to the rate, too, so every other task comes past the server
 			d := limitedBy("api")
@@ -126,8 +124,7 @@ func TestRateAndNumber(t *testing.T) {
 		clock.pass(10)
 		returnWaiting(t, s)
 	}
-	m, err := task(t, s, ids[0]).Cancel()
-	mustApply(t, s, m, err)
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
 	expect.True(t, returnWaiting(t, s) == 1 && len(claimAll(t, s, 10)) == 1, "the free place was not used")
 	mustLimit(t, s, "db", running(9)) // without the rate
 	expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Starts("db")).Val(), 0, "the starts are still stored")
@@ -159,16 +156,14 @@ func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 	mustLimit(t, s, "db", running(4))
 	returned, done, begun := 0, 0, clock.now
 	for done < served {
-		if returned += returnWaiting(t, s); returned > left+served {
-			t.Fatalf("%d tasks returned, and %d were claimed", returned, done)
-		}
+		returned += returnWaiting(t, s)
+		expect.MustTrue(t, returned <= left+served, returned, "tasks returned, and", done, "were claimed")
 		claims := mustClaim(t, s, 10)
 		for _, c := range claims {
 			mustExecute(t, s, c, tdf.Result{Exit: "0"})
 		}
-		if done += len(claims); len(claims) > 4 {
-			t.Fatalf("%d were claimed", len(claims))
-		}
+		done += len(claims)
+		expect.MustTrue(t, len(claims) <= 4, len(claims), "were claimed")
 		clock.pass(0.1)
 		waited := clock.now.Sub(begun).Seconds()
 		expect.MustTrue(t, waited <= 150, "only", done, "were claimed in", waited, "s")
@@ -187,12 +182,10 @@ func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, s *Store, id int64){
 		"changed": func(t *testing.T, s *Store, id int64) {
-			m, err := task(t, s, id).Change(tdf.Changes{Queue: new("a")})
-			mustApply(t, s, m, err)
+			mustChange(t, s, id, tdf.Changes{Queue: new("a")})
 		},
 		"cancelled": func(t *testing.T, s *Store, id int64) {
-			m, err := task(t, s, id).Cancel()
-			mustApply(t, s, m, err)
+			mustMove(t, s, id, (*tdf.Task).Cancel)
 		},
 		"by another program": func(t *testing.T, s *Store, id int64) {
 			s.Redis.HSet(t.Context(), s.Keys.Task(id), "revision", 7)
@@ -240,9 +233,8 @@ func TestHostileWaitingTasks(t *testing.T) {
 		n += returnWaiting(t, s)
 	}
 	expect.Equal(t, n, len(revisions), "tasks")
-	if due, now, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
-		t.Errorf("%v are due at %v, %v", due, now, err)
-	}
+	due, now, err := s.LimitsDue(t.Context())
+	expect.True(t, err == nil && len(due) <= 0, due, "are due at", now, err)
 }
 
 // A new rate with a longer time span counts the starts before it.
@@ -252,13 +244,10 @@ func TestLongerRate(t *testing.T) {
 		kept := func() float64 { return s.Redis.TTL(t.Context(), s.Keys.Starts("db")).Val().Seconds() }
 		mustLimit(t, s, "db", rate(0.001))
 		mustOpen(t, s, limitedBy("db"), limitedBy("db"))
-		if got := claimAll(t, s, 10); len(got) != 1 || kept() > 61 {
-			t.Fatalf("claimed %d, and the starts stay for %v s", got, kept())
-		}
+		got := claimAll(t, s, 10)
+		expect.MustTrue(t, len(got) == 1 && kept() <= 61, "claimed", got, "and the starts stay for", kept(), "s")
 		mustLimit(t, s, "db", rate(1e6))
-		if kept() < 1e6 {
-			t.Errorf("the starts stay for %v s", kept())
-		}
+		expect.True(t, kept() >= 1e6, "the starts stay for", kept(), "s")
 		returnWaiting(t, s)
 		expect.Len(t, claimAll(t, s, 10), 0, "claimed")
 	})
@@ -294,9 +283,8 @@ func TestIdleTasksLeaveTheirLimits(t *testing.T) {
 					left = append(left, key)
 				}
 			}
-			if used := s.Redis.ZRange(t.Context(), s.Keys.LimitsUsed(), 0, -1).Val(); !slices.Equal(left, []string{"limited:k7"}) || !slices.Equal(used, []string{"k7"}) {
-				t.Errorf("these keys are left: %v; these keys are used: %v", left, used)
-			}
+			used := s.Redis.ZRange(t.Context(), s.Keys.LimitsUsed(), 0, -1).Val()
+			expect.True(t, slices.Equal(left, []string{"limited:k7"}) && slices.Equal(used, []string{"k7"}), "these keys are left", left, "these keys are used", used)
 			expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.Limited("k7")).Val(), 1, "the limit counts … tasks")
 		})
 	}
@@ -315,12 +303,9 @@ func TestUnclaimedTaskThatLeft(t *testing.T) {
 	clock.pass(11)
 	u := useOf(t, s, "db")
 	expect.MustTrue(t, u.Unclaimed == 4 && slices.Equal(u.Unserved, []string{"default"}), "use", u)
-	m, err := task(t, s, ids[0]).Cancel()
-	mustApply(t, s, m, err)
-	m, err = task(t, s, ids[1]).Change(tdf.Changes{LimitKey: new("other")})
-	mustApply(t, s, m, err)
-	m, err = task(t, s, ids[2]).Change(tdf.Changes{Queue: new("a")})
-	mustApply(t, s, m, err)
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+	mustChange(t, s, ids[1], tdf.Changes{LimitKey: new("other")})
+	mustChange(t, s, ids[2], tdf.Changes{Queue: new("a")})
 	s.Redis.Del(t.Context(), s.Keys.Task(ids[3]))
 	if u := useOf(t, s, "db"); u.Unclaimed != 1 || !slices.Equal(u.Unserved, []string{"queue=a"}) {
 		t.Errorf("use: %+v", u)
@@ -346,8 +331,7 @@ func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 			ids = append(ids, mustOpen(t, s, prioritized(7))...)
 		}
 		if i == 3 { // a waiting task gets another priority, and returns to its queue
-			m, err := task(t, s, ids[4]).Change(tdf.Changes{Priority: new(3)})
-			mustApply(t, s, m, err)
+			mustChange(t, s, ids[4], tdf.Changes{Priority: new(3)})
 			expect.Equal(t, task(t, s, ids[4]).PlacedIn, "priority=3", "the changed task is in")
 			ids = append(ids, mustOpen(t, s, prioritized(0))...)
 		}
@@ -359,9 +343,7 @@ func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 	want := []int64{ids[0], ids[2], ids[6], ids[3], ids[4], ids[1], ids[5], ids[7]}
 	expect.Equal(t, got, want, "claimed")
 	for key := range dump(t, s) {
-		if strings.HasPrefix(key, "limited:") || strings.HasPrefix(key, "returned:") || key == "limits_due" || strings.HasPrefix(key, "levels:limit") {
-			t.Errorf("the key %s is left", key)
-		}
+		expect.True(t, !strings.HasPrefix(key, "limited:") && !strings.HasPrefix(key, "returned:") && key != "limits_due" && !strings.HasPrefix(key, "levels:limit"), "the key", key, "is left")
 	}
 }
 
@@ -403,19 +385,15 @@ func TestWaitingTaskByHand(t *testing.T) {
 	expect.MustLen(t, claimAll(t, s, 10), 0, "claimed")
 	change := func(id int64, c tdf.Changes, place string) {
 		t.Helper()
-		m, err := task(t, s, id).Change(c)
-		mustApply(t, s, m, err)
+		mustChange(t, s, id, c)
 		expect.Equal(t, task(t, s, id).PlacedIn, place, "the place")
 		mustBeSound(t, s)
 	}
 	change(ids[0], tdf.Changes{LimitKey: new("")}, "")
 	change(ids[1], tdf.Changes{Queue: new("a")}, "queue=a")
-	m, err := task(t, s, ids[2]).Expire()
-	mustApply(t, s, m, err)
-	m, err = task(t, s, ids[3]).Cancel()
-	mustApply(t, s, m, err)
-	m, err = task(t, s, ids[3]).Reopen()
-	mustApply(t, s, m, err)
+	mustMove(t, s, ids[2], (*tdf.Task).Expire)
+	mustMove(t, s, ids[3], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[3], (*tdf.Task).Reopen)
 	x := task(t, s, ids[3])
 	expect.True(t, !x.WaitsForLimit(), "the retried task is in", x.PlacedIn)
 	change(ids[4], tdf.Changes{StartAfter: new(tdf.Time(9e9).Std())}, "default")
@@ -441,11 +419,9 @@ func TestAuditRepairsLimits(t *testing.T) {
 			func() { s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "place", "limit=other") },
 		} {
 			spoil()
-			findings, err := s.Check(t.Context())
-			must(t, err)
+			findings := expect.Result(s.Check(t.Context())).Value(t)
 			expect.True(t, len(findings) != 0, "nothing was found")
-			_, err = s.Repair(t.Context(), "test", findings)
-			must(t, err)
+			expect.Result(s.Repair(t.Context(), "test", findings)).OK(t)
 			mustBeSound(t, s)
 			u := useOf(t, s, "db")
 			expect.True(t, u.Running == 1 && u.Waiting == 2, "after", findings, u)
@@ -482,10 +458,8 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 					}
 				}
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
-				findings, err := s.Check(t.Context())
-				must(t, err)
-				_, err = s.Repair(t.Context(), "test", findings)
-				must(t, err)
+				findings := expect.Result(s.Check(t.Context())).Value(t)
+				expect.Result(s.Repair(t.Context(), "test", findings)).OK(t)
 				mustBeSound(t, s)
 			})
 		})
@@ -567,9 +541,8 @@ func TestManyTasksOfOneKey(t *testing.T) {
 			claims = append(claims, claim)
 		}
 		n := commandCalls(t, s, "hmget") - before
-		if read += n; n > 1000 {
-			t.Fatalf("a claim read %d tasks", n)
-		}
+		read += n
+		expect.MustTrue(t, n <= 1000, "a claim read", n, "tasks")
 	}
 	expect.True(t, read > tasks && read <= tasks+tasks/100 && len(claims) == 3, read, "tasks were read, and", len(claims), "claimed")
 	returnWaiting(t, s)
@@ -866,14 +839,10 @@ func TestUnusedLimitKeysLeave(t *testing.T) {
 	mustOpen(t, s, d, d)
 	claims := claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims
 	for i, want := range []int64{1, 0} {
-		m, err := claims[i].Task.Execute(claims[i].ID, tdf.Result{Exit: "0"})
-		must(t, err)
-		_, err = s.Execute(t.Context(), "w", m)
-		must(t, err)
-		moves, err := settlements(t.Context(), s, 9)
-		must(t, err)
-		_, err = s.Apply(t.Context(), "server", unitsOf(moves)...)
-		must(t, err)
+		m := expect.Result(claims[i].Task.Execute(claims[i].ID, tdf.Result{Exit: "0"})).Value(t)
+		expect.Result(s.Execute(t.Context(), "w", m)).OK(t)
+		moves := expect.Result(settlements(t.Context(), s, 9)).Value(t)
+		expect.Result(s.Apply(t.Context(), "server", unitsOf(moves)...)).OK(t)
 		expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.LimitsUsed()).Val(), want, "after", i+1, "tasks … used keys")
 	}
 }

@@ -123,8 +123,7 @@ func TestPlacesComeBack(t *testing.T) {
 			mustApply(t, s, m, err)
 		},
 		"cancelled": func(t *testing.T, s *Store, c Claim) {
-			m, err := task(t, s, c.Task.ID).Cancel()
-			mustApply(t, s, m, err)
+			mustMove(t, s, c.Task.ID, (*tdf.Task).Cancel)
 		},
 		"lost": func(t *testing.T, s *Store, c Claim) {
 			expect.Result(s.Renew(t.Context(), 0, Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never})).OK(t)
@@ -179,9 +178,7 @@ func TestHostileLimitKeys(t *testing.T) {
 		}
 	}
 	all, err := s.Limits(t.Context())
-	if err != nil || len(all) != 11 || !slices.IsSortedFunc(all, func(a, b tdf.LimitUse) int { return strings.Compare(a.Key, b.Key) }) {
-		t.Errorf("limits: %+v, %v", all, err)
-	}
+	expect.True(t, err == nil && len(all) == 11 && slices.IsSortedFunc(all, func(a, b tdf.LimitUse) int { return strings.Compare(a.Key, b.Key) }), "limits", all, err)
 	for _, u := range all {
 		expect.True(t, u.Running == 1 && u.Waiting == 2, "use", u)
 	}

@@ -121,8 +121,7 @@ func TestMemoryOf(t *testing.T) {
 
 func infoOf(t *testing.T, s *Store) conn.Info {
 	t.Helper()
-	info := expect.Result(s.Info(t.Context())).Value(t)
-	return info
+	return expect.Result(s.Info(t.Context())).Value(t)
 }
 
 func TestBetween(t *testing.T) {

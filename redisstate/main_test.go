@@ -132,8 +132,7 @@ func define(input string) tdf.Properties { return tdf.Defaults("p", "rsync:/p/ru
 
 func mustOpen(t testing.TB, s *Store, definitions ...tdf.Properties) []int64 {
 	t.Helper()
-	ids := expect.Result(s.Open(t.Context(), "manager", definitions...)).Value(t)
-	return ids
+	return expect.Result(s.Open(t.Context(), "manager", definitions...)).Value(t)
 }
 
 func mustClaim(t testing.TB, s *Store, most int) []Claim {
@@ -152,6 +151,18 @@ func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
 	must(t, err)
 	outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})
 	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, m.Verb, err, outcomes)
+}
+
+// mustMove makes the move that a method of the task decides, such as (*tdf.Task).Cancel.
+func mustMove(t testing.TB, s *Store, id int64, decide func(*tdf.Task) (tdf.Move, error)) {
+	t.Helper()
+	m, err := decide(task(t, s, id))
+	mustApply(t, s, m, err)
+}
+
+func mustChange(t testing.TB, s *Store, id int64, c tdf.Changes) {
+	t.Helper()
+	mustMove(t, s, id, func(t *tdf.Task) (tdf.Move, error) { return t.Change(c) })
 }
 
 func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {

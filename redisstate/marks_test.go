@@ -23,8 +23,7 @@ func TestClosedGroup(t *testing.T) {
 		must(t, s.CloseGroup(t.Context(), "g"))
 		must(t, s.CloseGroup(t.Context(), "g"))
 		before := dump(t, s)
-		m, err := task(t, s, ids[1]).Cancel()
-		must(t, err)
+		m := expect.Result(task(t, s, ids[1]).Cancel()).Value(t)
 		_, plain := s.Open(t.Context(), "m", define("x"), grouped("g"))
 		_, unique := s.OpenAll(t.Context(), "m", "", func() tdf.Properties { d := grouped("g"); d.Unique = "k"; return d }())
 		refusals := []error{plain, unique, transaction(t, s, []tdf.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
@@ -35,12 +34,9 @@ func TestClosedGroup(t *testing.T) {
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		expect.Len(t, transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}).Refused, 1, "the reasons are not listed once")
 		outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped("h")}}, Unit{Open: []tdf.Properties{grouped("g")}}, Unit{Open: []tdf.Properties{grouped("g")}})
-		if err != nil || outcomes[0].Err != nil || outcomes[1].Err == nil || outcomes[2].Err == nil {
-			t.Errorf("a closed group concerns another unit: %v, %v", outcomes, err)
-		}
+		expect.True(t, err == nil && outcomes[0].Err == nil && outcomes[1].Err != nil && outcomes[2].Err != nil, "a closed group concerns another unit", outcomes, err)
 		mustOpen(t, s, define("x"), grouped("h"))
-		m, err = task(t, s, ids[0]).Cancel()
-		mustApply(t, s, m, err)
+		mustMove(t, s, ids[0], (*tdf.Task).Cancel)
 		m, err = task(t, s, ids[0]).Reopen()
 		mustApply(t, s, m, err) // a retry is no opening
 		must(t, s.ExtendGroup(t.Context(), "g"))
@@ -59,10 +55,8 @@ func TestMarksVanish(t *testing.T) {
 	must(t, s.CloseGroup(t.Context(), "h"))
 	for i, id := range ids[:2] {
 		expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Groups()).Val(), 2, "marks before task", i, "is removed")
-		m, err := task(t, s, id).Cancel()
-		mustApply(t, s, m, err)
-		m, err = task(t, s, id).Remove()
-		mustApply(t, s, m, err)
+		mustMove(t, s, id, (*tdf.Task).Cancel)
+		mustMove(t, s, id, (*tdf.Task).Remove)
 	}
 	expect.Equal(t, fmt.Sprint(s.Redis.HKeys(t.Context(), s.Keys.Groups()).Val()), "[h]", "marks of")
 	mustOpen(t, s, grouped("g"))
@@ -90,8 +84,7 @@ func TestDecide(t *testing.T) {
 		must(t, s.CloseGroup(t.Context(), "g"))
 		for _, id := range ids {
 			decide(1, tdf.ErrGroupUnfinished)
-			m, err := task(t, s, id).Cancel()
-			mustApply(t, s, m, err)
+			mustMove(t, s, id, (*tdf.Task).Cancel)
 		}
 		decide(2, nil, tdf.ErrGroupDecided)
 		decide(1, tdf.ErrGroupDecided)
@@ -115,10 +108,8 @@ func TestMarksOfAnotherType(t *testing.T) {
 		expect.Fails(t, err, s.Keys.Groups()+" is not a hash", "call", i)
 	}
 	mustOpen(t, s, define("x"))
-	m, err := task(t, s, ids[0]).Cancel()
-	mustApply(t, s, m, err)
-	m, err = task(t, s, ids[0]).Remove()
-	mustApply(t, s, m, err)
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[0], (*tdf.Task).Remove)
 }
 
 // Opening and moving tasks without groups sends no command for groups, and neither does removing if no group is closed.
@@ -133,9 +124,7 @@ func TestGroupsCostNothingIfUnused(t *testing.T) {
 		t.Errorf("%d HGET", n)
 	}
 	ids = mustOpen(t, s, grouped("g"), grouped("g"), grouped("h"))
-	m, err := task(t, s, ids[0]).Cancel()
-	mustApply(t, s, m, err)
-	m, err = task(t, s, ids[0]).Remove()
-	mustApply(t, s, m, err)
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[0], (*tdf.Task).Remove)
 	expect.Equal(t, commandCalls(t, s, "hdel"), 0, "HDEL")
 }

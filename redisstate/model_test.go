@@ -640,9 +640,8 @@ func seeded(t *testing.T) uint64 {
 	seed := rand.Uint64()
 	if given := os.Getenv("TDF_SEED"); given != "" {
 		var err error
-		if seed, err = strconv.ParseUint(given, 10, 64); err != nil {
-			t.Fatal("TDF_SEED:", err)
-		}
+		seed, err = strconv.ParseUint(given, 10, 64)
+		expect.MustTrue(t, err == nil, "TDF_SEED:", err)
 	}
 	t.Logf("TDF_SEED=%d makes the same operations", seed)
 	return seed

@@ -47,8 +47,7 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 			if want {
 				claimed++
 			}
-			m, err := task(t, s, id).Cancel()
-			mustApply(t, s, m, err)
+			mustMove(t, s, id, (*tdf.Task).Cancel)
 		}
 		expect.True(t, claimed >= 10 && claimed <= 290, "of 300 tasks", claimed, "were claimed")
 	})

@@ -34,9 +34,8 @@ func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
 			return x.State == tdf.Archived || x.ID == left
 		}})
 		must(t, err)
-		if got := stored[1].Task; got == nil || got.State != tdf.Archived || got.Outcome != "failed" || got.Current().Entered[tdf.Archived] == 0 {
-			t.Errorf("fields %v: %+v", fields, got)
-		}
+		got := stored[1].Task
+		expect.True(t, got != nil && got.State == tdf.Archived && got.Outcome == "failed" && got.Current().Entered[tdf.Archived] != 0, "fields", fields, got)
 		expect.Equal(t, stored[0].Task.State, tdf.Failed, "fields", fields, "the other task")
 	}
 	for _, r := range records(t, s) {
@@ -67,8 +66,7 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 		ids[i] = put(t, s, tdf.Succeeded)
 	}
 	units := func() (units []Unit) {
-		stored, err := s.Read(ctx, ids, Want{Fields: Rules})
-		must(t, err)
+		stored := expect.Result(s.Read(ctx, ids, Want{Fields: Rules})).Value(t)
 		for _, x := range stored {
 			if m, err := move(x.Task); err == nil {
 				units = append(units, Unit{Moves: []tdf.Move{m}})
@@ -78,16 +76,14 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 	}
 	stale := units()
 	archiveAsOriginal(t, s, ids...)
-	outcomes, err := s.Apply(ctx, "test", stale...)
-	must(t, err)
+	outcomes := expect.Result(s.Apply(ctx, "test", stale...)).Value(t)
 	for _, o := range outcomes {
 		e := new(tdf.StateError)
 		expect.MustTrue(t, errors.As(o.Err, &e) && e.State == tdf.Archived, "a move of a task that was archived meanwhile", o.Err)
 	}
 	fresh := units()
 	expect.MustEqual(t, fromFinished, len(fresh) == 0, len(fresh), "moves")
-	outcomes, err = s.Apply(ctx, "test", fresh...)
-	must(t, err)
+	outcomes = expect.Result(s.Apply(ctx, "test", fresh...)).Value(t)
 	for i, o := range outcomes {
 		must(t, o.Err)
 		_, err := s.Redis.ZScore(ctx, s.Keys.List(tdf.Archived), strconv.FormatInt(ids[i], 10)).Result()
@@ -126,8 +122,7 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{stored}})).Value(t)
 	must(t, outcomes[0].Err)
 	expect.Equal(t, listed(), fmt.Sprint([]int64{early, ids[1]}), "in the list open")
-	found, err := s.Examine(t.Context(), append(ids, early, outcomes[0].IDs[0]))
-	must(t, err)
+	found := expect.Result(s.Examine(t.Context(), append(ids, early, outcomes[0].IDs[0]))).Value(t)
 	expect.True(t, len(found) == 1 && found[0].ID == early, "found", found)
 	if _, err := s.Repair(t.Context(), "server", found); err != nil || listed() != fmt.Sprint(ids[1:]) {
 		t.Errorf("in the list open after the repair: %s, %v", listed(), err)
@@ -135,7 +130,6 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	mustBeSound(t, s)
 	expect.MustLen(t, mustClaim(t, s, 4), 4, "claims")
 	set("no")
-	m, err := task(t, s, put(t, s, tdf.Expired)).Reopen()
-	mustApply(t, s, m, err)
+	mustMove(t, s, put(t, s, tdf.Expired), (*tdf.Task).Reopen)
 	mustBeSound(t, s)
 }

@@ -19,9 +19,8 @@ func TestQueueCounts(t *testing.T) {
 			t.Helper()
 			counts, err := s.QueueCounts(t.Context())
 			waiting, err2 := s.CountWaiting(t.Context())
-			if got := fmt.Sprint(counts, waiting); errors.Join(err, err2) != nil || got != want {
-				t.Errorf("%s: %s, %v, want %s", when, got, errors.Join(err, err2), want)
-			}
+			got := fmt.Sprint(counts, waiting)
+			expect.True(t, errors.Join(err, err2) == nil && got == want, when, got, errors.Join(err, err2), "want", want)
 		}
 		mustBe("without tasks", "[] 0")
 		plain := mustOpen(t, s, define("plain"), define("plain"))
@@ -55,9 +54,8 @@ func TestQueueCountsOfManyPriorities(t *testing.T) {
 	want := "[{a 1 false} {b 1 false}]"
 	expect.True(t, err == nil && fmt.Sprint(counts) == want, counts, err, "want", want)
 	s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), redis.Z{Score: 1e6, Member: "1000000"})
-	if counts, err = s.QueueCounts(t.Context()); err != nil || fmt.Sprint(counts) != "[{a 1 true} {b 1 false}]" {
-		t.Errorf("with one more priority: %v, %v", counts, err)
-	}
+	counts, err = s.QueueCounts(t.Context())
+	expect.True(t, err == nil && fmt.Sprint(counts) == "[{a 1 true} {b 1 false}]", "with one more priority", counts, err)
 }
 
 // Partitions returns the partitions that have open tasks, also if no task is due.

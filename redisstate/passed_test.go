@@ -96,9 +96,7 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 	claim := func(want string) {
 		t.Helper()
 		c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})
-		if err != nil || inputs(c.Claims) != want {
-			t.Errorf("claimed %q, want %q: %v", inputs(c.Claims), want, err)
-		}
+		expect.True(t, err == nil && inputs(c.Claims) == want, "claimed", inputs(c.Claims), "want", want, err)
 	}
 	claim("a")
 	positions := s.Redis.Keys(ctx, s.Keys.PassedPrefix()+"*").Val()
@@ -132,10 +130,7 @@ func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 			t.Fatalf("the workers %v did not find the task behind %d tasks that they avoid", missing, before)
 		}
 		missing = slices.DeleteFunc(missing, func(i int) bool {
-			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken", fmt.Sprint("p", i)}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken", fmt.Sprint("p", i)}})).Value(t)
 			if len(c.Claims) > 0 {
 				mustOpen(t, s, define("well"))
 			}
@@ -153,9 +148,7 @@ func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 	s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "not_on", "w")
 	for _, step := range []struct{ worker, want string }{{"w", "last"}, {"v", "not on w"}} {
 		c, err := s.Claim(t.Context(), ClaimRequest{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})
-		if err != nil || inputs(c.Claims) != step.want {
-			t.Errorf("%s claimed %q, want %q: %v", step.worker, inputs(c.Claims), step.want, err)
-		}
+		expect.True(t, err == nil && inputs(c.Claims) == step.want, step.worker, "claimed", inputs(c.Claims), "want", step.want, err)
 	}
 }
 

@@ -32,16 +32,13 @@ func TestPause(t *testing.T) {
 				}
 				for _, id := range ids {
 					x := task(t, s, id)
-					if _, held := (tdf.Paused{pause}).Holds(&x.Properties); id != running.Task.ID && held != (x.State == tdf.Open) {
-						t.Errorf("task %d is %s, held: %v", id, x.State, held)
-					}
+					_, held := (tdf.Paused{pause}).Holds(&x.Properties)
+					expect.True(t, id == running.Task.ID || held == (x.State == tdf.Open), "task", id, "is", x.State, "held", held)
 				}
 				outcomes, err := s.Execute(t.Context(), "w", execution(t, running))
 				expect.True(t, err == nil && outcomes[0].Err == nil, "the running task cannot end", outcomes, err)
 				paused, err := s.Paused(t.Context())
-				if err != nil || len(paused) != 1 || paused[0].Pausable != pause || paused[0].By != "ann" || paused[0].Since == 0 {
-					t.Errorf("paused: %+v, %v", paused, err)
-				}
+				expect.True(t, err == nil && len(paused) == 1 && paused[0].Pausable == pause && paused[0].By == "ann" && paused[0].Since != 0, "paused", paused, err)
 				expect.MustEqual(t, expect.Result(s.Resume(t.Context(), "ann", pause)).Value(t), 1)
 				rest := claimedIDs(claimFor(t, s, 10, offer))
 				var want []int64
@@ -58,8 +55,7 @@ func TestPause(t *testing.T) {
 }
 
 func execution(t *testing.T, c Claim) tdf.Move {
-	m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
-	return m
+	return expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
 }
 
 // A claim passes over a million tasks of a paused group at bounded cost per claim: here, over 3,000 tasks.
@@ -89,8 +85,7 @@ func TestResumeLeavesNothing(t *testing.T) {
 	mustOpen(t, s, define("x"))
 	before := dump(t, s)
 	for range 2 {
-		_, err := s.Pause(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"})
-		must(t, err)
+		expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"})).OK(t)
 	}
 	n, err := s.Resume(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"}, tdf.Pausable{Queue: "never"})
 	expect.True(t, n == 2 && err == nil, n, "resumed", err)

@@ -95,8 +95,7 @@ func TestUsesOfPrograms(t *testing.T) {
 			"open":        func() error { _, err := s.Open(t.Context(), "m", named); return err },
 			"open unique": func() error { _, err := s.OpenAll(t.Context(), "m", "", named); return err },
 			"change": func() error {
-				m, err := task(t, s, ids[1]).Change(tdf.Changes{Source: &source, Input: new(fmt.Sprint(lastUse(t, s, sum)))})
-				mustApply(t, s, m, err)
+				mustChange(t, s, ids[1], tdf.Changes{Source: &source, Input: new(fmt.Sprint(lastUse(t, s, sum)))})
 				return nil
 			},
 			"retry": func() error {
@@ -113,9 +112,7 @@ func TestUsesOfPrograms(t *testing.T) {
 		} {
 			age(t, s, 50, sum)
 			must(t, use())
-			if lastUse(t, s, sum) < 1e9 {
-				t.Errorf("%s: the last use is %v", name, lastUse(t, s, sum))
-			}
+			expect.True(t, lastUse(t, s, sum) >= 1e9, name, "the last use is", lastUse(t, s, sum))
 			removed, err := s.removeUnused(t.Context(), 100, []string{sum}) // a server chose it before the use
 			expect.True(t, err == nil && len(removed) == 0, name, "removed", removed, err)
 		}
@@ -128,9 +125,7 @@ func TestUseKeepsThePin(t *testing.T) {
 	sum, missing := putProgram(t, s, "archive"), strings.Repeat("1", 64)
 	before := lastUse(t, s, sum)
 	must(t, s.UsePrograms(t.Context(), 5, sum, missing))
-	if lastUse(t, s, sum) != before || lastUse(t, s, missing) != -1 {
-		t.Errorf("last uses %v and %v", lastUse(t, s, sum), lastUse(t, s, missing))
-	}
+	expect.True(t, lastUse(t, s, sum) == before && lastUse(t, s, missing) == -1, "last uses", lastUse(t, s, sum), "and", lastUse(t, s, missing))
 	must(t, s.PinPrograms(t.Context(), sum))
 	putProgram(t, s, "archive")
 	must(t, s.UsePrograms(t.Context(), 9e9, sum))
@@ -163,9 +158,7 @@ func TestMissingUses(t *testing.T) {
 	if stored, next, err := s.MissingUses(t.Context(), 1000, 0); !stored || next != 0 || err != nil {
 		t.Errorf("%v, %d, %v", stored, next, err)
 	}
-	if lastUse(t, s, sum) != 1000 || lastUse(t, s, known) != before {
-		t.Errorf("last uses %v and %v", lastUse(t, s, sum), lastUse(t, s, known))
-	}
+	expect.True(t, lastUse(t, s, sum) == 1000 && lastUse(t, s, known) == before, "last uses", lastUse(t, s, sum), "and", lastUse(t, s, known))
 	age(t, s, 1, "ghost", "a\x00b:*")
 	expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Value(t), 0, "removed")
 	expect.Equal(t, lastUse(t, s, "ghost"), -1, "an entry without a program stays")
@@ -245,8 +238,7 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 			mustOpen(t, s, d)
 		}, false},
 		"used": {func(sum string) {
-			now, err := s.Now(t.Context())
-			must(t, err)
+			now := expect.Result(s.Now(t.Context())).Value(t)
 			must(t, s.UsePrograms(t.Context(), now.Add(1), sum))
 		}, false},
 	} {

@@ -24,8 +24,7 @@ func placed(queue string, priority int, tags ...string) tdf.Properties {
 // claimFor makes one claim for a worker with an offer.
 func claimFor(t *testing.T, s *Store, most int, offer tdf.Offer) Claimed {
 	t.Helper()
-	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600, Offer: &offer})).Value(t)
-	return c
+	return expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600, Offer: &offer})).Value(t)
 }
 
 func claimedIDs(c Claimed) (ids []int64) {
@@ -210,9 +209,8 @@ func TestManyPriorities(t *testing.T) {
 			expect.MustEqual(t, priority[claim.Task.ID], -next, "priority")
 			next += 2
 		}
-		if claimed += len(c.Claims); len(c.Claims) == 0 {
-			t.Fatalf("after %d tasks, a claim got nothing", claimed)
-		}
+		claimed += len(c.Claims)
+		expect.MustTrue(t, len(c.Claims) != 0, "after", claimed, "tasks, a claim got nothing")
 	}
 	if c := claimFor(t, s, 100, offerOf("deadline")); len(c.Claims) > 0 || c.More || c.Next != 9e9 {
 		t.Errorf("got %d more tasks, more: %v, next: %v", len(c.Claims), c.More, c.Next)
@@ -234,9 +232,7 @@ func TestEmptyPlacesVanish(t *testing.T) {
 	}
 	expect.True(t, slices.Equal(order, ids) || wasDue, "the tasks came in the order", order)
 	for name := range dump(t, s) {
-		if strings.HasPrefix(name, "open") || strings.HasPrefix(name, "levels:") || strings.HasPrefix(name, "later:") {
-			t.Errorf("the key %s is left", name)
-		}
+		expect.True(t, !strings.HasPrefix(name, "open") && !strings.HasPrefix(name, "levels:") && !strings.HasPrefix(name, "later:"), "the key", name, "is left")
 	}
 	mustBeSound(t, s)
 }
@@ -283,10 +279,7 @@ func TestPositionsPassPriorities(t *testing.T) {
 	ids := mustOpen(t, s, all...)
 	offer := offerOf("a")
 	for range 500 { // a slow Redis looks at few tasks per claim
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Offer: &offer})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Offer: &offer})).Value(t)
 		if len(c.Claims) > 0 {
 			expect.Equal(t, claimedIDs(c), ids[passed:])
 			return
@@ -419,9 +412,7 @@ func TestTaskBehindManyPartitions(t *testing.T) {
 					r.Avoid = []string{"broken"}
 				}
 				claimed := expect.Result(s.Claim(t.Context(), r)).Value(t)
-				if len(claimed.Claims) == 0 && !claimed.More && len(got) < want {
-					t.Fatalf("claim %d got nothing, and says that there is no more", n)
-				}
+				expect.MustTrue(t, len(claimed.Claims) != 0 || claimed.More || len(got) >= want, "claim", n, "got nothing, and says that there is no more")
 				got = append(got, claimedIDs(claimed)...)
 				pages := commandCalls(t, s, "zrangebylex") - before
 				expect.True(t, pages <= 16, "claim", n, "read", pages, "pages")
@@ -460,9 +451,8 @@ func TestClaimsDoNotPayForOtherPartitions(t *testing.T) {
 		return n
 	}
 	cost("one")
-	if one, many := cost("one"), cost("q"); many > one+3 {
-		t.Errorf("%d commands from 3,000 partitions, %d from one", many, one)
-	}
+	one, many := cost("one"), cost("q")
+	expect.True(t, many <= one+3, many, "commands from 3,000 partitions", one, "from one")
 }
 
 // An id in a place without its task vanishes from the place when a claim meets it.
@@ -514,8 +504,7 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 
 func clockOf(t *testing.T, s *Store) tdf.Time {
 	t.Helper()
-	now := expect.Result(s.Now(t.Context())).Value(t)
-	return now
+	return expect.Result(s.Now(t.Context())).Value(t)
 }
 
 // Tasks without queues, priorities and tags cost as many commands as before there were queues: a claim of 100 tasks reads
@@ -558,9 +547,8 @@ func TestReopenedTaskEntersItsNewPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			id := mustOpen(t, s, c.before)[0]
-			m, err := task(t, s, id).Cancel()
-			mustApply(t, s, m, err)
-			m, err = task(t, s, id).ReopenWith(c.changes)
+			mustMove(t, s, id, (*tdf.Task).Cancel)
+			m, err := task(t, s, id).ReopenWith(c.changes)
 			mustApply(t, s, m, err)
 			mustBeSound(t, s)
 			p := task(t, s, id).Partition()
@@ -592,9 +580,8 @@ func TestNextOfATaskThatIsDueSoon(t *testing.T) {
 		mustOpen(t, s, soon)
 		for claimed := false; !claimed; {
 			c := claimFor(t, s, 5, offerOf("a"))
-			if claimed = len(c.Claims) > 0; !claimed && c.Next == tdf.Never {
-				t.Fatalf("a claim at %v says that no task becomes due; one becomes due at %v", c.Now, soon.StartAfter)
-			}
+			claimed = len(c.Claims) > 0
+			expect.MustTrue(t, claimed || c.Next != tdf.Never, "a claim at", c.Now, "says that no task becomes due; one becomes due at", soon.StartAfter)
 		}
 	}
 }
@@ -634,9 +621,7 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
 			diff := changed(t, before, dump(t, s))
 			expect.True(t, err == nil || diff == "", err, "but it changed", diff)
-			if err == nil && len(c.Claims) == 0 && key != "levels:queue=a" && key != "open:queue=a" && key != "heads:a" {
-				t.Error("no error, but nothing was claimed")
-			}
+			expect.True(t, err != nil || len(c.Claims) != 0 || key == "levels:queue=a" || key == "open:queue=a" || key == "heads:a", "no error, but nothing was claimed")
 		})
 	}
 }

@@ -39,9 +39,7 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 	mustBe := func(id int64, ahead, higher int64, more bool) {
 		t.Helper()
 		q, err := s.QueuePosition(t.Context(), task(t, s, id), now+60)
-		if err != nil || !q.Listed || q.Ahead != ahead || q.Higher != higher || q.More != more {
-			t.Errorf("task %d: %+v, %v, want %d, %d and %v", id, q, err, ahead, higher, more)
-		}
+		expect.True(t, err == nil && q.Listed && q.Ahead == ahead && q.Higher == higher && q.More == more, "task", id, q, err, "want", ahead, higher, "and", more)
 	}
 	mustBe(ids[1], 1, 3, false)
 	mustBe(ids[5], 0, 5, false)
@@ -72,9 +70,7 @@ func TestPositionBehindALimit(t *testing.T) {
 		now := expect.Result(s.Now(t.Context())).Value(t)
 		waits := task(t, s, ids[0])
 		q, err := s.QueuePosition(t.Context(), waits, now+60)
-		if err != nil || !waits.WaitsForLimit() || !q.Listed || q.Ahead != 0 || q.Higher != 2 {
-			t.Errorf("waiting %v, %+v, %v; want 2 tasks with a higher priority", waits.WaitsForLimit(), q, err)
-		}
+		expect.True(t, err == nil && waits.WaitsForLimit() && q.Listed && q.Ahead == 0 && q.Higher == 2, "waiting", waits.WaitsForLimit(), q, err, "want 2 tasks with a higher priority")
 	})
 }
 
@@ -84,15 +80,13 @@ func TestHasProgram(t *testing.T) {
 	for sum, want := range map[string]bool{strings.TrimPrefix(source, "redis:"): true, strings.Repeat("0", 64): false} {
 		expect.Result(s.HasProgram(t.Context(), sum)).Is(t, want, sum, "is stored")
 	}
-	if settings, _, room, err := s.Room(t.Context()); settings.ClaimsWait(room) || err != nil {
-		t.Errorf("claims wait for a Redis without a limit: %+v, %v", room, err)
-	}
+	settings, _, room, err := s.Room(t.Context())
+	expect.True(t, !settings.ClaimsWait(room) && err == nil, "claims wait for a Redis without a limit", room, err)
 }
 
 func TestFull(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "full")
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	if settings, _, room, err := s.Room(t.Context()); !settings.ClaimsWait(room) || err != nil {
-		t.Errorf("claims do not wait for a Redis at its limit: %+v, %v", room, err)
-	}
+	settings, _, room, err := s.Room(t.Context())
+	expect.True(t, settings.ClaimsWait(room) && err == nil, "claims do not wait for a Redis at its limit", room, err)
 }

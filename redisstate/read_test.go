@@ -125,9 +125,8 @@ func TestReadWhole(t *testing.T) {
 			for _, ids := range [][]int64{{1}, {2, 1}} {
 				all := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
 				got := all[len(ids)-1]
-				if diff := cmp.Diff(want, got.Task); diff != "" || fmt.Sprint(got.Invalid) != fmt.Sprint(wantErr) {
-					t.Errorf("%s, of %d: %v, want %v (-want +got):\n%s", name, len(ids), got.Invalid, wantErr, diff)
-				}
+				diff := cmp.Diff(want, got.Task)
+				expect.True(t, diff == "" && fmt.Sprint(got.Invalid) == fmt.Sprint(wantErr), name, "of", len(ids), got.Invalid, "want", wantErr, "(-want +got)", diff)
 			}
 		}
 		for _, fields := range []Fields{Head, Facts, Rules, Rules | Facts, Rules | Lists, Whole} {
@@ -176,17 +175,13 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 		expect.MustTrue(t, err == nil && len(x.Task.Rounds) == rounds && x.Task.Rounds.At(rounds-1).Tail != "", "task", id, err)
 		expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Facts, Rounds: LastRounds(rounds)})).OK(t)
 	}
-	if l.fields < 500 || l.fields > namesAtOnce || len(l.whole) > 0 {
-		t.Errorf("up to %d properties in one reply, and these commands read a whole hash: %v", l.fields, l.whole)
-	}
+	expect.True(t, l.fields >= 500 && l.fields <= namesAtOnce && len(l.whole) <= 0, "up to", l.fields, "properties in one reply, and these commands read a whole hash", l.whole)
 	l.names, l.bytes = 0, 0
-	x, err := s.ReadOne(t.Context(), 2, Want{Fields: Rules | Facts, Rounds: LastRounds(2)})
-	must(t, err)
+	x := expect.Result(s.ReadOne(t.Context(), 2, Want{Fields: Rules | Facts, Rounds: LastRounds(2)})).Value(t)
 	if r := x.Task.Current(); r.Worker != "1011" || !r.HasError || r.Error != "" || !r.Committed || x.Task.Rounds.At(10).PID != 1010 || x.Task.Rounds.At(9).PID != 0 {
 		t.Errorf("the last two rounds: %+v", x.Task)
 	}
-	x, err = s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(17), Texts: SameTexts(TextsOf{17, tdf.TextOutput})})
-	must(t, err)
+	x = expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(17), Texts: SameTexts(TextsOf{17, tdf.TextOutput})})).Value(t)
 	r := x.Task.Rounds.At(17)
 	expect.True(t, r.Output == "output of 17" && r.PID == 1017, "round 17", r)
 	expect.True(t, l.names <= 250 && l.bytes <= 1000, "the replies had", l.names, "values, and the longest reply had", l.bytes, "bytes")
@@ -259,16 +254,12 @@ func TestLongValuesAreNotRead(t *testing.T) {
 		s.Redis.AddHook(l)
 		for _, want := range []Want{{Fields: Rules | Lists}, {Fields: Facts, Rounds: LastRounds(2)}, {Fields: Rules | Facts}, {Fields: Whole}} {
 			all, err := s.Read(t.Context(), []int64{1, 2}, want)
-			if err != nil || all[0].Invalid == nil || !strings.Contains(all[0].Invalid.Error(), "at most ") || all[1].Task.Outcome != "failed" {
-				t.Errorf("%b: %+v, %v", want.Fields, all, err)
-			}
+			expect.True(t, err == nil && all[0].Invalid != nil && strings.Contains(all[0].Invalid.Error(), "at most ") && all[1].Task.Outcome == "failed", want.Fields, all, err)
 		}
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "input", strings.Repeat("x", 1<<20), "0:output", "out").Err())
-		all, err := s.Read(t.Context(), []int64{1, 2}, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{0, tdf.TextOutput})})
-		must(t, err)
-		if x, y := all[0].Task, all[1].Task; x.Input != "(1048576 bytes, too long to be valid)" || x.Meta != "{}" || x.Current().Output != "out" || y.Input != "some input" {
-			t.Errorf("texts: %+v, %+v", x, y)
-		}
+		all := expect.Result(s.Read(t.Context(), []int64{1, 2}, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{0, tdf.TextOutput})})).Value(t)
+		x, y := all[0].Task, all[1].Task
+		expect.True(t, x.Input == "(1048576 bytes, too long to be valid)" && x.Meta == "{}" && x.Current().Output == "out" && y.Input == "some input", "texts", x, y)
 		expect.True(t, l.bytes <= 1000, "the longest reply had", l.bytes, "bytes")
 	})
 }
@@ -334,9 +325,8 @@ func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
 	}
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
 	expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).OK(t)
-	if m, h, l := commandCalls(t, s, "memory|usage"), commandCalls(t, s, "hgetall"), commandCalls(t, s, "hlen"); m != tasks || h != tasks || l != 0 {
-		t.Errorf("MEMORY USAGE %d, HGETALL %d, HLEN %d times", m, h, l)
-	}
+	m, h, l := commandCalls(t, s, "memory|usage"), commandCalls(t, s, "hgetall"), commandCalls(t, s, "hlen")
+	expect.True(t, m == tasks && h == tasks && l == 0, "MEMORY USAGE", m, "HGETALL", h, "HLEN", l, "times")
 }
 
 // A read with the fields Rules does not read the definition of a running or executed task. So the missing definition
@@ -350,9 +340,7 @@ func TestRulesOfARunningTaskAreValid(t *testing.T) {
 	for id, state := range map[int64]tdf.State{1: tdf.Executed, 2: tdf.Running, 3: tdf.Open} {
 		for _, fields := range []Fields{Rules, Rules | Lists, Rules | Facts} {
 			x, err := s.ReadOne(t.Context(), id, Want{Fields: fields})
-			if err != nil || x.Task.State != state || x.Invalid != nil {
-				t.Errorf("task %d, fields %b: %s, %v, invalid: %v", id, fields, x.Task.State, err, x.Invalid)
-			}
+			expect.True(t, err == nil && x.Task.State == state && x.Invalid == nil, "task", id, "fields", fields, x.Task.State, err, "invalid", x.Invalid)
 		}
 	}
 }

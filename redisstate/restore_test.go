@@ -82,9 +82,7 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 			}
 			t.Fatalf("%d entries, want %d", len(got), len(want))
 		}
-		if !slices.ContainsFunc(all, func(r Record) bool { return len(r.Updates) == 2 }) {
-			t.Error("the original tasks have no updates")
-		}
+		expect.True(t, slices.ContainsFunc(all, func(r Record) bool { return len(r.Updates) == 2 }), "the original tasks have no updates")
 		again := records(t, other)
 		if !slices.EqualFunc(again, all, func(a, b Record) bool {
 			return a.ID == b.ID && maps.Equal(a.Hash, b.Hash) && slices.Equal(a.Updates, b.Updates)
@@ -122,15 +120,13 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 			}
 			expect.MustEqual(t, expect.Result(s.Restore(t.Context(), Record{ID: id, Hash: h})).Value(t), 1)
 			read := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Rules})).Value(t)
-			if want := place == ""; (read.Task.Current().Linked == 1) != want || read.Task.Waits() == want {
-				t.Errorf("task %d: %+v", id, read.Task.Current())
-			}
+			want := place == ""
+			expect.True(t, (read.Task.Current().Linked == 1) == want && read.Task.Waits() != want, "task", id, read.Task.Current())
 			if place != "" {
 				continue
 			}
-			if released := s.Redis.HGet(t.Context(), s.Keys.Task(id), "1:released").Val(); released != "1" {
-				t.Errorf("the end of task %d would release links of others: %q", id, released)
-			}
+			released := s.Redis.HGet(t.Context(), s.Keys.Task(id), "1:released").Val()
+			expect.Equal(t, released, "1", "the end of task", id, "would release links of others")
 			m, ok := read.Task.Rescore(now.Add(7200), now, 0)
 			expect.True(t, ok && slices.Contains(m.Clear, "ready"), "with a clock that is behind, the task waits again", m)
 		}
@@ -283,9 +279,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 	}
 	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), all...)).Value(t), len(all))
 	got := records(t, s)
-	if !slices.EqualFunc(got, all, func(a, b Record) bool { return a.ID == b.ID && maps.Equal(a.Hash, b.Hash) }) {
-		t.Errorf("%d tasks, want %d", len(got), len(all))
-	}
+	expect.True(t, slices.EqualFunc(got, all, func(a, b Record) bool { return a.ID == b.ID && maps.Equal(a.Hash, b.Hash) }), len(got), "tasks, want", len(all))
 }
 
 // A meter is a connection that records the largest number of bytes that arrive between two commands.
@@ -339,9 +333,8 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 	most := useMeters(t, s)
 	check := func(read int) {
 		t.Helper()
-		if n := most.Swap(0); read != len(all) || n < large || n > bound {
-			t.Errorf("%d tasks were read, and the largest reply had %d bytes; want %d tasks, and at most %d bytes", read, n, len(all), bound)
-		}
+		n := most.Swap(0)
+		expect.True(t, read == len(all) && n >= large && n <= bound, read, "tasks were read, and the largest reply had", n, "bytes; want", len(all), "tasks, and at most", bound, "bytes")
 	}
 	check(len(records(t, s)))
 	ids := make([]int64, len(all))

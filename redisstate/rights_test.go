@@ -91,8 +91,6 @@ func TestReadyNamesAMissingRight(t *testing.T) {
 			s.Close()
 		}
 		var refused *conn.RefusedError
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), "the user lacks a right that TDF needs: NOPERM") {
-			t.Errorf("without the right to %s: %v", command, err)
-		}
+		expect.True(t, errors.As(err, &refused) && strings.Contains(err.Error(), "the user lacks a right that TDF needs: NOPERM"), "without the right to", command, err)
 	}
 }

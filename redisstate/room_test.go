@@ -56,8 +56,7 @@ func TestMaxTasks(t *testing.T) {
 			t.Error(err)
 		}
 		ids := expect.Result(s.List(t.Context(), tdf.Archived, "", 0, 1)).Value(t)
-		m, err := task(t, s, ids[0]).Remove()
-		mustApply(t, s, m, err)
+		mustMove(t, s, ids[0], (*tdf.Task).Remove)
 		opened := mustOpenUnique(t, s, keyed("k", tdf.UntilFinished))
 		expect.True(t, !opened.Existing, "a task that was not opened holds its key")
 		limitTasks(t, s, "inf")
@@ -128,9 +127,7 @@ func TestMaxTasksOfManyClients(t *testing.T) {
 	}
 	all.Wait()
 	counts, err := s.Counts(t.Context())
-	if err != nil || counts.Total() > most || counts.Total() < most-1 {
-		t.Errorf("%d tasks, %v; want %d or one less", counts.Total(), err, most)
-	}
+	expect.True(t, err == nil && counts.Total() <= most && counts.Total() >= most-1, counts.Total(), "tasks", err, "want", most, "or one less")
 	mustBeSound(t, s)
 }
 
@@ -168,8 +165,7 @@ func limited(t *testing.T) (s *Store, lines <-chan string, use func(part float64
 	t.Helper()
 	server := redistest.Start(t)
 	log, lines := logged()
-	s, err := Connect(t.Context(), redisAt(t, server.Addr), "limited", log)
-	must(t, err)
+	s = expect.Result(Connect(t.Context(), redisAt(t, server.Addr), "limited", log)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	return s, lines, func(part float64) {
 		t.Helper()
@@ -200,8 +196,7 @@ func TestOpensWaitForMemory(t *testing.T) {
 	outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
 	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, outcomes, err)
 	expect.Len(t, mustClaim(t, s, 1), 1, "claims wait, too")
-	m, err = task(t, s, 1).Remove()
-	mustApply(t, s, m, err)
+	mustMove(t, s, 1, (*tdf.Task).Remove)
 	select {
 	case err := <-opened:
 		t.Errorf("opened above high_water: %v", err)
@@ -227,9 +222,8 @@ func TestWaitForMemoryEndsWithItsContext(t *testing.T) {
 	use(0.85)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-lines; cancel() }()
-	if _, err := s.Open(ctx, "m", define("a")); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "maxmemory") {
-		t.Error(err)
-	}
+	_, err := s.Open(ctx, "m", define("a"))
+	expect.True(t, errors.Is(err, context.Canceled) && strings.Contains(err.Error(), "maxmemory"), err)
 	expect.Equal(t, expect.Result(s.Counts(t.Context())).Value(t).Total(), 0)
 }
 
@@ -246,8 +240,7 @@ func TestClaimsWaitForMemory(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
-	m, err := claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})
-	must(t, err)
+	m := expect.Result(claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), r, m)
 	expect.True(t, err == nil && claimErr == nil && outcomes[0].Err == nil && len(c.Claims) == 0, outcomes, c, err, claimErr)
 	expect.Contains(t, <-lines, "claims wait")

@@ -115,8 +115,7 @@ func settleInParts(t *testing.T, s *Store, now tdf.Time) (moved int, others []Du
 func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, now tdf.Time) {
 	t.Helper()
 	ctx := t.Context()
-	twin, err := s.ReadOne(ctx, id+1, Want{Fields: Rules})
-	must(t, err)
+	twin := expect.Result(s.ReadOne(ctx, id+1, Want{Fields: Rules})).Value(t)
 	m, ok := twin.Task.Settle(now, twin.Invalid)
 	if usual {
 		expect.MustTrue(t, ok && m.Verb == tdf.VerbSucceed, name, "the rules do", m)
@@ -139,9 +138,7 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 	if err := s.Redis.ZScore(ctx, s.Keys.Due(), fmt.Sprint(id)).Err(); (err == redis.Nil) != usual {
 		t.Errorf("%s: due: %v", name, err)
 	}
-	if usual && got["0:succeeded"] < got["0:executed"] {
-		t.Errorf("%s: succeeded at %s, and was executed at %s", name, got["0:succeeded"], got["0:executed"])
-	}
+	expect.True(t, !usual || got["0:succeeded"] >= got["0:executed"], name, "succeeded at", got["0:succeeded"], "and was executed at", got["0:executed"])
 }
 
 // SettleUsual removes members of the list due that are not ids. It returns a missing task among the tasks that do not

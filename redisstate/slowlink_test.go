@@ -30,8 +30,7 @@ func TestRepliesOverASlowLink(t *testing.T) {
 	input := strings.Repeat("x", 100<<10)
 	ids := mustOpen(t, s, define(input), define(input))
 	archive := []byte(strings.Repeat("x", 200<<10))
-	source, err := s.PutProgram(t.Context(), archive)
-	must(t, err)
+	source := expect.Result(s.PutProgram(t.Context(), archive)).Value(t)
 	for name, read := range map[string]func(ctx context.Context, s *Store) (bytes int, err error){
 		"settling": func(ctx context.Context, s *Store) (int, error) {
 			stored, err := s.Read(ctx, ids, Want{Fields: Rules})

@@ -21,9 +21,7 @@ func stageChange(from, to tdf.StageRecord) *StageChange {
 func checkRecord(t *testing.T, s *Store, want tdf.StageRecord) {
 	t.Helper()
 	records, invalid, err := s.StageRecords(t.Context(), []string{"p/none", "p/s"})
-	if err != nil || errors.Join(invalid...) != nil || records[0] != (tdf.StageRecord{}) || records[1] != want {
-		t.Errorf("%+v, %v, %v; want %+v", records, invalid, err, want)
-	}
+	expect.True(t, err == nil && errors.Join(invalid...) == nil && records[0] == (tdf.StageRecord{}) && records[1] == want, records, invalid, err, "want", want)
 }
 
 // A unit changes the record of a stage only if the stage has the required record. Otherwise, nothing of the unit happens.
@@ -67,8 +65,7 @@ func TestRefusedStageChange(t *testing.T) {
 	}
 	checkRecord(t, s, tdf.StageRecord{})
 	must(t, s.CloseGroup(t.Context(), "g"))
-	m, err := task(t, s, ids[0]).Cancel()
-	mustApply(t, s, m, err)
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
 	outcomes, err = s.Apply(t.Context(), "m", Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
 	if must(t, err); outcomes[0].Err == nil || outcomes[1].Err != nil {
 		t.Errorf("%v", outcomes)
@@ -88,9 +85,7 @@ func TestDefinitions(t *testing.T) {
 			must(t, s.StoreDefinitions(t.Context(), "X", chunk, []tdf.Properties{d, grouped("p/s")}))
 		}
 		got, err := s.Definitions(t.Context(), "X", 1)
-		if err != nil || len(got) != 2 || got[0].Input != d.Input || !slices.Equal(got[0].Tags, d.Tags) || got[0].EndBefore != tdf.Never || got[1].Group != "p/s" {
-			t.Errorf("%+v, %v", got, err)
-		}
+		expect.True(t, err == nil && len(got) == 2 && got[0].Input == d.Input && slices.Equal(got[0].Tags, d.Tags) && got[0].EndBefore == tdf.Never && got[1].Group == "p/s", got, err)
 		key := s.Keys.Definitions("X")
 		ttl := s.Redis.TTL(t.Context(), key).Val()
 		expect.True(t, ttl > 0, "the definitions never expire", ttl)
@@ -166,8 +161,7 @@ func TestMaxTasksRefusesNoDecision(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"))
 	must(t, s.CloseGroup(t.Context(), "g"))
-	m, err := task(t, s, ids[0]).Cancel()
-	mustApply(t, s, m, err)
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
 	limitTasks(t, s, "1")
 	outcomes, err := s.Apply(t.Context(), "m",
 		Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)},
@@ -183,8 +177,7 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	s, lines, use := limited(t)
 	ids := mustOpen(t, s, grouped("g"))
 	must(t, s.CloseGroup(t.Context(), "g"))
-	m, err := task(t, s, ids[0]).Cancel()
-	mustApply(t, s, m, err)
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
 	use(0.85)
 	if _, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)}); err != ErrNoRoom {
 		t.Error(err)
@@ -207,16 +200,13 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Groups(), "p/a", "decided 1").Err())
 	decide := func() Outcome {
 		change := &StageChange{Stage: "p/b", To: tdf.StageRecord{Phase: tdf.StageOpened}}
-		outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})
-		must(t, err)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})).Value(t)
 		return outcomes[0]
 	}
 	o := decide()
 	expect.True(t, errors.Is(o.Err, tdf.ErrGroupUnfinished) || errors.Is(o.Err, tdf.ErrGroupDecided), "with an open task", o.Err)
-	m, err := task(t, s, 1).Cancel()
-	must(t, err)
-	_, err = s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})
-	must(t, err)
+	m := expect.Result(task(t, s, 1).Cancel()).Value(t)
+	expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})).OK(t)
 	if o := decide(); o.Err != nil || len(o.IDs) != 1 {
 		t.Errorf("%+v", o)
 	}

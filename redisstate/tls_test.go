@@ -48,9 +48,7 @@ func TestTLS(t *testing.T) {
 		change()
 		_, err := Connect(t.Context(), secure, redistest.Namespace(t), quiet)
 		var refused *conn.RefusedError
-		if err == nil || !strings.Contains(err.Error(), words) || !errors.As(err, &refused) && !strings.Contains(err.Error(), "[redis] tls_ca") {
-			t.Errorf("%v; want %q", err, words)
-		}
+		expect.True(t, err != nil && strings.Contains(err.Error(), words) && (errors.As(err, &refused) || strings.Contains(err.Error(), "[redis] tls_ca")), err, "want", words)
 		secure = redisAt(t, addr)
 		secure.TLS, secure.TLSCA = true, cert
 	}

@@ -16,8 +16,7 @@ import (
 func turnOnce(t *testing.T, s *Store) string {
 	t.Helper()
 	running := task(t, s, runningID)
-	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
-	must(t, err)
+	m := expect.Result(running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
 	answer := fmt.Sprint(outcomes, err, claimErr)
 	for _, claim := range c.Claims {
@@ -54,8 +53,7 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	s := prepared(t, full.Addr)
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	running := task(t, s, runningID)
-	m, err := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
-	must(t, err)
+	m := expect.Result(running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
 	expect.True(t, err == nil && len(outcomes) == 1 && outcomes[0].Err == nil, "reported", outcomes, err)
 	expect.True(t, claimErr != nil && len(c.Claims) == 0, "claimed", len(c.Claims), "tasks", claimErr)
@@ -81,23 +79,14 @@ func TestTasksOfARoundAreOpenedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-		if err != nil || len(c.Claims) != 1 {
-			t.Fatal(c, err)
-		}
-		m, err := c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.MustTrue(t, err == nil && len(c.Claims) == 1, c, err)
+		m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
 		report := Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("child")}, ByRound: true}
 		first, err := s.Apply(t.Context(), "w", report)
-		if err != nil || first[0].Err != nil || len(first[0].IDs) != 1 {
-			t.Fatal(first, err)
-		}
+		expect.MustTrue(t, err == nil && first[0].Err == nil && len(first[0].IDs) == 1, first, err)
 		second, err := s.Apply(t.Context(), "w", report)
 		var state *tdf.StateError
-		if err != nil || !errors.As(second[0].Err, &state) || state.State != tdf.Executed {
-			t.Errorf("the second report got %+v, %v", second, err)
-		}
+		expect.True(t, err == nil && errors.As(second[0].Err, &state) && state.State == tdf.Executed, "the second report got", second, err)
 		if last, err := s.LastID(t.Context()); last != first[0].IDs[0] || err != nil {
 			t.Errorf("the last task is %d, want %d, %v", last, first[0].IDs[0], err)
 		}

@@ -45,16 +45,12 @@ func TestUnique(t *testing.T) {
 					for _, f := range freeIn {
 						free = free || f == state
 					}
-					if got.Existing == free || !free && got.ID != id || free && got.ID == id {
-						t.Errorf("until %s, and the holder is %s: %+v", until, state, got)
-					}
+					expect.True(t, got.Existing != free && (free || got.ID == id) && (!free || got.ID != id), "until", until, "and the holder is", state, got)
 					if free { // so that no other state of this test claims the new task
-						m, err := task(t, s, got.ID).Cancel()
-						mustApply(t, s, m, err)
+						mustMove(t, s, got.ID, (*tdf.Task).Cancel)
 					}
 					if state == tdf.Open {
-						m, err := task(t, s, id).Cancel()
-						mustApply(t, s, m, err)
+						mustMove(t, s, id, (*tdf.Task).Cancel)
 					}
 				}
 				mustBeSound(t, s)
@@ -70,8 +66,7 @@ func TestUniqueWithinACall(t *testing.T) {
 	opened, err := s.OpenAll(t.Context(), "manager", "", a, b, a, define("plain"), b)
 	want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"
 	expect.True(t, err == nil && fmt.Sprint(opened) == want, opened, err, "want", want)
-	outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: []tdf.Properties{define("p"), a, keyed("c", tdf.UntilFinished), keyed("c", tdf.UntilFinished), define("q")}})
-	must(t, err)
+	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Open: []tdf.Properties{define("p"), a, keyed("c", tdf.UntilFinished), keyed("c", tdf.UntilFinished), define("q")}})).Value(t)
 	expect.Equal(t, fmt.Sprint(outcomes[0].IDs, outcomes[0].Existing), "[4 1 5 5 6] [false true false true false]")
 	mustBeSound(t, s)
 }
@@ -101,13 +96,11 @@ func TestReopenTakesTheKey(t *testing.T) {
 		d := keyed("k", tdf.UntilFinished)
 		first := mustOpenUnique(t, s, d).ID
 		cancel := func(id int64) {
-			m, err := task(t, s, id).Cancel()
-			mustApply(t, s, m, err)
+			mustMove(t, s, id, (*tdf.Task).Cancel)
 		}
 		cancel(first)
 		second := mustOpenUnique(t, s, d).ID
-		m, err := task(t, s, first).Reopen()
-		must(t, err)
+		m := expect.Result(task(t, s, first).Reopen()).Value(t)
 		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})).Value(t)
 		var taken *tdf.UniqueError
 		expect.True(t, errors.As(outcomes[0].Err, &taken) && taken.ID == first && taken.Holder == second, outcomes[0].Err)
@@ -124,16 +117,12 @@ func TestRemoveGivesTheKeyBack(t *testing.T) {
 	s := newStore(t)
 	d := keyed("k", tdf.UntilFinished)
 	first := mustOpenUnique(t, s, d).ID
-	m, err := task(t, s, first).Cancel()
-	mustApply(t, s, m, err)
+	mustMove(t, s, first, (*tdf.Task).Cancel)
 	second := mustOpenUnique(t, s, d).ID
-	m, err = task(t, s, first).Remove()
-	mustApply(t, s, m, err)
+	mustMove(t, s, first, (*tdf.Task).Remove)
 	expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.Unique(), "k").Val(), fmt.Sprint(second), "the holder")
-	m, err = task(t, s, second).Cancel()
-	mustApply(t, s, m, err)
-	m, err = task(t, s, second).Remove()
-	mustApply(t, s, m, err)
+	mustMove(t, s, second, (*tdf.Task).Cancel)
+	mustMove(t, s, second, (*tdf.Task).Remove)
 	expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Unique()).Val(), 0, "keys are left")
 }
 
@@ -169,8 +158,7 @@ func TestRestoreTakesTheKey(t *testing.T) {
 		held, free := keyed("held", tdf.UntilFinished), keyed("free", tdf.UntilFinished)
 		mustOpenUnique(t, s, held)
 		id := mustOpenUnique(t, s, free).ID
-		m, err := task(t, s, id).Cancel()
-		mustApply(t, s, m, err)
+		mustMove(t, s, id, (*tdf.Task).Cancel)
 		all := records(t, s)
 		must(t, s.Redis.Del(t.Context(), s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Val()...).Err())
 		expect.Result(s.Restore(t.Context(), all...)).OK(t)
@@ -182,8 +170,7 @@ func TestRestoreTakesTheKey(t *testing.T) {
 		mustBeSound(t, s)
 
 		stale := keyed("stale", tdf.UntilFinished)
-		m, err = task(t, s, mustOpenUnique(t, s, stale).ID).Cancel()
-		mustApply(t, s, m, err)
+		mustMove(t, s, mustOpenUnique(t, s, stale).ID, (*tdf.Task).Cancel)
 		loaded := all[0]
 		loaded.ID, loaded.Hash = 50, maps.Clone(loaded.Hash)
 		loaded.Hash["id"], loaded.Hash["unique"] = "50", "stale"
@@ -222,7 +209,5 @@ func TestUniqueOfAnotherType(t *testing.T) {
 	s := newStore(t)
 	must(t, s.Redis.Set(t.Context(), s.Keys.Unique(), "x", 0).Err())
 	opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))
-	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE "+s.Keys.Unique()+" is not a hash") || opened[0].ID != 1 || opened[1].ID != 0 {
-		t.Errorf("%v, %v", opened, err)
-	}
+	expect.True(t, err != nil && strings.Contains(err.Error(), "WRONGTYPE "+s.Keys.Unique()+" is not a hash") && opened[0].ID == 1 && opened[1].ID == 0, opened, err)
 }

@@ -40,12 +40,9 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			if byServer {
 				m.Due = notDue
 			}
-			outcomes, err := s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}})
-			expect.NoError(t, err)
+			outcomes := expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}})).Value(t)
 			got := outcomes[0].Err
-			if got == nil || !strings.Contains(got.Error(), want) || errors.Is(got, ErrUnlinked) != unknown {
-				t.Errorf("%s, task %d: %v, want %q", when, id, got, want)
-			}
+			expect.True(t, got != nil && strings.Contains(got.Error(), want) && errors.Is(got, ErrUnlinked) == unknown, when, "task", id, got, "want", want)
 			expect.Equal(t, changed(t, before, dump(t, s)), "", when)
 		}
 		mustOpen(t, s, afterTasks(ids[0]), afterGroup("g"))
@@ -60,16 +57,14 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		expect.Result(s.Open(t.Context(), "manager", afterTasks(ids[0]))).Fails(t, "unlinked is not a sorted set")
 		s.Redis.Del(t.Context(), s.Keys.Unlinked())
 		s.Redis.ZAdd(t.Context(), s.Keys.Unlinked(), kept...)
-		_, err := s.BeginRestore(t.Context(), "a dump", 0)
-		expect.NoError(t, err)
+		expect.Result(s.BeginRestore(t.Context(), "a dump", 0)).OK(t)
 		byServer = true
 		refused("a load", ids[2], "a dump is being loaded", true)
 		byServer = false
 		expect.Result(s.LinkWaiting(t.Context())).Is(t, 0, "linked … during a load")
 		expect.NoError(t, s.EndRestore(t.Context()))
 		for left := int64(42); left > 0; { // on a slow machine, a turn ends before all are linked
-			_, err := s.LinkWaiting(t.Context())
-			expect.NoError(t, err)
+			expect.Result(s.LinkWaiting(t.Context())).OK(t)
 			now := s.Redis.ZCard(t.Context(), s.Keys.Unlinked()).Val()
 			expect.MustTrue(t, now < left, "after a turn", now, "tasks are not linked; before it", left)
 			left = now
@@ -115,17 +110,13 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		mustExecute(t, s, c, tdf.Result{Error: "no", Exit: "1"})
 		mustSettle(t, s, c.Task.ID)
 		for n := 1; n > 0; {
-			var err error
-			if n, err = s.HandleEndings(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			n = expect.Result(s.HandleEndings(t.Context())).Value(t)
 		}
 		for id := int64(4001); id <= 4003; id++ {
 			r := task(t, s, id).Current()
 			expect.True(t, r.Waits == len(ids)-1 && r.Unmet != "", r)
 		}
-		m, err := task(t, s, 4001).Cancel()
-		mustApply(t, s, m, err)
+		mustMove(t, s, 4001, (*tdf.Task).Cancel)
 		released := func() int {
 			n, _ := s.Redis.HGet(t.Context(), s.Keys.Task(4001), "0:released").Int()
 			return n
@@ -181,13 +172,10 @@ func TestAwaitedGroups(t *testing.T) {
 	s.Redis.Set(t.Context(), s.Keys.AwaitedGroups(), "text", 0)
 	s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0)
 	mustBe("wrong types", "[]")
-	if open, err = s.OpenGroupsOf(t.Context(), ids); err != nil || !slices.Equal(open, []string{"a", "b"}) {
-		t.Errorf("without marks: %q, %v", open, err)
-	}
+	open, err = s.OpenGroupsOf(t.Context(), ids)
+	expect.True(t, err == nil && slices.Equal(open, []string{"a", "b"}), "without marks", open, err)
 	s.Close()
 	_, err = s.MostAwaited(t.Context(), 1, 1)
 	_, err2 := s.OpenGroupsOf(t.Context(), ids)
-	if err == nil || err2 == nil {
-		t.Errorf("closed: %v", errors.Join(err, err2))
-	}
+	expect.True(t, err != nil && err2 != nil, "closed", errors.Join(err, err2))
 }

@@ -58,9 +58,7 @@ func TestRestoreValues(t *testing.T) {
 					values = append(values, v)
 				}
 				outcomes, err := other.RestoreValues(t.Context(), values...)
-				if err != nil || slices.ContainsFunc(outcomes, func(o ValueOutcome) bool { return o != ValueRestored }) {
-					t.Errorf("%s: %v, %v", kind, outcomes, err)
-				}
+				expect.True(t, err == nil && !slices.ContainsFunc(outcomes, func(o ValueOutcome) bool { return o != ValueRestored }), kind, outcomes, err)
 			}
 			expect.Equal(t, allValues(t, other), want, "restored")
 		}
@@ -116,9 +114,8 @@ func TestInvalidValues(t *testing.T) {
 		{ValueStage, long, "opened"},
 		{ValueStage, "a/b", "opening 1 " + long},
 	} {
-		if _, err := s.RestoreValues(t.Context(), v); err == nil || len(err.Error()) > 1000 {
-			t.Errorf("%.100q: %v", v, err)
-		}
+		_, err := s.RestoreValues(t.Context(), v)
+		expect.True(t, err != nil && len(err.Error()) <= 1000, v, err)
 	}
 	expect.Len(t, allValues(t, s), 0, "written")
 }
@@ -131,9 +128,7 @@ func TestBoundsOfValues(t *testing.T) {
 		pauses = append(pauses, Value{ValuePause, fmt.Sprint("queue=q", i), "5 me"})
 	}
 	outcomes, err := s.RestoreValues(t.Context(), pauses...)
-	if err == nil || !strings.Contains(err.Error(), "more than 1000 of them; remove some") || len(outcomes) != 2*valuesPerCall {
-		t.Errorf("%d outcomes, %v", len(outcomes), err)
-	}
+	expect.True(t, err != nil && strings.Contains(err.Error(), "more than 1000 of them; remove some") && len(outcomes) == 2*valuesPerCall, len(outcomes), "outcomes", err)
 	expect.Equal(t, len(allValues(t, s)), tdf.MaxPaused, "pauses")
 	s.Redis.Set(t.Context(), s.Keys.Limits(), "text", 0)
 	expect.Result(s.RestoreValues(t.Context(), Value{ValueLimit, "k", "at_most=1"})).Fails(t, "", "a hash of a wrong type gives no error")

@@ -55,9 +55,7 @@ func TestALostTokenWakes(t *testing.T) {
 	proxy.DropReplies(1, func(command []string) bool { return command[0] == "BLPOP" })
 	w := s.WakeWorker(nil)
 	defer w.Close()
-	if !w.Wait(t.Context(), ever) || proxy.Dropped() != 1 {
-		t.Errorf("not woken, or %d tokens were lost; want 1", proxy.Dropped())
-	}
+	expect.True(t, w.Wait(t.Context(), ever) && proxy.Dropped() == 1, "not woken, or", proxy.Dropped(), "tokens were lost; want 1")
 }
 
 // If open tasks remain after a claim, the claim wakes the next worker. So enough workers wake up for all tasks.
@@ -129,6 +127,5 @@ func mustClaimOne(t *testing.T, s *Store) Claim {
 
 func lastID(t *testing.T, s *Store) int64 {
 	t.Helper()
-	id := expect.Result(s.LastID(t.Context())).Value(t)
-	return id
+	return expect.Result(s.LastID(t.Context())).Value(t)
 }

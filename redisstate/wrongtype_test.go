@@ -56,9 +56,7 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 					"open": {false, true, true, false}, "executed": {true, false, false, false},
 				}[key]
 				for i, err := range []error{executing, claiming, opening, renewing} {
-					if err != nil != want[i] || err != nil && !strings.Contains(err.Error(), s.Keys.Key(key)+" is not a sorted set") {
-						t.Errorf("%s, call %d: %v", key, i, err)
-					}
+					expect.True(t, err != nil == want[i] && (err == nil || strings.Contains(err.Error(), s.Keys.Key(key)+" is not a sorted set")), key, "call", i, err)
 				}
 				if key == "due" {
 					expect.Equal(t, changed(t, before, dump(t, s)), "")

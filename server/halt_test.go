@@ -23,9 +23,7 @@ func TestHalt(t *testing.T) {
 		s.Helper()
 		s.round()
 		now, err := s.store.Paused(s.Context())
-		if err != nil || len(now) > 0 != paused || paused && (now[0].Pausable != group || !strings.Contains(now[0].By, "2 of its tasks have failed")) {
-			s.Errorf("paused: %v, %v", now, err)
-		}
+		expect.True(s, err == nil && len(now) > 0 == paused && (!paused || now[0].Pausable == group && strings.Contains(now[0].By, "2 of its tasks have failed")), "paused", now, err)
 		left, err := s.store.Halts(s.Context())
 		expect.True(s, err == nil && len(left) == halts, "halts", left, err)
 	}

@@ -190,9 +190,8 @@ func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
 	s.do("HSET", "$task:1", "state", "executed", "0:executed", s.now().String(), "0:output", "", "0:error", "")
 	returned := s.round()["returned"]
 	s.do("ZADD", "$limits_due", "XX", "1", "db") // the next check is due
-	if returned += s.round()["returned"]; returned != 1 {
-		t.Errorf("%d tasks returned", returned)
-	}
+	returned += s.round()["returned"]
+	expect.Equal(t, returned, 1, "tasks returned")
 	expect.Equal(t, s.claimAll("default"), []int64{2}, "claimed")
 	s.checkConsistent()
 }

@@ -440,9 +440,8 @@ func TestTwoServersShareAGraph(t *testing.T) {
 		s.endRunning()
 	}
 	for id := int64(1); id <= n+1; id++ {
-		if got := s.state(id); got != tdf.Succeeded && !(id == n+1 && got.Finished()) {
-			t.Errorf("task %d is %s: %s", id, got, s.task(id).Log)
-		}
+		got := s.state(id)
+		expect.True(t, got == tdf.Succeeded || id == n+1 && got.Finished(), "task", id, "is", got, s.task(id).Log)
 	}
 	s.nothingLeft()
 }
@@ -506,9 +505,8 @@ func TestEntriesOfEarlierRounds(t *testing.T) {
 	s.settle()
 	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
 	s.settle()
-	if got := s.task(3); !got.Waits() || got.Current().Waits != 1 {
-		s.Errorf("after the end of one of two dependencies: %+v", got.Current())
-	}
+	got := s.task(3)
+	expect.True(s, got.Waits() && got.Current().Waits == 1, "after the end of one of two dependencies", got.Current())
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
 	s.nothingLeft()
 }
@@ -560,9 +558,8 @@ func TestOutputsOfAnAwaitedGroup(t *testing.T) {
 		s.server = New("another", settings, s.store, quiet())
 		s.settle()
 		for id := int64(1); id <= 2; id++ {
-			if task := s.mustBe(id, tdf.Succeeded, 0); task.Current().Output != "out" || s.due(id) < s.now()+50 {
-				t.Fatalf("%+v, due at %v", task.Current(), s.due(id))
-			}
+			task := s.mustBe(id, tdf.Succeeded, 0)
+			expect.MustTrue(t, task.Current().Output == "out" && s.due(id) >= s.now()+50, task.Current(), "due at", s.due(id))
 		}
 	}
 	s.checkConsistent()
@@ -772,9 +769,8 @@ func TestLoadingADump(t *testing.T) {
 	s.mustBe(1, tdf.Succeeded, 0)
 	s.open(after(1, 99)) // the dump has task 99
 	s.settle()
-	if task := s.task(3); !task.Waits() || task.Current().Linked > 0 {
-		t.Errorf("%+v", task.Current())
-	}
+	task := s.task(3)
+	expect.True(t, task.Waits() && task.Current().Linked <= 0, task.Current())
 	expect.NoError(t, s.store.EndRestore(t.Context()))
 	s.settle()
 	expect.Contains(t, s.mustBe(3, tdf.Failed, 0).LastError(), "task 99 does not exist")

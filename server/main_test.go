@@ -85,20 +85,17 @@ func (s *site) do(args ...any) any {
 
 func (s *site) round() Done {
 	s.Helper()
-	done := expect.Result(s.server.RunOnce(s.Context())).Value(s)
-	return done
+	return expect.Result(s.server.RunOnce(s.Context())).Value(s)
 }
 
 func (s *site) now() tdf.Time {
 	s.Helper()
-	now := expect.Result(s.store.Now(s.Context())).Value(s)
-	return now
+	return expect.Result(s.store.Now(s.Context())).Value(s)
 }
 
 func (s *site) open(definitions ...tdf.Properties) []int64 {
 	s.Helper()
-	ids := expect.Result(s.store.Open(s.Context(), "manager", definitions...)).Value(s)
-	return ids
+	return expect.Result(s.store.Open(s.Context(), "manager", definitions...)).Value(s)
 }
 
 func (s *site) claim(lease tdf.Seconds) redisstate.Claim {

@@ -182,9 +182,8 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	expect.MustTrue(s, err == nil && renewed.Lost[0] == nil, renewed, err)
 	expect.NoError(s, s.execute(c, tdf.Result{Error: "mine"}))
 	s.round()
-	if task := s.mustBe(1, tdf.Failed, 1); task.Fails != 1 || task.Rounds.At(1).Error != "mine" {
-		s.Errorf("settled by %+v", task.Rounds.At(1))
-	}
+	task := s.mustBe(1, tdf.Failed, 1)
+	expect.True(s, task.Fails == 1 && task.Rounds.At(1).Error == "mine", "settled by", task.Rounds.At(1))
 	s.checkConsistent()
 }
 
@@ -258,9 +257,7 @@ func TestInvalidOriginalTasksFail(t *testing.T) {
 		s.byHand(i+1, c.property, c.value)
 		s.round()
 		task := s.mustBe(int64(i+1), tdf.Failed, 0)
-		if !strings.HasPrefix(task.Rounds.At(0).Error, c.words) {
-			s.Errorf("%s=%q: %q", c.property, c.value, task.Rounds.At(0).Error)
-		}
+		expect.True(s, strings.HasPrefix(task.Rounds.At(0).Error, c.words), c.property, "=", c.value, task.Rounds.At(0).Error)
 	}
 }
 

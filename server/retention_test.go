@@ -58,13 +58,10 @@ func TestRetention(t *testing.T) {
 		s.archive(c)
 		s.archive(d)
 		done := s.round()
-		if !s.isGone(a) || !s.isGone(c) {
-			s.Errorf("tasks whose period is over: gone: %v, %v; the rounds did %v", s.isGone(a), s.isGone(c), done)
-		}
+		expect.True(s, s.isGone(a) && s.isGone(c), "tasks whose period is over: gone", s.isGone(a), s.isGone(c), "the rounds did", done)
 		task := s.mustBe(b, tdf.Succeeded, 0)
-		if period := s.due(b).Sub(task.Current().Entered[tdf.Succeeded]); math.Round(float64(period)) != 3600 {
-			s.Errorf("the task with a period of an hour is due after %v s", period)
-		}
+		period := s.due(b).Sub(task.Current().Entered[tdf.Succeeded])
+		expect.Equal(s, math.Round(float64(period)), 3600, "the task with a period of an hour is due after", period, "s")
 		s.mustBe(d, tdf.Archived, 0)
 		expect.True(s, s.do("ZSCORE", "$due", d) == nil, "a task without a limit is due")
 		s.checkConsistent()
@@ -155,9 +152,7 @@ func TestKeepOutputs(t *testing.T) {
 	expect.Equal(s, places(), before, "the tasks moved from … to")
 	task := s.mustBe(b, tdf.Archived, 0)
 	expect.True(s, task.OutputsFrom == 1 && task.OutputsRemoved != 0 && task.Current().Exit == "0" && task.Outcome == "succeeded", task)
-	if s.do("ZSCORE", "$due", a) != nil || s.due(c).Sub(s.mustBeFinished(c).Current().Entered[tdf.Succeeded]) != 7200 {
-		s.Error("the tasks are due at the wrong times")
-	}
+	expect.True(s, s.do("ZSCORE", "$due", a) == nil && s.due(c).Sub(s.mustBeFinished(c).Current().Entered[tdf.Succeeded]) == 7200, "the tasks are due at the wrong times")
 	s.checkConsistent()
 }
 
@@ -201,9 +196,7 @@ func TestOutputsOfARetriedTaskStay(t *testing.T) {
 	outcomes, err := s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{reopen}})
 	expect.MustTrue(s, err == nil && outcomes[0].Err == nil, outcomes, err)
 	outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{remove}})
-	if err != nil || outcomes[0].Err == nil || len(s.written(id)) != 2 {
-		s.Errorf("%+v, %v, left: %v", outcomes, err, s.written(id))
-	}
+	expect.True(s, err == nil && outcomes[0].Err != nil && len(s.written(id)) == 2, outcomes, err, "left", s.written(id))
 	s.checkConsistent()
 }
 

@@ -189,9 +189,8 @@ func TestClaimAndServerAgreeOnProperties(t *testing.T) {
 			c := expect.Result(s.store.Claim(s.Context(), claimOf(1))).Value(s)
 			s.round()
 			state := s.do("HGET", "$task:"+itoa(id), "state")
-			if claimed := len(c.Claims) == 1; claimed != (state == string(tdf.Running)) || !claimed && state != string(tdf.Failed) {
-				s.Errorf("%s=%q: claimed: %v, state: %v", property, value, claimed, state)
-			}
+			claimed := len(c.Claims) == 1
+			expect.True(s, claimed == (state == string(tdf.Running)) && (claimed || state == string(tdf.Failed)), property, "=", value, "claimed", claimed, "state", state)
 			s.do("DEL", "$task:"+itoa(id))
 			for _, list := range []string{"open", "due", "running", "failed"} {
 				s.do("ZREM", "$"+list, id)

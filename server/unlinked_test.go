@@ -17,25 +17,21 @@ func (s *site) failAll(ids []int64) {
 	s.Helper()
 	var moves []tdf.Move
 	for len(moves) < len(ids) {
-		c, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 500, Lease: 60})
-		expect.NoError(s, err)
+		c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 500, Lease: 60})).Value(s)
 		for _, claim := range c.Claims {
-			m, err := claim.Task.Execute(claim.ID, tdf.Result{Output: "out", Error: "no", Exit: "1"})
-			expect.NoError(s, err)
+			m := expect.Result(claim.Task.Execute(claim.ID, tdf.Result{Output: "out", Error: "no", Exit: "1"})).Value(s)
 			moves = append(moves, m)
 		}
 	}
 	expect.Result(s.store.Execute(s.Context(), "w", moves...)).OK(s)
-	stored, err := s.store.Read(s.Context(), ids, redisstate.Want{Fields: redisstate.Rules})
-	expect.NoError(s, err)
+	stored := expect.Result(s.store.Read(s.Context(), ids, redisstate.Want{Fields: redisstate.Rules})).Value(s)
 	now := s.now()
 	var units []redisstate.Unit
 	for _, t := range stored {
 		m, _ := t.Task.Settle(now, nil)
 		units = append(units, redisstate.Unit{Moves: []tdf.Move{m}})
 	}
-	_, err = s.store.Apply(s.Context(), "server", units...)
-	expect.NoError(s, err)
+	expect.Result(s.store.Apply(s.Context(), "server", units...)).OK(s)
 }
 
 // More tasks and outputs than one batch are due for removal when tasks begin to wait for them. None of them is removed.

@@ -53,8 +53,7 @@ func (s *site) endGrace() {
 // grace returns the grace period in Redis.
 func (s *site) grace() tdf.Grace {
 	s.Helper()
-	g := expect.Result(s.store.Grace(s.Context())).Value(s)
-	return g
+	return expect.Result(s.store.Grace(s.Context())).Value(s)
 }
 
 // settlesAll ends the grace period, and checks that a round then settles the tasks of openThreeOverdue.
@@ -201,9 +200,8 @@ func (s *slowStore) LongestLease(context.Context, tdf.Time) (tdf.Seconds, error)
 func TestNoGraceAfterASlowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch{store: &slowStore{between: time.Minute}, grace: 30, log: quiet(), clock: time.Now}
-		if _, g, err := w.look(t.Context()); g != (tdf.Grace{}) || err != nil {
-			t.Errorf("%+v, %v", g, err)
-		}
+		_, g, err := w.look(t.Context())
+		expect.True(t, g == (tdf.Grace{}) && err == nil, g, err)
 	})
 }
 
@@ -257,9 +255,8 @@ func TestGraceAfterRedisWasAway(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := newSiteAt(t, proxy.Addr)
 	s.openThreeOverdue()
-	if _, _, err := s.server.watch.look(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := s.server.watch.look(t.Context())
+	expect.NoError(t, err)
 	proxy.Refuse()
 	proxy.Cut()
 	done := make(chan Done)

@@ -56,9 +56,8 @@ func TestGrid(t *testing.T) {
 			continue
 		}
 		got, _ := collect(g.Rows())
-		if diff := cmp.Diff(strings.Split(want, ";"), got); diff != "" || g.Len() != int64(len(got)) {
-			t.Errorf("%s: Len %d\n%s", text, g.Len(), diff)
-		}
+		diff := cmp.Diff(strings.Split(want, ";"), got)
+		expect.True(t, diff == "" && g.Len() == int64(len(got)), text, "Len", g.Len(), diff)
 	}
 }
 
@@ -116,9 +115,7 @@ func TestGridRefuses(t *testing.T) {
 // rows before it.
 func TestLargeGrid(t *testing.T) {
 	g, err := ParseGrid("a=1..1000000 b=1..1000000")
-	if err != nil || g.Len() != 1e12 {
-		t.Fatalf("%v, Len %d", err, g.Len())
-	}
+	expect.MustTrue(t, err == nil && g.Len() == 1e12, err, "Len", g.Len())
 	row := g.row(1e12 - 2)
 	expect.Equal(t, row.JSON(), `{"a":1000000,"b":999999}`)
 	checkError(t, "a row", row.Wrong(errEmpty), "point 999999999999: ")
@@ -163,12 +160,9 @@ func FuzzGrid(f *testing.F) {
 			}
 			expect.MustTrue(t, len(row.Params) == len(g.axes) && row.Line == n, "row", n, row)
 		}
-		if n <= 1000 && n != g.Len() {
-			t.Fatalf("%d rows, and Len is %d", n, g.Len())
-		}
+		expect.MustTrue(t, n > 1000 || n == g.Len(), n, "rows, and Len is", g.Len())
 		last := g.row(g.Len() - 1)
-		if _, ok := PointOf(last.JSON()); !ok && strings.ToValidUTF8(text, "") == text {
-			t.Fatalf("the last point is %s", last.JSON())
-		}
+		_, ok := PointOf(last.JSON())
+		expect.MustTrue(t, ok || strings.ToValidUTF8(text, "") != text, "the last point is", last.JSON())
 	})
 }

@@ -80,9 +80,7 @@ func TestCSVNamesTheLine(t *testing.T) {
 	} {
 		_, err := collect(CSV(strings.NewReader(text)))
 		checkError(t, fmt.Sprintf("%.40q", text), err, want)
-		if !errors.As(err, new(*RowError)) {
-			t.Errorf("%.40q: %T is not a *RowError", text, err)
-		}
+		expect.True(t, errors.As(err, new(*RowError)), text, err, "is not a *RowError")
 	}
 }
 
@@ -263,9 +261,7 @@ func TestRangesAreNumbers(t *testing.T) {
 			continue
 		}
 		for row := range g.Rows() {
-			if strings.Contains(row.JSON(), `:"`) {
-				t.Errorf("%s: %s is text", text, row.JSON())
-			}
+			expect.True(t, !strings.Contains(row.JSON(), `:"`), text, row.JSON(), "is text")
 		}
 	}
 }

@@ -139,8 +139,7 @@ func (w *distant) comeBack() {
 // waitedFor returns when the worker has noticed the end of the program.
 func (w *distant) waitedFor() {
 	w.Helper()
-	pid, err := os.ReadFile(w.path("p/pid"))
-	must(w, err)
+	pid := expect.Result(os.ReadFile(w.path("p/pid"))).Value(w)
 	eventually(w, "the program's end", func() bool {
 		_, err := os.Lstat("/proc/" + strings.TrimSpace(string(pid)))
 		return os.IsNotExist(err)
@@ -162,8 +161,7 @@ func (w *distant) wellDone(took time.Duration) {
 	r := task.Current()
 	expect.True(w, task.State == tdf.Succeeded && r.Output == "done\n" && task.Losses+task.Round == 0, "the task is", task.State, task)
 	expect.Equal(w, strings.Count(task.Log, ": executed"), 1, "executed … times", task.Log)
-	if ran := r.Entered[tdf.Executed].Sub(r.Entered[tdf.Running]); r.Seconds <= 0 || r.Seconds > tdf.For(took) || ran > tdf.For(took) {
-		w.Errorf("run time: %v s by the worker, %v s by Redis, %v in this test", r.Seconds, ran, took)
-	}
+	ran := r.Entered[tdf.Executed].Sub(r.Entered[tdf.Running])
+	expect.True(w, r.Seconds > 0 && r.Seconds <= tdf.For(took) && ran <= tdf.For(took), "run time", r.Seconds, "s by the worker", ran, "s by Redis", took, "in this test")
 	expect.Len(w, expect.Result(w.store.Check(w.Context())).Value(w), 0)
 }

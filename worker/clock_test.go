@@ -54,8 +54,7 @@ func (c *redisClock) drive(t *testing.T) {
 // serving makes a server, and returns a function that runs one round of this server.
 func (w *world) serving(change func(*config.Server)) (round func()) {
 	w.Helper()
-	cfg, err := config.DefaultServer(w.cfg.Namespace)
-	must(w, err)
+	cfg := expect.Result(config.DefaultServer(w.cfg.Namespace)).Value(w)
 	change(&cfg)
 	s := server.New("s1", cfg, w.store, w.logger())
 	return func() {
@@ -95,9 +94,7 @@ func TestRedisClockIsSet(t *testing.T) {
 			eventually(t, "the end", func() bool { serve(); return w.task(id).State.Settled() })
 			task := w.task(id)
 			r := task.Current()
-			if task.State != tdf.Succeeded || r.Output != "done\n" || task.Losses+task.Timeouts+task.Round != 0 {
-				t.Errorf("the task is %s: %+v", task.State, task)
-			}
+			expect.True(t, task.State == tdf.Succeeded && r.Output == "done\n" && task.Losses+task.Timeouts+task.Round == 0, "the task is", task.State, task)
 			expect.True(t, r.Seconds > 0 && r.Seconds <= tdf.For(time.Since(began)), "the run time is", r.Seconds, "s")
 			expect.Equal(t, strings.Count(task.Log, ": executed"), 1, "executed … times", task.Log)
 			e := r.Entered

@@ -50,9 +50,7 @@ func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	r.timers.fire(t, w.cfg.KillGrace)
 	r.wait()
 	task := w.task(r.id)
-	if task.State != tdf.TimedOut || task.Timeouts != 1 || task.Fails != 0 {
-		t.Errorf("the task is %s, %d time-outs, %d failures: %q", task.State, task.Timeouts, task.Fails, task.LastError())
-	}
+	expect.True(t, task.State == tdf.TimedOut && task.Timeouts == 1 && task.Fails == 0, "the task is", task.State, task.Timeouts, "time-outs", task.Fails, "failures", task.LastError())
 }
 
 // A round whose result is refused keeps its resource usage.
@@ -67,23 +65,17 @@ func TestRefusedRoundKeepsItsUsage(t *testing.T) {
 		w.runOnce(w.worker())
 		r := w.finished(id).Current()
 		expect.True(t, r.Exit == "" && strings.HasSuffix(r.Error, "(run.sh ended with 0)"), "exit", r.Exit, "error", r.Error)
-		if r.OutputBytes != 100_000 || r.ErrorBytes != printed {
-			t.Errorf("stdout has %d and stderr %d bytes, want %d on stderr", r.OutputBytes, r.ErrorBytes, printed)
-		}
-		if r.Seconds <= 0 || r.CPUSeconds <= 0 || r.MaxRSS < mib<<20 {
-			t.Errorf("resource usage: %v s, %v s of CPU, %d bytes", r.Seconds, r.CPUSeconds, r.MaxRSS)
-		}
+		expect.True(t, r.OutputBytes == 100_000 && r.ErrorBytes == printed, "stdout has", r.OutputBytes, "and stderr", r.ErrorBytes, "bytes, want", printed, "on stderr")
+		expect.True(t, r.Seconds > 0 && r.CPUSeconds > 0 && r.MaxRSS >= mib<<20, "resource usage", r.Seconds, "s", r.CPUSeconds, "s of CPU", r.MaxRSS, "bytes")
 	}
 }
 
 // ownPeak returns the peak memory of this process, in bytes.
 func ownPeak(t *testing.T) int64 {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	must(t, err)
+	status := expect.Result(os.ReadFile("/proc/self/status")).Value(t)
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
 	var kib int64
-	_, err = fmt.Sscan(peak, &kib)
-	must(t, err)
+	expect.Result(fmt.Sscan(peak, &kib)).OK(t)
 	return kib << 10
 }

@@ -29,8 +29,7 @@ var directories = map[string]fault{
 		want:   ended{tdf.Succeeded, "", "", "0"},
 		log:    "updates: more than max_updates (1048576 bytes); the rest is left out",
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			updates, err := r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 100_000)
-			must(t, err)
+			updates := expect.Result(r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 100_000)).Value(t)
 			const whole = 1 << 20 / 1000
 			for i, u := range updates {
 				if u.Number != i+1 || i < whole && u.Line != strings.Repeat("x", 999) {
@@ -87,8 +86,7 @@ echo "$TOKEN" >$TDF_DIR/result.json`,
 		},
 		log: `error="result.json: it is not JSON`,
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			updates, err := r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 10)
-			must(t, err)
+			updates := expect.Result(r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 10)).Value(t)
 			if len(updates) != 1 || updates[0].Line != "did ***" || task.Current().Progress.Text != "at ***" {
 				t.Errorf("updates %v, progress %v", updates, task.Current().Progress)
 			}
@@ -157,9 +155,8 @@ func TestEachRoundHasACleanDirectory(t *testing.T) {
 			r.script("p", noting+script+"\n")
 			r.over(r.open(""))
 			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "look" }))
-			if want := ". d 700\n./files d 755\n./scratch d 755\n"; task.LastOutput() != want || task.State != tdf.Succeeded {
-				t.Errorf("the task is %s: %q, want %q; %s", task.State, task.LastOutput(), want, task.LastError())
-			}
+			want := ". d 700\n./files d 755\n./scratch d 755\n"
+			expect.True(t, task.LastOutput() == want && task.State == tdf.Succeeded, "the task is", task.State, task.LastOutput(), "want", want, task.LastError())
 			r.nothingRemains(r.before)
 		})
 	}

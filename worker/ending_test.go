@@ -57,9 +57,8 @@ func TestTheResultOfAnEndedProgramCounts(t *testing.T) {
 			happens(w, worker, timers, stop)
 			p.ended()
 			wait()
-			if got := w.task(id); got.State != tdf.Executed || got.Current().Exit != "0" || got.Current().Output != "out\n" {
-				t.Errorf("the task is %s: %s", got.State, got.Log)
-			}
+			got := w.task(id)
+			expect.True(t, got.State == tdf.Executed && got.Current().Exit == "0" && got.Current().Output == "out\n", "the task is", got.State, got.Log)
 		})
 	}
 }
@@ -126,9 +125,8 @@ done
 	}
 	stop()
 	expect.Equal(t, there.Load(), 2, "the files were there at … reports")
-	if _, err := os.Stat(w.path(roundsDir)); !os.IsNotExist(err) {
-		t.Errorf("the directory of rounds remains: %v", err)
-	}
+	_, err := os.Stat(w.path(roundsDir))
+	expect.True(t, os.IsNotExist(err), "the directory of rounds remains", err)
 }
 
 // A stopping worker does not wait for ever until the files of a round are removed.

@@ -90,9 +90,8 @@ func TestResultIsKeptDuringErrors(t *testing.T) {
 		timers.fire(t, pause)
 	}
 	wait()
-	if got := w.task(id); got.State != tdf.Executed || got.LastOutput() != "good\n" {
-		t.Errorf("the task is %s: %q", got.State, got.LastOutput())
-	}
+	got := w.task(id)
+	expect.True(t, got.State == tdf.Executed && got.LastOutput() == "good\n", "the task is", got.State, got.LastOutput())
 }
 
 // A result that Redis refuses for longer than a lease is kept, and delays no other result.

@@ -190,9 +190,7 @@ func cutFrom(t *testing.T, text string, size int64, file string) {
 	const all = 1<<30 + 10_000_000 + int64(len("end\n"))
 	note := fmt.Sprintf("[%d bytes are left out here; the whole output is on worker w1 in %s]\n", all-(1<<20), file)
 	expect.Equal(t, size, all, "bytes")
-	if !strings.HasPrefix(text, "begin\n\x00") || !strings.HasSuffix(text, "\x00end\n") || len(text) > 1<<20+1+len(note) {
-		t.Errorf("%d bytes: %.100q", len(text), text)
-	}
+	expect.True(t, strings.HasPrefix(text, "begin\n\x00") && strings.HasSuffix(text, "\x00end\n") && len(text) <= 1<<20+1+len(note), len(text), "bytes", text)
 	has(t, text, note)
 	expect.Equal(t, expect.Result(os.Stat(file)).Value(t).Size(), all, "the file")
 }
@@ -213,9 +211,8 @@ func fileHas(t testing.TB, path, want string) {
 
 func absent(t testing.TB, path string) {
 	t.Helper()
-	if _, err := os.Lstat(path); !os.IsNotExist(err) {
-		t.Errorf("%s: %v", path, err)
-	}
+	_, err := os.Lstat(path)
+	expect.True(t, os.IsNotExist(err), path, err)
 }
 
 // dropFirstReplies drops the first reply to each of ten calls of scripts. A repeated call gets its reply.

@@ -49,9 +49,7 @@ func TestFetchedPrograms(t *testing.T) {
 			id := w.lastChance(w.open("", from(w.archive(c.files...))))
 			w.runOnce(w.worker())
 			r := w.finished(id).Current()
-			if r.Output != c.output || !strings.Contains(r.Error, c.fail) || (r.Error == "") != (c.fail == "") {
-				t.Errorf("output %q, error %q", r.Output, r.Error)
-			}
+			expect.True(t, r.Output == c.output && strings.Contains(r.Error, c.fail) && (r.Error == "") == (c.fail == ""), "output", r.Output, "error", r.Error)
 			expect.True(t, (r.Exit == "0") == (c.fail == "") && (r.Started > 0) == (c.fail == ""), "exit", r.Exit, "begun at", r.Started)
 		})
 	}
@@ -85,9 +83,7 @@ func TestAnotherSourceUnderAKnownName(t *testing.T) {
 	}
 	expect.Equal(t, w.finished(1).State, tdf.Succeeded, "the first task")
 	got := w.finished(2)
-	if got.State != tdf.Failed || !strings.Contains(got.LastError(), first) || !strings.Contains(got.LastError(), second) {
-		t.Errorf("the second task is %s: %s", got.State, got.LastError())
-	}
+	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), first) && strings.Contains(got.LastError(), second), "the second task is", got.State, got.LastError())
 }
 
 func TestProgramFromRedis(t *testing.T) {
@@ -97,9 +93,8 @@ func TestProgramFromRedis(t *testing.T) {
 	worker := w.worker()
 	id := w.open("", from(source))
 	w.runOnce(worker)
-	if got := w.finished(id); got.State != tdf.Succeeded || got.LastOutput() != "good\n" {
-		t.Errorf("the task is %s: %s", got.State, got.LastError())
-	}
+	got := w.finished(id)
+	expect.True(t, got.State == tdf.Succeeded && got.LastOutput() == "good\n", "the task is", got.State, got.LastError())
 	missing := w.withoutProgram(w.open("", func(d *tdf.Properties) { d.Program = "q" }))
 	w.runOnce(worker)
 	expect.Contains(t, w.finished(missing).LastError(), "nothing is stored in this namespace", "the task")
@@ -114,10 +109,8 @@ func TestSetupIsRefusedForAnotherUser(t *testing.T) {
 	w.cfg.User = "nobody"
 	id := w.lastChance(w.open("", from(w.archive("run.sh", good, "setup.sh", "#!/bin/sh\ntouch made\n"))))
 	w.runOnce(w.worker())
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "setup.sh: it would run as root") {
-		t.Errorf("%s: %s", got.State, got.LastError())
-	}
-	if _, err := os.Stat(w.path("p", "made")); !os.IsNotExist(err) {
-		t.Errorf("setup.sh ran: %v", err)
-	}
+	got := w.finished(id)
+	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "setup.sh: it would run as root"), got.State, got.LastError())
+	_, err := os.Stat(w.path("p", "made"))
+	expect.True(t, os.IsNotExist(err), "setup.sh ran", err)
 }

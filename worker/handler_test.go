@@ -66,12 +66,10 @@ func TestPermanentErrorFailsTheTask(t *testing.T) {
 		t.Errorf("%s after %d failures: %q\n%s", got.State, got.Fails, got.LastError(), got.Log)
 	}
 	permanent = false
-	m, err := got.Reopen()
-	must(t, err)
+	m := expect.Result(got.Reopen()).Value(t)
 	must(t, w.applied(m))
 	w.runOnce(worker)
-	_, err = w.newServer().RunOnce(t.Context())
-	must(t, err)
+	expect.Result(w.newServer().RunOnce(t.Context())).OK(t)
 	if got := w.task(id); got.State != tdf.Open || got.Round != 2 || got.Fails != 2 {
 		t.Errorf("retried: %s in round %d after %d failures\n%s", got.State, got.Round, got.Fails, got.Log)
 	}
@@ -108,12 +106,8 @@ func TestLaterReleasesTheTask(t *testing.T) {
 	before := expect.Result(w.store.Now(t.Context())).Value(t)
 	w.runOnce(worker)
 	got := w.task(id)
-	if got.State != tdf.Open || got.Releases != 1 || got.Fails != 0 || got.Round != 1 || got.UnfitHosts != 0 || got.Rounds[0].Tail != "waiting" {
-		t.Errorf("%+v", got)
-	}
-	if got.Ready < before.Add(3600) || got.Ready > before.Add(3700) || !strings.Contains(got.Log, "no licence") {
-		t.Errorf("ready %v s after the claim\n%s", got.Ready.Sub(before), got.Log)
-	}
+	expect.True(t, got.State == tdf.Open && got.Releases == 1 && got.Fails == 0 && got.Round == 1 && got.UnfitHosts == 0 && got.Rounds[0].Tail == "waiting", got)
+	expect.True(t, got.Ready >= before.Add(3600) && got.Ready <= before.Add(3700) && strings.Contains(got.Log, "no licence"), "ready", got.Ready.Sub(before), "s after the claim", got.Log)
 	score := expect.Result(w.client().ZScore(t.Context(), w.store.Keys.List(tdf.Placed), fmt.Sprint(id)).Result()).Value(t)
 	diff := tdf.Time(score) - got.Ready
 	expect.True(t, diff <= 1e-5 && diff >= -1e-5, "score", score, "ready", got.Ready)
@@ -133,9 +127,8 @@ func TestLaterInTheLastRound(t *testing.T) {
 	id := w.open("", forHandler("p"))
 	must(t, w.client().HSet(t.Context(), w.store.Keys.Task(id), "round", tdf.MaxRound).Err())
 	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Later(time.Hour, nil) })))
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "put off by its handler, and the task cannot be released") {
-		t.Errorf("%s: %q", got.State, got.LastError())
-	}
+	got := w.finished(id)
+	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "put off by its handler, and the task cannot be released"), got.State, got.LastError())
 }
 
 // A worker with handlers claims no task with a source and no task of another program. A worker without handlers claims no
@@ -187,9 +180,8 @@ func TestHandlerThatAnswersTooLate(t *testing.T) {
 		}))
 		worker.after = timers.after
 		w.runOnce(worker)
-		if got := w.task(id); got.State != tdf.TimedOut || got.Releases != 0 || got.LastOutput() != "so far" {
-			t.Errorf("%T: %s, output %q", answer, got.State, got.LastOutput())
-		}
+		got := w.task(id)
+		expect.True(t, got.State == tdf.TimedOut && got.Releases == 0 && got.LastOutput() == "so far", answer, got.State, "output", got.LastOutput())
 	}
 }
 
@@ -225,9 +217,7 @@ func TestMarkedErrors(t *testing.T) {
 		expect.True(t, c.is(wrapped) && errors.Is(wrapped, cause) && wrapped.Error() == "step 3: cause", name, wrapped)
 		expect.True(t, !c.is(cause), name, "an error that was not marked counts as marked")
 	}
-	if Permanent(nil) != nil || Unfit(nil) != nil || Later(0, nil) == nil {
-		t.Error("marking a nil error: want nil from Permanent and Unfit, and an error from Later")
-	}
+	expect.True(t, Permanent(nil) == nil && Unfit(nil) == nil && Later(0, nil) != nil, "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
 }
 
 // The first reply to each call is lost, so the worker repeats each call. The task is still released only once, with its
@@ -243,9 +233,8 @@ func TestLaterWithLostReplies(t *testing.T) {
 	id := w.open("", forHandler("p"))
 	dropFirstReplies(proxy)
 	w.runOnce(worker)
-	if got := w.task(id); runs != 1 || got.State != tdf.Open || got.Round != 1 || got.Releases != 1 || got.Checkpoint != "seen" || got.Ready == 0 {
-		t.Errorf("%d runs, %+v", runs, got)
-	}
+	got := w.task(id)
+	expect.True(t, runs == 1 && got.State == tdf.Open && got.Round == 1 && got.Releases == 1 && got.Checkpoint == "seen" && got.Ready != 0, runs, "runs", got)
 	if proxy.Dropped() < 3 { // the replies to the claim, a renewal and the release
 		t.Errorf("only %d replies were dropped", proxy.Dropped())
 	}
@@ -295,9 +284,8 @@ func TestHoldTimeoutEndsWithItsLimit(t *testing.T) {
 	must(t, receive(t, "the preparation", held))
 	timers.fire(t, 7*time.Minute)
 	wait()
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "the preparation took longer than 7m0s") {
-		t.Errorf("the task is %s: %q", got.State, got.LastError())
-	}
+	got := w.finished(id)
+	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "the preparation took longer than 7m0s"), "the task is", got.State, got.LastError())
 }
 
 // The worker cannot store the output of a handler, and the handler ignores the error. Its round does not succeed with a part of
@@ -340,9 +328,8 @@ func TestStateErrorOfAHandler(t *testing.T) {
 				r.Update("seen")
 				return errors.Join(r.SetCheckpoint([]byte("state")), c.mark(errOther))
 			})))
-			if got := w.task(id); got.State != c.after || got.Checkpoint != "state" || got.Losses != 0 {
-				t.Errorf("the task is %s, with the checkpoint %q\n%s", got.State, got.Checkpoint, got.Log)
-			}
+			got := w.task(id)
+			expect.True(t, got.State == c.after && got.Checkpoint == "state" && got.Losses == 0, "the task is", got.State, "with the checkpoint", got.Checkpoint, got.Log)
 			w.updated(id, "0-1 seen")
 		})
 	}
@@ -353,7 +340,6 @@ func TestStateErrorOfAPreparer(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("")
 	w.runOnce(w.worker(WithRunner(preparer(func(context.Context, *Round) (Runner, error) { return nil, errOther }))))
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), errOther.Error()) {
-		t.Errorf("the task is %s: %q", got.State, got.LastError())
-	}
+	got := w.finished(id)
+	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), errOther.Error()), "the task is", got.State, got.LastError())
 }

@@ -22,8 +22,7 @@ import (
 // registered returns what Redis stores about the worker w1.
 func (w *world) registered() map[string]string {
 	w.Helper()
-	h := expect.Result(w.client().HGetAll(w.Context(), w.cfg.Namespace+":worker:w1").Result()).Value(w)
-	return h
+	return expect.Result(w.client().HGetAll(w.Context(), w.cfg.Namespace+":worker:w1").Result()).Value(w)
 }
 
 func (w *world) workerState() string {
@@ -97,8 +96,7 @@ func losesItsName(t *testing.T, draining bool) {
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: stateWorking}
 	_, since, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
-	n, err := other.GiveUp(t.Context(), "w1", since)
-	must(t, err)
+	n := expect.Result(other.GiveUp(t.Context(), "w1", since)).Value(t)
 	p.ended()
 	var taken *redisstate.NameTakenError
 	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" || n != 1 {
@@ -142,9 +140,8 @@ func TestStartEndsLeftProcesses(t *testing.T) {
 	expect.Fails(t, receive(t, "the end of the process that was left", ended), "", "the process ended by itself")
 	stop()
 	w.logged("ended processes that an earlier worker of this name had left running")
-	if _, err := os.Stat(worker.rounds()); !os.IsNotExist(err) {
-		t.Errorf("the directory of rounds still exists: %v", err)
-	}
+	_, err := os.Stat(worker.rounds())
+	expect.True(t, os.IsNotExist(err), "the directory of rounds still exists", err)
 }
 
 // hangingStart returns a worker with a short lease. The worker's start hangs, as if old processes did not end. The
@@ -189,8 +186,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: stateWorking}
 	_, _, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
-	c, err := other.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w1", Most: 1, Lease: 3600})
-	must(t, err)
+	c := expect.Result(other.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w1", Most: 1, Lease: 3600})).Value(t)
 	var taken *redisstate.NameTakenError
 	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" {
 		t.Errorf("got %v", err)
@@ -211,8 +207,7 @@ func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: stateWorking}
 	_, _, err := store.TakeName(w.Context(), info, redisstate.PriorOwner{})
 	must(w, err)
-	now, err := store.Now(w.Context())
-	must(w, err)
+	now := expect.Result(store.Now(w.Context())).Value(w)
 	must(w, w.client().HSet(w.Context(), w.cfg.Namespace+":worker:w1", "seen", now.Add(-2*lease).String()).Err())
 	return func() {
 		expect.Result(store.WorkerHeartbeat(w.Context(), info)).OK(w)

@@ -92,7 +92,5 @@ func TestDescriptorsOfTheProcessStay(t *testing.T) {
 	w.open("", forHandler("p"))
 	w.runOnce(w.worker(Handle("p", nothing)))
 	flags, _, failed := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
-	if failed != 0 || flags&syscall.FD_CLOEXEC != 0 {
-		t.Errorf("flags %x, %v", flags, failed)
-	}
+	expect.True(t, failed == 0 && flags&syscall.FD_CLOEXEC == 0, "flags", flags, failed)
 }

@@ -32,9 +32,8 @@ func TestLeftoverGoroutineReachesNoOtherRound(t *testing.T) {
 	}))
 	stop := w.start(worker)
 	for _, id := range []int64{first, second} {
-		if got := w.finished(id); got.State != tdf.Succeeded || got.Current().Result != "" {
-			t.Errorf("task %d is %s with the result %q", id, got.State, got.Current().Result)
-		}
+		got := w.finished(id)
+		expect.True(t, got.State == tdf.Succeeded && got.Current().Result == "", "task", id, "is", got.State, "with the result", got.Current().Result)
 	}
 	stop()
 }
@@ -104,9 +103,8 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 			stop(w, worker, timers)
 			err := receive(t, "the worker's end", done)
 			expect.Fails(t, err, `task 1 of program "p"`, "Run")
-			if got := w.task(id); got.State != tdf.Open || got.Releases != 1 || got.Losses != 0 || got.Checkpoint != "state" {
-				t.Errorf("the task is %s, with the checkpoint %q\n%s", got.State, got.Checkpoint, got.Log)
-			}
+			got := w.task(id)
+			expect.True(t, got.State == tdf.Open && got.Releases == 1 && got.Losses == 0 && got.Checkpoint == "state", "the task is", got.State, "with the checkpoint", got.Checkpoint, got.Log)
 			expect.Fails(t, r.SetResult(1), "", "the round's directory still exists")
 			expect.Result(r.Stdout.Write([]byte("x"))).Fails(t, "", "the round's output is still open")
 		})
@@ -181,9 +179,8 @@ func TestHandlerWithoutFiles(t *testing.T) {
 			w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
 				left = r
 				err := c.use(r)
-				if _, missing := os.Stat(w.worker().rounds()); (missing == nil) != c.files {
-					t.Errorf("files: %v, want %v", missing == nil, c.files)
-				}
+				_, missing := os.Stat(w.worker().rounds())
+				expect.True(t, (missing == nil) == c.files, "files", missing == nil, "want", c.files)
 				return err
 			})))
 			expect.Equal(t, w.finished(id).State, tdf.Succeeded)

@@ -42,11 +42,9 @@ func TestNewRefuses(t *testing.T) {
 		var wrong *config.Error
 		expect.True(t, errors.As(err, &wrong) && strings.Contains(err.Error(), c.want), name, err)
 	}
-	cfg, err := config.DefaultWorker("N")
-	must(t, err)
+	cfg := expect.Result(config.DefaultWorker("N")).Value(t)
 	cfg.Directory = "/proc" // a directory in which no user can write
-	w, err := New("w", cfg, withStore(struct{ store }{}))
-	must(t, err)
+	w := expect.Result(New("w", cfg, withStore(struct{ store }{}))).Value(t)
 	var wrong *config.Error
 	if err := w.Run(t.Context()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "[worker] directory: mkdir /proc/.tdf: ") {
 		t.Errorf("got %v", err)

@@ -51,9 +51,8 @@ func TestOutputFilesFollowNoLinkOfAProgram(t *testing.T) {
 			id := w.lastChance(w.open(""))
 			w.runOnce(w.worker())
 			expect.Len(t, expect.Result(os.ReadDir(secret)).Value(t), 0, "root's files behind the link")
-			if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "p/results: it is a symbolic link that another user made") {
-				t.Errorf("%s: %q", got.State, got.LastError())
-			}
+			got := w.finished(id)
+			expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "p/results: it is a symbolic link that another user made"), got.State, got.LastError())
 		})
 	}
 }
@@ -67,9 +66,8 @@ func TestOutputFilesInADirectoryOfAProgram(t *testing.T) {
 	must(t, os.Chown(w.path("p/results"), nobody, nobody))
 	id := w.lastChance(w.open(""))
 	w.runOnce(w.worker())
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "p/results belongs to user 65534") {
-		t.Errorf("%s: %q", got.State, got.LastError())
-	}
+	got := w.finished(id)
+	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "p/results belongs to user 65534"), got.State, got.LastError())
 }
 
 // A worker does not start if programs could replace its directories.
@@ -171,7 +169,5 @@ func TestUserPerSlotThatIsMissing(t *testing.T) {
 	w.cfg.User, w.cfg.Concurrency, w.cfg.Require = "tdf-none%n", 3, []string{"user"}
 	_, err := w.worker().RunOnce(t.Context())
 	var wrong *config.Error
-	if !errors.As(err, &wrong) || wrong.Key != "user" || !strings.Contains(wrong.Problem, `slot 1 of 3: user "tdf-none1": there is no such user on this machine`) {
-		t.Error(err)
-	}
+	expect.True(t, errors.As(err, &wrong) && wrong.Key == "user" && strings.Contains(wrong.Problem, `slot 1 of 3: user "tdf-none1": there is no such user on this machine`), err)
 }

@@ -2,10 +2,14 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -36,9 +40,7 @@ func TestOutputFileThatCannotBeMade(t *testing.T) {
 	id := w.lastChance(w.open(""))
 	w.runOnce(w.worker())
 	got := w.finished(id)
-	if got.State != tdf.Failed || !strings.Contains(got.LastError(), "task_output_filename): mkdir "+w.path("p", "results")+": not a directory") {
-		t.Errorf("%s: %q", got.State, got.LastError())
-	}
+	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "task_output_filename): mkdir "+w.path("p", "results")+": not a directory"), got.State, got.LastError())
 }
 
 // The worker keeps an output file only if the configuration names it, or if Redis does not hold all of the output. It
@@ -106,8 +108,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 			_, _, err = s.claim(1, false)
 			must(t, err)
 			p.begun()
-			_, err = late.WriteString("late\n")
-			must(t, err)
+			expect.Result(late.WriteString("late\n")).OK(t)
 			p.release()
 			end()
 			for id, want := range map[int64]string{1: "1\n", 2: "2\n"} {
@@ -123,8 +124,7 @@ func TestOutputOfAKilledWorkerIsKept(t *testing.T) {
 	worker := w.worker()
 	r, _, err := record.Open(record.Files{Slot: record.NewSlot(worker.rounds(), 1, nil), Round: record.Round{Program: "p", Task: 17, Round: 3}})
 	must(t, err)
-	_, err = r.Stdout.WriteString("out")
-	must(t, err)
+	expect.Result(r.Stdout.WriteString("out")).OK(t)
 	r.Close()
 	worker.sweep(t.Context())
 	fileHas(t, w.path("p/results/w1-17-3.out"), "out")
@@ -140,8 +140,7 @@ func leaveOutput(t *testing.T, slot *record.Slot, of record.Round) {
 	r, _, err := record.Open(record.Files{Slot: slot, Round: of})
 	must(t, err)
 	for _, f := range []*os.File{r.Stdout, r.Stderr} {
-		_, err = f.WriteString("of the killed worker")
-		must(t, err)
+		expect.Result(f.WriteString("of the killed worker")).OK(t)
 	}
 	r.Close()
 }
@@ -174,8 +173,7 @@ func TestOutputOfAKilledWorkerKeepsItsNumber(t *testing.T) {
 	w.open("")
 	var worker *Worker
 	worker = w.running(func(_ context.Context, r *Round) (Ended, error) {
-		_, err := r.Stdout.Write([]byte("out"))
-		must(t, err)
+		expect.Result(r.Stdout.Write([]byte("out"))).OK(t)
 		worker.salvageOutputs("w1", worker.rounds()) // a killed worker leaves the same files
 		fileHas(t, w.path("p/results/w1-1-0~2.out"), "out")
 		fileHas(t, w.path("p/results/w1-1-0~2.err"), "")
@@ -248,4 +246,44 @@ func TestSharedOutputFile(t *testing.T) {
 	fileHas(t, w.path("p/last.out"), "two\n")
 	fileHas(t, w.path("p/last.files/f"), "two\n")
 	absent(t, w.path("p/last~2.out"))
+}
+
+// makeUnreadable makes reads of a file fail through the descriptor with which a round in this process writes the file.
+func makeUnreadable(t *testing.T, path string) {
+	t.Helper()
+	blind := expect.Result(os.OpenFile(path, os.O_WRONLY, 0)).Value(t)
+	defer blind.Close()
+	entries := expect.Result(os.ReadDir("/proc/self/fd")).Value(t)
+	found := false
+	for _, e := range entries {
+		fd, _ := strconv.Atoi(e.Name())
+		if at, _ := os.Readlink("/proc/self/fd/" + e.Name()); at != path || fd == int(blind.Fd()) {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err == nil && flags&unix.O_APPEND != 0 { // the slot's own descriptor lacks O_APPEND
+			must(t, unix.Dup3(int(blind.Fd()), fd, unix.O_CLOEXEC))
+			found = true
+		}
+	}
+	expect.MustTrue(t, found, "the worker does not have it open", path)
+}
+
+// If the worker cannot read the output of a round, Redis does not get the output. So the worker keeps the files.
+func TestOutputThatCannotBeReadIsKept(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("")
+	out := strings.Repeat("o", record.InMemory+1)
+	var worker *Worker
+	worker = w.running(func(_ context.Context, r *Round) (Ended, error) {
+		fmt.Fprint(r.Stdout, out)
+		fmt.Fprint(r.Stderr, "err")
+		makeUnreadable(t, worker.rounds()+"/slot-1.out")
+		return Ended{}, nil
+	})
+	w.runOnce(worker)
+	got := w.finished(id)
+	expect.Equal(t, got.State, tdf.Failed, "the task")
+	has(t, got.LastError(), "reading stdout: ")
+	fileHas(t, w.path("p/results/w1-1-0.out"), out)
+	fileHas(t, w.path("p/results/w1-1-0.err"), "err")
 }

@@ -50,15 +50,12 @@ func TestTimeout(t *testing.T) {
 			if c.exit == "5" {
 				output += "bye\n"
 			}
-			if task.State != c.state || r.Exit != c.exit || r.Output != output || r.Error != "err\n" || r.TimedOutAt == 0 {
-				t.Errorf("%s, round 0: %+v", task.State, r)
-			}
+			expect.True(t, task.State == c.state && r.Exit == c.exit && r.Output == output && r.Error == "err\n" && r.TimedOutAt != 0, task.State, "round 0", r)
 			if wait := task.Ready.Sub(r.TimedOutAt); task.State == tdf.Open && (wait < 390 || wait > 610) {
 				t.Errorf("it waits for %v s, want about 500 s", wait)
 			}
-			if next, _, err := w.store.NextDue(t.Context()); task.State == tdf.TimedOut && (err != nil || next.Sub(r.TimedOutAt) < 6999) {
-				t.Errorf("the server removes it after %v s, want 7000 s; %v", next.Sub(r.TimedOutAt), err)
-			}
+			next, _, err := w.store.NextDue(t.Context())
+			expect.True(t, task.State != tdf.TimedOut || err == nil && next.Sub(r.TimedOutAt) >= 6999, "the server removes it after", next.Sub(r.TimedOutAt), "s, want 7000 s", err)
 			w.logged(`msg="timed out"`)
 		})
 	}
@@ -74,10 +71,8 @@ func TestTheServerTimesOutFirst(t *testing.T) {
 	worker.after = timers.after
 	wait := w.background(t.Context(), worker)
 	p.begun()
-	m, err := w.task(id).TimeOut()
-	must(t, err)
-	_, err = w.store.Apply(t.Context(), "server", redisstate.Unit{Moves: []tdf.Move{m}})
-	must(t, err)
+	m := expect.Result(w.task(id).TimeOut()).Value(t)
+	expect.Result(w.store.Apply(t.Context(), "server", redisstate.Unit{Moves: []tdf.Move{m}})).OK(t)
 	timers.fireBetween(t, -time.Hour, 50*time.Millisecond)
 	timers.fire(t, w.cfg.KillGrace)
 	wait()

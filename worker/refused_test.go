@@ -94,9 +94,8 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 			eventually(t, "several tries", func() bool { return g.refusals() > before+12 })
 			g.do(c.admit...)
 			wait()
-			if got := g.task(id); got.State != tdf.Executed || got.LastOutput() != "result" {
-				t.Errorf("the task is %s: %q", got.State, got.LastOutput())
-			}
+			got := g.task(id)
+			expect.True(t, got.State == tdf.Executed && got.LastOutput() == "result", "the task is", got.State, got.LastOutput())
 		})
 	}
 }

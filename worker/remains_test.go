@@ -64,9 +64,8 @@ func (w *world) work(f fault) *runningWorker {
 		cancel()
 		wait()
 		r.nothingRemains(outside)
-		if _, err := os.Lstat(filepath.Join(w.cfg.Directory, roundsDir)); !os.IsNotExist(err) {
-			w.Errorf("the directory of rounds remains: %v", err)
-		}
+		_, err := os.Lstat(filepath.Join(w.cfg.Directory, roundsDir))
+		expect.True(w, os.IsNotExist(err), "the directory of rounds remains", err)
 	}
 	return r
 }
@@ -160,8 +159,7 @@ func tracesOf(t testing.TB) traces {
 			found.children = append(found.children, pid)
 		}
 	}
-	entries, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
+	entries := expect.Result(os.ReadDir("/proc/self/fd")).Value(t)
 	for _, e := range entries {
 		if what, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // an error means that it was the descriptor of ReadDir
 			found.descriptors[anyRound.ReplaceAllString(what, "a round's directory")]++
@@ -176,8 +174,7 @@ func tracesOf(t testing.TB) traces {
 // processes returns all processes of the machine, including those that are not yet reaped.
 func processes(t testing.TB) []int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	must(t, err)
+	entries := expect.Result(os.ReadDir("/proc")).Value(t)
 	var all []int
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {

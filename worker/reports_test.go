@@ -52,8 +52,7 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	if r.Progress != (tdf.Progress{Fraction: 0.25, Text: "a quarter"}) || r.Tail != "printed\n" || task.Checkpoint != "state\n" {
 		t.Errorf("progress %v, tail %q, checkpoint %q", r.Progress, r.Tail, task.Checkpoint)
 	}
-	now, err := w.store.Now(t.Context())
-	must(t, err)
+	now := expect.Result(w.store.Now(t.Context())).Value(t)
 	// The last output may seem to be earlier than the start of this test, because file systems round times down to the
 	// tick of the kernel's clock.
 	if pid, err := os.ReadFile(w.path("p/pid")); err != nil || strconv.Itoa(r.PID)+"\n" != string(pid) || r.LastOutput < before.Add(-1) || r.LastOutput > now {
@@ -67,9 +66,7 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	if r.Progress != (tdf.Progress{Fraction: 1, Text: "all"}) || r.Tail != "" || r.Output != "printed\nmore\n" || r.OutputBytes != 13 {
 		t.Errorf("progress %v, tail %q, output %q of %d bytes", r.Progress, r.Tail, r.Output, r.OutputBytes)
 	}
-	if r.Seconds <= 0 || r.CPUSeconds <= 0 || r.PID != 0 || r.LastOutput != 0 {
-		t.Errorf("resource usage: %v s, %v s of CPU; pid %d, last output %v", r.Seconds, r.CPUSeconds, r.PID, r.LastOutput)
-	}
+	expect.True(t, r.Seconds > 0 && r.CPUSeconds > 0 && r.PID == 0 && r.LastOutput == 0, "resource usage", r.Seconds, "s", r.CPUSeconds, "s of CPU; pid", r.PID, "last output", r.LastOutput)
 }
 
 func (w *world) updated(id int64, want ...string) {
@@ -149,16 +146,13 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 			w.script("p", resuming)
 			w.runOnce(w.named("w2"))
 			task := w.finished(r.id)
-			if task.State != tdf.Succeeded || task.Checkpoint != "2\n" || task.Current().Worker != "w2" {
-				t.Errorf("%s by %s, checkpoint %q", task.State, task.Current().Worker, task.Checkpoint)
-			}
+			expect.True(t, task.State == tdf.Succeeded && task.Checkpoint == "2\n" && task.Current().Worker == "w2", task.State, "by", task.Current().Worker, "checkpoint", task.Checkpoint)
 			before := c.before
 			if name == "timed out" {
 				before = "timed out: it ran for longer than 1000 s, and printed nothing to stderr"
 			}
-			if want := "from 1, before: " + strings.TrimSuffix(before, "\n") + "\n"; task.LastOutput() != want {
-				t.Errorf("%q, want %q", task.LastOutput(), want)
-			}
+			want := "from 1, before: " + strings.TrimSuffix(before, "\n") + "\n"
+			expect.True(t, task.LastOutput() == want, task.LastOutput(), "want", want)
 		})
 	}
 }
@@ -207,8 +201,7 @@ func (r *round) lose() {
 
 func (w *world) named(name string) *Worker {
 	w.Helper()
-	worker := expect.Result(New(name, w.cfg, withStore(w.store), WithLog(w.logger()))).Value(w)
-	return worker
+	return expect.Result(New(name, w.cfg, withStore(w.store), WithLog(w.logger()))).Value(w)
 }
 
 // After some failed rounds, a worker pauses a program that succeeds on another worker. It does not pause other
@@ -245,8 +238,7 @@ func TestCircuitBreaker(t *testing.T) {
 		expect.Equal(t, w.task(id).State, want, "task", id)
 	}
 	eventually(t, "the worker's own successes", func() bool {
-		elsewhere := expect.Result(w.store.SucceededElsewhere(t.Context(), "w2", "p")).Value(t)
-		return elsewhere
+		return expect.Result(w.store.SucceededElsewhere(t.Context(), "w2", "p")).Value(t)
 	})
 	stop()
 	w.logged("the worker pauses a program")
@@ -265,9 +257,8 @@ func TestLastError(t *testing.T) {
 		expect.Equal(t, task.Rounds.At(i).Output, want, "round", i)
 	}
 	stop()
-	if _, err := os.Lstat(w.path(roundsDir)); !os.IsNotExist(err) {
-		t.Errorf("the directory of rounds: %v", err)
-	}
+	_, err := os.Lstat(w.path(roundsDir))
+	expect.True(t, os.IsNotExist(err), "the directory of rounds", err)
 }
 
 // Several calls with reports and claims are under way at the same time. They never claim more tasks than there are free
@@ -298,9 +289,7 @@ func TestConcurrentReportsClaimOnlyForFreeSlots(t *testing.T) {
 				return client.ZCard(t.Context(), w.store.Keys.List(tdf.Executed)).Val() == tasks
 			})
 			stop()
-			if most.Load() > slots || done.Load() != tasks {
-				t.Errorf("%d rounds at once with %d slots, %d rounds of %d tasks", most.Load(), slots, done.Load(), tasks)
-			}
+			expect.True(t, most.Load() <= slots && done.Load() == tasks, most.Load(), "rounds at once with", slots, "slots", done.Load(), "rounds of", tasks, "tasks")
 		})
 	}
 }
@@ -370,7 +359,6 @@ func TestReleasedRoundKeepsItsTail(t *testing.T) {
 	p.begun()
 	stop()
 	wait()
-	if task := w.task(id); task.State != tdf.Open || task.Releases != 1 || task.Rounds.At(0).Tail != "printed\n" {
-		t.Errorf("%s, released %d times, tail %q", task.State, task.Releases, task.Rounds.At(0).Tail)
-	}
+	task := w.task(id)
+	expect.True(t, task.State == tdf.Open && task.Releases == 1 && task.Rounds.At(0).Tail == "printed\n", task.State, "released", task.Releases, "times, tail", task.Rounds.At(0).Tail)
 }

@@ -61,12 +61,8 @@ func TestEnvLooksInTheProgramsPath(t *testing.T) {
 			id := w.open("")
 			w.runOnce(w.worker())
 			task := w.task(id)
-			if c.ok && task.LastOutput() != "good\n" {
-				t.Errorf("the task is %s: %q", task.State, task.LastError())
-			}
-			if !c.ok && (task.State != tdf.Open || task.Releases != 1 || task.UnfitHosts != 1) {
-				t.Errorf("the task is %s in round %d: %q", task.State, task.Round, task.LastError())
-			}
+			expect.True(t, !c.ok || task.LastOutput() == "good\n", "the task is", task.State, task.LastError())
+			expect.True(t, c.ok || task.State == tdf.Open && task.Releases == 1 && task.UnfitHosts == 1, "the task is", task.State, "in round", task.Round, task.LastError())
 		})
 	}
 }

@@ -50,9 +50,8 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 	eventually(t, "the draining", func() bool { return w.workerState() == stateDraining })
 	p.release()
 	wait()
-	if got := w.finished(id); got.State != tdf.Succeeded || got.LastOutput() != "done\n" {
-		t.Errorf("the task is %s: %s", got.State, got.LastError())
-	}
+	got := w.finished(id)
+	expect.True(t, got.State == tdf.Succeeded && got.LastOutput() == "done\n", "the task is", got.State, got.LastError())
 	expect.Equal(t, w.task(next).State, tdf.Open, "the next task")
 	expect.Equal(t, w.workerState(), stateGone, "the worker")
 }
@@ -92,9 +91,7 @@ func TestStopReleasesTasks(t *testing.T) {
 			p.ended()
 			wait()
 			task := w.task(id)
-			if task.State != tdf.Open || task.Round != 1 || task.Releases != 1 || task.Losses != 0 || task.Rounds.At(0).Output != "" {
-				t.Errorf("got %+v", task)
-			}
+			expect.True(t, task.State == tdf.Open && task.Round == 1 && task.Releases == 1 && task.Losses == 0 && task.Rounds.At(0).Output == "", "got", task)
 			w.logged("msg=released")
 		})
 	}

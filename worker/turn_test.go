@@ -113,9 +113,8 @@ func TestAReportThatClaims(t *testing.T) {
 				r.executed(second)
 			}
 			closeSession()
-			if got := r.task(second); (got.State == tdf.Open) == c.claims || got.Releases != 0 {
-				t.Errorf("the second task is %s, with %d releases", got.State, got.Releases)
-			}
+			got := r.task(second)
+			expect.True(t, (got.State == tdf.Open) != c.claims && got.Releases == 0, "the second task is", got.State, "with", got.Releases, "releases")
 		})
 	}
 }

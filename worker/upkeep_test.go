@@ -30,9 +30,7 @@ func TestUpkeepRemovesWhatRoundsLeft(t *testing.T) {
 			w.open("")
 			worker := w.worker()
 			w.runOnce(worker)
-			if len(ofRounds(t, w)) < len(before)+4 {
-				t.Fatalf("the round left only %v", ofRounds(t, w))
-			}
+			expect.MustTrue(t, len(ofRounds(t, w)) >= len(before)+4, "the round left only", ofRounds(t, w))
 			w.age()
 			removed := expect.Result((&session{Worker: worker}).retention().Apply(t.Context())).Value(t)
 			left := ofRounds(t, w)

@@ -32,9 +32,7 @@ func TestErrorsNameTheSource(t *testing.T) {
 				expect.NoError(t, os.WriteFile(file, []byte(c.text), 0o644))
 				var stdout, stderr bytes.Buffer
 				status := run(t.Context(), t.Context(), []string{"w", file}, &stdout, &stderr)
-				if status != 2 || !strings.Contains(stderr.String(), "tdf-worker: "+c.want) {
-					t.Errorf("status %d, want an error of %q:\n%s", status, c.want, stderr.String())
-				}
+				expect.True(t, status == 2 && strings.Contains(stderr.String(), "tdf-worker: "+c.want), "status", status, "want an error of", c.want, stderr.String())
 			})
 		}
 	}

@@ -59,8 +59,7 @@ func (c *call) ids(addr string) []string {
 	c.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
-	ids := expect.Result(client.ZRange(context.Background(), c.namespace+":open", 0, -1).Result()).Value(c.t)
-	return ids
+	return expect.Result(client.ZRange(context.Background(), c.namespace+":open", 0, -1).Result()).Value(c.t)
 }
 
 func (c *call) check(name string, got string, want ...string) {
@@ -168,9 +167,7 @@ func TestOpenInterruptedWhileChecking(t *testing.T) {
 	wait(t, "the first call", asked.Load)
 	c.interrupt()
 	ended.Wait()
-	if status != cli.StatusInterrupted || c.out.String() != "" || len(c.ids(addr)) > 0 {
-		t.Errorf("status %d, stdout %q, %d tasks", status, c.out.String(), len(c.ids(addr)))
-	}
+	expect.True(t, status == cli.StatusInterrupted && c.out.String() == "" && len(c.ids(addr)) <= 0, "status", status, "stdout", c.out.String(), len(c.ids(addr)), "tasks")
 	c.check("stderr", c.err.String(), "interrupted; nothing was opened")
 }
 

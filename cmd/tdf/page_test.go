@@ -88,16 +88,11 @@ func TestPageNamesOnlyKnownFlags(t *testing.T) {
 // Every command and flag has a help text. A command with arguments shows an example.
 func TestEveryCommandHasHelp(t *testing.T) {
 	for _, c := range commands() {
-		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.Name() != "completion" && c.RunE == nil {
-			t.Errorf("%s: %q", c.Name(), c.Short)
-		}
-		if takesArguments := strings.Contains(c.Use, " "); takesArguments && c.Example == "" {
-			t.Errorf("%s takes arguments and shows no example", c.Name())
-		}
+		expect.True(t, c.Short != "" && !strings.HasSuffix(c.Short, ".") && (c.Name() == "completion" || c.RunE != nil), c.Name(), c.Short)
+		takesArguments := strings.Contains(c.Use, " ")
+		expect.True(t, !takesArguments || c.Example != "", c.Name(), "takes arguments and shows no example")
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Usage == "" {
-				t.Errorf("%s --%s has no help", c.Name(), f.Name)
-			}
+			expect.True(t, f.Usage != "", c.Name(), "--", f.Name, "has no help")
 		})
 	}
 }

@@ -39,15 +39,12 @@ func TestServe(t *testing.T) {
 	})
 	call := func(method, path, body string) (int, string) {
 		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
-		expect.NoError(t, err)
+		request := expect.Result(http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))).Value(t)
 		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token.String()))
 		request.Header.Set("Content-Type", "application/json")
-		response, err := http.DefaultClient.Do(request)
-		expect.NoError(t, err)
+		response := expect.Result(http.DefaultClient.Do(request)).Value(t)
 		defer response.Body.Close()
-		text, err := io.ReadAll(response.Body)
-		expect.NoError(t, err)
+		text := expect.Result(io.ReadAll(response.Body)).Value(t)
 		return response.StatusCode, string(text)
 	}
 	status, text := call("POST", "/api/v1/tasks", `{"program": "p", "source": "rsync:/nowhere/run.sh", "input": "5"}`)

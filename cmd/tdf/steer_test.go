@@ -31,9 +31,7 @@ func TestInterruptedConfirmation(t *testing.T) {
 	wait(t, "the question", func() bool { return strings.Contains(c.err.String(), "cancel? [y/N]") })
 	c.interrupt()
 	ended.Wait()
-	if status != cli.StatusInterrupted || len(c.ids(addr)) != 3 {
-		t.Errorf("status %d, %d tasks are open", status, len(c.ids(addr)))
-	}
+	expect.True(t, status == cli.StatusInterrupted && len(c.ids(addr)) == 3, "status", status, len(c.ids(addr)), "tasks are open")
 	keyboard.Write([]byte("\n")) // ends the pending read
 }
 

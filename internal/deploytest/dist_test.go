@@ -31,8 +31,7 @@ func project(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "project")
 	for _, name := range []string{"scripts/dist", "internal/command/version.go", "go.mod", ".gitignore"} {
-		info, err := os.Stat(filepath.Join(root, name))
-		must(t, err)
+		info := expect.Result(os.Stat(filepath.Join(root, name))).Value(t)
 		write(t, filepath.Join(dir, name), info.Mode(), read(t, filepath.Join(root, name)))
 	}
 	mod := strings.Split(read(t, filepath.Join(root, "go.mod")), "\nrequire")[0]
@@ -96,17 +95,13 @@ func inArchive(name string) []string {
 
 func checkStatic(t *testing.T, name string, machine elf.Machine) {
 	t.Helper()
-	f, err := elf.Open(name)
-	must(t, err)
+	f := expect.Result(elf.Open(name)).Value(t)
 	defer f.Close()
 	for _, p := range f.Progs {
 		expect.True(t, p.Type != elf.PT_INTERP, name, "is not static")
 	}
-	text, err := os.ReadFile(name)
-	must(t, err)
-	if f.Machine != machine || bytes.Contains(text, []byte(filepath.Dir(filepath.Dir(name)))) {
-		t.Errorf("%s is for %v, or contains the path of its build", name, f.Machine)
-	}
+	text := expect.Result(os.ReadFile(name)).Value(t)
+	expect.True(t, f.Machine == machine && !bytes.Contains(text, []byte(filepath.Dir(filepath.Dir(name)))), name, "is for", f.Machine, "or contains the path of its build")
 }
 
 func TestDistWithoutRepository(t *testing.T) {

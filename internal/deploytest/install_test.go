@@ -63,9 +63,8 @@ func TestInstallAgain(t *testing.T) {
 	for _, step := range steps {
 		step.change()
 		stdout, _ := w.install(0, append(step.args, "a")...)
-		if got := w.log("a"); !strings.Contains(got, step.did) || strings.Contains(got, "useradd") || !strings.Contains(stdout, step.output) {
-			t.Errorf("%s: printed %scommands of the host:\n%s", step.name, stdout, got)
-		}
+		got := w.log("a")
+		expect.True(t, strings.Contains(got, step.did) && !strings.Contains(got, "useradd") && strings.Contains(stdout, step.output), step.name, "printed", stdout, "commands of the host", got)
 	}
 }
 
@@ -109,9 +108,8 @@ func TestInstallOnMany(t *testing.T) {
 	expect.Len(t, lines, len(want), "printed", stdout)
 	for _, line := range lines {
 		host, result, _ := strings.Cut(line, ": ")
-		if text, ok := want[host]; !ok || !strings.HasPrefix(result, text) || strings.Contains(result, "\x1b") {
-			t.Errorf("printed %q, want %q", line, text)
-		}
+		text, ok := want[host]
+		expect.True(t, ok && strings.HasPrefix(result, text) && !strings.Contains(result, "\x1b"), "printed", line, "want", text)
 	}
 }
 
@@ -129,9 +127,7 @@ func TestInstalledSecrets(t *testing.T) {
 	w.install(0, "a")
 	for name, owner := range map[string]string{"worker.cfg": "tdf:tdf\n", "worker.env": "root:root\n"} {
 		info, err := os.Stat(w.path("a", "etc/tdf/"+name))
-		if err != nil || info.Mode() != 0o600 {
-			t.Errorf("%s: %v, %v", name, info.Mode(), err)
-		}
+		expect.True(t, err == nil && info.Mode() == 0o600, name, info.Mode(), err)
 		expect.Equal(t, read(t, w.path("a", "etc/tdf/"+name+".owner")), owner, "the owner of", name)
 	}
 }

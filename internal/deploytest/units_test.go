@@ -18,8 +18,7 @@ const root = "../.."
 
 func read(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	must(t, err)
+	text := expect.Result(os.ReadFile(name)).Value(t)
 	return string(text)
 }
 
@@ -46,12 +45,10 @@ func setting(t testing.TB, unit, name string) []string {
 // that still run, and reports the results.
 func TestWorkerHasTimeToStop(t *testing.T) {
 	t.Setenv("TDF_CFG_TDF_NAMESPACE", "x")
-	cfg, err := config.LoadWorker(filepath.Join(root, "configs", "worker.cfg"))
-	must(t, err)
+	cfg := expect.Result(config.LoadWorker(filepath.Join(root, "configs", "worker.cfg"))).Value(t)
 	value := setting(t, "tdf-worker@.service", "TimeoutStopSec")
 	expect.MustLen(t, value, 1, "TimeoutStopSec")
-	stop, err := time.ParseDuration(value[0] + "s")
-	must(t, err)
+	stop := expect.Result(time.ParseDuration(value[0] + "s")).Value(t)
 	needed := cfg.Grace + cfg.KillGrace + 10*time.Second
 	expect.True(t, stop > needed, "TimeoutStopSec is", stop, "want more than", needed)
 }

@@ -45,9 +45,7 @@ func TestComparedPromises(t *testing.T) {
 			expect.Equal(t, testProblem(t, name), "", p[promiseColumn], "names", name)
 		}
 	}
-	if len(promises) < 60 || tested < 60 {
-		t.Errorf("only %d promises and %d tests were found: does this test still read the page?", len(promises), tested)
-	}
+	expect.True(t, len(promises) >= 60 && tested >= 60, "only", len(promises), "promises and", tested, "tests were found: does this test still read the page?")
 }
 
 // promises returns the rows of the page's tables, without the heads of the tables.
@@ -102,9 +100,8 @@ func testFiles(t testing.TB, dir string) []string {
 	paths, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 	expect.NoError(t, err)
 	for i, path := range paths {
-		if paths[i], err = filepath.Rel(root, path); err != nil {
-			t.Fatal(err)
-		}
+		paths[i], err = filepath.Rel(root, path)
+		expect.NoError(t, err)
 	}
 	return paths
 }

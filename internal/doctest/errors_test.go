@@ -149,9 +149,8 @@ func snake(name string) string {
 // docs/operations.md lists the codes of the reasons that explain, doctor and watch give.
 func TestReasonsHaveCodes(t *testing.T) {
 	heading := "### Codes of reasons"
-	if listed, got := first(rows(t, "docs/operations.md", heading)), declaredCodes(t, "admin/fact.go", "Fact"); !slices.Equal(listed, got) {
-		t.Errorf("docs/operations.md, %q, lists the codes %v, and admin/fact.go has %v", heading, listed, got)
-	}
+	listed, got := first(rows(t, "docs/operations.md", heading)), declaredCodes(t, "admin/fact.go", "Fact")
+	expect.True(t, slices.Equal(listed, got), "docs/operations.md", heading, "lists the codes", listed, "and admin/fact.go has", got)
 }
 
 // declaredCodes returns the values of a file's constants with a prefix.

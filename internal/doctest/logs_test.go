@@ -33,9 +33,8 @@ func TestLoggedMessagesAreExplained(t *testing.T) {
 		expect.True(t, !serious || slices.Contains(explained, message), "docs/operations.md does not explain", message)
 	}
 	for _, row := range rows(t, "docs/operations.md", "## Logs") {
-		if _, ok := logged[names(row[0])[0]]; !ok {
-			t.Errorf("docs/operations.md explains %s, but no component logs it", row[0])
-		}
+		_, ok := logged[names(row[0])[0]]
+		expect.True(t, ok, "docs/operations.md explains", row[0], "but no component logs it")
 	}
 }
 

@@ -154,8 +154,6 @@ func TestShownProgramsAreTested(t *testing.T) {
 	for language, file := range map[string]string{"sh": "counter.sh", "python": "counter.py", "go": "counter/main.go"} {
 		_, rest, found := strings.Cut(page, "\n```"+language+"\n")
 		block, _, closed := strings.Cut(rest, "```\n")
-		if !found || !closed || block != read(t, "worker/rounddir/testdata/"+file) {
-			t.Errorf("docs/programs.md does not show worker/rounddir/testdata/%s unchanged", file)
-		}
+		expect.True(t, found && closed && block == read(t, "worker/rounddir/testdata/"+file), "docs/programs.md does not show worker/rounddir/testdata/", file, "unchanged")
 	}
 }

@@ -21,8 +21,7 @@ const redisPage = "docs/redis.md"
 
 func syntax(t testing.TB, path string) *ast.File {
 	t.Helper()
-	file := expect.Result(parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, 0)).Value(t)
-	return file
+	return expect.Result(parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, 0)).Value(t)
 }
 
 // text returns the value of a string literal.

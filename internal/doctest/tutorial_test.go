@@ -45,9 +45,8 @@ func TestTutorial(t *testing.T) {
 	run := exec.CommandContext(t.Context(), manager)
 	run.Dir, run.Env = dir, serving(t)
 	out := expect.Result(run.Output()).Value(t)
-	if got, want := string(out), block(t, tutorial, "text"); !slices.Equal(sortedLines(got), sortedLines(want)) {
-		t.Errorf("the manager printed\n%swant\n%s", got, want)
-	}
+	got, want := string(out), block(t, tutorial, "text")
+	expect.True(t, slices.Equal(sortedLines(got), sortedLines(want)), "the manager printed", got, "want", want)
 }
 
 func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }
@@ -62,10 +61,8 @@ func serving(t testing.TB) []string {
 	t.Setenv("TDF_CFG_REDIS_PASSWORD", "None")
 	t.Setenv("TDF_CFG_REDIS_HOST", host)
 	t.Setenv("TDF_CFG_REDIS_PORT", port)
-	cfg, err := config.DefaultManager(namespace)
-	expect.NoError(t, err)
-	tdf, err := local.TryOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())
-	expect.NoError(t, err)
+	cfg := expect.Result(config.DefaultManager(namespace)).Value(t)
+	tdf := expect.Result(local.TryOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())).Value(t)
 	t.Cleanup(func() {
 		if err := tdf.Stop(); err != nil {
 			t.Error(err)

@@ -35,11 +35,9 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 	} {
 		found, after := 0, ""
 		for pages := 0; pages == 0 || after != "" && found < many; pages++ {
-			f, err := listing.New(t.Context(), s, tdf.Query{}, after)
-			expect.NoError(t, err)
+			f := expect.Result(listing.New(t.Context(), s, tdf.Query{}, after)).Value(t)
 			f.Bounds = c.bounds
-			page, err := f.Page(2 * many)
-			expect.NoError(t, err)
+			page := expect.Result(f.Page(2 * many)).Value(t)
 			expect.True(t, pages != 0 || page.Looked == c.looked, name, "the first page looked at", page.Looked, "tasks, want", c.looked)
 			for _, task := range page.Tasks {
 				want := int64(many - found)

@@ -62,9 +62,7 @@ func FuzzFingerprint(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		line := normalise(tellingLine(text))
-		if !utf8.ValidString(line) || utf8.RuneCountInString(line) > lineKept || strings.ContainsAny(line, "\n\r\x1b\x00") {
-			t.Errorf("%q becomes %q", text, line)
-		}
+		expect.True(t, utf8.ValidString(line) && utf8.RuneCountInString(line) <= lineKept && !strings.ContainsAny(line, "\n\r\x1b\x00"), text, "becomes", line)
 		expect.True(t, !strings.ContainsAny(strings.ReplaceAll(line, "<n>", ""), "0123456789"), text, "becomes", line, "with digits in it")
 	})
 }
@@ -105,5 +103,15 @@ func TestHowRoundsFailed(t *testing.T) {
 			how = f.How
 		}
 		expect.Equal(t, how, c.want, name)
+	}
+}
+
+func TestLiteral(t *testing.T) {
+	for _, name := range []string{"p", "a*b", "a?", "[x]", `a\b`, "*"} {
+		q := tdf.Query{Program: Literal(name), States: []tdf.State{tdf.Open}}
+		for _, other := range []string{name, "p", "aXb", "x", "ab"} {
+			task := &tdf.Task{Properties: tdf.Properties{Program: other}, State: tdf.Open}
+			expect.Equal(t, head(&q, task), other == name, name, "matches", other)
+		}
 	}
 }

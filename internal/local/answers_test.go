@@ -27,8 +27,7 @@ func TestWrongAnswers(t *testing.T) {
 	space := testspace.Config(t, proxy.Addr)
 	cfg := configured(t, space.Redis, 2)
 	cfg.Server.Namespace, cfg.Worker.Namespace, cfg.Worker.Concurrency = space.Namespace, space.Namespace, 2
-	running, err := Start(t.Context(), cfg)
-	expect.NoError(t, err)
+	running := expect.Result(Start(t.Context(), cfg)).Value(t)
 	dir := filepath.Join(running.Directory, "p")
 	script := filepath.Join(dir, "run.sh")
 	expect.NoError(t, os.Mkdir(dir, 0o755))
@@ -50,7 +49,7 @@ func TestWrongAnswers(t *testing.T) {
 		}
 	}()
 	succeeded := 0
-	err = m.Run(ctx, manager.Callbacks{
+	err := m.Run(ctx, manager.Callbacks{
 		Groups: []string{"g"},
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			succeeded++
@@ -61,9 +60,7 @@ func TestWrongAnswers(t *testing.T) {
 			return nil
 		},
 	})
-	if err != nil || succeeded != n {
-		t.Errorf("%d tasks succeeded: %v, %v", succeeded, err, context.Cause(ctx))
-	}
+	expect.True(t, err == nil && succeeded == n, succeeded, "tasks succeeded", err, context.Cause(ctx))
 	proxy.Resume()
 	expect.NoError(t, running.Stop())
 }

@@ -37,8 +37,7 @@ func configured(t *testing.T, at config.Redis, workers int) Config {
 func start(t *testing.T, cfg Config) (*TDF, *redisstate.Store) {
 	t.Helper()
 	running := expect.Result(Start(t.Context(), cfg)).Value(t)
-	store, err := redisstate.Connect(t.Context(), cfg.Worker.Redis, "ns", cfg.Log)
-	expect.NoError(t, err)
+	store := expect.Result(redisstate.Connect(t.Context(), cfg.Worker.Redis, "ns", cfg.Log)).Value(t)
 	t.Cleanup(func() { store.Close() })
 	eventually(t, "all workers work", func() bool {
 		workers, err := store.Workers(t.Context())
@@ -66,8 +65,7 @@ func open(t *testing.T, running *TDF, store *redisstate.Store, script string, in
 
 func counts(t *testing.T, store *redisstate.Store) tdf.Counts {
 	t.Helper()
-	c := expect.Result(store.Counts(t.Context())).Value(t)
-	return c
+	return expect.Result(store.Counts(t.Context())).Value(t)
 }
 
 // orphaning is a program that leaves an orphan behind. The orphan has its own session and an empty environment, so only

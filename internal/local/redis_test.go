@@ -134,9 +134,7 @@ func TestServerConfigMatchesThePages(t *testing.T) {
 	file := settings("tutorial.md", "\n## Add a second machine\n", regexp.MustCompile(`(?m)^   ((?:append|hash|maxmemory)[a-z-]* \S+)$`))
 	listpack := fmt.Sprintf("hash-max-listpack-value %d", redisstate.HashMaxListpackValue)
 	for page, found := range map[string][]string{"operations.md": table, "tutorial.md": file} {
-		if !slices.Contains(found, listpack) || !slices.Contains(found, "appendonly yes") {
-			t.Errorf("%s recommends %q, without %q or without appendonly", page, found, listpack)
-		}
+		expect.True(t, slices.Contains(found, listpack) && slices.Contains(found, "appendonly yes"), page, "recommends", found, "without", listpack, "or without appendonly")
 		for _, setting := range found {
 			expect.True(t, has(setting), page, "recommends", setting, "but serverConfig does not contain it")
 		}
@@ -163,9 +161,8 @@ func TestServeEnds(t *testing.T) {
 	r, at := serve(t, t.TempDir(), "")
 	client(t, at).Do(t.Context(), "shutdown", "nosave", "force")
 	<-r.Ended()
-	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "redis-server has ended") || !strings.Contains(err.Error(), "User requested shutdown") {
-		t.Errorf("redis-server ended with %v", err)
-	}
+	err := r.Err()
+	expect.True(t, err != nil && strings.Contains(err.Error(), "redis-server has ended") && strings.Contains(err.Error(), "User requested shutdown"), "redis-server ended with", err)
 	r.Stop()
 	broken := t.TempDir()
 	expect.NoError(t, os.WriteFile(filepath.Join(broken, "appendonlydir"), []byte("no directory"), 0o644))
@@ -209,8 +206,7 @@ func childOf(t *testing.T, parent int) int {
 		text, _ := os.ReadFile(path) // fails if the process has ended
 		_, rest, _ := strings.Cut(string(text), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			pid := expect.Result(strconv.Atoi(filepath.Base(filepath.Dir(path)))).Value(t)
-			return pid
+			return expect.Result(strconv.Atoi(filepath.Base(filepath.Dir(path)))).Value(t)
 		}
 	}
 	t.Fatalf("process %d has no child", parent)
@@ -237,8 +233,7 @@ func TestPortTakenBeforeRedisListens(t *testing.T) {
 	script := "#!/bin/sh\ntouch started\nwhile ! [ -e taken ]; do sleep 0.01; done\nsleep 0.2\necho cannot bind >&2\nexit 1\n"
 	expect.NoError(t, os.WriteFile(filepath.Join(bin, "redis-server"), []byte("#!/bin/sh\ncd "+dir+"\n"+script), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	at, err := freeAddr()
-	expect.NoError(t, err)
+	at := expect.Result(freeAddr()).Value(t)
 	at.Password = "secret"
 	served := make(chan *Redis)
 	go func() {

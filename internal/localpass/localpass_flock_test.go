@@ -24,17 +24,14 @@ func useTempDirs(t *testing.T) (config, temporary string) {
 
 func create(t *testing.T, host string, port int) *File {
 	t.Helper()
-	f := expect.Result(Create(host, port)).Value(t)
-	return f
+	return expect.Result(Create(host, port)).Value(t)
 }
 
 func TestFind(t *testing.T) {
 	dir, _ := useTempDirs(t)
 	f := create(t, "127.0.0.1", 6379)
 	other := create(t, "127.0.0.1", 6380)
-	if len(f.Password) < 26 || f.Password == other.Password || filepath.Dir(f.Path) != dir {
-		t.Errorf("passwords %q and %q, in %s", f.Password, other.Password, f.Path)
-	}
+	expect.True(t, len(f.Password) >= 26 && f.Password != other.Password && filepath.Dir(f.Path) == dir, "passwords", f.Password, "and", other.Password, "in", f.Path)
 	for _, path := range []string{f.Path, dir} {
 		expect.Equal(t, expect.Result(os.Stat(path)).Value(t).Mode().Perm()&0o077, 0, path)
 	}
@@ -91,7 +88,6 @@ func TestNoDirectory(t *testing.T) {
 	dir, temporary := useTempDirs(t)
 	expect.NoError(t, os.WriteFile(dir, nil, 0o600))
 	t.Setenv("TMPDIR", filepath.Join(dir, "below a file"))
-	if _, err := Create("127.0.0.1", 6379); err == nil || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), temporary) {
-		t.Errorf("got %v", err)
-	}
+	_, err := Create("127.0.0.1", 6379)
+	expect.True(t, err != nil && strings.Contains(err.Error(), dir) && !strings.Contains(err.Error(), temporary), "got", err)
 }

@@ -77,9 +77,8 @@ func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
 	must(t, w.through.Incr(t.Context(), w.key).Err(), "a command that does not match")
 	for i := range 2 {
 		expect.Fails(t, w.count(t), "", "the reply was not dropped")
-		if got, want := w.value(t), i+2; got != want || w.Dropped() != i+1 {
-			t.Errorf("call %d: the value is %d, want %d; %d replies dropped", i+1, got, want, w.Dropped())
-		}
+		got, want := w.value(t), i+2
+		expect.True(t, got == want && w.Dropped() == i+1, "call", i+1, "the value is", got, "want", want, w.Dropped(), "replies dropped")
 	}
 	must(t, w.count(t), "after the last drop")
 }
@@ -93,9 +92,7 @@ func TestProxyDropsInPipelines(t *testing.T) {
 		after = p.IncrBy(t.Context(), w.key, 10)
 		return nil
 	})).Fails(t, "", "the pipeline got all replies")
-	if before.Val() != 1 || after.Val() != 0 || w.value(t) != 11 {
-		t.Errorf("before: %d, dropped: %d, value %d", before.Val(), after.Val(), w.value(t))
-	}
+	expect.True(t, before.Val() == 1 && after.Val() == 0 && w.value(t) == 11, "before", before.Val(), "dropped", after.Val(), "value", w.value(t))
 }
 
 func TestProxyRefuses(t *testing.T) {
@@ -134,9 +131,8 @@ func TestProxyHolds(t *testing.T) {
 			eventually(t, "a held command", func() bool { return w.Held() == 1 })
 			expect.Equal(t, w.value(t), 0, "the value … before Resume")
 			w.Resume()
-			if err := <-result; err != nil || w.value(t) != 1 {
-				t.Errorf("after Resume: %v, value %d", err, w.value(t))
-			}
+			err := <-result
+			expect.True(t, err == nil && w.value(t) == 1, "after Resume", err, "value", w.value(t))
 		})
 	}
 }
@@ -154,9 +150,8 @@ func TestProxyHangsUntilDeadline(t *testing.T) {
 func TestProxyDelayEnds(t *testing.T) {
 	w := newWorld(t)
 	w.Delay(time.Millisecond)
-	if err := w.count(t); err != nil || w.value(t) != 1 {
-		t.Errorf("%v, value %d", err, w.value(t))
-	}
+	err := w.count(t)
+	expect.True(t, err == nil && w.value(t) == 1, err, "value", w.value(t))
 }
 
 func TestProxyLimits(t *testing.T) {
@@ -217,8 +212,7 @@ func TestReadFrame(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := bufio.NewReader(strings.NewReader(test.raw + "+NEXT\r\n"))
-			got, err := readFrame(r)
-			must(t, err)
+			got := expect.Result(readFrame(r)).Value(t)
 			expect.Equal(t, cmp.Diff([]string{test.raw, strings.Join(test.words, "|")},
 				[]string{string(got.raw), strings.Join(got.words, "|")}), "")
 			expect.Equal(t, string(expect.Result(io.ReadAll(r)).Value(t)), "+NEXT\r\n", "unread rest")

@@ -3,8 +3,6 @@ package redistest
 import (
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,22 +93,6 @@ func (s *Server) Restart() {
 		s.t.Fatal(err)
 	}
 	s.process = process
-}
-
-// RestartEmpty kills the server if it runs, removes its files, and starts it again.
-func (s *Server) RestartEmpty() {
-	s.t.Helper()
-	s.Kill()
-	files, err := filepath.Glob(filepath.Join(s.dir, "*"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, file := range files {
-		if err := os.RemoveAll(file); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	s.Restart()
 }
 
 // Log returns the server's log since its last start.

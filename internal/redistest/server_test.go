@@ -23,7 +23,6 @@ func TestRestart(t *testing.T) {
 		"killed, aof":              {[]Option{AOF("always")}, (*Server).Kill, (*Server).Restart, "1"},
 		"stopped, aof":             {[]Option{AOF("no")}, (*Server).Stop, (*Server).Restart, "1"},
 		"running, aof":             {[]Option{AOF("always")}, func(*Server) {}, (*Server).Restart, "1"},
-		"aof lost":                 {[]Option{AOF("always")}, (*Server).Kill, (*Server).RestartEmpty, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -48,28 +47,9 @@ func TestKillAndStop(t *testing.T) {
 	}
 }
 
-func TestArgs(t *testing.T) {
-	s := Start(t, Args("--requirepass", "se cret#"), Args("--maxmemory", "3mb"))
-	expect.Fails(t, connect(t, s.Addr).Ping(t.Context()).Err(), "NOAUTH", "without password")
-	client := redis.NewClient(&redis.Options{Addr: s.Addr, Password: "se cret#"})
-	defer client.Close()
-	got, err := client.ConfigGet(t.Context(), "maxmemory").Result()
-	expect.True(t, err == nil && got["maxmemory"] == "3145728", got, err)
-}
-
 func TestErrorOfStartHasTheLog(t *testing.T) {
 	_, err := start(t.TempDir(), []Option{Args("--maxmemory", "much")})
 	expect.Fails(t, err, "'maxmemory \"much\"'")
-}
-
-func TestStartInMissingDirectory(t *testing.T) {
-	expect.Result(start(t.TempDir()+"/none", nil)).Fails(t, "", "the server started in a missing directory")
-}
-
-func TestLog(t *testing.T) {
-	s := Start(t)
-	s.Stop()
-	expect.Contains(t, s.Log(), "Received SIGTERM")
 }
 
 // The port of a stopped server stays claimed.

@@ -15,11 +15,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-func TestSharedIsOneServer(t *testing.T) {
-	must(t, connect(t, Shared(t)).Set(t.Context(), Namespace(t), "x", 0).Err())
-	expect.Equal(t, Shared(t), Shared(t), "two servers")
-}
-
 func TestNamespace(t *testing.T) {
 	t.Run("a name: {*}/"+strings.Repeat("long", 100), func(t *testing.T) {
 		one, two := Namespace(t), Namespace(t)
@@ -54,16 +49,13 @@ func startChild(t *testing.T) (child *exec.Cmd, stdin io.Closer, addr string) {
 	child = exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childVariable+"=1")
 	child.Stderr = os.Stderr
-	stdin, err := child.StdinPipe()
-	must(t, err)
-	stdout, err := child.StdoutPipe()
-	must(t, err)
+	stdin = expect.Result(child.StdinPipe()).Value(t)
+	stdout := expect.Result(child.StdoutPipe()).Value(t)
 	must(t, child.Start())
 	t.Cleanup(func() {
 		child.Process.Kill()
 		child.Wait()
 	})
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	must(t, err)
+	line := expect.Result(bufio.NewReader(stdout).ReadString('\n')).Value(t)
 	return child, stdin, strings.TrimSpace(line)
 }

@@ -50,9 +50,7 @@ func TestSpan(t *testing.T) {
 	} {
 		s, err := Span(text)
 		expect.True(t, (err != nil) == (want == "") && (err != nil || s.String() == want), text, s, err, "want", want)
-		if err != nil && tdf.CodeOf(err) != tdf.CodeInvalid {
-			t.Errorf("%q: the code is %s", text, tdf.CodeOf(err))
-		}
+		expect.True(t, err == nil || tdf.CodeOf(err) == tdf.CodeInvalid, text, "the code is", tdf.CodeOf(err))
 	}
 }
 

@@ -118,9 +118,8 @@ func TestLives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			task := runToArchive(t, c.change, c.results...)
-			if got := [4]int{task.Round, task.Fails, task.Timeouts, task.Losses}; got != c.counts || task.Outcome != c.outcome {
-				t.Errorf("outcome %s, rounds, fails, timeouts, losses %v; want %s, %v", task.Outcome, got, c.outcome, c.counts)
-			}
+			got := [4]int{task.Round, task.Fails, task.Timeouts, task.Losses}
+			expect.True(t, got == c.counts && task.Outcome == c.outcome, "outcome", task.Outcome, "rounds, fails, timeouts, losses", got, "want", c.outcome, c.counts)
 			took := tdf.For(task.Entered.Sub(task.Opened))
 			expect.True(t, took >= c.took && took <= c.took+0.001, "the task took", took, "s, want", c.took)
 		})
@@ -178,9 +177,8 @@ func TestAProgramMayLookAtTheTester(t *testing.T) {
 	var states []tdf.State
 	tm.Program("p", func(r managertest.Run) managertest.Result {
 		states = append(states, tm.Tasks()[0].State)
-		if _, err := tm.Manager.Cancel(t.Context(), manager.ByIDs(r.Task.ID)...); err != nil {
-			t.Error(err)
-		}
+		_, err := tm.Manager.Cancel(t.Context(), manager.ByIDs(r.Task.ID)...)
+		expect.True(t, err == nil, err)
 		return managertest.Result{Output: "too late"}
 	})
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
@@ -238,9 +236,7 @@ func TestRequeuedElsewhere(t *testing.T) {
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	task := tm.Tasks()[0]
-	if task.Round != 1 || task.Output() != "again" || task.Rounds[0].Worker != "worker-1" || task.Rounds[1].Worker == "worker-1" {
-		t.Errorf("got %+v", task)
-	}
+	expect.True(t, task.Round == 1 && task.Output() == "again" && task.Rounds[0].Worker == "worker-1" && task.Rounds[1].Worker != "worker-1", "got", task)
 }
 
 // Run waits for a task that runs for weeks. Run makes few rounds meanwhile, and in each round the last heartbeat of the
@@ -321,9 +317,7 @@ func TestWhatProgramsLeave(t *testing.T) {
 		return nil
 	}})
 	expect.NoError(t, err)
-	if result != `{"n":2}` || tm.Tasks()[0].Rounds[0].Result != `{"n":1}` || !slices.Equal(checkpoints, []string{"", "half"}) {
-		t.Errorf("result %s, checkpoints %q", result, checkpoints)
-	}
+	expect.True(t, result == `{"n":2}` && tm.Tasks()[0].Rounds[0].Result == `{"n":1}` && slices.Equal(checkpoints, []string{"", "half"}), "result", result, "checkpoints", checkpoints)
 }
 
 func TestResultMustBeJSON(t *testing.T) {
@@ -360,7 +354,6 @@ func TestTimeoutsWithBackoffAndRetention(t *testing.T) {
 	task := runToArchive(t, func(d *manager.Definition) {
 		d.Timeout, d.MaxTimeouts, d.Backoff, d.KeepFinished = time.Second, new(1), new(100*time.Second), new(time.Hour)
 	}, managertest.Result{Duration: managertest.Forever})
-	if took := task.Entered.Sub(task.Opened); task.Outcome != "timed_out" || took < 82*time.Second || took > 122*time.Second {
-		t.Errorf("outcome %s after %v, want about 102 s", task.Outcome, took)
-	}
+	took := task.Entered.Sub(task.Opened)
+	expect.True(t, task.Outcome == "timed_out" && took >= 82*time.Second && took <= 122*time.Second, "outcome", task.Outcome, "after", took, "want about 102 s")
 }

@@ -65,14 +65,3 @@ func passPieces(a *answers, f *frames, data string, piece int) error {
 	}
 	return nil
 }
-
-func BenchmarkAnswers(b *testing.B) {
-	call := []byte("*1001\r\n$5\r\nother\r\n" + strings.Repeat("$10\r\n0123456789\r\n", 1000))
-	answer := []byte("*1000\r\n" + strings.Repeat("$10\r\n0123456789\r\n", 1000))
-	a := newAnswers()
-	for b.Loop() {
-		if a.pass(&a.sent, call) != nil || a.pass(&a.got, answer) != nil {
-			b.Fatal(a.failed)
-		}
-	}
-}

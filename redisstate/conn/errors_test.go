@@ -47,9 +47,8 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 	} {
 		s := &Conn{}
 		check := func(when string, want bool) {
-			if why, passes := s.outage(c.err); passes != want || passes == (why == "") {
-				t.Errorf("%v, %s: waits: %v, %q", c.err, when, passes, why)
-			}
+			why, passes := s.outage(c.err)
+			expect.True(t, passes == want && passes != (why == ""), c.err, when, "waits", passes, why)
 		}
 		check("before the first contact", c.first)
 		s.connected.Store(true)

@@ -52,9 +52,7 @@ func TestIdleTimeoutConn(t *testing.T) {
 				begun := time.Now()
 				must(t, conn.SetReadDeadline(begun.Add(deadline)))
 				_, err := io.ReadFull(conn, make([]byte, 1<<20))
-				if c.arrives != (err == nil) || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("%v", err)
-				}
+				expect.True(t, c.arrives == (err == nil) && (err == nil || errors.Is(err, os.ErrDeadlineExceeded)), err)
 				expect.Equal(t, time.Since(begun).Round(time.Second), c.last, "the read ended after")
 			})
 		})

@@ -19,12 +19,10 @@ func TestAPeerThatAcknowledgesNothing(t *testing.T) {
 	small := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
 	}}
-	l, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	expect.NoError(t, err)
+	l := expect.Result(small.Listen(t.Context(), "tcp", "127.0.0.1:0")).Value(t)
 	t.Cleanup(func() { l.Close() }) // the test never accepts a connection from the listener
 	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute}, 50*time.Millisecond)
-	conn, err := dial(context.Background(), "tcp", l.Addr().String())
-	expect.NoError(t, err)
+	conn := expect.Result(dial(context.Background(), "tcp", l.Addr().String())).Value(t)
 	t.Cleanup(func() { conn.Close() })
 	expect.NoError(t, conn.SetDeadline(time.Now().Add(longestReply)))
 	if _, err := conn.Write(make([]byte, 512<<10)); err != nil { // minRate would allow 32 s for these bytes

@@ -67,9 +67,7 @@ func TestMalformedRequests(t *testing.T) {
 		"*1\r\n$-1\r\n", "*1\r\n$536870913\r\nx", "*1\r\n:1\r\n", "*1\r\n+PING\r\n", "*1\r\n$4\r\nPINGPONG\r\n", "*2\r\n$4\r\nECHO\r\n*1\r\n$1\r\nx\r\n",
 	} {
 		got := exchange(t, r, request)
-		if !strings.HasPrefix(got, "-ERR Protocol error: ") || !strings.HasSuffix(got, "\r\n") || strings.Count(got, "\n") != 1 {
-			t.Errorf("%.40q: got %q", request, got)
-		}
+		expect.True(t, strings.HasPrefix(got, "-ERR Protocol error: ") && strings.HasSuffix(got, "\r\n") && strings.Count(got, "\n") == 1, request, "got", got)
 	}
 	for _, request := range []string{"*1\r\n$4\r\nPI", "*3\r\n$3\r\nSET\r\n", "*1000000\r\n$536870911\r\nx", "*"} { // incomplete requests
 		if got := exchange(t, r, request); got != "" {
@@ -84,9 +82,7 @@ func TestUnknownCommands(t *testing.T) {
 	r := start(t)
 	for _, name := range []string{"SUBSCRIBE", "setrange", "XREADGROUP", "SHUTDOWN", "", "x\r\n+OK", strings.Repeat("x", 1000)} {
 		got := exchange(t, r, encodeRequest(name, "a", "b")+encodeRequest("PING"))
-		if !strings.HasPrefix(got, "-ERR unknown command '") || !strings.HasSuffix(got, "\r\n+PONG\r\n") || strings.Count(got, "\n") != 2 {
-			t.Errorf("%.40q: got %q", name, got)
-		}
+		expect.True(t, strings.HasPrefix(got, "-ERR unknown command '") && strings.HasSuffix(got, "\r\n+PONG\r\n") && strings.Count(got, "\n") == 2, name, "got", got)
 	}
 }
 
@@ -131,9 +127,8 @@ func TestPassword(t *testing.T) {
 		}
 	}
 	expect.NoError(t, clientOf(t, r, "secret").Ping(t.Context()).Err())
-	if err := clientOf(t, r, "other").Ping(t.Context()).Err(); err == nil || !strings.HasPrefix(err.Error(), "WRONGPASS") {
-		t.Errorf("with a wrong password: %v", err)
-	}
+	err := clientOf(t, r, "other").Ping(t.Context()).Err()
+	expect.True(t, err != nil && strings.HasPrefix(err.Error(), "WRONGPASS"), "with a wrong password", err)
 }
 
 // Without a password, a client may run only the scripts of this release of TDF. For another script, the error is not
@@ -146,9 +141,7 @@ func TestScripts(t *testing.T) {
 	for _, err := range []error{
 		c.Eval(t.Context(), endless, nil).Err(), c.ScriptLoad(t.Context(), endless).Err(), c.EvalSha(t.Context(), sha1Hex(endless), nil).Err(),
 	} {
-		if err == nil || !strings.HasPrefix(err.Error(), "FOREIGNSCRIPT this Redis is embedded in TDF v1.2 and runs only its scripts") {
-			t.Errorf("another script: %v", err)
-		}
+		expect.True(t, err != nil && strings.HasPrefix(err.Error(), "FOREIGNSCRIPT this Redis is embedded in TDF v1.2 and runs only its scripts"), "another script", err)
 	}
 }
 
@@ -158,9 +151,8 @@ func TestScriptsWithAPassword(t *testing.T) {
 	r := start(t, Password("secret"), Scripts("v1.2", sha1Hex("return 1")))
 	script := redis.NewScript("return 2")
 	expect.Result(script.Run(t.Context(), clientOf(t, r, "secret"), nil).Int()).Is(t, 2)
-	if err := script.Run(t.Context(), clientOf(t, r, ""), nil).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOAUTH") {
-		t.Errorf("without the password: %v", err)
-	}
+	err := script.Run(t.Context(), clientOf(t, r, ""), nil).Err()
+	expect.True(t, err != nil && strings.HasPrefix(err.Error(), "NOAUTH"), "without the password", err)
 }
 
 // If several clients wait for a list, they get its elements in the order in which the clients began to wait. Any command may add
@@ -201,9 +193,7 @@ func TestBlockingPop(t *testing.T) {
 		}
 		all[strings.TrimSpace(lines[5])] = true
 	}
-	if len(all) != waiting || !all["a"] || !all["e"] {
-		t.Errorf("got %v", all)
-	}
+	expect.True(t, len(all) == waiting && all["a"] && all["e"], "got", all)
 	expect.Equal(t, c.LLen(t.Context(), "l").Val(), 0, "elements are left")
 }
 
@@ -217,9 +207,7 @@ func inLine(t *testing.T, r *Redis, key string, want int) {
 		if n == want {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d clients wait for %s, want %d", n, key, want)
-		}
+		expect.MustTrue(t, !time.Now().After(deadline), n, "clients wait for", key, "want", want)
 	}
 }
 
@@ -236,9 +224,8 @@ func TestBlockingPopRefuses(t *testing.T) {
 		encodeRequest("MULTI") + encodeRequest("EXEC", "x") + encodeRequest("SELECT", "1") + encodeRequest("DISCARD"): "+OK\r\n-ERR wrong number of arguments for 'exec' command\r\n-ERR SELECT is not",
 		encodeRequest("SELECT", "3") + encodeRequest("RPUSH", "l3", "x") + encodeRequest("BLPOP", "l3", "0"):          "+OK\r\n:1\r\n*2\r\n$2\r\nl3\r\n$1\r\nx\r\n",
 	} {
-		if got := exchange(t, r, request); !strings.HasPrefix(got, want) {
-			t.Errorf("%q: got %q, want %q", request, got, want)
-		}
+		got := exchange(t, r, request)
+		expect.True(t, strings.HasPrefix(got, want), request, "got", got, "want", want)
 	}
 }
 

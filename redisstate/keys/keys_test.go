@@ -24,13 +24,9 @@ func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
 			source := expect.Result(os.ReadFile(file)).Value(t)
 			for _, word := range keyWord.FindAllStringSubmatch(string(source), -1) {
 				found++
-				if tdf.CollidesWithKeys("P:"+word[1]) == "" {
-					t.Errorf("%s: a namespace P:%s would have keys of namespace P", file, word[1])
-				}
+				expect.True(t, tdf.CollidesWithKeys("P:"+word[1]) != "", file, "a namespace P", word[1], "would have keys of namespace P")
 			}
 		}
 	}
-	if found < 25 {
-		t.Errorf("only %d keys were found", found)
-	}
+	expect.True(t, found >= 25, "only", found, "keys were found")
 }

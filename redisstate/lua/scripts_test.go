@@ -14,11 +14,8 @@ import (
 func TestScriptsAreAll(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.lua")
-	if err != nil || len(files) < 30 {
-		t.Fatal(files, err)
-	}
-	page, err := os.ReadFile("../../ARCHITECTURE.md")
-	expect.NoError(t, err)
+	expect.MustTrue(t, err == nil && len(files) >= 30, files, err)
+	page := expect.Result(os.ReadFile("../../ARCHITECTURE.md")).Value(t)
 	var declared []string
 	for _, script := range scripts {
 		declared = append(declared, script.Name)
@@ -26,11 +23,8 @@ func TestScriptsAreAll(t *testing.T) {
 		expect.Contains(t, string(page), "`redisstate/lua/"+script.Name+".lua`", "ARCHITECTURE.md does not describe", script.Name, "lua")
 	}
 	for _, file := range files {
-		if !slices.Contains(declared, strings.TrimSuffix(filepath.Base(file), ".lua")) {
-			t.Errorf("scripts.go does not have %s", file)
-		}
+		expect.True(t, slices.Contains(declared, strings.TrimSuffix(filepath.Base(file), ".lua")), "scripts.go does not have", file)
 	}
-	if sums := slices.Compact(slices.Sorted(slices.Values(Sums()))); len(sums) != len(scripts)-2 {
-		t.Errorf("%d scripts have %d sources; want two twins, of transact and besteffort", len(scripts), len(sums))
-	}
+	sums := slices.Compact(slices.Sorted(slices.Values(Sums())))
+	expect.True(t, len(sums) == len(scripts)-2, len(scripts), "scripts have", len(sums), "sources; want two twins, of transact and besteffort")
 }

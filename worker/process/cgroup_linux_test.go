@@ -16,9 +16,8 @@ func TestSafeNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{"worker-1", "worker.1", "worker/1", "worker 1", "..", ".", "", "a", strings.Repeat("x", 300), strings.Repeat("x", 301), "ä", "ö", "a\x00b", "worker_1"} {
 		dir := directoryName(name)
-		if other, ok := seen[dir]; ok {
-			t.Errorf("%q and %q are both %q", name, other, dir)
-		}
+		other, ok := seen[dir]
+		expect.True(t, !ok, name, "and", other, "are both", dir)
 		seen[dir] = name
 		expect.True(t, len(dir) <= 80 && !strings.ContainsAny(dir, "/-\x00"), name, dir)
 	}
@@ -91,13 +90,11 @@ func TestStaleCgroups(t *testing.T) {
 	if err != nil {
 		t.Skip("no cgroup v2 on this machine: ", err)
 	}
-	g, err := c.newGroup(Limits{})
-	must(t, err)
+	g := expect.Result(c.newGroup(Limits{})).Value(t)
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	must(t, writeFile(g.dir, cgroupFile, strconv.Itoa(cmd.Process.Pid)))
 	again := func(name string) {
-		other, err := newCgroups(name, false)
-		must(t, err)
+		other := expect.Result(newCgroups(name, false)).Value(t)
 		if err := other.close(); err != nil {
 			t.Error(err)
 		}

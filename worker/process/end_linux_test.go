@@ -88,9 +88,8 @@ func TestSIGTERMReachesAll(t *testing.T) {
 			setsid sh -c 'trap "echo child; exit" TERM; echo begun; while :; do sleep 0.01; done' & echo begun; while :; do sleep 0.01; done`)
 		r.awaitLines(2)
 		r.End(nil, nil)
-		if out, ended := r.printed(), r.wait(); ended.Exit != "7" || !strings.Contains(out, "main\n") || !strings.Contains(out, "child\n") {
-			t.Errorf("got %+v, %q", ended, out)
-		}
+		out, ended := r.printed(), r.wait()
+		expect.True(t, ended.Exit == "7" && strings.Contains(out, "main\n") && strings.Contains(out, "child\n"), "got", ended, out)
 	})
 }
 
@@ -135,9 +134,8 @@ func TestStartErrors(t *testing.T) {
 					s.host.limits = limits
 					expect.Result(s.tryStart(Command{Path: path, Dir: s.dir})).FailsWith(t, want)
 				}
-				if _, err := s.tryStart(Command{Path: "/bin/true", Args: []string{strings.Repeat("x", 1<<18)}}); !errors.Is(err, syscall.E2BIG) {
-					t.Errorf("a long argument: %v", err)
-				}
+				_, err := s.tryStart(Command{Path: "/bin/true", Args: []string{strings.Repeat("x", 1<<18)}})
+				expect.True(t, errors.Is(err, syscall.E2BIG), "a long argument", err)
 			})
 		})
 	}

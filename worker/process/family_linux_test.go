@@ -103,8 +103,7 @@ func TestOrphansOfOthersRunOnAfterHold(t *testing.T) {
 	s := newSite(t, false, Config{Sole: true})
 	release := s.host.Hold()
 	fetch, out := foreignChild(t, "sleep 1000 >/dev/null & echo $!")
-	line, err := out.ReadString('\n')
-	must(t, err)
+	line := expect.Result(out.ReadString('\n')).Value(t)
 	must(t, fetch.Wait())
 	release()
 	left := pid(t, line)
@@ -128,8 +127,7 @@ func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 // If the PID of an ended process now belongs to another process, the other process gets no signal.
 func TestReusedPIDIsNotSignalled(t *testing.T) {
 	cmd, _ := foreignChild(t, "exec sleep 1000")
-	pr, err := look(cmd.Process.Pid)
-	must(t, err)
+	pr := expect.Result(look(cmd.Process.Pid)).Value(t)
 	pr.born--
 	if err := pr.signal(syscall.SIGKILL); err != os.ErrProcessDone {
 		t.Errorf("got %v", err)
@@ -164,8 +162,7 @@ func TestSweep(t *testing.T) {
 	defer bystander.Process.Kill()
 	t.Setenv("TDF_DIR", mark+"/1/0") // now this process looks like a program of another worker
 	child, out := foreignChild(t, `setsid sh -c 'trap "" TERM; echo $$; while :; do sleep 1000; done' & exec sleep 1000`)
-	line, err := out.ReadString('\n')
-	must(t, err)
+	line := expect.Result(out.ReadString('\n')).Value(t)
 	var waiting sync.WaitGroup
 	waiting.Go(func() { child.Wait() })
 	defer waiting.Wait()
@@ -205,8 +202,7 @@ func TestOrphanThatEndsDuringAScanLeavesDoubt(t *testing.T) {
 	for _, o := range []*owner{{program: p}, {suspects: map[*Process]struct{}{p: {}}}} {
 		cmd, _ := foreignChild(t, "exit")
 		awaitExit(cmd.Process.Pid)
-		orphan, err := look(cmd.Process.Pid)
-		must(t, err)
+		orphan := expect.Result(look(cmd.Process.Pid)).Value(t)
 		f.seen[orphan.key] = o
 		v := f.assignOwners([]proc{orphan}, true)
 		expect.True(t, len(v.living) == 0 && v.ended[p] && !v.ended[other], "as it ends", v)

@@ -134,8 +134,7 @@ func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 	if cfg.LingerGrace == nil {
 		cfg.LingerGrace = func() <-chan time.Time { return nil }
 	}
-	host, err := newHost(cfg, cgroups)
-	must(t, err)
+	host := expect.Result(newHost(cfg, cgroups)).Value(t)
 	s.host = host
 	t.Cleanup(func() {
 		dir := ""
@@ -174,8 +173,7 @@ func (s *site) nothingLeft() {
 
 func noneMarked(t *testing.T, mark string) {
 	t.Helper()
-	marked, err := withMark([]byte(mark), nil)
-	must(t, err)
+	marked := expect.Result(withMark([]byte(mark), nil)).Value(t)
 	for _, pr := range marked {
 		t.Errorf("a process remains: %+v: %s", pr, commandLine(pr.pid))
 	}
@@ -189,8 +187,7 @@ func commandLine(pid int) string {
 // descriptors returns the target of each descriptor of this process.
 func descriptors(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
+	entries := expect.Result(os.ReadDir("/proc/self/fd")).Value(t)
 	all := make([]string, len(entries))
 	for i, e := range entries {
 		all[i], _ = os.Readlink("/proc/self/fd/" + e.Name())
@@ -293,8 +290,7 @@ func gone(pid int) bool {
 
 func pid(t *testing.T, text string) int {
 	t.Helper()
-	n, err := strconv.Atoi(strings.TrimSpace(text))
-	must(t, err)
+	n := expect.Result(strconv.Atoi(strings.TrimSpace(text))).Value(t)
 	return n
 }
 
@@ -309,8 +305,7 @@ func foreignChild(t *testing.T, script string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	out, err := cmd.StdoutPipe()
-	must(t, err)
+	out := expect.Result(cmd.StdoutPipe()).Value(t)
 	must(t, cmd.Start())
 	return cmd, bufio.NewReader(out)
 }

@@ -3,10 +3,13 @@ package process
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,9 +21,8 @@ func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
 	s := newSite(t, false, Config{Limits: l})
 	r := s.program("limits")
 	ended := r.wait()
-	if want := fmt.Sprintf("100 101\n12345 12345\n77 77\n%d %d\n999 999\n7\n", 1<<40, 1<<40); r.printed() != want || ended.Exit != "0" {
-		t.Errorf("got %+v and %q, want %q", ended, r.printed(), want)
-	}
+	want := fmt.Sprintf("100 101\n12345 12345\n77 77\n%d %d\n999 999\n7\n", 1<<40, 1<<40)
+	expect.True(t, r.printed() == want && ended.Exit == "0", "got", ended, "and", r.printed(), "want", want)
 }
 
 func TestLimits(t *testing.T) {
@@ -62,12 +64,10 @@ func TestLimits(t *testing.T) {
 func TestMemory(t *testing.T) {
 	s := newSite(t, false, Config{Limits: Limits{Memory: 200 << 20}})
 	r := s.sh(`x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}`)
-	if ended := r.wait(); ended.Exit == "0" || strings.Contains(r.printed(), "300000000") {
-		t.Errorf("got %+v, %q", ended, r.printed())
-	}
-	if r = s.sh("echo ok"); r.wait().Exit != "0" {
-		t.Errorf("a small program fails: %q", r.printed())
-	}
+	ended := r.wait()
+	expect.True(t, ended.Exit != "0" && !strings.Contains(r.printed(), "300000000"), "got", ended, r.printed())
+	r = s.sh("echo ok")
+	expect.Equal(t, r.wait().Exit, "0", "a small program fails", r.printed())
 }
 
 func TestAForkBombIsEnded(t *testing.T) {
@@ -102,9 +102,7 @@ func TestUser(t *testing.T) {
 			r := s.sh(`id -u; id -g; id -G; echo >mine; grep CapEff /proc/self/status; (setsid sleep 1000 &)`)
 			ended := r.wait()
 			want := fmt.Sprintf("%s\n%s\n%s\nCapEff:\t0000000000000000\n", nobody.Uid, nobody.Gid, nobody.Gid)
-			if r.printed() != want || ended.Exit != "0" {
-				t.Errorf("got %+v, %q", ended, r.printed())
-			}
+			expect.True(t, r.printed() == want && ended.Exit == "0", "got", ended, r.printed())
 			uid, gid, ok := s.host.Credentials(1)
 			expect.True(t, fmt.Sprint(uid) == nobody.Uid && fmt.Sprint(gid) == nobody.Gid && ok, "credentials", uid, gid, ok)
 			expect.Equal(t, strings.Join(s.host.UserEnv(1), " "), "HOME="+nobody.HomeDir+" USER=nobody LOGNAME=nobody", "environment")
@@ -188,11 +186,42 @@ func TestThePeakIsTheProgramsOwn(t *testing.T) {
 // The file Kept of a command is open in the program, with limits and without.
 func TestKeptFileIsOpenInTheProgram(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
-		f, err := os.Create(filepath.Join(t.TempDir(), "lock"))
-		must(t, err)
+		f := expect.Result(os.Create(filepath.Join(t.TempDir(), "lock"))).Value(t)
 		defer f.Close()
 		r := s.start(Command{Path: "/bin/sh", Args: []string{"-c", "readlink /proc/self/fd/99"}, Kept: f})
 		r.wait()
 		expect.Equal(t, r.printed(), f.Name()+"\n", "descriptor", KeptDescriptor, "of the program")
 	})
+}
+
+// asNobody makes a command run as an ordinary user, because root can read the memory of all processes.
+func asNobody(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	nobody, ok := anotherUser()
+	if !ok {
+		t.Skip("there is no user nobody")
+	}
+	uid, _ := strconv.Atoi(nobody.Uid)
+	gid, _ := strconv.Atoi(nobody.Gid)
+	must(t, os.Chmod("/proc/self/exe", 0o755))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	cmd.Dir = "/"
+}
+
+// A program of the worker's own user cannot read the worker's environment and memory. Limits, the search for
+// processes, and measuring still work.
+func TestProgramsCannotReadTheWorker(t *testing.T) {
+	const script = `for file in environ maps; do head -c 1 /proc/$PPID/$file >/dev/null 2>&1 && echo "$file can be read"; done
+		tr '\0' '\n' </proc/$$/environ | grep -c ^TDF_DIR=
+		ulimit -n
+		setsid sh -c '(sleep 1000 &)'`
+	cmd := exec.Command("/proc/self/exe", script)
+	cmd.Env = []string{"TDF_TEST_PROGRAM=host", "REDIS_PASSWORD=hunter2", "PATH=" + os.Getenv("PATH")}
+	asNobody(t, cmd)
+	out, err := cmd.CombinedOutput()
+	want := "1\n77\nexit 0 lingered 1\n"
+	expect.True(t, err == nil && string(out) == want, err, "printed", strings.TrimSpace(string(out)), "want", want)
 }

@@ -36,9 +36,8 @@ func processNumber(pid int) proc { return proc{key: key{pid, 1}, state: 'D'} }
 func TestASweepIsBounded(t *testing.T) {
 	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
 	expect.Equal(t, s.run(t.Context()), 0, "have ended")
-	if n := len(*pauses); n != sweepSamePasses || (*pauses)[n-1] != longestPause || !slices.IsSorted(*pauses) {
-		t.Errorf("%d pauses: %v", n, *pauses)
-	}
+	n := len(*pauses)
+	expect.True(t, n == sweepSamePasses && (*pauses)[n-1] == longestPause && slices.IsSorted(*pauses), n, "pauses", *pauses)
 	for _, line := range []string{"they do not end after SIGKILL", "continuing without waiting for them"} {
 		text := log.String()
 		expect.True(t, strings.Count(text, line) == 1 && strings.Contains(text, "pids=[4711]"), line, "is not logged once with the process", text)
@@ -49,9 +48,8 @@ func TestASweepIsBounded(t *testing.T) {
 func TestSweepOfForkingProcesses(t *testing.T) {
 	s, log, pauses := aSweep(func(pass int) []proc { return []proc{processNumber(pass + 2)} }, func(proc) error { return nil })
 	expect.Equal(t, s.run(t.Context()), sweepAllPasses, "have ended")
-	if n := len(*pauses); n != sweepAllPasses || slices.Max(*pauses) != lastPause/10 || !strings.Contains(log.String(), "continuing without") {
-		t.Errorf("%d pauses, up to %v:\n%s", n, slices.Max(*pauses), log.String())
-	}
+	n := len(*pauses)
+	expect.True(t, n == sweepAllPasses && slices.Max(*pauses) == lastPause/10 && strings.Contains(log.String(), "continuing without"), n, "pauses, up to", slices.Max(*pauses), log.String())
 }
 
 func TestSweepSkipsProcessesOfOthers(t *testing.T) {
@@ -62,9 +60,8 @@ func TestSweepSkipsProcessesOfOthers(t *testing.T) {
 		}
 		return nil
 	})
-	if ended := s.run(t.Context()); ended != 1 || len(*pauses) != 1 || !strings.Contains(log.String(), "cannot be ended") {
-		t.Errorf("%d have ended after %v:\n%s", ended, *pauses, log.String())
-	}
+	ended := s.run(t.Context())
+	expect.True(t, ended == 1 && len(*pauses) == 1 && strings.Contains(log.String(), "cannot be ended"), ended, "have ended after", *pauses, log.String())
 }
 
 // If the kernel keeps processes, the pauses between passes grow. The processes are logged once.

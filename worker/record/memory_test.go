@@ -40,13 +40,10 @@ func TestStreamInMemory(t *testing.T) {
 					rest = rest[n:]
 				}
 				must(t, writeTo(stderr, "e"))
-				if tail, changed := r.Tail(nil); !changed || !strings.HasSuffix(tail, want[max(0, size-50):]+"e") {
-					t.Errorf("the tail is %q, %v", tail, changed)
-				}
+				tail, changed := r.Tail(nil)
+				expect.True(t, changed && strings.HasSuffix(tail, want[max(0, size-50):]+"e"), "the tail is", tail, changed)
 				texts, err := r.Read(1<<20, "w", nil)
-				if err != nil || texts.Output != want || texts.OutputBytes != int64(size) || texts.Error != "e" {
-					t.Errorf("read %d bytes of %d, %q, %v", len(texts.Output), size, texts.Error, err)
-				}
+				expect.True(t, err == nil && texts.Output == want && texts.OutputBytes == int64(size) && texts.Error == "e", "read", len(texts.Output), "bytes of", size, texts.Error, err)
 				expect.Equal(t, countFiles(t, filepath.Join(dir, "slots")) > 0, size > InMemory, "there are files")
 				r.Close()
 				expect.FailsWith(t, writeTo(stdout, "late"), os.ErrClosed, "writing after the end")
@@ -63,8 +60,7 @@ func keptAs(t *testing.T, r *Record, dir, want string) {
 		expect.Len(t, r.Unkept(0), 1, "unkept")
 		return
 	}
-	to, err := os.Open(dir)
-	must(t, err)
+	to := expect.Result(os.Open(dir)).Value(t)
 	defer to.Close()
 	must(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
 	expect.FailsWith(t, r.Keep(0, to, "taken"), os.ErrExist, "a taken name")

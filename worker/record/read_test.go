@@ -77,8 +77,7 @@ func TestReadMasksAcrossCuts(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, text)
 	for most := range len(text) {
-		got, err := r.Read(int64(most), "w1", s)
-		must(t, err)
+		got := expect.Result(r.Read(int64(most), "w1", s)).Value(t)
 		what := note(int64(len(text)-most), r.Stdout.Name())
 		shown := strings.Replace(got.Output, what, "", 1)
 		expect.True(t, !strings.ContainsAny(shown, value), "at most", most, shown)
@@ -100,8 +99,7 @@ func TestReadToTheByte(t *testing.T) {
 		r := open(t)
 		defer r.Close()
 		print(t, r.Stdout, text)
-		got, err := r.Read(most, "w1", s)
-		must(t, err)
+		got := expect.Result(r.Read(most, "w1", s)).Value(t)
 		if int64(len(text)) <= most {
 			if got.Output != text {
 				rt.Fatalf("got %q", got.Output)
@@ -154,9 +152,7 @@ func TestReadWhileItChanges(t *testing.T) {
 	})
 	for range 300 {
 		got, err := r.Read(1000, "w1", s)
-		if err != nil || strings.Contains(got.Output, "hunter22") || len(got.Output) > 1001+len(note(got.OutputBytes, r.Stdout.Name())) {
-			t.Errorf("%q, %v", got.Output, err)
-		}
+		expect.True(t, err == nil && !strings.Contains(got.Output, "hunter22") && len(got.Output) <= 1001+len(note(got.OutputBytes, r.Stdout.Name())), got.Output, err)
 		text, _ := r.Tail(s)
 		expect.True(t, !strings.Contains(text, "hunter22") && len(text) <= tailBytes, "tail", text)
 	}
@@ -172,8 +168,7 @@ func TestReadRemovedFile(t *testing.T) {
 		must(t, os.Remove(f.Name()))
 	}
 	must(t, os.WriteFile(r.Stderr.Name(), []byte("the program's own"), 0o644))
-	got, err := r.Read(4, "w1", nil)
-	must(t, err)
+	got := expect.Result(r.Read(4, "w1", nil)).Value(t)
 	for path, text := range map[string]string{r.Stdout.Name(): got.Output, r.Stderr.Name(): got.Error} {
 		want := "01\n[6 bytes are left out here; they are lost: on worker w1 a program removed or replaced " + path + "]\n89"
 		expect.Equal(t, text, want)

@@ -38,8 +38,7 @@ func open(t testing.TB) *Record {
 // on, the names contain the number of the execution.
 func files(t testing.TB, dir, out, failure string) Files {
 	t.Helper()
-	d, err := os.Open(dir)
-	must(t, err)
+	d := expect.Result(os.Open(dir)).Value(t)
 	t.Cleanup(func() { d.Close() })
 	return Files{
 		Stdout: Place{Dir: d}, Stderr: Place{Dir: d},
@@ -55,8 +54,7 @@ func files(t testing.TB, dir, out, failure string) Files {
 
 func print(t testing.TB, f *os.File, text string) {
 	t.Helper()
-	_, err := f.WriteString(text)
-	must(t, err)
+	expect.Result(f.WriteString(text)).OK(t)
 }
 
 // Files of an earlier execution stay. If the program of that execution still writes, it does not write to the new
@@ -83,9 +81,7 @@ func TestOpenLeavesEarlierFiles(t *testing.T) {
 			got, err := os.ReadFile(path)
 			info, _ := os.Lstat(path)
 			expect.True(t, err == nil && string(got) == want, path, got, err)
-			if path != other && info.Mode() != mode {
-				t.Errorf("%s: mode %v, want %v", path, info.Mode(), mode)
-			}
+			expect.True(t, path == other || info.Mode() == mode, path, "mode", info.Mode(), "want", mode)
 		}
 		left, _ := os.ReadDir(dir)
 		expect.True(t, len(left) == 7, "the directory contains", left, "want 7 entries")
@@ -100,9 +96,8 @@ func TestOpenEndsItsSearch(t *testing.T) {
 	r, _, err := Open(f)
 	must(t, err)
 	r.Close()
-	if _, _, err = Open(f); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "of 1000 executions of this round; move these files away") {
-		t.Error(err)
-	}
+	_, _, err = Open(f)
+	expect.True(t, errors.Is(err, fs.ErrExist) && strings.Contains(err.Error(), "of 1000 executions of this round; move these files away"), err)
 }
 
 // If rounds share a file name, the file belongs to the last round.
@@ -123,8 +118,7 @@ func TestOpenReplacesSharedFiles(t *testing.T) {
 
 func TestOpenAppends(t *testing.T) {
 	r := open(t)
-	again, err := os.OpenFile(r.Stdout.Name(), os.O_WRONLY|os.O_APPEND, 0)
-	must(t, err)
+	again := expect.Result(os.OpenFile(r.Stdout.Name(), os.O_WRONLY|os.O_APPEND, 0)).Value(t)
 	defer again.Close()
 	print(t, r.Stdout, "1")
 	print(t, again, "2")

@@ -24,15 +24,13 @@ func openSlot(t testing.TB, s *Slot, round int) *Record {
 
 func texts(t testing.TB, r *Record) (out, failure string) {
 	t.Helper()
-	read, err := r.Read(1<<20, "w1", nil)
-	must(t, err)
+	read := expect.Result(r.Read(1<<20, "w1", nil)).Value(t)
 	return read.Output, read.Error
 }
 
 func inode(t testing.TB, f *os.File) os.FileInfo {
 	t.Helper()
-	info, err := f.Stat()
-	must(t, err)
+	info := expect.Result(f.Stat()).Value(t)
 	return info
 }
 
@@ -56,9 +54,8 @@ func TestSlotReusesItsFiles(t *testing.T) {
 			t.Error("the round got another file than the first round")
 		}
 		r.Close()
-		if text, changed := r.Tail(nil); text != "" || changed {
-			t.Errorf("the tail after Close is %q", text)
-		}
+		text, changed := r.Tail(nil)
+		expect.True(t, text == "" && !changed, "the tail after Close is", text)
 		r.Release()
 	}
 	s.Close()
@@ -68,19 +65,16 @@ func TestSlotReusesItsFiles(t *testing.T) {
 // hostile are actions of a program on its stdout. They must not change what a later round reads.
 var hostile = map[string]func(t *testing.T, r *Record, path string) (after func()){
 	"keeps it open": func(t *testing.T, r *Record, path string) func() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		must(t, err)
+		f := expect.Result(os.OpenFile(path, os.O_WRONLY, 0)).Value(t)
 		return func() { print(t, f, "late"); f.Close() }
 	},
 	"opens it for reading": func(t *testing.T, r *Record, path string) func() {
-		f, err := os.Open(path)
-		must(t, err)
+		f := expect.Result(os.Open(path)).Value(t)
 		return func() { f.Close() }
 	},
 	"leaves a process": func(t *testing.T, r *Record, path string) func() {
 		cmd := exec.Command("sh", "-c", "read line; printf late")
-		in, err := cmd.StdinPipe()
-		must(t, err)
+		in := expect.Result(cmd.StdinPipe()).Value(t)
 		cmd.Stdout = r.Stdout
 		must(t, cmd.Start())
 		return func() {
@@ -93,8 +87,7 @@ var hostile = map[string]func(t *testing.T, r *Record, path string) (after func(
 		return func() {}
 	},
 	"seeks": func(t *testing.T, r *Record, path string) func() {
-		_, err := r.Stdout.Seek(100, 0)
-		must(t, err)
+		expect.Result(r.Stdout.Seek(100, 0)).OK(t)
 		return func() {}
 	},
 	"changes its mode": func(t *testing.T, r *Record, path string) func() {
@@ -139,9 +132,8 @@ func TestSlotAfterAHostileProgram(t *testing.T) {
 			next := openSlot(t, s, 1)
 			after()
 			print(t, next.Stdout, "next")
-			if out, failure := texts(t, next); out != "next" || failure != "" {
-				t.Errorf("the next round has %q, %q", out, failure)
-			}
+			out, failure := texts(t, next)
+			expect.True(t, out == "next" && failure == "", "the next round has", out, failure)
 			expect.Equal(t, inode(t, next.Stdout).Mode(), 0o644, "the file of the next round has the mode")
 			next.Close()
 			next.Release()
@@ -171,8 +163,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 	}
 	for name, to := range places {
 		t.Run(name, func(t *testing.T) {
-			dir, err := os.Open(to)
-			must(t, err)
+			dir := expect.Result(os.Open(to)).Value(t)
 			defer dir.Close()
 			must(t, os.WriteFile(filepath.Join(to, "taken"), nil, 0o644))
 			s := NewSlot(t.TempDir(), 1, nil)
@@ -183,8 +174,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 			expect.True(t, len(got) == 1 && got[0] == 0, "streams", got)
 			expect.FailsWith(t, r.Keep(0, dir, "taken"), fs.ErrExist)
 			must(t, r.Keep(0, dir, "kept"))
-			read, err := r.Read(4, "w1", nil)
-			must(t, err)
+			read := expect.Result(r.Read(4, "w1", nil)).Value(t)
 			if want := "01\n[6 bytes are left out here; the whole output is on worker w1 in " + to + "/kept]\n89"; read.Output != want {
 				t.Errorf("got %q", read.Output)
 			}
@@ -210,8 +200,7 @@ func TestSalvage(t *testing.T) {
 		print(t, r.Stderr, text)
 		r.Close()
 	}
-	place, err := os.Open(to)
-	must(t, err)
+	place := expect.Result(os.Open(to)).Value(t)
 	defer place.Close()
 	var found []string
 	must(t, Salvage(dir, func(l *Leftover) {
@@ -236,8 +225,7 @@ func TestSalvageOfHostileLabels(t *testing.T) {
 	must(t, os.Symlink(secret, filepath.Join(dir, "slot-9.round")))
 	must(t, os.WriteFile(filepath.Join(dir, "slot-8.round"), []byte("{"), 0o600))
 	for i, name := range []string{"../" + filepath.Base(filepath.Dir(secret)) + "/secret", secret, "link", "hard", "."} {
-		line, err := json.Marshal(label{Round{"p", 1, 0, 0}, [2]string{name, name}})
-		must(t, err)
+		line := expect.Result(json.Marshal(label{Round{"p", 1, 0, 0}, [2]string{name, name}})).Value(t)
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("slot-%d.round", i)), append(line, '\n'), 0o600))
 	}
 	leftOut := 0

@@ -42,9 +42,7 @@ func TestTailIsTheLast4KiB(t *testing.T) {
 		}
 	}
 	got, _ := r.Tail(nil)
-	if !strings.HasSuffix(all.String(), got) || !strings.HasPrefix(got, "line ") || len(got) > tailBytes || len(got) < tailBytes-lineBytes {
-		t.Errorf("%d bytes: %.50q", len(got), got)
-	}
+	expect.True(t, strings.HasSuffix(all.String(), got) && strings.HasPrefix(got, "line ") && len(got) <= tailBytes && len(got) >= tailBytes-lineBytes, len(got), "bytes", got)
 }
 
 // If more output comes at once than the tail can hold, Tail does not join the texts before and after the gap.
@@ -54,9 +52,7 @@ func TestTailSkips(t *testing.T) {
 	r.Tail(nil)
 	print(t, r.Stdout, strings.Repeat("o", 1<<20)+"\nlast of stdout\n")
 	got, _ := r.Tail(nil)
-	if len(got) > tailBytes || strings.Contains(got, "first") || !strings.HasSuffix(got, "o\nlast of stdout\n") {
-		t.Errorf("%d bytes: %.20q", len(got), got)
-	}
+	expect.True(t, len(got) <= tailBytes && !strings.Contains(got, "first") && strings.HasSuffix(got, "o\nlast of stdout\n"), len(got), "bytes", got)
 	print(t, r.Stderr, strings.Repeat("e", 1<<20))
 	if got, _ := r.Tail(nil); got != strings.Repeat("e", tailBytes) {
 		t.Errorf("%d bytes: %.20q", len(got), got)
@@ -70,9 +66,8 @@ func TestTailIsText(t *testing.T) {
 	print(t, r.Stdout, strings.Repeat("ä", 3000)) // one long line; a cut 4 KiB before its end would divide a character
 	print(t, r.Stdout, "x")
 	got, _ := r.Tail(nil)
-	if want := strings.Repeat("ä", 2047) + "x"; got != want {
-		t.Errorf("%d bytes: %.20q", len(got), got)
-	}
+	want := strings.Repeat("ä", 2047) + "x"
+	expect.True(t, got == want, len(got), "bytes", got)
 }
 
 // Tail shows a character when the character is complete, even if the program writes to the other file between its
@@ -118,9 +113,7 @@ func TestTailMasksSkippedSecrets(t *testing.T) {
 		r := open(t)
 		print(t, r.Stdout, strings.Repeat("x", 100)+"QWERTYUIOP"+strings.Repeat("y", tailBytes-i))
 		got, _ := r.Tail(s)
-		if strings.ContainsAny(got, "QWERTYUIOP") || strings.Count(got, "y") != tailBytes-i {
-			t.Errorf("%d: %.20q", i, got)
-		}
+		expect.True(t, !strings.ContainsAny(got, "QWERTYUIOP") && strings.Count(got, "y") == tailBytes-i, i, got)
 	}
 }
 

@@ -61,9 +61,8 @@ func TestKeepWithoutALimit(t *testing.T) {
 	for _, keep := range []time.Duration{0, -1} {
 		p := byDefault(dir)
 		p.Keep = keep
-		if _, err := p.Apply(t.Context()); err == nil || len(listLeft(t, dir)) != 1 {
-			t.Errorf("Keep %v: %v", keep, err)
-		}
+		_, err := p.Apply(t.Context())
+		expect.True(t, err != nil && len(listLeft(t, dir)) == 1, "Keep", keep, err)
 	}
 }
 
@@ -107,9 +106,7 @@ func TestPrograms(t *testing.T) {
 		"byhand/run.sh", "byhand/data", "old/results/w-6-0.out")
 	expect.Equal(t, cmp.Diff(Removed{Files: 1, Programs: 1, Bytes: 1020}, removed), "")
 	info, err := os.Stat(filepath.Join(dir, "running", ".tdf-program.json"))
-	if err != nil || time.Since(info.ModTime()) > time.Hour {
-		t.Error("the last use of the running program was not updated, so other workers may remove the program")
-	}
+	expect.True(t, err == nil && time.Since(info.ModTime()) <= time.Hour, "the last use of the running program was not updated, so other workers may remove the program")
 }
 
 func TestRoundsInUseStay(t *testing.T) {
@@ -129,9 +126,7 @@ func TestCancelled(t *testing.T) {
 	why := errors.New("stopping")
 	cancel(why)
 	removed, err := byDefault(dir).Apply(ctx)
-	if !errors.Is(err, why) || removed != (Removed{}) || len(listLeft(t, dir)) != 3 {
-		t.Errorf("%+v, %v, %v", removed, err, listLeft(t, dir))
-	}
+	expect.True(t, errors.Is(err, why) && removed == (Removed{}) && len(listLeft(t, dir)) == 3, removed, err, listLeft(t, dir))
 }
 
 func TestNoDirectory(t *testing.T) {

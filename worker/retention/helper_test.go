@@ -49,8 +49,7 @@ func record(t testing.TB, dir string, names ...string) {
 		if tree := besideOutput.FindString(name); tree != "" {
 			name = strings.TrimSuffix(tree, "/")
 		}
-		parent, err := os.Open(filepath.Dir(filepath.Join(dir, name)))
-		must(t, err)
+		parent := expect.Result(os.Open(filepath.Dir(filepath.Join(dir, name)))).Value(t)
 		must(t, j.add(entry{Round: strings.TrimSuffix(name, filepath.Ext(name)), Path: name}, parent, filepath.Base(name)))
 		parent.Close()
 	}
@@ -83,14 +82,12 @@ func install(t testing.TB, dir, program string, ago time.Duration) {
 	w := tar.NewWriter(&archive)
 	for name, text := range map[string]string{"run.sh": "#!/bin/sh\n", "results/w-1-0.out": strings.Repeat("x", 1000)} {
 		must(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(text)), ModTime: time.Unix(1, 0)}))
-		_, err := w.Write([]byte(text))
-		must(t, err)
+		expect.Result(w.Write([]byte(text))).OK(t)
 	}
 	must(t, w.Close())
 	source := filepath.Join(t.TempDir(), "x.tar")
 	must(t, os.WriteFile(source, archive.Bytes(), 0o644))
-	_, err := (&fetch.Fetcher{Dir: dir}).Fetch(t.Context(), program, "rsync:"+source)
-	must(t, err)
+	expect.Result((&fetch.Fetcher{Dir: dir}).Fetch(t.Context(), program, "rsync:"+source)).OK(t)
 	age(t, filepath.Join(dir, program, "results", "w-1-0.out"), 52*week)
 	age(t, filepath.Join(dir, program, ".tdf-program.json"), ago)
 }

@@ -56,8 +56,7 @@ func asNobody(t *testing.T, do func()) {
 // open4all makes a directory that every user can use.
 func open4all(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "retention")
-	must(t, err)
+	dir := expect.Result(os.MkdirTemp("", "retention")).Value(t)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o777))
 	return dir

@@ -82,15 +82,13 @@ func TestConfiguredNames(t *testing.T) {
 			if c.file != "" {
 				put(t, dir, 52*week, c.file)
 			}
-			parent, err := os.Open(filepath.Dir(filepath.Join(dir, c.file)))
-			must(t, err)
+			parent := expect.Result(os.Open(filepath.Dir(filepath.Join(dir, c.file)))).Value(t)
 			must(t, j.Add("7", pattern, fill, parent, filepath.Base(c.file)))
 			parent.Close()
 			j.Close()
 			must(t, os.MkdirAll(dir, 0o755))
 			for range 3 { // for a file and two directories
-				_, err = byDefault(dir).Apply(t.Context())
-				must(t, err)
+				expect.Result(byDefault(dir).Apply(t.Context())).OK(t)
 				for at := filepath.Dir(filepath.Join(dir, c.file)); at != dir && at != base; at = filepath.Dir(at) {
 					_ = os.Chtimes(at, time.Time{}, time.Now().Add(-day))
 				}
@@ -111,8 +109,7 @@ func TestLinksInAnAbsoluteName(t *testing.T) {
 	put(t, disk, 52*week, "a/1.out", "b/2.out")
 	j := NewJournal(dir)
 	for _, name := range []string{"a/1", "b/2"} {
-		parent, err := os.Open(filepath.Join(logs, filepath.Dir(name)))
-		must(t, err)
+		parent := expect.Result(os.Open(filepath.Join(logs, filepath.Dir(name)))).Value(t)
 		fill := strings.NewReplacer("$program", filepath.Dir(name), "$taskId", filepath.Base(name)).Replace
 		must(t, j.Add(name, logs+"/$program/$taskId.out", fill, parent, filepath.Base(name)+".out"))
 		parent.Close()
@@ -129,8 +126,7 @@ func TestLinksInAnAbsoluteName(t *testing.T) {
 func TestJournalFileRemoved(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 52*week, "1.out", "2.out")
-	at, err := os.Open(dir)
-	must(t, err)
+	at := expect.Result(os.Open(dir)).Value(t)
 	defer at.Close()
 	j := NewJournal(dir)
 	defer j.Close()
@@ -146,13 +142,10 @@ func TestDamagedJournal(t *testing.T) {
 	keep(t, dir, 52*week, "a/results/w-1-0.out")
 	put(t, outside, 52*week, "x")
 	put(t, dir, 52*week, "b")
-	at, err := os.Open(outside)
-	must(t, err)
+	at := expect.Result(os.Open(outside)).Value(t)
 	defer at.Close()
-	id, err := identify(int(at.Fd()), "x")
-	must(t, err)
-	up, err := filepath.Rel(dir, filepath.Join(outside, "x"))
-	must(t, err)
+	id := expect.Result(identify(int(at.Fd()), "x")).Value(t)
+	up := expect.Result(filepath.Rel(dir, filepath.Join(outside, "x"))).Value(t)
 	var lines []string
 	for _, e := range []entry{
 		{Path: up},
@@ -166,8 +159,7 @@ func TestDamagedJournal(t *testing.T) {
 		{Path: "gone", Own: -1},
 	} {
 		e.identity = id
-		line, err := json.Marshal(e)
-		must(t, err)
+		line := expect.Result(json.Marshal(e)).Value(t)
 		lines = append(lines, string(line))
 	}
 	lines = append(lines, "{", "null", "7", strings.Repeat("x", 3*maxLine), "\x00\x00\x00", `{"path":"b"`)
@@ -217,8 +209,7 @@ func TestJournalOfAnotherUser(t *testing.T) {
 
 func segments(t *testing.T, dir string) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, journalDir, "*"))
-	must(t, err)
+	found := expect.Result(filepath.Glob(filepath.Join(dir, journalDir, "*"))).Value(t)
 	return found
 }
 
@@ -237,10 +228,22 @@ func TestJournalsAreRemoved(t *testing.T) {
 			keep(t, dir, c.ofFile, "a/results/w-1-0.out", "a/results/w-1-0.err")
 			for range 2 { // the first call removes the files
 				age(t, segments(t, dir)[0], c.ofJournal)
-				_, err := byDefault(dir).Apply(t.Context())
-				must(t, err)
+				expect.Result(byDefault(dir).Apply(t.Context())).OK(t)
 			}
 			expect.Equal(t, len(segments(t, dir)), c.journals, "files of journals")
 		})
+	}
+}
+
+// In each execution of a round, the directories beside the output file are named after that file.
+func TestNamesOfExecutions(t *testing.T) {
+	for _, c := range []struct{ pattern, first, second, files string }{
+		{"$program/$taskId-$round.out", "$program/$taskId-$round.out", "$program/$taskId-$round~2.out", "$program/$taskId-$round~2.files"},
+		{"a.b/$taskId", "a.b/$taskId", "a.b/$taskId~2", "a.b/$taskId~2.files"},
+		{"out.$taskId", "out.$taskId", "out.$taskId~2", "out.$taskId~2.files"},
+	} {
+		expect.Equal(t, Execution(c.pattern, 1), c.first, "first")
+		expect.Equal(t, Execution(c.pattern, 2), c.second, "second")
+		expect.Equal(t, Execution(Beside(c.pattern, ".files"), 2), c.files, "beside")
 	}
 }

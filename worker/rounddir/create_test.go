@@ -35,9 +35,8 @@ func TestCreate(t *testing.T) {
 			expect.Equal(t, cmp.Diff(c.want, content(t, d.Path())), "")
 			d.news(t, Report{}) // files that the worker wrote are not reported
 			must(t, d.Remove())
-			if _, err := os.Lstat(d.Path()); !os.IsNotExist(err) {
-				t.Errorf("the directory is still there: %v", err)
-			}
+			_, err := os.Lstat(d.Path())
+			expect.True(t, os.IsNotExist(err), "the directory is still there", err)
 		})
 	}
 }
@@ -53,8 +52,7 @@ func TestCreateReplacesADirectory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			must(t, leave())
-			d, err := Create(path, Before{}, nil, limits, nil)
-			must(t, err)
+			d := expect.Result(Create(path, Before{}, nil, limits, nil)).Value(t)
 			expect.Len(t, content(t, path), 3)
 			must(t, d.Remove())
 		})
@@ -64,11 +62,8 @@ func TestCreateReplacesADirectory(t *testing.T) {
 
 func TestCreatePathIsAbsolute(t *testing.T) {
 	t.Chdir(t.TempDir())
-	d, err := Create("1-0", Before{}, nil, limits, nil)
-	must(t, err)
-	if !filepath.IsAbs(d.Path()) {
-		t.Errorf("%s", d.Path())
-	}
+	d := expect.Result(Create("1-0", Before{}, nil, limits, nil)).Value(t)
+	expect.True(t, filepath.IsAbs(d.Path()), d.Path())
 	must(t, d.Remove())
 }
 
@@ -95,8 +90,7 @@ func TestCreateForAnotherUser(t *testing.T) {
 	}
 	must(t, err)
 	for name := range content(t, path) {
-		info, err := os.Lstat(filepath.Join(path, name))
-		must(t, err)
+		info := expect.Result(os.Lstat(filepath.Join(path, name))).Value(t)
 		sys := info.Sys().(*syscall.Stat_t)
 		expect.True(t, sys.Uid == nobody && sys.Gid == nobody, name, "is of", sys.Uid, sys.Gid)
 	}
@@ -132,9 +126,8 @@ func TestAgain(t *testing.T) {
 			expect.True(t, any == (name == "a file to keep"), "files", any, err)
 			expect.MustEqual(t, d.Untouched(), c.untouched, "untouched")
 			if c.untouched {
-				if d, err = d.Again(Before{LastError: "oh"}, nil); err != nil || d.Untouched() {
-					t.Errorf("again: %v", err)
-				}
+				d, err = d.Again(Before{LastError: "oh"}, nil)
+				expect.True(t, err == nil && !d.Untouched(), "again", err)
 				text, err := os.ReadFile(d.Path() + "/last_error")
 				expect.True(t, string(text) == "oh", text, err)
 			}
@@ -149,17 +142,14 @@ func TestAgain(t *testing.T) {
 func withBothDirectories(t *testing.T, name string, test func(t *testing.T, d *Dir)) {
 	for _, used := range []bool{false, true} {
 		t.Run(fmt.Sprintf("%s, used %t", name, used), func(t *testing.T) {
-			d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)
-			must(t, err)
+			d := expect.Result(Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)).Value(t)
 			if used {
 				expect.MustTrue(t, d.Untouched(), "the new directory is not as it was made")
 				d.marks.made = time.Time{}
-				d, err = d.Again(Before{}, nil)
-				must(t, err)
+				d = expect.Result(d.Again(Before{}, nil)).Value(t)
 				expect.MustTrue(t, d.quick && d.unchanged() && d.topUnchanged(), "the marks are not trusted")
 				expect.Eventually(t, "a later time of the file system", func() bool {
-					f, err := os.CreateTemp(t.TempDir(), "")
-					must(t, err)
+					f := expect.Result(os.CreateTemp(t.TempDir(), "")).Value(t)
 					defer f.Close()
 					var info unix.Stat_t
 					must(t, unix.Fstat(int(f.Fd()), &info))
@@ -174,8 +164,7 @@ func withBothDirectories(t *testing.T, name string, test func(t *testing.T, d *D
 // If a program puts a link into the directory, the worker does not write to the target of the link.
 func TestAgainFollowsNoLink(t *testing.T) {
 	for _, name := range []string{"last_error", "checkpoint"} {
-		d, err := Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)
-		must(t, err)
+		d := expect.Result(Create(filepath.Join(t.TempDir(), "d"), Before{}, nil, Limits{}, nil)).Value(t)
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 		must(t, os.Symlink(elsewhere, filepath.Join(d.Path(), name)))
 		expect.Result(d.Again(Before{LastError: "text", Checkpoint: []byte("data")}, nil)).Fails(t, "", name, "no error")

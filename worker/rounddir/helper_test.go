@@ -30,8 +30,7 @@ var limits = Limits{Checkpoint: 100, Result: 100, Updates: 1 << 20}
 // create makes a round's directory, as a worker does.
 func create(t testing.TB, before Before, l Limits, s *secrets.Secrets) *Dir {
 	t.Helper()
-	d, err := Create(filepath.Join(t.TempDir(), "rounds", "1-0"), before, nil, l, s)
-	must(t, err)
+	d := expect.Result(Create(filepath.Join(t.TempDir(), "rounds", "1-0"), before, nil, l, s)).Value(t)
 	t.Cleanup(func() { must(t, d.Remove()) })
 	return d
 }
@@ -46,10 +45,8 @@ func (d *Dir) write(t testing.TB, name, text string) {
 
 func (d *Dir) append(t testing.TB, name, text string) {
 	t.Helper()
-	f, err := os.OpenFile(d.in(name), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
-	must(t, err)
-	_, err = f.WriteString(text)
-	must(t, err)
+	f := expect.Result(os.OpenFile(d.in(name), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)).Value(t)
+	expect.Result(f.WriteString(text)).OK(t)
 	must(t, f.Close())
 }
 

@@ -12,8 +12,7 @@ import (
 
 func directory(t testing.TB, path string) *os.File {
 	t.Helper()
-	f, err := os.Open(path)
-	must(t, err)
+	f := expect.Result(os.Open(path)).Value(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -48,9 +47,8 @@ func TestKeep(t *testing.T) {
 	}
 	d := plain(t)
 	must(t, d.KeepFiles(kept, "nothing.files"))
-	if _, err := os.Lstat(filepath.Dir(to) + "/nothing.files"); !os.IsNotExist(err) {
-		t.Errorf("files/ is empty, but something was kept: %v", err)
-	}
+	_, err := os.Lstat(filepath.Dir(to) + "/nothing.files")
+	expect.True(t, os.IsNotExist(err), "files/ is empty, but something was kept", err)
 }
 
 func TestKeepRefusesFiles(t *testing.T) {

@@ -31,8 +31,7 @@ func asUser(t *testing.T, do func() error) {
 // makeShared makes a directory that every user can use.
 func makeShared(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "rounddir")
-	must(t, err)
+	dir := expect.Result(os.MkdirTemp("", "rounddir")).Value(t)
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	must(t, os.Chmod(dir, 0o777))
 	return dir
@@ -125,12 +124,10 @@ func TestNewsOfUnreadableFiles(t *testing.T) {
 }
 
 func TestKeepOnAnotherFileSystem(t *testing.T) {
-	other, err := os.MkdirTemp("/dev/shm", "rounddir")
-	must(t, err)
+	other := expect.Result(os.MkdirTemp("/dev/shm", "rounddir")).Value(t)
 	defer os.RemoveAll(other)
 	d := plain(t)
-	here, err := openDir(unix.AT_FDCWD, other, 0)
-	must(t, err)
+	here := expect.Result(openDir(unix.AT_FDCWD, other, 0)).Value(t)
 	defer here.Close()
 	if here.device == d.dir.device {
 		t.Skip("temporary files are in /dev/shm, too: there is no other file system")
@@ -154,8 +151,7 @@ func TestRemoveMoved(t *testing.T) {
 		"elsewhere":          {"../../moved", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := Create(filepath.Join(t.TempDir(), "rounds", "1-0"), Before{}, nil, limits, nil)
-			must(t, err)
+			d := expect.Result(Create(filepath.Join(t.TempDir(), "rounds", "1-0"), Before{}, nil, limits, nil)).Value(t)
 			d.write(t, "files/result", "kept")
 			to := filepath.Join(d.Path(), c.to)
 			must(t, os.MkdirAll(filepath.Dir(to), 0o755))
@@ -167,8 +163,7 @@ func TestRemoveMoved(t *testing.T) {
 			must(t, d.Remove())
 			gone(t, d.Path())
 			if c.stays {
-				_, err := os.Stat(filepath.Join(to, "files/result"))
-				must(t, err)
+				expect.Result(os.Stat(filepath.Join(to, "files/result"))).OK(t)
 				return
 			}
 			gone(t, to)

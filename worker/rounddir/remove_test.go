@@ -14,9 +14,8 @@ import (
 
 func gone(t testing.TB, path string) {
 	t.Helper()
-	if _, err := os.Lstat(path); !os.IsNotExist(err) {
-		t.Errorf("%s is still there: %v", path, err)
-	}
+	_, err := os.Lstat(path)
+	expect.True(t, os.IsNotExist(err), path, "is still there", err)
 }
 
 func TestRemoveAll(t *testing.T) {

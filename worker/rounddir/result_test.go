@@ -52,9 +52,8 @@ func TestResultTooDeep(t *testing.T) {
 }
 
 func TestNoResult(t *testing.T) {
-	if got, ok, err := plain(t).Result(); got != "" || ok || err != nil {
-		t.Errorf("%q, %v, %v", got, ok, err)
-	}
+	got, ok, err := plain(t).Result()
+	expect.True(t, got == "" && !ok && err == nil, got, ok, err)
 }
 
 func TestOddResult(t *testing.T) {

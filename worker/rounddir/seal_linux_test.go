@@ -21,8 +21,7 @@ func ofNobody(t *testing.T) *Dir {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: only root can run programs as another user")
 	}
-	d, err := Create(filepath.Join(t.TempDir(), "rounds", "1"), Before{}, &Owner{nobody, nobody}, limits, nil)
-	must(t, err)
+	d := expect.Result(Create(filepath.Join(t.TempDir(), "rounds", "1"), Before{}, &Owner{nobody, nobody}, limits, nil)).Value(t)
 	t.Cleanup(func() {
 		must(t, d.Remove())
 		left, err := os.ReadDir(filepath.Dir(d.Path()))
@@ -62,8 +61,7 @@ func TestSeal(t *testing.T) {
 	must(t, unix.Mknod(d.in("files/sub/null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
 	must(t, socket(d.in("files/socket")))
 	d.giveToNobody(t)
-	got, err := d.Seal(t.Context())
-	must(t, err)
+	got := expect.Result(d.Seal(t.Context())).Value(t)
 	expect.True(t, got.LeftOut == 7 && got.Example != "", got)
 	want := map[string]string{
 		".": "drwxr-xr-x", "x": "-rw-r--r-- x", "sub": "drwxr-xr-x", "sub/y": "-rw-r--r-- y", "sub/empty": "drwx------",
@@ -71,8 +69,7 @@ func TestSeal(t *testing.T) {
 	}
 	expect.Equal(t, cmp.Diff(want, content(t, got.Path)), "")
 	for _, dir := range []string{got.Path, got.Path + "/sub", got.Path + "/sub/empty"} {
-		info, err := os.Lstat(dir)
-		must(t, err)
+		info := expect.Result(os.Lstat(dir)).Value(t)
 		expect.Equal(t, info.Sys().(*syscall.Stat_t).Uid, 0, dir, "belongs to")
 	}
 	expect.Equal(t, expect.Result(os.Lstat(filepath.Dir(got.Path))).Value(t).Mode(), os.ModeDir|0o700)
@@ -91,8 +88,7 @@ func TestProgramsCannotReachSealedFiles(t *testing.T) {
 	for _, dir := range []string{"files", "files/sub"} {
 		held = append(held, directory(t, d.in(dir)))
 	}
-	got, err := d.Seal(t.Context())
-	must(t, err)
+	got := expect.Result(d.Seal(t.Context())).Value(t)
 	asUser(t, func() error {
 		for _, f := range held {
 			_ = unix.Unlinkat(int(f.Fd()), "x", 0)

@@ -175,8 +175,7 @@ func (s *stream) store(t rapid.TB, r Report) {
 func TestUpdatesHaveNoGaps(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		d, err := Create(dir+"/1", Before{}, nil, limits, nil)
-		must(t, err)
+		d := expect.Result(Create(dir+"/1", Before{}, nil, limits, nil)).Value(t)
 		defer func() { must(t, d.Remove()) }()
 		var stored, want stream
 		var answers []Report

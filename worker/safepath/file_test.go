@@ -81,8 +81,7 @@ func TestOpenFileOfADirectory(t *testing.T) {
 	base := t.TempDir()
 	must(t, after(os.Mkdir(base+"/p", 0o755), os.Symlink("p/", base+"/link")))
 	for _, below := range []string{"p", "link"} {
-		f, err := OpenFile(base, below)
-		must(t, err)
+		f := expect.Result(OpenFile(base, below)).Value(t)
 		info, err := f.Stat()
 		expect.True(t, err == nil && info.IsDir(), below, info, err)
 		f.Close()

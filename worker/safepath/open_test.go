@@ -29,8 +29,7 @@ func needsRoot(t *testing.T) {
 func TestOpenMakesMissingDirectories(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "base", "deep")
 	for range 2 {
-		d, err := Open(base, "a//./b", true)
-		must(t, err)
+		d := expect.Result(Open(base, "a//./b", true)).Value(t)
 		d.Close()
 	}
 	expect.Equal(t, expect.Result(os.Stat(base+"/a/b")).Value(t).Mode(), os.ModeDir|0o755)
@@ -101,8 +100,7 @@ func TestOpenOfAnotherUserWithoutOwn(t *testing.T) {
 	needsRoot(t)
 	base := t.TempDir()
 	must(t, after(os.Mkdir(base+"/results", 0o755), os.Chown(base+"/results", nobody, nobody)))
-	d, err := Open(base, "results", false)
-	must(t, err)
+	d := expect.Result(Open(base, "results", false)).Value(t)
 	d.Close()
 	expect.Fails(t, Check(base+"/results"), "belongs to user 65534")
 }

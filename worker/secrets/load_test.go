@@ -25,16 +25,14 @@ func write(t *testing.T, text string, mode os.FileMode) string {
 
 func load(t *testing.T, path string) (*Secrets, error) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	must(t, err)
+	f := expect.Result(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)).Value(t)
 	defer f.Close()
 	return Read(f)
 }
 
 func TestRead(t *testing.T) {
 	path := write(t, "\uFEFF# a comment\r\n\r\nTOKEN=hunter22\r\n  PADDED= two words \n\n#X=y\nQUOTED=\"a # b\" $HOME\nEMPTY=\n_a1=x=y=z", 0o600)
-	s, err := load(t, path)
-	must(t, err)
+	s := expect.Result(load(t, path)).Value(t)
 	want := []string{"TOKEN=hunter22", "PADDED= two words ", `QUOTED="a # b" $HOME`, "EMPTY=", "_a1=x=y=z"}
 	expect.Equal(t, cmp.Diff(want, s.Env()), "")
 	// The longest text is the value of QUOTED if each of its characters is escaped.

@@ -129,8 +129,7 @@ func TestPartial(t *testing.T) {
 
 func TestSecretsAreNotPrinted(t *testing.T) {
 	s := of("hunter22")
-	data, err := json.Marshal(map[string]any{"s": s})
-	must(t, err)
+	data := expect.Result(json.Marshal(map[string]any{"s": s})).Value(t)
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%v %+v %#v %s %q %d %v %s", s, s, s, s, s, s, struct{ S *Secrets }{s}, data)
 	expect.True(t, !strings.Contains(b.String(), "hunter22"), b.String())
@@ -138,8 +137,6 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 
 func TestNoSecrets(t *testing.T) {
 	var s *Secrets
-	if s.Env() != nil || s.Longest() != 0 {
-		t.Errorf("%v, %d", s.Env(), s.Longest())
-	}
+	expect.True(t, s.Env() == nil && s.Longest() == 0, s.Env(), s.Longest())
 	expect.Equal(t, testing.AllocsPerRun(10, func() { s.Mask("a text") }), 0, "allocations")
 }

@@ -130,9 +130,7 @@ func TestRun(t *testing.T) {
 				err = got.Err.Error()
 			}
 			got.Err = nil
-			if !reflect.DeepEqual(got, c.want) || !strings.HasPrefix(err, c.err) || (err == "") != (c.err == "") {
-				t.Errorf("got %+v, error %q; want %+v, %q", got, err, c.want, c.err)
-			}
+			expect.True(t, reflect.DeepEqual(got, c.want) && strings.HasPrefix(err, c.err) && (err == "") == (c.err == ""), "got", got, "error", err, "want", c.want, c.err)
 		})
 	}
 }
