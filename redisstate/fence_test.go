@@ -41,8 +41,7 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 	id := mustOpen(t, s, d)[0]
 	var c Claim
 	execute := func() {
-		m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Output: "o", Exit: "0"})).Value(t)
-		expect.Result(s.Execute(t.Context(), "w", m)).OK(t)
+		mustExecute(t, s, c, tdf.Result{Output: "o", Exit: "0"})
 	}
 	moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
 	s.Redis.AddHook(observer(func(c redis.Cmder) {

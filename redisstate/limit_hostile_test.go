@@ -756,8 +756,7 @@ func TestUnreadableLimits(t *testing.T) {
 	for _, limit := range []string{"at_most=-1", "odd", "at_most=1e9", "rate=10", "rate=x/1", "at_most=2 rate=1/"} {
 		t.Run(limit, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
-				d := define("x")
-				d.LimitKey = "k"
+				d := limitedBy("k")
 				mustOpen(t, s, d, define("y"))
 				must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
 				for range 2 {
@@ -773,10 +772,9 @@ func TestUnreadableLimits(t *testing.T) {
 // Another program removes the priority of a waiting task. The audit finds this.
 func TestAuditFindsMissingPriorityOfWaitingTasks(t *testing.T) {
 	s := newStore(t)
-	d := define("x")
-	d.LimitKey = "k"
+	d := limitedBy("k")
 	mustOpen(t, s, d)
-	must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
+	mustLimit(t, s, "k", tdf.Limit{AtMost: 0})
 	claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
 	mustBeSound(t, s)
 	must(t, s.Redis.Del(t.Context(), s.Keys.Levels("limit=k")).Err())
@@ -791,10 +789,9 @@ func TestAuditFindsMissingPriorityOfWaitingTasks(t *testing.T) {
 // If workers claim a returned task late, the server checks the key again when the rate allows the next start.
 func TestLateStartOfARate(t *testing.T) {
 	s := newStore(t)
-	d := define("x")
-	d.LimitKey = "k"
+	d := limitedBy("k")
 	mustOpen(t, s, d, d, d)
-	must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 100}))
+	mustLimit(t, s, "k", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 100})
 	claim := func(want int64) {
 		t.Helper()
 		expect.MustEqual(t, claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))), []int64{want}, "claimed", want)
@@ -814,10 +811,9 @@ func TestForeignLimits(t *testing.T) {
 	for _, limit := range []string{"", "at_most=+1", "rate=+10/1", "rate=10/1e0", "rate=10/+1", "at_most=2000000", "rate=5/0", "at_most=2  x=7"} {
 		t.Run(limit, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
-				d := define("x")
-				d.LimitKey = "k"
+				d := limitedBy("k")
 				mustOpen(t, s, d, d, d)
-				must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
+				mustLimit(t, s, "k", tdf.Limit{AtMost: 0})
 				claimFor(t, s, 9, offerOf(tdf.DefaultQueue)) // now the tasks wait
 				must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
 				must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 1, Member: "k"}).Err())
@@ -834,13 +830,11 @@ func TestForeignLimits(t *testing.T) {
 // When no task of a key runs any more, the key leaves the set of used keys at once.
 func TestUnusedLimitKeysLeave(t *testing.T) {
 	s := newStore(t)
-	d := define("x")
-	d.LimitKey = "k"
+	d := limitedBy("k")
 	mustOpen(t, s, d, d)
 	claims := claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims
 	for i, want := range []int64{1, 0} {
-		m := expect.Result(claims[i].Task.Execute(claims[i].ID, tdf.Result{Exit: "0"})).Value(t)
-		expect.Result(s.Execute(t.Context(), "w", m)).OK(t)
+		mustExecute(t, s, claims[i], tdf.Result{Exit: "0"})
 		moves := expect.Result(settlements(t.Context(), s, 9)).Value(t)
 		expect.Result(s.Apply(t.Context(), "server", unitsOf(moves)...)).OK(t)
 		expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.LimitsUsed()).Val(), want, "after", i+1, "tasks … used keys")
@@ -850,16 +844,15 @@ func TestUnusedLimitKeysLeave(t *testing.T) {
 // The server removes priorities that no waiting task has.
 func TestForeignPrioritiesOfWaitingTasks(t *testing.T) {
 	s := newStore(t)
-	d := define("x")
-	d.LimitKey = "k"
+	d := limitedBy("k")
 	mustOpen(t, s, d, d)
-	must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 0}))
+	mustLimit(t, s, "k", tdf.Limit{AtMost: 0})
 	claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
 	for i := range 150 {
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Levels("limit=k"), redis.Z{Score: float64(i + 1), Member: fmt.Sprint("odd", i)}).Err())
 	}
 	must(t, s.Redis.ZAdd(t.Context(), s.Keys.Place("priority=odd7;limit=k"), redis.Z{Member: "x"}).Err())
-	must(t, s.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 1}))
+	mustLimit(t, s, "k", tdf.Limit{AtMost: 1})
 	for range 3 {
 		returnWaiting(t, s)
 	}

@@ -81,22 +81,25 @@ func TestRetentionIsNoticedByTheAudit(t *testing.T) {
 	s.checkConsistent()
 }
 
-// After the clock leapt forward, the server removes no task before the end of the grace period.
+// After the clock leapt forward, the server removes no task and no outputs before the end of the grace period.
 func TestRetentionAfterALeap(t *testing.T) {
 	t.Parallel()
 	onEachClock(t, func(s *leaper) {
-		d := define()
-		d.KeepFinished = 1800
-		id := s.finish(d)
+		d, outputs := define(), define()
+		d.KeepFinished, outputs.KeepOutputs = 1800, 1800
+		removed, kept := s.finish(d), s.finish(outputs)
 		s.leap(3600)
 		s.round()
 		s.round()
-		s.mustBe(id, tdf.Succeeded, 0)
+		s.mustBe(removed, tdf.Succeeded, 0)
+		expect.True(s, len(s.written(kept)) != 0, "the outputs were removed")
 		s.checkConsistent() // the server waits on purpose
 		s.endGrace()
-		s.do("ZADD", "$due", s.now().Add(-1).String(), id)
+		past := s.now().Add(-1).String()
+		s.do("ZADD", "$due", past, removed, past, kept)
 		s.round()
-		expect.True(s, s.isGone(id), "after the grace period, the task still exists")
+		expect.True(s, s.isGone(removed), "after the grace period, the task still exists")
+		expect.Len(s, s.written(kept), 0, "after the grace period, the other task still")
 		s.checkConsistent()
 	})
 }
@@ -198,24 +201,4 @@ func TestOutputsOfARetriedTaskStay(t *testing.T) {
 	outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{remove}})
 	expect.True(s, err == nil && outcomes[0].Err != nil && len(s.written(id)) == 2, outcomes, err, "left", s.written(id))
 	s.checkConsistent()
-}
-
-// After the clock leapt forward, the server removes no outputs before the end of the grace period.
-func TestKeepOutputsAfterALeap(t *testing.T) {
-	t.Parallel()
-	onEachClock(t, func(s *leaper) {
-		d := define()
-		d.KeepOutputs = 1800
-		id := s.finish(d)
-		s.leap(3600)
-		s.round()
-		s.round()
-		left := s.written(id)
-		expect.True(s, len(left) != 0, "the outputs were removed")
-		s.endGrace()
-		s.do("ZADD", "$due", s.now().Add(-1).String(), id)
-		s.round()
-		expect.Len(s, s.written(id), 0, "after the grace period, it still")
-		s.checkConsistent()
-	})
 }
