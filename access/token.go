@@ -108,9 +108,14 @@ func NameIn(text string) string {
 // says nothing about the text.
 func (t *Token) Accepts(text string, now time.Time) bool {
 	given := digest(text)
-	same := subtle.ConstantTimeCompare(given[:], t.digest[:]) == 1
-	return same && (t.Expires.IsZero() || now.Before(t.Expires))
+	return subtle.ConstantTimeCompare(given[:], t.digest[:]) == 1 && t.Holds(now)
 }
+
+// Same reports whether two tokens have the same secret text. A new token with the name of a removed one has another text.
+func (t *Token) Same(other *Token) bool { return t.digest == other.digest }
+
+// Holds reports whether the token has not expired at the given time.
+func (t *Token) Holds(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.Expires) }
 
 // record is the form of a token in Redis.
 type record struct {

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -40,15 +41,26 @@ func (a *Admin) RemoveToken(ctx context.Context, name string) error {
 // Authenticate returns the token with a secret text. It asks Redis each time, so that a revoked token is refused at once. If no valid token has the
 // text, the error is [access.ErrDenied].
 func (a *Admin) Authenticate(ctx context.Context, text string) (access.Token, error) {
-	name := access.NameIn(text)
+	return a.login(ctx, access.NameIn(text), func(t *access.Token, now time.Time) bool { return t.Accepts(text, now) })
+}
+
+// AuthenticateName returns the token with a name. The caller must have checked by other means that the client may use it, for example by the client's
+// certificate. If there is no such token, or it has expired, the error is [access.ErrDenied].
+func (a *Admin) AuthenticateName(ctx context.Context, name string) (access.Token, error) {
+	return a.login(ctx, name, (*access.Token).Holds)
+}
+
+func (a *Admin) login(ctx context.Context, name string, accepts func(*access.Token, time.Time) bool) (access.Token, error) {
 	if name == "" {
 		return access.Token{}, access.ErrDenied
 	}
 	t, now, err := a.redis().Token(ctx, name)
-	if err != nil && !errors.Is(err, access.ErrNoToken) {
+	switch {
+	case errors.Is(err, access.ErrNoToken):
+		return access.Token{}, access.ErrDenied
+	case err != nil:
 		return access.Token{}, err
-	}
-	if !t.Accepts(text, now.Std()) {
+	case !accepts(&t, now.Std()):
 		return access.Token{}, access.ErrDenied
 	}
 	if now.Sub(tdf.At(t.LastUse)) >= tdf.For(access.UseStep) {

@@ -41,6 +41,25 @@ func TestAuthenticate(t *testing.T) {
 	expect.True(t, !strings.Contains(stored, other) && !strings.Contains(stored, other[10:]), "Redis has the secret text")
 }
 
+// AuthenticateName accepts the name of a token until the token is removed or expires. A name without a token is refused.
+func TestAuthenticateName(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	client := testspace.Client(t, cfg)
+	a := admin.New(testspace.Manager(t, cfg))
+	expect.Result(a.AddToken(t.Context(), access.Token{Name: "ci", Role: access.Submitter})).OK(t)
+	got := expect.Result(a.AuthenticateName(t.Context(), "ci")).Value(t)
+	expect.True(t, got.Name == "ci" && got.Role == access.Submitter, got)
+	expect.True(t, client.ZScore(t.Context(), cfg.Namespace+":tokens_used", "ci").Val() > 0, "the use is not recorded")
+	for _, name := range []string{"", "c", "CI", "ci\x00", "*", strings.Repeat("x", 1e6)} {
+		expect.Result(a.AuthenticateName(t.Context(), name)).FailsWith(t, access.ErrDenied, name)
+	}
+	client.HSet(t.Context(), cfg.Namespace+":tokens", "ci", strings.Replace(client.HGet(t.Context(), cfg.Namespace+":tokens", "ci").Val(), "{", `{"expires":5,`, 1))
+	expect.Result(a.AuthenticateName(t.Context(), "ci")).FailsWith(t, access.ErrDenied, "an expired token")
+	expect.NoError(t, a.RemoveToken(t.Context(), "ci"))
+	expect.Result(a.AuthenticateName(t.Context(), "ci")).FailsWith(t, access.ErrDenied, "a removed token")
+}
+
 // Redis records the first use of a token, and then at most one use a minute.
 func TestLastUseOfToken(t *testing.T) {
 	t.Parallel()

@@ -62,10 +62,32 @@ func TestKeysThatDependOnEachOther(t *testing.T) {
 		{"[redis]\ntls_ca=/ca.pem", "", "some.cfg: [redis] tls_ca: is set but tls is False; expected tls=True, or no tls_ca"},
 		{"[redis]\ntls=True", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] tls: the embedded Redis has no TLS; expected False"},
 		{"", "TDF_CFG_REDIS_TLS_SERVER_NAME=r", "TDF_CFG_REDIS_TLS_SERVER_NAME: is set but tls is False; expected tls=True, or no tls_server_name"},
+		{"[http]\ntls_cert=c", "", "some.cfg: [http] tls_cert: is set but tls_key is not; expected both, or none"},
+		{"", "TDF_CFG_HTTP_TLS_KEY=k", "TDF_CFG_HTTP_TLS_KEY: is set but tls_cert is not; expected both, or none"},
+		{"[http]\nclient_ca=ca", "", "some.cfg: [http] client_ca: is set but tls_cert is not; expected tls_cert and tls_key, or no client_ca"},
 		{"[task_defaults]\nstart_after=5\nend_before=5", "", "some.cfg: [task_defaults] end_before: not after start_after, so that no task could run; expected a later time, or inf"},
 	} {
 		_, err := load(source, []byte(minimal+c.file), []string{c.variable})
 		wantError(t, err, c.want)
+	}
+}
+
+// On an address that other machines can reach, the API needs TLS, or a key that says that it needs none.
+func TestAddressesWithoutTLS(t *testing.T) {
+	const pair = "\ntls_cert=c\ntls_key=k"
+	for listen, reachable := range map[string]bool{
+		"127.0.0.1:80": false, "localhost:0": false, "[::1]:80": false, "127.9.9.9:80": false, "[::ffff:127.0.0.1]:1": false,
+		":80": true, "0.0.0.0:80": true, "[::]:80": true, "10.0.0.1:80": true, "example.org:80": true, "localhost.example.org:80": true, "LOCALHOST.:80": true, "127.1:80": true,
+	} {
+		_, err := load(source, []byte(minimal+"[http]\nlisten="+listen), nil)
+		if !reachable {
+			expect.NoError(t, err)
+			continue
+		}
+		wantError(t, err, "some.cfg: [http] listen: "+quote(listen)+" is not a loopback address; expected tls_cert and tls_key, or insecure=True behind a proxy that has TLS")
+		for _, allowed := range []string{pair, "\ninsecure=True"} {
+			mustLoad(t, minimal+"[http]\nlisten="+listen+allowed)
+		}
 	}
 }
 

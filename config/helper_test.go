@@ -66,9 +66,9 @@ func fileOf(k key, value string) string {
 
 // neededVariables returns the environment variables without which the key k cannot be set.
 func neededVariables(k key) []string {
-	environ := []string{}
-	if k.name == "tls_ca" || k.name == "tls_server_name" {
-		environ = append(environ, "TDF_CFG_REDIS_TLS=True")
-	}
-	return environ
+	return map[string][]string{
+		"TDF_CFG_REDIS_TLS_CA": {"TDF_CFG_REDIS_TLS=True"}, "TDF_CFG_REDIS_TLS_SERVER_NAME": {"TDF_CFG_REDIS_TLS=True"},
+		"TDF_CFG_HTTP_TLS_CERT": {"TDF_CFG_HTTP_TLS_KEY=k"}, "TDF_CFG_HTTP_TLS_KEY": {"TDF_CFG_HTTP_TLS_CERT=c"},
+		"TDF_CFG_HTTP_CLIENT_CA": {"TDF_CFG_HTTP_TLS_CERT=c", "TDF_CFG_HTTP_TLS_KEY=k"},
+	}[k.env()]
 }

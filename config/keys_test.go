@@ -34,6 +34,18 @@ var samples = []sample{
 	{"SERVER_ROUND_DURATION", "0", time.Duration(0), func(s *settings) any { return s.server.RoundDuration }},
 	{"SERVER_OUTAGE_GRACE", "45.5", 45500 * time.Millisecond, func(s *settings) any { return s.server.OutageGrace }},
 	{"SERVER_AUDIT_GRACE", "1e2", 100 * time.Second, func(s *settings) any { return s.server.AuditGrace }},
+	{"HTTP_LISTEN", "[::1]:0", "[::1]:0", func(s *settings) any { return s.http.Listen }},
+	{"HTTP_HOSTS", "A.example, b", []string{"a.example", "b"}, func(s *settings) any { return s.http.Hosts }},
+	{"HTTP_TLS_CERT", "/c.pem", "/c.pem", func(s *settings) any { return s.http.TLSCert }},
+	{"HTTP_TLS_KEY", "/k.pem", "/k.pem", func(s *settings) any { return s.http.TLSKey }},
+	{"HTTP_CLIENT_CA", "/ca.pem", "/ca.pem", func(s *settings) any { return s.http.ClientCA }},
+	{"HTTP_INSECURE", "yes", true, func(s *settings) any { return s.http.Insecure }},
+	{"HTTP_CORS_ORIGINS", "https://A.example http://b:81", []string{"https://a.example", "http://b:81"}, func(s *settings) any { return s.http.CORSOrigins }},
+	{"HTTP_CALLS_PER_TOKEN", "1", 1, func(s *settings) any { return s.http.CallsPerToken }},
+	{"HTTP_CALLS_PER_ADDRESS", "2", 2, func(s *settings) any { return s.http.CallsPerAddress }},
+	{"HTTP_CALLS_AT_ONCE", "3", 3, func(s *settings) any { return s.http.CallsAtOnce }},
+	{"HTTP_CONNECTIONS", "4", 4, func(s *settings) any { return s.http.Connections }},
+	{"HTTP_TIMEOUT", "0.5", 500 * time.Millisecond, func(s *settings) any { return s.http.Timeout }},
 	{"WORKER_DIRECTORY", "/var/lib/t d f", "/var/lib/t d f", func(s *settings) any { return s.worker.Directory }},
 	{"WORKER_TASK_OUTPUT_FILENAME", "$worker$round", "$worker$round", func(s *settings) any { return s.worker.TaskOutputFilename }},
 	{"WORKER_TASK_ERROR_FILENAME", "e/$taskId.e", "e/$taskId.e", func(s *settings) any { return s.worker.TaskErrorFilename }},
@@ -131,7 +143,7 @@ func TestFileAndEnvironmentAgree(t *testing.T) {
 		environ := []string{}
 		var chosen []sample
 		for _, k := range keys {
-			if k.name == "namespace" || strings.HasPrefix(k.name, "tls_") || !rapid.Bool().Draw(t, k.env()) {
+			if k.name == "namespace" || neededVariables(k) != nil || !rapid.Bool().Draw(t, k.env()) {
 				continue
 			}
 			s := sampleOf(t, k)
@@ -171,6 +183,9 @@ func TestDefaults(t *testing.T) {
 	expect.NoError(t, err)
 	manager, err := DefaultManager("N")
 	expect.NoError(t, err)
+	tool, err := LoadTool("")
+	expect.NoError(t, err)
+	expect.Equal(t, cmp.Diff(HTTP{CallsPerToken: 5000, CallsPerAddress: 10_000, CallsAtOnce: 1000, Connections: 25_000, Timeout: 5 * time.Second}, tool.HTTP), "", "[http]")
 	want := []any{
 		Server{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, OutageGrace: 30 * time.Second, AuditGrace: time.Minute},
 		Worker{

@@ -13,6 +13,7 @@ type settings struct {
 	namespace string
 	log       Log
 	server    Server
+	http      HTTP
 	worker    Worker
 	manager   Manager
 
@@ -52,12 +53,15 @@ func (s *settings) read(data []byte) error {
 
 // loadNamespace returns the settings of a component that has a namespace, but no configuration file.
 func loadNamespace(namespace string) (*settings, error) {
-	s := defaults("(no file)")
+	s := defaults(noFile)
 	if err := s.set(find("tdf", "namespace"), s.source, namespace); err != nil {
 		return nil, err
 	}
 	return s, s.finish(os.Environ())
 }
+
+// noFile is the source of the defaults.
+const noFile = "(no file)"
 
 func defaults(source string) *settings {
 	s := &settings{source: source, from: map[string]string{}}
@@ -143,7 +147,7 @@ func (s *settings) check() error {
 	case s.manager.TaskDefaults.EndBefore <= s.manager.TaskDefaults.StartAfter:
 		return s.fault("task_defaults", "end_before", "not after start_after, so that no task could run; expected a later time, or inf")
 	}
-	return nil
+	return s.checkHTTP()
 }
 
 func (s *settings) forServer() Server { return s.server }

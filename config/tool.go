@@ -1,6 +1,11 @@
 package config
 
-import "os"
+import (
+	"cmp"
+	"errors"
+	"os"
+	"strings"
+)
 
 // A Tool is the configuration of the command tdf, which can act as a manager, a server or a worker.
 type Tool struct {
@@ -8,6 +13,7 @@ type Tool struct {
 	Manager Manager
 	Server  Server
 	Worker  Worker
+	HTTP    HTTP
 
 	from map[string]string // maps the environment variable of each set key to the source of the key's value
 }
@@ -20,6 +26,15 @@ func (t Tool) IsSet(section, name string) bool {
 	}
 	_, ok := t.from[k.env()]
 	return ok
+}
+
+// Locate sets the Source of an [*Error] that a caller creates after it has loaded the configuration: it is the source of the key's value. Locate returns
+// all other errors unchanged.
+func (t Tool) Locate(err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) && e.Source == "" {
+		e.Source = cmp.Or(t.from[envPrefix+strings.ToUpper(e.Section+"_"+e.Key)], t.File, noFile)
+	}
+	return err
 }
 
 // An Override is a value that overrides the file and the environment.
@@ -35,7 +50,7 @@ const DefaultNamespace = "tdf"
 // and overrides override both. If the host is "embedded", the tool's manager and worker connect to the loopback
 // address. Every error is an [*Error].
 func LoadTool(path string, overrides ...Override) (Tool, error) {
-	s := defaults("(no file)")
+	s := defaults(noFile)
 	s.namespace = DefaultNamespace
 	if path != "" {
 		data, err := readFile(path)
@@ -50,7 +65,7 @@ func LoadTool(path string, overrides ...Override) (Tool, error) {
 	if err := s.finish(os.Environ(), overrides...); err != nil {
 		return Tool{}, err
 	}
-	t := Tool{File: path, Manager: s.manager, Server: s.server, Worker: s.worker, from: s.from}
+	t := Tool{File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, from: s.from}
 	if s.redis.Embedded() {
 		t.Manager.Redis.Host, t.Worker.Redis.Host = loopback, loopback
 	}

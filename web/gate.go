@@ -26,7 +26,6 @@ type call struct {
 	release func() // frees the place of the call
 	id      string // correlation id
 	token   access.Token
-	secret  string           // the text of the token
 	manager *manager.Manager // writes the name of the token into the logs of tasks
 
 	status int // 0 before the answer
@@ -67,19 +66,27 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	c := &call{ResponseWriter: w, id: correlationID(r)}
 	setHeaders(w.Header(), c.id)
+	preflight := a.allowOrigin(w.Header(), r)
+	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+		w.Header().Set("Connection", "close") // the call may also have had a Content-Length, which net/http hides; so no proxy may send another call after it
+	}
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	c.request = r
 	defer func() {
 		if fault := recover(); fault != nil {
 			a.fault(c, fault)
 		}
-		a.Log.Info("call", "method", r.Method, "path", short(r.URL.Path), "status", c.status, "bytes", c.bytes,
+		a.Log.Info("call", "method", short(r.Method), "path", short(r.URL.Path), "status", c.status, "bytes", c.bytes,
 			"seconds", time.Since(begun).Seconds(), "token", c.token.Name, "address", r.RemoteAddr, "correlation_id", c.id)
 	}()
 	_ = http.NewResponseController(w).SetWriteDeadline(begun.Add(10*a.Timeout + writeTime)) // an error means that there is no connection, as in tests
 	if p := a.check(r); p != nil {
 		p.CorrelationID = c.id
 		p.write(c)
+		return
+	}
+	if preflight {
+		c.WriteHeader(http.StatusNoContent)
 		return
 	}
 	select {
@@ -123,23 +130,30 @@ func (a *api) admit(c *call, r *http.Request) {
 }
 
 func (a *api) authenticate(ctx context.Context, c *call, r *http.Request) error {
-	given := r.Header.Values("Authorization")
-	if len(given) != 1 {
-		return refuse(unauthorized, kindOf(unauthorized).Text)
-	}
-	scheme, text, _ := strings.Cut(given[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return refuse(unauthorized, kindOf(unauthorized).Text)
-	}
-	token, err := a.admin.Authenticate(ctx, text)
+	token, err := a.tokenOf(ctx, r)
 	switch {
 	case err == access.ErrDenied:
 		return refuse(unauthorized, err.Error())
 	case err != nil:
 		return err
 	}
-	c.token, c.secret, c.manager = token, text, a.managerOf(token.Name)
+	c.token, c.manager = token, a.managerOf(token.Name)
 	return tooManyCalls(a.perToken.take(token.Name, time.Now()))
+}
+
+// tokenOf returns the token that the header Authorization has. Without this header, it returns the token whose name is the common name in the client's
+// certificate. The server has checked that certificate (docs/http.md, "Certificates of clients").
+func (a *api) tokenOf(ctx context.Context, r *http.Request) (access.Token, error) {
+	given := r.Header.Values("Authorization")
+	if len(given) == 0 && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		return a.admin.AuthenticateName(ctx, r.TLS.VerifiedChains[0][0].Subject.CommonName)
+	}
+	if len(given) == 1 {
+		if scheme, text, _ := strings.Cut(given[0], " "); strings.EqualFold(scheme, "Bearer") {
+			return a.admin.Authenticate(ctx, text)
+		}
+	}
+	return access.Token{}, refuse(unauthorized, kindOf(unauthorized).Text)
 }
 
 // managerOf returns the manager that writes the name of a token into the logs of tasks. The calls of a token share it, because it joins what they send.
@@ -173,7 +187,7 @@ func (a *api) check(r *http.Request) *problem {
 	if !a.hasHost(r.Host) {
 		return refuse(misdirected, fmt.Sprintf("unknown host %.100q; add it to hosts in section [http]", r.Host))
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
+	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) && !a.knowsOrigin(origin) {
 		return refuse(otherOrigin, fmt.Sprintf("the origin %.100q may not call this server", origin))
 	}
 	if r.Method == http.MethodConnect || r.URL.EscapedPath() != cleanPath(r.URL.EscapedPath()) {
@@ -196,6 +210,9 @@ func sameOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.EqualFold(u.Host, host)
 }
+
+// knowsOrigin reports whether the configuration lets pages of an origin call the API.
+func (a *api) knowsOrigin(origin string) bool { return a.origins[strings.ToLower(origin)] }
 
 // cleanPath returns the path without . and .., and without empty parts.
 func cleanPath(p string) string { return path.Clean("/" + p) }

@@ -36,7 +36,7 @@ const (
 )
 
 var kinds = []kind{
-	{Code: malformed, Status: 400, Title: "Malformed call", Text: "The call is no valid HTTP, or its body is no valid JSON."},
+	{Code: malformed, Status: 400, Title: "Malformed call", Text: "The call is no valid HTTP, or its body ends too early."},
 	{Code: unauthorized, Status: 401, Title: "No valid token", Text: "The call has no token, or its token is unknown, revoked or expired. Send the header Authorization: Bearer TOKEN."},
 	{Code: string(tdf.CodeForbidden), Status: 403, Title: "Not allowed", Text: "The role of the token does not allow this."},
 	{Code: otherOrigin, Status: 403, Title: "Another origin", Text: "A web page of another origin has made the call."},

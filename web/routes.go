@@ -118,10 +118,15 @@ func (a *api) readBody(limit int64, longest time.Duration) func(huma.Context, fu
 		r, w := humago.Unwrap(ctx)
 		var body []byte
 		var err error
+		memory := share{left: &a.bodies}
+		defer memory.giveBack()
 		if ctx.Operation().RequestBody != nil {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * longest)) // an error means that there is no connection, as in tests
 			if err = checkType(r); err == nil {
-				body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+				body, err = memory.read(http.MaxBytesReader(w, r.Body, limit))
+			}
+			if err == nil {
+				err = checkShape(body)
 			}
 		}
 		if err != nil {
@@ -147,7 +152,7 @@ func checkType(r *http.Request) error {
 func bodyProblem(err error) error {
 	large, network := new(http.MaxBytesError), net.Error(nil)
 	switch {
-	case errors.As(err, new(*problem)):
+	case errors.As(err, new(*problem)), err == errBusy:
 		return err
 	case errors.As(err, &large):
 		return refuse(tooLarge, fmt.Sprintf("the body has more than %d bytes", large.Limit))

@@ -144,7 +144,7 @@ func (a *api) guard(c *call) (context.Context, func()) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				if !a.roster.accepts(ctx, a, c.secret) {
+				if !a.roster.has(ctx, a, &c.token) {
 					cancel(errRevoked)
 				}
 			}
@@ -181,8 +181,8 @@ type roster struct {
 	tokens map[string]access.Token
 }
 
-// accepts reports whether a secret text is that of a valid token. While Redis does not answer, it returns true, because a stream then has nothing new to say.
-func (r *roster) accepts(ctx context.Context, a *api, secret string) bool {
+// has reports whether a token is still valid. While Redis does not answer, it returns true, because a stream then has nothing new to say.
+func (r *roster) has(ctx context.Context, a *api, token *access.Token) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.read) >= a.checkPause {
@@ -190,8 +190,8 @@ func (r *roster) accepts(ctx context.Context, a *api, secret string) bool {
 			return true
 		}
 	}
-	t := r.tokens[access.NameIn(secret)]
-	return t.Accepts(secret, r.now)
+	t, known := r.tokens[token.Name]
+	return known && t.Same(token) && t.Holds(r.now)
 }
 
 func (r *roster) refresh(ctx context.Context, a *api) error {

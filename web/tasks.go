@@ -34,12 +34,25 @@ func (a *api) addTasks() {
 // definitions are the body of a call that opens tasks: an object, a list of objects, or JSON Lines.
 type definitions []manager.Definition
 
+// UnmarshalJSON reads at most one definition more than a call may have, because a definition needs far more memory than its text.
 func (d *definitions) UnmarshalJSON(data []byte) error {
-	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '{' {
+	data = bytes.TrimSpace(data)
+	if len(data) > 0 && data[0] == '{' {
 		*d = make([]manager.Definition, 1)
 		return json.Unmarshal(data, &(*d)[0])
 	}
-	return json.Unmarshal(data, (*[]manager.Definition)(d))
+	list := json.NewDecoder(bytes.NewReader(data))
+	if begin, err := list.Token(); err != nil || begin != json.Delim('[') {
+		return json.Unmarshal(data, (*[]manager.Definition)(d)) // returns the error
+	}
+	for list.More() && len(*d) <= maxTasks {
+		var one manager.Definition
+		if err := list.Decode(&one); err != nil {
+			return err
+		}
+		*d = append(*d, one)
+	}
+	return nil
 }
 
 type openInput struct {
@@ -63,7 +76,7 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	case n == 0:
 		return nil, refuse(string(tdf.CodeInvalid), "no tasks to open")
 	case n > maxTasks:
-		return nil, refuse(tooLarge, fmt.Sprintf("%d tasks; at most %d are possible in one call", n, maxTasks))
+		return nil, refuse(tooLarge, fmt.Sprintf("more than %d tasks in one call", maxTasks))
 	}
 	for i := range in.Body {
 		d := &in.Body[i]

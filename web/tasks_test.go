@@ -59,7 +59,7 @@ func TestRefusedTasks(t *testing.T) {
 		{`[` + plain + `,{"program":"p","max_fails":-1}]`, "", 422, "max_fails"},
 		{`{"program":"p","after":{"tasks":[99]}}`, "", 422, "99"},
 		{strings.Repeat("[", 100_000), "", 422, ""},
-		{"[" + strings.Repeat(`{"program":"p"},`, 10_000) + plain + "]", "", 413, "10001"},
+		{"[" + strings.Repeat(`{"program":"p"},`, 10_000) + plain + "]", "", 413, "10000"},
 		{`{"program":"p","input":"` + strings.Repeat("x", 70<<20) + `"}`, "", 413, "bytes"},
 	} {
 		got := s.as(access.Operator, c.status, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -20,6 +22,9 @@ type Options struct {
 	// Hosts are the names under which clients may call the API, without ports. The name localhost and all IP addresses are always possible. A call with
 	// another name in its header Host is refused, so that no web page can reach the API under a name of its own.
 	Hosts []string
+
+	// Origins are the origins, such as https://lab.example.org, whose web pages may call the API (CORS). Without them, only pages of the API's own origin may.
+	Origins []string
 
 	// PerToken and PerAddress are how many calls a second a token, and an address of a client, may make. Defaults: 5,000, and 10,000.
 	PerToken, PerAddress int
@@ -55,9 +60,11 @@ type api struct {
 	mux     *http.ServeMux
 	routes  []route
 	names   map[string]bool // Options.Hosts, and localhost
+	origins map[string]bool // Options.Origins
 
 	perToken, perAddress *limiter
 	places               chan struct{} // holds an element for each call
+	bodies               atomic.Int64  // how many bytes of bodies may still come
 	waiting              *streamPlaces // of calls that wait for tasks
 	streams              *streamPlaces
 	roster               roster
@@ -82,14 +89,18 @@ func newAPI(m *manager.Manager, o Options) *api {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &api{
-		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true},
+		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true}, origins: map[string]bool{},
 		perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), places: make(chan struct{}, o.AtOnce),
 		streams: newStreamPlaces(o.Streams), checkPause: checkPause, writeTime: streamWriteTime,
 		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: newStreamPlaces(o.Waiting),
 		servers: map[*http.Server]context.Context{},
 	}
+	a.bodies.Store(maxBodies)
 	for _, name := range o.Hosts {
-		a.names[name] = true
+		a.names[strings.ToLower(name)] = true
+	}
+	for _, origin := range o.Origins {
+		a.origins[strings.ToLower(origin)] = true
 	}
 	a.addRoutes()
 	a.addPages()

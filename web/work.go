@@ -125,7 +125,7 @@ func (a *api) waitingOf(c *call) remote.Waiting {
 		return err
 	})
 	return remote.Waiting{Begin: begin, Still: func(ctx context.Context) error {
-		if !a.roster.accepts(ctx, a, c.secret) {
+		if !a.roster.has(ctx, a, &c.token) {
 			return errRevoked
 		}
 		return nil

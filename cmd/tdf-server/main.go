@@ -19,7 +19,7 @@ import (
 
 const (
 	name        = "tdf-server"
-	description = "Decides whether due tasks succeeded, failed, timed out or expired. One server is enough;\nseveral may run at once."
+	description = "Decides whether due tasks succeeded, failed, timed out or expired. One server is enough;\nseveral may run at once. With [http] listen, it also serves the HTTP API."
 )
 
 func main() {
@@ -39,10 +39,11 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := config.LoadServer(arguments.File)
+	tool, err := config.LoadTool(arguments.File)
 	if err != nil {
 		return err
 	}
+	cfg := tool.Server
 	log := cfg.Log.Logger(stderr).With("server", arguments.Name)
 	if cfg.Redis.Embedded() {
 		redis, err := startEmbedded(cfg.Redis, log)
@@ -56,7 +57,12 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer store.Close()
-	return serveWith(ctx, arguments.Name, cfg, store, log)
+	api, err := openAPI(ctx, arguments.Name, tool, log)
+	if err != nil {
+		return tool.Locate(err)
+	}
+	defer api.close()
+	return both(ctx, api.run, func(ctx context.Context) error { return serveWith(ctx, arguments.Name, cfg, store, log) })
 }
 
 func serveWith(ctx context.Context, name string, cfg config.Server, store *redisstate.Store, log *slog.Logger) error {

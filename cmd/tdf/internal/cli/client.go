@@ -61,7 +61,7 @@ func StoreProgram(ctx context.Context, a *App, m *Client, packed program.Packed)
 }
 
 // Tool reads the configuration. Flags override environment variables, and environment variables override the file.
-func (a *App) Tool() (config.Tool, error) {
+func (a *App) Tool(more ...config.Override) (config.Tool, error) {
 	overrides, err := a.overrides()
 	if err != nil {
 		return config.Tool{}, err
@@ -70,7 +70,7 @@ func (a *App) Tool() (config.Tool, error) {
 	if err != nil {
 		return config.Tool{}, err
 	}
-	return config.LoadTool(file, overrides...)
+	return config.LoadTool(file, append(overrides, more...)...)
 }
 
 // overrides returns the configuration keys that --set, --namespace and --redis set.

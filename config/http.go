@@ -1,0 +1,136 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// HTTP is the configuration of the HTTP API (docs/configuration.md, "[http]").
+type HTTP struct {
+	Listen string   // HOST:PORT; "" means that tdf-server serves no API; default: ""
+	Hosts  []string // names by which clients call the API, besides localhost and IP addresses
+
+	TLSCert, TLSKey string // PEM files of the server's certificate and its key; "" means no TLS
+	ClientCA        string // a PEM file of authorities whose certificates stand for tokens; "" means none
+	Insecure        bool   // no TLS is necessary on an address that other machines can reach; default: false
+
+	CORSOrigins []string // origins such as https://lab.example.org whose pages may call the API
+
+	CallsPerToken, CallsPerAddress int           // the number of calls in a second; defaults: 5,000 and 10,000
+	CallsAtOnce, Connections       int           // defaults: 1,000 and 25,000
+	Timeout                        time.Duration // how long a call may take; above 0; default: 5 s
+}
+
+// UsualListen is the address of the API of tdf serve and tdf up.
+const UsualListen = "127.0.0.1:7379"
+
+// HasTLS reports whether the API has TLS.
+func (h HTTP) HasTLS() bool { return h.TLSCert != "" }
+
+// OnLoopback reports whether only this machine can reach the address in Listen. The only name that it accepts is localhost, because other names may lead
+// to another machine.
+func (h HTTP) OnLoopback() bool {
+	host, _, _ := net.SplitHostPort(h.Listen)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// checkHTTP returns an error if keys of [http] contradict each other, or if tokens would travel over a network without TLS.
+func (s *settings) checkHTTP() error {
+	switch h := s.http; {
+	case h.TLSCert != "" && h.TLSKey == "":
+		return s.fault("http", "tls_cert", "is set but tls_key is not; expected both, or none")
+	case h.TLSKey != "" && h.TLSCert == "":
+		return s.fault("http", "tls_key", "is set but tls_cert is not; expected both, or none")
+	case h.ClientCA != "" && !h.HasTLS():
+		return s.fault("http", "client_ca", "is set but tls_cert is not; expected tls_cert and tls_key, or no client_ca")
+	case h.Listen != "" && !h.OnLoopback() && !h.HasTLS() && !h.Insecure:
+		return s.fault("http", "listen", quote(h.Listen)+" is not a loopback address; expected tls_cert and tls_key, or insecure=True behind a proxy that has TLS")
+	}
+	return nil
+}
+
+// address returns the kind of an address to listen on. Empty means none.
+func address(at func(*settings) *string) kind {
+	valid := func(s string) bool {
+		host, port, err := net.SplitHostPort(s)
+		_, number := strconv.ParseUint(port, 10, 16)
+		return s == "" || err == nil && number == nil && plain(host) && !strings.ContainsAny(host, " /@")
+	}
+	return matching("HOST:PORT, :PORT for all addresses of the machine, or nothing", valid, at)
+}
+
+// hostnames returns the kind of a list of names of hosts. Names in upper case are stored in lower case.
+func hostnames(at func(*settings) *[]string) kind {
+	valid := func(s string) bool { return !strings.ContainsAny(s, ":/@[]*") && plain(s) }
+	return lower(listOf("names of hosts without ports", valid, at))
+}
+
+// origins returns the kind of a list of origins of web pages.
+func origins(at func(*settings) *[]string) kind {
+	valid := func(s string) bool {
+		u, err := url.Parse(s)
+		return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && !strings.Contains(u.Host, "*") && u.Scheme+"://"+u.Host == s
+	}
+	return lower(listOf("origins such as https://lab.example.org", valid, at))
+}
+
+// lower returns a kind that stores the text in lower case.
+func lower(k kind) kind {
+	return kind{k.want, func(s *settings, text string) bool { return k.set(s, strings.ToLower(text)) }}
+}
+
+var httpKeys = []key{
+	{
+		"http", "listen", "", address(func(s *settings) *string { return &s.http.Listen }),
+		"The address of the API. Port 0 is a free port. Empty means that `tdf-server` and `tdf up` serve no API. `tdf serve` then uses " + UsualListen + ". On an address that is not a loopback address, the API needs TLS or `insecure=True`, and at least one token or `client_ca`.",
+	},
+	{
+		"http", "hosts", "", hostnames(func(s *settings) *[]string { return &s.http.Hosts }),
+		"The names by which clients call the API. `localhost` and all IP addresses are always possible. The API refuses calls with other names, so that no web page can reach it by DNS rebinding.",
+	},
+	{
+		"http", "tls_cert", "", text(func(s *settings) *string { return &s.http.TLSCert }),
+		"A PEM file with the certificate of the API, and with the certificates of its issuers. Empty means no TLS. Requires `tls_key`.",
+	},
+	{
+		"http", "tls_key", "", text(func(s *settings) *string { return &s.http.TLSKey }),
+		"A PEM file with the private key of the certificate. Requires `tls_cert`.",
+	},
+	{
+		"http", "client_ca", "", text(func(s *settings) *string { return &s.http.ClientCA }),
+		"A PEM file with certificate authorities. A client with a certificate of one of them needs no token: the name of a token is the common name (CN) of the certificate, and the client may do what that token may. Requires `tls_cert`.",
+	},
+	{
+		"http", "insecure", "False", truth(func(s *settings) *bool { return &s.http.Insecure }),
+		"Allow an address that is not a loopback address without TLS, for example behind a proxy that has TLS. Everyone between the client and the API can then read and use the tokens.",
+	},
+	{
+		"http", "cors_origins", "", origins(func(s *settings) *[]string { return &s.http.CORSOrigins }),
+		"The origins of web pages of other servers that may call the API. Empty means that only pages of the API's own address may.",
+	},
+	{
+		"http", "calls_per_token", "5000", whole(1, maxCount, func(s *settings) *int { return &s.http.CallsPerToken }),
+		"How many calls a token may make in a second, on average. Twice as many are possible at once. Further calls have the status 429.",
+	},
+	{
+		"http", "calls_per_address", "10000", whole(1, maxCount, func(s *settings) *int { return &s.http.CallsPerAddress }),
+		"How many calls an address of a client, or an IPv6 network of 64 bits, may make in a second. Behind a proxy, all clients have the proxy's address.",
+	},
+	{
+		"http", "calls_at_once", "1000", whole(1, maxCount, func(s *settings) *int { return &s.http.CallsAtOnce }),
+		"The largest number of calls that run at the same time. Further calls have the status 503.",
+	},
+	{
+		"http", "connections", "25000", whole(1, maxCount, func(s *settings) *int { return &s.http.Connections }),
+		"The largest number of connections. Further clients wait.",
+	},
+	{
+		"http", "timeout", "5", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.Timeout }),
+		"How long a call may take. A call that concerns many tasks may take ten times as long.",
+	},
+}

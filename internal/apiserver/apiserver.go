@@ -1,0 +1,126 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web"
+)
+
+// Bounds of connections. A client that sends a byte from time to time holds a connection only for these times.
+const (
+	headerTime = 10 * time.Second // for the TLS handshake, and for the header of a call
+	idleTime   = 2 * time.Minute  // between two calls
+	pingTime   = 30 * time.Second // after which a silent HTTP/2 connection must answer a ping
+	answerTime = 15 * time.Second // for the answer to a ping
+	maxHeader  = 16 << 10         // bytes
+	maxStreams = 250              // calls of one HTTP/2 connection at the same time
+)
+
+// drainTime is how long calls may go on after the signal to stop.
+const drainTime = 10 * time.Second
+
+// A Server serves the API. Its address is open, but it accepts no calls before Run.
+type Server struct {
+	URL string // such as https://127.0.0.1:7379
+
+	listener net.Listener
+	server   *http.Server
+	drain    time.Duration
+}
+
+// Open opens the address of cfg.Listen for the API of a manager's namespace. The caller must call Run or Close. Open refuses an address that other machines
+// can reach if no client could log in, because then the configuration is not finished. The error is a *[config.Error] without a Source if the
+// configuration is wrong.
+func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Logger) (*Server, error) {
+	security, err := tlsOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkLogins(ctx, cfg, m); err != nil {
+		return nil, err
+	}
+	listener, err := listen(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{URL: "http://" + listener.Addr().String(), listener: netutil.LimitListener(listener, cfg.Connections), drain: drainTime}
+	if security != nil {
+		s.URL = "https://" + listener.Addr().String()
+	}
+	s.server = &http.Server{
+		Handler: web.New(m, web.Options{
+			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress, AtOnce: cfg.CallsAtOnce,
+			Timeout: cfg.Timeout, Log: log, Version: command.Version(),
+		}),
+		TLSConfig:         security,
+		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingTime, PingTimeout: answerTime, WriteByteTimeout: time.Minute},
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // such as connections that break off; clients cause these lines
+	}
+	return s, nil
+}
+
+// checkLogins returns an error if other machines can reach the API, and none of them could log in.
+func checkLogins(ctx context.Context, cfg config.HTTP, m *manager.Manager) error {
+	if cfg.OnLoopback() || cfg.ClientCA != "" {
+		return nil
+	}
+	tokens, err := admin.New(m).Tokens(ctx)
+	if err != nil || len(tokens) > 0 {
+		return err
+	}
+	return &config.Error{
+		Section: "http", Key: "listen",
+		Problem: fmt.Sprintf("%s is not a loopback address, and the namespace has no token; add one with tdf token add, or set client_ca", cfg.Listen),
+	}
+}
+
+func listen(ctx context.Context, cfg config.HTTP) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("serve the HTTP API: %w", err)
+	}
+	at, err := netip.ParseAddrPort(listener.Addr().String())
+	if cfg.OnLoopback() && (err != nil || !at.Addr().IsLoopback()) { // the name localhost may have another address on this machine
+		return nil, errors.Join(&config.Error{Section: "http", Key: "listen", Problem: listener.Addr().String() + " is not a loopback address"}, listener.Close())
+	}
+	return listener, nil
+}
+
+// Close closes the address of a Server that will not run.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// Run serves calls until ctx ends. Calls that are under way may then go on for 10 s.
+func (s *Server) Run(ctx context.Context) error {
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+		defer cancel()
+		_ = s.server.Shutdown(bound) // fails if a call takes longer
+		stopped <- s.server.Close()
+	})
+	if err := s.serve(); stop() { // serve has failed by itself
+		return fmt.Errorf("serve the HTTP API: %w", err)
+	}
+	return <-stopped
+}
+
+func (s *Server) serve() error {
+	if s.server.TLSConfig == nil {
+		return s.server.Serve(s.listener)
+	}
+	return s.server.ServeTLS(s.listener, "", "")
+}

@@ -1,0 +1,369 @@
+package apiserver
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
+
+func newManager(t testing.TB) *manager.Manager {
+	t.Helper()
+	return testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
+}
+
+func addToken(t testing.TB, m *manager.Manager, token access.Token) string {
+	t.Helper()
+	return expect.Result(admin.New(m).AddToken(t.Context(), token)).Value(t)
+}
+
+// usual returns the defaults of [http], with a free port of the loopback interface.
+func usual(t testing.TB) config.HTTP {
+	t.Helper()
+	cfg := expect.Result(config.LoadTool("")).Value(t).HTTP
+	cfg.Listen = "127.0.0.1:0"
+	return cfg
+}
+
+// run opens and runs a server, which change may alter before, and returns it. It ends with the test.
+func run(t testing.TB, cfg config.HTTP, m *manager.Manager, change func(*Server)) *Server {
+	t.Helper()
+	s := expect.Result(Open(t.Context(), cfg, m, testspace.Silent)).Value(t)
+	if change != nil {
+		change(s)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		end()
+		expect.NoError(t, <-done)
+	})
+	return s
+}
+
+// A caller makes calls over TLS. Its connections end with the test.
+func caller(t testing.TB, security *tls.Config, http2 bool) *http.Client {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: security, ForceAttemptHTTP2: http2}
+	if !http2 {
+		transport.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// call returns the status of a call and the major version of its protocol. An error of the connection has the status 0.
+func call(t testing.TB, c *http.Client, url, token string) (status, protocol int) {
+	t.Helper()
+	r := expect.Result(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)).Value(t)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := c.Do(r)
+	if err != nil {
+		return 0, 0
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, answer.ProtoMajor
+}
+
+// On an address that other machines can reach, the API needs clients that can log in.
+func TestOpenNeedsLogins(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	cfg := usual(t)
+	cfg.Listen, cfg.Insecure = "0.0.0.0:0", true
+	_, err := Open(t.Context(), cfg, m, testspace.Silent)
+	expect.Fails(t, err, "[http] listen: 0.0.0.0:0 is not a loopback address, and the namespace has no token; add one with tdf token add, or set client_ca")
+	expect.True(t, errors.As(err, new(*config.Error)), "the error is", err)
+	ca := newAuthority(t)
+	withCA := cfg
+	withCA.TLSCert, withCA.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
+	withCA.ClientCA = ca.file
+	s := expect.Result(Open(t.Context(), withCA, m, testspace.Silent)).Value(t, "with client_ca")
+	expect.NoError(t, s.Close())
+	addToken(t, m, access.Token{Name: "a", Role: access.Viewer})
+	s = expect.Result(Open(t.Context(), cfg, m, testspace.Silent)).Value(t, "with a token")
+	expect.NoError(t, s.Close())
+}
+
+func TestOpenRefusesFiles(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	cert, key := ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
+	_, otherKey := ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
+	empty := filepath.Join(t.TempDir(), "empty")
+	expect.NoError(t, os.WriteFile(empty, nil, 0o600))
+	for _, c := range []struct{ cert, key, ca, want string }{
+		{"missing", key, "", "[http] tls_cert: open missing: no such file or directory"},
+		{cert, "missing", "", "[http] tls_cert: open missing: no such file or directory"},
+		{empty, key, "", "[http] tls_cert: tls: failed to find any PEM data in certificate input"},
+		{cert, otherKey, "", "[http] tls_cert: tls: private key does not match public key"},
+		{cert, key, "missing", "[http] client_ca: open missing: no such file or directory"},
+		{cert, key, empty, "[http] client_ca: the file has no certificate"},
+		{cert, key, key, "[http] client_ca: the file has no certificate"},
+	} {
+		cfg := usual(t)
+		cfg.TLSCert, cfg.TLSKey, cfg.ClientCA = c.cert, c.key, c.ca
+		_, err := Open(t.Context(), cfg, nil, testspace.Silent)
+		expect.Fails(t, err, c.want, c)
+		expect.True(t, errors.As(err, new(*config.Error)), "the error is", err)
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	first := expect.Result(Open(t.Context(), usual(t), newManager(t), testspace.Silent)).Value(t)
+	defer first.Close()
+	cfg := usual(t)
+	cfg.Listen = strings.TrimPrefix(first.URL, "http://")
+	expect.Result(Open(t.Context(), cfg, newManager(t), testspace.Silent)).Fails(t, "serve the HTTP API: listen tcp "+cfg.Listen)
+}
+
+// Over TLS, clients choose between HTTP/1.1 and HTTP/2. Old versions of TLS, and calls without TLS, are refused.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	m, ca, cfg := newManager(t), newAuthority(t), usual(t)
+	cfg.TLSCert, cfg.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
+	s := run(t, cfg, m, nil)
+	token := addToken(t, m, access.Token{Name: "a", Role: access.Viewer})
+	for protocol, http2 := range map[int]bool{1: false, 2: true} {
+		status, got := call(t, caller(t, ca.client("", ""), http2), s.URL+"/api/v1/tasks", token)
+		expect.True(t, status == 200 && got == protocol, "HTTP", protocol, "status", status, "of HTTP", got)
+	}
+	old := ca.client("", "")
+	old.MaxVersion = tls.VersionTLS11
+	status, _ := call(t, caller(t, old, false), s.URL+"/healthz", "")
+	expect.Equal(t, status, 0, "the status with TLS 1.1")
+	status, _ = call(t, caller(t, nil, false), strings.Replace(s.URL, "https", "http", 1)+"/healthz", "")
+	expect.Equal(t, status, 400, "the status without TLS")
+}
+
+// A certificate of client_ca stands for the token that its common name names. All others stand for nothing.
+func TestClientCertificates(t *testing.T) {
+	t.Parallel()
+	m, ca, cfg := newManager(t), newAuthority(t), usual(t)
+	cfg.TLSCert, cfg.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
+	cfg.ClientCA = ca.file
+	s := run(t, cfg, m, nil)
+	viewer := addToken(t, m, access.Token{Name: "viewer", Role: access.Viewer})
+	addToken(t, m, access.Token{Name: "lab", Role: access.Worker})
+	other := newAuthority(t)
+	tasks := func(a *authority, name string, usage x509.ExtKeyUsage, life time.Duration, token string) (status int) {
+		cert, key := a.issue(name, usage, life)
+		status, _ = call(t, caller(t, ca.client(cert, key), true), s.URL+"/api/v1/tasks", token)
+		return status
+	}
+	const user = x509.ExtKeyUsageClientAuth
+	expect.Equal(t, tasks(ca, "viewer", user, time.Hour, ""), 200, "the status of the certificate of a viewer")
+	expect.Equal(t, tasks(ca, "lab", user, time.Hour, ""), 403, "the status of the certificate of a worker")
+	expect.Equal(t, tasks(ca, "lab", user, time.Hour, viewer), 200, "the status of a viewer's token with the certificate of a worker")
+	expect.Equal(t, tasks(ca, "viewer", user, time.Hour, viewer+"x"), 401, "the status of a wrong token with a certificate")
+	for _, name := range []string{"", "nobody", "Viewer", "viewer\x00", "view*", strings.Repeat("x", 5000)} {
+		expect.Equal(t, tasks(ca, name, user, time.Hour, ""), 401, "the status of a certificate with the name", name)
+	}
+	expect.Equal(t, tasks(other, "viewer", user, time.Hour, ""), 0, "the status of a certificate of another authority")
+	expect.Equal(t, tasks(ca, "viewer", user, -time.Hour, ""), 0, "the status of an expired certificate")
+	expect.Equal(t, tasks(ca, "viewer", x509.ExtKeyUsageServerAuth, time.Hour, ""), 0, "the status of a certificate of a server")
+	status, _ := call(t, caller(t, ca.client("", ""), true), s.URL+"/api/v1/tasks", "")
+	expect.Equal(t, status, 401, "the status without a certificate")
+	expect.NoError(t, admin.New(m).RemoveToken(t.Context(), "viewer"))
+	expect.Equal(t, tasks(ca, "viewer", user, time.Hour, ""), 401, "the status of a certificate after its token was removed")
+}
+
+// Without client_ca, a certificate of the client stands for nothing.
+func TestCertificateThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	m, ca, cfg := newManager(t), newAuthority(t), usual(t)
+	cfg.TLSCert, cfg.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
+	s := run(t, cfg, m, nil)
+	addToken(t, m, access.Token{Name: "viewer", Role: access.Viewer})
+	status, _ := call(t, caller(t, ca.client(ca.issue("viewer", x509.ExtKeyUsageClientAuth, time.Hour)), true), s.URL+"/api/v1/tasks", "")
+	expect.Equal(t, status, 401, "the status")
+}
+
+// dial opens a connection on which the test writes the bytes of calls by itself.
+func dial(t testing.TB, s *Server) net.Conn {
+	t.Helper()
+	c := expect.Result(net.Dial("tcp", s.listener.Addr().String())).Value(t)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// A client that sends a part of a header, or nothing after a call, loses its connection.
+func TestSlowClients(t *testing.T) {
+	t.Parallel()
+	s := run(t, usual(t), newManager(t), func(s *Server) {
+		s.server.ReadHeaderTimeout, s.server.IdleTimeout = 50*time.Millisecond, 50*time.Millisecond
+	})
+	for _, sent := range []string{"", "GET /he", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"} {
+		c := dial(t, s)
+		fmt.Fprint(c, sent)
+		text, err := io.ReadAll(c) // returns when the server has closed the connection
+		expect.True(t, err == nil && strings.Contains(string(text), " 200 OK") == strings.HasSuffix(sent, "\r\n\r\n"), sent, string(text), err)
+	}
+}
+
+// A client that sends a byte at a time cannot hold a connection longer than one that sends nothing.
+func TestDrippingClient(t *testing.T) {
+	t.Parallel()
+	s := run(t, usual(t), newManager(t), func(s *Server) { s.server.ReadHeaderTimeout = 200 * time.Millisecond })
+	c := dial(t, s)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, c)
+	}()
+	drip := time.NewTicker(5 * time.Millisecond)
+	defer drip.Stop()
+	for header := "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", maxHeader); header != ""; header = header[1:] {
+		select {
+		case <-ended:
+			return
+		case <-drip.C:
+			_, _ = c.Write([]byte(header[:1])) // fails if the server has closed the connection
+		}
+	}
+	t.Error("the server has read the whole header")
+}
+
+// A body that comes too slowly ends its call, also over HTTP/2.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	m, ca, cfg := newManager(t), newAuthority(t), usual(t)
+	cfg.TLSCert, cfg.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
+	cfg.Timeout = 100 * time.Millisecond
+	s := run(t, cfg, m, nil)
+	token := addToken(t, m, access.Token{Name: "a", Role: access.Operator})
+	for _, http2 := range []bool{false, true} {
+		body, writer := io.Pipe()
+		go writer.Write([]byte("{"))
+		r := expect.Result(http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/api/v1/tasks", body)).Value(t)
+		r.Header.Set("Authorization", "Bearer "+token)
+		answer := expect.Result(caller(t, ca.client("", ""), http2).Do(r)).Value(t)
+		expect.Equal(t, answer.StatusCode, http.StatusRequestTimeout, "the status")
+		answer.Body.Close()
+		writer.Close()
+	}
+	status, _ := call(t, caller(t, ca.client("", ""), true), s.URL+"/api/v1/stats", token)
+	expect.Equal(t, status, 200, "the status of another call")
+	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).String(), "", "tasks")
+}
+
+// Of more clients than [http] connections, some wait until others have gone.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	cfg := usual(t)
+	cfg.Connections = 1
+	s := run(t, cfg, newManager(t), nil)
+	const get = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	first, second := dial(t, s), dial(t, s)
+	fmt.Fprint(first, get)
+	_, err := http.ReadResponse(bufio.NewReader(first), nil)
+	expect.NoError(t, err)
+	fmt.Fprint(second, get)
+	fmt.Fprint(first, get)
+	_, err = http.ReadResponse(bufio.NewReader(first), nil)
+	expect.NoError(t, err)
+	first.Close()
+	answer := expect.Result(http.ReadResponse(bufio.NewReader(second), nil)).Value(t)
+	expect.Equal(t, answer.StatusCode, 200, "the status of the client that waited")
+}
+
+// A stopping server finishes the calls that are under way, and accepts no others.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	s := expect.Result(Open(t.Context(), usual(t), newManager(t), testspace.Silent)).Value(t)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-finish
+		_, _ = io.WriteString(w, "finished")
+	})
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	c := dial(t, s)
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	<-begun
+	end()
+	expect.Eventually(t, "no further connection is accepted", func() bool {
+		other, err := net.Dial("tcp", s.listener.Addr().String())
+		if err == nil {
+			other.Close()
+		}
+		return err != nil
+	})
+	close(finish)
+	text, err := io.ReadAll(c)
+	expect.True(t, err == nil && strings.HasSuffix(string(text), "finished"), string(text), err)
+	expect.NoError(t, <-done)
+}
+
+// A call that does not end does not keep the server from stopping.
+func TestStopDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	s := expect.Result(Open(t.Context(), usual(t), newManager(t), testspace.Silent)).Value(t)
+	s.drain = 10 * time.Millisecond
+	begun := make(chan struct{})
+	s.server.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done() // ends with the connection
+	})
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	c := dial(t, s)
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	<-begun
+	end()
+	expect.NoError(t, <-done)
+}
+
+// A call whose length is ambiguous is refused, so that no proxy can take a part of it for another call.
+func TestAmbiguousLength(t *testing.T) {
+	t.Parallel()
+	m := newManager(t)
+	s := run(t, usual(t), m, nil)
+	token := addToken(t, m, access.Token{Name: "a", Role: access.Operator})
+	const task = `{"program":"p"}`
+	for _, headers := range []string{
+		"Content-Length: 15\r\nContent-Length: 0\r\n", "Content-Length: 15, 0\r\n", "Content-Length: +15\r\n", "Content-Length: -1\r\n", "Content-Length: 0x0f\r\n", "Content-Length : 15\r\n",
+		"Transfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding: identity\r\n", "Transfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding: xchunked\r\n",
+		"Transfer-Encoding : chunked\r\n", " Content-Length: 15\r\n", "X: y\r\n\tz\rContent-Length: 15\r\n",
+	} {
+		c := dial(t, s)
+		fmt.Fprintf(c, "POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%s\r\n%s", token, headers, task)
+		answer := expect.Result(http.ReadResponse(bufio.NewReader(c), nil)).Value(t)
+		expect.True(t, answer.StatusCode >= 400 && answer.StatusCode <= 501, headers, answer.StatusCode)
+	}
+	// With both headers, only the chunks count, and the connection ends: what follows them is no other call.
+	c := dial(t, s)
+	fmt.Fprintf(c, "POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+
+		"POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", token, len(task), task)
+	_, _ = io.Copy(io.Discard, c)
+	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).String(), "", "tasks")
+}

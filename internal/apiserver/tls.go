@@ -1,0 +1,33 @@
+package apiserver
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+
+	"github.com/tdf-framework/tdf/config"
+)
+
+// tlsOf returns the TLS settings of a configuration, or nil if the API has no TLS. Every error is a *[config.Error] without a Source.
+func tlsOf(cfg config.HTTP) (*tls.Config, error) {
+	if !cfg.HasTLS() {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return nil, &config.Error{Section: "http", Key: "tls_cert", Problem: err.Error(), Err: err}
+	}
+	t := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if cfg.ClientCA == "" {
+		return t, nil
+	}
+	authorities, err := os.ReadFile(cfg.ClientCA)
+	if err != nil {
+		return nil, &config.Error{Section: "http", Key: "client_ca", Problem: err.Error(), Err: err}
+	}
+	t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven // a client without a certificate may have a token
+	if !t.ClientCAs.AppendCertsFromPEM(authorities) {
+		return nil, &config.Error{Section: "http", Key: "client_ca", Problem: "the file has no certificate"}
+	}
+	return t, nil
+}

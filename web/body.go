@@ -1,0 +1,68 @@
+package web
+
+import (
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Bounds of the JSON in a body. With them, the values of a body need at most a few times as much memory as its text.
+const (
+	maxDepth  = 100
+	maxValues = 2_000_000
+)
+
+// maxBodies is how many bytes the bodies of all calls may have together.
+const maxBodies = 256 << 20
+
+// checkShape returns a problem if the JSON in a body is too deep, or has too many values. It reads no values, so the text may be invalid JSON.
+func checkShape(body []byte) error {
+	depth, values, quoted := 0, 1, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++ // the next character does not end the string
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return refuse(string(tdf.CodeInvalid), fmt.Sprintf("the JSON of the body is deeper than %d levels", maxDepth))
+			}
+		case c == '}' || c == ']':
+			depth = max(0, depth-1)
+		case c == ',' || c == '\n':
+			if values++; values > maxValues {
+				return refuse(tooLarge, fmt.Sprintf("the body has more than %d values", maxValues))
+			}
+		}
+	}
+	return nil
+}
+
+// A share is the part of the memory for bodies that a call uses. The call must return it.
+type share struct {
+	left  *atomic.Int64 // bytes that no call uses
+	taken int64
+}
+
+// read reads a body into memory. The error is errBusy if there is no memory for it.
+func (s *share) read(body io.Reader) ([]byte, error) { return io.ReadAll(&shareReader{body, s}) }
+
+func (s *share) giveBack() { s.left.Add(s.taken) }
+
+type shareReader struct {
+	io.Reader
+	*share
+}
+
+func (r *shareReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	r.taken += int64(n)
+	if r.left.Add(-int64(n)) < 0 {
+		return n, errBusy
+	}
+	return n, err
+}

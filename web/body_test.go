@@ -1,0 +1,68 @@
+package web
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/access"
+)
+
+func TestShapeOfBody(t *testing.T) {
+	t.Parallel()
+	for body, ok := range map[string]bool{
+		"": true, "{}": true, "]]]]": true, "\"": true, `"\`: true,
+		strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth): true, strings.Repeat("[", maxDepth+1): false, strings.Repeat(`{"a":`, maxDepth+1): false,
+		strings.Repeat("[]", 1000): true, `"` + strings.Repeat("[", 1000) + `"`: true, `"\"` + strings.Repeat("[", 1000) + `"`: true, `"\\"` + strings.Repeat("[", 1000): false,
+		strings.Repeat(",", maxValues-1): true, strings.Repeat(",", maxValues): false, strings.Repeat("\n", maxValues): false, `"` + strings.Repeat(",", maxValues) + `"`: true,
+	} {
+		if err := checkShape([]byte(body)); (err == nil) != ok {
+			t.Errorf("%.20q of %d bytes: %v", body, len(body), err)
+		}
+	}
+}
+
+// A body whose values would need far more memory than its text is refused before they are read.
+func TestBodiesThatGrow(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	deep := strings.Repeat("[", 1<<19) + strings.Repeat("]", 1<<19)
+	for _, c := range []struct {
+		kind, body string
+		status     int
+	}{
+		{"application/json", deep, 422},
+		{"application/json", `{"program":"p","parameters":` + deep + `}`, 422},
+		{"application/json", "[" + strings.Repeat("{},", maxValues/2) + "{}]", 413},
+		{"application/json", "[" + strings.Repeat("1,", 1<<23) + "1]", 413},
+		{jsonLines, strings.Repeat("{}\n", maxValues/2), 413},
+		{jsonLines, strings.Repeat("\n", 1<<24), 413},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s.as(access.Operator, c.status, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind)
+		runtime.ReadMemStats(&after)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 500<<20 {
+			t.Errorf("%.20q of %d bytes needed %d bytes", c.body, len(c.body), grown)
+		}
+	}
+	s.as(access.Operator, 413, "POST", "/api/v1/tasks/actions", `{"action":"cancel","ids":[`+strings.Repeat("1,", maxValues)+`1]}`)
+}
+
+// All bodies together have a bound. When a call has ended, its part is free again.
+func TestMemoryForBodies(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.bodies.Store(1000)
+	body := `[` + plain + strings.Repeat(" ", 1000) + `]`
+	for range 3 {
+		if got := s.as(access.Operator, 503, "POST", "/api/v1/tasks", body); got.Header.Get("Retry-After") == "" {
+			t.Errorf("no Retry-After: %s", got.text)
+		}
+		s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
+		s.as(access.Operator, 422, "POST", "/api/v1/tasks", "{")
+	}
+	if left := s.bodies.Load(); left != 1000 {
+		t.Errorf("%d bytes are left", left)
+	}
+}

@@ -1,0 +1,39 @@
+package web
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/tdf-framework/tdf/access"
+)
+
+// Only pages of the configured origins may call the API from a browser, and only with a token.
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{Origins: []string{"https://Lab.example", "http://localhost:3000"}})
+	const ask = "Access-Control-Request-Method: POST"
+	for origin, known := range map[string]bool{
+		"https://lab.example": true, "http://localhost:3000": true, "https://LAB.example": true,
+		"http://lab.example": false, "https://lab.example:444": false, "https://a.lab.example": false, "https://lab.example.evil": false, "null": false, "*": false, "": false,
+	} {
+		got := s.call("", "OPTIONS", "/api/v1/tasks", "", "Origin: "+origin, ask)
+		allowed := got.Header.Get("Access-Control-Allow-Origin")
+		if (got.StatusCode == 204) != known || (allowed == origin) != (known || origin == "") || got.Header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("a preflight call of %q: %d %v", origin, got.StatusCode, got.Header)
+		}
+		if origin == "" {
+			continue
+		}
+		got = s.call(s.tokens[access.Operator], "POST", "/api/v1/tasks", plain, "Origin: "+origin)
+		if (got.StatusCode == 201) != known || !known && got.StatusCode != 403 || (got.Header.Get("Access-Control-Allow-Origin") == origin) != known {
+			t.Errorf("a call of %q: %d %v", origin, got.StatusCode, got.Header)
+		}
+	}
+	got := s.call("", "POST", "/api/v1/tasks", plain, "Origin: https://lab.example")
+	if got.StatusCode != 401 || got.Header.Get("Access-Control-Allow-Origin") == "" || got.Header.Get("Vary") != "Origin" {
+		t.Errorf("without a token: %d %v", got.StatusCode, got.Header)
+	}
+	if got := s.call("", "OPTIONS", "/api/v1/tasks", "", "Origin: https://lab.example"); got.StatusCode != http.StatusUnauthorized {
+		t.Errorf("OPTIONS without the question of a preflight call: %d", got.StatusCode)
+	}
+}

@@ -1,0 +1,113 @@
+package web
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+// A client cannot write lines into the log, nor members into a line.
+func TestLogLines(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"text", "json"} {
+		var log testlog.Buffer
+		handler := slog.Handler(slog.NewTextHandler(&log, nil))
+		if format == "json" {
+			handler = slog.NewJSONHandler(&log, nil)
+		}
+		s := newSite(t, Options{Log: slog.New(handler)})
+		calls := 0
+		for _, evil := range []string{"\nlevel=ERROR msg=forged", "\r\n", "\" token=operator", `","token":"operator`, "\x1b[2J", "\u2028", "\x00", strings.Repeat("x", 100_000)} {
+			r := httptest.NewRequest("GET", "http://localhost/", nil)
+			r.URL.Path = "/api/v1/" + evil
+			r.Method = "GET" + evil
+			r.Header["X-Correlation-Id"] = []string{evil}
+			r.Header.Set("Authorization", "Bearer tdf_"+evil+"_A")
+			s.do(r)
+			calls++
+		}
+		lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
+		if len(lines) != calls {
+			t.Errorf("%s: %d lines for %d calls", format, len(lines), calls)
+		}
+		for _, line := range lines {
+			if strings.ContainsAny(line, "\r\x00\x1b\u2028") || len(line) > 5000 || strings.Contains(line, "level=ERROR msg=forged") && !strings.Contains(line, `"`) {
+				t.Errorf("%s: %.300q", format, line)
+			}
+			if format == "json" && decode[map[string]any](t, line)["token"] != "" || format == "text" && !strings.Contains(line, ` token="" `) {
+				t.Errorf("%s: the token in %.300q", format, line)
+			}
+			if format == "json" && !json.Valid([]byte(line)) {
+				t.Errorf("not JSON: %q", line)
+			}
+		}
+	}
+}
+
+// Paths that mean another path, and names that look like paths, reach nothing else.
+func TestPathTricks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
+	before := s.world()
+	for _, path := range []string{
+		"/healthz/../api/v1/tasks", "/api/v1/../v1/tasks", "/api//v1/tasks", "/api/v1/tasks/", "/api/v1/./tasks", "/api/v1/tasks/1/../../stats", "/API/v1/tasks",
+		"/api%2Fv1/tasks", "/%61pi/v1/../v1/tasks", "/api/v1/%2e%2e/v1/tasks", "/api/v1/tasks%00", "/api/v1/tasks;x=1", "/docs/%2e%2e/api/v1/tasks", "/errors/", "/openapi.json/..",
+	} {
+		for _, token := range []string{"", s.tokens[access.Worker], s.tokens[access.Viewer]} {
+			if got := s.call(token, "GET", path, ""); got.StatusCode < 400 || strings.Contains(got.text, `"tasks"`) {
+				t.Errorf("%s: %d %.100s", path, got.StatusCode, got.text)
+			}
+		}
+	}
+	for _, path := range []string{"/groups/..%2F..%2Ftask%3A1/close", "/groups/%00/close", "/groups/a%0Ab/close", "/limits/..%2Fx%00", "/workers/..%2F1/drain", "/tasks/1%2F..%2F2/cancel", "/tasks/0x1/cancel"} {
+		method := "POST"
+		if strings.HasPrefix(path, "/limits") {
+			method = "DELETE"
+		}
+		if got := s.call(s.tokens[access.Operator], method, base+path, ""); got.StatusCode < 400 || got.StatusCode >= 500 {
+			t.Errorf("%s: %d %.100s", path, got.StatusCode, got.text)
+		}
+	}
+	if diff := cmp.Diff(before, s.world()); diff != "" {
+		t.Errorf("something has changed:\n%s", diff)
+	}
+}
+
+// A call has one token, which is in one header.
+func TestWhereTokensAre(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	token := s.tokens[access.Operator]
+	for _, header := range []string{"Authorization: bearer " + token, "Authorization: BEARER " + token} {
+		if got := s.call("", "GET", "/api/v1/stats", "", header); got.StatusCode != 200 {
+			t.Errorf("%.25s: %d", header, got.StatusCode)
+		}
+	}
+	for _, header := range []string{
+		"Authorization: " + token, "Authorization: Bearer", "Authorization: Bearer  " + token, "Authorization: Bearer " + token + " ", "Authorization: Bearer " + token + "," + token,
+		"Authorization: Basic " + token, "Cookie: token=" + token, "X-Api-Key: " + token, "Proxy-Authorization: Bearer " + token,
+	} {
+		if got := s.call("", "GET", "/api/v1/stats", "", header); got.StatusCode != 401 || strings.Contains(got.text, token) {
+			t.Errorf("%.25s: %d %s", header, got.StatusCode, got.text)
+		}
+	}
+	for _, path := range []string{"/api/v1/stats?token=" + token, "/api/v1/stats?access_token=" + token} {
+		if got := s.call("", "GET", path, ""); got.StatusCode != 401 {
+			t.Errorf("in the address: %d", got.StatusCode)
+		}
+	}
+	r := httptest.NewRequest("GET", "http://localhost/api/v1/stats", nil)
+	r.Header["Authorization"] = []string{"Bearer " + token, "Bearer " + token}
+	if got := s.do(r); got.StatusCode != 401 {
+		t.Errorf("twice: %d", got.StatusCode)
+	}
+}
