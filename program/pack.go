@@ -57,41 +57,42 @@ func pack(dir string) (Packed, error) {
 	if err != nil {
 		return Packed{}, err
 	}
-	name, err := nameAfter(dir)
+	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return Packed{}, err
 	}
+	return newPacked(filepath.Base(dir), archive, t), nil
+}
+
+// newPacked returns an archive with its name and source.
+func newPacked(base string, archive []byte, t *packTree) Packed {
 	sum := sha256.Sum256(archive)
 	hash := hex.EncodeToString(sum[:])
 	return Packed{
-		Name: name + "-" + hash[:hashDigits], Source: tdf.SchemeRedis + ":" + hash,
+		Name: nameAfter(base) + "-" + hash[:hashDigits], Source: tdf.SchemeRedis + ":" + hash,
 		Archive: archive, Files: t.files, Bytes: t.bytes,
-	}, nil
+	}
 }
 
 const hashDigits = 8
 
 // nameAfter derives a program's name from the directory's name. The result needs no quotes in a shell.
-func nameAfter(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
+func nameAfter(base string) string {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {
 			return r
 		}
 		return '-'
-	}, strings.ToValidUTF8(filepath.Base(dir), "-"))
+	}, strings.ToValidUTF8(base, "-"))
 	name = strings.Trim(name, ".-")
 	for len(name) > tdf.MaxName-hashDigits-1 {
 		_, last := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-last]
 	}
 	if name == "" {
-		return "program", nil
+		return "program"
 	}
-	return name, nil
+	return name
 }
 
 // Workers refuse an archive that unpacks to more than 1 MiB and more than 200 times its size (docs/programs.md,

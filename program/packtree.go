@@ -85,14 +85,11 @@ func leftOut(name string) bool {
 }
 
 func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
-		return fmt.Errorf("the name %q cannot be packed: a name must be UTF-8 without control characters and backslashes", path.Base(name))
-	}
-	if n := strings.Count(name, "/"); n > mostDepth {
-		return fmt.Errorf("the file is nested %d directories deep, but workers unpack at most %d", n, mostDepth)
+	if err := checkPackName(name); err != nil {
+		return err
 	}
 	if len(t.entries) == mostEntries {
-		return fmt.Errorf("the program has more than the %d files and directories that workers unpack; list files that the program does not need in a .tdfignore", mostEntries)
+		return fmt.Errorf("%w; list files that the program does not need in a .tdfignore", errTooManyEntries)
 	}
 	info, err := d.Info()
 	if err != nil {
@@ -118,6 +115,18 @@ func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
 	}
 	t.files++
 	t.entries[name] = e
+	return nil
+}
+
+var errTooManyEntries = fmt.Errorf("the program has more than the %d files and directories that workers unpack", mostEntries)
+
+func checkPackName(name string) error {
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
+		return fmt.Errorf("the name %q cannot be packed: a name must be UTF-8 without control characters and backslashes", path.Base(name))
+	}
+	if n := strings.Count(name, "/"); n > mostDepth {
+		return fmt.Errorf("the file is nested %d directories deep, but workers unpack at most %d", n, mostDepth)
+	}
 	return nil
 }
 

@@ -21,6 +21,7 @@ type ListQuery struct {
 	States        []tdf.State
 	Group         string // "" selects the tasks of all groups, and tasks without a group
 	After, Before tdf.Time
+	ByScore       bool // After and Before limit the scores in all lists, whatever they mean
 	OldestFirst   bool
 	Behind        *ListEntry // the entry after which the query continues; nil starts at the beginning
 }
@@ -159,7 +160,7 @@ func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
 	if of.Group != "" {
 		l.key = s.Keys.Group(of.Group)
 		low, high = tdf.Time(base), tdf.Time(base+groupIDs)
-	} else if state == tdf.Open || state == tdf.Placed || state == tdf.Executed {
+	} else if !of.ByScore && (state == tdf.Open || state == tdf.Placed || state == tdf.Executed) {
 		low, high = 0, 0
 	}
 	begin, end := high, low

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,9 +21,12 @@ func FuzzCalls(f *testing.F) {
 	roles := access.Roles()
 	for i, r := range s.routes {
 		f.Add(uint8(i), uint8(i), r.path, bodies[r.id], "application/json", "")
+		f.Add(uint8(slices.Index(methods, r.method)), uint8(3), strings.TrimPrefix(pathOf(r), base), bodies[r.id], types[r.id], "")
 	}
 	for _, path := range []string{
-		"/tasks/1?x=1", "/tasks/0", "/tasks/-1", "/tasks/9223372036854775808", "/tasks/1/output?round=999999999&stream=result", "/tasks/1/output?follow=true", "/tasks/1/output?follow=true&round=0&stream=stderr", "/tasks?limit=0", "/tasks?limit=1001", "/tasks?cursor=x",
+		"/tasks/1?x=1", "/tasks/0", "/tasks/-1", "/tasks/9223372036854775808", "/tasks/1/output?round=999999999&stream=result", "/tasks/1/output?follow=true", "/tasks/1/output?follow=true&round=0&stream=stderr",
+		"/events", "/events?types=output", "/events?ids=1&types=output,state", "/events?ids=x", "/events?group=%00", "/events?types=all", "/results?fields=x", "/results?spreadsheet=true&no_output=true",
+		"/programs/" + strings.Repeat("f", 64) + "/pin", "/programs/x/pin", "/sweeps", "/sweeps?task=%7B%7D", "/sweeps?task=%7B", "/sweeps?task=%7B%22program%22%3A%22p%22%2C%22campaign%22%3A%22g%22%7D&input=%7B", "/tasks?limit=0", "/tasks?limit=1001", "/tasks?cursor=x",
 		"/tasks?since=never", "/tasks?ids=1,,2", "/tasks?exit=256", "/tasks?program=%5B", "/groups/%00", "/groups/a%2Fb", "/workers/%FF/drain", "/limits/" + strings.Repeat("x", 300),
 		"/../tasks", "/tasks/%2e%2e/x", "/tasks?states=" + strings.Repeat("open,", 500), "/tasks?failure=zz", "/failures?cursor=AAAA", "?", "/tasks#x",
 	} {
@@ -33,9 +37,12 @@ func FuzzCalls(f *testing.F) {
 		"null", "[null]", "[[]]", `{"a":`, `{"program":null}`, `{"program":"p","after":{"places":[-1]}}`, `{"program":"p","timeout":1e999}`, `{"program":"p","tags":["a","a"]}`, "\xff\xfe", "{}{}", "1e400",
 		`[{"program":"p","after":{"places":[0]}}]`, `{"program":"p","end_before":"9999-12-31T23:59:59Z"}`, `{"program":"p","start_after":"inf"}`, `{"action":"cancel","filter":{"states":[]},"expect":-1}`,
 		`{"at_most":-1}`, `{"starts":1}`, `{"starts":1,"seconds":1e308}`, `{"queue":"a;b"}`, `{"group":"\u0000"}`, `{"group":"g","failures":-5}`,
+		`{"actions":[{"action":"cancel","id":1,"etag":"x"}]}`, `{"actions":[{"action":"cancel","id":1},{"action":"retry","id":1}]}`, `{"require":[{"id":0}]}`, `{"decide":"\u0000"}`, `{"open":{}}`, `{"open":null,"actions":null}`,
+		"a\n\"", "a,a\n1,2", "\xff\n1", "a\n" + strings.Repeat("x", 2000), strings.Repeat("a,", 2000) + "b\n", "a;b\n1;2",
 	} {
-		for i, path := range []string{"/tasks", "/tasks/actions", "/tasks/1/change", "/limits/k", "/pauses/add"} {
-			f.Add(uint8(1+i/3), uint8(3), path, body, "application/json", "")
+		for i, path := range []string{"/tasks", "/tasks/actions", "/tasks/1/change", "/limits/k", "/pauses/add", "/transactions", "/tasks/stream", "/sweeps?task=%7B%22program%22%3A%22p%22%2C%22campaign%22%3A%22g%22%7D", "/programs"} {
+			f.Add(uint8(1+i%4/3), uint8(3), path, body, "application/json", "")
+			f.Add(uint8(1), uint8(3), path, body, []string{jsonLines, csvType, "application/gzip"}[i%3], "")
 		}
 	}
 	f.Fuzz(func(t *testing.T, method, role uint8, path, body, kind, match string) {
@@ -50,6 +57,7 @@ func FuzzCalls(f *testing.F) {
 		r.Header.Set("Content-Type", kind)
 		r.Header.Set("If-Match", match)
 		r.Header.Set("Idempotency-Key", match)
+		r.Header.Set("Last-Event-ID", match)
 		s.TB = t
 		before := s.world()
 		got := s.do(r)

@@ -9,7 +9,6 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/program"
 )
 
 // addNamespace adds the routes about everything but single tasks.
@@ -18,7 +17,6 @@ func (a *api) addNamespace() {
 	add(a, route{http.MethodGet, "/doctor", "diagnose", "Diagnose problems", toInspect, false}, a.diagnose)
 	add(a, route{http.MethodGet, "/failures", "list-failures", "Group failed rounds", toInspect, false}, a.listFailures)
 	add(a, route{http.MethodGet, "/tasks/{id}/explain", "explain-task", "Explain why a task does not run or finish", toInspect, false}, a.explain)
-	add(a, route{http.MethodGet, "/programs", "list-programs", "List the stored programs", toInspect, false}, a.listPrograms)
 	add(a, route{http.MethodGet, "/groups/{name}", "get-group", "Count the tasks of a campaign, and read whether it is closed", toSee, false}, a.getGroup)
 	add(a, route{http.MethodPost, "/groups/{name}/close", "close-group", "Close a campaign: no task can be opened in it", toOpen, false}, a.closeGroup)
 	add(a, route{http.MethodPost, "/groups/{name}/extend", "extend-group", "Open a closed campaign again", toOpen, false}, a.extendGroup)
@@ -28,6 +26,7 @@ func (a *api) addNamespace() {
 	add(a, route{http.MethodGet, "/limits", "list-limits", "List the limits of keys, and how they are used", toInspect, false}, a.listLimits)
 	add(a, route{http.MethodPut, "/limits/{key}", "set-limit", "Limit how many tasks of a key run at once, and how often one starts", toOperate, false}, a.setLimit)
 	add(a, route{http.MethodDelete, "/limits/{key}", "remove-limit", "Remove the limit of a key", toOperate, false}, a.removeLimit)
+	add(a, route{http.MethodGet, "/queues", "list-queues", "List the queues with their open and running tasks, and whether they are paused", toInspect, false}, a.listQueues)
 	add(a, route{http.MethodGet, "/pauses", "list-pauses", "List what is paused", toInspect, false}, a.listPauses)
 	add(a, route{http.MethodPost, "/pauses/add", "pause", "Pause a queue, a campaign or the namespace", toOperate, false}, a.pause)
 	add(a, route{http.MethodPost, "/pauses/remove", "resume", "End a pause", toOperate, false}, a.resume)
@@ -70,26 +69,6 @@ func (a *api) explain(ctx context.Context, _ *call, in *idInput) (*out[view[admi
 	return &out[view[admin.Explanation]]{view[admin.Explanation]{e}}, err
 }
 
-// storedProgram is a program that Redis stores.
-type storedProgram struct {
-	Source  string     `json:"source"`
-	Bytes   int64      `json:"bytes"`
-	LastUse *time.Time `json:"last_use,omitempty"`
-	Pinned  bool       `json:"pinned"`
-}
-
-func (a *api) listPrograms(ctx context.Context, c *call, _ *none) (*out[[]storedProgram], error) {
-	stored, err := program.List(ctx, c.manager)
-	all := make([]storedProgram, len(stored))
-	for i, p := range stored {
-		all[i] = storedProgram{Source: "redis:" + p.SHA256, Bytes: p.Bytes, Pinned: p.Pinned}
-		if !p.LastUse.IsZero() {
-			all[i].LastUse = &p.LastUse
-		}
-	}
-	return &out[[]storedProgram]{all}, err
-}
-
 type groupInput struct {
 	Name string `path:"name" maxLength:"200" doc:"the name of the campaign; / is %2F"`
 }
@@ -126,14 +105,18 @@ func (a *api) extendGroup(ctx context.Context, c *call, in *groupInput) (*none, 
 }
 
 func changeGroup(ctx context.Context, c *call, in *groupInput, change func(*manager.Manager, context.Context, string) error) (*none, error) {
-	err := c.token.CheckGroup(in.Name)
-	if err == nil {
-		err = (tdf.Pausable{Group: in.Name}).Check()
-	}
-	if err != nil {
+	if err := checkGroup(c, in.Name); err != nil {
 		return nil, err
 	}
 	return nil, change(c.manager, ctx, in.Name)
+}
+
+// checkGroup returns an error if the name of a group is invalid, or if the token may not use it.
+func checkGroup(c *call, name string) error {
+	if err := c.token.CheckGroup(name); err != nil {
+		return err
+	}
+	return (tdf.Pausable{Group: name}).Check()
 }
 
 func (a *api) listWorkers(ctx context.Context, _ *call, _ *none) (*out[[]view[admin.Worker]], error) {
@@ -202,6 +185,11 @@ func (a *api) setLimit(ctx context.Context, c *call, in *limitInput) (*none, err
 
 func (a *api) removeLimit(ctx context.Context, c *call, in *keyInput) (*none, error) {
 	return nil, c.manager.RemoveLimit(ctx, in.Key)
+}
+
+func (a *api) listQueues(ctx context.Context, _ *call, _ *none) (*out[[]view[admin.QueueStatus]], error) {
+	all, err := a.admin.Queues(ctx)
+	return &out[[]view[admin.QueueStatus]]{viewsOf(all)}, err
 }
 
 // pausable is what a call pauses or resumes.

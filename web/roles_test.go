@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -22,12 +23,29 @@ var allowed = map[string]string{
 	"pause": "operator", "resume": "operator",
 	"register-worker": "worker operator", "sign-off-worker": "worker operator", "send-heartbeat": "worker operator", "claim-tasks": "worker operator",
 	"renew-claims": "worker operator", "report-rounds": "worker operator", "get-dependencies": "worker operator",
+	"store-program": "submitter operator", "pin-program": "operator", "unpin-program": "operator", "remove-program": "operator",
+	"get-results": "viewer submitter operator", "commit-transaction": "submitter operator", "open-sweep": "submitter operator",
+	"open-stream": "submitter operator", "stream-events": "viewer submitter operator", "list-queues": "viewer operator",
 }
 
 // bodies have a valid body for each route that needs one.
 var bodies = map[string]string{
 	"register-worker": `{"name":"w"}`, "renew-claims": "[]", "report-rounds": "[]",
 	"open-tasks": plain, "act-on-tasks": `{"action":"cancel","ids":[1]}`, "set-limit": `{"at_most":1}`, "pause": `{"namespace":true}`, "resume": `{"namespace":true}`,
+	"commit-transaction": `{"open":[` + plain + `],"actions":[{"action":"cancel","id":1}]}`, "open-sweep": "a,b\n1,2\n", "open-stream": plain + "\n" + plain,
+	"store-program": "no archive",
+}
+
+// types have the Content-Type of each body that is not JSON.
+var types = map[string]string{"open-sweep": csvType, "open-stream": jsonLines, "store-program": "application/x-tar"}
+
+// pathOf returns a path of a route, with parameters that exist.
+func pathOf(r route) string {
+	path := strings.NewReplacer("{id}", "1", "{name}", "n", "{key}", "k", "{action}", "cancel", "{sha256}", strings.Repeat("0", 64), "{session}", "w.AAAAAAAAAAAAAAAAAAAAAAAAAA").Replace(r.path)
+	if r.id == "open-sweep" {
+		path += "?task=" + url.QueryEscape(`{"program":"p","campaign":"submitter/sweep"}`) + "&extend=true"
+	}
+	return base + path
 }
 
 // Each route lets only some roles pass. Every other call changes nothing: without a token, with a wrong or revoked one, and with another role.
@@ -47,24 +65,24 @@ func TestEachRouteAndRole(t *testing.T) {
 		if !listed {
 			t.Errorf("the route %s has no row in this test", r.id)
 		}
-		path := base + strings.NewReplacer("{id}", "1", "{name}", "n", "{key}", "k", "{action}", "cancel", "{session}", "w.AAAAAAAAAAAAAAAAAAAAAAAAAA").Replace(r.path)
+		path, kind := pathOf(r), "Content-Type: "+types[r.id]
 		before := s.world()
 		for _, token := range []string{"", "x", "tdf_operator_", s.tokens[access.Operator] + "A", strings.ToLower(s.tokens[access.Operator]), revoked} {
-			got := s.call(token, r.method, path, bodies[r.id])
+			got := s.call(token, r.method, path, bodies[r.id], kind)
 			if got.StatusCode != http.StatusUnauthorized || got.Header.Get("WWW-Authenticate") == "" {
 				t.Errorf("%s with the token %.20q: %d", r.id, token, got.StatusCode)
 			}
 		}
 		for _, role := range access.Roles() {
 			if !strings.Contains(may, role) {
-				s.as(access.Role(role), http.StatusForbidden, r.method, path, bodies[r.id])
+				s.as(access.Role(role), http.StatusForbidden, r.method, path, bodies[r.id], kind)
 			}
 		}
 		if diff := cmp.Diff(before, s.world()); diff != "" {
 			t.Errorf("refused calls of %s have changed something:\n%s", r.id, diff)
 		}
 		for role := range strings.FieldsSeq(may) {
-			got := s.call(s.tokens[access.Role(role)], r.method, path, bodies[r.id])
+			got := s.call(s.tokens[access.Role(role)], r.method, path, bodies[r.id], kind)
 			submittersOwn := role == "submitter" && strings.Contains(got.text, "begin with submitter/")
 			if got.StatusCode == 401 || got.StatusCode == 403 && !submittersOwn || got.StatusCode >= 500 {
 				t.Errorf("%s as %s: %d %s", r.id, role, got.StatusCode, got.text)

@@ -9,6 +9,8 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -56,6 +58,12 @@ func (a *api) addRoutes() {
 	a.addActions()
 	a.addNamespace()
 	a.addWork()
+	a.addPrograms()
+	a.addResults()
+	a.addTransactions()
+	a.addSweeps()
+	a.addLines()
+	a.addEvents()
 }
 
 // none is the input of a route without parameters, and the output of a route without an answer.
@@ -63,19 +71,26 @@ type none struct{}
 
 // add adds a route. Its function gets a context that ends with the time of the call.
 func add[I, O any](a *api, r route, do func(context.Context, *call, *I) (*O, error)) {
+	addReading(a, r, jsonKinds, do)
+}
+
+var jsonKinds = []string{"application/json", jsonLines}
+
+// addReading adds a route that reads bodies of these types.
+func addReading[I, O any](a *api, r route, kinds []string, do func(context.Context, *call, *I) (*O, error)) {
 	longest := a.Timeout
 	if r.bulk {
 		longest = 10 * a.Timeout
 	}
-	addLong(a, r, longest, longest, do)
+	addLong(a, r, kinds, longest, longest, do)
 }
 
 // addWaiting adds a route whose calls wait for something to happen, in addition to the time of each call.
 func addWaiting[I, O any](a *api, r route, wait time.Duration, do func(context.Context, *call, *I) (*O, error)) {
-	addLong(a, r, a.Timeout, wait+10*a.Timeout, do)
+	addLong(a, r, jsonKinds, a.Timeout, wait+10*a.Timeout, do)
 }
 
-func addLong[I, O any](a *api, r route, toRead, longest time.Duration, do func(context.Context, *call, *I) (*O, error)) {
+func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Duration, do func(context.Context, *call, *I) (*O, error)) {
 	a.routes = append(a.routes, r)
 	limit := int64(maxBody)
 	if r.bulk {
@@ -87,7 +102,7 @@ func addLong[I, O any](a *api, r route, toRead, longest time.Duration, do func(c
 		Security:         []map[string][]string{{"token": {}}},
 		MaxBodyBytes:     limit + 1, // readBody reads the body before, and refuses a longer one
 		SkipValidateBody: true,      // the types of manager read their JSON, and know more than a schema
-		Middlewares:      huma.Middlewares{a.authorize(r.need), a.readBody(limit, toRead)},
+		Middlewares:      huma.Middlewares{a.authorize(r.need), a.readBody(limit, toRead, kinds)},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		ctx, cancel := context.WithTimeout(ctx, longest)
 		defer cancel()
@@ -98,6 +113,9 @@ func addLong[I, O any](a *api, r route, toRead, longest time.Duration, do func(c
 		return out, nil
 	})
 }
+
+// readsItself marks a route that reads its body line by line.
+const readsItself = "reads itself"
 
 // authorize lets a call pass whose token has a right.
 func (a *api) authorize(n need) func(huma.Context, func(huma.Context)) {
@@ -113,21 +131,23 @@ func (a *api) authorize(n need) func(huma.Context, func(huma.Context)) {
 }
 
 // readBody reads the body of a call into memory, and refuses a body that is too large, too slow, or of an unknown type.
-func (a *api) readBody(limit int64, longest time.Duration) func(huma.Context, func(huma.Context)) {
+func (a *api) readBody(limit int64, longest time.Duration, kinds []string) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
+		if ctx.Operation().RequestBody == nil || ctx.Operation().Metadata[readsItself] != nil {
+			next(ctx)
+			return
+		}
 		var body []byte
-		var err error
 		memory := share{left: &a.bodies}
 		defer memory.giveBack()
-		if ctx.Operation().RequestBody != nil {
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * longest)) // an error means that there is no connection, as in tests
-			if err = checkType(r); err == nil {
-				body, err = memory.read(http.MaxBytesReader(w, r.Body, limit))
-			}
-			if err == nil {
-				err = checkShape(body)
-			}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * longest)) // an error means that there is no connection, as in tests
+		err := checkType(r, kinds)
+		if err == nil {
+			body, err = memory.read(http.MaxBytesReader(w, r.Body, limit))
+		}
+		if err == nil && slices.Contains(kinds, jsonKinds[0]) {
+			err = checkShape(body)
 		}
 		if err != nil {
 			w.Header().Set("Connection", "close") // the rest of the body is not worth reading
@@ -140,13 +160,13 @@ func (a *api) readBody(limit int64, longest time.Duration) func(huma.Context, fu
 	}
 }
 
-func checkType(r *http.Request) error {
+func checkType(r *http.Request, kinds []string) error {
 	given := r.Header.Get("Content-Type")
 	kind, _, err := mime.ParseMediaType(given)
-	if given == "" || err == nil && (kind == "application/json" || kind == jsonLines) {
+	if given == "" || err == nil && slices.Contains(kinds, kind) {
 		return nil
 	}
-	return refuse(notRead, fmt.Sprintf("the Content-Type %.100q is not application/json or %s", given, jsonLines))
+	return refuse(notRead, fmt.Sprintf("the Content-Type %.100q is not %s", given, strings.Join(kinds, " or ")))
 }
 
 func bodyProblem(err error) error {

@@ -84,6 +84,9 @@ func (s *stream) flush() error {
 	return nil
 }
 
+// writeBuffer is the size of the parts of long answers.
+const writeBuffer = 64 << 10
+
 // lines returns an encoder that writes a line for each value.
 func lines(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(w)
@@ -219,9 +222,12 @@ func (a *api) alsoAnswers(id string, kinds ...string) {
 			if o == nil || o.OperationID != id {
 				continue
 			}
-			content := o.Responses["200"].Content
+			answer := o.Responses["200"]
+			if answer.Content == nil {
+				answer.Content = map[string]*huma.MediaType{}
+			}
 			for _, kind := range kinds {
-				content[kind] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+				answer.Content[kind] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 			}
 		}
 	}

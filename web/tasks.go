@@ -78,16 +78,7 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	case n > maxTasks:
 		return nil, refuse(tooLarge, fmt.Sprintf("more than %d tasks in one call", maxTasks))
 	}
-	for i := range in.Body {
-		d := &in.Body[i]
-		if err := c.token.Claim(d); err != nil {
-			return nil, fmt.Errorf("task %d: %w", i+1, err)
-		}
-		if d.CorrelationID == "" {
-			d.CorrelationID = c.id
-		}
-	}
-	if err := a.checkDependencies(ctx, c, in.Body); err != nil {
+	if err := a.claim(ctx, c, in.Body); err != nil {
 		return nil, err
 	}
 	open := c.manager.Open
@@ -101,13 +92,32 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	if err != nil {
 		return nil, partly(len(tasks), err)
 	}
-	out := &openOutput{Status: http.StatusCreated}
+	return &openOutput{http.StatusCreated, openedBy(tasks)}, nil
+}
+
+// openedBy returns the answer for tasks that were opened.
+func openedBy(tasks []*manager.Task) opened {
+	o := opened{IDs: []int64{}}
 	for _, t := range tasks {
-		if out.Body.IDs = append(out.Body.IDs, t.ID); t.Existing {
-			out.Body.Existing = append(out.Body.Existing, t.ID)
+		if o.IDs = append(o.IDs, t.ID); t.Existing {
+			o.Existing = append(o.Existing, t.ID)
 		}
 	}
-	return out, nil
+	return o
+}
+
+// claim makes new tasks belong to the token of the call, and returns an error if the token may not open them.
+func (a *api) claim(ctx context.Context, c *call, all []manager.Definition) error {
+	for i := range all {
+		d := &all[i]
+		if err := c.token.Claim(d); err != nil {
+			return fmt.Errorf("task %d: %w", i+1, err)
+		}
+		if d.CorrelationID == "" {
+			d.CorrelationID = c.id
+		}
+	}
+	return a.checkDependencies(ctx, c, all)
 }
 
 // partly adds to an error how many tasks the call has opened or changed before it.
@@ -231,7 +241,7 @@ func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutpu
 // streamTasks writes all tasks of a query as JSON Lines.
 func (a *api) streamTasks(c *call, q manager.Query) error {
 	return a.stream(c, jsonLines, func(s *stream) error {
-		out := bufio.NewWriterSize(s, 64<<10)
+		out := bufio.NewWriterSize(s, writeBuffer)
 		each := lines(out)
 		for t, err := range c.manager.List(s.ctx, q) {
 			if err == nil {

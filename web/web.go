@@ -67,6 +67,7 @@ type api struct {
 	bodies               atomic.Int64  // how many bytes of bodies may still come
 	waiting              *streamPlaces // of calls that wait for tasks
 	streams              *streamPlaces
+	events               *eventHub
 	roster               roster
 	checkPause           time.Duration // how often a stream checks its token
 	writeTime            time.Duration // how long a client may take to read a part of a stream
@@ -96,6 +97,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 		servers: map[*http.Server]context.Context{},
 	}
 	a.bodies.Store(maxBodies)
+	a.events = newEventHub(a)
 	for _, name := range o.Hosts {
 		a.names[strings.ToLower(name)] = true
 	}

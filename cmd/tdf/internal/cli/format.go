@@ -82,14 +82,6 @@ func Clock(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
 
-// Stamp formats a time for CSV: RFC 3339 in UTC, to the microsecond. It returns "" for the zero time.
-func Stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
-}
-
 // ShellWord quotes s, if necessary, so that a shell reads it as one word.
 func ShellWord(s string) string {
 	special := func(r rune) bool {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/results"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -23,17 +25,8 @@ type export struct {
 	jsonl       bool
 	noOutput    bool
 	wait        bool
-	fields      string // one of fieldSources
+	fields      string // one of results.Sources
 }
-
-// The values of --fields: where the fields of a task's result come from.
-const (
-	fieldsAuto     = "auto"
-	fieldsLastLine = "last-line"
-	fieldsResult   = "result.json"
-)
-
-var fieldSources = []string{fieldsAuto, fieldsLastLine, fieldsResult}
 
 func Results(a *cli.App) *cobra.Command {
 	e := export{a: a}
@@ -57,8 +50,8 @@ func Results(a *cli.App) *cobra.Command {
 			if c.Flags().Changed("fields") && e.jsonl {
 				return cli.Usagef("--fields with --jsonl: only CSV has columns for fields")
 			}
-			if !slices.Contains(fieldSources, e.fields) {
-				return cli.Usagef("invalid value %q for --fields: want %s", e.fields, strings.Join(fieldSources, ", "))
+			if !slices.Contains(results.Sources, e.fields) {
+				return cli.Usagef("invalid value %q for --fields: want %s", e.fields, strings.Join(results.Sources, ", "))
 			}
 			if len(args) > 0 {
 				if e.filter.Group != "" && e.filter.Group != args[0] {
@@ -73,7 +66,7 @@ func Results(a *cli.App) *cobra.Command {
 	c.Flags().BoolVar(&e.csv, "csv", false, "CSV with column names in the first row (default)")
 	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
-	c.Flags().StringVar(&e.fields, "fields", fieldsAuto, "`SOURCE` source of the fields: result.json, last-line, or auto for result.json and otherwise the last line")
+	c.Flags().StringVar(&e.fields, "fields", results.FromAuto, "`SOURCE` source of the fields: result.json, last-line, or auto for result.json and otherwise the last line")
 	c.Flags().BoolVar(&e.wait, "wait", false, "wait for all unfinished tasks before writing")
 	c.Flags().BoolVar(&e.noOutput, "no-output", false, "results without stdout and stderr")
 	return c
@@ -147,26 +140,18 @@ func (e *export) waitForAll(ctx context.Context, m *cli.Client) error {
 
 var errTasksGone = errors.New("wait for tasks: no tasks exist any more; they were removed, or Redis lost its data at a restart")
 
-func (e *export) writeLines(ctx context.Context, m *cli.Client, q manager.Query, out *bufio.Writer) (n int, err error) {
-	lines := cli.JsonLines(out)
-	for t, err := range m.List(ctx, reading(q, !e.noOutput)) {
-		if err == nil {
-			err = lines.Encode(t)
-		}
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
+func (e *export) writeLines(ctx context.Context, m *cli.Client, q manager.Query, out io.Writer) (int, error) {
+	return results.Lines(ctx, m.Manager, q, cli.JsonLines(out), !e.noOutput)
 }
 
-// reading returns a query that reads tasks with their results, in the order of their ids. If withOutput is true, the query
-// also reads stdout and stderr.
-func reading(q manager.Query, withOutput bool) manager.Query {
-	q.Order, q.Read = manager.ByID, manager.ReadResult
-	if withOutput {
-		q.Read = manager.ReadOutput
+func (e *export) writeCSV(ctx context.Context, m *cli.Client, q manager.Query, out io.Writer) (int, error) {
+	o := results.Options{Fields: e.fields, Output: !e.noOutput, Spreadsheet: e.spreadsheet}
+	if e.a.Terminal.Out {
+		o.Cell = cli.Printable
 	}
-	return q
+	n, late, err := results.CSV(ctx, m.Manager, q, out, o)
+	if late > 0 {
+		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command", cli.Counted(late, "value"))
+	}
+	return n, err
 }

@@ -73,19 +73,19 @@ func (f *afterFlags) read(ctx context.Context, m *cli.Client) error {
 }
 
 // pair adds the dependencies of --after-same to a task.
-func (f *afterFlags) pair(c *candidate) error {
+func (f *afterFlags) pair(c *sweep.Candidate) error {
 	if f.same == "" {
 		return nil
 	}
-	ids := f.paired[c.point]
+	ids := f.paired[c.Point]
 	if len(ids) == 0 {
 		return fmt.Errorf("--after-same: campaign %s has no task with these parameters", f.same)
 	}
 	d := tdf.Dependencies{}
-	if c.definition.After != nil {
-		d = *c.definition.After
+	if c.Task.After != nil {
+		d = *c.Task.After
 	}
 	d.Tasks = append(d.Tasks[:len(d.Tasks):len(d.Tasks)], ids...)
-	c.definition.After = &d
+	c.Task.After = &d
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/sweep"
 )
 
 // An opening holds the flags of tdf open.
@@ -93,7 +94,7 @@ func (o *opening) run(ctx context.Context) error {
 		return err
 	}
 	return o.a.WithManagerOf(ctx, tool, func(m *cli.Client) error {
-		p := &plan{opening: o, m: m, sweep: s, packed: packed, points: tally{}}
+		p := &plan{opening: o, m: m, sweep: s, packed: packed, points: sweep.Tally{}}
 		if err := p.prepare(ctx, tool); err != nil {
 			if ctx.Err() != nil {
 				o.a.Say("interrupted; nothing was opened")

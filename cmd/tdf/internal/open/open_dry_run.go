@@ -17,10 +17,10 @@ func (p *plan) show() error {
 	if err := p.showCommon(); err != nil {
 		return err
 	}
-	if p.found.known > 0 {
-		p.a.Say("skipped %s that the campaign already has", cli.Counted(p.found.known, "point"))
+	if p.found.Known > 0 {
+		p.a.Say("skipped %s that the campaign already has", cli.Counted(p.found.Known, "point"))
 	}
-	sayRepeated(p.a, p.found.repeated)
+	sayRepeated(p.a, p.found.Repeated)
 	if len(p.first) > 0 {
 		fmt.Fprintln(p.a.Stdout)
 		if err := p.showFirst(); err != nil {
@@ -34,7 +34,7 @@ func (p *plan) show() error {
 // showCommon prints the common properties of the tasks. It leaves out properties with their default values.
 func (p *plan) showCommon() error {
 	t := p.a.Table("property", "value")
-	t.Row("tasks", cli.Number(p.found.admitted))
+	t.Row("tasks", cli.Number(p.found.Admitted))
 	t.Row("program", p.base.Program)
 	if p.base.Source != "" {
 		t.Row("source", tdf.HideCredentials(p.base.Source))
@@ -55,7 +55,7 @@ func (p *plan) showFirst() error {
 	for _, d := range p.first {
 		t.Row(excerpt(p.a, d.Input), excerpt(p.a, d.Meta))
 	}
-	if rest := p.found.admitted - int64(len(p.first)); rest > 0 {
+	if rest := p.found.Admitted - int64(len(p.first)); rest > 0 {
 		defer p.a.Say("and %d more", rest)
 	}
 	return t.Write()

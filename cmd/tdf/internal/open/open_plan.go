@@ -24,8 +24,8 @@ type plan struct {
 	rule   string          // value of fail_on, with an explanation
 	fresh  bool            // the campaign is new, so tdf open fails if another command opens the campaign meanwhile
 
-	points tally            // counts for each point; with --extend, the counts include the tasks of the campaign
-	found  *walk            // result of the first walk through all rows; nil if the rows can be read only once
+	points sweep.Tally      // counts for each point; with --extend, the counts include the tasks of the campaign
+	found  *sweep.Walk      // result of the first walk through all rows; nil if the rows can be read only once
 	first  []tdf.Properties // first few tasks, for --dry-run
 }
 
@@ -166,9 +166,7 @@ func (p *plan) readPoints(ctx context.Context) error {
 			return err
 		}
 		if point, ok := sweep.PointOf(meta.Text); ok {
-			t := p.points[point]
-			t.has++
-			p.points[point] = t
+			p.points.Add(point)
 		} else {
 			without++
 		}
@@ -181,7 +179,7 @@ func (p *plan) readPoints(ctx context.Context) error {
 
 // countTasks walks through all rows, and counts the tasks to open. An invalid row is an error.
 func (p *plan) countTasks(ctx context.Context) error {
-	w := &walk{points: p.points}
+	w := &sweep.Walk{Points: p.points}
 	bar := newProgressBar(p.a, -1, "checking")
 	defer bar.Clear()
 	rows := 0
@@ -192,8 +190,8 @@ func (p *plan) countTasks(ctx context.Context) error {
 		if err != nil {
 			return rowError(err)
 		}
-		if w.admits(c.point) && len(p.first) < dryTasks {
-			p.first = append(p.first, c.definition)
+		if w.Admits(c.Point) && len(p.first) < dryTasks {
+			p.first = append(p.first, c.Task)
 		}
 		if rows++; rows%openAtOnce == 0 {
 			bar.Add(openAtOnce)
@@ -204,12 +202,12 @@ func (p *plan) countTasks(ctx context.Context) error {
 }
 
 // candidates returns a candidate for each row, with all of its dependencies.
-func (p *plan) candidates() iter.Seq2[candidate, error] {
-	return func(yield func(candidate, error) bool) {
+func (p *plan) candidates() iter.Seq2[sweep.Candidate, error] {
+	return func(yield func(sweep.Candidate, error) bool) {
 		for c, err := range p.sweep.candidates(p.base) {
 			if err == nil {
 				if err = p.after.pair(&c); err != nil {
-					err = c.row.Wrong(err)
+					err = c.Row.Wrong(err)
 				}
 			}
 			if !yield(c, err) || err != nil {
@@ -224,42 +222,4 @@ func rowError(err error) error {
 		return cli.Usagef("%v; nothing was opened", err)
 	}
 	return err
-}
-
-// A tally counts, for each point, the tasks of the campaign and the rows of the sweep. If two rows of the sweep have the same
-// point, the campaign must get two tasks for this point.
-type tally map[sweep.Point]tallied
-
-type tallied struct {
-	has           int32 // number of tasks in the campaign
-	first, second int32 // number of rows in the first and in the second walk
-}
-
-// A walk counts the rows of one pass through a sweep.
-type walk struct {
-	points   tally
-	second   bool  // this is the second walk
-	admitted int64 // rows that need a new task
-	known    int64 // rows whose task the campaign already has
-	repeated int64 // rows that repeat an earlier row
-}
-
-// admits reports whether a row needs a new task.
-func (w *walk) admits(point sweep.Point) bool {
-	t := w.points[point]
-	rows := &t.first
-	if w.second {
-		rows = &t.second
-	}
-	*rows++
-	w.points[point] = t
-	if *rows > 1 {
-		w.repeated++
-	}
-	if *rows <= t.has {
-		w.known++
-		return false
-	}
-	w.admitted++
-	return true
 }

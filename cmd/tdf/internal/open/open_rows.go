@@ -118,29 +118,22 @@ func (o *opening) reader() (func(io.Reader) iter.Seq2[sweep.Row, error], error) 
 	return nil, cli.Usagef("--from %s: unknown format; add --format csv or --format jsonl", o.from)
 }
 
-// A candidate is a task that may be opened.
-type candidate struct {
-	definition tdf.Properties
-	point      sweep.Point
-	row        sweep.Row // for errors; zero if the command opens one task
-}
-
 // candidates returns a candidate for each row.
-func (s *rowSource) candidates(d tdf.Properties) iter.Seq2[candidate, error] {
-	return func(yield func(candidate, error) bool) {
+func (s *rowSource) candidates(d tdf.Properties) iter.Seq2[sweep.Candidate, error] {
+	return func(yield func(sweep.Candidate, error) bool) {
 		if s.rows == nil {
-			yield(candidate{definition: d}, nil)
+			yield(sweep.Candidate{Task: d}, nil)
 			return
 		}
 		rows, err := s.rows()
 		if err != nil {
-			yield(candidate{}, fmt.Errorf("%s: %w", s.name, err))
+			yield(sweep.Candidate{}, fmt.Errorf("%s: %w", s.name, err))
 			return
 		}
 		for row, err := range rows {
-			var c candidate
+			var c sweep.Candidate
 			if err == nil {
-				c, err = s.candidate(d, row)
+				c, err = row.Candidate(d, s.input)
 			}
 			if err != nil {
 				err = fmt.Errorf("%s: %w", s.name, err)
@@ -150,25 +143,4 @@ func (s *rowSource) candidates(d tdf.Properties) iter.Seq2[candidate, error] {
 			}
 		}
 	}
-}
-
-func (s *rowSource) candidate(d tdf.Properties, row sweep.Row) (candidate, error) {
-	var err error
-	d.Meta = row.JSON()
-	switch {
-	case len(d.Meta) > tdf.MaxMeta: // so a row with very many parameters need not fill a template
-		err = fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and use the names of the files as values",
-			len(d.Meta), tdf.MaxMeta)
-	case s.input != nil:
-		d.Input, err = s.input.Fill(&row)
-	default:
-		d.Input, err = row.Words()
-	}
-	if err == nil {
-		err = d.Validate()
-	}
-	if err != nil {
-		return candidate{}, row.Wrong(err)
-	}
-	return candidate{d, row.Point(), row}, nil
 }

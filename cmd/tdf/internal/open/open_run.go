@@ -23,11 +23,11 @@ const (
 
 // carryOut opens the tasks. It prints the ids of the opened tasks even if it fails or is interrupted.
 func (p *plan) carryOut(ctx context.Context) error {
-	if p.found != nil && p.found.admitted == 0 {
-		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, cli.Counted(p.found.known, "point"))
+	if p.found != nil && p.found.Admitted == 0 {
+		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, cli.Counted(p.found.Known, "point"))
 		return p.closeCampaign(ctx)
 	}
-	r := &OpenRun{plan: p, walk: &walk{points: p.points, second: p.found != nil}, bar: newProgressBar(p.a, p.total(), "opening")}
+	r := &OpenRun{plan: p, walk: &sweep.Walk{Points: p.points, Second: p.found != nil}, bar: newProgressBar(p.a, p.total(), "opening")}
 	err := r.open(ctx)
 	r.bar.Clear()
 	if unprinted := r.opened.print(p.a.Stdout); err == nil {
@@ -65,13 +65,13 @@ func (p *plan) total() int64 {
 	if p.found == nil {
 		return -1
 	}
-	return p.found.admitted
+	return p.found.Admitted
 }
 
 // An OpenRun opens the tasks of a plan.
 type OpenRun struct {
 	*plan
-	walk   *walk
+	walk   *sweep.Walk
 	bar    *progressbar.ProgressBar
 	batch  []tdf.Properties
 	bytes  int
@@ -117,7 +117,7 @@ func (r *OpenRun) TakeAll(ctx, opening context.Context, rows <-chan Feed) error 
 
 // A Feed is the candidate of a row, or the error that ended the rows.
 type Feed struct {
-	candidate
+	sweep.Candidate
 	err error
 }
 
@@ -142,11 +142,11 @@ func (r *OpenRun) take(ctx context.Context, f Feed) error {
 	if f.err != nil {
 		return errors.Join(f.err, r.flush(ctx))
 	}
-	if !r.admits(f.point) {
+	if !r.admits(f.Point) {
 		return nil
 	}
-	r.batch = append(r.batch, f.definition)
-	r.bytes += len(f.definition.Input) + len(f.definition.Meta)
+	r.batch = append(r.batch, f.Task)
+	r.bytes += len(f.Task.Input) + len(f.Task.Meta)
 	if len(r.batch) < openAtOnce && r.bytes < openBytes {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (r *OpenRun) take(ctx context.Context, f Feed) error {
 // admits reports whether a row needs a new task. If a first walk has checked the rows and --extend is not given,
 // every row needs a task.
 func (r *OpenRun) admits(point sweep.Point) bool {
-	return r.walk.second && !r.extend || r.walk.admits(point)
+	return r.walk.Second && !r.extend || r.walk.Admits(point)
 }
 
 // flush opens the batch. Before the first batch, it stores the program. If flush stored it earlier, no task would use the
@@ -228,10 +228,10 @@ func (r *OpenRun) sayOpened(n int64) {
 	if r.found != nil {
 		w = r.found
 	}
-	if w.known > 0 {
-		r.a.Say("skipped %s that the campaign already has", cli.Counted(w.known, "point"))
+	if w.Known > 0 {
+		r.a.Say("skipped %s that the campaign already has", cli.Counted(w.Known, "point"))
 	}
-	sayRepeated(r.a, w.repeated)
+	sayRepeated(r.a, w.Repeated)
 	name := sweep.Quote(r.base.Group)
 	if t := r.holder; t != nil {
 		r.a.Say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique, cli.StateText(t))

@@ -1,20 +1,19 @@
-package look
+package results
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -29,58 +28,44 @@ var (
 	lastColumns    = []string{"base64"} // names the columns whose cells are in base64 in this row
 )
 
-// writeCSV reads the tasks twice: first for the columns, then for the rows.
-func (e *export) writeCSV(ctx context.Context, m *cli.Client, q manager.Query, out *bufio.Writer) (n int, err error) {
-	c := newColumns(e.fields)
-	fromOutput := e.fields != fieldsResult
+// CSV writes a row for each task that a query selects, sorted by id. It reads the tasks twice: first for the columns, then for
+// the rows. It returns the number of rows, and how many values have no column, because tasks changed meanwhile.
+func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer, o Options) (rows, late int, err error) {
+	c := newColumns(o.Fields)
+	fromOutput := o.Fields != FromResult
 	for t, err := range m.List(ctx, reading(q, fromOutput)) {
 		if err == nil {
 			err = c.collect(t)
 		}
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	w := csv.NewWriter(out)
-	names := c.names(!e.noOutput)
-	if err := w.Write(e.escapeCells(slices.Clone(names))); err != nil {
-		return 0, err
+	names := c.names(o.Output)
+	if err := w.Write(o.change(slices.Clone(names))); err != nil {
+		return 0, 0, err
 	}
-	for t, err := range m.List(ctx, reading(q, fromOutput || !e.noOutput)) {
+	for t, err := range m.List(ctx, reading(q, fromOutput || o.Output)) {
 		if err == nil {
-			err = w.Write(e.escapeCells(c.row(t, names)))
+			err = w.Write(o.change(c.row(t, names)))
 		}
 		if err != nil {
-			return n, err
+			return rows, c.late, err
 		}
-		n++
-	}
-	if c.late > 0 {
-		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command", cli.Counted(c.late, "value"))
+		rows++
 	}
 	w.Flush()
-	return n, w.Error()
-}
-
-// escapeCells escapes cells for a terminal and, with --spreadsheet, for a spreadsheet.
-func (e *export) escapeCells(row []string) []string {
-	if e.spreadsheet {
-		escapeFormulas(row)
-	}
-	if e.a.Terminal.Out {
-		for i := range row {
-			row[i] = cli.Printable(row[i])
-		}
-	}
-	return row
+	return rows, c.late, w.Error()
 }
 
 // columns holds the columns that depend on the tasks.
 type columns struct {
-	source              string            // the value of --fields
+	source              string            // Options.Fields
 	parameters, results map[string]string // name of the column for each key
 	order, resultOrder  []string          // names of the columns, in the order of the CSV
 	taken               map[string]bool   // names of all columns
+	bytes               int               // total length of these names
 	late                int               // number of values that have no column
 }
 
@@ -92,8 +77,14 @@ func newColumns(source string) *columns {
 	return c
 }
 
-// maxColumns limits the memory that tasks with many different parameters need.
-const maxColumns = 10_000
+// These constants limit the memory that tasks with many different parameters need.
+const (
+	maxColumns = 10_000
+	maxNames   = 4 << 20 // bytes of the names of all columns
+)
+
+// ErrTooManyColumns means that the tasks have too many different parameters and results for CSV.
+var ErrTooManyColumns = tdf.NewError(tdf.CodeInvalid, "write CSV: the tasks need more than 10000 columns, or names of columns with more than 4 MiB; use JSON lines, which have no limit")
 
 // wholeKey is the key of a meta or result that is not a JSON object. No key in valid JSON is equal to wholeKey.
 const wholeKey = "\xff"
@@ -106,16 +97,16 @@ func (c *columns) collect(t *manager.Task) error {
 	for _, f := range c.resultFields(t) {
 		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
 	}
-	if len(c.taken) > maxColumns {
-		return fmt.Errorf("write CSV: the tasks need more than %d columns; use --jsonl, which has no limit", maxColumns)
+	if len(c.taken) > maxColumns || c.bytes > maxNames {
+		return ErrTooManyColumns
 	}
 	return nil
 }
 
 // resultFields returns the fields of a task's result.
 func (c *columns) resultFields(t *manager.Task) []field {
-	if c.source != fieldsLastLine {
-		if result := t.Result(); result != "" || c.source == fieldsResult {
+	if c.source != FromLastLine {
+		if result := t.Result(); result != "" || c.source == FromResult {
 			return fieldsOf(result)
 		}
 	}
@@ -145,6 +136,7 @@ func (c *columns) add(of map[string]string, order *[]string, key, name, prefix s
 		name = prefix + name
 	}
 	c.taken[name], of[key] = true, name
+	c.bytes += len(name)
 	*order = append(*order, name)
 }
 
@@ -200,14 +192,14 @@ func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 
 func fixedCells(t *manager.Task) map[string]string {
 	cells := map[string]string{
 		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
-		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round), "opened": cli.Stamp(t.Opened),
+		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round), "opened": stamp(t.Opened),
 	}
 	r := t.LastRun()
 	if r == nil {
 		return cells
 	}
 	cells["run"], cells["worker"], cells["exit"] = strconv.Itoa(r.Number), r.Worker, r.Exit
-	cells["started"], cells["ended"], cells["program_sha256"] = cli.Stamp(r.Started), cli.Stamp(r.Ended), r.ProgramSHA256
+	cells["started"], cells["ended"], cells["program_sha256"] = stamp(r.Started), stamp(r.Ended), r.ProgramSHA256
 	if r.RunTime > 0 {
 		cells["seconds"], cells["cpu_seconds"] = tdf.For(r.RunTime).String(), tdf.For(r.CPUTime).String()
 	}
@@ -218,6 +210,14 @@ func fixedCells(t *manager.Task) map[string]string {
 		cells["output_whole"] = strconv.FormatBool(r.OutputWhole())
 	}
 	return cells
+}
+
+// stamp formats a time: RFC 3339 in UTC, to the microsecond. It returns "" for the zero time.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
 }
 
 // A field is a key of a JSON object, with its value.

@@ -1,4 +1,4 @@
-package look
+package results
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ func taskWith(meta, result string) *manager.Task {
 }
 
 func TestColumns(t *testing.T) {
-	c := newColumns(fieldsResult)
+	c := newColumns(FromResult)
 	first := taskWith(`{"b":1.50,"id":"x","result.a":[1, 2],"output":null}`, `{"a":{"c": "ä"},"":true}`)
 	for _, task := range []*manager.Task{first, taskWith("", `"text"`), taskWith("plain\xff", "7"), taskWith(`{"a":1}`, "")} {
 		expect.NoError(t, c.collect(task))
@@ -79,7 +79,7 @@ func TestFieldsOfTheLastLine(t *testing.T) {
 			t.Errorf("%.40q has %q, want %q", output, got, want)
 		}
 	}
-	for source, want := range map[string]string{fieldsAuto: "[result.r result.n]", fieldsLastLine: "[result.n]", fieldsResult: "[result.r]"} {
+	for source, want := range map[string]string{FromAuto: "[result.r result.n]", FromLastLine: "[result.n]", FromResult: "[result.r]"} {
 		c := newColumns(source)
 		for _, result := range []string{`{"r":1}`, ""} {
 			task := &tdf.Task{ID: 1, Rounds: tdf.Rounds{0: {Worker: "w", Result: result, Output: `{"n":2}`}}}
@@ -90,12 +90,14 @@ func TestFieldsOfTheLastLine(t *testing.T) {
 }
 
 func TestColumnsAreLimited(t *testing.T) {
-	c := newColumns(fieldsResult)
+	c := newColumns(FromResult)
 	var err error
 	for i := 0; err == nil && i < 2*maxColumns; i++ {
 		err = c.collect(taskWith(fmt.Sprintf(`{"p%d":1,"q%d":1}`, i, i), ""))
 	}
-	expect.Fails(t, err, "use --jsonl")
+	expect.FailsWith(t, err, ErrTooManyColumns)
+	c = newColumns(FromResult)
+	expect.FailsWith(t, c.collect(taskWith(`{"`+strings.Repeat("x", maxNames)+`":1}`, `{"`+strings.Repeat("y", maxNames)+`":1}`)), ErrTooManyColumns)
 }
 
 func TestFieldsOf(t *testing.T) {

@@ -1,0 +1,168 @@
+package program
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// An ArchiveError means that an archive is no program that workers could unpack and run.
+type ArchiveError struct{ Reason string }
+
+func (e *ArchiveError) Error() string { return "check archive: " + e.Reason }
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*ArchiveError) Code() tdf.Code { return tdf.CodeInvalid }
+
+// Check checks an archive of a program from another system: a tar, plain or compressed with gzip or zstd. It returns the archive for
+// [PushPacked], with a name that begins with the given name. It unpacks nothing to disk, and keeps no file in memory.
+//
+// The error is an *[ArchiveError] if run.sh is missing, or if workers would refuse the archive with their default limits: because of a
+// name, a link, the number of files, their depth, or their unpacked size.
+func Check(name string, archive []byte) (Packed, error) {
+	t := &packTree{entries: map[string]packEntry{}}
+	r, err := opened(archive)
+	if err == nil {
+		defer r.Close()
+		err = t.read(tar.NewReader(&unpackedReader{r: r, packed: int64(len(archive))}))
+	}
+	if err == nil {
+		err = t.checkRunScript()
+	}
+	if err == nil {
+		err = t.checkLinks()
+	}
+	if err != nil {
+		return Packed{}, &ArchiveError{err.Error()}
+	}
+	return newPacked(name, archive, t), nil
+}
+
+var (
+	gzipMagic = []byte{0x1f, 0x8b}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+// maxWindow is the memory that a decompressor may need.
+const maxWindow = 64 << 20
+
+// opened returns a reader of the tar in an archive.
+func opened(archive []byte) (io.ReadCloser, error) {
+	r := bufio.NewReader(bytes.NewReader(archive))
+	switch {
+	case bytes.HasPrefix(archive, gzipMagic):
+		return gzip.NewReader(r)
+	case bytes.HasPrefix(archive, zstdMagic):
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	}
+	return io.NopCloser(r), nil
+}
+
+// An unpackedReader reads a tar, and fails if it is longer than workers accept.
+type unpackedReader struct {
+	r            io.Reader
+	packed, read int64
+}
+
+func (u *unpackedReader) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	u.read += int64(n)
+	switch {
+	case u.read > mostUnpacked:
+		return n, fmt.Errorf("it has more than %d bytes when it is unpacked", mostUnpacked)
+	case u.read > ratioFrom && u.read > 2*mostRatio*u.packed:
+		return n, fmt.Errorf("it is more than %d times as large when it is unpacked", 2*mostRatio)
+	}
+	return n, err
+}
+
+// maxArchiveNames is the largest total length of the names and link targets in an archive.
+const maxArchiveNames = 16 << 20
+
+// read reads the entries of a tar.
+func (t *packTree) read(r *tar.Reader) error {
+	names := 0
+	for {
+		h, err := r.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, tar.ErrHeader), errors.Is(err, io.ErrUnexpectedEOF):
+			return errors.New("it is no tar, plain or compressed with gzip or zstd, or it is damaged")
+		case err != nil:
+			return err
+		case h.Typeflag == tar.TypeXGlobalHeader: // git archive writes one
+			continue
+		}
+		if names += len(h.Name) + len(h.Linkname); names > maxArchiveNames {
+			return fmt.Errorf("its names have more than %d bytes", maxArchiveNames)
+		}
+		if err := t.addHeader(h); err != nil {
+			return fmt.Errorf("entry %.100q: %w", h.Name, err)
+		}
+	}
+}
+
+func (t *packTree) addHeader(h *tar.Header) error {
+	name := path.Clean(h.Name)
+	if err := checkPackName(name); err != nil {
+		return err
+	}
+	switch {
+	case h.Name == "" || !filepath.IsLocal(name):
+		return errors.New("the name is empty or leads out of the directory")
+	case name == ".":
+		return nil
+	case strings.HasPrefix(path.Base(name), reservedPrefix):
+		return fmt.Errorf("workers reserve names that begin with %s", reservedPrefix)
+	}
+	e := packEntry{size: h.Size}
+	switch h.Typeflag {
+	case tar.TypeReg:
+		e.mode = 0o644
+		t.bytes += h.Size
+	case tar.TypeDir:
+		e.mode = fs.ModeDir
+	case tar.TypeSymlink:
+		e.mode, e.link = fs.ModeSymlink, h.Linkname
+	default:
+		return errors.New("only files, directories and symbolic links are possible")
+	}
+	if old, twice := t.entries[name]; twice && !(old.mode.IsDir() && e.mode.IsDir()) {
+		return errors.New("the name occurs twice")
+	}
+	if !e.mode.IsDir() {
+		t.files++
+	}
+	return t.put(name, e)
+}
+
+// put adds an entry and its directories.
+func (t *packTree) put(name string, e packEntry) error {
+	for dir := path.Dir(name); dir != "." && !t.entries[dir].mode.IsDir(); dir = path.Dir(dir) {
+		if _, file := t.entries[dir]; file {
+			return fmt.Errorf("%s is not a directory", dir)
+		}
+		t.entries[dir] = packEntry{mode: fs.ModeDir}
+	}
+	if t.entries[name] = e; len(t.entries) > mostEntries {
+		return errTooManyEntries
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package program
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+var script = tar.Header{Name: "run.sh", Typeflag: tar.TypeReg, Mode: 0o755, Size: 3}
+
+// tarOf returns a tar with these entries. Each file has the content x, as often as its size says.
+func tarOf(t testing.TB, entries ...tar.Header) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range entries {
+		expect.NoError(t, w.WriteHeader(&h))
+		if h.Typeflag == tar.TypeReg {
+			_, err := io.Copy(w, io.LimitReader(zeros{}, h.Size))
+			expect.NoError(t, err)
+		}
+	}
+	expect.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+func gzipped(t testing.TB, data []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(data)
+	expect.NoError(t, err)
+	expect.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+func TestCheck(t *testing.T) {
+	plain := tarOf(t, tar.Header{Name: "./", Typeflag: tar.TypeDir}, script, tar.Header{Name: "a/b/", Typeflag: tar.TypeDir},
+		tar.Header{Name: "a/b/c", Typeflag: tar.TypeReg, Size: 9}, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "a/b/c"})
+	e, err := zstd.NewWriter(nil)
+	expect.NoError(t, err)
+	for kind, archive := range map[string][]byte{"plain": plain, "gzip": gzipped(t, plain), "zstd": e.EncodeAll(plain, nil)} {
+		p, err := Check("my tool", archive)
+		if err != nil || p.Files != 3 || p.Bytes != 12 || !strings.HasPrefix(p.Name, "my-tool-") {
+			t.Errorf("%s: %+v, %v", kind, p, err)
+		}
+	}
+	dir := t.TempDir()
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"), 0o755))
+	packed, err := Pack(dir)
+	expect.NoError(t, err)
+	again, err := Check(filepath.Base(dir), packed.Archive)
+	if err != nil || again.Name != packed.Name || again.Source != packed.Source || again.Files != 1 {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+func TestHostileArchives(t *testing.T) {
+	file := func(name string, size int64) tar.Header {
+		return tar.Header{Name: name, Typeflag: tar.TypeReg, Size: size}
+	}
+	link := func(name, target string) tar.Header {
+		return tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: target}
+	}
+	var many []tar.Header
+	for i := range mostEntries {
+		many = append(many, file(fmt.Sprint(i), 0))
+	}
+	whole := tarOf(t, script, file("x", 5000))
+	for name, archive := range map[string][]byte{
+		"nothing":           nil,
+		"text":              []byte(strings.Repeat("no tar", 200)),
+		"a zip":             []byte("PK\x03\x04" + strings.Repeat("x", 1000)),
+		"no run.sh":         tarOf(t, file("x", 1)),
+		"run.sh below":      tarOf(t, file("p/run.sh", 1)),
+		"an empty run.sh":   tarOf(t, file("run.sh", 0)),
+		"run.sh as a link":  tarOf(t, file("x", 1), link("run.sh", "x")),
+		"a cut tar":         whole[:1600],
+		"a cut gzip":        gzipped(t, whole)[:40],
+		"a broken zstd":     append(bytes.Clone(zstdMagic), whole...),
+		"dots":              tarOf(t, script, file("../x", 1)),
+		"hidden dots":       tarOf(t, script, file("a/../../x", 1)),
+		"absolute":          tarOf(t, script, file("/x", 1)),
+		"a backslash":       tarOf(t, script, file(`a\b`, 1)),
+		"no UTF-8":          tarOf(t, script, file("\xff", 1)),
+		"deep":              tarOf(t, script, file(strings.Repeat("d/", mostDepth+1)+"x", 1)),
+		"a link out":        tarOf(t, script, link("l", "../x")),
+		"an absolute link":  tarOf(t, script, link("l", "/etc/passwd")),
+		"a link in a cycle": tarOf(t, script, link("l", "m"), link("m", "l")),
+		"a dangling link":   tarOf(t, script, link("l", "x")),
+		"a hard link":       tarOf(t, script, tar.Header{Name: "h", Typeflag: tar.TypeLink, Linkname: "run.sh"}),
+		"a device":          tarOf(t, script, tar.Header{Name: "d", Typeflag: tar.TypeChar}),
+		"a pipe":            tarOf(t, script, tar.Header{Name: "d", Typeflag: tar.TypeFifo}),
+		"a name twice":      tarOf(t, script, script),
+		"below a file":      tarOf(t, script, file("run.sh/x", 1)),
+		"a reserved name":   tarOf(t, script, file("a/.tdf-x", 1)),
+		"too many files":    tarOf(t, append(many, script)...),
+		"a bomb":            gzipped(t, tarOf(t, script, file("x", 20<<20))),
+	} {
+		if p, err := Check("p", archive); tdf.CodeOf(err) != tdf.CodeInvalid || len(err.Error()) > 300 {
+			t.Errorf("%s: %+v, %v", name, p.Name, err)
+		}
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	whole := tarOf(f, script, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "run.sh"})
+	f.Add(whole)
+	f.Add(gzipped(f, whole))
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		if _, err := Check("p", archive); err != nil && tdf.CodeOf(err) != tdf.CodeInvalid {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package sweep
+
+import (
+	"fmt"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Candidate is a task for one row.
+type Candidate struct {
+	Task  tdf.Properties
+	Point Point
+	Row   Row // for errors
+}
+
+// Candidate returns the task for the row: d with the input that the template makes, and with the parameters as its meta. If the template
+// is nil, the input has all parameters in their order. The error is a *[RowError].
+func (r *Row) Candidate(d tdf.Properties, input *Template) (Candidate, error) {
+	var err error
+	d.Meta = r.JSON()
+	switch {
+	case len(d.Meta) > tdf.MaxMeta: // so a row with very many parameters need not fill a template
+		err = fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and use the names of the files as values",
+			len(d.Meta), tdf.MaxMeta)
+	case input != nil:
+		d.Input, err = input.Fill(r)
+	default:
+		d.Input, err = r.Words()
+	}
+	if err == nil {
+		err = d.Validate()
+	}
+	if err != nil {
+		return Candidate{}, r.Wrong(err)
+	}
+	return Candidate{d, r.Point(), *r}, nil
+}
+
+// A Tally counts, for each point, the tasks of a group and the rows of a sweep. If two rows of the sweep have the same
+// point, the group must get two tasks for this point.
+type Tally map[Point]tallied
+
+type tallied struct {
+	has           int32 // number of tasks in the group
+	first, second int32 // number of rows in the first and in the second walk
+}
+
+// Add counts a task of the group.
+func (t Tally) Add(p Point) {
+	of := t[p]
+	of.has++
+	t[p] = of
+}
+
+// A Walk counts the rows of one pass through a sweep.
+type Walk struct {
+	Points   Tally
+	Second   bool  // this is the second walk with these Points
+	Admitted int64 // rows that need a new task
+	Known    int64 // rows whose task the group already has
+	Repeated int64 // rows that repeat an earlier row
+}
+
+// Admits reports whether a row needs a new task.
+func (w *Walk) Admits(point Point) bool {
+	t := w.Points[point]
+	rows := &t.first
+	if w.Second {
+		rows = &t.second
+	}
+	*rows++
+	w.Points[point] = t
+	if *rows > 1 {
+		w.Repeated++
+	}
+	if *rows <= t.has {
+		w.Known++
+		return false
+	}
+	w.Admitted++
+	return true
+}

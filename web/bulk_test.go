@@ -1,0 +1,231 @@
+package web
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+// opening calls POST /tasks/stream, and returns the lines of the answer.
+func (s *site) opening(role access.Role, body string, headers ...string) (all []linesDone) {
+	s.Helper()
+	r := httptest.NewRequest(http.MethodPost, base+"/tasks/stream", strings.NewReader(body))
+	r.Host = "localhost"
+	r.Header.Set("Authorization", "Bearer "+s.tokens[role])
+	r.Header.Set("Content-Type", jsonLines)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	for line := range strings.Lines(w.Body.String()) {
+		all = append(all, decode[linesDone](s, line))
+	}
+	return all
+}
+
+func TestOpenLines(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	all := s.opening(access.Submitter, strings.Repeat(plain+"\n\n", 600)+`{"program":"p","unique":"submitter/u"}`)
+	last, ids := all[len(all)-1], 0
+	for _, line := range all {
+		ids += len(line.IDs)
+	}
+	if len(all) != 4 || !last.Done || last.Line != 1201 || last.Opened != 601 || ids != 601 {
+		t.Errorf("%d lines, %d ids, %+v", len(all), ids, last)
+	}
+	if task, err := s.manager.Get(t.Context(), 601); err != nil || task.Owner != "submitter" || task.CorrelationID == "" {
+		t.Errorf("%+v, %v", task, err)
+	}
+	all = s.opening(access.Submitter, `{"program":"p","unique":"submitter/u"}`)
+	if len(all) != 2 || fmt.Sprint(all[0].Existing) != "[601]" || all[1].Opened != 0 || !all[1].Done {
+		t.Errorf("%+v", all)
+	}
+	for range 3 { // repeated with a key
+		all = s.opening(access.Operator, strings.Repeat(plain+"\n", 300), "Idempotency-Key: k")
+		if len(all) != 3 || all[0].IDs[0] != 602 || all[2].Opened != 300 {
+			t.Errorf("%d lines, %+v", len(all), all[2])
+		}
+	}
+	if all := s.opening(access.Operator, ""); len(all) != 1 || !all[0].Done {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A line that cannot be opened ends the call. The tasks of the lines before it are opened.
+func TestInvalidLines(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for i, c := range []struct {
+		line, code string
+	}{
+		{"{", "invalid"},
+		{plain + plain, "invalid"},
+		{`{"programme":"p"}`, "invalid"},
+		{`{"program":"../p"}`, "invalid"},
+		{`{"program":"p","max_fails":-1}`, "invalid"},
+		{`{"program":"p","campaign":"night"}`, "forbidden"},
+		{`{"program":"p","owner":"operator"}`, "forbidden"},
+		{`{"program":"p","after":{"tasks":[99999]}}`, "not_found"},
+		{`{"program":"p","after":{"places":[0]}}`, "invalid"},
+		{strings.Repeat("[", 100_000), "invalid"},
+		{strings.Repeat(" ", linesBytes) + plain, "too_large"},
+		{`{"program":"p","input":"` + strings.Repeat("x", 900_000) + `"}`, "invalid"},
+	} {
+		all := s.opening(access.Submitter, plain+"\n"+plain+"\n"+c.line+"\n"+plain+"\n")
+		last := all[len(all)-1]
+		if last.Error == nil || last.Done || last.Error.Code != c.code || last.Line != 3 {
+			t.Errorf("%.50s: %+v %+v", c.line, last, last.Error)
+			continue
+		}
+		if last.Opened != 2 || len(all) != 2 {
+			t.Errorf("%.50s: %d lines, %+v", c.line, len(all), last)
+		}
+		if strings.Contains(last.Error.Detail, "xxxx") || len(last.Error.Detail) > 500 {
+			t.Errorf("case %d: %.1000s", i, last.Error.Detail)
+		}
+	}
+	s.as(access.Submitter, 422, "POST", base+"/tasks/stream", "{\n"+plain, "Content-Type: "+jsonLines)
+	s.as(access.Submitter, 415, "POST", base+"/tasks/stream", plain, "Content-Type: application/json")
+}
+
+// The answer has a line for what has arrived, while the body still grows.
+func TestLinesBothWays(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	server := s.serve()
+	in, out := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+base+"/tasks/stream", in)
+	expect.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
+	r.Header.Set("Content-Type", jsonLines)
+	go io.WriteString(out, plain+"\n")
+	got, err := server.Client().Do(r)
+	expect.NoError(t, err)
+	defer got.Body.Close()
+	answer := bufio.NewScanner(got.Body)
+	for i := range 5 {
+		if !answer.Scan() || decode[linesDone](t, answer.Text()).Opened != i+1 {
+			t.Fatal(i, answer.Text(), answer.Err())
+		}
+		if i < 4 {
+			_, err := io.WriteString(out, plain+"\n")
+			expect.NoError(t, err)
+		}
+	}
+	expect.NoError(t, out.Close())
+	if !answer.Scan() || !decode[linesDone](t, answer.Text()).Done {
+		t.Error(answer.Text(), answer.Err())
+	}
+}
+
+func sweepPath(task, input string, more string) string {
+	return base + "/sweeps?task=" + url.QueryEscape(task) + "&input=" + url.QueryEscape(input) + more
+}
+
+func TestSweeps(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	path := sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s","max_fails":2}`, "--rate {rate} {mode}", "")
+	got := s.as(access.Submitter, 200, "POST", path, "rate,mode\n0.1,a b\n0.2,c\n0.2,c\n", "Content-Type: text/csv; charset=utf-8")
+	if strings.TrimSpace(got.text) != `{"campaign":"submitter/s","opened":3,"known":0,"repeated":1}` {
+		t.Error(got.text)
+	}
+	task, err := s.manager.Get(t.Context(), 1)
+	if err != nil || task.Input != "--rate 0.1 'a b'" || task.Meta != `{"rate":0.1,"mode":"a b"}` || task.MaxFails == nil || *task.MaxFails != 2 || task.Owner != "submitter" {
+		t.Errorf("%+v, %v", task, err)
+	}
+	if g := s.as(access.Submitter, 200, "GET", base+"/groups/submitter%2Fs", ""); !strings.Contains(g.text, `"closed":true`) {
+		t.Error(g.text)
+	}
+	s.as(access.Submitter, 409, "POST", path, "rate,mode\n1,2\n", "Content-Type: text/csv")
+	got = s.as(access.Submitter, 200, "POST", path+"&extend=true", `{"rate":0.1,"mode":"a b"}`+"\n"+`{"rate":7,"mode":"x"}`, "Content-Type: "+jsonLines)
+	if strings.TrimSpace(got.text) != `{"campaign":"submitter/s","opened":1,"known":1,"repeated":0}` {
+		t.Error(got.text)
+	}
+	var rows strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&rows, "%d\n", i)
+	}
+	got = s.as(access.Operator, 200, "POST", sweepPath(`{"program":"p","campaign":"t"}`, "", ""), "a\n"+rows.String(), "Content-Type: text/csv")
+	if !strings.Contains(got.text, `"opened":1000`) {
+		t.Error(got.text)
+	}
+}
+
+func TestRefusedSweeps(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	const task = `{"program":"p","campaign":"submitter/s"}`
+	before := fmt.Sprint(s.world())
+	for _, c := range []struct {
+		task, input, body string
+		status            int
+		want              string
+	}{
+		{`{"program":"p"}`, "", "a\n1\n", 422, "campaign"},
+		{`{`, "", "a\n1\n", 422, "task"},
+		{`{"program":"p","campaign":"s"}`, "", "a\n1\n", 403, ""},
+		{`{"program":"p","campaign":"submitter/s","meta":"m"}`, "", "a\n1\n", 422, "meta"},
+		{`{"campaign":"submitter/s"}`, "", "a\n1\n", 422, "program"},
+		{task, "{b}", "a\n1\n", 422, "line 2"},
+		{task, "{", "a\n1\n", 422, "input"},
+		{task, "", "a\n1\n2,3\n", 422, "line 3"},
+		{task, "", "a\n1\n\"2\n", 422, "quote"},
+		{task, "", "a\n", 422, "no rows"},
+		{task, "", "\xff\n1\n", 422, "UTF-8"},
+		{task, "", "a\n" + strings.Repeat("x", 2<<20), 422, "bytes"},
+		{task, "", strings.Repeat("a,", 400_000) + "b\n", 422, "name"},
+		{task, "", "a\n" + strings.Repeat("1\n", maxRows+1), 413, "rows"},
+	} {
+		got := s.as(access.Submitter, c.status, "POST", sweepPath(c.task, c.input, ""), c.body, "Content-Type: text/csv")
+		if !strings.Contains(got.text, c.want) || len(got.text) > 2000 {
+			t.Errorf("%s %s %.20q: %.500s", c.task, c.input, c.body, got.text)
+		}
+	}
+	s.as(access.Submitter, 415, "POST", sweepPath(task, "", ""), "a\n1\n", "Content-Type: application/json")
+	s.as(access.Submitter, 422, "POST", base+"/sweeps", "a\n1\n", "Content-Type: text/csv")
+	if fmt.Sprint(s.world()) != before {
+		t.Error("the calls have changed something")
+	}
+}
+
+func TestResults(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	h := s.hand()
+	s.as(access.Submitter, 200, "POST", sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s"}`, "", ""), "rate\n0.1\n=2\n", "Content-Type: text/csv")
+	for range 2 {
+		c := h.claim()
+		h.end(c, tdf.Result{Exit: "0", Output: `{"loss":` + fmt.Sprint(c.Task.ID) + `}`})
+	}
+	s.open(testspace.Define("q", "rsync:/q/run.sh", "secret"))
+	for role, n := range map[access.Role]int{access.Submitter: 3, access.Viewer: 4} {
+		got := s.as(role, 200, "GET", base+"/results", "")
+		if strings.Count(got.text, "\n") != n || !strings.HasPrefix(got.text, "id,campaign,program,input,state,outcome,round,run,rate,") || !strings.HasPrefix(got.Header.Get("Content-Type"), csvType) {
+			t.Errorf("%s: %s", role, got.text)
+		}
+	}
+	got := s.as(access.Viewer, 200, "GET", base+"/results?group=submitter/s&states=succeeded&spreadsheet=true&no_output=true", "")
+	if !strings.Contains(got.text, ",'=2,") || strings.Contains(got.text, "output_whole") || !strings.Contains(got.text, "loss") {
+		t.Error(got.text)
+	}
+	got = s.as(access.Viewer, 200, "GET", base+"/results?group=submitter/s", "", "Accept: "+jsonLines)
+	if strings.Count(got.text, "\n") != 2 || !strings.Contains(got.text, `"parameters":{"rate":0.1}`) || !strings.Contains(got.text, `"output":"{\"loss\":1}"`) {
+		t.Error(got.text)
+	}
+	s.as(access.Viewer, 422, "GET", base+"/results?exit=256", "")
+	s.as(access.Viewer, 422, "GET", base+"/results?fields=all", "")
+}

@@ -1,0 +1,281 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Bounds of events.
+const (
+	eventsPause     = time.Second // between two looks at Redis
+	eventsQueued    = 1000        // for one client; a client that is further behind is cut off
+	eventsHeartbeat = 15 * time.Second
+	maxEventIDs     = 100    // tasks that one client names
+	maxFollowed     = 200    // tasks whose output clients follow
+	maxCaughtUp     = 20_000 // changes that a client may have missed
+	catchingUp      = 4      // clients that read what they have missed at the same time
+	progressAtOnce  = 300    // running tasks whose progress one look reads
+	maxEventText    = 64 << 10
+)
+
+// addEvents adds the route of events.
+func (a *api) addEvents() {
+	add(a, route{http.MethodGet, "/events", "stream-events", "Stream state changes, progress and output of tasks (server-sent events)", toSee, false}, a.streamEvents)
+	a.alsoAnswers("stream-events", eventStream)
+}
+
+const eventStream = "text/event-stream"
+
+// The types of events. An event of the type gap says that others may be missing.
+const (
+	stateEvents    = "state"
+	progressEvents = "progress"
+	outputEvents   = "output"
+	gapEvent       = "gap"
+)
+
+// An event is an event about a task, as a client gets it. Clients share it.
+type event struct {
+	kind  string
+	id    int64 // 0 for an event that concerns all tasks
+	group string
+	owner string
+	frame []byte
+}
+
+// newEvent returns an event with its frame. A client that has got the event may continue at the position.
+func newEvent(kind string, id int64, group, owner, position string, data any) *event {
+	text, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // the types below can be written
+	}
+	at := ""
+	if position != "" {
+		at = "id: " + position + "\n"
+	}
+	return &event{kind, id, group, owner, fmt.Appendf(nil, "event: %s\n%sdata: %s\n\n", kind, at, text)}
+}
+
+// stateData are the data of an event about a state.
+type stateData struct {
+	ID       int64     `json:"id"`
+	State    tdf.State `json:"state"`
+	Outcome  string    `json:"outcome,omitempty"`
+	Round    int       `json:"round"`
+	Program  string    `json:"program"`
+	Campaign string    `json:"campaign,omitempty"`
+	Time     time.Time `json:"time"`
+}
+
+func stateEvent(c *admin.Change, position string) *event {
+	return newEvent(stateEvents, c.ID, c.Group, c.Owner, position, stateData{c.ID, c.State, c.Outcome, c.Round, c.Program, c.Group, c.Time})
+}
+
+// progressData are the data of an event about the progress of a running task.
+type progressData struct {
+	ID       int64             `json:"id"`
+	Round    int               `json:"round"`
+	Progress *manager.Progress `json:"progress"`
+}
+
+// outputData are the data of an event about the output of a running task.
+type outputData struct {
+	ID      int64  `json:"id"`
+	Round   int    `json:"round"`
+	Text    string `json:"text"`
+	Missing bool   `json:"missing,omitempty"`
+	Ended   bool   `json:"ended,omitempty"`
+}
+
+func outputEvent(p *admin.OutputPart) *event {
+	text := p.Text[:min(len(p.Text), maxEventText)]
+	data := outputData{p.Task.ID, p.Round.Number, text, p.Skipped || p.Unknown || len(text) < len(p.Text), p.Ended}
+	return newEvent(outputEvents, p.Task.ID, p.Task.Group, p.Task.Owner, "", data)
+}
+
+func gap(reason string) *event {
+	return newEvent(gapEvent, 0, "", "", "", map[string]string{"reason": reason})
+}
+
+type eventsInput struct {
+	IDs   []int64  `query:"ids" maxItems:"100" doc:"only events of these tasks"`
+	Group string   `query:"group" maxLength:"200" doc:"only events of the tasks of this campaign"`
+	Types []string `query:"types" enum:"state,progress,output" doc:"state, progress or output, which needs ids; without this parameter, state and progress"`
+	Last  string   `header:"Last-Event-ID" maxLength:"100" doc:"the id of the last event that the client has got; the stream continues there"`
+}
+
+// A subscriber is a client that gets events.
+type subscriber struct {
+	ids   map[int64]bool // empty for all tasks
+	group string         // "" for all groups
+	owner string         // "" for all owners
+	kinds map[string]bool
+	queue chan *event
+	cut   chan struct{} // closed when the queue was full
+}
+
+// wants reports whether the client gets an event.
+func (s *subscriber) wants(e *event) bool {
+	switch {
+	case e.kind == gapEvent:
+		return true
+	case !s.kinds[e.kind], s.owner != "" && e.owner != s.owner, s.group != "" && e.group != s.group:
+		return false
+	}
+	return len(s.ids) == 0 || s.ids[e.id]
+}
+
+// subscriber returns the subscriber for a call. The error is a problem if the token may not see what it asks for.
+func (a *api) subscriber(ctx context.Context, c *call, in *eventsInput) (*subscriber, error) {
+	s := &subscriber{
+		ids: map[int64]bool{}, group: in.Group, owner: c.token.Owner(), kinds: map[string]bool{},
+		queue: make(chan *event, eventsQueued), cut: make(chan struct{}),
+	}
+	if len(in.Types) == 0 {
+		in.Types = []string{stateEvents, progressEvents}
+	}
+	for _, kind := range in.Types {
+		s.kinds[kind] = true
+	}
+	for _, id := range in.IDs {
+		s.ids[id] = true
+	}
+	if in.Group != "" {
+		if err := checkGroup(c, in.Group); err != nil {
+			return nil, err
+		}
+	}
+	if !s.kinds[outputEvents] {
+		return s, nil
+	}
+	if len(s.ids) == 0 {
+		return nil, refuse(string(tdf.CodeInvalid), "events of the type output need ids")
+	}
+	found := 0
+	for _, err := range c.manager.List(ctx, c.own(manager.Query{IDs: in.IDs})) {
+		if err != nil {
+			return nil, err
+		}
+		found++
+	}
+	if found < len(s.ids) {
+		return nil, fmt.Errorf("stream the output of %d tasks: %w", len(s.ids), tdf.ErrNoTask)
+	}
+	return s, nil
+}
+
+func (a *api) streamEvents(ctx context.Context, c *call, in *eventsInput) (*streamed, error) {
+	s, err := a.subscriber(ctx, c, in)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := a.events.join(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return nil, a.stream(c, eventStream, func(to *stream) error { return a.sendEvents(to, s, in.Last) })
+}
+
+// errSlow means that a client has not read its events in time.
+var errSlow = errors.New("the client is too slow")
+
+// sendEvents sends events to a client until it goes away.
+func (a *api) sendEvents(to *stream, s *subscriber, last string) error {
+	since, err := tdf.ParseTime(last)
+	known, at := err == nil && since > 0 && since < tdf.Never, a.events.at()
+	if known {
+		at = last
+	}
+	if err := to.send(nil, "retry: 2000\nid: "+at+"\n\n"); err != nil {
+		return err
+	}
+	switch {
+	case known:
+		err = a.catchUp(to, s, since)
+	case last != "":
+		err = to.send(nil, string(gap("the id of the last event is unknown").frame))
+	default:
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	beat := time.NewTicker(a.events.heartbeat)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case e := <-s.queue:
+			err = to.send(s.queue, string(e.frame))
+		case <-beat.C:
+			at := a.events.at() // before the look at the queue: all events up to this position are in the queue, or were sent
+			if len(s.queue) == 0 {
+				err = to.send(nil, "id: "+at+"\n\n")
+			}
+		case <-s.cut:
+			return errSlow
+		case <-to.ctx.Done():
+			return context.Cause(to.ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// send sends a text, and the events that are in a queue.
+func (s *stream) send(queue chan *event, text string) error {
+	_, err := s.Write([]byte(text))
+	for err == nil && len(queue) > 0 {
+		_, err = s.Write((<-queue).frame)
+	}
+	if err == nil {
+		err = s.flush()
+	}
+	return err
+}
+
+// catchUp sends the changes that a client has missed since its last event. The client has joined the hub before, so nothing is missing in between.
+func (a *api) catchUp(to *stream, s *subscriber, since tdf.Time) error {
+	ctx, cancel := context.WithTimeout(to.ctx, 10*a.Timeout)
+	defer cancel()
+	select {
+	case a.events.catching <- struct{}{}:
+		defer func() { <-a.events.catching }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	changes := a.admin.Changes(since.Std())
+	for n, more := 0, true; more; {
+		var found []admin.Change
+		var err error
+		if found, more, err = changes.Next(ctx); err != nil {
+			return err
+		}
+		text := ""
+		if changes.Lost {
+			text = string(gap("the clock of Redis was set back").frame)
+		}
+		for i := range found {
+			if e := stateEvent(&found[i], since.String()); s.wants(e) {
+				text += string(e.frame)
+			}
+		}
+		if n += len(found); more && n >= maxCaughtUp {
+			more, text = false, text+string(gap("too many changes since the last event").frame)
+		}
+		if err := to.send(nil, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"net/http"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/sweep"
+)
+
+// addSweeps adds the route of sweeps.
+func (a *api) addSweeps() {
+	addReading(a, route{http.MethodPost, "/sweeps", "open-sweep", "Open a campaign with a task for each row of CSV or JSON Lines", toOpen, true}, []string{csvType, jsonLines}, a.openSweep)
+}
+
+// maxRows is the largest number of rows of a sweep, and rowsAtOnce the number of tasks that one step opens.
+const (
+	maxRows    = 1_000_000
+	rowsAtOnce = 250
+)
+
+type sweepInput struct {
+	Type    string `header:"Content-Type"`
+	Task    string `query:"task" required:"true" maxLength:"100000" doc:"the properties of all tasks as a JSON object: program, source, campaign and others, without input and meta"`
+	Input   string `query:"input" maxLength:"100000" doc:"a template of the input: {a} stands for the value of parameter a; without it, the input has all parameters in their order"`
+	Extend  bool   `query:"extend" doc:"add the points that the campaign does not have; without it, the campaign must be new"`
+	RawBody []byte `contentType:"text/csv"`
+}
+
+// swept is the answer to a call that opens a sweep.
+type swept struct {
+	Campaign string `json:"campaign"`
+	Opened   int64  `json:"opened"`
+	Known    int64  `json:"known" doc:"the number of rows whose tasks the campaign had already"`
+	Repeated int64  `json:"repeated" doc:"the number of rows that repeat an earlier row; each has a task"`
+}
+
+// A sweeper opens the tasks of a sweep.
+type sweeper struct {
+	*api
+	*call
+	base   tdf.Properties
+	input  *sweep.Template // nil for all parameters in their order
+	rows   func(io.Reader) iter.Seq2[sweep.Row, error]
+	body   []byte
+	extend bool
+	points sweep.Tally
+	opened int64
+}
+
+func (a *api) openSweep(ctx context.Context, c *call, in *sweepInput) (*out[swept], error) {
+	s, err := a.sweeper(ctx, c, in)
+	if err != nil {
+		return nil, err
+	}
+	if in.Extend {
+		if err := s.readPoints(ctx); err != nil {
+			return nil, err
+		}
+	}
+	checked := &sweep.Walk{Points: s.points}
+	if err := s.walk(ctx, checked, nil); err != nil { // nothing is opened if any row is invalid
+		return nil, err
+	}
+	if checked.Admitted > 0 {
+		if err := s.walk(ctx, &sweep.Walk{Points: s.points, Second: true}, s.open); err != nil {
+			return nil, partly(int(s.opened), err)
+		}
+	}
+	if err := c.manager.CloseGroup(ctx, s.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+		return nil, partly(int(s.opened), err)
+	}
+	return &out[swept]{swept{s.base.Group, s.opened, checked.Known, checked.Repeated}}, nil
+}
+
+// sweeper returns the sweeper for a call. The error is a problem if the call is invalid, or if the token may not open the tasks.
+func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput) (*sweeper, error) {
+	var d manager.Definition
+	if err := readJSON([]byte(in.Task), &d); err != nil {
+		return nil, refuse(string(tdf.CodeInvalid), fmt.Sprintf("task: %v", err))
+	}
+	switch {
+	case d.Group == "":
+		return nil, refuse(string(tdf.CodeInvalid), "task: want a campaign")
+	case d.Input != "" || d.Meta != "" || d.Unique != "":
+		return nil, refuse(string(tdf.CodeInvalid), "task: input, meta and unique would be the same for all rows; see the parameter input")
+	}
+	all := []manager.Definition{d}
+	if err := a.claim(ctx, c, all); err != nil {
+		return nil, err
+	}
+	s := &sweeper{api: a, call: c, base: c.manager.Internals().Config.TaskDefaults, body: in.RawBody, extend: in.Extend, rows: sweep.JSONL, points: sweep.Tally{}}
+	if kind, _, _ := mime.ParseMediaType(in.Type); kind != jsonLines {
+		s.rows = sweep.CSV
+	}
+	all[0].Fill(&s.base)
+	if in.Input != "" {
+		var err error
+		if s.input, err = sweep.ParseTemplate(in.Input); err != nil {
+			return nil, refuse(string(tdf.CodeInvalid), fmt.Sprintf("input: %v", err))
+		}
+	}
+	return s, nil
+}
+
+// readPoints counts the tasks of the campaign.
+func (s *sweeper) readPoints(ctx context.Context) error {
+	for meta, err := range s.admin.Metas(ctx, s.base.Group) {
+		if err != nil {
+			return err
+		}
+		if point, ok := sweep.PointOf(meta.Text); ok {
+			s.points.Add(point)
+		}
+		if len(s.points) > maxRows {
+			return refuse(tooLarge, fmt.Sprintf("the campaign has more than %d points", maxRows))
+		}
+	}
+	return nil
+}
+
+// walk makes a walk through all rows. If open is not nil, it opens the tasks of the rows that need one.
+func (s *sweeper) walk(ctx context.Context, w *sweep.Walk, open func(context.Context, []manager.Definition) error) error {
+	var batch []manager.Definition
+	rows := 0
+	for row, err := range s.rows(bytes.NewReader(s.body)) {
+		if err != nil {
+			return err
+		}
+		if rows++; rows > maxRows {
+			return refuse(tooLarge, fmt.Sprintf("more than %d rows", maxRows))
+		}
+		if rows%rowsAtOnce == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		c, err := row.Candidate(s.base, s.input)
+		if err != nil {
+			return err
+		}
+		if !w.Admits(c.Point) || open == nil {
+			continue
+		}
+		if batch = append(batch, c.Task.Definition()); len(batch) == rowsAtOnce {
+			if err := open(ctx, batch); err != nil {
+				return err
+			}
+			batch = nil
+		}
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	return open(ctx, batch)
+}
+
+// open opens the tasks of some rows. The first ones make the campaign, or open it again.
+func (s *sweeper) open(ctx context.Context, batch []manager.Definition) error {
+	open := s.call.manager.Open
+	if s.opened == 0 && !s.extend {
+		open = s.call.manager.OpenGroup
+	}
+	if s.opened == 0 && s.extend {
+		if err := s.call.manager.ExtendGroup(ctx, s.base.Group); err != nil {
+			return err
+		}
+	}
+	tasks, err := open(ctx, batch...)
+	s.opened += int64(len(tasks))
+	return err
+}

@@ -1,0 +1,124 @@
+package web
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
+)
+
+// A transaction happens as a whole, or not at all.
+func TestTransactions(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for range 3 {
+		s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
+	}
+	s.as(access.Submitter, 201, "POST", base+"/tasks", plain)
+	tag := func(id int) string {
+		return strings.ReplaceAll(s.as(access.Operator, 200, "GET", fmt.Sprintf("%s/tasks/%d", base, id), "").Header.Get("ETag"), `"`, `\"`)
+	}
+	old := tag(1)
+	got := s.as(access.Operator, 200, "POST", base+"/transactions", `{"open":[{"program":"p"},{"program":"q","after":{"places":[0]}}],
+		"actions":[{"action":"cancel","id":1,"etag":"`+old+`"},{"action":"change","id":2,"changes":{"input":"2"}}],"require":[{"id":3,"etag":"`+tag(3)+`"}]}`)
+	if strings.TrimSpace(got.text) != `{"ids":[5,6]}` {
+		t.Error(got.text)
+	}
+	before := fmt.Sprint(s.world())
+	for _, c := range []struct {
+		role   access.Role
+		body   string
+		status int
+		want   string
+	}{
+		{access.Operator, `{"open":[{"program":"p"}],"actions":[{"action":"retry","id":1,"etag":"` + old + `"}]}`, 412, "task 1 has the ETag"},
+		{access.Operator, `{"open":[{"program":"p"}],"require":[{"id":1,"etag":"` + old + `"}]}`, 412, "task 1"},
+		{access.Operator, `{"open":[{"program":"p"}],"actions":[{"action":"archive","id":2}]}`, 409, "task 2"},
+		{access.Operator, `{"open":[{"program":"p"}],"actions":[{"action":"cancel","id":99}]}`, 404, "99"},
+		{access.Operator, `{"open":[{"program":"p"}],"actions":[{"action":"cancel","id":2},{"action":"cancel","id":2}]}`, 422, "twice"},
+		{access.Operator, `{"open":[{"program":"p"}],"actions":[{"action":"cancel","id":2}],"require":[{"id":2}]}`, 422, "twice"},
+		{access.Operator, `{"open":[{"program":"../p"}],"actions":[{"action":"cancel","id":2}]}`, 422, "program"},
+		{access.Operator, `{"open":[{"program":"p"}],"actions":[{"action":"run","id":2}]}`, 422, "unknown action"},
+		{access.Operator, `{"open":[{"program":"p"}],"decide":"g"}`, 409, ""},
+		{access.Operator, `{"open":[{"program":"p"}],"decide":"\u0000"}`, 422, ""},
+		{access.Operator, `{"open":[{"program":"p"}],"opens":1}`, 422, "opens"},
+		{access.Operator, `{"open":[` + strings.Repeat(`{"program":"p"},`, 1000) + `{"program":"p"}]}`, 413, "1001"},
+		{access.Operator, `{"open":[{"program":"p","input":"` + strings.Repeat("x", 5<<20) + `"}]}`, 422, ""},
+		{access.Submitter, `{"open":[{"program":"p"}],"actions":[{"action":"cancel","id":2}]}`, 404, ""},
+		{access.Submitter, `{"open":[{"program":"p"}],"require":[{"id":2}]}`, 404, ""},
+		{access.Submitter, `{"open":[{"program":"p","campaign":"g"}]}`, 403, ""},
+		{access.Submitter, `{"open":[{"program":"p"}],"decide":"g"}`, 403, ""},
+		{access.Submitter, `{"open":[{"program":"p","after":{"tasks":[2]}}]}`, 404, ""},
+	} {
+		if got := s.as(c.role, c.status, "POST", base+"/transactions", c.body); !strings.Contains(got.text, c.want) || len(got.text) > 2000 {
+			t.Errorf("%.100s: %.500s", c.body, got.text)
+		}
+	}
+	if fmt.Sprint(s.world()) != before {
+		t.Error("refused transactions have changed something")
+	}
+	s.as(access.Submitter, 200, "POST", base+"/transactions", `{"open":[{"program":"p","campaign":"submitter/g"}],"actions":[{"action":"cancel","id":4}]}`)
+	s.as(access.Operator, 200, "POST", base+"/transactions", `{}`)
+}
+
+func programArchive(t testing.TB, name string) string {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	expect.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: 2}))
+	_, err := w.Write([]byte("#!"))
+	expect.NoError(t, err)
+	expect.NoError(t, w.Close())
+	return b.String()
+}
+
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	archive := programArchive(t, "run.sh")
+	got := s.as(access.Submitter, 200, "POST", base+"/programs?name=my%20tool", archive, "Content-Type: application/x-tar")
+	stored := decode[storedNow](t, got.text)
+	if !strings.HasPrefix(stored.Program, "my-tool-") || stored.Files != 1 || stored.Bytes != int64(len(archive)) {
+		t.Error(got.text)
+	}
+	sum := strings.TrimPrefix(stored.Source, "redis:")
+	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"`+stored.Program+`","source":"`+stored.Source+`"}`)
+	s.as(access.Operator, 409, "DELETE", base+"/programs/"+sum, "")
+	s.as(access.Operator, 200, "POST", base+"/tasks/1/cancel", "")
+	s.as(access.Operator, 204, "POST", base+"/programs/"+sum+"/pin", "")
+	if got := s.as(access.Viewer, 200, "GET", base+"/programs", ""); !strings.Contains(got.text, `"pinned":true`) {
+		t.Error(got.text)
+	}
+	s.as(access.Operator, 204, "POST", base+"/programs/"+sum+"/unpin", "")
+	s.as(access.Operator, 204, "DELETE", base+"/programs/"+sum, "")
+	before := fmt.Sprint(s.world())
+	s.as(access.Operator, 404, "DELETE", base+"/programs/"+sum, "")
+	s.as(access.Operator, 404, "POST", base+"/programs/"+sum+"/pin", "")
+	s.as(access.Operator, 422, "POST", base+"/programs/x/pin", "")
+	for body, status := range map[string]int{"": 400, "x": 422, programArchive(t, "a.sh"): 422, programArchive(t, "../run.sh"): 422, strings.Repeat("x", 64<<20+1): 413} {
+		s.as(access.Submitter, status, "POST", base+"/programs", body, "Content-Type: application/gzip")
+	}
+	s.as(access.Submitter, 415, "POST", base+"/programs", archive, "Content-Type: application/zip")
+	if fmt.Sprint(s.world()) != before {
+		t.Error("refused calls have changed something")
+	}
+}
+
+func TestQueues(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for _, queue := range []string{"", "", "q"} {
+		s.open(tdf.Definition{Program: "p", Source: "rsync:/p/run.sh", Queue: queue})
+	}
+	s.hand().claim()
+	s.as(access.Operator, 204, "POST", base+"/pauses/add", `{"queue":"r"}`)
+	got := s.as(access.Viewer, 200, "GET", base+"/queues", "")
+	if strings.TrimSpace(got.text) != `[{"queue":"default","open":1,"running":1},{"queue":"q","open":1,"running":0},{"queue":"r","open":0,"running":0,"paused":true}]` {
+		t.Error(got.text)
+	}
+}
