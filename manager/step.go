@@ -118,7 +118,9 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	return u, nil
 }
 
-func invalidStep(format string, values ...any) error { return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf(format, values...)) }
+func invalidStep(format string, values ...any) error {
+	return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf(format, values...))
+}
 
 func (s *Step) checkTwice(own *Task) error {
 	named := map[int64]bool{}
