@@ -129,3 +129,22 @@ func TestForeignEntries(t *testing.T) {
 		expect.True(t, err == nil && !more && len(found) == 0, "foreign entries", found, err)
 	}
 }
+
+// An entry that comes into a list a little late, as after a small step of the clock, is not missing.
+func TestLateChange(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, direct := newManager(t, cfg), client(t, cfg)
+	changes := admin.New(m).Changes(expect.Result(m.Now(t.Context())).Value(t))
+	expect.Result(m.Open(t.Context(), define("p", "rsync:/p/run.sh", ""))).OK(t)
+	next := func() []admin.Change {
+		found, _, err := changes.Next(t.Context())
+		expect.NoError(t, err)
+		return found
+	}
+	expect.Eventually(t, "the task", func() bool { return len(next()) == 1 })
+	expect.Len(t, next(), 0, "changes are reported once")
+	late := float64(changes.At().UnixMicro())/1e6 - 0.4
+	expect.NoError(t, direct.ZAdd(t.Context(), cfg.Namespace+":open", redis.Z{Score: late, Member: "1"}).Err())
+	expect.Len(t, next(), 1, "late changes")
+	expect.Len(t, next(), 0, "late changes are reported once")
+}
