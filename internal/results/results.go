@@ -1,0 +1,67 @@
+// Package results writes the results of tasks: as CSV, with a column for each parameter and each field of the results, or as JSON
+// lines. tdf results and the HTTP API share it.
+package results
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// The values of Options.Fields: where the fields of a task's result come from.
+const (
+	FromAuto     = "auto" // from result.json, or if there is none, from the last line
+	FromLastLine = "last-line"
+	FromResult   = "result.json"
+)
+
+// Sources are the values of Options.Fields.
+var Sources = []string{FromAuto, FromLastLine, FromResult}
+
+// Options say how to write CSV.
+type Options struct {
+	Fields      string // one of Sources
+	Output      bool   // with stdout and stderr
+	Spreadsheet bool   // with an apostrophe before cells that look like formulas
+
+	// Cell changes each cell; nil changes none.
+	Cell func(string) string
+}
+
+// change changes a row as the options say.
+func (o *Options) change(row []string) []string {
+	if o.Spreadsheet {
+		escapeFormulas(row)
+	}
+	if o.Cell != nil {
+		for i := range row {
+			row[i] = o.Cell(row[i])
+		}
+	}
+	return row
+}
+
+// Lines writes the JSON of each task that a query selects, sorted by id. If withOutput is true, it includes stdout and stderr.
+func Lines(ctx context.Context, m *manager.Manager, q manager.Query, out *json.Encoder, withOutput bool) (n int, err error) {
+	for t, err := range m.List(ctx, reading(q, withOutput)) {
+		if err == nil {
+			err = out.Encode(t)
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// reading returns a query that reads tasks with their results, in the order of their ids. If withOutput is true, the query
+// also reads stdout and stderr.
+func reading(q manager.Query, withOutput bool) manager.Query {
+	q.Order, q.Read = manager.ByID, manager.ReadResult
+	if withOutput {
+		q.Read = manager.ReadOutput
+	}
+	return q
+}
