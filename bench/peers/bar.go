@@ -18,7 +18,6 @@ type bar struct {
 	name  string
 	unit  string // the unit of the sides' figures
 	sides []side
-	any   bool
 	wants []want
 
 	figures []map[string]figure // one map for each round, with the name of the side as key
@@ -123,7 +122,7 @@ func (b *bar) fail(side string) {
 // result returns the bar's parts. Each sample compares figures of the same round. If a side has failed, the parts that
 // use its figures have no samples.
 func (b *bar) result() bars.Bar {
-	line := bars.Bar{Name: b.name, Any: b.any}
+	line := bars.Bar{Name: b.name}
 	for _, w := range b.wants {
 		part := bars.Part{Unit: w.unit, AtMost: w.atMost, Limit: w.limit}
 		for _, figures := range b.figures {

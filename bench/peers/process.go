@@ -18,8 +18,8 @@ func processBar() *bar {
 			{bullmqSide, nil, measureProcessing(bullmqSystem{}, job{Batch: 1000})},
 		},
 		wants: []want{
-			atLeast(2, "× BullMQ", ratio(tdfSide, bullmqSide)),
-			atLeast(4, "× asynq", ratio(tdfSide, asynqSide)),
+			atLeast(1.3, "× BullMQ", ratio(tdfSide, bullmqSide)),
+			atLeast(2.5, "× asynq", ratio(tdfSide, asynqSide)),
 		},
 	}
 }

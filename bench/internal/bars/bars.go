@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// A Bar is a target for one measurement. It has one or more parts.
+// A Bar is a target for one measurement. It has one or more parts, and is met if all of them are.
 type Bar struct {
 	Name  string
-	Any   bool // true: one part must be met; false: all parts must be met
 	Parts []Part
 }
 
@@ -44,23 +43,16 @@ func (b Bar) Line() string {
 	for i, p := range b.Parts {
 		figures[i], conditions[i] = p.figure(), p.condition()
 	}
-	word := " and "
-	if b.Any {
-		word = " or "
-	}
-	return fmt.Sprintf("bar %s %s want %s: %s", b.Name, strings.Join(figures, ", "), strings.Join(conditions, word), b.Verdict())
+	return fmt.Sprintf("bar %s %s want %s: %s", b.Name, strings.Join(figures, ", "), strings.Join(conditions, " and "), b.Verdict())
 }
 
-// Verdict returns whether the bar is met. A bar with Any is met if one part is met, even if other parts were not
-// measured.
+// Verdict returns whether the bar is met.
 func (b Bar) Verdict() Verdict {
 	var verdicts []Verdict
 	for _, p := range b.Parts {
 		verdicts = append(verdicts, p.verdict())
 	}
 	switch {
-	case b.Any && slices.Contains(verdicts, Met):
-		return Met
 	case len(verdicts) == 0 || slices.Contains(verdicts, NotMeasured):
 		return NotMeasured
 	case slices.Contains(verdicts, Short):
