@@ -104,13 +104,11 @@ end
 
 -- The first part of the script reads and decides.
 
-local has_places, has_positions = version ~= '', unwanted_name ~= ''
-if has_places or has_positions then positions.use(ARGV[14], unwanted_name) end
-if has_places then
-  use_places(open)
-  starting.use(due, KEYS[10])
-end
-ordering.use(open, wanted, has_places, offer)
+local has_positions = unwanted_name ~= ''
+positions.use(ARGV[14], unwanted_name)
+use_places(open)
+starting.use(due, KEYS[10])
+ordering.use(open, wanted, offer)
 begin()
 
 local in_the_way, gone, later_here, odd = {}, {}, {}, {}
@@ -249,7 +247,7 @@ for i, queue in ipairs(queues) do
   claimed[i] = #ids - before_queue
 end
 
-local wrong = has_places and (starting.wrong or ordering.wrong())
+local wrong = starting.wrong or ordering.wrong()
 if wrong then return wrong end
 
 -- From here on, the script writes.
@@ -271,16 +269,14 @@ for _, o in ipairs(odd) do -- an invalid task: the server decides about it durin
   call('ZADD', due, now_text, o[2])
 end
 
-if has_places then starting.leave(tasks) end
-if has_places or has_positions then positions.finish() end
+starting.leave(tasks)
+positions.finish()
 
 write_hashes()
 bulk('ZREM', open, ordering.plain.removed)
-if has_places then
-  ordering.remove()
-  finish_places()
-  starting.finish()
-end
+ordering.remove()
+finish_places()
+starting.finish()
 
 local next_due = ordering.next_due
 for _, queue in ipairs(queues) do
@@ -293,9 +289,9 @@ for _, queue in ipairs(queues) do
     -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
     if #ids + avoided > 0 and size > #ordering.plain.removed then wake(KEYS[7], 1) end
   end
-  if has_places and #ids < wanted then next_due = math.min(next_due, ordering.next_coming(queue.name)) end
+  if #ids < wanted then next_due = math.min(next_due, ordering.next_coming(queue.name)) end
 end
-if has_places and #ids + avoided > 0 then ordering.wake() end
+if #ids + avoided > 0 then ordering.wake() end
 
 remember(table.concat(ids, ' '))
 return {

@@ -30,13 +30,12 @@ local ordering = {
   more = false, -- whether there may be more due tasks than the call can handle
 }
 
--- The arguments are the key of the list `open`, the maximum number of tasks, whether any task has a place, and what the
--- worker offers: the sets of its tags and handlers, whether it runs programs, and whether it handles all programs. If
--- no task has a place, only the functions stop, begin, next and leave exist.
+-- The arguments are the key of the list `open`, the maximum number of tasks, and what the worker offers: the sets of
+-- its tags and handlers, whether it runs programs, and whether it handles all programs.
 --
 -- This function creates the others. So they take the outer locals from it, which is faster than to find each of them in
 -- the script. And a script may have only about 180 locals at once.
-function ordering.use(open, wanted, has_places, offer)
+function ordering.use(open, wanted, offer)
   ordering.plain = { key = open, priority = '0', removed = {} }
   ordering.wanted = wanted
   ordering.fruitless = 0 -- lists without a due task
@@ -91,27 +90,6 @@ function ordering.use(open, wanted, has_places, offer)
   end
 
   local queue -- the state of the present queue: see ordering.begin
-
-  -- Without places, a claim needs only the next functions.
-  if not has_places then
-    local source
-    function ordering.begin(name, _, from)
-      if from and from.base then from = nil end
-      ordering.queue, source = { began = from and from.began or now }, nil
-      if name ~= DEFAULT or not offer.programs then return end
-      source = { from = from, alone = true }
-      enter_list(source, ordering.plain)
-    end
-
-    function ordering.next()
-      if source and not source.at then read_entry(source) end
-      return source and source.at < INF and not ordering.more and source or nil
-    end
-
-    function ordering.leave() end
-
-    return
-  end
 
   -- Notes in the source's list what the claim has read of it.
   local function leave_list(source)
