@@ -77,19 +77,24 @@ func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, e
 	return conn.Unique(overlooked), nil
 }
 
+// newest returns the newest tasks of a list, and the tasks that have entered it since a time. Most lists have few of them, so
+// that one command reads all.
 func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]int64, error) {
-	var newest, come *redis.StringSliceCmd
-	key := s.Keys.List(list)
-	err := s.Pipeline(ctx, fmt.Sprintf("read the newest %s tasks", list), func(p redis.Pipeliner) {
-		newest = p.ZRevRange(ctx, key, 0, newestRead-1)
-		come = p.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: key, ByScore: true, Rev: true, Start: "+inf", Stop: since.String(), Count: sinceRead,
-		})
-	})
+	doing, key := fmt.Sprintf("read the newest %s tasks", list), s.Keys.List(list)
+	newest, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.ZSliceCmd { return r.ZRevRangeWithScores(ctx, key, 0, newestRead-1) })
 	if err != nil {
 		return nil, err
 	}
-	return conn.Unique(conn.IDsOf(append(newest.Val(), come.Val()...))), nil
+	var members []string
+	for _, z := range newest {
+		members = append(members, z.Member.(string))
+	}
+	if len(newest) == newestRead && tdf.Time(newest[newestRead-1].Score) >= since {
+		members, err = conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringSliceCmd {
+			return r.ZRangeArgs(ctx, redis.ZRangeArgs{Key: key, ByScore: true, Rev: true, Start: "+inf", Stop: since.String(), Count: sinceRead})
+		})
+	}
+	return conn.Unique(conn.IDsOf(members)), err
 }
 
 // notYetDue returns the tasks whose entry in `due` is missing or too late. An executed task must be due now. A running

@@ -35,10 +35,12 @@ const (
 )
 
 // The values in a room are at most this old when tasks are opened or claimed. A claim may use older values, because many
-// workers claim at the same time. While claims wait, their values are as fresh as those of opens.
+// workers claim at the same time. While claims wait, their values are as fresh as those of opens. If Redis has no maxmemory,
+// claims never wait, whatever the settings are.
 const (
-	roomForOpens  = time.Second
-	roomForClaims = 5 * time.Second
+	roomForOpens     = time.Second
+	roomForClaims    = 5 * time.Second
+	roomWithoutLimit = 30 * time.Second
 )
 
 // RoomPause is how long a client that waits for memory waits before it reads Redis's memory again.
@@ -113,8 +115,11 @@ func (s *Store) known(ctx context.Context, age time.Duration) (tdf.Settings, tdf
 func (r *room) get(age time.Duration) (settings tdf.Settings, m tdf.Memory, fresh bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.logged[claimsWait] {
+	switch {
+	case r.logged[claimsWait]:
 		age = min(age, roomForOpens)
+	case r.memory.Max == 0 && age == roomForClaims:
+		age = roomWithoutLimit
 	}
 	return r.settings, r.memory, !r.read.IsZero() && time.Since(r.read) < age
 }
