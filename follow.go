@@ -55,7 +55,7 @@ func (t *Task) checkOwner(p *Properties) error {
 		}
 	}
 	if p.Queue != t.Queue {
-		return invalidProperty(fieldQueue, "a task of %s opens tasks only in its own queue", t.Owner)
+		return invalidProperty(FieldQueue, "a task of %s opens tasks only in its own queue", t.Owner)
 	}
 	return nil
 }

@@ -29,9 +29,15 @@ type Move struct {
 	Unique  string   // the unique key that the task takes when it is reopened, or gives back when it is removed; "" if there is none
 	Limit   string   // the limit key of the task, if the Move leaves or enters the state running; otherwise ""
 	Group   string   // the group of the task; Redis also updates the group's index
+	Queue   string   // the queue of the task; "" if it has none
 	Score   Moment   // the score in the new list
 	NextDue Moment   // when the server must check the task next
 	Note    string   // the line for the task's log
+
+	// What is counted of the Move (docs/metrics.md). The time Opened is that of the opening of a task that the Move ends, and
+	// Ended is the time of its end; 0 if unknown.
+	Ran           Seconds // the run time of the round's program; 0 if the Move reports none
+	Opened, Ended Time
 
 	Repair bool // whether the Move is a repair, which also removes the id from all lists except the new one
 }
@@ -85,13 +91,16 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	}
 	m := Move{
 		ID: t.ID, Verb: v, From: t.State, Round: t.Round, To: to, Next: t.Round,
-		Group: t.Group, NextDue: noEarlierThan(Never), Note: string(to),
+		Group: t.Group, Queue: t.Queue, NextDue: noEarlierThan(Never), Note: string(to),
 	}
 	if t.State == Running || to == Running {
 		m.Limit = t.LimitKey
 	}
 	if to == None {
 		return m, nil
+	}
+	if to.Settled() && to != Succeeded {
+		m.Opened = t.Opened()
 	}
 	m.set(fieldState, string(to))
 	if tr.Counts != "" {

@@ -75,7 +75,7 @@ func (p Pausable) Check() error {
 		return invalidProperty(fieldGroup, "a pause after %d failures needs a group, and a number from 1 up", p.Failures)
 	}
 	if p.Queue != "" {
-		return CheckLabel(fieldQueue, p.Queue)
+		return CheckLabel(FieldQueue, p.Queue)
 	}
 	return checkName(fieldGroup, p.Group)
 }

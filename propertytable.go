@@ -69,7 +69,7 @@ const (
 	fieldKeepOutputs   = "keep_outputs"
 	fieldUnique        = "unique"
 	fieldUniqueUntil   = "unique_until"
-	fieldQueue         = "queue"
+	FieldQueue         = "queue"
 	fieldPriority      = "priority"
 	fieldTags          = "tags"
 	fieldLimitKey      = "limit_key"
@@ -211,7 +211,7 @@ var PropertyTable = []Property{
 		value:   func(d *Definition) *UniqueUntil { return &d.UniqueUntil },
 	}.property(),
 	rowOf[string, string]{
-		name: fieldQueue, inLists: true, is: label(),
+		name: FieldQueue, inLists: true, is: label(),
 		meaning: "The queue of the task. Only workers that serve the queue claim the task. Empty means the queue of the workers without `queues`.",
 		help:    "`NAME` queue of the task: only workers that serve the queue claim it (default: default)",
 		at:      func(d *Properties) *string { return &d.Queue },

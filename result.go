@@ -47,9 +47,13 @@ func (t *Task) Execute(claim string, r Result) (Move, error) {
 	m.Claim = claim
 	m.Note = "executed"
 	m.addResult(t.FailOn, r)
+	m.Ran = r.Seconds
 	if r.Started > 0 && r.Seconds > 0 {
 		claimed := t.Current().Entered[Running]
 		m.Stamp[0].At = Moment{Min: max(claimed, r.Started), Max: r.Started.Add(r.Seconds)}
+	}
+	if end := m.Stamp[0].At.Max; end > 0 && end <= t.EndBefore && !r.HasFailed(t.FailOn) {
+		m.Opened, m.Ended = t.Opened(), end // the server lets it succeed
 	}
 	return m, nil
 }
@@ -112,17 +116,22 @@ func (m *Move) addCost(r Result, errorText string) {
 // errorText returns the round's error text. If the round has failed but its program printed nothing to stderr, the text
 // is one line that explains the failure.
 func (r Result) errorText(f FailOn) string {
-	round := Round{Exit: r.Exit, HasError: r.Error != ""}
 	switch {
 	case r.Error != "" || r.Reason != "":
 		return AppendLine(r.Error, r.Reason)
 	case r.Refused:
 		return "the program could not be run"
-	case !round.HasFailed(f):
+	case !r.HasFailed(f):
 		return ""
 	default:
 		return fmt.Sprintf("%s ended with %s and printed nothing to stderr", r.Subject(), exitText(r.Exit))
 	}
+}
+
+// HasFailed reports whether the round of the result has failed (docs/lifecycle.md, "What makes a round fail").
+func (r Result) HasFailed(f FailOn) bool {
+	round := Round{Exit: r.Exit, HasError: r.Error+r.Reason != ""}
+	return r.Refused || round.HasFailed(f)
 }
 
 // AppendLine appends a line to a text. If the text does not end with a newline, AppendLine inserts one before the line.

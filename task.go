@@ -146,6 +146,9 @@ func (rounds Rounds) All() iter.Seq2[int, *Round] {
 // Current returns the current round, which is never nil.
 func (t *Task) Current() *Round { return t.Rounds.At(t.Round) }
 
+// Opened returns the time at which the task was opened, or 0 if it is unknown or was not read.
+func (t *Task) Opened() Time { return t.Rounds.At(0).Entered[Open] }
+
 // ErrNoTask means that no task has the given id.
 var ErrNoTask = NewError(CodeNotFound, "there is no such task")
 

@@ -87,6 +87,11 @@ var Transitions = []Transition{
 	{VerbRemove, []State{Succeeded, Failed, TimedOut, Expired, Archived}, None, []Actor{Manager, Server}, "", false},
 }
 
+// IsTransition reports whether the verb is in the table of transitions.
+func (v Verb) IsTransition() bool {
+	return slices.ContainsFunc(Transitions, func(tr Transition) bool { return tr.Verb == v })
+}
+
 // findTransition returns the row for a verb and two states.
 func findTransition(v Verb, from, to State) (Transition, bool) {
 	for _, tr := range Transitions {

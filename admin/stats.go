@@ -40,9 +40,10 @@ type Stats struct {
 
 // A Queue is a queue with open tasks.
 type Queue struct {
-	Queue   string `json:"queue"`              // default for the tasks without a queue
-	Open    int64  `json:"open"`               // number of open tasks, also of those that are not due yet
-	AtLeast bool   `json:"at_least,omitempty"` // the queues have more than 20,000 priorities, and Open counts only some of this queue
+	Queue   string        `json:"queue"`               // default for the tasks without a queue
+	Open    int64         `json:"open"`                // number of open tasks, also of those that are not due yet
+	AtLeast bool          `json:"at_least,omitempty"`  // the queues have more than 20,000 priorities, and Open counts only some of this queue
+	Waited  time.Duration `json:"oldest_wait_seconds"` // time since the oldest of them became claimable; 0 if none is due
 }
 
 // Memory is the memory of Redis in bytes. All fields are 0 for the embedded Redis.
@@ -202,9 +203,24 @@ func readQueues(ctx context.Context, s *redisstate.Store, stats *Stats) error {
 	}
 	stats.Queues = []Queue{}
 	for _, c := range counts {
-		stats.Queues = append(stats.Queues, Queue(c))
+		q := Queue{Queue: c.Queue, Open: c.Open, AtLeast: c.AtLeast}
+		if c.First > longAgo {
+			q.Waited = max(0, tdf.At(stats.At).Sub(c.First)).Std()
+		}
+		stats.Queues = append(stats.Queues, q)
 	}
 	return err
+}
+
+// Activity returns what the namespace has counted of its busiest queues, at most the given number, and of all other queues together
+// (docs/metrics.md).
+func (a *Admin) Activity(ctx context.Context, most int) ([]redisstate.Activity, error) {
+	return a.redis().Activity(ctx, most)
+}
+
+// Connection returns how many outages of Redis this process has noticed, and how long its calls have waited for answers.
+func (a *Admin) Connection() (outages int64, calls conn.Latency) {
+	return a.redis().Outages(), a.redis().Latency()
 }
 
 func readPrograms(ctx context.Context, s *redisstate.Store, stats *Stats) error {

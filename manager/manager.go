@@ -35,6 +35,7 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	store.KeepCounts()
 	return newManager(s, store), nil
 }
 

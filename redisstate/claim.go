@@ -79,7 +79,7 @@ type Claimed struct {
 // properties, and on the last property.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "limit_key",
+	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "limit_key",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.
@@ -213,7 +213,22 @@ func (s *Store) readClaimed(worker string, queues []string, reply any) (c Claime
 	for _, t := range conn.List(parts[3]) {
 		c.Claims = append(c.Claims, readClaim(worker, conn.List(t), c.Now))
 	}
+	c.nameQueues()
+	s.countClaims(&c)
 	return c, overdue
+}
+
+// nameQueues sets the queues of the claimed tasks, which come in the order of the queues.
+func (c *Claimed) nameQueues() {
+	next := 0
+	for i, n := range c.Taken {
+		for range min(n, len(c.Claims)-next) {
+			if c.Queues[i] != tdf.DefaultQueue {
+				c.Claims[next].Task.Queue = c.Queues[i]
+			}
+			next++
+		}
+	}
 }
 
 func readClaim(worker string, parts []any, now tdf.Time) Claim {
@@ -228,7 +243,10 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 	t.State = tdf.Running
 	r := t.Current()
 	r.Claim, r.Worker = conn.Text(parts[1]), worker
-	r.Entered = map[tdf.State]tdf.Time{tdf.Running: now}
+	if r.Entered == nil {
+		r.Entered = map[tdf.State]tdf.Time{}
+	}
+	r.Entered[tdf.Running] = now
 	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
 }
 

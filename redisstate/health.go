@@ -61,6 +61,9 @@ func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
 // Now returns the time by Redis's clock.
 func (s *Store) Now(ctx context.Context) (tdf.Time, error) {
 	now, err := conn.Ask(ctx, s.Conn, "read the clock", func(r redis.Cmdable) *redis.TimeCmd { return r.Time(ctx) })
+	if err == nil {
+		s.tally.see(tdf.At(now))
+	}
 	return tdf.At(now), err
 }
 

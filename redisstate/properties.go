@@ -72,7 +72,7 @@ var taskProperties = withOthers([]property{
 	{"unique", Facts | rulesMore},
 	{"unique_until", Facts},
 	{"correlation_id", Facts},
-	{"queue", Facts | definition},
+	{"queue", Facts | definition | rulesAlways},
 	{"priority", Facts | definition},
 	{"tags", Facts | definition},
 	{"limit_key", Facts | rulesMore | definition},
@@ -119,7 +119,7 @@ func withOthers(named []property) []property {
 // roundProperties are the properties of one round. In Redis, each name has a prefix: the number of the round and a
 // colon.
 var roundProperties = []property{
-	{"open", Facts | rulesMore},
+	{"open", Facts | rulesAlways | rulesMore},
 	{"running", Facts | rulesMore},
 	{"executed", Facts | rulesAlways | rulesMore},
 	{"succeeded", Facts},

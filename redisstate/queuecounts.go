@@ -16,7 +16,8 @@ import (
 type QueueCount struct {
 	Queue   string // [tdf.DefaultQueue] for the tasks without a queue
 	Open    int64
-	AtLeast bool // the queue has more priorities than were counted
+	AtLeast bool     // the queue has more priorities than were counted
+	First   tdf.Time // the time from which the first of these tasks could be claimed, or can be claimed; 0 if there is none
 }
 
 // These constants bound the work of QueueCounts.
@@ -34,21 +35,32 @@ func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error
 	if err != nil {
 		return nil, err
 	}
-	open := map[string]int64{}
+	found := map[string]QueueCount{}
 	for page := range slices.Chunk(places, placesPerCount) {
-		sizes, err := conn.AskEach(ctx, s.Conn, "count the tasks of queues", page, func(p redis.Pipeliner, of queuePlace) *redis.IntCmd {
-			return p.ZCard(ctx, s.Keys.Place(of.place))
+		sizes, firsts := make([]*redis.IntCmd, len(page)), make([]*redis.ZSliceCmd, len(page))
+		err := s.Pipeline(ctx, "count the tasks of queues", func(p redis.Pipeliner) {
+			for i, of := range page {
+				key := s.Keys.Place(of.place)
+				sizes[i], firsts[i] = p.ZCard(ctx, key), p.ZRangeWithScores(ctx, key, 0, 0)
+			}
 		})
 		if err != nil {
 			return nil, err
 		}
 		for i, of := range page {
-			open[of.queue] += sizes[i].Val()
+			c := found[of.queue]
+			c.Queue, c.AtLeast, c.Open = of.queue, partial[of.queue], c.Open+sizes[i].Val()
+			for _, first := range firsts[i].Val() {
+				if c.First == 0 || tdf.Time(first.Score) < c.First {
+					c.First = tdf.Time(first.Score)
+				}
+			}
+			found[of.queue] = c
 		}
 	}
-	for queue, n := range open {
-		if n > 0 || partial[queue] {
-			counts = append(counts, QueueCount{queue, n, partial[queue]})
+	for _, c := range found {
+		if c.Open > 0 || c.AtLeast {
+			counts = append(counts, c)
 		}
 	}
 	slices.SortFunc(counts, func(a, b QueueCount) int { return cmp.Compare(a.Queue, b.Queue) })

@@ -34,7 +34,15 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 	if moved, err = strconv.Atoi(lines[0]); err != nil {
 		return 0, nil, fmt.Errorf("settle due tasks: redis: the script answered %q", lines[0])
 	}
+	usual := moved
 	for _, line := range lines[1:] {
+		if of, ok := strings.CutPrefix(line, "="); ok {
+			text, queue, _ := strings.Cut(of, " ")
+			n, _ := strconv.Atoi(text)
+			usual -= n
+			s.count(queue, transitionName(m.Verb, m.To), int64(n))
+			continue
+		}
 		member, score, _ := strings.Cut(line, " ")
 		at, err := strconv.ParseFloat(score, 64)
 		if err != nil {
@@ -44,6 +52,7 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 			return moved, nil, err
 		}
 	}
+	s.count("", transitionName(m.Verb, m.To), int64(usual))
 	return moved, others, nil
 }
 
@@ -55,7 +64,7 @@ func addUsual(e *conn.Args, u *tdf.Usual) {
 	for _, f := range u.Equal {
 		read, values = append(read, f.Name), append(values, f.Value)
 	}
-	read = append(slices.Concat(read, u.Missing, u.Filled), u.By, u.Text)
+	read = append(slices.Concat(read, u.Missing, u.Filled), u.By, tdf.FieldQueue, u.Text)
 	write := []string{"", "log", ""}
 	for _, f := range m.Set {
 		write = append(write, f.Name, f.Value)

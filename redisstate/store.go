@@ -22,6 +22,7 @@ type Store struct {
 	waiting waitingManagers
 	room    room
 	used    usedPrograms
+	tally   tally
 
 	scanMissing atomic.Bool // the user lacks the right to SCAN
 	scanRefused sync.Once   // logs once that the user lacks the right to SCAN

@@ -71,6 +71,7 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit
 // out the remaining units.
 func (s *Store) rest(ctx context.Context, who string, units []Unit, reply any) ([]Outcome, error) {
 	done := outcomes(units, reply)
+	s.countUnits(units, done)
 	s.pace.recordUnits(len(done), len(units))
 	if len(done) == len(units) {
 		return done, nil

@@ -112,7 +112,7 @@ func (s *site) as(role access.Role, status int, method, path, body string, heade
 	return got
 }
 
-// world returns everything in the namespace, except the calls of clients.
+// world returns everything in the namespace, except the calls of clients, and what they count.
 func (s *site) world() map[string]string {
 	s.Helper()
 	all := map[string]string{}
@@ -122,7 +122,8 @@ func (s *site) world() map[string]string {
 		s.Fatal(err)
 	}
 	for _, key := range keys {
-		if strings.HasPrefix(key, s.cfg.Namespace+":calls:") {
+		switch name, _, _ := strings.Cut(strings.TrimPrefix(key, s.cfg.Namespace+":"), ":"); name {
+		case "calls", "activity", "counted":
 			continue
 		}
 		commands := map[string][]any{

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // maxOutput is the limit of each output, in bytes, if max_output sets no limit. Redis stores no value above 512 MiB.
@@ -51,7 +50,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		e.keepScratch(x, true)
 		return result, maskError(x, err)
 	}
-	failed := !outcome.Succeeded(e.task, &result)
+	failed := result.HasFailed(e.task.FailOn)
 	// On a full disk, the program may have been unable to write its error.
 	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
 		result.Reason, failed = tdf.AppendLine(result.Reason, "the worker's disk is full"), true

@@ -55,7 +55,7 @@ func (e *execution) executed(r tdf.Result) delivery {
 		d.accepted = func(ctx context.Context) { e.logRefused(ctx, r.Exit) }
 		return d
 	}
-	d.success = outcome.Succeeded(e.task, &r)
+	d.success = !r.HasFailed(e.task.FailOn)
 	d.opens = len(e.following) > 0 && outcome.Opens(e.task, &r)
 	d.accepted = func(ctx context.Context) {
 		if d.success {

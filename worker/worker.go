@@ -187,6 +187,7 @@ func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	s.KeepCounts()
 	w.store = s
 	return func() {
 		w.store = nil

@@ -57,6 +57,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer store.Close()
+	store.KeepCounts()
 	api, err := openAPI(ctx, arguments.Name, tool, log)
 	if err != nil {
 		return tool.Locate(err)

@@ -29,8 +29,9 @@ type Conn struct {
 	boot    string // boot id: random, and part of the names of this client's keys
 	Calls   callSlots
 
-	outages atomic.Int64
-	dials   atomic.Int64
+	outages   atomic.Int64
+	latencies latencies
+	dials     atomic.Int64
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded

@@ -32,7 +32,9 @@ func (s *Conn) retry(ctx context.Context, op func(context.Context) error) error 
 	var loggedReason string
 	onlyThis := false
 	for try := 0; ; try++ {
+		sent := time.Now()
 		err := op(ctx)
+		s.latencies.add(time.Since(sent))
 		if ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
 		}

@@ -94,8 +94,15 @@ func (k Names) Programs() string                 { return k.Key("programs") }
 func (k Names) ProgramsUsed() string             { return k.Key("programs_used") }
 func (k Names) Tokens() string                   { return k.Key("tokens") }
 func (k Names) TokensUsed() string               { return k.Key("tokens_used") }
-func (k Names) Loading() string                  { return k.Key("loading") }
-func (k Names) PassedPrefix() string             { return k.Key("passed:") }
+
+// Activity returns the key of the sorted set of the queues that have counts, and ActivityOf the key of the counts of one queue.
+func (k Names) Activity() string               { return k.Key("activity") }
+func (k Names) ActivityPrefix() string         { return k.Key("activity:") }
+func (k Names) Counted(boot string) string     { return k.Key("counted:" + boot) }
+func (k Names) ActivityOf(queue string) string { return k.ActivityPrefix() + queue }
+
+func (k Names) Loading() string      { return k.Key("loading") }
+func (k Names) PassedPrefix() string { return k.Key("passed:") }
 
 func (k Names) Successes(program string) string { return k.Key("successes:" + program) }
 
@@ -108,7 +115,7 @@ func (k Names) Kinds() map[string]string {
 		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
 		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",
-		k.Tokens(): "hash", k.TokensUsed(): "zset",
+		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

@@ -23,7 +23,7 @@
 -- the beginning. So the script never holds more than PIECE values that are too long.
 
 local most, most_of_round, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local PIECE = 16
+local PIECE = 18
 local careful = ARGV[4] == '1'
 
 local at, sets = 6, {}

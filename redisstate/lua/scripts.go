@@ -31,6 +31,7 @@ var (
 	Heartbeat       = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs})
 	BestEffort      = declare(Script{Name: "besteffort", After: "prelude values", Full: Runs})
 	Storing         = declare(Script{Name: "besteffort", After: "prelude values", Full: Fails})
+	Activity        = declare(Script{Name: "activity", After: "prelude values", Full: Runs})
 	Unused          = declare(Script{Name: "unused", After: "prelude values", Full: Runs})
 	Drop            = declare(Script{Name: "drop", After: "prelude values", Full: Runs})
 	Rights          = declare(Script{Name: "rights", After: "prelude values", Full: Runs})

@@ -24,14 +24,14 @@
 -- - the numbers of the arguments of HMGET and of HSET, of properties whose value is the time, of properties with a
 --   required value, without a value, and with any value, and of variants
 -- - the arguments of HMGET: an empty key, log, group, the time of the state that the form leaves, the properties of the
---   pattern in the order of these numbers, the property that distinguishes the variants, and the text
+--   pattern in the order of these numbers, the property that distinguishes the variants, queue, and the text
 -- - the arguments of HSET; the key, the log and times are empty, and the properties with times are the last ones
 -- - the required values
 -- - for each variant, the value of the property, or '' if it must be missing, and '1' if the text must be empty, or ''
 --
--- Returns the number of moved tasks, and a line 'id score' for each other due task. If the call takes too long, the
--- script does not move the last tasks, and returns lines for them. It also returns lines for tasks with a long log. The
--- script removes members of due that are not ids.
+-- Returns the number of moved tasks, a line '=number queue' for those with each value of the property queue, and a line
+-- 'id score' for each other due task. If the call takes too long, the script does not move the last tasks, and returns
+-- lines for them. It also returns lines for tasks with a long log. The script removes members of due that are not ids.
 --
 -- Most texts are empty, so the script reads the texts with the other properties. If they are long, it reads their
 -- lengths instead.
@@ -74,7 +74,7 @@ local function fitting(key)
     local w, v = want[i], f[3 + i]
     if v ~= w and (w ~= true or not v or v == '') then return nil end
   end
-  local log, at_text, value, long = f[1], f[3], f[4 + n_want], f[5 + n_want] -- long is nil if it was not read
+  local log, at_text, value, long = f[1], f[3], f[4 + n_want], f[6 + n_want] -- long is nil if it was not read
   if long then
     room = room - #long
     if room < 0 then n_names = #read - 1 end
@@ -88,6 +88,7 @@ local function fitting(key)
 end
 
 local ids, logs, of_group, times, others, foreign, late, n = {}, {}, {}, {}, {}, {}, false, 0
+local of_queue = {}
 for i = 1, #present, 2 do
   local id = present[i]
   late = late or i % 32 == 31 and spent(2)
@@ -99,6 +100,8 @@ for i = 1, #present, 2 do
       n = n + 1
       ids[n], logs[n], of_group[n] = id, f[1], f[2]
       times[n] = f[3] > now_text and f[3] or now_text -- times of the same length, as texts
+      local queue = f[5 + n_want]
+      if queue and #queue <= 256 and not string.find(queue, '%c') then of_queue[queue] = (of_queue[queue] or 0) + 1 end
     else
       others[#others + 1] = '\n' .. id .. ' ' .. present[i + 1]
     end
@@ -128,6 +131,7 @@ if n > 0 then
   for i = 5, #KEYS do wake(KEYS[i], n) end
 end
 
+for queue, of_it in pairs(of_queue) do others[#others + 1] = string.format('\n=%.0f ', of_it) .. queue end
 local answer = string.format('%.0f', n) .. table.concat(others)
 remember(answer)
 return answer

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/metrics"
 )
 
 func Stats(a *cli.App) *cobra.Command {
@@ -53,24 +56,27 @@ func printStats(ctx context.Context, a *cli.App, asJSON, prometheus bool, on cli
 	if err != nil {
 		return nil, err
 	}
-	var s admin.Stats
+	var text []byte
 	err = a.WithManagerOf(ctx, tool, func(m *cli.Client) (err error) {
-		s, err = m.Admin().Stats(ctx)
+		if prometheus {
+			text, err = metrics.Text(metrics.Of(m.Admin()))
+			return err
+		}
+		s, err := m.Admin().Stats(ctx)
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			text, err = cli.Marshal(s)
+			text = append(text, '\n')
+			return err
+		}
+		var table bytes.Buffer
+		err = statsTable((&cli.App{Stdout: &table, Terminal: on}), &s)
+		text = table.Bytes()
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case asJSON:
-		text, err := cli.Marshal(s)
-		return append(text, '\n'), err
-	case prometheus:
-		return exposition(tool.Manager.Namespace, &s)
-	}
-	var text bytes.Buffer
-	err = statsTable((&cli.App{Stdout: &text, Terminal: on}), &s)
-	return text.Bytes(), err
+	return text, err
 }
 
 func statsTable(a *cli.App, s *admin.Stats) error {
@@ -117,4 +123,26 @@ func memoryOfRedis(m admin.Memory) string {
 		return cli.Size(m.Used) + ", no limit"
 	}
 	return fmt.Sprintf("%s of %s", cli.Size(m.Used), cli.Size(m.Limit))
+}
+
+// replaceFile replaces a file atomically: a reader sees either the old or the new content.
+func replaceFile(path string, text []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil {
+		err = file.Chmod(0o644)
+	}
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		os.Remove(file.Name())
+	}
+	return err
 }

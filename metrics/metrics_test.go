@@ -1,0 +1,124 @@
+package metrics_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/metrics"
+)
+
+// define returns definitions of tasks in a queue.
+func define(queue string, n int) (all []manager.Definition) {
+	for range n {
+		d := testspace.Define("p", "rsync:/p/run.sh", "x")
+		d.Queue = queue
+		all = append(all, d)
+	}
+	return all
+}
+
+// text returns the metrics of a manager's namespace.
+func text(t testing.TB, m *manager.Manager) string {
+	t.Helper()
+	return string(expect.Result(metrics.Text(metrics.Of(admin.New(m)))).Value(t))
+}
+
+// valuesOf returns the values of a label of a metric.
+func valuesOf(text, metric, label string) (values []string) {
+	for _, found := range regexp.MustCompile(`(?m)^`+metric+`\{.*\b`+label+`="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		values = append(values, found[1])
+	}
+	return slices.Compact(slices.Sorted(slices.Values(values)))
+}
+
+// The number of labels is bounded, and the other queues count together.
+func TestManyQueues(t *testing.T) {
+	t.Parallel()
+	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
+	var all []manager.Definition
+	for i := range 250 {
+		all = append(all, define(fmt.Sprintf("q%d", i), 1)...)
+	}
+	all = append(all, define("busy", 7)...)
+	expect.Result(m.Open(t.Context(), all...)).OK(t)
+	got := text(t, m)
+	expect.Contains(t, got, `tdf_tasks{namespace="`+m.Internals().Config.Namespace+`",state="open"} 257`)
+	for _, metric := range []string{"tdf_queue_open_tasks", "tdf_queue_oldest_wait_seconds", "tdf_transitions_total"} {
+		queues := valuesOf(got, metric, "queue")
+		expect.True(t, len(queues) == 201 && slices.Contains(queues, "other"), metric, len(queues))
+	}
+	expect.Contains(t, got, `queue="busy",to="open",transition="open"} 7`)
+	expect.Contains(t, got, `queue="other",to="open",transition="open"} 5`)
+}
+
+// Names and values of other programs in Redis cannot break the format.
+func TestForeignValues(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	m := testspace.Manager(t, cfg)
+	client := testspace.Client(t, cfg)
+	for _, queue := range []string{"a\"} 1\ntdf_up 7", "\xff\xfe", strings.Repeat("x", 100_000)} {
+		expect.NoError(t, client.ZAdd(t.Context(), cfg.Namespace+":activity", redis.Z{Score: 5, Member: queue}).Err())
+		expect.NoError(t, client.HSet(t.Context(), cfg.Namespace+":activity:"+queue, "made:open:open", "3", "made:", "x", "wait:sum", "-1", "wait:1.000000", "-5").Err())
+	}
+	got := text(t, m)
+	expect.Contains(t, got, "\ntdf_up{namespace=")
+	expect.True(t, !strings.Contains(got, "\ntdf_up 7"), got)
+}
+
+// While Redis does not answer, a scrape succeeds and says so, without the address of Redis.
+func TestWithoutRedis(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, "127.0.0.1:1")
+	m := testspace.Manager(t, cfg)
+	w := httptest.NewRecorder()
+	metrics.Handler(admin.New(m), testspace.Silent).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	body := expect.Result(io.ReadAll(w.Result().Body)).Value(t)
+	expect.Equal(t, w.Code, http.StatusOK)
+	expect.Contains(t, string(body), `tdf_up{namespace="`+cfg.Namespace+`"} 0`)
+	expect.Contains(t, string(body), "tdf_redis_latency_seconds_count")
+	expect.True(t, !strings.Contains(string(body), "127.0.0.1"), string(body))
+}
+
+// The page lists exactly the metrics that exist.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	m := testspace.Manager(t, cfg)
+	s := testspace.Connect(t, cfg)
+	s.KeepCounts()
+	expect.Result(s.Open(t.Context(), "m", tdf.Defaults("p", "rsync:/p/run.sh", "x"))).OK(t)
+	expect.NoError(t, s.Close())
+	w := httptest.NewRecorder()
+	metrics.Handler(admin.New(m), testspace.Silent).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	var exist []string
+	for _, found := range regexp.MustCompile(`(?m)^# TYPE (tdf_\w+)`).FindAllStringSubmatch(w.Body.String(), -1) {
+		exist = append(exist, found[1])
+	}
+	page := expect.Result(os.ReadFile("../docs/metrics.md")).Value(t)
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`tdf_.*?) \\|").FindAllStringSubmatch(string(page), -1) {
+		for _, name := range regexp.MustCompile("`(tdf_\\w+)`").FindAllStringSubmatch(row[1], -1) {
+			listed = append(listed, name[1])
+		}
+	}
+	expect.Equal(t, slices.Sorted(slices.Values(listed)), slices.Sorted(slices.Values(exist)))
+	for _, name := range regexp.MustCompile(`tdf_\w+`).FindAllString(string(page), -1) {
+		expect.True(t, slices.Contains(exist, strings.TrimSuffix(name, "_prom")), name)
+	}
+}

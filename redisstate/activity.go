@@ -1,0 +1,101 @@
+package redisstate
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// An Activity has what a namespace has counted of one queue. docs/metrics.md lists the names of the counts.
+type Activity struct {
+	Queue  string // [tdf.DefaultQueue] for the tasks without a queue, and [OtherQueues] for the queues without counts of their own
+	Counts map[string]int64
+}
+
+// OtherQueues has the counts of the queues that have none of their own.
+const OtherQueues = "other"
+
+// The beginnings of the names of counts. A transition's name goes on with its verb, a colon and its new state, and a span's name
+// with the upper bound of its length, or with spanSum.
+const (
+	CountTransition = "made:"
+	CountWait       = "wait:" // from the time at which a task could first be claimed to its first claim
+	CountRun        = "run:"  // the run time of a round's program or handler
+	CountLife       = "life:" // from the opening of a task to its end
+
+	spanSum = "sum" // of all spans, in microseconds
+)
+
+// spanBounds are the upper bounds of the counts of spans.
+var spanBounds = []tdf.Seconds{0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200, 172_800, tdf.Forever}
+
+// boundOf returns the bound of the count for a span.
+func boundOf(span tdf.Seconds) tdf.Seconds {
+	return spanBounds[slices.IndexFunc(spanBounds, func(bound tdf.Seconds) bool { return span <= bound })]
+}
+
+// Spans returns how many spans of a kind are as long as each bound or shorter, and the sum of all spans. The longest bound is
+// [tdf.Forever].
+func (a *Activity) Spans(kind string) (upTo map[tdf.Seconds]int64, sum tdf.Seconds) {
+	upTo = map[tdf.Seconds]int64{}
+	n := int64(0)
+	for _, bound := range spanBounds {
+		n += a.Counts[kind+bound.String()]
+		upTo[bound] = n
+	}
+	return upTo, tdf.Seconds(a.Counts[kind+spanSum]) / 1e6
+}
+
+// Transitions calls a function for each counted transition: its verb, and the state to which it led, or [tdf.None] if it removed
+// the task.
+func (a *Activity) Transitions(each func(verb tdf.Verb, to tdf.State, n int64)) {
+	for name, n := range a.Counts {
+		if made, ok := strings.CutPrefix(name, CountTransition); ok {
+			verb, to, _ := strings.Cut(made, ":")
+			each(tdf.Verb(verb), tdf.State(to), n)
+		}
+	}
+}
+
+func transitionName(verb tdf.Verb, to tdf.State) string {
+	return CountTransition + string(verb) + ":" + string(to)
+}
+
+// Limits of the counts in Redis.
+const (
+	mostCounted = 1000           // queues with counts of their own
+	keepCounts  = 30 * 24 * 3600 // seconds after which counts expire that did not grow
+)
+
+const readActivity = "read the counts of queues"
+
+// Activity returns the counts of the queues with the most transitions, at most the given number, ordered by name. The counts of all
+// other queues are those of [OtherQueues]. Activity includes what this client has counted and not added to Redis yet.
+func (s *Store) Activity(ctx context.Context, most int) ([]Activity, error) {
+	names, err := conn.Ask(ctx, s.Conn, readActivity, func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRevRange(ctx, s.Keys.Activity(), 0, mostCounted+1)
+	})
+	if err != nil {
+		return nil, err
+	}
+	stored, err := conn.AskEach(ctx, s.Conn, readActivity, names, func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
+		return p.HGetAll(ctx, s.Keys.ActivityOf(name))
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := s.tally.unsent()
+	for i, name := range names {
+		for count, text := range stored[i].Val() {
+			n, _ := strconv.ParseInt(text, 10, 64) // 0 for a text of another program
+			all.add(name, count, max(n, 0))
+		}
+	}
+	return all.busiest(most), nil
+}

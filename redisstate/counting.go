@@ -1,0 +1,62 @@
+package redisstate
+
+import (
+	"cmp"
+
+	"github.com/tdf-framework/tdf"
+)
+
+func (s *Store) count(queue, name string, n int64) { s.tally.count(queue, name, n, s.sendTally) }
+
+func (s *Store) countSpan(queue, kind string, span tdf.Seconds) {
+	span = min(max(span, 0), 1e10) // above, a sum of microseconds might overflow
+	s.count(queue, kind+boundOf(span).String(), 1)
+	s.count(queue, kind+spanSum, int64(span*1e6))
+}
+
+// countOpened counts the tasks that a unit has opened.
+func (s *Store) countOpened(definitions []tdf.Properties, o Outcome) {
+	for i := range definitions {
+		if o.Existing == nil || !o.Existing[i] {
+			s.count(definitions[i].Queue, transitionName(tdf.VerbOpen, tdf.Open), 1)
+		}
+	}
+}
+
+// countClaims counts the claims of a call, and how long their tasks have waited.
+func (s *Store) countClaims(c *Claimed) {
+	s.tally.see(c.Now)
+	for i := range c.Claims {
+		t := c.Claims[i].Task
+		s.count(t.Queue, transitionName(tdf.VerbClaim, tdf.Running), 1)
+		if opened := t.Opened(); t.Round == 0 && opened > 0 {
+			s.countSpan(t.Queue, CountWait, c.Now.Sub(max(opened, t.StartAfter)))
+		}
+	}
+}
+
+// countUnits counts what the units of a call have done.
+func (s *Store) countUnits(units []Unit, outcomes []Outcome) {
+	for i, o := range outcomes {
+		if o.Err != nil {
+			continue
+		}
+		s.countOpened(units[i].Open, o)
+		for j := range units[i].Moves {
+			s.countMove(&units[i].Moves[j])
+		}
+	}
+}
+
+func (s *Store) countMove(m *tdf.Move) {
+	if m.Repair || !m.Verb.IsTransition() || m.From == m.To {
+		return
+	}
+	s.count(m.Queue, transitionName(m.Verb, m.To), 1)
+	if m.Ran > 0 {
+		s.countSpan(m.Queue, CountRun, m.Ran)
+	}
+	if end := cmp.Or(m.Ended, s.tally.now()); m.Opened > 0 && end > 0 {
+		s.countSpan(m.Queue, CountLife, end.Sub(m.Opened))
+	}
+}

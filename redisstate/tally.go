@@ -1,0 +1,188 @@
+package redisstate
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/lua"
+)
+
+// activities are counts by the name of their queue, and their own name.
+type activities map[string]map[string]int64
+
+func (a activities) add(queue, name string, n int64) {
+	if a[queue] == nil {
+		a[queue] = map[string]int64{}
+	}
+	a[queue][name] += n
+}
+
+// transitions returns the number of counted transitions of a queue.
+func (a activities) transitions(queue string) (n int64) {
+	for name, count := range a[queue] {
+		if strings.HasPrefix(name, CountTransition) {
+			n += count
+		}
+	}
+	return n
+}
+
+// busiest returns the counts of the queues with the most transitions, and those of all others together, ordered by name.
+func (a activities) busiest(most int) (all []Activity) {
+	queues := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(queue string) bool { return queue == OtherQueues })
+	slices.SortStableFunc(queues, func(x, y string) int { return cmp.Compare(a.transitions(y), a.transitions(x)) })
+	for _, queue := range queues[min(len(queues), most):] {
+		for name, n := range a[queue] {
+			a.add(OtherQueues, name, n)
+		}
+		delete(a, queue)
+	}
+	for _, queue := range slices.Sorted(maps.Keys(a)) {
+		all = append(all, Activity{queue, a[queue]})
+	}
+	return all
+}
+
+const (
+	tallyPause  = time.Second // between the first count and the call that adds it to those in Redis
+	tallyAtOnce = 50          // queues in one call
+	lastTally   = time.Second // the time for the last call, when the Store closes
+)
+
+// A tally has what this client has counted, and not yet added to the counts in Redis. If the process is killed before that, these
+// counts are lost. The zero tally counts nothing.
+type tally struct {
+	mu     sync.Mutex
+	ctx    context.Context // of the calls; nil if the client does not count
+	end    context.CancelFunc
+	counts activities
+	next   *time.Timer // of the next call; nil if none is due
+	closed bool
+
+	seen    tdf.Time  // a time by Redis's clock,
+	seenAt  time.Time // and by this machine's clock
+	sending sync.Mutex
+	calls   uint64
+}
+
+// KeepCounts makes the Store count what its calls do to tasks, and add the counts to those in Redis (docs/metrics.md): a second
+// after the first of them, and when it closes.
+func (s *Store) KeepCounts() {
+	t := &s.tally
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ctx, t.end = context.WithCancel(context.Background())
+	t.counts = activities{}
+}
+
+// Close adds the last counts to those in Redis, and ends the connection. Calls after Close return an error.
+func (s *Store) Close() error {
+	if s.tally.close() {
+		defer time.AfterFunc(lastTally, s.tally.end).Stop()
+		s.sendTally()
+		s.Redis.Unlink(s.tally.ctx, s.Keys.Counted(s.Boot())) // best effort: it expires anyway
+		s.tally.end()
+	}
+	return s.Conn.Close()
+}
+
+// close ends the counting. It returns false if the client does not count.
+func (t *tally) close() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx == nil || t.closed {
+		return false
+	}
+	t.closed = true
+	if t.next != nil {
+		t.next.Stop()
+	}
+	return true
+}
+
+// count adds n to a count of a queue.
+func (t *tally) count(queue, name string, n int64, send func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx == nil || t.closed || n == 0 {
+		return
+	}
+	t.counts.add(cmp.Or(queue, tdf.DefaultQueue), name, n)
+	if t.next == nil {
+		t.next = time.AfterFunc(tallyPause, send)
+	}
+}
+
+// take removes and returns the counts.
+func (t *tally) take() activities {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	counts := t.counts
+	t.counts, t.next = activities{}, nil
+	return counts
+}
+
+// unsent returns a copy of the counts.
+func (t *tally) unsent() activities {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	counts := activities{}
+	for queue, of := range t.counts {
+		counts[queue] = maps.Clone(of)
+	}
+	return counts
+}
+
+// sendTally adds the counts to those in Redis. It waits while Redis is away. If Redis refuses a call, its counts are lost.
+func (s *Store) sendTally() {
+	t := &s.tally
+	t.sending.Lock()
+	defer t.sending.Unlock()
+	counts := t.take()
+	keys := []string{s.Keys.Activity(), s.Keys.Counted(s.Boot())}
+	for queues := range slices.Chunk(slices.Sorted(maps.Keys(counts)), tallyAtOnce) {
+		t.calls++
+		e := &conn.Args{All: []any{t.calls, s.Keys.ActivityPrefix(), mostCounted, OtherQueues, keepCounts}}
+		for _, queue := range queues {
+			addCounts(e, queue, counts)
+		}
+		_, err := s.Run(t.ctx, "count tasks", lua.Activity, keys, e.All, conn.IsText)
+		if err != nil {
+			s.Log.Debug("counts of tasks are lost", "error", err)
+		}
+	}
+}
+
+func addCounts(e *conn.Args, queue string, all activities) {
+	counts := all[queue]
+	e.Add(queue, strconv.FormatInt(all.transitions(queue), 10))
+	e.Count(len(counts))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		e.Add(name, strconv.FormatInt(counts[name], 10))
+	}
+}
+
+// see records a time of Redis's clock.
+func (t *tally) see(now tdf.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen, t.seenAt = now, time.Now()
+}
+
+// now returns the approximate time by Redis's clock, or 0 if it is unknown.
+func (t *tally) now() tdf.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.seen == 0 {
+		return 0
+	}
+	return t.seen.Add(tdf.For(time.Since(t.seenAt)))
+}
