@@ -74,12 +74,19 @@ func (s *Store) callClaim(ctx context.Context, r *ClaimRequest, args func(int, u
 		return s.Call(ctx, claimTasks, lua.Claim, keys, args, form)
 	}
 	keys[0] = s.Keys.Calls(r.Call.session)
-	reply, err := s.Run(ctx, claimTasks, lua.Claim, keys, args(claimSlot, r.Call.sequence()), form)
-	if err != nil && strings.Contains(err.Error(), "TDFSTALE") {
-		return nil, ErrOldClaim
+	for {
+		reply, err := s.Run(ctx, claimTasks, lua.Claim, keys, args(claimSlot, r.Call.sequence()), form)
+		switch {
+		case err == nil && len(conn.List(conn.List(reply)[3])) == 0:
+			r.Call.next()
+		case err != nil && strings.Contains(err.Error(), "TDFSTALE"): // another client has made a later attempt, or a later claim
+			last, err := s.ClaimCall(ctx, r.Call.session, r.Call.number)
+			if err != nil {
+				return nil, err
+			}
+			*r.Call = *last
+			continue
+		}
+		return reply, err
 	}
-	if err == nil && len(conn.List(conn.List(reply)[3])) == 0 {
-		r.Call.next()
-	}
-	return reply, err
 }

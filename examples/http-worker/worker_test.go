@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -61,7 +62,7 @@ func TestKilledWorkers(t *testing.T) {
 		t.Run(c.program, func(t *testing.T) {
 			t.Parallel()
 			m, env := start(t)
-			const tasks, kills = 60, 4
+			const tasks, kills = 60, 3
 			var all []manager.Definition
 			for i := range tasks {
 				input := strconv.Itoa(i)
@@ -92,6 +93,26 @@ func TestKilledWorkers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The worker in docs/http.md runs as it stands there.
+func TestWorkerOfThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/http.md")
+	expect.NoError(t, err)
+	_, code, _ := strings.Cut(string(page), "```python\n")
+	code, _, found := strings.Cut(code, "```")
+	file := filepath.Join(t.TempDir(), "worker.py")
+	expect.NoError(t, os.WriteFile(file, []byte("#!/usr/bin/env python3\n"+code), 0o700))
+	m, env := start(t)
+	_, err = m.Open(t.Context(), manager.Definition{Program: "square", Input: "12"}, manager.Definition{Program: "square", Input: "x"})
+	expect.NoError(t, err)
+	defer run(t, file, env)()
+	expect.Eventually(t, "both tasks are finished", func() bool { return finished(t, m) == 2 })
+	good, err := m.Get(t.Context(), 1)
+	expect.True(t, found && err == nil && good.LastRun().Result == `{"square": 144}`, good, err)
+	bad, err := m.Get(t.Context(), 2)
+	expect.True(t, err == nil && bad.State == tdf.Failed && strings.Contains(bad.LastRun().Error, "invalid literal"), bad, err)
 }
 
 // run starts a worker. The function kill ends it at once, with the programs that it runs.

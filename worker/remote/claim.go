@@ -90,23 +90,10 @@ type Waiting struct {
 // end of the lease. If the worker repeats the call in the same moment, and so gets the tasks that undo releases, its next renewal says that they are lost.
 func (d *Desk) Claim(ctx context.Context, t *access.Token, id string, r ClaimRequest, wait Waiting) (c Claimed, undo func(), err error) {
 	c.Tasks = []Task{}
-	v, err := d.visit(ctx, t, id)
-	if err == nil {
-		err = r.check()
-	}
-	if err == nil {
-		err = d.beatIfDue(ctx, &v)
-	}
+	v, request, err := d.begin(ctx, t, id, &r)
 	c.Lease = float64(v.Lease)
 	if err != nil {
 		return c, nil, err
-	}
-	request := redisstate.ClaimRequest{Worker: v.worker, Most: r.Most, Lease: v.Lease, IDs: v.claimIDs(rand.Text())}
-	if r.Number > 0 {
-		request.IDs = v.claimIDs(strconv.FormatInt(r.Number, 10))
-		if request.Call, err = d.store.ClaimCall(ctx, v.boot, r.Number); err != nil {
-			return c, nil, err
-		}
 	}
 	lobby := d.lobby(v.Offer)
 	waiting, end := context.WithTimeout(ctx, min(time.Duration(r.Wait*float64(time.Second)), v.Lease.Std()*2/3))
@@ -148,7 +135,7 @@ func (d *Desk) Claim(ctx context.Context, t *access.Token, id string, r ClaimReq
 			return c, nil, gone(ctx)
 		}
 		if err = wait.Still(ctx); err == nil {
-			v, err = d.visit(ctx, t, id)
+			v, err = d.again(ctx, t, id)
 		}
 		if err != nil || v.Drained != "" {
 			lobby.wakeNext() // it is another call's turn
@@ -157,6 +144,31 @@ func (d *Desk) Claim(ctx context.Context, t *access.Token, id string, r ClaimReq
 			return c, nil, err
 		}
 	}
+}
+
+// begin reads the worker, and makes the request to Redis.
+func (d *Desk) begin(ctx context.Context, t *access.Token, id string, r *ClaimRequest) (v visit, request redisstate.ClaimRequest, err error) {
+	ctx, cancel := context.WithTimeout(ctx, d.o.Answer)
+	defer cancel()
+	if v, err = d.visit(ctx, t, id); err == nil {
+		err = r.check()
+	}
+	if err == nil {
+		err = d.beatIfDue(ctx, &v)
+	}
+	request = redisstate.ClaimRequest{Worker: v.worker, Most: r.Most, Lease: v.Lease, IDs: v.claimIDs(rand.Text())}
+	if err == nil && r.Number > 0 {
+		request.IDs = v.claimIDs(strconv.FormatInt(r.Number, 10))
+		request.Call, err = d.store.ClaimCall(ctx, v.boot, r.Number)
+	}
+	return v, request, err
+}
+
+// again reads the worker after its call has waited.
+func (d *Desk) again(ctx context.Context, t *access.Token, id string) (visit, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.o.Answer)
+	defer cancel()
+	return d.visit(ctx, t, id)
 }
 
 // gone returns an error if the worker has gone.
@@ -296,6 +308,8 @@ func (d *Desk) earlier(ctx context.Context, claims []redisstate.Claim) (map[int6
 	if len(ids) == 0 {
 		return nil, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, d.o.Answer)
+	defer cancel()
 	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Head, MaxBytes: mostTexts, Texts: func(t *tdf.Task) []redisstate.TextsOf {
 		return []redisstate.TextsOf{{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint}, {Round: max(t.Round-1, 0), Texts: tdf.TextError}}
 	}})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -185,8 +186,9 @@ func (s session) claimIDs(request string) string {
 // owns reports whether a claim id is one of this session.
 func (s session) owns(claim string) bool {
 	request, rest, _ := strings.Cut(claim, "~")
-	_, number, ok := strings.Cut(rest, ".")
-	return ok && claim == s.claimIDs(request)+"."+number
+	_, number, _ := strings.Cut(rest, ".")
+	n, err := strconv.ParseUint(number, 10, 16)
+	return err == nil && claim == fmt.Sprintf("%s.%d", s.claimIDs(request), n)
 }
 
 // Register takes the name of a worker, and gives up the tasks of its earlier start. A call with the same key, if it is not "", repeats the registration. If

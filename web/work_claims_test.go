@@ -1,0 +1,337 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/worker/remote"
+)
+
+// another returns the API of another process for the same namespace.
+func (s *site) another() *site {
+	other := *s
+	other.api = newAPI(testspace.Manager(s, s.cfg), s.Options)
+	return &other
+}
+
+// A repeated claim gets the same tasks, from any process, and claims nothing more. An older one is refused.
+func TestRepeatedClaims(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(5)...)
+	w := s.worker()
+	v := &remoteWorker{s.another(), w.token, w.session}
+	first := w.claim(`{"most":2,"number":1}`).Tasks
+	for _, x := range []*remoteWorker{w, v, w} {
+		again := x.claim(`{"most":2,"number":1}`).Tasks
+		expect.True(t, len(again) == 2 && again[0].ID == first[0].ID && again[0].Claim == first[0].Claim && again[1].ID == first[1].ID, again)
+	}
+	w.report(first[0], `"action":"complete"`)
+	again := v.claim(`{"most":2,"number":1}`).Tasks
+	expect.True(t, len(again) == 1 && again[0].ID == 2, again)
+	expect.True(t, len(v.claim(`{"most":2,"number":2}`).Tasks) == 2, "the next claim")
+	w.post(409, "claims", `{"most":2,"number":1}`)
+	w.report(first[1], `"action":"fail","error":"x"`)
+	expect.True(t, len(w.claim(`{"number":7}`).Tasks) == 1, "a claim may leave out numbers")
+	expect.True(t, len(w.claim(`{"number":8}`).Tasks) == 0 && len(v.claim(`{"number":8}`).Tasks) == 0, "there are no more tasks")
+	s.open(handled(1)...)
+	expect.True(t, len(v.claim(`{"number":8}`).Tasks) == 1 && len(w.claim(`{"number":8}`).Tasks) == 1, "a claim that got nothing goes on")
+}
+
+// handled defines tasks without a source.
+func handled(n int) []manager.Definition {
+	all := make([]manager.Definition, n)
+	for i := range all {
+		all[i] = manager.Definition{Program: "p", Input: fmt.Sprint(i)}
+	}
+	return all
+}
+
+// Copies of a claim that wait in two processes get the same task, and no other.
+func TestRepeatedClaimThatWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	w := s.worker()
+	got := make(chan remote.Claimed)
+	for _, x := range []*remoteWorker{w, {s.another(), w.token, w.session}} {
+		go func() { got <- x.claim(`{"most":1,"wait":60,"number":3}`) }()
+	}
+	s.waiting(t, 1)
+	s.open(handled(1)...)
+	a, b := <-got, <-got
+	expect.True(t, len(a.Tasks) == 1 && len(b.Tasks) == 1 && a.Tasks[0].Claim == b.Tasks[0].Claim, a, b)
+}
+
+// waiting waits until a number of calls wait for tasks.
+func (s *site) waiting(t *testing.T, n int) {
+	t.Helper()
+	expect.Eventually(t, "calls wait", func() bool {
+		s.api.waiting.mu.Lock()
+		defer s.api.waiting.mu.Unlock()
+		return s.api.waiting.all >= n
+	})
+}
+
+// Many calls wait at once, and each new task wakes one of them.
+func TestManyClaimsWait(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	w := s.worker()
+	const calls = 50
+	got := make(chan remote.Claimed, calls)
+	for range calls {
+		go func() { got <- w.claim(`{"wait":60}`) }()
+	}
+	s.waiting(t, calls)
+	seen := map[int64]bool{}
+	for range calls / 10 {
+		s.open(handled(10)...)
+		for range 10 {
+			c := <-got
+			expect.True(t, len(c.Tasks) == 1 && !seen[c.Tasks[0].ID], c)
+			seen[c.Tasks[0].ID] = true
+		}
+	}
+}
+
+// A task that becomes due later wakes a call when it is due, and a task of a queue that no worker served before wakes one, too.
+func TestClaimsWaitForDueTasksAndQueues(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	w := s.begin(s.tokens[access.Worker], "w", `,"queues":["new","default"],"tags":["gpu"]`)
+	now, err := s.manager.Now(t.Context())
+	expect.NoError(t, err)
+	s.open(manager.Definition{Program: "p", StartAfter: now.Add(300 * time.Millisecond)})
+	expect.True(t, len(w.claim(`{"wait":60}`).Tasks) == 1, "the task that is due later")
+	got := make(chan remote.Claimed)
+	go func() { got <- w.claim(`{"wait":60}`) }()
+	s.waiting(t, 1)
+	s.open(manager.Definition{Program: "p", Queue: "new", Tags: []string{"gpu"}})
+	expect.True(t, len((<-got).Tasks) == 1, "the task of a new queue")
+}
+
+// A worker gets only the tasks that it can run: those without a source, those of its programs, and those with a source if it wants them.
+func TestOffers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"), manager.Definition{Program: "a"}, manager.Definition{Program: "b"})
+	token := s.tokens[access.Worker]
+	named := s.begin(token, "named", `,"programs":["b","c"]`)
+	got := named.claim(`{"most":9}`).Tasks
+	expect.True(t, len(got) == 1 && got[0].Program == "b", got)
+	got = s.begin(token, "any", "").claim(`{"most":9}`).Tasks
+	expect.True(t, len(got) == 1 && got[0].Program == "a", got)
+	got = s.begin(token, "sources", `,"sources":true`).claim(`{"most":9}`).Tasks
+	expect.True(t, len(got) == 1 && got[0].Source == "rsync:/p/run.sh", got)
+}
+
+// A client that goes away while it waits, or before it has got the whole answer, leaves no task behind.
+func TestClientGoesAwayDuringAClaim(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	w := s.worker()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		expect.NoError(t, err)
+		body := `{"wait":60,"most":3}`
+		fmt.Fprintf(c, "POST %s/work/%s/claims HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", base, w.session, w.token, len(body), body)
+		return c
+	}
+	for name, leave := range map[string]func(net.Conn){
+		"close":      func(c net.Conn) { _ = c.Close() },
+		"half-close": func(c net.Conn) { _ = c.(*net.TCPConn).CloseWrite() },
+		"reset":      func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() },
+	} {
+		c := dial()
+		s.waiting(t, 1)
+		leave(c)
+		expect.Eventually(t, name+": the call has ended", func() bool {
+			s.api.waiting.mu.Lock()
+			defer s.api.waiting.mu.Unlock()
+			return s.api.waiting.all == 0
+		})
+		_ = c.Close()
+	}
+	c := dial()
+	defer c.Close()
+	s.waiting(t, 1)
+	s.open(handled(1)...)
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	expect.NoError(t, err)
+	text, err := io.ReadAll(answer.Body)
+	expect.True(t, err == nil && strings.Contains(string(text), `"id":1`), string(text), err)
+	expect.True(t, s.task(1).State == tdf.Running, "a delivered task runs")
+}
+
+// If the client is gone when the tasks are claimed, they are released at once, and another worker gets them.
+func TestUndeliveredTasksAreReleased(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(3)...)
+	w := s.worker()
+	for _, part := range []string{"before", "flush"} {
+		ctx, leave := context.WithCancel(t.Context())
+		r := httptest.NewRequest("POST", base+"/work/"+w.session+"/claims", strings.NewReader(`{"most":2}`)).WithContext(ctx)
+		r.Host = "localhost"
+		r.Header.Set("Authorization", "Bearer "+w.token)
+		s.ServeHTTP(&leaving{httptest.NewRecorder(), part, leave}, r)
+		leave()
+		for id := int64(1); id <= 2; id++ {
+			task := s.task(id)
+			expect.True(t, task.State == tdf.Open && task.Releases > 0 && task.Losses == 0, part, task.State, task.Log)
+		}
+	}
+	got := w.claim(`{"most":9}`).Tasks
+	expect.True(t, len(got) == 3, got)
+}
+
+// A leaving client goes away before the answer, or when the answer is sent.
+type leaving struct {
+	*httptest.ResponseRecorder
+	at    string
+	leave func()
+}
+
+func (l *leaving) WriteHeader(status int) {
+	if l.at == "before" {
+		l.leave()
+	}
+	l.ResponseRecorder.WriteHeader(status)
+}
+
+func (l *leaving) Flush() { l.leave() }
+
+// A drained worker gets nothing until it is resumed, also if it waits already. Its other calls say who has drained it.
+func TestDrainedWorker(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(2)...)
+	w := s.worker()
+	task := w.one()
+	s.as(access.Operator, 204, "POST", base+"/workers/worker%2Fw/drain", "")
+	for what, body := range map[string]string{"claims": "{}", "heartbeat": `{"runs":[1]}`, "renewals": "{" + of(task) + "}"} {
+		text := w.post(200, what, body)
+		expect.True(t, strings.Contains(text, `"drained":"token operator at`) && !strings.Contains(text, `"program"`), what, text)
+	}
+	expect.True(t, strings.Contains(s.as(access.Operator, 200, "GET", base+"/workers", "").text, `"state":"draining"`), "the list of workers")
+	expect.True(t, w.report(task, `"action":"complete"`).Accepted, "its tasks end")
+	s.as(access.Operator, 204, "POST", base+"/workers/worker%2Fw/resume", "")
+	w.one()
+}
+
+// While Redis is away, a call that waits gets 503 or no task. Afterwards, the same claim works.
+func TestRedisAwayDuringAClaim(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	s := siteOn(t, proxy.Addr, Options{Timeout: 300 * time.Millisecond})
+	w := s.worker()
+	got := make(chan answer)
+	claim := func() { got <- s.call(w.token, "POST", base+"/work/"+w.session+"/claims", `{"wait":40,"number":1}`) }
+	go claim()
+	s.waiting(t, 1)
+	proxy.Refuse()
+	proxy.Cut()
+	a := <-got
+	expect.True(t, a.StatusCode == 503 && a.Header.Get("Retry-After") != "" && !strings.Contains(a.text, "127.0.0.1"), a.StatusCode, a.text)
+	proxy.Resume()
+	for a.StatusCode == 503 {
+		go claim()
+		expect.Eventually(t, "the claim waits, or is answered", func() bool {
+			select {
+			case a = <-got:
+				return true
+			default:
+			}
+			s.api.waiting.mu.Lock()
+			defer s.api.waiting.mu.Unlock()
+			if s.api.waiting.all > 0 {
+				a.Response = nil
+			}
+			return s.api.waiting.all > 0
+		})
+		if a.Response == nil {
+			break
+		}
+	}
+	s.open(handled(1)...)
+	a = <-got
+	expect.True(t, a.StatusCode == 200 && strings.Contains(a.text, `"id":1`), a.StatusCode, a.text)
+}
+
+// Too many waiting calls, of one token or of all, get 429 or 503, and no call of a route that does not wait is refused.
+func TestTooManyWaitingClaims(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{Waiting: 2, AtOnce: 1})
+	w := s.worker()
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r := httptest.NewRequest("POST", base+"/work/"+w.session+"/claims", strings.NewReader(`{"wait":60}`)).WithContext(ctx)
+		r.Host = "localhost"
+		r.Header.Set("Authorization", "Bearer "+w.token)
+		s.ServeHTTP(httptest.NewRecorder(), r)
+	}()
+	s.waiting(t, 1)
+	w.post(429, "claims", `{"wait":60}`)
+	expect.True(t, len(w.claim("{}").Tasks) == 0, "a claim that does not wait")
+	end()
+	<-done
+}
+
+// A revoked token gets no task, although its call has waited for one.
+func TestRevokedTokenWhileItWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.checkPause = time.Nanosecond
+	w := s.worker()
+	got := make(chan answer)
+	go func() { got <- s.call(w.token, "POST", base+"/work/"+w.session+"/claims", `{"wait":60}`) }()
+	s.waiting(t, 1)
+	expect.NoError(t, s.admin.RemoveToken(t.Context(), "worker"))
+	s.open(handled(1)...)
+	a := <-got
+	expect.True(t, a.StatusCode == 403 && s.task(1).State == tdf.Open, a.StatusCode, a.text)
+}
+
+// When the server stops, waiting calls end, and no task is lost.
+func TestShutdownEndsWaitingClaims(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	w := s.worker()
+	got := make(chan int)
+	go func() {
+		r, err := http.NewRequest("POST", server.URL+base+"/work/"+w.session+"/claims", strings.NewReader(`{"wait":60}`))
+		if err == nil {
+			r.Header.Set("Authorization", "Bearer "+w.token)
+			var a *http.Response
+			if a, err = http.DefaultClient.Do(r); err == nil {
+				defer a.Body.Close()
+				got <- a.StatusCode
+				return
+			}
+		}
+		got <- 0
+	}()
+	s.waiting(t, 1)
+	expect.NoError(t, server.Config.Shutdown(t.Context()))
+	expect.True(t, <-got == 503, "status")
+}

@@ -1,0 +1,239 @@
+package web
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/worker/remote"
+)
+
+// token adds a token, and returns its text.
+func (s *site) token(t access.Token) string {
+	s.Helper()
+	text, err := s.admin.AddToken(s.Context(), t)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return text
+}
+
+// refused makes calls that must fail with a status, and change nothing.
+func (w *remoteWorker) refused(status int, what string, bodies ...string) {
+	w.Helper()
+	before := w.world()
+	for _, body := range bodies {
+		text := w.post(status, what, body)
+		if len(text) > 2000 {
+			w.Errorf("%s: %d bytes", what, len(text))
+		}
+	}
+	if diff := cmp.Diff(before, w.world()); diff != "" {
+		w.Errorf("refused calls of %s have changed something:\n%s", what, diff)
+	}
+}
+
+// A name belongs to one living worker, and the names of a token to the token. A second start is refused, and says where the first one is.
+func TestNamesOfWorkers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(2)...)
+	other := s.token(access.Token{Name: "other", Role: access.Worker})
+	w := s.begin(s.tokens[access.Worker], "w", `,"host":"first.example","pid":7`)
+	task := w.one()
+	got := s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
+	expect.True(t, got.StatusCode == 409 && strings.Contains(got.text, `"code":"taken"`) && strings.Contains(got.text, "first.example"), got.StatusCode, got.text)
+	expect.True(t, s.begin(other, "w", "").session != w.session, "another token has names of its own")
+	for range 2 { // a registration can be repeated with its key
+		a := s.call(other, "POST", base+"/work", `{"name":"k"}`, "Idempotency-Key: k")
+		b := s.call(other, "POST", base+"/work", `{"name":"k"}`, "Idempotency-Key: k")
+		expect.True(t, a.StatusCode == 200 && a.text == b.text, a.text, b.text)
+	}
+	expect.True(t, s.call(other, "POST", base+"/work", `{"name":"k"}`, "Idempotency-Key: l").StatusCode == 409, "another key is another start")
+
+	expect.True(t, s.call(w.token, "DELETE", base+"/work/"+w.session, "").StatusCode == 204, "sign off")
+	expect.True(t, s.call(w.token, "DELETE", base+"/work/"+w.session, "").StatusCode == 204, "sign off again")
+	w.refused(410, "claims", "{}")
+	w.refused(410, "heartbeat", "{}")
+	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
+	second := decode[remote.Registered](t, got.text)
+	expect.True(t, second.Lost == 1 && second.Session != w.session && second.Worker == "worker/w", got.text)
+	w.refused(409, "claims", "{}")
+	w.refused(409, "renewals", "{"+of(task)+"}")
+	v := &remoteWorker{s, w.token, second.Session}
+	expect.True(t, v.one().ID == 2, "the second start works")
+	v.refused(403, "reports", "{"+of(task)+`,"action":"complete"}`) // each session has its own claims
+}
+
+// No token can use the sessions and claims of another one, and no worker those of another worker.
+func TestForeignClaims(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(3)...)
+	a := s.worker()
+	task := a.one()
+	thief := s.token(access.Token{Name: "thief", Role: access.Worker})
+	b := s.begin(thief, "w", "")
+	sibling := s.begin(a.token, "w2", "")
+	stolen := &remoteWorker{s, thief, a.session}
+	own := b.one()
+	stolen.refused(409, "claims", "{}", `{"number":1}`)
+	stolen.refused(409, "heartbeat", "{}")
+	for _, w := range []*remoteWorker{b, sibling, stolen} {
+		run := of(task)
+		w.refused(403, "reports", "{"+run+`,"action":"complete"}`, "{"+run+`,"action":"release"}`, "{"+run+`,"action":"complete","open":[{"program":"evil"}]}`)
+		w.refused(403, "renewals", "{"+run+"}", "{"+run+`,"checkpoint":"evil"}`)
+		got := s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=%d&round=0&claim=%s", base, w.session, task.ID, task.Claim), "")
+		expect.True(t, got.StatusCode == 403, got.StatusCode, got.text)
+	}
+	mixed := "[{" + of(own) + `,"action":"complete"},{` + of(task) + `,"action":"complete"}]`
+	b.refused(403, "reports", mixed)
+	moved := own
+	moved.ID = task.ID // an own claim of another task
+	expect.True(t, !b.report(moved, `"action":"complete"`).Accepted, "an own claim of another task")
+	moved = own
+	moved.Round = 1
+	expect.True(t, !b.report(moved, `"action":"complete"`).Accepted, "an own claim in another round")
+	for _, claim := range []string{"", "x", "~", ".", "~.", "1~.1", strings.Repeat("~", 100), own.Claim + "x" + "~", strings.ToLower(own.Claim)} {
+		forged := own
+		forged.Claim = claim
+		b.refused(403, "reports", "{"+of(forged)+`,"action":"complete"}`)
+	}
+	for _, session := range []string{"w", "w.", ".", "w2." + strings.Repeat("A", 26), "nobody." + strings.Repeat("A", 26), strings.Repeat("w", 200), "%00", "a%2Fw." + strings.Repeat("A", 26)} {
+		got := s.call(thief, "POST", base+"/work/"+session+"/claims", "{}")
+		expect.True(t, got.StatusCode == 404 || got.StatusCode == 422, session, got.StatusCode, got.text)
+	}
+	expect.True(t, s.task(1).State == tdf.Running && s.task(2).State == tdf.Running, "both tasks run")
+}
+
+// A token for some queues claims only from these queues, whatever the worker asks for, and whatever an earlier token of the name was for.
+func TestQueuesOfWorkers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(manager.Definition{Program: "p"}, manager.Definition{Program: "p", Queue: "a"}, manager.Definition{Program: "p", Queue: "b"})
+	token := s.token(access.Token{Name: "q", Role: access.Worker, Queues: []string{"a"}})
+	for _, queues := range []string{`["default"]`, `["b"]`, `["a","b:2"]`, `["a:2","default:1"]`} {
+		got := s.call(token, "POST", base+"/work", `{"name":"w","queues":`+queues+`}`)
+		expect.True(t, got.StatusCode == 403, queues, got.StatusCode, got.text)
+	}
+	w := s.begin(token, "w", "")
+	got := w.claim(`{"most":9}`).Tasks
+	expect.True(t, len(got) == 1 && got[0].ID == 2, got)
+	expect.NoError(t, s.admin.RemoveToken(t.Context(), "q"))
+	w.token = s.token(access.Token{Name: "q", Role: access.Worker, Queues: []string{"c"}})
+	w.post(403, "claims", "{}") // notes the first use of the token
+	w.refused(403, "claims", "{}")
+}
+
+// Whatever a worker says, it is refused before anything changes, or it is bounded.
+func TestHostileRegistrations(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	before := s.world()
+	for _, body := range []string{
+		"", "{}", "[]", "null", `"w"`, `{"name":""}`, `{"name":"a/b"}`, `{"name":"../x"}`, `{"name":".x"}`, `{"name":"a b"}`, `{"name":"a\u0000"}`, `{"name":"ä"}`,
+		`{"name":"` + strings.Repeat("w", 101) + `"}`, `{"name":"w","lease":-1}`, `{"name":"w","lease":0.001}`, `{"name":"w","lease":301}`, `{"name":"w","lease":1e308}`,
+		`{"name":"w","lease":1e999}`, `{"name":"w","lease":"inf"}`, `{"name":"w","lease":"NaN"}`, `{"name":"w","slots":-1}`, `{"name":"w","slots":1000000000}`,
+		`{"name":"w","slots":99999999999999999999}`, `{"name":"w","pid":-1}`, `{"name":"w","host":"a\nb"}`, `{"name":"w","host":"` + strings.Repeat("h", 300) + `"}`,
+		`{"name":"w","queues":["a b"]}`, `{"name":"w","queues":["a","a"]}`, `{"name":"w","queues":["a:0"]}`, `{"name":"w","queues":["a:1e9"]}`, `{"name":"w","tags":["a b"]}`,
+		`{"name":"w","tags":[` + strings.Repeat(`"t",`, 256) + `"t"]}`, `{"name":"w","programs":[""]}`, `{"name":"w","programs":["a\nb"]}`, `{"name":"w","programs":["a"],"sources":true}`,
+		`{"name":"w","queues":[` + strings.Repeat(`"q",`, 100) + `"q"]}`, `{"name":"w","programs":[` + strings.Repeat(`"q",`, 1000) + `"q"]}`, `{"name":"w","state":"gone"}`,
+		strings.Repeat("[", 100_000), `{"name":` + strings.Repeat(`{"a":`, 100_000),
+	} {
+		got := s.call(s.tokens[access.Worker], "POST", base+"/work", body)
+		expect.True(t, (got.StatusCode == 422 || got.StatusCode == 400) && len(got.text) < 2000, got.StatusCode, body[:min(len(body), 80)], got.text[:min(len(got.text), 300)])
+	}
+	expect.True(t, cmp.Diff(before, s.world()) == "", "the calls have changed something")
+}
+
+func TestHostileClaims(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(150)...)
+	w := s.worker()
+	w.refused(422, "claims", `{"most":1000000000}`, `{"most":101}`, `{"most":-1}`, `{"most":1.5}`, `{"wait":-1}`, `{"wait":61}`, `{"wait":"inf"}`, `{"wait":1e999}`, `{"wait":1e308}`, `{"number":-1}`,
+		`{"number":800000001}`, `{"number":9223372036854775807}`, `{"number":1.5}`, `{"lease":1}`, "[]", `{"most":`, strings.Repeat("[", 100_000))
+	expect.True(t, len(w.claim(`{"most":100,"number":800000000}`).Tasks) == 100, "the most tasks")
+	w.post(409, "claims", `{"number":1}`)
+}
+
+func TestHostileRenewals(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(1)...)
+	w := s.worker()
+	run := of(w.one())
+	w.refused(422, "renewals", "[]", "{}x", "[{"+run+"},{"+run+"}]", "{"+run+`,"progress":{"fraction":2}}`, "{"+run+`,"progress":{"fraction":-1}}`, "{"+run+`,"progress":{"fraction":1e999}}`,
+		"{"+run+`,"updates":["x"]}`, "{"+run+`,"updates":["x"],"updates_from":-1}`, "{"+run+`,"updates":["x"],"updates_from":1001}`, "{"+run+`,"updates":["x\ny"],"updates_from":1}`,
+		"{"+run+`,"updates":["`+strings.Repeat("x", 1025)+`"],"updates_from":1}`, "{"+run+`,"updates":[`+strings.Repeat(`"x",`, 1000)+`"x"],"updates_from":1}`,
+		"{"+run+`,"checkpoint":"`+strings.Repeat("x", 1<<20+1)+`"}`, "{"+run+`,"checkpoint":"a","checkpoint_base64":"YQ=="}`, "{"+run+`,"lease":1e9}`, "{"+run+`,"checkpoint_base64":"?"}`)
+	w.refused(403, "renewals", `{"id":1,"round":0,"claim":"x"}`, "{}")
+	w.post(413, "renewals", `{"checkpoint":"`+strings.Repeat("x", 65<<20)+`"}`)
+}
+
+func TestHostileReports(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(1)...)
+	w := s.worker()
+	task := w.one()
+	run := of(task)
+	var bodies []string
+	for _, members := range []string{
+		"", `,"action":"steal"`, `,"action":"complete","exit":-1`, `,"action":"complete","exit":256`, `,"action":"complete","exit":"0"`, `,"action":"complete","later":1`, `,"action":"fail","later":-1`,
+		`,"action":"fail","later":1e999`, `,"action":"fail","later":1e300`, `,"action":"fail","later":1,"permanent":true`, `,"action":"fail","unfit":true,"permanent":true`, `,"action":"release","open":[{}]`,
+		`,"action":"fail","open":[{}]`, `,"action":"complete","seconds":-1`, `,"action":"complete","max_rss":-1`, `,"action":"complete","stdout":"a","stdout_base64":"YQ=="`, `,"action":"complete","error":"x"`,
+		`,"action":"complete","open":[{"programme":"p"}]`, `,"action":"complete","open":[{"max_fails":-1}]`, `,"action":"complete","open":1`, `,"action":"complete","worker":"x"`, `,"action":"complete","stdout_base64":"?"`,
+	} {
+		bodies = append(bodies, "{"+run+members+"}")
+	}
+	bodies = append(bodies, "[]", "null", `{"action":"complete"`, "[{"+run+`,"action":"complete"},{`+run+`,"action":"complete"}]`, strings.Repeat("[", 100_000),
+		"{"+run+`,"action":"complete","result":`+strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)+"}")
+	w.refused(422, "reports", bodies...)
+	w.refused(403, "reports", `{"action":"complete"}`, `{"id":1,"round":0,"claim":"x","action":"complete"}`)
+	w.post(413, "reports", `{"stdout":"`+strings.Repeat("x", 65<<20)+`"}`)
+	expect.True(t, w.report(task, `"action":"complete"`).Accepted, "the task can still be reported")
+}
+
+// Outputs are cut at their limit, as those of other workers, and may be any bytes.
+func TestLargeAndBinaryOutputs(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(3)...)
+	w := s.worker()
+	expect.True(t, w.report(w.one(), `"action":"complete","stdout":"a`+strings.Repeat("x", 5<<20)+`z"`).Accepted, "a large output")
+	r := s.task(1).LastRun()
+	expect.True(t, len(r.Output) < 1<<20+200 && r.Output[0] == 'a' && strings.HasSuffix(r.Output, "z") && strings.Contains(r.Output, "bytes are left out here") && r.OutputBytes == 5<<20+2, len(r.Output), r.OutputBytes)
+	bytes := "\x00\xff\xfe\r\n"
+	text := base64.StdEncoding.EncodeToString([]byte(bytes))
+	expect.True(t, w.report(w.one(), `"action":"fail","stdout_base64":"`+text+`","stderr_base64":"`+text+`"`).Accepted, "binary outputs")
+	r = s.task(2).LastRun()
+	expect.True(t, r.Output == bytes && strings.HasPrefix(r.Error, bytes) && strings.HasSuffix(r.Error, "the worker gave no reason"), r)
+	answer := w.report(w.one(), `"action":"complete","result":"`+strings.Repeat("x", 1<<20)+`"`)
+	expect.True(t, answer.Accepted && strings.Contains(answer.Detail, "more than 1048576"), answer)
+	expect.True(t, strings.HasPrefix(s.task(3).LastRun().Error, "result: "), s.task(3).LastRun().Error)
+}
+
+// A text that is not UTF-8 reaches the worker byte for byte, and an invalid task is not handed out.
+func TestInputsOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(manager.Definition{Program: "p", Input: "\xff\xfe x", Meta: "\xff"}, manager.Definition{Program: "p"}, manager.Definition{Program: "p", Input: "plain"})
+	expect.NoError(t, s.redis.HSet(t.Context(), s.cfg.Namespace+":task:2", "input", "a 'b").Err()) // as another program may write it
+	w := s.worker()
+	got := w.claim(`{"most":9}`).Tasks
+	expect.True(t, len(got) == 2 && got[0].Input == nil && string(got[0].InputBase64) == "\xff\xfe x" && string(got[0].MetaBase64) == "\xff" && *got[1].Input == "plain", got)
+	broken := s.task(2)
+	expect.True(t, broken.State == tdf.Executed && strings.Contains(broken.LastRun().Error, "quote"), broken.State, broken.LastRun())
+	s.open(testspace.Define("p", "", "again"))
+	again := w.claim(`{"base64":true}`).Tasks
+	expect.True(t, len(again) == 1 && again[0].Input == nil && string(again[0].InputBase64) == "again", again)
+}

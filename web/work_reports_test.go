@@ -1,0 +1,192 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// settle settles the executed tasks as a server does.
+func (s *site) settle() {
+	s.Helper()
+	h := s.hand()
+	for task, err := range s.manager.List(s.Context(), manager.Query{States: []tdf.State{tdf.Executed}}) {
+		expect.NoError(s, err)
+		now, err := h.Now(s.Context())
+		expect.NoError(s, err)
+		if move, ok := testspace.Read(s, h.Store, task.ID).Settle(now, nil); ok {
+			testspace.Apply(s, h.Store, move, nil)
+		}
+	}
+}
+
+// Each kind of report has the effect of the errors of handlers, and a second copy gets the same answer, also after the server has settled the task.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	for _, c := range []struct {
+		more, fails   string // members of the report; max_fails
+		state         tdf.State
+		text, exit    string
+		round, fails2 int
+	}{
+		{`"action":"complete"`, "0", tdf.Succeeded, "", "0", 0, 0},
+		{`"action":"complete","exit":3`, "0", tdf.Failed, "", "3", 0, 1},
+		{`"action":"complete","stderr":"bad"`, "0", tdf.Failed, "bad", "0", 0, 1},
+		{`"action":"fail","error":"why"`, "1", tdf.Open, "why", "1", 1, 1},
+		{`"action":"fail","error":"why","exit":7`, "0", tdf.Failed, "why", "7", 0, 1},
+		{`"action":"fail"`, "0", tdf.Failed, "the worker gave no reason", "1", 0, 1},
+		{`"action":"fail","error":"why","permanent":true`, "5", tdf.Failed, "why", "1", 0, 1},
+		{`"action":"fail","error":"busy","later":0`, "0", tdf.Open, "", "", 1, 0},
+		{`"action":"fail","error":"no gpu","unfit":true`, "0", tdf.Open, "", "", 1, 0},
+		{`"action":"release","error":"stopping"`, "0", tdf.Open, "", "", 1, 0},
+	} {
+		s.TB = t
+		s.as(access.Operator, 201, "POST", base+"/tasks", `{"program":"p","fail_on":"any","max_fails":`+c.fails+`}`)
+		w := s.begin(s.tokens[access.Worker], fmt.Sprintf("w%d", len(s.all())), "")
+		task := w.one()
+		first := w.report(task, c.more)
+		expect.True(t, first.Accepted && first.Detail == "", c.more, first)
+		s.settle()
+		again := (&remoteWorker{s.another(), w.token, w.session}).report(task, c.more)
+		expect.True(t, again == first, c.more, again)
+		got := s.task(task.ID)
+		r := got.RoundNumber(0)
+		expect.True(t, got.State == c.state && strings.HasPrefix(r.Error, c.text) && r.Exit == c.exit && got.Round == c.round && got.Fails == c.fails2, c.more, got.State, r.Error, r.Exit, got.Round, got.Fails)
+		s.as(access.Operator, 200, "POST", base+"/tasks/actions", fmt.Sprintf(`{"action":"cancel","ids":[%d]}`, task.ID))
+	}
+}
+
+// all returns all tasks.
+func (s *site) all() (all []*manager.Task) {
+	s.Helper()
+	for task, err := range s.manager.List(s.Context(), manager.Query{}) {
+		expect.NoError(s, err)
+		all = append(all, task)
+	}
+	return all
+}
+
+// A report of a task that is lost, cancelled or removed is not accepted, and changes nothing.
+func TestLateReports(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(4)...)
+	w := s.worker()
+	tasks := w.claim(`{"most":4}`).Tasks
+	s.as(access.Operator, 200, "POST", base+"/tasks/1/cancel", "")
+	s.as(access.Operator, 200, "POST", base+"/tasks/2/requeue", "")
+	s.as(access.Operator, 200, "POST", base+"/tasks/3/cancel", "")
+	s.as(access.Operator, 200, "POST", base+"/tasks/3/remove", "")
+	lines := ""
+	for _, task := range tasks {
+		lines += "{" + of(task) + `,"action":"complete","stdout":"late","open":[{"input":"late"}]}` + "\n"
+	}
+	text := s.call(w.token, "POST", base+"/work/"+w.session+"/reports", lines, "Content-Type: "+jsonLines).text
+	answers := decode[outcomes](t, text).Reports
+	codes := ""
+	for _, a := range answers {
+		codes += a.Code + " "
+	}
+	expect.True(t, codes == "conflict conflict not_found  " && answers[3].Accepted, text)
+	renewed := w.post(200, "renewals", "[{"+of(tasks[0])+"},{"+of(tasks[1])+"},{"+of(tasks[2])+"}]")
+	expect.True(t, strings.Count(renewed, `"detail"`) == 3, renewed)
+	expect.True(t, len(s.all()) == 4 && s.task(2).State == tdf.Open && s.task(2).Round == 1, "tasks 1, 2 and 4, and the one that task 4 has opened")
+}
+
+// A result and the tasks that follow from it are one step: they exist if and only if the result was accepted and the round succeeded.
+func TestReportsOpenTasks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	one := 1
+	s.open(manager.Definition{Program: "p", Input: "root", Group: "g", MaxFails: &one, Generations: &one})
+	expect.NoError(t, s.manager.CloseGroup(t.Context(), "g"))
+	w := s.worker()
+	root := w.one()
+	more := `"action":"complete","open":[{"input":"a"},{"input":"b","after":{"places":[0]}}]`
+	for range 3 {
+		expect.True(t, w.report(root, more).Accepted, "the report")
+		s.settle()
+	}
+	all := s.all()
+	expect.True(t, len(all) == 3 && s.task(2).Input == "a" && s.task(2).Group == "g" && s.task(2).Program == "p" && s.task(1).State == tdf.Succeeded, len(all))
+	child := w.one()
+	expect.True(t, child.ID == 2, "only the task that waits for nothing can be claimed", child)
+	answer := w.report(child, `"action":"complete","stdout":"kept","open":[{"input":"c"}]`)
+	expect.True(t, answer.Accepted && strings.Contains(answer.Detail, "open, task 1") && strings.Contains(answer.Detail, "generations"), answer)
+	r := s.task(2).RoundNumber(0)
+	expect.True(t, r.Output == "kept" && strings.Contains(r.Error, "its new tasks could not be opened") && len(s.all()) == 3, r, len(s.all()))
+}
+
+// The tasks that follow belong to the owner of their task, and reach nothing of others. A round that has failed opens none, and neither does a report with too many.
+func TestReportsThatMayNotOpenTasks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.open(handled(1)...)
+	w := s.worker()
+	w.report(w.one(), `"action":"complete"`)
+	s.settle()
+	for _, open := range []string{
+		`[{"after":{"tasks":[1]}}]`, `[{"campaign":"other"}]`, `[{"unique":"u"}]`, `[{"queue":"q"}]`, `[{"after":{"group":"g"}}]`, `[{"after":{"places":[0]}}]`, `[{"after":{"places":[7]}}]`,
+		"[" + strings.Repeat(`{"input":"x"},`, tdf.MaxFollowing) + `{"input":"x"}]`,
+	} {
+		s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
+		before := len(s.all())
+		answer := w.report(w.one(), `"action":"complete","open":`+open)
+		expect.True(t, answer.Accepted && strings.Contains(answer.Detail, "its new tasks could not be opened") && len(s.all()) == before, open[:min(len(open), 60)], answer)
+	}
+	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
+	before := len(s.all())
+	answer := w.report(w.one(), `"action":"complete","exit":1,"stderr":"x","open":[{}]`)
+	expect.True(t, answer.Accepted && len(s.all()) == before, "a failed round opens nothing", answer)
+	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
+	answer = w.report(w.one(), `"action":"complete","open":[{"owner":"operator","input":"mine"}]`)
+	all := s.all()
+	expect.True(t, answer.Accepted && all[0].Owner == "submitter" && all[0].Input == "mine", answer, all[0].Owner)
+}
+
+// A checkpoint, the error of the round before, and the results of the tasks that a task has waited for reach the next worker.
+func TestWhatALaterRoundGets(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	two := 2
+	s.open(manager.Definition{Program: "p", MaxFails: &two})
+	w := s.worker()
+	task := w.one()
+	w.post(200, "renewals", "{"+of(task)+`,"checkpoint_base64":"/wA="}`)
+	w.report(task, `"action":"fail","error":"first"`)
+	s.settle()
+	task = w.one()
+	expect.True(t, task.Round == 1 && string(task.CheckpointBase64) == "\xff\x00" && *task.LastError == "first", task)
+	got := s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, task.Claim), "")
+	expect.True(t, got.StatusCode == 200 && got.text == "", got.StatusCode, got.text)
+	w.report(task, `"action":"complete"`)
+	got = s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, task.Claim), "")
+	expect.True(t, got.StatusCode == 409, got.StatusCode, got.text)
+}
+
+// One call reports a thousand rounds.
+func TestReportsInBulk(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	const n = 1000
+	s.open(handled(n)...)
+	w := s.worker()
+	lines := ""
+	for len(lines) == 0 || strings.Count(lines, "\n") < n {
+		for _, task := range w.claim(`{"most":100}`).Tasks {
+			lines += "{" + of(task) + `,"action":"complete","result":1}` + "\n"
+		}
+	}
+	for range 2 {
+		text := s.call(w.token, "POST", base+"/work/"+w.session+"/reports", lines, "Content-Type: "+jsonLines).text
+		expect.True(t, strings.Count(text, `"accepted":true`) == n, text[:min(len(text), 500)])
+		s.settle()
+	}
+}
