@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"log"
 	"os"
 	"sync"
 	"testing"
@@ -13,6 +14,12 @@ import (
 var shared = sync.OnceValues(func() (*redisserver.Server, error) { return redisserver.Start(redisserver.Shipped...) })
 
 func TestMain(m *testing.M) {
+	if redis := os.Getenv(apiVariable); redis != "" {
+		if err := serveAPI(redis); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	code := m.Run()
 	if r, err := shared(); err == nil {
 		r.Stop()

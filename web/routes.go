@@ -101,6 +101,7 @@ func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Dur
 		Description:      "Needs the right to " + r.need.name + ".",
 		Security:         []map[string][]string{{"token": {}}},
 		MaxBodyBytes:     limit + 1, // readBody reads the body before, and refuses a longer one
+		BodyReadTimeout:  -1,        // as before; the deadline would also end calls that take longer
 		SkipValidateBody: true,      // the types of manager read their JSON, and know more than a schema
 		Middlewares:      huma.Middlewares{a.authorize(r.need), a.readBody(limit, toRead, kinds)},
 	}, func(ctx context.Context, in *I) (*O, error) {

@@ -335,3 +335,27 @@ func TestShutdownEndsWaitingClaims(t *testing.T) {
 	expect.NoError(t, server.Config.Shutdown(t.Context()))
 	expect.True(t, <-got == 503, "status")
 }
+
+// No deadline for the body ends a call that waits: when the body is read, the connection has no such deadline.
+func TestNoReadDeadlineDuringAClaim(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	w := s.worker()
+	r := httptest.NewRequest("POST", base+"/work/"+w.session+"/claims", strings.NewReader("{}"))
+	r.Host = "localhost"
+	r.Header.Set("Authorization", "Bearer "+w.token)
+	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	s.ServeHTTP(d, r)
+	expect.True(t, d.Code == 200 && len(d.set) > 1 && d.set[len(d.set)-1].IsZero(), d.Code, d.set)
+}
+
+// deadlines records the read deadlines of a connection.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
