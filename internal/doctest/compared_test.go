@@ -52,23 +52,17 @@ func TestComparedPromises(t *testing.T) {
 func promises(t testing.TB) [][]string {
 	t.Helper()
 	var all [][]string
-	for line := range strings.Lines(read(t, comparedPage)) {
-		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| --- ") || strings.HasPrefix(line, "| promise ") {
-			continue
+	for _, table := range tables(t, comparedPage) {
+		for _, row := range table[1:] {
+			expect.MustLen(t, row, comparedColumns, comparedPage, "has a row of … columns", row)
+			all = append(all, row)
 		}
-		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
-		expect.MustLen(t, cells, comparedColumns, comparedPage, "has a row of … columns", line)
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
-		}
-		all = append(all, cells)
 	}
 	return all
 }
 
 // namedTest matches the directory of a package and the name of a test, and the name of a script of cmd/tdf.TestScripts.
-var namedTest = regexp.MustCompile(`^([a-z/]+)\.(Test\w+)(?:/(\w+))?$`)
+var namedTest = regexp.MustCompile(`^([a-z/]+)\.((?:Test|Fuzz)\w+)(?:/(\w+))?$`)
 
 // testProblem says why a test's name on the page is wrong. It returns "" if the test exists.
 func testProblem(t testing.TB, name string) string {

@@ -30,6 +30,31 @@ func rows(t testing.TB, page, heading string) [][]string {
 	return all
 }
 
+// tables returns the cells of all tables of a page. The first row of each table is its head.
+func tables(t testing.TB, page string) (all [][][]string) {
+	t.Helper()
+	inTable := false
+	for line := range strings.Lines(read(t, page)) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") {
+			inTable = false
+			continue
+		}
+		if !inTable {
+			all, inTable = append(all, nil), true
+		}
+		if strings.HasPrefix(line, "| --- ") {
+			continue
+		}
+		cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		all[len(all)-1] = append(all[len(all)-1], cells)
+	}
+	return all
+}
+
 // names returns the texts in backticks in a cell.
 func names(cell string) []string {
 	var all []string

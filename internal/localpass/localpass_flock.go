@@ -18,19 +18,27 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A File is a password file. It is valid until Close.
+// A File is a file with a secret. It is valid until Close.
 type File struct {
-	Path, Password string
+	Path, Secret string
 
 	file *os.File
 }
 
-// ErrHeld means that another running process has a password file for the address.
+// ErrHeld means that another running process has a file for the address.
 var ErrHeld = tdf.NewError(tdf.CodeTaken, "another process of this user has a password file for that address")
 
 // Create makes a password for a Redis at a loopback address, and stores it in a file. The error may be [ErrHeld].
-func Create(host string, port int) (*File, error) {
-	path, err := pathOf(host, port)
+func Create(host string, port int) (*File, error) { return keep(nameOf(host, port), rand.Text()) }
+
+// KeepToken stores a token for the HTTP API at an address of this machine. The file has the header of a call with this token, because curl -H @FILE reads
+// headers from a file, so that other users do not see the token among the arguments of curl. The error may be [ErrHeld].
+func KeepToken(addr, token string) (*File, error) {
+	return keep("api-"+machine()+"-"+addr, "Authorization: Bearer "+token)
+}
+
+func keep(name, secret string) (*File, error) {
+	path, err := pathOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +46,9 @@ func Create(host string, port int) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &File{Path: path, Password: rand.Text(), file: f}
+	made := &File{Path: path, Secret: secret, file: f}
 	if err = f.Truncate(0); err == nil {
-		_, err = f.WriteAt([]byte(made.Password+"\n"), 0)
+		_, err = f.WriteAt([]byte(made.Secret+"\n"), 0)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("write password file: %w", err), made.Close())
@@ -48,13 +56,13 @@ func Create(host string, port int) (*File, error) {
 	return made, nil
 }
 
-// pathOf returns the path of the file in the first usable directory.
-func pathOf(host string, port int) (string, error) {
+// pathOf returns the path of a file in the first usable directory.
+func pathOf(name string) (string, error) {
 	var problems []error
 	for _, dir := range directories() {
 		err := makeOwnDirectory(dir)
 		if err == nil {
-			return filepath.Join(dir, nameOf(host, port)), nil
+			return filepath.Join(dir, name), nil
 		}
 		problems = append(problems, err)
 	}
@@ -151,8 +159,12 @@ func nameOf(host string, port int) string {
 	if host == "localhost" {
 		host = "127.0.0.1"
 	}
-	machine, _ := os.Hostname()
-	return fmt.Sprintf("redis-%s-%s", machine, net.JoinHostPort(host, strconv.Itoa(port)))
+	return fmt.Sprintf("redis-%s-%s", machine(), net.JoinHostPort(host, strconv.Itoa(port)))
+}
+
+func machine() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // directories returns the directories in which the file may be, in order of preference.

@@ -31,11 +31,11 @@ func TestFind(t *testing.T) {
 	dir, _ := useTempDirs(t)
 	f := create(t, "127.0.0.1", 6379)
 	other := create(t, "127.0.0.1", 6380)
-	expect.True(t, len(f.Password) >= 26 && f.Password != other.Password && filepath.Dir(f.Path) == dir, "passwords", f.Password, "and", other.Password, "in", f.Path)
+	expect.True(t, len(f.Secret) >= 26 && f.Secret != other.Secret && filepath.Dir(f.Path) == dir, "passwords", f.Secret, "and", other.Secret, "in", f.Path)
 	for _, path := range []string{f.Path, dir} {
 		expect.Equal(t, expect.Result(os.Stat(path)).Value(t).Mode().Perm()&0o077, 0, path)
 	}
-	for host, want := range map[string]string{"127.0.0.1": f.Password, "localhost": f.Password, "127.0.0.2": "", "::1": "", "redis.example": "", "": ""} {
+	for host, want := range map[string]string{"127.0.0.1": f.Secret, "localhost": f.Secret, "127.0.0.2": "", "::1": "", "redis.example": "", "": ""} {
 		expect.Equal(t, Find(host, 6379), want, host, "found")
 	}
 	expect.Result(Create("localhost", 6379)).FailsWith(t, ErrHeld, "a second file for the address")
@@ -53,7 +53,7 @@ func TestStale(t *testing.T) {
 	again := create(t, "127.0.0.1", 6379)
 	defer again.Close()
 	got := Find("127.0.0.1", 6379)
-	expect.True(t, got == again.Password && got != f.Password, "found", got, "want", again.Password)
+	expect.True(t, got == again.Secret && got != f.Secret, "found", got, "want", again.Secret)
 }
 
 // Find ignores files that other users could read or make. Find and Create do not follow links.
@@ -70,7 +70,7 @@ func TestUntrusted(t *testing.T) {
 		expect.Equal(t, Find("127.0.0.1", 6379), "", c.path, "with mode", c.mode, "found")
 		expect.NoError(t, os.Chmod(c.path, info.Mode()))
 	}
-	expect.Equal(t, Find("127.0.0.1", 6379), f.Password, "found nothing with the right modes")
+	expect.Equal(t, Find("127.0.0.1", 6379), f.Secret, "found nothing with the right modes")
 	link := strings.Replace(f.Path, "6379", "6380", 1)
 	expect.NoError(t, os.Symlink(f.Path, link))
 	expect.Equal(t, Find("127.0.0.1", 6380), "", "through a link: found")
@@ -78,7 +78,7 @@ func TestUntrusted(t *testing.T) {
 	expect.NoError(t, os.Chmod(dir, 0o777))
 	elsewhere := create(t, "127.0.0.1", 6381)
 	defer elsewhere.Close()
-	if !strings.HasPrefix(elsewhere.Path, temporary) || Find("127.0.0.1", 6381) != elsewhere.Password {
+	if !strings.HasPrefix(elsewhere.Path, temporary) || Find("127.0.0.1", 6381) != elsewhere.Secret {
 		t.Errorf("with a directory that others can write to: %s, found %q", elsewhere.Path, Find("127.0.0.1", 6381))
 	}
 }
@@ -90,4 +90,17 @@ func TestNoDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(dir, "below a file"))
 	_, err := Create("127.0.0.1", 6379)
 	expect.True(t, err != nil && strings.Contains(err.Error(), dir) && !strings.Contains(err.Error(), temporary), "got", err)
+}
+
+// The file of a token has a header for curl, is private, and goes with Close. It is no password of a Redis.
+func TestKeepToken(t *testing.T) {
+	dir, _ := useTempDirs(t)
+	f := expect.Result(KeepToken("127.0.0.1:6379", "tdf_a_B")).Value(t)
+	expect.Equal(t, string(expect.Result(os.ReadFile(f.Path)).Value(t)), "Authorization: Bearer tdf_a_B\n", "the file")
+	expect.True(t, filepath.Dir(f.Path) == dir && strings.HasSuffix(f.Path, "-127.0.0.1:6379"), f.Path)
+	expect.Equal(t, expect.Result(os.Stat(f.Path)).Value(t).Mode().Perm(), os.FileMode(0o600), f.Path)
+	expect.Equal(t, Find("127.0.0.1", 6379), "", "the password")
+	expect.Result(KeepToken("127.0.0.1:6379", "x")).FailsWith(t, ErrHeld, "a second file for the address")
+	expect.NoError(t, f.Close())
+	expect.Len(t, expect.Result(os.ReadDir(dir)).Value(t), 0, "files left")
 }

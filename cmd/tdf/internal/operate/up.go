@@ -36,14 +36,18 @@ type up struct {
 
 const maxWorkers = 1000
 
+// revokeTime is how long the end of tdf up may wait for Redis to remove its token.
+const revokeTime = 2 * time.Second
+
 func Up(a *cli.App) *cobra.Command {
 	u := up{a: a}
 	c := &cobra.Command{
-		Use: "up", Short: "Run Redis, a server and workers on this machine",
+		Use: "up", Short: "Run Redis, a server, workers and the HTTP API on this machine",
 		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. Without --data, the Redis is embedded, and its data are\n" +
 			"lost when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in that directory.\n" +
 			"Unless [redis] password is set, Redis gets a new password. Other commands of this user find it automatically.\n" +
-			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and all keys of [server] and [worker].\n" +
+			"It serves the HTTP API (docs/http.md) on " + config.UsualListen + " or a free port, and prints how to call it. With --set http.listen= it serves no API.\n" +
+			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and all keys of [server], [worker] and [http].\n" +
 			"After the first Ctrl-C, programs may keep running for the time of [worker] grace. The second Ctrl-C ends them.",
 		Example: "  tdf up --workers 4 --data ~/tdf",
 		Args:    cli.NoArguments,
@@ -88,7 +92,7 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 			return err
 		}
 		defer u.password.Close()
-		tool.Manager.Redis.Password = u.password.Password
+		tool.Manager.Redis.Password = u.password.Secret
 	}
 	redis, err := u.startRedis(tool.Manager.Redis)
 	if err != nil {
@@ -123,8 +127,12 @@ func (u *up) serve(ctx context.Context, tool config.Tool, redis *local.Redis) er
 		}
 		return err
 	}
-	u.announce(tool, cfg, t.Directory)
-	return errors.Join(u.await(ctx, t, redis, tool.Worker.Grace), u.stop(t))
+	api, err := u.startAPI(starting, tool, cfg.Log)
+	if err != nil {
+		return errors.Join(err, u.stop(t))
+	}
+	u.announce(tool, cfg, t.Directory, &api)
+	return errors.Join(u.await(ctx, t, redis, &api, tool.Worker.Grace), u.stop(t), api.stop())
 }
 
 // config returns the configuration of the server and the workers.
@@ -163,7 +171,7 @@ func (u *up) workDirectory(configured string) string {
 }
 
 // announce prints the running components with their addresses and directories, and an example of a next command.
-func (u *up) announce(tool config.Tool, cfg local.Config, directory string) {
+func (u *up) announce(tool config.Tool, cfg local.Config, directory string, api *upAPI) {
 	redis := "embedded: the data are lost at the end (--data DIR keeps them)"
 	if u.data != "" {
 		redis = "redis-server with its data in " + u.data
@@ -185,6 +193,7 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string) {
 	if u.password != nil {
 		say("password    in %s, where the commands of this user find it", u.password.Path)
 	}
+	say("api         %s", api.about())
 	say("environment %s", exportLine(tool.Manager))
 	say("Ctrl-C ends tdf up. Next, in another terminal: %s", u.next())
 }
@@ -216,7 +225,7 @@ func (u *up) next() string {
 }
 
 // await returns nil when ctx ends. If Redis or a component ends before that, await returns its error.
-func (u *up) await(ctx context.Context, t *local.TDF, redis *local.Redis, grace time.Duration) error {
+func (u *up) await(ctx context.Context, t *local.TDF, redis *local.Redis, api *upAPI, grace time.Duration) error {
 	select {
 	case <-ctx.Done():
 		limit := ""
@@ -226,6 +235,9 @@ func (u *up) await(ctx context.Context, t *local.TDF, redis *local.Redis, grace 
 		u.a.Say("stopping: running programs may finish%s; Ctrl-C again ends them", limit)
 		return nil
 	case err := <-t.Failed():
+		return err
+	case err := <-api.ended:
+		api.ended <- err // stop reads it, too
 		return err
 	case <-redis.Ended():
 		t.StopNow() // workers cannot report results without Redis, so it is useless to let programs finish
