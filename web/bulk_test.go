@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -43,7 +44,7 @@ func TestOpenLines(t *testing.T) {
 	for _, line := range all {
 		ids += len(line.IDs)
 	}
-	if len(all) != 4 || !last.Done || last.Line != 1201 || last.Opened != 601 || ids != 601 {
+	if len(all) != 5 || !last.Done || last.Line != 1201 || last.Opened != 601 || ids != 601 {
 		t.Errorf("%d lines, %d ids, %+v", len(all), ids, last)
 	}
 	if task, err := s.manager.Get(t.Context(), 601); err != nil || task.Owner != "submitter" || task.CorrelationID == "" {
@@ -228,4 +229,34 @@ func TestResults(t *testing.T) {
 	}
 	s.as(access.Viewer, 422, "GET", base+"/results?exit=256", "")
 	s.as(access.Viewer, 422, "GET", base+"/results?fields=all", "")
+}
+
+// A client that sends a line byte by byte does not hold its place. The tasks of the lines before it are open.
+func TestSlowLines(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.lineTime = 300 * time.Millisecond
+	server := s.serve()
+	in, out := io.Pipe()
+	defer out.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+base+"/tasks/stream", in)
+	expect.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
+	r.Header.Set("Content-Type", jsonLines)
+	go func() {
+		_, err := io.WriteString(out, plain+"\n{")
+		for err == nil {
+			_, err = io.WriteString(out, " ")
+			<-time.After(time.Millisecond)
+		}
+	}()
+	got, err := server.Client().Do(r)
+	expect.NoError(t, err)
+	defer got.Body.Close()
+	answer := bufio.NewScanner(got.Body)
+	expect.True(t, answer.Scan(), "a first line")
+	expect.Equal(t, decode[linesDone](t, answer.Text()).Opened, 1, "opened")
+	expect.True(t, answer.Scan(), "a last line")
+	last := decode[linesDone](t, answer.Text())
+	expect.True(t, last.Error != nil && last.Error.Code == tooSlow && last.Line == 2 && last.Opened == 1, last)
 }

@@ -19,9 +19,8 @@ import (
 
 // Bounds of calls that open tasks line by line.
 const (
-	linesAtOnce = 250         // in one step
-	linesBytes  = 1 << 20     // of the lines of one step, and of one line
-	lineTime    = time.Minute // for a line
+	linesAtOnce = 250     // in one step
+	linesBytes  = 1 << 20 // of the lines of one step, and of one line
 )
 
 // addLines adds the route that opens tasks line by line.
@@ -52,13 +51,14 @@ type linesDone struct {
 type lineOpener struct {
 	*api
 	*stream
-	key   string
-	in    *bufio.Reader
-	batch []manager.Definition
-	bytes int
-	alone bool // the last line waits for other tasks, which may not exist, so it has a step of its own
-	steps int
-	done  linesDone
+	key     string
+	control *http.ResponseController
+	in      *bufio.Reader
+	batch   []manager.Definition
+	bytes   int
+	alone   bool // the last line waits for other tasks, which may not exist, so it has a step of its own
+	steps   int
+	done    linesDone
 }
 
 func (a *api) openLines(_ context.Context, c *call, in *linesInput) (*streamed, error) {
@@ -68,7 +68,7 @@ func (a *api) openLines(_ context.Context, c *call, in *linesInput) (*streamed, 
 	control := http.NewResponseController(c.ResponseWriter)
 	_ = control.EnableFullDuplex() // an error means HTTP/2, which is always so, or a test
 	return nil, a.stream(c, jsonLines, func(s *stream) error {
-		o := &lineOpener{api: a, stream: s, key: in.Key, in: bufio.NewReaderSize(&timedReader{c.request.Body, control}, linesBytes)}
+		o := &lineOpener{api: a, stream: s, key: in.Key, control: control, in: bufio.NewReaderSize(c.request.Body, linesBytes)}
 		err := o.openAll()
 		if err != nil {
 			o.done.Error = a.problemOf(c.request.Context(), bodyOrOther(err))
@@ -96,6 +96,7 @@ type bodyError struct{ error }
 // same lines as in the first call.
 func (o *lineOpener) openAll() error {
 	for {
+		_ = o.control.SetReadDeadline(time.Now().Add(o.lineTime)) // an error means that there is no connection, as in tests
 		line, err := o.in.ReadSlice('\n')
 		if len(line) > 0 || err == nil {
 			o.done.Line++
@@ -104,12 +105,13 @@ func (o *lineOpener) openAll() error {
 		case err == bufio.ErrBufferFull:
 			return o.openThen(refuse(tooLarge, fmt.Sprintf("line %d has more than %d bytes", o.done.Line, linesBytes)))
 		case err != nil && err != io.EOF:
+			o.stream.ctx = context.WithoutCancel(o.ctx) // ended because of the same error, but the client may still read
 			return o.openThen(&bodyError{err})
 		}
 		if wrong := o.add(line); wrong != nil {
 			return o.openThen(wrong)
 		}
-		waits := o.in.Buffered() == 0 && o.key == ""
+		waits := o.key == "" && !o.hasLine()
 		if len(o.batch) >= linesAtOnce || o.bytes >= linesBytes || o.alone || waits || err == io.EOF {
 			if err := o.open(); err != nil {
 				return err
@@ -119,6 +121,12 @@ func (o *lineOpener) openAll() error {
 			return nil
 		}
 	}
+}
+
+// hasLine reports whether a whole line has arrived.
+func (o *lineOpener) hasLine() bool {
+	arrived, _ := o.in.Peek(o.in.Buffered())
+	return bytes.IndexByte(arrived, '\n') >= 0
 }
 
 // openThen opens the tasks of the lines before the present one, and returns an error about the present line.
@@ -220,15 +228,4 @@ func (o *lineOpener) answer() error {
 		err = o.flush()
 	}
 	return err
-}
-
-// A timedReader reads a body, and gives the client lineTime for each part.
-type timedReader struct {
-	io.Reader
-	control *http.ResponseController
-}
-
-func (t *timedReader) Read(p []byte) (int, error) {
-	_ = t.control.SetReadDeadline(time.Now().Add(lineTime)) // an error means that there is no connection, as in tests
-	return t.Reader.Read(p)
 }

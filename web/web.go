@@ -71,6 +71,7 @@ type api struct {
 	roster               roster
 	checkPause           time.Duration // how often a stream checks its token
 	writeTime            time.Duration // how long a client may take to read a part of a stream
+	lineTime             time.Duration // how long a client may take to send a line of a stream
 
 	mu       sync.Mutex
 	managers map[string]*manager.Manager      // by the name of the token
@@ -92,7 +93,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 	a := &api{
 		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true}, origins: map[string]bool{},
 		perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), places: make(chan struct{}, o.AtOnce),
-		streams: newStreamPlaces(o.Streams), checkPause: checkPause, writeTime: streamWriteTime,
+		streams: newStreamPlaces(o.Streams), checkPause: checkPause, writeTime: streamWriteTime, lineTime: time.Minute,
 		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: newStreamPlaces(o.Waiting),
 		servers: map[*http.Server]context.Context{},
 	}
