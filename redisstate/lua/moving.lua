@@ -72,14 +72,16 @@ local function read_form()
   local from, round, revision, to, code, links, score, look, note, repair = unpack(ARGV, cursor + 1, cursor + 10)
   local updates, size, claim, fence, limit, unique, span, placed_at = unpack(ARGV, cursor + 11, cursor + 18)
   local revised, linked, stamped, owned, n_read, n_write, n_stamps = unpack(ARGV, cursor + 19, cursor + 25)
-  cursor = cursor + 25
+  local read, write, stamps = cursor + 26, cursor + 26 + n_read, cursor + 26 + n_read + n_write
+  cursor = stamps + n_stamps - 1
   return {
     from = from, round = round, revision = revision, to = to, code = code, links = links, score = score, look = look,
     note = note, repair = repair == '1', updates = updates == '1', size = size + 0, claim = claim ~= '' and claim + 0,
     fence = fence ~= '' and fence + 0, limit = limit ~= '' and limit + 0, unique = unique ~= '' and unique + 0,
     span = span ~= '' and span + 0, place = placed_at ~= '' and placed_at + 0, stamped = stamped + 0, owned = owned + 0,
     revised = revised ~= '' and revised + 0, linked = linked ~= '' and linked + 0,
-    read = take_some(n_read), write = take_some(n_write), stamps = take_some(n_stamps), clear = take_list(1),
+    read = { unpack(ARGV, read, write - 1) }, write = { unpack(ARGV, write, stamps - 1) },
+    stamps = { unpack(ARGV, stamps, cursor) }, clear = take_list(1),
   }
 end
 

@@ -35,29 +35,22 @@ end
 -- Returns the number in a score that Redis printed. The embedded Redis prints 9e+09, but its tonumber needs 9.0e+09.
 local function score_of(s) return tonumber(s) or tonumber((string.gsub(s, 'e', '.0e', 1))) end
 
--- These functions read arguments in order. The function `take` reads the next argument, and `take_some` the next n
--- arguments. The function `take_list` reads the number of elements, and then `each` arguments per element. The function
--- `take_set` reads a list, and returns its elements as a set. A script sets `cursor` to the index of the last argument
--- that it has read itself.
+-- These functions read arguments in order. The function `take` reads the next argument. The function `take_list` reads
+-- the number of elements, and then `each` arguments per element. The function `take_set` reads a list, and returns its
+-- elements as a set. A script sets `cursor` to the index of the last argument that it has read itself.
 local cursor = 0
 local function take()
   cursor = cursor + 1
   return ARGV[cursor]
 end
 
-local function take_some(n)
-  local first = cursor + 1
-  cursor = cursor + n
+local function take_list(each)
+  local first = cursor + 2
+  cursor = cursor + 1 + each * ARGV[cursor + 1]
   if cursor < first + 500 then return { unpack(ARGV, first, cursor) } end
   local taken = {}
   for i = first, cursor do taken[i - first + 1] = ARGV[i] end
   return taken
-end
-
-local function take_list(each)
-  local n = ARGV[cursor + 1]
-  cursor = cursor + 1
-  return take_some(n * each)
 end
 
 local function take_set()
