@@ -299,7 +299,7 @@ func (f *form) read() formRead {
 	return r
 }
 
-// positions adds the number of arguments of a move, and the position of each argument that a move may have after the first
+// addPositions adds the number of arguments of a move, and the position of each argument that a move may have after the first
 // n arguments. Only the last of them is a pair.
 func addPositions(e *conn.Args, n int, has ...bool) {
 	number := len(e.All)
@@ -317,7 +317,7 @@ func addPositions(e *conn.Args, n int, has ...bool) {
 	e.All[number] = n
 }
 
-// Move adds a move of the form f.
+// addMove adds a move of the form f.
 func addMove(e *conn.Args, m *tdf.Move, f *form) {
 	e.All = append(e.All, m.ID, m.Group)
 	for _, j := range f.own {
