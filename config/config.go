@@ -50,7 +50,9 @@ type Worker struct {
 	SleepAfterFailure          time.Duration // pause of a slot after a failed round; default: 0.5 s
 	SleepAfterNoProcessClaimed time.Duration // maximum time between two claims of an idle worker; default: 2 s
 
-	Lease        time.Duration // how long a claim holds without a renewal; above 0; default: 30 s
+	Lease         time.Duration // how long a claim holds without a renewal; above 0; default: 30 s
+	MetricsListen string        // the address that serves /metrics; "" for none
+
 	OnLeaseLost  string        // "end" ends programs whose lease ran out, and "continue" lets them run; default: "continue"
 	Grace        time.Duration // how long programs may continue after the worker received the signal to stop; default: 10 s
 	KillGrace    time.Duration // time between SIGTERM and SIGKILL; default: 5 s

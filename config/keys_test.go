@@ -35,6 +35,7 @@ var samples = []sample{
 	{"SERVER_OUTAGE_GRACE", "45.5", 45500 * time.Millisecond, func(s *settings) any { return s.server.OutageGrace }},
 	{"SERVER_AUDIT_GRACE", "1e2", 100 * time.Second, func(s *settings) any { return s.server.AuditGrace }},
 	{"HTTP_LISTEN", "[::1]:0", "[::1]:0", func(s *settings) any { return s.http.Listen }},
+	{"WORKER_METRICS_LISTEN", ":9101", ":9101", func(s *settings) any { return s.worker.MetricsListen }},
 	{"HTTP_HOSTS", "A.example, b", []string{"a.example", "b"}, func(s *settings) any { return s.http.Hosts }},
 	{"HTTP_TLS_CERT", "/c.pem", "/c.pem", func(s *settings) any { return s.http.TLSCert }},
 	{"HTTP_TLS_KEY", "/k.pem", "/k.pem", func(s *settings) any { return s.http.TLSKey }},

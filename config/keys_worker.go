@@ -162,6 +162,10 @@ var programKeys = []key{
 		"worker", "max_failures_in_row", "20", whole(0, maxCount, func(s *settings) *int { return &s.worker.MaxFailuresInRow }),
 		"After this many failed rounds of a program in a row, the worker pauses the program for a minute, and then tries one round. The worker pauses the program only if another worker succeeded with it within the last hour, or if the last round could not be started. 0 means that failures in a row cause no pause.",
 	},
+	{
+		"worker", "metrics_listen", "", address(func(s *settings) *string { return &s.worker.MetricsListen }),
+		"The address that serves the [metrics](metrics.md) of the namespace and of this worker at `/metrics`, such as `127.0.0.1:9101`. Everyone who can reach the address can read them. Empty means none.",
+	},
 }
 
 var isolations = []string{"subreaper", "cgroup", "user", "memory", "cpu_seconds", "file_size", "open_files", "processes", "nice"}

@@ -122,3 +122,22 @@ func TestPage(t *testing.T) {
 		expect.True(t, slices.Contains(exist, strings.TrimSuffix(name, "_prom")), name)
 	}
 }
+
+// A Server serves the metrics at one path until it is closed.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
+	s := expect.Result(metrics.Listen(t.Context(), "127.0.0.1:0", admin.New(m), testspace.Silent)).Value(t)
+	ended := make(chan struct{})
+	go func() { s.Run(); close(ended) }()
+	for path, status := range map[string]int{"/metrics": 200, "/": 404, "/metrics/x": 404} {
+		answer := expect.Result(http.Get("http://" + s.Addr() + path)).Value(t)
+		expect.NoError(t, answer.Body.Close())
+		expect.Equal(t, answer.StatusCode, status, path)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	s.Close()
+	<-ended
+	_, err := metrics.Listen(t.Context(), "nosuch.invalid:1", admin.New(m), testspace.Silent)
+	expect.True(t, err != nil && strings.HasPrefix(err.Error(), "serve the metrics: "), err)
+}

@@ -118,7 +118,7 @@ func (a *api) fault(c *call, fault any) {
 
 // admit finds the token of the call, and passes the call to its route.
 func (a *api) admit(c *call, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, "/api/") {
+	if strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == metricsPath {
 		ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
 		defer cancel()
 		if err := a.authenticate(ctx, c, r); err != nil {

@@ -54,7 +54,7 @@ func TestPaths(t *testing.T) {
 	s := newSite(t, Options{})
 	for path, status := range map[string]int{
 		"/healthz": 200, "/docs": 200, "/errors": 200, "/openapi.json": 200, "/openapi.yaml": 200, "/": 404, "/none": 404, "//healthz": 404, "/docs/../healthz": 404,
-		"/api/v1/none": 401, "/api/v2/tasks": 401,
+		"/api/v1/none": 401, "/api/v2/tasks": 401, "/metrics": 401,
 	} {
 		r := httptest.NewRequest("GET", "http://localhost/", nil)
 		r.URL.Path = path
@@ -66,6 +66,12 @@ func TestPaths(t *testing.T) {
 		t.Error(got.Header)
 	}
 	s.as(access.Operator, 404, "GET", "/api/v1/none", "")
+	for role, status := range map[access.Role]int{access.Viewer: 200, access.Operator: 200, access.Submitter: 403, access.Worker: 403} {
+		s.as(role, status, "GET", "/metrics", "")
+	}
+	if got := s.as(access.Viewer, 200, "GET", "/metrics", "").text; !strings.Contains(got, "\ntdf_up{namespace=") {
+		t.Error(got)
+	}
 	for _, page := range []string{"/docs", "/errors"} {
 		if text := s.call("", "GET", page, "").text; strings.Contains(text, "<script") || strings.Contains(text, "//") && strings.Contains(text, "src=") {
 			t.Errorf("%s loads something", page)

@@ -83,6 +83,7 @@ func (a *api) addPages() {
 	a.page("/errors", htmlType, render(errorsPage, kinds))
 	a.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	a.mux.HandleFunc("GET /readyz", a.ready)
+	a.addMetrics()
 	a.mux.HandleFunc("/", a.notFound)
 }
 

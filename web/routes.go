@@ -121,14 +121,21 @@ const readsItself = "reads itself"
 // authorize lets a call pass whose token has a right.
 func (a *api) authorize(n need) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		c := callOf(ctx.Context())
-		if !n.met(c.rights()) {
-			text := fmt.Sprintf("the token %s has the role %s, which may not %s", c.token.Name, c.token.Role, n.name)
-			a.problemOf(ctx.Context(), refuse(string(tdf.CodeForbidden), text)).write(c)
-			return
+		if a.mayPass(callOf(ctx.Context()), n) {
+			next(ctx)
 		}
-		next(ctx)
 	}
+}
+
+// mayPass reports whether the token of a call has a right. If it has not, it answers the call.
+func (a *api) mayPass(c *call, n need) bool {
+	if n.met(c.rights()) {
+		return true
+	}
+	p := refuse(string(tdf.CodeForbidden), fmt.Sprintf("the token %s has the role %s, which may not %s", c.token.Name, c.token.Role, n.name))
+	p.CorrelationID = c.id
+	p.write(c)
+	return false
 }
 
 // readBody reads the body of a call into memory, and refuses a body that is too large, too slow, or of an unknown type.

@@ -8,12 +8,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"syscall"
 
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/metrics"
 	"github.com/tdf-framework/tdf/worker"
 )
 
@@ -53,10 +58,30 @@ func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer
 	w, err := worker.New(arguments.Name, cfg, worker.WithLog(log), worker.WithVersion(command.Version()), worker.WithSole())
 	if err == nil {
 		defer context.AfterFunc(stopNow, w.StopNow)()
-		err = w.Run(stop)
+		err = runWith(stop, w, cfg, log)
 	}
 	if invalid := new(config.Error); errors.As(err, &invalid) {
 		invalid.Locate(arguments.File)
 	}
 	return err
+}
+
+// runWith runs the worker, and serves its metrics if the configuration has an address for them.
+func runWith(stop context.Context, w *worker.Worker, cfg config.Worker, log *slog.Logger) error {
+	if cfg.MetricsListen == "" {
+		return w.Run(stop)
+	}
+	m, err := manager.New(manager.Options{Redis: cfg.Redis, Namespace: cfg.Namespace, Log: log})
+	if err != nil {
+		return fmt.Errorf("serve the metrics: %w", err)
+	}
+	defer m.Close()
+	s, err := metrics.Listen(stop, cfg.MetricsListen, admin.New(m), log)
+	if err != nil {
+		return err
+	}
+	go s.Run()
+	defer s.Close()
+	log.Info("serving metrics", "address", s.Addr())
+	return w.Run(stop)
 }
