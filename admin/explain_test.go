@@ -96,7 +96,10 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.StartAfter, c.place.Ahead = testNow+3600, 9
 			c.workers[0].Drained, c.workers[1].Drained = "me", "me"
 		}, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after) | worker: none of 2 workers can run the task; ordered to drain: w1, w2"},
-		"no worker":   {func(c *situation) { c.workers = nil }, "worker: no worker is alive: nothing runs"},
+		"no worker": {func(c *situation) { c.workers = nil }, "worker: no worker is alive: nothing runs"},
+		"original workers": {func(c *situation) {
+			c.workers, c.original = nil, true
+		}, "worker: no worker that sends heartbeats is alive: tasks run only if workers of the original TDF do, which send none"},
 		"silent":      {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker is alive: nothing runs"},
 		"one is full": {func(c *situation) { c.workers[0].Runs = []int64{1, 2} }, ""},
 		"each has its reason": {func(c *situation) {

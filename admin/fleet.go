@@ -21,12 +21,14 @@ type fleet struct {
 	workers []redisstate.WorkerStatus
 	running int // the number of running tasks
 	lost    int // the number of running tasks whose leases ran out
+
+	original bool // workers of the original TDF may run tasks; read only if no worker is alive
 }
 
 // readFleet reads the fleet. The caller passes the number of running tasks of all groups.
 func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet, error) {
 	f := fleet{at: at, running: int(running)}
-	return f, readings(
+	err := readings(
 		func() (err error) { f.server, err = s.LastServerHeartbeat(ctx); return err },
 		func() (err error) { f.workers, err = s.Workers(ctx); return err },
 		func() (err error) {
@@ -36,6 +38,12 @@ func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet,
 			return err
 		},
 	)
+	if err == nil && f.count().alive == 0 {
+		var settings tdf.Settings
+		settings, _, _, err = s.Room(ctx)
+		f.original = settings.OriginalWorkers
+	}
+	return f, err
 }
 
 // mostLost is the maximum number of running tasks whose leases are checked. The longest-running tasks are checked first.

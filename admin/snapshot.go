@@ -59,10 +59,13 @@ func (f *fleet) noServer() (Fact, bool) {
 
 // noWorker returns a Fact if no worker is alive, or if no live worker claims tasks.
 func (f *fleet) noWorker() (Fact, bool) {
-	switch n := f.count(); {
-	case n.alive == 0:
+	switch c := f.count(); {
+	case c.alive == 0 && f.original:
+		text := "no worker that sends heartbeats is alive: tasks run only if workers of the original TDF do, which send none"
+		return Fact{Code: FactNoWorker, Text: text, Fix: toStartWorker}, true
+	case c.alive == 0:
 		return Fact{Code: FactNoWorker, Text: "no worker is alive: nothing runs", Fix: toStartWorker}, true
-	case n.claiming > 0:
+	case c.claiming > 0:
 		return Fact{}, false
 	}
 	var names []string
