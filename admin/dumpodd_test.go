@@ -160,9 +160,8 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	expect.True(t, strings.Count(log, "\n") == 1 && strings.Contains(log, `"a program is not stored; it is left out" sha256=0a0a`), "logged", log)
 	to := redisConfig(t, redistest.Shared(t))
 	expect.Result(admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump))).OK(t)
-	if archive, err := connect(t, to).Program(t.Context(), strings.TrimPrefix(stored, "redis:")); string(archive) != "stored" || err != nil {
-		t.Errorf("the program is %q, %v", archive, err)
-	}
+	archive, err := connect(t, to).Program(t.Context(), strings.TrimPrefix(stored, "redis:"))
+	expect.True(t, string(archive) == "stored" && err == nil, "the program is", archive, err)
 }
 
 // A dump can be loaded even if other clients wrote invalid ids and updates into Redis.

@@ -60,9 +60,8 @@ func TestSoakKilledWorkers(t *testing.T) {
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0, "msg=stopped")
 	s.nothingRemains()
-	if _, err := os.Lstat(s.path(".tdf/.rounds")); !os.IsNotExist(err) {
-		t.Errorf("the directory of rounds still exists: %v", err)
-	}
+	_, err := os.Lstat(s.path(".tdf/.rounds"))
+	expect.True(t, os.IsNotExist(err), "the directory of rounds still exists", err)
 }
 
 // eightSlots starts the worker w with eight slots, and waits until it claims tasks.

@@ -183,9 +183,8 @@ func TestDrain(t *testing.T) {
 		w.State = "gone"
 		expect.Result(s.WorkerHeartbeat(t.Context(), w)).Is(t, "me")
 		w.State = "working"
-		if by, _, err := second.TakeName(t.Context(), w, PriorOwner{}); err != nil || by != "me" {
-			t.Errorf("a new owner of the name is drained by %q, %v", by, err)
-		}
+		by, _, err := second.TakeName(t.Context(), w, PriorOwner{})
+		expect.True(t, err == nil && by == "me", "a new owner of the name is drained by", by, err)
 		all := expect.Result(s.Workers(t.Context())).Value(t)
 		expect.True(t, len(all) == 1 && all[0].Drained == "me" && all[0].Host == "h" && all[0].PID == 5 && len(all[0].Runs) == 2 && all[0].Slots == 2, all)
 		now := expect.Result(s.Now(t.Context())).Value(t)
@@ -206,9 +205,8 @@ func TestRenewWithForeignValues(t *testing.T) {
 	renewed, err := s.Renew(t.Context(), 600, Renewal{
 		ID: 1, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
-	if must(t, err); renewed.Lost[0] != nil {
-		t.Error(renewed.Lost[0])
-	}
+	must(t, err)
+	expect.True(t, renewed.Lost[0] == nil, renewed.Lost[0])
 	after := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
 	expect.True(t, after != due, "the task is due at", after, "before at", due)
 }
@@ -239,9 +237,8 @@ func TestDependenciesArchivedMeanwhile(t *testing.T) {
 		}
 		return true
 	})
-	if must(t, err); left != 0 || len(seen) != n {
-		t.Errorf("%d tasks, %d are left, want %d tasks", len(seen), left, n)
-	}
+	must(t, err)
+	expect.True(t, left == 0 && len(seen) == n, len(seen), "tasks", left, "are left, want", n, "tasks")
 	for id, times := range seen {
 		expect.MustTrue(t, times <= 1, "task", id, "came", times, "times")
 	}

@@ -778,10 +778,8 @@ func TestAuditFindsMissingPriorityOfWaitingTasks(t *testing.T) {
 	claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
 	mustBeSound(t, s)
 	must(t, s.Redis.Del(t.Context(), s.Keys.Levels("limit=k")).Err())
-	findings, err := s.Check(t.Context())
-	if must(t, err); len(findings) != 1 {
-		t.Fatal(findings)
-	}
+	findings := expect.Result(s.Check(t.Context())).Value(t)
+	expect.MustLen(t, findings, 1, findings)
 	expect.MustEqual(t, expect.Result(s.Repair(t.Context(), "test", findings)).Value(t), 1)
 	mustBeSound(t, s)
 }

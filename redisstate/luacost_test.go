@@ -88,9 +88,8 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 		expect.Result(s.Execute(ctx, "w", results...)).OK(t)
 	}
 	settle := func() {
-		if moved, _, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now.Add(60), n); err != nil || moved != n {
-			t.Fatalf("settled %d: %v", moved, err)
-		}
+		moved, _, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now.Add(60), n)
+		expect.MustTrue(t, err == nil && moved == n, "settled", moved, err)
 	}
 	archive := func() {
 		found := expect.Result(s.Read(ctx, finished, Want{Fields: Whole})).Value(t)

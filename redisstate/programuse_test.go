@@ -197,9 +197,8 @@ func TestRemoveUnusedRacesWithOpens(t *testing.T) {
 			continue // it was removed before
 		}
 		must(t, err)
-		if stored, err := s.HasProgram(t.Context(), sum); err != nil || !stored || lastUse(t, s, sum) == 0 {
-			t.Errorf("step %d: stored %v, last use %v, %v", i, stored, lastUse(t, s, sum), err)
-		}
+		stored, err := s.HasProgram(t.Context(), sum)
+		expect.True(t, err == nil && stored && lastUse(t, s, sum) != 0, "step", i, "stored", stored, "last use", lastUse(t, s, sum), err)
 	}
 	close(stop)
 	all.Wait()

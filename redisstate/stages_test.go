@@ -60,16 +60,14 @@ func TestRefusedStageChange(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"))
 	outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
-	if must(t, err); !errors.Is(outcomes[0].Err, tdf.ErrGroupNotClosed) || !errors.Is(outcomes[1].Err, ErrGroupTaken) {
-		t.Errorf("%v", outcomes)
-	}
+	must(t, err)
+	expect.True(t, errors.Is(outcomes[0].Err, tdf.ErrGroupNotClosed) && errors.Is(outcomes[1].Err, ErrGroupTaken), outcomes)
 	checkRecord(t, s, tdf.StageRecord{})
 	must(t, s.CloseGroup(t.Context(), "g"))
 	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
 	outcomes, err = s.Apply(t.Context(), "m", Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
-	if must(t, err); outcomes[0].Err == nil || outcomes[1].Err != nil {
-		t.Errorf("%v", outcomes)
-	}
+	must(t, err)
+	expect.True(t, outcomes[0].Err != nil && outcomes[1].Err == nil, outcomes)
 	checkRecord(t, s, begun)
 }
 
@@ -92,36 +90,27 @@ func TestDefinitions(t *testing.T) {
 		stored := tdf.StageRecord{Phase: tdf.StageStored, Chunks: 2, Stored: "X"}
 		keep := stageChange(tdf.StageRecord{}, stored)
 		keep.Definitions, keep.Chunks = "none", 1
-		outcomes, err := s.Apply(t.Context(), "m", Unit{Stage: keep})
-		if must(t, err); !errors.Is(outcomes[0].Err, ErrNoDefinitions) {
-			t.Errorf("definitions that do not exist were kept: %v", outcomes)
-		}
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: keep})).Value(t)
+		expect.True(t, errors.Is(outcomes[0].Err, ErrNoDefinitions), "definitions that do not exist were kept", outcomes)
 		keep.Definitions, keep.Chunks = "X", 3
-		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: keep})
-		if must(t, err); !errors.Is(outcomes[0].Err, ErrNoDefinitions) {
-			t.Errorf("definitions without their last chunk were kept: %v", outcomes)
-		}
+		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: keep})).Value(t)
+		expect.True(t, errors.Is(outcomes[0].Err, ErrNoDefinitions), "definitions without their last chunk were kept", outcomes)
 		keep.Chunks = 2
-		outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: keep})
-		if must(t, err); outcomes[0].Err != nil || s.Redis.TTL(t.Context(), key).Val() != -1 {
-			t.Errorf("%v, %v", outcomes, s.Redis.TTL(t.Context(), key))
-		}
+		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: keep})).Value(t)
+		expect.True(t, outcomes[0].Err == nil && s.Redis.TTL(t.Context(), key).Val() == -1, outcomes, s.Redis.TTL(t.Context(), key))
 		checkRecord(t, s, stored)
 		opened := tdf.StageRecord{Phase: tdf.StageOpened}
 		for chunk, next := range []tdf.StageRecord{{Phase: tdf.StageStored, Done: 1, Chunks: 2, Stored: "X"}, opened} {
 			open := stageChange(stored, next)
 			open.Definitions, open.Opened = "X", chunk
-			outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: open})
-			if must(t, err); outcomes[0].Err != nil || s.Redis.HLen(t.Context(), key).Val() != int64(1-chunk) {
-				t.Errorf("after chunk %d was opened: %v, %v", chunk, outcomes, s.Redis.HKeys(t.Context(), key))
-			}
+			outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: open})).Value(t)
+			expect.True(t, outcomes[0].Err == nil && s.Redis.HLen(t.Context(), key).Val() == int64(1-chunk), "after chunk", chunk, "was opened", outcomes, s.Redis.HKeys(t.Context(), key))
 			stored = next
 		}
 		expect.Result(s.Definitions(t.Context(), "X", 0)).FailsWith(t, ErrNoDefinitions)
 		must(t, s.StoreDefinitions(t.Context(), "Y", 0, got))
-		if must(t, s.RemoveDefinitions(t.Context(), "Y")); s.Redis.Exists(t.Context(), s.Keys.Definitions("Y")).Val() != 0 {
-			t.Error("the definitions were not removed")
-		}
+		must(t, s.RemoveDefinitions(t.Context(), "Y"))
+		expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Definitions("Y")).Val(), 0, "the definitions were not removed")
 	})
 }
 
@@ -129,13 +118,10 @@ func TestDefinitions(t *testing.T) {
 func TestForeignStages(t *testing.T) {
 	s := newStore(t)
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
-	if _, invalid, err := s.StageRecords(t.Context(), []string{"p/s"}); err != nil || invalid[0] == nil {
-		t.Error(invalid, err)
-	}
-	outcomes, err := s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)})
-	if must(t, err); !errors.Is(outcomes[0].Err, ErrStageChanged) || !strings.Contains(outcomes[0].Err.Error(), `"foreign?xxx`) || len(outcomes[0].Err.Error()) > 300 {
-		t.Errorf("%v", outcomes)
-	}
+	_, invalid, err := s.StageRecords(t.Context(), []string{"p/s"})
+	expect.True(t, err == nil && invalid[0] != nil, invalid, err)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)})).Value(t)
+	expect.True(t, errors.Is(outcomes[0].Err, ErrStageChanged) && strings.Contains(outcomes[0].Err.Error(), `"foreign?xxx`) && len(outcomes[0].Err.Error()) <= 300, outcomes)
 	for name, value := range map[string]string{"A": "no gob", "B": ""} {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Definitions(name), "0", value).Err())
 		expect.Result(s.Definitions(t.Context(), name, 0)).Fails(t, "", "definitions", value, "were read")
@@ -146,10 +132,8 @@ func TestForeignStages(t *testing.T) {
 	}
 	must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
 	must(t, s.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
-	outcomes, err = s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, NewGroup: "n"})
-	if must(t, err); outcomes[1].Err != nil || outcomes[0].Err == nil || !strings.Contains(outcomes[0].Err.Error(), s.Keys.Pipelines()+" is not a hash") {
-		t.Errorf("%v", outcomes)
-	}
+	outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, NewGroup: "n"})).Value(t)
+	expect.True(t, outcomes[1].Err == nil && outcomes[0].Err != nil && strings.Contains(outcomes[0].Err.Error(), s.Keys.Pipelines()+" is not a hash"), outcomes)
 	if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
 		t.Error("records of a wrong type were read")
 	}
@@ -166,9 +150,8 @@ func TestMaxTasksRefusesNoDecision(t *testing.T) {
 	outcomes, err := s.Apply(t.Context(), "m",
 		Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)},
 		Unit{Open: []tdf.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
-	if must(t, err); !tooMany(outcomes[0].Err, 1, 1) || outcomes[1].Err != nil {
-		t.Errorf("%+v", outcomes)
-	}
+	must(t, err)
+	expect.True(t, tooMany(outcomes[0].Err, 1, 1) && outcomes[1].Err == nil, outcomes)
 }
 
 // A unit that changes a stage does not wait for memory. Its manager must archive tasks meanwhile.
@@ -221,14 +204,10 @@ func TestStepAfterAnEmptyStage(t *testing.T) {
 	mustOpen(t, s, define("a"))
 	limitTasks(t, s, "1")
 	u := Unit{Open: []tdf.Properties{grouped("p/s")}, NewGroup: "p/s", Stage: stageChange(tdf.StageRecord{}, begun)}
-	outcomes, err := s.Apply(t.Context(), "m", u)
-	if must(t, err); !errors.As(outcomes[0].Err, new(*tdf.TasksLimitError)) {
-		t.Errorf("a start: %+v", outcomes)
-	}
+	outcomes := expect.Result(s.Apply(t.Context(), "m", u)).Value(t)
+	expect.True(t, errors.As(outcomes[0].Err, new(*tdf.TasksLimitError)), "a start", outcomes)
 	u.NewGroup = "p/before"
-	outcomes, err = s.Apply(t.Context(), "m", u)
-	if must(t, err); outcomes[0].Err != nil {
-		t.Errorf("a step after an empty stage: %+v", outcomes)
-	}
+	outcomes = expect.Result(s.Apply(t.Context(), "m", u)).Value(t)
+	expect.True(t, outcomes[0].Err == nil, "a step after an empty stage", outcomes)
 	checkRecord(t, s, begun)
 }

@@ -87,8 +87,7 @@ func TestTasksOfARoundAreOpenedOnce(t *testing.T) {
 		second, err := s.Apply(t.Context(), "w", report)
 		var state *tdf.StateError
 		expect.True(t, err == nil && errors.As(second[0].Err, &state) && state.State == tdf.Executed, "the second report got", second, err)
-		if last, err := s.LastID(t.Context()); last != first[0].IDs[0] || err != nil {
-			t.Errorf("the last task is %d, want %d, %v", last, first[0].IDs[0], err)
-		}
+		last, err := s.LastID(t.Context())
+		expect.True(t, last == first[0].IDs[0] && err == nil, "the last task is", last, "want", first[0].IDs[0], err)
 	})
 }

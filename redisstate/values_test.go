@@ -67,9 +67,8 @@ func TestRestoreValues(t *testing.T) {
 		}
 		mark, err := other.GroupMark(t.Context(), "a")
 		expect.True(t, err == nil && mark.Mark == tdf.GroupClosed && mark.Since != 0, "mark", mark, err)
-		if records, invalid, err := other.StageRecords(t.Context(), []string{"p/one"}); err != nil || invalid[0] != nil || records[0] != stage {
-			t.Errorf("stage %+v, %v, %v", records, invalid, err)
-		}
+		records, invalid, err := other.StageRecords(t.Context(), []string{"p/one"})
+		expect.True(t, err == nil && invalid[0] == nil && records[0] == stage, "stage", records, invalid, err)
 
 		// Existing values stay. A group without tasks gets no mark.
 		outcomes, err := other.RestoreValues(t.Context(), Value{ValueLimit, "db", "at_most=7"}, Value{ValueLimit, "new", "at_most=1"})
@@ -159,8 +158,6 @@ func TestCopiedDefinitions(t *testing.T) {
 	bad.Priority = 1 << 40
 	must(t, gob.NewEncoder(&invalid).Encode([]tdf.Properties{bad}))
 	for _, data := range [][]byte{invalid.Bytes(), make([]byte, MaxDefinitions+1), []byte("text")} {
-		if _, err := DecodeDefinitions(data); err == nil {
-			t.Errorf("%.20q is valid", data)
-		}
+		expect.Result(DecodeDefinitions(data)).Fails(t, "", data, "is valid")
 	}
 }

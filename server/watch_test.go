@@ -219,9 +219,8 @@ func TestFailedLookIsRepeated(t *testing.T) {
 				t.Fatalf("call %s fails: look returns %v", fail, err)
 			}
 			store.fail = ""
-			if now, g, err := w.look(t.Context()); g.Running != now.Add(30) || g.Open != now.Add(30) || err != nil {
-				t.Errorf("call %s failed once: the grace period is %+v, %v", fail, g, err)
-			}
+			now, g, err := w.look(t.Context())
+			expect.True(t, g.Running == now.Add(30) && g.Open == now.Add(30) && err == nil, "call", fail, "failed once: the grace period is", g, err)
 		})
 	}
 }

@@ -115,9 +115,8 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	_, _, err := s.claim(1, false)
 	must(t, err)
 	e := s.executions()[0]
-	if s.endWithoutLease(time.Now()); e.ctx.Err() != nil {
-		t.Errorf("the program ends as soon as it begins: %v", context.Cause(e.ctx))
-	}
+	s.endWithoutLease(time.Now())
+	expect.True(t, e.ctx.Err() == nil, "the program ends as soon as it begins", context.Cause(e.ctx))
 	s.endWithoutLease(time.Now().Add(2 * time.Hour))
 	end()
 }

@@ -42,9 +42,8 @@ func TestCostsInACgroup(t *testing.T) {
 	p := &Process{host: &Host{}}
 	p.group, p.status = g, syscall.WaitStatus(syscall.SIGKILL)
 	p.oomBefore = -1 // do not compare with the machine's count of killed processes
-	if p.settle(); p.Ended().OutOfMemory != "" {
-		t.Errorf("got %+v", p.Ended())
-	}
+	p.settle()
+	expect.Equal(t, p.Ended().OutOfMemory, "", "got", p.Ended())
 }
 
 // Without a cgroup, a kill counts as lack of memory if the machine has killed a process for lack of memory.

@@ -112,13 +112,11 @@ func TestExit(t *testing.T) {
 func TestStdinIsEmptyAndNothingIsInherited(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		r := s.sh(`cat; echo $? $#`)
-		if r.wait(); r.printed() != "0 0\n" {
-			t.Errorf("printed %q", r.printed())
-		}
+		r.wait()
+		expect.Equal(t, r.printed(), "0 0\n", "printed")
 		r = s.sh("ls /proc/$$/fd; :") // ":" keeps the shell from replacing itself with ls, which would have the directory open
-		if r.wait(); r.printed() != "0\n1\n2\n" {
-			t.Errorf("descriptors: %q", r.printed())
-		}
+		r.wait()
+		expect.Equal(t, r.printed(), "0\n1\n2\n", "descriptors")
 	})
 }
 

@@ -129,9 +129,8 @@ func TestReusedPIDIsNotSignalled(t *testing.T) {
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	pr := expect.Result(look(cmd.Process.Pid)).Value(t)
 	pr.born--
-	if err := pr.signal(syscall.SIGKILL); err != os.ErrProcessDone {
-		t.Errorf("got %v", err)
-	}
+	err := pr.signal(syscall.SIGKILL)
+	expect.True(t, err == os.ErrProcessDone, "got", err)
 	pr.born++
 	must(t, pr.signal(syscall.SIGTERM))
 	expect.Fails(t, cmd.Wait(), "terminated")

@@ -75,7 +75,6 @@ func TestPausesGrowWhileProcessesStay(t *testing.T) {
 	expect.True(t, slow.pause == longestPause && reported == 1, "a pause of", slow.pause, "reported", reported, "times")
 	slow.saw([]proc{processNumber(3)})
 	expect.Equal(t, slow.pause, longestPause, "a pause of … after one of them has ended")
-	if slow.saw([]proc{processNumber(3), processNumber(4)}); slow.pause != firstPause || slow.same != 0 {
-		t.Errorf("a pause of %v where there is a new one", slow.pause)
-	}
+	slow.saw([]proc{processNumber(3), processNumber(4)})
+	expect.True(t, slow.pause == firstPause && slow.same == 0, "a pause of", slow.pause, "where there is a new one")
 }

@@ -168,9 +168,8 @@ func TestAgainFollowsNoLink(t *testing.T) {
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 		must(t, os.Symlink(elsewhere, filepath.Join(d.Path(), name)))
 		expect.Result(d.Again(Before{LastError: "text", Checkpoint: []byte("data")}, nil)).Fails(t, "", name, "no error")
-		if _, err := os.Lstat(elsewhere); !os.IsNotExist(err) {
-			t.Errorf("%s: the worker wrote through the link: %v", name, err)
-		}
+		_, err := os.Lstat(elsewhere)
+		expect.True(t, os.IsNotExist(err), name, "the worker wrote through the link", err)
 		must(t, d.Remove())
 	}
 }

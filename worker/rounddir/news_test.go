@@ -113,9 +113,8 @@ func TestNewsOfARemovedDirectory(t *testing.T) {
 	d.Accepted(d.News(false))
 	must(t, os.RemoveAll(d.Path()))
 	d.news(t, Report{FirstUpdate: 2})
-	if text, ok, err := d.Result(); text != "" || ok || err != nil {
-		t.Errorf("%q, %v, %v", text, ok, err)
-	}
+	text, ok, err := d.Result()
+	expect.True(t, text == "" && !ok && err == nil, text, ok, err)
 	any, err := d.Files()
 	expect.True(t, !any && err == nil, any, err)
 }

@@ -57,9 +57,8 @@ func TestOpenFileFollowsNoLinkOfOthers(t *testing.T) {
 			}
 			must(t, err)
 			defer f.Close()
-			if text, err := io.ReadAll(f); string(text) != "secret" || f.Name() != base+"/p/env" {
-				t.Errorf("%s: %q, %v", f.Name(), text, err)
-			}
+			text, err := io.ReadAll(f)
+			expect.True(t, string(text) == "secret" && f.Name() == base+"/p/env", f.Name(), text, err)
 		})
 	}
 }
