@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // An OutputPart is a part of the output of a round, in the order in which the program printed it.
@@ -38,8 +39,8 @@ func (a *Admin) FollowOutput(ctx context.Context, t *manager.Task, r *manager.Ro
 				return
 			}
 			err := a.Follow(ctx, t.ID)
-			if err == nil {
-				err = sleep(ctx, FollowPause)
+			if err == nil && !conn.Sleep(ctx, FollowPause) {
+				err = context.Cause(ctx)
 			}
 			if err == nil {
 				t, r, err = a.Round(ctx, t.ID, r.Number)
@@ -58,17 +59,6 @@ func (a *Admin) FollowOutput(ctx context.Context, t *manager.Task, r *manager.Ro
 // RoundEnded reports whether a round of a task has ended.
 func RoundEnded(t *manager.Task, round int) bool {
 	return t.Round != round || t.State != tdf.Open && t.State != tdf.Running
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // A tailReader reconstructs a growing text from tails. A tail is the end of the text at one time.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // leastRound is the minimum pause between rounds. If round_duration is 0, this pause prevents a busy loop of requests
@@ -132,18 +133,7 @@ func (r *run) wait(ctx context.Context, begun time.Time) error {
 		err = r.Manager.wait(ctx, r.pause(), held) // the parameter most has no effect here, because a test's clock stands still during a round
 	case most > 0:
 		err = r.attend(ctx, min(most, held))
-		sleep(ctx, min(shortestRound-time.Since(begun), held))
+		conn.Sleep(ctx, min(shortestRound-time.Since(begun), held))
 	}
 	return cmp.Or(err, context.Cause(ctx))
-}
-
-// sleep returns after the time d, or when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

@@ -77,7 +77,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Error("round failed", "error", err)
-			waitFor(ctx, min(s.pause(), heartbeatPause))
+			conn.Sleep(ctx, min(s.pause(), heartbeatPause))
 		}
 		if done.Total() > 0 {
 			s.log.Info("round", done.attrs()...)
@@ -142,11 +142,11 @@ func (s *Server) wait(ctx context.Context, waker *conn.Waker, begun time.Time, b
 	}
 	if until < left {
 		waker.Wait(ctx, until)
-		waitFor(ctx, settlePause-time.Since(s.settled))
+		conn.Sleep(ctx, settlePause-time.Since(s.settled))
 		return ctx.Err() == nil
 	}
 	woken := waker.Wait(ctx, left)
-	waitFor(ctx, settlePause-time.Since(s.settled))
+	conn.Sleep(ctx, settlePause-time.Since(s.settled))
 	return woken
 }
 
@@ -209,14 +209,4 @@ func (s *Server) settle(ctx context.Context) (done Done, failed, err error) {
 	more, err := s.lookAhead(ctx)
 	done.add(more)
 	return done, failed, err
-}
-
-func waitFor(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
