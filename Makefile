@@ -15,7 +15,7 @@ VET := CGO_ENABLED=1 go vet $(CHECKED) ./...
 TEST := CGO_ENABLED=1 go test $(CHECKED) -vet=off -count=1 -timeout 30m \
 	-p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN)) ./...
 
-MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
 .PHONY: help build dist setup test lint fmt fuzz soak bench bench-peers bench-run bench-look clean

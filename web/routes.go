@@ -97,7 +97,7 @@ func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Dur
 		limit = maxBulk
 	}
 	huma.Register(a.huma, huma.Operation{
-		OperationID: r.id, Method: r.method, Path: base + r.path, Summary: r.summary,
+		OperationID: r.id, DefaultStatus: statusOf[O](), Method: r.method, Path: base + r.path, Summary: r.summary,
 		Description:      "Needs the right to " + r.need.name + ".",
 		Security:         []map[string][]string{{"token": {}}},
 		MaxBodyBytes:     limit + 1, // readBody reads the body before, and refuses a longer one
@@ -117,6 +117,14 @@ func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Dur
 
 // readsItself marks a route that reads its body line by line.
 const readsItself = "reads itself"
+
+// statusOf returns the status of the answers of a type, or 0 for the usual one: 200, or 204 for an answer without a body.
+func statusOf[O any]() int {
+	if of, ok := any(new(O)).(interface{ status() int }); ok {
+		return of.status()
+	}
+	return 0
+}
 
 // authorize lets a call pass whose token has a right.
 func (a *api) authorize(n need) func(huma.Context, func(huma.Context)) {

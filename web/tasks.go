@@ -60,10 +60,9 @@ type openInput struct {
 	Body definitions
 }
 
-type openOutput struct {
-	Status int
-	Body   opened
-}
+type openOutput struct{ Body opened }
+
+func (*openOutput) status() int { return http.StatusCreated }
 
 // opened is the answer to a call that opens tasks.
 type opened struct {
@@ -92,7 +91,7 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	if err != nil {
 		return nil, partly(len(tasks), err)
 	}
-	return &openOutput{http.StatusCreated, openedBy(tasks)}, nil
+	return &openOutput{openedBy(tasks)}, nil
 }
 
 // openedBy returns the answer for tasks that were opened.
