@@ -9,7 +9,7 @@ name=${1:-$(uname -n)}
 api=${TDF_API:-http://127.0.0.1:7379}/api/v1/work
 lease=${TDF_LEASE:-60} # seconds after which the task of a killed worker runs again
 dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+trap '[ -z "${renewing:-}" ] || kill "$renewing" 2>/dev/null; rm -rf "$dir"' EXIT
 trap 'exit 1' TERM INT HUP
 
 # The token is in a file, because all users of the machine can read the arguments of a program.
@@ -36,6 +36,7 @@ call() {
     esac
     printf '%s\n' "waiting: $answer" >&2
     sleep 1
+    [ -e "$dir/curl" ] || return 1 # the worker has ended
   done
 }
 
@@ -70,7 +71,8 @@ while :; do
   run='"id":'$(number id)',"round":'$(number round)',"claim":"'$claim'"'
   text input_base64 | base64 -d >"$dir/input"
   renew "$run" &
+  renewing=$!
   if shout <"$dir/input" >"$dir/output" 2>"$dir/error"; then action=complete; else action=fail; fi
-  kill $! 2>/dev/null
+  kill "$renewing" 2>/dev/null
   call POST "/$session/reports" '{'"$run"',"action":"'$action'","stdout_base64":"'"$(base64 <"$dir/output" | tr -d '\n')"'","stderr_base64":"'"$(base64 <"$dir/error" | tr -d '\n')"'"}'
 done

@@ -2,7 +2,9 @@
 package httpworker
 
 import (
+	"bytes"
 	"context"
+	"encoding/csv"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -10,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -93,6 +96,27 @@ func TestKilledWorkers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A script with nothing but curl opens 100 tasks, works on them, and reads the results as CSV. A second run opens no task again.
+func TestCampaign(t *testing.T) {
+	t.Parallel()
+	m, env := start(t)
+	token, err := admin.New(m).AddToken(t.Context(), access.Token{Name: "o", Role: access.Operator})
+	expect.NoError(t, err)
+	for range 2 {
+		c := exec.CommandContext(t.Context(), "./campaign.sh", "numbers")
+		c.Env, c.Stderr, c.WaitDelay = append(env, "TDF_TOKEN="+token), t.Output(), time.Minute
+		printed, err := c.Output()
+		expect.NoError(t, err)
+		rows, err := csv.NewReader(bytes.NewReader(printed)).ReadAll()
+		expect.True(t, err == nil && len(rows) == 101, err, len(rows))
+		output, number := slices.Index(rows[0], "output"), slices.Index(rows[0], "number")
+		for _, row := range rows[1:] {
+			expect.Equal(t, row[output], "NUMBER "+row[number])
+		}
+	}
+	expect.Equal(t, finished(t, m), 100)
 }
 
 // The worker in docs/http.md runs as it stands there.
