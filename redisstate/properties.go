@@ -22,6 +22,8 @@ const (
 	Facts
 	// Rules includes the properties that decisions about the task need. An example of a decision is [tdf.Task.Settle].
 	Rules
+	// Result includes the properties that the Move of a result needs ([tdf.Task.Execute]).
+	Result
 	// Lists includes the lists that hold the task, and the task's score in each list.
 	Lists
 	// Whole includes all properties of the task and of all its rounds, with the texts.
@@ -48,15 +50,15 @@ type property struct {
 }
 
 var taskProperties = withOthers([]property{
-	{"state", Head | rulesAlways},
-	{"round", Head | rulesAlways},
+	{"state", Head | Result | rulesAlways},
+	{"round", Head | Result | rulesAlways},
 	{"program", Head | definition},
-	{"group", Head | rulesAlways},
+	{"group", Head | Result | rulesAlways},
 	{"owner", Head},
 	{"outcome", Head | rulesMore},
 	{"source", Source | definition},
 	{"start_after", Facts | rulesAlways},
-	{"end_before", Facts | rulesAlways},
+	{"end_before", Facts | Result | rulesAlways},
 	{"timeout", Facts | rulesMore},
 	{"max_fails", Facts | rulesAlways},
 	{"max_timeouts", Facts | rulesMore},
@@ -72,12 +74,12 @@ var taskProperties = withOthers([]property{
 	{"unique", Facts | rulesMore},
 	{"unique_until", Facts},
 	{"correlation_id", Facts},
-	{"queue", Facts | definition | rulesAlways},
+	{"queue", Facts | Result | definition | rulesAlways},
 	{"priority", Facts | definition},
 	{"tags", Facts | definition},
-	{"limit_key", Facts | rulesMore | definition},
+	{"limit_key", Facts | Result | rulesMore | definition},
 	{"place", Facts | definition},
-	{"fail_on", Facts | rulesAlways},
+	{"fail_on", Facts | Result | rulesAlways},
 	{"generations", Facts},
 	{"fails", Facts | rulesAlways},
 	{"timeouts", Facts | rulesMore},
@@ -119,8 +121,8 @@ func withOthers(named []property) []property {
 // roundProperties are the properties of one round. In Redis, each name has a prefix: the number of the round and a
 // colon.
 var roundProperties = []property{
-	{"open", Facts | rulesAlways | rulesMore},
-	{"running", Facts | rulesMore},
+	{"open", Facts | Result | rulesAlways | rulesMore},
+	{"running", Facts | Result | rulesMore},
 	{"executed", Facts | rulesAlways | rulesMore},
 	{"succeeded", Facts},
 	{"failed", Facts},
@@ -132,7 +134,7 @@ var roundProperties = []property{
 	{"lost", Facts},
 	{"started", Facts | rulesMore},
 	{"worker", Facts | rulesMore},
-	{"claim", Facts | rulesAlways | rulesMore},
+	{"claim", Facts | Result | rulesAlways | rulesMore},
 	{"exit", Facts | rulesAlways | rulesMore},
 	{"permanent", Facts | rulesAlways | rulesMore},
 	{"program_sha256", Facts},
@@ -179,6 +181,7 @@ var (
 	roundFacts  = namesOf(roundProperties, Facts)
 	firstFields = slices.Concat(namesOf(taskProperties, rulesAlways), roundFields(0, namesOf(roundProperties, rulesAlways)),
 		[]string{lengthOf + tdf.RoundField(0, tdf.RoundError)})
+	roundResult = namesOf(roundProperties, Result)
 	moreFields  = namesOf(taskProperties, rulesMore)
 	roundRules  = namesOf(roundProperties, rulesMore)
 	backoffMore = namesOf(taskProperties, backoff)

@@ -170,6 +170,13 @@ func (w *Want) steps() (steps []func(tdf.Hash) []string) {
 	switch {
 	case w.Fields&Rules != 0:
 		steps = append(steps, always(firstFields), w.rules)
+	case w.Fields&Result != 0:
+		return append(steps, always(slices.Concat(namesOf(taskProperties, Result), roundFields(0, roundResult))), func(h tdf.Hash) []string {
+			if h.Round() == 0 {
+				return nil
+			}
+			return roundFields(h.Round(), roundResult)
+		})
 	case w.Fields&Facts != 0:
 		steps = append(steps, always(headFields))
 	case w.Fields&(Head|Source) != 0:

@@ -201,6 +201,7 @@ func (s *services) start(tool config.Tool, workers int) error {
 	if err != nil {
 		return err
 	}
+	store.KeepCounts()
 	s.store = store
 	s.run("server", server.New("server", tool.Server, store, s.log).Run)
 	for i := range workers {

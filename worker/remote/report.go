@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -165,10 +166,10 @@ func (d *Desk) Report(ctx context.Context, t *access.Token, id string, reports [
 	if err = d.deliver(ctx, s, results, others); err != nil {
 		return nil, err
 	}
-	return answers, d.answerAgain(ctx, over)
+	return answers, d.readAgain(ctx, over)
 }
 
-// deliveries reads the tasks, and decides what the reports mean for them.
+// deliveries reads of the tasks what the reports need, and decides what the reports mean for them.
 func (d *Desk) deliveries(ctx context.Context, s session, reports []Report) ([]delivery, error) {
 	ids := make([]int64, len(reports))
 	for i := range reports {
@@ -178,7 +179,11 @@ func (d *Desk) deliveries(ctx context.Context, s session, reports []Report) ([]d
 	if err != nil {
 		return nil, err
 	}
-	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	want := redisstate.Want{Fields: redisstate.Result}
+	if slices.ContainsFunc(reports, func(r Report) bool { return r.Action != "complete" || len(r.Open) > 0 }) {
+		want = redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)}
+	}
+	stored, err := d.store.Read(ctx, ids, want)
 	if err != nil {
 		return nil, err
 	}
@@ -386,7 +391,7 @@ func (d *Desk) deliver(ctx context.Context, s session, results, others []*delive
 	return d.deliver(ctx, s, again, nil)
 }
 
-// readAgain reads tasks that were changed since they were read, and answers their reports.
+// readAgain reads the present facts of tasks, and answers their reports, whose claims do not hold.
 func (d *Desk) readAgain(ctx context.Context, over []*delivery) error {
 	if len(over) == 0 {
 		return nil
