@@ -169,6 +169,7 @@ func TestSweeps(t *testing.T) {
 func TestRefusedSweeps(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
+	s.mostRows = 1000
 	const task = `{"program":"p","campaign":"submitter/s"}`
 	before := fmt.Sprint(s.world())
 	for _, c := range []struct {
@@ -189,7 +190,7 @@ func TestRefusedSweeps(t *testing.T) {
 		{task, "", "\xff\n1\n", 422, "UTF-8"},
 		{task, "", "a\n" + strings.Repeat("x", 2<<20), 422, "bytes"},
 		{task, "", strings.Repeat("a,", 400_000) + "b\n", 422, "name"},
-		{task, "", "a\n" + strings.Repeat("1\n", maxRows+1), 413, "rows"},
+		{task, "", "a\n" + strings.Repeat("1\n", 1001), 413, "rows"},
 	} {
 		got := s.as(access.Submitter, c.status, "POST", sweepPath(c.task, c.input, ""), c.body, "Content-Type: text/csv")
 		if !strings.Contains(got.text, c.want) || len(got.text) > 2000 {

@@ -119,8 +119,8 @@ func (s *sweeper) readPoints(ctx context.Context) error {
 		if point, ok := sweep.PointOf(meta.Text); ok {
 			s.points.Add(point)
 		}
-		if len(s.points) > maxRows {
-			return refuse(tooLarge, fmt.Sprintf("the campaign has more than %d points", maxRows))
+		if len(s.points) > s.mostRows {
+			return refuse(tooLarge, fmt.Sprintf("the campaign has more than %d points", s.mostRows))
 		}
 	}
 	return nil
@@ -134,8 +134,8 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk, open func(context.Con
 		if err != nil {
 			return err
 		}
-		if rows++; rows > maxRows {
-			return refuse(tooLarge, fmt.Sprintf("more than %d rows", maxRows))
+		if rows++; rows > s.mostRows {
+			return refuse(tooLarge, fmt.Sprintf("more than %d rows", s.mostRows))
 		}
 		if rows%rowsAtOnce == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)

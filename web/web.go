@@ -73,6 +73,8 @@ type api struct {
 	writeTime            time.Duration // how long a client may take to read a part of a stream
 	lineTime             time.Duration // how long a client may take to send a line of a stream
 
+	mostRows int // maxRows, or fewer in tests
+
 	mu       sync.Mutex
 	managers map[string]*manager.Manager      // by the name of the token
 	servers  map[*http.Server]context.Context // end when the servers shut down
@@ -92,7 +94,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 	}
 	a := &api{
 		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true}, origins: map[string]bool{},
-		perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), places: make(chan struct{}, o.AtOnce),
+		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), places: make(chan struct{}, o.AtOnce),
 		streams: newStreamPlaces(o.Streams), checkPause: checkPause, writeTime: streamWriteTime, lineTime: time.Minute,
 		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: newStreamPlaces(o.Waiting),
 		servers: map[*http.Server]context.Context{},
