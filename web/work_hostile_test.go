@@ -161,7 +161,8 @@ func TestHostileClaims(t *testing.T) {
 	w := s.worker()
 	w.refused(422, "claims", `{"most":1000000000}`, `{"most":101}`, `{"most":-1}`, `{"most":1.5}`, `{"wait":-1}`, `{"wait":61}`, `{"wait":"inf"}`, `{"wait":1e999}`, `{"wait":1e308}`, `{"number":-1}`,
 		`{"number":800000001}`, `{"number":9223372036854775807}`, `{"number":1.5}`, `{"lease":1}`, "[]", `{"most":`, strings.Repeat("[", 100_000))
-	expect.True(t, len(w.claim(`{"most":100,"number":800000000}`).Tasks) == 100, "the most tasks")
+	n := len(w.claim(`{"most":100,"number":800000000}`).Tasks) // fewer than 100 if Redis has no time for all of them
+	expect.True(t, n > 0 && n <= 100, "the most tasks", n)
 	w.post(409, "claims", `{"number":1}`)
 }
 
