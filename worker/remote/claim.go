@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 const (
@@ -83,8 +84,8 @@ type Waiting struct {
 	Still func(context.Context) error // called when a call has waited; an error means that the worker may get no tasks any more
 }
 
-// Claim hands tasks to a worker. If there is none, it waits. Whoever waits long needs no heartbeats, because the call counts as one, and ends before the
-// lease does.
+// Claim hands tasks to a worker. If there is none, it waits. A worker that waits needs no other heartbeats, because the call
+// counts as one, and ends before the lease does.
 //
 // The caller must call the function undo, if it is not nil, if the worker cannot get the answer. It releases the tasks, so that they need not wait for the
 // end of the lease. If the worker repeats the call in the same moment, and so gets the tasks that undo releases, its next renewal says that they are lost.
@@ -122,7 +123,7 @@ func (d *Desk) Claim(ctx context.Context, t *access.Token, id string, r ClaimReq
 			}
 			return c, undo, nil
 		}
-		if got.More && pause(waiting, morePause) {
+		if got.More && conn.Sleep(waiting, morePause) {
 			continue
 		}
 		if waiting.Err() != nil {
@@ -184,18 +185,6 @@ func firstOf(a, b error) error {
 		return a
 	}
 	return b
-}
-
-// pause waits for a time, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // undisturbed returns a context for a call whose answer counts even if the worker has gone.
