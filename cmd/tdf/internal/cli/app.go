@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 // An App holds the state of one call of tdf: input, output, and the flags that all commands share.
@@ -81,6 +83,6 @@ func (a *App) Begin(c *cobra.Command, args []string) error {
 var mayBeEmpty = []string{"input", "meta", "tags", "limit-key"}
 
 // Say writes a message to stderr. It escapes control characters, because the message may contain texts from Redis.
-func (a *App) Say(format string, args ...any) {
-	fmt.Fprintln(a.Stderr, Printable(fmt.Sprintf(format, args...)))
+func (a *App) Say(text string, args ...any) {
+	fmt.Fprintln(a.Stderr, format.Printable(fmt.Sprintf(text, args...)))
 }

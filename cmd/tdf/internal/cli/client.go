@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -55,7 +56,7 @@ func (c *Client) OpenAs(ctx context.Context, open opener, all ...tdf.Properties)
 func StoreProgram(ctx context.Context, a *App, m *Client, packed program.Packed) error {
 	p, err := program.PushPacked(ctx, m.Manager, packed)
 	if err == nil {
-		a.Say("stored program %s: %s, %s", p.Program, Counted(p.Files, "file"), Size(p.Bytes))
+		a.Say("stored program %s: %s, %s", p.Program, format.Counted(p.Files, "file"), format.Size(p.Bytes))
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
@@ -104,7 +105,7 @@ func (a *App) complete(read func(context.Context, *Client, *cobra.Command) []str
 		_ = a.WithManager(ctx, func(m *Client) error { // if Redis cannot be reached, nothing is completed
 			for _, value := range read(ctx, m, c) {
 				word, _, _ := strings.Cut(value, "\t")
-				if word != "" && Printable(value) == value && !strings.Contains(value, "\n") && !slices.Contains(args, word) {
+				if word != "" && format.Printable(value) == value && !strings.Contains(value, "\n") && !slices.Contains(args, word) {
 					all = append(all, value)
 				}
 			}
@@ -146,7 +147,7 @@ func failureIDs(ctx context.Context, m *Client, c *cobra.Command) []string {
 	page, _ := m.Admin().Failures(ctx, manager.Query{Group: campaign}, "")
 	var all []string
 	for _, g := range page.Groups {
-		all = append(all, g.ID+"\t"+OneLine(g.How+" "+g.Line, 60))
+		all = append(all, g.ID+"\t"+format.OneLine(g.How+" "+g.Line, 60))
 	}
 	return all
 }
@@ -156,7 +157,7 @@ func storedSources(ctx context.Context, m *Client, _ *cobra.Command) []string {
 	stored, _ := program.List(ctx, m.Manager)
 	var all []string
 	for _, p := range stored {
-		all = append(all, RedisSource+p.SHA256+"\t"+Size(p.Bytes))
+		all = append(all, RedisSource+p.SHA256+"\t"+format.Size(p.Bytes))
 	}
 	return all
 }

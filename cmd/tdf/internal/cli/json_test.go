@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 // JSON and texts contain no character that controls a terminal or that it does not show. The values in JSON stay the same.
@@ -16,7 +17,7 @@ func TestHiddenCharactersAreEscaped(t *testing.T) {
 	var b strings.Builder
 	expect.NoError(t, JsonLines(&b).Encode(map[string]any{"text": value, "raw": raw}))
 	line := strings.TrimSuffix(b.String(), "\n")
-	for _, text := range []string{line, Printable(value), OneLine(value, 0)} {
+	for _, text := range []string{line, format.Printable(value), format.OneLine(value, 0)} {
 		i := strings.IndexAny(text, hidden)
 		expect.True(t, i < 0 && strings.Contains(text, "é𝒜"), text, "at", i)
 	}

@@ -6,6 +6,8 @@ import (
 
 	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 // A table prints rows under a heading. On a terminal, columns are aligned; otherwise, tabs separate the cells.
@@ -46,7 +48,7 @@ func (t *table) visible() [][]string {
 var flat = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 
 // cell returns text on one line, with control characters escaped.
-func cell(text string) string { return Printable(flat.Replace(text)) }
+func cell(text string) string { return format.Printable(flat.Replace(text)) }
 
 func (t *table) tabs() string {
 	var b strings.Builder

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/selection"
 )
 
@@ -66,16 +67,16 @@ func printChecks(a *cli.App, e admin.Explanation) error {
 	if e.Outcome != "" && e.Outcome != state {
 		state += " (" + e.Outcome + ")"
 	}
-	fmt.Fprintf(&b, "task %d: %s, round %d", e.ID, cli.OneLine(state, 0), e.Round)
+	fmt.Fprintf(&b, "task %d: %s, round %d", e.ID, format.OneLine(state, 0), e.Round)
 	if blockers := blockedBy(e); len(blockers) > 0 {
 		fmt.Fprintf(&b, "; blocked by: %s", strings.Join(blockers, ", "))
 	}
 	fmt.Fprintln(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, c := range e.Checks {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", strings.ToUpper(string(c.State)), c.Name, cli.OneLine(c.Text, 0))
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", strings.ToUpper(string(c.State)), c.Name, format.OneLine(c.Text, 0))
 		if c.Fix.Text != "" {
-			fmt.Fprintf(t, "  \t\tfix: %s\n", cli.OneLine(c.Fix.Text, 0))
+			fmt.Fprintf(t, "  \t\tfix: %s\n", format.OneLine(c.Fix.Text, 0))
 		}
 	}
 	t.Flush()

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 // A failureReport holds the flags of tdf failures.
@@ -94,9 +95,9 @@ func (r *failureReport) print(found admin.Failures) error {
 	for _, g := range found.Groups {
 		n, rounds = n+g.Tasks, rounds+g.Rounds
 	}
-	r.a.Say("%s with %s in %s; read %d of %s", cli.Tasks(n), cli.Counted(rounds, "failed round"), cli.Counted(len(found.Groups), "group"), found.Looked, cli.Tasks(max(found.Of, int64(found.Looked))))
+	r.a.Say("%s with %s in %s; read %d of %s", format.Tasks(n), format.Counted(rounds, "failed round"), format.Counted(len(found.Groups), "group"), found.Looked, format.Tasks(max(found.Of, int64(found.Looked))))
 	if hidden := len(found.Groups) - len(shown); hidden > 0 {
-		r.a.Say("not shown: %s; --limit %d shows all", cli.Counted(hidden, "group"), len(found.Groups))
+		r.a.Say("not shown: %s; --limit %d shows all", format.Counted(hidden, "group"), len(found.Groups))
 	}
 	if found.Next != "" {
 		r.a.Say("more: %s", cli.NextPage("failures", found.Next))
@@ -121,8 +122,8 @@ func (r *failureReport) groups(groups []admin.FailureGroup) error {
 	}
 	t := r.a.Table("failure", "tasks", "rounds", "how", "program", "workers", "example", "line")
 	for _, g := range groups {
-		t.Row(g.ID, cli.Number(g.Tasks), cli.Number(g.Rounds), cli.OneLine(g.How, 40), topCounts(g.Programs), topCounts(g.Workers),
-			fmt.Sprintf("%d/%d", g.Example.ID, g.Example.Round), cli.OneLine(g.Line, 0))
+		t.Row(g.ID, format.Number(g.Tasks), format.Number(g.Rounds), format.OneLine(g.How, 40), topCounts(g.Programs), topCounts(g.Workers),
+			fmt.Sprintf("%d/%d", g.Example.ID, g.Example.Round), format.OneLine(g.Line, 0))
 	}
 	return t.Write()
 }
@@ -131,9 +132,9 @@ func (r *failureReport) groups(groups []admin.FailureGroup) error {
 func (r *failureReport) paragraphs(groups []admin.FailureGroup) error {
 	var b strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&b, "%s  %s, %s: %s\n", g.ID, cli.Tasks(g.Tasks), cli.Counted(g.Rounds, "round"), cli.OneLine(g.How, 0))
+		fmt.Fprintf(&b, "%s  %s, %s: %s\n", g.ID, format.Tasks(g.Tasks), format.Counted(g.Rounds, "round"), format.OneLine(g.How, 0))
 		if g.Line != "" {
-			fmt.Fprintf(&b, "    %s\n", cli.OneLine(g.Line, 0))
+			fmt.Fprintf(&b, "    %s\n", format.OneLine(g.Line, 0))
 		}
 		fmt.Fprintf(&b, "    %s", topCounts(g.Programs))
 		if len(g.Workers) > 0 {
@@ -157,7 +158,7 @@ func topCounts(of map[string]int) string {
 			parts = append(parts, fmt.Sprintf("… (%d)", len(names)))
 			break
 		}
-		part := cli.OneLine(name, 40)
+		part := format.OneLine(name, 40)
 		if len(names) > 1 {
 			part += fmt.Sprintf(" %d×", of[name])
 		}

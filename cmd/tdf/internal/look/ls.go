@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -104,11 +105,11 @@ func (l *lister) list(ctx context.Context, m *cli.Client, q manager.Query, args 
 func (l *lister) summarize(q manager.Query, shown, read int, next string) {
 	switch {
 	case next != "":
-		l.a.Say("%s of %d read; more: %s", cli.Tasks(shown), read, cli.NextPage("ls", next))
+		l.a.Say("%s of %d read; more: %s", format.Tasks(shown), read, cli.NextPage("ls", next))
 	case shown == 0 && read == 0 && l.paging.Cursor == "" && !l.filter.Given(nil) && len(q.IDs) == 0:
 		l.a.Say("no tasks in this namespace; open some with tdf open")
 	case shown == 0 || read > shown:
-		l.a.Say("%s of %d read", cli.Tasks(shown), read)
+		l.a.Say("%s of %d read", format.Tasks(shown), read)
 	}
 }
 
@@ -133,7 +134,7 @@ func campaignText(s manager.GroupStatus) string {
 		text = "decided: its completion was acted on, so it cannot be extended"
 	}
 	if n := s.Counts.Unfinished(); n > 0 {
-		return text + "; " + cli.Tasks(n) + " unfinished"
+		return text + "; " + format.Tasks(n) + " unfinished"
 	}
 	return text + "; it is complete"
 }
@@ -198,8 +199,8 @@ func (p *taskPrinter) columns(t *manager.Task) []string {
 		limit = 40
 	}
 	return []string{
-		cli.Number(t.ID), stateAt(t, p.now), cli.OneLine(t.Group, 0), cli.OneLine(t.Program, 0), cli.Number(t.Round), cli.OneLine(r.Worker, 0),
-		p.age(t), cli.OneLine(r.Exit, 0), cli.Seconds(r.RunTime), cli.OneLine(t.Input, limit),
+		format.Number(t.ID), stateAt(t, p.now), format.OneLine(t.Group, 0), format.OneLine(t.Program, 0), format.Number(t.Round), format.OneLine(r.Worker, 0),
+		p.age(t), format.OneLine(r.Exit, 0), format.Seconds(r.RunTime), format.OneLine(t.Input, limit),
 	}
 }
 
@@ -208,7 +209,7 @@ func (p *taskPrinter) age(t *manager.Task) string {
 	if t.Entered.IsZero() {
 		return ""
 	}
-	return cli.Span(p.now.Sub(t.Entered))
+	return format.Span(p.now.Sub(t.Entered))
 }
 
 // stateAt returns the same text as stateText. It also marks a running task whose lease has ended, and an open task that is not
@@ -216,9 +217,9 @@ func (p *taskPrinter) age(t *manager.Task) string {
 func stateAt(t *manager.Task, now time.Time) string {
 	switch {
 	case t.Stored().LeaseExpired(tdf.At(now)):
-		return cli.StateText(t) + " (lease ended)"
+		return format.StateText(t) + " (lease ended)"
 	case !t.WaitsForLimit && t.ClaimableFrom.After(now):
-		return cli.StateText(t) + " (not due)"
+		return format.StateText(t) + " (not due)"
 	}
-	return cli.StateText(t)
+	return format.StateText(t)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -139,12 +140,12 @@ func (p *printout) printWhole(t *manager.Task) error {
 	switch {
 	case !admin.RoundEnded(t, p.round):
 	case p.text() == "" && !p.stderr && r.Error != "":
-		p.a.Say("stdout is empty; --error prints %s of stderr", cli.Size(int64(len(r.Error))))
+		p.a.Say("stdout is empty; --error prints %s of stderr", format.Size(int64(len(r.Error))))
 	case p.text() == "" && r.Tail == "":
 		p.a.Say("the output is empty")
 	}
 	if !complete {
-		p.a.Say("the output is cut off: the program wrote %s; worker %s may have the whole output in its files ([worker] task_output_filename)", cli.Size(bytes), r.Worker)
+		p.a.Say("the output is cut off: the program wrote %s; worker %s may have the whole output in its files ([worker] task_output_filename)", format.Size(bytes), r.Worker)
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func (p *printout) printTail(t *manager.Task) error {
 
 func (p *printout) print(text string) error {
 	if p.a.Terminal.Out && !p.raw {
-		text = cli.Printable(text)
+		text = format.Printable(text)
 	}
 	_, err := io.WriteString(p.a.Stdout, text)
 	return err

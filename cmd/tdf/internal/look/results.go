@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/results"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -91,7 +92,7 @@ func (e *export) run(ctx context.Context) error {
 		}
 		n, err := write(ctx, m, q, out)
 		if err = errors.Join(err, out.Flush()); err == nil {
-			e.a.Say("%s", cli.Tasks(n))
+			e.a.Say("%s", format.Tasks(n))
 		}
 		return err
 	})
@@ -110,7 +111,7 @@ func (e *export) waitOrWarn(ctx context.Context, m *cli.Client) error {
 	}
 	counts, err := m.Counts(ctx, groups...)
 	if n := counts.Unfinished(); err == nil && n > 0 {
-		e.a.Say("%s unfinished; --wait waits for them, %s shows the progress", cli.Tasks(n), cli.WatchCommand(e.filter.Group))
+		e.a.Say("%s unfinished; --wait waits for them, %s shows the progress", format.Tasks(n), cli.WatchCommand(e.filter.Group))
 	}
 	return err
 }
@@ -129,7 +130,7 @@ func (e *export) waitForAll(ctx context.Context, m *cli.Client) error {
 		case n == 0:
 			return nil
 		case first:
-			e.a.Say("waiting for %s", cli.Tasks(n))
+			e.a.Say("waiting for %s", format.Tasks(n))
 		}
 		warnings.check(&s)
 		if err := cli.Sleep(ctx, waitPause); err != nil {
@@ -147,11 +148,11 @@ func (e *export) writeLines(ctx context.Context, m *cli.Client, q manager.Query,
 func (e *export) writeCSV(ctx context.Context, m *cli.Client, q manager.Query, out io.Writer) (int, error) {
 	o := results.Options{Fields: e.fields, Output: !e.noOutput, Spreadsheet: e.spreadsheet}
 	if e.a.Terminal.Out {
-		o.Cell = cli.Printable
+		o.Cell = format.Printable
 	}
 	n, late, err := results.CSV(ctx, m.Manager, q, out, o)
 	if late > 0 {
-		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command", cli.Counted(late, "value"))
+		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command", format.Counted(late, "value"))
 	}
 	return n, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -50,14 +51,14 @@ func (v *view) escape(text string) string {
 	if v.raw {
 		return text
 	}
-	return cli.Printable(text)
+	return format.Printable(text)
 }
 
 func (v *view) sinceText() string {
 	if v.Entered.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf(" since %s (%s)", cli.Clock(v.Entered), cli.Span(v.now.Sub(v.Entered)))
+	return fmt.Sprintf(" since %s (%s)", cli.Clock(v.Entered), format.Span(v.now.Sub(v.Entered)))
 }
 
 // definition returns the properties that differ from the defaults, and the counters.
@@ -75,7 +76,7 @@ func (v *view) definition() []fact {
 		{"source", tdf.HideCredentials(d.Source)},
 		{"handler", unless(d.Source != "", "required, because the task has no source")},
 		{"queue", d.Queue},
-		{"priority", unless(*d.Priority == 0, cli.Number(*d.Priority))},
+		{"priority", unless(*d.Priority == 0, format.Number(*d.Priority))},
 		{"tags", strings.Join(d.Tags, ", ")},
 		{"limit key", d.LimitKey},
 		{"after", dependenciesText(d.After)},
@@ -89,16 +90,16 @@ func (v *view) definition() []fact {
 		{"timeouts", unless(v.Timeouts+*d.MaxTimeouts == 0, countText(v.Timeouts, *d.MaxTimeouts))},
 		{"losses", unless(v.Losses == 0 && *d.MaxLosses == usual.MaxLosses, countText(v.Losses, *d.MaxLosses))},
 		{"back-off", unless(*d.Backoff == 0, backoffText(d))},
-		{"keep finished", unless(*d.KeepFinished == manager.KeepForever, cli.Span(*d.KeepFinished))},
-		{"keep archived", unless(*d.KeepArchived == manager.KeepForever, cli.Span(*d.KeepArchived))},
-		{"keep outputs", unless(*d.KeepOutputs == manager.KeepForever, cli.Span(*d.KeepOutputs))},
+		{"keep finished", unless(*d.KeepFinished == manager.KeepForever, format.Span(*d.KeepFinished))},
+		{"keep archived", unless(*d.KeepArchived == manager.KeepForever, format.Span(*d.KeepArchived))},
+		{"keep outputs", unless(*d.KeepOutputs == manager.KeepForever, format.Span(*d.KeepOutputs))},
 		{"unique key", unless(d.Unique == "", d.Unique+", until it is "+string(d.UniqueUntil))},
 		{"releases", unless(v.Releases == 0, releasesText(v.Task.Stored()))},
-		{"retries", unless(v.Reopens == 0, cli.Number(v.Reopens))},
-		{"changes", unless(v.Revision == 0, cli.Number(v.Revision))},
+		{"retries", unless(v.Reopens == 0, format.Number(v.Reopens))},
+		{"changes", unless(v.Revision == 0, format.Number(v.Revision))},
 		{"fail on", unless(d.FailOn == usual.FailOn, string(d.FailOn))},
 		{"not on", strings.Join(v.NotOn, ", ")},
-		{"checkpoint", unless(v.Checkpoint == "", cli.Size(int64(len(v.Checkpoint))))},
+		{"checkpoint", unless(v.Checkpoint == "", format.Size(int64(len(v.Checkpoint))))},
 		{"updates", v.updatesText()},
 	}
 	properties := d.Properties(usual)
@@ -138,12 +139,12 @@ func dependenciesText(d *manager.Dependencies) string {
 func countText(n, allowed int) string { return fmt.Sprintf("%d (%d allowed)", n, allowed) }
 
 func backoffText(d manager.Definition) string {
-	return fmt.Sprintf("%s, then %v times as long each time, at most %s", cli.Span(*d.Backoff), d.BackoffFactor, cli.Span(d.BackoffMax))
+	return fmt.Sprintf("%s, then %v times as long each time, at most %s", format.Span(*d.Backoff), d.BackoffFactor, format.Span(d.BackoffMax))
 }
 
 func releasesText(t *tdf.Task) string {
 	if t.UnfitHosts == 0 {
-		return cli.Number(t.Releases)
+		return format.Number(t.Releases)
 	}
 	return fmt.Sprintf("%d (%d because the host was unfit)", t.Releases, t.UnfitHosts)
 }
@@ -153,11 +154,11 @@ func (v *view) updatesText() string {
 	if n == 0 {
 		return ""
 	}
-	last, count := v.updates[n-1], cli.Number(n)
+	last, count := v.updates[n-1], format.Number(n)
 	if n == maxUpdates {
 		count = "the first " + count + "; the last of these"
 	}
-	return fmt.Sprintf("%s, %s ago: %s", count, cli.Span(v.now.Sub(last.Time)), cli.OneLine(last.Line, 200))
+	return fmt.Sprintf("%s, %s ago: %s", count, format.Span(v.now.Sub(last.Time)), format.OneLine(last.Line, 200))
 }
 
 // ending describes how a round ended.
@@ -172,7 +173,7 @@ func (v *view) ending(r *manager.Round) string {
 	case r.Number < v.Round:
 		return "released, requeued or retried"
 	}
-	return cli.StateText(v.Task)
+	return format.StateText(v.Task)
 }
 
 // round returns the facts about a round.
@@ -202,7 +203,7 @@ func (v *view) workerText(r *manager.Round) string {
 	case w == nil:
 		text += " (unknown)"
 	case !w.Alive:
-		text += fmt.Sprintf(" on %s (silent for %s)", w.Host, cli.Span(v.now.Sub(w.Seen)))
+		text += fmt.Sprintf(" on %s (silent for %s)", w.Host, format.Span(v.now.Sub(w.Seen)))
 	default:
 		text += " on " + w.Host
 	}
@@ -220,7 +221,7 @@ func (v *view) lastOutput(r *manager.Round) string {
 	if r.LastOutput.IsZero() {
 		return "none yet"
 	}
-	return cli.Span(v.now.Sub(r.LastOutput)) + " ago"
+	return format.Span(v.now.Sub(r.LastOutput)) + " ago"
 }
 
 // tookText returns the run time and the CPU time of a round.
@@ -228,14 +229,14 @@ func tookText(r *manager.Round) string {
 	if r.RunTime == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s s, CPU %s s", cli.Seconds(r.RunTime), cli.Seconds(max(r.CPUTime, time.Millisecond)))
+	return fmt.Sprintf("%s s, CPU %s s", format.Seconds(r.RunTime), format.Seconds(max(r.CPUTime, time.Millisecond)))
 }
 
 func memoryText(r *manager.Round) string {
 	if r.MaxRSS == 0 {
 		return ""
 	}
-	return cli.Size(r.MaxRSS)
+	return format.Size(r.MaxRSS)
 }
 
 // removedText says that keep_outputs has removed the outputs of the round. It returns "" if it has not.
@@ -276,7 +277,7 @@ func (v *view) head(w io.Writer, name, text string, bytes int64, whole string) {
 	lines := strings.SplitAfter(text, "\n")
 	head := strings.Join(lines[:min(len(lines), headLines)], "")
 	head = head[:min(len(head), headBytes)]
-	fmt.Fprintf(w, "  %s, %s", name, cli.Size(bytes))
+	fmt.Fprintf(w, "  %s, %s", name, format.Size(bytes))
 	if len(head) < len(text) {
 		fmt.Fprintf(w, " (whole: %s)", whole)
 	}

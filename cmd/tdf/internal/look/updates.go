@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -126,6 +127,6 @@ func (u *updateReader) print(update admin.Update) error {
 	if u.asJSON {
 		return cli.JsonLines(u.a.Stdout).Encode(update)
 	}
-	_, err := fmt.Fprintf(u.a.Stdout, "%d-%d  %s  %s\n", update.Round, update.Number, cli.Clock(update.Time), cli.OneLine(update.Line, 0))
+	_, err := fmt.Fprintf(u.a.Stdout, "%d-%d  %s  %s\n", update.Round, update.Number, cli.Clock(update.Time), format.OneLine(update.Line, 0))
 	return err
 }

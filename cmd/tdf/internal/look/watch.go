@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -131,7 +132,7 @@ func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) err
 		return err
 	}
 	w.cancelled = w.cancelled || n > 0
-	w.say("%s failed: cancelled %s; waiting for the running tasks", cli.Tasks(failed), cli.Counted(n, "open task"))
+	w.say("%s failed: cancelled %s; waiting for the running tasks", format.Tasks(failed), format.Counted(n, "open task"))
 	return nil
 }
 
@@ -187,7 +188,7 @@ func (w *watching) line(s *admin.Status) string {
 		text, _ := cli.Marshal(s)
 		return string(text)
 	}
-	return cli.Printable(joined(pieces(s)))
+	return format.Printable(joined(pieces(s)))
 }
 
 // finish prints the outcomes of all tasks.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 // A piece is a part of the line that tdf watch prints.
@@ -55,7 +55,7 @@ func pieces(s *admin.Status) []piece {
 		}
 	}
 	if s.RateSoFar > 0 {
-		all = append(all, piece{cli.PerSecond(s.Rate) + "/s", needRate}, piece{cli.PerSecond(s.RateSoFar) + "/s so far", needRateSoFar})
+		all = append(all, piece{format.PerSecond(s.Rate) + "/s", needRate}, piece{format.PerSecond(s.RateSoFar) + "/s so far", needRateSoFar})
 	}
 	all = append(all, piece{workersText(s), needWorkers})
 	if s.Later > 0 {
@@ -78,7 +78,7 @@ func pausedText(s *admin.Status) string {
 	}
 	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
 	if p.Until.After(s.At) {
-		text += " for " + cli.Span(p.Until.Sub(s.At))
+		text += " for " + format.Span(p.Until.Sub(s.At))
 	}
 	return text
 }
@@ -94,7 +94,7 @@ func inStates(counts tdf.Counts, states []tdf.State) string {
 }
 
 func workersText(s *admin.Status) string {
-	text := fmt.Sprintf("%s, %d/%d busy", cli.Counted(s.Workers, "worker"), s.Busy, s.Slots)
+	text := fmt.Sprintf("%s, %d/%d busy", format.Counted(s.Workers, "worker"), s.Busy, s.Slots)
 	if s.Drained > 0 {
 		text += fmt.Sprintf(", %d not claiming", s.Drained)
 	}
@@ -103,7 +103,7 @@ func workersText(s *admin.Status) string {
 
 // leftText returns the estimated time left.
 func leftText(e admin.Estimate) string {
-	low, high := cli.Span(e.Low), cli.Span(e.High)
+	low, high := format.Span(e.Low), format.Span(e.High)
 	switch {
 	case e.Unknown != "":
 		return "time left unknown: " + e.Unknown
@@ -124,7 +124,7 @@ func joined(all []piece) string {
 // terminalLine returns a line of at most width characters. It contains the most important pieces, and a bar if the
 // bar fits.
 func terminalLine(s *admin.Status, width int) string {
-	line := cli.OneLine(joined(fitting(pieces(s), width)), width)
+	line := format.OneLine(joined(fitting(pieces(s), width)), width)
 	if b := bar(s, width-utf8.RuneCountInString(line)-1); b != "" {
 		return b + " " + line
 	}
@@ -139,7 +139,7 @@ func fitting(all []piece, width int) []piece {
 	keep := map[int]string{}
 	for _, p := range slices.SortedFunc(slices.Values(all), func(a, b piece) int { return a.need - b.need }) {
 		if p.need == needLeft && room-separator > minLeft {
-			p.text = cli.OneLine(p.text, room-separator)
+			p.text = format.OneLine(p.text, room-separator)
 		}
 		if takes := utf8.RuneCountInString(p.text) + separator; takes <= room || p.need == needFinished {
 			keep[p.need], room = p.text, room-takes

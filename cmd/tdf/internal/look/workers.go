@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 func Workers(a *cli.App) *cobra.Command {
@@ -53,8 +54,8 @@ func listWorkers(ctx context.Context, a *cli.App, m *cli.Client, all, asJSON boo
 			}
 			continue
 		}
-		t.Row(w.Name, w.Host, cli.Number(w.PID), w.State, cli.Number(w.Slots), runsText(w, now),
-			cli.Span(now.Sub(w.Seen)), w.Version, remarks(w))
+		t.Row(w.Name, w.Host, format.Number(w.PID), w.State, format.Number(w.Slots), runsText(w, now),
+			format.Span(now.Sub(w.Seen)), w.Version, remarks(w))
 	}
 	if shown == 0 {
 		a.Say("no live workers in this namespace; start tdf-worker, or tdf up; tdf doctor names workers of the original TDF, which send no heartbeats")
@@ -93,7 +94,7 @@ const heartbeatSlack = 2 * time.Second
 func runsText(w admin.Worker, now time.Time) string {
 	runs, age := shortIDs(w.Runs), now.Sub(w.Seen)
 	if runs != "" && age > w.Lease/3+heartbeatSlack {
-		return fmt.Sprintf("%s (%s ago)", runs, cli.Span(age))
+		return fmt.Sprintf("%s (%s ago)", runs, format.Span(age))
 	}
 	return runs
 }
@@ -102,7 +103,7 @@ func runsText(w admin.Worker, now time.Time) string {
 func shortIDs(ids []int64) string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
-		texts[i] = cli.Number(id)
+		texts[i] = format.Number(id)
 	}
 	return short(texts, " ")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 // dryTasks is the number of tasks that --dry-run shows.
@@ -18,7 +19,7 @@ func (p *plan) show() error {
 		return err
 	}
 	if p.found.Known > 0 {
-		p.a.Say("skipped %s that the campaign already has", cli.Counted(p.found.Known, "point"))
+		p.a.Say("skipped %s that the campaign already has", format.Counted(p.found.Known, "point"))
 	}
 	sayRepeated(p.a, p.found.Repeated)
 	if len(p.first) > 0 {
@@ -34,7 +35,7 @@ func (p *plan) show() error {
 // showCommon prints the common properties of the tasks. It leaves out properties with their default values.
 func (p *plan) showCommon() error {
 	t := p.a.Table("property", "value")
-	t.Row("tasks", cli.Number(p.found.Admitted))
+	t.Row("tasks", format.Number(p.found.Admitted))
 	t.Row("program", p.base.Program)
 	if p.base.Source != "" {
 		t.Row("source", tdf.HideCredentials(p.base.Source))
@@ -65,7 +66,7 @@ var inOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
 
 // excerpt returns a text, cut to half the width of the terminal. It keeps all blanks, because they matter in an input.
 func excerpt(a *cli.App, text string) string {
-	text = cli.Printable(inOneLine.Replace(text))
+	text = format.Printable(inOneLine.Replace(text))
 	runes := []rune(text)
 	if limit := a.Terminal.Width / 2; limit > 0 && len(runes) > limit {
 		text = string(runes[:limit-1]) + "…"

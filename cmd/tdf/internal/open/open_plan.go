@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -122,7 +123,7 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 	}
 	counts, err := p.m.Counts(ctx, p.base.Group)
 	if err == nil && counts.Total() > 0 {
-		return p.takenError(fmt.Sprintf("has %s (%s)", cli.Tasks(counts.Total()), counts))
+		return p.takenError(fmt.Sprintf("has %s (%s)", format.Tasks(counts.Total()), counts))
 	}
 	p.fresh = true
 	return err
@@ -172,7 +173,7 @@ func (p *plan) readPoints(ctx context.Context) error {
 		}
 	}
 	if without > 0 {
-		p.a.Say("campaign %s has %s without parameters in the meta; these tasks belong to no point", p.base.Group, cli.Tasks(without))
+		p.a.Say("campaign %s has %s without parameters in the meta; these tasks belong to no point", p.base.Group, format.Tasks(without))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -24,7 +25,7 @@ const (
 // carryOut opens the tasks. It prints the ids of the opened tasks even if it fails or is interrupted.
 func (p *plan) carryOut(ctx context.Context) error {
 	if p.found != nil && p.found.Admitted == 0 {
-		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, cli.Counted(p.found.Known, "point"))
+		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, format.Counted(p.found.Known, "point"))
 		return p.closeCampaign(ctx)
 	}
 	r := &OpenRun{plan: p, walk: &sweep.Walk{Points: p.points, Second: p.found != nil}, bar: newProgressBar(p.a, p.total(), "opening")}
@@ -229,19 +230,19 @@ func (r *OpenRun) sayOpened(n int64) {
 		w = r.found
 	}
 	if w.Known > 0 {
-		r.a.Say("skipped %s that the campaign already has", cli.Counted(w.Known, "point"))
+		r.a.Say("skipped %s that the campaign already has", format.Counted(w.Known, "point"))
 	}
 	sayRepeated(r.a, w.Repeated)
 	name := sweep.Quote(r.base.Group)
 	if t := r.holder; t != nil {
-		r.a.Say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique, cli.StateText(t))
+		r.a.Say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique, format.StateText(t))
 		return
 	}
 	if r.base.Group == "" {
-		r.a.Say("opened %s; details: tdf show %d", cli.Tasks(n), r.opened[0].first)
+		r.a.Say("opened %s; details: tdf show %d", format.Tasks(n), r.opened[0].first)
 		return
 	}
-	r.a.Say("opened %s in campaign %s; progress: tdf watch %s", cli.Tasks(n), name, name)
+	r.a.Say("opened %s in campaign %s; progress: tdf watch %s", format.Tasks(n), name, name)
 }
 
 // sayRepeated prints the number of rows that repeat an earlier row. Each of these rows gets a task.
@@ -255,10 +256,10 @@ func sayRepeated(a *cli.App, rows int64) {
 func (r *OpenRun) openedText(n int64) string {
 	text := "nothing was opened"
 	if n > 0 {
-		text = "opened " + cli.Tasks(n)
+		text = "opened " + format.Tasks(n)
 	}
 	if r.unsure > 0 {
-		text += ", and perhaps " + cli.Tasks(r.unsure) + " more: Redis did not answer"
+		text += ", and perhaps " + format.Tasks(r.unsure) + " more: Redis did not answer"
 	}
 	if r.sweep.rows != nil && (n > 0 || r.unsure > 0) {
 		text += "; repeat with --extend --campaign " + sweep.Quote(r.base.Group) + " to open the rest"

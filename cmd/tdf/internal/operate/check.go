@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 func Check(a *cli.App) *cobra.Command {
@@ -52,12 +53,12 @@ func checkTasks(ctx context.Context, a *cli.App, m *cli.Client, repair bool, pau
 // printFindings prints a line for each finding.
 func printFindings(a *cli.App, findings []admin.Finding, line func(admin.Finding) string) error {
 	for _, f := range findings {
-		if _, err := fmt.Fprintln(a.Stdout, cli.OneLine(line(f), 0)); err != nil {
+		if _, err := fmt.Fprintln(a.Stdout, format.OneLine(line(f), 0)); err != nil {
 			return err
 		}
 	}
 	if len(findings) > 0 {
-		a.Say("inconsistent: %s", cli.Counted(len(findings), "finding"))
+		a.Say("inconsistent: %s", format.Counted(len(findings), "finding"))
 		return cli.ErrProblems
 	}
 	a.Say("all tasks are consistent")
@@ -108,7 +109,7 @@ func repairFindings(ctx context.Context, a *cli.App, m *cli.Client, findings []a
 		return nil, err
 	}
 	if len(others) > 0 {
-		a.Say("%s may be a transition in progress: checking again in %v", cli.Counted(len(others), "finding"), pause)
+		a.Say("%s may be a transition in progress: checking again in %v", format.Counted(len(others), "finding"), pause)
 		if err := cli.Sleep(ctx, pause); err != nil {
 			return nil, err
 		}
@@ -136,11 +137,11 @@ func repairNow(ctx context.Context, a *cli.App, m *cli.Client, findings []admin.
 		return err
 	}
 	if n < len(findings) { // Repair does not say which findings remain; the next check does
-		a.Say("repaired %d of %s", n, cli.Counted(len(findings), "finding"))
+		a.Say("repaired %d of %s", n, format.Counted(len(findings), "finding"))
 		return nil
 	}
 	for _, f := range findings {
-		a.Say("repaired %s", cli.OneLine(f.String(), 0))
+		a.Say("repaired %s", format.OneLine(f.String(), 0))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 func Doctor(a *cli.App) *cobra.Command {
@@ -66,7 +67,7 @@ func diagnose(ctx context.Context, a *cli.App, m *cli.Client, asJSON, quiet bool
 // printDiagnosis prints a diagnosis and its fix on one line. On a terminal, the fix gets a separate line.
 func printDiagnosis(a *cli.App, d admin.Diagnosis, asJSON bool) error {
 	d.Fix.Text = cli.WithCommands(d.Fix, 0)
-	subject, text, fix := cli.OneLine(d.Subject, 0), cli.OneLine(d.Text, 0), cli.OneLine(d.Fix.Text, 0)
+	subject, text, fix := format.OneLine(d.Subject, 0), format.OneLine(d.Text, 0), format.OneLine(d.Fix.Text, 0)
 	var err error
 	switch {
 	case asJSON:

@@ -7,14 +7,15 @@ import (
 
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 // dumpedText lists the contents of a dump, such as "2 tasks and 1 program".
 func dumpedText(d admin.Dumped) string {
 	if d.Values == 0 {
-		return cli.Tasks(d.Tasks) + " and " + cli.Counted(d.Programs, "program")
+		return format.Tasks(d.Tasks) + " and " + format.Counted(d.Programs, "program")
 	}
-	return fmt.Sprintf("%s, %s and %s", cli.Tasks(d.Tasks), cli.Counted(d.Programs, "program"), cli.Counted(d.Values, "other value"))
+	return fmt.Sprintf("%s, %s and %s", format.Tasks(d.Tasks), format.Counted(d.Programs, "program"), format.Counted(d.Values, "other value"))
 }
 
 func Dump(a *cli.App) *cobra.Command {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 func Load(a *cli.App) *cobra.Command {
@@ -57,7 +58,7 @@ func loadDump(ctx context.Context, a *cli.App, m *cli.Client, in io.Reader) erro
 	}
 	a.Say("loaded %s", dumpedText(done.Dumped))
 	if done.Kept > 0 {
-		a.Say("not loaded: %s, because the namespace has others, or a campaign has no tasks", cli.Counted(done.Kept, "value"))
+		a.Say("not loaded: %s, because the namespace has others, or a campaign has no tasks", format.Counted(done.Kept, "value"))
 	}
 	if done.There > 0 {
 		a.Say("an earlier, interrupted load had already loaded %d of the tasks", done.There)

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/metrics"
 )
 
@@ -82,37 +83,37 @@ func printStats(ctx context.Context, a *cli.App, asJSON, prometheus bool, on cli
 func statsTable(a *cli.App, s *admin.Stats) error {
 	t := a.Table("metric", "value")
 	for _, state := range tdf.States {
-		t.Row(string(state), cli.Number(s.Counts[state]))
+		t.Row(string(state), format.Number(s.Counts[state]))
 	}
-	t.Row("finished per second", cli.PerSecond(s.Rate))
-	t.Row("longest wait", cli.Span(s.Waited))
-	t.Row("server lag", cli.Span(s.DueLag))
+	t.Row("finished per second", format.PerSecond(s.Rate))
+	t.Row("longest wait", format.Span(s.Waited))
+	t.Row("server lag", format.Span(s.DueLag))
 	t.Row("server seen", seenText(s.At, s.Server))
 	for _, state := range admin.WorkerStates() {
-		t.Row("workers "+state, cli.Number(s.Workers[state]))
+		t.Row("workers "+state, format.Number(s.Workers[state]))
 	}
 	t.Row("busy slots", fmt.Sprintf("%d of %d", s.Busy, s.Slots))
 	for _, q := range s.Queues {
-		t.Row("open in queue "+cli.OneLine(q.Queue, 0), openText(q))
+		t.Row("open in queue "+format.OneLine(q.Queue, 0), openText(q))
 	}
-	t.Row("waiting for tasks", cli.Number(s.Waiting))
-	t.Row("stored programs", fmt.Sprintf("%d, %s", s.Programs, cli.Size(s.ProgramBytes)))
+	t.Row("waiting for tasks", format.Number(s.Waiting))
+	t.Row("stored programs", fmt.Sprintf("%d, %s", s.Programs, format.Size(s.ProgramBytes)))
 	t.Row("redis memory", memoryOfRedis(s.Memory))
 	return t.Write()
 }
 
 func openText(q admin.Queue) string {
 	if q.AtLeast {
-		return "at least " + cli.Number(q.Open)
+		return "at least " + format.Number(q.Open)
 	}
-	return cli.Number(q.Open)
+	return format.Number(q.Open)
 }
 
 func seenText(now, at time.Time) string {
 	if at.IsZero() {
 		return "never"
 	}
-	return cli.Span(now.Sub(at)) + " ago"
+	return format.Span(now.Sub(at)) + " ago"
 }
 
 func memoryOfRedis(m admin.Memory) string {
@@ -120,9 +121,9 @@ func memoryOfRedis(m admin.Memory) string {
 	case m.Used == 0:
 		return "unknown"
 	case m.Limit == 0:
-		return cli.Size(m.Used) + ", no limit"
+		return format.Size(m.Used) + ", no limit"
 	}
-	return fmt.Sprintf("%s of %s", cli.Size(m.Used), cli.Size(m.Limit))
+	return fmt.Sprintf("%s of %s", format.Size(m.Used), format.Size(m.Limit))
 }
 
 // replaceFile replaces a file atomically: a reader sees either the old or the new content.

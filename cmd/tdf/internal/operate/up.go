@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/localpass"
 )
@@ -189,7 +190,7 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string, api 
 	say("redis       %s, %s", tool.Manager.Redis.Addr(), redis)
 	say("namespace   %s", tool.Manager.Namespace)
 	say("server      %s", cfg.Name)
-	say("workers     %s with %s each, programs in %s", workers, cli.Counted(slots, "slot"), directory)
+	say("workers     %s with %s each, programs in %s", workers, format.Counted(slots, "slot"), directory)
 	if u.password != nil {
 		say("password    in %s, where the commands of this user find it", u.password.Path)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 func Limit(a *cli.App) *cobra.Command {
@@ -51,13 +52,13 @@ func setLimit(ctx context.Context, a *cli.App, args []string, rate string) error
 			if err := m.RemoveLimit(ctx, key); err != nil {
 				return err
 			}
-			a.Say("%s: no limit", cli.OneLine(key, 0))
+			a.Say("%s: no limit", format.OneLine(key, 0))
 			return nil
 		}
 		if err := m.SetLimit(ctx, key, limit); err != nil {
 			return err
 		}
-		a.Say("%s: %s", cli.OneLine(key, 0), limit.Text())
+		a.Say("%s: %s", format.OneLine(key, 0), limit.Text())
 		return nil
 	})
 }
@@ -102,7 +103,7 @@ func listLimits(ctx context.Context, a *cli.App, m *cli.Client, keys []string, a
 		}
 		n++
 		if !asJSON {
-			t.Row(cli.OneLine(l.Key, 0), l.Text(), cli.Number(l.Running), cli.Number(l.Waiting))
+			t.Row(format.OneLine(l.Key, 0), l.Text(), format.Number(l.Running), format.Number(l.Waiting))
 			continue
 		}
 		line := limitLine{Key: l.Key, Starts: l.Starts, Seconds: float64(l.Per), Running: l.Running, Waiting: l.Waiting}
@@ -119,7 +120,7 @@ func listLimits(ctx context.Context, a *cli.App, m *cli.Client, keys []string, a
 	case n > 0:
 		return t.Write()
 	case len(keys) > 0:
-		a.Say("%s: no limit", cli.OneLine(keys[0], 0))
+		a.Say("%s: no limit", format.OneLine(keys[0], 0))
 	default:
 		a.Say("there are no limits")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 // pausables holds the flags that say what to pause or resume.
@@ -126,7 +127,7 @@ func listPaused(ctx context.Context, a *cli.App, m *cli.Client) error {
 		if p.Failures > 0 {
 			line = fmt.Sprintf("%s: will be paused; ordered by %s at %s", p.Text(), p.By, cli.Clock(p.Since))
 		}
-		if _, err := fmt.Fprintln(a.Stdout, cli.OneLine(line, 0)); err != nil {
+		if _, err := fmt.Fprintln(a.Stdout, format.OneLine(line, 0)); err != nil {
 			return err
 		}
 	}

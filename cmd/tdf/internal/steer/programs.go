@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
@@ -70,7 +71,7 @@ func listPrograms(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) e
 			}
 			continue
 		}
-		t.Row(strings.Join(use.Names, ", "), cli.RedisSource+p.SHA256, cli.Number(p.Bytes), cli.Number(use.Unfinished), cli.Number(use.Tasks), lastUse(p))
+		t.Row(strings.Join(use.Names, ", "), cli.RedisSource+p.SHA256, format.Number(p.Bytes), format.Number(use.Unfinished), format.Number(use.Tasks), lastUse(p))
 	}
 	if asJSON {
 		return nil
@@ -114,7 +115,7 @@ func pinCommand(a *cli.App, name, short, long, done string, act func(context.Con
 					err = act(c.Context(), m.Manager, sums...)
 				}
 				if err == nil {
-					a.Say("%s: %s", done, cli.Counted(len(sums), "program"))
+					a.Say("%s: %s", done, format.Counted(len(sums), "program"))
 				}
 				return err
 			})

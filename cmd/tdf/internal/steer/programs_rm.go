@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -65,7 +66,7 @@ func (r *programRemoval) run(ctx context.Context, args []string) error {
 
 // remove asks for confirmation and removes the programs.
 func (r *programRemoval) remove(ctx context.Context, m *cli.Client, sums []string) error {
-	r.a.Say("programs rm: %s selected", cli.Counted(len(sums), "program"))
+	r.a.Say("programs rm: %s selected", format.Counted(len(sums), "program"))
 	if err := r.a.Confirm(ctx, "programs rm", r.yes); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (r *programRemoval) remove(ctx context.Context, m *cli.Client, sums []strin
 
 func (r *programRemoval) list(sums []string) error {
 	for _, sum := range sums {
-		if _, err := fmt.Fprintln(r.a.Stdout, cli.Printable(cli.RedisSource+sum)); err != nil {
+		if _, err := fmt.Fprintln(r.a.Stdout, format.Printable(cli.RedisSource+sum)); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -140,7 +141,7 @@ func (s *steering) findDependents(ctx context.Context, m *cli.Client, chosen []m
 	}
 	found, err := m.Dependents(ctx, chosen...)
 	if err == nil {
-		s.a.Say("with %s that failed because of them", cli.Tasks(int64(len(found))))
+		s.a.Say("with %s that failed because of them", format.Tasks(int64(len(found))))
 	}
 	return found, err
 }

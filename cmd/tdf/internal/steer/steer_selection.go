@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -76,7 +77,7 @@ func (s *choice) String() string {
 	if n == 0 {
 		return "no task selected"
 	}
-	return fmt.Sprintf("%s selected (%s)", cli.Tasks(n), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s selected (%s)", format.Tasks(n), strings.Join(parts, ", "))
 }
 
 // sayNotEligible prints which tasks of the selection are not eligible.
