@@ -105,13 +105,30 @@ func (a *api) claimTasks(ctx context.Context, c *call, in *claimInput) (*out[rem
 	if in.Body == nil {
 		in.Body = &remote.ClaimRequest{}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	claim, err := a.desk.Claim(ctx, &c.token, in.Session, *in.Body)
+	if err != nil {
+		return nil, err
+	}
+	if c.undo = claim.Undo; claim.Waits {
+		c.later = func() { a.waitForTasks(c, claim) }
+	}
+	return answerOf(claim.Claimed, nil)
+}
+
+// waitForTasks answers a call when there are tasks for it, or its time is over.
+func (a *api) waitForTasks(c *call, claim *remote.Claiming) {
+	ctx, cancel := context.WithCancelCause(c.request.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(a.stopping(c.request), func() { cancel(errStopping) })()
-	claimed, undo, err := a.desk.Claim(ctx, &c.token, in.Session, *in.Body, a.waitingOf(c))
-	c.undo = undo
+	err := claim.Wait(ctx, a.waitingOf(c))
+	c.undo = claim.Undo
 	_ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime)) // an error means that there is no connection, as in tests
-	return answerOf(claimed, err)
+	if err != nil {
+		a.problemOf(ctx, err).write(c)
+		return
+	}
+	c.Header().Set("Content-Type", "application/json")
+	_ = writeJSON(c, claim.Claimed) // fails only if the worker has gone
 }
 
 // waitingOf lets a call wait in a place of its own, so that it takes no place of other calls, and only as long as its token is valid.

@@ -78,73 +78,131 @@ func (r *ClaimRequest) check() error {
 	return nil
 }
 
-// A Waiting has the functions with which the caller of [Desk.Claim] bounds how calls wait.
+// A Waiting has the functions with which the caller of [Claiming.Wait] bounds how calls wait.
 type Waiting struct {
 	Begin func() error                // called before a call waits, perhaps several times; an error ends the call
 	Still func(context.Context) error // called when a call has waited; an error means that the worker may get no tasks any more
 }
 
-// Claim hands tasks to a worker. If there is none, it waits. A worker that waits needs no other heartbeats, because the call
-// counts as one, and ends before the lease does.
-//
-// The caller must call the function undo, if it is not nil, if the worker cannot get the answer. It releases the tasks, so that they need not wait for the
-// end of the lease. If the worker repeats the call in the same moment, and so gets the tasks that undo releases, its next renewal says that they are lost.
-func (d *Desk) Claim(ctx context.Context, t *access.Token, id string, r ClaimRequest, wait Waiting) (c Claimed, undo func(), err error) {
-	c.Tasks = []Task{}
+// A Claiming is a call of a worker that asks for tasks. What it needs while it waits is here and not in local variables, because thousands of calls wait
+// at once: their stacks stay small.
+type Claiming struct {
+	Claimed // the answer
+
+	// Undo releases the tasks, so that they need not wait for the end of the lease. It is nil if there are none. The caller must call it if the worker cannot
+	// get the answer. If the worker repeats the call in the same moment, and so gets the tasks that Undo releases, its next renewal says that they are lost.
+	Undo func()
+
+	// Waits reports whether there was no task yet. The caller must then call Wait.
+	Waits bool
+
+	desk    *Desk
+	token   *access.Token
+	session string
+	base64  bool
+	request redisstate.ClaimRequest
+	lobby   *lobby
+	until   time.Time
+	more    bool // Redis had no time to look at all due tasks
+}
+
+// Claim hands tasks to a worker, if there are any. A worker that waits needs no other heartbeats, because the call counts as one, and ends before the lease does.
+func (d *Desk) Claim(ctx context.Context, t *access.Token, id string, r ClaimRequest) (*Claiming, error) {
+	k := &Claiming{Claimed: Claimed{Tasks: []Task{}}, desk: d, token: t, session: id}
 	v, request, err := d.begin(ctx, t, id, &r)
-	c.Lease = float64(v.Lease)
 	if err != nil {
-		return c, nil, err
+		return nil, err
 	}
-	lobby := d.lobby(v.Offer)
-	waiting, end := context.WithTimeout(ctx, min(time.Duration(r.Wait*float64(time.Second)), v.Lease.Std()*2/3))
-	defer end()
-	for {
-		if c.Drained = v.Drained; c.Drained != "" {
-			if err := wait.Begin(); err != nil {
-				return c, nil, err
-			}
-			<-waiting.Done()
-			return c, nil, gone(ctx)
+	k.Lease, k.Drained, k.base64, k.request = float64(v.Lease), v.Drained, r.Base64, request
+	k.lobby = d.lobby(v.Offer)
+	k.until = time.Now().Add(min(time.Duration(r.Wait*float64(time.Second)), v.Lease.Std()*2/3))
+	return k, k.try(ctx)
+}
+
+// try claims tasks, unless the worker is drained.
+func (k *Claiming) try(ctx context.Context) error {
+	if k.Drained == "" {
+		got, err := k.desk.claim(ctx, k.lobby, k.request)
+		if err == nil && len(got.Claims) > 0 {
+			return k.hand(ctx, &got)
 		}
-		got, err := d.claim(ctx, lobby, request)
-		c.Now = got.Now.Std()
-		if err != nil {
-			return c, nil, err
-		}
-		if len(got.Claims) > 0 {
-			undo = func() { d.undo(ctx, v.worker, got.Claims, "its worker has gone before it got the task") }
-			if c.Tasks, err = d.tasks(ctx, &v, &got, r.Base64); err == nil {
-				err = gone(ctx)
-			}
-			if err != nil {
-				undo()
-				return c, nil, err
-			}
-			return c, undo, nil
-		}
-		if got.More && conn.Sleep(waiting, morePause) {
-			continue
-		}
-		if waiting.Err() != nil {
-			return c, nil, gone(ctx)
-		}
-		if err := wait.Begin(); err != nil {
-			return c, nil, err
-		}
-		if !lobby.wait(waiting) {
-			return c, nil, gone(ctx)
-		}
-		if err = wait.Still(ctx); err == nil {
-			v, err = d.again(ctx, t, id)
-		}
-		if err != nil || v.Drained != "" {
-			lobby.wakeNext() // it is another call's turn
-		}
-		if err != nil {
-			return c, nil, err
+		if k.Now, k.more = got.Now.Std(), got.More; err != nil {
+			return err
 		}
 	}
+	k.Waits = time.Now().Before(k.until)
+	return gone(ctx)
+}
+
+// hand makes the answer that hands the tasks to the worker.
+func (k *Claiming) hand(ctx context.Context, got *redisstate.Claimed) (err error) {
+	k.Now, k.Waits = got.Now.Std(), false
+	k.Undo = func() { k.desk.undo(ctx, k.request.Worker, got.Claims, "its worker has gone before it got the task") }
+	if k.Tasks, err = k.desk.tasks(ctx, k.request.Worker, got, k.base64); err == nil {
+		err = gone(ctx)
+	}
+	if err != nil {
+		k.Undo()
+		k.Undo = nil
+	}
+	return err
+}
+
+// Wait waits until the worker gets a task, or its time is over.
+func (k *Claiming) Wait(ctx context.Context, w Waiting) error {
+	over := time.NewTimer(time.Until(k.until))
+	defer over.Stop()
+	for k.Waits {
+		if err := w.Begin(); err != nil {
+			return err
+		}
+		if !k.turn(ctx, over.C) {
+			return gone(ctx)
+		}
+		if err := k.again(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn waits until it makes sense to claim again, and reports whether it does. A drained worker waits until its time is over.
+func (k *Claiming) turn(ctx context.Context, over <-chan time.Time) bool {
+	switch {
+	case k.more:
+		return conn.Sleep(ctx, morePause)
+	case k.Drained == "":
+		return k.lobby.wait(ctx, over)
+	}
+	select {
+	case <-over:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// again claims for a worker whose turn it is, unless it may get no tasks any more. Then it is the turn of another worker.
+func (k *Claiming) again(ctx context.Context, w Waiting) error {
+	err := w.Still(ctx)
+	if err == nil {
+		err = k.look(ctx)
+	}
+	if err != nil || k.Drained != "" {
+		k.lobby.wakeNext()
+	}
+	if err != nil {
+		return err
+	}
+	return k.try(ctx)
+}
+
+// look reads whether the worker is drained, or has lost its name.
+func (k *Claiming) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, k.desk.o.Answer)
+	defer cancel()
+	v, err := k.desk.visit(ctx, k.token, k.session)
+	k.Drained = v.Drained
+	return err
 }
 
 // begin reads the worker, and makes the request to Redis.
@@ -163,13 +221,6 @@ func (d *Desk) begin(ctx context.Context, t *access.Token, id string, r *ClaimRe
 		request.Call, err = d.store.ClaimCall(ctx, v.boot, r.Number)
 	}
 	return v, request, err
-}
-
-// again reads the worker after its call has waited.
-func (d *Desk) again(ctx context.Context, t *access.Token, id string) (visit, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.o.Answer)
-	defer cancel()
-	return d.visit(ctx, t, id)
 }
 
 // gone returns an error if the worker has gone.
@@ -260,7 +311,7 @@ func (d *Desk) undo(ctx context.Context, worker string, claims []redisstate.Clai
 }
 
 // tasks returns what the worker needs of claimed tasks. It releases the tasks whose texts of earlier rounds do not fit into one answer.
-func (d *Desk) tasks(ctx context.Context, v *visit, c *redisstate.Claimed, base64 bool) ([]Task, error) {
+func (d *Desk) tasks(ctx context.Context, worker string, c *redisstate.Claimed, base64 bool) ([]Task, error) {
 	earlier, err := d.earlier(ctx, c.Claims)
 	if err != nil {
 		return nil, err
@@ -281,7 +332,7 @@ func (d *Desk) tasks(ctx context.Context, v *visit, c *redisstate.Claimed, base6
 		all, kept = append(all, out), append(kept, x)
 	}
 	if c.Claims = kept; len(left) > 0 {
-		d.undo(ctx, v.worker, left, "the checkpoints do not fit into one answer")
+		d.undo(ctx, worker, left, "the checkpoints do not fit into one answer")
 	}
 	return all, nil
 }

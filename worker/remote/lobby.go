@@ -81,8 +81,8 @@ func (l *lobby) inTurn() *tdf.Offer {
 }
 
 // wait waits until it is this call's turn to claim, and reports whether it is. The caller must then claim, and call learn or wakeNext. It is false when
-// ctx ends.
-func (l *lobby) wait(ctx context.Context) bool {
+// ctx ends, or the time is over.
+func (l *lobby) wait(ctx context.Context, over <-chan time.Time) bool {
 	turn := make(chan struct{}, 1)
 	l.mu.Lock()
 	e := l.waiting.PushBack(turn)
@@ -98,6 +98,7 @@ func (l *lobby) wait(ctx context.Context) bool {
 	select {
 	case <-turn:
 		return true
+	case <-over:
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
