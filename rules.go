@@ -22,8 +22,8 @@ func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 		return t.settleWaiting()
 	case t.State == Running:
 		return t.settleRunning(now)
-	case t.State == Executed && t.Current().Committed:
-		return t.settleExecuted()
+	case t.State == Executed:
+		return t.SettleResult()
 	case t.State.Finished() && t.Dependents > 0:
 		return Move{}, false
 	case t.State.Finished() && now >= t.removeAt():
@@ -79,13 +79,16 @@ const ServerAbsence = Seconds(5)
 // leaseHolds reports whether the current round has a claim whose lease has not run out.
 func (t *Task) leaseHolds(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 
-// settleExecuted settles an executed task: the task expires if it was executed after its end_before, and otherwise
-// fails or succeeds.
-func (t *Task) settleExecuted() (Move, bool) {
+// SettleResult returns the Move that settles an executed task: the task expires if it was executed after its end_before,
+// and otherwise fails or succeeds. It returns false if the task is in another state, or if its result is not whole. Unlike
+// other decisions, this one depends on no clock and on no grace period, so whoever has stored the result may make it at once.
+func (t *Task) SettleResult() (Move, bool) {
 	var m Move
 	var err error
 	r := t.Current()
 	switch {
+	case t.State != Executed || !r.Committed:
+		return Move{}, false
 	case r.Entered[Executed] > t.EndBefore:
 		m, err = t.expire()
 	case r.HasFailed(t.FailOn):

@@ -72,6 +72,28 @@ func TestKeysThatDependOnEachOther(t *testing.T) {
 	}
 }
 
+// Each path of an interface must lead to this interface, and to no route of the API.
+func TestPrefixesOfInterfaces(t *testing.T) {
+	for _, text := range []string{
+		"tm", "/tm/", "//", "//tm", "/tm//x", "/./tm", "/../tm", "/tm/..", "/t m", "/tm?x", "/tm#x", "/%2e", "/{id}", "/tm\\x", "http://h/", "/é", "/" + strings.Repeat("x", 100),
+		"/api", "/api/v1", "/metrics", "/docs/x", "/openapi.json", "/tasks", "/actuator/x", "/task/1",
+	} {
+		_, err := load(source, []byte(minimal), []string{"TDF_CFG_HTTP_TASKSTORE=" + text})
+		wantError(t, err, "TDF_CFG_HTTP_TASKSTORE: "+quote(text)+" is not "+find("http", "taskstore").kind.want)
+	}
+	for _, c := range []struct{ taskmaster, taskstore, want string }{
+		{"/", "/", `"/" meets taskmaster=/`}, {"/x", "/x", `"/x" meets taskmaster=/x`}, {"/x", "/x/y", `"/x/y" meets taskmaster=/x`}, {"/x/y", "/x", `"/x" meets taskmaster=/x/y`},
+	} {
+		_, err := load(source, []byte(minimal+"[http]\ntaskmaster="+c.taskmaster+"\ntaskstore="+c.taskstore), nil)
+		wantError(t, err, "some.cfg: [http] taskstore: "+c.want+"; expected paths of its own")
+	}
+	for _, prefixes := range []string{"taskmaster=/\ntaskstore=/ts\nskuld=/skuld", "taskmaster=/x\ntaskstore=/xy\nskuld=/", "taskmaster=\ntaskstore=\nskuld="} {
+		mustLoad(t, minimal+"[http]\n"+prefixes)
+	}
+	_, err := load(source, []byte(minimal+"[http]\ntaskmaster_stale=120"), nil)
+	wantError(t, err, "some.cfg: [http] taskmaster_dead: is not above taskmaster_stale; expected a longer time")
+}
+
 // On an address that other machines can reach, the API needs TLS, or a key that says that it needs none.
 func TestAddressesWithoutTLS(t *testing.T) {
 	const pair = "\ntls_cert=c\ntls_key=k"

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +26,16 @@ type HTTP struct {
 	CallsPerToken, CallsPerAddress int           // the number of calls in a second; defaults: 5,000 and 10,000
 	CallsAtOnce, Connections       int           // defaults: 1,000 and 25,000
 	Timeout                        time.Duration // how long a call may take; above 0; default: 5 s
+
+	Taskmaster, TaskStore, Skuld string // prefixes of the paths of other systems' interfaces, such as / or /ts; "" means that the API does not serve it
+
+	// A worker of the Taskmaster interface that has been silent for TaskmasterStale is stale. After TaskmasterDead, it is dead, and its tasks are lost.
+	TaskmasterStale, TaskmasterDead time.Duration // defaults: 30 and 120 s
+}
+
+// interfaces returns the prefix of each key that has one.
+func (h *HTTP) interfaces() map[string]string {
+	return map[string]string{"taskmaster": h.Taskmaster, "taskstore": h.TaskStore, "skuld": h.Skuld}
 }
 
 // UsualListen is the address of the API of tdf serve and tdf up.
@@ -50,8 +63,48 @@ func (s *settings) checkHTTP() error {
 		return s.fault("http", "client_ca", "is set but tls_cert is not; expected tls_cert and tls_key, or no client_ca")
 	case h.Listen != "" && !h.OnLoopback() && !h.HasTLS() && !h.Insecure:
 		return s.fault("http", "listen", quote(h.Listen)+" is not a loopback address; expected tls_cert and tls_key, or insecure=True behind a proxy that has TLS")
+	case h.TaskmasterDead <= h.TaskmasterStale:
+		return s.fault("http", "taskmaster_dead", "is not above taskmaster_stale; expected a longer time")
+	}
+	prefixes := s.http.interfaces()
+	names := slices.Sorted(maps.Keys(prefixes))
+	for i, name := range names {
+		for _, other := range names[:i] {
+			if meet(prefixes[name], prefixes[other]) {
+				return s.fault("http", name, quote(prefixes[name])+" meets "+other+"="+prefixes[other]+"; expected paths of its own")
+			}
+		}
 	}
 	return nil
+}
+
+// meet reports whether paths of two interfaces may be the same. An interface whose prefix is / has only paths that begin with one of reservedPaths, so that
+// it meets no other prefix.
+func meet(a, b string) bool {
+	switch {
+	case a == "" || b == "":
+		return false
+	case a == "/" || b == "/":
+		return a == b
+	}
+	return strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
+}
+
+// reservedPaths are the first parts of the paths of the API, and of interfaces whose prefix is /.
+var reservedPaths = []string{
+	"api", "docs", "errors", "healthz", "metrics", "openapi.json", "openapi.yaml", "readyz", // the API
+	"actuator", "queues", "tasks", "workers", // Taskmaster
+	"claim", "group", "groups", "task", "update", // TaskStore; also tasks
+	"claim_task", "clock", "complete", "count_queue", "count_tasks", "enqueue", "get_task", "list_tasks", "renew", "wipe", // Skuld
+}
+
+// prefix returns the kind of the prefix of an interface's paths. Empty means none.
+func prefix(at func(*settings) *string) kind {
+	clean := regexp.MustCompile(`^(/[A-Za-z0-9_-]+)+$`)
+	valid := func(s string) bool {
+		return s == "" || s == "/" || clean.MatchString(s) && len(s) <= 100 && !slices.Contains(reservedPaths, strings.Split(s, "/")[1])
+	}
+	return matching("/, nothing, or a path such as /ts of letters, digits, hyphens and underscores that is no path of the API", valid, at)
 }
 
 // address returns the kind of an address to listen on. Empty means none.
@@ -132,5 +185,25 @@ var httpKeys = []key{
 	{
 		"http", "timeout", "5", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.Timeout }),
 		"How long a call may take. A call that concerns many tasks may take ten times as long.",
+	},
+	{
+		"http", "taskmaster", "", prefix(func(s *settings) *string { return &s.http.Taskmaster }),
+		"Where the paths of the Taskmaster interface begin. With `/`, they are those of Taskmaster itself. Empty means that the API does not serve it.",
+	},
+	{
+		"http", "taskstore", "", prefix(func(s *settings) *string { return &s.http.TaskStore }),
+		"Where the paths of the TaskStore interface begin. Empty means that the API does not serve it.",
+	},
+	{
+		"http", "skuld", "", prefix(func(s *settings) *string { return &s.http.Skuld }),
+		"Where the paths of the Skuld interface begin. Empty means that the API does not serve it.",
+	},
+	{
+		"http", "taskmaster_stale", "30", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.TaskmasterStale }),
+		"The time without a heartbeat after which a worker of the Taskmaster interface is stale.",
+	},
+	{
+		"http", "taskmaster_dead", "120", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.TaskmasterDead }),
+		"The time without a heartbeat after which a worker of the Taskmaster interface is dead, and its running tasks are lost. It is the lease of these workers, so a grace period after an outage is at least as long.",
 	},
 }

@@ -47,6 +47,11 @@ var samples = []sample{
 	{"HTTP_CALLS_AT_ONCE", "3", 3, func(s *settings) any { return s.http.CallsAtOnce }},
 	{"HTTP_CONNECTIONS", "4", 4, func(s *settings) any { return s.http.Connections }},
 	{"HTTP_TIMEOUT", "0.5", 500 * time.Millisecond, func(s *settings) any { return s.http.Timeout }},
+	{"HTTP_TASKMASTER", "/", "/", func(s *settings) any { return s.http.Taskmaster }},
+	{"HTTP_TASKSTORE", "/ts", "/ts", func(s *settings) any { return s.http.TaskStore }},
+	{"HTTP_SKULD", "/old/skuld", "/old/skuld", func(s *settings) any { return s.http.Skuld }},
+	{"HTTP_TASKMASTER_STALE", "2", 2 * time.Second, func(s *settings) any { return s.http.TaskmasterStale }},
+	{"HTTP_TASKMASTER_DEAD", "60", time.Minute, func(s *settings) any { return s.http.TaskmasterDead }},
 	{"WORKER_DIRECTORY", "/var/lib/t d f", "/var/lib/t d f", func(s *settings) any { return s.worker.Directory }},
 	{"WORKER_TASK_OUTPUT_FILENAME", "$worker$round", "$worker$round", func(s *settings) any { return s.worker.TaskOutputFilename }},
 	{"WORKER_TASK_ERROR_FILENAME", "e/$taskId.e", "e/$taskId.e", func(s *settings) any { return s.worker.TaskErrorFilename }},
@@ -186,7 +191,10 @@ func TestDefaults(t *testing.T) {
 	expect.NoError(t, err)
 	tool, err := LoadTool("")
 	expect.NoError(t, err)
-	expect.Equal(t, cmp.Diff(HTTP{CallsPerToken: 5000, CallsPerAddress: 10_000, CallsAtOnce: 1000, Connections: 25_000, Timeout: 5 * time.Second}, tool.HTTP), "", "[http]")
+	expect.Equal(t, cmp.Diff(HTTP{
+		CallsPerToken: 5000, CallsPerAddress: 10_000, CallsAtOnce: 1000, Connections: 25_000, Timeout: 5 * time.Second,
+		TaskmasterStale: 30 * time.Second, TaskmasterDead: 2 * time.Minute,
+	}, tool.HTTP), "", "[http]")
 	want := []any{
 		Server{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, OutageGrace: 30 * time.Second, AuditGrace: time.Minute},
 		Worker{

@@ -3,7 +3,10 @@ package web
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -50,6 +53,23 @@ type share struct {
 
 // read reads a body into memory. The error is errBusy if there is no memory for it.
 func (s *share) read(body io.Reader) ([]byte, error) { return io.ReadAll(&shareReader{body, s}) }
+
+// readBody reads the body of a call. The error is a problem, and the connection then ends, because the rest of the body is not worth reading.
+func (s *share) readBody(w http.ResponseWriter, r *http.Request, limit int64, longest time.Duration, kinds []string) (body []byte, err error) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * longest)) // an error means that there is no connection, as in tests
+	if err = checkType(r, kinds); err == nil {
+		body, err = s.read(http.MaxBytesReader(w, r.Body, limit))
+	}
+	if err == nil && slices.Contains(kinds, jsonKinds[0]) {
+		err = checkShape(body)
+	}
+	if err != nil {
+		w.Header().Set("Connection", "close")
+		return nil, bodyProblem(err)
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // otherwise, it would end the call
+	return body, nil
+}
 
 func (s *share) giveBack() { s.left.Add(s.taken) }
 

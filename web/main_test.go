@@ -65,6 +65,10 @@ type answer struct {
 // call makes a call with a token. Each header is a line such as "If-Match: x".
 func (s *site) call(token, method, path, body string, headers ...string) answer {
 	s.Helper()
+	return s.do(s.request(token, method, path, body, headers...))
+}
+
+func (s *site) request(token, method, path, body string, headers ...string) *http.Request {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Host = "localhost"
 	if token != "" {
@@ -74,7 +78,7 @@ func (s *site) call(token, method, path, body string, headers ...string) answer 
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)
 	}
-	return s.do(r)
+	return r
 }
 
 func (s *site) do(r *http.Request) answer {

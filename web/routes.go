@@ -17,28 +17,18 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/web/wire"
 )
 
-// A need is the right that a route needs.
-type need struct {
-	name string
-	met  func(access.Rights) bool
-}
-
 var (
-	toSee     = need{"see tasks", func(r access.Rights) bool { return r.See != access.None }}
-	toChange  = need{"change tasks", func(r access.Rights) bool { return r.Change != access.None }}
-	toOpen    = need{"open tasks", func(r access.Rights) bool { return r.Open }}
-	toInspect = need{"inspect the namespace", func(r access.Rights) bool { return r.Inspect }}
-	toWork    = need{"work on tasks", func(r access.Rights) bool { return r.Work }}
-	toOperate = need{"operate the namespace", func(r access.Rights) bool { return r.Operate }}
+	toSee, toChange, toOpen      = wire.ToSee, wire.ToChange, wire.ToOpen
+	toInspect, toWork, toOperate = wire.ToInspect, wire.ToWork, wire.ToOperate
 )
 
 // A route is a method and a path of the API.
 type route struct {
 	method, path, id, summary string
-	need                      need
+	need                      wire.Need
 	bulk                      bool // the call may take ten times as long, and its body may be as large as maxBulk
 }
 
@@ -98,7 +88,7 @@ func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Dur
 	}
 	huma.Register(a.huma, huma.Operation{
 		OperationID: r.id, DefaultStatus: statusOf[O](), Method: r.method, Path: base + r.path, Summary: r.summary,
-		Description:      "Needs the right to " + r.need.name + ".",
+		Description:      "Needs the right to " + r.need.Name + ".",
 		Security:         []map[string][]string{{"token": {}}},
 		MaxBodyBytes:     limit + 1, // readBody reads the body before, and refuses a longer one
 		BodyReadTimeout:  -1,        // as before; the deadline would also end calls that take longer
@@ -127,7 +117,7 @@ func statusOf[O any]() int {
 }
 
 // authorize lets a call pass whose token has a right.
-func (a *api) authorize(n need) func(huma.Context, func(huma.Context)) {
+func (a *api) authorize(n wire.Need) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		if a.mayPass(callOf(ctx.Context()), n) {
 			next(ctx)
@@ -136,14 +126,20 @@ func (a *api) authorize(n need) func(huma.Context, func(huma.Context)) {
 }
 
 // mayPass reports whether the token of a call has a right. If it has not, it answers the call.
-func (a *api) mayPass(c *call, n need) bool {
-	if n.met(c.rights()) {
-		return true
+func (a *api) mayPass(c *call, n wire.Need) bool {
+	err := c.lacks(n)
+	if err != nil {
+		a.problemOf(c.request.Context(), err).write(c)
 	}
-	p := refuse(string(tdf.CodeForbidden), fmt.Sprintf("the token %s has the role %s, which may not %s", c.token.Name, c.token.Role, n.name))
-	p.CorrelationID = c.id
-	p.write(c)
-	return false
+	return err == nil
+}
+
+// lacks returns an error if the token of the call does not have a right.
+func (c *call) lacks(n wire.Need) error {
+	if n.Met(c.rights()) {
+		return nil
+	}
+	return refuse(string(tdf.CodeForbidden), fmt.Sprintf("the token %s has the role %s, which may not %s", c.token.Name, c.token.Role, n.Name))
 }
 
 // readBody reads the body of a call into memory, and refuses a body that is too large, too slow, or of an unknown type.
@@ -154,23 +150,13 @@ func (a *api) readBody(limit int64, longest time.Duration, kinds []string) func(
 			next(ctx)
 			return
 		}
-		var body []byte
 		memory := share{left: &a.bodies}
 		defer memory.giveBack()
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * longest)) // an error means that there is no connection, as in tests
-		err := checkType(r, kinds)
-		if err == nil {
-			body, err = memory.read(http.MaxBytesReader(w, r.Body, limit))
-		}
-		if err == nil && slices.Contains(kinds, jsonKinds[0]) {
-			err = checkShape(body)
-		}
+		body, err := memory.readBody(w, r, limit, longest, kinds)
 		if err != nil {
-			w.Header().Set("Connection", "close") // the rest of the body is not worth reading
-			a.problemOf(ctx.Context(), bodyProblem(err)).write(w)
+			a.problemOf(ctx.Context(), err).write(w)
 			return
 		}
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // otherwise, it would end the call
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next(ctx)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/wire"
 	"github.com/tdf-framework/tdf/worker/remote"
 )
 
@@ -42,6 +43,9 @@ type Options struct {
 	// Timeout is how long a call may take. Calls for many tasks may take ten times as long. If Redis does not answer in this time, the status is 503.
 	// Default: 5 s.
 	Timeout time.Duration
+
+	// Interfaces are those of other task systems, which the handler serves beside the API (docs/http.md, "Interfaces of other systems"). Default: none.
+	Interfaces []wire.Interface
 
 	// Log receives a line for each call. Default: no log.
 	Log *slog.Logger
@@ -109,5 +113,6 @@ func newAPI(m *manager.Manager, o Options) *api {
 	}
 	a.addRoutes()
 	a.addPages()
+	a.addInterfaces()
 	return a
 }

@@ -201,7 +201,7 @@ func (c *call) settle(ctx context.Context) {
 		return
 	}
 	err := http.NewResponseController(c.ResponseWriter).Flush()
-	if c.status != http.StatusOK || ctx.Err() != nil || err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if c.status/100 != 2 || ctx.Err() != nil || err != nil && !errors.Is(err, http.ErrNotSupported) {
 		c.undo()
 	}
 }

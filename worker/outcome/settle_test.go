@@ -1,0 +1,101 @@
+package outcome_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/server"
+	"github.com/tdf-framework/tdf/worker/outcome"
+)
+
+// execute opens tasks, and reports a round of each: every second one has failed.
+func execute(t *testing.T, s *redisstate.Store, n int) []int64 {
+	t.Helper()
+	d := tdf.Defaults("p", "rsync:/p/run.sh", "1")
+	d.MaxFails, d.FailOn = 1, tdf.FailOnExit
+	all := make([]tdf.Properties, n)
+	for i := range all {
+		all[i] = d
+	}
+	ids := expect.Result(s.Open(t.Context(), "m", all...)).Value(t)
+	report(t, s, n)
+	return ids
+}
+
+// report claims tasks, and reports a round of each: those with an even id have failed.
+func report(t *testing.T, s *redisstate.Store, n int) {
+	t.Helper()
+	for left := n; left > 0; {
+		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: left, Lease: 60})).Value(t)
+		var moves []tdf.Move
+		for _, x := range c.Claims {
+			moves = append(moves, expect.Result(x.Task.Execute(x.ID, tdf.Result{Exit: fmt.Sprint(1 - x.Task.ID%2)})).Value(t))
+		}
+		left -= len(moves)
+		for _, o := range expect.Result(s.Execute(t.Context(), "w", moves...)).Value(t) {
+			expect.NoError(t, o.Err)
+		}
+	}
+}
+
+// Settle decides as the server does: a task that has failed runs again as often as it may.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	s := testspace.Connect(t, testspace.Config(t, redistest.Shared(t)))
+	ids := execute(t, s, 4)
+	open := expect.Result(s.Open(t.Context(), "m", tdf.Defaults("p", "rsync:/p/run.sh", "1"))).Value(t)
+	for range 2 { // the second call finds nothing to settle
+		expect.NoError(t, outcome.Settle(t.Context(), s, "caller", append(ids, open[0], 1<<40)...))
+	}
+	for _, id := range ids {
+		task := testspace.Read(t, s, id)
+		if id%2 == 0 {
+			expect.Equal(t, fmt.Sprintf("%s %d %d", task.State, task.Round, task.Fails), "open 1 1")
+		} else {
+			expect.Equal(t, fmt.Sprintf("%s %d %d", task.State, task.Round, task.Fails), "succeeded 0 0")
+		}
+		expect.Contains(t, task.Log, "caller")
+	}
+	expect.Equal(t, testspace.Read(t, s, open[0]).State, tdf.Open)
+	expect.NoError(t, outcome.Settle(t.Context(), s, "caller"))
+}
+
+// Callers of Settle and servers settle the same tasks at the same time. Each task is settled once, and nothing is inconsistent.
+func TestSettleBesideServers(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	s := testspace.Connect(t, cfg)
+	const n = 200
+	ids := execute(t, s, n)
+	for range 2 {
+		var all sync.WaitGroup
+		for i := range 2 {
+			mine := testspace.Connect(t, cfg)
+			all.Go(func() { expect.NoError(t, outcome.Settle(t.Context(), mine, "caller", ids...)) })
+			beside := server.New(fmt.Sprint("server", i), config.Server{}, testspace.Connect(t, cfg), testspace.Silent)
+			all.Go(func() { expect.Result(beside.RunOnce(t.Context())).OK(t) })
+		}
+		all.Wait()
+		counts := expect.Result(s.Counts(t.Context())).Value(t)
+		if counts[tdf.Open] > 0 {
+			report(t, s, n/2) // those that have failed, and fail once more
+		}
+	}
+	for _, id := range ids {
+		task := testspace.Read(t, s, id)
+		want := "succeeded 0 0"
+		if id%2 == 0 {
+			want = "failed 1 2"
+		}
+		expect.Equal(t, fmt.Sprintf("%s %d %d", task.State, task.Round, task.Fails), want, "task", id)
+	}
+	findings := expect.Result(s.Check(t.Context())).Value(t)
+	expect.Len(t, findings, 0, "findings of the audit")
+}
