@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -93,8 +94,14 @@ func (w *writer) counts() {
 		redisstate.CountRun:  w.desc("tdf_run_seconds", "Run time of programs and handlers.", "queue"),
 		redisstate.CountLife: w.desc("tdf_life_seconds", "Time from the opening of a task to its end.", "queue"),
 	}
+	finds := map[string]int64{}
 	for i := range w.activities {
 		a := &w.activities[i]
+		for name, n := range a.Counts {
+			if kind, ok := strings.CutPrefix(name, redisstate.CountFind); ok {
+				finds[kind] += n
+			}
+		}
 		a.Transitions(func(verb tdf.Verb, to tdf.State, n int64) {
 			w.add(transitions, prometheus.CounterValue, float64(n), a.Queue, string(verb), cmp.Or(string(to), "removed"))
 		})
@@ -102,6 +109,10 @@ func (w *writer) counts() {
 			upTo, sum := a.Spans(kind)
 			w.histogram(of, upTo, sum, a.Queue)
 		}
+	}
+	found := w.desc("tdf_audit_finds_total", "Inconsistent tasks that were found and repaired, by the kind of inconsistency.", "kind")
+	for kind, n := range finds {
+		w.add(found, prometheus.CounterValue, float64(n), kind)
 	}
 }
 

@@ -22,12 +22,13 @@ type Activity struct {
 const OtherQueues = "other"
 
 // The beginnings of the names of counts. A transition's name goes on with its verb, a colon and its new state, and a span's name
-// with the upper bound of its length, or with spanSum.
+// with the upper bound of its length, or with spanSum. The name of a find of the audit goes on with the kind of inconsistency.
 const (
 	CountTransition = "made:"
 	CountWait       = "wait:" // from the time at which a task could first be claimed to its first claim
 	CountRun        = "run:"  // the run time of a round's program or handler
 	CountLife       = "life:" // from the opening of a task to its end
+	CountFind       = "found:"
 
 	spanSum = "sum" // of all spans, in microseconds
 )

@@ -49,6 +49,9 @@ func (s *Store) countUnits(units []Unit, outcomes []Outcome) {
 }
 
 func (s *Store) countMove(m *tdf.Move) {
+	if kind := repaired(m); kind != "" {
+		s.count("", CountFind+kind, 1)
+	}
 	if m.Repair || !m.Verb.IsTransition() || m.From == m.To {
 		return
 	}
@@ -59,4 +62,22 @@ func (s *Store) countMove(m *tdf.Move) {
 	if end := cmp.Or(m.Ended, s.tally.now()); m.Opened > 0 && end > 0 {
 		s.countSpan(m.Queue, CountLife, end.Sub(m.Opened))
 	}
+}
+
+// repaired returns the kind of inconsistency that a Move repairs, or "" if it repairs none. A task that a manager of the original TDF
+// has archived was consistent.
+func repaired(m *tdf.Move) string {
+	switch {
+	case !m.Repair || m.Verb == tdf.VerbArchive:
+		return ""
+	case m.Verb == tdf.VerbLose:
+		return "unowned"
+	case m.Verb != tdf.VerbRepair:
+		return "unfinished"
+	case m.To == tdf.None:
+		return "no_task"
+	case m.From == m.To:
+		return "lists"
+	}
+	return "state"
 }
