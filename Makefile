@@ -15,7 +15,7 @@ VET := CGO_ENABLED=1 go vet $(CHECKED) ./...
 TEST := CGO_ENABLED=1 go test $(CHECKED) -vet=off -count=1 -timeout 30m \
 	-p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN)) ./...
 
-MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod web/clienttest/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
 .PHONY: help build dist setup test lint fmt fuzz soak bench bench-peers bench-run bench-look clean
@@ -33,7 +33,7 @@ setup: ## install the missing tools for tests and linters
 	scripts/setup
 
 test: ## install missing tools, and run all tests with the race detector
-	scripts/setup go gcc git node npm parallel python3 redis-server rsync
+	scripts/setup go gcc git node npm parallel promtool python3 redis-server rsync
 	$(VET)
 	$(TEST)
 	@set -e; for module in $(MODULES); do echo "go vet, go test: $$module"; \

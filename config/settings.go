@@ -57,7 +57,7 @@ func loadNamespace(namespace string) (*settings, error) {
 	if err := s.set(find("tdf", "namespace"), s.source, namespace); err != nil {
 		return nil, err
 	}
-	return s, s.finish(os.Environ())
+	return s, s.merge(os.Environ())
 }
 
 // noFile is the source of the defaults.
@@ -115,6 +115,15 @@ func (s *settings) fault(section, name, problem string) error {
 
 // finish applies the environment variables and then the overrides, and checks the result.
 func (s *settings) finish(environ []string, overrides ...Override) error {
+	if err := s.merge(environ, overrides...); err != nil {
+		return err
+	}
+	return s.check()
+}
+
+// merge applies the environment variables and then the overrides. It does not check whether keys contradict each other: without a file, a
+// key of the environment may belong to a key that a Go program sets in other ways.
+func (s *settings) merge(environ []string, overrides ...Override) error {
 	if err := s.setFromEnvironment(environ); err != nil {
 		return err
 	}
@@ -122,9 +131,6 @@ func (s *settings) finish(environ []string, overrides ...Override) error {
 		if err := s.override(o); err != nil {
 			return err
 		}
-	}
-	if err := s.check(); err != nil {
-		return err
 	}
 	s.worker.OutputFilenameSet, s.worker.ErrorFilenameSet = s.isSet("worker", "task_output_filename"), s.isSet("worker", "task_error_filename")
 	s.server.Redis, s.server.Namespace, s.server.Log = s.redis, s.namespace, s.log

@@ -95,6 +95,9 @@ func (w *writer) counts() {
 		redisstate.CountLife: w.desc("tdf_life_seconds", "Time from the opening of a task to its end.", "queue"),
 	}
 	finds := map[string]int64{}
+	for _, kind := range redisstate.FindKinds { // Prometheus sees the first find only if it has seen a 0 before
+		finds[kind] = 0
+	}
 	for i := range w.activities {
 		a := &w.activities[i]
 		for name, n := range a.Counts {

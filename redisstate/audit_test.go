@@ -2,6 +2,7 @@ package redisstate
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1, c.problem, "repaired")
 			mustBeSound(t, s)
 			if c.find != "" {
+				expect.True(t, slices.Contains(FindKinds, c.find), c.find)
 				finds[CountFind+c.find]++
 			}
 			if c.want != tdf.None {

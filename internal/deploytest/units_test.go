@@ -53,9 +53,9 @@ func TestWorkerHasTimeToStop(t *testing.T) {
 	expect.True(t, stop > needed, "TimeoutStopSec is", stop, "want more than", needed)
 }
 
-// The units and the script install-here use the same paths.
+// The units and the script install-host use the same paths.
 func TestUnitsAgreeWithTheInstaller(t *testing.T) {
-	script := read(t, filepath.Join(root, "deploy", "install-here"))
+	script := read(t, filepath.Join(root, "deploy", "install-host"))
 	words := strings.Fields(strings.Join(setting(t, "tdf-worker@.service", "ExecStart"), " "))
 	if len(words) != 3 || !strings.Contains(script, "binary=$root"+words[0]+"\n") || !strings.Contains(script, "etc=$root"+filepath.Dir(words[2])+"\n") ||
 		!strings.Contains(script, `"$etc/`+filepath.Base(words[2])+`" 600 tdf:tdf`) {

@@ -1,0 +1,134 @@
+// Package compose checks deploy/compose.yaml with the library that docker compose uses. It is a module of its own, so that the
+// library is no dependency of TDF.
+package compose
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+const deploy = "../../../deploy"
+
+var passwords = types.Mapping{"REDIS_PASSWORD": "redis-secret", "GRAFANA_PASSWORD": "grafana-secret"}
+
+// load returns the project as docker compose reads it: with the schema and all rules of the Compose specification.
+func load(t *testing.T, environment types.Mapping) (*types.Project, error) {
+	t.Helper()
+	dir := expect.Result(filepath.Abs(deploy)).Value(t)
+	return loader.LoadWithContext(t.Context(), types.ConfigDetails{
+		WorkingDir: dir, Environment: environment, ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, "compose.yaml")}},
+	})
+}
+
+func project(t *testing.T) *types.Project {
+	t.Helper()
+	return expect.Result(load(t, passwords)).Value(t)
+}
+
+// Without passwords, nothing starts, and the error names the script that makes them.
+func TestNoDefaultPasswords(t *testing.T) {
+	for name := range passwords {
+		some := passwords.Clone()
+		delete(some, name)
+		_, err := load(t, some)
+		expect.True(t, err != nil && strings.Contains(err.Error(), "start with deploy/compose"), name, err)
+	}
+}
+
+// No container can write to its image, has capabilities or can gain rights. Only this machine reaches the published ports.
+func TestContainersAreRestricted(t *testing.T) {
+	p := project(t)
+	expect.Equal(t, p.ServiceNames(), []string{"grafana", "prometheus", "redis", "serve", "server", "token", "worker"})
+	for name, s := range p.Services {
+		expect.True(t, s.ReadOnly && slices.Equal(s.CapDrop, []string{"ALL"}) && len(s.CapAdd) == 0 && !s.Privileged, name)
+		expect.True(t, slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) && s.Restart != "" && s.User != "root" && s.User != "0", name)
+		expect.True(t, s.Build != nil || regexp.MustCompile(`:v?\d+\.\d+`).MatchString(s.Image), name, "has an image without a version:", s.Image)
+		for _, port := range s.Ports {
+			expect.Equal(t, port.HostIP, "127.0.0.1", name)
+		}
+		for _, v := range s.Volumes {
+			if v.Type == types.VolumeTypeBind {
+				expect.Result(os.Stat(v.Source)).OK(t)
+				expect.True(t, v.ReadOnly, name, v.Source)
+			}
+		}
+	}
+	for name, c := range p.Configs {
+		expect.True(t, expect.Result(os.Stat(c.File)).Value(t).Mode().IsRegular(), name)
+	}
+}
+
+// Redis has no way out, and programs reach neither Prometheus nor Grafana, which need no password on this network.
+func TestNetworks(t *testing.T) {
+	p := project(t)
+	networks := func(name string) []string { return slices.Sorted(maps.Keys(p.Services[name].Networks)) }
+	expect.True(t, bool(p.Networks["redis"].Internal), "the network redis is not internal")
+	for name, want := range map[string][]string{
+		"redis": {"redis"}, "server": {"redis"}, "token": {"redis"}, "serve": {"monitoring", "redis"}, "worker": {"programs", "redis"},
+		"prometheus": {"monitoring"}, "grafana": {"monitoring"},
+	} {
+		expect.Equal(t, networks(name), want, name)
+	}
+}
+
+// The password is in the environment of those that need it, and in no command. Programs could read it from the processes of a
+// health check or of an init.
+func TestPasswordOfRedis(t *testing.T) {
+	p := project(t)
+	for name, s := range p.Services {
+		has := false
+		for key, value := range s.Environment {
+			has = has || strings.Contains(key+*value, "redis-secret")
+		}
+		needs := name != "prometheus" && name != "grafana"
+		expect.Equal(t, has, needs, name)
+		expect.True(t, !strings.Contains(strings.Join(s.Command, " "), "-secret"), name, s.Command)
+		checked := s.HealthCheck != nil && len(s.HealthCheck.Test) > 1
+		expect.Equal(t, checked, name != "worker" && name != "token", name, "has a health check")
+	}
+	worker := p.Services["worker"]
+	expect.True(t, worker.Init == nil || !*worker.Init, "the worker has an init")
+}
+
+// The configuration is valid for all components, and docker waits until a stopping worker has ended its programs.
+func TestConfiguration(t *testing.T) {
+	t.Setenv("TDF_CFG_REDIS_PASSWORD", "x")
+	tool := expect.Result(config.LoadTool(filepath.Join(deploy, "tdf.cfg"))).Value(t)
+	p := project(t)
+	expect.Result(p.GetService(tool.Manager.Redis.Host)).OK(t)
+	expect.Equal(t, tool.Worker.Directory, p.Services["worker"].Volumes[0].Target)
+	needed := tool.Worker.Grace + tool.Worker.KillGrace + 10*time.Second
+	expect.True(t, time.Duration(*p.Services["worker"].StopGracePeriod) > needed, "needed", needed)
+	scraped := string(expect.Result(os.ReadFile(filepath.Join(deploy, "prometheus", "prometheus.yml"))).Value(t))
+	expect.Contains(t, scraped, `targets: ["serve`+tool.HTTP.Listen+`"]`)
+	expect.True(t, slices.Contains(tool.HTTP.Hosts, "serve"), tool.HTTP.Hosts)
+	for _, s := range p.Services {
+		for name := range s.Environment {
+			expect.True(t, !strings.HasPrefix(name, "TDF_CFG_") || slices.Contains([]string{"TDF_CFG_REDIS_PASSWORD", "TDF_CFG_HTTP_LISTEN"}, name), name)
+		}
+	}
+}
+
+// docker compose itself accepts the file, where it is installed.
+func TestDockerCompose(t *testing.T) {
+	if exec.CommandContext(t.Context(), "docker", "compose", "version").Run() != nil {
+		t.Skip("docker compose is not installed; the other tests have read the file with its library")
+	}
+	cmd := exec.CommandContext(t.Context(), "docker", "compose", "-f", filepath.Join(deploy, "compose.yaml"), "config", "--quiet")
+	cmd.Env = append(os.Environ(), passwords.Values()...)
+	out, err := cmd.CombinedOutput()
+	expect.NoError(t, err, string(out))
+}
