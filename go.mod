@@ -14,6 +14,7 @@ require (
 	github.com/ulikunitz/xz v0.5.17
 	github.com/yuin/gopher-lua v1.1.1
 	go.uber.org/goleak v1.3.0
+	golang.org/x/image v0.36.0
 	golang.org/x/net v0.59.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
