@@ -12,7 +12,8 @@ COUNT ?= 1
 PLAIN := github.com/yuin/gopher-lua github.com/dsnet/compress github.com/ulikunitz/xz $(addprefix github.com/klauspost/compress/,flate fse huff0 zstd)
 CHECKED := -race $(PLAIN:%=-gcflags=%/...=-race=false)
 VET := CGO_ENABLED=1 go vet $(CHECKED) ./...
-TEST := CGO_ENABLED=1 go test $(CHECKED) -vet=off -count=1 -timeout 30m \
+# The race detector lets each process sleep for a second at its end, to hear of late races. The tests start hundreds of processes, so it sleeps for 50 ms.
+TEST := GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 go test $(CHECKED) -vet=off -count=1 -timeout 30m \
 	-p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN)) ./...
 
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod web/clienttest/go.mod))

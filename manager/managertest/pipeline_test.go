@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -133,14 +134,14 @@ func (f *faultyRun) check(t *testing.T, x *Tester) {
 	}
 }
 
-// A pipeline that crashes after any of its changes continues with another manager. Each task is opened once. The test tries
-// every third change. If TDF_SOAK is set, it tries all of them, and the first stage needs two chunks, too.
+// A pipeline that crashes after any of its changes continues with another manager. Each task is opened once. A run of the test tries
+// every sixth change, and begins with any of the first six. If TDF_SOAK is set, it tries all of them, and the first stage needs two chunks, too.
 func TestSoakPipelineCrashes(t *testing.T) {
-	a, step := 3, 3
+	a, step := 3, 6
 	if os.Getenv("TDF_SOAK") != "" {
 		a, step = large, 1
 	}
-	for n, crashed := 1, true; crashed; n += step {
+	for n, crashed := 1+rand.IntN(step), true; crashed; n += step {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			f := &faultyRun{a: a, calls: map[string]int{}}
 			x := NewWith(t, manager.Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
