@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A GroupStatus is the state of a group.
@@ -30,9 +31,13 @@ func (m *Manager) GroupStatus(ctx context.Context, group string) (GroupStatus, e
 		return GroupStatus{}, err
 	}
 	counts, err := m.store.Counts(ctx, group)
+	return statusOf(counts, mark), err
+}
+
+func statusOf(counts tdf.Counts, mark redisstate.Mark) GroupStatus {
 	return GroupStatus{
 		Counts: counts, Closed: mark.Mark != tdf.GroupOpen, Decided: mark.Mark == tdf.GroupDecided, Since: mark.Since.Std(),
-	}, err
+	}
 }
 
 // CloseGroup closes a group (docs/lifecycle.md, "Closed groups"): no task can be opened in it, until [Manager.ExtendGroup]

@@ -19,6 +19,8 @@ type GroupPage struct {
 	begun  bool     // the walk through the keys has begun
 	groups []string // groups whose indexes the walk has not finished
 	index  uint64   // the cursor in the index of the first group
+	found  []string // groups that the last page has found; see [Store.KeepGroupNames]
+	named  string   // the name of a group after which KeepGroupNames continues
 }
 
 // Limits for one page of the walk.
@@ -31,11 +33,13 @@ const (
 // DanglingIDs returns findings about ids that have no task, for example because the task's hash was deleted by hand. If
 // the page was the last one, done is true.
 func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (dangling []Finding, next GroupPage, done bool, err error) {
+	from.found = nil
 	if len(from.groups) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true
 		if from.groups, from.keys, err = s.scanGroups(ctx, from.keys); err != nil {
 			return nil, from, false, err
 		}
+		from.found = from.groups
 	}
 	var seen int64
 	for range groupsScanned {
@@ -58,7 +62,7 @@ func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (da
 		}
 	}
 	if done = len(from.groups) == 0 && from.keys == 0; done {
-		from = GroupPage{}
+		from = GroupPage{found: from.found, named: from.named}
 	}
 	return dangling, from, done, nil
 }

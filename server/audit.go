@@ -16,6 +16,7 @@ type auditStore interface {
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
 	ArchivedElsewhere(ctx context.Context, behind redisstate.ListEntry, before tdf.Time, most int) ([]int64, redisstate.ListEntry, bool, error)
 	DanglingIDs(ctx context.Context, from redisstate.GroupPage, limit int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
+	KeepGroupNames(ctx context.Context, page redisstate.GroupPage) (redisstate.GroupPage, error)
 }
 
 // Limits for one round of the server.
@@ -99,14 +100,17 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 }
 
 // removeGhosts removes ids of tasks without a hash from one page of the groups' indexes. An id without a hash would
-// keep its group unfinished, and the Run of the group's manager would never end. It reports whether the page was the last
+// keep its group unfinished, and the Run of the group's manager would never end. It also keeps the set of the names of all
+// groups. It reports whether the page was the last
 // one.
 func (s *Server) removeGhosts(ctx context.Context, done Done) (last bool, err error) {
 	ghosts, next, last, err := s.store.DanglingIDs(ctx, s.audit.groups, groupWalked)
 	if err != nil {
 		return false, err
 	}
-	s.audit.groups = next
+	if s.audit.groups, err = s.store.KeepGroupNames(ctx, next); err != nil {
+		return false, err
+	}
 	var moves []tdf.Move
 	for _, f := range ghosts {
 		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID })

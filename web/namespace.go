@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -17,6 +18,7 @@ func (a *api) addNamespace() {
 	add(a, route{http.MethodGet, "/doctor", "diagnose", "Diagnose problems", toInspect, false}, a.diagnose)
 	add(a, route{http.MethodGet, "/failures", "list-failures", "Group failed rounds", toInspect, false}, a.listFailures)
 	add(a, route{http.MethodGet, "/tasks/{id}/explain", "explain-task", "Explain why a task does not run or finish", toInspect, false}, a.explain)
+	add(a, route{http.MethodGet, "/groups", "list-groups", "List the campaigns that have tasks", toSee, false}, a.listGroups)
 	add(a, route{http.MethodGet, "/groups/{name}", "get-group", "Count the tasks of a campaign, and read whether it is closed", toSee, false}, a.getGroup)
 	add(a, route{http.MethodPost, "/groups/{name}/close", "close-group", "Close a campaign: no task can be opened in it", toOpen, false}, a.closeGroup)
 	add(a, route{http.MethodPost, "/groups/{name}/extend", "extend-group", "Open a closed campaign again", toOpen, false}, a.extendGroup)
@@ -89,11 +91,47 @@ func (a *api) getGroup(ctx context.Context, c *call, in *groupInput) (*out[group
 	if err != nil {
 		return nil, err
 	}
+	return &out[group]{groupOf(s)}, nil
+}
+
+func groupOf(s manager.GroupStatus) group {
 	g := group{map[tdf.State]int64{}, s.Closed, s.Decided, s.Complete()}
 	for _, state := range tdf.States {
 		g.Counts[state] = s.Counts[state]
 	}
-	return &out[group]{g}, nil
+	return g
+}
+
+type groupsInput struct {
+	Prefix string `query:"prefix" maxLength:"200" doc:"campaigns whose names begin with this text; the default for a token that sees only its own tasks is its name and /"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"the largest number of campaigns"`
+	Cursor string `query:"cursor" maxLength:"1000" doc:"the cursor that the last page returned as next"`
+}
+
+// groups is a page of groups.
+type groups struct {
+	Groups []namedGroup `json:"groups"`
+	Next   string       `json:"next,omitempty" doc:"the cursor of the next page; missing on the last page. A page may have fewer campaigns than asked for, although more pages follow."`
+}
+
+type namedGroup struct {
+	Name string `json:"name"`
+	group
+}
+
+func (a *api) listGroups(ctx context.Context, c *call, in *groupsInput) (*out[groups], error) {
+	if owner := c.token.Owner(); owner != "" {
+		in.Prefix = cmp.Or(in.Prefix, owner+"/")
+		if err := c.token.CheckGroup(in.Prefix); err != nil {
+			return nil, err
+		}
+	}
+	page, err := c.manager.GroupPage(ctx, in.Prefix, in.Cursor, in.Limit)
+	list := groups{[]namedGroup{}, page.Next}
+	for _, g := range page.Groups {
+		list.Groups = append(list.Groups, namedGroup{g.Name, groupOf(g.GroupStatus)})
+	}
+	return &out[groups]{list}, err
 }
 
 func (a *api) closeGroup(ctx context.Context, c *call, in *groupInput) (*none, error) {

@@ -86,6 +86,8 @@ func TestAnswers(t *testing.T) {
 		"/tasks?states=failed":    `{"tasks":[]}`,
 		"/tasks/2":                `"max_fails":0`,
 		"/groups/g":               `"open":3`,
+		"/groups":                 `{"groups":[{"name":"g","tasks":{"archived":0,"executed":0,"expired":0,"failed":0,"open":3,`,
+		"/groups?prefix=h":        `{"groups":[]}`,
 		"/stats":                  `"queues":[{"queue":"default","open":3,"oldest_wait_seconds":`,
 		"/limits":                 `[{"key":"a/b","limit":{"at_most":2,"starts":10,"seconds":1.5},"running":0,"waiting":0}]`,
 		"/pauses":                 `[{"what":{"queue":"q"},"by":"token operator"`,

@@ -17,7 +17,7 @@ var allowed = map[string]string{
 	"open-tasks": "submitter operator", "list-tasks": "viewer submitter operator", "get-task": "viewer submitter operator",
 	"get-output": "viewer submitter operator", "act-on-tasks": "submitter operator", "act-on-task": "submitter operator",
 	"get-stats": "viewer operator", "diagnose": "viewer operator", "list-failures": "viewer operator", "explain-task": "viewer operator",
-	"list-programs": "viewer operator", "get-group": "viewer submitter operator", "close-group": "submitter operator",
+	"list-programs": "viewer operator", "list-groups": "viewer submitter operator", "get-group": "viewer submitter operator", "close-group": "submitter operator",
 	"extend-group": "submitter operator", "list-workers": "viewer operator", "drain-worker": "operator", "resume-worker": "operator",
 	"list-limits": "viewer operator", "set-limit": "operator", "remove-limit": "operator", "list-pauses": "viewer operator",
 	"pause": "operator", "resume": "operator",

@@ -121,6 +121,12 @@ func TestSubmitter(t *testing.T) {
 		s.as(access.Submitter, 403, "POST", "/api/v1/tasks", body)
 	}
 	s.as(access.Submitter, 403, "GET", "/api/v1/groups/night", "")
+	s.as(access.Submitter, 403, "GET", "/api/v1/groups?prefix=night", "")
+	for _, path := range []string{"", "?prefix=submitter/", "?cursor=AA"} {
+		if got := s.as(access.Submitter, 200, "GET", "/api/v1/groups"+path, ""); strings.Contains(got.text, "night") {
+			t.Error(got.text)
+		}
+	}
 	s.as(access.Submitter, 403, "POST", "/api/v1/groups/night/close", "")
 	for _, body := range []string{`{"action":"cancel","ids":[1]}`, `{"action":"cancel","filter":{"ids":[1]},"expect":0}`, `{"action":"cancel","filter":{"owner":""},"expect":0}`} {
 		got := s.call(s.tokens[access.Submitter], "POST", "/api/v1/tasks/actions", body)

@@ -64,6 +64,7 @@ func (k Names) TaskID() string                   { return k.Key("task_id") }
 func (k Names) Unique() string                   { return k.Key("unique") }
 func (k Names) Settings() string                 { return k.Key("settings") }
 func (k Names) Groups() string                   { return k.Key("groups") }
+func (k Names) GroupNames() string               { return k.Key("group_names") }
 func (k Names) Pipelines() string                { return k.Key("pipelines") }
 func (k Names) Definitions(name string) string   { return k.Key("definitions:" + name) }
 func (k Names) Partitions() string               { return k.Key("partitions") }
@@ -113,7 +114,7 @@ func (k Names) Kinds() map[string]string {
 		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.Servers(): "zset",
 		k.Managers(): "zset", k.Workers(): "zset", k.WorkerNames(): "set", k.WorkerCount(): "string",
 		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
-		k.Groups(): "hash", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
+		k.Groups(): "hash", k.GroupNames(): "zset", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
 		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",
 		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset",
 	}

@@ -100,6 +100,7 @@ call('SET', KEYS[3], ids[n])
 bulk('ZADD', open_list, opened)
 bulk('ZADD', due, looks)
 for key, of in pairs(indexed) do bulk('ZADD', key, of) end
+if of_group[1] then name_groups(groups, of_group) end
 if n_opened > 0 then wake(KEYS[5], n_opened / 2) end
 finish_places()
 

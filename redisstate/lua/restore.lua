@@ -83,7 +83,7 @@ for _ = 1, tonumber(take()) do
 end
 local counter = number(redis.call('GET', KEYS[2]), 0) or 0
 
-local add = {}
+local add, entered = {}, {}
 for _, t in ipairs(new) do
   for i = t.hash, t.hash_end, 500 do
     redis.call('HSET', tasks .. t.id, unpack(ARGV, i, math.min(i + 499, t.hash_end)))
@@ -91,7 +91,10 @@ for _, t in ipairs(new) do
   if t.list > 0 then
     if t.place ~= '' then enter_place(t.place, t.score, t.id) else put(into(add, KEYS[t.list]), t.score, t.id) end
     local index = group_index(groups, t.group, t.id)
-    if index then put(into(add, index), place(t.code, t.id), t.id) end
+    if index then
+      put(into(add, index), place(t.code, t.id), t.id)
+      if entered[#entered] ~= t.group then entered[#entered + 1] = t.group end
+    end
   end
   if t.look ~= '-' then put(into(add, KEYS[1]), tonumber(t.look) < now and text(now) or t.look, t.id) end
   if t.limit ~= '' then limiting.count(t.limit, t.id, true) end
@@ -102,6 +105,7 @@ for _, t in ipairs(new) do
   end
 end
 for key, of in pairs(add) do bulk('ZADD', key, of) end
+name_groups(groups, entered)
 finish_places()
 limiting.finish()
 if last > counter then redis.call('SET', KEYS[2], string.format('%.0f', last)) end

@@ -371,6 +371,7 @@ local function apply(form, i)
   end
 end
 
+local entered = {} -- the groups of the new tasks
 local opened, open_task = 0, opener(ids, keys, who, shared, {})
 local function open(new)
   if new.same then return end
@@ -380,7 +381,10 @@ local function open(new)
   if new.unique ~= '' then call('HSET', unique, new.unique, id) end
   if new.place ~= '' then enter_place(new.place, score_text, id) else put(into(add, list.open), score_text, id) end
   local key = group_index(groups, new.group, id)
-  if key then put(into(add, key), place(open_code, id), id) end
+  if key then
+    put(into(add, key), place(open_code, id), id)
+    if entered[#entered] ~= new.group then entered[#entered + 1] = new.group end
+  end
   if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
 end
 
@@ -431,10 +435,13 @@ if opened > 0 then call('SET', counter, ids[opened]) end
 finish_moves()
 limiting.finish()
 
--- A group without tasks has no mark, so that the marks need no more memory than the groups.
-if next(shrunk) and redis.pcall('HLEN', marks) ~= 0 then
-  for group, key in pairs(shrunk) do
-    if call('EXISTS', key) == 0 then redis.pcall('HDEL', marks, group) end
+if entered[1] then name_groups(groups, entered) end
+
+-- A group without tasks has no mark and no name, so that these need no more memory than the groups.
+for group, key in pairs(shrunk) do
+  if call('EXISTS', key) == 0 then
+    redis.pcall('HDEL', marks, group)
+    redis.pcall('ZREM', string.sub(groups, 1, -2) .. '_names', group)
   end
 end
 

@@ -115,8 +115,8 @@ func (a *App) complete(read func(context.Context, *Client, *cobra.Command) []str
 	}
 }
 
-// sampled is the number of tasks of each state that shell completion reads to find the names of campaigns and programs. Redis
-// has no list of these names.
+// sampled is the number of tasks of each state that shell completion reads to find the names of programs. Redis has no list of
+// these names.
 const sampled = 1000
 
 // newestNames returns the distinct names of the newest tasks, the newest first.
@@ -138,8 +138,7 @@ func newestNames(name func(*manager.Task) string) func(context.Context, *Client,
 	}
 }
 
-func campaignOf(t *manager.Task) string { return t.Group }
-func programOf(t *manager.Task) string  { return t.Program }
+func programOf(t *manager.Task) string { return t.Program }
 
 // failureIDs returns the ids of the failure groups, each with a description.
 func failureIDs(ctx context.Context, m *Client, c *cobra.Command) []string {
@@ -172,7 +171,13 @@ func (a *App) CompleteCampaign(c *cobra.Command, args []string, typed string) ([
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.complete(newestNames(campaignOf))(c, nil, typed)
+	return a.complete(func(ctx context.Context, m *Client, _ *cobra.Command) (names []string) {
+		page, _ := m.GroupPage(ctx, typed, "", sampled)
+		for _, g := range page.Groups {
+			names = append(names, g.Name)
+		}
+		return names
+	})(c, nil, typed)
 }
 
 // CompleteWorkers completes the names of workers.

@@ -1,0 +1,83 @@
+package look
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func Campaigns(a *cli.App) *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use: "campaigns [PREFIX]", Short: "List campaigns and count their tasks",
+		Long: "Lists the campaigns that have tasks, in the order of their names, with the number of their tasks in each state. With PREFIX, it lists\n" +
+			"only campaigns whose names begin with it.",
+		Example: "  tdf campaigns\n  tdf campaigns night/",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			prefix := ""
+			if len(args) > 0 {
+				prefix = args[0]
+			}
+			return a.WithManager(c.Context(), func(m *cli.Client) error { return listCampaigns(c.Context(), a, m, prefix, asJSON) })
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return c
+}
+
+// A campaignLine is a line of tdf campaigns --json.
+type campaignLine struct {
+	Campaign string              `json:"campaign"`
+	Tasks    map[tdf.State]int64 `json:"tasks"`
+	Closed   bool                `json:"closed"`
+	Complete bool                `json:"complete"`
+}
+
+func listCampaigns(ctx context.Context, a *cli.App, m *cli.Client, prefix string, asJSON bool) error {
+	columns := []string{"campaign"}
+	for _, state := range tdf.States {
+		columns = append(columns, string(state))
+	}
+	t, n := a.Table(append(columns, "remarks")...), 0
+	for g, err := range m.AllGroups(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		n++
+		if asJSON {
+			if err := cli.JsonLines(a.Stdout).Encode(campaignLine{g.Name, g.Counts, g.Closed, g.Complete()}); err != nil {
+				return err
+			}
+			continue
+		}
+		row := []string{format.OneLine(g.Name, 0)}
+		for _, state := range tdf.States {
+			row = append(row, format.Number(int(g.Counts[state])))
+		}
+		t.Row(append(row, markText(g.GroupStatus))...)
+	}
+	switch {
+	case n == 0 && !asJSON:
+		a.Say("no campaigns")
+		return nil
+	case asJSON:
+		return nil
+	}
+	return t.Write()
+}
+
+func markText(s manager.GroupStatus) string {
+	switch {
+	case s.Complete():
+		return "complete"
+	case s.Closed:
+		return "closed"
+	}
+	return ""
+}

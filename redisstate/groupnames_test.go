@@ -1,0 +1,108 @@
+package redisstate
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// groupNames returns the names and the counts of all groups, read in pages of one.
+func groupNames(t *testing.T, s *Store, prefix string) string {
+	return fmt.Sprint(groupList(t, s, prefix))
+}
+
+func groupList(t *testing.T, s *Store, prefix string) (all []string) {
+	t.Helper()
+	for after, more := "", true; more; more = after != "" {
+		groups, next, err := s.Groups(t.Context(), prefix, after, 1)
+		expect.NoError(t, err)
+		for _, g := range groups {
+			all = append(all, fmt.Sprintf("%s %v%v", g.Name, g.Counts, g.Mark.Mark))
+		}
+		after = next
+	}
+	return all
+}
+
+// A group is in the list from its first task to its last one, whatever opens or removes them.
+func TestGroups(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		expect.Equal(t, groupNames(t, s, ""), "[]")
+		ids := mustOpen(t, s, grouped("b"), define("x"), grouped("a"), grouped("b"))
+		transaction(t, s, []tdf.Properties{grouped("t"), define("x"), grouped("t/1")})
+		d := grouped("u")
+		d.Unique = "k"
+		mustOpen(t, s, d)
+		must(t, s.CloseGroup(t.Context(), "a"))
+		expect.Equal(t, groupNames(t, s, ""), "[a open 1closed b open 2 t open 1 t/1 open 1 u open 1]")
+		expect.Equal(t, groupNames(t, s, "t"), "[t open 1 t/1 open 1]")
+		expect.Equal(t, groupNames(t, s, "t/2"), "[]")
+		for i, want := range []string{"[a open 1closed b open 1]", "[a open 1closed b open 1]", "[b open 1]", "[]"} {
+			mustMove(t, s, ids[i], (*tdf.Task).Cancel)
+			mustMove(t, s, ids[i], (*tdf.Task).Remove)
+			both := slices.Concat(groupList(t, s, "a"), groupList(t, s, "b"))
+			expect.Equal(t, fmt.Sprint(both), want, "after the removal of task", i)
+		}
+		expect.Equal(t, fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.GroupNames(), 0, -1).Val()), "[t t/1 u]", "names")
+		mustOpen(t, s, grouped("b"))
+		expect.Equal(t, groupNames(t, s, "b"), "[b open 1]")
+	})
+}
+
+// Groups are ordered by the bytes of their names, and any text is a prefix or a name to begin after.
+func TestGroupsWithHostileNames(t *testing.T) {
+	s := newStore(t)
+	for _, name := range []string{"a", "a\xff", "a\xffb", "b", "[x", "(", "+", "-", "ä b\n\x00", "\xff\xff"} {
+		s.Redis.ZAdd(t.Context(), s.Keys.GroupNames(), redis.Z{Member: name})
+		s.Redis.ZAdd(t.Context(), s.Keys.Group(name), redis.Z{Score: groupScore(tdf.Failed, 7), Member: 7})
+	}
+	for prefix, want := range map[string]string{
+		"a\xff": "[a\xff failed 1 a\xffb failed 1]", "\xff": "[\xff\xff failed 1]", "(": "[( failed 1]", "[": "[[x failed 1]", "+": "[+ failed 1]",
+		"-": "[- failed 1]", "a": "[a failed 1 a\xff failed 1 a\xffb failed 1]", "ä b\n\x00": "[ä b\n\x00 failed 1]", "\xff\xff\xff": "[]",
+	} {
+		expect.Equal(t, groupNames(t, s, prefix), want, "the prefix", prefix)
+	}
+	groups, next, err := s.Groups(t.Context(), "b", "\xff", 9)
+	expect.True(t, len(groups) == 0 && next == "" && err == nil, "behind all names", groups, next, err)
+	groups, _, err = s.Groups(t.Context(), "b", "a", 9)
+	expect.True(t, len(groups) == 1 && err == nil, "before all names", groups, err)
+}
+
+// The audit adds the names that data of earlier releases lacks, and removes the names of groups without tasks.
+func TestAuditKeepsNamesOfGroups(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, grouped("old"), grouped("kept"))
+		s.Redis.ZRem(t.Context(), s.Keys.GroupNames(), "old")
+		for i := range 2 * namesChecked {
+			s.Redis.ZAdd(t.Context(), s.Keys.GroupNames(), redis.Z{Member: fmt.Sprintf("gone%d", i)})
+		}
+		expect.Equal(t, groupNames(t, s, ""), "[kept open 1]")
+		var page GroupPage
+		for range 3 {
+			var err error
+			_, page, _, err = s.DanglingIDs(t.Context(), page, 500)
+			expect.NoError(t, err)
+			page, err = s.KeepGroupNames(t.Context(), page)
+			expect.NoError(t, err)
+		}
+		expect.Equal(t, fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.GroupNames(), 0, -1).Val()), "[kept old]", "names")
+	})
+}
+
+// If another program has written the key of the names, no script refuses its tasks.
+func TestForeignNamesOfGroups(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		s.Redis.Set(t.Context(), s.Keys.GroupNames(), "x", 0)
+		ids := mustOpen(t, s, grouped("g"))
+		transaction(t, s, []tdf.Properties{grouped("g")})
+		mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+		mustMove(t, s, ids[0], (*tdf.Task).Remove)
+		_, _, err := s.Groups(t.Context(), "", "", 1)
+		expect.True(t, err != nil, "groups of a string")
+	})
+}
