@@ -14,6 +14,10 @@ type Offer struct {
 	Handlers []string     // the programs for which the worker has handlers, so that it can run tasks without a source
 	Programs bool         // whether the worker fetches and runs programs, so that it can run tasks with a source
 	Anything bool         // whether the worker has a handler for every program
+
+	// Group is the group of the tasks that the worker claims, if they have the property by_group; "" means the tasks of all groups,
+	// and those without a group.
+	Group string
 }
 
 // runs reports whether the worker can run a partition's tasks. If handler is "", the worker must fetch programs. Otherwise
@@ -24,6 +28,9 @@ func (o *Offer) runs(handler string) bool {
 	}
 	return o.Anything || slices.Contains(o.Handlers, handler)
 }
+
+// PartitionGroup returns the Group as the names of partitions have it.
+func (o *Offer) PartitionGroup() string { return partOfGroup(o.Group) }
 
 // A QueueShare is a queue that a worker serves.
 type QueueShare struct {
@@ -68,7 +75,7 @@ func (o *Offer) Matches(p Partition) bool {
 	switch {
 	case !slices.ContainsFunc(o.Shares(), serves):
 		return false
-	case !o.runs(p.Handler):
+	case !o.runs(p.Handler), o.Group != "" && o.Group != p.Group:
 		return false
 	}
 	return !slices.ContainsFunc(p.Tags, func(tag string) bool { return !slices.Contains(o.Tags, tag) })

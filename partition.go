@@ -1,15 +1,18 @@
 package tdf
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 )
 
-// A Partition is the queue, the tags and the handler that a worker must offer to claim a task. Tasks with the same
+// A Partition is the queue, the tags and the handler that a worker must offer to claim a task, and the group of a task with
+// ByGroup. Tasks with the same
 // partition share a part of the open list (docs/lifecycle.md, "Queues").
 type Partition struct {
 	Queue   string   // [DefaultQueue] for tasks without a queue
 	Tags    []string // in alphabetical order
+	Group   string   // the group by which workers for this group find the tasks; "" for all other tasks
 	Handler string   // the program for which the worker must have a handler; "" if the worker must run the task's program
 }
 
@@ -22,6 +25,9 @@ func (d *Properties) Partition() Partition {
 	if p.Queue == "" {
 		p.Queue = DefaultQueue
 	}
+	if d.ByGroup {
+		p.Group = d.Group
+	}
 	if d.Source == "" {
 		p.Handler = d.Program
 	}
@@ -33,6 +39,7 @@ const (
 	partSeparator = ";"
 	queuePart     = "queue="
 	tagsPart      = "tags="
+	groupPart     = "group=" // with special characters as in a URL
 	handlerPart   = "handler="
 )
 
@@ -45,6 +52,9 @@ func (p Partition) String() string {
 	if len(p.Tags) > 0 {
 		parts = append(parts, tagsPart+strings.Join(p.Tags, ","))
 	}
+	if p.Group != "" {
+		parts = append(parts, groupPart+partOfGroup(p.Group))
+	}
 	if p.Handler != "" {
 		parts = append(parts, handlerPart+p.Handler)
 	}
@@ -53,6 +63,9 @@ func (p Partition) String() string {
 	}
 	return strings.Join(parts, partSeparator)
 }
+
+// partOfGroup returns the name of a group as the name of a partition has it.
+func partOfGroup(group string) string { return url.QueryEscape(group) }
 
 // ParsePartition reads the name of a partition. It returns false for any other text.
 func ParsePartition(name string) (p Partition, ok bool) {
@@ -68,6 +81,8 @@ func ParsePartition(name string) (p Partition, ok bool) {
 			p.Queue = queue
 		} else if tags, is := strings.CutPrefix(part, tagsPart); is {
 			p.Tags = slices.Compact(slices.Sorted(strings.SplitSeq(tags, ",")))
+		} else if group, is := strings.CutPrefix(part, groupPart); is {
+			p.Group, _ = url.QueryUnescape(group) // "" for an invalid text, which String does not return
 		}
 	}
 	return p, p.Queue != "" && p.String() == name

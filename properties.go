@@ -57,6 +57,10 @@ type Properties struct {
 	After, AfterAny *Dependencies
 
 	Group string // the group (campaign) of the task; "" if it has no group
+
+	// ByGroup means that workers for the task's group find the task by its group (docs/lifecycle.md, "Workers for one group").
+	ByGroup bool
+
 	Meta  string // the manager's own data, up to 4 KiB; TDF does not interpret it
 	Owner string // the name of the token that has opened the task, and may see and change it; "" if no token has opened it
 
@@ -112,6 +116,10 @@ type Definition struct {
 
 	// Group is the name of the group that the task belongs to, such as a stage or a campaign. Default: no group.
 	Group string
+
+	// ByGroup lets workers that claim only the tasks of one group claim the task (docs/lifecycle.md, "Workers for one group").
+	// Default: they do not find it.
+	ByGroup bool
 
 	// Meta is the manager's own data about the task, up to 4 KiB. Default: no data.
 	Meta string
@@ -213,6 +221,7 @@ type Changes struct {
 	Priority                         *int
 	Tags                             *[]string
 	LimitKey                         *string // "" removes the key
+	ByGroup                          *bool
 	Generations                      *int
 }
 

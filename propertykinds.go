@@ -267,6 +267,24 @@ func choice[T ~string](allowed ...T) kind[T, T] {
 	return textual(want, check, func(T) bool { return true })
 }
 
+// yesOrNo is the kind of a truth value. In JSON, it is true or false.
+func yesOrNo() kind[bool, bool] {
+	words := map[bool]string{true: "yes", false: "no"}
+	return kind[bool, bool]{
+		want: "yes or no", public: same[bool], stored: same[bool],
+		parse:  func(s string) (bool, bool) { return s == words[true], s == words[true] || s == words[false] },
+		format: func(v bool) string { return words[v] },
+		parseJSON: func(data []byte) (v, ok bool) {
+			err := json.Unmarshal(data, &v)
+			return v, err == nil && string(data) != "null"
+		},
+		json:   func(v bool) any { return v },
+		isZero: func(v bool) bool { return !v },
+		equal:  func(a, b bool) bool { return a == b },
+		check:  func(string, bool) error { return nil },
+	}
+}
+
 func tags() kind[[]string, []string] {
 	valid := func(all []string) bool { return checkTags("", all) == nil }
 	return kind[[]string, []string]{

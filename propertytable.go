@@ -74,6 +74,7 @@ const (
 	fieldTags          = "tags"
 	fieldLimitKey      = "limit_key"
 	fieldGroup         = "group"
+	fieldByGroup       = "by_group"
 	fieldMeta          = "meta"
 	fieldOwner         = "owner"
 	fieldCorrelationID = "correlation_id"
@@ -247,6 +248,14 @@ var PropertyTable = []Property{
 		meaning: "The group that the task belongs to, such as a campaign or a stage. Empty means no group.",
 		at:      func(d *Properties) *string { return &d.Group },
 		value:   func(d *Definition) *string { return &d.Group },
+	}.property(),
+	rowOf[bool, bool]{
+		name: fieldByGroup, is: yesOrNo(),
+		meaning: "Whether workers with the key `group` can claim the task, if this is its group. Other workers claim it in any case.",
+		help:    "`YES` yes lets workers for this campaign alone (their key group) claim the task, too (default: no)",
+		at:      func(d *Properties) *bool { return &d.ByGroup },
+		value:   func(d *Definition) *bool { return &d.ByGroup },
+		change:  func(c *Changes) **bool { return &c.ByGroup },
 	}.property(),
 	rowOf[string, string]{
 		name: fieldMeta, inLists: true, is: text(fmt.Sprintf("text of up to %d bytes", MaxMeta), checkMeta),

@@ -83,7 +83,7 @@ func JoinTags(tags []string) string {
 // the original TDF claim only tasks without a place. So they never claim a task with a limit key, and cannot exceed its limit.
 // If Apart is set, a task whose program the original TDF cannot fetch also has a place.
 func (d *Properties) Place() string {
-	needsPlace := d.LimitKey != "" || d.Apart && !OriginalFetches(d.Source)
+	needsPlace := d.LimitKey != "" || d.Partition().Group != "" || d.Apart && !OriginalFetches(d.Source)
 	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" && !needsPlace {
 		return ""
 	}

@@ -56,6 +56,7 @@ func drawProperties(r *rapid.T) Properties {
 	}
 	d.Priority = int(rapid.Int32().Draw(r, "priority"))
 	d.Tags = rapid.SliceOfN(label, 0, 4).Draw(r, "tags")
+	d.Group, d.ByGroup = rapid.StringMatching(`[a-z;=+% ü]{0,9}`).Draw(r, "group"), rapid.Bool().Draw(r, "by group")
 	if rapid.Bool().Draw(r, "handler") {
 		d.Source = ""
 	}
@@ -88,11 +89,13 @@ func TestNamesOfPlaces(t *testing.T) {
 		"queue=a":                          {Source: "s", Queue: "a"},
 		"priority=5;queue=a;tags=gpu,ssd":  {Source: "s", Queue: "a", Priority: 5, Tags: []string{"ssd", "gpu", "ssd"}},
 		"tags=gpu;handler=re;size":         {Program: "re;size", Tags: []string{"gpu"}},
+		"group=a%3Bb+c;handler=p":          {Program: "p", Group: "a;b c", ByGroup: true},
+		"queue=a;group=g":                  {Source: "s", Queue: "a", Group: "g", ByGroup: true},
 		"priority=1;handler=queue=default": {Program: "queue=default", Priority: 1, Queue: DefaultQueue},
 	} {
 		expect.Equal(t, d.Place(), want, d, "is in")
 	}
-	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b"} {
+	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b", "group=", "group=%", "group=a b", "group=a;tags=b"} {
 		p, ok := ParsePartition(name)
 		expect.True(t, !ok, name, "is read as", p)
 	}
@@ -106,6 +109,11 @@ func TestOfferMatches(t *testing.T) {
 	} {
 		p, _ := ParsePartition(name)
 		expect.Equal(t, worker.Matches(p), want, name)
+	}
+	grouped := Offer{Programs: true, Group: "a b"}
+	for name, want := range map[string]bool{"default": false, "group=a+b": true, "group=a": false, "queue=a;group=a+b": false, "tags=x;group=a+b": false} {
+		p, _ := ParsePartition(name)
+		expect.Equal(t, grouped.Matches(p), want, "a worker for one group", name)
 	}
 	handling := Offer{Handlers: []string{"x"}}
 	for name, want := range map[string]bool{"default": false, "handler=x": true, "handler=y": false, "queue=a;handler=x": false} {

@@ -15,6 +15,8 @@ func meets(o tdf.Offer, p tdf.Partition) (queue, tags, handler bool) {
 	byQueue, byTags, byHandler := o, o, o
 	byQueue.Programs, byTags.Programs = true, true
 	byTags.Queues, byHandler.Queues = same, same
+	p.Group = ""
+	byQueue.Group, byTags.Group, byHandler.Group = "", "", ""
 	return byQueue.Matches(tdf.Partition{Queue: p.Queue}),
 		byTags.Matches(tdf.Partition{Queue: p.Queue, Tags: p.Tags}),
 		byHandler.Matches(tdf.Partition{Queue: p.Queue, Handler: p.Handler})

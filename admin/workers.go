@@ -27,6 +27,7 @@ type Worker struct {
 	Queues   []string `json:"queues,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
 	Handlers []string `json:"handlers,omitempty"`
+	Campaign string   `json:"campaign,omitempty"` // the group of the tasks that the worker claims; "" for all groups
 
 	// Drained says who ordered the worker to drain, and when. If there is no order, Drained is "".
 	Drained string `json:"drained,omitempty"`
@@ -82,7 +83,7 @@ func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 	v := Worker{
 		Name: w.Name, Host: w.Host, PID: w.PID, Version: w.Version, State: f.stateOf(w), Slots: w.Slots, Runs: w.Runs,
 		Seen: w.Seen.Std(), Lease: w.Lease.Std(), Drained: w.Drained, Alive: w.Alive(f.at), InProcess: w.InProcess,
-		Tags: w.Offer.Tags, Handlers: w.Offer.Handlers,
+		Tags: w.Offer.Tags, Handlers: w.Offer.Handlers, Campaign: w.Offer.Group,
 	}
 	for _, q := range w.Offer.Queues {
 		v.Queues = append(v.Queues, q.String())

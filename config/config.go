@@ -43,6 +43,7 @@ type Worker struct {
 
 	Queues []tdf.QueueShare // the queues that the worker serves, in order; none means the queue of the tasks without a queue
 	Tags   []string         // the tags that the worker offers
+	Group  string           // the group of the tasks that the worker claims; "" means those of all groups, and tasks without a group
 
 	Concurrency int // number of slots; 0 means one slot per core; default: 1
 

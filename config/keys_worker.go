@@ -31,6 +31,10 @@ var workerKeys = []key{
 		"The tags that the worker offers. It claims a task only if it offers all tags of the task.",
 	},
 	{
+		"worker", "group", "", group(func(s *settings) *string { return &s.worker.Group }),
+		"The worker claims only tasks of this group (campaign) that were opened with `by_group=yes`. Empty means the tasks of all groups, and those without a group.",
+	},
+	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),
 		"The number of slots: how many programs run at once. `auto` means one slot for each core.",
 	},

@@ -100,6 +100,10 @@ func userName(at func(*settings) *string) kind {
 	return matching("a user's name or number, with no % except in %n", valid, at)
 }
 
+func group(at func(*settings) *string) kind {
+	return matching(fmt.Sprintf("a name of up to %d bytes", tdf.MaxName), func(s string) bool { return len(s) <= tdf.MaxName && plain(s) }, at)
+}
+
 // target returns the kind of an rsync target, to which workers copy the files of rounds.
 func target(at func(*settings) *string) kind {
 	valid := func(s string) bool {

@@ -147,7 +147,7 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 	offer, known := r.offer(), s.pauses.get()
 	queues, paused := known.paused.Withhold(offer.Shares())
 	unwanted := unwantedName(avoid, paused, r.Resume)
-	plain := known.version == "" && unwanted == "" && offer.Programs && len(queues) == 1 && queues[0] == tdf.DefaultQueue
+	plain := known.version == "" && unwanted == "" && offer.Programs && offer.Group == "" && len(queues) == 1 && queues[0] == tdf.DefaultQueue
 	return func(slot int, sequence uint64) []any {
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), groupCode(tdf.Running),
@@ -162,6 +162,7 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 		e.Strings(paused)
 		e.Strings(offer.Tags)
 		e.Strings(offer.Handlers)
+		e.Add(offer.PartitionGroup())
 		e.Count(len(queues))
 		for _, queue := range queues {
 			e.Add(queue, positionName(s.Keys, queue, offer))

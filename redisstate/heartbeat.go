@@ -104,6 +104,7 @@ func (w *WorkerInfo) fields() []any {
 		"state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", avoids,
 		"pauses", pauses, "runner", runner,
 		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers", strings.Join(w.Offer.Handlers, "\n"),
+		"group", w.Offer.Group,
 	}
 }
 

@@ -1,7 +1,9 @@
 package redisstate
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -14,6 +16,7 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 	queues := []string{"", "a", "tags", "handler"}
 	tags := []string{"gpu", "gpus", "handler", "queue", "@a/b"}
 	programs := []string{"p", "handler=p", "q;tags=gpu", "tags=gpu", ";", ",", "gpu", "default", "%d+"}
+	groups := []string{"g", "g;h", ";group=g", "tags=gpu", "%d+", "g h+%3B", "handler=p"}
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -36,9 +39,18 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 			if random.IntN(3) > 0 {
 				d.Source = ""
 			}
+			if random.IntN(2) == 0 {
+				d.Group, d.ByGroup = groups[random.IntN(len(groups))], random.IntN(4) > 0
+			}
 			offer := tdf.Offer{Tags: some(tags), Handlers: some(programs), Programs: random.IntN(2) == 0, Anything: random.IntN(5) == 0}
+			if random.IntN(3) == 0 {
+				offer.Group = groups[random.IntN(len(groups))]
+			}
 			for _, queue := range some(append(queues[1:], tdf.DefaultQueue)) {
 				offer.Queues = append(offer.Queues, tdf.QueueShare{Queue: queue})
+			}
+			if p, ok := tdf.ParsePartition(d.Partition().String()); !ok || !reflect.DeepEqual(p, d.Partition()) {
+				t.Fatalf("the name of the partition %q is read as %v", d.Partition(), p)
 			}
 			id := mustOpen(t, s, d)[0]
 			want := offer.Matches(d.Partition())
@@ -50,5 +62,43 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 			mustMove(t, s, id, (*tdf.Task).Cancel)
 		}
 		expect.True(t, claimed >= 10 && claimed <= 290, "of 300 tasks", claimed, "were claimed")
+	})
+}
+
+// A worker for one group gets the tasks of this group alone, by priority and age, also if many other tasks come before them. The other
+// workers get them, too. Tasks without by_group are not for it.
+func TestWorkersForOneGroup(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		of := func(group string, priority int) tdf.Properties {
+			d := define("x")
+			d.Group, d.ByGroup, d.Priority = group, true, priority
+			return d
+		}
+		other := define("x")
+		other.Group = "g"
+		var many []tdf.Properties
+		for i := range 2500 { // more partitions than one claim passes
+			many = append(many, of(fmt.Sprint("other", i), 1))
+		}
+		mustOpen(t, s, many...)
+		ids := mustOpen(t, s, define("x"), other, of("g", 0), of("h", 0), of("g", 0), of("g", 7))
+		offer := tdf.Offer{Programs: true, Group: "g"}
+		var got []int64
+		for range 10 {
+			c := claimFor(t, s, 10, offer)
+			for _, x := range c.Claims {
+				got = append(got, x.Task.ID)
+			}
+		}
+		expect.Equal(t, got, []int64{ids[5], ids[2], ids[4]}, "claimed")
+		rest := 0
+		for {
+			c := claimFor(t, s, 1000, tdf.Offer{Programs: true})
+			if rest += len(c.Claims); len(c.Claims) == 0 && !c.More {
+				break
+			}
+		}
+		expect.Equal(t, rest, 2503, "claimed by a worker for all groups")
+		mustBeSound(t, s)
 	})
 }

@@ -53,10 +53,14 @@ func (r *ClaimRequest) offer() *tdf.Offer {
 // positionName returns the name under which Redis keeps how far claims from a queue have come. It is the same for all workers
 // that offer the same.
 func positionName(k keys.Names, queue string, o *tdf.Offer) string {
-	if queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 {
+	if queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 && o.Group == "" {
 		return k.List(tdf.Open)
 	}
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%q %q %q %t %t", queue, slices.Sorted(slices.Values(o.Tags)), o.Handlers, o.Programs, o.Anything)))
+	offer := fmt.Sprintf("%q %q %q %t %t", queue, slices.Sorted(slices.Values(o.Tags)), o.Handlers, o.Programs, o.Anything)
+	if o.Group != "" {
+		offer += fmt.Sprintf(" %q", o.Group)
+	}
+	sum := sha256.Sum256([]byte(offer))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -77,6 +77,7 @@ var taskProperties = withOthers([]property{
 	{"queue", Facts | Result | definition | rulesAlways},
 	{"priority", Facts | definition},
 	{"tags", Facts | definition},
+	{"by_group", Facts | definition},
 	{"limit_key", Facts | Result | rulesMore | definition},
 	{"place", Facts | definition},
 	{"fail_on", Facts | Result | rulesAlways},

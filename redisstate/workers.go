@@ -158,7 +158,7 @@ func queuesText(queues []tdf.QueueShare) string {
 // parseOffer reads the offer from the hash of a worker. A worker of an earlier release has none of these fields: it
 // claims tasks without a queue, tags and a priority.
 func parseOffer(h map[string]string) tdf.Offer {
-	o := tdf.Offer{Tags: tdf.SplitTags(h["tags"]), Programs: true}
+	o := tdf.Offer{Tags: tdf.SplitTags(h["tags"]), Programs: true, Group: h["group"]}
 	for part := range strings.SplitSeq(h["queues"], ",") {
 		if q, err := tdf.ParseQueueShare(part); err == nil {
 			o.Queues = append(o.Queues, q)

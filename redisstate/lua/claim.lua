@@ -40,6 +40,7 @@
 -- - the number of paused groups, and these groups
 -- - the number of tags that the worker offers, and these tags
 -- - the number of programs for which it has handlers, and these programs
+-- - the group of the tasks that the worker claims, as in the name of a partition, or '' for all groups
 -- - the number of queues that the worker serves; for each, its name, and a name for its positions
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
@@ -73,6 +74,7 @@ cursor = 19 + ARGV[19]
 
 local avoid, paused_group, queues = take_set(), take_set(), {}
 local offer = { programs = ARGV[16] == '1', anything = ARGV[17] == '1', tags = take_set(), handlers = take_set() }
+offer.group = take()
 for i = 1, tonumber(take()) do queues[i] = { name = take(), position = take() } end
 local n_properties = #properties
 properties[n_properties + 1] = 'place'
@@ -280,7 +282,7 @@ starting.finish()
 
 local next_due = ordering.next_due
 for _, queue in ipairs(queues) do
-  if queue.name == DEFAULT and offer.programs then
+  if queue.name == DEFAULT and offer.programs and offer.group == '' then
     if #ids < wanted then
       -- The reply is an error if the set has a wrong type.
       local left = redis.pcall('ZRANGEBYSCORE', open, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)

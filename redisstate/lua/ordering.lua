@@ -31,7 +31,7 @@ local ordering = {
 }
 
 -- The arguments are the key of the list `open`, the maximum number of tasks, and what the worker offers: the sets of
--- its tags and handlers, whether it runs programs, and whether it handles all programs.
+-- its tags and handlers, whether it runs programs, whether it handles all programs, and the group that it serves.
 --
 -- This function creates the others. So they take the outer locals from it, which is faster than to find each of them in
 -- the script. And a script may have only about 180 locals at once.
@@ -147,6 +147,7 @@ function ordering.use(open, wanted, offer)
     if at then before, handler = string.sub(partition, 1, at - 1), string.sub(partition, at + 8) end
     if handler and not (offer.anything or offer.handlers[handler]) then return false end
     if not handler and not offer.programs then return false end
+    if offer.group ~= '' and string.match(';' .. before, ';group=([^;]*)') ~= offer.group then return false end
     for tag in string.gmatch(string.match(before, 'tags=([^;]*)') or '', '[^,]+') do
       if not offer.tags[tag] then return false end
     end
@@ -349,7 +350,7 @@ function ordering.use(open, wanted, offer)
     if (queue.sweep or '') ~= '' then
       queue.last = queue.sweep
       open_partition((parse_head(queue.sweep)), nil, from)
-    elseif name == DEFAULT and offer.programs then
+    elseif name == DEFAULT and offer.programs and offer.group == '' then
       open_plain(from)
     end
   end

@@ -72,7 +72,9 @@ local function use_places(open)
   function queue_of(partition)
     local queue = string.match(partition, '^queue=([^;]+)')
     if queue or partition == DEFAULT then return queue or DEFAULT end
-    if string.find(partition, '^tags=') or string.find(partition, '^handler=') then return DEFAULT end
+    if string.find(partition, '^tags=') or string.find(partition, '^group=') or string.find(partition, '^handler=') then
+      return DEFAULT
+    end
   end
 
   function is_priority(s)

@@ -47,7 +47,7 @@ const (
 
 // lobby returns the lobby of an offer.
 func (d *Desk) lobby(o tdf.Offer) *lobby {
-	name := fmt.Sprintf("%q", []any{o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything})
+	name := fmt.Sprintf("%q", []any{o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything, o.Group})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if l := d.lobbies[name]; l != nil {

@@ -58,6 +58,7 @@ type Registration struct {
 	Slots    int      `json:"slots,omitempty" doc:"how many tasks it runs at once, for people; 1 if it is missing"`
 	Queues   []string `json:"queues,omitempty" doc:"the queues that it serves, in this order, or with weights such as a:3 and b:1; missing: those of the token, or default"`
 	Tags     []string `json:"tags,omitempty" doc:"the tags that it offers"`
+	Campaign string   `json:"campaign,omitempty" doc:"it claims only tasks of this campaign that were opened with by_group; missing: tasks of all campaigns"`
 	Programs []string `json:"programs,omitempty" doc:"it runs only these programs; missing: every program"`
 	Sources  bool     `json:"sources,omitempty" doc:"it also claims tasks with a source, and fetches the program from there itself"`
 	Lease    float64  `json:"lease,omitempty" doc:"seconds from 1 to 300 for which its name and its claims hold without a call; 60 if it is missing"`
@@ -77,7 +78,7 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error) {
 	w = redisstate.WorkerInfo{
 		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: "working", Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true,
-		Offer: tdf.Offer{Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources},
+		Offer: tdf.Offer{Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources, Group: r.Campaign},
 	}
 	if r.Lease == 0 {
 		w.Lease = usualLease
@@ -95,6 +96,9 @@ func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error
 		return w, invalid("want at most %d queues, %d tags and %d programs", mostQueues, mostTags, mostPrograms)
 	case r.Sources && len(r.Programs) > 0:
 		return w, invalid("want either programs or sources, because a worker with sources claims the tasks of every program")
+	}
+	if len(r.Campaign) > tdf.MaxName || !isLine(r.Campaign) {
+		return w, invalid("campaign %.100q: want one line of at most %d bytes", r.Campaign, tdf.MaxName)
 	}
 	for _, tag := range r.Tags {
 		if err := tdf.CheckLabel("tags", tag); err != nil {

@@ -67,12 +67,19 @@ func listWorkers(ctx context.Context, a *cli.App, m *cli.Client, all, asJSON boo
 	return t.Write()
 }
 
+func campaignOf(w admin.Worker) []string {
+	if w.Campaign == "" {
+		return nil
+	}
+	return []string{w.Campaign}
+}
+
 func remarks(w admin.Worker) string {
 	var all []string
 	for _, offer := range []struct {
 		name   string
 		values []string
-	}{{"queues ", w.Queues}, {"tags ", w.Tags}, {"handlers ", w.Handlers}} {
+	}{{"queues ", w.Queues}, {"tags ", w.Tags}, {"handlers ", w.Handlers}, {"only campaign ", campaignOf(w)}} {
 		if len(offer.values) > 0 {
 			all = append(all, offer.name+short(offer.values, ", "))
 		}
