@@ -36,10 +36,35 @@ type ClaimRequest struct {
 	Call *ClaimCall
 	IDs  string
 
+	// Require are tasks that must not have changed. Otherwise, the claim gets nothing, and the error is a *[RequireError].
+	Require []Required
+
 	// Offer says which tasks the worker may claim. The claim serves its queues in order. Nil means tasks without a queue, tags
 	// and a handler.
 	Offer *tdf.Offer
 }
+
+// A Required is a version of a task. Each transition and each change of a task makes a new version.
+type Required struct {
+	ID              int64
+	State           tdf.State
+	Round, Revision int
+}
+
+// MaxRequired is the largest number of tasks that a claim can require.
+const MaxRequired = 1000
+
+// A RequireError means that a claim has got nothing, because tasks that it requires have changed, or do not exist.
+type RequireError struct {
+	IDs []int64 // all of these tasks
+}
+
+func (e *RequireError) Error() string {
+	return "tasks that the claim requires have changed, or do not exist: " + strings.Trim(fmt.Sprint(e.IDs), "[]")
+}
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*RequireError) Code() tdf.Code { return tdf.CodeConflict }
 
 // A Claim is a task that was handed to a worker for one round.
 type Claim struct {
@@ -121,6 +146,9 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 			return Claimed{}, nil, err
 		}
 		s.link.observe(replySize(reply), time.Since(start))
+		if changed := changedOf(reply); len(changed) > 0 {
+			return Claimed{}, nil, &RequireError{changed}
+		}
 		c, overdue := s.readClaimed(r.Worker, queues, reply)
 		c.Sent = start
 		if c.Stale && ctx.Err() == nil {
@@ -147,7 +175,7 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 	offer, known := r.offer(), s.pauses.get()
 	queues, paused := known.paused.Withhold(offer.Shares())
 	unwanted := unwantedName(avoid, paused, r.Resume)
-	plain := known.version == "" && unwanted == "" && offer.Programs && offer.Group == "" && len(queues) == 1 && queues[0] == tdf.DefaultQueue
+	plain := known.version == "" && unwanted == "" && len(r.Require) == 0 && offer.Programs && offer.Group == "" && len(queues) == 1 && queues[0] == tdf.DefaultQueue
 	return func(slot int, sequence uint64) []any {
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), groupCode(tdf.Running),
@@ -166,6 +194,10 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 		e.Count(len(queues))
 		for _, queue := range queues {
 			e.Add(queue, positionName(s.Keys, queue, offer))
+		}
+		for _, of := range r.Require {
+			e.All = append(e.All, of.ID, string(of.State), of.Round, of.Revision)
+			e.Flag(of.State.Settled())
 		}
 		return e.All
 	}, queues
@@ -192,6 +224,19 @@ func claimForm(queues int) conn.ReplyForm {
 		conn.IsText, conn.IsText, conn.ManyTexts, conn.ListOf(0, maxTasksPerCall, claim), conn.IsText, conn.IsText,
 		conn.ListOf(0, queues, conn.IsNumber), conn.ListOf(0, 3, conn.Anything),
 	)
+}
+
+// changedOf returns the required tasks that have changed, according to the answer of claim.lua.
+func changedOf(reply any) (ids []int64) {
+	refusal := conn.List(conn.List(reply)[7])
+	if len(refusal) != 3 {
+		return nil
+	}
+	for _, text := range conn.List(refusal[2]) {
+		id, _ := strconv.ParseInt(conn.Text(text), 10, 64)
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 func (s *Store) readClaimed(worker string, queues []string, reply any) (c Claimed, overdue []int64) {

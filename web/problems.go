@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A kind is a kind of problem. The page /errors and docs/http.md list the kinds.
@@ -46,7 +48,7 @@ var kinds = []kind{
 	{Code: string(tdf.CodeConflict), Status: 409, Title: "Conflict", Text: "The present state of the object forbids the action."},
 	{Code: string(tdf.CodeTaken), Status: 409, Title: "Taken", Text: "Another object has the name, the id or the key."},
 	{Code: string(tdf.CodeExpired), Status: 410, Title: "Gone", Text: "The object existed, and was removed because it was old."},
-	{Code: precondition, Status: 412, Title: "The task has changed", Text: "The task has not the version that If-Match names. Read it again."},
+	{Code: precondition, Status: 412, Title: "The task has changed", Text: "A task has not the version that the call names, in If-Match or in its body. Read it again."},
 	{Code: tooLarge, Status: 413, Title: "Too large", Text: "The body is too large, or has too many elements."},
 	{Code: notRead, Status: 415, Title: "Unsupported type", Text: "The route reads no body of this Content-Type."},
 	{Code: misdirected, Status: 421, Title: "Another host", Text: "The header Host names a host that this server does not have. The configuration lists its names."},
@@ -98,6 +100,9 @@ func (a *api) problemOf(ctx context.Context, err error) *problem {
 		return p
 	}
 	k := kindOf(string(tdf.CodeOf(err)))
+	if errors.As(err, new(*redisstate.RequireError)) {
+		k = kindOf(precondition)
+	}
 	p := k.problem(err.Error())
 	if p.CorrelationID = callOf(ctx).id; k.hidden {
 		a.Log.Warn("a call failed", "correlation_id", p.CorrelationID, "error", err)

@@ -42,6 +42,8 @@
 -- - the number of programs for which it has handlers, and these programs
 -- - the group of the tasks that the worker claims, as in the name of a partition, or '' for all groups
 -- - the number of queues that the worker serves; for each, its name, and a name for its positions
+-- - if the claim requires tasks to be unchanged: for each of them, its id, state, round and revision, and '1' if it
+--   must not be in the list `archived`
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
 -- and meta. The last property is limit_key. The script reads it only if the task has a place (see places.lua), because
@@ -55,8 +57,9 @@
 --  5. '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want
 --  7. the list of the numbers of claimed tasks, one for each queue
---  8. if the client knows another version: the version, and the list of what is paused. In this case, the script has
---     claimed nothing. Otherwise empty.
+--  8. if the client knows another version: the version, and the list of what is paused. If required tasks have changed:
+--     two empty texts, and the list of the ids of these tasks. In both cases, the script has claimed nothing. Otherwise
+--     empty.
 --
 -- A task is overdue when its end_before is past. The client decides about the overdue tasks that the script returns. If
 -- the clock may have leapt, the script returns no overdue tasks, and the server decides about them (see the function
@@ -102,6 +105,18 @@ end
 
 if version ~= known then
   return { now_text, '', {}, {}, '1', '0', {}, { version, call('HKEYS', KEYS[9]) } }
+end
+
+if cursor < #ARGV then
+  local changed, archived = {}, string.sub(open, 1, -1 - #'open') .. 'archived'
+  while cursor < #ARGV do
+    local id, state, round, revision, settled = take(), take(), take(), take(), take() == '1'
+    local f = redis.pcall('HMGET', tasks .. id, 'state', 'round', 'revision') -- an error if the key is not a hash
+    local same = f[1] == state and round_of(f[2]) == round and (number(f[3], 0) or 0) == tonumber(revision)
+    same = same and not (settled and type(redis.pcall('ZSCORE', archived, id)) == 'string')
+    if not same then changed[#changed + 1] = id end
+  end
+  if changed[1] then return { now_text, '', {}, {}, '', '0', {}, { '', '', changed } } end
 end
 
 -- The first part of the script reads and decides.

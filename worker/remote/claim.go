@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"crypto/rand"
+	"regexp"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -27,6 +28,33 @@ type ClaimRequest struct {
 	Wait   float64 `json:"wait,omitempty" doc:"seconds to wait for a task if there is none, up to 60, and up to two thirds of the lease"`
 	Number int64   `json:"number,omitempty" doc:"the number of the claim, from 1 up; if you get no answer, repeat the call with the same number, and you get the same tasks"`
 	Base64 bool    `json:"base64,omitempty" doc:"texts are always in the members that end in _base64"`
+
+	Require []Required `json:"require,omitempty" doc:"tasks that must not have changed; if one of them has, the call gets no task, and the problem names all that have"`
+}
+
+// A Required is a version of a task.
+type Required struct {
+	ID   int64  `json:"id"`
+	ETag string `json:"etag" doc:"the ETag of the task"`
+}
+
+// etagForm is the form of an ETag, as package web writes it: state, round and revision.
+var etagForm = regexp.MustCompile(`^"([a-z_]+)-(\d{1,9})-(\d{1,15})"$`)
+
+func (r *ClaimRequest) required() (all []redisstate.Required, err error) {
+	if len(r.Require) > redisstate.MaxRequired {
+		return nil, invalid("require: want at most %d tasks", redisstate.MaxRequired)
+	}
+	for _, v := range r.Require {
+		parts := etagForm.FindStringSubmatch(v.ETag)
+		if v.ID < 1 || parts == nil {
+			return nil, invalid("require: task %d: %.100q is no ETag of a task", v.ID, v.ETag)
+		}
+		round, _ := strconv.Atoi(parts[2])
+		revision, _ := strconv.Atoi(parts[3])
+		all = append(all, redisstate.Required{ID: v.ID, State: tdf.State(parts[1]), Round: round, Revision: revision})
+	}
+	return all, nil
 }
 
 // A Claimed is the answer to a claim.
@@ -216,6 +244,9 @@ func (d *Desk) begin(ctx context.Context, t *access.Token, id string, r *ClaimRe
 		err = d.beatIfDue(ctx, &v)
 	}
 	request = redisstate.ClaimRequest{Worker: v.worker, Most: r.Most, Lease: v.Lease, IDs: v.claimIDs(rand.Text())}
+	if err == nil {
+		request.Require, err = r.required()
+	}
 	if err == nil && r.Number > 0 {
 		request.IDs = v.claimIDs(strconv.FormatInt(r.Number, 10))
 		request.Call, err = d.store.ClaimCall(ctx, v.boot, r.Number)

@@ -1,0 +1,75 @@
+package redisstate
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+func requiredOf(t *testing.T, s *Store, id int64) Required {
+	t.Helper()
+	v := task(t, s, id)
+	return Required{ID: id, State: v.State, Round: v.Round, Revision: v.Revision}
+}
+
+// A claim that requires tasks gets something only while all of them are unchanged. Otherwise it names all that have changed, and
+// changes nothing, whether or not there are tasks to claim.
+func TestClaimsThatRequireTasks(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, define("a"), define("b"), define("c"), define("d"), define("e"))
+		mustMove(t, s, ids[4], (*tdf.Task).Cancel)
+		var all []Required
+		for _, id := range ids[1:] {
+			all = append(all, requiredOf(t, s, id))
+		}
+		claim := func(all ...Required) (Claimed, error) {
+			return s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 30, Require: all})
+		}
+		c, err := claim(all...)
+		expect.True(t, err == nil && len(c.Claims) == 1 && c.Claims[0].Task.ID == ids[0], "all are unchanged", c, err)
+
+		m, err := task(t, s, ids[1]).Change(tdf.Changes{Input: new("new")}) // revision
+		mustApply(t, s, m, err)
+		mustMove(t, s, ids[2], (*tdf.Task).Cancel) // state
+		mustMove(t, s, ids[2], (*tdf.Task).Remove) // no task
+		mustMove(t, s, ids[4], (*tdf.Task).Reopen) // round
+		s.Redis.Set(t.Context(), s.Keys.Task(77), "a string", 0)
+		before := dump(t, s)
+		wanted := append(all, Required{ID: 77, State: tdf.Open}, Required{ID: 78, State: tdf.Open}, Required{ID: ids[3], State: tdf.Running})
+		_, err = claim(wanted...)
+		e := new(RequireError)
+		expect.True(t, errors.As(err, &e), err)
+		expect.Equal(t, e.IDs, []int64{ids[1], ids[2], ids[4], 77, 78, ids[3]})
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
+		c, err = claim(requiredOf(t, s, ids[1]), all[2])
+		expect.True(t, err == nil && len(c.Claims) == 1, "versions as they are", c, err)
+	})
+}
+
+// A task that a manager of the original TDF has archived is no longer as it was, although its state is.
+func TestClaimsThatRequireTasksOfTheOriginal(t *testing.T) {
+	s := newStore(t)
+	ids := mustOpen(t, s, define("a"), define("b"))
+	mustMove(t, s, ids[1], (*tdf.Task).Cancel)
+	of := requiredOf(t, s, ids[1])
+	s.Redis.ZRem(t.Context(), s.Keys.List(tdf.Expired), ids[1])
+	s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Archived), redis.Z{Score: 1.7e9, Member: ids[1]})
+	_, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 30, Require: []Required{of}})
+	expect.True(t, errors.As(err, new(*RequireError)), err)
+}
+
+// If Redis's answer is lost, the repeated claim gets the same task, although its requirement no longer holds.
+func TestRepeatedClaimThatRequires(t *testing.T) {
+	s := newStore(t)
+	ids := mustOpen(t, s, define("a"), define("b"))
+	call := expect.Result(s.ClaimCall(t.Context(), "session", 1)).Value(t)
+	r := ClaimRequest{Worker: "w", Most: 1, Lease: 30, Call: call, IDs: "c", Require: []Required{requiredOf(t, s, ids[0])}}
+	first := expect.Result(s.Claim(t.Context(), r)).Value(t) // the claim itself changes the required task
+	r.Call = expect.Result(s.ClaimCall(t.Context(), "session", 1)).Value(t)
+	again := expect.Result(s.Claim(t.Context(), r)).Value(t)
+	expect.True(t, len(first.Claims) == 1 && len(again.Claims) == 1 && again.Claims[0].ID == first.Claims[0].ID, first, again)
+}
