@@ -53,9 +53,10 @@ var looks = []string{
 func main() {
 	tasks := flag.Int("tasks", 1_000_000, "number of tasks")
 	repeats := flag.Int("repeats", 5, "number of runs of each command; the result is the median")
+	queues := flag.Int("queues", 0, "number of queues of the open tasks; above 0, measure only scrapes of /metrics")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *tasks, *repeats, os.Stdout)
+	err := run(ctx, *tasks, *queues, *repeats, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-look:", err)
@@ -63,7 +64,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, tasks, repeats int, out io.Writer) error {
+func run(ctx context.Context, tasks, queues, repeats int, out io.Writer) error {
 	server, err := redisserver.Start(redisserver.Shipped...)
 	if err != nil {
 		return err
@@ -81,13 +82,22 @@ func run(ctx context.Context, tasks, repeats int, out io.Writer) error {
 		return fmt.Errorf("build tdf: %w", err)
 	}
 	began := time.Now()
-	if err := fill(ctx, server, tasks); err != nil {
+	if err := fill(ctx, server, tasks, queues); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%d tasks, stored in %.0f s\n\n", tasks, time.Since(began).Seconds())
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2})
 	defer client.Close()
 	l := &look{tdf: tdf, server: server, client: client, id: strconv.Itoa(idOfFailure(tasks))}
+	if queues > 0 {
+		if err := fillCounts(ctx, client); err != nil {
+			return err
+		}
+		if err := client.ConfigSet(ctx, "slowlog-log-slower-than", "100").Err(); err != nil {
+			return err
+		}
+		return l.scrape(ctx, repeats, out)
+	}
 	return l.all(ctx, repeats, out)
 }
 

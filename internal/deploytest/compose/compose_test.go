@@ -122,6 +122,37 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
+// The first start makes the token of Prometheus. Later starts keep it, unless Redis or the volume has lost it.
+func TestToken(t *testing.T) {
+	dir := t.TempDir()
+	fake := `#!/bin/sh
+case $2 in
+ls) printf 'NAME\tROLE\n'; cat names ;;
+add) printf 'prometheus\tviewer\t\n' >names; echo "token-$(date +%N)" ;;
+esac
+`
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "tdf"), []byte(fake), 0o755))
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "names"), nil, 0o600))
+	command := slices.Clone(project(t).Services["token"].Command)
+	last := len(command) - 1
+	command[last] = strings.ReplaceAll(command[last], "/run/tdf", dir)
+	start := func() string {
+		cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		expect.MustTrue(t, err == nil, err, string(out))
+		return string(expect.Result(os.ReadFile(filepath.Join(dir, "token"))).Value(t))
+	}
+	first := start()
+	expect.True(t, strings.HasPrefix(first, "token-") && start() == first, first)
+	for _, lost := range []string{"names", "token"} {
+		expect.NoError(t, os.Truncate(filepath.Join(dir, lost), 0))
+		second := start()
+		expect.True(t, second != first && second != "", lost, first)
+		first = second
+	}
+}
+
 // docker compose itself accepts the file, where it is installed.
 func TestDockerCompose(t *testing.T) {
 	if exec.CommandContext(t.Context(), "docker", "compose", "version").Run() != nil {
