@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -26,6 +27,10 @@ func (t JSONText) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a string or an object.
 func (t *JSONText) UnmarshalJSON(data []byte) error {
+	if s, ok := plainText(data); ok {
+		*t = JSONText(s)
+		return nil
+	}
 	if len(data) == 0 || data[0] != '{' {
 		return json.Unmarshal(data, (*string)(t))
 	}
@@ -33,6 +38,17 @@ func (t *JSONText) UnmarshalJSON(data []byte) error {
 	err := json.Unmarshal(data, &b)
 	*t = JSONText(b.Base64)
 	return err
+}
+
+// plainText returns the text of a JSON string that has no escapes, which json.Unmarshal would read twice.
+func plainText(data []byte) (string, bool) {
+	last := len(data) - 1
+	if last < 1 || data[0] != '"' || data[last] != '"' {
+		return "", false
+	}
+	text := data[1:last]
+	special := func(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
+	return string(text), !slices.ContainsFunc(text, special) && utf8.Valid(text)
 }
 
 // Value returns the value of the property for JSON: a text, a number, a list of texts, or nil if there is none. Times are RFC 3339 texts, and spans
@@ -107,6 +123,17 @@ func memberOf(store func(*Property, *Properties) bool) map[string]any {
 	return members
 }
 
+// propertyInJSON finds a property by its name in JSON.
+var propertyInJSON = sync.OnceValue(func() map[string]*Property {
+	all := map[string]*Property{}
+	for i := range PropertyTable {
+		if p := &PropertyTable[i]; p.JSON != "" {
+			all[p.JSON] = p
+		}
+	}
+	return all
+})
+
 // readMembers reads an object. It passes each property with its value to the function take.
 func readMembers(data []byte, take func(*Property, *Properties) error, others map[string]**Dependencies) error {
 	var members map[string]json.RawMessage
@@ -123,14 +150,14 @@ func readMembers(data []byte, take func(*Property, *Properties) error, others ma
 			}
 			continue
 		}
-		i := slices.IndexFunc(PropertyTable, func(p Property) bool { return p.JSON == name })
-		if i < 0 {
+		p := propertyInJSON()[name]
+		if p == nil {
 			return invalidProperty(fmt.Sprintf("%.100q", name), "no task has this property")
 		}
 		scratch := usual
-		err := PropertyTable[i].setJSON(&scratch, members[name])
+		err := p.setJSON(&scratch, members[name])
 		if err == nil {
-			err = take(&PropertyTable[i], &scratch)
+			err = take(p, &scratch)
 		}
 		if err != nil {
 			return err

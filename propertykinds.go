@@ -231,7 +231,7 @@ func textual[T ~string](want string, check func(name string, s T) error, valid f
 		format: func(s T) string { return string(s) },
 		parseJSON: func(data []byte) (T, bool) {
 			var s JSONText
-			err := json.Unmarshal(data, &s)
+			err := s.UnmarshalJSON(data)
 			return T(s), err == nil && valid(T(s))
 		},
 		json: func(s T) any {
