@@ -47,6 +47,11 @@ type Walk struct {
 	Rounds int                                  // the number of rounds that are read of each task
 	Texts  func(*tdf.Task) []redisstate.TextsOf // returns which texts of a selected task are read
 	Looked int                                  // the number of tasks that the walk has read
+	Sample func(id int64) bool                  // whether a task is read at all; nil reads all
+
+	// ByTime makes a query for a group find the tasks by the times at which they entered their states, as queries without a group do. Then Since is cheap, but
+	// each task of another group costs a look.
+	ByTime bool
 
 	ctx    context.Context
 	store  Store
@@ -135,8 +140,12 @@ func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 		places, last = f.at.placesAmong(f.Query.IDs, f.atOnce)
 		return places, last, nil
 	}
+	group := f.Query.Group
+	if f.ByTime {
+		group = ""
+	}
 	return f.store.Find(f.ctx, redisstate.ListQuery{
-		States: f.Query.States, Group: f.Query.Group, After: tdf.At(f.Query.Since), Before: tdf.At(f.Query.Before),
+		States: f.Query.States, Group: group, After: tdf.At(f.Query.Since), Before: tdf.At(f.Query.Before),
 		OldestFirst: f.Query.Order != tdf.NewestFirst, Behind: f.at.place,
 	}, f.atOnce)
 }
@@ -144,9 +153,15 @@ func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 // look reads the tasks at the given places. If a task is not selected, its element is nil. If the texts exceed the bound,
 // look returns fewer tasks than places.
 func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
-	ids := make([]int64, len(places))
+	var ids []int64
+	var at []int // the place of each id
 	for i, p := range places {
-		ids[i], _ = p.ID() // an invalid member gives the id 0, which no task has
+		if id, ok := p.ID(); ok && (f.Sample == nil || f.Sample(id)) {
+			ids, at = append(ids, id), append(at, i)
+		}
+	}
+	if len(ids) == 0 {
+		return make([]*tdf.Task, len(places)), nil
 	}
 	heads, err := f.store.Read(f.ctx, ids, redisstate.Want{Fields: redisstate.Head, Keep: f.head})
 	if err != nil {
@@ -156,7 +171,7 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	var where []int
 	for i, x := range heads {
 		if x.Task != nil {
-			selected, where = append(selected, x.ID), append(where, i)
+			selected, where = append(selected, x.ID), append(where, at[i])
 		}
 	}
 	tasks := make([]*tdf.Task, len(places))

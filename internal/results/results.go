@@ -1,5 +1,5 @@
 // Package results writes the results of tasks: as CSV, with a column for each parameter and each field of the results, or as JSON
-// lines. tdf results and the HTTP API share it.
+// lines. tdf results and the HTTP API share it. A [Table] keeps them in memory, for plots.
 package results
 
 import (

@@ -1,0 +1,65 @@
+package results
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// maxPattern is the largest number of instructions of a pattern. It limits the time for an output of outputSearched bytes to about half a second.
+const (
+	maxPattern     = 300
+	outputSearched = 64 << 10
+)
+
+// ParsePattern parses a regular expression, which gives values of the last line that it matches, in the last 64 KiB of an
+// output: each group with a name has a column "match.NAME". Without named groups, the column "match" has the first group, or the whole match. For "", it returns nil.
+func ParsePattern(text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if len(text) > 200 {
+		return nil, tdf.NewError(tdf.CodeInvalid, "the pattern is longer than 200 bytes")
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err == nil {
+		var program *syntax.Prog
+		if program, err = syntax.Compile(parsed.Simplify()); err == nil && len(program.Inst) > maxPattern {
+			return nil, tdf.NewError(tdf.CodeInvalid, "the pattern repeats too much; write fewer or smaller repetitions")
+		}
+	}
+	if err != nil {
+		return nil, tdf.NewError(tdf.CodeInvalid, "the pattern is no regular expression: "+err.Error())
+	}
+	return regexp.Compile(text)
+}
+
+// matches returns the values of a pattern in the last line of an output that it matches, by the names of their columns.
+func matches(pattern *regexp.Regexp, output string) map[string]string {
+	output = output[max(0, len(output)-outputSearched):]
+	var found []string
+	for more := true; more && found == nil; { // each line is searched once, so that the time does not depend on the number of matches
+		end := strings.LastIndexAny(output, "\r\n")
+		found = pattern.FindStringSubmatch(output[end+1:])
+		output, more = output[:max(0, end)], end >= 0
+	}
+	values := map[string]string{}
+	for i, name := range pattern.SubexpNames() {
+		if name != "" && found != nil {
+			values[matchName(name)] = found[i]
+		}
+	}
+	if len(values) == 0 && found != nil {
+		values[matchName("")] = found[min(1, pattern.NumSubexp())]
+	}
+	return values
+}
+
+func matchName(group string) string {
+	if group == "" {
+		return "match"
+	}
+	return "match." + group
+}
