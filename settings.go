@@ -131,8 +131,8 @@ func (*TasksLimitError) Code() Code { return CodeFull }
 // contain one of these words after a colon. For example, a key of the namespace P:group could equal a key of a group in
 // the namespace P.
 var namespaceParts = []string{
-	"activity", "calls", "coming", "counted", "definitions", "dependents", "follow", "group", "group_dependents", "heads", "later", "levels", "limited", "open", "passed", "program",
-	"returned", "starts", "successes", "task", "updates", "wake", "worker", "worker_id",
+	"activity", "calls", "coming", "counted", "definitions", "dependents", "follow", "group", "group_dependents", "heads", "later", "levels", "limited", "login", "open", "passed", "program",
+	"returned", "sessions", "starts", "successes", "task", "updates", "wake", "worker", "worker_id",
 }
 
 // CollidesWithKeys returns the word in the namespace that makes its keys collide with the keys of another namespace. It

@@ -31,6 +31,8 @@ type Token struct {
 	Expires time.Time `json:"expires,omitzero"`  // zero: never
 	LastUse time.Time `json:"last_use,omitzero"` // zero: never used
 
+	User bool `json:"-"` // the holder is a user, who has a password instead of a token ([User])
+
 	digest [sha256.Size]byte
 }
 

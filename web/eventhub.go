@@ -115,6 +115,13 @@ func (h *eventHub) publish(e *event) {
 		if !s.wants(e) {
 			continue
 		}
+		if s.signal != nil {
+			select {
+			case s.signal <- struct{}{}:
+			default: // it has a signal that it has not read yet
+			}
+			continue
+		}
 		select {
 		case s.queue <- e:
 		default:

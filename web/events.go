@@ -120,6 +120,8 @@ type subscriber struct {
 	kinds map[string]bool
 	queue chan *event
 	cut   chan struct{} // closed when the queue was full
+
+	signal chan<- struct{} // instead of queue and cut, for a client that only needs to know that something has happened; or nil
 }
 
 // wants reports whether the client gets an event.

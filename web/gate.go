@@ -31,6 +31,8 @@ type call struct {
 	status int // 0 before the answer
 	bytes  int64
 
+	holds func(context.Context) bool // reports whether the session of a stream is still valid; nil for a call with a token
+
 	undo func() // takes back what the call has done, if the client cannot get the answer; or nil
 
 	// later answers a call that must wait. It runs when the route's function has returned, and what that function answers is dropped: the functions
@@ -148,7 +150,7 @@ func (a *api) authenticate(c *call, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	c.token, c.manager = token, a.managerOf(token.Name)
+	c.token, c.manager = token, a.managerOf(token.Holder())
 	return tooManyCalls(a.perToken.take(token.Name, time.Now()))
 }
 
@@ -167,17 +169,17 @@ func (a *api) tokenOf(ctx context.Context, r *http.Request) (access.Token, error
 	return access.Token{}, refuse(unauthorized, kindOf(unauthorized).Text)
 }
 
-// managerOf returns the manager that writes the name of a token into the logs of tasks. The calls of a token share it, because it joins what they send.
-func (a *api) managerOf(token string) *manager.Manager {
+// managerOf returns the manager that writes the name of a holder of a token into the logs of tasks. The calls of a holder share it, because it joins what they send.
+func (a *api) managerOf(holder string) *manager.Manager {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.managers) >= 2*access.MaxTokens { // tokens come and go
 		clear(a.managers)
 	}
-	if a.managers[token] == nil {
-		a.managers[token] = a.manager.As("token " + token)
+	if a.managers[holder] == nil {
+		a.managers[holder] = a.manager.As(holder)
 	}
-	return a.managers[token]
+	return a.managers[holder]
 }
 
 // tooManyCalls returns a problem if the client must wait, and otherwise nil.

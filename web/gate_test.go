@@ -53,7 +53,7 @@ func TestPaths(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
 	for path, status := range map[string]int{
-		"/healthz": 200, "/docs": 200, "/errors": 200, "/openapi.json": 200, "/openapi.yaml": 200, "/": 404, "/none": 404, "//healthz": 404, "/docs/../healthz": 404,
+		"/healthz": 200, "/docs": 200, "/errors": 200, "/openapi.json": 200, "/openapi.yaml": 200, "/": 303, "/ui": 303, "/ui/login": 200, "/none": 404, "//healthz": 404, "/docs/../healthz": 404,
 		"/api/v1/none": 401, "/api/v2/tasks": 401, "/metrics": 401,
 	} {
 		r := httptest.NewRequest("GET", "http://localhost/", nil)

@@ -6,20 +6,25 @@ import (
 	"time"
 )
 
-// A limiter allows a number of calls a second for each key, and twice this number at once.
+// A limiter allows a number of calls a second for each key, and some more at once.
 type limiter struct {
-	mu   sync.Mutex
-	gap  time.Duration        // between two calls, on average
-	free map[string]time.Time // when the calls so far would have ended, if they had come one gap after the other
+	mu    sync.Mutex
+	gap   time.Duration        // between two calls, on average
+	burst time.Duration        // the calls of this time may come at once
+	free  map[string]time.Time // when the calls so far would have ended, if they had come one gap after the other
 }
 
 // mostKeys is the number of keys from which on a limiter forgets those that have made no call lately.
 const mostKeys = 10_000
 
-const burst = 2 * time.Second
+// Between two tries to log in from one address must be loginGap on average, but those of loginBurst may come at once.
+const (
+	loginGap   = 2 * time.Second
+	loginBurst = 20 * time.Second
+)
 
 func newLimiter(perSecond int) *limiter {
-	return &limiter{gap: time.Second / time.Duration(max(1, perSecond)), free: map[string]time.Time{}}
+	return &limiter{gap: time.Second / time.Duration(max(1, perSecond)), burst: 2 * time.Second, free: map[string]time.Time{}}
 }
 
 // take counts a call. If there were too many, it returns how long the client must wait.
@@ -30,7 +35,7 @@ func (l *limiter) take(key string, now time.Time) (wait time.Duration) {
 	if free.Before(now) {
 		free = now
 	}
-	if wait = free.Add(l.gap).Sub(now) - burst; wait > 0 {
+	if wait = free.Add(l.gap).Sub(now) - l.burst; wait > 0 {
 		return wait
 	}
 	if len(l.free) >= mostKeys {

@@ -147,7 +147,7 @@ func (a *api) guard(c *call) (context.Context, func()) {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				if !a.roster.has(ctx, a, &c.token) {
+				if !a.stillHolds(ctx, c) {
 					cancel(errRevoked)
 				}
 			}
@@ -158,6 +158,16 @@ func (a *api) guard(c *call) (context.Context, func()) {
 		stopping()
 		watching.Wait()
 	}
+}
+
+// stillHolds reports whether the token or the session of a stream is still valid.
+func (a *api) stillHolds(ctx context.Context, c *call) bool {
+	if c.holds != nil {
+		bound, cancel := context.WithTimeout(ctx, a.Timeout)
+		defer cancel()
+		return c.holds(bound)
+	}
+	return a.roster.has(ctx, a, &c.token)
 }
 
 // stopping returns a context that ends when the server of a call begins to shut down. The server would otherwise wait for the streams.

@@ -50,6 +50,9 @@ type Options struct {
 	// Log receives a line for each call. Default: no log.
 	Log *slog.Logger
 
+	// Users is the path of the file of the users who may log in to the dashboard with a password (docs/dashboard.md). Without it, they need tokens.
+	Users string
+
 	// Version is the release that the OpenAPI document names.
 	Version string
 }
@@ -67,6 +70,7 @@ type api struct {
 	origins map[string]bool // Options.Origins
 
 	perToken, perAddress *limiter
+	logins               *limiter      // tries to log in to the dashboard, by address
 	places               chan struct{} // holds an element for each call
 	bodies               atomic.Int64  // how many bytes of bodies may still come
 	waiting              *streamPlaces // of calls that wait for tasks
@@ -80,7 +84,7 @@ type api struct {
 	mostRows int // maxRows, or fewer in tests
 
 	mu       sync.Mutex
-	managers map[string]*manager.Manager      // by the name of the token
+	managers map[string]*manager.Manager      // by the name that they write into the logs of tasks
 	servers  map[*http.Server]context.Context // end when the servers shut down
 }
 
@@ -98,7 +102,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 	}
 	a := &api{
 		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true}, origins: map[string]bool{},
-		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), places: make(chan struct{}, o.AtOnce),
+		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), logins: &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}}, places: make(chan struct{}, o.AtOnce),
 		streams: newStreamPlaces(o.Streams), checkPause: checkPause, writeTime: streamWriteTime, lineTime: time.Minute,
 		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: newStreamPlaces(o.Waiting),
 		servers: map[*http.Server]context.Context{},
@@ -114,5 +118,6 @@ func newAPI(m *manager.Manager, o Options) *api {
 	a.addRoutes()
 	a.addPages()
 	a.addInterfaces()
+	a.addDashboard()
 	return a
 }

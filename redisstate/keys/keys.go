@@ -95,6 +95,8 @@ func (k Names) Programs() string                 { return k.Key("programs") }
 func (k Names) ProgramsUsed() string             { return k.Key("programs_used") }
 func (k Names) Tokens() string                   { return k.Key("tokens") }
 func (k Names) TokensUsed() string               { return k.Key("tokens_used") }
+func (k Names) Sessions(holder string) string    { return k.Key("sessions:" + holder) }
+func (k Names) Login(digest string) string       { return k.Key("login:" + digest) }
 
 // Activity returns the key of the sorted set of the queues that have counts, and ActivityOf the key of the counts of one queue.
 func (k Names) Activity() string               { return k.Key("activity") }

@@ -47,7 +47,7 @@ func Up(a *cli.App) *cobra.Command {
 		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. Without --data, the Redis is embedded, and its data are\n" +
 			"lost when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in that directory.\n" +
 			"Unless [redis] password is set, Redis gets a new password. Other commands of this user find it automatically.\n" +
-			"It serves the HTTP API (docs/http.md) on " + config.UsualListen + " or a free port, and prints how to call it. With --set http.listen= it serves no API.\n" +
+			"It serves the HTTP API (docs/http.md) and the dashboard (docs/dashboard.md) on " + config.UsualListen + " or a free port, and prints how to use them. With --set http.listen= it serves no API.\n" +
 			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and all keys of [server], [worker] and [http].\n" +
 			"After the first Ctrl-C, programs may keep running for the time of [worker] grace. The second Ctrl-C ends them.",
 		Example: "  tdf up --workers 4 --data ~/tdf",
@@ -195,6 +195,9 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string, api 
 		say("password    in %s, where the commands of this user find it", u.password.Path)
 	}
 	say("api         %s", api.about())
+	if api.login != "" {
+		say("dashboard   %s (logs in one browser, within a day)", api.login)
+	}
 	say("environment %s", exportLine(tool.Manager))
 	say("Ctrl-C ends tdf up. Next, in another terminal: %s", u.next())
 }

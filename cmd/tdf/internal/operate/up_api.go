@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"syscall"
+	"time"
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
@@ -15,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/apiserver"
 	"github.com/tdf-framework/tdf/internal/localpass"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/dashboard"
 )
 
 // upToken is the name of the token that tdf up makes at each start.
@@ -25,6 +27,7 @@ type upAPI struct {
 	manager *manager.Manager
 	server  *apiserver.Server
 	header  *localpass.File // the header with the token
+	login   string          // the address that logs in a browser once
 	end     context.CancelFunc
 	ended   chan error
 }
@@ -67,8 +70,20 @@ func (u *up) startAPI(ctx context.Context, tool config.Tool, log *slog.Logger) (
 	if api.header, err = localpass.KeepToken(at.Host, token); err != nil {
 		return api, fmt.Errorf("store the token of the HTTP API: %w", err)
 	}
+	if api.login, err = loginAddress(ctx, admin.New(api.manager), api.server.URL, upToken); err != nil {
+		return api, err
+	}
 	api.run(context.WithoutCancel(ctx))
 	return api, nil
+}
+
+// loginLife is how long a link to the dashboard logs in.
+const loginLife = 24 * time.Hour
+
+// loginAddress returns the address of the dashboard with a key that logs in one browser as the holder of a token.
+func loginAddress(ctx context.Context, a *admin.Admin, server, token string) (string, error) {
+	key, err := a.AddLogin(ctx, token, loginLife)
+	return server + dashboard.Base + "/login?key=" + key, err
 }
 
 // replaceToken adds a new token for this start. The token of an earlier tdf up with the same data is worthless from then on.

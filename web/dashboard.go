@@ -1,0 +1,75 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/dashboard"
+)
+
+// A panel is the host of the dashboard.
+type panel struct{ *api }
+
+// addDashboard adds the pages for people. They have sessions of their own, and their requests pass the same gate as calls.
+func (a *api) addDashboard() {
+	pages := dashboard.New(a.manager, panel{a}, dashboard.Options{Users: a.Users, Timeout: a.Timeout})
+	a.mux.Handle(dashboard.Base, pages)
+	a.mux.Handle(dashboard.Base+"/", pages)
+	a.mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Base, http.StatusSeeOther))
+}
+
+// Act makes a request a call of the holder of a token.
+func (p panel) Act(r *http.Request, t access.Token) (*manager.Manager, error) {
+	c := callOf(r.Context())
+	c.token, c.manager = t, p.managerOf(t.Holder())
+	return c.manager, tooManyCalls(p.perToken.take(t.Holder(), time.Now()))
+}
+
+// MayTry counts a try to log in.
+func (p panel) MayTry(r *http.Request) error {
+	return tooManyCalls(p.logins.take(addressOf(r.RemoteAddr), time.Now()))
+}
+
+// Problem returns how to tell the user about an error.
+func (p panel) Problem(r *http.Request, err error) dashboard.Problem {
+	of := p.problemOf(r.Context(), err)
+	told := dashboard.Problem{Status: of.Status, Title: of.Title, Detail: of.Detail, RetryInSeconds: of.retry}
+	if kindOf(of.Code).hidden {
+		told.CorrelationID = of.CorrelationID
+	}
+	return told
+}
+
+// Stream makes the answer to a request a stream.
+func (p panel) Stream(r *http.Request, kind string, holds func(context.Context) bool, write func(dashboard.Stream) error) error {
+	c := callOf(r.Context())
+	c.holds = holds
+	return p.stream(c, kind, func(s *stream) error {
+		err := write(part{s})
+		if err == nil && s.ctx.Err() != nil {
+			err = context.Cause(s.ctx)
+		}
+		return err
+	})
+}
+
+// A part is a stream as the dashboard sees it.
+type part struct{ *stream }
+
+func (p part) Send(text string) error { return p.send(nil, text) }
+func (p part) Done() <-chan struct{}  { return p.ctx.Done() }
+
+// Watch signals changes of tasks.
+func (p panel) Watch(ctx context.Context, about dashboard.Subject, signal chan<- struct{}) (leave func(), err error) {
+	s := &subscriber{ids: map[int64]bool{}, group: about.Group, owner: about.Owner, kinds: map[string]bool{stateEvents: true, progressEvents: len(about.IDs) > 0}, signal: signal}
+	for _, id := range about.IDs {
+		s.ids[id] = true
+	}
+	return p.events.join(ctx, s)
+}
+
+// ServeAPI serves a call of the API by a user of the dashboard. It has passed the gate, and only its right is left to check.
+func (p panel) ServeAPI(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }

@@ -1,0 +1,130 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Base is the beginning of the addresses of all pages.
+const Base = "/ui"
+
+// A Host is the server of the HTTP API, which serves the dashboard, too. So pages and calls have the same limits and the same errors.
+type Host interface {
+	// Act makes a request a call of the holder of a token, and returns the manager with which the request changes tasks.
+	Act(r *http.Request, t access.Token) (*manager.Manager, error)
+	// MayTry counts a try to log in. The error says that there were too many from this address.
+	MayTry(r *http.Request) error
+	// Problem returns how to tell the user about an error, and logs what the user must not see.
+	Problem(r *http.Request, err error) Problem
+	// Stream makes the answer to a request a stream of a media type, and calls write to write it. The stream ends when the client goes away, when the server
+	// stops, and when holds returns false; Stream calls holds every few seconds.
+	Stream(r *http.Request, kind string, holds func(context.Context) bool, write func(Stream) error) error
+	// Watch signals changes of tasks to a channel with room for one signal, until leave is called.
+	Watch(ctx context.Context, about Subject, signal chan<- struct{}) (leave func(), err error)
+	// ServeAPI serves a call of the API. Act has allowed the request before.
+	ServeAPI(w http.ResponseWriter, r *http.Request)
+}
+
+// A Problem tells the user about an error.
+type Problem struct {
+	Status         int
+	Title, Detail  string
+	CorrelationID  string
+	RetryInSeconds int // 0 for no advice
+}
+
+// A Stream is an answer that is written part by part.
+type Stream interface {
+	// Send sends a text to the client.
+	Send(text string) error
+	// Done is closed when the stream must end.
+	Done() <-chan struct{}
+}
+
+// A Subject says about which tasks a page wants to know.
+type Subject struct {
+	IDs   []int64 // if empty, all tasks
+	Group string  // if empty, all groups
+	Owner string  // if empty, all owners
+}
+
+// Options configure a dashboard.
+type Options struct {
+	// Users is the path of the user file. Without it, people log in with tokens.
+	Users string
+	// Timeout is how long a page may take. An action may take ten times as long.
+	Timeout time.Duration
+}
+
+// A Dashboard serves the pages of a namespace.
+type Dashboard struct {
+	Options
+	host    Host
+	manager *manager.Manager
+	admin   *admin.Admin
+	mux     *http.ServeMux
+	origins *http.CrossOriginProtection
+	views   views
+	rooms   rooms
+	facts   facts
+}
+
+// New returns the dashboard of a manager's namespace. Its addresses begin with [Base].
+func New(m *manager.Manager, host Host, o Options) *Dashboard {
+	d := &Dashboard{
+		Options: o, host: host, manager: m, admin: admin.New(m), mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
+	}
+	d.rooms.dashboard = d
+	d.mux.HandleFunc("GET "+Base+"/static/{version}/{name}", d.static)
+	d.mux.HandleFunc("GET "+Base+"/login", d.showLogin)
+	d.mux.HandleFunc("POST "+Base+"/login", d.login)
+	d.mux.HandleFunc("POST "+Base+"/logout", d.logout)
+	d.mux.HandleFunc("GET "+Base+"/api/{path...}", d.serveAPI)
+	for i := range pages {
+		d.addPage(&pages[i])
+	}
+	for i := range actions {
+		d.addAction(&actions[i])
+	}
+	d.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { d.fail(w, r, nil, errNoPage) })
+	return d
+}
+
+// ServeHTTP serves a page. The host must have checked the address of the client, and the name of the host in the request.
+func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setHeaders(w.Header())
+	if err := d.origins.Check(r); err != nil {
+		d.fail(w, r, nil, errOtherOrigin)
+		return
+	}
+	d.mux.ServeHTTP(w, r)
+}
+
+// setHeaders sets the headers of each page. The browser loads scripts and styles only from this server, and shows the page in no frame.
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Add("Vary", "Accept, Cookie")
+}
+
+// serveAPI serves the routes of the API that only read, for downloads and for the script of the pages. The API itself accepts no cookies.
+func (d *Dashboard) serveAPI(w http.ResponseWriter, r *http.Request) {
+	v, err := d.visit(r)
+	if err != nil {
+		d.fail(w, r, nil, err)
+		return
+	}
+	of := r.Clone(r.Context())
+	of.URL = &url.URL{Path: "/api/" + r.PathValue("path"), RawPath: r.URL.EscapedPath()[len(Base):], RawQuery: r.URL.RawQuery}
+	w.Header().Del("Content-Type")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
+	w.Header().Set("Content-Disposition", "attachment")
+	_ = v
+	d.host.ServeAPI(w, of)
+}

@@ -1,0 +1,172 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf/access"
+)
+
+const eventStream = "text/event-stream"
+
+// Times of live pages.
+const (
+	livePause = 2 * time.Second  // between two looks at a page whose tasks change
+	liveQuiet = 10 * time.Second // between two looks at a page whose tasks do not change, because ages and workers change, too
+	liveBeat  = 15 * time.Second // between two signs that the connection works
+)
+
+// rooms are the live pages that browsers show. All browsers that show the same page with the same rights share a room, which makes the page once for all of
+// them.
+type rooms struct {
+	dashboard *Dashboard
+
+	mu  sync.Mutex
+	all map[string]*room
+}
+
+// A room makes a page again and again, as long as a browser shows it.
+type room struct {
+	guests map[chan *view]bool
+	stop   context.CancelFunc
+}
+
+// enter lets a browser get the views of a page through a channel, which holds only the newest one.
+func (r *rooms) enter(v *visit, p *page) (views chan *view, leave func()) {
+	views = make(chan *view, 1)
+	key := v.key()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := r.all[key]
+	if of == nil {
+		ctx, stop := context.WithCancel(context.WithoutCancel(v.request.Context()))
+		of = &room{map[chan *view]bool{}, stop}
+		if r.all == nil {
+			r.all = map[string]*room{}
+		}
+		r.all[key] = of
+		go r.keep(ctx, of, v, p)
+	}
+	of.guests[views] = true
+	return views, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if delete(of.guests, views); len(of.guests) == 0 {
+			of.stop()
+			if r.all[key] == of {
+				delete(r.all, key)
+			}
+		}
+	}
+}
+
+// keep makes the view of a room until ctx ends.
+func (r *rooms) keep(ctx context.Context, of *room, v *visit, p *page) {
+	changed := make(chan struct{}, 1)
+	leave := func() {}
+	defer func() { leave() }()
+	for watches := false; ; {
+		r.look(ctx, of, v, p)
+		if !watches {
+			if l, err := r.watch(ctx, p.about(v), changed); err == nil {
+				leave, watches = l, true
+			}
+		}
+		if !sleep(ctx, livePause, nil) || !sleep(ctx, liveQuiet-livePause, changed) {
+			return
+		}
+	}
+}
+
+func (r *rooms) watch(ctx context.Context, about Subject, changed chan<- struct{}) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.dashboard.Timeout)
+	defer cancel()
+	return r.dashboard.host.Watch(ctx, about, changed)
+}
+
+// look makes the view of a room, and passes it on. After an error, the browsers keep the last view, and are told that it is old.
+func (r *rooms) look(ctx context.Context, of *room, v *visit, p *page) {
+	ctx, cancel := context.WithTimeout(ctx, r.dashboard.Timeout)
+	defer cancel()
+	made, err := r.dashboard.views.get(ctx, v, p)
+	if err != nil {
+		made = &view{} // says that there is no new view
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for guest := range of.guests {
+		select {
+		case <-guest:
+		default:
+		}
+		guest <- made
+	}
+}
+
+// sleep waits for a time, or for a signal. It returns false if ctx ended.
+func sleep(ctx context.Context, d time.Duration, signal <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-signal:
+	case <-timer.C:
+	}
+	return true
+}
+
+// live sends a browser the main part of a page whenever it has changed.
+func (d *Dashboard) live(w http.ResponseWriter, v *visit, p *page) {
+	if p.about == nil {
+		d.fail(w, v.request, v, errNoPage)
+		return
+	}
+	holds := func(ctx context.Context) bool {
+		_, err := d.admin.Session(ctx, v.session, d.user)
+		return !errors.Is(err, access.ErrLoggedOut)
+	}
+	err := d.host.Stream(v.request, eventStream, holds, func(to Stream) error {
+		views, leave := d.rooms.enter(v, p)
+		defer leave()
+		return send(to, views)
+	})
+	if err != nil {
+		d.fail(w, v.request, v, err)
+	}
+}
+
+func send(to Stream, views <-chan *view) error {
+	if err := to.Send("retry: 2000\n\n"); err != nil {
+		return err
+	}
+	beat := time.NewTicker(liveBeat)
+	defer beat.Stop()
+	var last []byte
+	for {
+		text := ": \n\n"
+		select {
+		case <-to.Done():
+			return nil
+		case <-beat.C:
+		case v := <-views:
+			switch {
+			case v.main == nil:
+				text = "event: old\ndata:\n\n"
+			case bytes.Equal(v.main, last):
+				text = "event: same\ndata:\n\n"
+			default:
+				last = v.main
+				text = "event: main\ndata: " + strings.ReplaceAll(string(last), "\n", "\ndata: ") + "\n\n"
+			}
+		}
+		if err := to.Send(text); err != nil {
+			return err
+		}
+	}
+}

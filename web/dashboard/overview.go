@@ -1,0 +1,66 @@
+package dashboard
+
+import (
+	"context"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+)
+
+// An overview is what the first page shows.
+type overview struct {
+	Attention []admin.Diagnosis // problems first
+	Stats     admin.Stats
+	Status    admin.Status
+	States    []stateCount
+}
+
+type stateCount struct {
+	State tdf.State
+	N     int64
+}
+
+// diagnoseEvery is how old the diagnoses of the overview may be, because they are expensive.
+const diagnoseEvery = 10 * time.Second
+
+func loadOverview(ctx context.Context, v *visit) (any, error) {
+	d := v.dashboard
+	if !v.rights.Inspect {
+		return overview{}, nil
+	}
+	all, err := recent(d, "diagnose", diagnoseEvery, func() ([]admin.Diagnosis, error) { return d.admin.Diagnose(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	var o overview
+	for _, severity := range []string{admin.SeverityProblem, admin.SeverityNotice} {
+		for _, found := range all {
+			if found.Severity == severity {
+				o.Attention = append(o.Attention, found)
+			}
+		}
+	}
+	if o.Stats, err = d.admin.Stats(ctx); err != nil {
+		return nil, err
+	}
+	if o.Status, err = d.progress(ctx, ""); err != nil {
+		return nil, err
+	}
+	for _, state := range tdf.States {
+		o.States = append(o.States, stateCount{state, o.Stats.Counts[state]})
+	}
+	return o, nil
+}
+
+// progressEvery is how old the progress of a group may be. A look of [admin.Watch] needs those before it, so all pages share them.
+const progressEvery = time.Second
+
+// progress returns the progress of a group, as tdf watch shows it; "" means all tasks.
+func (d *Dashboard) progress(ctx context.Context, group string) (admin.Status, error) {
+	watch, err := recent(d, "watch "+group, time.Hour, func() (*admin.Watch, error) { return d.admin.Watch(group), nil })
+	if err != nil {
+		return admin.Status{}, err
+	}
+	return recent(d, "progress "+group, progressEvery, func() (admin.Status, error) { return watch.Look(ctx) })
+}

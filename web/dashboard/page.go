@@ -1,0 +1,248 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A page is an address that shows something. Its template templates/NAME.html defines "main", the part of the page below the navigation.
+type page struct {
+	path string // below Base, as in http.ServeMux
+	name string
+	nav  string // the label in the navigation, or "" for none
+
+	// need says who may see the page.
+	need func(access.Rights) bool
+	// load returns the data of the template. Users with the same rights share what it returns, so it must not depend on the name of the user.
+	load func(context.Context, *visit) (any, error)
+	// about says which tasks concern the page. Without it, the page is not live.
+	about func(*visit) Subject
+}
+
+func toSee(r access.Rights) bool     { return r.See != access.None }
+func toChange(r access.Rights) bool  { return r.Change != access.None }
+func toInspect(r access.Rights) bool { return r.Inspect }
+func toOperate(r access.Rights) bool { return r.Operate }
+
+// everything concerns pages about the whole namespace.
+func everything(v *visit) Subject { return Subject{Owner: v.owner} }
+
+// A visit is a request of a logged-in user. The function load of a page sees only its first fields.
+type visit struct {
+	dashboard *Dashboard
+	request   *http.Request
+	query     url.Values
+	rights    access.Rights
+	owner     string // whose tasks the user may see; "" for all tasks
+
+	user    access.Token
+	session string           // the secret text of the session
+	manager *manager.Manager // writes the name of the user into the logs of tasks
+}
+
+// path returns a part of the address, such as the id of a task.
+func (v *visit) path(name string) string { return v.request.PathValue(name) }
+
+// own restricts a query to the tasks that the user may see.
+func (v *visit) own(q manager.Query) manager.Query {
+	if v.owner != "" {
+		q.Owner = v.owner
+	}
+	return q
+}
+
+// Errors of pages.
+var (
+	errNoPage      = tdf.NewError(tdf.CodeNotFound, "there is no such page")
+	errMayNot      = tdf.NewError(tdf.CodeForbidden, "your role does not allow this")
+	errOtherOrigin = tdf.NewError(tdf.CodeForbidden, "another web page has sent this request")
+	errStaleForm   = tdf.NewError(tdf.CodeForbidden, "the form is of another session; go back, reload the page, and try again")
+)
+
+func (d *Dashboard) addPage(p *page) {
+	d.mux.HandleFunc("GET "+strings.TrimSuffix(Base+p.path, "/"), func(w http.ResponseWriter, r *http.Request) {
+		v, err := d.visit(r)
+		switch {
+		case err != nil:
+			d.fail(w, r, nil, err)
+		case !p.need(v.rights):
+			d.fail(w, r, v, errMayNot)
+		case r.Header.Get("Accept") == eventStream:
+			d.live(w, v, p)
+		default:
+			d.show(w, v, p)
+		}
+	})
+}
+
+// show writes a page.
+func (d *Dashboard) show(w http.ResponseWriter, v *visit, p *page) {
+	ctx, cancel := context.WithTimeout(v.request.Context(), d.Timeout)
+	defer cancel()
+	main, err := d.views.get(ctx, v, p)
+	if err != nil {
+		d.fail(w, v.request, v, err)
+		return
+	}
+	d.write(w, http.StatusOK, v, main, p.about != nil)
+}
+
+// render makes the part of a page that users with the same rights share.
+func (d *Dashboard) render(ctx context.Context, v *visit, p *page) (*view, error) {
+	data, err := p.load(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := templates[p.name].ExecuteTemplate(&b, "main", shown{data, v.rights, v.request.URL.Path, v.query}); err != nil {
+		return nil, err
+	}
+	made := &view{title: p.nav, main: b.Bytes()}
+	if t, ok := data.(interface{ Title() string }); ok {
+		made.title = t.Title()
+	}
+	return made, nil
+}
+
+// shown is what a template gets.
+type shown struct {
+	Data   any
+	Rights access.Rights
+	Path   string
+	Query  url.Values
+}
+
+// A frame is what surrounds the main part of a page.
+type frame struct {
+	Title     string
+	Main      template.HTML
+	Nav       []link
+	User      string
+	Role      access.Role
+	CSRF      string
+	Live      bool
+	Namespace string
+	Version   string // of the static files
+	Path      string
+}
+
+type link struct {
+	Path, Label string
+	Here        bool
+}
+
+// write writes a page with its frame. Without a visit, the page has no navigation.
+func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *view, live bool) {
+	f := frame{Title: main.title, Main: template.HTML(main.main), Live: live, Namespace: d.manager.Internals().Config.Namespace, Version: version}
+	if v != nil {
+		f.User, f.Role, f.CSRF, f.Path = v.user.Name, v.user.Role, csrfOf(v.session), v.request.URL.Path
+		for _, p := range pages {
+			if p.nav != "" && p.need(v.rights) {
+				at := strings.TrimSuffix(Base+p.path, "/")
+				f.Nav = append(f.Nav, link{at, p.nav, at == f.Path || p.path != "/" && strings.HasPrefix(f.Path, at+"/")})
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := layout.ExecuteTemplate(&b, "layout", f); err != nil {
+		panic(err) // the tests make the pages
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes())
+}
+
+// fail writes a page about an error. Without a session, it sends the user to the login.
+func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
+	if errors.Is(err, access.ErrLoggedOut) && r.Method == http.MethodGet && r.Header.Get("Accept") != eventStream {
+		http.Redirect(w, r, Base+"/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	p := d.host.Problem(r, err)
+	if errors.Is(err, access.ErrLoggedOut) {
+		p.Status, p.Title = http.StatusUnauthorized, "Logged out"
+	}
+	var b bytes.Buffer
+	if err := layout.ExecuteTemplate(&b, "problem", p); err != nil {
+		panic(err)
+	}
+	d.write(w, p.Status, v, &view{title: p.Title, main: b.Bytes()}, false)
+}
+
+// An action is a request that changes something. Then the browser goes to a page.
+type action struct {
+	path string // below Base, as in http.ServeMux
+	need func(access.Rights) bool
+	body int64 // the largest size of the form, in bytes; 0 means maxForm
+	// do makes the change, and returns the address to which the browser goes. An empty address is that from which the browser came.
+	do func(context.Context, *visit) (to string, err error)
+}
+
+const maxForm = 1 << 20
+
+// formTime is how long the browser may take to send a form of maxForm bytes.
+const formTime = 30 * time.Second
+
+func (d *Dashboard) addAction(a *action) {
+	d.mux.HandleFunc("POST "+Base+a.path, func(w http.ResponseWriter, r *http.Request) {
+		v, err := d.visit(r)
+		if err == nil && !a.need(v.rights) {
+			err = errMayNot
+		}
+		if err == nil {
+			err = readForm(w, v, max(a.body, maxForm))
+		}
+		if err != nil {
+			d.fail(w, r, v, err)
+			return
+		}
+		if r.MultipartForm != nil {
+			defer r.MultipartForm.RemoveAll()
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), 10*d.Timeout)
+		defer cancel()
+		to, err := a.do(ctx, v)
+		d.views.forget()
+		if err != nil {
+			d.fail(w, r, v, err)
+			return
+		}
+		if to == "" {
+			to = local(v.request.Form.Get("from"))
+		}
+		http.Redirect(w, r, to, http.StatusSeeOther)
+	})
+}
+
+// readForm reads the form of an action, and checks that a page of this session has sent it.
+func readForm(w http.ResponseWriter, v *visit, largest int64) error {
+	r := v.request
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(formTime * time.Duration(1+largest/(16*maxForm)))) // an error means that there is no connection, as in tests
+	r.Body = http.MaxBytesReader(w, r.Body, largest)
+	if err := r.ParseMultipartForm(maxForm); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		return tdf.NewError(tdf.CodeInvalid, "the form cannot be read, or is too large")
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if !sameText(r.PostForm.Get("csrf"), csrfOf(v.session)) {
+		return errStaleForm
+	}
+	return nil
+}
+
+// local returns an address of the dashboard, or the overview if the text is none.
+func local(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Path != Base && !strings.HasPrefix(u.Path, Base+"/") || strings.ContainsAny(address, "\\\r\n\t") {
+		return Base
+	}
+	return u.String()
+}

@@ -1,0 +1,133 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/web"
+)
+
+// pages lists the pages, with the roles that may see them, and actions the forms with the roles that may send them. Who may do what is written twice: in the
+// tables of the dashboard, and here.
+var (
+	pages = map[string]string{
+		"/ui": "viewer submitter operator", "/ui/workers": "viewer operator",
+	}
+	actions = map[string]string{
+		"/ui/workers/w/drain": "operator", "/ui/workers/w/resume": "operator",
+	}
+)
+
+var humans = []access.Role{access.Viewer, access.Submitter, access.Operator}
+
+// hostile is a text that a program or a user could have written.
+const hostile = "<script>alert(1)</script>\"'&\x1b[31mred\x1b[0m\u202eRTL"
+
+// fill opens tasks with hostile texts, so that pages have something to show.
+func (s *site) fill() {
+	s.Helper()
+	d := testspace.Define("p<i>", "rsync:/p/run.sh", "<script>alert(1)</script>\u202e")
+	d.Meta = hostile
+	d.Group = "<b>g"
+	if _, err := s.manager.Open(s.Context(), d); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// Each role sees only its pages. No page loads anything from elsewhere, has a script or a style of its own, or shows the texts of programs as HTML.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.fill()
+	for _, role := range humans {
+		b := s.as(role)
+		for path, roles := range pages {
+			status := http.StatusForbidden
+			if strings.Contains(roles, string(role)) {
+				status = http.StatusOK
+			}
+			got := b.get(path)
+			if got.StatusCode != status {
+				t.Errorf("%s as %s: %d, want %d: %s", path, role, got.StatusCode, status, got.text)
+			}
+			checkPage(t, path, got)
+			for _, link := range strings.Split(got.text, `href="`)[1:] {
+				link, _, _ = strings.Cut(link, `"`)
+				if may, known := pages[link]; known && !strings.Contains(may, string(role)) {
+					t.Errorf("%s shows %s a link to %s", path, role, link)
+				}
+			}
+			for form, may := range actions {
+				if strings.Contains(got.text, `action="`+form+`"`) && !strings.Contains(may, string(role)) {
+					t.Errorf("%s shows %s the button for %s", path, role, form)
+				}
+			}
+		}
+		for form, roles := range actions {
+			if got := b.post(form, nil); (got.StatusCode != http.StatusForbidden) != strings.Contains(roles, string(role)) {
+				t.Errorf("%s as %s: %d", form, role, got.StatusCode)
+			}
+		}
+	}
+	for path := range pages {
+		s.browser().page(path, http.StatusSeeOther)
+	}
+	for form := range actions {
+		if got := s.browser().post(form, url.Values{}); got.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s without a session: %d", form, got.StatusCode)
+		}
+	}
+}
+
+func checkPage(t *testing.T, path string, got answer) {
+	t.Helper()
+	policy := got.Header.Get("Content-Security-Policy")
+	if strings.Contains(policy, "unsafe") || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || got.Header.Get("X-Content-Type-Options") != "nosniff" ||
+		got.Header.Get("Referrer-Policy") != "no-referrer" {
+		t.Errorf("%s: %v", path, got.Header)
+	}
+	for _, bad := range []string{"<script>", " style=", "<style", " onclick", "src=\"http", "href=\"http", "javascript:", "\x1b", "\u202e", "\x00", "<b>g", "<i>", "ZgotmplZ"} {
+		if strings.Contains(got.text, bad) {
+			t.Errorf("%s contains %q: %s", path, bad, got.text)
+		}
+	}
+	if len(got.text) > 100_000 {
+		t.Errorf("%s has %d bytes", path, len(got.text))
+	}
+	for _, need := range []string{"<main ", "<h1>", `lang="en"`, "<title>"} {
+		if !strings.Contains(got.text, need) {
+			t.Errorf("%s has no %s", path, need)
+		}
+	}
+}
+
+// The script and the styles are small, and browsers keep them.
+func TestStaticFiles(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	text := s.browser().page("/ui/login", 200)
+	checkPage(t, "/ui/login", s.browser().get("/ui/login"))
+	size := len(text)
+	for _, part := range strings.Split(text, `="/ui/static/`)[1:] {
+		path, _, _ := strings.Cut(part, `"`)
+		got := s.browser().get("/ui/static/" + path)
+		if size += len(got.text); got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") || got.Header.Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v", path, got.StatusCode, got.Header)
+		}
+		if strings.HasSuffix(path, ".js") && strings.Count(got.text, "\n") > 300 {
+			t.Error("the script has more than 300 lines")
+		}
+	}
+	if size > 100_000 {
+		t.Errorf("the first page has %d bytes", size)
+	}
+	for _, path := range []string{"/ui/static/x/none.css", "/ui/static/x/..%2Fdoc.go", "/ui/none", "/ui/static/x"} {
+		if got := s.browser().get(path); got.StatusCode != 404 {
+			t.Errorf("%s: %d", path, got.StatusCode)
+		}
+	}
+}
