@@ -57,7 +57,7 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 			changed = append(changed, f.Name)
 		}
 	}
-	m.NextDue = noEarlierThan(d.EndBefore)
+	m.NextDue = noEarlierThan(d.OpenUntil())
 	m.Score = Moment{Min: d.StartAfter}
 	if m.Verb != VerbChange {
 		m.startOver(t, &d)

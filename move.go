@@ -116,7 +116,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	switch {
 	case to == Open:
 		m.Score = Moment{Min: t.StartAfter}
-		m.NextDue = noEarlierThan(t.EndBefore)
+		m.NextDue = noEarlierThan(t.OpenUntil())
 	case to == Executed:
 		m.NextDue = Now
 	case to.Settled():

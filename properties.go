@@ -24,9 +24,17 @@ type Properties struct {
 	EndBefore  Time    // latest time at which the program must have ended; Never means no limit
 	Timeout    Seconds // maximum run time of a round; Forever means no limit
 
+	// ClaimBefore is the time at which the task expires if no worker has claimed it. Unlike EndBefore, it does not limit a
+	// running task. Never means no limit.
+	ClaimBefore Time
+
 	MaxFails    int // maximum number of failed rounds after which the task runs again
 	MaxTimeouts int // maximum number of timed out rounds after which the task runs again
 	MaxLosses   int // maximum number of lost rounds after which the task runs again
+
+	// MaxAttempts is the maximum number of rounds that fail, time out or are lost, all together. 0 means that only the other
+	// limits count.
+	MaxAttempts int
 
 	// After a failed or timed out round, the task waits before it runs again. The n-th wait is about Backoff times
 	// BackoffFactor to the power of n-1, and about BackoffMax at the most (docs/lifecycle.md, "Back-off").
@@ -86,7 +94,7 @@ type Properties struct {
 func Defaults(program, source, input string) Properties {
 	return Properties{
 		Program: program, Source: source, Input: input,
-		EndBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300,
+		EndBefore: Never, ClaimBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300,
 		KeepFinished: Forever, KeepArchived: Forever, KeepOutputs: Forever, FailOn: FailOnStderr, UniqueUntil: UntilFinished,
 		Generations: 1000,
 	}
@@ -136,6 +144,10 @@ type Definition struct {
 	// EndBefore is the time at which the task expires if it has not been executed before. Default: never, which is Never.Std().
 	EndBefore time.Time
 
+	// ClaimBefore is the time at which the task expires if no worker has claimed it. It does not limit a running task. Default:
+	// never, which is Never.Std().
+	ClaimBefore time.Time
+
 	// Timeout is the maximum run time of a round. Default: Longest, which means no limit.
 	Timeout time.Duration
 
@@ -147,6 +159,10 @@ type Definition struct {
 	MaxFails    *int
 	MaxTimeouts *int
 	MaxLosses   *int
+
+	// MaxAttempts is how many rounds may fail, time out or be lost, all together, before the task ends. Default: 0, which means
+	// that only the other limits count.
+	MaxAttempts *int
 
 	// Backoff is how long the task waits before it runs again after a failed or timed out round. Each further wait is
 	// BackoffFactor times as long, but about BackoffMax at the most. Waits vary by up to 20 %. Defaults: 0, which means no
@@ -209,8 +225,10 @@ func (d *Properties) Definition() Definition {
 type Changes struct {
 	Program, Source, Input           *string
 	StartAfter, EndBefore            *time.Time     // the EndBefore Never.Std() removes the limit
+	ClaimBefore                      *time.Time     // Never.Std() removes the limit
 	Timeout                          *time.Duration // Longest removes the limit
 	MaxFails, MaxTimeouts, MaxLosses *int
+	MaxAttempts                      *int // 0 removes the limit
 	Backoff, BackoffMax              *time.Duration
 	BackoffFactor                    *float64
 	KeepFinished, KeepArchived       *time.Duration // Longest removes the limit
@@ -237,5 +255,8 @@ func (c Changes) Apply(d Properties) Properties {
 
 // Schedule returns a new task's score in the open list, and the time at which the task is due.
 func (d *Properties) Schedule() (score, due Moment) {
-	return Moment{Min: d.StartAfter}, noEarlierThan(d.EndBefore)
+	return Moment{Min: d.StartAfter}, noEarlierThan(d.OpenUntil())
 }
+
+// OpenUntil returns the time at which the task expires if it is still open.
+func (d *Properties) OpenUntil() Time { return min(d.EndBefore, d.ClaimBefore) }

@@ -54,6 +54,7 @@ const (
 const (
 	fieldStartAfter    = "start_after"
 	fieldEndBefore     = "end_before"
+	fieldClaimBefore   = "claim_before"
 	fieldTimeout       = "timeout"
 	fieldMaxFails      = "max_fails"
 	fieldMaxTimeouts   = "max_timeouts"
@@ -61,6 +62,7 @@ const (
 	fieldSource        = "source"
 	fieldInput         = "input"
 	fieldMaxLosses     = "max_losses"
+	fieldMaxAttempts   = "max_attempts"
 	fieldBackoff       = "backoff"
 	fieldBackoffFactor = "backoff_factor"
 	fieldBackoffMax    = "backoff_max"
@@ -151,6 +153,22 @@ var PropertyTable = []Property{
 		at:      func(d *Properties) *int { return &d.MaxLosses },
 		setting: func(d *Definition) **int { return &d.MaxLosses },
 		change:  func(c *Changes) **int { return &c.MaxLosses },
+	}.property(),
+	rowOf[int, int]{
+		name: fieldMaxAttempts, is: count(0, MaxCount),
+		meaning: "How many rounds may fail, time out or be lost, all together, before the task ends. 0 means that only `max_fails`, `max_timeouts` and `max_losses` count.",
+		help:    "`N` number of rounds that may fail, time out or be lost, all together, before the task ends; 0 for no limit",
+		at:      func(d *Properties) *int { return &d.MaxAttempts },
+		setting: func(d *Definition) **int { return &d.MaxAttempts },
+		change:  func(c *Changes) **int { return &c.MaxAttempts },
+	}.property(),
+	rowOf[Time, time.Time]{
+		name: fieldClaimBefore, is: moment(bounds{inf: true}),
+		meaning: "If no worker has claimed the task by this time, it expires. A running task goes on. `inf` means no limit.",
+		help:    "`TIME` time at which a task that no worker has claimed expires, in a format of --start-after, or inf for never",
+		at:      func(d *Properties) *Time { return &d.ClaimBefore },
+		value:   func(d *Definition) *time.Time { return &d.ClaimBefore },
+		change:  func(c *Changes) **time.Time { return &c.ClaimBefore },
 	}.property(),
 	rowOf[Seconds, time.Duration]{
 		name: fieldBackoff, is: span(bounds{most: MaxBackoff}),
@@ -393,6 +411,9 @@ func (d *Properties) Validate() error {
 	}
 	if d.EndBefore <= d.StartAfter {
 		return invalidProperty(fieldEndBefore, "%v is not after start_after, %v; the task could never run", d.EndBefore, d.StartAfter)
+	}
+	if d.ClaimBefore <= d.StartAfter {
+		return invalidProperty(fieldClaimBefore, "%v is not after start_after, %v; the task could never run", d.ClaimBefore, d.StartAfter)
 	}
 	return d.checkDependencies()
 }

@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -93,7 +94,10 @@ func TestNamesOfPlaces(t *testing.T) {
 		"queue=a;group=g":                  {Source: "s", Queue: "a", Group: "g", ByGroup: true},
 		"priority=1;handler=queue=default": {Program: "queue=default", Priority: 1, Queue: DefaultQueue},
 	} {
+		d.ClaimBefore = Never
 		expect.Equal(t, d.Place(), want, d, "is in")
+		d.ClaimBefore = 1 // workers of the original TDF must not claim the task
+		expect.Equal(t, d.Place(), cmp.Or(want, DefaultPartition), d, "is in")
 	}
 	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b", "group=", "group=%", "group=a b", "group=a;tags=b"} {
 		p, ok := ParsePartition(name)

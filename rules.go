@@ -16,7 +16,7 @@ func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	switch {
 	case t.State == Open && invalid != nil:
 		m, err = t.reject(invalid.Error())
-	case t.State == Open && now >= t.EndBefore:
+	case t.State == Open && now >= t.OpenUntil():
 		m, err = t.expire()
 	case t.Waits():
 		return t.settleWaiting()
@@ -107,7 +107,7 @@ func (t *Task) NextDue(now Time) Time {
 		if t.Waits() {
 			return t.endOfWait()
 		}
-		return t.EndBefore
+		return t.OpenUntil()
 	case Running:
 		if t.Current().Claim != "" {
 			return min(t.deadline().Add(TimeoutMargin), t.runningUntil(), t.LeaseUntil)
@@ -165,10 +165,15 @@ const exitSignal = "signal:"
 // limit, the Move changes the task's state to end. The caller passes the value of the counter before the Move raises
 // it.
 func (t *Task) endOrReopen(v Verb, count, limit int, end State) (Move, error) {
-	if count < limit && t.Round < MaxRound {
+	if count < limit && t.Round < MaxRound && !t.isLastAttempt() {
 		return t.move(v, Open)
 	}
 	return t.move(v, end)
+}
+
+// isLastAttempt reports whether max_attempts allows no further round if the current one fails, times out or is lost.
+func (t *Task) isLastAttempt() bool {
+	return t.MaxAttempts > 0 && t.Fails+t.Timeouts+t.Losses+1 >= t.MaxAttempts
 }
 
 func (t *Task) fail() (Move, error) {
@@ -204,7 +209,11 @@ func (t *Task) lose(found State) (Move, error) {
 	m.Note = withReopened(m, "lost with its worker "+t.Current().Worker)
 	if m.To == Failed {
 		why := fmt.Sprintf("%d times, and only %d are tolerated (max_losses)", t.Losses+1, t.MaxLosses)
-		if t.Losses < t.MaxLosses {
+		switch {
+		case t.Losses >= t.MaxLosses:
+		case t.isLastAttempt():
+			why = fmt.Sprintf("in the last of %d attempts (max_attempts)", t.MaxAttempts)
+		default:
 			why = fmt.Sprintf("in round %d, the last one that a task can have", t.Round)
 		}
 		m.setRound(RoundError, fmt.Sprintf("lost with its worker %s; the workers: %s", why, strings.Join(t.lostWorkers(), ", ")))
@@ -231,8 +240,8 @@ func withReopened(m Move, ending string) string {
 
 func (t *Task) expire() (Move, error) { return t.move(VerbExpire, Expired) }
 
-// Expire returns a Move that expires the task. A worker that claims tasks uses it for open tasks whose end_before has
-// passed.
+// Expire returns a Move that expires the task. A worker that claims tasks uses it for open tasks for which the time
+// of [Properties.OpenUntil] has passed.
 func (t *Task) Expire() (Move, error) { return t.expire() }
 
 // reject moves an invalid open task to the state failed.

@@ -22,6 +22,12 @@ func TestSettle(t *testing.T) {
 	}{
 		{name: "open, in time", state: Open, now: 999},
 		{name: "open, overdue", state: Open, now: 1000, want: Expired, note: "expired"},
+		{name: "open, claimed in no time", state: Open, now: 500, with: func(t *Task) { t.ClaimBefore = 500 }, want: Expired, note: "expired"},
+		{name: "running, claimed in time", state: Running, now: 120, with: func(t *Task) { t.ClaimBefore = 111 }},
+		{name: "executed, claimed in time", state: Executed, now: 130, with: func(t *Task) { t.ClaimBefore = 111 }, want: Succeeded},
+		{name: "running, lost in its last attempt", state: Running, now: 130, with: func(t *Task) { t.Fails, t.Timeouts, t.MaxLosses, t.MaxAttempts = 1, 1, 3, 3 }, want: Failed},
+		{name: "running, lost, one attempt left", state: Running, now: 130, with: func(t *Task) { t.Fails, t.MaxLosses, t.MaxAttempts = t.Fails+1, 3, t.Fails+t.Timeouts+t.Losses+3 }, want: Open},
+		{name: "executed, failed in its last attempt", state: Executed, now: 111, with: func(t *Task) { t.Current().HasError = true; t.Losses, t.MaxFails, t.MaxAttempts = 1, 5, 2 }, want: Failed},
 		{name: "running, in time", state: Running, now: 120},
 		{name: "running, lease has run out", state: Running, now: 130, want: Open, note: "lost with its worker w"},
 		{name: "running, lost too often", state: Running, now: 130, with: func(t *Task) { t.Losses, t.MaxLosses = 3, 3 }, want: Failed},

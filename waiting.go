@@ -42,7 +42,7 @@ func (t *Task) endOfWait() Time {
 	if t.Current().Unmet != "" || !t.mustWait() {
 		return 0
 	}
-	return t.EndBefore
+	return t.OpenUntil()
 }
 
 // Unmet returns why a dependency on a task that was finished in this state is not met. It is "" if the task has succeeded.

@@ -93,7 +93,7 @@ func (c *situation) finished() []Check {
 // retryFix returns the fix for a task that did not succeed. If the end_before of the task is past, a retry needs a
 // later end_before, because the retried task would expire at once.
 func (c *situation) retryFix() Fix {
-	if c.task.EndBefore <= c.at {
+	if c.task.OpenUntil() <= c.at {
 		return fix("retry the task with a later end_before", StepRetryLater)
 	}
 	return fix("retry the task", StepRetry)
@@ -154,15 +154,19 @@ func (c *situation) start() Check {
 }
 
 func (c *situation) end() Check {
-	switch end := c.task.EndBefore; {
+	end, name, goal := c.task.EndBefore, "end_before", "executed"
+	if c.task.ClaimBefore < end {
+		end, name, goal = c.task.ClaimBefore, "claim_before", "claimed"
+	}
+	switch {
 	case end >= tdf.Never:
 		return passed("end", "the task does not expire")
 	case end <= c.at && c.grace.Open > c.at:
-		return blockedBy("end", FactGracePeriod, fmt.Sprintf("end_before was %s, but Redis's clock may be wrong: the task does not expire before %s", c.moment(end), c.moment(c.grace.Open)), toWait)
+		return blockedBy("end", FactGracePeriod, fmt.Sprintf("%s was %s, but Redis's clock may be wrong: the task does not expire before %s", name, c.moment(end), c.moment(c.grace.Open)), toWait)
 	case end <= c.at:
-		return blockedBy("end", FactExpires, "end_before was "+c.moment(end)+": the task will expire", fix("when the task has expired, retry it with a later end_before", StepRetryLater))
+		return blockedBy("end", FactExpires, name+" was "+c.moment(end)+": the task will expire", fix("when the task has expired, retry it with a later "+name, StepRetryLater))
 	default:
-		return passed("end", "the task must be executed by "+c.moment(end)+" (end_before)")
+		return passed("end", "the task must be "+goal+" by "+c.moment(end)+" ("+name+")")
 	}
 }
 

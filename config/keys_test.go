@@ -98,6 +98,8 @@ var samples = []sample{
 	{"TASK_DEFAULTS_MAX_TIMEOUTS", "2", 2, func(s *settings) any { return s.manager.TaskDefaults.MaxTimeouts }},
 	{"TASK_DEFAULTS_MAX_LOSSES", "0", 0, func(s *settings) any { return s.manager.TaskDefaults.MaxLosses }},
 	{"TASK_DEFAULTS_BACKOFF", "0.5", tdf.Seconds(0.5), func(s *settings) any { return s.manager.TaskDefaults.Backoff }},
+	{"TASK_DEFAULTS_MAX_ATTEMPTS", "5", 5, func(s *settings) any { return s.manager.TaskDefaults.MaxAttempts }},
+	{"TASK_DEFAULTS_CLAIM_BEFORE", "4e9", tdf.Time(4e9), func(s *settings) any { return s.manager.TaskDefaults.ClaimBefore }},
 	{"TASK_DEFAULTS_BACKOFF_FACTOR", "1.5", 1.5, func(s *settings) any { return s.manager.TaskDefaults.BackoffFactor }},
 	{"TASK_DEFAULTS_BACKOFF_MAX", "60", tdf.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.BackoffMax }},
 	{"TASK_DEFAULTS_KEEP_FINISHED", "60", tdf.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.KeepFinished }},

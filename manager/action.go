@@ -142,7 +142,7 @@ func (a Action) moveAt(t *tdf.Task, now tdf.Time) (tdf.Move, error) {
 
 func (a Action) move(t *tdf.Task, decide func(*tdf.Task) (tdf.Move, error), now tdf.Time) (tdf.Move, error) {
 	move, err := decide(t)
-	if err == nil && a.Verb == tdf.VerbReopen && a.Changes.Apply(t.Properties).EndBefore <= now {
+	if changed := a.Changes.Apply(t.Properties); err == nil && a.Verb == tdf.VerbReopen && changed.OpenUntil() <= now {
 		err = ErrPast
 	}
 	var elsewhere *tdf.StateError
@@ -185,9 +185,9 @@ type Result struct {
 	Skipped []error
 }
 
-// ErrPast is the error if a retried task would expire at once, because its EndBefore is past by Redis's clock. To retry
-// the task, set a later EndBefore in Changes.
-var ErrPast = tdf.NewError(tdf.CodeConflict, "its end_before is past, so the task would expire at once")
+// ErrPast is the error if a retried task would expire at once, because its EndBefore or ClaimBefore is past by Redis's
+// clock. To retry the task, set a later time in Changes.
+var ErrPast = tdf.NewError(tdf.CodeConflict, "its end_before or claim_before is past, so the task would expire at once")
 
 // Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot change.
 type Changes = tdf.Changes

@@ -201,7 +201,7 @@ func (m *Manager) scatter(ctx context.Context, all []tdf.Properties) ([]tdf.Prop
 	for i := range all {
 		d := &all[i]
 		start := max(d.StartAfter, now).Add(tdf.Seconds(rand.IntN(1000)) / 1000)
-		if start < d.EndBefore { // with a start after its end_before, the task would never run
+		if start < d.OpenUntil() { // with a later start, the task would never run
 			d.StartAfter = start
 		}
 	}

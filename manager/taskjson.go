@@ -26,7 +26,7 @@ var memberOrder = strings.Fields(`
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress
 	outputs_removed result output output_whole error error_whole tail
 	after after_any
-	source start_after end_before timeout fail_on max_fails max_timeouts max_losses backoff backoff_factor backoff_max keep_finished keep_archived keep_outputs unique unique_until
+	source start_after end_before claim_before timeout fail_on max_fails max_timeouts max_losses max_attempts backoff backoff_factor backoff_max keep_finished keep_archived keep_outputs unique unique_until
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 

@@ -136,7 +136,7 @@ func TestImpossibleTransactions(t *testing.T) {
 		"wrong state":   {func(x *manager.Transaction) { x.Archive(waiting); x.Cancel(finished) }, "archive task 3: it is open in round 0; cancel task 1: it is expired in round 0", new(*tdf.StateError)},
 		"not finished":  {func(x *manager.Transaction) { x.Remove(waiting) }, "remove task 3: it is open in round 0", new(*tdf.StateError)},
 		"key":           {func(x *manager.Transaction) { x.Retry(manager.Changes{}, finished) }, "task 1: task 2 holds its unique key", new(*tdf.UniqueError)},
-		"past":          {func(x *manager.Transaction) { x.Retry(manager.Changes{EndBefore: &past}, finished) }, "reopen task 1: its end_before is past", nil},
+		"past":          {func(x *manager.Transaction) { x.Retry(manager.Changes{EndBefore: &past}, finished) }, "reopen task 1: its end_before or claim_before is past", nil},
 		"no change":     {func(x *manager.Transaction) { x.Update(manager.Changes{Input: &waiting.Input}, waiting) }, "change task 3: it already has these values", nil},
 		"invalid value": {func(x *manager.Transaction) { x.Update(manager.Changes{MaxFails: new(-1)}, waiting) }, "max_fails: -1", new(*tdf.PropertyError)},
 	} {

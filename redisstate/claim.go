@@ -101,10 +101,10 @@ type Claimed struct {
 }
 
 // claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
-// properties, and on the last property.
+// properties, and on the last two.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "limit_key",
+	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "claim_before", "limit_key",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.
@@ -296,7 +296,7 @@ func readClaim(worker string, parts []any, now tdf.Time) Claim {
 	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
 }
 
-// expireOverdue reads the tasks, and expires each open task whose end_before is past.
+// expireOverdue reads the tasks, and expires each task that must not be open any more.
 func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
 	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
@@ -307,7 +307,7 @@ func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, n
 		if t.Task == nil {
 			continue
 		}
-		if m, err := t.Task.Expire(); err == nil && t.Task.State == tdf.Open && now >= t.Task.EndBefore {
+		if m, err := t.Task.Expire(); err == nil && t.Task.State == tdf.Open && now >= t.Task.OpenUntil() {
 			moves = append(moves, m)
 		}
 	}

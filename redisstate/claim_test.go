@@ -83,6 +83,27 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 	})
 }
 
+// A claim hands out no task whose claim_before has passed. A task that was claimed in time keeps running, and can be reported.
+func TestClaimBefore(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		now := expect.Result(s.Now(t.Context())).Value(t)
+		late, soon := define("late"), define("soon")
+		late.ClaimBefore, soon.ClaimBefore, soon.Priority = now.Add(-1), now.Add(500), -1
+		mustOpen(t, s, late, soon)
+		due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "2").Val()
+		expect.Equal(t, tdf.Time(due).String(), soon.ClaimBefore.String(), "due")
+		claims := mustClaim(t, s, 2)
+		expect.MustEqual(t, inputs(claims), "soon", "claimed")
+		expect.Len(t, mustClaim(t, s, 2), 0, "claimed once more")
+		expect.Equal(t, task(t, s, 1).State, tdf.Expired, "the late task")
+		s.Redis.HSet(t.Context(), s.Keys.Task(2), "claim_before", now.Add(-1).String())
+		m, err := claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})
+		mustApply(t, s, m, err)
+		expect.Equal(t, task(t, s, 2).State, tdf.Executed, "the task that was claimed in time")
+		mustBeSound(t, s)
+	})
+}
+
 func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
 	s := newStore(t)
 	ctx := t.Context()

@@ -30,11 +30,13 @@ const (
 	Whole
 
 	// Rules has these parts. Every decision needs rulesAlways. Every decision needs rulesMore, except the decision
-	// about a task that was executed in its first round. If this task has a back-off, the decision needs backoff. If a
-	// task may start again, the decision also needs its definition. Only decisions about running tasks need rulesRunning.
+	// about a task that was executed in its first round. If this task has a back-off, the decision needs backoff, and if
+	// it may have failed and failures are tolerated, the decision needs tolerant. If a task may start again, the decision
+	// also needs its definition. Only decisions about running tasks need rulesRunning.
 	rulesAlways
 	rulesMore
 	backoff
+	tolerant
 	definition
 	rulesRunning
 
@@ -63,6 +65,8 @@ var taskProperties = withOthers([]property{
 	{"max_fails", Facts | rulesAlways},
 	{"max_timeouts", Facts | rulesMore},
 	{"max_losses", Facts | rulesMore},
+	{"max_attempts", Facts | rulesMore | tolerant},
+	{"claim_before", Facts | rulesMore | tolerant},
 	{"backoff", Facts | rulesAlways},
 	{"backoff_factor", Facts | rulesMore | backoff},
 	{"backoff_max", Facts | rulesMore | backoff},
@@ -186,6 +190,7 @@ var (
 	moreFields  = namesOf(taskProperties, rulesMore)
 	roundRules  = namesOf(roundProperties, rulesMore)
 	backoffMore = namesOf(taskProperties, backoff)
+	tolerated   = namesOf(taskProperties, tolerant)
 	definedBy   = namesOf(taskProperties, definition)
 	// settledStates are the names of the times at which a round may have finished.
 	settledStates = []string{string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}

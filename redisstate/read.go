@@ -206,7 +206,7 @@ const maxNamedLosses = 100
 
 // rules returns the names of the properties that only some decisions need. These are properties of the current round,
 // properties of earlier rounds that were lost, and the definition of a task that may start again. If a task was
-// executed in its first round, the server settles it without these properties, except those of the back-off. A repair
+// executed in its first round, the server settles it without these properties, except those that decide whether and when it runs again. A repair
 // always needs all of them. Only a repair also reads Lists.
 func (w *Want) rules(h tdf.Hash) []string {
 	state := tdf.State(h["state"])
@@ -214,10 +214,15 @@ func (w *Want) rules(h tdf.Hash) []string {
 	case len(h) == 0:
 		return nil
 	case state == tdf.Executed && h["round"] == "0" && w.Fields&Lists == 0:
-		if h["backoff"] == "" {
-			return nil
+		var names []string
+		if h["backoff"] != "" {
+			names = append(names, backoffMore...)
 		}
-		return backoffMore
+		succeeded := h[tdf.RoundField(0, tdf.RoundExit)] == "0" && h[lengthOf+tdf.RoundField(0, tdf.RoundError)] == ""
+		if most := h["max_fails"]; most != "" && most != "0" && !succeeded {
+			names = append(names, tolerated...)
+		}
+		return names
 	}
 	round := h.Round()
 	names := slices.Concat(moreFields, roundFields(round, roundRules), []string{lengthOf + tdf.RoundField(round, tdf.RoundError)})

@@ -46,8 +46,8 @@
 --   must not be in the list `archived`
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
--- and meta. The last property is limit_key. The script reads it only if the task has a place (see places.lua), because
--- each task with a limit key has one.
+-- and meta. The last properties are claim_before and limit_key. The script reads them only if the task has a place (see
+-- places.lua), because each task with one of them has a place.
 --
 -- Returns a list of eight elements:
 --  1. the time now
@@ -61,9 +61,9 @@
 --     two empty texts, and the list of the ids of these tasks. In both cases, the script has claimed nothing. Otherwise
 --     empty.
 --
--- A task is overdue when its end_before is past. The client decides about the overdue tasks that the script returns. If
--- the clock may have leapt, the script returns no overdue tasks, and the server decides about them (see the function
--- trusted). The script delays an invalid task and adds it to `due`, so that the server decides about the task. If an id
+-- A task is overdue when its end_before or its claim_before is past. The client decides about the overdue tasks that the
+-- script returns. If the clock may have leapt, the script returns no overdue tasks, and the server decides about them
+-- (see the function trusted). The script delays an invalid task and adds it to `due`, so that the server decides about the task. If an id
 -- has no hash, the script removes the id from its list. A repeated call returns the same tasks as the first call.
 --
 -- A task of a paused group counts as a task of a program to avoid.
@@ -163,18 +163,19 @@ local function consider(list, id, score)
     if not_here(f[2]) then return 'elsewhere' end
   end
   local placed = list.place
-  local f = read(id, placed and n_properties + 1 or n_properties - 1)
+  local f = read(id, placed and n_properties + 1 or n_properties - 2)
   if not f[1] or placed and f[n_properties + 1] ~= placed then -- the id has no task, or the task is elsewhere
     gone[#gone + 1] = { list, id }
     return
   end
   local start_after = f[3] == '0' and 0 or number(f[3], 0)
   local end_before, timeout = f[4] == 'inf' and INF or number(f[4], INF), f[5] == 'inf' and INF or number(f[5], INF)
+  local claim_before = placed and f[n_properties - 1] and number(f[n_properties - 1], 0) or INF
   if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
   local sound = start_after and end_before and timeout and (f[2] == '0' or round_of(f[2]) == (f[2] or '0'))
   if f[1] ~= 'open' or not sound then
     odd[#odd + 1] = { list, id }
-  elseif end_before <= now then
+  elseif math.min(end_before, claim_before) <= now then
     if not trusted() then return 'elsewhere' end
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then

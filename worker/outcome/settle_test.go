@@ -99,3 +99,27 @@ func TestSettleBesideServers(t *testing.T) {
 	findings := expect.Result(s.Check(t.Context())).Value(t)
 	expect.Len(t, findings, 0, "findings of the audit")
 }
+
+// A first round that fails after claim_before, or in the last of the attempts, ends its task, although max_fails allows more.
+func TestSettleTheLastAttempt(t *testing.T) {
+	t.Parallel()
+	s := testspace.Connect(t, testspace.Config(t, redistest.Shared(t)))
+	now := expect.Result(s.Now(t.Context())).Value(t)
+	d := tdf.Defaults("p", "rsync:/p/run.sh", "1")
+	d.FailOn, d.MaxFails = tdf.FailOnExit, 5
+	last, late := d, d
+	last.MaxAttempts, late.ClaimBefore = 1, now.Add(300)
+	expect.Result(s.Open(t.Context(), "m", last, last)).OK(t)
+	report(t, s, 2)
+	expect.NoError(t, outcome.Settle(t.Context(), s, "caller", 1, 2))
+	expect.Equal(t, testspace.Read(t, s, 2).State, tdf.Failed)
+	expect.Result(s.Open(t.Context(), "m", late, late)).OK(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 2, Lease: 60})).Value(t)
+	expect.MustLen(t, c.Claims, 2, "claims")
+	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "1"})).Value(t)
+	testspace.Apply(t, s, m, nil)
+	expect.NoError(t, outcome.Settle(t.Context(), s, "caller", c.Claims[0].Task.ID))
+	expect.Equal(t, testspace.Read(t, s, c.Claims[0].Task.ID).State, tdf.Open)
+	next, _, err := s.NextDue(t.Context())
+	expect.True(t, err == nil && next <= late.ClaimBefore, "the next due time is", next, err)
+}

@@ -85,6 +85,7 @@ func (v *view) definition() []fact {
 		{"meta", d.Meta},
 		{"start after", cli.Clock(d.StartAfter)},
 		{"end before", unless(d.EndBefore.Equal(manager.NoEnd()), cli.Clock(d.EndBefore))},
+		{"claim before", unless(d.ClaimBefore.Equal(manager.NoEnd()), cli.Clock(d.ClaimBefore))},
 		{"timeout", unless(d.Timeout == manager.NoTimeout, tdf.For(d.Timeout).String()+" s")},
 		{"fails", unless(v.Fails+*d.MaxFails == 0, countText(v.Fails, *d.MaxFails))},
 		{"timeouts", unless(v.Timeouts+*d.MaxTimeouts == 0, countText(v.Timeouts, *d.MaxTimeouts))},
@@ -112,7 +113,7 @@ func (v *view) definition() []fact {
 }
 
 // shownAbove names the properties for which definition has a line of its own.
-var shownAbove = strings.Fields(`group program source queue priority tags limit_key input meta start_after end_before timeout max_fails max_timeouts
+var shownAbove = strings.Fields(`group program source queue priority tags limit_key input meta start_after end_before claim_before timeout max_fails max_timeouts
 	max_losses backoff backoff_factor backoff_max keep_finished keep_archived keep_outputs unique unique_until fail_on`)
 
 // shownDependencies is the largest number of dependencies that tdf show names.
