@@ -26,8 +26,8 @@ func (t *Task) removeAt() Time {
 	return entered.Add(t.keep())
 }
 
-// finishedAt returns when the task finished, or 0 if this is unknown. Archiving does not change it.
-func (t *Task) finishedAt() Time {
+// EndedAt returns when the task finished, or 0 if this is unknown. Archiving does not change it.
+func (t *Task) EndedAt() Time {
 	r := t.Current()
 	switch {
 	case t.State.Settled():
@@ -43,7 +43,7 @@ func (t *Task) finishedAt() Time {
 // removeOutputsAt returns the time at which the server removes the outputs of the finished task. It returns Never if they
 // are already removed, or have no limit.
 func (t *Task) removeOutputsAt() Time {
-	finished := t.finishedAt()
+	finished := t.EndedAt()
 	if t.OutputsFrom > t.Round || finished == 0 {
 		return Never
 	}

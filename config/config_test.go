@@ -91,7 +91,12 @@ func TestPrefixesOfInterfaces(t *testing.T) {
 		mustLoad(t, minimal+"[http]\n"+prefixes)
 	}
 	_, err := load(source, []byte(minimal+"[http]\ntaskmaster_stale=120"), nil)
-	wantError(t, err, "some.cfg: [http] taskmaster_dead: is not above taskmaster_stale; expected a longer time")
+	const problem = "some.cfg: [http] taskmaster_dead: is not above taskmaster_stale; expected a longer time, from 1 to 300 s"
+	wantError(t, err, problem)
+	for _, keys := range []string{"taskmaster_dead=301", "taskmaster_stale=0.1\ntaskmaster_dead=0.5"} {
+		_, err := load(source, []byte(minimal+"[http]\n"+keys), nil)
+		wantError(t, err, problem)
+	}
 }
 
 // On an address that other machines can reach, the API needs TLS, or a key that says that it needs none.

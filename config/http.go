@@ -63,8 +63,8 @@ func (s *settings) checkHTTP() error {
 		return s.fault("http", "client_ca", "is set but tls_cert is not; expected tls_cert and tls_key, or no client_ca")
 	case h.Listen != "" && !h.OnLoopback() && !h.HasTLS() && !h.Insecure:
 		return s.fault("http", "listen", quote(h.Listen)+" is not a loopback address; expected tls_cert and tls_key, or insecure=True behind a proxy that has TLS")
-	case h.TaskmasterDead <= h.TaskmasterStale:
-		return s.fault("http", "taskmaster_dead", "is not above taskmaster_stale; expected a longer time")
+	case h.TaskmasterDead <= h.TaskmasterStale || h.TaskmasterDead < time.Second || h.TaskmasterDead > longestDead:
+		return s.fault("http", "taskmaster_dead", "is not above taskmaster_stale; expected a longer time, from 1 to 300 s")
 	}
 	prefixes := s.http.interfaces()
 	names := slices.Sorted(maps.Keys(prefixes))
@@ -77,6 +77,9 @@ func (s *settings) checkHTTP() error {
 	}
 	return nil
 }
+
+// longestDead is the longest lease that a worker over HTTP may have.
+const longestDead = 300 * time.Second
 
 // meet reports whether paths of two interfaces may be the same. An interface whose prefix is / has only paths that begin with one of reservedPaths, so that
 // it meets no other prefix.
@@ -188,7 +191,7 @@ var httpKeys = []key{
 	},
 	{
 		"http", "taskmaster", "", prefix(func(s *settings) *string { return &s.http.Taskmaster }),
-		"Where the paths of the Taskmaster interface begin. With `/`, they are those of Taskmaster itself. Empty means that the API does not serve it.",
+		"Where the paths of the [Taskmaster interface](taskmaster.md) begin. With `/`, they are those of Taskmaster itself. Empty means that the API does not serve it.",
 	},
 	{
 		"http", "taskstore", "", prefix(func(s *settings) *string { return &s.http.TaskStore }),
@@ -204,6 +207,6 @@ var httpKeys = []key{
 	},
 	{
 		"http", "taskmaster_dead", "120", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.TaskmasterDead }),
-		"The time without a heartbeat after which a worker of the Taskmaster interface is dead, and its running tasks are lost. It is the lease of these workers, so a grace period after an outage is at least as long.",
+		"The time without a heartbeat after which a worker of the Taskmaster interface is dead, and its running tasks are lost: from 1 to 300. It is the lease of these workers, so a grace period after an outage is at least as long.",
 	},
 }

@@ -30,6 +30,11 @@ const (
 	CountLife       = "life:" // from the opening of a task to its end
 	CountFind       = "found:"
 
+	// Counts of workers, by interfaces that count them.
+	CountRegistered = "registered"
+	CountDied       = "died"
+	CountForgotten  = "forgotten" // of those that have died
+
 	spanSum = "sum" // of all spans, in microseconds
 )
 

@@ -1,10 +1,20 @@
 package apiserver
 
 import (
+	"log/slog"
+
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/taskmaster"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
 // interfaces returns the interfaces of other systems that the configuration enables.
-func interfaces(_ config.HTTP, _ *manager.Manager) (all []wire.Interface) { return all }
+func interfaces(cfg config.HTTP, m *manager.Manager, log *slog.Logger) (all []wire.Interface) {
+	if cfg.Taskmaster != "" {
+		all = append(all, taskmaster.New(m, taskmaster.Options{
+			Prefix: cfg.Taskmaster, Stale: cfg.TaskmasterStale, Dead: cfg.TaskmasterDead, Timeout: cfg.Timeout, Log: log,
+		}))
+	}
+	return all
+}

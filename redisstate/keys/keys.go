@@ -83,6 +83,8 @@ func (k Names) Leap() string                     { return k.Key("leap") }
 func (k Names) Managers() string                 { return k.Key("managers") }
 func (k Names) Workers() string                  { return k.Key("workers") }
 func (k Names) Worker(name string) string        { return k.Key("worker:" + name) }
+func (k Names) Claims(worker string) string      { return k.Key("claims:" + worker) }
+func (k Names) DeadWorkers() string              { return k.Key("dead_workers") }
 func (k Names) WorkerNames() string              { return k.Key("worker") }
 func (k Names) WorkerCount() string              { return k.Key("worker_id") }
 func (k Names) WorkerNumber(name string) string  { return k.Key("worker_id:" + name) }
@@ -114,7 +116,7 @@ func (k Names) Successes(program string) string { return k.Key("successes:" + pr
 func (k Names) Kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.Servers(): "zset",
-		k.Managers(): "zset", k.Workers(): "zset", k.WorkerNames(): "set", k.WorkerCount(): "string",
+		k.Managers(): "zset", k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set", k.WorkerCount(): "string",
 		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.GroupNames(): "zset", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
 		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",

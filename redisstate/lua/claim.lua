@@ -61,10 +61,11 @@
 --     two empty texts, and the list of the ids of these tasks. In both cases, the script has claimed nothing. Otherwise
 --     empty.
 --
--- A task is overdue when its end_before or its claim_before is past. The client decides about the overdue tasks that the
--- script returns. If the clock may have leapt, the script returns no overdue tasks, and the server decides about them
--- (see the function trusted). The script delays an invalid task and adds it to `due`, so that the server decides about the task. If an id
--- has no hash, the script removes the id from its list. A repeated call returns the same tasks as the first call.
+-- A task is overdue when its end_before or its claim_before is past. The client decides about the overdue tasks that
+-- the script returns. If the clock may have leapt, the script returns no overdue tasks, and the server decides about
+-- them (see the function trusted). The script delays an invalid task and adds it to `due`, so that the server decides
+-- about the task. If an id has no hash, the script removes the id from its list. A repeated call returns the same tasks
+-- as the first call.
 --
 -- A task of a paused group counts as a task of a program to avoid.
 --

@@ -29,6 +29,8 @@ type ClaimRequest struct {
 	Number int64   `json:"number,omitempty" doc:"the number of the claim, from 1 up; if you get no answer, repeat the call with the same number, and you get the same tasks"`
 	Base64 bool    `json:"base64,omitempty" doc:"texts are always in the members that end in _base64"`
 
+	Queues []tdf.QueueShare `json:"-"` // if there are any, instead of the queues of the worker's registration
+
 	Require []Required `json:"require,omitempty" doc:"tasks that must not have changed; if one of them has, the call gets no task, and the problem names all that have"`
 }
 
@@ -121,6 +123,9 @@ type Claiming struct {
 	// get the answer. If the worker repeats the call in the same moment, and so gets the tasks that Undo releases, its next renewal says that they are lost.
 	Undo func()
 
+	// More means that Redis had no time to look at all due tasks.
+	More bool
+
 	// Waits reports whether there was no task yet. The caller must then call Wait.
 	Waits bool
 
@@ -131,7 +136,6 @@ type Claiming struct {
 	request redisstate.ClaimRequest
 	lobby   *lobby
 	until   time.Time
-	more    bool // Redis had no time to look at all due tasks
 }
 
 // Claim hands tasks to a worker, if there are any. A worker that waits needs no other heartbeats, because the call counts as one, and ends before the lease does.
@@ -154,7 +158,7 @@ func (k *Claiming) try(ctx context.Context) error {
 		if err == nil && len(got.Claims) > 0 {
 			return k.hand(ctx, &got)
 		}
-		if k.Now, k.more = got.Now.Std(), got.More; err != nil {
+		if k.Now, k.More = got.Now.Std(), got.More; err != nil {
 			return err
 		}
 	}
@@ -197,7 +201,7 @@ func (k *Claiming) Wait(ctx context.Context, w Waiting) error {
 // turn waits until it makes sense to claim again, and reports whether it does. A drained worker waits until its time is over.
 func (k *Claiming) turn(ctx context.Context, over <-chan time.Time) bool {
 	switch {
-	case k.more:
+	case k.More:
 		return conn.Sleep(ctx, morePause)
 	case k.Drained == "":
 		return k.lobby.wait(ctx, over)
@@ -242,6 +246,10 @@ func (d *Desk) begin(ctx context.Context, t *access.Token, id string, r *ClaimRe
 	}
 	if err == nil {
 		err = d.beatIfDue(ctx, &v)
+	}
+	if err == nil && len(r.Queues) > 0 {
+		v.Offer.Queues = r.Queues
+		err = checkQueues(&v.Offer, t)
 	}
 	request = redisstate.ClaimRequest{Worker: v.worker, Most: r.Most, Lease: v.Lease, IDs: v.claimIDs(rand.Text())}
 	if err == nil {

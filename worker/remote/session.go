@@ -160,6 +160,15 @@ func sessionOf(worker, key string) session {
 	return session{worker, digest(worker, key)}
 }
 
+// ValidName reports whether a worker may have a name.
+func ValidName(name string) bool { return validName.MatchString(name) }
+
+// SessionFor returns the session that a registration of a token's worker with this key has. So an interface whose workers know no sessions needs to remember
+// none.
+func SessionFor(t *access.Token, name, key string) string {
+	return sessionOf(t.Name+"/"+name, key).id()
+}
+
 // parseSession returns the session of a token's worker. The name of the worker begins with that of the token, so no token can name the worker of another.
 func parseSession(t *access.Token, id string) (session, error) {
 	i := strings.LastIndexByte(id, '.')

@@ -1,0 +1,50 @@
+package redisstate
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// CountDead counts the workers whose last heartbeat came after a time, and not after another one: they are dead. It counts each death once, whichever clients
+// count, and only those of workers that count reports. Workers that have died more than a week ago are forgotten, which it counts, too.
+func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func(*WorkerStatus) bool) error {
+	forgotten, err := conn.Ask(ctx, s.Conn, "forget dead workers", func(r redis.Cmdable) *redis.IntCmd {
+		return r.ZRemRangeByScore(ctx, s.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-week).String())
+	})
+	if err != nil {
+		return err
+	}
+	s.count("", CountForgotten, forgotten)
+	for offset := int64(0); ; offset += mostWorkers {
+		names, err := conn.Ask(ctx, s.Conn, "find dead workers", func(r redis.Cmdable) *redis.StringSliceCmd {
+			return r.ZRangeByScore(ctx, s.Keys.Workers(), &redis.ZRangeBy{Min: "(" + after.String(), Max: upTo.String(), Offset: offset, Count: mostWorkers})
+		})
+		if err != nil || len(names) == 0 {
+			return err
+		}
+		found, err := s.readWorkers(ctx, names)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			w := &found[i]
+			if w.Seen > upTo || !counts(w) {
+				continue
+			}
+			added, err := conn.Ask(ctx, s.Conn, "note that a worker is dead", func(r redis.Cmdable) *redis.IntCmd {
+				return r.ZAddArgs(ctx, s.Keys.DeadWorkers(), redis.ZAddArgs{GT: true, Ch: true, Members: []redis.Z{{Score: float64(w.Seen), Member: w.Name}}})
+			})
+			if err != nil {
+				return err
+			}
+			s.count(w.Offer.Shares()[0].Queue, CountDied, added)
+		}
+	}
+}
+
+// CountRegistration counts the registration of a worker that serves a queue.
+func (s *Store) CountRegistration(queue string) { s.count(queue, CountRegistered, 1) }
