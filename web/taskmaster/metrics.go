@@ -224,7 +224,8 @@ func (a *app) metric(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 		for _, s := range all {
 			values[s.tags[key]] = true
 		}
-		v.AvailableTags = append(v.AvailableTags, availableTag{key, slices.Sorted(maps.Keys(values))})
+		v.AvailableTags = append(v.AvailableTags, availableTag{key, slices.AppendSeq([]string{}, maps.Keys(values))})
+		slices.Sort(v.AvailableTags[len(v.AvailableTags)-1].Values)
 	}
 	return wire.JSON(http.StatusOK, v)
 }

@@ -174,7 +174,7 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) rem
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	}
 	report := of(&in)
-	report.Run = remote.Run{ID: id, Round: stored.Task.Round, Claim: stored.Task.Current().Claim}
+	report.Run, report.Settles = remote.Run{ID: id, Round: stored.Task.Round, Claim: stored.Task.Current().Claim}, true
 	answers, err := a.desk.Report(ctx, w.token, w.session, []remote.Report{report})
 	switch {
 	case tdf.CodeOf(err) == tdf.CodeForbidden: // a worker of TDF has the same name

@@ -3,6 +3,7 @@ package taskmaster
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -114,6 +115,9 @@ func (a *app) signUp(ctx context.Context, w worker, r *registration) error {
 	_, err := a.desk.Register(ctx, w.token, sessionKey, remote.Registration{
 		Name: w.local, Slots: slots, Queues: []string{r.QueueName}, Tags: r.Tags, Programs: []string{Program}, Lease: a.Dead.Seconds(),
 	})
+	if taken := new(redisstate.NameTakenError); errors.As(err, &taken) { // a worker of TDF has the name
+		return tdf.NewError(tdf.CodeTaken, taken.Error())
+	}
 	if err == nil {
 		a.store.CountRegistration(r.QueueName)
 	}
@@ -127,14 +131,15 @@ func (a *app) heartbeat(ctx context.Context, c *wire.Call) (*wire.Answer, error)
 		return nil, err
 	}
 	of, known, now, err := a.store.Worker(ctx, w.name)
-	if err == nil && (!known || a.stateOf(&of, now) == deadWorker) {
-		err = tdf.NewError(tdf.CodeNotFound, "no such worker is alive; register it")
+	alive := known && a.stateOf(&of, now) != deadWorker
+	if err == nil && alive {
+		_, alive, err = a.beat(ctx, w)
 	}
-	if err == nil {
-		_, _, err = a.beat(ctx, w)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case !alive:
+		return nil, tdf.NewError(tdf.CodeNotFound, "no such worker is alive; register it")
 	}
 	return wire.Empty(http.StatusNoContent), nil
 }

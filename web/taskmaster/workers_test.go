@@ -182,3 +182,15 @@ func TestManyTasksOfAWorker(t *testing.T) {
 	s.register("w", "q", "") // renews what it holds, and finds that it is lost
 	expect.Equal(t, held(), 0, "held")
 }
+
+// Another worker of TDF that has the name keeps it.
+func TestNameOfAnotherWorker(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.register("w", "q", "")
+	name := s.name("w")
+	s.redis.HSet(t.Context(), s.store.Keys.Worker(name), "boot", "other")
+	status, text := s.call("POST", "/workers/v1/register", `{"workerId":"w","queueName":"q"}`)
+	expect.True(t, status == 409 && strings.Contains(text, "belongs to a worker"), status, text)
+	s.must(404, "POST", "/workers/v1/w/heartbeat", "")
+}

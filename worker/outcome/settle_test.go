@@ -123,3 +123,29 @@ func TestSettleTheLastAttempt(t *testing.T) {
 	next, _, err := s.NextDue(t.Context())
 	expect.True(t, err == nil && next <= late.ClaimBefore, "the next due time is", next, err)
 }
+
+// A server leaves a reserved result to its reporter for a second, and then settles it.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	s := testspace.Connect(t, cfg)
+	d := tdf.Defaults("p", "rsync:/p/run.sh", "1")
+	expect.Result(s.Open(t.Context(), "m", d)).OK(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	expect.MustLen(t, c.Claims, 1, "claims")
+	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
+	outcome.Reserve(&m)
+	outcomes := expect.Result(s.Execute(t.Context(), "w", m)).Value(t)
+	expect.NoError(t, outcomes[0].Err)
+	task := testspace.Read(t, s, 1)
+	executed := task.Current().Entered[tdf.Executed]
+	next, _, err := s.NextDue(t.Context())
+	expect.True(t, err == nil && next.Sub(executed) >= 0.9, "due at", next, "executed at", executed, err)
+	beside := server.New("server", config.Server{}, testspace.Connect(t, cfg), testspace.Silent)
+	expect.Eventually(t, "the server settles the task", func() bool {
+		expect.Result(beside.RunOnce(t.Context())).OK(t)
+		return testspace.Read(t, s, 1).State == tdf.Succeeded
+	})
+	now := expect.Result(s.Now(t.Context())).Value(t)
+	expect.True(t, now >= next, "settled before its time")
+}

@@ -54,6 +54,8 @@ type Report struct {
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 	MaxRSS     int64   `json:"max_rss,omitempty" doc:"bytes"`
 
+	Settles bool `json:"-"` // the caller settles the round itself, with [outcome.Settle]
+
 	Open []tdf.Definition `json:"open,omitempty" doc:"for complete: tasks to open in the same step in which the result is accepted, if the round succeeds"`
 }
 
@@ -287,7 +289,9 @@ func (x *delivery) execute() {
 			x.open, x.result = nil, outcome.NotOpened(x.result, err)
 		}
 	}
-	x.move, _ = x.task.Execute(x.Claim, x.result)
+	if x.move, _ = x.task.Execute(x.Claim, x.result); x.Settles {
+		outcome.Reserve(&x.move)
+	}
 }
 
 // answerAgain answers reports whose claims do not hold: the tasks are lost, or an earlier copy of the report was accepted.
