@@ -331,7 +331,7 @@ func (c *situation) holder() Check {
 		return passed("worker", fmt.Sprintf("%s sends no heartbeats; the worker may belong to the original TDF", name))
 	}
 	if i < 0 {
-		return blockedBy("worker", FactSilentWorker, name+" has not been seen in this namespace for a week; the task may come from a dump", fix("wait until the lease runs out: then the server reopens the task"))
+		return blockedBy("worker", FactSilentWorker, name+" has not been seen in this namespace lately; the task may come from a dump", fix("wait until the lease runs out: then the server reopens the task"))
 	}
 	w := &c.workers[i]
 	if !w.Alive(c.at) {

@@ -61,7 +61,8 @@ func (p *WorkerPause) Text() string {
 // MarshalJSON writes times as in docs/tdf.md, "JSON", and the lease in seconds.
 func (w Worker) MarshalJSON() ([]byte, error) { return jsonview.Marshal(w) }
 
-// Workers returns the workers that sent a heartbeat within the last week, ordered by name.
+// Workers returns the workers that Redis remembers, ordered by name: those that sent a heartbeat within the time of their key
+// `remember`.
 func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	s := a.redis()
 	f := fleet{}
@@ -98,8 +99,8 @@ func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 	return v
 }
 
-// ErrNoWorker is the error if no worker of the given name sent a heartbeat within the last week.
-var ErrNoWorker = tdf.NewError(tdf.CodeNotFound, "no worker of this name was seen within the last week")
+// ErrNoWorker is the error if Redis remembers no worker of the given name.
+var ErrNoWorker = tdf.NewError(tdf.CodeNotFound, "no worker of this name was seen lately")
 
 // Drain orders a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes its running tasks, and
 // does not exit. The order also applies to later workers of the same name, until [Admin.Resume]. The error may wrap

@@ -52,6 +52,7 @@ type Worker struct {
 	SleepAfterNoProcessClaimed time.Duration // maximum time between two claims of an idle worker; default: 2 s
 
 	Lease         time.Duration // how long a claim holds without a renewal; above 0; default: 30 s
+	Remember      time.Duration // how long Redis remembers the worker after its last heartbeat; above 0; default: a week
 	MetricsListen string        // the address that serves /metrics; "" for none
 
 	OnLeaseLost  string        // "end" ends programs whose lease ran out, and "continue" lets them run; default: "continue"

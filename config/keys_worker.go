@@ -55,6 +55,10 @@ var workerKeys = []key{
 		"How long a claim, or the worker's name, holds without a renewal. The worker renews both whenever a third of this time has passed. If the lease of a running task has run out, the task is lost.",
 	},
 	{
+		"worker", "remember", "604800", duration(aboveZero, func(s *settings) *time.Duration { return &s.worker.Remember }),
+		"How long Redis remembers the worker after its last heartbeat, at least for three leases. `tdf workers --all` shows workers that have ended until then.",
+	},
+	{
 		"worker", "on_lease_lost", "continue", oneOf(func(s *settings) *string { return &s.worker.OnLeaseLost }, "continue", "end"),
 		"What the worker does if the lease of a running program runs out before a renewal. With `continue`, the program runs on. With `end`, the worker ends the program and releases the task.",
 	},

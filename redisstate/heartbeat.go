@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -19,13 +20,17 @@ const (
 	week = 7 * day
 )
 
+// UsuallyRemembered is how long Redis remembers a worker after its last heartbeat, if the worker does not say so.
+const UsuallyRemembered = week
+
 // A WorkerInfo is a worker's report about itself. The worker sends it with each heartbeat.
 type WorkerInfo struct {
 	Name, Host, Version string
 	PID                 int
 	Process             string // identifies the process among the processes of all machines
 	Lease               tdf.Seconds
-	State               string // starting, working, draining or gone
+	Remember            tdf.Seconds // how long Redis remembers the worker after its last heartbeat, at least three leases; 0 means [UsuallyRemembered]
+	State               string      // starting, working, draining or gone
 	Slots               int
 	Runs                []int64 // the ids of the tasks that the worker runs
 	Pauses              []Pause // the programs that the worker pauses; at most [MaxPauses]
@@ -86,6 +91,11 @@ const inProcess = "in process"
 // inProcessNoSource is the value if such a worker has handlers for all programs, but runs only tasks without a source.
 const inProcessNoSource = inProcess + ", without sources"
 
+// remembered returns how long Redis remembers the worker. A worker is alive until the end of its lease.
+func (w *WorkerInfo) remembered() tdf.Seconds {
+	return max(cmp.Or(w.Remember, UsuallyRemembered), 3*w.Lease)
+}
+
 func (w *WorkerInfo) fields() []any {
 	runs := make([]string, len(w.Runs))
 	for i, id := range w.Runs {
@@ -101,7 +111,7 @@ func (w *WorkerInfo) fields() []any {
 	}
 	return []any{
 		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
-		"state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", avoids,
+		"remember", w.remembered().String(), "state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", avoids,
 		"pauses", pauses, "runner", runner,
 		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers", strings.Join(w.Offer.Handlers, "\n"),
 		"group", w.Offer.Group,
@@ -172,7 +182,7 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 		s.Keys.Worker(w.Name), s.Keys.Workers(), s.Keys.WorkerNames(),
 		s.Keys.WorkerCount(), s.Keys.WorkerNumber(w.Name), s.Keys.GraceUntil(), s.Keys.Servers(),
 	}
-	args := []any{w.Name, cmp.Or(w.Boot, s.Boot()), taking, before.Gone, "", "", week.String()}
+	args := []any{w.Name, cmp.Or(w.Boot, s.Boot()), taking, before.Gone, "", "", int64(math.Ceil(float64(w.remembered())))}
 	if before.Since > 0 {
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}

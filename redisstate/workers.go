@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A WorkerStatus is a worker's last report about itself. It also says whether the worker is drained.
@@ -37,7 +39,7 @@ func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses 
 // mostWorkers is the largest number of workers that one pipeline reads.
 const mostWorkers = 1000
 
-// Workers returns the workers that sent a heartbeat within a week, ordered by name.
+// Workers returns the workers that Redis remembers, ordered by name.
 func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	names, err := conn.Ask(ctx, s.Conn, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd { return r.ZRange(ctx, s.Keys.Workers(), 0, -1) })
 	if err != nil {
@@ -81,7 +83,7 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 	return w
 }
 
-// Worker returns a worker, and the time by Redis's clock. If no worker has sent a heartbeat with this name within a week, known is false.
+// Worker returns a worker, and the time by Redis's clock. If Redis remembers no worker of this name, known is false.
 func (s *Store) Worker(ctx context.Context, name string) (w WorkerStatus, known bool, now tdf.Time, err error) {
 	var h *redis.MapStringStringCmd
 	var clock *redis.TimeCmd
@@ -92,7 +94,7 @@ func (s *Store) Worker(ctx context.Context, name string) (w WorkerStatus, known 
 	return parseWorker(name, h.Val()), h.Val()["boot"] != "", tdf.At(clock.Val()), nil
 }
 
-// NamesUnder returns how many of the workers that sent a heartbeat within a week have names with this prefix. If the namespace has at most as many workers
+// NamesUnder returns how many of the workers that Redis remembers have names with this prefix. If the namespace has at most as many workers
 // as the given number, it counts all of them, because counting them is faster.
 func (s *Store) NamesUnder(ctx context.Context, prefix string, enough int) (int, error) {
 	all, err := conn.Ask(ctx, s.Conn, "count workers", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.Keys.Workers()) })
@@ -131,19 +133,35 @@ func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 	return known, conn.Failed("drain worker "+name, err)
 }
 
-// writeDrain sets or ends a drain. The hash of a worker expires a week after its last heartbeat, unless the worker is
-// drained.
+// writeDrain sets or ends a drain. The hash of a drained worker does not expire.
 func (s *Store) writeDrain(ctx context.Context, worker, by string) error {
+	keep, _ := tdf.ParseSeconds(s.Redis.HGet(ctx, worker, "remember").Val()) // 0 without an answer
 	p := s.Redis.TxPipeline()
 	if by == "" {
 		p.HDel(ctx, worker, "drain")
-		p.Expire(ctx, worker, week.Std())
+		p.Expire(ctx, worker, cmp.Or(keep, UsuallyRemembered).Std())
 	} else {
 		p.HSet(ctx, worker, "drain", by)
 		p.Persist(ctx, worker)
 	}
 	_, err := p.Exec(ctx)
 	return err
+}
+
+// namesForgotten is the number of names that one call of ForgetWorkers looks at.
+const namesForgotten = 500
+
+// ForgetWorkers removes names of workers that need not be remembered any more, from the list of workers and from the set of all
+// names. It looks at some of them, from a place on, and returns the place where the next call continues; the first call has the
+// place 0.
+func (s *Store) ForgetWorkers(ctx context.Context, from int) (next int, err error) {
+	keys := []string{s.Keys.Workers(), s.Keys.WorkerNames()}
+	args := []any{s.Keys.Worker(""), s.Keys.WorkerNumber(""), from, namesForgotten, UsuallyRemembered.String()}
+	reply, err := s.Run(ctx, "forget workers", lua.Forget, keys, args, conn.IsNumber)
+	if err != nil {
+		return from, err
+	}
+	return conn.Number(reply), nil
 }
 
 // queuesText returns the queues of a worker as `queues=` in worker.cfg names them, such as "a:3,b:1".

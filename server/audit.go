@@ -16,6 +16,7 @@ type auditStore interface {
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
 	ArchivedElsewhere(ctx context.Context, behind redisstate.ListEntry, before tdf.Time, most int) ([]int64, redisstate.ListEntry, bool, error)
 	DanglingIDs(ctx context.Context, from redisstate.GroupPage, limit int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
+	ForgetWorkers(ctx context.Context, from int) (int, error)
 	KeepGroupNames(ctx context.Context, page redisstate.GroupPage) (redisstate.GroupPage, error)
 }
 
@@ -54,6 +55,7 @@ type audit struct {
 	suspects map[int64]suspicion
 	programs programs
 	archived []redisstate.ListEntry // see adoptArchived
+	workers  int                    // where the next call of ForgetWorkers continues
 }
 
 type suspicion struct {
@@ -93,6 +95,9 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 		}
 	}
 	if err := s.store.CheckLimited(ctx); err != nil {
+		return done, err
+	}
+	if s.audit.workers, err = s.store.ForgetWorkers(ctx, s.audit.workers); err != nil {
 		return done, err
 	}
 	s.audit.walked = now

@@ -35,7 +35,7 @@ func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
 func (w *Worker) info(state string) redisstate.WorkerInfo {
 	return redisstate.WorkerInfo{
 		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
-		Lease: tdf.For(w.cfg.Lease), State: state, Slots: w.slots(), Pauses: w.breakers.pauses(),
+		Lease: tdf.For(w.cfg.Lease), Remember: tdf.For(w.cfg.Remember), State: state, Slots: w.slots(), Pauses: w.breakers.pauses(),
 		Offer: w.queues.offer, InProcess: w.inProcess(),
 	}
 }

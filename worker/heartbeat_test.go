@@ -45,8 +45,9 @@ func TestHeartbeats(t *testing.T) {
 	host := expect.Result(os.Hostname()).Value(t)
 	want := map[string]string{
 		"host": host, "pid": strconv.Itoa(os.Getpid()), "boot": w.store.Boot(),
-		"version": "v1.2.3", "lease": "0.090000", "state": "working", "slots": "1", "runs": "", "avoids": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "",
-		"process": identity(),
+		"version": "v1.2.3", "lease": "0.090000", "state": "working", "slots": "1", "runs": "", "avoids": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "", "group": "",
+		"remember": "604800",
+		"process":  identity(),
 	}
 	expect.Equal(t, cmp.Diff(want, first), "")
 }

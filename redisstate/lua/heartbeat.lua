@@ -17,7 +17,7 @@
 --  4. boot id of a worker that is known to be gone, or ''
 --  5. time of the owner's last heartbeat, as far as this worker knows, or ''
 --  6. time since which this worker has looked for a later heartbeat of the owner and seen none, or ''
---  7. seconds for which a worker stays in the list of workers after its last heartbeat
+--  7. seconds for which the worker's hash stays after its last heartbeat
 -- - the properties and values that the worker reports about itself
 --
 -- Returns { '+', name of the user who drained the worker or '', now }.
@@ -69,7 +69,6 @@ for i = 8, #ARGV do telling[#telling + 1] = ARGV[i] end
 redis.call('HSET', unpack(telling))
 if h[8] then redis.call('PERSIST', key) else redis.call('EXPIRE', key, listed) end
 redis.call('ZADD', workers, now_text, name)
-redis.call('ZREMRANGEBYSCORE', workers, '-inf', text(now - listed))
 redis.pcall('SADD', names, name)
 -- TTL returns -2 if there is no key. It returns -1 for a key of the original TDF, which has no expiry.
 local left = redis.call('TTL', numbered)

@@ -29,6 +29,7 @@ var (
 	TokenSet        = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
 	Pause           = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
 	Heartbeat       = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs})
+	Forget          = declare(Script{Name: "forget", After: "prelude values", Full: Runs})
 	BestEffort      = declare(Script{Name: "besteffort", After: "prelude values", Full: Runs})
 	Storing         = declare(Script{Name: "besteffort", After: "prelude values", Full: Fails})
 	Activity        = declare(Script{Name: "activity", After: "prelude values", Full: Runs})

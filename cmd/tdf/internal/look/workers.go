@@ -27,7 +27,7 @@ func Workers(a *cli.App) *cobra.Command {
 			return a.WithManager(c.Context(), func(m *cli.Client) error { return listWorkers(c.Context(), a, m, all, asJSON) })
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "also workers that ended within the last week")
+	c.Flags().BoolVar(&all, "all", false, "also workers that have ended, as long as Redis remembers them (their key remember)")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return c
 }
