@@ -12,7 +12,7 @@ const (
 )
 
 // Follow returns the properties of a task that a round of t opens (docs/lifecycle.md, "Tasks that open tasks"). The new task has the
-// properties of t, if the definition does not set others. It does not have those that belong to a single task: input, meta,
+// properties of t, if the definition does not set others. It does not have those that belong to a single task: input and its encoding, meta,
 // start_after, the unique key and the dependencies. The owner is always that of t. The error is a *[PropertyError].
 func (t *Task) Follow(d *Definition) (Properties, error) {
 	if t.Generations == 0 {
@@ -20,7 +20,7 @@ func (t *Task) Follow(d *Definition) (Properties, error) {
 	}
 	p := t.Properties
 	p.Input, p.Meta, p.StartAfter, p.After, p.AfterAny, p.Apart = "", "", 0, nil, nil, false
-	p.Unique, p.UniqueUntil = "", usual.UniqueUntil
+	p.Unique, p.UniqueUntil, p.InputEncoding = "", usual.UniqueUntil, usual.InputEncoding
 	d.Fill(&p)
 	p.Owner, p.Generations = t.Owner, min(p.Generations, t.Generations-1)
 	if err := p.Validate(); err != nil {

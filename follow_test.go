@@ -11,6 +11,7 @@ import (
 func TestFollow(t *testing.T) {
 	of := Task{ID: 7, Properties: Defaults("p", "https://example.org/run.sh", "parent")}
 	of.Group, of.Meta, of.StartAfter, of.Unique, of.UniqueUntil = "g", "m", 5, "k", UntilArchived
+	of.InputEncoding = InputBase64
 	of.After, of.MaxFails, of.Owner, of.Generations, of.EndBefore = &Dependencies{Tasks: []int64{1}}, 4, "lab", 3, 2e9
 	want := Defaults("p", "https://example.org/run.sh", "child")
 	want.Group, want.MaxFails, want.Owner, want.Generations, want.EndBefore, want.Timeout = "g", 9, "lab", 2, 2e9, 60

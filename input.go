@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"encoding/base64"
 	"errors"
 	"strings"
 )
@@ -13,6 +14,28 @@ var (
 	errTrailing   = errors.New("it ends in a backslash that escapes nothing")
 	errNewline    = errors.New("a line break outside quotes would end the command; quote the line break, or use a space")
 )
+
+// InputEncoding says what the input of a task is (docs/programs.md, "Inputs of any bytes").
+type InputEncoding string
+
+// The encodings.
+const (
+	InputWords  InputEncoding = "words"  // the arguments of run.sh; this is the default
+	InputBase64 InputEncoding = "base64" // any bytes, in the alphabet of RFC 4648 with padding
+)
+
+// Arguments returns the arguments of run.sh. If the input has any bytes, there are none, and data has the bytes; otherwise data
+// is nil.
+func (d *Properties) Arguments() (args []string, data []byte, err error) {
+	if d.InputEncoding != InputBase64 {
+		args, err = SplitInput(d.Input)
+		return args, nil, err
+	}
+	if data, err = base64.StdEncoding.Strict().DecodeString(d.Input); err != nil {
+		return nil, nil, errors.New("it is not base64, as input_encoding says")
+	}
+	return nil, append([]byte{}, data...), nil
+}
 
 // SplitInput splits a task's input into the arguments of run.sh. It follows the rules by which a POSIX shell splits a
 // command into words. It splits at blanks, and understands '…', "…" and backslashes. It expands nothing: $, ;, * and >

@@ -82,3 +82,24 @@ func FuzzSplitInput(f *testing.F) {
 		expect.MustTrue(t, err == nil && slices.Equal(again, words), input, words, "and quoted again", again, err)
 	})
 }
+
+// An input of any bytes must be base64. A task with it has a place, so that no worker of the original TDF claims it.
+func TestArguments(t *testing.T) {
+	for input, want := range map[string]string{"": "", "AP8=": "\x00\xff", "YSBi": "a b"} {
+		d := Defaults("p", "rsync:/p/run.sh", input)
+		d.InputEncoding = InputBase64
+		args, data, err := d.Arguments()
+		expect.True(t, d.Validate() == nil && err == nil && len(args) == 0 && data != nil && string(data) == want, input, args, data, err)
+		expect.Equal(t, d.Place(), DefaultPartition)
+	}
+	for _, input := range []string{"AP8", "AP8==", "AP9=", "A", "a b", "_-8=", "'AP8='", "AP8=\n"} {
+		d := Defaults("p", "rsync:/p/run.sh", input)
+		d.InputEncoding = InputBase64
+		expect.True(t, d.Validate() != nil, input, "is valid")
+	}
+	d := Defaults("p", "rsync:/p/run.sh", "a 'b c'")
+	args, data, err := d.Arguments()
+	expect.True(t, slices.Equal(args, []string{"a", "b c"}) && data == nil && err == nil, args, data, err)
+	d.InputEncoding = "hex"
+	expect.True(t, d.Validate() != nil, "an unknown encoding is valid")
+}

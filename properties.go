@@ -20,6 +20,8 @@ type Properties struct {
 	Source  string // where workers get the program from (docs/programs.md); "" if a handler of a worker runs the program
 	Input   string // the arguments of run.sh, split into words as a POSIX shell does
 
+	InputEncoding InputEncoding // what Input is, if it is no arguments
+
 	StartAfter Time    // earliest time at which a worker may claim the task; 0 means at once
 	EndBefore  Time    // latest time at which the program must have ended; Never means no limit
 	Timeout    Seconds // maximum run time of a round; Forever means no limit
@@ -95,7 +97,7 @@ func Defaults(program, source, input string) Properties {
 	return Properties{
 		Program: program, Source: source, Input: input,
 		EndBefore: Never, ClaimBefore: Never, Timeout: Forever, MaxLosses: 3, BackoffFactor: 2, BackoffMax: 300,
-		KeepFinished: Forever, KeepArchived: Forever, KeepOutputs: Forever, FailOn: FailOnStderr, UniqueUntil: UntilFinished,
+		KeepFinished: Forever, KeepArchived: Forever, KeepOutputs: Forever, FailOn: FailOnStderr, UniqueUntil: UntilFinished, InputEncoding: InputWords,
 		Generations: 1000,
 	}
 }
@@ -106,6 +108,10 @@ type Definition struct {
 	Program string // the program's name; the worker uses it as the name of a directory
 	Source  string // where workers get the program (docs/programs.md); "" if handlers of workers run it
 	Input   string // the arguments of run.sh; the worker splits them into words as a POSIX shell does
+
+	// InputEncoding is InputBase64 if Input has any bytes, in base64: the program finds them in a file (docs/programs.md,
+	// "Inputs of any bytes"). Default: Input has words.
+	InputEncoding InputEncoding
 
 	// Queue, Priority and Tags decide which workers claim the task, and in which order (docs/lifecycle.md, "Queues"). Only a
 	// worker that serves the queue and offers all of the tags claims it. Higher priorities come first. Nil means the default
@@ -224,6 +230,7 @@ func (d *Properties) Definition() Definition {
 // owner and the correlation id of a task cannot change.
 type Changes struct {
 	Program, Source, Input           *string
+	InputEncoding                    *InputEncoding
 	StartAfter, EndBefore            *time.Time     // the EndBefore Never.Std() removes the limit
 	ClaimBefore                      *time.Time     // Never.Std() removes the limit
 	Timeout                          *time.Duration // Longest removes the limit

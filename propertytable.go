@@ -77,6 +77,7 @@ const (
 	fieldLimitKey      = "limit_key"
 	fieldGroup         = "group"
 	fieldByGroup       = "by_group"
+	fieldInputEncoding = "input_encoding"
 	fieldMeta          = "meta"
 	fieldOwner         = "owner"
 	fieldCorrelationID = "correlation_id"
@@ -145,6 +146,14 @@ var PropertyTable = []Property{
 		at:     func(d *Properties) *string { return &d.Input },
 		value:  func(d *Definition) *string { return &d.Input },
 		change: func(c *Changes) **string { return &c.Input },
+	}.property(),
+	rowOf[InputEncoding, InputEncoding]{
+		name: fieldInputEncoding, inLists: true, is: choice(InputWords, InputBase64),
+		meaning: "What the input is: the arguments of run.sh (`words`), or any bytes in base64 (`base64`), which the program finds in the file `$TDF_DIR/input`.",
+		help:    "`CODE` base64 if --input has any bytes in base64, for the file $TDF_DIR/input (default: words, the arguments of run.sh)",
+		at:      func(d *Properties) *InputEncoding { return &d.InputEncoding },
+		value:   func(d *Definition) *InputEncoding { return &d.InputEncoding },
+		change:  func(c *Changes) **InputEncoding { return &c.InputEncoding },
 	}.property(),
 	rowOf[int, int]{
 		name: fieldMaxLosses, always: true, is: count(0, MaxCount),
@@ -407,6 +416,11 @@ func (d *Properties) Validate() error {
 	for i := range PropertyTable {
 		if err := PropertyTable[i].check(d); err != nil {
 			return err
+		}
+	}
+	if d.InputEncoding == InputBase64 {
+		if _, _, err := d.Arguments(); err != nil {
+			return invalidProperty(fieldInput, "%v", err)
 		}
 	}
 	if d.EndBefore <= d.StartAfter {

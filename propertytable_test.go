@@ -14,8 +14,8 @@ import (
 // sample returns properties in which the property of the row has another value than its default.
 func sample(t *testing.T, row *Property) Properties {
 	t.Helper()
-	for _, text := range []string{"7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "q"} {
-		d := Defaults("p", "rsync:/p/run.sh", "1")
+	for _, text := range []string{"7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "q"} {
+		d := Defaults("p", "rsync:/p/run.sh", "1234")
 		if before := row.Text(&d); row.Set(&d, text) == nil && row.Text(&d) != before && row.Text(&d) != row.Preset() {
 			return d
 		}
@@ -53,10 +53,10 @@ func TestEachPropertyKeepsItsValue(t *testing.T) {
 			}
 			var c, back Changes
 			expect.NoError(t, row.SetChange(&c, row.Text(&d)))
-			same("changes", c.Apply(Defaults("p", "rsync:/p/run.sh", "1")), nil)
+			same("changes", c.Apply(Defaults("p", "rsync:/p/run.sh", "1234")), nil)
 			text, _ = json.Marshal(c)
 			err = json.Unmarshal(text, &back)
-			same("JSON of the changes", back.Apply(Defaults("p", "rsync:/p/run.sh", "1")), err)
+			same("JSON of the changes", back.Apply(Defaults("p", "rsync:/p/run.sh", "1234")), err)
 		})
 	}
 }

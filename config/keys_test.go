@@ -111,6 +111,7 @@ var samples = []sample{
 	{"TASK_DEFAULTS_PRIORITY", "-5", -5, func(s *settings) any { return s.manager.TaskDefaults.Priority }},
 	{"TASK_DEFAULTS_TAGS", "gpu,ssd", []string{"gpu", "ssd"}, func(s *settings) any { return s.manager.TaskDefaults.Tags }},
 	{"TASK_DEFAULTS_LIMIT_KEY", "data base", "data base", func(s *settings) any { return s.manager.TaskDefaults.LimitKey }},
+	{"TASK_DEFAULTS_INPUT_ENCODING", "base64", tdf.InputBase64, func(s *settings) any { return s.manager.TaskDefaults.InputEncoding }},
 	{"TASK_DEFAULTS_BY_GROUP", "yes", true, func(s *settings) any { return s.manager.TaskDefaults.ByGroup }},
 	{"TASK_DEFAULTS_GROUP", "stage 1", "stage 1", func(s *settings) any { return s.manager.TaskDefaults.Group }},
 	{"TASK_DEFAULTS_META", `{"a": " ; #"}`, `{"a": " ; #"}`, func(s *settings) any { return s.manager.TaskDefaults.Meta }},

@@ -101,10 +101,11 @@ type Claimed struct {
 }
 
 // claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
-// properties, and on the last two.
+// properties, and on the last three.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "claim_before", "limit_key",
+	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open",
+	"claim_before", "limit_key", "input_encoding",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.

@@ -82,6 +82,7 @@ var taskProperties = withOthers([]property{
 	{"priority", Facts | definition},
 	{"tags", Facts | definition},
 	{"by_group", Facts | definition},
+	{"input_encoding", Facts | definition},
 	{"limit_key", Facts | Result | rulesMore | definition},
 	{"place", Facts | definition},
 	{"fail_on", Facts | Result | rulesAlways},

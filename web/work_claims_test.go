@@ -384,3 +384,15 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 		w.post(422, "claims", `{"require":[`+bad+`]}`)
 	}
 }
+
+// An input of any bytes comes in base64, without arguments. Opening refuses what is not base64.
+func TestWorkersGetInputsOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, Options{})
+	s.as(access.Operator, 201, "POST", base+"/tasks", `{"program":"p","input":"AP9h","input_encoding":"base64"}`)
+	s.as(access.Operator, 422, "POST", base+"/tasks", `{"program":"p","input":"AP9","input_encoding":"base64"}`)
+	s.as(access.Operator, 422, "POST", base+"/tasks", `{"program":"p","input":"AP9h","input_encoding":"hex"}`)
+	got := s.worker().claim("").Tasks
+	expect.True(t, len(got) == 1 && string(got[0].InputBase64) == "\x00\xffa" && got[0].Input == nil && len(got[0].Args) == 0, got)
+	expect.Contains(t, s.as(access.Operator, 200, "GET", base+"/tasks/1", "").text, `"input":"AP9h","input_encoding":"base64"`)
+}

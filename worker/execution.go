@@ -26,6 +26,7 @@ type execution struct {
 	claim   string
 	writer  string // the killed worker whose output this worker keeps; "" in a session
 	invalid error  // why the task is invalid; nil if it is valid
+	data    []byte // the input, if it has any bytes; otherwise nil
 
 	decidesOn *tdf.Task // the task with the properties that a time-out is decided on; until they are read, the claimed task
 	slot      int       // at least 1; unique among the executions that the session holds
@@ -100,12 +101,12 @@ func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
 	if e.invalid != nil {
 		return tdf.Result{}, e.invalid
 	}
-	args, err := tdf.SplitInput(e.task.Input)
+	args, data, err := e.task.Arguments()
 	if err != nil {
 		return tdf.Result{}, err
 	}
 	e.sound = true
-	r := e.newRound(args)
+	r := e.newRound(args, data)
 	runner, err := e.prepare(ctx, r)
 	if err == nil && e.held {
 		err = e.begin(ctx)

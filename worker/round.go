@@ -23,11 +23,11 @@ import (
 // round's directory"). The worker reads these files as often as it renews the lease, and when the round has ended. The
 // methods may be called from several goroutines.
 type Round struct {
-	ID      int64  // the task's id
-	Number  int    // the number of the round; the first round of a task is 0
-	Program string // the name of the task's program
-	Source  string // where workers fetch the program from; a Handler needs none
-	Input   string
+	ID      int64    // the task's id
+	Number  int      // the number of the round; the first round of a task is 0
+	Program string   // the name of the task's program
+	Source  string   // where workers fetch the program from; a Handler needs none
+	Input   string   // any bytes, if the task has them (docs/programs.md, "Inputs of any bytes")
 	Args    []string // the input, split into words as a POSIX shell does
 	Group   string   // the task's group (campaign), or ""
 	Meta    string   // the manager's own data about the task
@@ -73,10 +73,13 @@ func (r *Round) Env() ([]string, error) {
 }
 
 // newRound returns a Round without the fields that need the round's directory.
-func (e *execution) newRound(args []string) *Round {
-	t := e.task
+func (e *execution) newRound(args []string, data []byte) *Round {
+	t, input := e.task, e.task.Input
+	if data != nil {
+		e.data, input = data, string(data)
+	}
 	return &Round{
-		ID: t.ID, Number: t.Round, Program: t.Program, Source: t.Source, Input: t.Input, Args: args, Group: t.Group, Meta: t.Meta,
+		ID: t.ID, Number: t.Round, Program: t.Program, Source: t.Source, Input: input, Args: args, Group: t.Group, Meta: t.Meta,
 		Worker: e.s.name, Slot: e.slot, Log: e.log, execution: e,
 	}
 }

@@ -141,6 +141,7 @@ func (e *execution) close(x *roundIO) {
 
 // earlier returns the data that the task's earlier rounds, and the tasks that it waited for, left for this round.
 func (e *execution) earlier(ctx context.Context) (before rounddir.Before, err error) {
+	before.Input = e.data
 	if e.task.Links > 0 {
 		before.After = func(w io.Writer) error { return e.writeDependencies(ctx, w) }
 	}

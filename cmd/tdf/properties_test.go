@@ -22,8 +22,8 @@ import (
 
 // sampleText returns a value of the property that is not its default, and the properties with this value.
 func sampleText(t *testing.T, p *tdf.Property) (string, tdf.Properties) {
-	for _, text := range []string{"7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "q"} {
-		d := tdf.Defaults("p", "rsync:/p/run.sh", "1")
+	for _, text := range []string{"7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "q"} {
+		d := tdf.Defaults("p", "rsync:/p/run.sh", "1234")
 		if p.Set(&d, text) == nil && p.Text(&d) != p.Preset() {
 			return text, d
 		}
@@ -85,7 +85,7 @@ func checkFlag(t *testing.T, p *tdf.Property, text, want string) {
 	f.Flags(c)
 	expect.NoError(t, c.ParseFlags([]string{"--" + p.Flag(), text}))
 	changes, err := f.Changes(tdf.At(time.Now()))
-	d := changes.Apply(tdf.Defaults("p", "rsync:/p/run.sh", "1"))
+	d := changes.Apply(tdf.Defaults("p", "rsync:/p/run.sh", "1234"))
 	got := p.Text(&d)
 	expect.True(t, err == nil && got == want, p.Name, "flag", got, err, "want", want)
 }

@@ -136,7 +136,7 @@ func (w *world) resultOf(t *tdf.Task) Result {
 		w.t.Errorf("managertest: task %d needs the program %q, which the test does not set; call Tester.Program", t.ID, t.Program)
 		return Result{Error: "no such program"}
 	}
-	args, err := tdf.SplitInput(t.Input)
+	args, _, err := t.Arguments()
 	if err != nil {
 		return Result{Error: err.Error()}
 	}

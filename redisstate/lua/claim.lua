@@ -46,8 +46,8 @@
 --   must not be in the list `archived`
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
--- and meta. The last properties are claim_before and limit_key. The script reads them only if the task has a place (see
--- places.lua), because each task with one of them has a place.
+-- and meta. The last properties are claim_before, limit_key and input_encoding. The script reads them only if the task
+-- has a place (see places.lua), because each task with one of them has a place.
 --
 -- Returns a list of eight elements:
 --  1. the time now
@@ -164,14 +164,14 @@ local function consider(list, id, score)
     if not_here(f[2]) then return 'elsewhere' end
   end
   local placed = list.place
-  local f = read(id, placed and n_properties + 1 or n_properties - 2)
+  local f = read(id, placed and n_properties + 1 or n_properties - 3)
   if not f[1] or placed and f[n_properties + 1] ~= placed then -- the id has no task, or the task is elsewhere
     gone[#gone + 1] = { list, id }
     return
   end
   local start_after = f[3] == '0' and 0 or number(f[3], 0)
   local end_before, timeout = f[4] == 'inf' and INF or number(f[4], INF), f[5] == 'inf' and INF or number(f[5], INF)
-  local claim_before = placed and f[n_properties - 1] and number(f[n_properties - 1], 0) or INF
+  local claim_before = placed and f[n_properties - 2] and number(f[n_properties - 2], 0) or INF
   if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
   local sound = start_after and end_before and timeout and (f[2] == '0' or round_of(f[2]) == (f[2] or '0'))
   if f[1] ~= 'open' or not sound then
@@ -185,7 +185,7 @@ local function consider(list, id, score)
     picky = true
     return 'elsewhere'
   else
-    local key = placed and f[n_properties] or ''
+    local key = placed and f[n_properties - 1] or ''
     if key ~= '' and not starting.may_start(key, tonumber(list.priority), score_of(score)) then
       return starting.wait(key, list, id, score)
     end

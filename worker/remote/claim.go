@@ -77,7 +77,7 @@ type Task struct {
 
 	Input       *string  `json:"input,omitempty"`
 	InputBase64 []byte   `json:"input_base64,omitempty"`
-	Args        []string `json:"args" doc:"the input, split into words as a POSIX shell does"`
+	Args        []string `json:"args" doc:"the input, split into words as a POSIX shell does; empty for an input of any bytes, which is in input_base64"`
 
 	Campaign   string  `json:"campaign,omitempty"`
 	Meta       *string `json:"meta,omitempty"`
@@ -295,7 +295,7 @@ func (d *Desk) claim(ctx context.Context, l *lobby, r redisstate.ClaimRequest) (
 	var failed []tdf.Move
 	sound := c.Claims[:0:0]
 	for _, x := range c.Claims {
-		_, wrong := tdf.SplitInput(x.Task.Input)
+		_, _, wrong := x.Task.Arguments()
 		if wrong = firstOf(x.Invalid, wrong); wrong == nil {
 			sound = append(sound, x)
 		} else if m, err := x.Task.Execute(x.ID, tdf.Result{Refused: true, Reason: wrong.Error(), InProcess: true}); err == nil {
@@ -404,7 +404,10 @@ func taskOf(x redisstate.Claim, now tdf.Time, base64 bool) Task {
 	out := Task{ID: t.ID, Round: t.Round, Claim: x.ID, Program: t.Program, Source: t.Source, Campaign: t.Group, After: t.Links > 0, Args: []string{}}
 	out.Input, out.InputBase64 = text(t.Input, base64)
 	out.Meta, out.MetaBase64 = text(t.Meta, base64)
-	if args, err := tdf.SplitInput(t.Input); err == nil && utf8.ValidString(t.Input) && len(args) > 0 {
+	switch args, data, err := t.Arguments(); {
+	case data != nil:
+		out.Input, out.InputBase64 = nil, data
+	case err == nil && utf8.ValidString(t.Input) && len(args) > 0:
 		out.Args = args
 	}
 	if end := min(t.EndBefore, now.Add(t.Timeout)); end < tdf.Never {

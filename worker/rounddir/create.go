@@ -25,12 +25,14 @@ const (
 	openFile       = "open.jsonl"
 	lastErrorFile  = "last_error"
 	afterFile      = "after"
+	inputFile      = "input"
 	filesDir       = "files"
 	scratchDir     = "scratch"
 )
 
-// Before contains the data of the task's earlier rounds, and of the tasks that it waited for.
+// Before contains the task's input, if it has any bytes, the data of its earlier rounds, and of the tasks that it waited for.
 type Before struct {
+	Input      []byte // nil if the input is arguments
 	Checkpoint []byte // empty if there is no checkpoint
 	LastError  string // the error of the previous round; "" if it had no error
 
@@ -86,7 +88,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 	}
 	d, err = d.Again(before, s)
 	if err == nil {
-		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, afterFile, ".") // "." comes last: until then no other user can enter the directory
+		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, afterFile, inputFile, ".") // "." comes last: until then no other user can enter the directory
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Remove())
@@ -98,7 +100,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 // caller must not use the old Dir any more. After an error, the caller must call Remove.
 func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
 	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{}, marks: d.marks}
-	again.quick = d.marks.ok && time.Since(d.marks.made) > settled && len(before.Checkpoint) == 0 && before.LastError == "" && before.After == nil
+	again.quick = d.marks.ok && time.Since(d.marks.made) > settled && len(before.Checkpoint) == 0 && before.LastError == "" && before.After == nil && before.Input == nil
 	if err := again.fill(before); err != nil {
 		return again, err
 	}
@@ -131,6 +133,11 @@ func (d *Dir) fill(before Before) error {
 			continue
 		}
 		if err := d.writeFile(name, func(w io.Writer) error { _, err := w.Write(data); return err }); err != nil {
+			return err
+		}
+	}
+	if before.Input != nil {
+		if err := d.writeFile(inputFile, func(w io.Writer) error { _, err := w.Write(before.Input); return err }); err != nil {
 			return err
 		}
 	}
