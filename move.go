@@ -46,8 +46,11 @@ type Move struct {
 // to nobody.
 func (m *Move) Ends() bool { return m.To.Settled() || m.Repair && m.To.Finished() }
 
+// Removes reports whether the Move removes the task.
+func (m *Move) Removes() bool { return m.Verb == VerbRemove || m.Verb == VerbReplace }
+
 // Spoils reports whether the Move removes the task or its outputs.
-func (m *Move) Spoils() bool { return m.Verb == VerbRemove || m.Verb == VerbRemoveOutputs }
+func (m *Move) Spoils() bool { return m.Removes() || m.Verb == VerbRemoveOutputs }
 
 // NoClaim is the value of Move.Claim that requires a round without a claim. A round has no claim if no worker ran it,
 // or if a worker of the original TDF ran it.

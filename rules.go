@@ -322,6 +322,17 @@ func (t *Task) Remove() (Move, error) {
 	return m, err
 }
 
+// Replace returns a Move that removes an open task, because its opener has replaced it by another task, or has no more use for it.
+// The error is a *[StateError] if the task is not open, or another error if other tasks need it.
+func (t *Task) Replace() (Move, error) {
+	if err := t.needed(); err != nil && t.State == Open {
+		return Move{}, err
+	}
+	m, err := t.move(VerbReplace, None)
+	m.Unique = t.Unique
+	return m, err
+}
+
 // ErrLastRound means that the task is in round [MaxRound] and can have no further round.
 var ErrLastRound = NewError(CodeConflict, fmt.Sprintf("it is in round %d, the last one that a task can have", MaxRound))
 

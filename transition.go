@@ -27,6 +27,7 @@ const (
 	VerbRescore Verb = "rescore"
 	VerbUnblock Verb = "unblock"
 	VerbRemove  Verb = "remove"
+	VerbReplace Verb = "replace"
 )
 
 // An Actor is a component that makes transitions.
@@ -85,6 +86,7 @@ var Transitions = []Transition{
 	{VerbUnblock, []State{Open}, Open, []Actor{Server}, "", false},
 	{VerbRescore, []State{Running}, Running, []Actor{Server}, "", false},
 	{VerbRemove, []State{Succeeded, Failed, TimedOut, Expired, Archived}, None, []Actor{Manager, Server}, "", false},
+	{VerbReplace, []State{Open}, None, []Actor{Manager}, "", false},
 }
 
 // IsTransition reports whether the verb is in the table of transitions.

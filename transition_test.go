@@ -43,6 +43,7 @@ var requests = map[Verb]func(*Task) (Move, error){
 	VerbCancel:  func(t *Task) (Move, error) { return t.Cancel() },
 	VerbReopen:  func(t *Task) (Move, error) { return t.Reopen() },
 	VerbRemove:  func(t *Task) (Move, error) { return t.Remove() },
+	VerbReplace: func(t *Task) (Move, error) { return t.Replace() },
 	VerbChange:  func(t *Task) (Move, error) { return t.Change(Changes{Input: new("2")}) },
 	VerbUnblock: func(t *Task) (Move, error) { return t.unblock() },
 	VerbRescore: func(t *Task) (Move, error) {
@@ -91,7 +92,7 @@ func TestEveryStateAndVerb(t *testing.T) {
 // allowedFrom lists the permitted verbs of each state (docs/lifecycle.md). It repeats the content of [Transitions], so
 // that the test finds a missing or superfluous row.
 var allowedFrom = map[State]string{
-	Open:      "reject, expire, cancel, change, rescore, unblock",
+	Open:      "reject, expire, cancel, change, rescore, unblock, replace",
 	Running:   "execute, time out, expire, lose, release, cancel, rescore",
 	Executed:  "succeed, fail, expire",
 	Succeeded: "archive, reopen, remove",

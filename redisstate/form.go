@@ -164,10 +164,10 @@ func linkKind(m *tdf.Move) string {
 
 // destination returns the state to which a move leads, in the notation of moving.lua.
 func destination(m *tdf.Move) string {
-	switch m.Verb {
-	case tdf.VerbRemove:
+	switch {
+	case m.Removes():
 		return "-"
-	case tdf.VerbRequire:
+	case m.Verb == tdf.VerbRequire:
 		return "="
 	}
 	return string(m.To)
@@ -293,7 +293,7 @@ func (f *form) read() formRead {
 	case "spoils":
 		r.link = r.add("dependents")
 	}
-	if m.Verb == tdf.VerbRemove {
+	if m.Removes() {
 		r.add("endings")
 	}
 	return r

@@ -6,6 +6,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/taskmaster"
+	"github.com/tdf-framework/tdf/web/taskstore"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -15,6 +16,9 @@ func interfaces(cfg config.HTTP, m *manager.Manager, log *slog.Logger) (all []wi
 		all = append(all, taskmaster.New(m, taskmaster.Options{
 			Prefix: cfg.Taskmaster, Stale: cfg.TaskmasterStale, Dead: cfg.TaskmasterDead, Timeout: cfg.Timeout, Log: log,
 		}))
+	}
+	if cfg.TaskStore != "" {
+		all = append(all, wire.Interface{Prefix: cfg.TaskStore, Routes: taskstore.Routes()})
 	}
 	return all
 }

@@ -1,0 +1,58 @@
+package redisstate
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+const readPlace = "read the open tasks of a place"
+
+// Placed returns a page of the ids of the open tasks in a place (see [tdf.Properties.Place]), in the order of the times from which they can
+// be claimed. If now is not 0, it returns only tasks that can be claimed at this time.
+func (s *Store) Placed(ctx context.Context, place string, now tdf.Time, offset, most int64) ([]int64, error) {
+	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRangeByScore(ctx, s.Keys.Place(place), &redis.ZRangeBy{Min: "-inf", Max: until(now), Offset: offset, Count: most})
+	})
+	return conn.IDsOf(members), err
+}
+
+// AnyPlaced returns the id of a random task among those of a place that can be claimed now, or 0 if there is none. The cost does not depend
+// on their number.
+func (s *Store) AnyPlaced(ctx context.Context, place string, now tdf.Time) (int64, error) {
+	n, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.IntCmd {
+		return r.ZCount(ctx, s.Keys.Place(place), "-inf", until(now))
+	})
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	rank := rand.Int64N(n)
+	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd { return r.ZRange(ctx, s.Keys.Place(place), rank, rank) })
+	if ids := conn.IDsOf(members); err == nil && len(ids) > 0 {
+		return ids[0], nil
+	}
+	return 0, err
+}
+
+// HavePlaced reports for each place whether it has tasks.
+func (s *Store) HavePlaced(ctx context.Context, places []string) ([]bool, error) {
+	sizes, err := conn.AskEach(ctx, s.Conn, readPlace, places, func(p redis.Pipeliner, place string) *redis.IntCmd {
+		return p.ZCard(ctx, s.Keys.Place(place))
+	})
+	have := make([]bool, len(places))
+	for i := range sizes {
+		have[i] = sizes[i].Val() > 0
+	}
+	return have, err
+}
+
+func until(now tdf.Time) string {
+	if now == 0 {
+		return "+inf"
+	}
+	return now.String()
+}

@@ -1,0 +1,202 @@
+package taskstore
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/web/wire"
+)
+
+// Bounds of the answers to reading calls.
+const (
+	mostIDs      = 1000      // ids in one call
+	mostAnswered = 64 << 20  // bytes of data in the list of a group
+	readAtOnce   = 200       // tasks
+	mostGroups   = 1_000_000 // names in the list of groups
+)
+
+const formType = "application/x-www-form-urlencoded"
+
+// Routes returns the routes of the interface.
+func Routes() []wire.Route {
+	bodies := []string{"application/json", formType} // curl sends JSON with the second type
+	return []wire.Route{
+		{Method: http.MethodGet, Path: "/groups", Need: wire.ToSee, Bulk: true, Do: listGroups},
+		{Method: http.MethodGet, Path: "/group", Need: wire.ToSee, Bulk: true, Do: listGroups},
+		{Method: http.MethodGet, Path: "/group/{name...}", Need: wire.ToSee, Bulk: true, Do: listGroup},
+		{Method: http.MethodGet, Path: "/task/{id}", Need: wire.ToSee, Do: getTask},
+		{Method: http.MethodGet, Path: "/tasks/{ids}", Need: wire.ToSee, Do: getTasks},
+		{Method: http.MethodPost, Path: "/update", Need: wire.ToOpen, Bulk: true, Types: bodies, Do: postUpdate},
+		{Method: http.MethodPost, Path: "/claim", Need: wire.ToOpen, Types: bodies, Do: postClaim},
+	}
+}
+
+// A session is what the steps of one call share.
+type session struct {
+	call  *wire.Call
+	store *redisstate.Store
+}
+
+func begin(c *wire.Call) session { return session{c, c.Manager.Internals().Store} }
+
+// read returns the versions with these ids, nil for those that do not exist or that the token may not see, and the time.
+func (s *session) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time, error) {
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	found := make([]*tdf.Task, 0, len(ids))
+	for some := range slices.Chunk(ids, readAtOnce) {
+		stored, err := s.store.Read(ctx, some, redisstate.Want{Fields: redisstate.Whole})
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, x := range stored {
+			owner := s.call.Token.Owner()
+			if !isVersion(x.Task) || owner != "" && x.Task.Owner != owner {
+				x.Task = nil
+			}
+			found = append(found, x.Task)
+		}
+	}
+	return found, now, nil
+}
+
+func listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+	s, names, prefix, after := begin(c), []string{}, "", ""
+	if owner := c.Token.Owner(); owner != "" {
+		prefix = owner + "/"
+	}
+	for more := true; more && len(names) < mostGroups; more = after != "" {
+		page, next, err := s.store.Groups(ctx, prefix, after, redisstate.MaxGroups)
+		if err != nil {
+			return nil, err
+		}
+		places := make([]string, len(page))
+		for i := range page {
+			places[i] = placeOf(page[i].Name)
+		}
+		have, err := s.store.HavePlaced(ctx, places)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			if have[i] {
+				names = append(names, page[i].Name)
+			}
+		}
+		after = next
+	}
+	return wire.JSON(http.StatusOK, names)
+}
+
+func getTask(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+	all, err := versions(ctx, c, c.PathValue("id"))
+	if err != nil || len(all) != 1 {
+		return nil, firstOf(err, wire.Invalid("want one id"))
+	}
+	return wire.JSON(http.StatusOK, all[0])
+}
+
+func getTasks(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+	all, err := versions(ctx, c, c.PathValue("ids"))
+	if err != nil {
+		return nil, err
+	}
+	return wire.JSON(http.StatusOK, all)
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// versions returns the versions with the ids of a text, in their order, and nil for those that do not exist.
+func versions(ctx context.Context, c *wire.Call, text string) ([]*version, error) {
+	var ids []int64
+	for word := range strings.SplitSeq(text, ",") {
+		id, err := strconv.ParseInt(word, 10, 64)
+		if err != nil || len(ids) == mostIDs {
+			return nil, wire.Invalid("want up to 1000 numbers as ids")
+		}
+		ids = append(ids, id)
+	}
+	s := begin(c)
+	tasks, _, err := s.read(ctx, ids)
+	all := make([]*version, len(tasks))
+	for i, t := range tasks {
+		if t != nil {
+			all[i] = new(versionOf(ids[i], &t.Properties, ownerOf(t)))
+		}
+	}
+	return all, err
+}
+
+func listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+	name := c.PathValue("name")
+	if name == "" {
+		return listGroups(ctx, c)
+	}
+	limit, owned, err := listOptions(c.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	s := begin(c)
+	now := tdf.Time(0)
+	if !owned {
+		if now, err = s.store.Now(ctx); err != nil {
+			return nil, err
+		}
+	}
+	list, bytes := []version{}, 0
+	for offset := int64(0); ; offset += readAtOnce {
+		ids, err := s.store.Placed(ctx, placeOf(name), now, offset, readAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		tasks, _, err := s.read(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for i, t := range tasks {
+			if t == nil {
+				continue
+			}
+			if limit > 0 && len(list) == limit {
+				return wire.JSON(http.StatusOK, list)
+			}
+			if bytes += len(t.Input); bytes > mostAnswered {
+				return nil, tdf.NewError(tdf.CodeFull, "the tasks of the group have more than 64 MiB of data; use limit")
+			}
+			list = append(list, versionOf(ids[i], &t.Properties, ownerOf(t)))
+		}
+		if len(ids) < readAtOnce {
+			return wire.JSON(http.StatusOK, list)
+		}
+	}
+}
+
+// listOptions reads the parameters limit and owned. A limit of 0 means no limit.
+func listOptions(q url.Values) (limit int, owned bool, err error) {
+	if text := q.Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 0 {
+			return 0, false, wire.Invalid("limit: want a number")
+		}
+	}
+	switch strings.ToLower(q.Get("owned")) {
+	case "", "0", "no", "false":
+	case "1", "yes", "true":
+		owned = true
+	default:
+		return 0, false, wire.Invalid("owned: want yes or no")
+	}
+	return limit, owned, nil
+}
