@@ -1,0 +1,89 @@
+package redisstate
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// When an open task is replaced, nothing of it stays, wherever the task is: in the list, in a place, or waiting for other tasks.
+func TestReplacedTasksLeaveNothing(t *testing.T) {
+	placed := grouped("g")
+	placed.ByGroup, placed.Priority, placed.Unique = true, 3, "k"
+	later := grouped("g")
+	later.Queue, later.StartAfter, later.Source = "q", 2e9, ""
+	for name, d := range map[string]tdf.Properties{"plain": define("x"), "placed": placed, "later": later} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, s *Store) {
+				mustOpen(t, s, define("other"))
+				mustOpen(t, s, placed) // so that the sets of its place stay known
+				mustMove(t, s, 2, (*tdf.Task).Replace)
+				before := dump(t, s)
+				id := mustOpen(t, s, d)[0]
+				mustMove(t, s, id, (*tdf.Task).Replace)
+				got := dump(t, s)
+				for _, key := range []string{"task_id", "partitions", "wake:open", "wake:group=g", "wake:queue=q;handler=p"} {
+					delete(before, key)
+					delete(got, key)
+				}
+				expect.Equal(t, changed(t, before, got), "")
+				expect.Len(t, mustClaim(t, s, 9), 1)
+				mustBeSound(t, s)
+			})
+		})
+	}
+}
+
+// A replaced task and its successor change together, and only if the old task is as it was. A task that others need stays.
+func TestReplace(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, grouped("g"), grouped("g"))
+		old, claimed := task(t, s, ids[0]), task(t, s, mustClaim(t, s, 1)[0].Task.ID)
+		m := expect.Result(old.Replace()).Value(t)
+		o := transaction(t, s, []tdf.Properties{grouped("g")}, m)
+		e := new(tdf.StateError)
+		expect.True(t, errors.As(o.Err, &e) && e.ID == ids[0] && e.State == tdf.Running, "a running task", o.Err)
+		_, err := claimed.Replace()
+		expect.True(t, errors.As(err, &e), err)
+		m = expect.Result(task(t, s, ids[1]).Replace()).Value(t)
+		o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
+		expect.True(t, o.Err == nil && o.IDs[0] == ids[1]+1, o)
+		o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
+		expect.True(t, errors.As(o.Err, &e) && e.State == tdf.None, "a task that is gone", o.Err)
+		d := define("x")
+		d.After = &tdf.Dependencies{Tasks: []int64{ids[1] + 1}}
+		mustOpen(t, s, d)
+		m = expect.Result(task(t, s, ids[1]+1).Replace()).Value(t)
+		expect.True(t, transaction(t, s, nil, m).Err != nil, "a task that another one waits for was removed")
+		mustBeSound(t, s)
+	})
+}
+
+// The tasks of a place come by the time from which they can be claimed, and any of those whose time has come is found.
+func TestPlaced(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		of := func(start tdf.Time) tdf.Properties {
+			d := grouped("g")
+			d.ByGroup, d.StartAfter = true, start
+			return d
+		}
+		place := func() string { d := of(0); return d.Place() }()
+		now := expect.Result(s.Now(t.Context())).Value(t)
+		expect.Result(s.AnyPlaced(t.Context(), place, now)).Is(t, 0)
+		expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{false, false})
+		ids := mustOpen(t, s, of(now+500), of(0), of(now+100), of(0))
+		now = expect.Result(s.Now(t.Context())).Value(t)
+		expect.Result(s.Placed(t.Context(), place, 0, 0, 9)).Is(t, []int64{ids[1], ids[3], ids[2], ids[0]})
+		expect.Result(s.Placed(t.Context(), place, now, 0, 9)).Is(t, []int64{ids[1], ids[3]})
+		expect.Result(s.Placed(t.Context(), place, 0, 1, 2)).Is(t, []int64{ids[3], ids[2]})
+		expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{true, false})
+		found := map[int64]bool{}
+		expect.Eventually(t, "both tasks are found", func() bool {
+			found[expect.Result(s.AnyPlaced(t.Context(), place, now)).Value(t)] = true
+			return len(found) == 2
+		})
+		expect.True(t, found[ids[1]] && found[ids[3]], found)
+	})
+}
