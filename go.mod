@@ -12,6 +12,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/spf13/cobra v1.10.2
 	github.com/ulikunitz/xz v0.5.17
+	github.com/wneessen/go-mail v0.8.0
 	github.com/yuin/gopher-lua v1.1.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/image v0.36.0
@@ -21,6 +22,8 @@ require (
 	gopkg.in/ini.v1 v1.67.3
 	pgregory.net/rapid v1.3.0
 )
+
+require golang.org/x/crypto v0.57.0 // indirect
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

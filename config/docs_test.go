@@ -97,7 +97,7 @@ func TestDocumentationListsEveryKey(t *testing.T) {
 
 // components lists the sections of each file in configs/.
 var components = map[string][]string{
-	"server":  {"redis", "tdf", "server", "http", "log"},
+	"server":  {"redis", "tdf", "server", "http", "notify", "log"},
 	"worker":  {"redis", "tdf", "worker", "log"},
 	"manager": {"redis", "tdf", "manager", "task_defaults", "log"},
 }

@@ -40,7 +40,7 @@ func TestMalformedFiles(t *testing.T) {
 	const (
 		redisKeys = "host, port, username, password, db, tls, tls_ca, tls_server_name"
 		lines     = "expected [section], key=value, or a comment that begins with # or ;"
-		known     = "unknown section; known sections: [redis], [tdf], [server], [http], [worker], [manager], [task_defaults], [log]"
+		known     = "unknown section; known sections: [redis], [tdf], [server], [http], [notify], [worker], [manager], [task_defaults], [log]"
 		isComment = " ends in a comment; move the comment to its own line; expected "
 	)
 	for file, want := range map[string]string{

@@ -43,7 +43,7 @@ var (
 )
 
 // keys is the table of all keys, in the order of the documentation.
-var keys = slices.Concat(redisKeys, serverKeys, httpKeys, workerKeys, programKeys, managerKeys, taskKeys, logKeys)
+var keys = slices.Concat(redisKeys, serverKeys, httpKeys, notifyKeys, workerKeys, programKeys, managerKeys, taskKeys, logKeys)
 
 var redisKeys = []key{
 	{

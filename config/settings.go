@@ -14,6 +14,7 @@ type settings struct {
 	log       Log
 	server    Server
 	http      HTTP
+	notify    Notify
 	worker    Worker
 	manager   Manager
 
@@ -153,7 +154,10 @@ func (s *settings) check() error {
 	case s.manager.TaskDefaults.EndBefore <= s.manager.TaskDefaults.StartAfter:
 		return s.fault("task_defaults", "end_before", "not after start_after, so that no task could run; expected a later time, or inf")
 	}
-	return s.checkHTTP()
+	if err := s.checkHTTP(); err != nil {
+		return err
+	}
+	return s.checkNotify()
 }
 
 func (s *settings) forServer() Server { return s.server }

@@ -14,6 +14,7 @@ type Tool struct {
 	Server  Server
 	Worker  Worker
 	HTTP    HTTP
+	Notify  Notify
 
 	from map[string]string // maps the environment variable of each set key to the source of the key's value
 }
@@ -65,7 +66,7 @@ func LoadTool(path string, overrides ...Override) (Tool, error) {
 	if err := s.finish(os.Environ(), overrides...); err != nil {
 		return Tool{}, err
 	}
-	t := Tool{File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, from: s.from}
+	t := Tool{File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, Notify: s.notify, from: s.from}
 	if s.redis.Embedded() {
 		t.Manager.Redis.Host, t.Worker.Redis.Host = loopback, loopback
 	}

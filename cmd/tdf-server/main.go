@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/notify"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
 )
@@ -63,7 +64,13 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return tool.Locate(err)
 	}
 	defer api.close()
-	return both(ctx, api.run, func(ctx context.Context) error { return serveWith(ctx, arguments.Name, cfg, store, log) })
+	notifier, err := notify.New(tool.Notify, cfg.Namespace, store, log)
+	if err != nil {
+		return tool.Locate(err)
+	}
+	return both(ctx, api.run, func(ctx context.Context) error {
+		return both(ctx, notifier.Run, func(ctx context.Context) error { return serveWith(ctx, arguments.Name, cfg, store, log) })
+	})
 }
 
 func serveWith(ctx context.Context, name string, cfg config.Server, store *redisstate.Store, log *slog.Logger) error {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/notify"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
 	"github.com/tdf-framework/tdf/worker"
@@ -18,6 +19,7 @@ import (
 // Worker. Start ignores the Redis and the namespace of the field Server.
 type Config struct {
 	Server config.Server
+	Notify config.Notify
 	Worker config.Worker // if Directory is "", Start makes a temporary directory, and Stop removes it
 
 	Name    string   // the server's name
@@ -69,6 +71,11 @@ func (t *TDF) start(ctx context.Context) error {
 			return err
 		}
 	}
+	notifier, err := notify.New(t.cfg.Notify, t.cfg.Server.Namespace, store, t.cfg.Log)
+	if err != nil {
+		return err
+	}
+	t.run(&t.serving, serving, "notices", notifier.Run)
 	t.run(&t.serving, serving, "server", server.New(t.cfg.Name, t.cfg.Server, store, t.cfg.Log).Run)
 	for i, w := range t.workers {
 		t.run(&t.working, working, "worker "+t.cfg.Workers[i], w.Run)

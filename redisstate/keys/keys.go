@@ -100,6 +100,10 @@ func (k Names) TokensUsed() string               { return k.Key("tokens_used") }
 func (k Names) Sessions(holder string) string    { return k.Key("sessions:" + holder) }
 func (k Names) Login(digest string) string       { return k.Key("login:" + digest) }
 
+func (k Names) Notices() string    { return k.Key("notices") }
+func (k Names) NoticesDue() string { return k.Key("notices_due") }
+func (k Names) Noticed() string    { return k.Key("noticed") }
+
 // Activity returns the key of the sorted set of the queues that have counts, and ActivityOf the key of the counts of one queue.
 func (k Names) Activity() string               { return k.Key("activity") }
 func (k Names) ActivityPrefix() string         { return k.Key("activity:") }
@@ -120,7 +124,7 @@ func (k Names) Kinds() map[string]string {
 		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.GroupNames(): "zset", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
 		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",
-		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset",
+		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset", k.Noticed(): "hash",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

@@ -36,6 +36,8 @@ var (
 	Unused          = declare(Script{Name: "unused", After: "prelude values", Full: Runs})
 	Drop            = declare(Script{Name: "drop", After: "prelude values", Full: Runs})
 	Rights          = declare(Script{Name: "rights", After: "prelude values", Full: Runs})
+	Notice          = declare(Script{Name: "notice", After: "prelude values", Full: Runs})
+	NoticeTurn      = declare(Script{Name: "noticeturn", After: "prelude", Full: Runs})
 	GroupNames      = declare(Script{Name: "groupnames", After: "prelude values", Full: Runs})
 	Restore         = declare(Script{Name: "restore", After: "prelude values places limiting opening", Full: Fails})
 	RestoreValues   = declare(Script{Name: "restorevalues", After: "prelude values", Full: Fails})

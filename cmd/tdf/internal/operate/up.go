@@ -48,7 +48,7 @@ func Up(a *cli.App) *cobra.Command {
 			"lost when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in that directory.\n" +
 			"Unless [redis] password is set, Redis gets a new password. Other commands of this user find it automatically.\n" +
 			"It serves the HTTP API (docs/http.md) and the dashboard (docs/dashboard.md) on " + config.UsualListen + " or a free port, and prints how to use them. With --set http.listen= it serves no API.\n" +
-			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and all keys of [server], [worker] and [http].\n" +
+			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and all keys of [server], [worker], [http] and [notify].\n" +
 			"After the first Ctrl-C, programs may keep running for the time of [worker] grace. The second Ctrl-C ends them.",
 		Example: "  tdf up --workers 4 --data ~/tdf",
 		Args:    cli.NoArguments,
@@ -126,7 +126,7 @@ func (u *up) serve(ctx context.Context, tool config.Tool, redis *local.Redis) er
 		if ctx.Err() != nil && !command.Refused(err) {
 			return nil
 		}
-		return err
+		return tool.Locate(err)
 	}
 	api, err := u.startAPI(starting, tool, cfg.Log)
 	if err != nil {
@@ -142,7 +142,7 @@ func (u *up) config(tool config.Tool) (local.Config, error) {
 	if err != nil {
 		return local.Config{}, err
 	}
-	cfg := local.Config{Server: tool.Server, Worker: tool.Worker, Name: host, Version: command.Version(), Log: u.log(tool)}
+	cfg := local.Config{Server: tool.Server, Worker: tool.Worker, Notify: tool.Notify, Name: host, Version: command.Version(), Log: u.log(tool)}
 	cfg.Server.Redis, cfg.Worker.Redis = tool.Manager.Redis, tool.Manager.Redis
 	cfg.Worker.Directory = u.workDirectory(tool.Worker.Directory)
 	for i := range u.workers {

@@ -1,0 +1,67 @@
+package look
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/notify"
+)
+
+func Notices(a *cli.App) *cobra.Command {
+	asJSON := false
+	c := &cobra.Command{
+		Use: "notices", Short: "List the notices by webhook and mail",
+		Long: "Lists the last 1,000 notices, the newest ones first, and whether they were delivered. Servers write notices if section [notify] of their\n" +
+			"configuration names a webhook or a mail address.",
+		Args: cli.NoArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.WithManager(c.Context(), func(m *cli.Client) error { return listNotices(c.Context(), a, m, asJSON) })
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
+	return c
+}
+
+func listNotices(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) error {
+	all, err := m.Admin().Notices(ctx)
+	t := a.Table("notice", "at", "text", "delivery")
+	for i, n := range all {
+		if asJSON {
+			if err := cli.JsonLines(a.Stdout).Encode(&all[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		t.Row(strconv.FormatInt(n.ID, 10), n.At.Local().Format(time.DateTime), format.OneLine(n.Text, 0), format.OneLine(delivery(&n), 0))
+	}
+	switch {
+	case err != nil || asJSON:
+		return err
+	case len(all) == 0:
+		a.Say("no notices")
+		return nil
+	}
+	return t.Write()
+}
+
+// delivery says which channels have taken a notice, or why not.
+func delivery(n *notify.Notice) string {
+	taken := strings.Join(slices.Sorted(maps.Keys(n.Delivered)), ", ")
+	switch {
+	case n.GivenUp:
+		return "given up after " + strconv.Itoa(n.Tries) + " tries: " + n.Error
+	case n.Error != "":
+		return "tries again: " + n.Error
+	case taken == "":
+		return "waits"
+	}
+	return taken
+}

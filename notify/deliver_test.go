@@ -1,0 +1,188 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A notice that no channel takes is tried again, later each time, and given up in the end.
+func TestDeliveryIsRepeated(t *testing.T) {
+	s := newScene(t)
+	client := testspace.Client(t, s.config)
+	due := func() { // the time of the next try has come
+		client.ZAdd(t.Context(), s.store.Keys.NoticesDue(), redis.Z{Score: 1, Member: "1"})
+	}
+	last := func() Notice { return expect.Result(List(t.Context(), s.store)).Value(t)[0] }
+	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "m", After: "1", Notice: Notice{Text: "hello"}.text()})).OK(t)
+	s.channel.fails = 1
+	expect.NoError(t, s.notifier.deliver(t.Context()))
+	expect.True(t, last().Tries == 1 && last().Error == "fake: no route" && len(last().Delivered) == 0, last())
+	expect.NoError(t, s.notifier.deliver(t.Context()))
+	expect.Equal(t, last().Tries, 1, "tries before the time")
+	due()
+	expect.NoError(t, s.notifier.deliver(t.Context()))
+	expect.True(t, last().Tries == 2 && last().Error == "" && !last().Delivered["fake"].IsZero(), last())
+	expect.Equal(t, client.ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(0), "due notices")
+
+	given := Notice{Text: "again", Tries: mostTries - 1}
+	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "n", After: "1", Notice: given.text()})).OK(t)
+	s.channel.fails = 1
+	expect.NoError(t, s.notifier.deliver(t.Context()))
+	expect.True(t, last().GivenUp && last().Tries == mostTries, last())
+	expect.Equal(t, client.ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(0), "due notices")
+}
+
+// A channel that has taken a notice does not get it again because another one has failed.
+func TestChannelsAreApart(t *testing.T) {
+	s := newScene(t)
+	bad := &other{fake{fails: 1}}
+	s.notifier.channels = append(s.notifier.channels, bad)
+	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "m", After: "1", Notice: Notice{Text: "hello"}.text()})).OK(t)
+	expect.NoError(t, s.notifier.deliver(t.Context()))
+	testspace.Client(t, s.config).ZAdd(t.Context(), s.store.Keys.NoticesDue(), redis.Z{Score: 1, Member: "1"})
+	expect.NoError(t, s.notifier.deliver(t.Context()))
+	expect.Equal(t, len(s.channel.taken()), 1)
+	expect.Equal(t, len(bad.taken()), 1)
+}
+
+type other struct{ fake }
+
+func (*other) name() string { return "other" }
+
+// Whatever another program writes into the keys of notices stops nothing but the notice that it has written.
+func TestHostileNotices(t *testing.T) {
+	s := newScene(t)
+	client, keys := testspace.Client(t, s.config), s.store.Keys
+	for id, text := range map[string]string{"7": "no JSON", "8": `{"tries":"x"}`, "x": `{}`, "9": ""} {
+		client.HSet(t.Context(), keys.Notices(), id, text)
+		client.ZAdd(t.Context(), keys.NoticesDue(), redis.Z{Score: 1, Member: id})
+	}
+	client.ZAdd(t.Context(), keys.NoticesDue(), redis.Z{Score: 1, Member: "10"})
+	for range 5 { // a member that is no id is an error, and waits for the end of its lease
+		_ = s.notifier.deliver(t.Context())
+	}
+	expect.NoError(t, s.notifier.deliver(t.Context()))
+	expect.Equal(t, len(s.channel.taken()), 0)
+	_, err := List(t.Context(), s.store)
+	expect.Fails(t, err, "notice 7")
+	s.walk(s.notifier)
+	client.Set(t.Context(), keys.Noticed(), "x", 0)
+	_, err = s.notifier.watch.look(t.Context())
+	expect.Fails(t, err, "WRONGTYPE")
+	client.Del(t.Context(), keys.Noticed())
+	s.walk(s.notifier)
+}
+
+func settings() config.Notify {
+	return config.Notify{Webhook: "http://127.0.0.1:1", PrivateAddresses: true}
+}
+
+// A call of the webhook has the notice as JSON, and a signature that the receiver can check.
+func TestWebhook(t *testing.T) {
+	t.Parallel()
+	cfg := settings()
+	cfg.WebhookSecretFile = filepath.Join(t.TempDir(), "secret")
+	expect.NoError(t, os.WriteFile(cfg.WebhookSecretFile, []byte("whsec_c2VjcmV0\n"), 0o600))
+	status := http.StatusNoContent
+	var calls []*http.Request
+	var body []byte
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		calls = append(calls, r)
+		w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
+		w.WriteHeader(status)
+	}))
+	defer receiver.Close()
+	cfg.Webhook = receiver.URL + "/hook?x=1"
+	hook := expect.Result(newWebhook(cfg, "ns")).Value(t)
+	n := &Notice{ID: 3, Kind: CampaignEnded, Text: "The campaign <a> has ended.", Campaign: "<a>", Tries: 2, Error: "earlier"}
+	expect.NoError(t, hook.send(t.Context(), n))
+	got := calls[0]
+	expect.True(t, got.Method == "POST" && got.URL.String() == "/hook?x=1" && got.Header.Get("Content-Type") == "application/json", got)
+	id, at := got.Header.Get("webhook-id"), got.Header.Get("webhook-timestamp")
+	expect.Equal(t, got.Header.Get("webhook-signature"), "v1,"+sign([]byte("secret"), id, at, body))
+	var sent struct {
+		Type string
+		Data struct{ Namespace, Text, Campaign, Error string }
+	}
+	expect.NoError(t, json.Unmarshal(body, &sent))
+	expect.True(t, sent.Type == "campaign_ended" && sent.Data.Namespace == "ns" && sent.Data.Campaign == "<a>" && sent.Data.Error == "", string(body))
+	for _, status = range []int{http.StatusFound, http.StatusForbidden, http.StatusInternalServerError} {
+		expect.Fails(t, hook.send(t.Context(), n), "the answer is")
+	}
+	expect.Equal(t, len(calls), 4, "calls: a redirect is not followed")
+	expect.Equal(t, calls[1].Header.Get("webhook-id"), id, "the id of a repeated call")
+}
+
+// The webhook reaches no private address, whatever its name is.
+func TestWebhookReachesNoPrivateAddress(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "10.1.2.3", "192.168.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "[::ffff:127.0.0.1]", "[fd00::1]", "[fe80::1]", "224.0.0.1", "255.255.255.255"} {
+		cfg := settings()
+		cfg.PrivateAddresses, cfg.Webhook = false, "http://"+host+":9/"
+		hook := expect.Result(newWebhook(cfg, "ns")).Value(t)
+		err := hook.send(t.Context(), &Notice{})
+		expect.Fails(t, err, "is not a public address", host)
+	}
+	expect.NoError(t, refusePrivate("tcp", "93.184.216.34:443", nil))
+	expect.NoError(t, refusePrivate("tcp", "[2606:2800:220:1::1]:443", nil))
+}
+
+// A secret that cannot be read is an error at the start, which names the key.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"empty": " \n", "bad": "whsec_%"} {
+		expect.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	for _, name := range []string{"missing", "empty", "bad"} {
+		cfg := settings()
+		cfg.WebhookSecretFile = filepath.Join(dir, name)
+		_, err := New(cfg, "ns", nil, testspace.Silent)
+		expect.Fails(t, err, "[notify] webhook_secret_file", name)
+		cfg = config.Notify{MailTo: []string{"a@example.org"}, MailFrom: "b@example.org", MailServer: "localhost:25", MailUser: "b", MailPasswordFile: cfg.WebhookSecretFile}
+		if name != "bad" {
+			_, err = New(cfg, "ns", nil, testspace.Silent)
+			expect.Fails(t, err, "[notify] mail_password_file", name)
+		}
+	}
+}
+
+// Without a webhook and mail addresses, a Notifier does nothing until it ends.
+func TestNoChannels(t *testing.T) {
+	t.Parallel()
+	n := expect.Result(New(config.Notify{}, "ns", nil, testspace.Silent)).Value(t)
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	expect.NoError(t, n.Run(ctx))
+}
+
+// A mail has the text of the notice. A text that another program has written adds no headers.
+func TestMail(t *testing.T) {
+	t.Parallel()
+	server := newMailServer(t)
+	cfg := config.Notify{MailTo: []string{"a@example.org", "b@example.org"}, MailFrom: "tdf@example.org", MailServer: server.addr}
+	m := expect.Result(newMail(cfg, "ns")).Value(t)
+	expect.NoError(t, m.send(t.Context(), &Notice{ID: 1, Text: "The campaign c\r\nBcc: evil@example.org\r\n\r\n.\r\nQUIT has ended."}))
+	got := <-server.mails
+	expect.True(t, strings.Contains(got, "RCPT TO:<a@example.org>") && strings.Contains(got, "RCPT TO:<b@example.org>") && strings.Contains(got, "[TDF ns]"), got)
+	expect.True(t, !strings.Contains(got, "\nBcc:") || strings.Index(got, "\nBcc:") > strings.Index(got, "\n\n"), got)
+	expect.True(t, strings.Contains(got, "QUIT has ended."), "the text is whole:", got)
+
+	cfg.MailServer = strings.Replace(server.addr, "127.0.0.1", "127.0.0.1.nip.invalid", 1)
+	expect.True(t, expect.Result(newMail(cfg, "ns")).Value(t).send(t.Context(), &Notice{}) != nil, "a mail to a server that does not exist is sent")
+}

@@ -1,0 +1,69 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A Kind is a kind of event.
+type Kind string
+
+// The kinds of events.
+const (
+	CampaignEnded Kind = "campaign_ended"
+	FailuresAbove Kind = "failures_above"
+	WorkerLost    Kind = "worker_lost"
+)
+
+// A Notice tells of an event.
+type Notice struct {
+	ID       int64               `json:"id,omitempty"` // grows with each notice; Redis has it apart from the notice
+	Kind     Kind                `json:"kind"`
+	At       time.Time           `json:"at"`
+	Text     string              `json:"text"` // a sentence for people
+	Campaign string              `json:"campaign,omitempty"`
+	Worker   string              `json:"worker,omitempty"`
+	Tasks    map[tdf.State]int64 `json:"tasks,omitempty"` // the tasks of the campaign in each state
+
+	Delivered map[string]time.Time `json:"delivered,omitempty"` // when each channel has taken the notice: webhook, mail
+	Tries     int                  `json:"tries,omitempty"`
+	Error     string               `json:"error,omitempty"` // of the last try, if it has failed
+	GivenUp   bool                 `json:"given_up,omitempty"`
+}
+
+// text returns the notice as Redis stores it.
+func (n Notice) text() string {
+	n.ID = 0
+	text, err := json.Marshal(n)
+	if err != nil {
+		panic(err) // a Notice has only values that JSON has
+	}
+	return string(text)
+}
+
+func read(stored redisstate.StoredNotice) (n Notice, err error) {
+	if err := json.Unmarshal([]byte(stored.Text), &n); err != nil {
+		return n, fmt.Errorf("notice %d: %w", stored.ID, err)
+	}
+	n.ID = stored.ID
+	return n, nil
+}
+
+// List returns the notices that Redis keeps, the newest ones first. It leaves out those that it cannot read; the error names them.
+func List(ctx context.Context, s *redisstate.Store) ([]Notice, error) {
+	stored, err := s.Notices(ctx)
+	var all []Notice
+	for _, x := range stored {
+		n, wrong := read(x)
+		if err = errors.Join(err, wrong); wrong == nil {
+			all = append(all, n)
+		}
+	}
+	return all, err
+}

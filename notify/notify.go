@@ -1,0 +1,129 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+const (
+	lookPause = 5 * time.Second // between two walks, and between two looks for notices that are due
+	walkPause = time.Second     // between two parts of a walk
+
+	tryTime    = 30 * time.Second // for an attempt with all channels
+	lease      = tdf.Seconds(120) // longer than any attempt
+	atOnce     = 20               // notices that are delivered between two looks
+	mostTries  = 30               // about a day
+	firstRetry = 10 * time.Second
+	lastRetry  = time.Hour
+)
+
+// A channel takes notices to people.
+type channel interface {
+	name() string
+	send(ctx context.Context, n *Notice) error
+}
+
+// A Notifier looks for events, and delivers notices.
+type Notifier struct {
+	watch    watch
+	channels []channel
+	log      *slog.Logger
+}
+
+// New returns a Notifier. Without a webhook and mail addresses, it does nothing. New fails if a file with a secret cannot be read; the error is then a
+// *[config.Error] without a Source.
+func New(cfg config.Notify, namespace string, s *redisstate.Store, log *slog.Logger) (*Notifier, error) {
+	n := &Notifier{watch: watch{store: s, failures: float64(cfg.FailurePercent) / 100}, log: log}
+	if cfg.Webhook != "" {
+		hook, err := newWebhook(cfg, namespace)
+		if err != nil {
+			return nil, err
+		}
+		n.channels = append(n.channels, hook)
+	}
+	if len(cfg.MailTo) > 0 {
+		mail, err := newMail(cfg, namespace)
+		if err != nil {
+			return nil, err
+		}
+		n.channels = append(n.channels, mail)
+	}
+	return n, nil
+}
+
+// Run works until ctx ends. After an error of Redis, it goes on.
+func (n *Notifier) Run(ctx context.Context) error {
+	if len(n.channels) == 0 {
+		<-ctx.Done()
+	}
+	for ctx.Err() == nil {
+		end, err := n.watch.look(ctx)
+		if err == nil {
+			err = n.deliver(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			n.log.Error("notices wait for Redis", "error", err)
+		}
+		pause := lookPause
+		if err == nil && !end {
+			pause = walkPause
+		}
+		conn.Sleep(ctx, pause)
+	}
+	return nil
+}
+
+// deliver delivers some of the notices that are due.
+func (n *Notifier) deliver(ctx context.Context) error {
+	var tried *redisstate.StoredNotice
+	again := tdf.Seconds(tdf.Never)
+	for range atOnce {
+		next, err := n.watch.store.NextNotice(ctx, tried, again, lease)
+		if err != nil || next == nil {
+			return err
+		}
+		tried, again = n.try(ctx, next)
+	}
+	_, err := n.watch.store.NextNotice(ctx, tried, again, 0)
+	return err
+}
+
+// try delivers a notice by each channel that has not taken it yet. It returns the notice as it is then, and after which time it is due again.
+func (n *Notifier) try(ctx context.Context, stored *redisstate.StoredNotice) (tried *redisstate.StoredNotice, again tdf.Seconds) {
+	notice, err := read(*stored)
+	if err != nil { // written by another program
+		n.log.Error("a notice cannot be read", "error", err)
+		return stored, tdf.Seconds(tdf.Never)
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryTime)
+	defer cancel()
+	notice.Tries, notice.Error = notice.Tries+1, ""
+	for _, c := range n.channels {
+		if !notice.Delivered[c.name()].IsZero() {
+			continue
+		}
+		if err := c.send(ctx, &notice); err != nil {
+			notice.Error = fmt.Sprintf("%s: %.500v", c.name(), err)
+			n.log.Warn("a notice is not delivered", "notice", notice.ID, "channel", c.name(), "tries", notice.Tries, "error", err)
+			continue
+		}
+		if notice.Delivered == nil {
+			notice.Delivered = map[string]time.Time{}
+		}
+		notice.Delivered[c.name()] = time.Now().UTC()
+	}
+	again = tdf.Seconds(tdf.Never)
+	if notice.Error != "" {
+		if notice.GivenUp = notice.Tries >= mostTries; !notice.GivenUp {
+			again = tdf.For(min(firstRetry<<min(notice.Tries-1, 20), lastRetry))
+		}
+	}
+	return &redisstate.StoredNotice{ID: stored.ID, Text: notice.text()}, again
+}

@@ -1,0 +1,217 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Marks remember what was told. Each begins with the kind of event, a space, and the name of the campaign or worker. markBegun says that a first walk
+// has seen everything that had happened before anybody wanted notices, of which nobody is told.
+const (
+	markBegun    = "begun"
+	leastEnded   = 20  // finished tasks before a share of failures means anything
+	groupsAtOnce = 200 // campaigns in a part of the walk
+	marksAtOnce  = 100 // of these, the campaigns are looked up one by one
+)
+
+type store interface {
+	Now(ctx context.Context) (tdf.Time, error)
+	Groups(ctx context.Context, prefix, after string, most int) ([]redisstate.GroupCount, string, error)
+	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
+	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	See(ctx context.Context, all ...redisstate.Sighting) (int, error)
+	Marks(ctx context.Context, names ...string) ([]string, error)
+	MarksPage(ctx context.Context, cursor uint64) (map[string]string, uint64, error)
+	NextNotice(ctx context.Context, tried *redisstate.StoredNotice, again, lease tdf.Seconds) (*redisstate.StoredNotice, error)
+}
+
+// A watch walks through all campaigns, again and again, and looks at all workers.
+type watch struct {
+	store    store
+	failures float64         // the share of failures that is told; 0 for none
+	after    string          // the campaign after which the walk goes on
+	cursor   uint64          // of the walk through the marks
+	known    map[string]bool // the marks of all workers
+}
+
+// look does a part of the walk. It reports whether the walk is at its end.
+func (w *watch) look(ctx context.Context) (end bool, err error) {
+	begun, err := w.store.Marks(ctx, markBegun)
+	if err != nil {
+		return false, err
+	}
+	now, err := w.store.Now(ctx)
+	if err != nil {
+		return false, err
+	}
+	seen, err := w.workers(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	more, next, err := w.campaigns(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	seen = append(seen, more...)
+	if begun[0] == "" {
+		for i := range seen {
+			seen[i].Notice, seen[i].After = "", strings.TrimPrefix(seen[i].After, "~")
+		}
+		if next == "" {
+			seen = append(seen, redisstate.Sighting{Mark: markBegun, After: now.String()})
+		}
+	}
+	if _, err := w.store.See(ctx, seen...); err != nil {
+		return false, err
+	}
+	if w.after = next; next != "" {
+		return false, nil
+	}
+	return true, w.forget(ctx)
+}
+
+// campaigns returns what is to be told of the next campaigns, and the name after which the walk goes on.
+func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []redisstate.Sighting, next string, err error) {
+	groups, next, err := w.store.Groups(ctx, "", w.after, groupsAtOnce)
+	if err != nil {
+		return nil, "", err
+	}
+	var names []string
+	for _, g := range groups {
+		names = append(names, markOf(CampaignEnded, g.Name), markOf(FailuresAbove, g.Name))
+	}
+	marks, err := w.store.Marks(ctx, names...)
+	if err != nil {
+		return nil, "", err
+	}
+	for i, g := range groups {
+		for j, after := range []string{ended(g, marks[2*i]), w.failing(g.Counts, marks[2*i+1])} {
+			if x := (redisstate.Sighting{Mark: names[2*i+j], Before: marks[2*i+j], After: after}); after != x.Before {
+				kind := []Kind{CampaignEnded, FailuresAbove}[j]
+				if grown(x.Before, after) {
+					x.Notice = Notice{Kind: kind, At: now.Std(), Campaign: g.Name, Tasks: g.Counts, Text: sentence(kind, g)}.text()
+				}
+				seen = append(seen, x)
+			}
+		}
+	}
+	return seen, next, nil
+}
+
+func markOf(kind Kind, name string) string { return string(kind) + " " + name }
+
+// ended returns the value of the mark of a campaign: how many of its tasks have finished if all have, and otherwise none. A campaign that is not closed may
+// get further tasks, so it has ended when a second look finds the same number; the first look leaves the number with a tilde.
+func ended(g redisstate.GroupCount, before string) string {
+	if g.Counts.Unfinished() > 0 || g.Counts.Total() == 0 {
+		return ""
+	}
+	n := g.Counts.Finished()
+	number := strconv.FormatInt(n, 10)
+	told, err := strconv.ParseInt(before, 10, 64)
+	if g.Mark.Mark != tdf.GroupOpen || before == "~"+number || err == nil && told >= n {
+		return number
+	}
+	return "~" + number
+}
+
+// failing returns the value of the mark of a campaign whose tasks fail too often. The mark stays until the share is half of that.
+func (w *watch) failing(c tdf.Counts, before string) string {
+	share := float64(failures(c)) / float64(max(c.Finished(), 1))
+	if w.failures > 0 && c.Finished() >= leastEnded && (share >= w.failures || before != "" && share >= w.failures/2) {
+		return "1"
+	}
+	return ""
+}
+
+func failures(c tdf.Counts) int64 { return c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired] }
+
+// grown reports whether a mark tells of something new. Fewer finished tasks mean only that some were removed.
+func grown(before, after string) bool {
+	old, _ := strconv.ParseInt(before, 10, 64)
+	now, _ := strconv.ParseInt(after, 10, 64)
+	return now > old
+}
+
+func sentence(kind Kind, g redisstate.GroupCount) string {
+	if kind == CampaignEnded {
+		return fmt.Sprintf("The campaign %s has ended: %s.", g.Name, g.Counts)
+	}
+	return fmt.Sprintf("%d of %d finished tasks of the campaign %s have failed.", failures(g.Counts), g.Counts.Finished(), g.Name)
+}
+
+// workers returns what is to be told of workers. The value of a mark is the start of the worker that is lost.
+func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Sighting, err error) {
+	workers, err := w.store.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(workers))
+	w.known = map[string]bool{}
+	for i := range workers {
+		names[i] = markOf(WorkerLost, workers[i].Name)
+		w.known[names[i]] = true
+	}
+	marks, err := w.store.Marks(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range workers {
+		x, after := &workers[i], ""
+		if x.State != "gone" && !x.Alive(now) {
+			after = x.Boot
+		}
+		if after == marks[i] {
+			continue
+		}
+		s := redisstate.Sighting{Mark: names[i], Before: marks[i], After: after}
+		if after != "" {
+			text := fmt.Sprintf("The worker %s is lost: its last heartbeat was at %s.", x.Name, x.Seen.Std().UTC().Format("2006-01-02 15:04:05 UTC"))
+			s.Notice = Notice{Kind: WorkerLost, At: now.Std(), Worker: x.Name, Text: text}.text()
+		}
+		seen = append(seen, s)
+	}
+	return seen, nil
+}
+
+// forget removes some of the marks of campaigns that have no tasks any more, and of workers that are forgotten.
+func (w *watch) forget(ctx context.Context) error {
+	marks, next, err := w.store.MarksPage(ctx, w.cursor)
+	if err != nil {
+		return err
+	}
+	var gone []redisstate.Sighting
+	looked := 0
+	for mark, value := range marks {
+		is, err := w.isGone(ctx, mark)
+		if err != nil {
+			return err
+		}
+		if is {
+			gone = append(gone, redisstate.Sighting{Mark: mark, Before: value})
+		}
+		if looked++; looked == marksAtOnce { // the walk does not go on, and the next look meets other marks
+			next = w.cursor
+			break
+		}
+	}
+	w.cursor = next
+	_, err = w.store.See(ctx, gone...)
+	return err
+}
+
+func (w *watch) isGone(ctx context.Context, mark string) (bool, error) {
+	switch kind, name, _ := strings.Cut(mark, " "); Kind(kind) {
+	case CampaignEnded, FailuresAbove:
+		counts, err := w.store.Counts(ctx, name)
+		return counts.Total() == 0, err
+	case WorkerLost:
+		return !w.known[mark], nil
+	}
+	return false, nil
+}

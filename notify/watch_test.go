@@ -1,0 +1,156 @@
+package notify
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Nobody is told of what had happened before the first walk.
+func TestThePastIsNoNews(t *testing.T) {
+	s := newScene(t)
+	s.fail(s.open("old", 30)...)
+	expect.Result(s.store.WorkerHeartbeat(t.Context(), redisstate.WorkerInfo{Name: "w", Lease: 1e-3, State: "working"})).OK(t)
+	expect.Eventually(t, "the worker is lost", func() bool { return s.isLost("w") })
+	s.tells()
+	s.tells()
+	s.fail(s.open("new", 1)...)
+	s.tells() // the campaign is not closed, so only a second look shows that it has ended
+	s.tells("campaign_ended: The campaign new has ended: expired 1.")
+	s.tells()
+}
+
+func (s *scene) isLost(worker string) bool {
+	s.Helper()
+	w, _, now, err := s.store.Worker(s.Context(), worker)
+	expect.NoError(s, err)
+	return !w.Alive(now)
+}
+
+// A campaign ends as often as its tasks do.
+func TestCampaignEnds(t *testing.T) {
+	s := newScene(t)
+	s.tells()
+	ids := s.open("c", 3)
+	s.fail(ids[:2]...)
+	s.tells()
+	s.tells()
+	s.fail(ids[2])
+	expect.NoError(t, s.manager.CloseGroup(t.Context(), "c"))
+	s.tells("campaign_ended: The campaign c has ended: expired 3.")
+	s.tells()
+	expect.Result(s.manager.Retry(t.Context(), manager.Changes{}, ref(ids[0]))).OK(t)
+	s.tells()
+	s.fail(ids[0])
+	s.tells("campaign_ended")
+	for _, id := range ids[1:] { // fewer tasks are no news
+		expect.Result(s.manager.Remove(t.Context(), ref(id))).OK(t)
+	}
+	s.tells()
+	s.tells()
+	expect.Result(s.manager.Remove(t.Context(), ref(ids[0]))).OK(t)
+	s.tells()
+	marks, _, err := s.store.MarksPage(t.Context(), 0)
+	expect.NoError(t, err)
+	for mark := range marks {
+		expect.True(t, !strings.HasSuffix(mark, " c"), mark, "is left")
+	}
+}
+
+// People are told once that too many tasks fail, and again only if the share has gone down to half of that in between.
+func TestFailures(t *testing.T) {
+	s := newScene(t)
+	s.tells()
+	ids := s.open("c", 40)
+	s.fail(ids[:19]...)
+	s.tells() // too few
+	s.fail(ids[19])
+	s.tells("failures_above: 20 of 20 finished tasks of the campaign c have failed.")
+	s.fail(ids[20])
+	s.tells()
+	counts := tdf.Counts{tdf.Failed: 3, tdf.Succeeded: 22}
+	expect.Equal(t, s.notifier.watch.failing(counts, "1"), "1", "12 percent, after a notice")
+	expect.Equal(t, s.notifier.watch.failing(counts, ""), "", "12 percent, without a notice")
+	counts[tdf.Succeeded] = 30
+	expect.Equal(t, s.notifier.watch.failing(counts, "1"), "", "9 percent")
+	s.notifier.watch.failures = 0
+	expect.Equal(t, s.notifier.watch.failing(tdf.Counts{tdf.Failed: 100}, ""), "", "without notices of failures")
+}
+
+// People are told once of each start of a worker that is lost. A worker that signs off is not lost.
+func TestWorkerIsLost(t *testing.T) {
+	s := newScene(t)
+	s.tells()
+	beat := func(boot, state string) {
+		t.Helper()
+		testspace.Client(t, s.config).Del(t.Context(), s.store.Keys.Worker("w")) // frees the name at once
+		expect.Result(s.store.WorkerHeartbeat(t.Context(), redisstate.WorkerInfo{Name: "w", Boot: boot, Lease: 1e-3, State: state})).OK(t)
+		expect.Eventually(t, "the worker is silent", func() bool { return s.isLost("w") })
+	}
+	beat("a", "working")
+	s.tells("worker_lost: The worker w is lost")
+	s.tells()
+	beat("b", "working")
+	s.tells("worker_lost: The worker w is lost")
+	beat("c", "gone")
+	s.tells()
+	s.tells()
+}
+
+// Several servers tell of an event once.
+func TestTwoServers(t *testing.T) {
+	s := newScene(t)
+	other := s.another()
+	s.walk(other)
+	s.walk(s.notifier)
+	s.fail(s.open("c", 2)...)
+	expect.NoError(t, s.manager.CloseGroup(t.Context(), "c"))
+	s.walk(other)
+	s.walk(s.notifier)
+	expect.NoError(t, other.deliver(t.Context()))
+	expect.NoError(t, s.notifier.deliver(t.Context()))
+	expect.Equal(t, len(s.channel.taken()), 1)
+	expect.Equal(t, len(expect.Result(List(t.Context(), s.store)).Value(t)), 1)
+}
+
+// A walk has parts, so that many campaigns keep nobody waiting, and each part goes on where the last one has ended.
+func TestManyCampaigns(t *testing.T) {
+	s := newScene(t)
+	s.tells()
+	n := groupsAtOnce + 5
+	for i := range n {
+		s.fail(s.open(fmt.Sprintf("c%03d", i), 1)...)
+		expect.NoError(t, s.manager.CloseGroup(t.Context(), fmt.Sprintf("c%03d", i)))
+	}
+	expect.True(t, !expect.Result(s.notifier.watch.look(t.Context())).Value(t), "one part is all")
+	s.walk(s.notifier)
+	all := expect.Result(List(t.Context(), s.store)).Value(t)
+	expect.Equal(t, len(all), n)
+	for told := 0; told < n; told += atOnce {
+		expect.NoError(t, s.notifier.deliver(t.Context()))
+		expect.Equal(t, len(s.channel.taken()), min(atOnce, n-told))
+	}
+}
+
+// Redis keeps a bounded number of notices. Those that it drops are not delivered.
+func TestNoticesAreBounded(t *testing.T) {
+	s := newScene(t)
+	for i := range redisstate.MaxNotices + 3 {
+		mark := fmt.Sprint("m", i)
+		sighting := redisstate.Sighting{Mark: mark, After: "1", Notice: Notice{Text: mark}.text()}
+		for range 2 { // as if the answer were lost
+			expect.Result(s.store.See(t.Context(), sighting)).OK(t)
+		}
+	}
+	all := expect.Result(List(t.Context(), s.store)).Value(t)
+	expect.Equal(t, len(all), redisstate.MaxNotices)
+	expect.Equal(t, all[len(all)-1].Text, "m3", "the oldest")
+	expect.Equal(t, all[0].Text, fmt.Sprint("m", redisstate.MaxNotices+2), "the newest")
+	expect.Equal(t, testspace.Client(t, s.config).ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(redisstate.MaxNotices))
+}

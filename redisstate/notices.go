@@ -1,0 +1,114 @@
+package redisstate
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/lua"
+)
+
+// MaxNotices is the number of notices that Redis keeps. A new one replaces the oldest.
+const MaxNotices = 1000
+
+// A Sighting is something that a server has seen, and perhaps tells people about. Its mark remembers it, so that several servers tell it once.
+type Sighting struct {
+	Mark          string // not "last", which counts the notices
+	Before, After string // the value that the mark must have, and its new value; "" for none
+	Notice        string // the notice to add; "" for none
+}
+
+// A StoredNotice is a notice with its id. Later notices have higher ids.
+type StoredNotice struct {
+	ID   int64
+	Text string
+}
+
+// See stores sightings and adds their notices, and returns how many it has added. It ignores a sighting whose mark has another value than Before.
+func (s *Store) See(ctx context.Context, all ...Sighting) (added int, err error) {
+	for some := range slices.Chunk(all, 100) {
+		e := &conn.Args{}
+		e.Add(strconv.Itoa(MaxNotices))
+		e.Count(len(some))
+		for _, x := range some {
+			e.Add(x.Mark, x.Before, x.After, x.Notice)
+		}
+		keys := []string{s.Keys.Noticed(), s.Keys.Notices(), s.Keys.NoticesDue()}
+		reply, err := s.Run(ctx, "add notices", lua.Notice, keys, e.All, conn.IsNumber)
+		if err != nil {
+			return added, err
+		}
+		added += conn.Number(reply)
+	}
+	return added, nil
+}
+
+// Marks returns the values of marks, and "" for a mark that has none.
+func (s *Store) Marks(ctx context.Context, names ...string) ([]string, error) {
+	values := make([]string, len(names))
+	if len(names) == 0 {
+		return values, nil
+	}
+	found, err := conn.Ask(ctx, s.Conn, "read the marks of notices", func(r redis.Cmdable) *redis.SliceCmd { return r.HMGet(ctx, s.Keys.Noticed(), names...) })
+	for i, v := range found {
+		values[i] = conn.Text(v)
+	}
+	return values, err
+}
+
+// MarksPage returns some marks with their values, and the cursor of the next page, which is 0 after the last page.
+func (s *Store) MarksPage(ctx context.Context, cursor uint64) (marks map[string]string, next uint64, err error) {
+	var page *redis.ScanCmd
+	err = s.Pipeline(ctx, "read the marks of notices", func(p redis.Pipeliner) { page = p.HScan(ctx, s.Keys.Noticed(), cursor, "", 200) })
+	if err != nil {
+		return nil, 0, err
+	}
+	pairs, next := page.Val()
+	marks = map[string]string{}
+	for pair := range slices.Chunk(pairs, 2) {
+		if len(pair) == 2 {
+			marks[pair[0]] = pair[1]
+		}
+	}
+	return marks, next, nil
+}
+
+// NextNotice stores how an attempt to deliver a notice has ended, if tried is not nil, and returns the next notice that is due, or nil. The tried notice is due
+// again after a time; with [tdf.Never], it is not. The next notice is due again after the lease, unless a later call says how its attempt has ended. Without
+// a lease, there is no next notice.
+func (s *Store) NextNotice(ctx context.Context, tried *StoredNotice, again, lease tdf.Seconds) (*StoredNotice, error) {
+	id, text, after := "", "", ""
+	if tried != nil {
+		id, text = strconv.FormatInt(tried.ID, 10), tried.Text
+		if again < tdf.Seconds(tdf.Never) {
+			after = again.String()
+		}
+	}
+	keys := []string{s.Keys.Notices(), s.Keys.NoticesDue()}
+	reply, err := s.Run(ctx, "deliver notices", lua.NoticeTurn, keys, []any{id, text, after, lease.String()}, conn.ManyTexts)
+	next := conn.List(reply)
+	if err != nil || len(next) != 2 {
+		return nil, err
+	}
+	n, err := strconv.ParseInt(conn.Text(next[0]), 10, 64)
+	return &StoredNotice{n, conn.Text(next[1])}, err
+}
+
+// Notices returns all notices that Redis keeps, the newest ones first.
+func (s *Store) Notices(ctx context.Context) ([]StoredNotice, error) {
+	found, err := conn.Ask(ctx, s.Conn, "read notices", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.Notices()) })
+	var all []StoredNotice
+	for id, text := range maps.All(found) {
+		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+			all = append(all, StoredNotice{n, text})
+		}
+	}
+	slices.SortFunc(all, func(a, b StoredNotice) int { return cmp.Compare(b.ID, a.ID) })
+	return all, err
+}
