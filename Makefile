@@ -34,7 +34,7 @@ setup: ## install the missing tools for tests and linters
 	scripts/setup
 
 test: ## install missing tools, and run all tests with the race detector
-	scripts/setup go gcc git node npm parallel promtool python3 redis-server rsync
+	scripts/setup go gcc chromium git node npm parallel promtool python3 redis-server rsync
 	$(VET)
 	$(TEST)
 	@set -e; for module in $(MODULES); do echo "go vet, go test: $$module"; \

@@ -21,6 +21,8 @@ type HTTP struct {
 	ClientCA        string // a PEM file of authorities whose certificates stand for tokens; "" means none
 	Insecure        bool   // no TLS is necessary on an address that other machines can reach; default: false
 
+	Users string // the file of the users who may log in to the dashboard with a password; "" means none
+
 	CORSOrigins []string // origins such as https://lab.example.org whose pages may call the API
 
 	CallsPerToken, CallsPerAddress int           // the number of calls in a second; defaults: 5,000 and 10,000
@@ -143,7 +145,7 @@ func lower(k kind) kind {
 var httpKeys = []key{
 	{
 		"http", "listen", "", address(func(s *settings) *string { return &s.http.Listen }),
-		"The address of the API. Port 0 is a free port. Empty means that `tdf-server` and `tdf up` serve no API. `tdf serve` then uses " + UsualListen + ". On an address that is not a loopback address, the API needs TLS or `insecure=True`, and at least one token or `client_ca`.",
+		"The address of the API. Port 0 is a free port. Empty means that `tdf-server` and `tdf up` serve no API. `tdf serve` then uses " + UsualListen + ". On an address that is not a loopback address, the API needs TLS or `insecure=True`, and at least one token, `client_ca` or `users`.",
 	},
 	{
 		"http", "hosts", "", hostnames(func(s *settings) *[]string { return &s.http.Hosts }),
@@ -160,6 +162,10 @@ var httpKeys = []key{
 	{
 		"http", "client_ca", "", text(func(s *settings) *string { return &s.http.ClientCA }),
 		"A PEM file with certificate authorities. A client with a certificate of one of them needs no token: the name of a token is the common name (CN) of the certificate, and the client may do what that token may. Requires `tls_cert`.",
+	},
+	{
+		"http", "users", "", text(func(s *settings) *string { return &s.http.Users }),
+		"The file of the users who may log in to the dashboard with a password. `tdf user add` writes it. Only its owner may be able to read it. Empty means that people log in with tokens.",
 	},
 	{
 		"http", "insecure", "False", truth(func(s *settings) *bool { return &s.http.Insecure }),

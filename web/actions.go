@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -17,11 +18,8 @@ var verbs = map[string]tdf.Verb{
 	"change": tdf.VerbChange, "remove": tdf.VerbRemove,
 }
 
-// maxSelected is the largest number of tasks that one call changes, and maxSkipped the largest number of reasons in the answer.
-const (
-	maxSelected = 100_000
-	maxSkipped  = 100
-)
+// maxSkipped is the largest number of reasons in the answer.
+const maxSkipped = 100
 
 func (a *api) addActions() {
 	add(a, route{http.MethodPost, "/tasks/actions", "act-on-tasks", "Cancel, retry, requeue, archive, change or remove tasks", toChange, true}, a.actOnTasks)
@@ -176,15 +174,12 @@ func (a *api) selected(ctx context.Context, c *call, b *bulk) (refs []manager.Re
 	q := manager.Query{IDs: b.IDs}
 	if b.Filter != nil {
 		q = *b.Filter
-		q.Order, q.Read = manager.NewestFirst, manager.ReadSummary
 	}
-	for t, err := range c.manager.List(ctx, c.own(q)) {
-		if err != nil {
-			return nil, nil, err
+	if refs, err = selection.Refs(ctx, c.manager, c.own(q)); err != nil {
+		if err == selection.ErrMany {
+			err = refuse(tooLarge, err.Error())
 		}
-		if refs = append(refs, t.Ref()); len(refs) > maxSelected {
-			return nil, nil, refuse(tooLarge, fmt.Sprintf("the filter selects more than %d tasks", maxSelected))
-		}
+		return nil, nil, err
 	}
 	if b.Expect != nil && *b.Expect != len(refs) {
 		return nil, nil, refuse(string(tdf.CodeConflict), fmt.Sprintf("the filter selects %d tasks, and not %d", len(refs), *b.Expect))

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web"
 )
@@ -49,6 +50,11 @@ func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Users != "" {
+		if _, err := userfile.Read(cfg.Users); err != nil {
+			return nil, &config.Error{Section: "http", Key: "users", Problem: err.Error(), Err: err}
+		}
+	}
 	if err := checkLogins(ctx, cfg, m); err != nil {
 		return nil, err
 	}
@@ -64,6 +70,7 @@ func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Lo
 		Handler: web.New(m, web.Options{
 			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress, AtOnce: cfg.CallsAtOnce,
 			Timeout: cfg.Timeout, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
+			Users: cfg.Users,
 		}),
 		TLSConfig:         security,
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
@@ -75,7 +82,7 @@ func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Lo
 
 // checkLogins returns an error if other machines can reach the API, and none of them could log in.
 func checkLogins(ctx context.Context, cfg config.HTTP, m *manager.Manager) error {
-	if cfg.OnLoopback() || cfg.ClientCA != "" {
+	if cfg.OnLoopback() || cfg.ClientCA != "" || cfg.Users != "" {
 		return nil
 	}
 	tokens, err := admin.New(m).Tokens(ctx)

@@ -16,11 +16,17 @@ const timeout = 30 * time.Second
 
 // M runs a package's tests like [testing.M], and fails if a goroutine still runs afterwards. It ignores the goroutines
 // that supervise a Redis of package redistest, because tests share a Redis until the process ends.
-type M struct{ *testing.M }
+type M struct {
+	*testing.M
+	End func() // is called after the tests; may be nil
+}
 
 // Run runs the tests and returns the exit status of the test program.
 func (m M) Run() int {
 	status := m.M.Run()
+	if m.End != nil {
+		m.End()
+	}
 	if status != 0 {
 		return status
 	}

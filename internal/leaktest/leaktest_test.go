@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-func TestMain(m *testing.M) { os.Exit(M{m}.Run()) }
+func TestMain(m *testing.M) { os.Exit(M{M: m}.Run()) }
 
 func TestLeft(t *testing.T) {
 	expect.NoError(t, checkGoroutines(time.Minute))

@@ -2,12 +2,16 @@ package dashboard
 
 import (
 	"context"
+	"mime"
 	"net/http"
 	"net/url"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -70,6 +74,7 @@ type Dashboard struct {
 	admin   *admin.Admin
 	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
+	users   *userfile.Users // nil without a user file
 	views   views
 	rooms   rooms
 	facts   facts
@@ -80,7 +85,10 @@ func New(m *manager.Manager, host Host, o Options) *Dashboard {
 	d := &Dashboard{
 		Options: o, host: host, manager: m, admin: admin.New(m), mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
 	}
-	d.rooms.dashboard = d
+	d.rooms.dashboard, d.rooms.pause, d.rooms.quiet = d, livePause, liveQuiet
+	if o.Users != "" {
+		d.users = userfile.Open(o.Users)
+	}
 	d.mux.HandleFunc("GET "+Base+"/static/{version}/{name}", d.static)
 	d.mux.HandleFunc("GET "+Base+"/login", d.showLogin)
 	d.mux.HandleFunc("POST "+Base+"/login", d.login)
@@ -110,6 +118,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send their forms with the origin null
 	h.Add("Vary", "Accept, Cookie")
 }
 
@@ -120,11 +129,17 @@ func (d *Dashboard) serveAPI(w http.ResponseWriter, r *http.Request) {
 		d.fail(w, r, nil, err)
 		return
 	}
+	name := path.Base(r.PathValue("path")) + ".csv"
+	query := v.query
+	if query.Get("as") == "jsonl" {
+		name = strings.TrimSuffix(name, ".csv") + ".jsonl"
+		r.Header.Set("Accept", "application/x-ndjson")
+		query.Del("as")
+	}
 	of := r.Clone(r.Context())
-	of.URL = &url.URL{Path: "/api/" + r.PathValue("path"), RawPath: r.URL.EscapedPath()[len(Base):], RawQuery: r.URL.RawQuery}
+	of.URL = &url.URL{Path: "/api/" + r.PathValue("path"), RawPath: r.URL.EscapedPath()[len(Base):], RawQuery: query.Encode()}
 	w.Header().Del("Content-Type")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
-	w.Header().Set("Content-Disposition", "attachment")
-	_ = v
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	d.host.ServeAPI(w, of)
 }

@@ -24,7 +24,8 @@ const (
 // rooms are the live pages that browsers show. All browsers that show the same page with the same rights share a room, which makes the page once for all of
 // them.
 type rooms struct {
-	dashboard *Dashboard
+	dashboard    *Dashboard
+	pause, quiet time.Duration // livePause and liveQuiet, or less in tests
 
 	mu  sync.Mutex
 	all map[string]*room
@@ -77,7 +78,7 @@ func (r *rooms) keep(ctx context.Context, of *room, v *visit, p *page) {
 				leave, watches = l, true
 			}
 		}
-		if !sleep(ctx, livePause, nil) || !sleep(ctx, liveQuiet-livePause, changed) {
+		if !sleep(ctx, r.pause, nil) || !sleep(ctx, r.quiet-r.pause, changed) {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -21,7 +22,7 @@ import (
 	"github.com/tdf-framework/tdf/web"
 )
 
-func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
+func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m, End: endChromium}.Run()) }
 
 // A site is a dashboard in a test, with a token for each role.
 type site struct {
@@ -36,6 +37,9 @@ type site struct {
 
 func newSite(t testing.TB, o web.Options) *site {
 	t.Helper()
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
 	s := &site{t, web.New(m, o), cfg, m, admin.New(m), testspace.Connect(t, cfg), map[access.Role]string{}}

@@ -29,7 +29,7 @@ func loadOverview(ctx context.Context, v *visit) (any, error) {
 	if !v.rights.Inspect {
 		return overview{}, nil
 	}
-	all, err := recent(d, "diagnose", diagnoseEvery, func() ([]admin.Diagnosis, error) { return d.admin.Diagnose(ctx) })
+	all, err := d.diagnoses(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,8 @@ type visit struct {
 	rights    access.Rights
 	owner     string // whose tasks the user may see; "" for all tasks
 
+	outcome *outcome // set by an action that has more to say than a page shows
+
 	user    access.Token
 	session string           // the secret text of the session
 	manager *manager.Manager // writes the name of the user into the logs of tasks
@@ -187,6 +189,13 @@ type action struct {
 	do func(context.Context, *visit) (to string, err error)
 }
 
+// An outcome says what an action has done, on a page of its own.
+type outcome struct {
+	Text    string
+	Reasons []string // why it has not done more
+	Back    string   // the address of the page to which the user returns
+}
+
 const maxForm = 1 << 20
 
 // formTime is how long the browser may take to send a form of maxForm bytes.
@@ -214,6 +223,14 @@ func (d *Dashboard) addAction(a *action) {
 		d.views.forget()
 		if err != nil {
 			d.fail(w, r, v, err)
+			return
+		}
+		if v.outcome != nil {
+			var b bytes.Buffer
+			if err := layout.ExecuteTemplate(&b, "outcome", v.outcome); err != nil {
+				panic(err) // the tests make the page
+			}
+			d.write(w, http.StatusOK, v, &view{title: v.outcome.Text, main: b.Bytes()}, false)
 			return
 		}
 		if to == "" {

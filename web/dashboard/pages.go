@@ -3,11 +3,27 @@ package dashboard
 // pages lists the pages, in the order of the navigation.
 var pages = []page{
 	{"/", "overview", "Overview", toSee, loadOverview, everything},
+	{"/tasks", "tasks", "Tasks", toSee, loadTasks, aboutTasks},
+	{"/tasks/confirm", "confirm", "", toChange, loadConfirmation, nil},
+	{"/tasks/{id}", "task", "", toSee, loadTask, aboutTask},
+	{"/tasks/{id}/explain", "explain", "", toInspect, loadExplanation, aboutTask},
 	{"/workers", "workers", "Workers", toInspect, loadWorkers, everything},
+	{"/queues", "queues", "Queues", toInspect, loadQueues, everything},
+	{"/limits", "limits", "Limits", toInspect, loadLimits, everything},
+	{"/programs", "programs", "Programs", toInspect, loadPrograms, everything},
+	{"/failures", "failures", "Failures", toInspect, loadFailures, everything},
+	{"/doctor", "doctor", "Doctor", toInspect, loadDoctor, everything},
 }
 
 // actions lists what pages can change.
 var actions = []action{
+	{path: "/tasks/do", need: toChange, do: actOnTasks},
+	{path: "/tasks/{id}/{do}", need: toChange, do: actOnTask},
 	{path: "/workers/{name}/drain", need: toOperate, do: drainWorker},
 	{path: "/workers/{name}/resume", need: toOperate, do: resumeWorker},
+	{path: "/queues/pause", need: toOperate, do: pause},
+	{path: "/queues/resume", need: toOperate, do: resume},
+	{path: "/limits/set", need: toOperate, do: setLimit},
+	{path: "/limits/{key}/remove", need: toOperate, do: removeLimit},
+	{path: "/programs/{sha256}/{do}", need: toOperate, do: changeProgram},
 }

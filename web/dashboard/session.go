@@ -32,7 +32,12 @@ func (d *Dashboard) visit(r *http.Request) (*visit, error) {
 }
 
 // user returns the token that stands for a user of the user file.
-func (d *Dashboard) user(string) (access.Token, bool) { return access.Token{}, false }
+func (d *Dashboard) user(name string) (access.Token, bool) {
+	if d.users == nil {
+		return access.Token{}, false
+	}
+	return d.users.Find(name)
+}
 
 // The names of the cookie. A browser accepts the first one only over TLS and for this host, so that no other host can set it. All ports of a host share
 // their cookies, so the second one has the port.
@@ -87,7 +92,7 @@ func (d *Dashboard) showLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Dashboard) writeLogin(w http.ResponseWriter, status int, f loginForm) {
-	f.Users = d.Users != ""
+	f.Users = d.users != nil
 	var b bytes.Buffer
 	if err := layout.ExecuteTemplate(&b, "login", f); err != nil {
 		panic(err) // the tests make the page
@@ -128,6 +133,9 @@ func (d *Dashboard) credentials(ctx context.Context, r *http.Request) (access.To
 			err = tdf.NewError(tdf.CodeForbidden, "the link was used before, or is too old; log in with a token")
 		}
 		return t, err
+	}
+	if name := r.PostFormValue("user"); name != "" && d.users != nil {
+		return d.users.Authenticate(ctx, name, r.PostFormValue("password"))
 	}
 	return d.admin.Authenticate(ctx, strings.TrimSpace(r.PostFormValue("token")))
 }

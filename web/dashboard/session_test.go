@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -261,5 +263,37 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 	b.post("/ui/logout", nil)
 	for err == nil {
 		_, err = got.Body.Read(buffer)
+	}
+}
+
+// A user logs in with a password, and the log of a task names the user. Another password or no such user ends the sessions.
+func TestUserLogin(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "users")
+	if err := userfile.Add(path, "ada", access.Operator, "correct horse"); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, web.Options{Users: path})
+	s.open(1, "")
+	b := s.browser()
+	if text := b.page("/ui/login", 200); !strings.Contains(text, `name="password"`) {
+		t.Error(text)
+	}
+	if got := b.post("/ui/login", url.Values{"user": {"ada"}, "password": {"wrong horse"}}); got.StatusCode != 403 || strings.Contains(got.text, "wrong horse") {
+		t.Error(got.StatusCode, got.text)
+	}
+	if got := b.post("/ui/login", url.Values{"user": {"ada"}, "password": {"correct horse"}}); got.StatusCode != http.StatusSeeOther {
+		t.Fatal(got.StatusCode, got.text)
+	}
+	b.page("/ui/tasks/1", 200)
+	if got := b.post("/ui/tasks/1/cancel", nil); got.StatusCode != http.StatusSeeOther || !strings.Contains(testspace.Read(t, s.store, 1).Log, "user ada") {
+		t.Error(got.StatusCode, testspace.Read(t, s.store, 1).Log)
+	}
+	if err := userfile.Remove(path, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	b.page("/ui/tasks/1", http.StatusSeeOther)
+	if got := s.as(access.Viewer).get("/ui"); got.StatusCode != 200 {
+		t.Error("a token beside users:", got.StatusCode)
 	}
 }

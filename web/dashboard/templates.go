@@ -24,6 +24,7 @@ var files embed.FS
 var functions = template.FuncMap{
 	"base": func() string { return Base }, "number": number, "count": count, "size": format.Size, "span": format.Span, "seconds": format.Seconds, "rate": format.PerSecond,
 	"line": format.OneLine, "text": format.Printable, "when": when, "state": format.StateText, "seg": url.PathEscape, "join": strings.Join, "address": address, "dict": dict,
+	"slots": slots, "query": query, "add": func(a, b int) int { return a + b }, "height": func(rows []roundRow) int { return 14 * len(rows) },
 }
 
 var layout = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/login.html", "templates/problem.html"))
@@ -91,6 +92,15 @@ func address(path string, query url.Values, pairs ...string) string {
 	return path + "?" + changed.Encode()
 }
 
+// query returns the parameters of an address.
+func query(pairs ...string) string {
+	of := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		of.Set(pairs[i], pairs[i+1])
+	}
+	return of.Encode()
+}
+
 // dict returns a map, so that a template can pass several values to another one.
 func dict(pairs ...any) map[string]any {
 	m := map[string]any{}
@@ -98,6 +108,15 @@ func dict(pairs ...any) map[string]any {
 		m[fmt.Sprint(pairs[i])] = pairs[i+1]
 	}
 	return m
+}
+
+// slots returns the numbers from 0, so that a template can repeat something.
+func slots(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // version is a digest of the static files. It is a part of their addresses, so that browsers may keep them.

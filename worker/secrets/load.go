@@ -25,7 +25,7 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // Read returns an error if users other than the owner may read or write the file, or if a line is invalid. The error
 // names the file and the line, but never shows the line.
 func Read(f *os.File) (*Secrets, error) {
-	if err := private(f); err != nil {
+	if err := Private(f); err != nil {
 		return nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
@@ -42,7 +42,8 @@ func Read(f *os.File) (*Secrets, error) {
 	return newSecrets(env), nil
 }
 
-func private(f *os.File) error {
+// Private returns an error if f is not a regular file that only its owner can use.
+func Private(f *os.File) error {
 	info, err := f.Stat()
 	switch {
 	case err != nil:

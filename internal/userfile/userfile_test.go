@@ -1,0 +1,78 @@
+package userfile
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// Users log in with their passwords, and no longer when they are removed. A new password is that of another token.
+func TestUsers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users")
+	expect.NoError(t, Add(path, "ada", access.Operator, "correct horse"))
+	expect.NoError(t, Add(path, "bob", access.Viewer, "correct horse"))
+	expect.FailsWith(t, Add(path, "ada", access.Viewer, "correct horse"), ErrTaken)
+	info := expect.Result(os.Stat(path)).Value(t)
+	expect.Equal(t, info.Mode().Perm(), 0o600)
+	content := string(expect.Result(os.ReadFile(path)).Value(t))
+	expect.True(t, strings.Contains(content, "ada operator $argon2id$v=19$m=19456,t=2,p=1$") && !strings.Contains(content, "horse"), content)
+	users := Open(path)
+	ada := expect.Result(users.Authenticate(t.Context(), "ada", "correct horse")).Value(t)
+	expect.True(t, ada.User && ada.Name == "ada" && ada.Role == access.Operator && ada.Holder() == "user ada", ada)
+	for _, wrong := range [][2]string{{"ada", "Correct horse"}, {"ada", ""}, {"eve", "correct horse"}, {"", ""}, {"ada\n", "correct horse"}, {"ada", strings.Repeat("x", 1<<20)}} {
+		expect.Result(users.Authenticate(t.Context(), wrong[0], wrong[1])).FailsWith(t, ErrDenied, wrong)
+	}
+	expect.NoError(t, Remove(path, "ada"))
+	expect.Result(users.Authenticate(t.Context(), "ada", "correct horse")).FailsWith(t, ErrDenied)
+	expect.FailsWith(t, Remove(path, "ada"), ErrNoUser)
+	expect.NoError(t, Add(path, "ada", access.Operator, "another horse"))
+	again, ok := users.Find("ada")
+	expect.True(t, ok && !again.Same(&ada), "the old sessions of a user with a new password go on")
+	for name, role := range map[string]access.Role{"eve": access.Worker, "eve ": access.Viewer, "": access.Viewer, "Eve": "root"} {
+		expect.True(t, Add(path, name, role, "correct horse") != nil, "added", name, role)
+	}
+	expect.Fails(t, Add(path, "eve", access.Viewer, "short"), "invalid password")
+}
+
+// A file that others can read, or that is invalid, has no users. No error shows a hash.
+func TestInvalidFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users")
+	expect.NoError(t, Add(path, "ada", access.Operator, "correct horse"))
+	good := string(expect.Result(os.ReadFile(path)).Value(t))
+	expect.NoError(t, os.Chmod(path, 0o640))
+	expect.Result(Read(path)).Fails(t, "its mode is 0640")
+	expect.NoError(t, os.Chmod(path, 0o600))
+	for _, text := range []string{
+		"ada operator", good + good, strings.Replace(good, "operator", "root", 1), strings.Replace(good, "operator", "worker", 1), strings.Replace(good, "ada", "a/b", 1),
+		strings.Replace(good, "m=19456", "m=4194304", 1), strings.Replace(good, "t=2", "t=1000000", 1), strings.Replace(good, "p=1", "p=0", 1), strings.Replace(good, "p=1", "p=300", 1),
+		strings.Replace(good, "argon2id", "argon2i", 1), strings.Replace(good, "v=19", "v=16", 1), strings.Replace(good, "m=19456", "m=+19456", 1), good[:len(good)-20] + "!\n", "ada operator $argon2id$v=19$m=8,t=1,p=1$$\n",
+	} {
+		expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := Read(path)
+		expect.True(t, err != nil && !strings.Contains(err.Error(), "$"), text, err)
+		expect.Result(Open(path).Authenticate(t.Context(), "ada", "correct horse")).FailsWith(t, ErrDenied)
+	}
+	expect.NoError(t, os.WriteFile(path, []byte("# people\n\n"+good), 0o600))
+	expect.MustLen(t, expect.Result(Read(path)).Value(t), 1)
+}
+
+// Passwords beyond the places wait, and no longer than their login.
+func TestPlaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users")
+	expect.NoError(t, Add(path, "ada", access.Operator, "correct horse"))
+	users := Open(path)
+	for range atOnce {
+		users.places <- struct{}{}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	expect.Result(users.Authenticate(ctx, "ada", "correct horse")).FailsWith(t, context.DeadlineExceeded)
+	<-users.places
+	expect.Result(users.Authenticate(t.Context(), "ada", "correct horse")).OK(t)
+}

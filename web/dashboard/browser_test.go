@@ -1,0 +1,252 @@
+package dashboard_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/web"
+)
+
+// chromium is the browser of all tests. It starts with the first test that needs it, and ends after the last one.
+var chromium struct {
+	sync.Once
+	context.Context
+	end func()
+	err error
+}
+
+func startChromium() {
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.Flag("disable-dev-shm-usage", true))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	c, end := chromedp.NewContext(allocator)
+	chromium.Context, chromium.end = c, func() { end(); endAllocator() }
+	chromium.err = chromedp.Do(c)
+}
+
+func endChromium() {
+	if chromium.end != nil {
+		chromium.end()
+	}
+}
+
+// A tab is a page in a browser of its own, with its own cookies.
+type tab struct {
+	*site
+	ctx    context.Context
+	server *httptest.Server
+}
+
+// patience is how long a page may take on a loaded machine.
+const patience = 2 * time.Minute
+
+// tab opens a tab of the dashboard at an address.
+func (s *site) tab(server *httptest.Server) *tab {
+	s.Helper()
+	chromium.Do(startChromium)
+	if chromium.err != nil {
+		s.Fatalf("start chromium, which scripts/setup chromium installs: %v", chromium.err)
+	}
+	ctx, end := chromedp.NewContext(chromium.Context, chromedp.WithNewBrowserContext())
+	s.Cleanup(end)
+	if err := chromedp.Do(ctx); err != nil {
+		s.Fatal(err)
+	}
+	return &tab{s, ctx, server}
+}
+
+// serve serves the dashboard until the end of the test.
+func (s *site) serve() *httptest.Server {
+	server := httptest.NewServer(s)
+	s.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func eval[T any](b *tab, script string) T {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatalf("%.200s: %v", script, err)
+	}
+	return value
+}
+
+func (b *tab) open(path string) { b.Helper(); b.do(chromedp.Navigate(b.server.URL + path)) }
+
+// sees waits until a script returns true.
+func (b *tab) sees(state, script string) {
+	b.Helper()
+	expect.Eventually(b, state, func() bool { return eval[bool](b, script) })
+}
+
+// text waits until the page contains a text.
+func (b *tab) text(text string) {
+	b.Helper()
+	b.sees("the page shows "+text, fmt.Sprintf("document.body.innerText.includes(%q)", text))
+}
+
+// login logs in with a link for the token of a role.
+func (b *tab) login(role access.Role) {
+	b.Helper()
+	key, err := b.admin.AddLogin(b.Context(), string(role), time.Hour)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.open("/ui/login?key=" + key)
+	b.text("Log out")
+}
+
+// No page violates a rule of axe-core, in light and in dark, on a desktop and on a phone. No page is wider than a phone. And no text of a program runs.
+func TestAccessibility(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.fill()
+	b := s.tab(s.serve())
+	axe, err := os.ReadFile("testdata/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(path string) {
+		b.open(path)
+		_ = eval[bool](b, string(axe)+"; true")
+		for _, scheme := range []string{"light", "dark"} {
+			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+			expect.NoError(t, err)
+			problems := eval[[]string](b, `axe.run().then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
+			if len(problems) > 0 {
+				t.Errorf("%s, %s: %s", path, scheme, strings.Join(problems, "\n"))
+			}
+		}
+		b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+		if width := eval[int](b, "document.documentElement.scrollWidth"); width > 360 {
+			t.Errorf("%s is %d pixels wide on a phone: %v", path, width, eval[[]string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 361 && !e.parentElement.closest(".scroll")).slice(0, 5).map(e => e.outerHTML.slice(0, 100))`))
+		}
+		b.do(chromedp.EmulateViewport(1280, 800))
+		if eval[bool](b, `document.querySelector("main script, main style, main [onclick], main b, main i") !== null`) {
+			t.Errorf("%s has an element that a program has written", path)
+		}
+	}
+	check("/ui/login")
+	b.login(access.Operator)
+	for _, path := range slices.Sorted(maps.Keys(pages)) {
+		check(path)
+	}
+}
+
+// A person logs in with the keyboard alone, and goes to the tasks.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	b := s.tab(s.serve())
+	b.open("/ui/tasks")
+	b.do(chromedp.KeyEvent(kb.Tab))
+	if got := eval[string](b, "document.activeElement.textContent"); got != "Skip to the content" {
+		t.Errorf("the first element is %q", got)
+	}
+	b.do(chromedp.KeyEvent(kb.Enter))
+	for range 10 {
+		if eval[string](b, "document.activeElement.id") == "token" {
+			break
+		}
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	b.do(chromedp.KeyEvent(s.tokens[access.Viewer]), chromedp.KeyEvent(kb.Enter))
+	b.text("viewer (viewer)")
+	if at := eval[string](b, "location.pathname"); at != "/ui/tasks" {
+		t.Error("the login leads to", at)
+	}
+}
+
+// A page stays up to date, keeps what its reader has ticked, says when it has lost its connection, and comes back.
+func TestLivePage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.open(2, "")
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(s)
+	server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	b := s.tab(server)
+	b.login(access.Operator)
+	b.open("/ui/tasks")
+	_ = eval[bool](b, `document.querySelector("#task-1 input").click(); window.kept = document.querySelector("#task-1"); true`)
+	if local := eval[bool](b, `[...document.querySelectorAll("time")].every(t => t.title === t.dateTime)`); !local {
+		t.Error("times are not those of the reader")
+	}
+	s.open(1, "")
+	b.sees("the new task", `document.querySelector("#task-3") !== null`)
+	b.sees("the tick and the row stay", `document.querySelector("#task-1 input").checked && window.kept === document.querySelector("#task-1")`)
+	server.CloseClientConnections()
+	server.Close()
+	b.text("Connection lost.")
+	s.open(1, "")
+	listener, err = config.Listen(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &httptest.Server{Listener: listener, Config: &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}}
+	again.Start()
+	t.Cleanup(func() { again.CloseClientConnections(); again.Close() })
+	b.sees("the task that came meanwhile", `document.querySelector("#task-4") !== null`)
+	b.text("Connected again.")
+}
+
+// Filter, tick, confirm: a person cancels two tasks with the mouse, with and without JavaScript.
+func TestBulkInTheBrowser(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.open(4, "")
+	server := s.serve()
+	for i, scripts := range []bool{true, false} {
+		b := s.tab(server)
+		_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})
+		expect.NoError(t, err)
+		b.open("/ui/login")
+		b.do(chromedp.SendKeys("#token", s.tokens[access.Operator]), chromedp.Click("main button"), chromedp.WaitVisible(`nav a[href="/ui/tasks"]`), chromedp.Click(`nav a[href="/ui/tasks"]`))
+		first, second := fmt.Sprintf("#task-%d input", 2*i+1), fmt.Sprintf("#task-%d input", 2*i+2)
+		b.do(chromedp.WaitVisible(first), chromedp.Click(first), chromedp.Click(second), chromedp.Click(`button[form=pick][value=cancel]`))
+		b.do(chromedp.WaitVisible(`button[formaction="/ui/tasks/do"]`), chromedp.Click(`button[formaction="/ui/tasks/do"]`))
+		b.text("2 tasks cancelled.")
+		if n := s.count(tdf.Expired); n != int64(2*i+2) {
+			t.Errorf("scripts %v: %d cancelled tasks", scripts, n)
+		}
+	}
+}

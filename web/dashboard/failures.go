@@ -1,0 +1,44 @@
+package dashboard
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+)
+
+// A failuresPage is what the page of the failures shows.
+type failuresPage struct {
+	admin.Failures
+	Problem string     // what is wrong with the filter
+	Filter  url.Values // of the tasks whose failures the page shows
+}
+
+func loadFailures(ctx context.Context, v *visit) (any, error) {
+	page := failuresPage{Filter: onlyFilter(v.query)}
+	q, _, err := v.selected(ctx, v.query)
+	if err == nil {
+		page.Failures, err = v.dashboard.admin.Failures(ctx, q, v.query.Get("cursor"))
+	}
+	if tdf.CodeOf(err) == tdf.CodeInvalid {
+		page.Problem, err = err.Error(), nil
+	}
+	return page, err
+}
+
+// Tasks returns the address of the tasks of a group of failures, or that which retries them.
+func (p failuresPage) Tasks(path, id string) string {
+	of := url.Values{}
+	for name, values := range p.Filter {
+		of[name] = values
+	}
+	of.Set("failure", id)
+	if path != "/tasks" {
+		of.Set("do", "retry")
+		if !of.Has("state") {
+			of.Set("state", "failed,timed_out,expired")
+		}
+	}
+	return Base + path + "?" + of.Encode()
+}

@@ -1,0 +1,254 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A taskPage is what the page of a task shows.
+type taskPage struct {
+	*manager.Task
+	Now     time.Time
+	Verbs   []verb // what the user can do in the task's state
+	Facts   []taskFact
+	Rounds  []roundRow
+	Chosen  *manager.Round // whose output the page shows; nil if the task has never run
+	Streams []stream
+	Tail    *output // while the chosen round runs
+	Log     []string
+	LogCut  int // lines that are missing at the beginning
+	Graph   *graph
+}
+
+// A taskFact is a property of a task.
+type taskFact struct{ Name, Value string }
+
+// A stream is one of the outputs of a round.
+type stream struct {
+	Name, Label string
+	output
+	Size  int64 // in bytes, of all that the program has printed
+	Raw   string
+	Whole bool // Redis has all of it
+}
+
+// Title returns the title of the page.
+func (t taskPage) Title() string { return fmt.Sprintf("Task %d", t.ID) }
+
+func aboutTask(v *visit) Subject {
+	id, _ := strconv.ParseInt(v.path("id"), 10, 64)
+	return Subject{IDs: []int64{id}, Owner: v.owner}
+}
+
+// Bounds of the page of a task.
+const (
+	shownRounds = 50
+	shownLog    = 200
+)
+
+func loadTask(ctx context.Context, v *visit) (any, error) {
+	t, err := v.task(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, err := v.dashboard.manager.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page := taskPage{Task: t, Now: now, Facts: factsOf(t), Log: t.Log}
+	for _, what := range verbs {
+		if possible(what.Verb, t.State) {
+			page.Verbs = append(page.Verbs, what)
+		}
+	}
+	if cut := len(page.Log) - shownLog; cut > 0 {
+		page.Log, page.LogCut = page.Log[cut:], cut
+	}
+	page.Rounds = roundRows(t, now)
+	page.Chosen = t.LastRun()
+	if n, err := strconv.Atoi(v.query.Get("round")); err == nil {
+		if page.Chosen = t.RoundNumber(n); page.Chosen == nil {
+			return nil, admin.ErrNoRound
+		}
+	}
+	if r := page.Chosen; r != nil {
+		page.Streams = streamsOf(t.ID, r)
+		if r.Ended.IsZero() && t.State == tdf.Running {
+			tail := outputOf(r.Tail)
+			page.Tail = &tail
+			if err := v.dashboard.admin.Follow(ctx, t.ID); err != nil { // so that the worker reports each second while the page is open
+				return nil, err
+			}
+		}
+	}
+	page.Graph, err = v.dashboard.graphOf(ctx, v, t)
+	return page, err
+}
+
+// possible reports whether a manager can do something to a task in a state.
+func possible(v tdf.Verb, from tdf.State) bool {
+	return slices.ContainsFunc(tdf.Transitions, func(tr tdf.Transition) bool {
+		return tr.Verb == v && slices.Contains(tr.From, from) && slices.Contains(tr.By, tdf.Manager)
+	}) || v == tdf.VerbChange && from == tdf.Open
+}
+
+// factsOf returns the properties of a task that differ from their defaults.
+func factsOf(t *manager.Task) (all []taskFact) {
+	add := func(name, value string) {
+		if value != "" && value != "0" {
+			all = append(all, taskFact{name, value})
+		}
+	}
+	properties := t.Properties(tdf.Defaults("", "", ""))
+	for i := range tdf.PropertyTable {
+		if p := &tdf.PropertyTable[i]; p.Shown(&properties) {
+			value := p.Text(&properties)
+			switch {
+			case p.Name == "source":
+				value = tdf.HideCredentials(value)
+			case p.Unit == tdf.UnitTime:
+				if at, err := tdf.ParseTime(value); err == nil && at < tdf.Never {
+					value = at.Std().UTC().Format("2006-01-02 15:04:05 UTC")
+				}
+			}
+			add(strings.ReplaceAll(p.Name, "_", " "), value)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		n    int
+	}{{"fails so far", t.Fails}, {"timeouts so far", t.Timeouts}, {"losses", t.Losses}, {"releases", t.Releases}, {"retries", t.Reopens}, {"changes", t.Revision}, {"checkpoint, in bytes", len(t.Checkpoint)}} {
+		add(c.name, strconv.Itoa(c.n))
+	}
+	add("not on", strings.Join(t.NotOn, ", "))
+	return all
+}
+
+// A roundRow is a round on the timeline. Its bars are in thousandths of the width.
+type roundRow struct {
+	*manager.Round
+	Ending            string
+	Class             string
+	Waited            time.Duration // from the time when the round could be claimed to its start
+	WaitX, WaitW      int
+	RunX, RunW        int
+	Y                 int
+	HasWaited, HasRun bool
+}
+
+// roundRows returns the last rounds of a task, in order.
+func roundRows(t *manager.Task, now time.Time) (rows []roundRow) {
+	rounds := t.Rounds[max(0, len(t.Rounds)-shownRounds):]
+	if len(rounds) == 0 {
+		return nil
+	}
+	first, last := now, time.Time{}
+	for i := range rounds {
+		r := &rounds[i]
+		for _, at := range []time.Time{r.Entered[tdf.Open], r.Started, r.Ended} {
+			if !at.IsZero() && at.Before(first) {
+				first = at
+			}
+			if at.After(last) {
+				last = at
+			}
+		}
+	}
+	if t.State == tdf.Running || t.State == tdf.Open {
+		last = now
+	}
+	width := max(last.Sub(first), time.Millisecond)
+	place := func(from, to time.Time) (x, w int) {
+		x = int(1000 * from.Sub(first) / width)
+		return x, max(2, int(1000*to.Sub(first)/width)-x)
+	}
+	for i := range rounds {
+		row := roundRow{Round: &rounds[i], Y: 14 * i}
+		row.Ending, row.Class = endingOf(t, row.Round)
+		end := row.Ended
+		if end.IsZero() {
+			end = last
+		}
+		if opened := row.Entered[tdf.Open]; !opened.IsZero() {
+			begun := row.Started
+			if begun.IsZero() {
+				begun = end
+			}
+			row.Waited, row.HasWaited = max(0, begun.Sub(opened)), true
+			row.WaitX, row.WaitW = place(opened, begun)
+		}
+		if row.HasRun = !row.Started.IsZero(); row.HasRun {
+			row.RunX, row.RunW = place(row.Started, end)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// endingOf says how a round ended, and returns the class of its bar.
+func endingOf(t *manager.Task, r *manager.Round) (text, class string) {
+	switch {
+	case !r.Lost.IsZero():
+		return "the worker was lost", "failed"
+	case !r.TimedOut.IsZero():
+		return "timed out", "timed_out"
+	case !r.Failed.IsZero():
+		return "failed", "failed"
+	}
+	if r.Number == t.Round {
+		return string(t.State), outcomeClass(t)
+	}
+	for _, state := range []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired} {
+		if !r.Entered[state].IsZero() {
+			return string(state), string(state)
+		}
+	}
+	return "released", "expired"
+}
+
+func outcomeClass(t *manager.Task) string {
+	if t.Outcome != "" {
+		return t.Outcome
+	}
+	return string(t.State)
+}
+
+// streamsOf returns the outputs of a round that has any.
+func streamsOf(id int64, r *manager.Round) (all []stream) {
+	for _, s := range []struct {
+		name, label, text string
+		size              int64
+	}{{"stdout", "Output (stdout)", r.Output, r.OutputBytes}, {"stderr", "Errors (stderr)", r.Error, r.ErrorBytes}, {"result", "Result", r.Result, int64(len(r.Result))}} {
+		if s.text == "" {
+			continue
+		}
+		all = append(all, stream{
+			Name: s.name, Label: s.label, output: outputOf(s.text), Size: max(s.size, int64(len(s.text))), Whole: int64(len(s.text)) >= s.size,
+			Raw: fmt.Sprintf("%s/api/v1/tasks/%d/output?round=%d&stream=%s", Base, id, r.Number, s.name),
+		})
+	}
+	return all
+}
+
+// An explanation is what the page shows that explains a task.
+type explanation struct{ *admin.Explanation }
+
+// Title returns the title of the page.
+func (e explanation) Title() string { return fmt.Sprintf("Why task %d does not run", e.ID) }
+
+func loadExplanation(ctx context.Context, v *visit) (any, error) {
+	t, err := v.task(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := v.dashboard.admin.Explain(ctx, t.ID)
+	return explanation{&e}, err
+}

@@ -1,0 +1,173 @@
+package dashboard_test
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/web"
+)
+
+// open opens a number of tasks of an owner.
+func (s *site) open(n int, owner string) {
+	s.Helper()
+	for i := range n {
+		d := testspace.Define("p", "rsync:/p/run.sh", strconv.Itoa(i))
+		d.Owner = owner
+		if _, err := s.manager.Open(s.Context(), d); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func (s *site) count(state tdf.State) int64 {
+	s.Helper()
+	counts, err := s.manager.Counts(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return counts[state]
+}
+
+// A bulk change needs a confirmation that names the number of tasks, and changes nothing if there is another number by then.
+func TestBulkChange(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.open(3, "")
+	b := s.as(access.Operator)
+	text := b.page("/ui/tasks/confirm?do=cancel&state=open&of=p", 200)
+	if !strings.Contains(text, "Cancel 3 tasks") || !strings.Contains(text, `name="expect" value="3"`) || !strings.Contains(text, `value="of=p&amp;state=open"`) {
+		t.Fatal(text)
+	}
+	form := func(do, tasks, expect string, more ...string) url.Values {
+		f := url.Values{"do": {do}, "tasks": {tasks}, "expect": {expect}}
+		for i := 0; i < len(more); i += 2 {
+			f.Add(more[i], more[i+1])
+		}
+		return f
+	}
+	for name, c := range map[string]struct {
+		form   url.Values
+		status int
+	}{
+		"another number":       {form("cancel", "state=open", "2"), 409},
+		"no number":            {form("cancel", "state=open", ""), 409},
+		"no tasks":             {form("cancel", "", "3"), 422},
+		"only other fields":    {form("cancel", "cursor=1&limit=3", "3"), 422},
+		"an unknown action":    {form("explode", "state=open", "3"), 422},
+		"an invalid filter":    {form("cancel", "state=nonsense", "3"), 422},
+		"a hostile filter":     {form("cancel", "%zz;&\x00", "3"), 422},
+		"an unknown property":  {form("change", "state=open", "3", "property", "id", "value", "7"), 422},
+		"an invalid value":     {form("change", "state=open", "3", "property", "max_fails", "value", "-1"), 422},
+		"a property, no value": {form("change", "state=open", "3", "property", "max_fails"), 422},
+	} {
+		if got := b.post("/ui/tasks/do", c.form); got.StatusCode != c.status {
+			t.Errorf("%s: %d, want %d: %s", name, got.StatusCode, c.status, got.text)
+		}
+	}
+	if n := s.count(tdf.Open); n != 3 {
+		t.Fatalf("%d open tasks after refused changes", n)
+	}
+	got := b.post("/ui/tasks/do", form("change", "state=open", "3", "property", "priority", "value", "7", "property", "timeout", "value", "2h", "property", "", "value", ""))
+	if got.StatusCode != 200 || !strings.Contains(got.text, "3 tasks changed.") {
+		t.Error(got.StatusCode, got.text)
+	}
+	if task := testspace.Read(t, s.store, 2); task.Priority != 7 || task.Timeout != 7200 {
+		t.Errorf("priority %d, timeout %v", task.Priority, task.Timeout)
+	}
+	if got := b.post("/ui/tasks/do", form("cancel", "id=1&id=2-3", "3")); got.StatusCode != 200 || s.count(tdf.Expired) != 3 {
+		t.Error(got.StatusCode, got.text)
+	}
+	if got := b.post("/ui/tasks/do", form("requeue", "state=expired", "3")); !strings.Contains(got.text, "0 tasks requeued. 3 tasks left as they are.") || !strings.Contains(got.text, "it is expired in round 0") {
+		t.Error(got.text)
+	}
+	if got := b.post("/ui/tasks/1/retry", nil); got.Header.Get("Location") != "/ui/tasks/1" || s.count(tdf.Open) != 1 {
+		t.Error(got.StatusCode, got.Header, got.text)
+	}
+	if log := testspace.Read(t, s.store, 1).Log; !strings.Contains(log, "token operator") {
+		t.Error("the log does not name the user:", log)
+	}
+}
+
+// A submitter sees and changes only its own tasks, whatever the address asks for.
+func TestTasksOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.open(2, "submitter")
+	s.open(2, "")
+	b := s.as(access.Submitter)
+	for _, path := range []string{"/ui/tasks", "/ui/tasks?owner=operator", "/ui/tasks?id=1-4", "/ui/api/v1/tasks"} {
+		if text := b.page(path, 200); strings.Contains(text, "tasks/3") || strings.Contains(text, `"id":3`) {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	for _, path := range []string{"/ui/tasks/3", "/ui/api/v1/tasks/3", "/ui/tasks/0", "/ui/tasks/x", "/ui/tasks/99999999999999999999"} {
+		b.page(path, 404)
+	}
+	b.page("/ui/api/v1/stats", 403)
+	if text := b.page("/ui/tasks/confirm?do=cancel&id=1-4", 200); !strings.Contains(text, "Cancel 2 tasks") {
+		t.Error(text)
+	}
+	b.post("/ui/tasks/do", url.Values{"do": {"cancel"}, "tasks": {"id=1-4"}, "expect": {"2"}})
+	if got := b.post("/ui/tasks/3/cancel", nil); got.StatusCode != 404 {
+		t.Error(got.StatusCode)
+	}
+	if open, expired := s.count(tdf.Open), s.count(tdf.Expired); open != 2 || expired != 2 {
+		t.Errorf("%d open, %d expired", open, expired)
+	}
+}
+
+// The list has pages and columns, and its results can be downloaded. A session opens only what reads.
+func TestListOfTasks(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.open(60, "")
+	b := s.as(access.Viewer)
+	text := b.page("/ui/tasks?column=id&column=input&state=open", 200)
+	if strings.Count(text, `<tr id="task-`) != 50 || strings.Contains(text, `<th scope="col">Program`) || !strings.Contains(text, `<th scope="col">Input`) {
+		t.Error(text)
+	}
+	_, next, _ := strings.Cut(text, `href="/ui/tasks?`)
+	for !strings.Contains(next[:strings.IndexByte(next, '"')], "cursor=") {
+		_, next, _ = strings.Cut(next, `href="/ui/tasks?`)
+	}
+	if text := b.page("/ui/tasks?"+strings.ReplaceAll(next[:strings.IndexByte(next, '"')], "&amp;", "&"), 200); strings.Count(text, `<tr id="task-`) != 10 {
+		t.Error(text)
+	}
+	got := b.get("/ui/api/v1/results?states=open")
+	if got.StatusCode != 200 || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/csv") || !strings.Contains(got.Header.Get("Content-Disposition"), "results.csv") {
+		t.Error(got.StatusCode, got.Header)
+	}
+	got = b.get("/ui/api/v1/results?states=open&as=jsonl")
+	if got.StatusCode != 200 || !strings.HasPrefix(got.text, "{") || !strings.Contains(got.Header.Get("Content-Disposition"), "results.jsonl") {
+		t.Error(got.StatusCode, got.Header, got.text)
+	}
+	for _, path := range []string{"/ui/api/v1/tasks/1/cancel", "/ui/api/v1/tasks/actions"} {
+		if got := b.post(path, nil); got.StatusCode < 400 {
+			t.Errorf("%s: %d", path, got.StatusCode)
+		}
+	}
+}
+
+// A user changes the queue of a task only to a queue of its token.
+func TestQueuesOfASession(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	text, err := s.admin.AddToken(t.Context(), access.Token{Name: "gpu", Role: access.Submitter, Queues: []string{"gpu"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.open(1, "gpu")
+	b := s.browser()
+	b.post("/ui/login", url.Values{"token": {text}})
+	b.page("/ui/tasks", 200)
+	for queue, status := range map[string]int{"crawl": 403, "": 403, "gpu": 200} {
+		if got := b.post("/ui/tasks/do", url.Values{"do": {"change"}, "tasks": {"id=1"}, "expect": {"1"}, "property": {"queue"}, "value": {queue}}); got.StatusCode != status {
+			t.Errorf("queue %q: %d %s", queue, got.StatusCode, got.text)
+		}
+	}
+}
