@@ -132,6 +132,15 @@ func TestOpenRefusesFiles(t *testing.T) {
 		expect.Fails(t, err, c.want, c)
 		expect.True(t, errors.As(err, new(*config.Error)), "the error is", err)
 	}
+	open := filepath.Join(t.TempDir(), "open")
+	expect.NoError(t, os.WriteFile(open, nil, 0o644))
+	for path, want := range map[string]string{"missing": "[http] users: open missing: no such file or directory", open: "its mode is 0644", cert: "[http] users: "} {
+		cfg := usual(t)
+		cfg.Users = path
+		_, err := Open(t.Context(), cfg, nil, testspace.Silent)
+		expect.Fails(t, err, want)
+		expect.True(t, errors.As(err, new(*config.Error)), "the error is", err)
+	}
 }
 
 func TestAddressInUse(t *testing.T) {

@@ -93,11 +93,15 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-func eval[T any](b *tab, script string) T {
-	b.Helper()
+func try[T any](b *tab, script string) (T, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	return chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+}
+
+func eval[T any](b *tab, script string) T {
+	b.Helper()
+	value, err := try[T](b, script)
 	if err != nil {
 		b.Fatalf("%.200s: %v", script, err)
 	}
@@ -106,10 +110,13 @@ func eval[T any](b *tab, script string) T {
 
 func (b *tab) open(path string) { b.Helper(); b.do(chromedp.Navigate(b.server.URL + path)) }
 
-// sees waits until a script returns true.
+// sees waits until a script returns true. While the browser goes to another page, a script can fail.
 func (b *tab) sees(state, script string) {
 	b.Helper()
-	expect.Eventually(b, state, func() bool { return eval[bool](b, script) })
+	expect.Eventually(b, state, func() bool {
+		ok, err := try[bool](b, script)
+		return err == nil && ok
+	})
 }
 
 // text waits until the page contains a text.
