@@ -2,11 +2,13 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/sweep"
 	"github.com/tdf-framework/tdf/web/dashboard"
 )
 
@@ -73,3 +75,24 @@ func (p panel) Watch(ctx context.Context, about dashboard.Subject, signal chan<-
 
 // ServeAPI serves a call of the API by a user of the dashboard. It has passed the gate, and only its right is left to check.
 func (p panel) ServeAPI(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
+
+// OpenSweep opens the tasks of a sweep as the API does. If the browser goes away meanwhile, it goes on.
+func (p panel) OpenSweep(r *http.Request, of dashboard.Sweep) (dashboard.Swept, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 10*p.Timeout)
+	defer cancel()
+	task, err := json.Marshal(of.Task)
+	if err != nil {
+		return dashboard.Swept{}, err
+	}
+	s, err := p.sweeper(ctx, callOf(r.Context()), &sweepInput{Task: string(task), Input: of.Input}, of.Rows)
+	if err != nil {
+		return dashboard.Swept{}, err
+	}
+	if s.preview = of.Preview; s.preview > 0 {
+		walk := &sweep.Walk{Points: s.points}
+		err := s.walk(ctx, walk, nil)
+		return dashboard.Swept{Tasks: walk.Admitted, Repeated: walk.Repeated, Inputs: s.first}, err
+	}
+	done, err := s.run(ctx)
+	return dashboard.Swept{Tasks: done.Opened, Repeated: done.Repeated}, err
+}

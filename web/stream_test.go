@@ -49,15 +49,7 @@ func (h hand) report(c redisstate.Claim, r redisstate.LiveReport) {
 // end reports a result, and settles the task.
 func (h hand) end(c redisstate.Claim, r tdf.Result) {
 	h.Helper()
-	move, err := c.Task.Execute(c.ID, r)
-	testspace.Apply(h, h.Store, move, err)
-	now, err := h.Now(h.Context())
-	if err != nil {
-		h.Fatal(err)
-	}
-	if move, ok := testspace.Read(h, h.Store, c.Task.ID).Settle(now, nil); ok {
-		testspace.Apply(h, h.Store, move, nil)
-	}
+	testspace.End(h, h.Store, c, r)
 }
 
 // serve starts a server for the site, which ends with the test.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"mime"
 	"net/http"
@@ -47,41 +46,53 @@ type sweeper struct {
 	*api
 	*call
 	base   tdf.Properties
-	input  *sweep.Template // nil for all parameters in their order
-	rows   func(io.Reader) iter.Seq2[sweep.Row, error]
-	body   []byte
+	input  *sweep.Template                    // nil for all parameters in their order
+	rows   func() iter.Seq2[sweep.Row, error] // called for each walk
 	extend bool
 	points sweep.Tally
 	opened int64
+
+	preview int      // how many inputs to keep
+	first   []string // the first inputs
 }
 
 func (a *api) openSweep(ctx context.Context, c *call, in *sweepInput) (*out[swept], error) {
-	s, err := a.sweeper(ctx, c, in)
+	parse := sweep.JSONL
+	if kind, _, _ := mime.ParseMediaType(in.Type); kind != jsonLines {
+		parse = sweep.CSV
+	}
+	s, err := a.sweeper(ctx, c, in, func() iter.Seq2[sweep.Row, error] { return parse(bytes.NewReader(in.RawBody)) })
 	if err != nil {
 		return nil, err
 	}
-	if in.Extend {
+	done, err := s.run(ctx)
+	return &out[swept]{done}, err
+}
+
+// run opens the tasks of a sweep.
+func (s *sweeper) run(ctx context.Context) (swept, error) {
+	if s.extend {
 		if err := s.readPoints(ctx); err != nil {
-			return nil, err
+			return swept{}, err
 		}
 	}
 	checked := &sweep.Walk{Points: s.points}
 	if err := s.walk(ctx, checked, nil); err != nil { // nothing is opened if any row is invalid
-		return nil, err
+		return swept{}, err
 	}
 	if checked.Admitted > 0 {
 		if err := s.walk(ctx, &sweep.Walk{Points: s.points, Second: true}, s.open); err != nil {
-			return nil, partly(int(s.opened), err)
+			return swept{}, partly(int(s.opened), err)
 		}
 	}
-	if err := c.manager.CloseGroup(ctx, s.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
-		return nil, partly(int(s.opened), err)
+	if err := s.call.manager.CloseGroup(ctx, s.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+		return swept{}, partly(int(s.opened), err)
 	}
-	return &out[swept]{swept{s.base.Group, s.opened, checked.Known, checked.Repeated}}, nil
+	return swept{s.base.Group, s.opened, checked.Known, checked.Repeated}, nil
 }
 
 // sweeper returns the sweeper for a call. The error is a problem if the call is invalid, or if the token may not open the tasks.
-func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput) (*sweeper, error) {
+func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() iter.Seq2[sweep.Row, error]) (*sweeper, error) {
 	var d manager.Definition
 	if err := readJSON([]byte(in.Task), &d); err != nil {
 		return nil, refuse(string(tdf.CodeInvalid), fmt.Sprintf("task: %v", err))
@@ -96,10 +107,7 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput) (*sweeper, e
 	if err := a.claim(ctx, c, all); err != nil {
 		return nil, err
 	}
-	s := &sweeper{api: a, call: c, base: c.manager.Internals().Config.TaskDefaults, body: in.RawBody, extend: in.Extend, rows: sweep.JSONL, points: sweep.Tally{}}
-	if kind, _, _ := mime.ParseMediaType(in.Type); kind != jsonLines {
-		s.rows = sweep.CSV
-	}
+	s := &sweeper{api: a, call: c, base: c.manager.Internals().Config.TaskDefaults, rows: rows, extend: in.Extend, points: sweep.Tally{}}
 	all[0].Fill(&s.base)
 	if in.Input != "" {
 		var err error
@@ -130,7 +138,7 @@ func (s *sweeper) readPoints(ctx context.Context) error {
 func (s *sweeper) walk(ctx context.Context, w *sweep.Walk, open func(context.Context, []manager.Definition) error) error {
 	var batch []manager.Definition
 	rows := 0
-	for row, err := range s.rows(bytes.NewReader(s.body)) {
+	for row, err := range s.rows() {
 		if err != nil {
 			return err
 		}
@@ -143,6 +151,9 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk, open func(context.Con
 		c, err := row.Candidate(s.base, s.input)
 		if err != nil {
 			return err
+		}
+		if len(s.first) < s.preview {
+			s.first = append(s.first, c.Task.Input)
 		}
 		if !w.Admits(c.Point) || open == nil {
 			continue

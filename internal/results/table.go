@@ -46,6 +46,8 @@ type Table struct {
 	choice  Choice
 	pattern *regexp.Regexp
 
+	reading sync.Mutex // held by Refresh, so that calls at the same time do not read one after the other
+
 	mu      sync.Mutex
 	names   *columns // names of parameters and results
 	columns []*Column
@@ -100,6 +102,10 @@ func (t *Table) clear() {
 // Refresh reads tasks that have finished since the last call, for at most the given time, and a call of Redis more. If that is too short, the next call goes
 // on from there.
 func (t *Table) Refresh(ctx context.Context, m *manager.Manager, longest time.Duration) error {
+	if !t.reading.TryLock() {
+		return nil // another call reads
+	}
+	defer t.reading.Unlock()
 	return t.refresh(ctx, m.Internals().Store, time.Now(), longest)
 }
 
@@ -172,9 +178,11 @@ func (t *Table) walk(ctx context.Context, s *redisstate.Store, longest time.Dura
 		return []redisstate.TextsOf{listing.OfTask, {Round: x.LastRun(), Texts: texts}}
 	})
 	until := time.Now().Add(longest)
+	rows := 0
 	err = w.Each(func(x *tdf.Task) bool {
 		t.put(manager.TaskOf(x, false))
-		return time.Now().Before(until) // patterns take time, too
+		rows++
+		return rows%20 > 0 || time.Now().Before(until) // patterns take time, too
 	})
 	t.now.looked += int64(w.Looked)
 	if t.now.cursor = w.Next(); err != nil || t.now.cursor != "" {
@@ -280,10 +288,11 @@ func (t *Table) keep(keeps func(row int) bool) {
 
 // A TableStatus says what a table has.
 type TableStatus struct {
-	Names  []string // of the columns, parameters first
-	Rows   int
-	OneOf  int  // the table has one of so many tasks
-	Behind bool // tasks are still to be read
+	Names   []string // of the columns, parameters first
+	Results []string // the names of the columns of results and matches
+	Rows    int
+	OneOf   int  // the table has one of so many tasks
+	Behind  bool // tasks are still to be read
 	// Looked is the number of finished tasks that the pass has passed, of about Of.
 	Looked, Of int64
 }
@@ -304,6 +313,11 @@ func (t *Table) Status() TableStatus {
 		}
 	}
 	slices.SortStableFunc(s.Names, func(a, b string) int { return order[a] - order[b] })
+	for _, name := range s.Names {
+		if !slices.Contains(t.names.order, name) && !slices.Contains(fixedNumbers, name) && !slices.Contains(fixedTexts, name) {
+			s.Results = append(s.Results, name)
+		}
+	}
 	return s
 }
 

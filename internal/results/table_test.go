@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,6 +123,31 @@ func TestTable(t *testing.T) {
 
 	whole := table(t, Choice{Group: "g", Owner: "nobody"})
 	expect.Equal(t, c.refresh(whole, 0, time.Hour).Rows, 0, "rows of a table for another owner")
+}
+
+// Many pages show the same table at the same time.
+func TestTableIsShared(t *testing.T) {
+	t.Parallel()
+	c := newCampaign(t)
+	c.open("g", point("1", "1"), point("2", "2"))
+	c.run()
+	of := table(t, Choice{Group: "g"})
+	var pages sync.WaitGroup
+	for range 4 {
+		pages.Go(func() {
+			for range 20 {
+				if err := of.Refresh(t.Context(), c.Manager, time.Hour); err != nil {
+					t.Error(err)
+				}
+				of.Status()
+				if loss := of.Columns("result.loss")[0]; loss != nil && len(loss.Numbers) > 2 {
+					t.Error(loss.Numbers)
+				}
+			}
+		})
+	}
+	pages.Wait()
+	expect.Equal(t, sum(t, of, "result.loss"), 3, "sum of loss")
 }
 
 // A table that may read only for a moment goes on with the next call. A page of the walk has 300 tasks.

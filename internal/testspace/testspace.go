@@ -105,6 +105,20 @@ func Apply(t testing.TB, s *redisstate.Store, m tdf.Move, err error) {
 	}
 }
 
+// End reports the result of a claim, and settles the task, as a worker and a server do.
+func End(t testing.TB, s *redisstate.Store, c redisstate.Claim, r tdf.Result) {
+	t.Helper()
+	move, err := c.Task.Execute(c.ID, r)
+	Apply(t, s, move, err)
+	now, err := s.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if move, ok := Read(t, s, c.Task.ID).Settle(now, nil); ok {
+		Apply(t, s, move, nil)
+	}
+}
+
 // Read reads a whole task.
 func Read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
 	t.Helper()

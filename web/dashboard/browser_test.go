@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -146,7 +148,7 @@ func TestAccessibility(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(path string) {
+	check := func(b *tab, path string) {
 		b.open(path)
 		_ = eval[bool](b, string(axe)+"; true")
 		for _, scheme := range []string{"light", "dark"} {
@@ -166,11 +168,44 @@ func TestAccessibility(t *testing.T) {
 			t.Errorf("%s has an element that a program has written", path)
 		}
 	}
-	check("/ui/login")
+	check(b, "/ui/login")
 	b.login(access.Operator)
 	for _, path := range slices.Sorted(maps.Keys(pages)) {
-		check(path)
+		check(b, path)
 	}
+	s = newSite(t, web.Options{})
+	s.run("plotted", 8, func(i int) tdf.Result {
+		return tdf.Result{Exit: strconv.Itoa(i / 7), Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
+	})
+	b = s.tab(s.serve())
+	b.login(access.Operator)
+	for _, choice := range []string{"", "?kind=line&x=lr&y=result.loss&colour=opt", "?kind=heat&x=lr&y=opt&colour=result.loss", "?facet=opt&colour=lr", "?pattern=("} {
+		check(b, "/ui/campaigns/plotted"+choice)
+	}
+}
+
+// A person opens a campaign from a script and a CSV, and sees its plot when the results come in, without a reload.
+func TestCampaignInABrowser(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	b := s.tab(s.serve())
+	b.login(access.Operator)
+	b.open("/ui/new-campaign")
+	script, rows := filepath.Join(t.TempDir(), "sim.sh"), filepath.Join(t.TempDir(), "points.csv")
+	expect.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho $1\n"), 0o600))
+	expect.NoError(t, os.WriteFile(rows, []byte("lr,opt\n0.1,adam\n0.2,sgd\n"), 0o600))
+	b.do(chromedp.SendKeys(`[name=campaign]`, "first"), chromedp.SetUploadFiles(`[name=upload]`, []string{script}), chromedp.SetUploadFiles(`[name=file]`, []string{rows}),
+		chromedp.SendKeys(`[name=input]`, "--lr {lr}"), chromedp.Click(`[name=preview]`))
+	b.text("The campaign gets 2 tasks")
+	b.text("--lr 0.1")
+	b.do(chromedp.Click(`[name=open]`))
+	b.text("0 of 2 tasks")
+	s.finish(2, func(i int) tdf.Result { return tdf.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)} })
+	b.text("2 of 2 tasks")
+	b.sees("the plot", `document.querySelector("svg.plot path.s0") !== null`)
+	b.do(chromedp.SetValue(`[name=kind]`, "line"), chromedp.Click(`.choices button`))
+	b.text("Median of result.loss over lr")
+	b.sees("the address has the choices", `location.search.includes("kind=line") && location.search.includes("x=lr")`)
 }
 
 // A person logs in with the keyboard alone, and goes to the tasks.

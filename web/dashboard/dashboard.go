@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"iter"
 	"mime"
 	"net/http"
 	"net/url"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/results"
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/sweep"
 )
 
 // Base is the beginning of the addresses of all pages.
@@ -31,6 +34,8 @@ type Host interface {
 	Stream(r *http.Request, kind string, holds func(context.Context) bool, write func(Stream) error) error
 	// Watch signals changes of tasks to a channel with room for one signal, until leave is called.
 	Watch(ctx context.Context, about Subject, signal chan<- struct{}) (leave func(), err error)
+	// OpenSweep opens the tasks of a sweep, or only checks them if the sweep has a preview.
+	OpenSweep(r *http.Request, s Sweep) (Swept, error)
 	// ServeAPI serves a call of the API. Act has allowed the request before.
 	ServeAPI(w http.ResponseWriter, r *http.Request)
 }
@@ -41,6 +46,20 @@ type Problem struct {
 	Title, Detail  string
 	CorrelationID  string
 	RetryInSeconds int // 0 for no advice
+}
+
+// A Sweep is a campaign with a task for each row.
+type Sweep struct {
+	Task    map[string]any // the properties of all tasks, as in the API
+	Input   string         // a template of the inputs; "" for all parameters in their order
+	Rows    func() iter.Seq2[sweep.Row, error]
+	Preview int // how many inputs to return, instead of opening the tasks
+}
+
+// Swept is what a sweep has opened, or would open.
+type Swept struct {
+	Tasks, Repeated int64 // tasks, and rows that repeat an earlier row
+	Inputs          []string
 }
 
 // A Stream is an answer that is written part by part.
@@ -78,6 +97,7 @@ type Dashboard struct {
 	views   views
 	rooms   rooms
 	facts   facts
+	tables  results.Tables
 }
 
 // New returns the dashboard of a manager's namespace. Its addresses begin with [Base].
@@ -99,6 +119,9 @@ func New(m *manager.Manager, host Host, o Options) *Dashboard {
 	}
 	for i := range actions {
 		d.addAction(&actions[i])
+	}
+	for i := range downloads {
+		d.addFile(&downloads[i])
 	}
 	d.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { d.fail(w, r, nil, errNoPage) })
 	return d

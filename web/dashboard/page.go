@@ -30,6 +30,7 @@ type page struct {
 }
 
 func toSee(r access.Rights) bool     { return r.See != access.None }
+func toOpen(r access.Rights) bool    { return r.Open }
 func toChange(r access.Rights) bool  { return r.Change != access.None }
 func toInspect(r access.Rights) bool { return r.Inspect }
 func toOperate(r access.Rights) bool { return r.Operate }
@@ -106,7 +107,7 @@ func (d *Dashboard) render(ctx context.Context, v *visit, p *page) (*view, error
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := templates[p.name].ExecuteTemplate(&b, "main", shown{data, v.rights, v.request.URL.Path, v.query}); err != nil {
+	if err := templates[p.name].ExecuteTemplate(&b, "main", shown{data, v.rights, v.request.URL.EscapedPath(), v.query}); err != nil {
 		return nil, err
 	}
 	made := &view{title: p.nav, main: b.Bytes()}
@@ -147,7 +148,7 @@ type link struct {
 func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *view, live bool) {
 	f := frame{Title: main.title, Main: template.HTML(main.main), Live: live, Namespace: d.manager.Internals().Config.Namespace, Version: version}
 	if v != nil {
-		f.User, f.Role, f.CSRF, f.Path = v.user.Name, v.user.Role, csrfOf(v.session), v.request.URL.Path
+		f.User, f.Role, f.CSRF, f.Path = v.user.Name, v.user.Role, csrfOf(v.session), v.request.URL.EscapedPath()
 		for _, p := range pages {
 			if p.nav != "" && p.need(v.rights) {
 				at := strings.TrimSuffix(Base+p.path, "/")
@@ -196,6 +197,14 @@ type outcome struct {
 	Back    string   // the address of the page to which the user returns
 }
 
+// An unfinished is the error of an action that shows its form again: with what is wrong, or with a preview.
+type unfinished struct {
+	status int
+	*view
+}
+
+func (*unfinished) Error() string { return "the form is not finished" }
+
 const maxForm = 1 << 20
 
 // formTime is how long the browser may take to send a form of maxForm bytes.
@@ -221,6 +230,10 @@ func (d *Dashboard) addAction(a *action) {
 		defer cancel()
 		to, err := a.do(ctx, v)
 		d.views.forget()
+		if again := new(unfinished); errors.As(err, &again) {
+			d.write(w, again.status, v, again.view, false)
+			return
+		}
 		if err != nil {
 			d.fail(w, r, v, err)
 			return

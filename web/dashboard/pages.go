@@ -7,6 +7,9 @@ var pages = []page{
 	{"/tasks/confirm", "confirm", "", toChange, loadConfirmation, nil},
 	{"/tasks/{id}", "task", "", toSee, loadTask, aboutTask},
 	{"/tasks/{id}/explain", "explain", "", toInspect, loadExplanation, aboutTask},
+	{"/campaigns", "campaigns", "Campaigns", toSee, loadCampaigns, everything},
+	{"/campaigns/{name}", "campaign", "", toSee, loadCampaign, ofCampaign},
+	{"/new-campaign", "newcampaign", "", toOpen, loadNewCampaign, nil},
 	{"/workers", "workers", "Workers", toInspect, loadWorkers, everything},
 	{"/queues", "queues", "Queues", toInspect, loadQueues, everything},
 	{"/limits", "limits", "Limits", toInspect, loadLimits, everything},
@@ -19,6 +22,7 @@ var pages = []page{
 var actions = []action{
 	{path: "/tasks/do", need: toChange, do: actOnTasks},
 	{path: "/tasks/{id}/{do}", need: toChange, do: actOnTask},
+	{path: "/new-campaign", need: toOpen, body: maxCampaignForm, do: openCampaign},
 	{path: "/workers/{name}/drain", need: toOperate, do: drainWorker},
 	{path: "/workers/{name}/resume", need: toOperate, do: resumeWorker},
 	{path: "/queues/pause", need: toOperate, do: pause},
@@ -26,4 +30,10 @@ var actions = []action{
 	{path: "/limits/set", need: toOperate, do: setLimit},
 	{path: "/limits/{key}/remove", need: toOperate, do: removeLimit},
 	{path: "/programs/{sha256}/{do}", need: toOperate, do: changeProgram},
+}
+
+// downloads lists the downloads.
+var downloads = []file{
+	{"/campaigns/{name}/plot.svg", "plot.svg", toSee, plotSVG},
+	{"/campaigns/{name}/plot.png", "plot.png", toSee, plotPNG},
 }

@@ -22,11 +22,13 @@ var (
 		"/ui/tasks?column=meta&column=input&column=queue&column=owner&limit=500&order=oldest": "viewer submitter operator", "/ui/tasks/confirm?do=cancel&state=open": "submitter operator",
 		"/ui/tasks/confirm?do=retry&id=1": "submitter operator", "/ui/tasks/2?round=0": "viewer operator", "/ui/tasks/2/explain": "viewer operator", "/ui/tasks/3": "viewer operator",
 		"/ui/queues": "viewer operator", "/ui/limits": "viewer operator", "/ui/programs": "viewer operator", "/ui/failures": "viewer operator", "/ui/failures?exit=x": "viewer operator", "/ui/doctor": "viewer operator",
+		"/ui/campaigns": "viewer submitter operator", "/ui/campaigns/%3Cb%3Eg": "viewer operator", "/ui/new-campaign": "submitter operator",
 	}
 	actions = map[string]string{
 		"/ui/workers/w/drain": "operator", "/ui/workers/w/resume": "operator",
 		"/ui/tasks/do": "submitter operator", "/ui/tasks/99/cancel": "submitter operator", "/ui/queues/pause": "operator", "/ui/queues/resume": "operator",
 		"/ui/limits/set": "operator", "/ui/limits/k/remove": "operator", "/ui/programs/x/pin": "operator", "/ui/programs/x/nonsense": "operator",
+		"/ui/new-campaign": "submitter operator",
 	}
 )
 

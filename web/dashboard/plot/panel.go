@@ -8,7 +8,7 @@ import (
 // Sizes of a figure.
 const (
 	figureWidth = 760.0
-	letter      = 6.6 // about the width of a letter
+	letter      = 7.3 // about the width of a letter
 	lineHeight  = 16.0
 	gap         = 14.0
 )

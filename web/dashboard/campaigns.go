@@ -1,0 +1,151 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// campaignsPerPage is the number of campaigns on a page of their list.
+const campaignsPerPage = 50
+
+var errNoCampaign = tdf.NewError(tdf.CodeNotFound, "there is no such campaign")
+
+func loadCampaigns(ctx context.Context, v *visit) (any, error) {
+	prefix := v.query.Get("q")
+	if v.owner != "" && !tdf.OwnsName(v.owner, prefix) {
+		prefix = v.owner + "/"
+	}
+	return v.dashboard.manager.GroupPage(ctx, prefix, v.query.Get("cursor"), campaignsPerPage)
+}
+
+// A campaign is what the page of a campaign shows.
+type campaign struct {
+	Name string
+	admin.Status
+	Failures admin.Failures
+	Stderr   map[int64]string // the end of the stderr of examples, by the id of the task
+	Plot     *plotted
+}
+
+// Title returns the title of the page.
+func (c *campaign) Title() string { return "Campaign " + c.Name }
+
+// Total returns the number of tasks.
+func (c *campaign) Total() int64 { return c.Counts.Total() }
+
+// Finished returns the number of finished tasks, with those in the archive.
+func (c *campaign) Finished() int64 { return c.Counts.Total() - c.Counts.Unfinished() }
+
+// campaignName returns the campaign of an address, if the user may see it.
+func campaignName(v *visit) (string, error) {
+	name := v.path("name")
+	if !tdf.OwnsName(v.owner, name) {
+		return "", errMayNot
+	}
+	return name, nil
+}
+
+func ofCampaign(v *visit) Subject { return Subject{Group: v.path("name"), Owner: v.owner} }
+
+// Bounds of what the page of a campaign reads.
+const (
+	failuresEvery = 5 * time.Second
+	mostFailures  = 10
+	stderrShown   = 2000 // bytes
+)
+
+func loadCampaign(ctx context.Context, v *visit) (any, error) {
+	name, err := campaignName(v)
+	if err != nil {
+		return nil, err
+	}
+	c := &campaign{Name: name}
+	if c.Status, err = v.dashboard.progress(ctx, name); err != nil {
+		return nil, err
+	}
+	if c.Total() == 0 {
+		return nil, errNoCampaign
+	}
+	if failuresOf(c.Counts)+c.Counts[tdf.Archived] > 0 {
+		if err := c.readFailures(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	c.Plot, err = v.plotted(ctx, name)
+	return c, err
+}
+
+// readFailures reads the groups of failures with most tasks, and the stderr of an example of each.
+func (c *campaign) readFailures(ctx context.Context, v *visit) error {
+	type found struct {
+		admin.Failures
+		stderr map[int64]string
+	}
+	all, err := recent(v.dashboard, "failures "+v.owner+" "+c.Name, failuresEvery, func() (found, error) {
+		f, err := v.dashboard.admin.Failures(ctx, v.own(manager.Query{Group: c.Name}), "")
+		if err != nil || len(f.Groups) == 0 {
+			return found{f, nil}, err
+		}
+		f.Groups = f.Groups[:min(len(f.Groups), mostFailures)]
+		stderr, err := examples(ctx, v, f.Groups)
+		return found{f, stderr}, err
+	})
+	c.Failures, c.Stderr = all.Failures, all.stderr
+	return err
+}
+
+// examples returns the end of the stderr of an example of each group, unless the task has run again since.
+func examples(ctx context.Context, v *visit, groups []admin.FailureGroup) (map[int64]string, error) {
+	rounds := map[int64]int{}
+	q := v.own(manager.Query{Read: manager.ReadOutput})
+	for _, g := range groups {
+		rounds[g.Example.ID] = g.Example.Round
+		q.IDs = append(q.IDs, g.Example.ID)
+	}
+	page, err := v.dashboard.manager.Page(ctx, q, "", len(q.IDs))
+	stderr := map[int64]string{}
+	for _, t := range page.Tasks {
+		if r := t.LastRun(); r != nil && r.Number == rounds[t.ID] {
+			stderr[t.ID] = strings.ToValidUTF8(r.Error[max(0, len(r.Error)-stderrShown):], "�")
+		}
+	}
+	return stderr, err
+}
+
+// Retry returns the address of the confirmation that retries the tasks of a group of failures.
+func (c *campaign) Retry(failure string) string {
+	return Base + "/tasks/confirm?" + url.Values{"campaign": {c.Name}, "failure": {failure}, "do": {"retry"}, "state": {"failed,timed_out,expired"}}.Encode()
+}
+
+func campaignAddress(name string) string { return Base + "/campaigns/" + url.PathEscape(name) }
+
+// stateOf says how far a campaign is.
+func stateOf(s manager.GroupStatus) string {
+	switch {
+	case s.Counts.Unfinished() == 0 && failuresOf(s.Counts) > 0:
+		return "finished with failures"
+	case s.Counts.Unfinished() == 0:
+		return "finished"
+	case s.Counts[tdf.Running]+s.Counts[tdf.Executed] > 0:
+		return "running"
+	}
+	return "waiting"
+}
+
+// shareOf returns a part of a whole in percent.
+func shareOf(part, whole int64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.0f %%", float64(part)/float64(whole)*100)
+}
+
+// failuresOf returns how many tasks failed, timed out or expired, without those in the archive.
+func failuresOf(c tdf.Counts) int64 { return c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired] }

@@ -1,0 +1,238 @@
+package dashboard_test
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/web"
+)
+
+// run opens tasks of a campaign, and runs each with the result that a function returns.
+func (s *site) run(group string, n int, result func(i int) tdf.Result) {
+	s.Helper()
+	var all []manager.Definition
+	for i := range n {
+		d := testspace.Define("p", "rsync:/p/run.sh", fmt.Sprint(i))
+		d.Group, d.Meta = group, fmt.Sprintf(`{"lr":%d,"opt":"%s","<b>":"\u202e"}`, i%5, []string{"sgd", "<i>adam"}[i%2])
+		all = append(all, d)
+	}
+	if _, err := s.manager.Open(s.Context(), all...); err != nil {
+		s.Fatal(err)
+	}
+	s.finish(n, result)
+}
+
+// finish runs open tasks.
+func (s *site) finish(n int, result func(i int) tdf.Result) {
+	s.Helper()
+	for i := range n {
+		got, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})
+		if err != nil || len(got.Claims) != 1 {
+			s.Fatal(got, err)
+		}
+		testspace.End(s, s.store, got.Claims[0], result(i))
+	}
+}
+
+// A campaign shows its progress, its failures with an example, and a plot, whose choices are in the address.
+func TestCampaign(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.run("night/1", 8, func(i int) tdf.Result {
+		if i == 7 {
+			return tdf.Result{Exit: "3", Seconds: 1, Error: "Traceback\nValueError: <script>bad\u202e 7\n"}
+		}
+		return tdf.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d.5}`, i), Output: fmt.Sprintf("acc=%d\n", 10*i)}
+	})
+	b := s.as(access.Operator)
+	list := b.page("/ui/campaigns", 200)
+	expect.Contains(t, list, `href="/ui/campaigns/night%2F1"`)
+	expect.Contains(t, list, "finished with failures")
+	if got := b.page("/ui/campaigns?q=day", 200); strings.Contains(got, "night") {
+		t.Error("the search for another name finds it")
+	}
+	const at = "/ui/campaigns/night%2F1"
+	got := b.get(at)
+	checkPage(t, at, got)
+	for _, part := range []string{
+		"Campaign night/1", "8 of 8 tasks", "<strong>1 task</strong>", "exit status 3", "ValueError", `href="/ui/tasks/confirm?campaign=night%2F1&amp;do=retry&amp;failure=`, `<svg xmlns="http://www.w3.org/2000/svg" class="plot"`,
+		"result.loss over lr", `<option value="result.loss" selected>`, `href="/ui/campaigns/night%2F1/plot.png"`, `href="/ui/api/v1/results?fields=auto&amp;group=night%2F1&amp;no_output=true"`, "<th scope=\"col\">median of result.loss</th>",
+	} {
+		expect.Contains(t, got.text, part)
+	}
+	chosen := url.Values{"kind": {"line"}, "x": {"lr"}, "y": {"match.acc"}, "colour": {"opt"}, "facet": {"opt"}, "yscale": {"log"}, "pattern": {`acc=(?P<acc>\d+)`}}
+	got = b.get(at + "?" + chosen.Encode())
+	checkPage(t, at, got)
+	expect.Contains(t, got.text, "Median of match.acc over lr")
+	expect.Contains(t, got.text, `href="/ui/campaigns/night%2F1/plot.svg?`+strings.ReplaceAll(chosen.Encode(), "&", "&amp;")+`"`)
+	for address, problem := range map[string]string{
+		"?x=none": "No result has the column none", "?kind=pie": "unknown kind", "?pattern=(": "no regular expression", "?kind=line&y=opt": "must be numbers", "?pattern=(a{500})": "repeats too much",
+		"?x=%E2%80%AE%3Cscript%3E": "No result has the column", "?fields=x": "unknown",
+	} {
+		got := b.get(at + address)
+		checkPage(t, address, got)
+		expect.Contains(t, got.text, problem, address)
+	}
+
+	svg := b.get(at + "/plot.svg?" + chosen.Encode())
+	if svg.StatusCode != 200 || svg.Header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(svg.Header.Get("Content-Disposition"), "attachment") || !strings.HasPrefix(svg.text, "<svg ") {
+		t.Error(svg.StatusCode, svg.Header, svg.text)
+	}
+	picture := b.get(at + "/plot.png")
+	if _, err := png.Decode(strings.NewReader(picture.text)); err != nil {
+		t.Error(err)
+	}
+	csv := b.get("/ui/api/v1/results?group=night%2F1&no_output=true")
+	expect.True(t, csv.StatusCode == 200 && strings.Contains(csv.text, "result.loss") && strings.Count(csv.text, "\n") == 9, csv.StatusCode, csv.text)
+	b.page(at+"/plot.svg?x=none", 404)
+	b.page("/ui/campaigns/none", 404)
+	other := s.as(access.Submitter)
+	other.page(at, 403)
+	other.page(at+"/plot.svg", 403)
+	if got := other.page("/ui/campaigns?q=night", 200); strings.Contains(got, "night/1") {
+		t.Error("a submitter sees the campaign of others")
+	}
+
+	retry := regexp.MustCompile(`href="/ui/tasks/confirm\?([^"]*)"`).FindStringSubmatch(b.page(at, 200))
+	if retry == nil {
+		t.Fatal("no button to retry the group")
+	}
+	if got := s.as(access.Viewer).page(at, 200); strings.Contains(got, "/ui/tasks/confirm") {
+		t.Error("a viewer sees the button")
+	}
+	of := strings.ReplaceAll(retry[1], "&amp;", "&")
+	expect.Contains(t, b.page("/ui/tasks/confirm?"+of, 200), "Retry 1 task")
+	b.post("/ui/tasks/do", url.Values{"do": {"retry"}, "tasks": {strings.ReplaceAll(of, "do=retry&", "")}, "expect": {"1"}})
+	shows := func(progress string) { // the page may be a second old
+		t.Helper()
+		expect.Eventually(t, progress, func() bool { return strings.Contains(b.page(at, 200), progress) })
+	}
+	shows("7 of 8 tasks")
+	s.finish(1, func(int) tdf.Result { return tdf.Result{Exit: "0", Seconds: 1, JSON: `{"loss":9}`} })
+	shows("8 of 8 tasks")
+}
+
+// send sends the form of a new campaign, with files.
+func (b *browser) send(values url.Values, files map[string]string) answer {
+	b.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	values.Set("csrf", b.csrf)
+	for name := range values {
+		_ = w.WriteField(name, values.Get(name))
+	}
+	for name, content := range files {
+		part, err := w.CreateFormFile(name, "sim<i>.tar")
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, _ = part.Write([]byte(content))
+	}
+	w.Close()
+	r := httptest.NewRequest(http.MethodPost, "/ui/new-campaign", &body)
+	r.Header.Set("Content-Type", w.FormDataContentType())
+	return b.do(r)
+}
+
+var formKey = regexp.MustCompile(`name="key" value="([A-Z2-7]+)"`)
+
+func keyOf(t *testing.T, page string) string {
+	t.Helper()
+	found := formKey.FindStringSubmatch(page)
+	if found == nil {
+		t.Fatal("no key in", page)
+	}
+	return found[1]
+}
+
+// A form with a script and a CSV opens a campaign, after a preview. If it is sent twice, the campaign is opened once.
+func TestNewCampaign(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	b := s.as(access.Operator)
+	first := b.get("/ui/new-campaign")
+	checkPage(t, "form", first)
+	key := keyOf(t, first.text)
+	values := func(pairs ...string) url.Values {
+		v := url.Values{"key": {key}, "campaign": {"grid"}}
+		for i := 0; i < len(pairs); i += 2 {
+			v.Set(pairs[i], pairs[i+1])
+		}
+		return v
+	}
+	script := map[string]string{"upload": "#!/bin/sh\necho $1\n", "file": "rate,mode\n0.1,fast\n0.2,'<b>'\n0.2,'<b>'\n"}
+	got := b.send(values("preview", "1", "input", "--rate {rate}"), script)
+	checkPage(t, "preview", got)
+	for _, part := range []string{"3 tasks, of which 1 repeat", "<code>--rate 0.1</code>", "0.1,fast", "selected", `value="grid"`} {
+		expect.Contains(t, got.text, part)
+	}
+	expect.Equal(t, keyOf(t, got.text), key, "the key of the form stays")
+	expect.Equal(t, expect.Result(s.manager.Counts(t.Context())).Value(t).Total(), 0, "tasks after the preview")
+	stored := regexp.MustCompile(`<option value="(redis:[0-9a-f]{64} [^"]+)" selected>`).FindStringSubmatch(got.text)
+	if stored == nil {
+		t.Fatal("the form does not keep the program:", got.text)
+	}
+	for range 2 {
+		got = b.send(values("stored", stored[1], "rows", script["file"], "timeout", "60", "max_fails", "2"), nil)
+		expect.Equal(t, []string{fmt.Sprint(got.StatusCode), got.Header.Get("Location")}, []string{"303", "/ui/campaigns/grid"}, got.text)
+	}
+	expect.Equal(t, expect.Result(s.manager.Counts(t.Context(), "grid")).Value(t)[tdf.Open], 3, "open tasks")
+	status := expect.Result(s.manager.GroupStatus(t.Context(), "grid")).Value(t)
+	expect.True(t, status.Closed, "the campaign is closed, as one of tdf open is")
+	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
+	expect.True(t, task.Input == "0.1 fast" && task.MaxFails != nil && *task.MaxFails == 2 && strings.HasPrefix(task.Program, "sim"), task.Input, task.MaxFails, task.Program)
+
+	for name, c := range map[string]struct {
+		values  url.Values
+		files   map[string]string
+		problem string
+	}{
+		"taken":        {url.Values{"key": {"ABC"}, "campaign": {"grid"}, "grid": {"a=1"}, "stored": {stored[1]}}, nil, "grid"},
+		"no name":      {values("campaign", " "), nil, "name the campaign"},
+		"no rows":      {values("campaign", "x", "stored", stored[1]), nil, "either rows or a grid"},
+		"rows, grid":   {values("campaign", "x", "stored", stored[1], "rows", "a\n1\n", "grid", "a=1"), nil, "either rows or a grid"},
+		"two files":    {values("campaign", "x", "rows", "a\n1\n"), script, "leave one of them out"},
+		"no program":   {values("campaign", "x", "grid", "a=1"), nil, "choose a program"},
+		"bad grid":     {values("campaign", "x", "stored", stored[1], "grid", "a=1-10"), nil, "parse grid"},
+		"huge grid":    {values("campaign", "x", "stored", stored[1], "grid", "a=1..2000000"), nil, "more than 1000000 rows"},
+		"bad rows":     {values("campaign", "x", "stored", stored[1], "rows", "a,b\n1\n"), nil, "line 2"},
+		"bad archive":  {values("campaign", "x", "grid", "a=1"), map[string]string{"upload": "no archive"}, "archive"},
+		"bad template": {values("campaign", "x", "stored", stored[1], "grid", "a=1", "input", "{b}"), nil, "b"},
+		"bad number":   {values("campaign", "x", "stored", stored[1], "grid", "a=1", "timeout", "-1"), nil, "whole number"},
+		"bad program":  {values("campaign", "x", "stored", "redis:"+strings.Repeat("0", 64)+" p", "grid", "a=1"), nil, "redis:"},
+	} {
+		got := b.send(c.values, c.files)
+		checkPage(t, name, got)
+		if got.StatusCode != 422 || !strings.Contains(got.text, c.problem) || !strings.Contains(got.text, `role="alert"`) {
+			t.Errorf("%s: %d %s", name, got.StatusCode, got.text)
+		}
+	}
+	if n := expect.Result(s.manager.Counts(t.Context())).Value(t).Total(); n != 3 {
+		t.Errorf("invalid forms opened %d tasks", n-3)
+	}
+
+	own := s.as(access.Submitter)
+	key = keyOf(t, own.page("/ui/new-campaign", 200))
+	if got := own.send(values("grid", "a=1..3", "rows", ""), script); got.StatusCode != 422 {
+		t.Error("a submitter opened a campaign with any name:", got.StatusCode)
+	}
+	delete(script, "file")
+	got = own.send(values("campaign", "submitter/g", "grid", "a=1..3"), script)
+	expect.Equal(t, got.Header.Get("Location"), "/ui/campaigns/submitter%2Fg", got.text)
+	expect.Contains(t, own.page("/ui/campaigns/submitter%2Fg", 200), "0 of 3 tasks")
+	expect.Contains(t, own.page("/ui/campaigns", 200), "submitter/g")
+}
