@@ -9,11 +9,14 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
+// deathsKept is how long a counted death is remembered.
+const deathsKept = 7 * day
+
 // CountDead counts the workers whose last heartbeat came after a time, and not after another one: they are dead. It counts each death once, whichever clients
 // count, and only those of workers that count reports. Workers that have died more than a week ago are forgotten, which it counts, too.
 func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func(*WorkerStatus) bool) error {
 	forgotten, err := conn.Ask(ctx, s.Conn, "forget dead workers", func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZRemRangeByScore(ctx, s.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-week).String())
+		return r.ZRemRangeByScore(ctx, s.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-deathsKept).String())
 	})
 	if err != nil {
 		return err
