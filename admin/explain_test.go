@@ -212,6 +212,7 @@ func TestChecksOfARunningTask(t *testing.T) {
 		"late":                  {func(c *situation) { c.task.Deadline = testNow - 1 }, ""},
 		"no server":             {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace: executed tasks do not finish"},
 		"unknown worker":        {func(c *situation) { c.workers, c.task.Rounds.At(0).Claim = nil, "" }, ""},
+		"no heartbeats":         {func(c *situation) { c.workers, c.task.Source = nil, "" }, ""},
 	} {
 		expect.Equal(t, holding(busyWith(c.change).running()), c.want, name)
 	}

@@ -31,10 +31,29 @@ const (
 // number of partitions and priorities, not with the number of tasks. The counts of different queues may be of different
 // moments.
 func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error) {
-	places, partial, err := s.usedPlaces(ctx)
+	names, err := s.partitionNames(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return s.countPlaces(ctx, names, queuePlace{tdf.DefaultQueue, ""})
+}
+
+// PartitionCount counts the open tasks of a partition, as QueueCounts does. If it has more than 20,000 priorities, the number is too low.
+func (s *Store) PartitionCount(ctx context.Context, p tdf.Partition) (int64, error) {
+	counts, err := s.countPlaces(ctx, []string{p.String()})
+	if err != nil || len(counts) == 0 {
+		return 0, err
+	}
+	return counts[0].Open, nil
+}
+
+// countPlaces counts the tasks of partitions and of other places.
+func (s *Store) countPlaces(ctx context.Context, names []string, others ...queuePlace) (counts []QueueCount, err error) {
+	places, partial, err := s.usedPlaces(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	places = append(places, others...)
 	found := map[string]QueueCount{}
 	for page := range slices.Chunk(places, placesPerCount) {
 		sizes, firsts := make([]*redis.IntCmd, len(page)), make([]*redis.ZSliceCmd, len(page))
@@ -70,12 +89,8 @@ func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error
 // A queuePlace is a place of open tasks, and the queue of these tasks.
 type queuePlace struct{ queue, place string }
 
-// usedPlaces returns the places that may have tasks. The map has the queues with more priorities than usedPlaces returns.
-func (s *Store) usedPlaces(ctx context.Context) (places []queuePlace, partial map[string]bool, err error) {
-	names, err := s.partitionNames(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+// usedPlaces returns the places of partitions that may have tasks. The map has the queues with more priorities than usedPlaces returns.
+func (s *Store) usedPlaces(ctx context.Context, names []string) (places []queuePlace, partial map[string]bool, err error) {
 	sets := make([]string, 0, 2*len(names)) // two for each partition
 	for _, name := range names {
 		sets = append(sets, s.Keys.Levels(name), s.Keys.Later(name))
@@ -100,7 +115,6 @@ func (s *Store) usedPlaces(ctx context.Context) (places []queuePlace, partial ma
 			}
 		}
 	})
-	places = []queuePlace{{tdf.DefaultQueue, ""}}
 	for i, of := range priorities {
 		if of != nil {
 			places = append(places, placesOf(names[i/2], of.Val())...)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/skuld"
 	"github.com/tdf-framework/tdf/web/taskmaster"
 	"github.com/tdf-framework/tdf/web/taskstore"
 	"github.com/tdf-framework/tdf/web/wire"
@@ -19,6 +20,9 @@ func interfaces(cfg config.HTTP, m *manager.Manager, log *slog.Logger) (all []wi
 	}
 	if cfg.TaskStore != "" {
 		all = append(all, wire.Interface{Prefix: cfg.TaskStore, Routes: taskstore.Routes()})
+	}
+	if cfg.Skuld != "" {
+		all = append(all, skuld.New(cfg.Skuld))
 	}
 	return all
 }

@@ -1,0 +1,283 @@
+package skuld
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/web/wire"
+	"github.com/tdf-framework/tdf/worker/outcome"
+	"github.com/tdf-framework/tdf/worker/rounddir"
+)
+
+const (
+	longestClaim  = 7 * 24 * time.Hour
+	longestUpdate = 1 << 10
+	maxResult     = 1 << 20
+
+	undoTime = 5 * time.Second
+)
+
+// workerOf returns the name under which the holder of a token claims tasks.
+func workerOf(c *wire.Call) string { return c.Token.Name + "/skuld" }
+
+// leaseOf returns the length of a claim from a number of milliseconds.
+func leaseOf(dt int64) (tdf.Seconds, error) {
+	if dt < 1 || dt > longestClaim.Milliseconds() {
+		return 0, wire.Invalid(fmt.Sprintf("dt: want milliseconds from 1 to %d", longestClaim.Milliseconds()))
+	}
+	return tdf.Seconds(dt) / 1000, nil
+}
+
+type claiming struct {
+	Queue string `json:"queue"`
+	DT    int64  `json:"dt"`
+}
+
+type claimed struct {
+	Task *Task `json:"task"` // nil if there is none
+}
+
+// claim claims the task with the highest priority, and of these, the oldest.
+func claim(ctx context.Context, c *wire.Call, in *claiming) (any, error) {
+	lease, err := leaseOf(in.DT)
+	queue, notFor := queueOf(c, in.Queue)
+	queue = cmp.Or(queue, tdf.DefaultQueue)
+	if err = errors.Join(err, notFor, tdf.CheckLabel("queue", queue)); err != nil {
+		return nil, err
+	}
+	s := storeOf(c)
+	got, err := s.Claim(context.WithoutCancel(ctx), redisstate.ClaimRequest{
+		Worker: workerOf(c), Most: 1, Lease: lease, Offer: &tdf.Offer{Queues: []tdf.QueueShare{{Queue: queue}}, Handlers: []string{program}},
+	})
+	if err != nil || len(got.Claims) == 0 {
+		return claimed{}, err
+	}
+	c.Undo = func() { release(s, workerOf(c), got.Claims[0]) }
+	stored, err := s.ReadOne(ctx, got.Claims[0].Task.ID, facts(mostClaims))
+	if err == nil {
+		var t Task
+		if t, err = whole(ctx, s, stored.Task); err == nil {
+			return claimed{&t}, nil
+		}
+	}
+	c.Undo()
+	c.Undo = nil
+	return nil, err
+}
+
+// release takes back a claim that no client has got.
+func release(s *redisstate.Store, worker string, x redisstate.Claim) {
+	ctx, cancel := context.WithTimeout(context.Background(), undoTime)
+	defer cancel()
+	if m, err := x.Task.Release("its client has gone before it got the task"); err == nil {
+		m.Claim = x.ID
+		_, _ = s.Apply(ctx, worker, redisstate.Unit{Moves: []tdf.Move{m}}) // otherwise, the claim ends by itself
+	}
+}
+
+// A holding names a claim of a task.
+type holding struct {
+	Task  string `json:"task"`
+	Claim *int   `json:"claim"`
+}
+
+// round returns the task and the round of the claim. Only its own token, or an operator, may use a claim.
+func (h *holding) round(ctx context.Context, c *wire.Call) (*tdf.Task, *tdf.Round, error) {
+	if h.Claim == nil || *h.Claim < 0 {
+		return nil, nil, wire.Invalid("claim: want the place of the claim in the task's list of claims, from 0")
+	}
+	t, err := find(ctx, storeOf(c), h.Task, "", mostClaims)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := t.Rounds.At(*h.Claim)
+	switch {
+	case *h.Claim > t.Round || r.Claim == "":
+		return nil, nil, fmt.Errorf("claim %d of task %s: %w", *h.Claim, h.Task, errNoClaim)
+	case r.Worker != workerOf(c) && !c.Token.Role.Rights().Operate:
+		return nil, nil, errOthers
+	}
+	return t, r, nil
+}
+
+var (
+	errNoClaim = tdf.NewError(tdf.CodeNotFound, "there is no such claim")
+	errOthers  = tdf.NewError(tdf.CodeForbidden, "the claim belongs to another token")
+	errLost    = tdf.NewError(tdf.CodeConflict, "the claim does not hold any more; drop the task")
+)
+
+// holds reports whether the task still runs with the claim.
+func (h *holding) holds(t *tdf.Task) bool { return t.State == tdf.Running && t.Round == *h.Claim }
+
+type renewing struct {
+	holding
+	DT int64 `json:"dt"`
+}
+
+// renew makes a claim hold for a time from now. It never shortens a claim.
+func renew(ctx context.Context, c *wire.Call, in *renewing) (any, error) {
+	lease, err := leaseOf(in.DT)
+	if err != nil {
+		return nil, err
+	}
+	t, r, err := in.round(ctx, c)
+	if err == nil {
+		err = in.extend(ctx, c, t, r, lease, redisstate.LiveReport{})
+	}
+	if err == nil {
+		t, _, err = in.round(ctx, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := claimOf(t, *in.Claim)
+	return written{Claim: &now, W: copies}, nil
+}
+
+// extend renews the lease of a claim, unless it holds for longer, and reports updates.
+func (h *holding) extend(ctx context.Context, c *wire.Call, t *tdf.Task, r *tdf.Round, lease tdf.Seconds, report redisstate.LiveReport) error {
+	if !h.holds(t) {
+		return errLost
+	}
+	s := storeOf(c)
+	now, err := s.Now(ctx)
+	if err != nil {
+		return err
+	}
+	renewed, err := s.Renew(ctx, max(lease, t.LeaseUntil.Sub(now)), redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: t.EndBefore, Report: report})
+	if err == nil && renewed.Lost[0] != nil {
+		err = errLost
+	}
+	return err
+}
+
+type updating struct {
+	holding
+	Seq     *int            `json:"seq"`
+	Message json.RawMessage `json:"message"`
+}
+
+// leastLease is what is left of a claim that has run out, and that nobody has ended yet.
+const leastLease = tdf.Seconds(0.001)
+
+// update adds a message to the log of a claim. Its number is that of the messages before it, so the log has no gaps. A call may be repeated.
+func update(ctx context.Context, c *wire.Call, in *updating) (any, error) {
+	line := lineOf(in.Message)
+	switch {
+	case in.Seq == nil || *in.Seq < 0 || *in.Seq >= mostUpdates:
+		return nil, wire.Invalid(fmt.Sprintf("seq: want the number of the update in its claim, from 0 to %d", mostUpdates-1))
+	case in.Message == nil || len(line) > longestUpdate:
+		return nil, wire.Invalid(fmt.Sprintf("message: want any JSON of at most %d bytes", longestUpdate))
+	}
+	t, r, err := in.round(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	known, err := updatesOf(ctx, storeOf(c), t.ID, *in.Claim)
+	if err == nil && *in.Seq > len(known) {
+		err = conflict("seq: the update before it is missing; the next one is %d", len(known))
+	}
+	if err == nil && *in.Seq == len(known) {
+		err = in.extend(ctx, c, t, r, leastLease, redisstate.LiveReport{Updates: []string{line}, FirstUpdate: *in.Seq + 1})
+		if err == nil { // another call may have added another message
+			known, err = updatesOf(ctx, storeOf(c), t.ID, *in.Claim)
+		}
+	}
+	if err == nil && (*in.Seq >= len(known) || known[*in.Seq] != line) {
+		err = conflict("seq: the update %d has another message", *in.Seq)
+	}
+	return written{W: copies}, err
+}
+
+// updatesOf returns the lines of the updates of a claim.
+func updatesOf(ctx context.Context, s *redisstate.Store, id int64, claim int) (lines []string, err error) {
+	all, err := s.Updates(ctx, id, redisstate.Update{Round: claim}, mostUpdates)
+	for _, u := range all {
+		if u.Round == claim {
+			lines = append(lines, u.Line)
+		}
+	}
+	return lines, err
+}
+
+type completing struct {
+	holding
+	Seq     *int            `json:"seq"`     // the number of updates of the claim; not checked if it is missing
+	Message json.RawMessage `json:"message"` // the result of the task
+}
+
+// complete ends a task with success. It may be repeated.
+func complete(ctx context.Context, c *wire.Call, in *completing) (any, error) {
+	t, r, err := in.round(ctx, c)
+	if err == nil && in.Message != nil {
+		err = checkResult(in.Message)
+	}
+	if err == nil && in.Seq != nil {
+		err = in.checkUpdates(ctx, c, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if in.holds(t) {
+		if err := in.execute(ctx, c, t, r); err != nil {
+			return nil, err
+		}
+	} else if r.Entered[tdf.Executed] == 0 {
+		return nil, errLost
+	}
+	if err := outcome.Settle(ctx, storeOf(c), workerOf(c), t.ID); err != nil {
+		return nil, err
+	}
+	return written{W: copies}, nil
+}
+
+// checkResult returns an error if a message cannot be a result.
+func checkResult(message json.RawMessage) error {
+	if len(message) > maxResult {
+		return wire.Invalid(fmt.Sprintf("message: want at most %d bytes", maxResult))
+	}
+	if err := rounddir.CheckJSON(message); err != nil {
+		return wire.Invalid("message: " + err.Error())
+	}
+	return nil
+}
+
+func (in *completing) checkUpdates(ctx context.Context, c *wire.Call, t *tdf.Task) error {
+	known, err := updatesOf(ctx, storeOf(c), t.ID, *in.Claim)
+	if err == nil && *in.Seq != len(known) {
+		err = conflict("seq: the claim has %d updates", len(known))
+	}
+	return err
+}
+
+// execute reports the result of the round.
+func (in *completing) execute(ctx context.Context, c *wire.Call, t *tdf.Task, r *tdf.Round) error {
+	s := storeOf(c)
+	now, err := s.Now(ctx)
+	if err != nil {
+		return err
+	}
+	result := tdf.Result{Exit: "0", InProcess: true, JSON: string(in.Message), Started: r.Entered[tdf.Running]}
+	result.Seconds = max(now.Sub(result.Started), tdf.For(time.Microsecond))
+	m, err := t.Execute(r.Claim, result)
+	if err != nil {
+		return err
+	}
+	outcomes, err := s.Execute(ctx, workerOf(c), m)
+	if err == nil && outcomes[0].Err != nil {
+		if err = outcomes[0].Err; errors.As(err, new(*tdf.StateError)) {
+			err = errLost
+		}
+	}
+	return err
+}
+
+func conflict(format string, a ...any) error {
+	return tdf.NewError(tdf.CodeConflict, fmt.Sprintf(format, a...))
+}

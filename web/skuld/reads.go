@@ -1,0 +1,178 @@
+package skuld
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/web/wire"
+	"github.com/tdf-framework/tdf/worker/outcome"
+)
+
+type getting struct {
+	ID    string `json:"id"`
+	Claim int    `json:"claim"` // together with Seq, the last update that the client has seen
+	Seq   *int   `json:"seq"`
+}
+
+type got struct {
+	Task Task `json:"task"`
+	R    int  `json:"r"`
+}
+
+// getTask returns a task with its last claims and their updates. If Redis does not have an update that the client has seen, because Redis has lost writes, it
+// returns an error instead of an older state.
+func getTask(ctx context.Context, c *wire.Call, in *getting) (any, error) {
+	s := storeOf(c)
+	t, err := find(ctx, s, in.ID, c.Token.Owner(), mostClaims)
+	if err != nil {
+		return nil, err
+	}
+	out, err := whole(ctx, s, t)
+	if err != nil {
+		return nil, err
+	}
+	if at := in.Claim - out.ClaimsFrom; in.Seq != nil && at >= 0 && (at >= len(out.Claims) || *in.Seq >= len(out.Claims[at].Updates)) {
+		return nil, conflict("the task has no update %d of claim %d: Redis has lost it", *in.Seq, in.Claim)
+	}
+	return got{out, copies}, nil
+}
+
+// whole returns a task with the updates of its last claims.
+func whole(ctx context.Context, s *redisstate.Store, t *tdf.Task) (Task, error) {
+	out := view(t, mostClaims)
+	if len(out.Claims) == 0 {
+		return out, nil
+	}
+	updates, err := s.Updates(ctx, t.ID, redisstate.Update{Round: out.ClaimsFrom}, 10*mostUpdates)
+	for _, u := range updates {
+		if at := u.Round - out.ClaimsFrom; at < len(out.Claims) {
+			out.Claims[at].Updates = append(out.Claims[at].Updates, messageOf(u.Line))
+		}
+	}
+	return out, err
+}
+
+// countTasks counts all tasks, also completed ones.
+func countTasks(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
+	counts, err := c.Manager.Counts(ctx, group)
+	return counted{sum(counts)}, err
+}
+
+func sum(counts tdf.Counts) (n int64) {
+	for _, of := range counts {
+		n += of
+	}
+	return n
+}
+
+type inQueue struct {
+	Queue string `json:"queue"`
+}
+
+// countQueue counts the tasks of a queue that can be claimed, now or when their time has come.
+func countQueue(ctx context.Context, c *wire.Call, in *inQueue) (any, error) {
+	p := tdf.Partition{Queue: cmp.Or(in.Queue, tdf.DefaultQueue), Handler: program}
+	n, err := storeOf(c).PartitionCount(ctx, p)
+	return counted{n}, err
+}
+
+const (
+	mostListed = 1000
+	listBytes  = 8 << 20 // of data in one answer
+)
+
+// oldestFirst selects all tasks, in the order in which they were enqueued.
+var oldestFirst = manager.Query{Group: group, Order: manager.ByID}
+
+type listing struct {
+	Limit  int    `json:"limit"`
+	Cursor string `json:"cursor"`
+}
+
+type listed struct {
+	Tasks []Task `json:"tasks"`
+	Next  string `json:"next,omitempty"` // the cursor of the next page
+}
+
+// listTasks returns a page of tasks, in the order in which they were enqueued, with their last claims.
+func listTasks(ctx context.Context, c *wire.Call, in *listing) (any, error) { return list(ctx, c, in) }
+
+func list(ctx context.Context, c *wire.Call, in *listing) (out listed, err error) {
+	if in.Limit < 0 || in.Limit > mostListed {
+		return out, wire.Invalid("limit: want 1 to " + strconv.Itoa(mostListed))
+	}
+	page, err := c.Manager.Page(ctx, oldestFirst, in.Cursor, cmp.Or(in.Limit, mostListed))
+	if err != nil {
+		return out, err
+	}
+	want := facts(listClaims)
+	want.MaxBytes = listBytes
+	stored, err := storeOf(c).Read(ctx, idsOf(page.Tasks), want)
+	if err == nil && len(stored) < len(page.Tasks) {
+		page, err = c.Manager.Page(ctx, oldestFirst, in.Cursor, len(stored)) // for its cursor
+	}
+	out = listed{Tasks: []Task{}, Next: page.Next}
+	for _, x := range stored {
+		if idOf(x.Task) != "" {
+			out.Tasks = append(out.Tasks, view(x.Task, listClaims))
+		}
+	}
+	return out, err
+}
+
+func idsOf(tasks []*manager.Task) (ids []int64) {
+	for _, t := range tasks {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+// firstTasks returns the first tasks, as the only HTTP route of Skuld itself does.
+func firstTasks(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
+	out, err := list(ctx, c, &listing{})
+	return out.Tasks, err
+}
+
+// wipe removes all tasks, also those that run. Tasks that are enqueued meanwhile may stay.
+func wipe(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
+	removed := 0
+	for {
+		counts, err := c.Manager.Counts(ctx, group)
+		if err != nil || sum(counts) == 0 {
+			return struct {
+				Removed int `json:"removed"`
+			}{removed}, err
+		}
+		page, err := c.Manager.Page(ctx, oldestFirst, "", mostListed)
+		if err != nil {
+			return nil, err
+		}
+		n, err := removeAll(ctx, c, page.Tasks)
+		if err == nil && n == 0 {
+			err = conflict("%d tasks are left, which another call has changed; repeat the call", sum(counts))
+		}
+		if removed += n; err != nil {
+			return nil, err
+		}
+	}
+}
+
+// removeAll ends tasks, and removes them.
+func removeAll(ctx context.Context, c *wire.Call, tasks []*manager.Task) (int, error) {
+	ids, refs := idsOf(tasks), make([]manager.Ref, len(tasks))
+	for i, id := range ids {
+		refs[i] = manager.Ref{ID: id, Round: manager.AnyRound}
+	}
+	if _, err := c.Manager.Cancel(ctx, refs...); err != nil {
+		return 0, err
+	}
+	if err := outcome.Settle(ctx, storeOf(c), workerOf(c), ids...); err != nil {
+		return 0, err
+	}
+	done, err := c.Manager.Remove(ctx, refs...)
+	return done.Done, err
+}
