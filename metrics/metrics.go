@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // mostQueues is the largest number of queues with metrics of their own: the busiest ones. The metrics of all others are those of
@@ -26,7 +27,7 @@ const readTime = 5 * time.Second
 // metric is tdf_up, which is 0.
 func Of(a *admin.Admin) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(&namespace{a})
+	r.MustRegister(&namespace{admin: a})
 	return r
 }
 
@@ -57,7 +58,10 @@ func Handler(a *admin.Admin, log *slog.Logger) http.Handler {
 }
 
 // A namespace collects the metrics of a namespace.
-type namespace struct{ admin *admin.Admin }
+type namespace struct {
+	admin  *admin.Admin
+	queues redisstate.QueueCounter
+}
 
 // Describe sends nothing, because the labels are known only when the metrics are read.
 func (n *namespace) Describe(chan<- *prometheus.Desc) {}
@@ -66,7 +70,7 @@ func (n *namespace) Describe(chan<- *prometheus.Desc) {}
 func (n *namespace) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	s, err := n.admin.Stats(ctx)
+	s, err := n.admin.StatsAgain(ctx, &n.queues)
 	w := writer{to: to, namespace: s.Namespace}
 	if err == nil {
 		w.activities, err = n.admin.Activity(ctx, mostQueues)
