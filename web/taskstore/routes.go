@@ -140,6 +140,23 @@ func versions(ctx context.Context, c *wire.Call, text string) ([]*version, error
 	return all, err
 }
 
+// listTries is how often page reads a part of a group that changes meanwhile.
+const listTries = 10
+
+// page reads a part of a group. A version never changes, so if all listed versions are still there, the part is as it was at one moment. Otherwise, page
+// reads it again: a version that was replaced in between would be missing, with its successor.
+func (s *session) page(ctx context.Context, group string, now tdf.Time, offset int64) (ids []int64, tasks []*tdf.Task, err error) {
+	for range listTries {
+		if ids, err = s.store.Placed(ctx, placeOf(group), now, offset, readAtOnce); err != nil {
+			return nil, nil, err
+		}
+		if tasks, _, err = s.read(ctx, ids); err != nil || !slices.Contains(tasks, nil) {
+			return ids, tasks, err
+		}
+	}
+	return ids, tasks, nil
+}
+
 func listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	name := c.PathValue("name")
 	if name == "" {
@@ -158,11 +175,7 @@ func listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	}
 	list, bytes := []version{}, 0
 	for offset := int64(0); ; offset += readAtOnce {
-		ids, err := s.store.Placed(ctx, placeOf(name), now, offset, readAtOnce)
-		if err != nil {
-			return nil, err
-		}
-		tasks, _, err := s.read(ctx, ids)
+		ids, tasks, err := s.page(ctx, name, now, offset)
 		if err != nil {
 			return nil, err
 		}
