@@ -76,7 +76,10 @@ func (s *Store) groupNames(ctx context.Context, prefix, after string, most int) 
 
 // afterAll returns the end, for ZRANGEBYLEX, of all names that begin with a prefix.
 func afterAll(prefix string) string {
-	last := strings.TrimRight(prefix, "\xff")
+	last := prefix
+	for strings.HasSuffix(last, "\xff") {
+		last = last[:len(last)-1]
+	}
 	if last == "" {
 		return "+"
 	}

@@ -126,7 +126,7 @@ func TestHostileNumbers(t *testing.T) {
 		{-5, -5, inf},
 		{1, 10, 100, 1000, 1e6},
 		{0.1, 0.2, 0.30000000000000004},
-		{-0.0, 0},
+		{math.Copysign(0, -1), 0},
 		{1e-320, 1},
 	} {
 		for _, kind := range Kinds {
