@@ -81,7 +81,7 @@ func (t *Task) leaseHolds(now Time) bool { return t.Current().Claim != "" && now
 
 // SettleResult returns the Move that settles an executed task: the task expires if it was executed after its end_before,
 // and otherwise fails or succeeds. It returns false if the task is in another state, or if its result is not whole. Unlike
-// other decisions, this one depends on no clock and on no grace period, so whoever has stored the result may make it at once.
+// other decisions, this one depends on no clock and on no grace period, so the one who has stored the result may make it at once.
 func (t *Task) SettleResult() (Move, bool) {
 	var m Move
 	var err error

@@ -3,11 +3,11 @@ package admin
 import (
 	"context"
 
-	"github.com/tdf-framework/tdf/notify"
+	"github.com/tdf-framework/tdf/notify/notice"
 )
 
 // Notices returns the last 1,000 notices (docs/notifications.md), the newest ones first. It leaves out those that another program has written; the error
 // names them.
-func (a *Admin) Notices(ctx context.Context) ([]notify.Notice, error) {
-	return notify.List(ctx, a.redis())
+func (a *Admin) Notices(ctx context.Context) ([]notice.Notice, error) {
+	return notice.List(ctx, a.redis())
 }

@@ -259,6 +259,14 @@ func TestEmbeddedAddressInUse(t *testing.T) {
 	start(t, "tdf-server", "s", file).exits(1, "tdf-server: start embedded Redis: the address 127.0.0.1:"+port+" is in use; choose another [redis] port")
 }
 
+// A server whose notices could not be signed does not start, because otherwise a wrong path would show only when a notice is not delivered.
+func TestMissingSecretOfNotices(t *testing.T) {
+	_, port, _ := net.SplitHostPort(redistest.Shared(t))
+	file := write(t, "[redis]\nport=%s\n[tdf]\nnamespace=%s\n[notify]\nwebhook=https://hooks.example.org/\nwebhook_secret_file=/no/such.secret\n",
+		port, redistest.Namespace(t))
+	start(t, "tdf-server", "s", file).exits(2, file+": [notify] webhook_secret_file: open /no/such.secret: no such file or directory")
+}
+
 // A starting server warns of Redis settings that can lose tasks.
 func TestWarnings(t *testing.T) {
 	careless := redistest.Start(t, redistest.Args("--maxmemory-policy", "allkeys-lru")).Addr

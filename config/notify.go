@@ -15,7 +15,7 @@ type Notify struct {
 	MailTo                                           []string // addresses that get notices
 	MailFrom, MailServer, MailUser, MailPasswordFile string
 
-	FailurePercent int // percent of failures from which people are told; 0 means never; default: 20
+	FailurePercent int // percent of failures from which a campaign gets a notice; 0 means never; default: 20
 }
 
 func (s *settings) checkNotify() error {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -16,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -26,8 +28,8 @@ func TestDeliveryIsRepeated(t *testing.T) {
 	due := func() { // the time of the next try has come
 		client.ZAdd(t.Context(), s.store.Keys.NoticesDue(), redis.Z{Score: 1, Member: "1"})
 	}
-	last := func() Notice { return expect.Result(List(t.Context(), s.store)).Value(t)[0] }
-	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "m", After: "1", Notice: Notice{Text: "hello"}.text()})).OK(t)
+	last := func() notice.Notice { return expect.Result(notice.List(t.Context(), s.store)).Value(t)[0] }
+	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "m", After: "1", Notice: notice.Notice{Text: "hello"}.Stored()})).OK(t)
 	s.channel.fails = 1
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.True(t, last().Tries == 1 && last().Error == "fake: no route" && len(last().Delivered) == 0, last())
@@ -38,12 +40,25 @@ func TestDeliveryIsRepeated(t *testing.T) {
 	expect.True(t, last().Tries == 2 && last().Error == "" && !last().Delivered["fake"].IsZero(), last())
 	expect.Equal(t, client.ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(0), "due notices")
 
-	given := Notice{Text: "again", Tries: mostTries - 1}
-	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "n", After: "1", Notice: given.text()})).OK(t)
+	given := notice.Notice{Text: "again", Tries: mostTries - 1}
+	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "n", After: "1", Notice: given.Stored()})).OK(t)
 	s.channel.fails = 1
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.True(t, last().GivenUp && last().Tries == mostTries, last())
 	expect.Equal(t, client.ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(0), "due notices")
+}
+
+// Receivers that need much time do not keep the Notifier from its walk: it delivers the other notices after the next part.
+func TestADeliveryEnds(t *testing.T) {
+	s := newScene(t)
+	s.notifier.turn = 0
+	for _, mark := range []string{"a", "b"} {
+		expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: mark, After: "1", Notice: notice.Notice{Text: mark}.Stored()})).OK(t)
+	}
+	for range 2 {
+		expect.NoError(t, s.notifier.deliver(t.Context()))
+		expect.Equal(t, len(s.channel.taken()), 1)
+	}
 }
 
 // A channel that has taken a notice does not get it again because another one has failed.
@@ -51,7 +66,7 @@ func TestChannelsAreApart(t *testing.T) {
 	s := newScene(t)
 	bad := &other{fake{fails: 1}}
 	s.notifier.channels = append(s.notifier.channels, bad)
-	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "m", After: "1", Notice: Notice{Text: "hello"}.text()})).OK(t)
+	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "m", After: "1", Notice: notice.Notice{Text: "hello"}.Stored()})).OK(t)
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	testspace.Client(t, s.config).ZAdd(t.Context(), s.store.Keys.NoticesDue(), redis.Z{Score: 1, Member: "1"})
 	expect.NoError(t, s.notifier.deliver(t.Context()))
@@ -77,7 +92,7 @@ func TestHostileNotices(t *testing.T) {
 	}
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.Equal(t, len(s.channel.taken()), 0)
-	_, err := List(t.Context(), s.store)
+	_, err := notice.List(t.Context(), s.store)
 	expect.Fails(t, err, "notice 7")
 	s.walk(s.notifier)
 	client.Set(t.Context(), keys.Noticed(), "x", 0)
@@ -109,7 +124,7 @@ func TestWebhook(t *testing.T) {
 	defer receiver.Close()
 	cfg.Webhook = receiver.URL + "/hook?x=1"
 	hook := expect.Result(newWebhook(cfg, "ns")).Value(t)
-	n := &Notice{ID: 3, Kind: CampaignEnded, Text: "The campaign <a> has ended.", Campaign: "<a>", Tries: 2, Error: "earlier"}
+	n := &notice.Notice{ID: 3, Kind: notice.CampaignEnded, Text: "The campaign <a> has ended.", Campaign: "<a>", Tries: 2, Error: "earlier"}
 	expect.NoError(t, hook.send(t.Context(), n))
 	got := calls[0]
 	expect.True(t, got.Method == "POST" && got.URL.String() == "/hook?x=1" && got.Header.Get("Content-Type") == "application/json", got)
@@ -135,7 +150,7 @@ func TestWebhookReachesNoPrivateAddress(t *testing.T) {
 		cfg := settings()
 		cfg.PrivateAddresses, cfg.Webhook = false, "http://"+host+":9/"
 		hook := expect.Result(newWebhook(cfg, "ns")).Value(t)
-		err := hook.send(t.Context(), &Notice{})
+		err := hook.send(t.Context(), &notice.Notice{})
 		expect.Fails(t, err, "is not a public address", host)
 	}
 	expect.NoError(t, refusePrivate("tcp", "93.184.216.34:443", nil))
@@ -149,7 +164,9 @@ func TestSecrets(t *testing.T) {
 	for name, text := range map[string]string{"empty": " \n", "bad": "whsec_%"} {
 		expect.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	for _, name := range []string{"missing", "empty", "bad"} {
+	expect.NoError(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+	expect.NoError(t, os.WriteFile(filepath.Join(dir, "open"), []byte("secret"), 0o644))
+	for _, name := range []string{"missing", "empty", "fifo", "open", "bad"} {
 		cfg := settings()
 		cfg.WebhookSecretFile = filepath.Join(dir, name)
 		_, err := New(cfg, "ns", nil, testspace.Silent)
@@ -177,12 +194,12 @@ func TestMail(t *testing.T) {
 	server := newMailServer(t)
 	cfg := config.Notify{MailTo: []string{"a@example.org", "b@example.org"}, MailFrom: "tdf@example.org", MailServer: server.addr}
 	m := expect.Result(newMail(cfg, "ns")).Value(t)
-	expect.NoError(t, m.send(t.Context(), &Notice{ID: 1, Text: "The campaign c\r\nBcc: evil@example.org\r\n\r\n.\r\nQUIT has ended."}))
+	expect.NoError(t, m.send(t.Context(), &notice.Notice{ID: 1, Text: "The campaign c\r\nBcc: evil@example.org\r\n\r\n.\r\nQUIT has ended."}))
 	got := <-server.mails
 	expect.True(t, strings.Contains(got, "RCPT TO:<a@example.org>") && strings.Contains(got, "RCPT TO:<b@example.org>") && strings.Contains(got, "[TDF ns]"), got)
 	expect.True(t, !strings.Contains(got, "\nBcc:") || strings.Index(got, "\nBcc:") > strings.Index(got, "\n\n"), got)
 	expect.True(t, strings.Contains(got, "QUIT has ended."), "the text is whole:", got)
 
 	cfg.MailServer = strings.Replace(server.addr, "127.0.0.1", "127.0.0.1.nip.invalid", 1)
-	expect.True(t, expect.Result(newMail(cfg, "ns")).Value(t).send(t.Context(), &Notice{}) != nil, "a mail to a server that does not exist is sent")
+	expect.True(t, expect.Result(newMail(cfg, "ns")).Value(t).send(t.Context(), &notice.Notice{}) != nil, "a mail to a server that does not exist is sent")
 }

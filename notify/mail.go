@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/notify/notice"
 )
 
 // A mailer sends each notice as a mail.
@@ -46,7 +46,7 @@ func newMail(cfg config.Notify, namespace string) (*mailer, error) {
 	return m, nil
 }
 
-// policy returns whether the mail server must have TLS. On the same machine, nobody can listen.
+// policy returns whether the mail server must have TLS. A connection on the same machine cannot be read by others.
 func policy(host string) mail.TLSPolicy {
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return mail.TLSOpportunistic
@@ -56,7 +56,7 @@ func policy(host string) mail.TLSPolicy {
 
 func (m *mailer) name() string { return "mail" }
 
-func (m *mailer) send(ctx context.Context, n *Notice) error {
+func (m *mailer) send(ctx context.Context, n *notice.Notice) error {
 	message := mail.NewMsg()
 	if err := message.From(m.from); err != nil {
 		return err
@@ -73,20 +73,4 @@ func (m *mailer) send(ctx context.Context, n *Notice) error {
 		return err
 	}
 	return client.DialAndSendWithContext(ctx, message)
-}
-
-// readSecret reads the file that a key of the configuration names. Without a name, there is no secret.
-func readSecret(key, path string) ([]byte, error) {
-	if path == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, &config.Error{Section: "notify", Key: key, Problem: err.Error()}
-	}
-	secret := strings.TrimSpace(string(text))
-	if secret == "" {
-		return nil, &config.Error{Section: "notify", Key: key, Problem: path + " is empty"}
-	}
-	return []byte(secret), nil
 }

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -42,7 +44,7 @@ func newScene(t *testing.T) *scene {
 
 // another returns a Notifier of another server.
 func (s *scene) another() *Notifier {
-	return &Notifier{watch: watch{store: s.store, failures: .2}, channels: []channel{s.channel}, log: testspace.Silent}
+	return &Notifier{watch: watch{store: s.store, failures: .2}, channels: []channel{s.channel}, turn: time.Hour, log: testspace.Silent}
 }
 
 // walk makes a Notifier look at everything once.
@@ -83,13 +85,13 @@ func (s *scene) fail(ids ...int64) {
 // A fake is a channel that records notices. It fails as often as the test wants.
 type fake struct {
 	mu    sync.Mutex
-	got   []Notice
+	got   []notice.Notice
 	fails int
 }
 
 func (*fake) name() string { return "fake" }
 
-func (f *fake) send(_ context.Context, n *Notice) error {
+func (f *fake) send(_ context.Context, n *notice.Notice) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.fails > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -16,6 +17,7 @@ const (
 	lookPause = 5 * time.Second // between two walks, and between two looks for notices that are due
 	walkPause = time.Second     // between two parts of a walk
 
+	turnTime   = 10 * time.Second
 	tryTime    = 30 * time.Second // for an attempt with all channels
 	lease      = tdf.Seconds(120) // longer than any attempt
 	atOnce     = 20               // notices that are delivered between two looks
@@ -27,20 +29,21 @@ const (
 // A channel takes notices to people.
 type channel interface {
 	name() string
-	send(ctx context.Context, n *Notice) error
+	send(ctx context.Context, n *notice.Notice) error
 }
 
 // A Notifier looks for events, and delivers notices.
 type Notifier struct {
 	watch    watch
 	channels []channel
+	turn     time.Duration // of deliveries, between two parts of the walk
 	log      *slog.Logger
 }
 
 // New returns a Notifier. Without a webhook and mail addresses, it does nothing. New fails if a file with a secret cannot be read; the error is then a
 // *[config.Error] without a Source.
 func New(cfg config.Notify, namespace string, s *redisstate.Store, log *slog.Logger) (*Notifier, error) {
-	n := &Notifier{watch: watch{store: s, failures: float64(cfg.FailurePercent) / 100}, log: log}
+	n := &Notifier{watch: watch{store: s, failures: float64(cfg.FailurePercent) / 100}, turn: turnTime, log: log}
 	if cfg.Webhook != "" {
 		hook, err := newWebhook(cfg, namespace)
 		if err != nil {
@@ -80,11 +83,13 @@ func (n *Notifier) Run(ctx context.Context) error {
 	return nil
 }
 
-// deliver delivers some of the notices that are due.
+// deliver delivers some of the notices that are due. It ends soon after the time of a turn, so that receivers that do not answer do not keep the Notifier
+// from its walk.
 func (n *Notifier) deliver(ctx context.Context) error {
+	begun := time.Now()
 	var tried *redisstate.StoredNotice
 	again := tdf.Seconds(tdf.Never)
-	for range atOnce {
+	for i := 0; i < atOnce && (i == 0 || time.Since(begun) < n.turn); i++ {
 		next, err := n.watch.store.NextNotice(ctx, tried, again, lease)
 		if err != nil || next == nil {
 			return err
@@ -97,33 +102,33 @@ func (n *Notifier) deliver(ctx context.Context) error {
 
 // try delivers a notice by each channel that has not taken it yet. It returns the notice as it is then, and after which time it is due again.
 func (n *Notifier) try(ctx context.Context, stored *redisstate.StoredNotice) (tried *redisstate.StoredNotice, again tdf.Seconds) {
-	notice, err := read(*stored)
+	x, err := notice.Read(*stored)
 	if err != nil { // written by another program
 		n.log.Error("a notice cannot be read", "error", err)
 		return stored, tdf.Seconds(tdf.Never)
 	}
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
-	notice.Tries, notice.Error = notice.Tries+1, ""
+	x.Tries, x.Error = x.Tries+1, ""
 	for _, c := range n.channels {
-		if !notice.Delivered[c.name()].IsZero() {
+		if !x.Delivered[c.name()].IsZero() {
 			continue
 		}
-		if err := c.send(ctx, &notice); err != nil {
-			notice.Error = fmt.Sprintf("%s: %.500v", c.name(), err)
-			n.log.Warn("a notice is not delivered", "notice", notice.ID, "channel", c.name(), "tries", notice.Tries, "error", err)
+		if err := c.send(ctx, &x); err != nil {
+			x.Error = fmt.Sprintf("%s: %.500v", c.name(), err)
+			n.log.Warn("a notice is not delivered", "notice", x.ID, "channel", c.name(), "tries", x.Tries, "error", err)
 			continue
 		}
-		if notice.Delivered == nil {
-			notice.Delivered = map[string]time.Time{}
+		if x.Delivered == nil {
+			x.Delivered = map[string]time.Time{}
 		}
-		notice.Delivered[c.name()] = time.Now().UTC()
+		x.Delivered[c.name()] = time.Now().UTC()
 	}
 	again = tdf.Seconds(tdf.Never)
-	if notice.Error != "" {
-		if notice.GivenUp = notice.Tries >= mostTries; !notice.GivenUp {
-			again = tdf.For(min(firstRetry<<min(notice.Tries-1, 20), lastRetry))
+	if x.Error != "" {
+		if x.GivenUp = x.Tries >= mostTries; !x.GivenUp {
+			again = tdf.For(min(firstRetry<<min(x.Tries-1, 20), lastRetry))
 		}
 	}
-	return &redisstate.StoredNotice{ID: stored.ID, Text: notice.text()}, again
+	return &redisstate.StoredNotice{ID: stored.ID, Text: x.Stored()}, again
 }

@@ -7,16 +7,17 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Marks remember what was told. Each begins with the kind of event, a space, and the name of the campaign or worker. markBegun says that a first walk
-// has seen everything that had happened before anybody wanted notices, of which nobody is told.
+// Marks remember the events that have a notice. Each begins with the kind of event, a space, and the name of the campaign or worker. The mark markBegun
+// remembers that a first walk has seen all earlier events, which get no notices.
 const (
-	markBegun    = "begun"
-	leastEnded   = 20  // finished tasks before a share of failures means anything
-	groupsAtOnce = 200 // campaigns in a part of the walk
-	marksAtOnce  = 100 // of these, the campaigns are looked up one by one
+	markBegun     = "begun"
+	leastFinished = 20  // finished tasks before a share of failures means anything
+	groupsAtOnce  = 200 // campaigns in a part of the walk
+	marksAtOnce   = 100 // of these, the campaigns are looked up one by one
 )
 
 type store interface {
@@ -33,7 +34,7 @@ type store interface {
 // A watch walks through all campaigns, again and again, and looks at all workers.
 type watch struct {
 	store    store
-	failures float64         // the share of failures that is told; 0 for none
+	failures float64         // the share of failures from which a campaign gets a notice; 0 for none
 	after    string          // the campaign after which the walk goes on
 	cursor   uint64          // of the walk through the marks
 	known    map[string]bool // the marks of all workers
@@ -75,7 +76,7 @@ func (w *watch) look(ctx context.Context) (end bool, err error) {
 	return true, w.forget(ctx)
 }
 
-// campaigns returns what is to be told of the next campaigns, and the name after which the walk goes on.
+// campaigns returns the events of the next campaigns, and the name after which the walk goes on.
 func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []redisstate.Sighting, next string, err error) {
 	groups, next, err := w.store.Groups(ctx, "", w.after, groupsAtOnce)
 	if err != nil {
@@ -83,7 +84,7 @@ func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []redisstate.
 	}
 	var names []string
 	for _, g := range groups {
-		names = append(names, markOf(CampaignEnded, g.Name), markOf(FailuresAbove, g.Name))
+		names = append(names, markOf(notice.CampaignEnded, g.Name), markOf(notice.FailuresAbove, g.Name))
 	}
 	marks, err := w.store.Marks(ctx, names...)
 	if err != nil {
@@ -92,9 +93,9 @@ func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []redisstate.
 	for i, g := range groups {
 		for j, after := range []string{ended(g, marks[2*i]), w.failing(g.Counts, marks[2*i+1])} {
 			if x := (redisstate.Sighting{Mark: names[2*i+j], Before: marks[2*i+j], After: after}); after != x.Before {
-				kind := []Kind{CampaignEnded, FailuresAbove}[j]
+				kind := []notice.Kind{notice.CampaignEnded, notice.FailuresAbove}[j]
 				if grown(x.Before, after) {
-					x.Notice = Notice{Kind: kind, At: now.Std(), Campaign: g.Name, Tasks: g.Counts, Text: sentence(kind, g)}.text()
+					x.Notice = notice.Notice{Kind: kind, At: now.Std(), Campaign: g.Name, Tasks: g.Counts, Text: sentence(kind, g)}.Stored()
 				}
 				seen = append(seen, x)
 			}
@@ -103,7 +104,7 @@ func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []redisstate.
 	return seen, next, nil
 }
 
-func markOf(kind Kind, name string) string { return string(kind) + " " + name }
+func markOf(kind notice.Kind, name string) string { return string(kind) + " " + name }
 
 // ended returns the value of the mark of a campaign: how many of its tasks have finished if all have, and otherwise none. A campaign that is not closed may
 // get further tasks, so it has ended when a second look finds the same number; the first look leaves the number with a tilde.
@@ -113,8 +114,8 @@ func ended(g redisstate.GroupCount, before string) string {
 	}
 	n := g.Counts.Finished()
 	number := strconv.FormatInt(n, 10)
-	told, err := strconv.ParseInt(before, 10, 64)
-	if g.Mark.Mark != tdf.GroupOpen || before == "~"+number || err == nil && told >= n {
+	noticed, err := strconv.ParseInt(before, 10, 64)
+	if g.Mark.Mark != tdf.GroupOpen || before == "~"+number || err == nil && noticed >= n {
 		return number
 	}
 	return "~" + number
@@ -123,7 +124,7 @@ func ended(g redisstate.GroupCount, before string) string {
 // failing returns the value of the mark of a campaign whose tasks fail too often. The mark stays until the share is half of that.
 func (w *watch) failing(c tdf.Counts, before string) string {
 	share := float64(failures(c)) / float64(max(c.Finished(), 1))
-	if w.failures > 0 && c.Finished() >= leastEnded && (share >= w.failures || before != "" && share >= w.failures/2) {
+	if w.failures > 0 && c.Finished() >= leastFinished && (share >= w.failures || before != "" && share >= w.failures/2) {
 		return "1"
 	}
 	return ""
@@ -131,21 +132,21 @@ func (w *watch) failing(c tdf.Counts, before string) string {
 
 func failures(c tdf.Counts) int64 { return c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired] }
 
-// grown reports whether a mark tells of something new. Fewer finished tasks mean only that some were removed.
+// grown reports whether the change of a mark is an event. If the number of finished tasks has fallen, tasks were only removed.
 func grown(before, after string) bool {
 	old, _ := strconv.ParseInt(before, 10, 64)
 	now, _ := strconv.ParseInt(after, 10, 64)
 	return now > old
 }
 
-func sentence(kind Kind, g redisstate.GroupCount) string {
-	if kind == CampaignEnded {
+func sentence(kind notice.Kind, g redisstate.GroupCount) string {
+	if kind == notice.CampaignEnded {
 		return fmt.Sprintf("The campaign %s has ended: %s.", g.Name, g.Counts)
 	}
 	return fmt.Sprintf("%d of %d finished tasks of the campaign %s have failed.", failures(g.Counts), g.Counts.Finished(), g.Name)
 }
 
-// workers returns what is to be told of workers. The value of a mark is the start of the worker that is lost.
+// workers returns the events of workers. The value of a mark is the start of the worker that is lost.
 func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Sighting, err error) {
 	workers, err := w.store.Workers(ctx)
 	if err != nil {
@@ -154,7 +155,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 	names := make([]string, len(workers))
 	w.known = map[string]bool{}
 	for i := range workers {
-		names[i] = markOf(WorkerLost, workers[i].Name)
+		names[i] = markOf(notice.WorkerLost, workers[i].Name)
 		w.known[names[i]] = true
 	}
 	marks, err := w.store.Marks(ctx, names...)
@@ -172,7 +173,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 		s := redisstate.Sighting{Mark: names[i], Before: marks[i], After: after}
 		if after != "" {
 			text := fmt.Sprintf("The worker %s is lost: its last heartbeat was at %s.", x.Name, x.Seen.Std().UTC().Format("2006-01-02 15:04:05 UTC"))
-			s.Notice = Notice{Kind: WorkerLost, At: now.Std(), Worker: x.Name, Text: text}.text()
+			s.Notice = notice.Notice{Kind: notice.WorkerLost, At: now.Std(), Worker: x.Name, Text: text}.Stored()
 		}
 		seen = append(seen, s)
 	}
@@ -206,11 +207,11 @@ func (w *watch) forget(ctx context.Context) error {
 }
 
 func (w *watch) isGone(ctx context.Context, mark string) (bool, error) {
-	switch kind, name, _ := strings.Cut(mark, " "); Kind(kind) {
-	case CampaignEnded, FailuresAbove:
+	switch kind, name, _ := strings.Cut(mark, " "); notice.Kind(kind) {
+	case notice.CampaignEnded, notice.FailuresAbove:
 		counts, err := w.store.Counts(ctx, name)
 		return counts.Total() == 0, err
-	case WorkerLost:
+	case notice.WorkerLost:
 		return !w.known[mark], nil
 	}
 	return false, nil

@@ -9,10 +9,11 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Nobody is told of what had happened before the first walk.
+// What had happened before the first walk gets no notice.
 func TestThePastIsNoNews(t *testing.T) {
 	s := newScene(t)
 	s.fail(s.open("old", 30)...)
@@ -63,7 +64,7 @@ func TestCampaignEnds(t *testing.T) {
 	}
 }
 
-// People are told once that too many tasks fail, and again only if the share has gone down to half of that in between.
+// A campaign gets one notice when too many of its tasks fail, and another one only if the share has fallen to half of that in between.
 func TestFailures(t *testing.T) {
 	s := newScene(t)
 	s.tells()
@@ -83,7 +84,7 @@ func TestFailures(t *testing.T) {
 	expect.Equal(t, s.notifier.watch.failing(tdf.Counts{tdf.Failed: 100}, ""), "", "without notices of failures")
 }
 
-// People are told once of each start of a worker that is lost. A worker that signs off is not lost.
+// Each start of a worker that is lost gets one notice. A worker that signs off is not lost.
 func TestWorkerIsLost(t *testing.T) {
 	s := newScene(t)
 	s.tells()
@@ -116,10 +117,10 @@ func TestTwoServers(t *testing.T) {
 	expect.NoError(t, other.deliver(t.Context()))
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.Equal(t, len(s.channel.taken()), 1)
-	expect.Equal(t, len(expect.Result(List(t.Context(), s.store)).Value(t)), 1)
+	expect.Equal(t, len(expect.Result(notice.List(t.Context(), s.store)).Value(t)), 1)
 }
 
-// A walk has parts, so that many campaigns keep nobody waiting, and each part goes on where the last one has ended.
+// A walk has parts, so that many campaigns do not delay other work, and each part goes on where the last one has ended.
 func TestManyCampaigns(t *testing.T) {
 	s := newScene(t)
 	s.tells()
@@ -130,11 +131,11 @@ func TestManyCampaigns(t *testing.T) {
 	}
 	expect.True(t, !expect.Result(s.notifier.watch.look(t.Context())).Value(t), "one part is all")
 	s.walk(s.notifier)
-	all := expect.Result(List(t.Context(), s.store)).Value(t)
+	all := expect.Result(notice.List(t.Context(), s.store)).Value(t)
 	expect.Equal(t, len(all), n)
-	for told := 0; told < n; told += atOnce {
+	for done := 0; done < n; done += atOnce {
 		expect.NoError(t, s.notifier.deliver(t.Context()))
-		expect.Equal(t, len(s.channel.taken()), min(atOnce, n-told))
+		expect.Equal(t, len(s.channel.taken()), min(atOnce, n-done))
 	}
 }
 
@@ -143,12 +144,12 @@ func TestNoticesAreBounded(t *testing.T) {
 	s := newScene(t)
 	for i := range redisstate.MaxNotices + 3 {
 		mark := fmt.Sprint("m", i)
-		sighting := redisstate.Sighting{Mark: mark, After: "1", Notice: Notice{Text: mark}.text()}
+		sighting := redisstate.Sighting{Mark: mark, After: "1", Notice: notice.Notice{Text: mark}.Stored()}
 		for range 2 { // as if the answer were lost
 			expect.Result(s.store.See(t.Context(), sighting)).OK(t)
 		}
 	}
-	all := expect.Result(List(t.Context(), s.store)).Value(t)
+	all := expect.Result(notice.List(t.Context(), s.store)).Value(t)
 	expect.Equal(t, len(all), redisstate.MaxNotices)
 	expect.Equal(t, all[len(all)-1].Text, "m3", "the oldest")
 	expect.Equal(t, all[0].Text, fmt.Sprint("m", redisstate.MaxNotices+2), "the newest")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/notify/notice"
 )
 
 // A webhook sends each notice as JSON to an address. The headers are those of standardwebhooks.com, so that receivers can check them with its libraries.
@@ -51,17 +52,17 @@ func (w *webhook) name() string { return "webhook" }
 
 // A message is the body of a call.
 type message struct {
-	Type      Kind      `json:"type"`
-	Timestamp time.Time `json:"timestamp"`
-	Data      data      `json:"data"`
+	Type      notice.Kind `json:"type"`
+	Timestamp time.Time   `json:"timestamp"`
+	Data      data        `json:"data"`
 }
 
 type data struct {
 	Namespace string `json:"namespace"`
-	Notice
+	notice.Notice
 }
 
-func (w *webhook) send(ctx context.Context, n *Notice) error {
+func (w *webhook) send(ctx context.Context, n *notice.Notice) error {
 	about := *n
 	about.Delivered, about.Tries, about.Error = nil, 0, ""
 	body, err := json.Marshal(message{n.Kind, n.At, data{w.namespace, about}})

@@ -38,11 +38,11 @@ func (p panel) MayTry(r *http.Request) error {
 // Problem returns how to tell the user about an error.
 func (p panel) Problem(r *http.Request, err error) dashboard.Problem {
 	of := p.problemOf(r.Context(), err)
-	told := dashboard.Problem{Status: of.Status, Title: of.Title, Detail: of.Detail, RetryInSeconds: of.retry}
+	shown := dashboard.Problem{Status: of.Status, Title: of.Title, Detail: of.Detail, RetryInSeconds: of.retry}
 	if kindOf(of.Code).hidden {
-		told.CorrelationID = of.CorrelationID
+		shown.CorrelationID = of.CorrelationID
 	}
-	return told
+	return shown
 }
 
 // Stream makes the answer to a request a stream.

@@ -96,11 +96,11 @@ func openCampaign(ctx context.Context, v *visit) (string, error) {
 	case err == nil && !form.Has("preview"):
 		return campaignAddress(f.Campaign), nil
 	case err != nil:
-		told := v.dashboard.host.Problem(v.request, err)
-		if told.Status >= http.StatusInternalServerError {
+		problem := v.dashboard.host.Problem(v.request, err)
+		if problem.Status >= http.StatusInternalServerError {
 			return "", err
 		}
-		f.Problem = told.Detail
+		f.Problem = problem.Detail
 	}
 	if err := f.readPrograms(ctx, v); err != nil {
 		return "", err

@@ -126,7 +126,7 @@ func TestSessionsInRedis(t *testing.T) {
 	}
 }
 
-// A link logs in once, whoever looks at it before.
+// A link logs in once. A page or a program that only looks at the link before does not use it up.
 func TestLoginLink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, web.Options{})

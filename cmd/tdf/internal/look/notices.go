@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
-	"github.com/tdf-framework/tdf/notify"
+	"github.com/tdf-framework/tdf/notify/notice"
 )
 
 func Notices(a *cli.App) *cobra.Command {
@@ -42,18 +43,18 @@ func listNotices(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) er
 		}
 		t.Row(strconv.FormatInt(n.ID, 10), n.At.Local().Format(time.DateTime), format.OneLine(n.Text, 0), format.OneLine(delivery(&n), 0))
 	}
-	switch {
-	case err != nil || asJSON:
+	if asJSON {
 		return err
-	case len(all) == 0:
+	}
+	if len(all) == 0 && err == nil {
 		a.Say("no notices")
 		return nil
 	}
-	return t.Write()
+	return errors.Join(t.Write(), err)
 }
 
 // delivery says which channels have taken a notice, or why not.
-func delivery(n *notify.Notice) string {
+func delivery(n *notice.Notice) string {
 	taken := strings.Join(slices.Sorted(maps.Keys(n.Delivered)), ", ")
 	switch {
 	case n.GivenUp:

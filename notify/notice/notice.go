@@ -1,4 +1,6 @@
-package notify
+// Package notice has the notices that servers write (docs/notifications.md). It is apart from package notify, so that programs that only read notices do not
+// contain a client for mail.
+package notice
 
 import (
 	"context"
@@ -37,8 +39,8 @@ type Notice struct {
 	GivenUp   bool                 `json:"given_up,omitempty"`
 }
 
-// text returns the notice as Redis stores it.
-func (n Notice) text() string {
+// Stored returns the notice as Redis stores it.
+func (n Notice) Stored() string {
 	n.ID = 0
 	text, err := json.Marshal(n)
 	if err != nil {
@@ -47,7 +49,8 @@ func (n Notice) text() string {
 	return string(text)
 }
 
-func read(stored redisstate.StoredNotice) (n Notice, err error) {
+// Read reads a notice as Redis stores it.
+func Read(stored redisstate.StoredNotice) (n Notice, err error) {
 	if err := json.Unmarshal([]byte(stored.Text), &n); err != nil {
 		return n, fmt.Errorf("notice %d: %w", stored.ID, err)
 	}
@@ -60,7 +63,7 @@ func List(ctx context.Context, s *redisstate.Store) ([]Notice, error) {
 	stored, err := s.Notices(ctx)
 	var all []Notice
 	for _, x := range stored {
-		n, wrong := read(x)
+		n, wrong := Read(x)
 		if err = errors.Join(err, wrong); wrong == nil {
 			all = append(all, n)
 		}
