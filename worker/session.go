@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
@@ -39,7 +40,8 @@ type session struct {
 	left     []string            // rounds whose handlers were left behind
 	dirs     []*rounddir.Dir     // directories that no round uses at present
 
-	outputs []*record.Slot // outputs[n-1] has the output files of slot n
+	outputs  []*record.Slot // outputs[n-1] has the output files of slot n
+	timeline timeline
 
 	freed, renewed, claimed, reported signal
 	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
@@ -65,6 +67,7 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 		Worker: w, held: map[*execution]bool{},
 		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1), reported: make(signal, 1),
 	}
+	s.timeline.longest = mergedPerSlot * tdf.Seconds(w.slots())
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
 	awaiting, endAwaiting := w.outlive(s.stopping, w.answer, w.answer)
 	s.awaiting = awaiting
@@ -79,6 +82,7 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	s.loops.Go(func() { s.reportRunning(loops) })
 	s.loops.Go(func() { s.report(loops, delivering) })
 	s.loops.Go(func() { s.shareSuccesses(loops) })
+	s.loops.Go(func() { s.keepTimeline(loops) })
 	if w.cfg.OnLeaseLost == onLeaseLostEnd {
 		s.loops.Go(func() { s.endWhenLeasesEnd(loops) })
 	}
@@ -108,6 +112,9 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 		s.held[e] = true
 		s.busy++
 		e.slot = s.takeSlot()
+		bar := e.emptyBar()
+		bar.Start = c.Now
+		s.timeline.begin(bar)
 		noSlot := e.slot > s.slots()
 		s.mu.Unlock()
 		s.work.Add(1) // until the execution is reported
@@ -141,6 +148,7 @@ func (s *session) queueReport(e *execution) {
 // removed. So there are never more directories than slots, however long their removal takes.
 func (s *session) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
+	s.timeline.end(e.bar(success))
 	s.breakers.roundEnded(e.task.Program)
 	s.mu.Lock()
 	delete(s.held, e)

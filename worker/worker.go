@@ -26,6 +26,7 @@ type store interface {
 	reporter
 	registry
 	successStore
+	timelineStore
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	EachDependency(ctx context.Context, id int64, each func(redisstate.Stored) bool) (left int, err error)

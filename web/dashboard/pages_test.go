@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web"
@@ -18,6 +21,7 @@ import (
 var (
 	pages = map[string]string{
 		"/ui": "viewer submitter operator", "/ui/workers": "viewer operator",
+		"/ui/timeline": "viewer operator", "/ui/timeline?window=1d&colour=campaign&worker=w&page=-7": "viewer operator", "/ui/timeline?window=x&worker=%3Cb%3Eg": "viewer operator",
 		"/ui/tasks": "viewer submitter operator", "/ui/tasks?state=open&state=nonsense&id=x": "viewer submitter operator",
 		"/ui/tasks?column=meta&column=input&column=queue&column=owner&limit=500&order=oldest": "viewer submitter operator", "/ui/tasks/confirm?do=cancel&state=open": "submitter operator",
 		"/ui/tasks/confirm?do=retry&id=1": "submitter operator", "/ui/tasks/2?round=0": "viewer operator", "/ui/tasks/2/explain": "viewer operator", "/ui/tasks/3": "viewer operator",
@@ -125,6 +129,29 @@ func checkPage(t *testing.T, path string, got answer) {
 			t.Errorf("%s has no %s", path, need)
 		}
 	}
+}
+
+// The timeline shows what workers ran, and ignores what no worker has written.
+func TestTimelinePage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	ctx := t.Context()
+	now := expect.Result(s.store.Now(ctx)).Value(t)
+	for _, name := range []string{"idle", "lab"} {
+		_, _, err := s.store.TakeName(ctx, redisstate.WorkerInfo{Name: name, Boot: name, Lease: 3600, State: "working", Slots: 2}, redisstate.PriorOwner{})
+		expect.NoError(t, err)
+	}
+	failed := redisstate.Bar{Slot: 1, Start: now.Add(-60), End: now.Add(-30), Busy: 30, Rounds: 1, Outcome: "failed", Task: 77, Group: "<b>g"}
+	expect.NoError(t, s.store.AddBars(ctx, "lab", []redisstate.Bar{failed}, nil))
+	expect.NoError(t, s.store.Redis.ZAdd(ctx, s.store.Keys.Timeline("lab"), redis.Z{Score: float64(now), Member: "<script>"}).Err())
+	b := s.as(access.Viewer)
+	page := b.get("/ui/timeline?colour=campaign&window=15m")
+	checkPage(t, "the timeline", page)
+	for _, part := range []string{`<path class="t-0" d="M9`, "&lt;b&gt;g", `href="/ui/tasks/77"`, "Nothing ran in this window", "<strong>2 %</strong> of 2 slots", "<strong>1 %</strong> of all slots"} {
+		expect.Contains(t, page.text, part)
+	}
+	expect.Contains(t, b.page("/ui/timeline?worker=lab", 200), `<path class="t-failed"`)
+	expect.Contains(t, b.page("/ui/timeline?worker=none", 200), "There is no such worker")
 }
 
 // The script and the styles are small, and browsers keep them.

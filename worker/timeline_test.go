@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+func ran(slot int, from, to tdf.Time, outcome string, task int64, group string) redisstate.Bar {
+	return redisstate.Bar{Slot: slot, Start: from, End: to, Outcome: outcome, Task: task, Group: group}
+}
+
+// bars returns the bars for the next call to Redis, the present ones by slot and start.
+func (t *timeline) bars() (ended, present []redisstate.Bar, ok bool) {
+	ended, present, ok = t.take()
+	slices.SortFunc(present, func(a, b redisstate.Bar) int { return 1000*(a.Slot-b.Slot) + int(a.Start-b.Start) })
+	return ended, present, ok
+}
+
+// Short rounds that follow each other on a slot become one bar, with the worst outcome. Long rounds are bars of their own.
+func TestRoundsBecomeBars(t *testing.T) {
+	t.Parallel()
+	line := timeline{longest: 10}
+	line.end(ran(1, 100, 101, "succeeded", 1, "a"))
+	line.end(ran(1, 102, 104, "failed", 2, "a"))
+	line.end(ran(1, 105, 106, "succeeded", 3, "b"))
+	line.end(ran(2, 105, 106, "succeeded", 4, "b"))
+	merged := redisstate.Bar{Slot: 1, Start: 100, End: 106, Busy: 4, Rounds: 3, Outcome: "failed", Task: 2}
+	other := redisstate.Bar{Slot: 2, Start: 105, End: 106, Busy: 1, Rounds: 1, Outcome: "succeeded", Task: 4, Group: "b"}
+	ended, present, ok := line.bars()
+	expect.True(t, ok && len(ended) == 0, ended)
+	expect.Equal(t, present, []redisstate.Bar{merged, other})
+	_, _, ok = line.bars()
+	expect.True(t, !ok, "nothing has changed")
+
+	line.end(ran(1, 106, 200, "succeeded", 5, "a"))
+	line.end(ran(1, 150, 151, "succeeded", 6, "a")) // the clock went back
+	line.end(ran(1, 0, 0, "released", 7, ""))       // did not run
+	ended, present, _ = line.bars()
+	expect.True(t, len(ended) == 2 && ended[0] == merged && ended[1].Task == 5 && ended[1].Busy == 94, ended)
+	expect.True(t, len(present) == 2 && present[0].Task == 6, present)
+	for i := range int64(3 * redisstate.MaxBars) {
+		line.end(ran(1, tdf.Time(1000*(i+1)), tdf.Time(1000*(i+1)+500), "succeeded", i+1, ""))
+	}
+	ended, _, _ = line.bars()
+	expect.True(t, len(ended) == redisstate.MaxBars && ended[len(ended)-1].Task == 3*redisstate.MaxBars-1, "the latest bars", len(ended))
+}
+
+// A round that runs is a bar from the second call on, and disappears when it ends.
+func TestRunningRoundIsABar(t *testing.T) {
+	t.Parallel()
+	var line timeline
+	line.begin(ran(1, 100, 0, "", 1, "a"))
+	_, present, ok := line.bars()
+	expect.True(t, !ok && len(present) == 0, "a round that may be short", present)
+	_, present, ok = line.bars()
+	running := redisstate.Bar{Slot: 1, Start: 100, End: 100, Rounds: 1, Outcome: redisstate.BarRunning, Task: 1, Group: "a"}
+	expect.True(t, ok && len(present) == 1 && present[0] == running, present)
+	_, _, ok = line.bars()
+	expect.True(t, !ok, "nothing has changed")
+	line.end(ran(1, 0, 0, "released", 1, ""))
+	_, present, ok = line.bars()
+	expect.True(t, ok && len(present) == 0, present)
+}
+
+// A worker that ends stores its last bars. A later worker of the same name adds to them, and another worker has its own.
+func TestWorkersStoreTheirBars(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	handle := Handle("p", func(_ context.Context, r *Round) error {
+		if r.Input == "bad" {
+			return context.Canceled
+		}
+		return nil
+	})
+	good, bad := w.open("good", forHandler("p"), func(p *tdf.Properties) { p.Group = "g" }), w.open("bad", forHandler("p"))
+	w.runOnce(w.worker(handle))
+	w.runOnce(w.worker(handle))
+	all := expect.Result(w.store.Timelines(w.Context(), []string{"w1", "w2"}, 0)).Value(t)
+	got := all[0].Bars
+	expect.MustTrue(t, len(got) == 2 && len(all[1].Bars) == 0, "bars", all)
+	slices.SortFunc(got, func(a, b redisstate.Bar) int { return int(a.Task - b.Task) })
+	for i, want := range []redisstate.Bar{{Task: good, Outcome: "succeeded", Group: "g"}, {Task: bad, Outcome: "failed"}} {
+		want.Slot, want.Rounds, want.Start, want.End, want.Busy = 1, 1, got[i].Start, got[i].End, got[i].Busy
+		expect.True(t, got[i] == want && want.Start > 0 && want.End >= want.Start, got[i])
+	}
+}
