@@ -2,6 +2,7 @@ package redisstate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +85,11 @@ const readActivity = "read the counts of queues"
 // Activity returns the counts of the queues with the most transitions, at most the given number, ordered by name. The counts of all
 // other queues are those of [OtherQueues]. Activity includes what this client has counted and not added to Redis yet.
 func (s *Store) Activity(ctx context.Context, most int) ([]Activity, error) {
+	release, err := s.tally.hold(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", readActivity, err)
+	}
+	defer release()
 	names, err := conn.Ask(ctx, s.Conn, readActivity, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRevRange(ctx, s.Keys.Activity(), 0, mostCounted+1)
 	})

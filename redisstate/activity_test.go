@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -35,6 +36,20 @@ func activityText(t testing.TB, s *Store, most int) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Counts never fall while they move from the client to Redis, because Prometheus takes a lower number for a restart of the program.
+func TestCountsDoNotFall(t *testing.T) {
+	s := newStore(t)
+	s.KeepCounts()
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	for i := range 100 {
+		mustOpen(t, s, inQueue("a"))
+		sending.Go(s.sendTally)
+		all := expect.Result(s.Activity(t.Context(), 10)).Value(t)
+		expect.MustTrue(t, len(all) == 1 && all[0].Counts[transitionName(tdf.VerbOpen, tdf.Open)] == int64(i+1), i, all)
+	}
 }
 
 // Every transition of a task counts for its queue, whichever script makes it.

@@ -67,9 +67,9 @@ type tally struct {
 	next   *time.Timer // of the next call; nil if none is due
 	closed bool
 
-	seen    tdf.Time  // a time by Redis's clock,
-	seenAt  time.Time // and by this machine's clock
-	sending sync.Mutex
+	seen    tdf.Time      // a time by Redis's clock,
+	seenAt  time.Time     // and by this machine's clock
+	sending chan struct{} // has an element while counts are sent, or counts in Redis are read; nil if the client does not count
 	calls   uint64
 }
 
@@ -80,7 +80,7 @@ func (s *Store) KeepCounts() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ctx, t.end = context.WithCancel(context.Background())
-	t.counts = activities{}
+	t.counts, t.sending = activities{}, make(chan struct{}, 1)
 }
 
 // Close adds the last counts to those in Redis, and ends the connection. Calls after Close return an error.
@@ -130,6 +130,23 @@ func (t *tally) take() activities {
 	return counts
 }
 
+// hold keeps the client from sending counts until release is called, so that none of them moves to Redis while a caller adds up both. It waits while
+// counts are sent, until ctx ends.
+func (t *tally) hold(ctx context.Context) (release func(), err error) {
+	t.mu.Lock()
+	sending := t.sending
+	t.mu.Unlock()
+	if sending == nil {
+		return func() {}, nil
+	}
+	select {
+	case sending <- struct{}{}:
+		return func() { <-sending }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 // unsent returns a copy of the counts.
 func (t *tally) unsent() activities {
 	t.mu.Lock()
@@ -144,8 +161,8 @@ func (t *tally) unsent() activities {
 // sendTally adds the counts to those in Redis. It waits while Redis is away. If Redis refuses a call, its counts are lost.
 func (s *Store) sendTally() {
 	t := &s.tally
-	t.sending.Lock()
-	defer t.sending.Unlock()
+	t.sending <- struct{}{}
+	defer func() { <-t.sending }()
 	counts := t.take()
 	keys := []string{s.Keys.Activity(), s.Keys.Counted(s.Boot())}
 	for queues := range slices.Chunk(slices.Sorted(maps.Keys(counts)), tallyAtOnce) {

@@ -127,7 +127,7 @@ func (s *site) world() map[string]string {
 	}
 	for _, key := range keys {
 		switch name, _, _ := strings.Cut(strings.TrimPrefix(key, s.cfg.Namespace+":"), ":"); name {
-		case "calls", "activity", "counted":
+		case "calls", "activity", "counted", "tokens_used": // the last use of a token is written once a minute
 			continue
 		}
 		commands := map[string][]any{
