@@ -35,7 +35,8 @@ type Stats struct {
 	Programs     int   `json:"programs"` // number of programs that are stored in the namespace
 	ProgramBytes int64 `json:"program_bytes"`
 
-	Memory Memory `json:"-"`
+	Memory  Memory  `json:"-"`
+	History History `json:"history"` // only from [Admin.Stats]
 }
 
 // A Queue is a queue with open tasks.
@@ -80,7 +81,11 @@ const rateSpan = tdf.Seconds(60)
 
 // Stats reads the metrics. The number of tasks hardly affects how long this takes.
 func (a *Admin) Stats(ctx context.Context) (Stats, error) {
-	return a.stats(ctx, a.redis().QueueCounts)
+	stats, err := a.stats(ctx, a.redis().QueueCounts)
+	if err == nil {
+		stats.History, err = a.History(ctx)
+	}
+	return stats, err
 }
 
 // StatsAgain does the same as Stats, for a caller that reads the metrics again and again with the same QueueCounter. If there are thousands of

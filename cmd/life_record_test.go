@@ -109,7 +109,7 @@ func (r *record) snapshot(namespace string, taken map[string]*process) page {
 	var clients []value // written last, so that their random ids already have names in the record
 	for _, v := range values {
 		switch {
-		case strings.HasPrefix(v.name, "activity"), strings.HasPrefix(v.name, "counted:"), strings.HasPrefix(v.name, "timeline:"): // processes write them a second later
+		case strings.HasPrefix(v.name, "activity"), strings.HasPrefix(v.name, "counted:"), strings.HasPrefix(v.name, "timeline:"), strings.HasPrefix(v.name, "history:"): // processes write them a second later
 		case strings.HasPrefix(v.name, "calls:"):
 			clients = append(clients, v)
 		case taken[v.name] == nil:

@@ -42,6 +42,9 @@ const (
 // spanBounds are the upper bounds of the counts of spans.
 var spanBounds = []tdf.Seconds{0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200, 172_800, tdf.Forever}
 
+// SpanBounds returns the upper bounds of the counts of spans. The last one is [tdf.Forever].
+func SpanBounds() []tdf.Seconds { return slices.Clone(spanBounds) }
+
 // boundOf returns the bound of the count for a span.
 func boundOf(span tdf.Seconds) tdf.Seconds {
 	return spanBounds[slices.IndexFunc(spanBounds, func(bound tdf.Seconds) bool { return span <= bound })]

@@ -22,6 +22,7 @@ type Store interface {
 	linkStore
 	limitStore
 	haltStore
+	historyStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (next, now tdf.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
@@ -30,16 +31,17 @@ type Store interface {
 
 // A Server settles the tasks of one namespace.
 type Server struct {
-	name  string
-	cfg   config.Server
-	store Store
-	log   *slog.Logger
-	watch watch
-	ahead ahead
-	audit audit
-	links links
-	clock func() time.Time
-	seen  time.Time // time of the last heartbeat
+	name    string
+	cfg     config.Server
+	store   Store
+	log     *slog.Logger
+	watch   watch
+	ahead   ahead
+	audit   audit
+	links   links
+	history history
+	clock   func() time.Time
+	seen    time.Time // time of the last heartbeat
 
 	settled time.Time // start of the last search for due tasks
 }
@@ -162,6 +164,7 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 		return done, err
 	}
 	failed = cmp.Or(failed, s.halt(ctx, now))
+	s.keepHistory(ctx, now)
 	more, err := s.runAudit(ctx, now)
 	done.add(more)
 	return done, cmp.Or(err, failed)

@@ -48,6 +48,14 @@ func Seconds(d time.Duration) string {
 	}
 }
 
+// Elapsed formats a measured duration for people: with two decimals below 10 s, and otherwise as Span does.
+func Elapsed(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.2fs", max(d, 0).Seconds())
+	}
+	return Span(d)
+}
+
 // PerSecond formats a rate with three digits.
 func PerSecond(rate float64) string { return fmt.Sprintf("%.3g", rate) }
 

@@ -111,6 +111,12 @@ func (k Names) ActivityPrefix() string         { return k.Key("activity:") }
 func (k Names) Counted(boot string) string     { return k.Key("counted:" + boot) }
 func (k Names) ActivityOf(queue string) string { return k.ActivityPrefix() + queue }
 
+// History returns the key of the counts that the namespace had in a step. Steps are numbered since 1970.
+func (k Names) History(seconds, step int64) string {
+	of := strconv.FormatInt(seconds, 10) + ":" + strconv.FormatInt(step, 10)
+	return k.Key("history:" + of)
+}
+
 func (k Names) Loading() string      { return k.Key("loading") }
 func (k Names) PassedPrefix() string { return k.Key("passed:") }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/results"
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
@@ -98,6 +99,7 @@ type Dashboard struct {
 	rooms   rooms
 	facts   facts
 	tables  results.Tables
+	queues  redisstate.QueueCounter
 }
 
 // New returns the dashboard of a manager's namespace. Its addresses begin with [Base].

@@ -14,6 +14,7 @@ type overview struct {
 	Stats     admin.Stats
 	Status    admin.Status
 	States    []stateCount
+	History   []history
 }
 
 type stateCount struct {
@@ -41,9 +42,14 @@ func loadOverview(ctx context.Context, v *visit) (any, error) {
 			}
 		}
 	}
-	if o.Stats, err = d.admin.Stats(ctx); err != nil {
+	if o.Stats, err = d.admin.StatsAgain(ctx, &d.queues); err != nil {
 		return nil, err
 	}
+	counted, err := recent(d, "history", historyEvery, func() (admin.History, error) { return d.admin.History(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	o.History = histories(o.Stats.At, counted)
 	if o.Status, err = d.progress(ctx, ""); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ var functions = template.FuncMap{
 	"base": func() string { return Base }, "number": number, "count": count, "size": format.Size, "span": format.Span, "seconds": format.Seconds, "rate": format.PerSecond,
 	"line": format.OneLine, "text": format.Printable, "when": when, "state": format.StateText, "seg": url.PathEscape, "join": strings.Join, "address": address, "dict": dict,
 	"slots": slots, "query": query, "add": func(a, b int) int { return a + b }, "height": func(rows []roundRow) int { return 14 * len(rows) },
-	"minus": func(a, b int64) int64 { return a - b }, "share": shareOf, "campaignstate": stateOf, "failures": failuresOf,
+	"minus": func(a, b int64) int64 { return a - b }, "share": shareOf, "campaignstate": stateOf, "failures": failuresOf, "elapsed": format.Elapsed, "minutely": minutely, "perminute": perMinute,
 }
 
 var layout = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/login.html", "templates/problem.html"))

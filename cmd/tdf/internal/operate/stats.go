@@ -21,7 +21,8 @@ func Stats(a *cli.App) *cobra.Command {
 	asJSON, prometheus, output := false, false, ""
 	c := &cobra.Command{
 		Use: "stats", Short: "Show metrics of the namespace",
-		Long: "Shows metrics: tasks by state and by queue, waiting times, the server, workers and their slots, stored programs, and the memory of Redis.\n" +
+		Long: "Shows metrics: tasks by state and by queue, waiting times, the server, workers and their slots, stored programs, the memory of Redis,\n" +
+			"and the tasks that ended in the last hour and day, with percentiles of their run times and waiting times.\n" +
 			"With --prometheus, the command prints the metrics in Prometheus's text format, for the textfile collector of node_exporter.\n" +
 			"With --output, it replaces a file atomically, so that readers always see a complete file.",
 		Example: "  tdf stats --prometheus --output /var/lib/node_exporter/tdf.prom",
@@ -99,7 +100,28 @@ func statsTable(a *cli.App, s *admin.Stats) error {
 	t.Row("waiting for tasks", format.Number(s.Waiting))
 	t.Row("stored programs", fmt.Sprintf("%d, %s", s.Programs, format.Size(s.ProgramBytes)))
 	t.Row("redis memory", memoryOfRedis(s.Memory))
+	addPeriod(t.Row, "last hour", s.At, &s.History.Hour)
+	addPeriod(t.Row, "last day", s.At, &s.History.Day)
 	return t.Write()
+}
+
+// addPeriod adds the counts of a period. If it has none, it adds nothing.
+func addPeriod(row func(...string), name string, now time.Time, p *admin.Period) {
+	if p.Since.IsZero() {
+		return
+	}
+	row(name+" counted since", seenText(now, p.Since))
+	row(name+" succeeded", format.Number(p.Succeeded))
+	row(name+" failed", format.Number(p.Failed))
+	row(name+" run time", percentilesText(p.Run))
+	row(name+" wait", percentilesText(p.Wait))
+}
+
+func percentilesText(p admin.Percentiles) string {
+	if p.N == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s", format.Elapsed(p.P50), format.Elapsed(p.P90), format.Elapsed(p.P99))
 }
 
 func openText(q admin.Queue) string {

@@ -1,0 +1,136 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A History has the counts of the last hour and of the last day (docs/metrics.md, "History").
+type History struct {
+	Hour Period `json:"last_hour"`
+	Day  Period `json:"last_day"`
+}
+
+// A Period has the counts of a span of time that ends now.
+type Period struct {
+	Since     time.Time   `json:"since" as:"unix"` // later than the start of the span if there are no older counts; zero if there are none
+	Succeeded int64       `json:"succeeded"`       // tasks that succeeded
+	Failed    int64       `json:"failed"`          // tasks that failed, timed out, expired or were cancelled
+	Run       Percentiles `json:"run_seconds"`     // of the run times of programs and handlers
+	Wait      Percentiles `json:"wait_seconds"`    // of the time from the moment when a task could first be claimed to its first claim
+	Steps     []Interval  `json:"-"`               // the parts of the period, the oldest first
+}
+
+// Percentiles are estimates from a histogram.
+type Percentiles struct {
+	N   int64         `json:"n"`   // number of measured times; if it is 0, so are the percentiles
+	P50 time.Duration `json:"p50"` // half of the times are as long or shorter
+	P90 time.Duration `json:"p90"`
+	P99 time.Duration `json:"p99"`
+}
+
+// An Interval is the part of a period between two counts.
+type Interval struct {
+	From, To          time.Time
+	Succeeded, Failed int64
+	Gap               bool // no server ran for a part of the time
+}
+
+// PerMinute returns how many tasks ended a minute.
+func (s Interval) PerMinute() (succeeded, failed float64) {
+	minutes := max(s.To.Sub(s.From).Minutes(), 1e-3)
+	return float64(s.Succeeded) / minutes, float64(s.Failed) / minutes
+}
+
+// Total returns how many tasks ended.
+func (p Period) Total() int64 { return p.Succeeded + p.Failed }
+
+// History reads the counts of the last hour and the last day.
+func (a *Admin) History(ctx context.Context) (History, error) {
+	h, err := readHistory(ctx, a.redis())
+	if err != nil {
+		err = fmt.Errorf("read the history: %w", err)
+	}
+	return h, err
+}
+
+func readHistory(ctx context.Context, s *redisstate.Store) (h History, err error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return h, err
+	}
+	hour, err := s.History(ctx, redisstate.HistoryHour, now)
+	if err != nil {
+		return h, err
+	}
+	day, err := s.History(ctx, redisstate.HistoryDay, now)
+	if err != nil {
+		return h, err
+	}
+	present, err := s.PresentHistory(ctx, now)
+	return History{periodOf(redisstate.HistoryHour, hour, present), periodOf(redisstate.HistoryDay, day, present)}, err
+}
+
+// periodOf returns the counts between the first of the entries and the present.
+func periodOf(span redisstate.HistorySpan, entries []redisstate.HistoryEntry, present redisstate.HistoryEntry) (p Period) {
+	all := redisstate.Activity{Counts: map[string]int64{}}
+	for i, earlier := range entries {
+		later := present
+		if i+1 < len(entries) {
+			later = entries[i+1]
+		}
+		counted := later.Since(earlier)
+		step := Interval{From: earlier.At.Std(), To: later.At.Std(), Gap: later.At.Sub(earlier.At) >= span.Step*3/2}
+		step.Succeeded, step.Failed = ended(&counted)
+		p.Steps = append(p.Steps, step)
+		for name, n := range counted.Counts {
+			all.Counts[name] += n
+		}
+	}
+	if len(entries) > 0 {
+		p.Since = entries[0].At.Std()
+	}
+	p.Succeeded, p.Failed = ended(&all)
+	p.Run, p.Wait = percentilesOf(&all, redisstate.CountRun), percentilesOf(&all, redisstate.CountWait)
+	return p
+}
+
+// ended returns how many tasks succeeded, and how many ended in another way.
+func ended(a *redisstate.Activity) (succeeded, failed int64) {
+	a.Transitions(func(_ tdf.Verb, to tdf.State, n int64) {
+		if to == tdf.Succeeded {
+			succeeded += n
+		} else {
+			failed += n
+		}
+	})
+	return succeeded, failed
+}
+
+func percentilesOf(a *redisstate.Activity, kind string) Percentiles {
+	upTo, _ := a.Spans(kind)
+	n := upTo[tdf.Forever]
+	of := func(share float64) time.Duration { return percentile(upTo, share*float64(n)) }
+	return Percentiles{n, of(0.5), of(0.9), of(0.99)}
+}
+
+// percentile returns the time that as many times as rank do not exceed. It assumes that the times of a part of the histogram are
+// evenly distributed. The longest times have no bound, so it returns the bound below them.
+func percentile(upTo map[tdf.Seconds]int64, rank float64) time.Duration {
+	below, n := tdf.Seconds(0), 0.0
+	for _, bound := range redisstate.SpanBounds() {
+		more := float64(upTo[bound])
+		switch {
+		case rank <= 0 || bound == tdf.Forever:
+			return below.Std()
+		case more >= rank:
+			return (below + (bound-below)*tdf.Seconds((rank-n)/(more-n))).Std()
+		}
+		below, n = bound, more
+	}
+	return below.Std()
+}

@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+const (
+	succeeds = redisstate.CountTransition + "succeed:succeeded"
+	fails    = redisstate.CountTransition + "fail:failed"
+	expires  = redisstate.CountTransition + "cancel:expired"
+)
+
+// countedAt returns an entry of a history.
+func countedAt(at tdf.Time, counts map[string]int64) redisstate.HistoryEntry {
+	return redisstate.HistoryEntry{At: at, Counts: counts}
+}
+
+// A period has the differences of its entries. A time without a server is a gap, but its tasks count. After counts became
+// smaller, the others still count.
+func TestPeriod(t *testing.T) {
+	t.Parallel()
+	entries := []redisstate.HistoryEntry{
+		countedAt(6001, map[string]int64{succeeds: 10, fails: 1}),
+		countedAt(6061, map[string]int64{succeeds: 70, fails: 4, expires: 1}),
+		countedAt(6190, map[string]int64{succeeds: 75, fails: 4, expires: 1}),
+		countedAt(6241, map[string]int64{succeeds: 5, fails: 7, expires: 1}),
+	}
+	p := periodOf(redisstate.HistoryHour, entries, countedAt(6271, map[string]int64{succeeds: 20, fails: 7, expires: 1}))
+	expect.True(t, p.Succeeded == 80 && p.Failed == 7 && p.Total() == 87 && p.Since.Equal(time.Unix(6001, 0)), p)
+	text := ""
+	for _, s := range p.Steps {
+		good, bad := s.PerMinute()
+		text += fmt.Sprintf("%d-%d %d %d %.2f %.2f %v\n", s.From.Unix(), s.To.Unix(), s.Succeeded, s.Failed, good, bad, s.Gap)
+	}
+	expect.Equal(t, text, "6001-6061 60 4 60.00 4.00 false\n6061-6190 5 0 2.33 0.00 true\n6190-6241 0 3 0.00 3.53 false\n6241-6271 15 0 30.00 0.00 false\n", "steps")
+
+	empty := periodOf(redisstate.HistoryHour, nil, countedAt(6271, map[string]int64{succeeds: 20}))
+	expect.True(t, empty.Total() == 0 && empty.Since.IsZero() && len(empty.Steps) == 0, empty)
+	same := periodOf(redisstate.HistoryHour, []redisstate.HistoryEntry{countedAt(6000, nil)}, countedAt(6000, map[string]int64{succeeds: 20}))
+	good, _ := same.Steps[0].PerMinute()
+	expect.True(t, good == 20/1e-3, "in no time", good)
+}
+
+func TestPercentiles(t *testing.T) {
+	t.Parallel()
+	run := func(bound string) string { return redisstate.CountRun + bound }
+	for _, c := range []struct {
+		counts        map[string]int64
+		n             int64
+		p50, p90, p99 time.Duration
+	}{
+		{nil, 0, 0, 0, 0},
+		{map[string]int64{run("5"): 100}, 100, 3 * time.Second, 4600 * time.Millisecond, 4960 * time.Millisecond},
+		{map[string]int64{run("1"): 50, run("15"): 40, run("60"): 10}, 100, time.Second, 15 * time.Second, 55500 * time.Millisecond},
+		{map[string]int64{run("inf"): 3}, 3, 48 * time.Hour, 48 * time.Hour, 48 * time.Hour},
+		{map[string]int64{run("0.010000"): 1}, 1, 5 * time.Millisecond, 9 * time.Millisecond, 9900 * time.Microsecond},
+	} {
+		got := percentilesOf(&redisstate.Activity{Counts: c.counts}, redisstate.CountRun)
+		expect.Equal(t, got, Percentiles{c.n, c.p50, c.p90, c.p99}, fmt.Sprint(c.counts))
+	}
+}

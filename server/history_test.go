@@ -1,0 +1,37 @@
+package server
+
+import (
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Each round of a server keeps the history. If several servers run, or a server restarts, each step has one entry. A wrong type in
+// Redis is no error of the round.
+func TestServersKeepHistory(t *testing.T) {
+	s := newSite(t)
+	entries := func() (all []redisstate.HistoryEntry) {
+		all = expect.Result(s.store.History(s.Context(), redisstate.HistoryHour, s.now())).Value(s)
+		return append(all, expect.Result(s.store.History(s.Context(), redisstate.HistoryDay, s.now())).Value(s)...)
+	}
+	s.do("SET", "$activity", "wrong")
+	s.round()
+	expect.Equal(s, len(entries()), 0, "entries without counts")
+	s.do("DEL", "$activity")
+	s.do("ZADD", "$activity", 1, "default")
+	s.do("HSET", "$activity:default", "made:succeed:succeeded", 3)
+	start := s.now()
+	s.server.keepHistory(s.Context(), start) // too early for another try
+	expect.Equal(s, len(entries()), 0, "entries after an error")
+	for range 2 {
+		restarted := New("other", settings, s.store, quiet())
+		expect.Result(restarted.RunOnce(s.Context())).OK(s)
+	}
+	s.server.keepHistory(s.Context(), start.Add(-60)) // the clock was set back
+	all := entries()
+	expect.True(s, 3 <= len(all) && len(all) <= 5, len(all), "entries") // more if a step has begun meanwhile
+	for _, e := range all {
+		expect.Equal(s, e.Counts["made:succeed:succeeded"], 3, "counts")
+	}
+}
