@@ -149,7 +149,7 @@ func (s *session) deliveries() []delivery {
 			continue
 		}
 		e.logDropped(e.cause)
-		s.freeAfterPause(e, false)
+		s.freeDropped(e)
 	}
 	return all
 }
@@ -251,7 +251,7 @@ func (s *session) deliver(ctx context.Context, rest []delivery, send send) (refu
 func (s *session) giveUp(all []delivery, why error) {
 	for _, d := range all {
 		d.e.logUndelivered(why)
-		s.freeAfterPause(d.e, false)
+		s.freeDropped(d.e)
 	}
 }
 
@@ -289,7 +289,7 @@ func (s *session) answered(ctx context.Context, d delivery, err error, send send
 // drop drops a report of a task that no longer belongs to this worker.
 func (s *session) drop(d delivery, reason error) {
 	d.e.logDropped(reason)
-	s.freeAfterPause(d.e, false)
+	s.freeDropped(d.e)
 }
 
 func (e *execution) logDropped(reason error) { e.log.Info("dropped", "reason", reason) }

@@ -144,6 +144,12 @@ func (s *session) queueReport(e *execution) {
 	s.reported.give()
 }
 
+// freeDropped ends an execution whose report Redis has not accepted, as freeAfterPause does.
+func (s *session) freeDropped(e *execution) {
+	e.dropped = true
+	s.freeAfterPause(e, false)
+}
+
 // freeAfterPause ends an execution. It frees the slot after the configured pause, and after the round's directory has been
 // removed. So there are never more directories than slots, however long their removal takes.
 func (s *session) freeAfterPause(e *execution, success bool) {

@@ -154,7 +154,7 @@ func (e *execution) bar(success bool) redisstate.Bar {
 		b.Outcome = "succeeded"
 	case errors.Is(e.cause, errTimedOut):
 		b.Outcome = "timed_out"
-	case e.cause != nil:
+	case e.cause != nil, e.dropped:
 		b.Outcome = "released"
 	default:
 		b.Outcome = "failed"

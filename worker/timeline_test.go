@@ -67,6 +67,22 @@ func TestRunningRoundIsABar(t *testing.T) {
 	expect.True(t, ok && len(present) == 0, present)
 }
 
+// A round whose report Redis has refused is not shown as failed, because the task has another outcome.
+func TestBarOfADroppedRound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, end := w.session(w.worker())
+	defer end()
+	for _, success := range []bool{true, false} {
+		e := &execution{s: s, task: &tdf.Task{}, log: s.log, slot: s.takeSlot(), result: tdf.Result{Started: 100, Seconds: 1}}
+		s.busy++
+		s.work.Add(1)
+		s.drop(delivery{e: e, success: success}, tdf.ErrNoTask)
+		_, present, _ := s.timeline.bars()
+		expect.MustTrue(t, len(present) > 0 && present[0].Outcome == "released", present)
+	}
+}
+
 // A worker that ends stores its last bars. A later worker of the same name adds to them, and another worker has its own.
 func TestWorkersStoreTheirBars(t *testing.T) {
 	t.Parallel()

@@ -172,7 +172,7 @@ func (p *timelinePage) within(w *admin.Worker, bars []admin.Bar) (all []timeline
 // colour gives each bar a class, and makes the legend.
 func (p *timelinePage) colour(bars [][]timelineBar) {
 	if p.Colour == "outcome" {
-		p.Legend = []legendKey{{"t-running", "running"}, {"t-succeeded", "succeeded"}, {"t-released", "released"}, {"t-failed", "failed"}, {"t-timed_out", "timed out"}}
+		p.Legend = []legendKey{{"t-running", "running"}, {"t-succeeded", "succeeded"}, {"t-released", "released or lost"}, {"t-failed", "failed"}, {"t-timed_out", "timed out"}}
 	}
 	rounds := map[string]int{}
 	for _, of := range bars {
