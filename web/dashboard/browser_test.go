@@ -23,6 +23,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -206,6 +207,55 @@ func TestCampaignInABrowser(t *testing.T) {
 	b.do(chromedp.SetValue(`[name=kind]`, "line"), chromedp.Click(`.choices button`))
 	b.text("Median of result.loss over lr")
 	b.sees("the address has the choices", `location.search.includes("kind=line") && location.search.includes("x=lr")`)
+}
+
+// A person retries one of two groups of failures of a campaign. The tasks of the other group stay as they are.
+func TestRetryOfAGroupInTheBrowser(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.run("night", 5, func(i int) tdf.Result {
+		return tdf.Result{Exit: "3", Seconds: 1, Error: []string{"MemoryError: no room\n", "ValueError: lr is negative\n"}[i/3]}
+	})
+	b := s.tab(s.serve())
+	b.login(access.Operator)
+	b.open("/ui/campaigns/night")
+	b.do(chromedp.Click(`a[aria-label^="Retry this group: 2 tasks"]`))
+	b.do(chromedp.WaitVisible(`button[formaction="/ui/tasks/do"]`), chromedp.Click(`button[formaction="/ui/tasks/do"]`))
+	b.text("2 tasks retried.")
+	if open, failed := s.count(tdf.Open), s.count(tdf.Failed); open != 2 || failed != 3 {
+		t.Errorf("%d open and %d failed tasks", open, failed)
+	}
+}
+
+// A person drains a worker, and lets it work again. A form that another site could have made does nothing.
+func TestDrainInTheBrowser(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	w := redisstate.WorkerInfo{Name: "lab 1/a", Host: "lab", Lease: 3600, State: "working", Slots: 2}
+	_, err := s.store.WorkerHeartbeat(t.Context(), w)
+	expect.NoError(t, err)
+	drained := func() bool {
+		by, err := s.store.WorkerHeartbeat(t.Context(), w)
+		return err == nil && by != ""
+	}
+	const drain, resume = `button[aria-label="Drain lab 1/a"]`, `button[aria-label="Resume lab 1/a"]`
+	b := s.tab(s.serve())
+	b.login(access.Operator)
+	b.open("/ui/workers")
+	b.do(chromedp.WaitVisible(drain), chromedp.Click(drain), chromedp.WaitVisible(resume))
+	if !drained() {
+		t.Error("the worker does not drain")
+	}
+	b.do(chromedp.Click(resume), chromedp.WaitVisible(drain))
+	if drained() {
+		t.Error("the worker still drains")
+	}
+	_ = eval[bool](b, `document.querySelectorAll("[name=csrf]").forEach(field => { field.value = "0".repeat(32) }); true`)
+	b.do(chromedp.Click(drain))
+	b.text("the form is of another session")
+	if drained() {
+		t.Error("a form without the text of the session drains the worker")
+	}
 }
 
 // A person logs in with the keyboard alone, and goes to the tasks.
