@@ -45,6 +45,7 @@ func FuzzCalls(f *testing.F) {
 			f.Add(uint8(1), uint8(3), path, body, []string{jsonLines, csvType, "application/gzip"}[i%3], "")
 		}
 	}
+	var world map[string]string // what Redis had after the last call, if it was refused; to read all of it takes longer than most calls
 	f.Fuzz(func(t *testing.T, method, role uint8, path, body, kind, match string) {
 		r := httptest.NewRequest(http.MethodGet, "/", strings.NewReader(body))
 		r.Method, r.Host = methods[int(method)%len(methods)], "localhost"
@@ -59,8 +60,12 @@ func FuzzCalls(f *testing.F) {
 		r.Header.Set("Idempotency-Key", match)
 		r.Header.Set("Last-Event-ID", match)
 		s.TB = t
-		before := s.world()
+		before := world
+		if before == nil {
+			before = s.world()
+		}
 		got := s.do(r)
+		world = nil
 		if got.StatusCode >= 500 {
 			t.Errorf("%s %s %q: %d %s", r.Method, path, body, got.StatusCode, got.text)
 		}
@@ -68,7 +73,8 @@ func FuzzCalls(f *testing.F) {
 			if kind := got.Header.Get("Content-Type"); kind != "application/problem+json" {
 				t.Errorf("%s %s: %d %s", r.Method, path, got.StatusCode, kind)
 			}
-			if diff := cmp.Diff(before, s.world()); diff != "" {
+			world = s.world()
+			if diff := cmp.Diff(before, world); diff != "" {
 				t.Errorf("%s %s %q: %d, but something has changed:\n%s", r.Method, path, body, got.StatusCode, diff)
 			}
 		}
