@@ -37,14 +37,13 @@ func (b *Bar) Worse() int { return slices.Index(BarOutcomes, b.Outcome) }
 
 // Bounds of timelines.
 const (
-	MaxBars       = 1000           // bars of one worker in Redis
-	timelineLife  = 24 * time.Hour // since the last bar
-	barsAtOnce    = 500            // in one command
-	longestBar    = 300            // bytes of a Bar in Redis
-	barGroup      = 100            // bytes of the name of its group
-	maxBarSlot    = 100_000
-	latestBar     = 1e11 // no Bar of a worker ends later, in the year 5138
-	scoreOfLatest = "100000000000"
+	MaxBars      = 1000           // bars of one worker in Redis
+	timelineLife = 24 * time.Hour // since the last bar
+	barsAtOnce   = 500            // in one command
+	longestBar   = 300            // bytes of a Bar in Redis
+	barGroup     = 100            // bytes of the name of its group
+	MaxBarSlot   = 250            // slots of a worker that have bars, so that a call stays small
+	latestBar    = 1e11           // no Bar of a worker ends later, in the year 5138
 )
 
 func (b *Bar) text() string {
@@ -73,7 +72,7 @@ func parseBar(text string) (b Bar, ok bool) {
 		}
 	}
 	b.Busy = min(b.Busy, b.End.Sub(b.Start))
-	return b, b.Slot > 0 && b.Slot <= maxBarSlot && b.Start <= b.End && b.End < latestBar && b.Rounds > 0 && b.Worse() >= 0 && b.Task > 0 && b.Round >= 0
+	return b, b.Slot > 0 && b.Slot <= MaxBarSlot && b.Start <= b.End && b.End < latestBar && b.Rounds > 0 && b.Worse() >= 0 && b.Task > 0 && b.Round >= 0
 }
 
 // AddBars adds bars to the timeline of a worker. The present bars may still change: they replace those of the last call. The
@@ -89,7 +88,7 @@ func (s *Store) AddBars(ctx context.Context, worker string, ended, present []Bar
 		members = append(members, redis.Z{Score: latestBar, Member: present[i].text()})
 	}
 	return s.BestEffort(ctx, "store the timeline of worker "+worker, func(p redis.Pipeliner) {
-		p.ZRemRangeByScore(ctx, key, scoreOfLatest, scoreOfLatest)
+		p.ZRemRangeByScore(ctx, key, score(latestBar), score(latestBar))
 		for some := range slices.Chunk(members, barsAtOnce) {
 			p.ZAdd(ctx, key, some...)
 		}

@@ -54,6 +54,9 @@ func (t *timeline) slot(n int) *slotLine {
 
 // begin records that a slot begins a round.
 func (t *timeline) begin(b redisstate.Bar) {
+	if b.Slot > redisstate.MaxBarSlot {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line := t.slot(b.Slot)
@@ -63,6 +66,9 @@ func (t *timeline) begin(b redisstate.Bar) {
 
 // end records that the round of a slot has ended. A bar without a start stands for a round that did not run.
 func (t *timeline) end(b redisstate.Bar) {
+	if b.Slot > redisstate.MaxBarSlot {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line := t.slot(b.Slot)

@@ -63,6 +63,8 @@ func TestRunningRoundIsABar(t *testing.T) {
 	_, _, ok = line.bars()
 	expect.True(t, !ok, "nothing has changed")
 	line.end(ran(1, 0, 0, "released", 1, ""))
+	line.begin(ran(redisstate.MaxBarSlot+1, 100, 0, "", 2, ""))
+	line.end(ran(redisstate.MaxBarSlot+1, 100, 101, "failed", 2, ""))
 	_, present, ok = line.bars()
 	expect.True(t, ok && len(present) == 0, present)
 }

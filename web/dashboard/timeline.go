@@ -235,7 +235,7 @@ func (p *timelinePage) timelineOf(w admin.Worker, bars []timelineBar, full bool)
 			rows[b.Slot].add(b, busy, length)
 		}
 	}
-	all.of = known * float64(max(w.Slots, 1))
+	all.of = known * float64(min(max(w.Slots, 1), admin.MaxBarSlot))
 	all.Busy = busyShare(all.busy, all.of)
 	all.More = max(0, w.Slots-most)
 	paths := map[string]*strings.Builder{}
