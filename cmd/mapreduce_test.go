@@ -63,6 +63,9 @@ func TestSoakMapReduce(t *testing.T) {
 	left := counts.Unfinished() + counts.Waiting()
 	expect.True(t, left == 0, "after", killed, "kills", counts)
 	t.Logf("%d kills, %v", killed, counts)
+	for _, worker := range running[3:] {
+		worker.logs("msg=working") // earlier, a signal may end it before it has removed what the killed process left
+	}
 	for _, p := range running[2:] {
 		p.signal(syscall.SIGTERM)
 		<-p.ended
