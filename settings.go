@@ -131,7 +131,7 @@ func (*TasksLimitError) Code() Code { return CodeFull }
 // contain one of these words after a colon. For example, a key of the namespace P:group could equal a key of a group in
 // the namespace P.
 var namespaceParts = []string{
-	"activity", "calls", "claims", "coming", "counted", "definitions", "dependents", "follow", "group", "group_dependents", "heads", "history", "later", "levels", "limited", "login", "open", "passed", "program",
+	"activity", "calls", "claims", "coming", "counted", "dashboard_at", "definitions", "dependents", "follow", "group", "group_dependents", "heads", "history", "later", "levels", "limited", "login", "open", "passed", "program",
 	"returned", "sessions", "starts", "successes", "task", "timeline", "updates", "wake", "worker", "worker_id",
 }
 

@@ -23,6 +23,8 @@ type HTTP struct {
 
 	Users string // the file of the users who may log in to the dashboard with a password; "" means none
 
+	Public string // the origin at which browsers reach the dashboard, such as https://tdf.example.org; "" means that of Listen or of the first name in Hosts
+
 	CORSOrigins []string // origins such as https://lab.example.org whose pages may call the API
 
 	CallsPerToken, CallsPerAddress int           // the number of calls in a second; defaults: 5,000 and 10,000
@@ -130,11 +132,20 @@ func hostnames(at func(*settings) *[]string) kind {
 
 // origins returns the kind of a list of origins of web pages.
 func origins(at func(*settings) *[]string) kind {
-	valid := func(s string) bool {
-		u, err := url.Parse(s)
-		return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && !strings.Contains(u.Host, "*") && u.Scheme+"://"+u.Host == s
-	}
-	return lower(listOf("origins such as https://lab.example.org", valid, at))
+	return lower(listOf("origins such as https://lab.example.org", IsOrigin, at))
+}
+
+// origin returns the kind of the origin of the dashboard. Empty means none.
+func origin(at func(*settings) *string) kind {
+	return lower(matching("an origin such as https://tdf.example.org, or nothing", func(s string) bool { return s == "" || IsOrigin(s) }, at))
+}
+
+var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.:_\[\]-]+$`)
+
+// IsOrigin reports whether a text is the origin of web pages, such as https://lab.example.org or http://127.0.0.1:7379.
+func IsOrigin(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && hostAndPort.MatchString(u.Host) && u.Hostname() != "" && u.Scheme+"://"+u.Host == s
 }
 
 // lower returns a kind that stores the text in lower case.
@@ -170,6 +181,10 @@ var httpKeys = []key{
 	{
 		"http", "insecure", "False", truth(func(s *settings) *bool { return &s.http.Insecure }),
 		"Allow an address that is not a loopback address without TLS, for example behind a proxy that has TLS. Everyone between the client and the API can then read and use the tokens.",
+	},
+	{
+		"http", "public", "", origin(func(s *settings) *string { return &s.http.Public }),
+		"The address at which browsers reach the dashboard, such as that of a proxy. `tdf open` and `tdf watch --web` print it; the proxy must pass a name in `hosts`. Empty means the address of `listen`, with the first name in `hosts`.",
 	},
 	{
 		"http", "cors_origins", "", origins(func(s *settings) *[]string { return &s.http.CORSOrigins }),

@@ -39,6 +39,7 @@ var samples = []sample{
 	{"HTTP_HOSTS", "A.example, b", []string{"a.example", "b"}, func(s *settings) any { return s.http.Hosts }},
 	{"HTTP_TLS_CERT", "/c.pem", "/c.pem", func(s *settings) any { return s.http.TLSCert }},
 	{"HTTP_USERS", "/users", "/users", func(s *settings) any { return s.http.Users }},
+	{"HTTP_PUBLIC", "HTTPS://TDF.example.org:8443", "https://tdf.example.org:8443", func(s *settings) any { return s.http.Public }},
 	{"HTTP_TLS_KEY", "/k.pem", "/k.pem", func(s *settings) any { return s.http.TLSKey }},
 	{"HTTP_CLIENT_CA", "/ca.pem", "/ca.pem", func(s *settings) any { return s.http.ClientCA }},
 	{"HTTP_INSECURE", "yes", true, func(s *settings) any { return s.http.Insecure }},

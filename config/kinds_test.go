@@ -31,6 +31,7 @@ func TestInvalidValues(t *testing.T) {
 		{"http", "listen", "HOST:PORT, :PORT for all addresses of the machine, or nothing", []string{"localhost", "1", "a:", "a:65536", "a:http", "::1:80", "http://a:80", "a b:1", "u@h:1"}},
 		{"http", "hosts", "names of hosts without ports, separated by blanks or commas", []string{"a:80", "*", "http://a", "*.a"}},
 		{"http", "cors_origins", "origins such as https://lab.example.org, separated by blanks or commas", []string{"*", "null", "a.example", "ftp://a", "https://a/", "https://a/b", "https://", "https://*.a", "https://u@a", "file://a"}},
+		{"http", "public", "an origin such as https://tdf.example.org, or nothing", []string{"a.example", "ftp://a", "javascript:alert(1)", "https://a/", "https://a/ui", "https://a?b", "https://", "https://:1", "https://u@a", "https://a'b", "https://a\u202eb"}},
 		{"http", "timeout", aboveZero, []string{"0", "inf"}},
 		{"worker", "lease", "a number of seconds from 0.1 up, at most 1000000000", []string{"thirty", "0", "-0", "1e-9", "0.099", "-30", "nan", "inf"}},
 		{"worker", "fetch_timeout", aboveZero, []string{"thirty", "0", "-0", "1e-12", "-30", "nan", "inf"}},

@@ -20,7 +20,7 @@ func TestReadme(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	steps := session(section)
 	expect.MustTrue(t, len(steps) == 6 && steps[0].command == "tdf up", "the README has the commands", steps)
-	script := "serve 2\n"
+	script := "serve 2\nredis set $NS:dashboard_at http://127.0.0.1:7379\n" // as tdf up does
 	for _, s := range steps[1:] {
 		script += s.script()
 	}

@@ -40,6 +40,7 @@ type Server struct {
 	listener net.Listener
 	server   *http.Server
 	drain    time.Duration
+	announce func(ctx context.Context)
 }
 
 // Open opens the address of cfg.Listen for the API of a manager's namespace. The caller must call Run or Close. Open refuses an address that other machines
@@ -66,6 +67,7 @@ func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Lo
 	if security != nil {
 		s.URL = "https://" + listener.Addr().String()
 	}
+	s.announce = func(ctx context.Context) { announce(ctx, admin.New(m), cfg, s.URL) }
 	s.server = &http.Server{
 		Handler: web.New(m, web.Options{
 			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress, AtOnce: cfg.CallsAtOnce,
@@ -112,6 +114,16 @@ func (s *Server) Close() error { return s.listener.Close() }
 
 // Run serves calls until ctx ends. Calls that are under way may then go on for 10 s.
 func (s *Server) Run(ctx context.Context) error {
+	announcing, end := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.announce(announcing)
+	}()
+	defer func() {
+		end()
+		<-ended
+	}()
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)

@@ -101,6 +101,14 @@ func (k Names) TokensUsed() string               { return k.Key("tokens_used") }
 func (k Names) Sessions(holder string) string    { return k.Key("sessions:" + holder) }
 func (k Names) Login(digest string) string       { return k.Key("login:" + digest) }
 
+// Dashboard returns the key of the address of the dashboard for a host, or for all hosts if it is "".
+func (k Names) Dashboard(host string) string {
+	if host == "" {
+		return k.Key("dashboard_at")
+	}
+	return k.Key("dashboard_at:" + host)
+}
+
 func (k Names) Notices() string    { return k.Key("notices") }
 func (k Names) NoticesDue() string { return k.Key("notices_due") }
 func (k Names) Noticed() string    { return k.Key("noticed") }
@@ -131,7 +139,7 @@ func (k Names) Kinds() map[string]string {
 		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.GroupNames(): "zset", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
 		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",
-		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset", k.Noticed(): "hash",
+		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset", k.Noticed(): "hash", k.Dashboard(""): "string",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

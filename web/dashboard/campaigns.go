@@ -124,7 +124,8 @@ func (c *campaign) Retry(failure string) string {
 	return Base + "/tasks/confirm?" + url.Values{"campaign": {c.Name}, "failure": {failure}, "do": {"retry"}, "state": {"failed,timed_out,expired"}}.Encode()
 }
 
-func campaignAddress(name string) string { return Base + "/campaigns/" + url.PathEscape(name) }
+// CampaignAddress returns the path of the page of a campaign.
+func CampaignAddress(name string) string { return Base + "/campaigns/" + url.PathEscape(name) }
 
 // stateOf says how far a campaign is.
 func stateOf(s manager.GroupStatus) string {

@@ -92,9 +92,9 @@ func openCampaign(ctx context.Context, v *visit) (string, error) {
 	err := f.open(ctx, v, form.Has("preview"))
 	switch {
 	case errors.Is(err, manager.ErrGroupTaken) && f.isMine(ctx, v): // the button was pressed twice
-		return campaignAddress(f.Campaign), nil
+		return CampaignAddress(f.Campaign), nil
 	case err == nil && !form.Has("preview"):
-		return campaignAddress(f.Campaign), nil
+		return CampaignAddress(f.Campaign), nil
 	case err != nil:
 		problem := v.dashboard.host.Problem(v.request, err)
 		if problem.Status >= http.StatusInternalServerError {

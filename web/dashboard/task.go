@@ -43,6 +43,9 @@ type stream struct {
 // Title returns the title of the page.
 func (t taskPage) Title() string { return fmt.Sprintf("Task %d", t.ID) }
 
+// TaskAddress returns the path of the page of a task.
+func TaskAddress(id int64) string { return Base + "/tasks/" + strconv.FormatInt(id, 10) }
+
 func aboutTask(v *visit) Subject {
 	id, _ := strconv.ParseInt(v.path("id"), 10, 64)
 	return Subject{IDs: []int64{id}, Owner: v.owner}

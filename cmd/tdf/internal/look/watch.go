@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -26,6 +27,7 @@ type watching struct {
 	stopAfter int64
 	interval  time.Duration
 	json      bool
+	web       bool
 
 	printed   string    // fingerprint of the last line
 	printedAt time.Time // time at which the last line was printed
@@ -47,7 +49,8 @@ func Watch(a *cli.App) *cobra.Command {
 			"second: over the last half minute, and since the start of the command. It estimates the time left as a range. The range is right in\n" +
 			"about 8 of 10 cases. The estimate does not include tasks that start later. Ctrl-C ends only this command, not the tasks.\n" +
 			"The command ends when the campaign is complete, unless --follow is given. With --until-done, it ends when all tasks are finished.\n" +
-			"The exit status is then 0 if all tasks succeeded, and 3 otherwise.",
+			"The exit status is then 0 if all tasks succeeded, and 3 otherwise.\n" +
+			"With --web, the command prints only the address of the page that shows the same in the dashboard (docs/dashboard.md).",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:              cli.AtMostOne("CAMPAIGN"),
 		ValidArgsFunction: a.CompleteCampaign,
@@ -65,6 +68,7 @@ func Watch(a *cli.App) *cobra.Command {
 	flags.Int64Var(&w.stopAfter, "stop-after", 0, "`N` number of failed or timed-out tasks after which open tasks are cancelled; archived tasks do not count")
 	flags.DurationVar(&w.interval, "interval", time.Second, "`SPAN` time between two updates")
 	flags.BoolVar(&w.json, "json", false, "one JSON object per line")
+	flags.BoolVar(&w.web, "web", false, "address of the page in the dashboard, without watching")
 	return c
 }
 
@@ -74,11 +78,16 @@ func (w *watching) run(ctx context.Context) error {
 		return cli.Usagef("invalid value %v for --interval: want at least %v", w.interval, minInterval)
 	case w.follow && (w.untilDone || w.stopAfter > 0):
 		return cli.Usagef("--follow with --until-done or --stop-after: these end the command")
+	case w.web && (w.untilDone || w.follow || w.stopAfter != 0 || w.json):
+		return cli.Usagef("--web with --until-done, --follow, --stop-after or --json: --web only prints an address")
 	case w.stopAfter < 0:
 		return cli.Usagef("invalid value %d for --stop-after: want at least 1", w.stopAfter)
 	}
 	return w.a.WithManager(ctx, func(m *cli.Client) error {
 		w.m = m
+		if w.web {
+			return w.printPage(ctx)
+		}
 		defer w.endLine()
 		return w.watch(ctx, m.Admin().Watch(w.campaign))
 	})
@@ -112,6 +121,30 @@ func (w *watching) watch(ctx context.Context, watch *admin.Watch) error {
 		}
 	}
 }
+
+// printPage prints the address of the page that shows the campaign.
+func (w *watching) printPage(ctx context.Context) error {
+	if w.campaign != "" {
+		counts, err := w.m.Counts(ctx, w.campaign)
+		if err != nil {
+			return err
+		}
+		if counts.Total() == 0 {
+			return cli.Usagef("nothing to watch: %s", w.noTasks())
+		}
+	}
+	page, err := w.m.CampaignPage(ctx, w.campaign)
+	if err == nil && page == "" {
+		err = errNoPage
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(w.a.Stdout, page)
+	return err
+}
+
+var errNoPage = errors.New("no process is known to serve the dashboard to this machine; start tdf serve, or set [http] listen or public (docs/http.md)")
 
 func (w *watching) noTasks() string {
 	if w.campaign == "" {

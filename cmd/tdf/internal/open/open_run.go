@@ -210,6 +210,7 @@ func (r *OpenRun) finish(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		r.sayOpened(n)
+		r.sayPage(ctx)
 		return nil
 	case ctx.Err() != nil:
 		r.a.Say("interrupted: %s", r.openedText(n))
@@ -243,6 +244,27 @@ func (r *OpenRun) sayOpened(n int64) {
 		return
 	}
 	r.a.Say("opened %s in campaign %s; progress: tdf watch %s", format.Tasks(n), name, name)
+}
+
+// pageTime is how long the address of a page may take. The tasks are opened, so the command does not wait for Redis any more.
+const pageTime = time.Second
+
+// sayPage prints the address of the page of the campaign or the task, if a process serves the dashboard.
+func (r *OpenRun) sayPage(ctx context.Context) {
+	if r.holder != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pageTime)
+	defer cancel()
+	var page string
+	if r.base.Group != "" {
+		page, _ = r.m.CampaignPage(ctx, r.base.Group)
+	} else {
+		page, _ = r.m.TaskPage(ctx, r.opened[0].first)
+	}
+	if page != "" {
+		r.a.Say("page: %s", page)
+	}
 }
 
 // sayRepeated prints the number of rows that repeat an earlier row. Each of these rows gets a task.
