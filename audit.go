@@ -35,6 +35,7 @@ type Placement struct {
 	Lists   []State // the lists that hold the id
 	Scores  []Time  // the scores of the id in these lists, in the same order
 	Group   string  // if Task is nil, a group that lists the id among its tasks; "" if no group is known
+	Queue   string  // the same for a queue
 	Unheard bool    // whether tasks wait for the task although it is finished or does not exist
 }
 
@@ -56,15 +57,18 @@ func (p Placement) Score(of State) Time {
 // (docs/guarantees.md, "The audit").
 func (p Placement) Repair(now Time) (Move, bool) {
 	if p.Task == nil {
-		m := Move{ID: p.ID, Verb: VerbRepair, Repair: true, NextDue: noEarlierThan(Never), Group: p.Group}
+		m := Move{ID: p.ID, Verb: VerbRepair, Repair: true, NextDue: noEarlierThan(Never), Group: p.Group, Queue: p.Queue}
 		m.Note = "an id without a task"
 		if p.Group != "" {
 			m.Note += ", in the index of group " + strconv.Quote(p.Group)
 		}
+		if p.Queue != "" {
+			m.Note += ", in the index of queue " + strconv.Quote(p.Queue)
+		}
 		if p.Unheard {
 			m.Note += ", for which tasks wait"
 		}
-		return m, len(p.Lists) > 0 || p.Group != "" || p.Unheard
+		return m, len(p.Lists) > 0 || p.Group != "" || p.Queue != "" || p.Unheard
 	}
 	home := p.rightState()
 	switch {
@@ -142,7 +146,7 @@ func (p Placement) returnOrLose(why string, now Time) Move {
 func (p Placement) putBack(home State, why string) Move {
 	t := p.Task
 	m := Move{
-		ID: t.ID, Verb: VerbRepair, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group,
+		ID: t.ID, Verb: VerbRepair, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group, Queue: t.Queue,
 		Note: "put back as " + string(home) + ": " + why, Repair: true, Limit: t.LimitKey,
 	}
 	at := *t

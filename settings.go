@@ -132,7 +132,7 @@ func (*TasksLimitError) Code() Code { return CodeFull }
 // the namespace P.
 var namespaceParts = []string{
 	"activity", "calls", "claims", "coming", "counted", "dashboard_at", "definitions", "dependents", "follow", "group", "group_dependents", "heads", "history", "later", "levels", "limited", "login", "open", "passed", "program",
-	"returned", "sessions", "starts", "successes", "task", "timeline", "updates", "wake", "worker", "worker_id",
+	"queue", "returned", "sessions", "starts", "successes", "task", "timeline", "updates", "wake", "worker", "worker_id",
 }
 
 // CollidesWithKeys returns the word in the namespace that makes its keys collide with the keys of another namespace. It

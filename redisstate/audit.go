@@ -56,11 +56,11 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 			seen[f.ID] = true
 		}
 	}
-	var groups GroupPage
+	var indexes IndexPage
 	for done := false; !done; {
 		var dangling []Finding
 		var err error
-		if dangling, groups, done, err = s.DanglingIDs(ctx, groups, 500); err != nil {
+		if dangling, indexes, done, err = s.DanglingIDs(ctx, indexes, 500); err != nil {
 			return findings, err
 		}
 		for _, f := range dangling {
@@ -131,7 +131,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 		sightings[i] = stored[i].Placement()
 		sightings[i].Unheard = unheard[i]
 	}
-	groups, err := s.groupScores(ctx, sightings)
+	scores, err := s.indexScores(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	var findings []Finding
 	for i, sighting := range sightings {
 		x := index{
-			due: due[i], group: groups[i], rank: len(findings), lease: leases[i],
+			due: due[i], scores: scores[i], rank: len(findings), lease: leases[i],
 			outOfPlace: !inPlace[i], uncounted: !counted[i],
 		}
 		if f, wrong := x.examine(sighting, now); wrong {
@@ -162,10 +162,11 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	return findings, nil
 }
 
-// An index holds a task's scores in `due` and in the index of its group.
+// An index holds a task's scores in `due`, and in the indexes of its group and queue.
 type index struct {
-	due, group *redis.FloatCmd
-	rank       int // the number of findings about the tasks before this one in the call
+	due    *redis.FloatCmd
+	scores []*redis.FloatCmd
+	rank   int // the number of findings about the tasks before this one in the call
 
 	outOfPlace bool // the task has a place, but claims do not find it there
 	uncounted  bool // the task runs, but the limit of its key does not count it
@@ -184,16 +185,6 @@ func (x index) fence() string {
 func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.FloatCmd, error) {
 	return conn.AskEach(ctx, s.Conn, "look up tasks in "+key, ids, func(p redis.Pipeliner, id int64) *redis.FloatCmd {
 		return p.ZScore(ctx, key, strconv.FormatInt(id, 10))
-	})
-}
-
-// groupScores returns each task's score in the index of its group. It returns nil for a task without a group.
-func (s *Store) groupScores(ctx context.Context, sightings []tdf.Placement) ([]*redis.FloatCmd, error) {
-	return conn.AskEach(ctx, s.Conn, "look up tasks in their groups", sightings, func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
-		if x.Task == nil || x.Task.Group == "" {
-			return nil
-		}
-		return p.ZScore(ctx, s.Keys.Group(x.Task.Group), strconv.FormatInt(x.ID, 10))
 	})
 }
 
@@ -223,7 +214,7 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 		return Finding{Problem: "its entry in due is missing or too late", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true
 	}
 	if x.misplaced(t) {
-		why := "the index of its group does not list it as " + string(t.State)
+		why := "the index of its group or queue does not list it as " + string(t.State)
 		return Finding{Problem: why, Repair: s.Reindex(why), Certain: true, Snapshot: why}, true
 	}
 	if s.Unheard {
@@ -257,7 +248,9 @@ func (x index) late(t *tdf.Task, now tdf.Time) bool {
 }
 
 func (x index) misplaced(t *tdf.Task) bool {
-	return x.group != nil && (x.group.Err() != nil || x.group.Val() != groupScore(t.State, t.ID))
+	return slices.ContainsFunc(x.scores, func(score *redis.FloatCmd) bool {
+		return score.Err() != nil || score.Val() != groupScore(t.State, t.ID)
+	})
 }
 
 // Repair repairs the tasks that Check found, unless they have changed since the check. It returns the number of

@@ -51,7 +51,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 				s.Redis.ZRem(ctx, s.Keys.Due(), id)
 				return id
 			}, tdf.Running, ""},
-			{"the index of its group does not list it as open", func() int64 {
+			{"the index of its group or queue does not list it as open", func() int64 {
 				id := mustOpen(t, s, grouped)[0]
 				s.Redis.ZRem(ctx, s.Keys.Group("g"), id)
 				return id

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -10,83 +9,89 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// A GroupPage is the place where a walk through the indexes of all groups continues. The walk begins with the zero
-// GroupPage.
-type GroupPage struct {
-	keys   uint64   // the cursor of SCAN over the keys of Redis; 0 at the beginning and at the end
-	begun  bool     // the walk through the keys has begun
-	groups []string // groups whose indexes the walk has not finished
-	index  uint64   // the cursor in the index of the first group
-	found  []string // groups that the last page has found; see [Store.KeepGroupNames]
-	named  string   // the name of a group after which KeepGroupNames continues
+// An IndexPage is the place where a walk through the indexes of all groups and queues continues. The walk begins with the
+// zero IndexPage.
+type IndexPage struct {
+	keys    uint64          // the cursor of SCAN over the keys of Redis; 0 at the beginning and at the end
+	begun   bool            // the walk through the keys has begun
+	indexes []taskIndex     // the indexes that the walk has not finished
+	index   uint64          // the cursor in the first of them
+	found   []taskIndex     // the indexes that the last page has found; see [Store.KeepIndexNames]
+	named   map[bool]string // the names of a group (false) and of a queue (true) after which KeepIndexNames continues
 }
 
 // Limits for one page of the walk.
 const (
-	keysScanned   = 1000
-	groupsScanned = 20 // the largest number of indexes that one page reads from
+	keysScanned    = 1000
+	indexesScanned = 20 // the largest number of indexes that one page reads from
 )
 
-// DanglingIDs examines the next page of ids in the indexes of groups. The page has about the given number of ids.
-// DanglingIDs returns findings about ids that have no task, for example because the task's hash was deleted by hand. If
+// DanglingIDs examines the next page of ids in the indexes of groups and queues. The page has about the given number of
+// ids. DanglingIDs returns findings about ids that have no task, for example because the task's hash was deleted by hand. If
 // the page was the last one, done is true.
-func (s *Store) DanglingIDs(ctx context.Context, from GroupPage, most int64) (dangling []Finding, next GroupPage, done bool, err error) {
+func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (dangling []Finding, next IndexPage, done bool, err error) {
 	from.found = nil
-	if len(from.groups) == 0 && (!from.begun || from.keys > 0) {
+	if len(from.indexes) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true
-		if from.groups, from.keys, err = s.scanGroups(ctx, from.keys); err != nil {
+		if from.indexes, from.keys, err = s.scanIndexes(ctx, from.keys); err != nil {
 			return nil, from, false, err
 		}
-		from.found = from.groups
+		from.found = from.indexes
 	}
 	var seen int64
-	for range groupsScanned {
-		if len(from.groups) == 0 || seen >= most {
+	for range indexesScanned {
+		if len(from.indexes) == 0 || seen >= most {
 			break
 		}
-		group := from.groups[0]
-		members, cursor, err := s.scanIndex(ctx, group, from.index, most)
+		index := from.indexes[0]
+		members, cursor, err := s.scanIndex(ctx, index, from.index, most)
 		if err != nil {
 			return nil, from, false, err
 		}
-		found, err := s.danglingOf(ctx, group, members)
+		found, err := s.danglingOf(ctx, index, members)
 		if err != nil {
 			return nil, from, false, err
 		}
 		dangling = append(dangling, found...)
 		seen += int64(len(members))
 		if from.index = cursor; cursor == 0 {
-			from.groups = from.groups[1:]
+			from.indexes = from.indexes[1:]
 		}
 	}
-	if done = len(from.groups) == 0 && from.keys == 0; done {
-		from = GroupPage{found: from.found, named: from.named}
+	if done = len(from.indexes) == 0 && from.keys == 0; done {
+		from = IndexPage{found: from.found, named: from.named}
 	}
 	return dangling, from, done, nil
 }
 
-func (s *Store) scanGroups(ctx context.Context, from uint64) (groups []string, next uint64, err error) {
-	prefix := s.Keys.GroupPrefix()
-	found, next, err := s.Scan(ctx, "find groups", func(r redis.Cmdable) *redis.ScanCmd {
-		return r.ScanType(ctx, from, patternEscaper.Replace(prefix)+"*", keysScanned, "zset")
+func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []taskIndex, next uint64, err error) {
+	pattern := patternEscaper.Replace(s.Keys.Key("")) + "[gq][ru][oe][ue][pe]:*" // group:* and queue:*
+	found, next, err := s.Scan(ctx, "find groups and queues", func(r redis.Cmdable) *redis.ScanCmd {
+		return r.ScanType(ctx, from, pattern, keysScanned, "zset")
 	})
 	if err != nil {
 		return nil, from, err
 	}
 	for _, key := range found {
-		groups = append(groups, strings.TrimPrefix(key, prefix))
+		if group, is := strings.CutPrefix(key, s.Keys.GroupPrefix()); is {
+			indexes = append(indexes, taskIndex{false, group})
+		} else if queue, is := strings.CutPrefix(key, s.Keys.QueuePrefix()); is {
+			indexes = append(indexes, taskIndex{true, queue})
+		}
 	}
-	return groups, next, nil
+	return indexes, next, nil
 }
 
-// scanIndex returns the next ids in the index of a group. It skips ids with an invalid score. If a score is invalid,
+// scanIndex returns the next ids in an index. It skips ids with an invalid score. If a score is invalid,
 // another program has added the member, or the key belongs to another namespace. The name of that other namespace
-// begins with the name of this namespace and ":group".
-func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most int64) (ids []int64, next uint64, err error) {
-	scanned, next, err := s.Scan(ctx, fmt.Sprintf("read the index of group %q", group), func(r redis.Cmdable) *redis.ScanCmd {
-		return r.ZScan(ctx, s.Keys.Group(group), from, "", most)
+// begins with the name of this namespace, and ":group" or ":queue".
+func (s *Store) scanIndex(ctx context.Context, of taskIndex, from uint64, most int64) (ids []int64, next uint64, err error) {
+	key := of.key(s.Keys)
+	scanned, next, err := s.Scan(ctx, "read the index "+strconv.Quote(key), func(r redis.Cmdable) *redis.ScanCmd {
+		return r.ZScan(ctx, key, from, "", most)
 	})
 	if err != nil && !conn.IsWrongType(err) { // the key may have changed its type since the scan
 		return nil, from, err
@@ -105,12 +110,13 @@ func (s *Store) scanIndex(ctx context.Context, group string, from uint64, most i
 // danglingOf returns findings about the ids that have no task. It reads the task first, and then the index again. A
 // task leaves the index at the same moment as its hash is removed. So if the hash is missing and the id is still in the
 // index, the id has no task.
-func (s *Store) danglingOf(ctx context.Context, group string, ids []int64) ([]Finding, error) {
+func (s *Store) danglingOf(ctx context.Context, of taskIndex, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
-	err := s.Pipeline(ctx, fmt.Sprintf("look up the tasks of group %q", group), func(p redis.Pipeliner) {
+	key := of.key(s.Keys)
+	err := s.Pipeline(ctx, "look up the tasks of the index "+strconv.Quote(key), func(p redis.Pipeliner) {
 		for i, id := range ids {
 			states[i] = p.HGet(ctx, s.Keys.Task(id), "state")
-			places[i] = p.ZScore(ctx, s.Keys.Group(group), strconv.FormatInt(id, 10))
+			places[i] = p.ZScore(ctx, key, strconv.FormatInt(id, 10))
 		}
 	})
 	if err != nil {
@@ -121,8 +127,40 @@ func (s *Store) danglingOf(ctx context.Context, group string, ids []int64) ([]Fi
 		if states[i].Err() == nil || places[i].Err() != nil {
 			continue
 		}
-		m, _ := tdf.Placement{ID: id, Group: group}.Repair(0)
+		at := tdf.Placement{ID: id, Group: of.name}
+		if of.ofQueue {
+			at = tdf.Placement{ID: id, Queue: of.name}
+		}
+		m, _ := at.Repair(0)
 		dangling = append(dangling, Finding{ID: id, Problem: m.Note, Repair: m, Certain: true})
 	}
 	return dangling, nil
+}
+
+// namesChecked is the number of names that one call of KeepIndexNames checks in each set.
+const namesChecked = 500
+
+// KeepIndexNames adds the groups and queues that a page of [Store.DanglingIDs] has found to the sets of their names. It also
+// checks some names of the sets, and removes those without tasks. It returns the page with which the walk continues.
+func (s *Store) KeepIndexNames(ctx context.Context, page IndexPage) (IndexPage, error) {
+	named := map[bool]string{}
+	for ofQueue, set := range map[bool]string{false: s.Keys.GroupNames(), true: s.Keys.QueueNames()} {
+		var found []string
+		for _, x := range page.found {
+			if x.ofQueue == ofQueue {
+				found = append(found, x.name)
+			}
+		}
+		e := &conn.Args{}
+		e.Add(taskIndex{ofQueue, ""}.key(s.Keys), page.named[ofQueue])
+		e.Count(namesChecked)
+		e.Strings(found)
+		reply, err := s.Run(ctx, "check the names of groups and queues", lua.IndexNames, []string{set}, e.All, conn.IsText)
+		if err != nil {
+			return page, err
+		}
+		named[ofQueue] = conn.Text(reply)
+	}
+	page.named, page.found = named, nil
+	return page, nil
 }

@@ -105,7 +105,7 @@ func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 			forms.of = forms.of[1:]
 		}
 		for j := range u.Open {
-			e.Add(u.Open[j].Group, u.Open[j].FirstPlace())
+			e.Add(indexNames(u.Open[j].Group, u.Open[j].Queue), u.Open[j].FirstPlace())
 			addOpening(e, &u.Open[j], opened[0], shared)
 			opened = opened[1:]
 		}
@@ -128,7 +128,7 @@ func addStageChange(e *conn.Args, c *StageChange, k keys.Names) {
 	}
 }
 
-// opening adds a new task, without its group.
+// addOpening adds a new task, without the names of its indexes and its place.
 func addOpening(e *conn.Args, d *tdf.Properties, fields, shared []tdf.Field) {
 	score, look := d.Schedule()
 	e.Add(moment(score), moment(look), d.Unique)

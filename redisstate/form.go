@@ -319,7 +319,7 @@ func addPositions(e *conn.Args, n int, has ...bool) {
 
 // addMove adds a move of the form f.
 func addMove(e *conn.Args, m *tdf.Move, f *form) {
-	e.All = append(e.All, m.ID, m.Group)
+	e.All = append(e.All, m.ID, indexNames(m.Group, m.Queue))
 	for _, j := range f.own {
 		e.Add(m.Set[j].Value)
 	}

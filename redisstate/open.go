@@ -131,10 +131,10 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 
 func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
 	fields := make([][]tdf.Field, len(definitions))
-	var groups, places names
+	var indexes, places names
 	for i := range definitions {
 		fields[i] = definitions[i].OpenFields(namespace)
-		groups.add(definitions[i].Group)
+		indexes.add(indexNames(definitions[i].Group, definitions[i].Queue))
 		places.add(definitions[i].FirstPlace())
 	}
 	shared := sharedFields(fields)
@@ -142,11 +142,11 @@ func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
 	for i := range definitions {
 		fields[i] = without(fields[i], shared)
 		score, look := definitions[i].Schedule()
-		placements[i] = placement{groups.number[definitions[i].Group], places.number[definitions[i].FirstPlace()], moment(score), moment(look)}
+		placements[i] = placement{indexes.number[indexNames(definitions[i].Group, definitions[i].Queue)], places.number[definitions[i].FirstPlace()], moment(score), moment(look)}
 	}
 	names, same := commonNames(fields), allEqual(placements)
 	e.Flag(names != nil && same && placements[0] == placement{look: "-"})
-	e.Strings(groups.all)
+	e.Strings(indexes.all)
 	e.Strings(places.all)
 	addFields(e, shared)
 	e.Strings(names)
@@ -170,7 +170,7 @@ func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
 	}
 }
 
-// names are the different names in a call, such as the names of groups. The number of a name counts from 1. The number
+// names are the different names in a call, such as the names of indexes. The number of a name counts from 1. The number
 // of the name "" is 0.
 type names struct {
 	all    []string
@@ -188,15 +188,15 @@ func (n *names) add(name string) {
 	n.number[name] = len(n.all)
 }
 
-// A placement says where open.lua puts a new task: the number of its group, from 1, or 0; the number of its place, from
+// A placement says where open.lua puts a new task: the number of the names of its indexes, from 1, or 0; the number of its place, from
 // 1, or 0; its score; and its due time.
 type placement struct {
-	group, place int
-	score, look  string
+	indexes, place int
+	score, look    string
 }
 
 func addPlacement(e *conn.Args, p placement) {
-	e.Count(p.group)
+	e.Count(p.indexes)
 	e.Count(p.place)
 	e.Add(p.score, p.look)
 }

@@ -98,7 +98,7 @@ func addRecord(e *conn.Args, r *Record) {
 		limit = t.LimitKey
 	}
 	e.All = append(e.All, r.ID, list, place, groupCode(t.State))
-	e.Add(score.String(), t.Group, r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key, limit)
+	e.Add(score.String(), indexNames(t.Group, t.Queue), r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key, limit)
 	hash := r.withoutLinks()
 	e.Count(len(hash))
 	for name, value := range hash {

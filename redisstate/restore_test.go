@@ -48,7 +48,7 @@ func derived(t testing.TB, s *Store, now tdf.Time) map[string]string {
 	keys := expect.Result(s.Redis.Keys(context.Background(), s.Keys.Namespace()+":*").Result()).Value(t)
 	for _, key := range keys {
 		name := strings.TrimPrefix(key, s.Keys.Namespace()+":")
-		if name != "due" && !strings.HasPrefix(name, "group:") && !slices.Contains(tdf.Lists, tdf.State(name)) {
+		if name != "due" && !strings.HasPrefix(name, "group:") && !strings.HasPrefix(name, "queue:") && !slices.Contains(tdf.Lists, tdf.State(name)) {
 			continue
 		}
 		for _, z := range s.Redis.ZRangeWithScores(context.Background(), key, 0, -1).Val() {

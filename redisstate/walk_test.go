@@ -125,7 +125,7 @@ func TestDanglingIDsOfManyGroups(t *testing.T) {
 		s.Redis.Del(t.Context(), s.Keys.Task(id))
 	}
 	found := map[int64]bool{}
-	var page GroupPage
+	var page IndexPage
 	pages := 0
 	for done := false; !done; pages++ {
 		var dangling []Finding

@@ -15,9 +15,9 @@ type auditStore interface {
 	Walk(ctx context.Context, from redisstate.WalkPage, limit int64) ([]int64, redisstate.WalkPage, bool, error)
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
 	ArchivedElsewhere(ctx context.Context, behind redisstate.ListEntry, before tdf.Time, most int) ([]int64, redisstate.ListEntry, bool, error)
-	DanglingIDs(ctx context.Context, from redisstate.GroupPage, limit int64) ([]redisstate.Finding, redisstate.GroupPage, bool, error)
+	DanglingIDs(ctx context.Context, from redisstate.IndexPage, limit int64) ([]redisstate.Finding, redisstate.IndexPage, bool, error)
 	ForgetWorkers(ctx context.Context, from int) (int, error)
-	KeepGroupNames(ctx context.Context, page redisstate.GroupPage) (redisstate.GroupPage, error)
+	KeepIndexNames(ctx context.Context, page redisstate.IndexPage) (redisstate.IndexPage, error)
 }
 
 // Limits for one round of the server.
@@ -48,7 +48,7 @@ type audit struct {
 	store    auditStore
 	grace    tdf.Seconds
 	page     redisstate.WalkPage
-	groups   redisstate.GroupPage
+	indexes  redisstate.IndexPage
 	looked   tdf.Time           // time of the last call of Overlooked
 	walked   tdf.Time           // time of the last pages of the walk
 	head     map[int64]tdf.Time // when the audit examined the tasks at the head of the open list
@@ -104,22 +104,21 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 	return done, s.keepPrograms(ctx, now, grace)
 }
 
-// removeGhosts removes ids of tasks without a hash from one page of the groups' indexes. An id without a hash would
-// keep its group unfinished, and the Run of the group's manager would never end. It also keeps the set of the names of all
-// groups. It reports whether the page was the last
-// one.
+// removeGhosts removes ids of tasks without a hash from one page of the indexes of groups and queues. An id without a hash
+// would keep its group unfinished, and the Run of the group's manager would never end. It also keeps the sets of the names of
+// all groups and queues. It reports whether the page was the last one.
 func (s *Server) removeGhosts(ctx context.Context, done Done) (last bool, err error) {
-	ghosts, next, last, err := s.store.DanglingIDs(ctx, s.audit.groups, groupWalked)
+	ghosts, next, last, err := s.store.DanglingIDs(ctx, s.audit.indexes, groupWalked)
 	if err != nil {
 		return false, err
 	}
-	if s.audit.groups, err = s.store.KeepGroupNames(ctx, next); err != nil {
+	if s.audit.indexes, err = s.store.KeepIndexNames(ctx, next); err != nil {
 		return false, err
 	}
 	var moves []tdf.Move
 	for _, f := range ghosts {
 		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID })
-		if !twice { // the next walk removes the id from its other groups
+		if !twice { // the next walk removes the id from its other indexes
 			moves = append(moves, f.Repair)
 		}
 	}

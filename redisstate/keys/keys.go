@@ -41,12 +41,16 @@ func (k Names) Task(id int64) string { return k.TaskPrefix() + strconv.FormatInt
 
 func (k Names) TaskPrefix() string  { return k.Key("task:") }
 func (k Names) GroupPrefix() string { return k.Key("group:") }
+func (k Names) QueuePrefix() string { return k.Key("queue:") }
 
 func (k Names) UpdatesPrefix() string { return k.Key("updates:") }
 func (k Names) FollowPrefix() string  { return k.Key("follow:") }
 
 // Group returns the key of the index of a group: the group's tasks, ordered by state and id.
 func (k Names) Group(name string) string { return k.GroupPrefix() + name }
+
+// Queue returns the key of the index of a queue, which has the tasks of the queue in the same order.
+func (k Names) Queue(name string) string { return k.QueuePrefix() + name }
 
 // Due returns the key of the sorted set `due`. Its scores are the times at which the server must settle the tasks.
 func (k Names) Due() string { return k.Key("due") }
@@ -65,6 +69,7 @@ func (k Names) Unique() string                   { return k.Key("unique") }
 func (k Names) Settings() string                 { return k.Key("settings") }
 func (k Names) Groups() string                   { return k.Key("groups") }
 func (k Names) GroupNames() string               { return k.Key("group_names") }
+func (k Names) QueueNames() string               { return k.Key("queue_names") }
 func (k Names) Pipelines() string                { return k.Key("pipelines") }
 func (k Names) Definitions(name string) string   { return k.Key("definitions:" + name) }
 func (k Names) Partitions() string               { return k.Key("partitions") }
@@ -137,7 +142,7 @@ func (k Names) Kinds() map[string]string {
 		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.Servers(): "zset",
 		k.Managers(): "zset", k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set", k.WorkerCount(): "string",
 		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
-		k.Groups(): "hash", k.GroupNames(): "zset", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
+		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
 		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",
 		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset", k.Noticed(): "hash", k.Dashboard(""): "string",
 	}

@@ -264,6 +264,7 @@ for i, queue in ipairs(queues) do
   local before_queue = #ids
   if #ids < wanted and not full() and not ordering.more then look_in(queue) end
   claimed[i] = #ids - before_queue
+  for k = before_queue + 1, #ids do chosen[k].queue = queue.name end
 end
 
 local wrong = starting.wrong or ordering.wrong()

@@ -15,7 +15,7 @@ local ids, chosen, deadlines, entered, looks
 local bytes -- the bytes that the next tasks may have
 local function begin() ids, chosen, deadlines, entered, looks, bytes = {}, {}, {}, {}, {}, ARGV[10] + 0 end
 
--- Chooses a task with the given values of its properties.
+-- Chooses a task with the given values of its properties. A field `queue` of its element in `chosen` names its queue.
 local function choose(id, f, end_before, timeout)
   bytes = bytes - #(f[INPUT] or '') - #(f[SOURCE] or '') - #(f[META] or '')
   local n, deadline, look_text = #ids + 1, 'inf', lease_text
@@ -51,7 +51,7 @@ local function write_hashes()
   for i = 1, #ids do
     local task = chosen[i]
     local id, f = ids[i], task[3]
-    local log, group = f[LOG], f[6]
+    local log, names = f[LOG], names_of(f[6], task.queue)
     if f[2] ~= round then
       round = f[2]
       local of = (round or '0') .. ':'
@@ -61,7 +61,7 @@ local function write_hashes()
     write[1], write[7], write[9], write[15] = tasks .. id, deadlines[i], log, task[2]
     f[LOG] = ''
     call('HSET', unpack(write, 1, 15))
-    if group and group ~= '' then enter_group(groups, group, code, id) end
+    if names ~= '' then enter_indexes(groups, names, code, id) end
   end
-  finish_groups()
+  finish_indexes()
 end

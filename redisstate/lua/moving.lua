@@ -22,7 +22,7 @@
 -- - to, or '' if the task stays in its list, or '-' if the move removes the task, or '=' if the move changes nothing
 --   and is only a guard: the unit requires that the task has the state, the round and the revision. If the task stays
 --   and there is no note, the move only changes its due time.
--- - code of the state `to` in a group's index
+-- - code of the state `to` in an index
 -- - 'ends' if the move ends the task: no server reopens it; 'spoils' if it removes the task or its outputs; else ''
 -- - score and due time, which are moments: times relative to the call (see the function `moment` in the prelude)
 -- - note for the log
@@ -40,7 +40,8 @@
 -- - the moments of the properties whose value is a time
 -- - the number of properties to remove, and these properties
 --
--- A move is: id, group, the values of its own properties, and the arguments whose positions the form has.
+-- A move is: id, the names of its indexes, the values of its own properties, and the arguments whose positions the form
+-- has.
 
 local tasks, groups, who = ARGV[3], ARGV[4], ARGV[5]
 local due = KEYS[2]
@@ -221,20 +222,43 @@ local function leave(form, s, id)
   if s.stray then form.stray[#form.stray + 1] = id end
 end
 
+-- Returns the names of a task's indexes (see group_and_queue). The queue of an open task may have changed since the
+-- caller read the task, and the move itself may change it, so the script reads it again.
+local function present_names(form, i, id, names)
+  if form.from ~= 'open' and form.to ~= 'open' then return names end
+  local requeues = written(form, i, 'queue')
+  for _, name in ipairs(form.clear) do requeues = requeues or name == 'queue' end
+  local placed = special[i] and special[i].leaves or string.find(names, '\n', 1, true)
+  if not requeues and (form.from ~= 'open' or not placed) then return names end
+  return names_of(group_and_queue(names), call('HGET', tasks .. id, 'queue'))
+end
+
 -- Moves the task to its new list.
-local function move(form, i, id, group)
+local function move(form, i, id, names)
+  local before = present_names(form, i, id, names)
   write_task(form, i, id)
   local s, left = special[i], form.left
   if s and s.links then note_ending(id, form.round, form.to) end
   if s then leave(form, s, id) elseif left then left[#left + 1] = id end
   if s and s.enters then enter_place(s.enters, form.score_text, id) else put(form.entered, form.score_text, id) end
   if form.look_text then put(looks, form.look_text, id) else forgotten[#forgotten + 1] = id end
-  local key = group ~= '' and group_index(groups, group, id)
-  if key then put(into(add, key), place(form.code, id), id) end
+  names = present_names(form, i, id, before)
+  if names ~= '' then enter_indexes(groups, names, form.code, id) end
+  if names == before then return end
+  local _, of_queue = indexes_of(groups, before, id)
+  if of_queue then table.insert(into(remove, of_queue), id) end
+  keep_names(groups, { names })
 end
 
 local function finish_moves()
   for key, of in pairs(remove) do bulk('ZREM', key, of) end
   for key, of in pairs(add) do bulk('ZADD', key, of) end
+  finish_indexes()
   finish_places()
+  local queues = beside(groups, 'queue:')
+  for key in pairs(remove) do -- a queue without tasks has no name
+    if string.sub(key, 1, #queues) == queues and call('EXISTS', key) == 0 then
+      redis.pcall('ZREM', beside(groups, 'queue_names'), string.sub(key, #queues + 1))
+    end
+  end
 end

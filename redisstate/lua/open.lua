@@ -18,11 +18,11 @@
 --  3. the largest number of tasks, or ''
 --  4. prefix of task keys
 --  5. prefix of group keys
---  6. code of the state open in a group's index
+--  6. code of the state open in an index
 --  7. name of the component or user that makes the call
 --  8. a group that must have no tasks, or '' for no condition
 --  9. '1' if openplain.lua may open the tasks when 3 and 8 are empty, or ''
--- - the number of groups of the new tasks, and these groups
+-- - the number of different names of indexes of the new tasks, and these names (see group_and_queue)
 -- - the number of places of the new tasks, and these places (see places.lua)
 -- - the number of properties that all new tasks have in common, and these properties with their values
 -- - the number of properties that each new task has with a value of its own, and the names of these properties
@@ -37,7 +37,7 @@
 -- - its other properties, with their values
 --
 -- A placement is:
--- - the index of the task's group among the groups, or 0
+-- - the index of the task's names among these names, or 0
 -- - the index of the task's place among the places, or 0
 -- - score and due time, which are moments as in transact.lua
 --
@@ -51,12 +51,12 @@ cursor = 9
 local answer, stale = answered()
 if answer or stale then return answer or stale end
 
-local of_group, of_place = take_list(1), take_list(1)
+local indexed, of_place = take_list(1), take_list(1)
 if of_place[1] then use_places(open_list) end
 local shared, names, have_others = take_list(2), take_list(1), take() == '1'
-local group, at_place, score, look
+local names_at, at_place, score, look
 local function take_placement()
-  group, at_place, score, look = unpack(ARGV, cursor + 1, cursor + 4)
+  names_at, at_place, score, look = unpack(ARGV, cursor + 1, cursor + 4)
   cursor = cursor + 4
 end
 local same_placement = take() == '1'
@@ -66,7 +66,7 @@ local n = tonumber(take())
 local wrong = not_sorted(due) or not_sorted(open_list)
 if wrong then return wrong end
 local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
-for i = 1, #of_group do refused = refused or not_openable(groups, KEYS[6], of_group[i]) end
+for i = 1, #indexed do refused = refused or not_openable(groups, KEYS[6], (group_and_queue(indexed[i]))) end
 for i = 1, #of_place do refused = refused or no_place(of_place[i]) end
 refused = refused or too_many(most, stored_tasks(most, 7), n)
 if refused then
@@ -79,7 +79,7 @@ if not ids then return no_ids(KEYS[3]) end
 
 -- From here on, the script writes.
 
-local opened, looks, indexed, n_opened = {}, {}, {}, 0
+local opened, looks, n_opened = {}, {}, 0
 local open = opener(ids, keys, who, shared, names)
 for i = 1, n do
   if not same_placement then take_placement() end
@@ -93,14 +93,13 @@ for i = 1, n do
     n_opened = n_opened + 2
   end
   if look ~= '-' then put(looks, moment_text(look, at), id) end
-  local key = group ~= '0' and group_index(groups, of_group[tonumber(group)], id)
-  if key then put(into(indexed, key), place(code, id), id) end
+  if names_at ~= '0' then enter_indexes(groups, indexed[tonumber(names_at)], code, id) end
 end
 call('SET', KEYS[3], ids[n])
 bulk('ZADD', open_list, opened)
 bulk('ZADD', due, looks)
-for key, of in pairs(indexed) do bulk('ZADD', key, of) end
-if of_group[1] then name_groups(groups, of_group) end
+finish_indexes()
+keep_names(groups, indexed)
 if n_opened > 0 then wake(KEYS[5], n_opened / 2) end
 finish_places()
 

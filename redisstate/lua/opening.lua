@@ -88,14 +88,6 @@ local function not_openable(groups, marks, group)
   return unreadable or mark ~= '' and string.format('#%s %s', mark, group) or nil
 end
 
--- Adds names of groups to the set of the names of all groups. The first argument is the prefix of the indexes of
--- groups. The set only repeats what the indexes say, so if it has a wrong type, the script goes on.
-local function name_groups(groups, names)
-  local entries = {}
-  for _, name in ipairs(names) do put(entries, 0, name) end
-  bulk('ZADD', string.sub(groups, 1, -2) .. '_names', entries, redis.pcall)
-end
-
 -- Returns a function that writes the next new task, with the next of the ids and keys. The argument `shared` has
 -- the properties that all new tasks have in common. The argument `names` has the names of properties that each new task
 -- has with a value of its own.

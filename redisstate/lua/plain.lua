@@ -62,12 +62,12 @@ if ARGV[6] ~= '' then
       end
       call('HSET', unpack(write))
       entries[2 * i - 1], entries[2 * i] = now_text, id
-      if ARGV[at + 1] ~= '' then enter_group(groups, ARGV[at + 1], code, id) end
+      if ARGV[at + 1] ~= '' then enter_indexes(groups, ARGV[at + 1], code, id) end
     end
     bulk('ZREM', left, ids)
     bulk('ZADD', entered, entries)
     if look == '' then bulk('ZADD', due, entries) else bulk('ZREM', due, ids) end
-    finish_groups()
+    finish_indexes()
     for i = 6, #KEYS do wake(KEYS[i], n) end
     answer = string.sub(string.rep('\n+', n) .. string.rep('\n~', total - n), 2)
     remember(answer)

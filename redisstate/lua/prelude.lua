@@ -75,14 +75,14 @@ local function wake(key, tokens)
   if there == 0 then redis.call('EXPIRE', key, 3600) end
 end
 
--- All ids are below this number, so that a score in a group's index can hold both a state and an id.
+-- All ids are below this number, so that a score in an index can hold both a state and an id.
 local IDS_END = 1099511627776
 
--- Returns the task's score in the index of its group. The scores order tasks by state, then by id.
+-- Returns the score of a task in its indexes. The scores order tasks by state, then by id.
 local function place(code, id) return string.format('%.0f', code * IDS_END + tonumber(id)) end
 
 -- Returns the key of the index of a task's group. Returns nil if the task has no group, or if the key exists but is not
--- a sorted set.
+-- a sorted set. With the prefix of the indexes of queues, the function does the same for a queue.
 local group_indexes = {}
 local function group_index(prefix, group, id)
   if not group or group == '' or tonumber(id) >= IDS_END then return nil end
@@ -91,18 +91,42 @@ local function group_index(prefix, group, id)
   return group_indexes[key] and key or nil
 end
 
--- Adds a task to the index of its group, if it has one. The function finish_groups writes the indexes.
-local in_groups = {} -- new entries, by the key of the index
-local function enter_group(prefix, group, code, id)
-  local key = group_index(prefix, group, id)
-  if not key then return end
-  local of = in_groups[key] or {}
-  in_groups[key] = of
-  of[#of + 1], of[#of + 2] = place(code, id), id
+-- One text names the indexes that have a task: its group, and behind a line feed its queue, if it has one. Returns
+-- both.
+local function group_and_queue(names)
+  local cut = string.find(names, '\n', 1, true)
+  if not cut then return names, nil end
+  return string.sub(names, 1, cut - 1), string.sub(names, cut + 1)
 end
 
-local function finish_groups()
-  for key, of in pairs(in_groups) do bulk('ZADD', key, of) end
+-- Returns the names of a task's indexes. The queue `default` has no index.
+local function names_of(group, queue)
+  if not queue or queue == '' or queue == 'default' then return group or '' end
+  return (group or '') .. '\n' .. queue
+end
+
+-- Returns another key or prefix of the namespace than the prefix of the indexes of groups.
+local function beside(groups, name) return string.sub(groups, 1, -7) .. name end
+
+-- Returns the keys of the indexes of a task's group and queue, or nil for each that it lacks.
+local function indexes_of(groups, names, id)
+  local group, queue = group_and_queue(names)
+  return group_index(groups, group, id), queue and group_index(beside(groups, 'queue:'), queue, id)
+end
+
+-- Adds a task to its indexes. The function finish_indexes writes them.
+local in_indexes = {} -- new entries, by the key of the index
+local function enter_indexes(groups, names, code, id)
+  local of_group, of_queue = indexes_of(groups, names, id)
+  for _, key in pairs({ of_group or of_queue, of_group and of_queue }) do
+    local of = in_indexes[key] or {}
+    in_indexes[key] = of
+    of[#of + 1], of[#of + 2] = place(code, id), id
+  end
+end
+
+local function finish_indexes()
+  for key, of in pairs(in_indexes) do bulk('ZADD', key, of) end
 end
 
 -- Returns the log with one more line. If it then has more than 100 lines, only the first 10 and the last 90 stay.

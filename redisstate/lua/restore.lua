@@ -24,9 +24,9 @@
 -- - id
 -- - index of the task's list in KEYS, or '0' if the task is in no list
 -- - place of the task in the open list, or '' (see places.lua)
--- - code of the task's state in a group's index
+-- - code of the task's state in an index
 -- - score in the list
--- - group
+-- - the names of its indexes (see group_and_queue)
 -- - time at which the task was opened, or '' if it is unknown
 -- - due time, or '-' if the task never becomes due; a past time becomes now
 -- - the unique key that the task holds, or ''
@@ -50,7 +50,7 @@ end
 
 local function read_task()
   local t = { id = take(), list = tonumber(take()), place = take(), code = tonumber(take()) }
-  t.score, t.group, t.opened, t.look, t.unique, t.limit = take(), take(), take(), take(), take(), take()
+  t.score, t.names, t.opened, t.look, t.unique, t.limit = take(), take(), take(), take(), take(), take()
   t.hash, t.hash_end = skip(2)
   t.updates, t.updates_end = skip(3)
   return t
@@ -58,7 +58,7 @@ end
 
 local function is_there(t)
   local there = redis.pcall('HMGET', tasks .. t.id, '0:open', 'group') -- an error reply if the key is not a hash
-  return not there.err and (there[1] or '') == t.opened and (there[2] or '') == t.group
+  return not there.err and (there[1] or '') == t.opened and (there[2] or '') == group_and_queue(t.names)
 end
 
 for i = 1, #KEYS do
@@ -90,10 +90,9 @@ for _, t in ipairs(new) do
   end
   if t.list > 0 then
     if t.place ~= '' then enter_place(t.place, t.score, t.id) else put(into(add, KEYS[t.list]), t.score, t.id) end
-    local index = group_index(groups, t.group, t.id)
-    if index then
-      put(into(add, index), place(t.code, t.id), t.id)
-      if entered[#entered] ~= t.group then entered[#entered + 1] = t.group end
+    if t.names ~= '' then
+      enter_indexes(groups, t.names, t.code, t.id)
+      if entered[#entered] ~= t.names then entered[#entered + 1] = t.names end
     end
   end
   if t.look ~= '-' then put(into(add, KEYS[1]), tonumber(t.look) < now and text(now) or t.look, t.id) end
@@ -105,7 +104,8 @@ for _, t in ipairs(new) do
   end
 end
 for key, of in pairs(add) do bulk('ZADD', key, of) end
-name_groups(groups, entered)
+finish_indexes()
+keep_names(groups, entered)
 finish_places()
 limiting.finish()
 if last > counter then redis.call('SET', KEYS[2], string.format('%.0f', last)) end

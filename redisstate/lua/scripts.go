@@ -38,7 +38,7 @@ var (
 	Rights          = declare(Script{Name: "rights", After: "prelude values", Full: Runs})
 	Notice          = declare(Script{Name: "notice", After: "prelude values", Full: Runs})
 	NoticeTurn      = declare(Script{Name: "noticeturn", After: "prelude", Full: Runs})
-	GroupNames      = declare(Script{Name: "groupnames", After: "prelude values", Full: Runs})
+	IndexNames      = declare(Script{Name: "indexnames", After: "prelude values", Full: Runs})
 	Restore         = declare(Script{Name: "restore", After: "prelude values places limiting opening", Full: Fails})
 	RestoreValues   = declare(Script{Name: "restorevalues", After: "prelude values", Full: Fails})
 

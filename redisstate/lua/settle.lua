@@ -87,7 +87,7 @@ local function fitting(key)
   return sound and log and log ~= '' and #log <= 2000 and f or nil
 end
 
-local ids, logs, of_group, times, others, foreign, late, n = {}, {}, {}, {}, {}, {}, false, 0
+local ids, logs, indexed, times, others, foreign, late, n = {}, {}, {}, {}, {}, {}, false, 0
 local of_queue = {}
 for i = 1, #present, 2 do
   local id = present[i]
@@ -98,10 +98,13 @@ for i = 1, #present, 2 do
     local f = not late and fitting(tasks .. id)
     if f then
       n = n + 1
-      ids[n], logs[n], of_group[n] = id, f[1], f[2]
+      ids[n], logs[n], indexed[n] = id, f[1], f[2]
       times[n] = f[3] > now_text and f[3] or now_text -- times of the same length, as texts
       local queue = f[5 + n_want]
-      if queue and #queue <= 256 and not string.find(queue, '%c') then of_queue[queue] = (of_queue[queue] or 0) + 1 end
+      if queue and #queue <= 256 and not string.find(queue, '%c') then
+        of_queue[queue] = (of_queue[queue] or 0) + 1
+        indexed[n] = names_of(f[2], queue)
+      end
     else
       others[#others + 1] = '\n' .. id .. ' ' .. present[i + 1]
     end
@@ -120,13 +123,13 @@ for i = 1, n do
   write[1], write[3] = tasks .. id, logs[i] .. line
   call('HSET', unpack(write))
   entries[2 * i - 1], entries[2 * i] = time, id
-  if of_group[i] then enter_group(groups, of_group[i], code, id) end
+  if indexed[i] then enter_indexes(groups, indexed[i], code, id) end
 end
 bulk('ZREM', due, foreign)
 bulk('ZREM', due, ids)
 bulk('ZREM', left, ids)
 bulk('ZADD', entered, entries)
-finish_groups()
+finish_indexes()
 if n > 0 then
   for i = 5, #KEYS do wake(KEYS[i], n) end
 end

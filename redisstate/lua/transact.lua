@@ -20,7 +20,7 @@
 --  6. prefix of the keys of updates
 --  7. prefix of the keys of followers
 --  8. the largest number of tasks, or ''
---  9. code of the state open in a group's index
+--  9. code of the state open in an index
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
 -- - the number of states in which a task in the list `archived` counts as archived, and these states; none if no move
@@ -54,8 +54,8 @@
 -- Each move is: number of its form, and the move (see moving.lua). A task that is reopened takes its unique key, and a
 -- task that is removed gives it back.
 --
--- Each new task is: group, place or '' (see places.lua), score, due time, its unique key or '', the number of its
--- properties, and these properties with their values.
+-- Each new task is: the names of its indexes, place or '' (see places.lua), score, due time, its unique key or '', the
+-- number of its properties, and these properties with their values.
 --
 -- Score and due time are moments (see the function `moment` in the prelude).
 --
@@ -133,8 +133,8 @@ end
 
 do -- read the units
   local function read_new()
-    local new = { group = take(), place = take(), score = take(), look = take(), unique = take() }
-    new.properties = tonumber(take())
+    local new = { names = take(), place = take(), score = take(), look = take(), unique = take() }
+    new.group, new.properties = group_and_queue(new.names), tonumber(take())
     new.from, cursor = cursor, cursor + 2 * new.properties
     new_tasks[#new_tasks + 1] = new
   end
@@ -153,7 +153,8 @@ do -- read the units
     local n, new, group = tonumber(take()), tonumber(take()), take()
     decides[i], flags[i], changes[i] = take(), take(), deciding.take_change()
     if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
-    local own = has_flag(i, 'm') and ARGV[cursor + 3] -- of the first move, behind the number of its form and its id
+    -- The names are those of the first move. They follow the number of its form and its id.
+    local own = has_flag(i, 'm') and group_and_queue(ARGV[cursor + 3])
     for _ = 1, n do
       local form = forms[tonumber(take())]
       form_of[add_move(form)] = form
@@ -313,20 +314,21 @@ end
 -- The indexes of groups that may become empty, by the names of the groups.
 local shrunk = {}
 
--- Removes a task from the index of its group, and from `due`.
-local function forget(id, group)
-  local key = group_index(groups, group, id)
-  if key then
-    shrunk[group] = key
-    table.insert(into(remove, key), id)
+-- Removes a task from its indexes, and from `due`.
+local function forget(id, names)
+  local of_group, of_queue = indexes_of(groups, names, id)
+  if of_group then
+    shrunk[group_and_queue(names)] = of_group
+    table.insert(into(remove, of_group), id)
   end
+  if of_queue then table.insert(into(remove, of_queue), id) end
   look_again(id, nil)
 end
 
-local function remove_task(id, group, key)
+local function remove_task(id, names, key)
   call('UNLINK', tasks .. id, updates .. id, follows .. id, endings_prefix .. 'dependents:' .. id)
   if key and redis.pcall('HGET', unique, key) == id then call('HDEL', unique, key) end
-  forget(id, group)
+  forget(id, names)
 end
 
 -- Writes a small hash again. Redis keeps the large encoding of a hash, even after it has lost its long values.
@@ -347,20 +349,20 @@ end
 
 local function apply(form, i)
   local at, to = moves[i], form.to
-  local id, group, key = ARGV[at + 1], ARGV[at + 2], form.unique and ARGV[at + form.unique]
+  local id, names, key = ARGV[at + 1], ARGV[at + 2], form.unique and ARGV[at + form.unique]
   if to == UNCHANGED then return end
   if form.limit then limiting.count(ARGV[at + form.limit], id, to == 'running') end
   if form.repair then repair(form, i, id) end
   if to == REMOVED then
     leave(form, special[i] or {}, id)
-    remove_task(id, group, key)
+    remove_task(id, present_names(form, i, id, names), key)
   elseif to ~= '' then
-    move(form, i, id, group)
+    move(form, i, id, names)
     if key then call('HSET', unique, key, id) end
   elseif form.repair then -- of an id without a task
     leave(form, special[i] or {}, id)
     if is_awaited(id) then note_ending(id, '0', 'archived', true) end
-    forget(id, group)
+    forget(id, names)
   else
     if form.note ~= '' then write_task(form, i, id) else stamp(form, times[i]) end
     look_again(id, form.look_text)
@@ -371,7 +373,7 @@ local function apply(form, i)
   end
 end
 
-local entered = {} -- the groups of the new tasks
+local entered = {} -- the names of the indexes of the new tasks
 local opened, open_task = 0, opener(ids, keys, who, shared, {})
 local function open(new)
   if new.same then return end
@@ -380,10 +382,9 @@ local function open(new)
   new.id = id
   if new.unique ~= '' then call('HSET', unique, new.unique, id) end
   if new.place ~= '' then enter_place(new.place, score_text, id) else put(into(add, list.open), score_text, id) end
-  local key = group_index(groups, new.group, id)
-  if key then
-    put(into(add, key), place(open_code, id), id)
-    if entered[#entered] ~= new.group then entered[#entered + 1] = new.group end
+  if new.names ~= '' then
+    enter_indexes(groups, new.names, open_code, id)
+    if entered[#entered] ~= new.names then entered[#entered + 1] = new.names end
   end
   if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
 end
@@ -435,13 +436,13 @@ if opened > 0 then call('SET', counter, ids[opened]) end
 finish_moves()
 limiting.finish()
 
-if entered[1] then name_groups(groups, entered) end
+keep_names(groups, entered)
 
 -- A group without tasks has no mark and no name, so that these need no more memory than the groups.
 for group, key in pairs(shrunk) do
   if call('EXISTS', key) == 0 then
     redis.pcall('HDEL', marks, group)
-    redis.pcall('ZREM', string.sub(groups, 1, -2) .. '_names', group)
+    redis.pcall('ZREM', beside(groups, 'group_names'), group)
   end
 end
 

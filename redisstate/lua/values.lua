@@ -75,6 +75,20 @@ local function put(of, score, id)
   of[n + 1], of[n + 2] = score, id
 end
 
+-- Adds the groups and queues of new tasks to the sets of the names of all groups and queues. The first argument is the
+-- prefix of the indexes of groups. The sets only repeat what the indexes say, so if one has a wrong type, the script
+-- goes on.
+local function keep_names(groups, indexed)
+  local of_groups, of_queues = {}, {}
+  for _, names in ipairs(indexed) do
+    local group, queue = group_and_queue(names)
+    if group ~= '' then put(of_groups, 0, group) end
+    if queue then put(of_queues, 0, queue) end
+  end
+  bulk('ZADD', beside(groups, 'group_names'), of_groups, redis.pcall)
+  bulk('ZADD', beside(groups, 'queue_names'), of_queues, redis.pcall)
+end
+
 -- Returns the scores of members in a sorted set, in the order of the members; false if the set lacks the member.
 local function scores_of(key, members)
   local scores = {}

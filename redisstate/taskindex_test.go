@@ -1,0 +1,230 @@
+package redisstate
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// tasksByQueue returns the tasks of each queue by state, as a text.
+func tasksByQueue(t *testing.T, s *Store) string {
+	t.Helper()
+	counts := expect.Result(s.CountTasks(t.Context(), &TaskCounter{})).Value(t)
+	names := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.QueueNames(), 0, -1).Result()).Value(t)
+	expect.Len(t, counts, len(names), "a name of a queue is missing, or too many")
+	return fmt.Sprint(counts)
+}
+
+// A queue counts its tasks in each state, from its first task to its last one, whatever opens, moves or removes them.
+func TestTasksOfQueues(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustBe := func(when, want string) {
+			t.Helper()
+			expect.Equal(t, tasksByQueue(t, s), want, when)
+		}
+		mustBe("without tasks", "map[]")
+		both := placed("b", 0)
+		both.Group = "g"
+		ids := mustOpen(t, s, placed("a", 0), placed("", 3), both, placed("a", 5))
+		transaction(t, s, []tdf.Properties{placed("c", 0), placed("", 0)})
+		unique := placed("a", 0)
+		unique.Unique = "k"
+		mustOpenUnique(t, s, unique)
+		mustBe("opened", "map[a:open 3 b:open 1 c:open 1]")
+		claims := claimFor(t, s, 2, offerOf("b", "a")).Claims
+		mustBe("claimed", "map[a:open 2 running 1 b:running 1 c:open 1]")
+		for _, c := range claims {
+			m, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+			mustApply(t, s, m, err)
+		}
+		mustBe("executed", "map[a:open 2 executed 1 b:executed 1 c:open 1]")
+		_, _, err := s.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), tdf.Never, 100)
+		expect.NoError(t, err)
+		mustBe("settled", "map[a:open 2 succeeded 1 b:succeeded 1 c:open 1]")
+		for _, id := range []int64{ids[2], ids[3]} {
+			mustMove(t, s, id, (*tdf.Task).Archive)
+		}
+		mustBe("archived", "map[a:open 2 archived 1 b:archived 1 c:open 1]")
+		mustBeSound(t, s)
+		for _, id := range []int64{ids[2], ids[3]} {
+			mustMove(t, s, id, (*tdf.Task).Remove)
+		}
+		mustBe("removed", "map[a:open 2 c:open 1]")
+		mustBeSound(t, s)
+	})
+}
+
+// When the queue of a task changes, its old queue no longer counts it. A move whose task was read before the change counts in the
+// new queue.
+func TestTasksOfChangedQueues(t *testing.T) {
+	to := func(queue string) func(*tdf.Task) (tdf.Move, error) {
+		return func(t *tdf.Task) (tdf.Move, error) { return t.Change(tdf.Changes{Queue: &queue}) }
+	}
+	for _, of := range []struct {
+		name         string
+		first        tdf.Properties
+		before, then string // queues to which the task changes, before and after the caller reads it
+		move         func(*tdf.Task) (tdf.Move, error)
+		want         string
+	}{
+		{"to another queue", placed("a", 0), "b", "", nil, "map[b:open 1]"},
+		{"to the default queue", placed("a", 0), "default", "", nil, "map[]"},
+		{"from the default queue", placed("", 0), "a", "", nil, "map[a:open 1]"},
+		{"of a waiting task", waiting(placed("a", 0)), "b", "", nil, "map[b:open 1]"},
+		{"cancelled", placed("a", 0), "b", "", (*tdf.Task).Cancel, "map[b:expired 1]"},
+		{"cancelled as a task of another queue", placed("a", 0), "", "b", (*tdf.Task).Cancel, "map[b:expired 1]"},
+		{"cancelled as a task of no queue", placed("", 0), "", "b", (*tdf.Task).Cancel, "map[b:expired 1]"},
+		{"cancelled as a task that now has no queue", placed("a", 0), "", "default", (*tdf.Task).Cancel, "map[]"},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			for _, together := range []bool{false, true} { // alone with move.lua, and with another move in transact.lua
+				s := connectShared(t)
+				mustOpen(t, s, define("needed"))
+				id := mustOpen(t, s, of.first)[0]
+				if of.before != "" {
+					mustMove(t, s, id, to(of.before))
+				}
+				m, err := tdf.Move{}, error(nil)
+				if of.move != nil {
+					m, err = of.move(task(t, s, id))
+				}
+				if of.then != "" {
+					mustMove(t, s, id, to(of.then))
+				}
+				if of.move != nil {
+					expect.NoError(t, err)
+					applyWith(t, s, m, together)
+				}
+				expect.Equal(t, tasksByQueue(t, s), of.want, together)
+				mustBeSound(t, s)
+			}
+		})
+	}
+}
+
+func waiting(d tdf.Properties) tdf.Properties {
+	d.After = &tdf.Dependencies{Tasks: []int64{1}}
+	return d
+}
+
+// connectShared returns a store of a namespace of its own, for a test that is not parallel.
+func connectShared(t *testing.T) *Store {
+	t.Helper()
+	return connect(t, redistest.Shared(t), redistest.Namespace(t))
+}
+
+// applyWith makes a move, alone or together with the cancellation of task 1.
+func applyWith(t *testing.T, s *Store, m tdf.Move, together bool) {
+	t.Helper()
+	u := Unit{Moves: []tdf.Move{m}}
+	if together {
+		other := expect.Result(task(t, s, 1).Cancel()).Value(t)
+		u.Moves = append(u.Moves, other)
+	}
+	outcomes := expect.Result(s.Apply(t.Context(), "user", u)).Value(t)
+	expect.NoError(t, outcomes[0].Err)
+}
+
+// A task that is reopened in another queue leaves the old one.
+func TestTasksOfReopenedQueues(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for from, want := range map[string]map[string]string{
+			"a": {"b": "map[b:open 1]", "default": "map[]", "a": "map[a:open 1]"},
+			"":  {"b": "map[b:open 1]"},
+		} {
+			for to, want := range want {
+				id := mustOpen(t, s, placed(from, 0))[0]
+				mustMove(t, s, id, (*tdf.Task).Cancel)
+				mustMove(t, s, id, func(t *tdf.Task) (tdf.Move, error) { return t.ReopenWith(tdf.Changes{Queue: &to}) })
+				expect.Equal(t, tasksByQueue(t, s), want, "from", from, "to", to)
+				mustBeSound(t, s)
+				mustMove(t, s, id, (*tdf.Task).Cancel)
+				mustMove(t, s, id, (*tdf.Task).Remove)
+			}
+		}
+	})
+}
+
+// The audit completes the index of a queue that lacks tasks, and removes ids without a task.
+func TestIndexesOfQueuesAreRepaired(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		ids := mustOpen(t, s, slices.Repeat([]tdf.Properties{placed("a/b", 0)}, 3)...)
+		s.Redis.Del(ctx, s.Keys.Queue("a/b"), s.Keys.QueueNames()) // as with tasks of an earlier release
+		findings := expect.Result(s.Check(ctx)).Value(t)
+		expect.True(t, len(findings) == 3 && findings[0].Problem == "the index of its group or queue does not list it as open", findings)
+		expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 3)
+		keepIndexNames(t, s)
+		expect.Equal(t, tasksByQueue(t, s), "map[a/b:open 3]")
+
+		s.Redis.Del(ctx, s.Keys.Task(ids[0]))
+		s.Redis.ZRem(ctx, s.Keys.List(tdf.Placed), ids[0])
+		s.Redis.Set(ctx, s.Keys.Queue("wrong"), "a string", 0)
+		s.Redis.ZAdd(ctx, s.Keys.QueueNames(), redis.Z{Member: "none"})
+		findings = expect.Result(s.Check(ctx)).Value(t)
+		expect.True(t, len(findings) == 1 && findings[0].Problem == `an id without a task, in the index of queue "a/b"`, findings)
+		expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1)
+		keepIndexNames(t, s)
+		expect.Equal(t, tasksByQueue(t, s), "map[a/b:open 2]")
+	})
+}
+
+// keepIndexNames makes three steps of the walk through all indexes, as the audit does.
+func keepIndexNames(t *testing.T, s *Store) {
+	t.Helper()
+	var page IndexPage
+	for range 3 {
+		var err error
+		_, page, _, err = s.DanglingIDs(t.Context(), page, 500)
+		expect.NoError(t, err)
+		page = expect.Result(s.KeepIndexNames(t.Context(), page)).Value(t)
+	}
+}
+
+// A restored task is in the index of its queue.
+func TestRestoredTasksAreInTheirQueues(t *testing.T) {
+	s, to := newStore(t), connectShared(t)
+	id := mustOpen(t, s, placed("a", 0), placed("b", 0))[1]
+	mustMove(t, s, id, (*tdf.Task).Cancel)
+	expect.Result(to.Restore(t.Context(), records(t, s)...)).Is(t, 2)
+	expect.Equal(t, tasksByQueue(t, to), "map[a:open 1 b:expired 1]")
+	mustBeSound(t, to)
+}
+
+// A counter counts all queues at first, and then the busiest ones and a page of the others.
+func TestCountTasksAgain(t *testing.T) {
+	s := newStore(t)
+	var definitions []tdf.Properties
+	for i := range 2*countedPerPage + busiestPerCount {
+		definitions = append(definitions, placed("q"+strconv.Itoa(1000+i), 0))
+	}
+	ids := mustOpen(t, s, definitions...)
+	var c TaskCounter
+	expect.Len(t, expect.Result(s.CountTasks(t.Context(), &c)).Value(t), len(ids))
+	last := len(ids) - 1 // not among the busiest, which are the first by name
+	for _, i := range []int{0, last} {
+		mustMove(t, s, ids[i], (*tdf.Task).Cancel)
+	}
+	mustMove(t, s, ids[1], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[1], (*tdf.Task).Remove)
+	for call := range 3 {
+		counts := expect.Result(s.CountTasks(t.Context(), &c)).Value(t)
+		expect.Equal(t, counts["q1000"].String(), "expired 1")
+		_, is := counts["q1001"]
+		expect.True(t, !is, "a queue without tasks is left")
+		want := "open 1"
+		if call == 2 {
+			want = "expired 1"
+		}
+		expect.Equal(t, counts[definitions[last].Queue].String(), want, "in call", call)
+	}
+	s.Redis.Set(t.Context(), s.Keys.Queue("q1005"), "a string", 0) // counts as a queue without tasks
+	expect.Len(t, expect.Result(s.CountTasks(t.Context(), &TaskCounter{})).Value(t), len(ids)-2)
+}
