@@ -3,66 +3,112 @@ package admin
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A QueueStatus is the state of a queue.
-type QueueStatus struct {
+// A Queue is a queue with tasks, or a queue that is paused.
+type Queue struct {
 	Queue string `json:"queue"` // default for the tasks without a queue
 	// Open counts the open tasks that workers may claim now or later. A task that waits for other tasks or for a limit is not counted.
-	Open    int64 `json:"open"`
-	AtLeast bool  `json:"at_least,omitempty"` // there are more open tasks
+	Open    int64         `json:"open"`
+	AtLeast bool          `json:"at_least,omitempty"`  // the queues have more than 20,000 priorities, and Open counts only some of this queue
+	Waited  time.Duration `json:"oldest_wait_seconds"` // time since the oldest of these tasks became claimable; 0 if none is due
+	Paused  bool          `json:"paused,omitempty"`
 
-	Running        int  `json:"running"`                    // tasks that run, or wait for the server after their run
-	RunningAtLeast bool `json:"running_at_least,omitempty"` // there may be more of them
-	Paused         bool `json:"paused,omitempty"`
+	// Tasks counts all tasks of the queue by state. Of more than 20,000 queues, the tasks of those that come last by name count as tasks of
+	// the queue default.
+	Tasks tdf.Counts `json:"tasks"`
 }
 
-// runningRead is the largest number of running tasks that Queues reads.
-const runningRead = 2000
+// MarshalJSON writes the counts of all states.
+func (q Queue) MarshalJSON() ([]byte, error) {
+	o := jsonview.Of(q)
+	o.Set("tasks", allStates(q.Tasks))
+	return o.MarshalJSON()
+}
 
-// Queues returns the queues with open or running tasks, and those that are paused, ordered by name. Redis knows the queue of an open task from
-// its list, but finished tasks are in lists of all queues, so Queues does not count them.
-func (a *Admin) Queues(ctx context.Context) ([]QueueStatus, error) {
-	open, err := a.redis().QueueCounts(ctx)
+// A QueueCounter remembers the counts of queues for [Admin.StatsAgain]. The zero value remembers none.
+type QueueCounter struct {
+	open  redisstate.QueueCounter
+	tasks redisstate.TaskCounter
+}
+
+// Queues returns the queues with tasks, and those that are paused, ordered by name. The number of tasks hardly affects how long this takes.
+func (a *Admin) Queues(ctx context.Context) ([]Queue, error) {
+	s := a.redis()
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read queues: %w", err)
+	}
+	counts, err := s.Counts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read queues: %w", err)
+	}
+	return readQueues(ctx, s, &QueueCounter{}, now.Std(), counts)
+}
+
+// readQueues reads the queues. The argument all has the tasks of the namespace by state.
+func readQueues(ctx context.Context, s *redisstate.Store, c *QueueCounter, now time.Time, all tdf.Counts) ([]Queue, error) {
+	open, err := s.CountQueues(ctx, &c.open)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*QueueStatus{}
-	of := func(name string) *QueueStatus {
-		name = cmp.Or(name, tdf.DefaultQueue)
-		if all[name] == nil {
-			all[name] = &QueueStatus{Queue: name}
+	tasks, err := s.CountTasks(ctx, &c.tasks)
+	if err != nil {
+		return nil, err
+	}
+	paused, err := s.Paused(ctx)
+	if err != nil {
+		return nil, err
+	}
+	queues := map[string]*Queue{}
+	of := func(name string) *Queue {
+		if queues[name] == nil {
+			queues[name] = &Queue{Queue: name}
 		}
-		return all[name]
+		return queues[name]
 	}
-	for _, c := range open {
-		of(c.Queue).Open, of(c.Queue).AtLeast = c.Open, c.AtLeast
+	if counts := without(all, tasks); counts.Total() > 0 {
+		of(tdf.DefaultQueue).Tasks = counts
 	}
-	page, err := listing.Find(ctx, a.redis(), tdf.Query{States: []tdf.State{tdf.Running, tdf.Executed}}, "", runningRead)
-	if err != nil {
-		return nil, err
+	for name, counts := range tasks {
+		of(name).Tasks = counts
 	}
-	for _, t := range page.Tasks {
-		of(t.Queue).Running++
-	}
-	paused, err := a.redis().Paused(ctx)
-	if err != nil {
-		return nil, err
+	for _, x := range open {
+		q := of(x.Queue)
+		q.Open, q.AtLeast = x.Open, x.AtLeast
+		if x.First > longAgo {
+			q.Waited = max(0, tdf.At(now).Sub(x.First)).Std()
+		}
 	}
 	for _, p := range paused {
 		if p.Queue != "" {
 			of(p.Queue).Paused = true
 		}
 	}
-	queues := []QueueStatus{}
-	for _, q := range all {
-		q.RunningAtLeast = page.Next != ""
-		queues = append(queues, *q)
+	sorted := []Queue{}
+	for _, name := range slices.SortedFunc(maps.Keys(queues), cmp.Compare[string]) {
+		sorted = append(sorted, *queues[name])
 	}
-	slices.SortFunc(queues, func(a, b QueueStatus) int { return cmp.Compare(a.Queue, b.Queue) })
-	return queues, nil
+	return sorted, nil
+}
+
+// without returns the tasks that are in none of the queues. All numbers were read at different moments, so a difference may be below 0, and then
+// counts as 0.
+func without(all tdf.Counts, queues map[string]tdf.Counts) tdf.Counts {
+	rest := tdf.Counts{}
+	for state, n := range all {
+		for _, of := range queues {
+			n -= of[state]
+		}
+		rest[state] = max(0, n)
+	}
+	return rest
 }

@@ -27,9 +27,7 @@ type Stats struct {
 	Slots   int            `json:"slots"`                 // slots of the workers that claim tasks
 	Busy    int            `json:"busy"`                  // slots in which a task runs
 
-	// Queues lists the queues with open tasks, ordered by name. A task that waits for other tasks or for a limit is in no
-	// queue.
-	Queues  []Queue `json:"queues"`
+	Queues  []Queue `json:"queues"`            // the queues with tasks, and those that are paused, ordered by name
 	Waiting int64   `json:"waiting_for_tasks"` // number of open tasks that wait for other tasks
 
 	Programs     int   `json:"programs"` // number of programs that are stored in the namespace
@@ -37,14 +35,6 @@ type Stats struct {
 
 	Memory  Memory  `json:"-"`
 	History History `json:"history"` // only from [Admin.Stats]
-}
-
-// A Queue is a queue with open tasks.
-type Queue struct {
-	Queue   string        `json:"queue"`               // default for the tasks without a queue
-	Open    int64         `json:"open"`                // number of open tasks, also of those that are not due yet
-	AtLeast bool          `json:"at_least,omitempty"`  // the queues have more than 20,000 priorities, and Open counts only some of this queue
-	Waited  time.Duration `json:"oldest_wait_seconds"` // time since the oldest of them became claimable; 0 if none is due
 }
 
 // Memory is the memory of Redis in bytes. All fields are 0 for the embedded Redis.
@@ -81,7 +71,7 @@ const rateSpan = tdf.Seconds(60)
 
 // Stats reads the metrics. The number of tasks hardly affects how long this takes.
 func (a *Admin) Stats(ctx context.Context) (Stats, error) {
-	stats, err := a.stats(ctx, a.redis().QueueCounts)
+	stats, err := a.StatsAgain(ctx, &QueueCounter{})
 	if err == nil {
 		stats.History, err = a.History(ctx)
 	}
@@ -90,17 +80,16 @@ func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 
 // StatsAgain does the same as Stats, for a caller that reads the metrics again and again with the same QueueCounter. If there are thousands of
 // queues, it costs less, and the numbers of queues with few tasks may be some calls old.
-func (a *Admin) StatsAgain(ctx context.Context, c *redisstate.QueueCounter) (Stats, error) {
-	return a.stats(ctx, func(ctx context.Context) ([]redisstate.QueueCount, error) { return a.redis().CountQueues(ctx, c) })
-}
-
-func (a *Admin) stats(ctx context.Context, count func(context.Context) ([]redisstate.QueueCount, error)) (Stats, error) {
+func (a *Admin) StatsAgain(ctx context.Context, c *QueueCounter) (Stats, error) {
 	s := a.redis()
 	n, err := readNumbers(ctx, s)
 	stats := Stats{Namespace: a.parts.Config.Namespace}
 	n.fill(&stats)
 	if err == nil {
-		err = readQueues(ctx, s, count, &stats)
+		stats.Queues, err = readQueues(ctx, s, c, stats.At, stats.Counts)
+	}
+	if err == nil {
+		stats.Waiting, err = s.CountWaiting(ctx)
 	}
 	if err == nil {
 		err = readPrograms(ctx, s, &stats)
@@ -209,22 +198,6 @@ func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, er
 		}
 	}
 	return float64(waiting) + float64(archived)*float64(lately)/float64(max(1, len(page.Tasks))), err
-}
-
-func readQueues(ctx context.Context, s *redisstate.Store, count func(context.Context) ([]redisstate.QueueCount, error), stats *Stats) error {
-	counts, err := count(ctx)
-	if err == nil {
-		stats.Waiting, err = s.CountWaiting(ctx)
-	}
-	stats.Queues = []Queue{}
-	for _, c := range counts {
-		q := Queue{Queue: c.Queue, Open: c.Open, AtLeast: c.AtLeast}
-		if c.First > longAgo {
-			q.Waited = max(0, tdf.At(stats.At).Sub(c.First)).Std()
-		}
-		stats.Queues = append(stats.Queues, q)
-	}
-	return err
 }
 
 // Activity returns what the namespace has counted of its busiest queues, at most the given number, and of all other queues together

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // mostQueues is the largest number of queues with metrics of their own: the busiest ones. The metrics of all others are those of
@@ -60,7 +59,7 @@ func Handler(a *admin.Admin, log *slog.Logger) http.Handler {
 // A namespace collects the metrics of a namespace.
 type namespace struct {
 	admin  *admin.Admin
-	queues redisstate.QueueCounter
+	queues admin.QueueCounter
 }
 
 // Describe sends nothing, because the labels are known only when the metrics are read.

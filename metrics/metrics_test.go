@@ -58,12 +58,14 @@ func TestManyQueues(t *testing.T) {
 	expect.Result(m.Open(t.Context(), all...)).OK(t)
 	got := text(t, m)
 	expect.Contains(t, got, `tdf_tasks{namespace="`+m.Internals().Config.Namespace+`",state="open"} 257`)
-	for _, metric := range []string{"tdf_queue_open_tasks", "tdf_queue_oldest_wait_seconds", "tdf_transitions_total"} {
+	for _, metric := range []string{"tdf_queue_open_tasks", "tdf_queue_oldest_wait_seconds", "tdf_queue_tasks", "tdf_transitions_total"} {
 		queues := valuesOf(got, metric, "queue")
 		expect.True(t, len(queues) == 201 && slices.Contains(queues, "other"), metric, len(queues))
 	}
 	expect.Contains(t, got, `queue="busy",to="open",transition="open"} 7`)
 	expect.Contains(t, got, `queue="other",to="open",transition="open"} 5`)
+	expect.Contains(t, got, `queue="busy",state="open"} 7`)
+	expect.Contains(t, got, `queue="other",state="open"} 51`)
 }
 
 // Names and values of other programs in Redis cannot break the format.

@@ -66,23 +66,32 @@ func (w *writer) stats(s *admin.Stats) {
 	}
 }
 
-// queues writes the numbers of open tasks of the queues with the most open tasks, and of all other queues together.
+// queues writes the numbers of tasks of the queues with the most open tasks, and of all other queues together.
 func (w *writer) queues(s *admin.Stats) {
 	open := w.desc("tdf_queue_open_tasks", "Open tasks by queue, also those that are not due yet.", "queue")
 	oldest := w.desc("tdf_queue_oldest_wait_seconds", "Time for which the oldest open task of a queue could be claimed.", "queue")
+	tasks := w.desc("tdf_queue_tasks", "Tasks by queue and state.", "queue", "state")
 	all := slices.Clone(s.Queues)
-	slices.SortStableFunc(all, func(a, b admin.Queue) int { return cmp.Compare(b.Open, a.Open) })
+	slices.SortStableFunc(all, func(a, b admin.Queue) int {
+		return cmp.Or(cmp.Compare(b.Open, a.Open), cmp.Compare(b.Tasks.Unfinished(), a.Tasks.Unfinished()))
+	})
 	own := all[:min(len(all), mostQueues)]
 	if others := all[len(own):]; len(others) > 0 {
-		rest := admin.Queue{Queue: redisstate.OtherQueues}
+		rest := admin.Queue{Queue: redisstate.OtherQueues, Tasks: tdf.Counts{}}
 		for _, q := range others {
 			rest.Open, rest.Waited = rest.Open+q.Open, max(rest.Waited, q.Waited)
+			for state, n := range q.Tasks {
+				rest.Tasks[state] += n
+			}
 		}
 		own = append(own[:len(own):len(own)], rest)
 	}
 	for _, q := range own {
 		w.add(open, prometheus.GaugeValue, float64(q.Open), q.Queue)
 		w.add(oldest, prometheus.GaugeValue, q.Waited.Seconds(), q.Queue)
+		for _, state := range tdf.States {
+			w.add(tasks, prometheus.GaugeValue, float64(q.Tasks[state]), q.Queue, string(state))
+		}
 	}
 }
 

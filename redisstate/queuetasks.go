@@ -5,24 +5,26 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 )
 
-// TaskCounter remembers the tasks of queues, for a caller that counts them again and again, such as the metrics. It must not be used by
-// two calls at once. The zero value remembers none.
+// A TaskCounter remembers the tasks of queues, for a caller that counts them again and again, such as the metrics. The zero value
+// remembers none.
 type TaskCounter struct {
+	mu   sync.Mutex
 	last map[string]tdf.Counts // by the name of the queue; nil before the first count
 	next string                // the name after which the next page of names begins
 }
 
 // How many queues CountTasks counts.
 const (
-	mostQueuesCounted     = 20_000 // of a namespace
-	countedPerPage  = 250
-	busiestPerCount = 200
+	mostQueuesCounted = 20_000 // of a namespace
+	countedPerPage    = 250
+	busiestPerCount   = 200
 )
 
 const readQueueTasks = "count the tasks of queues by state"
@@ -32,6 +34,8 @@ const readQueueTasks = "count the tasks of queues by state"
 // counter counts the 200 queues with the most unfinished tasks, and the next 250 of all queues, so the counts of the others may be some
 // calls old. The counts of different queues are of different moments.
 func (s *Store) CountTasks(ctx context.Context, c *TaskCounter) (map[string]tdf.Counts, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.last != nil {
 		if err := s.countTasksOf(ctx, c, c.busiest()); err != nil {
 			return nil, err
@@ -45,7 +49,7 @@ func (s *Store) CountTasks(ctx context.Context, c *TaskCounter) (map[string]tdf.
 			return nil, err
 		}
 	}
-	*c = all
+	c.last, c.next = all.last, ""
 	return maps.Clone(c.last), nil
 }
 
@@ -86,7 +90,7 @@ func (s *Store) countTasksOf(ctx context.Context, c *TaskCounter, names []string
 		return err
 	}
 	for i, name := range names {
-		if n := counts[i].counts(); n.Total() > 0 {
+		if n := counts[i].counts(); n.Total() > 0 && tdf.CheckLabel(tdf.FieldQueue, name) == nil { // another program may have written the name
 			c.last[name] = n
 		} else {
 			delete(c.last, name)

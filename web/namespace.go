@@ -28,7 +28,7 @@ func (a *api) addNamespace() {
 	add(a, route{http.MethodGet, "/limits", "list-limits", "List the limits of keys, and how they are used", toInspect, false}, a.listLimits)
 	add(a, route{http.MethodPut, "/limits/{key}", "set-limit", "Limit how many tasks of a key run at once, and how often one starts", toOperate, false}, a.setLimit)
 	add(a, route{http.MethodDelete, "/limits/{key}", "remove-limit", "Remove the limit of a key", toOperate, false}, a.removeLimit)
-	add(a, route{http.MethodGet, "/queues", "list-queues", "List the queues with their open and running tasks, and whether they are paused", toInspect, false}, a.listQueues)
+	add(a, route{http.MethodGet, "/queues", "list-queues", "List the queues with their tasks by state, and whether they are paused", toInspect, false}, a.listQueues)
 	add(a, route{http.MethodGet, "/pauses", "list-pauses", "List what is paused", toInspect, false}, a.listPauses)
 	add(a, route{http.MethodPost, "/pauses/add", "pause", "Pause a queue, a campaign or the namespace", toOperate, false}, a.pause)
 	add(a, route{http.MethodPost, "/pauses/remove", "resume", "End a pause", toOperate, false}, a.resume)
@@ -225,9 +225,9 @@ func (a *api) removeLimit(ctx context.Context, c *call, in *keyInput) (*none, er
 	return nil, c.manager.RemoveLimit(ctx, in.Key)
 }
 
-func (a *api) listQueues(ctx context.Context, _ *call, _ *none) (*out[[]view[admin.QueueStatus]], error) {
+func (a *api) listQueues(ctx context.Context, _ *call, _ *none) (*out[[]view[admin.Queue]], error) {
 	all, err := a.admin.Queues(ctx)
-	return &out[[]view[admin.QueueStatus]]{viewsOf(all)}, err
+	return &out[[]view[admin.Queue]]{viewsOf(all)}, err
 }
 
 // pausable is what a call pauses or resumes.

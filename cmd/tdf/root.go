@@ -53,7 +53,7 @@ type group struct {
 
 var groups = []group{
 	{"open", "Open tasks:", []func(*cli.App) *cobra.Command{open.Open, open.Push}},
-	{"look", "Inspect:", []func(*cli.App) *cobra.Command{look.Watch, look.Ls, look.Show, look.Output, look.Updates, look.Campaigns, look.Failures, look.Explain, look.Results, look.Workers, look.Notices}},
+	{"look", "Inspect:", []func(*cli.App) *cobra.Command{look.Watch, look.Ls, look.Show, look.Output, look.Updates, look.Campaigns, look.Queues, look.Failures, look.Explain, look.Results, look.Workers, look.Notices}},
 	{"steer", "Steer:", []func(*cli.App) *cobra.Command{steer.Retry, steer.Cancel, steer.Archive, steer.Rm, steer.Requeue, steer.Set, steer.Pause, steer.Resume, steer.Close, steer.Limit, steer.Drain, steer.Programs}},
 	{"operate", "Operate:", []func(*cli.App) *cobra.Command{operate.Up, operate.Serve, operate.Stats, operate.Settings, operate.Token, operate.User, operate.Doctor, operate.Check, operate.Dump, operate.Load, newCompletion}},
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/results"
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
@@ -99,7 +98,7 @@ type Dashboard struct {
 	rooms   rooms
 	facts   facts
 	tables  results.Tables
-	queues  redisstate.QueueCounter
+	queues  admin.QueueCounter
 }
 
 // New returns the dashboard of a manager's namespace. Its addresses begin with [Base].

@@ -1,8 +1,9 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
-	"time"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
@@ -11,15 +12,14 @@ import (
 
 // A queuesPage is what the page of the queues shows.
 type queuesPage struct {
-	Queues []queueRow
+	Queues []admin.Queue
+	Others int             // queues that the page leaves out
 	Pauses []manager.Pause // of campaigns and of the namespace
 	Halted bool            // the namespace is paused
 }
 
-type queueRow struct {
-	admin.QueueStatus
-	Waited time.Duration // of the oldest open task that workers may claim
-}
+// queuesShown is the largest number of queues on the page.
+const queuesShown = 500
 
 func loadQueues(ctx context.Context, v *visit) (any, error) {
 	d := v.dashboard
@@ -27,17 +27,9 @@ func loadQueues(ctx context.Context, v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats, err := d.admin.Stats(ctx)
-	if err != nil {
-		return nil, err
-	}
-	waited := map[string]time.Duration{}
-	for _, q := range stats.Queues {
-		waited[q.Queue] = q.Waited
-	}
-	var page queuesPage
-	for _, q := range all {
-		page.Queues = append(page.Queues, queueRow{q, waited[q.Queue]})
+	page := queuesPage{Queues: all}
+	if page.Others = len(all) - queuesShown; page.Others > 0 {
+		page.Queues = busiest(all, queuesShown)
 	}
 	pauses, err := d.manager.Paused(ctx)
 	for _, p := range pauses {
@@ -47,6 +39,14 @@ func loadQueues(ctx context.Context, v *visit) (any, error) {
 		}
 	}
 	return page, err
+}
+
+// busiest returns the queues with the most unfinished tasks, ordered by name.
+func busiest(all []admin.Queue, n int) []admin.Queue {
+	slices.SortStableFunc(all, func(a, b admin.Queue) int { return cmp.Compare(b.Tasks.Unfinished(), a.Tasks.Unfinished()) })
+	shown := all[:n]
+	slices.SortFunc(shown, func(a, b admin.Queue) int { return cmp.Compare(a.Queue, b.Queue) })
+	return shown
 }
 
 // pausable returns what the fields queue and campaign of a form name, or the namespace.

@@ -2,6 +2,7 @@ package look
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -40,11 +41,7 @@ type campaignLine struct {
 }
 
 func listCampaigns(ctx context.Context, a *cli.App, m *cli.Client, prefix string, asJSON bool) error {
-	columns := []string{"campaign"}
-	for _, state := range tdf.States {
-		columns = append(columns, string(state))
-	}
-	t, n := a.Table(append(columns, "remarks")...), 0
+	t, n := a.Table(slices.Concat([]string{"campaign"}, stateColumns(), []string{"remarks"})...), 0
 	for g, err := range m.AllGroups(ctx, prefix) {
 		if err != nil {
 			return err
@@ -56,11 +53,7 @@ func listCampaigns(ctx context.Context, a *cli.App, m *cli.Client, prefix string
 			}
 			continue
 		}
-		row := []string{format.OneLine(g.Name, 0)}
-		for _, state := range tdf.States {
-			row = append(row, format.Number(int(g.Counts[state])))
-		}
-		t.Row(append(row, markText(g.GroupStatus))...)
+		t.Row(slices.Concat([]string{format.OneLine(g.Name, 0)}, stateCells(g.Counts), []string{markText(g.GroupStatus)})...)
 	}
 	switch {
 	case n == 0 && !asJSON:
@@ -70,6 +63,21 @@ func listCampaigns(ctx context.Context, a *cli.App, m *cli.Client, prefix string
 		return nil
 	}
 	return t.Write()
+}
+
+// stateColumns returns the headings of a table's columns with the number of tasks in each state.
+func stateColumns() (columns []string) {
+	for _, state := range tdf.States {
+		columns = append(columns, string(state))
+	}
+	return columns
+}
+
+func stateCells(counts tdf.Counts) (cells []string) {
+	for _, state := range tdf.States {
+		cells = append(cells, format.Number(counts[state]))
+	}
+	return cells
 }
 
 func markText(s manager.GroupStatus) string {

@@ -95,6 +95,9 @@ func statsTable(a *cli.App, s *admin.Stats) error {
 	}
 	t.Row("busy slots", fmt.Sprintf("%d of %d", s.Busy, s.Slots))
 	for _, q := range s.Queues {
+		if q.Open == 0 {
+			continue
+		}
 		t.Row("open in queue "+format.OneLine(q.Queue, 0), openText(q))
 	}
 	t.Row("waiting for tasks", format.Number(s.Waiting))
