@@ -4,10 +4,14 @@ import (
 	"context"
 
 	"github.com/tdf-framework/tdf/notify/notice"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Notices returns the last 1,000 notices (docs/notifications.md), the newest ones first. It leaves out those that another program has written; the error
-// names them.
-func (a *Admin) Notices(ctx context.Context) ([]notice.Notice, error) {
-	return notice.List(ctx, a.redis())
+// MaxNotices is the number of notices that Redis keeps.
+const MaxNotices = redisstate.MaxNotices
+
+// Notices returns the last notices (docs/notifications.md), the newest ones first, and at most the given number. It leaves out those that another program has
+// written; the error names them, and wraps [notice.ErrUnreadable].
+func (a *Admin) Notices(ctx context.Context, most int) ([]notice.Notice, error) {
+	return notice.List(ctx, a.redis(), most)
 }

@@ -117,7 +117,7 @@ func TestTwoServers(t *testing.T) {
 	expect.NoError(t, other.deliver(t.Context()))
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.Equal(t, len(s.channel.taken()), 1)
-	expect.Equal(t, len(expect.Result(notice.List(t.Context(), s.store)).Value(t)), 1)
+	expect.Equal(t, len(expect.Result(notice.List(t.Context(), s.store, redisstate.MaxNotices)).Value(t)), 1)
 }
 
 // A walk has parts, so that many campaigns do not delay other work, and each part goes on where the last one has ended.
@@ -131,7 +131,7 @@ func TestManyCampaigns(t *testing.T) {
 	}
 	expect.True(t, !expect.Result(s.notifier.watch.look(t.Context())).Value(t), "one part is all")
 	s.walk(s.notifier)
-	all := expect.Result(notice.List(t.Context(), s.store)).Value(t)
+	all := expect.Result(notice.List(t.Context(), s.store, redisstate.MaxNotices)).Value(t)
 	expect.Equal(t, len(all), n)
 	for done := 0; done < n; done += atOnce {
 		expect.NoError(t, s.notifier.deliver(t.Context()))
@@ -149,7 +149,7 @@ func TestNoticesAreBounded(t *testing.T) {
 			expect.Result(s.store.See(t.Context(), sighting)).OK(t)
 		}
 	}
-	all := expect.Result(notice.List(t.Context(), s.store)).Value(t)
+	all := expect.Result(notice.List(t.Context(), s.store, redisstate.MaxNotices)).Value(t)
 	expect.Equal(t, len(all), redisstate.MaxNotices)
 	expect.Equal(t, all[len(all)-1].Text, "m3", "the oldest")
 	expect.Equal(t, all[0].Text, fmt.Sprint("m", redisstate.MaxNotices+2), "the newest")

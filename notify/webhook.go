@@ -7,11 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"syscall"
 	"time"
@@ -82,6 +84,9 @@ func (w *webhook) send(ctx context.Context, n *notice.Notice) error {
 		r.Header.Set("webhook-signature", "v1,"+sign(w.secret, id, at, body))
 	}
 	answer, err := w.client.Do(r)
+	if of := new(url.Error); errors.As(err, &of) { // its text has the address, which may hold a secret
+		err = of.Err
+	}
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,7 @@
 package redisstate
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -100,15 +98,45 @@ func (s *Store) NextNotice(ctx context.Context, tried *StoredNotice, again, leas
 	return &StoredNotice{n, conn.Text(next[1])}, err
 }
 
-// Notices returns all notices that Redis keeps, the newest ones first.
-func (s *Store) Notices(ctx context.Context) ([]StoredNotice, error) {
-	found, err := conn.Ask(ctx, s.Conn, "read notices", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.Notices()) })
-	var all []StoredNotice
-	for id, text := range maps.All(found) {
-		if n, err := strconv.ParseInt(id, 10, 64); err == nil {
-			all = append(all, StoredNotice{n, text})
-		}
+// longestNotice is the largest number of bytes of a notice that Notices reads. Only other programs write longer ones.
+const longestNotice = 16 << 10
+
+// Notices returns the notices that Redis keeps, the newest ones first, and at most the given number. The text of a notice is empty if another program has made
+// it longer than any notice of a server.
+func (s *Store) Notices(ctx context.Context, most int) ([]StoredNotice, error) {
+	const doing = "read notices"
+	last, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd { return r.HGet(ctx, s.Keys.Noticed(), "last") })
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(all, func(a, b StoredNotice) int { return cmp.Compare(b.ID, a.ID) })
+	id, _ := strconv.ParseInt(last, 10, 64)
+	var ids []string
+	for ; id > 0 && len(ids) < min(most, MaxNotices); id-- {
+		ids = append(ids, strconv.FormatInt(id, 10))
+	}
+	lengths, err := conn.AskEach(ctx, s.Conn, doing, ids, func(p redis.Pipeliner, id string) *redis.Cmd { return p.Do(ctx, "HSTRLEN", s.Keys.Notices(), id) })
+	if err != nil {
+		return nil, err
+	}
+	lengthOf := map[string]int{}
+	for i, l := range lengths {
+		lengthOf[ids[i]] = conn.Number(l.Val())
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return lengthOf[id] == 0 })
+	texts, err := conn.AskEach(ctx, s.Conn, doing, ids, func(p redis.Pipeliner, id string) *redis.StringCmd {
+		if lengthOf[id] > longestNotice {
+			return nil
+		}
+		return p.HGet(ctx, s.Keys.Notices(), id)
+	})
+	var all []StoredNotice
+	for i, text := range texts {
+		n, _ := strconv.ParseInt(ids[i], 10, 64)
+		one := StoredNotice{ID: n}
+		if text != nil {
+			one.Text = text.Val()
+		}
+		all = append(all, one)
+	}
 	return all, err
 }

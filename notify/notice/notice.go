@@ -7,6 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -49,18 +53,39 @@ func (n Notice) Stored() string {
 	return string(text)
 }
 
+// Delivery says which channels have taken the notice, or why they have not.
+func (n *Notice) Delivery() string {
+	taken := strings.Join(slices.Sorted(maps.Keys(n.Delivered)), ", ")
+	switch {
+	case n.GivenUp:
+		return "given up after " + strconv.Itoa(n.Tries) + " tries: " + n.Error
+	case n.Error != "":
+		return "tries again: " + n.Error
+	case taken == "":
+		return "waits"
+	}
+	return taken
+}
+
+// ErrUnreadable means that another program has written a notice, or has changed it.
+var ErrUnreadable = tdf.NewError(tdf.CodeDamaged, "cannot be read")
+
 // Read reads a notice as Redis stores it.
 func Read(stored redisstate.StoredNotice) (n Notice, err error) {
 	if err := json.Unmarshal([]byte(stored.Text), &n); err != nil {
-		return n, fmt.Errorf("notice %d: %w", stored.ID, err)
+		return n, fmt.Errorf("notice %d %w: %w", stored.ID, ErrUnreadable, err)
 	}
 	n.ID = stored.ID
 	return n, nil
 }
 
-// List returns the notices that Redis keeps, the newest ones first. It leaves out those that it cannot read; the error names them.
-func List(ctx context.Context, s *redisstate.Store) ([]Notice, error) {
-	stored, err := s.Notices(ctx)
+// List returns the notices that Redis keeps, the newest ones first, and at most the given number. It leaves out those that it cannot read; the error names them,
+// and wraps [ErrUnreadable].
+func List(ctx context.Context, s *redisstate.Store, most int) ([]Notice, error) {
+	stored, err := s.Notices(ctx, most)
+	if err != nil {
+		return nil, err
+	}
 	var all []Notice
 	for _, x := range stored {
 		n, wrong := Read(x)

@@ -16,6 +16,7 @@ var pages = []page{
 	{"/limits", "limits", "Limits", toInspect, loadLimits, everything},
 	{"/programs", "programs", "Programs", toInspect, loadPrograms, everything},
 	{"/failures", "failures", "Failures", toInspect, loadFailures, everything},
+	{"/notices", "notices", "Notices", toInspect, loadNotices, everything},
 	{"/doctor", "doctor", "Doctor", toInspect, loadDoctor, everything},
 }
 

@@ -1,10 +1,12 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web"
 )
@@ -25,7 +28,7 @@ var (
 		"/ui/tasks": "viewer submitter operator", "/ui/tasks?state=open&state=nonsense&id=x": "viewer submitter operator",
 		"/ui/tasks?column=meta&column=input&column=queue&column=owner&limit=500&order=oldest": "viewer submitter operator", "/ui/tasks/confirm?do=cancel&state=open": "submitter operator",
 		"/ui/tasks/confirm?do=retry&id=1": "submitter operator", "/ui/tasks/2?round=0": "viewer operator", "/ui/tasks/2/explain": "viewer operator", "/ui/tasks/3": "viewer operator",
-		"/ui/queues": "viewer operator", "/ui/limits": "viewer operator", "/ui/programs": "viewer operator", "/ui/failures": "viewer operator", "/ui/failures?exit=x": "viewer operator", "/ui/doctor": "viewer operator",
+		"/ui/queues": "viewer operator", "/ui/limits": "viewer operator", "/ui/programs": "viewer operator", "/ui/failures": "viewer operator", "/ui/failures?exit=x": "viewer operator", "/ui/doctor": "viewer operator", "/ui/notices": "viewer operator",
 		"/ui/campaigns": "viewer submitter operator", "/ui/campaigns/%3Cb%3Eg": "viewer operator", "/ui/new-campaign": "submitter operator",
 	}
 	actions = map[string]string{
@@ -65,6 +68,45 @@ func (s *site) fill() {
 	if n, err := s.store.Restore(s.Context(), records...); err != nil || n != len(records) {
 		s.Fatal(n, err)
 	}
+	s.addNotices(
+		notice.Notice{Kind: notice.CampaignEnded, At: time.Unix(1_800_000_000, 0), Text: hostile, Campaign: "<b>g", Tries: 1, Delivered: map[string]time.Time{"webhook": time.Unix(1_800_000_001, 0)}}.Stored(),
+		notice.Notice{Kind: notice.WorkerLost, Text: strings.Repeat("<b>g", 500), Campaign: strings.Repeat("<b>g", 400), Tries: -1 << 60, Error: hostile}.Stored(),
+		`{"delivered":{`+strings.Repeat(`"<b>g`, 3000), "<script>", strings.Repeat(" ", 1<<20), `{"delivered":{"<b>g":"2030-01-31T12:00:06Z"},"tries":1}`,
+	)
+}
+
+// addNotices stores notices, or texts of other programs in the place of notices.
+func (s *site) addNotices(texts ...string) {
+	s.Helper()
+	var all []redisstate.Sighting
+	for i, text := range texts {
+		all = append(all, redisstate.Sighting{Mark: fmt.Sprint("test ", i), After: "1", Notice: text})
+	}
+	if n, err := s.store.See(s.Context(), all...); err != nil || n != len(texts) {
+		s.Fatal(n, err)
+	}
+}
+
+// The page of the notices shows the newest ones, how their delivery has ended, and which cannot be read. It stays small.
+func TestNoticesPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	expect.Contains(t, s.as(access.Operator).page("/ui/notices", 200), "No notices.")
+	s.fill()
+	text := s.as(access.Viewer).page("/ui/notices", 200)
+	for _, part := range []string{"notice 5 cannot be read", "notice 3 cannot be read", `href="/ui/campaigns/%3Cb%3Eg">campaign`, "tries again: &lt;script&gt;", "<td>webhook</td>", "&lt;b&gt;g</td>"} {
+		expect.Contains(t, text, part)
+	}
+	var many []string
+	for i := range redisstate.MaxNotices {
+		many = append(many, notice.Notice{Text: fmt.Sprint("notice number ", i, strings.Repeat("x", 1000)), Error: strings.Repeat("y", 500), Tries: 30, GivenUp: true}.Stored())
+	}
+	s = newSite(t, web.Options{})
+	s.addNotices(many...)
+	got := s.as(access.Viewer).get("/ui/notices")
+	checkPage(t, "/ui/notices", got)
+	expect.Contains(t, got.text, "notice number 999x")
+	expect.True(t, strings.Count(got.text, "given up after 30 tries") == 100, "notices on the page:", strings.Count(got.text, "given up"))
 }
 
 // Each role sees only its pages. No page loads anything from elsewhere, has a script or a style of its own, or shows the texts of programs as HTML.

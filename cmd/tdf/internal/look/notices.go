@@ -3,17 +3,14 @@ package look
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
-	"github.com/tdf-framework/tdf/notify/notice"
 )
 
 func Notices(a *cli.App) *cobra.Command {
@@ -32,7 +29,7 @@ func Notices(a *cli.App) *cobra.Command {
 }
 
 func listNotices(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) error {
-	all, err := m.Admin().Notices(ctx)
+	all, err := m.Admin().Notices(ctx, admin.MaxNotices)
 	t := a.Table("notice", "at", "text", "delivery")
 	for i, n := range all {
 		if asJSON {
@@ -41,7 +38,7 @@ func listNotices(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) er
 			}
 			continue
 		}
-		t.Row(strconv.FormatInt(n.ID, 10), n.At.Local().Format(time.DateTime), format.OneLine(n.Text, 0), format.OneLine(delivery(&n), 0))
+		t.Row(strconv.FormatInt(n.ID, 10), n.At.Local().Format(time.DateTime), format.OneLine(n.Text, 0), format.OneLine(n.Delivery(), 0))
 	}
 	if asJSON {
 		return err
@@ -51,18 +48,4 @@ func listNotices(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) er
 		return nil
 	}
 	return errors.Join(t.Write(), err)
-}
-
-// delivery says which channels have taken a notice, or why not.
-func delivery(n *notice.Notice) string {
-	taken := strings.Join(slices.Sorted(maps.Keys(n.Delivered)), ", ")
-	switch {
-	case n.GivenUp:
-		return "given up after " + strconv.Itoa(n.Tries) + " tries: " + n.Error
-	case n.Error != "":
-		return "tries again: " + n.Error
-	case taken == "":
-		return "waits"
-	}
-	return taken
 }
