@@ -80,6 +80,12 @@ func (r *tailReader) next(tail string) (text string, skipped bool) {
 	before := r.last
 	r.last = tail
 	defer func() { r.keep(text, skipped) }()
+	return Beyond(before, tail)
+}
+
+// Beyond returns the part of a tail that a text before does not contain, and whether text is missing between them. A tail is the end of a growing text, as
+// in [manager.Round].
+func Beyond(before, tail string) (text string, skipped bool) {
 	for n := min(len(before), len(tail)); n > 0; n-- {
 		if strings.HasSuffix(before, tail[:n]) {
 			return tail[n:], false

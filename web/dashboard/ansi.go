@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"html/template"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -25,60 +26,122 @@ type output struct {
 
 // outputOf shows the end of an output with its colours. All other control sequences and invisible characters are shown as escapes, so that nothing hides.
 func outputOf(text string) output {
-	var o output
-	if o.Cut = len(text) - longestOutput; o.Cut > 0 {
-		for o.Cut < len(text) && !utf8.RuneStart(text[o.Cut]) {
-			o.Cut++
-		}
-		text = text[o.Cut:]
-	}
-	o.Cut = max(o.Cut, 0)
+	cut := max(0, len(text)-longestOutput)
+	cut += len(text[cut:]) - len(wholeRunes(text[cut:], cut > 0))
 	var p painter
-	for line := range strings.Lines(text) {
-		p.line(line)
-	}
-	o.HTML = template.HTML(p.b.String())
-	return o
+	p.write(text[cut:])
+	p.finish()
+	return output{template.HTML(p.b.String()), cut}
 }
 
-// A painter writes text as HTML. It keeps the colours from line to line, as a terminal does.
+// wholeRunes returns a text without the rest of a character that began before it, if anything has been cut off there.
+func wholeRunes(text string, cut bool) string {
+	for n := 0; cut && n < utf8.UTFMax && text != "" && !utf8.RuneStart(text[0]); n++ {
+		text = text[1:]
+	}
+	return text
+}
+
+// A painter writes text as HTML, part by part. It keeps the colours from line to line, as a terminal does. A carriage return begins a new line, so that
+// a bar of progress neither hides what was before it nor fills one line.
 type painter struct {
-	b          strings.Builder
+	b strings.Builder
+	style
+}
+
+// A style is what the painter must know of the text before.
+type style struct {
 	bold, dim  bool
-	fore, back int // 0 for the usual colour, or that of a terminal, plus 1
+	fore, back int    // 0 for the usual colour, or that of a terminal, plus 1
+	held       string // the beginning of a control sequence or of a character, which the next part may complete
+	line, cut  int    // bytes of the current line that were shown, and that were not
 }
 
-func (p *painter) line(line string) {
-	cut := len(line) - longestLine
-	if cut > 0 {
-		end := longestLine
-		for end > 0 && !utf8.RuneStart(line[end]) {
-			end--
-		}
-		cut, line = len(line)-end, line[:end]
-	}
-	for line != "" {
-		at := strings.Index(line, "\x1b[")
+var (
+	colourSequence = regexp.MustCompile(`^\x1b\[([0-9;]{0,40})m`)
+	begunSequence  = regexp.MustCompile(`^(\r|\x1b(\[[0-9;]{0,40})?)$`)
+)
+
+func (p *painter) write(text string) {
+	text, p.held = p.held+text, ""
+	for text != "" {
+		at := strings.IndexAny(text, "\x1b\r\n")
 		if at < 0 {
-			p.text(line)
-			break
+			at = len(text) - begunRune(text)
+			p.held = text[at:]
+			p.text(text[:at])
+			return
 		}
-		p.text(line[:at])
-		numbers, rest, ok := strings.Cut(line[at+2:], "m")
-		if !ok || strings.Trim(numbers, "0123456789;") != "" || len(numbers) > 40 { // a sequence that sets no colours
-			p.text(line[at : at+2])
-			line = line[at+2:]
-			continue
+		p.text(text[:at])
+		if text = text[at:]; begunSequence.MatchString(text) {
+			p.held = text
+			return
 		}
-		p.set(numbers)
-		line = rest
-	}
-	if cut > 0 {
-		fmt.Fprintf(&p.b, "<em class=\"faint\"> … %s more</em>\n", count(cut, "byte"))
+		switch found := colourSequence.FindStringSubmatch(text); {
+		case found != nil:
+			p.set(found[1])
+			text = text[len(found[0]):]
+		case text[0] == '\x1b': // a sequence that sets no colours
+			p.text(text[:1])
+			text = text[1:]
+		default:
+			p.end("\n")
+			text = strings.TrimPrefix(strings.TrimPrefix(text, "\r"), "\n") // a carriage return, a line feed, or both
+		}
 	}
 }
 
+// begunRune returns how many bytes at the end of a text are the beginning of a character.
+func begunRune(text string) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if rest := text[len(text)-n:]; utf8.RuneStart(rest[0]) {
+			if utf8.FullRuneInString(rest) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// end ends a line.
+func (p *painter) end(with string) {
+	if p.cut > 0 {
+		fmt.Fprintf(&p.b, "<em class=\"faint\"> %s more</em>", count(p.cut, "byte"))
+	}
+	p.b.WriteString(with)
+	p.line, p.cut = 0, 0
+}
+
+// finish writes what the painter has held back. Nothing may follow.
+func (p *painter) finish() {
+	if p.held == "\r" {
+		p.held = "\n"
+	}
+	p.text(p.held)
+	p.end("")
+}
+
+// text writes a part of a line, or counts its bytes if the line is too long.
 func (p *painter) text(text string) {
+	if room := longestLine - p.line; p.cut == 0 && len(text) > room {
+		for room > 0 && !utf8.RuneStart(text[room]) {
+			room--
+		}
+		p.cut = len(text) - room
+		p.span(text[:room])
+		p.b.WriteString("<em class=\"faint\"> …</em>")
+		return
+	}
+	if p.cut > 0 {
+		p.cut += len(text)
+		return
+	}
+	p.line += len(text)
+	p.span(text)
+}
+
+func (p *painter) span(text string) {
 	if text == "" {
 		return
 	}
@@ -91,7 +154,7 @@ func (p *painter) text(text string) {
 			classes = append(classes, c.name)
 		}
 	}
-	text = html.EscapeString(format.Printable(strings.ReplaceAll(text, "\r\n", "\n")))
+	text = html.EscapeString(format.Printable(text))
 	if len(classes) == 0 {
 		p.b.WriteString(text)
 		return

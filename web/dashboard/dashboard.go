@@ -96,6 +96,7 @@ type Dashboard struct {
 	users   *userfile.Users // nil without a user file
 	views   views
 	rooms   rooms
+	outputs transcripts
 	facts   facts
 	tables  results.Tables
 	queues  admin.QueueCounter

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -133,41 +134,92 @@ func (d *Dashboard) live(w http.ResponseWriter, v *visit, p *page) {
 		return !errors.Is(err, access.ErrLoggedOut)
 	}
 	err := d.host.Stream(v.request, eventStream, holds, func(to Stream) error {
+		position := cmp.Or(v.request.Header.Get("Last-Event-ID"), v.query.Get("at")) // the browser sends the first one when it connects again
+		v.query.Del("at")
+		v.request.URL.RawQuery = v.query.Encode() // so that all pages share the room
 		views, leave := d.rooms.enter(v, p)
 		defer leave()
-		return send(to, views)
+		s := sender{Stream: to, position: position}
+		defer s.follow(nil)
+		return s.send(views)
 	})
 	if err != nil {
 		d.fail(w, v.request, v, err)
 	}
 }
 
-func send(to Stream, views <-chan *view) error {
-	if err := to.Send("retry: 2000\n\n"); err != nil {
+// A sender sends a browser what changes on a page.
+type sender struct {
+	Stream
+	last     []byte  // the main part that the browser has
+	position string  // what it has of an output
+	reader   *reader // of the output on the page, or nil
+	more     <-chan struct{}
+	leave    func() // the transcript of the reader
+}
+
+func (s *sender) send(views <-chan *view) error {
+	if err := s.Send("retry: 2000\n\n"); err != nil {
 		return err
 	}
 	beat := time.NewTicker(liveBeat)
 	defer beat.Stop()
-	var last []byte
 	for {
 		text := ": \n\n"
 		select {
-		case <-to.Done():
+		case <-s.Done():
 			return nil
 		case <-beat.C:
 		case v := <-views:
-			switch {
-			case v.main == nil:
-				text = "event: old\ndata:\n\n"
-			case bytes.Equal(v.main, last):
-				text = "event: same\ndata:\n\n"
-			default:
-				last = v.main
-				text = "event: main\ndata: " + strings.ReplaceAll(string(last), "\n", "\ndata: ") + "\n\n"
-			}
+			text = s.view(v)
+		case <-s.more:
+			text = s.output()
 		}
-		if err := to.Send(text); err != nil {
+		if err := s.Send(text); err != nil {
 			return err
 		}
 	}
+}
+
+// view returns the event for a view, and what is new in its output.
+func (s *sender) view(v *view) string {
+	if v.main == nil {
+		return "event: old\ndata:\n\n"
+	}
+	text := "event: same\ndata:\n\n"
+	if !bytes.Equal(v.main, s.last) {
+		s.last, text = v.main, event("main", strings.Replace(string(v.main), string(outputMark), "", 1))
+	}
+	if s.reader == nil || s.reader.transcript != v.output {
+		s.follow(v.output)
+		text += s.output()
+	}
+	return text
+}
+
+// follow makes the sender follow another output, or none.
+func (s *sender) follow(t *transcript) {
+	if s.reader != nil {
+		s.leave()
+	}
+	if s.reader, s.more = nil, nil; t != nil {
+		s.leave = t.enter()
+		s.reader = t.reader(s.position)
+	}
+}
+
+// output returns the event for what is new in the output, if anything is.
+func (s *sender) output() string {
+	if s.reader == nil {
+		return ""
+	}
+	var text string
+	if text, s.position, s.more = s.reader.next(); text == "" {
+		return ""
+	}
+	return "id: " + s.position + "\n" + event("output", text)
+}
+
+func event(kind, text string) string {
+	return "event: " + kind + "\ndata: " + strings.ReplaceAll(text, "\n", "\ndata: ") + "\n\n"
 }

@@ -114,6 +114,9 @@ func (d *Dashboard) render(ctx context.Context, v *visit, p *page) (*view, error
 	if t, ok := data.(interface{ Title() string }); ok {
 		made.title = t.Title()
 	}
+	if t, ok := data.(taskPage); ok {
+		made.output = t.Output
+	}
 	return made, nil
 }
 
@@ -146,7 +149,7 @@ type link struct {
 
 // write writes a page with its frame. Without a visit, the page has no navigation.
 func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *view, live bool) {
-	f := frame{Title: main.title, Main: template.HTML(main.main), Live: live, Namespace: d.manager.Internals().Config.Namespace, Version: version}
+	f := frame{Title: main.title, Main: main.withOutput(), Live: live, Namespace: d.manager.Internals().Config.Namespace, Version: version}
 	if v != nil {
 		f.User, f.Role, f.CSRF, f.Path = v.user.Name, v.user.Role, csrfOf(v.session), v.request.URL.EscapedPath()
 		for _, p := range pages {

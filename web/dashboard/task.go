@@ -22,7 +22,7 @@ type taskPage struct {
 	Rounds  []roundRow
 	Chosen  *manager.Round // whose output the page shows; nil if the task has never run
 	Streams []stream
-	Tail    *output // while the chosen round runs
+	Output  *transcript // of the chosen round, while it runs; or nil
 	Log     []string
 	LogCut  int // lines that are missing at the beginning
 	Graph   *graph
@@ -85,8 +85,7 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 	if r := page.Chosen; r != nil {
 		page.Streams = streamsOf(t.ID, r)
 		if r.Ended.IsZero() && t.State == tdf.Running {
-			tail := outputOf(r.Tail)
-			page.Tail = &tail
+			page.Output = v.dashboard.outputs.of(v.dashboard.admin, t.ID, r.Number, r.Tail)
 			if err := v.dashboard.admin.Follow(ctx, t.ID); err != nil { // so that the worker reports each second while the page is open
 				return nil, err
 			}

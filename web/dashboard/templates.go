@@ -27,7 +27,7 @@ var functions = template.FuncMap{
 	"line": format.OneLine, "text": format.Printable, "when": when, "state": format.StateText, "seg": url.PathEscape, "join": strings.Join, "address": address, "dict": dict,
 	"slots": slots, "query": query, "add": func(a, b int) int { return a + b }, "height": func(rows []roundRow) int { return 14 * len(rows) },
 	"minus": func(a, b int64) int64 { return a - b }, "share": shareOf, "campaignstate": stateOf, "failures": failuresOf, "elapsed": format.Elapsed, "minutely": minutely, "perminute": perMinute,
-	"states": func() []tdf.State { return tdf.States },
+	"states": func() []tdf.State { return tdf.States }, "outputmark": func() template.HTML { return outputMark },
 }
 
 var layout = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/login.html", "templates/problem.html"))

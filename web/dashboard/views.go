@@ -9,8 +9,9 @@ import (
 
 // A view is the main part of a page, as users with the same rights see it.
 type view struct {
-	title string
-	main  []byte
+	title  string
+	main   []byte
+	output *transcript // of the round that the page shows, while it runs; or nil
 }
 
 // Bounds of views.

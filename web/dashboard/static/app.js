@@ -33,6 +33,7 @@ document.addEventListener("click", async (event) => {
 
 // merge makes an element like another one, and changes as little as possible: what the reader has selected, opened or typed stays.
 function merge(old, made) {
+  if (made.dataset?.round && made.dataset.round === old.dataset.round) return; // the output of this round, to which the stream only adds
   for (const { name } of [...old.attributes]) if (!made.hasAttribute(name) && name !== "open") old.removeAttribute(name);
   for (const { name, value } of made.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const byId = new Map([...old.children].filter((c) => c.id).map((c) => [c.id, c]));
@@ -65,6 +66,34 @@ function show(html) {
   document.dispatchEvent(new Event("shown"));
 }
 
+// The output of a running round grows at its end. A reader at the end stays there, and for all others the text stays where it is.
+const longestOutput = 64 << 10;
+const output = () => document.getElementById("tail");
+const atEnd = (of) => of.scrollHeight - of.scrollTop - of.clientHeight < 5;
+const toEnd = (of) => (of.scrollTop = of.scrollHeight);
+
+function grow(html, position) {
+  const to = output();
+  if (!to) return;
+  const stays = !atEnd(to);
+  to.querySelector("data")?.remove(); // the old position
+  to.insertAdjacentHTML("beforeend", html);
+  const height = to.scrollHeight;
+  for (let extra = to.textContent.length - longestOutput; extra > 0; ) {
+    const first = document.createTreeWalker(to, NodeFilter.SHOW_TEXT).nextNode();
+    const cut = Math.min(extra, first.length);
+    first.deleteData(0, cut);
+    extra -= cut;
+    while (!to.firstChild.textContent) to.firstChild.remove();
+    if (!first.length) first.remove();
+  }
+  const at = document.createElement("data");
+  at.value = position;
+  to.append(at);
+  if (stays) to.scrollTop -= height - to.scrollHeight;
+  else toEnd(to);
+}
+
 // follow keeps the page up to date. The address of a page is also that of its stream.
 function follow() {
   let lost = false;
@@ -79,8 +108,10 @@ function follow() {
     lost = true;
   };
   const open = () => {
-    const stream = new EventSource(location.pathname + location.search);
+    const at = output()?.querySelector("data")?.value; // the stream goes on there
+    const stream = new EventSource(location.pathname + location.search + (at ? (location.search ? "&" : "?") + "at=" + at : ""));
     stream.addEventListener("main", (event) => { fresh(); show(event.data); });
+    stream.addEventListener("output", (event) => { fresh(); grow(event.data, event.lastEventId); });
     stream.addEventListener("same", fresh);
     stream.addEventListener("old", away);
     stream.onerror = () => {
@@ -99,5 +130,6 @@ function follow() {
 }
 
 localTimes(document);
+if (output()) toEnd(output());
 document.querySelector("form[data-submit]")?.requestSubmit();
 if (document.querySelector("#connection[data-live]")) follow();

@@ -1,0 +1,235 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"iter"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf/admin"
+)
+
+// A transcript is the end of what a running round has printed, stdout and stderr together. All pages that show the round share it: while a browser follows
+// it, it asks Redis as often for two hundred of them as for one.
+type transcript struct {
+	round   int
+	name    string // tells it from a transcript of the same round in another process, or of another time
+	parts   func(context.Context) iter.Seq2[admin.OutputPart, error]
+	mu      sync.Mutex
+	text    string
+	begin   int           // the position of text in all that the transcript has had
+	first   style         // at the beginning of text
+	changed chan struct{} // closed when there is more
+	readers int
+	stop    context.CancelFunc
+	used    time.Time
+}
+
+// Bounds of transcripts.
+const (
+	maxTranscripts = 200 // in memory, besides those that browsers follow
+	contextBytes   = 96  // of the text before a position, by which another transcript of the round finds it
+)
+
+// outputMissing stands where a part of the output is missing.
+const outputMissing = "\n… a part of the output is missing here …\n"
+
+// transcripts holds the transcripts of running rounds. The zero value is ready.
+type transcripts struct {
+	mu  sync.Mutex
+	all map[string]*transcript
+}
+
+// of returns the transcript of a round, whose output now ends with tail.
+func (c *transcripts) of(a *admin.Admin, task int64, round int, tail string) *transcript {
+	parts := func(ctx context.Context) iter.Seq2[admin.OutputPart, error] { return follow(ctx, a, task, round) }
+	key := fmt.Sprintf("%d.%d", task, round)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.all[key]
+	if t == nil {
+		c.makeRoom()
+		t = &transcript{round: round, name: rand.Text(), parts: parts, changed: make(chan struct{})}
+		c.all[key] = t
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.used = time.Now(); t.readers == 0 { // else run has the newer text
+		t.resume(tail)
+	}
+	return t
+}
+
+// makeRoom removes the transcript that no page has used for the longest time, if there are too many.
+func (c *transcripts) makeRoom() {
+	if c.all == nil {
+		c.all = map[string]*transcript{}
+	}
+	oldest, idle := "", 0
+	for key, t := range c.all {
+		t.mu.Lock()
+		if t.readers == 0 {
+			if idle++; oldest == "" || t.used.Before(c.all[oldest].used) {
+				oldest = key
+			}
+		}
+		t.mu.Unlock()
+	}
+	if idle >= maxTranscripts {
+		delete(c.all, oldest)
+	}
+}
+
+// resume adds what a tail has beyond the text.
+func (t *transcript) resume(tail string) {
+	if tail != "" {
+		text, skipped := admin.Beyond(t.text, tail)
+		t.add(text, skipped)
+	}
+}
+
+// add adds a part of the output.
+func (t *transcript) add(text string, skipped bool) {
+	if text = wholeRunes(text, skipped || t.text == ""); text == "" {
+		return
+	}
+	if skipped {
+		text = outputMissing + text
+	}
+	t.text += text
+	if extra := len(t.text) - longestOutput; extra > 0 {
+		p := painter{style: t.first}
+		p.write(t.text[:extra])
+		p.line, p.cut = 0, 0 // so that the end of a very long line is not all left out
+		t.first, t.text, t.begin = p.style, strings.Clone(t.text[extra:]), t.begin+extra
+	}
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// enter reads the output as it arrives, until the last page has left.
+func (t *transcript) enter() (leave func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.readers++; t.readers == 1 {
+		ctx, stop := context.WithCancel(context.Background())
+		t.stop = stop
+		go t.run(ctx)
+	}
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.readers--; t.readers == 0 {
+			t.stop()
+		}
+	}
+}
+
+// run adds the output as it arrives, until the round or ctx ends.
+func (t *transcript) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		resumed := false
+		for part, err := range t.parts(ctx) {
+			if err != nil {
+				break // the loop tries again
+			}
+			if part.Ended {
+				return // the page shows the whole output from now on
+			}
+			t.mu.Lock()
+			switch {
+			case ctx.Err() != nil: // another run may have begun
+			case resumed:
+				t.add(part.Text, part.Skipped)
+			default:
+				t.resume(part.Text)
+			}
+			t.mu.Unlock()
+			resumed = true
+		}
+		sleep(ctx, admin.FollowPause, nil)
+	}
+}
+
+// follow yields the output of a round as it arrives.
+func follow(ctx context.Context, a *admin.Admin, task int64, round int) iter.Seq2[admin.OutputPart, error] {
+	t, r, err := a.Round(ctx, task, round)
+	if err != nil {
+		return func(yield func(admin.OutputPart, error) bool) { yield(admin.OutputPart{}, err) }
+	}
+	return a.FollowOutput(ctx, t, r, false)
+}
+
+// A reader is the position of a page in a transcript.
+type reader struct {
+	*transcript
+	style style
+	at    int
+}
+
+// reader returns a reader that goes on at a position, which an earlier reader has returned. Any other text is the beginning.
+func (t *transcript) reader(position string) *reader {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := &reader{t, t.first, t.find(position)}
+	if r.at >= t.begin {
+		p := painter{style: t.first}
+		p.write(t.text[:r.at-t.begin])
+		r.style = p.style
+	}
+	return r
+}
+
+// find returns the place of a position. It is before the beginning if the text that follows the position is not known any more.
+func (t *transcript) find(position string) int {
+	parts := strings.SplitN(position, ".", 4)
+	if len(parts) < 4 || parts[0] != strconv.Itoa(t.round) {
+		return t.begin
+	}
+	if at, err := strconv.Atoi(parts[2]); err == nil && parts[1] == t.name && at >= 0 && at <= t.begin+len(t.text) {
+		return at
+	}
+	before, err := base64.RawURLEncoding.DecodeString(parts[3])
+	if err != nil || len(before) == 0 || len(before) > contextBytes {
+		return t.begin
+	}
+	if at := strings.LastIndex(t.text, string(before)); at >= 0 {
+		return t.begin + at + len(before)
+	}
+	return -1
+}
+
+// next returns what is new as HTML, the position after it, and a channel that is closed when there is more.
+func (r *reader) next() (text, position string, more <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := painter{style: r.style}
+	if r.at < r.begin {
+		p.style = r.first
+		p.held, p.line, p.cut = "", 0, 0
+		p.write(outputMissing)
+		r.at = r.begin
+	}
+	p.write(r.text[r.at-r.begin:])
+	r.at, r.style = r.begin+len(r.text), p.style
+	before := r.text[max(0, len(r.text)-contextBytes):]
+	return p.b.String(), fmt.Sprintf("%d.%s.%d.%s", r.round, r.name, r.at, base64.RawURLEncoding.EncodeToString([]byte(before))), r.changed
+}
+
+// outputMark stands in the main part of a page where its transcript belongs. A stream of the page leaves it out, because it sends only what is new.
+const outputMark template.HTML = "<!--output-->"
+
+// withOutput returns the main part of a page with its transcript. The element data has the position at which the stream of the page goes on.
+func (v *view) withOutput() template.HTML {
+	if v.output == nil {
+		return template.HTML(v.main)
+	}
+	text, position, _ := v.output.reader("").next()
+	return template.HTML(strings.Replace(string(v.main), string(outputMark), `<data value="`+position+`"></data>`+text, 1))
+}

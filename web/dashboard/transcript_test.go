@@ -1,0 +1,174 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// joined returns HTML without the ends of spans that go on with the next part.
+func joined(html string) string {
+	for _, class := range []string{"f1", "b f10 g4", "b", "b f1"} {
+		html = strings.ReplaceAll(html, `</span><span class="`+class+`">`, "")
+	}
+	return html
+}
+
+// However an output is divided, its parts look like the whole: colours go on, and no character and no control sequence is torn.
+func TestDividedOutput(t *testing.T) {
+	for _, text := range []string{
+		"plain\n\x1b[31mred ä€😀\r\nstill\x1b[0m.\n", "10 %\r20 %\r\n\r", "\x1b[1;92;44mx\ny\x1b[m<script>\u202e", "\xff\xe2\x82", "\x1b[2J\x1b]0;t\a\x1b", strings.Repeat("ä", 1500) + "\x1b[31m\nx",
+	} {
+		var whole painter
+		whole.write(text)
+		whole.finish()
+		for cut := range len(text) + 1 {
+			var parts painter
+			parts.write(text[:cut])
+			parts.write(text[cut:])
+			parts.finish()
+			expect.Equal(t, joined(parts.b.String()), joined(whole.b.String()), text, cut)
+		}
+		var bytes painter
+		for i := range len(text) {
+			bytes.write(text[i : i+1])
+		}
+		bytes.finish()
+		expect.Equal(t, joined(bytes.b.String()), joined(whole.b.String()), text)
+	}
+}
+
+func newTranscript(name string) *transcript {
+	return &transcript{name: name, changed: make(chan struct{})}
+}
+
+func (r *reader) read() (text, position string) {
+	text, position, _ = r.next()
+	return joined(text), position
+}
+
+// A page goes on exactly where it was: in the same transcript, and in that of another process that knows only a later tail. If text is missing, it says so.
+func TestPositions(t *testing.T) {
+	here := newTranscript("here")
+	here.resume("one\n")
+	r := here.reader("")
+	text, first := r.read()
+	expect.Equal(t, text, "one\n")
+	here.resume("one\n\x1b[31mtwo ")
+	here.add("three\xe2", false)
+	text, second := r.read()
+	expect.Equal(t, text, `<span class="f1">two three</span>`)
+	here.add("\x82\xac\n", false)
+	for position, want := range map[string]string{
+		second: `<span class="f1">€</span>` + "\n",
+		first:  `<span class="f1">two three€</span>` + "\n",
+	} {
+		text, _ := here.reader(position).read()
+		expect.Equal(t, text, want, position)
+	}
+	there := newTranscript("there")
+	there.resume("one\n\x1b[31mtwo three\xe2\x82\xac\nfour\n")
+	text, _ = there.reader(second).read()
+	expect.Equal(t, text, `<span class="f1">€</span>`+"\n"+`<span class="f1">four</span>`+"\n")
+	later := newTranscript("later")
+	later.resume("\x82\xacfive\n")
+	text, _ = later.reader(second).read()
+	expect.Equal(t, text, outputMissing+"five\n")
+	later.round = 1
+	text, _ = later.reader(second).read()
+	expect.Equal(t, text, "five\n", "another round")
+	for _, hostile := range []string{"x", "....", "0.here", "0.here.-1.", "0.here.99999999999999999999.!", "0.here.1e9.AA", strings.Repeat("0.", 1<<20), "0.x.0." + strings.Repeat("QUFB", 1<<18), "0.here.9999999.\x00"} {
+		text, _ := here.reader(hostile).read()
+		expect.Contains(t, text, "one\n", hostile[:min(len(hostile), 30)])
+	}
+}
+
+// A transcript and its pages are bounded, and keep their colours when the oldest text goes. A page that was too slow says that text is missing.
+func TestLongTranscript(t *testing.T) {
+	long := newTranscript("long")
+	long.resume("begin\x1b[31m")
+	slow := long.reader("")
+	slow.read()
+	for i := range 3000 {
+		long.add(fmt.Sprintf("%d %s\n", i, strings.Repeat("x", 90)), false)
+	}
+	long.add(strings.Repeat("<", 10<<20), true)
+	if len(long.text) > longestOutput {
+		t.Errorf("%d bytes", len(long.text))
+	}
+	for _, r := range []*reader{slow, long.reader("")} {
+		text, _ := r.read()
+		if len(text) > 20*longestOutput || !strings.Contains(text, `<span class="f1">&lt;`) || strings.Contains(text, "begin") {
+			t.Errorf("%d bytes: %.300s", len(text), text)
+		}
+	}
+	slow = long.reader("")
+	slow.read()
+	long.add("\n"+strings.Repeat("lines\n", 20_000), false)
+	text, _ := slow.read()
+	expect.Contains(t, text, strings.TrimSpace(outputMissing))
+	if n := strings.Count(text, "lines"); n > longestOutput/6 || n < longestOutput/6-10 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// Two hundred pages of a round read its output once, and a transcript that no page follows makes room for others.
+func TestSharedTranscript(t *testing.T) {
+	var all transcripts
+	shared := all.of(nil, 1, 0, "a")
+	var runs, readers atomic.Int64
+	add := make(chan string)
+	shared.parts = func(ctx context.Context) iter.Seq2[admin.OutputPart, error] {
+		runs.Add(1)
+		return func(yield func(admin.OutputPart, error) bool) {
+			for {
+				select {
+				case text := <-add:
+					if !yield(admin.OutputPart{Text: text}, nil) {
+						return
+					}
+				case <-ctx.Done():
+					yield(admin.OutputPart{}, ctx.Err())
+					return
+				}
+			}
+		}
+	}
+	var leaves []func()
+	for range 200 {
+		leaves = append(leaves, shared.enter())
+		go func() {
+			r := all.of(nil, 1, 0, "ignored, because run has the newer text").reader("")
+			text, _, more := r.next()
+			for text != "ab&lt;c" {
+				<-more
+				var news string
+				news, _, more = r.next()
+				text += news
+			}
+			readers.Add(1)
+		}()
+	}
+	add <- "ab"
+	add <- "<c"
+	expect.Eventually(t, "each page has the output", func() bool { return readers.Load() == 200 })
+	expect.Equal(t, runs.Load(), 1)
+	for i := range 2 * maxTranscripts {
+		all.of(nil, int64(i+2), 0, "x")
+	}
+	expect.True(t, len(all.all) <= maxTranscripts+1 && all.of(nil, 1, 0, "") == shared, len(all.all), "transcripts")
+	for _, leave := range leaves {
+		leave()
+	}
+	expect.Equal(t, shared.readers, 0)
+	shared.used = time.Time{}
+	all.of(nil, 0, 0, "x")
+	expect.True(t, all.of(nil, 1, 0, "") != shared, "an unused transcript stays")
+}
