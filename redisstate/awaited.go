@@ -100,6 +100,44 @@ func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err 
 	return slices.Compact(names), err
 }
 
+// An Awaiting is an entry of a task that waits for a task or a group. The task may have ended since.
+type Awaiting struct {
+	ID    int64
+	Round int
+	Any   bool // any outcome will do
+	Group bool // it waits for the group
+}
+
+// Awaiting returns the first tasks that wait for a task, and then those that wait for its group, but at most the given number of each. It also returns how many there
+// are. The group "" stands for none. When a task or a group is complete, nothing waits for it any more.
+func (s *Store) Awaiting(ctx context.Context, id int64, group string, most int64) (all []Awaiting, total int64, err error) {
+	keys := []string{s.Keys.DependentsPrefix() + strconv.FormatInt(id, 10)}
+	if group != "" {
+		keys = append(keys, s.Keys.GroupDependents(group))
+	}
+	const reading = "read the tasks that wait for a task"
+	lists, err := conn.AskEach(ctx, s.Conn, reading, keys, func(p redis.Pipeliner, key string) *redis.StringSliceCmd {
+		return p.LRange(ctx, key, 0, most-1)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	lengths, err := conn.AskEach(ctx, s.Conn, reading, keys, func(p redis.Pipeliner, key string) *redis.IntCmd { return p.LLen(ctx, key) })
+	for i, list := range lists {
+		total += lengths[i].Val()
+		for _, entry := range list.Val() { // id:round, or id:round?
+			entry, anyOutcome := strings.CutSuffix(entry, "?")
+			member, round, _ := strings.Cut(entry, ":")
+			id, err1 := strconv.ParseInt(member, 10, 64)
+			n, err2 := strconv.Atoi(round)
+			if err1 == nil && err2 == nil {
+				all = append(all, Awaiting{id, n, anyOutcome, i > 0})
+			}
+		}
+	}
+	return all, total, err
+}
+
 // A Waiting is a task that waits for others. Some of the tasks that it names may have ended.
 type Waiting struct {
 	ID    int64

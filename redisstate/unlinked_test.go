@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -137,6 +138,35 @@ func inGroup(group string) tdf.Properties {
 	d := define("x")
 	d.Group = group
 	return d
+}
+
+// The tasks that wait for a task, or for its group, are in its lists until they know its end. Reading them is bounded.
+func TestAwaiting(t *testing.T) {
+	s := newStore(t)
+	first := mustOpen(t, s, inGroup("g"))[0]
+	after := define("after")
+	after.After = &tdf.Dependencies{Tasks: []int64{first}}
+	whatever := define("any")
+	whatever.AfterAny = &tdf.Dependencies{Tasks: []int64{first}}
+	ids := mustOpen(t, s, after, whatever, afterGroup("g"))
+	expect.Result(s.LinkWaiting(t.Context())).OK(t)
+	mustBe := func(when, group string, most int64, want string) {
+		t.Helper()
+		all, total, err := s.Awaiting(t.Context(), first, group, most)
+		expect.Equal(t, fmt.Sprint(all, total, err), want, when)
+	}
+	mustBe("all", "g", 10, fmt.Sprintf("[{%d 0 false false} {%d 0 true false} {%d 0 true true}] 3 <nil>", ids[0], ids[1], ids[2]))
+	mustBe("without the group", "", 10, fmt.Sprintf("[{%d 0 false false} {%d 0 true false}] 2 <nil>", ids[0], ids[1]))
+	mustBe("one of each", "g", 1, fmt.Sprintf("[{%d 0 false false} {%d 0 true true}] 3 <nil>", ids[0], ids[2]))
+	key := s.Keys.DependentsPrefix() + strconv.FormatInt(first, 10)
+	s.Redis.RPush(t.Context(), key, "x:y", "7", "", "99999999999999999999:1", "7:1??")
+	s.Redis.Del(t.Context(), s.Keys.GroupDependents("g"))
+	s.Redis.Set(t.Context(), s.Keys.GroupDependents("g"), "text", 0)
+	mustBe("odd entries", "g", 10, fmt.Sprintf("[{%d 0 false false} {%d 0 true false}] 7 <nil>", ids[0], ids[1]))
+	mustBe("another group", "none", 10, fmt.Sprintf("[{%d 0 false false} {%d 0 true false}] 7 <nil>", ids[0], ids[1]))
+	s.Close()
+	_, _, err := s.Awaiting(t.Context(), first, "g", 1)
+	expect.True(t, err != nil, "closed")
 }
 
 func afterGroup(group string) tdf.Properties {

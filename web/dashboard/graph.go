@@ -4,75 +4,139 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A graph shows what a task waits for, as boxes with lines between them.
-type graph struct {
-	Height int
-	Boxes  []box
-	More   int // dependencies that are not shown
+// A graph shows what a task waits for, and what waits for the task.
+type graph struct{ Before, After neighbours }
+
+// Neighbours are tasks and campaigns on one side of a task.
+type neighbours struct {
+	Nodes []node
+	More  int64  // how many are not shown
+	All   string // the address of their list, or "" if it would be too long
 }
 
-// A box is a task or a group. A box on the left side has a line to the task.
-type box struct {
-	X, Y        int
-	Text, Class string
-	Link        string
-	LineY       int // where its line ends
-	Any         bool
+// A node is a task or a campaign.
+type node struct {
+	Text, Link   string
+	State, Class string // "" if unknown
+	Any          bool   // the dependency may end in any way
+	Group        bool   // it waits for the whole campaign of the task
 }
 
-// shownDependencies is the largest number of dependencies in a graph.
-const shownDependencies = 12
+// Bounds of a graph.
+const (
+	shownNeighbours = 20   // tasks on each side
+	longestAddress  = 2000 // of a list, in bytes
+)
 
-const boxStep = 34
-
-// graphOf returns the graph of a task, or nil if the task waits for nothing.
+// graphOf returns the graph of a task, or nil if nothing waits for anything.
 func (d *Dashboard) graphOf(ctx context.Context, v *visit, t *manager.Task) (*graph, error) {
 	var g graph
-	var ids []int64
-	for _, after := range []struct {
-		*manager.Dependencies
-		any bool
-	}{{t.After, false}, {t.AfterAny, true}} {
-		if after.Dependencies == nil {
-			continue
-		}
-		if name := after.Group; name != "" {
-			g.Boxes = append(g.Boxes, box{Text: "campaign " + name, Link: Base + "/tasks?" + url.Values{"campaign": {name}}.Encode(), Any: after.any})
-		}
-		for _, id := range after.Tasks {
-			if len(g.Boxes) >= shownDependencies {
-				g.More++
-				continue
-			}
-			ids = append(ids, id)
-			g.Boxes = append(g.Boxes, box{Text: fmt.Sprintf("task %d", id), Link: fmt.Sprintf("%s/tasks/%d", Base, id), Any: after.any})
-		}
+	if err := d.addBefore(ctx, v, t, &g.Before); err != nil {
+		return nil, err
 	}
-	if len(g.Boxes) == 0 {
+	found, err := d.admin.Dependents(ctx, t, v.owner, shownNeighbours)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range found.Tasks {
+		g.After.Nodes = append(g.After.Nodes, nodeOf(of.Task, of.Any, of.Group))
+	}
+	if n := found.Total - int64(min(len(found.IDs), shownNeighbours)); n > 0 {
+		g.After.More, g.After.All = n, listOf(found.IDs)
+	}
+	if len(g.Before.Nodes)+len(g.After.Nodes) == 0 && g.After.More == 0 {
 		return nil, nil
 	}
-	states := map[string]string{}
-	if len(ids) > 0 {
-		for other, err := range d.manager.List(ctx, v.own(manager.Query{IDs: ids})) {
-			if err != nil {
-				return nil, err
-			}
-			states[fmt.Sprintf("task %d", other.ID)] = outcomeClass(other)
-		}
-	}
-	g.Height = boxStep * len(g.Boxes)
-	middle := g.Height / 2
-	for i := range g.Boxes {
-		b := &g.Boxes[i]
-		b.Y, b.LineY, b.Class = boxStep*i, middle, states[b.Text]
-		if b.Class != "" {
-			b.Text += " " + b.Class
-		}
-	}
-	g.Boxes = append(g.Boxes, box{X: 420, Y: middle - boxStep/2, Text: fmt.Sprintf("task %d", t.ID), Class: outcomeClass(t)})
 	return &g, nil
+}
+
+func nodeOf(t *manager.Task, anyOutcome, group bool) node {
+	n := nodeOfID(t.ID, anyOutcome)
+	n.State, n.Class, n.Group = format.StateText(t), outcomeClass(t), group
+	return n
+}
+
+func nodeOfID(id int64, anyOutcome bool) node {
+	return node{Text: fmt.Sprintf("Task %d", id), Link: fmt.Sprintf("%s/tasks/%d", Base, id), Any: anyOutcome}
+}
+
+// addBefore adds what a task waits for.
+func (d *Dashboard) addBefore(ctx context.Context, v *visit, t *manager.Task, to *neighbours) error {
+	var all []int64
+	anyOutcome := map[int64]bool{}
+	for i, of := range []*manager.Dependencies{t.After, t.AfterAny} {
+		if of == nil {
+			continue
+		}
+		if of.Group != "" {
+			n := node{Text: "Campaign " + of.Group, Link: CampaignAddress(of.Group), Any: i > 0}
+			if tdf.OwnsName(v.owner, of.Group) {
+				status, err := d.manager.GroupStatus(ctx, of.Group)
+				if err != nil {
+					return err
+				}
+				n.State, n.Class = stateOf(status), "running"
+				if status.Complete() {
+					n.Class = "succeeded"
+				}
+			}
+			to.Nodes = append(to.Nodes, n)
+		}
+		for _, id := range of.Tasks {
+			anyOutcome[id] = i > 0
+		}
+		all = append(all, of.Tasks...)
+	}
+	shown := all[:min(len(all), shownNeighbours)]
+	if len(shown) == 0 {
+		return nil
+	}
+	known := map[int64]*manager.Task{}
+	for other, err := range d.manager.List(ctx, v.own(manager.Query{IDs: shown})) {
+		if err != nil {
+			return err
+		}
+		known[other.ID] = other
+	}
+	for _, id := range shown {
+		n := nodeOfID(id, anyOutcome[id])
+		if other := known[id]; other != nil {
+			n = nodeOf(other, n.Any, false)
+		}
+		to.Nodes = append(to.Nodes, n)
+	}
+	if to.More = int64(len(all) - len(shown)); to.More > 0 {
+		to.All = listOf(all)
+	}
+	return nil
+}
+
+// listOf returns the address of a list of tasks, or "" if it would be too long.
+func listOf(ids []int64) string {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	var text strings.Builder
+	for from := 0; from < len(ids) && text.Len() < longestAddress; {
+		to := from
+		for to+1 < len(ids) && ids[to+1] == ids[to]+1 {
+			to++
+		}
+		if fmt.Fprintf(&text, " %d", ids[from]); to > from {
+			fmt.Fprintf(&text, "-%d", ids[to])
+		}
+		from = to + 1
+	}
+	if text.Len() >= longestAddress {
+		return ""
+	}
+	return Base + "/tasks?" + url.Values{"id": {text.String()[1:]}}.Encode()
 }

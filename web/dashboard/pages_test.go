@@ -27,7 +27,7 @@ var (
 		"/ui/timeline": "viewer operator", "/ui/timeline?window=1d&colour=campaign&worker=w&page=-7": "viewer operator", "/ui/timeline?window=x&worker=%3Cb%3Eg": "viewer operator",
 		"/ui/tasks": "viewer submitter operator", "/ui/tasks?state=open&state=nonsense&id=x": "viewer submitter operator",
 		"/ui/tasks?column=meta&column=input&column=queue&column=owner&limit=500&order=oldest": "viewer submitter operator", "/ui/tasks/confirm?do=cancel&state=open": "submitter operator",
-		"/ui/tasks/confirm?do=retry&id=1": "submitter operator", "/ui/tasks/2?round=0": "viewer operator", "/ui/tasks/2/explain": "viewer operator", "/ui/tasks/3": "viewer operator",
+		"/ui/tasks/confirm?do=retry&id=1": "submitter operator", "/ui/tasks/2?round=0": "viewer operator", "/ui/tasks/2/explain": "viewer operator", "/ui/tasks/3": "viewer operator", "/ui/tasks/4": "viewer operator",
 		"/ui/queues": "viewer operator", "/ui/limits": "viewer operator", "/ui/programs": "viewer operator", "/ui/failures": "viewer operator", "/ui/failures?exit=x": "viewer operator", "/ui/doctor": "viewer operator", "/ui/notices": "viewer operator",
 		"/ui/campaigns": "viewer submitter operator", "/ui/campaigns/%3Cb%3Eg": "viewer operator", "/ui/new-campaign": "submitter operator",
 	}
@@ -73,6 +73,10 @@ func (s *site) fill() {
 		notice.Notice{Kind: notice.WorkerLost, Text: strings.Repeat("<b>g", 500), Campaign: strings.Repeat("<b>g", 400), Tries: -1 << 60, Error: hostile}.Stored(),
 		`{"delivered":{`+strings.Repeat(`"<b>g`, 3000), "<script>", strings.Repeat(" ", 1<<20), `{"delivered":{"<b>g":"2030-01-31T12:00:06Z"},"tries":1}`,
 	)
+	waiting := testspace.Define("p", "rsync:/p/run.sh", "")
+	waiting.After, waiting.AfterAny = &tdf.Dependencies{Group: "<b>g"}, &tdf.Dependencies{Tasks: []int64{2, 3}}
+	expect.Result(s.manager.Open(s.Context(), waiting)).OK(s)
+	expect.Result(s.store.LinkWaiting(s.Context())).OK(s)
 }
 
 // addNotices stores notices, or texts of other programs in the place of notices.

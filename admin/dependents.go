@@ -1,0 +1,46 @@
+package admin
+
+import (
+	"context"
+
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// Dependents are the tasks that wait for a task.
+type Dependents struct {
+	Tasks []Dependent // the first ones
+	IDs   []int64     // more of the first ones
+	Total int64       // how many there are, with some that may have been cancelled
+}
+
+// A Dependent is a task that waits for another one.
+type Dependent struct {
+	*manager.Task      // a summary
+	Any           bool // any outcome will do
+	Group         bool // it waits for the whole group of the other task
+}
+
+// namedDependents is the largest number of ids in [Dependents], for a task and for its group.
+const namedDependents = 200
+
+// Dependents returns tasks that wait for a task, or for its group: the first ones, of which at most the given number are read. Once the task is finished, no task
+// waits for it any more. If owner is not "", Tasks has only the tasks of this owner.
+func (a *Admin) Dependents(ctx context.Context, t *manager.Task, owner string, most int) (found Dependents, err error) {
+	all, total, err := a.redis().Awaiting(ctx, t.ID, t.Group, namedDependents)
+	if err != nil {
+		return found, err
+	}
+	found.Total = total
+	for _, w := range all {
+		found.IDs = append(found.IDs, w.ID)
+	}
+	all = all[:min(len(all), most)]
+	stored, err := a.redis().Read(ctx, found.IDs[:len(all)], redisstate.Want{Fields: redisstate.Facts})
+	for i, x := range stored {
+		if x.Task != nil && x.Task.Round == all[i].Round && !x.Task.State.Finished() && (owner == "" || x.Task.Owner == owner) {
+			found.Tasks = append(found.Tasks, Dependent{manager.TaskOf(x.Task, false), all[i].Any, all[i].Group})
+		}
+	}
+	return found, err
+}
