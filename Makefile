@@ -4,12 +4,12 @@ BENCH ?= .
 COUNT ?= 1
 
 # The tests run with the race detector, with these exceptions for speed: go vet has already checked the packages. The interpreter
-# of Lua in the embedded Redis and the libraries that compress are not instrumented, because each of their states is used by one
+# of Lua in the embedded Redis and the libraries that compress and draw are not instrumented, because each of their states is used by one
 # goroutine at a time. Do not add packages that use sync.Map or atomic values: the linker keeps one copy of a generic function, and
 # without instrumentation, this copy makes the race detector report races of other packages that are none. So miniredis is not in
 # the list. Tests often wait for processes and connections, so more packages than processors are tested at the same time. Tests
 # and linters build with the same flags (CHECKED), so that each package is compiled only once for both.
-PLAIN := github.com/yuin/gopher-lua github.com/dsnet/compress github.com/ulikunitz/xz $(addprefix github.com/klauspost/compress/,flate fse huff0 zstd)
+PLAIN := image compress golang.org/x/image github.com/yuin/gopher-lua github.com/dsnet/compress github.com/ulikunitz/xz $(addprefix github.com/klauspost/compress/,flate fse huff0 zstd)
 CHECKED := -race $(PLAIN:%=-gcflags=%/...=-race=false)
 VET := CGO_ENABLED=1 go vet $(CHECKED) ./...
 # The race detector lets each process sleep for a second at its end, to hear of late races. The tests start hundreds of processes, so it sleeps for 50 ms.
