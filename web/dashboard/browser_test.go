@@ -151,7 +151,7 @@ func TestAccessibility(t *testing.T) {
 	}
 	check := func(b *tab, path string) {
 		b.open(path)
-		_ = eval[bool](b, string(axe)+"; true")
+		_ = eval[bool](b, string(axe)+`; document.querySelectorAll("details").forEach(d => { d.open = true }); true`)
 		for _, scheme := range []string{"light", "dark"} {
 			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 			expect.NoError(t, err)
@@ -171,8 +171,11 @@ func TestAccessibility(t *testing.T) {
 	}
 	check(b, "/ui/login")
 	b.login(access.Operator)
-	for _, path := range slices.Sorted(maps.Keys(pages)) {
+	for _, path := range append(slices.Sorted(maps.Keys(pages)), "/ui/timeline?colour=campaign") {
 		check(b, path)
+	}
+	if bars := eval[int](b, `document.querySelectorAll("svg.slots path").length`); bars < 6 {
+		t.Error("the timeline that was checked has bars of", bars, "colours")
 	}
 	s = newSite(t, web.Options{})
 	s.run("plotted", 8, func(i int) tdf.Result {

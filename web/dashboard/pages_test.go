@@ -2,8 +2,11 @@ package dashboard_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +71,7 @@ func (s *site) fill() {
 	if n, err := s.store.Restore(s.Context(), records...); err != nil || n != len(records) {
 		s.Fatal(n, err)
 	}
+	s.addWorkers("<b>g", "w")
 	s.addNotices(
 		notice.Notice{Kind: notice.CampaignEnded, At: time.Unix(1_800_000_000, 0), Text: hostile, Campaign: "<b>g", Tries: 1, Delivered: map[string]time.Time{"webhook": time.Unix(1_800_000_001, 0)}}.Stored(),
 		notice.Notice{Kind: notice.WorkerLost, Text: strings.Repeat("<b>g", 500), Campaign: strings.Repeat("<b>g", 400), Tries: -1 << 60, Error: hostile}.Stored(),
@@ -77,6 +81,32 @@ func (s *site) fill() {
 	waiting.After, waiting.AfterAny = &tdf.Dependencies{Group: "<b>g"}, &tdf.Dependencies{Tasks: []int64{2, 3}}
 	expect.Result(s.manager.Open(s.Context(), waiting)).OK(s)
 	expect.Result(s.store.LinkWaiting(s.Context())).OK(s)
+}
+
+// addWorkers registers workers with bars of every outcome.
+func (s *site) addWorkers(names ...string) {
+	s.Helper()
+	ctx := s.Context()
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, name := range names {
+		var bars []redisstate.Bar
+		for i := range 12 {
+			end := now.Add(-tdf.Seconds(60 * i))
+			outcome := redisstate.BarOutcomes[1+i%(len(redisstate.BarOutcomes)-1)]
+			bars = append(bars, redisstate.Bar{Slot: 1 + i%3, Start: end.Add(-50), End: end, Busy: 40, Rounds: 1 + i, Outcome: outcome, Task: int64(2 + i), Group: []string{"<b>g", hostile, "", "night"}[i%4]})
+		}
+		running := redisstate.Bar{Slot: 2, Start: now.Add(-30), End: now.Add(-30), Rounds: 1, Outcome: redisstate.BarRunning, Task: 3, Group: "<b>g"}
+		w := redisstate.WorkerInfo{Name: name, Boot: name, Lease: 3600, State: "working", Slots: 3, Runs: []int64{3}}
+		if _, err = s.store.WorkerHeartbeat(ctx, w); err == nil {
+			err = s.store.AddBars(ctx, name, bars, []redisstate.Bar{running})
+		}
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
 }
 
 // addNotices stores notices, or texts of other programs in the place of notices.
@@ -225,4 +255,45 @@ func TestStaticFiles(t *testing.T) {
 			t.Errorf("%s: %d", path, got.StatusCode)
 		}
 	}
+}
+
+// Each colour of a bar has a contrast of at least 3 with the page, in light and in dark, as WCAG 1.4.11 asks. Axe-core checks only the contrast of texts.
+func TestColoursOfBars(t *testing.T) {
+	t.Parallel()
+	style := string(expect.Result(os.ReadFile("static/style.css")).Value(t))
+	pages := regexp.MustCompile(`--page: (#\w+);`).FindAllStringSubmatch(style, -1)
+	bars := regexp.MustCompile(`\.slots \{ (--t0[^}]*)\}`).FindAllStringSubmatch(style, -1)
+	expect.MustTrue(t, len(pages) == 2 && len(bars) == 2, "colours of", len(pages), "pages and", len(bars), "timelines")
+	for i := range bars {
+		colours := regexp.MustCompile(`#\w+`).FindAllString(bars[i][1], -1)
+		expect.Len(t, colours, 8, "colours")
+		for _, c := range colours {
+			if ratio := contrast(t, c, pages[i][1]); ratio < 3 {
+				t.Errorf("%s on %s has a contrast of %.2f", c, pages[i][1], ratio)
+			}
+		}
+	}
+}
+
+// contrast returns the contrast of two colours, as WCAG defines it.
+func contrast(t *testing.T, a, b string) float64 {
+	light := func(colour string) (sum float64) {
+		var rgb [3]int
+		if len(colour) == 4 {
+			colour = "#" + strings.Repeat(colour[1:2], 2) + strings.Repeat(colour[2:3], 2) + strings.Repeat(colour[3:4], 2)
+		}
+		_, err := fmt.Sscanf(colour, "#%02x%02x%02x", &rgb[0], &rgb[1], &rgb[2])
+		expect.NoError(t, err)
+		for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+			v := float64(rgb[i]) / 255
+			if v <= 0.04045 {
+				sum += weight * v / 12.92
+			} else {
+				sum += weight * math.Pow((v+0.055)/1.055, 2.4)
+			}
+		}
+		return sum
+	}
+	x, y := light(a)+0.05, light(b)+0.05
+	return max(x/y, y/x)
 }
