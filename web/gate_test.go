@@ -3,6 +3,8 @@ package web
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"log/slog"
@@ -73,9 +75,16 @@ func TestPaths(t *testing.T) {
 		t.Error(got)
 	}
 	for _, page := range []string{"/docs", "/errors"} {
-		if text := s.call("", "GET", page, "").text; strings.Contains(text, "<script") || strings.Contains(text, "//") && strings.Contains(text, "src=") {
+		got := s.call("", "GET", page, "")
+		if strings.Contains(got.text, "<script") || strings.Contains(got.text, "//") && strings.Contains(got.text, "src=") {
 			t.Errorf("%s loads something", page)
 		}
+		policy := got.Header.Get("Content-Security-Policy")
+		_, rest, _ := strings.Cut(got.text, "<style>")
+		css, _, _ := strings.Cut(rest, "</style>")
+		digest := sha256.Sum256([]byte(css))
+		expect.Contains(t, policy, "style-src 'sha256-"+base64.StdEncoding.EncodeToString(digest[:])+"'", page)
+		expect.True(t, !strings.Contains(policy, "unsafe") && len(css) > 20, page, policy)
 	}
 }
 

@@ -3,6 +3,8 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"html/template"
@@ -10,6 +12,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -69,18 +72,10 @@ func (a *api) addPages() {
 	document := a.huma.OpenAPI()
 	problems := huma.SchemaFromType(document.Components.Schemas, reflect.TypeFor[problem]())
 	document.Components.Schemas.Map()["ErrorModel"] = problems
-	asJSON, err := json.Marshal(document)
-	if err != nil {
-		panic(err) // the tests make the document
-	}
-	asYAML, err := document.YAML()
-	if err != nil {
-		panic(err)
-	}
-	a.page("/openapi.json", "application/openapi+json", asJSON)
-	a.page("/openapi.yaml", "application/openapi+yaml", asYAML)
-	a.page("/docs", htmlType, render(docsPage, a.operations()))
-	a.page("/errors", htmlType, render(errorsPage, kinds))
+	a.page("/openapi.json", "application/openapi+json", func() ([]byte, error) { return json.Marshal(document) })
+	a.page("/openapi.yaml", "application/openapi+yaml", document.YAML)
+	a.page("/docs", htmlType, func() ([]byte, error) { return render(docsPage, a.operations()) })
+	a.page("/errors", htmlType, func() ([]byte, error) { return render(errorsPage, kinds) })
 	a.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	a.mux.HandleFunc("GET /readyz", a.ready)
 	a.addMetrics()
@@ -89,19 +84,25 @@ func (a *api) addPages() {
 
 const htmlType = "text/html; charset=utf-8"
 
-func (a *api) page(path, kind string, content []byte) {
+// page serves a document that always stays the same. It is made for the first call, because most processes never serve it.
+func (a *api) page(path, kind string, make func() ([]byte, error)) {
+	content := sync.OnceValue(func() []byte {
+		made, err := make()
+		if err != nil {
+			panic(err) // the tests make the documents
+		}
+		return made
+	})
 	a.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
-		_, _ = w.Write(content)
+		_, _ = w.Write(content())
 	})
 }
 
-func render(t *template.Template, data any) []byte {
+func render(t *template.Template, data any) ([]byte, error) {
 	var b bytes.Buffer
-	if err := t.Execute(&b, data); err != nil {
-		panic(err) // the tests make the pages
-	}
-	return b.Bytes()
+	err := t.Execute(&b, data)
+	return b.Bytes(), err
 }
 
 // errBusy means that too many calls run.
@@ -135,15 +136,22 @@ func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
 	a.problemOf(r.Context(), p).write(w)
 }
 
-const style = `<style>body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}code{background:#eee;padding:0 .2em}dt{font-weight:bold;margin-top:1rem}</style>`
+// style is the only style of the pages, which the Content-Security-Policy of every answer names by its digest.
+const style = `body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}code{background:#eee;padding:0 .2em}dt{font-weight:bold;margin-top:1rem}`
 
-var errorsPage = template.Must(template.New("errors").Parse(`<!doctype html><html lang="en"><title>Errors of the TDF API</title>` + style + `
+// contentPolicy lets a browser use the style of the pages, and nothing else.
+var contentPolicy = func() string {
+	digest := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+}()
+
+var errorsPage = template.Must(template.New("errors").Parse(`<!doctype html><html lang="en"><title>Errors of the TDF API</title><style>` + style + `</style>
 <h1>Errors</h1><p>An answer with one of these status codes has the type application/problem+json (RFC 9457). Its member <code>type</code> links to this page.</p>
 <dl>{{range .}}<dt id="{{.Code}}">{{.Status}} {{.Title}} <code>{{.Code}}</code></dt><dd>{{.Text}}</dd>
 {{end}}</dl></html>
 `))
 
-var docsPage = template.Must(template.New("docs").Parse(`<!doctype html><html lang="en"><title>TDF API</title>` + style + `
+var docsPage = template.Must(template.New("docs").Parse(`<!doctype html><html lang="en"><title>TDF API</title><style>` + style + `</style>
 <h1>TDF API</h1><p>Every call below /api needs a token, in the header <code>Authorization: Bearer TOKEN</code>. Schema: <a href="/openapi.json">/openapi.json</a>,
 <a href="/openapi.yaml">/openapi.yaml</a>. <a href="/errors">Errors</a></p>
 {{range .}}<h2 id="{{.OperationID}}"><code>{{.Method}} {{.Path}}</code></h2><p>{{.Summary}}. {{.Description}}</p>
