@@ -37,6 +37,7 @@ require (
 	github.com/sorairolake/lzip-go v0.3.8 // indirect
 	github.com/spf13/afero v1.15.0 // indirect
 	github.com/spf13/cast v1.10.0 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/ulikunitz/xz v0.5.17 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 	go4.org v0.0.0-20230225012048-214862532bf5 // indirect

@@ -36,6 +36,7 @@ var actions = []action{
 
 // downloads lists the downloads.
 var downloads = []file{
+	{"/tasks/words.json", "words.json", toSee, lineWords},
 	{"/campaigns/{name}/plot.svg", "plot.svg", toSee, plotSVG},
 	{"/campaigns/{name}/plot.png", "plot.png", toSee, plotPNG},
 }

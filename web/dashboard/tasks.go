@@ -91,6 +91,8 @@ var pageSizes = []int{50, 100, 500}
 // A taskList is what the list of tasks shows.
 type taskList struct {
 	Problem string // what is wrong with the filter
+	Line    string // the filter as the flags of tdf ls
+	Wrong   string // what is wrong with the line
 	Tasks   []*manager.Task
 	Looked  int
 	Next    string
@@ -132,9 +134,20 @@ func loadTasks(ctx context.Context, v *visit) (any, error) {
 			l.Columns, l.Chosen[c.Name] = append(l.Columns, c), true
 		}
 	}
+	if l.Line = lineOf(v.query); v.query.Has("line") {
+		l.Line = v.query.Get("line")
+		to, err := addressOf(l.Line, v.query)
+		if err == nil {
+			return nil, redirect(to)
+		}
+		l.Wrong = err.Error()
+	}
 	l.Limit, _ = strconv.Atoi(v.query.Get("limit"))
 	if !slices.Contains(pageSizes, l.Limit) {
 		l.Limit = pageSizes[0]
+	}
+	if l.Wrong != "" {
+		return l, nil
 	}
 	q, _, err := v.selected(ctx, v.query)
 	if err == nil {

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,21 +20,7 @@ type Filter struct {
 
 // Flags adds the filter's flags to a command.
 func (f *Filter) Flags(c *cobra.Command) {
-	flags := c.Flags()
-	flags.StringSliceVar(&f.States, "state", nil, "`STATE` one or more states: "+strings.Join(selection.States(), ", "))
-	flags.StringSliceVar(&f.Outcomes, "outcome", nil, "`OUTCOME` one or more outcomes, also of archived tasks: "+strings.Join(selection.Outcomes(), ", "))
-	flags.StringVar(&f.Group, "campaign", "", "`NAME` name of the campaign (the tasks' group)")
-	f.QueueFlag = cmp.Or(f.QueueFlag, "queue")
-	flags.StringVar(&f.Queue, f.QueueFlag, "", "`NAME` name of the queue, or default for the tasks without a queue")
-	flags.StringVar(&f.Owner, "owner", "", "`TOKEN` name of the token that has opened the task")
-	flags.StringVar(&f.Program, "of", "", "`PROGRAM` name of the program; * and ? are wildcards")
-	flags.StringVar(&f.Worker, "worker", "", "`NAME` name of the worker of the last run")
-	flags.StringVar(&f.Exit, "exit", "", "`STATUS` exit status of the last run: 0 to 255, a signal such as 'signal: killed', or 'signal' for any signal")
-	flags.StringVar(&f.OlderThan, "older-than", "", "`SPAN` minimum time in the current state, such as 90s or 2h")
-	flags.StringVar(&f.NewerThan, "newer-than", "", "`SPAN` maximum time in the current state")
-	flags.StringVar(&f.Output, "output-has", "", "`TEXT` text in the stdout of the last run")
-	flags.StringVar(&f.Error, "error-has", "", "`TEXT` text in the stderr of the last run")
-	flags.StringVar(&f.Failure, "failure", "", "`ID` failure group of the last failure, from tdf failures")
+	f.Filter.Flags(c.Flags(), f.QueueFlag)
 }
 
 // Given reports whether the user gave ids or flags of the filter.
