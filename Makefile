@@ -19,7 +19,7 @@ TEST := GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 go test $(CHECKED) -vet=off -cou
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test lint fmt fuzz soak bench bench-peers bench-run bench-look clean
+.PHONY: help build dist setup test lint fmt fuzz soak bench bench-peers bench-run bench-look screenshots clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,11 @@ bench-run: ## measure runs per second, compared with xargs, GNU parallel and a b
 bench-look: ## measure how fast tdf answers with a million tasks
 	scripts/setup go redis-server
 	cd bench && go run ./look
+
+screenshots: ## make the pictures of the dashboard in docs/images
+	scripts/setup go chromium redis-server
+	mkdir -p docs/images
+	TDF_SCREENSHOTS=$(CURDIR)/docs/images go test -run Screenshots -count=1 ./web/dashboard
 
 clean: ## remove the files that the other targets made
 	rm -rf bin dist
