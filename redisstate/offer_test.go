@@ -77,7 +77,11 @@ func TestWorkersForOneGroup(t *testing.T) {
 		other := define("x")
 		other.Group = "g"
 		var many []tdf.Properties
-		for i := range 2500 { // more partitions than one claim passes
+		others := 2500 // more partitions than one claim passes
+		if onEmbedded(t) {
+			others = 300 // its Lua is slow
+		}
+		for i := range others {
 			many = append(many, of(fmt.Sprint("other", i), 1))
 		}
 		mustOpen(t, s, many...)
@@ -98,7 +102,7 @@ func TestWorkersForOneGroup(t *testing.T) {
 				break
 			}
 		}
-		expect.Equal(t, rest, 2503, "claimed by a worker for all groups")
+		expect.Equal(t, rest, others+3, "claimed by a worker for all groups")
 		mustBeSound(t, s)
 	})
 }

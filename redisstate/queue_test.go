@@ -382,7 +382,7 @@ func TestTaskBehindManyPartitions(t *testing.T) {
 		"both, with few of": {5000, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+			s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t)) // its own server, because the test counts commands
 			var all []tdf.Properties
 			offer := offerOf("q")
 			for i := range c.avoided {
