@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -43,6 +44,7 @@ const (
 	RoundExit          = "exit"
 	RoundProgramSHA256 = "program_sha256"
 	RoundProgress      = "progress"
+	roundFollowUps     = "follow_ups"
 	RoundTail          = "tail"
 	RoundPID           = "pid"
 	RoundLastOutput    = "last_output"
@@ -229,6 +231,17 @@ func (p *parser) rounds(current int) Rounds {
 	return rounds
 }
 
+// parseIDRange returns the zero range for an invalid text.
+func parseIDRange(s string) IDRange {
+	from, to, _ := strings.Cut(s, "-")
+	first, err := strconv.ParseInt(from, 10, 64)
+	last, err2 := strconv.ParseInt(to, 10, 64)
+	if errors.Join(err, err2) != nil || first < 1 || last < first || last >= 1<<40 {
+		return IDRange{}
+	}
+	return IDRange{first, last}
+}
+
 func (p *parser) round(i int) *Round {
 	text := func(name string) string { return p.h[RoundField(i, name)] }
 	r := &Round{
@@ -242,7 +255,7 @@ func (p *parser) round(i int) *Round {
 		MaxRSS: p.bytes(i, roundMaxRSS, 0),
 		Result: text(roundResult), Tail: text(RoundTail), Progress: parseProgress(text(RoundProgress)),
 		PID: int(p.bytes(i, RoundPID, 0)), LastOutput: p.stamp(i, RoundLastOutput),
-		Linked: SoundCount(text(RoundLinked)), Waits: SoundCount(text(RoundWaits)), Unmet: text(RoundUnmet),
+		Linked: SoundCount(text(RoundLinked)), Waits: SoundCount(text(RoundWaits)), Unmet: text(RoundUnmet), FollowUps: parseIDRange(text(roundFollowUps)),
 	}
 	r.OutputBytes = p.bytes(i, roundOutputBytes, len(r.Output))
 	r.ErrorBytes = p.bytes(i, roundErrorBytes, len(r.Error))

@@ -102,6 +102,8 @@ type Round struct {
 	Tail     string   // while the program runs, the last 4 KiB of its output, as of the last renewal of the lease
 	PID      int      // process id of run.sh on its worker's host; 0 if unknown
 
+	FollowUps IDRange // the tasks that its result, or the callback for it, has opened
+
 	// While the task waits for its dependencies: how many of them the server has looked up, how many of these have not ended,
 	// and why a dependency is not met; "" if there is no such dependency.
 	Linked, Waits int
@@ -191,4 +193,10 @@ func (t *Task) lastRun(text Texts) *Round {
 		panic(fmt.Errorf("get the %v of task %d: %w", text, t.ID, ErrNotRead))
 	}
 	return last
+}
+
+// An IDRange has the ids from First to Last. The zero range is empty.
+type IDRange struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
 }

@@ -77,6 +77,9 @@ type Round struct {
 	MaxRSS        int64         `json:"max_rss,omitempty"`     // maximum memory in use, in bytes
 	ProgramSHA256 string        `json:"program_sha256,omitempty"`
 
+	// FollowUps are the tasks that the result of the round, or the callback for it, has opened. Some may be removed.
+	FollowUps tdf.IDRange `json:"follow_ups,omitzero"`
+
 	// Progress is the last progress that the program reported.
 	Progress *Progress `json:"progress,omitempty"`
 
@@ -169,7 +172,7 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 		Worker: r.Worker, Started: max(r.Started, r.Entered[tdf.Running]).Std(), Ended: endOf(t, n).Std(), Exit: r.Exit,
 		RunTime: r.Seconds.Std(), CPUTime: r.CPUSeconds.Std(), MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
 		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
-		PID: r.PID, LastOutput: r.LastOutput.Std(), unread: r.Unread,
+		PID: r.PID, LastOutput: r.LastOutput.Std(), FollowUps: r.FollowUps, unread: r.Unread,
 	}
 	if n < t.OutputsFrom {
 		v.OutputsRemoved = t.OutputsRemoved.Std()

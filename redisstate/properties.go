@@ -154,6 +154,7 @@ var roundProperties = []property{
 	{"waits", rulesMore},
 	{"unmet", rulesMore},
 	{"progress", Facts},
+	{"follow_ups", Facts},
 	{"pid", Facts},
 	{"last_output", Facts},
 	{tdf.RoundOutput, unbounded},

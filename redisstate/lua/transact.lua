@@ -406,6 +406,25 @@ local function name_dependencies(from_new_task, to_new_task)
   end
 end
 
+-- Opens the tasks of a unit. Returns what its line says of tasks that others have opened. The follow-ups of a result or
+-- a callback belong to the round of the unit's first move.
+local function open_unit(i)
+  local before, first, line = opened, form_of[from], ''
+  for j = from_new, unit_new[i] do
+    local new = new_tasks[j]
+    open(new)
+    local same = new.same
+    if same then
+      line = string.format('%s %d=%s', line, j - from_new + 1, type(same) == 'table' and same.id or same)
+    end
+  end
+  if opened > before and from <= unit_moves[i] and (has_flag(i, 'm') or first.to == 'archived') then
+    local key = tasks .. ARGV[moves[from] + 1]
+    call('HSET', key, first.round .. ':follow_ups', ids[before + 1] .. '-' .. ids[opened])
+  end
+  return line
+end
+
 local lines = {}
 from, from_new = 1, 1
 for i = 1, #unit_moves do
@@ -421,14 +440,7 @@ for i = 1, #unit_moves do
       if form_of[j] then apply(form_of[j], j) end
     end
     if has_flag(i, 'r') then name_dependencies(from_new, unit_new[i]) end
-    for j = from_new, unit_new[i] do
-      local new = new_tasks[j]
-      open(new)
-      local same = new.same
-      if same then
-        lines[i] = string.format('%s %d=%s', lines[i], j - from_new + 1, type(same) == 'table' and same.id or same)
-      end
-    end
+    lines[i] = lines[i] .. open_unit(i)
   end
   from, from_new = unit_moves[i] + 1, unit_new[i] + 1
 end

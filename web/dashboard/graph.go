@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A graph shows what a task waits for, and what waits for the task.
-type graph struct{ Before, After neighbours }
+// A graph shows what a task waits for, what waits for the task, and what the task has opened.
+type graph struct{ Before, After, Opened neighbours }
 
 // Neighbours are tasks and campaigns on one side of a task.
 type neighbours struct {
@@ -52,10 +52,36 @@ func (d *Dashboard) graphOf(ctx context.Context, v *visit, t *manager.Task) (*gr
 	if n := found.Total - int64(min(len(found.IDs), shownNeighbours)); n > 0 {
 		g.After.More, g.After.All = n, listOf(found.IDs)
 	}
-	if len(g.Before.Nodes)+len(g.After.Nodes) == 0 && g.After.More == 0 {
+	if err := d.addOpened(ctx, v, t, &g.Opened); err != nil {
+		return nil, err
+	}
+	if len(g.Before.Nodes)+len(g.After.Nodes)+len(g.Opened.Nodes) == 0 && g.After.More == 0 {
 		return nil, nil
 	}
 	return &g, nil
+}
+
+// addOpened adds the tasks that the rounds of a task have opened.
+func (d *Dashboard) addOpened(ctx context.Context, v *visit, t *manager.Task, to *neighbours) error {
+	var shown []int64
+	var all int64
+	var ranges []string
+	for i := range t.Rounds {
+		r := t.Rounds[i].FollowUps
+		if r.First == 0 {
+			continue
+		}
+		for id := r.First; id <= r.Last && len(shown) < shownNeighbours; id++ {
+			shown = append(shown, id)
+		}
+		all += r.Last - r.First + 1
+		ranges = append(ranges, fmt.Sprintf("%d-%d", r.First, r.Last))
+	}
+	err := d.addTasks(ctx, v, shown, nil, to)
+	if to.More = all - int64(len(shown)); to.More > 0 {
+		to.All = listIn(strings.Join(ranges, " "))
+	}
+	return err
 }
 
 func nodeOf(t *manager.Task, anyOutcome, group bool) node {
@@ -96,6 +122,15 @@ func (d *Dashboard) addBefore(ctx context.Context, v *visit, t *manager.Task, to
 		all = append(all, of.Tasks...)
 	}
 	shown := all[:min(len(all), shownNeighbours)]
+	err := d.addTasks(ctx, v, shown, anyOutcome, to)
+	if to.More = int64(len(all) - len(shown)); to.More > 0 {
+		to.All = listOf(all)
+	}
+	return err
+}
+
+// addTasks adds tasks with their states, as far as the user may see them.
+func (d *Dashboard) addTasks(ctx context.Context, v *visit, shown []int64, anyOutcome map[int64]bool, to *neighbours) error {
 	if len(shown) == 0 {
 		return nil
 	}
@@ -112,9 +147,6 @@ func (d *Dashboard) addBefore(ctx context.Context, v *visit, t *manager.Task, to
 			n = nodeOf(other, n.Any, false)
 		}
 		to.Nodes = append(to.Nodes, n)
-	}
-	if to.More = int64(len(all) - len(shown)); to.More > 0 {
-		to.All = listOf(all)
 	}
 	return nil
 }
@@ -135,8 +167,13 @@ func listOf(ids []int64) string {
 		}
 		from = to + 1
 	}
-	if text.Len() >= longestAddress {
+	return listIn(text.String()[1:])
+}
+
+// listIn returns the address of the tasks with these ids and ranges of ids, or "" if it would be too long.
+func listIn(ranges string) string {
+	if len(ranges) >= longestAddress {
 		return ""
 	}
-	return Base + "/tasks?" + url.Values{"id": {text.String()[1:]}}.Encode()
+	return Base + "/tasks?" + url.Values{"id": {ranges}}.Encode()
 }

@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -65,6 +67,18 @@ func TestGraph(t *testing.T) {
 	text = graph(access.Operator, 1)
 	expect.Contains(t, text, `<a href="/ui/tasks?id=31-57">and 7 more</a>`)
 	expect.Equal(t, strings.Count(text, "<li "), 20, "dependents")
+	claims := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 60})).Value(t)
+	var last *tdf.Task
+	for _, c := range claims.Claims {
+		m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
+		u := redisstate.Unit{Moves: []tdf.Move{m}, Open: slices.Repeat([]tdf.Properties{tdf.Defaults("p", "rsync:/p/run.sh", "<i>")}, 23), ByRound: true}
+		expect.NoError(t, expect.Result(s.store.Apply(t.Context(), "w", u)).Value(t)[0].Err)
+		last = c.Task
+	}
+	text = graph(access.Operator, last.ID)
+	_, text, _ = strings.Cut(text, "Opened by it")
+	expect.Equal(t, strings.Count(text, "<li "), 20, "follow-ups")
+	expect.Contains(t, text, "and 3 more</a>")
 	alone := expect.Result(s.manager.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", ""))).Value(t)[0]
 	if plain := s.as(access.Operator).page(fmt.Sprintf("/ui/tasks/%d", alone.ID), 200); strings.Contains(plain, `class="graph"`) {
 		t.Error(plain)

@@ -190,8 +190,20 @@ func (v *view) round(r *manager.Round) []fact {
 		{"program hash", r.ProgramSHA256},
 		{"progress", progressText(r.Progress)},
 		{"last output", v.lastOutput(r)},
+		{"follow-ups", followUpsText(r.FollowUps)},
 		{"outputs", removedText(r)},
 	}
+}
+
+// followUpsText returns the ids of the tasks that a round has opened.
+func followUpsText(r tdf.IDRange) string {
+	switch r.First {
+	case 0:
+		return ""
+	case r.Last:
+		return fmt.Sprintf("task %d", r.First)
+	}
+	return fmt.Sprintf("tasks %d to %d", r.First, r.Last)
 }
 
 // workerText returns the worker of a round. For a running round, it adds the host and the process id.
