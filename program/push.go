@@ -2,7 +2,10 @@ package program
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -30,6 +33,30 @@ func PushPacked(ctx context.Context, m *manager.Manager, p Packed) (Pushed, erro
 		return Pushed{}, err
 	}
 	return Pushed{Program: p.Name, Source: source, Files: p.Files, Bytes: int64(len(p.Archive))}, nil
+}
+
+// MaxOfSubmitters is the number of bytes of stored programs up to which submitters may store one more. It bounds the memory of Redis
+// that a token of a submitter can take.
+const MaxOfSubmitters = 1 << 30
+
+// PushWithin does the same as PushPacked for a submitter. If the stored programs of the namespace would have more than MaxOfSubmitters bytes,
+// the error has the code [tdf.CodeFull].
+func PushWithin(ctx context.Context, m *manager.Manager, p Packed) (Pushed, error) {
+	stored, err := List(ctx, m)
+	if err != nil {
+		return Pushed{}, err
+	}
+	sum, total := fmt.Sprintf("%x", sha256.Sum256(p.Archive)), int64(len(p.Archive))
+	for _, other := range stored {
+		if other.SHA256 == sum {
+			return PushPacked(ctx, m, p) // it needs no more room
+		}
+		total += other.Bytes
+	}
+	if total > MaxOfSubmitters {
+		return Pushed{}, tdf.NewError(tdf.CodeFull, "the stored programs of the namespace would have more than 1 GiB; an operator can remove some (tdf programs rm), or store this one")
+	}
+	return PushPacked(ctx, m, p)
 }
 
 // Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources"). The

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -60,7 +61,11 @@ func (a *api) storeProgram(ctx context.Context, c *call, in *storeInput) (*out[s
 	if err != nil {
 		return nil, err
 	}
-	p, err := program.PushPacked(ctx, c.manager, packed)
+	push := program.PushPacked
+	if c.token.Role != access.Operator {
+		push = program.PushWithin
+	}
+	p, err := push(ctx, c.manager, packed)
 	return &out[storedNow]{storedNow{p.Program, p.Source, p.Files, p.Bytes}}, err
 }
 

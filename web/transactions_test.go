@@ -8,10 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/program"
 )
 
 // A transaction happens as a whole, or not at all.
@@ -108,6 +111,14 @@ func TestPrograms(t *testing.T) {
 	if fmt.Sprint(s.world()) != before {
 		t.Error("refused calls have changed something")
 	}
+
+	of := s.manager.Internals().Store
+	large := redis.Z{Member: strings.Repeat("0", 64), Score: program.MaxOfSubmitters - float64(len(archive)) + 1}
+	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.Programs(), large).Err())
+	full := s.as(access.Submitter, 507, "POST", base+"/programs", archive, "Content-Type: application/x-tar")
+	expect.Contains(t, full.text, "more than 1 GiB")
+	s.as(access.Operator, 200, "POST", base+"/programs", archive, "Content-Type: application/x-tar")
+	s.as(access.Submitter, 200, "POST", base+"/programs", archive, "Content-Type: application/x-tar") // it is stored already
 }
 
 func TestQueues(t *testing.T) {

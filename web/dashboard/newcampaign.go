@@ -242,7 +242,11 @@ func (f *newCampaign) pushProgram(ctx context.Context, v *visit) error {
 	if err != nil {
 		return err
 	}
-	pushed, err := program.PushPacked(ctx, v.manager, of)
+	push := program.PushPacked
+	if v.owner != "" {
+		push = program.PushWithin
+	}
+	pushed, err := push(ctx, v.manager, of)
 	f.Program, f.Source = pushed.Program, pushed.Source
 	return err
 }
