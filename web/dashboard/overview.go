@@ -14,7 +14,10 @@ type overview struct {
 	Stats     admin.Stats
 	Status    admin.Status
 	States    []stateCount
-	History   []history
+
+	Queues      []admin.Queue // the busiest ones
+	OtherQueues int
+	History     []history
 }
 
 type stateCount struct {
@@ -49,6 +52,7 @@ func loadOverview(ctx context.Context, v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Queues, o.OtherQueues = busiest(o.Stats.Queues, queuesOnOverview), len(o.Stats.Queues)-queuesOnOverview
 	o.History = histories(o.Stats.At, counted)
 	if o.Status, err = d.progress(ctx, ""); err != nil {
 		return nil, err
@@ -58,6 +62,9 @@ func loadOverview(ctx context.Context, v *visit) (any, error) {
 	}
 	return o, nil
 }
+
+// queuesOnOverview is the largest number of queues on the overview.
+const queuesOnOverview = 20
 
 // progressEvery is how old the progress of a group may be. A look of [admin.Watch] needs those before it, so all pages share them.
 const progressEvery = time.Second

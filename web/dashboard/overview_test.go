@@ -1,7 +1,9 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -37,5 +40,26 @@ func TestHistoryOfOverview(t *testing.T) {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("the overview lacks %q: %s", want, got.text)
 		}
+	}
+}
+
+// The overview and the page of the queues show the busiest of many queues, and say how many others there are.
+func TestManyQueues(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	var all []manager.Definition
+	for i := range 503 {
+		d := testspace.Define("p", "rsync:/p/run.sh", "")
+		d.Queue = fmt.Sprintf("q%d", 1000+i)
+		all = append(all, d)
+	}
+	all = append(all, all[502], all[502])
+	expect.Result(s.manager.Open(t.Context(), all...)).OK(t)
+	for address, want := range map[string]struct{ shown, others int }{"/ui": {20, 483}, "/ui/queues": {500, 3}} {
+		text := s.as(access.Operator).page(address, 200)
+		shown := len(regexp.MustCompile(`>q1\d\d\d<`).FindAllString(text, -1))
+		expect.Equal(t, shown, want.shown, address)
+		expect.Contains(t, text, fmt.Sprint(want.others, " other queues"), address)
+		expect.Contains(t, text, ">q1502<", address, "the busiest one")
 	}
 }

@@ -27,10 +27,7 @@ func loadQueues(ctx context.Context, v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := queuesPage{Queues: all}
-	if page.Others = len(all) - queuesShown; page.Others > 0 {
-		page.Queues = busiest(all, queuesShown)
-	}
+	page := queuesPage{Queues: busiest(all, queuesShown), Others: len(all) - queuesShown}
 	pauses, err := d.manager.Paused(ctx)
 	for _, p := range pauses {
 		page.Halted = page.Halted || p.Pausable == tdf.Pausable{}
@@ -41,10 +38,10 @@ func loadQueues(ctx context.Context, v *visit) (any, error) {
 	return page, err
 }
 
-// busiest returns the queues with the most unfinished tasks, ordered by name.
+// busiest returns the n queues with the most unfinished tasks, or all queues if there are fewer, ordered by name.
 func busiest(all []admin.Queue, n int) []admin.Queue {
 	slices.SortStableFunc(all, func(a, b admin.Queue) int { return cmp.Compare(b.Tasks.Unfinished(), a.Tasks.Unfinished()) })
-	shown := all[:n]
+	shown := slices.Clone(all[:min(n, len(all))])
 	slices.SortFunc(shown, func(a, b admin.Queue) int { return cmp.Compare(a.Queue, b.Queue) })
 	return shown
 }
