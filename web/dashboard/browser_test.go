@@ -164,6 +164,9 @@ func TestAccessibility(t *testing.T) {
 		if width := eval[int](b, "document.documentElement.scrollWidth"); width > 360 {
 			t.Errorf("%s is %d pixels wide on a phone: %v", path, width, eval[[]string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 361 && !e.parentElement.closest(".scroll")).slice(0, 5).map(e => e.outerHTML.slice(0, 100))`))
 		}
+		if tall := eval[[]string](b, `[...document.querySelectorAll("nav a")].filter(e => e.offsetHeight > 45).map(e => e.innerText)`); len(tall) > 0 {
+			t.Errorf("%s breaks labels of the navigation on a phone: %v", path, tall)
+		}
 		b.do(chromedp.EmulateViewport(1280, 800))
 		if eval[bool](b, `document.querySelector("main script, main style, main [onclick], main b, main i") !== null`) {
 			t.Errorf("%s has an element that a program has written", path)

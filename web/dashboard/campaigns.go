@@ -119,6 +119,15 @@ func examples(ctx context.Context, v *visit, groups []admin.FailureGroup) (map[i
 	return stderr, err
 }
 
+// Tasks returns the address of the list of the campaign's tasks: of those in a group of failures, or of all tasks if failure is empty.
+func (c *campaign) Tasks(failure string) string {
+	of := url.Values{"campaign": {c.Name}}
+	if failure != "" {
+		of.Set("failure", failure)
+	}
+	return Base + "/tasks?" + of.Encode()
+}
+
 // Retry returns the address of the confirmation that retries the tasks of a group of failures.
 func (c *campaign) Retry(failure string) string {
 	return Base + "/tasks/confirm?" + url.Values{"campaign": {c.Name}, "failure": {failure}, "do": {"retry"}, "state": {"failed,timed_out,expired"}}.Encode()
