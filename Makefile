@@ -20,7 +20,7 @@ TEST := GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 go test $(CHECKED) -vet=off -cou
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test lint fmt fuzz soak bench bench-peers bench-run bench-look screenshots clean
+.PHONY: help build dist setup test lint fmt fuzz soak bench bench-peers bench-run bench-look bench-pages screenshots clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,10 @@ bench-run: ## measure runs per second, compared with xargs, GNU parallel and a b
 bench-look: ## measure how fast tdf answers with a million tasks
 	scripts/setup go redis-server
 	cd bench && go run ./look
+
+bench-pages: ## measure the pages of the dashboard with a million tasks and 10,000 campaigns
+	scripts/setup go redis-server
+	cd bench && go run ./look -pages -repeats 3
 
 screenshots: ## make the pictures of the dashboard in docs/images
 	scripts/setup go chromium redis-server

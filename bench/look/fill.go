@@ -30,8 +30,9 @@ var places = []struct {
 // tasksPerCall is the number of tasks that one call stores.
 const tasksPerCall = 5000
 
-// fill stores tasks in all states, with typical results. If queues is above 0, the tasks have that many queues.
-func fill(ctx context.Context, server *redisserver.Server, tasks, queues int) error {
+// fill stores tasks in all states, with typical results. If queues is above 0, the tasks have that many queues. If campaigns is above 0, half of the
+// tasks have that many campaigns.
+func fill(ctx context.Context, server *redisserver.Server, tasks, queues, campaigns int) error {
 	store, err := redisstate.Connect(ctx, config.Redis{Host: "127.0.0.1", Port: server.Port}, namespace, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -46,7 +47,7 @@ func fill(ctx context.Context, server *redisserver.Server, tasks, queues int) er
 		var records []redisstate.Record
 		for ; id <= tasks && len(records) < tasksPerCall; id++ {
 			at := now.Add(-tdf.Seconds(tasks-id) / 1000)
-			records = append(records, redisstate.Record{ID: int64(id), Hash: task(int64(id), at, queues, random)})
+			records = append(records, redisstate.Record{ID: int64(id), Hash: task(int64(id), at, queues, campaigns, random)})
 		}
 		if _, err := store.Restore(ctx, records...); err != nil {
 			return err
@@ -57,7 +58,7 @@ func fill(ctx context.Context, server *redisserver.Server, tasks, queues int) er
 
 func idOfFailure(tasks int) int { return tasks/200*100 + 70 }
 
-func task(id int64, at tdf.Time, queues int, random *rand.Rand) tdf.Hash {
+func task(id int64, at tdf.Time, queues, campaigns int, random *rand.Rand) tdf.Hash {
 	place := places[0]
 	for _, p := range places {
 		if percent := int(id % 100); percent < sum(p.state, p.outcome) {
@@ -67,6 +68,9 @@ func task(id int64, at tdf.Time, queues int, random *rand.Rand) tdf.Hash {
 	}
 	d := tdf.Defaults(fmt.Sprintf("simulate-%d", id%7), "redis:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", fmt.Sprintf("--seed %d", id))
 	d.Group, d.Meta, d.FailOn = "big", fmt.Sprintf(`{"seed":%d}`, id), tdf.FailOnExit
+	if campaigns > 0 && id/100%2 == 1 {
+		d.Group = fmt.Sprintf("campaign-%05d", id/200%int64(campaigns))
+	}
 	if queues > 0 {
 		d.Queue = queueOf(int(id) / 100 % queues)
 	}

@@ -54,9 +54,10 @@ func main() {
 	tasks := flag.Int("tasks", 1_000_000, "number of tasks")
 	repeats := flag.Int("repeats", 5, "number of runs of each command; the result is the median")
 	queues := flag.Int("queues", 0, "number of queues of the open tasks; above 0, measure only scrapes of /metrics")
+	pages := flag.Bool("pages", false, "measure the pages of the dashboard instead of commands")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *tasks, *queues, *repeats, os.Stdout)
+	err := run(ctx, *tasks, *queues, *repeats, *pages, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-look:", err)
@@ -64,7 +65,14 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, tasks, queues, repeats int, out io.Writer) error {
+func run(ctx context.Context, tasks, queues, repeats int, pages bool, out io.Writer) error {
+	campaigns := 0
+	if pages {
+		if err := checkVisited(); err != nil {
+			return err
+		}
+		campaigns = manyCampaigns
+	}
 	server, err := redisserver.Start(redisserver.Shipped...)
 	if err != nil {
 		return err
@@ -82,7 +90,7 @@ func run(ctx context.Context, tasks, queues, repeats int, out io.Writer) error {
 		return fmt.Errorf("build tdf: %w", err)
 	}
 	began := time.Now()
-	if err := fill(ctx, server, tasks, queues); err != nil {
+	if err := fill(ctx, server, tasks, queues, campaigns); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%d tasks, stored in %.0f s\n\n", tasks, time.Since(began).Seconds())
@@ -97,6 +105,12 @@ func run(ctx context.Context, tasks, queues, repeats int, out io.Writer) error {
 			return err
 		}
 		return l.scrape(ctx, repeats, out)
+	}
+	if pages {
+		if err := client.ConfigSet(ctx, "slowlog-log-slower-than", "100").Err(); err != nil {
+			return err
+		}
+		return l.visit(ctx, repeats, out)
 	}
 	return l.all(ctx, repeats, out)
 }

@@ -3,6 +3,8 @@ package selection
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
@@ -26,4 +28,38 @@ func Refs(ctx context.Context, m *manager.Manager, q manager.Query) (refs []mana
 		}
 	}
 	return refs, nil
+}
+
+// Count returns the number of tasks that [Refs] returns for a query, and the ids of the newest of them, at most the given number. If the query has only states and
+// a group, Count does not read the tasks: Redis has their numbers.
+func Count(ctx context.Context, m *manager.Manager, q manager.Query, newest int) (n int, ids []int64, err error) {
+	if !reflect.DeepEqual(q, manager.Query{States: q.States, Group: q.Group, Order: q.Order, Read: q.Read}) {
+		refs, err := Refs(ctx, m, q)
+		for _, r := range refs[:min(len(refs), newest)] {
+			ids = append(ids, r.ID)
+		}
+		return len(refs), ids, err
+	}
+	var groups []string
+	if q.Group != "" {
+		groups = []string{q.Group}
+	}
+	counts, err := m.Counts(ctx, groups...)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, s := range tdf.States {
+		if len(q.States) == 0 || slices.Contains(q.States, s) {
+			n += int(counts[s])
+		}
+	}
+	if n > MostRefs {
+		return 0, nil, ErrMany
+	}
+	q.Order, q.Read = manager.NewestFirst, manager.ReadSummary
+	page, err := m.Page(ctx, q, "", newest)
+	for _, t := range page.Tasks {
+		ids = append(ids, t.ID)
+	}
+	return n, ids, err
 }

@@ -256,17 +256,9 @@ func loadConfirmation(ctx context.Context, v *visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs, err := selection.Refs(ctx, v.dashboard.manager, q)
-	if err != nil {
-		return nil, err
-	}
-	c.Count = len(refs)
 	var ids []int64
-	for _, r := range refs[:min(len(refs), exampleTasks)] {
-		ids = append(ids, r.ID)
-	}
-	if len(ids) == 0 {
-		return c, nil
+	if c.Count, ids, err = selection.Count(ctx, v.dashboard.manager, q, exampleTasks); err != nil || len(ids) == 0 {
+		return c, err
 	}
 	for t, err := range v.dashboard.manager.List(ctx, v.own(manager.Query{IDs: ids})) {
 		if err != nil {

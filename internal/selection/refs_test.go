@@ -1,0 +1,49 @@
+package selection
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Count finds the same tasks as Refs, whether it reads them or not.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
+	for i := range 9 {
+		d := testspace.Define(fmt.Sprint("p", i%2), "rsync:/p/run.sh", "")
+		d.Group = []string{"a", "b", ""}[i%3]
+		expect.Result(m.Open(t.Context(), d)).OK(t)
+	}
+	refs := expect.Result(Refs(t.Context(), m, manager.Query{IDs: []int64{1, 2, 3}})).Value(t)
+	expect.Result(m.Do(t.Context(), manager.Action{Verb: tdf.VerbCancel}, refs...)).OK(t)
+	for _, q := range []manager.Query{
+		{},
+		{States: []tdf.State{tdf.Open}},
+		{States: []tdf.State{tdf.Open, tdf.Open, tdf.Expired}},
+		{Group: "a"},
+		{Group: "a", States: []tdf.State{tdf.Expired}, Order: manager.OldestFirst},
+		{Group: "none"},
+		{States: []tdf.State{tdf.Running}},
+		{Program: "p1"},
+		{Group: "b", Program: "p*"},
+		{IDs: []int64{3, 5}},
+		{Outcomes: []string{tdf.Cancelled}},
+		{Owner: "x"},
+	} {
+		refs := expect.Result(Refs(t.Context(), m, q)).Value(t)
+		var want []int64
+		for _, r := range refs[:min(len(refs), 2)] {
+			want = append(want, r.ID)
+		}
+		n, ids, err := Count(t.Context(), m, q, 2)
+		expect.NoError(t, err)
+		expect.Equal(t, n, len(refs), q)
+		expect.Equal(t, ids, want, q)
+	}
+}
