@@ -117,3 +117,38 @@ func TestOutputInTheBrowser(t *testing.T) {
 	b.text("all of it")
 	b.sees("the whole output replaces its end", `document.querySelector("#tail") === null`)
 }
+
+// The page of a lost round shows the last part of its output that Redis knows, also while the next round runs.
+func TestTailOfALostRound(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.open(1, "")
+	p := s.start()
+	p.print("one\n<i>two</i> \u202e\n")
+	found := testspace.Read(t, s.store, p.Task.ID)
+	move, ok := found.Settle(found.LeaseUntil+1, nil)
+	expect.MustTrue(t, ok && move.Verb == tdf.VerbLose, move)
+	testspace.Apply(t, s.store, move, nil)
+	b := s.as(access.Viewer)
+	path := fmt.Sprint("/ui/tasks/", p.Task.ID)
+	lost := func(path string) {
+		t.Helper()
+		got := b.get(path)
+		checkPage(t, path, got)
+		expect.Contains(t, got.text, "Last part of the output")
+		expect.Contains(t, got.text, "one\n&lt;i&gt;two&lt;/i&gt; \\u202e\n")
+		expect.True(t, !strings.Contains(got.text, "has printed nothing") && !strings.Contains(got.text, `id="tail"`), got.text)
+	}
+	lost(path)
+	next := s.start()
+	s.Handler = web.New(s.manager, web.Options{}) // a dashboard that remembers nothing
+	lost(path + "?round=0")
+	if text := b.page(path, 200); strings.Contains(text, "Last part of the output") || !strings.Contains(text, `id="tail"`) {
+		t.Error("the page of the running round:", text)
+	}
+	testspace.End(t, s.store, next.Claim, tdf.Result{Exit: "0", Output: "whole"})
+	s.Handler = web.New(s.manager, web.Options{})
+	if text := b.page(path, 200); strings.Contains(text, "Last part of the output") || !strings.Contains(text, "whole") {
+		t.Error("the page of a reported round:", text)
+	}
+}

@@ -23,6 +23,7 @@ type taskPage struct {
 	Chosen  *manager.Round // whose output the page shows; nil if the task has never run
 	Streams []stream
 	Output  *transcript // of the chosen round, while it runs; or nil
+	Tail    *output     // what is known of the output of the chosen round, if its worker has not reported the output; or nil
 	Log     []string
 	LogCut  int // lines that are missing at the beginning
 	Graph   *graph
@@ -89,6 +90,9 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 			if err := v.dashboard.admin.Follow(ctx, t.ID); err != nil { // so that the worker reports each second while the page is open
 				return nil, err
 			}
+		} else if r.Tail != "" && r.Output == "" && r.Error == "" {
+			tail := outputOf(r.Tail)
+			page.Tail = &tail
 		}
 	}
 	page.Graph, err = v.dashboard.graphOf(ctx, v, t)
