@@ -46,9 +46,9 @@ func (p panel) Problem(r *http.Request, err error) dashboard.Problem {
 }
 
 // Stream makes the answer to a request a stream.
-func (p panel) Stream(r *http.Request, kind string, holds func(context.Context) bool, write func(dashboard.Stream) error) error {
+func (p panel) Stream(r *http.Request, kind, text string, holds func(context.Context) bool, write func(dashboard.Stream) error) error {
 	c := callOf(r.Context())
-	c.holds = holds
+	c.session = &session{text, holds}
 	return p.stream(c, kind, func(s *stream) error {
 		err := write(part{s})
 		if err == nil && s.ctx.Err() != nil {
@@ -56,6 +56,12 @@ func (p panel) Stream(r *http.Request, kind string, holds func(context.Context) 
 		}
 		return err
 	})
+}
+
+// A session is a login of a browser.
+type session struct {
+	text  string                     // its secret
+	holds func(context.Context) bool // reports whether it is still valid
 }
 
 // A part is a stream as the dashboard sees it.

@@ -31,7 +31,7 @@ type call struct {
 	status int // 0 before the answer
 	bytes  int64
 
-	holds func(context.Context) bool // reports whether the session of a stream is still valid; nil for a call with a token
+	session *session // of a stream of the dashboard; nil for a call with a token
 
 	undo func() // takes back what the call has done, if the client cannot get the answer; or nil
 

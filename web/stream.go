@@ -24,7 +24,7 @@ const (
 	streamsPerToken = 0.5
 )
 
-// checkPause is how often a stream checks its token.
+// checkPause is how often the token or the session of a stream is checked.
 const checkPause = 5 * time.Second
 
 // A stream is the answer to a call, written part by part. Streams have places of their own, so that they do not take the places of other calls.
@@ -138,36 +138,20 @@ var (
 func (a *api) guard(c *call) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(c.request.Context())
 	stopping := context.AfterFunc(a.stopping(c.request), func() { cancel(errStopping) })
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		ticker := time.NewTicker(a.checkPause)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				if !a.stillHolds(ctx, c) {
-					cancel(errRevoked)
-				}
-			}
+	key, holds := any(c), func(ctx context.Context) bool { return a.roster.has(ctx, a, &c.token) } // the streams of all tokens share the roster
+	if c.session != nil {
+		key, holds = c.session.text, func(ctx context.Context) bool {
+			ctx, cancel := context.WithTimeout(ctx, a.Timeout)
+			defer cancel()
+			return c.session.holds(ctx)
 		}
-	})
+	}
+	leave := a.checks.enter(key, a.checkPause, holds, func() { cancel(errRevoked) })
 	return ctx, func() {
 		cancel(nil)
 		stopping()
-		watching.Wait()
+		leave()
 	}
-}
-
-// stillHolds reports whether the token or the session of a stream is still valid.
-func (a *api) stillHolds(ctx context.Context, c *call) bool {
-	if c.holds != nil {
-		bound, cancel := context.WithTimeout(ctx, a.Timeout)
-		defer cancel()
-		return c.holds(bound)
-	}
-	return a.roster.has(ctx, a, &c.token)
 }
 
 // stopping returns a context that ends when the server of a call begins to shut down. The server would otherwise wait for the streams.

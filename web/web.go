@@ -77,7 +77,8 @@ type api struct {
 	streams              *streamPlaces
 	events               *eventHub
 	roster               roster
-	checkPause           time.Duration // how often a stream checks its token
+	checks               checks
+	checkPause           time.Duration // how often the token or the session of a stream is checked
 	writeTime            time.Duration // how long a client may take to read a part of a stream
 	lineTime             time.Duration // how long a client may take to send a line of a stream
 

@@ -30,8 +30,9 @@ type Host interface {
 	// Problem returns how to tell the user about an error, and logs what the user must not see.
 	Problem(r *http.Request, err error) Problem
 	// Stream makes the answer to a request a stream of a media type, and calls write to write it. The stream ends when the client goes away, when the server
-	// stops, and when holds returns false; Stream calls holds every few seconds.
-	Stream(r *http.Request, kind string, holds func(context.Context) bool, write func(Stream) error) error
+	// stops, and when holds returns false. Stream calls holds every few seconds, once for all streams of a session, and each stream of a session must give
+	// it the same meaning.
+	Stream(r *http.Request, kind, session string, holds func(context.Context) bool, write func(Stream) error) error
 	// Watch signals changes of tasks to a channel with room for one signal, until leave is called.
 	Watch(ctx context.Context, about Subject, signal chan<- struct{}) (leave func(), err error)
 	// OpenSweep opens the tasks of a sweep, or only checks them if the sweep has a preview.

@@ -133,7 +133,7 @@ func (d *Dashboard) live(w http.ResponseWriter, v *visit, p *page) {
 		_, err := d.admin.Session(ctx, v.session, d.user)
 		return !errors.Is(err, access.ErrLoggedOut)
 	}
-	err := d.host.Stream(v.request, eventStream, holds, func(to Stream) error {
+	err := d.host.Stream(v.request, eventStream, v.session, holds, func(to Stream) error {
 		position := cmp.Or(v.request.Header.Get("Last-Event-ID"), v.query.Get("at")) // the browser sends the first one when it connects again
 		v.query.Del("at")
 		v.request.URL.RawQuery = v.query.Encode() // so that all pages share the room
