@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -34,7 +35,7 @@ func TestHistoryOfOverview(t *testing.T) {
 	got := s.as(access.Viewer).get("/ui")
 	checkPage(t, "/ui", got)
 	for _, want := range []string{
-		`<td class="n">1,234</td><td class="n">5</td><td>3.00s, 4.60s, 4.96s</td><td>–</td>`, "Last hour: 1,234 succeeded and 5 failed tasks, at most 1,239 a minute",
+		`<td class="n">1,234</td><td class="n">5</td><td class="whole">3.00s, 4.60s, 4.96s</td><td class="whole">–</td>`, "Last hour: 1,234 succeeded and 5 failed tasks, at most 1,239 a minute",
 		"no counts", "Numbers of the day", `class="succeeded" d="M`,
 	} {
 		if !strings.Contains(got.text, want) {
@@ -62,4 +63,19 @@ func TestManyQueues(t *testing.T) {
 		expect.Contains(t, text, fmt.Sprint(want.others, " other queues"), address)
 		expect.Contains(t, text, ">q1502<", address, "the busiest one")
 	}
+}
+
+// The page that explains a task says in its title whether the task has still to run.
+func TestTitleOfAnExplanation(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, web.Options{})
+	s.open(1, "")
+	b := s.as(access.Operator)
+	expect.Contains(t, b.page("/ui/tasks/1/explain", 200), "<title>Why task 1 does not run or finish")
+	p := s.start()
+	testspace.End(t, s.store, p.Claim, tdf.Result{Exit: "0"})
+	s.Handler = web.New(s.manager, web.Options{}) // a dashboard that remembers nothing
+	text := b.page("/ui/tasks/1/explain", 200)
+	expect.Contains(t, text, "<title>Task 1, explained")
+	expect.Contains(t, text, ">1</a>, explained</h1>")
 }

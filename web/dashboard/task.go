@@ -248,7 +248,12 @@ func streamsOf(id int64, r *manager.Round) (all []stream) {
 type explanation struct{ *admin.Explanation }
 
 // Title returns the title of the page.
-func (e explanation) Title() string { return fmt.Sprintf("Why task %d does not run", e.ID) }
+func (e explanation) Title() string {
+	if e.State.Finished() {
+		return fmt.Sprintf("Task %d, explained", e.ID)
+	}
+	return fmt.Sprintf("Why task %d does not run or finish", e.ID)
+}
 
 func loadExplanation(ctx context.Context, v *visit) (any, error) {
 	t, err := v.task(ctx)
