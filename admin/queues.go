@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,12 +57,15 @@ func (a *Admin) Queues(ctx context.Context) ([]Queue, error) {
 
 // readQueues reads the queues. The argument all has the tasks of the namespace by state.
 func readQueues(ctx context.Context, s *redisstate.Store, c *QueueCounter, now time.Time, all tdf.Counts) ([]Queue, error) {
+	var tasks map[string]tdf.Counts
+	counted := make(chan error, 1)
+	go func() { // at the same time, because each of both takes many round trips
+		var err error
+		tasks, err = s.CountTasks(ctx, &c.tasks)
+		counted <- err
+	}()
 	open, err := s.CountQueues(ctx, &c.open)
-	if err != nil {
-		return nil, err
-	}
-	tasks, err := s.CountTasks(ctx, &c.tasks)
-	if err != nil {
+	if err := errors.Join(err, <-counted); err != nil {
 		return nil, err
 	}
 	paused, err := s.Paused(ctx)

@@ -148,7 +148,8 @@ func (n *numbers) fill(s *Stats) {
 
 // Limits of the function longestWait.
 const (
-	openPerPage  = 50                      // how many open tasks are read at once
+	openAtFirst  = 5                       // how many open tasks are read at first, because the first of them is almost always enough
+	openPerPage  = 50                      // how many are read at once afterwards
 	mostOpenRead = 2000                    // how many open tasks are read at most; the first tasks may be held
 	longAgo      = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
 )
@@ -157,9 +158,9 @@ const (
 // not times: a user or a component of the original TDF may have written these scores. If it must skip too many tasks, it
 // returns 0.
 func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Seconds, err error) {
-	query, after := tdf.Query{States: []tdf.State{tdf.Open}, Order: tdf.OldestFirst}, ""
+	query, after, size := tdf.Query{States: []tdf.State{tdf.Open}, Order: tdf.OldestFirst}, "", openAtFirst
 	for read := 0; read < mostOpenRead && longest == 0; read += openPerPage {
-		page, err := listing.Find(ctx, s, query, after, openPerPage)
+		page, err := listing.Find(ctx, s, query, after, size)
 		if err != nil {
 			return 0, err
 		}
@@ -168,7 +169,7 @@ func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Second
 				longest = max(longest, now.Sub(from))
 			}
 		}
-		if after = page.Next; after == "" {
+		if after, size = page.Next, openPerPage; after == "" {
 			break
 		}
 	}
@@ -176,7 +177,7 @@ func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Second
 }
 
 // sampledArchived is the number of archived tasks that finishedSince reads as a sample.
-const sampledArchived = 200
+const sampledArchived = 50
 
 // finishedSince returns how many tasks finished in a span. A task that was archived in the span may have finished
 // earlier. If many tasks were archived in the span, finishedSince reads only a sample of them, and the result is an

@@ -3,6 +3,7 @@ package metrics
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -69,12 +70,15 @@ func (n *namespace) Describe(chan<- *prometheus.Desc) {}
 func (n *namespace) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	s, err := n.admin.StatsAgain(ctx, &n.queues)
-	w := writer{to: to, namespace: s.Namespace}
-	if err == nil {
+	w := writer{to: to}
+	counted := make(chan error, 1)
+	go func() {
+		var err error
 		w.activities, err = n.admin.Activity(ctx, mostQueues)
-	}
-	if err != nil {
+		counted <- err
+	}()
+	s, err := n.admin.StatsAgain(ctx, &n.queues)
+	if w.namespace = s.Namespace; errors.Join(err, <-counted) != nil {
 		w.gauge("tdf_up", "1 if Redis has answered, and otherwise 0. Then all other metrics of the namespace are missing.", 0)
 		return
 	}

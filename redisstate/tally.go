@@ -38,7 +38,11 @@ func (a activities) transitions(queue string) (n int64) {
 // busiest returns the counts of the queues with the most transitions, and those of all others together, ordered by name.
 func (a activities) busiest(most int) (all []Activity) {
 	queues := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(queue string) bool { return queue == OtherQueues })
-	slices.SortStableFunc(queues, func(x, y string) int { return cmp.Compare(a.transitions(y), a.transitions(x)) })
+	transitions := map[string]int64{}
+	for _, queue := range queues {
+		transitions[queue] = a.transitions(queue)
+	}
+	slices.SortStableFunc(queues, func(x, y string) int { return cmp.Compare(transitions[y], transitions[x]) })
 	for _, queue := range queues[min(len(queues), most):] {
 		for name, n := range a[queue] {
 			a.add(OtherQueues, name, n)
