@@ -18,7 +18,7 @@ func (v *vitals) diagnose() []Diagnosis {
 	v.census = v.fleet.count()
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
-		v.version, v.persistence, v.eviction, v.encoding, v.access, v.replica, v.layout, v.clock,
+		v.version, v.persistence, v.eviction, v.tuning, v.access, v.replica, v.layout, v.clock,
 		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse, v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
 	} {
 		look(&d)
@@ -107,12 +107,12 @@ func (v *vitals) eviction(d *diagnoses) {
 	}
 }
 
-// encoding reports a setting with which Redis needs about twice as much memory for a task.
-func (v *vitals) encoding(d *diagnoses) {
-	if v.listpack != "" {
+// tuning reports settings with which Redis needs more memory or time than with those that TDF ships.
+func (v *vitals) tuning(d *diagnoses) {
+	for _, t := range v.untuned {
 		d.notice("redis", Fact{
-			Code: FactSmallListpack, Text: "Redis needs about twice as much memory for a task as necessary: hash-max-listpack-value is " + v.listpack,
-			Fix: fix(fmt.Sprintf("run redis-cli config set hash-max-listpack-value %d, and redis-cli config rewrite; new tasks then need less memory", redisstate.HashMaxListpackValue)),
+			Code: FactRedisSetting, Text: fmt.Sprintf("a setting of Redis costs %s: %s is %s", t.Costs, t.Name, t.Found),
+			Fix: fix(fmt.Sprintf("run redis-cli config set %s %d, and redis-cli config rewrite; it holds for new keys", t.Name, t.Value)),
 		})
 	}
 }

@@ -140,7 +140,7 @@ const (
 	FactEviction         FactCode = "eviction"
 	FactRedisCannotWrite FactCode = "redis_cannot_write"
 	FactNoAppendOnlyFile FactCode = "no_append_only_file"
-	FactSmallListpack    FactCode = "small_listpack"
+	FactRedisSetting     FactCode = "redis_setting"
 	FactRedisVersion     FactCode = "redis_version"
 	FactReplica          FactCode = "replica"
 	FactEmbeddedRedis    FactCode = "embedded_redis"

@@ -19,7 +19,7 @@ type vitals struct {
 	redis          config.Redis
 	info           conn.Info // empty for the embedded Redis
 	memory         Memory
-	listpack       string // the setting hash-max-listpack-value, if it is too small
+	untuned        []redisstate.Tuning
 	schema         string
 	loading        bool        // a dump is being loaded, or the load was interrupted
 	clockOff       tdf.Seconds // how far this machine's clock is ahead of Redis's clock
@@ -43,7 +43,7 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	mark := ""
 	err = readings(
 		func() error { return v.readRoom(ctx, r) },
-		func() (err error) { v.listpack, err = r.SmallListpack(ctx); return err },
+		func() (err error) { v.untuned, err = r.Untuned(ctx); return err },
 		func() (err error) { v.schema, err = r.SchemaOf(ctx); return err },
 		func() (err error) { mark, err = r.RestoreUnderWay(ctx); return err },
 	)

@@ -19,7 +19,14 @@ import (
 
 // Shipped contains the arguments that give a redis-server the settings of the Redis that TDF ships. Only the settings
 // for persistence are missing.
-var Shipped = []string{"--hash-max-listpack-value", strconv.Itoa(redisstate.HashMaxListpackValue)}
+var Shipped = shipped()
+
+func shipped() (settings []string) {
+	for _, t := range redisstate.Tunings() {
+		settings = append(settings, "--"+t.Name, strconv.FormatInt(t.Value, 10))
+	}
+	return settings
+}
 
 // A Server is a redis-server that listens on loopback and saves nothing to disk. It ends with this process, even if this
 // process is killed.

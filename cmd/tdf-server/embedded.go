@@ -30,9 +30,9 @@ func startEmbedded(cfg config.Redis, log *slog.Logger) (*embedded.Redis, error) 
 	return r, nil
 }
 
-// warn logs warnings about Redis settings that can lose tasks, that let other users in, or that waste memory
-// (docs/operations.md, "Redis"). The caller passes the setting hash-max-listpack-value if it is too small, and otherwise "".
-func warn(log *slog.Logger, cfg config.Redis, info conn.Info, listpack string) {
+// warn logs warnings about Redis settings that can lose tasks, that let other users in, or that cost memory or time
+// (docs/operations.md, "Redis").
+func warn(log *slog.Logger, cfg config.Redis, info conn.Info, untuned []redisstate.Tuning) {
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		log.Warn("redis evicts keys when its memory is full, set maxmemory-policy to noeviction", "maxmemory-policy", policy)
 	}
@@ -42,9 +42,8 @@ func warn(log *slog.Logger, cfg config.Redis, info conn.Info, listpack string) {
 	if cfg.Password == "" && !loopback(cfg.Host) {
 		log.Warn("redis on a network without a password", "redis", cfg.Addr())
 	}
-	if listpack != "" {
-		log.Warn("redis needs about twice as much memory for tasks as necessary, set hash-max-listpack-value",
-			"hash-max-listpack-value", listpack, "to", redisstate.HashMaxListpackValue)
+	for _, t := range untuned {
+		log.Warn("a setting of redis costs memory or time", "setting", t.Name, "value", t.Found, "better", t.Value, "costs", t.Costs)
 	}
 }
 

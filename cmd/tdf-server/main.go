@@ -79,11 +79,11 @@ func serveWith(ctx context.Context, name string, cfg config.Server, store *redis
 		if err != nil {
 			return err
 		}
-		listpack, err := store.SmallListpack(ctx)
+		untuned, err := store.Untuned(ctx)
 		if err != nil {
 			return err
 		}
-		warn(log, cfg.Redis, info, listpack)
+		warn(log, cfg.Redis, info, untuned)
 	}
 	log.Info("serving", "namespace", cfg.Namespace, "redis", cfg.Redis)
 	err := server.New(name, cfg, store, log).Run(ctx)

@@ -8,31 +8,32 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestWarn(t *testing.T) {
 	const eviction, file, password = "noeviction", "append-only file", "without a password"
-	const memory = "twice as much memory"
+	const tuning = "setting=hash-max-listpack-value value=64 better=1024"
 	careful := conn.Info{"maxmemory_policy": "noeviction", "aof_enabled": "1"}
 	for name, c := range map[string]struct {
-		redis    config.Redis
-		info     conn.Info
-		listpack string
-		want     string
+		redis   config.Redis
+		info    conn.Info
+		untuned []redisstate.Tuning
+		want    string
 	}{
-		"careful":             {config.Redis{Host: "localhost"}, careful, "", ""},
-		"unknown settings":    {config.Redis{Host: "127.0.0.1"}, conn.Info{}, "", ""},
-		"evicts":              {config.Redis{Host: "::1"}, conn.Info{"maxmemory_policy": "volatile-lru"}, "", eviction},
-		"no append-only file": {config.Redis{Host: "127.8.8.8"}, conn.Info{"aof_enabled": "0"}, "", file},
-		"on a network":        {config.Redis{Host: "10.0.0.1"}, careful, "", password},
-		"on a network, name":  {config.Redis{Host: "localhost.example"}, careful, "", password},
-		"with a password":     {config.Redis{Host: "10.0.0.1", Password: "x"}, careful, "", ""},
-		"small listpack":      {config.Redis{Host: "localhost"}, careful, "64", memory},
+		"careful":             {config.Redis{Host: "localhost"}, careful, nil, ""},
+		"unknown settings":    {config.Redis{Host: "127.0.0.1"}, conn.Info{}, nil, ""},
+		"evicts":              {config.Redis{Host: "::1"}, conn.Info{"maxmemory_policy": "volatile-lru"}, nil, eviction},
+		"no append-only file": {config.Redis{Host: "127.8.8.8"}, conn.Info{"aof_enabled": "0"}, nil, file},
+		"on a network":        {config.Redis{Host: "10.0.0.1"}, careful, nil, password},
+		"on a network, name":  {config.Redis{Host: "localhost.example"}, careful, nil, password},
+		"with a password":     {config.Redis{Host: "10.0.0.1", Password: "x"}, careful, nil, ""},
+		"untuned":             {config.Redis{Host: "localhost"}, careful, []redisstate.Tuning{{Name: "hash-max-listpack-value", Value: 1024, Found: "64"}}, tuning},
 	} {
 		var log bytes.Buffer
-		warn(slog.New(slog.NewTextHandler(&log, nil)), c.redis, c.info, c.listpack)
-		for _, text := range []string{eviction, file, password, memory} {
+		warn(slog.New(slog.NewTextHandler(&log, nil)), c.redis, c.info, c.untuned)
+		for _, text := range []string{eviction, file, password, tuning} {
 			expect.Equal(t, strings.Contains(log.String(), text), text == c.want, name, text, "is in the log", log.String())
 		}
 	}

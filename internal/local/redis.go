@@ -183,7 +183,9 @@ func serverConfig(at config.Redis, dir string) string {
 		{"appendfsync", "everysec"},
 		{"save", ""},
 		{"maxmemory-policy", "noeviction"},
-		{"hash-max-listpack-value", fmt.Sprint(redisstate.HashMaxListpackValue)},
+	}
+	for _, t := range redisstate.Tunings() {
+		lines = append(lines, []string{t.Name, fmt.Sprint(t.Value)})
 	}
 	if at.Password != "" {
 		lines = append(lines, []string{"requirepass", at.Password})
