@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestShapeOfBody(t *testing.T) {
@@ -16,9 +17,8 @@ func TestShapeOfBody(t *testing.T) {
 		strings.Repeat("[]", 1000): true, `"` + strings.Repeat("[", 1000) + `"`: true, `"\"` + strings.Repeat("[", 1000) + `"`: true, `"\\"` + strings.Repeat("[", 1000): false,
 		strings.Repeat(",", maxValues-1): true, strings.Repeat(",", maxValues): false, strings.Repeat("\n", maxValues): false, `"` + strings.Repeat(",", maxValues) + `"`: true,
 	} {
-		if err := checkShape([]byte(body)); (err == nil) != ok {
-			t.Errorf("%.20q of %d bytes: %v", body, len(body), err)
-		}
+		err := checkShape([]byte(body))
+		expect.Equal(t, err == nil, ok, body, "of", len(body), "bytes", err)
 	}
 }
 
@@ -42,9 +42,8 @@ func TestBodiesThatGrow(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		s.as(access.Operator, c.status, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind)
 		runtime.ReadMemStats(&after)
-		if grown := after.TotalAlloc - before.TotalAlloc; grown > 500<<20 {
-			t.Errorf("%.20q of %d bytes needed %d bytes", c.body, len(c.body), grown)
-		}
+		grown := after.TotalAlloc - before.TotalAlloc
+		expect.True(t, grown <= 500<<20, c.body, "of", len(c.body), "bytes needed", grown, "bytes")
 	}
 	s.as(access.Operator, 413, "POST", "/api/v1/tasks/actions", `{"action":"cancel","ids":[`+strings.Repeat("1,", maxValues)+`1]}`)
 }
@@ -56,13 +55,10 @@ func TestMemoryForBodies(t *testing.T) {
 	s.bodies.Store(1000)
 	body := `[` + plain + strings.Repeat(" ", 1000) + `]`
 	for range 3 {
-		if got := s.as(access.Operator, 503, "POST", "/api/v1/tasks", body); got.Header.Get("Retry-After") == "" {
-			t.Errorf("no Retry-After: %s", got.text)
-		}
+		got := s.as(access.Operator, 503, "POST", "/api/v1/tasks", body)
+		expect.True(t, got.Header.Get("Retry-After") != "", "no Retry-After", got.text)
 		s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
 		s.as(access.Operator, 422, "POST", "/api/v1/tasks", "{")
 	}
-	if left := s.bodies.Load(); left != 1000 {
-		t.Errorf("%d bytes are left", left)
-	}
+	expect.Equal(t, s.bodies.Load(), 1000, "bytes are left")
 }

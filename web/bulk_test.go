@@ -44,25 +44,17 @@ func TestOpenLines(t *testing.T) {
 	for _, line := range all {
 		ids += len(line.IDs)
 	}
-	if len(all) != 5 || !last.Done || last.Line != 1201 || last.Opened != 601 || ids != 601 {
-		t.Errorf("%d lines, %d ids, %+v", len(all), ids, last)
-	}
-	if task, err := s.manager.Get(t.Context(), 601); err != nil || task.Owner != "submitter" || task.CorrelationID == "" {
-		t.Errorf("%+v, %v", task, err)
-	}
+	expect.True(t, len(all) == 5 && last.Done && last.Line == 1201 && last.Opened == 601 && ids == 601, len(all), "lines", ids, "ids", last)
+	task, err := s.manager.Get(t.Context(), 601)
+	expect.True(t, err == nil && task.Owner == "submitter" && task.CorrelationID != "", task, err)
 	all = s.opening(access.Submitter, `{"program":"p","unique":"submitter/u"}`)
-	if len(all) != 2 || fmt.Sprint(all[0].Existing) != "[601]" || all[1].Opened != 0 || !all[1].Done {
-		t.Errorf("%+v", all)
-	}
+	expect.True(t, len(all) == 2 && fmt.Sprint(all[0].Existing) == "[601]" && all[1].Opened == 0 && all[1].Done, all)
 	for range 3 { // repeated with a key
 		all = s.opening(access.Operator, strings.Repeat(plain+"\n", 300), "Idempotency-Key: k")
-		if len(all) != 3 || all[0].IDs[0] != 602 || all[2].Opened != 300 {
-			t.Errorf("%d lines, %+v", len(all), all[2])
-		}
+		expect.True(t, len(all) == 3 && all[0].IDs[0] == 602 && all[2].Opened == 300, all)
 	}
-	if all := s.opening(access.Operator, ""); len(all) != 1 || !all[0].Done {
-		t.Errorf("%+v", all)
-	}
+	all = s.opening(access.Operator, "")
+	expect.True(t, len(all) == 1 && all[0].Done, all)
 }
 
 // A line that cannot be opened ends the call. The tasks of the lines before it are opened.
@@ -91,12 +83,8 @@ func TestInvalidLines(t *testing.T) {
 			t.Errorf("%.50s: %+v %+v", c.line, last, last.Error)
 			continue
 		}
-		if last.Opened != 2 || len(all) != 2 {
-			t.Errorf("%.50s: %d lines, %+v", c.line, len(all), last)
-		}
-		if strings.Contains(last.Error.Detail, "xxxx") || len(last.Error.Detail) > 500 {
-			t.Errorf("case %d: %.1000s", i, last.Error.Detail)
-		}
+		expect.True(t, last.Opened == 2 && len(all) == 2, c.line, len(all), "lines", last)
+		expect.True(t, !strings.Contains(last.Error.Detail, "xxxx") && len(last.Error.Detail) <= 500, "case", i, last.Error.Detail)
 	}
 	s.as(access.Submitter, 422, "POST", base+"/tasks/stream", "{\n"+plain, "Content-Type: "+jsonLines)
 	s.as(access.Submitter, 415, "POST", base+"/tasks/stream", plain, "Content-Type: application/json")
@@ -108,28 +96,21 @@ func TestLinesBothWays(t *testing.T) {
 	s := newSite(t, Options{})
 	server := s.serve()
 	in, out := io.Pipe()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+base+"/tasks/stream", in)
-	expect.NoError(t, err)
+	r := expect.Result(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+base+"/tasks/stream", in)).Value(t)
 	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
 	r.Header.Set("Content-Type", jsonLines)
 	go io.WriteString(out, plain+"\n")
-	got, err := server.Client().Do(r)
-	expect.NoError(t, err)
+	got := expect.Result(server.Client().Do(r)).Value(t)
 	defer got.Body.Close()
 	answer := bufio.NewScanner(got.Body)
 	for i := range 5 {
-		if !answer.Scan() || decode[linesDone](t, answer.Text()).Opened != i+1 {
-			t.Fatal(i, answer.Text(), answer.Err())
-		}
+		expect.MustTrue(t, answer.Scan() && decode[linesDone](t, answer.Text()).Opened == i+1, "line", i)
 		if i < 4 {
-			_, err := io.WriteString(out, plain+"\n")
-			expect.NoError(t, err)
+			expect.Result(io.WriteString(out, plain+"\n")).OK(t)
 		}
 	}
 	expect.NoError(t, out.Close())
-	if !answer.Scan() || !decode[linesDone](t, answer.Text()).Done {
-		t.Error(answer.Text(), answer.Err())
-	}
+	expect.True(t, answer.Scan() && decode[linesDone](t, answer.Text()).Done, "the last line")
 }
 
 func sweepPath(task, input string, more string) string {
@@ -141,29 +122,19 @@ func TestSweeps(t *testing.T) {
 	s := newSite(t, Options{})
 	path := sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s","max_fails":2}`, "--rate {rate} {mode}", "")
 	got := s.as(access.Submitter, 200, "POST", path, "rate,mode\n0.1,a b\n0.2,c\n0.2,c\n", "Content-Type: text/csv; charset=utf-8")
-	if strings.TrimSpace(got.text) != `{"campaign":"submitter/s","opened":3,"known":0,"repeated":1}` {
-		t.Error(got.text)
-	}
+	expect.Equal(t, strings.TrimSpace(got.text), `{"campaign":"submitter/s","opened":3,"known":0,"repeated":1}`, got.text)
 	task, err := s.manager.Get(t.Context(), 1)
-	if err != nil || task.Input != "--rate 0.1 'a b'" || task.Meta != `{"rate":0.1,"mode":"a b"}` || task.MaxFails == nil || *task.MaxFails != 2 || task.Owner != "submitter" {
-		t.Errorf("%+v, %v", task, err)
-	}
-	if g := s.as(access.Submitter, 200, "GET", base+"/groups/submitter%2Fs", ""); !strings.Contains(g.text, `"closed":true`) {
-		t.Error(g.text)
-	}
+	expect.True(t, err == nil && task.Input == "--rate 0.1 'a b'" && task.Meta == `{"rate":0.1,"mode":"a b"}` && task.MaxFails != nil && *task.MaxFails == 2 && task.Owner == "submitter", task, err)
+	expect.Contains(t, s.as(access.Submitter, 200, "GET", base+"/groups/submitter%2Fs", "").text, `"closed":true`)
 	s.as(access.Submitter, 409, "POST", path, "rate,mode\n1,2\n", "Content-Type: text/csv")
 	got = s.as(access.Submitter, 200, "POST", path+"&extend=true", `{"rate":0.1,"mode":"a b"}`+"\n"+`{"rate":7,"mode":"x"}`, "Content-Type: "+jsonLines)
-	if strings.TrimSpace(got.text) != `{"campaign":"submitter/s","opened":1,"known":1,"repeated":0}` {
-		t.Error(got.text)
-	}
+	expect.Equal(t, strings.TrimSpace(got.text), `{"campaign":"submitter/s","opened":1,"known":1,"repeated":0}`, got.text)
 	var rows strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&rows, "%d\n", i)
 	}
 	got = s.as(access.Operator, 200, "POST", sweepPath(`{"program":"p","campaign":"t"}`, "", ""), "a\n"+rows.String(), "Content-Type: text/csv")
-	if !strings.Contains(got.text, `"opened":1000`) {
-		t.Error(got.text)
-	}
+	expect.Contains(t, got.text, `"opened":1000`)
 }
 
 func TestRefusedSweeps(t *testing.T) {
@@ -193,15 +164,11 @@ func TestRefusedSweeps(t *testing.T) {
 		{task, "", "a\n" + strings.Repeat("1\n", 1001), 413, "rows"},
 	} {
 		got := s.as(access.Submitter, c.status, "POST", sweepPath(c.task, c.input, ""), c.body, "Content-Type: text/csv")
-		if !strings.Contains(got.text, c.want) || len(got.text) > 2000 {
-			t.Errorf("%s %s %.20q: %.500s", c.task, c.input, c.body, got.text)
-		}
+		expect.True(t, strings.Contains(got.text, c.want) && len(got.text) <= 2000, c.task, c.input, c.body, got.text)
 	}
 	s.as(access.Submitter, 415, "POST", sweepPath(task, "", ""), "a\n1\n", "Content-Type: application/json")
 	s.as(access.Submitter, 422, "POST", base+"/sweeps", "a\n1\n", "Content-Type: text/csv")
-	if fmt.Sprint(s.world()) != before {
-		t.Error("the calls have changed something")
-	}
+	expect.Equal(t, fmt.Sprint(s.world()), before, "the calls have changed something")
 }
 
 func TestResults(t *testing.T) {
@@ -216,18 +183,12 @@ func TestResults(t *testing.T) {
 	s.open(testspace.Define("q", "rsync:/q/run.sh", "secret"))
 	for role, n := range map[access.Role]int{access.Submitter: 3, access.Viewer: 4} {
 		got := s.as(role, 200, "GET", base+"/results", "")
-		if strings.Count(got.text, "\n") != n || !strings.HasPrefix(got.text, "id,campaign,program,input,state,outcome,round,run,rate,") || !strings.HasPrefix(got.Header.Get("Content-Type"), csvType) {
-			t.Errorf("%s: %s", role, got.text)
-		}
+		expect.True(t, strings.Count(got.text, "\n") == n && strings.HasPrefix(got.text, "id,campaign,program,input,state,outcome,round,run,rate,") && strings.HasPrefix(got.Header.Get("Content-Type"), csvType), role, got.text)
 	}
 	got := s.as(access.Viewer, 200, "GET", base+"/results?group=submitter/s&states=succeeded&spreadsheet=true&no_output=true", "")
-	if !strings.Contains(got.text, ",'=2,") || strings.Contains(got.text, "output_whole") || !strings.Contains(got.text, "loss") {
-		t.Error(got.text)
-	}
+	expect.True(t, strings.Contains(got.text, ",'=2,") && !strings.Contains(got.text, "output_whole") && strings.Contains(got.text, "loss"), got.text)
 	got = s.as(access.Viewer, 200, "GET", base+"/results?group=submitter/s", "", "Accept: "+jsonLines)
-	if strings.Count(got.text, "\n") != 2 || !strings.Contains(got.text, `"parameters":{"rate":0.1}`) || !strings.Contains(got.text, `"output":"{\"loss\":1}"`) {
-		t.Error(got.text)
-	}
+	expect.True(t, strings.Count(got.text, "\n") == 2 && strings.Contains(got.text, `"parameters":{"rate":0.1}`) && strings.Contains(got.text, `"output":"{\"loss\":1}"`), got.text)
 	s.as(access.Viewer, 422, "GET", base+"/results?exit=256", "")
 	s.as(access.Viewer, 422, "GET", base+"/results?fields=all", "")
 }
@@ -240,8 +201,7 @@ func TestSlowLines(t *testing.T) {
 	server := s.serve()
 	in, out := io.Pipe()
 	defer out.Close()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+base+"/tasks/stream", in)
-	expect.NoError(t, err)
+	r := expect.Result(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+base+"/tasks/stream", in)).Value(t)
 	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
 	r.Header.Set("Content-Type", jsonLines)
 	go func() {
@@ -251,8 +211,7 @@ func TestSlowLines(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 	}()
-	got, err := server.Client().Do(r)
-	expect.NoError(t, err)
+	got := expect.Result(server.Client().Do(r)).Value(t)
 	defer got.Body.Close()
 	answer := bufio.NewScanner(got.Body)
 	expect.True(t, answer.Scan(), "a first line")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Only pages of the configured origins may call the API from a browser, and only with a token.
@@ -18,22 +19,14 @@ func TestCORS(t *testing.T) {
 	} {
 		got := s.call("", "OPTIONS", "/api/v1/tasks", "", "Origin: "+origin, ask)
 		allowed := got.Header.Get("Access-Control-Allow-Origin")
-		if (got.StatusCode == 204) != known || (allowed == origin) != (known || origin == "") || got.Header.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("a preflight call of %q: %d %v", origin, got.StatusCode, got.Header)
-		}
+		expect.True(t, (got.StatusCode == 204) == known && (allowed == origin) == (known || origin == "") && got.Header.Get("Access-Control-Allow-Credentials") == "", "a preflight call of", origin, got.StatusCode, got.Header)
 		if origin == "" {
 			continue
 		}
 		got = s.call(s.tokens[access.Operator], "POST", "/api/v1/tasks", plain, "Origin: "+origin)
-		if (got.StatusCode == 201) != known || !known && got.StatusCode != 403 || (got.Header.Get("Access-Control-Allow-Origin") == origin) != known {
-			t.Errorf("a call of %q: %d %v", origin, got.StatusCode, got.Header)
-		}
+		expect.True(t, (got.StatusCode == 201) == known && (known || got.StatusCode == 403) && (got.Header.Get("Access-Control-Allow-Origin") == origin) == known, "a call of", origin, got.StatusCode, got.Header)
 	}
 	got := s.call("", "POST", "/api/v1/tasks", plain, "Origin: https://lab.example")
-	if got.StatusCode != 401 || got.Header.Get("Access-Control-Allow-Origin") == "" || got.Header.Get("Vary") != "Origin" {
-		t.Errorf("without a token: %d %v", got.StatusCode, got.Header)
-	}
-	if got := s.call("", "OPTIONS", "/api/v1/tasks", "", "Origin: https://lab.example"); got.StatusCode != http.StatusUnauthorized {
-		t.Errorf("OPTIONS without the question of a preflight call: %d", got.StatusCode)
-	}
+	expect.True(t, got.StatusCode == 401 && got.Header.Get("Access-Control-Allow-Origin") != "" && got.Header.Get("Vary") == "Origin", "without a token", got.StatusCode, got.Header)
+	expect.Equal(t, s.call("", "OPTIONS", "/api/v1/tasks", "", "Origin: https://lab.example").StatusCode, http.StatusUnauthorized, "OPTIONS without the question of a preflight call")
 }

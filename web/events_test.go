@@ -31,9 +31,7 @@ func (s *site) listen(server *httptest.Server, role access.Role, query string, h
 	s.Helper()
 	ctx, stop := context.WithCancel(s.Context())
 	got := s.get(ctx, server, role, "/events"+query, headers...)
-	if got.StatusCode != 200 || got.Header.Get("Content-Type") != eventStream {
-		s.Fatal(got.Status, got.Header)
-	}
+	expect.MustTrue(s, got.StatusCode == 200 && got.Header.Get("Content-Type") == eventStream, got.Status, got.Header)
 	return &listener{TB: s.TB, in: bufio.NewScanner(got.Body), stop: stop}
 }
 
@@ -87,9 +85,8 @@ func TestEvents(t *testing.T) {
 	all.until(`progress {"id":1,"round":0,"progress":{"fraction":0.5,"text":"half"}}`)
 	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/g"}`)
 	for _, l := range []*listener{own, group} {
-		if e := l.next(); !strings.HasPrefix(e, `state {"id":2,"state":"open","round":0,"program":"p","campaign":"submitter/g","time":"`) {
-			t.Error(e)
-		}
+		e := l.next()
+		expect.True(t, strings.HasPrefix(e, `state {"id":2,"state":"open","round":0,"program":"p","campaign":"submitter/g","time":"`), e)
 	}
 	second := h.claim()
 	output := s.listen(server, access.Submitter, "?ids=2&types=output")
@@ -117,9 +114,7 @@ func TestRefusedEvents(t *testing.T) {
 		s.as(access.Submitter, status, "GET", base+path, "")
 	}
 	s.as(access.Operator, 422, "GET", base+"/events?group=%00", "")
-	if s.events.begun != nil || len(s.events.follows) > 0 {
-		t.Error("refused clients have left something")
-	}
+	expect.True(t, s.events.begun == nil && len(s.events.follows) == 0, "refused clients have left something")
 }
 
 // A client that was away gets what it has missed, also from another process.
@@ -147,9 +142,7 @@ func TestEventsContinue(t *testing.T) {
 		e := decode[stateData](t, strings.TrimPrefix(again.next(), "state "))
 		seen[fmt.Sprint(e.ID)+" "+string(e.State)] = true
 	}
-	if !seen["1 succeeded"] || !seen["701 open"] {
-		t.Error("events are missing")
-	}
+	expect.True(t, seen["1 succeeded"] && seen["701 open"], "events are missing")
 	again.stop()
 }
 
@@ -159,9 +152,8 @@ func TestEventGaps(t *testing.T) {
 	s, server := newEventSite(t)
 	for _, last := range []string{"x", "-1", "inf", "NaN", "1e300", "99999999999", fmt.Sprint(math.MaxInt64), "0", "12 34"} {
 		l := s.listen(server, access.Viewer, "?types=state", "Last-Event-ID: "+last)
-		if e := l.next(); !strings.HasPrefix(e, "gap ") {
-			t.Errorf("%q: %s", last, e)
-		}
+		e := l.next()
+		expect.True(t, strings.HasPrefix(e, "gap "), last, e)
 		s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
 		l.until(`"state":"open"`)
 		l.stop()
@@ -199,17 +191,14 @@ func TestSlowListener(t *testing.T) {
 	slow := &subscriber{kinds: map[string]bool{stateEvents: true}, queue: make(chan *event, 2), cut: make(chan struct{})}
 	quick := &subscriber{kinds: map[string]bool{stateEvents: true}, queue: make(chan *event, 100), cut: make(chan struct{})}
 	for _, c := range []*subscriber{slow, quick} {
-		leave, err := s.events.join(t.Context(), c)
-		expect.NoError(t, err)
+		leave := expect.Result(s.events.join(t.Context(), c)).Value(t)
 		defer leave()
 	}
 	for range 10 {
 		s.events.publish(newEvent(stateEvents, 1, "", "", "", nil))
 	}
 	<-slow.cut
-	if len(quick.queue) != 10 {
-		t.Errorf("%d events", len(quick.queue))
-	}
+	expect.Len(t, quick.queue, 10, "events")
 }
 
 // Many clients cost Redis no more than one. Without clients, Redis is not asked.
@@ -224,8 +213,7 @@ func TestCostOfListeners(t *testing.T) {
 	cost := func(clients int) float64 {
 		for range clients {
 			c := &subscriber{kinds: map[string]bool{stateEvents: true, progressEvents: true}, queue: make(chan *event, 100), cut: make(chan struct{})}
-			leave, err := s.events.join(t.Context(), c)
-			expect.NoError(t, err)
+			leave := expect.Result(s.events.join(t.Context(), c)).Value(t)
 			defer leave()
 		}
 		begun, before := looks(), replies.Load()
@@ -233,12 +221,8 @@ func TestCostOfListeners(t *testing.T) {
 		return float64(replies.Load()-before) / float64(looks()-begun)
 	}
 	one, many := cost(1), cost(200)
-	if many > 1.5*one+1 {
-		t.Errorf("a look needs %.1f replies of Redis for 200 clients, and %.1f for one", many, one)
-	}
-	if s.events.begun != nil {
-		t.Error("the reader goes on without clients")
-	}
+	expect.True(t, many <= 1.5*one+1, "a look needs", many, "replies of Redis for 200 clients, and", one, "for one")
+	expect.True(t, s.events.begun == nil, "the reader goes on without clients")
 }
 
 // Heartbeats move the position of a client for which nothing happens.
@@ -254,8 +238,6 @@ func TestEventHeartbeat(t *testing.T) {
 			ids[id] = true
 		}
 	}
-	if ids[""] || len(ids) < 5 {
-		t.Error(ids)
-	}
+	expect.True(t, !ids[""] && len(ids) >= 5, ids)
 	l.stop()
 }

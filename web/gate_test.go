@@ -34,21 +34,16 @@ func TestHostAndOrigin(t *testing.T) {
 		r := httptest.NewRequest("GET", "/api/v1/tasks", nil)
 		r.Host = host
 		r.Header.Set("Authorization", "Bearer "+s.tokens[access.Viewer])
-		if got := s.do(r); got.StatusCode != status {
-			t.Errorf("host %q: %d", host, got.StatusCode)
-		}
+		expect.Equal(t, s.do(r).StatusCode, status, "host", host)
 	}
 	for origin, status := range map[string]int{
 		"http://localhost": 200, "https://localhost": 200, "null": 403, "http://evil": 403, "http://localhost:81": 403, "localhost": 403, "file://localhost": 403,
 	} {
 		got := s.call(s.tokens[access.Viewer], "GET", "/api/v1/tasks", "", "Origin: "+origin)
-		if got.StatusCode != status || got.Header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("origin %q: %d %v", origin, got.StatusCode, got.Header)
-		}
+		expect.True(t, got.StatusCode == status && got.Header.Get("Access-Control-Allow-Origin") == "", "origin", origin, got.StatusCode, got.Header)
 	}
-	if got := s.call("", "OPTIONS", "/api/v1/tasks", "", "Origin: http://localhost", "Access-Control-Request-Method: POST"); got.StatusCode < 400 {
-		t.Errorf("a preflight call: %d", got.StatusCode)
-	}
+	got := s.call("", "OPTIONS", "/api/v1/tasks", "", "Origin: http://localhost", "Access-Control-Request-Method: POST")
+	expect.True(t, got.StatusCode >= 400, "a preflight call", got.StatusCode)
 }
 
 func TestPaths(t *testing.T) {
@@ -60,25 +55,19 @@ func TestPaths(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "http://localhost/", nil)
 		r.URL.Path = path
-		if got := s.do(r); got.StatusCode != status || got.Header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: %d", path, got.StatusCode)
-		}
+		got := s.do(r)
+		expect.True(t, got.StatusCode == status && got.Header.Get("X-Content-Type-Options") == "nosniff", path, got.StatusCode)
 	}
-	if got := s.as(access.Operator, 405, "DELETE", "/api/v1/tasks", ""); fmt.Sprint(got.Header.Values("Allow")) != "[GET POST]" {
-		t.Error(got.Header)
-	}
+	got := s.as(access.Operator, 405, "DELETE", "/api/v1/tasks", "")
+	expect.Equal(t, fmt.Sprint(got.Header.Values("Allow")), "[GET POST]", got.Header)
 	s.as(access.Operator, 404, "GET", "/api/v1/none", "")
 	for role, status := range map[access.Role]int{access.Viewer: 200, access.Operator: 200, access.Submitter: 403, access.Worker: 403} {
 		s.as(role, status, "GET", "/metrics", "")
 	}
-	if got := s.as(access.Viewer, 200, "GET", "/metrics", "").text; !strings.Contains(got, "\ntdf_up{namespace=") {
-		t.Error(got)
-	}
+	expect.Contains(t, s.as(access.Viewer, 200, "GET", "/metrics", "").text, "\ntdf_up{namespace=")
 	for _, page := range []string{"/docs", "/errors"} {
 		got := s.call("", "GET", page, "")
-		if strings.Contains(got.text, "<script") || strings.Contains(got.text, "//") && strings.Contains(got.text, "src=") {
-			t.Errorf("%s loads something", page)
-		}
+		expect.True(t, !strings.Contains(got.text, "<script") && (!strings.Contains(got.text, "//") || !strings.Contains(got.text, "src=")), page, "loads something")
 		policy := got.Header.Get("Content-Security-Policy")
 		_, rest, _ := strings.Cut(got.text, "<style>")
 		css, _, _ := strings.Cut(rest, "</style>")
@@ -93,9 +82,7 @@ func TestCorrelationID(t *testing.T) {
 	s := newSite(t, Options{})
 	for given, kept := range map[string]bool{"a": true, "a-1.b_c:d/e+f=g@h": true, strings.Repeat("x", 128): true, "": false, "a b": false, strings.Repeat("x", 129): false, "ä": false, "a\"": false} {
 		got := s.call("", "GET", "/healthz", "", "X-Correlation-Id: "+given).Header.Get("X-Correlation-Id")
-		if (got == given) != kept || got == "" {
-			t.Errorf("%q became %q", given, got)
-		}
+		expect.True(t, (got == given) == kept && got != "", given, "became", got)
 	}
 }
 
@@ -106,49 +93,34 @@ func TestLimits(t *testing.T) {
 	for range 6 {
 		last = s.call(s.tokens[access.Viewer], "GET", "/api/v1/limits", "")
 	}
-	if last.StatusCode != 429 || last.Header.Get("Retry-After") != "1" {
-		t.Errorf("a token: %d %v", last.StatusCode, last.Header)
-	}
+	expect.True(t, last.StatusCode == 429 && last.Header.Get("Retry-After") == "1", "a token", last.StatusCode, last.Header)
 	s.as(access.Operator, 200, "GET", "/api/v1/limits", "")
 	for range 50 {
 		last = s.call("", "GET", "/healthz", "")
 	}
-	if last.StatusCode != 429 {
-		t.Errorf("an address: %d", last.StatusCode)
-	}
+	expect.Equal(t, last.StatusCode, 429, "an address")
 	r := httptest.NewRequest("GET", "/healthz", nil)
 	r.Host, r.RemoteAddr = "localhost", "198.51.100.7:1"
-	if got := s.do(r); got.StatusCode != 200 {
-		t.Errorf("another address: %d", got.StatusCode)
-	}
+	expect.Equal(t, s.do(r).StatusCode, 200, "another address")
 }
 
 func TestLimiter(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	l := newLimiter(10)
 	for i := range 20 {
-		if wait := l.take("a", now); wait > 0 {
-			t.Errorf("call %d must wait %v", i, wait)
-		}
+		wait := l.take("a", now)
+		expect.True(t, wait <= 0, "call", i, "must wait", wait)
 	}
-	if wait := l.take("a", now); wait != 100*time.Millisecond {
-		t.Errorf("too many calls: wait %v", wait)
-	}
-	if l.take("b", now) > 0 || l.take("a", now.Add(100*time.Millisecond)) > 0 || l.take("a", now.Add(100*time.Millisecond)) == 0 {
-		t.Error("another key, or a later call")
-	}
+	expect.Equal(t, l.take("a", now), 100*time.Millisecond, "too many calls: wait")
+	expect.True(t, l.take("b", now) <= 0 && l.take("a", now.Add(100*time.Millisecond)) <= 0 && l.take("a", now.Add(100*time.Millisecond)) != 0, "another key, or a later call")
 	for i := range 3 * mostKeys {
 		l.take(fmt.Sprint(i), now)
 	}
-	if len(l.free) > mostKeys {
-		t.Errorf("%d keys", len(l.free))
-	}
+	expect.True(t, len(l.free) <= mostKeys, len(l.free), "keys")
 	for remote, want := range map[string]string{
 		"192.0.2.1:7": "192.0.2.1", "[::ffff:192.0.2.1]:7": "192.0.2.1", "[2001:db8::1]:7": "2001:db8::/64", "[2001:db8::ffff]:8": "2001:db8::/64", "@": "@", "": "",
 	} {
-		if got := addressOf(remote); got != want {
-			t.Errorf("%s: %s, want %s", remote, got, want)
-		}
+		expect.Equal(t, addressOf(remote), want, remote)
 	}
 }
 
@@ -162,9 +134,7 @@ func TestRedisAwayAndBack(t *testing.T) {
 	proxy.Cut()
 	for _, call := range [][2]string{{"POST", "/api/v1/tasks"}, {"GET", "/api/v1/tasks/1"}, {"GET", "/readyz"}} {
 		got := s.as(access.Operator, 503, call[0], call[1], plain)
-		if strings.Contains(got.text, "127.0.0.1") || got.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: %s %v", call[1], got.text, got.Header)
-		}
+		expect.True(t, !strings.Contains(got.text, "127.0.0.1") && got.Header.Get("Retry-After") != "", call[1], got.text, got.Header)
 	}
 	s.as(access.Operator, 200, "GET", "/healthz", "")
 	proxy.Resume()
@@ -176,18 +146,12 @@ func TestRedisAwayAndBack(t *testing.T) {
 func TestReady(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
-	if got := s.call("", "GET", "/readyz", ""); got.StatusCode != 503 {
-		t.Errorf("without a server: %d", got.StatusCode)
-	}
+	expect.Equal(t, s.call("", "GET", "/readyz", "").StatusCode, 503, "without a server")
 	store := testspace.Connect(t, s.cfg)
-	now, err := store.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := expect.Result(store.Now(t.Context())).Value(t)
 	s.redis.Do(t.Context(), "ZADD", s.cfg.Namespace+":servers", now.String(), "server")
-	if got := s.call("", "GET", "/readyz", ""); got.StatusCode != 200 {
-		t.Errorf("with a server: %d %s", got.StatusCode, got.text)
-	}
+	got := s.call("", "GET", "/readyz", "")
+	expect.Equal(t, got.StatusCode, 200, "with a server", got.text)
 }
 
 // A client that sends a byte from time to time does not hold a call for ever.
@@ -196,20 +160,12 @@ func TestSlowClient(t *testing.T) {
 	s := newSite(t, Options{Timeout: 100 * time.Millisecond})
 	server := httptest.NewServer(s)
 	defer server.Close()
-	connection, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := expect.Result(net.Dial("tcp", server.Listener.Addr().String())).Value(t)
 	defer connection.Close()
 	fmt.Fprintf(connection, "POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\n{", s.tokens[access.Operator])
-	got, err := http.ReadResponse(bufio.NewReader(connection), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := expect.Result(http.ReadResponse(bufio.NewReader(connection), nil)).Value(t)
 	defer got.Body.Close()
-	if got.StatusCode != http.StatusRequestTimeout {
-		t.Errorf("status %d", got.StatusCode)
-	}
+	expect.Equal(t, got.StatusCode, http.StatusRequestTimeout, "status")
 }
 
 // A body that ends too early opens nothing.
@@ -220,21 +176,14 @@ func TestHalfClosedConnection(t *testing.T) {
 	defer server.Close()
 	before := fmt.Sprint(s.world())
 	for _, rest := range []string{"Content-Length: 1000\r\n\r\n" + plain, "Transfer-Encoding: chunked\r\n\r\n7\r\n{\"progr\r\n", "Transfer-Encoding: chunked\r\n\r\nzz\r\n"} {
-		connection, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		connection := expect.Result(net.Dial("tcp", server.Listener.Addr().String())).Value(t)
 		fmt.Fprintf(connection, "POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%s", s.tokens[access.Operator], rest)
 		_ = connection.(*net.TCPConn).CloseWrite()
 		text, _ := io.ReadAll(connection)
 		connection.Close()
-		if len(text) > 0 && !strings.Contains(string(text), " 400 ") {
-			t.Errorf("%q: %s", rest, text)
-		}
+		expect.True(t, len(text) == 0 || strings.Contains(string(text), " 400 "), rest, string(text))
 	}
-	if fmt.Sprint(s.world()) != before {
-		t.Error("a part of a body has changed something")
-	}
+	expect.Equal(t, fmt.Sprint(s.world()), before, "a part of a body has changed something")
 }
 
 // The log has neither tokens nor the texts of calls.
@@ -247,9 +196,8 @@ func TestNoSecretInLog(t *testing.T) {
 	s.as(access.Operator, 200, "GET", "/api/v1/tasks?output=hidden-query", "")
 	s.call(secret+"x", "GET", "/api/v1/tasks", "")
 	s.call("", "GET", "/api/v1/tasks", "", "Authorization: Basic "+secret)
-	if text := log.String(); strings.Contains(text, secret) || strings.Contains(text, "hidden-") || !strings.Contains(text, "token=operator") {
-		t.Error(text)
-	}
+	text := log.String()
+	expect.True(t, !strings.Contains(text, secret) && !strings.Contains(text, "hidden-") && strings.Contains(text, "token=operator"), text)
 }
 
 // A call whose function panics gets 500, and the others go on.
@@ -257,9 +205,8 @@ func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
 	s.mux.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("secret") })
-	if got := s.call("", "GET", "/panic", ""); got.StatusCode != 500 || strings.Contains(got.text, "secret") {
-		t.Errorf("%d %s", got.StatusCode, got.text)
-	}
+	got := s.call("", "GET", "/panic", "")
+	expect.True(t, got.StatusCode == 500 && !strings.Contains(got.text, "secret"), got.StatusCode, got.text)
 }
 
 // More calls than AtOnce get 503.
@@ -272,12 +219,9 @@ func TestAtOnce(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); s.call("", "GET", "/wait", "") }()
 	<-begun
-	if got := s.call("", "GET", "/healthz", ""); got.StatusCode != 503 || got.Header.Get("Retry-After") == "" {
-		t.Errorf("status %d", got.StatusCode)
-	}
+	got := s.call("", "GET", "/healthz", "")
+	expect.True(t, got.StatusCode == 503 && got.Header.Get("Retry-After") != "", "status", got.StatusCode)
 	end()
 	<-done
-	if got := s.call("", "GET", "/healthz", ""); got.StatusCode != 200 {
-		t.Errorf("status %d", got.StatusCode)
-	}
+	expect.Equal(t, s.call("", "GET", "/healthz", "").StatusCode, 200, "status")
 }

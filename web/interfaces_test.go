@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -83,14 +84,9 @@ func TestInterfaces(t *testing.T) {
 		}
 		got := s.do(r)
 		name := string(c.role) + " " + c.method + " " + c.path + " " + c.body[:min(len(c.body), 20)]
-		if got.StatusCode != c.status || !strings.Contains(got.text+got.Header.Get("Content-Type"), c.text) || got.Header.Get("X-Correlation-Id") == "" {
-			t.Errorf("%s: %d %q %v, want %d %q", name, got.StatusCode, got.text, got.Header, c.status, c.text)
-		}
-		if want := strings.HasSuffix(c.path, "/fail"); want != (undone > before) && c.role == access.Operator {
-			t.Errorf("%s: undone %v, want %v", name, undone > before, want)
-		}
+		expect.True(t, got.StatusCode == c.status && strings.Contains(got.text+got.Header.Get("Content-Type"), c.text) && got.Header.Get("X-Correlation-Id") != "", name, got.StatusCode, got.text, got.Header, "want", c.status, c.text)
+		want := strings.HasSuffix(c.path, "/fail")
+		expect.True(t, want == (undone > before) || c.role != access.Operator, name, "undone", undone > before, "want", want)
 	}
-	if s.bodies.Load() != maxBodies {
-		t.Error("memory for bodies was not given back")
-	}
+	expect.Equal(t, s.bodies.Load(), maxBodies, "memory for bodies was not given back")
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -44,14 +45,9 @@ func siteOn(t testing.TB, addr string, o Options) *site {
 	cfg := testspace.Config(t, addr)
 	s := &site{t, newAPI(testspace.Manager(t, cfg), o), cfg, testspace.Client(t, cfg), map[access.Role]string{}}
 	for _, role := range access.Roles() {
-		text, err := s.admin.AddToken(t.Context(), access.Token{Name: role, Role: access.Role(role)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: role, Role: access.Role(role)})).Value(t)
 		s.tokens[access.Role(role)] = text
-		if _, err := s.admin.Authenticate(t.Context(), text); err != nil { // notes the first use
-			t.Fatal(err)
-		}
+		expect.Result(s.admin.Authenticate(t.Context(), text)).OK(t) // notes the first use
 	}
 	return s
 }
@@ -87,10 +83,7 @@ func (s *site) do(r *http.Request) answer {
 	defer cancel()
 	w := &firstPart{httptest.NewRecorder(), cancel}
 	s.ServeHTTP(w, r.WithContext(ctx))
-	text, err := io.ReadAll(w.Result().Body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	text := expect.Result(io.ReadAll(w.Result().Body)).Value(s)
 	return answer{w.Result(), string(text)}
 }
 
@@ -110,9 +103,7 @@ func (p *firstPart) Flush() {
 func (s *site) as(role access.Role, status int, method, path, body string, headers ...string) answer {
 	s.Helper()
 	got := s.call(s.tokens[role], method, path, body, headers...)
-	if got.StatusCode != status {
-		s.Errorf("%s %s %s: %d, want %d: %s", role, method, path, got.StatusCode, status, got.text)
-	}
+	expect.Equal(s, got.StatusCode, status, role, method, path, got.text)
 	return got
 }
 
@@ -121,10 +112,7 @@ func (s *site) world() map[string]string {
 	s.Helper()
 	all := map[string]string{}
 	ctx := s.Context()
-	keys, err := s.redis.Keys(ctx, s.cfg.Namespace+":*").Result()
-	if err != nil {
-		s.Fatal(err)
-	}
+	keys := expect.Result(s.redis.Keys(ctx, s.cfg.Namespace+":*").Result()).Value(s)
 	for _, key := range keys {
 		switch name, _, _ := strings.Cut(strings.TrimPrefix(key, s.cfg.Namespace+":"), ":"); name {
 		case "calls", "activity", "counted", "tokens_used": // the last use of a token is written once a minute
@@ -139,9 +127,7 @@ func (s *site) world() map[string]string {
 			continue // the key has expired
 		}
 		value, err := s.redis.Do(ctx, command...).Result()
-		if err != nil && err != redis.Nil {
-			s.Fatal(err)
-		}
+		expect.MustTrue(s, err == nil || err == redis.Nil, err)
 		if list, ok := value.([]any); ok && (command[0] == "HGETALL" || command[0] == "SMEMBERS") {
 			words := make([]string, len(list))
 			for i := range list {
@@ -157,15 +143,11 @@ func (s *site) world() map[string]string {
 
 func (s *site) open(d ...manager.Definition) {
 	s.Helper()
-	if _, err := s.manager.Open(s.Context(), d...); err != nil {
-		s.Fatal(err)
-	}
+	expect.Result(s.manager.Open(s.Context(), d...)).OK(s)
 }
 
 func decode[T any](t testing.TB, text string) (v T) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(fmt.Errorf("%w: %s", err, text))
-	}
+	expect.NoError(t, json.Unmarshal([]byte(text), &v), text)
 	return v
 }

@@ -8,16 +8,14 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
 
 // docs/http.md lists each route with the roles that may use it, and each kind of problem with its status.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/http.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Result(os.ReadFile("../docs/http.md")).Value(t)
 	s := newSite(t, Options{})
 	var want []string
 	for _, r := range s.routes {
@@ -28,13 +26,9 @@ func TestPage(t *testing.T) {
 		want = append(want, "| "+strconv.Itoa(k.Status)+" | `"+k.Code+"` | "+k.Text+" |")
 	}
 	for _, row := range want {
-		if !strings.Contains(string(text), row+"\n") {
-			t.Errorf("docs/http.md has no row %s", row)
-		}
+		expect.Contains(t, string(text), row+"\n", "docs/http.md has no row", row)
 	}
-	if rows := strings.Count(string(text), "\n| `") + strings.Count(string(text), "\n| 4") + strings.Count(string(text), "\n| 5"); rows != len(want) {
-		t.Errorf("docs/http.md has %d rows, want %d", rows, len(want))
-	}
+	expect.Equal(t, strings.Count(string(text), "\n| `")+strings.Count(string(text), "\n| 4")+strings.Count(string(text), "\n| 5"), len(want), "docs/http.md has", "rows")
 }
 
 // The document describes each route, and the properties of a task.
@@ -50,23 +44,15 @@ func TestDocument(t *testing.T) {
 		}
 		Components struct{ Schemas map[string]json.RawMessage }
 	}](t, s.call("", "GET", "/openapi.json", "").text)
-	if document.OpenAPI != "3.1.0" || document.Info.Version != "1.2.3" {
-		t.Errorf("%+v", document.Info)
-	}
+	expect.True(t, document.OpenAPI == "3.1.0" && document.Info.Version == "1.2.3", document.Info)
 	for _, r := range s.routes {
 		op := document.Paths[base+r.path][strings.ToLower(r.method)]
-		if op.OperationID != r.id || len(op.Security) != 1 {
-			t.Errorf("%s: %+v", r.id, op)
-		}
+		expect.True(t, op.OperationID == r.id && len(op.Security) == 1, r.id, op)
 	}
 	for _, part := range []string{`"max_fails"`, `"correlation_id"`, `"cpu_seconds"`, `"If-Match"`, `"Idempotency-Key"`, `"bearer"`} {
-		if text := s.call("", "GET", "/openapi.json", "").text; !strings.Contains(text, part) {
-			t.Errorf("the document has no %s", part)
-		}
+		expect.Contains(t, s.call("", "GET", "/openapi.json", "").text, part, "the document has no")
 	}
-	if !strings.Contains(string(document.Components.Schemas["ErrorModel"]), "correlation_id") {
-		t.Error("the document does not describe problems")
-	}
+	expect.Contains(t, string(document.Components.Schemas["ErrorModel"]), "correlation_id", "the document does not describe problems")
 }
 
 // The answers have the JSON of docs/tdf.md.
@@ -98,9 +84,7 @@ func TestAnswers(t *testing.T) {
 		"/doctor":                 `"severity":"problem"`,
 		"/tasks?ids=3,1&limit=10": `"id":3`,
 	} {
-		if got := s.as(access.Operator, 200, "GET", base+path, ""); !strings.Contains(got.text, part) {
-			t.Errorf("%s: %s", path, got.text)
-		}
+		expect.Contains(t, s.as(access.Operator, 200, "GET", base+path, "").text, part, path)
 	}
 	s.as(access.Operator, 404, "GET", base+"/tasks/1/output", "")
 	s.as(access.Operator, 404, "GET", base+"/tasks/99/explain", "")

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
 
@@ -53,66 +54,45 @@ func TestEachRouteAndRole(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
-	revoked, err := s.admin.AddToken(t.Context(), access.Token{Name: "revoked", Role: access.Operator})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.admin.RemoveToken(t.Context(), "revoked"); err != nil {
-		t.Fatal(err)
-	}
+	revoked := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "revoked", Role: access.Operator})).Value(t)
+	expect.NoError(t, s.admin.RemoveToken(t.Context(), "revoked"))
 	for _, r := range s.routes {
 		may, listed := allowed[r.id]
-		if !listed {
-			t.Errorf("the route %s has no row in this test", r.id)
-		}
+		expect.True(t, listed, "the route", r.id, "has no row in this test")
 		path, kind := pathOf(r), "Content-Type: "+types[r.id]
 		before := s.world()
 		for _, token := range []string{"", "x", "tdf_operator_", s.tokens[access.Operator] + "A", strings.ToLower(s.tokens[access.Operator]), revoked} {
 			got := s.call(token, r.method, path, bodies[r.id], kind)
-			if got.StatusCode != http.StatusUnauthorized || got.Header.Get("WWW-Authenticate") == "" {
-				t.Errorf("%s with the token %.20q: %d", r.id, token, got.StatusCode)
-			}
+			expect.True(t, got.StatusCode == http.StatusUnauthorized && got.Header.Get("WWW-Authenticate") != "", r.id, "with the token", token, got.StatusCode)
 		}
 		for _, role := range access.Roles() {
 			if !strings.Contains(may, role) {
 				s.as(access.Role(role), http.StatusForbidden, r.method, path, bodies[r.id], kind)
 			}
 		}
-		if diff := cmp.Diff(before, s.world()); diff != "" {
-			t.Errorf("refused calls of %s have changed something:\n%s", r.id, diff)
-		}
+		expect.Equal(t, cmp.Diff(before, s.world()), "", "refused calls of", r.id, "have changed something")
 		for role := range strings.FieldsSeq(may) {
 			got := s.call(s.tokens[access.Role(role)], r.method, path, bodies[r.id], kind)
 			submittersOwn := role == "submitter" && strings.Contains(got.text, "begin with submitter/")
-			if got.StatusCode == 401 || got.StatusCode == 403 && !submittersOwn || got.StatusCode >= 500 {
-				t.Errorf("%s as %s: %d %s", r.id, role, got.StatusCode, got.text)
-			}
+			expect.True(t, got.StatusCode != 401 && (got.StatusCode != 403 || submittersOwn) && got.StatusCode < 500, r.id, "as", role, got.StatusCode, got.text)
 		}
 	}
-	if len(s.routes) != len(allowed) {
-		t.Errorf("%d routes, and %d rows", len(s.routes), len(allowed))
-	}
+	expect.Len(t, s.routes, len(allowed), "routes, and", "rows")
 }
 
 // A token for some queues opens only tasks of these queues, and cannot move tasks to others.
 func TestQueuesOfToken(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
-	text, err := s.admin.AddToken(t.Context(), access.Token{Name: "gpu", Role: access.Submitter, Queues: []string{"gpu", "slow"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "gpu", Role: access.Submitter, Queues: []string{"gpu", "slow"}})).Value(t)
 	for body, status := range map[string]int{
 		`{"program":"p"}`: 201, `{"program":"p","queue":"slow"}`: 201, `{"program":"p","queue":"default"}`: 403, `{"program":"p","queue":"crawl"}`: 403,
 	} {
-		if got := s.call(text, "POST", "/api/v1/tasks", body); got.StatusCode != status {
-			t.Errorf("%s: %d %s", body, got.StatusCode, got.text)
-		}
+		got := s.call(text, "POST", "/api/v1/tasks", body)
+		expect.Equal(t, got.StatusCode, status, body, got.text)
 	}
 	for queue, status := range map[string]int{"": 403, "crawl": 403, "slow": 200} {
 		got := s.call(text, "POST", "/api/v1/tasks/actions", `{"action":"change","ids":[1],"changes":{"queue":"`+queue+`"}}`)
-		if got.StatusCode != status {
-			t.Errorf("to queue %q: %d %s", queue, got.StatusCode, got.text)
-		}
+		expect.Equal(t, got.StatusCode, status, "to queue", queue, got.text)
 	}
 }

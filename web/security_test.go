@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
@@ -35,19 +36,11 @@ func TestLogLines(t *testing.T) {
 			calls++
 		}
 		lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
-		if len(lines) != calls {
-			t.Errorf("%s: %d lines for %d calls", format, len(lines), calls)
-		}
+		expect.Len(t, lines, calls, format, "lines for", "calls")
 		for _, line := range lines {
-			if strings.ContainsAny(line, "\r\x00\x1b\u2028") || len(line) > 5000 || strings.Contains(line, "level=ERROR msg=forged") && !strings.Contains(line, `"`) {
-				t.Errorf("%s: %.300q", format, line)
-			}
-			if format == "json" && decode[map[string]any](t, line)["token"] != "" || format == "text" && !strings.Contains(line, ` token="" `) {
-				t.Errorf("%s: the token in %.300q", format, line)
-			}
-			if format == "json" && !json.Valid([]byte(line)) {
-				t.Errorf("not JSON: %q", line)
-			}
+			expect.True(t, !strings.ContainsAny(line, "\r\x00\x1b\u2028") && len(line) <= 5000 && (!strings.Contains(line, "level=ERROR msg=forged") || strings.Contains(line, `"`)), format, line)
+			expect.True(t, (format != "json" || decode[map[string]any](t, line)["token"] == "") && (format != "text" || strings.Contains(line, ` token="" `)), format, "the token in", line)
+			expect.True(t, format != "json" || json.Valid([]byte(line)), "not JSON", line)
 		}
 	}
 }
@@ -63,9 +56,8 @@ func TestPathTricks(t *testing.T) {
 		"/api%2Fv1/tasks", "/%61pi/v1/../v1/tasks", "/api/v1/%2e%2e/v1/tasks", "/api/v1/tasks%00", "/api/v1/tasks;x=1", "/docs/%2e%2e/api/v1/tasks", "/errors/", "/openapi.json/..",
 	} {
 		for _, token := range []string{"", s.tokens[access.Worker], s.tokens[access.Viewer]} {
-			if got := s.call(token, "GET", path, ""); got.StatusCode < 400 || strings.Contains(got.text, `"tasks"`) {
-				t.Errorf("%s: %d %.100s", path, got.StatusCode, got.text)
-			}
+			got := s.call(token, "GET", path, "")
+			expect.True(t, got.StatusCode >= 400 && !strings.Contains(got.text, `"tasks"`), path, got.StatusCode, got.text)
 		}
 	}
 	for _, path := range []string{"/groups/..%2F..%2Ftask%3A1/close", "/groups/%00/close", "/groups/a%0Ab/close", "/limits/..%2Fx%00", "/workers/..%2F1/drain", "/tasks/1%2F..%2F2/cancel", "/tasks/0x1/cancel"} {
@@ -73,13 +65,10 @@ func TestPathTricks(t *testing.T) {
 		if strings.HasPrefix(path, "/limits") {
 			method = "DELETE"
 		}
-		if got := s.call(s.tokens[access.Operator], method, base+path, ""); got.StatusCode < 400 || got.StatusCode >= 500 {
-			t.Errorf("%s: %d %.100s", path, got.StatusCode, got.text)
-		}
+		got := s.call(s.tokens[access.Operator], method, base+path, "")
+		expect.True(t, got.StatusCode >= 400 && got.StatusCode < 500, path, got.StatusCode, got.text)
 	}
-	if diff := cmp.Diff(before, s.world()); diff != "" {
-		t.Errorf("something has changed:\n%s", diff)
-	}
+	expect.Equal(t, cmp.Diff(before, s.world()), "", "something has changed")
 }
 
 // A call has one token, which is in one header.
@@ -88,26 +77,19 @@ func TestWhereTokensAre(t *testing.T) {
 	s := newSite(t, Options{})
 	token := s.tokens[access.Operator]
 	for _, header := range []string{"Authorization: bearer " + token, "Authorization: BEARER " + token} {
-		if got := s.call("", "GET", "/api/v1/stats", "", header); got.StatusCode != 200 {
-			t.Errorf("%.25s: %d", header, got.StatusCode)
-		}
+		expect.Equal(t, s.call("", "GET", "/api/v1/stats", "", header).StatusCode, 200, header)
 	}
 	for _, header := range []string{
 		"Authorization: " + token, "Authorization: Bearer", "Authorization: Bearer  " + token, "Authorization: Bearer " + token + " ", "Authorization: Bearer " + token + "," + token,
 		"Authorization: Basic " + token, "Cookie: token=" + token, "X-Api-Key: " + token, "Proxy-Authorization: Bearer " + token,
 	} {
-		if got := s.call("", "GET", "/api/v1/stats", "", header); got.StatusCode != 401 || strings.Contains(got.text, token) {
-			t.Errorf("%.25s: %d %s", header, got.StatusCode, got.text)
-		}
+		got := s.call("", "GET", "/api/v1/stats", "", header)
+		expect.True(t, got.StatusCode == 401 && !strings.Contains(got.text, token), header, got.StatusCode, got.text)
 	}
 	for _, path := range []string{"/api/v1/stats?token=" + token, "/api/v1/stats?access_token=" + token} {
-		if got := s.call("", "GET", path, ""); got.StatusCode != 401 {
-			t.Errorf("in the address: %d", got.StatusCode)
-		}
+		expect.Equal(t, s.call("", "GET", path, "").StatusCode, 401, "in the address")
 	}
 	r := httptest.NewRequest("GET", "http://localhost/api/v1/stats", nil)
 	r.Header["Authorization"] = []string{"Bearer " + token, "Bearer " + token}
-	if got := s.do(r); got.StatusCode != 401 {
-		t.Errorf("twice: %d", got.StatusCode)
-	}
+	expect.Equal(t, s.do(r).StatusCode, 401, "twice")
 }

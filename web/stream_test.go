@@ -32,18 +32,14 @@ func (s *site) hand() hand { return hand{s.TB, testspace.Connect(s.TB, s.cfg)} }
 func (h hand) claim() redisstate.Claim {
 	h.Helper()
 	got, err := h.Claim(h.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})
-	if err != nil || len(got.Claims) != 1 {
-		h.Fatal(got, err)
-	}
+	expect.MustTrue(h, err == nil && len(got.Claims) == 1, got, err)
 	return got.Claims[0]
 }
 
 // report stores a report about a running task.
 func (h hand) report(c redisstate.Claim, r redisstate.LiveReport) {
 	h.Helper()
-	if _, err := h.Renew(h.Context(), 3600, redisstate.Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Report: r}); err != nil {
-		h.Fatal(err)
-	}
+	expect.Result(h.Renew(h.Context(), 3600, redisstate.Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Report: r})).OK(h)
 }
 
 // end reports a result, and settles the task.
@@ -62,19 +58,13 @@ func (s *site) serve() *httptest.Server {
 // get begins a call with the token of a role, and returns its answer.
 func (s *site) get(ctx context.Context, server *httptest.Server, role access.Role, path string, headers ...string) *http.Response {
 	s.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+base+path, nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	r := expect.Result(http.NewRequestWithContext(ctx, http.MethodGet, server.URL+base+path, nil)).Value(s)
 	r.Header.Set("Authorization", "Bearer "+s.tokens[role])
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)
 	}
-	got, err := server.Client().Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
+	got := expect.Result(server.Client().Do(r)).Value(s)
 	s.Cleanup(func() { got.Body.Close() })
 	return got
 }
@@ -95,19 +85,14 @@ func TestListAsJSONLines(t *testing.T) {
 		for line := range strings.Lines(got.text) {
 			seen[decode[struct{ ID int64 }](t, line).ID] = true
 		}
-		if len(seen) != n || got.Header.Get("Content-Type") != jsonLines {
-			t.Errorf("%s: %d tasks, %v", role, len(seen), got.Header)
-		}
+		expect.True(t, len(seen) == n && got.Header.Get("Content-Type") == jsonLines, role, len(seen), "tasks", got.Header)
 	}
 	for path, status := range map[string]int{"/tasks?states=opened": 422, "/tasks?exit=256": 422, "/tasks?states=failed": 200} {
 		got := s.as(access.Operator, status, "GET", base+path, "", "Accept: "+jsonLines)
-		if kind := got.Header.Get("Content-Type"); (status == 422) != (kind == "application/problem+json") {
-			t.Errorf("%s: %s", path, kind)
-		}
+		kind := got.Header.Get("Content-Type")
+		expect.Equal(t, status == 422, kind == "application/problem+json", path, kind)
 	}
-	if got := s.as(access.Operator, 200, "HEAD", "/api/v1/tasks", "", "Accept: "+jsonLines); got.text != "" {
-		t.Error(got.text)
-	}
+	expect.Equal(t, s.as(access.Operator, 200, "HEAD", "/api/v1/tasks", "", "Accept: "+jsonLines).text, "")
 }
 
 // A followed output has each part as it arrives, and ends with the round.
@@ -123,19 +108,14 @@ func TestFollowOutput(t *testing.T) {
 		text += more
 		h.report(begun, redisstate.LiveReport{Tail: &text})
 		part := make([]byte, len(more))
-		if _, err := io.ReadFull(got.Body, part); err != nil || string(part) != more {
-			t.Fatalf("%q, %v", part, err)
-		}
+		expect.Result(io.ReadFull(got.Body, part)).OK(t)
+		expect.MustEqual(t, string(part), more)
 	}
 	h.end(begun, tdf.Result{Output: text + "four", Exit: "0"})
 	rest, err := io.ReadAll(got.Body)
-	if err != nil || string(rest) != "four" || got.Trailer.Get("X-Output-Incomplete") != "" {
-		t.Errorf("%q, %v, %v", rest, err, got.Trailer)
-	}
+	expect.True(t, err == nil && string(rest) == "four" && got.Trailer.Get("X-Output-Incomplete") == "", string(rest), err, got.Trailer)
 	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true&stream=stderr")
-	if text, err := io.ReadAll(again.Body); err != nil || len(text) > 0 {
-		t.Errorf("%q, %v", text, err)
-	}
+	expect.Result(io.ReadAll(again.Body)).Is(t, nil)
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "2"))
 	s.as(access.Submitter, 404, "GET", "/api/v1/tasks/2/output?follow=true", "")
 	s.as(access.Operator, 404, "GET", "/api/v1/tasks/3/output?follow=true", "")
@@ -153,17 +133,12 @@ func TestFollowOutputWithAGap(t *testing.T) {
 	first, second := "one\n", "nine\n"
 	h.report(begun, redisstate.LiveReport{Tail: &first})
 	got := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
-	if _, err := io.ReadFull(got.Body, make([]byte, len(first))); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(io.ReadFull(got.Body, make([]byte, len(first)))).OK(t)
 	h.report(begun, redisstate.LiveReport{Tail: &second})
-	if _, err := io.ReadFull(got.Body, make([]byte, len(second))); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(io.ReadFull(got.Body, make([]byte, len(second)))).OK(t)
 	h.end(begun, tdf.Result{Output: "one\ntwo\nnine\nten\n", Exit: "0"})
-	if rest, err := io.ReadAll(got.Body); err != nil || string(rest) != "ten\n" || got.Trailer.Get("X-Output-Incomplete") != "true" {
-		t.Errorf("%q, %v, %v", rest, err, got.Trailer)
-	}
+	rest, err := io.ReadAll(got.Body)
+	expect.True(t, err == nil && string(rest) == "ten\n" && got.Trailer.Get("X-Output-Incomplete") == "true", string(rest), err, got.Trailer)
 }
 
 // Streams do not take the places of other calls, and one token cannot take all places of streams.
@@ -175,13 +150,11 @@ func TestPlacesOfStreams(t *testing.T) {
 	const path = "/tasks/1/output?follow=true"
 	ctx, stop := context.WithCancel(t.Context())
 	for _, role := range []access.Role{access.Operator, access.Operator, access.Viewer, access.Viewer} {
-		if got := s.get(ctx, server, role, path); got.StatusCode != 200 {
-			t.Fatal(got.Status)
-		}
+		got := s.get(ctx, server, role, path)
+		expect.MustEqual(t, got.StatusCode, 200, got.Status)
 	}
-	if got := s.get(t.Context(), server, access.Operator, path); got.StatusCode != 503 {
-		t.Errorf("all places are taken: %s", got.Status)
-	}
+	got := s.get(t.Context(), server, access.Operator, path)
+	expect.Equal(t, got.StatusCode, 503, "all places are taken", got.Status)
 	s.as(access.Operator, 200, "GET", base+"/tasks/1", "")
 	stop()
 	expect.Eventually(t, "the streams end", func() bool {
@@ -194,9 +167,8 @@ func TestPlacesOfStreams(t *testing.T) {
 	for range 2 {
 		s.get(ctx, server, access.Operator, path)
 	}
-	if got := s.get(t.Context(), server, access.Operator, path); got.StatusCode != 429 || got.Header.Get("Retry-After") == "" {
-		t.Errorf("the token has its places: %s", got.Status)
-	}
+	got = s.get(t.Context(), server, access.Operator, path)
+	expect.True(t, got.StatusCode == 429 && got.Header.Get("Retry-After") != "", "the token has its places", got.Status)
 }
 
 // A stream ends when its token is revoked, and when the server stops.
@@ -209,13 +181,11 @@ func TestEndsOfStreams(t *testing.T) {
 	viewer := s.get(t.Context(), server, access.Viewer, "/tasks/1/output?follow=true")
 	operator := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
 	expect.NoError(t, s.admin.RemoveToken(t.Context(), "viewer"))
-	if _, err := io.ReadAll(viewer.Body); err == nil {
-		t.Error("the stream of a revoked token ended as if it were whole")
-	}
+	_, err := io.ReadAll(viewer.Body)
+	expect.True(t, err != nil, "the stream of a revoked token ended as if it were whole")
 	expect.NoError(t, server.Config.Shutdown(t.Context()))
-	if _, err := io.ReadAll(operator.Body); err == nil {
-		t.Error("the stream of a stopped server ended as if it were whole")
-	}
+	_, err = io.ReadAll(operator.Body)
+	expect.True(t, err != nil, "the stream of a stopped server ended as if it were whole")
 }
 
 // A client that reads nothing is cut off, and does not keep its place.

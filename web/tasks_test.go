@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
 
@@ -26,13 +27,10 @@ func TestOpenTasks(t *testing.T) {
 		{`[{"program":"p"},{"program":"p","after":{"places":[0]}}]`, "application/json", `{"ids":[9,10]}`},
 	} {
 		got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind, "X-Correlation-Id: call-1")
-		if strings.TrimSpace(got.text) != c.want || got.Header.Get("X-Correlation-Id") != "call-1" {
-			t.Errorf("%s: %s %v", c.body, got.text, got.Header)
-		}
+		expect.True(t, strings.TrimSpace(got.text) == c.want && got.Header.Get("X-Correlation-Id") == "call-1", c.body, got.text, got.Header)
 	}
-	if task, err := s.manager.Get(t.Context(), 1); err != nil || task.CorrelationID != "call-1" || task.Owner != "" {
-		t.Errorf("%+v, %v", task, err)
-	}
+	task, err := s.manager.Get(t.Context(), 1)
+	expect.True(t, err == nil && task.CorrelationID == "call-1" && task.Owner == "", task, err)
 }
 
 func TestRefusedTasks(t *testing.T) {
@@ -64,16 +62,11 @@ func TestRefusedTasks(t *testing.T) {
 	} {
 		got := s.as(access.Operator, c.status, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind)
 		p := decode[problem](t, got.text)
-		if !strings.Contains(p.Detail, c.want) || p.Status != c.status || p.Type != "/errors#"+p.Code || p.CorrelationID == "" || len(got.text) > 2000 {
-			t.Errorf("%.50s: %.300s", c.body, got.text)
-		}
-		if got.Header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%.50s: %v", c.body, got.Header)
-		}
+		expect.True(t, strings.Contains(p.Detail, c.want) && p.Status == c.status && p.Type == "/errors#"+p.Code && p.CorrelationID != "" && len(got.text) <= 2000, c.body, got.text)
+		expect.Equal(t, got.Header.Get("Content-Type"), "application/problem+json", c.body, got.Header)
 	}
-	if after := s.world(); len(after) != len(before) {
-		t.Errorf("%d keys, then %d", len(before), len(after))
-	}
+	after := s.world()
+	expect.Len(t, after, len(before), "keys, then")
 }
 
 // A repeated call with the same Idempotency-Key opens nothing, for each token on its own.
@@ -81,12 +74,10 @@ func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
 	for range 3 {
-		if got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k"); strings.TrimSpace(got.text) != `{"ids":[1]}` {
-			t.Error(got.text)
-		}
-		if got := s.as(access.Submitter, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k"); strings.TrimSpace(got.text) != `{"ids":[2]}` {
-			t.Error(got.text)
-		}
+		got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k")
+		expect.Equal(t, strings.TrimSpace(got.text), `{"ids":[1]}`, got.text)
+		got = s.as(access.Submitter, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k")
+		expect.Equal(t, strings.TrimSpace(got.text), `{"ids":[2]}`, got.text)
 	}
 	s.as(access.Operator, 422, "POST", "/api/v1/tasks", plain, "Idempotency-Key: "+strings.Repeat("k", 201))
 	s.as(access.Operator, 409, "POST", "/api/v1/tasks", "["+plain+","+plain+"]", "Idempotency-Key: k")
@@ -110,9 +101,8 @@ func TestSubmitter(t *testing.T) {
 		{"POST", "/tasks", `{"program":"p","after_any":{"tasks":[2,1]}}`},
 		{"GET", "/tasks/99", ""},
 	} {
-		if got := s.as(access.Submitter, 404, c.method, "/api/v1"+c.path, c.body); strings.Contains(got.text, "secret") {
-			t.Error(got.text)
-		}
+		got := s.as(access.Submitter, 404, c.method, "/api/v1"+c.path, c.body)
+		expect.True(t, !strings.Contains(got.text, "secret"), got.text)
 	}
 	for _, body := range []string{
 		`{"program":"p","owner":"operator"}`, `{"program":"p","campaign":"night"}`, `{"program":"p","unique":"x"}`,
@@ -123,25 +113,18 @@ func TestSubmitter(t *testing.T) {
 	s.as(access.Submitter, 403, "GET", "/api/v1/groups/night", "")
 	s.as(access.Submitter, 403, "GET", "/api/v1/groups?prefix=night", "")
 	for _, path := range []string{"", "?prefix=submitter/", "?cursor=AA"} {
-		if got := s.as(access.Submitter, 200, "GET", "/api/v1/groups"+path, ""); strings.Contains(got.text, "night") {
-			t.Error(got.text)
-		}
+		got := s.as(access.Submitter, 200, "GET", "/api/v1/groups"+path, "")
+		expect.True(t, !strings.Contains(got.text, "night"), got.text)
 	}
 	s.as(access.Submitter, 403, "POST", "/api/v1/groups/night/close", "")
 	for _, body := range []string{`{"action":"cancel","ids":[1]}`, `{"action":"cancel","filter":{"ids":[1]},"expect":0}`, `{"action":"cancel","filter":{"owner":""},"expect":0}`} {
 		got := s.call(s.tokens[access.Submitter], "POST", "/api/v1/tasks/actions", body)
-		if strings.Contains(got.text, `"done":1`) {
-			t.Errorf("%s: %s", body, got.text)
-		}
+		expect.True(t, !strings.Contains(got.text, `"done":1`), body, got.text)
 	}
-	if fmt.Sprint(s.world()) != fmt.Sprint(before) {
-		t.Error("the calls have changed something")
-	}
+	expect.Equal(t, fmt.Sprint(s.world()), fmt.Sprint(before), "the calls have changed something")
 	for _, query := range []string{"", "?owner=operator", "?ids=1,2", "?states=open"} {
 		got := s.as(access.Submitter, 200, "GET", "/api/v1/tasks"+query, "")
-		if strings.Contains(got.text, "secret") || !strings.Contains(got.text, `"id":2`) {
-			t.Errorf("%s: %s", query, got.text)
-		}
+		expect.True(t, !strings.Contains(got.text, "secret") && strings.Contains(got.text, `"id":2`), query, got.text)
 	}
 	s.as(access.Submitter, 201, "POST", "/api/v1/tasks", `{"program":"p","campaign":"submitter/a","unique":"submitter/u","after":{"tasks":[2]}}`)
 	s.as(access.Submitter, 200, "GET", "/api/v1/groups/submitter%2Fa", "")
@@ -163,15 +146,12 @@ func TestActions(t *testing.T) {
 	s.as(access.Operator, 200, "POST", "/api/v1/tasks/1/cancel", "{}")
 	s.as(access.Operator, 200, "POST", "/api/v1/tasks/1/retry", `{"changes":{"priority":3}}`)
 	s.as(access.Operator, 409, "POST", "/api/v1/tasks/1/requeue", `{"elsewhere":true}`)
-	if task, err := s.manager.Get(t.Context(), 1); err != nil || task.Input != "2" || task.Priority == nil || *task.Priority != 3 || !strings.Contains(strings.Join(task.Log, "\n"), "token operator: changed: ") {
-		t.Errorf("%q, %v, %q, %v", task.Input, task.Priority, task.Log, err)
-	}
+	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
+	expect.True(t, task.Input == "2" && task.Priority != nil && *task.Priority == 3 && strings.Contains(strings.Join(task.Log, "\n"), "token operator: changed: "), task)
 
 	bulk := func(status int, body, want string) {
 		t.Helper()
-		if got := s.as(access.Operator, status, "POST", "/api/v1/tasks/actions", body); !strings.Contains(got.text, want) {
-			t.Errorf("%s: %s", body, got.text)
-		}
+		expect.Contains(t, s.as(access.Operator, status, "POST", "/api/v1/tasks/actions", body).text, want, body)
 	}
 	bulk(409, `{"action":"cancel","filter":{"states":["open"]},"expect":4}`, "selects 5 tasks, and not 4")
 	bulk(200, `{"action":"change","ids":[2,3,99],"changes":{"meta":"m"}}`, `{"done":2,"skipped":1,"reasons":[{"code":"not_found"`)
@@ -198,7 +178,5 @@ func TestActions(t *testing.T) {
 	} {
 		bulk(422, body, want)
 	}
-	if fmt.Sprint(s.world()) != fmt.Sprint(before) {
-		t.Error("the calls have changed something")
-	}
+	expect.Equal(t, fmt.Sprint(s.world()), fmt.Sprint(before), "the calls have changed something")
 }

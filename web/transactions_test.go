@@ -31,9 +31,7 @@ func TestTransactions(t *testing.T) {
 	old := tag(1)
 	got := s.as(access.Operator, 200, "POST", base+"/transactions", `{"open":[{"program":"p"},{"program":"q","after":{"places":[0]}}],
 		"actions":[{"action":"cancel","id":1,"etag":"`+old+`"},{"action":"change","id":2,"changes":{"input":"2"}}],"require":[{"id":3,"etag":"`+tag(3)+`"}]}`)
-	if strings.TrimSpace(got.text) != `{"ids":[5,6]}` {
-		t.Error(got.text)
-	}
+	expect.Equal(t, strings.TrimSpace(got.text), `{"ids":[5,6]}`, got.text)
 	before := fmt.Sprint(s.world())
 	for _, c := range []struct {
 		role   access.Role
@@ -60,13 +58,10 @@ func TestTransactions(t *testing.T) {
 		{access.Submitter, `{"open":[{"program":"p"}],"decide":"g"}`, 403, ""},
 		{access.Submitter, `{"open":[{"program":"p","after":{"tasks":[2]}}]}`, 404, ""},
 	} {
-		if got := s.as(c.role, c.status, "POST", base+"/transactions", c.body); !strings.Contains(got.text, c.want) || len(got.text) > 2000 {
-			t.Errorf("%.100s: %.500s", c.body, got.text)
-		}
+		text := s.as(c.role, c.status, "POST", base+"/transactions", c.body).text
+		expect.True(t, strings.Contains(text, c.want) && len(text) <= 2000, c.body, text)
 	}
-	if fmt.Sprint(s.world()) != before {
-		t.Error("refused transactions have changed something")
-	}
+	expect.Equal(t, fmt.Sprint(s.world()), before, "refused transactions have changed something")
 	s.as(access.Submitter, 200, "POST", base+"/transactions", `{"open":[{"program":"p","campaign":"submitter/g"}],"actions":[{"action":"cancel","id":4}]}`)
 	s.as(access.Operator, 200, "POST", base+"/transactions", `{}`)
 }
@@ -75,8 +70,7 @@ func programArchive(t testing.TB, name string) string {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	expect.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: 2}))
-	_, err := w.Write([]byte("#!"))
-	expect.NoError(t, err)
+	expect.Result(w.Write([]byte("#!"))).OK(t)
 	expect.NoError(t, w.Close())
 	return b.String()
 }
@@ -87,17 +81,13 @@ func TestPrograms(t *testing.T) {
 	archive := programArchive(t, "run.sh")
 	got := s.as(access.Submitter, 200, "POST", base+"/programs?name=my%20tool", archive, "Content-Type: application/x-tar")
 	stored := decode[storedNow](t, got.text)
-	if !strings.HasPrefix(stored.Program, "my-tool-") || stored.Files != 1 || stored.Bytes != int64(len(archive)) {
-		t.Error(got.text)
-	}
+	expect.True(t, strings.HasPrefix(stored.Program, "my-tool-") && stored.Files == 1 && stored.Bytes == int64(len(archive)), got.text)
 	sum := strings.TrimPrefix(stored.Source, "redis:")
 	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"`+stored.Program+`","source":"`+stored.Source+`"}`)
 	s.as(access.Operator, 409, "DELETE", base+"/programs/"+sum, "")
 	s.as(access.Operator, 200, "POST", base+"/tasks/1/cancel", "")
 	s.as(access.Operator, 204, "POST", base+"/programs/"+sum+"/pin", "")
-	if got := s.as(access.Viewer, 200, "GET", base+"/programs", ""); !strings.Contains(got.text, `"pinned":true`) {
-		t.Error(got.text)
-	}
+	expect.Contains(t, s.as(access.Viewer, 200, "GET", base+"/programs", "").text, `"pinned":true`)
 	s.as(access.Operator, 204, "POST", base+"/programs/"+sum+"/unpin", "")
 	s.as(access.Operator, 204, "DELETE", base+"/programs/"+sum, "")
 	before := fmt.Sprint(s.world())
@@ -108,9 +98,7 @@ func TestPrograms(t *testing.T) {
 		s.as(access.Submitter, status, "POST", base+"/programs", body, "Content-Type: application/gzip")
 	}
 	s.as(access.Submitter, 415, "POST", base+"/programs", archive, "Content-Type: application/zip")
-	if fmt.Sprint(s.world()) != before {
-		t.Error("refused calls have changed something")
-	}
+	expect.Equal(t, fmt.Sprint(s.world()), before, "refused calls have changed something")
 
 	of := s.manager.Internals().Store
 	large := redis.Z{Member: strings.Repeat("0", 64), Score: program.MaxOfSubmitters - float64(len(archive)) + 1}
@@ -135,7 +123,5 @@ func TestQueues(t *testing.T) {
 	queuesWant := fmt.Sprintf(`^\[\{"queue":"default","open":1,"oldest_wait_seconds":[0-9.]+,%s\},\{"queue":"q","open":1,"oldest_wait_seconds":[0-9.]+,%s\},`+
 		`\{"queue":"r","open":0,"oldest_wait_seconds":0,"paused":true,%s\}\]\s*$`, tasks(1, 1), tasks(1, 0), tasks(0, 0))
 	got := s.as(access.Viewer, 200, "GET", base+"/queues", "")
-	if !regexp.MustCompile(queuesWant).MatchString(got.text) {
-		t.Error(got.text)
-	}
+	expect.True(t, regexp.MustCompile(queuesWant).MatchString(got.text), got.text)
 }

@@ -114,8 +114,7 @@ func TestClaimsWaitForDueTasksAndQueues(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, Options{})
 	w := s.begin(s.tokens[access.Worker], "w", `,"queues":["new","default"],"tags":["gpu"]`)
-	now, err := s.manager.Now(t.Context())
-	expect.NoError(t, err)
+	now := expect.Result(s.manager.Now(t.Context())).Value(t)
 	s.open(manager.Definition{Program: "p", StartAfter: now.Add(300 * time.Millisecond)})
 	expect.True(t, len(w.claim(`{"wait":60}`).Tasks) == 1, "the task that is due later")
 	got := make(chan remote.Claimed)
@@ -148,8 +147,7 @@ func TestClientGoesAwayDuringAClaim(t *testing.T) {
 	defer server.Close()
 	w := s.worker()
 	dial := func() net.Conn {
-		c, err := net.Dial("tcp", server.Listener.Addr().String())
-		expect.NoError(t, err)
+		c := expect.Result(net.Dial("tcp", server.Listener.Addr().String())).Value(t)
 		body := `{"wait":60,"most":3}`
 		fmt.Fprintf(c, "POST %s/work/%s/claims HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", base, w.session, w.token, len(body), body)
 		return c
@@ -173,8 +171,7 @@ func TestClientGoesAwayDuringAClaim(t *testing.T) {
 	defer c.Close()
 	s.waiting(t, 1)
 	s.open(handled(1)...)
-	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
-	expect.NoError(t, err)
+	answer := expect.Result(http.ReadResponse(bufio.NewReader(c), nil)).Value(t)
 	text, err := io.ReadAll(answer.Body)
 	expect.True(t, err == nil && strings.Contains(string(text), `"id":1`), string(text), err)
 	expect.True(t, s.task(1).State == tdf.Running, "a delivered task runs")

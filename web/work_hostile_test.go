@@ -19,10 +19,7 @@ import (
 // token adds a token, and returns its text.
 func (s *site) token(t access.Token) string {
 	s.Helper()
-	text, err := s.admin.AddToken(s.Context(), t)
-	if err != nil {
-		s.Fatal(err)
-	}
+	text := expect.Result(s.admin.AddToken(s.Context(), t)).Value(s)
 	return text
 }
 
@@ -32,13 +29,9 @@ func (w *remoteWorker) refused(status int, what string, bodies ...string) {
 	before := w.world()
 	for _, body := range bodies {
 		text := w.post(status, what, body)
-		if len(text) > 2000 {
-			w.Errorf("%s: %d bytes", what, len(text))
-		}
+		expect.True(w, len(text) <= 2000, what, len(text), "bytes")
 	}
-	if diff := cmp.Diff(before, w.world()); diff != "" {
-		w.Errorf("refused calls of %s have changed something:\n%s", what, diff)
-	}
+	expect.Equal(w, cmp.Diff(before, w.world()), "", "refused calls of", what, "have changed something")
 }
 
 // A name belongs to one living worker, and the names of a token to the token. A second start is refused, and says where the first one is.

@@ -18,8 +18,7 @@ func (s *site) settle() {
 	h := s.hand()
 	for task, err := range s.manager.List(s.Context(), manager.Query{States: []tdf.State{tdf.Executed}}) {
 		expect.NoError(s, err)
-		now, err := h.Now(s.Context())
-		expect.NoError(s, err)
+		now := expect.Result(h.Now(s.Context())).Value(s)
 		if move, ok := testspace.Read(s, h.Store, task.ID).Settle(now, nil); ok {
 			testspace.Apply(s, h.Store, move, nil)
 		}

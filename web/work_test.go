@@ -22,9 +22,7 @@ type remoteWorker struct {
 func (s *site) begin(token, name, more string) *remoteWorker {
 	s.Helper()
 	got := s.call(token, "POST", base+"/work", fmt.Sprintf(`{"name":%q%s}`, name, more))
-	if got.StatusCode != 200 {
-		s.Fatalf("register: %d %s", got.StatusCode, got.text)
-	}
+	expect.MustEqual(s, got.StatusCode, 200, "register", got.text)
 	return &remoteWorker{s, token, decode[remote.Registered](s, got.text).Session}
 }
 
@@ -32,9 +30,7 @@ func (s *site) begin(token, name, more string) *remoteWorker {
 func (w *remoteWorker) post(status int, what, body string) string {
 	w.Helper()
 	got := w.call(w.token, "POST", base+"/work/"+w.session+"/"+what, body)
-	if got.StatusCode != status {
-		w.Errorf("%s %.300s: %d, want %d: %.500s", what, body, got.StatusCode, status, got.text)
-	}
+	expect.Equal(w, got.StatusCode, status, what, body, got.text)
 	return got.text
 }
 
@@ -48,9 +44,7 @@ func (w *remoteWorker) claim(body string) remote.Claimed {
 func (w *remoteWorker) one() remote.Task {
 	w.Helper()
 	c := w.claim("")
-	if len(c.Tasks) != 1 {
-		w.Fatalf("%d tasks", len(c.Tasks))
-	}
+	expect.MustLen(w, c.Tasks, 1, "tasks")
 	return c.Tasks[0]
 }
 
@@ -63,18 +57,13 @@ func of(t remote.Task) string {
 func (w *remoteWorker) report(t remote.Task, more string) remote.Reported {
 	w.Helper()
 	all := decode[outcomes](w, w.post(200, "reports", "{"+of(t)+","+more+"}")).Reports
-	if len(all) != 1 {
-		w.Fatal(all)
-	}
+	expect.MustLen(w, all, 1)
 	return all[0]
 }
 
 func (s *site) task(id int64) *manager.Task {
 	s.Helper()
-	t, err := s.manager.Get(s.Context(), id)
-	if err != nil {
-		s.Fatal(err)
-	}
+	t := expect.Result(s.manager.Get(s.Context(), id)).Value(s)
 	return t
 }
 

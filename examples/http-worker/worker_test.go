@@ -38,8 +38,7 @@ func start(t *testing.T) (*manager.Manager, []string) {
 	t.Helper()
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
-	scfg, err := config.DefaultServer(cfg.Namespace)
-	expect.NoError(t, err)
+	scfg := expect.Result(config.DefaultServer(cfg.Namespace)).Value(t)
 	scfg.RoundDuration = 100 * time.Millisecond
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -47,8 +46,7 @@ func start(t *testing.T) (*manager.Manager, []string) {
 	t.Cleanup(func() { stop(); <-done })
 	api := httptest.NewServer(web.New(m, web.Options{Log: slog.New(slog.DiscardHandler)}))
 	t.Cleanup(api.Close)
-	token, err := admin.New(m).AddToken(t.Context(), access.Token{Name: "t", Role: access.Worker})
-	expect.NoError(t, err)
+	token := expect.Result(admin.New(m).AddToken(t.Context(), access.Token{Name: "t", Role: access.Worker})).Value(t)
 	return m, append(os.Environ(), "TDF_API="+api.URL, "TDF_TOKEN="+token, "TDF_LEASE=3")
 }
 
@@ -74,8 +72,7 @@ func TestKilledWorkers(t *testing.T) {
 				}
 				all = append(all, manager.Definition{Program: c.program, Input: input, MaxLosses: new(kills + 1)})
 			}
-			_, err := m.Open(t.Context(), all...)
-			expect.NoError(t, err)
+			expect.Result(m.Open(t.Context(), all...)).OK(t)
 			for range kills {
 				before := finished(t, m)
 				stop := run(t, c.worker, env)
@@ -103,13 +100,11 @@ func TestKilledWorkers(t *testing.T) {
 func TestCampaign(t *testing.T) {
 	t.Parallel()
 	m, env := start(t)
-	token, err := admin.New(m).AddToken(t.Context(), access.Token{Name: "o", Role: access.Operator})
-	expect.NoError(t, err)
+	token := expect.Result(admin.New(m).AddToken(t.Context(), access.Token{Name: "o", Role: access.Operator})).Value(t)
 	for range 2 {
 		c := exec.CommandContext(t.Context(), "./campaign.sh", "numbers")
 		c.Env, c.Stderr, c.WaitDelay = append(env, "TDF_TOKEN="+token), t.Output(), time.Minute
-		printed, err := c.Output()
-		expect.NoError(t, err)
+		printed := expect.Result(c.Output()).Value(t)
 		rows, err := csv.NewReader(bytes.NewReader(printed)).ReadAll()
 		expect.True(t, err == nil && len(rows) == 101, err, len(rows))
 		output, number := slices.Index(rows[0], "output"), slices.Index(rows[0], "number")
@@ -156,8 +151,7 @@ func run(t *testing.T, worker string, env []string) (kill func()) {
 // finished returns the number of finished tasks.
 func finished(t *testing.T, m *manager.Manager) int {
 	t.Helper()
-	counts, err := m.Counts(t.Context())
-	expect.NoError(t, err)
+	counts := expect.Result(m.Counts(t.Context())).Value(t)
 	n := 0
 	for state, of := range counts {
 		if state.Finished() {

@@ -42,14 +42,10 @@ func onRedis(t *testing.T) (file string) {
 	file = filepath.Join(t.TempDir(), "manager.cfg")
 	text := fmt.Sprintf("[redis]\nhost=%s\nport=%s\n[tdf]\nnamespace=%s\n", host, port, namespace)
 	expect.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	cfg, err := config.LoadManager(file)
-	expect.NoError(t, err)
-	tdf, err := local.TryOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)
-	expect.NoError(t, err)
+	cfg := expect.Result(config.LoadManager(file)).Value(t)
+	tdf := expect.Result(local.TryOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)).Value(t)
 	t.Cleanup(func() {
-		if err := tdf.Stop(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, tdf.Stop())
 	})
 	return file
 }
@@ -60,9 +56,8 @@ func TestOnRedis(t *testing.T) {
 		{"1", "1000", "10", "500500"}, {"1", "500", "7", "125250"}, {"-9", "8", "2", "-9"},
 	} {
 		status, stdout, stderr := runIt(t, "-config", file, c.from, c.to, c.bucket)
-		if want := fmt.Sprintf("sum of %s..%s = %s\n", c.from, c.to, c.want); status != 0 || stdout != want {
-			t.Errorf("exit status %d, stdout %q, want %q, stderr:\n%s", status, stdout, want, stderr)
-		}
+		want := fmt.Sprintf("sum of %s..%s = %s\n", c.from, c.to, c.want)
+		expect.True(t, status == 0 && stdout == want, "exit status", status, "stdout", stdout, "want", want, "stderr", stderr)
 	}
 }
 
@@ -70,9 +65,7 @@ func TestMissingProgram(t *testing.T) {
 	file := onRedis(t)
 	gone := filepath.Join(t.TempDir(), "run.sh")
 	status, stdout, stderr := runIt(t, "-config", file, "-program", gone, "1", "100", "10")
-	if status != 1 || stdout != "" || !strings.Contains(stderr, gone) || !strings.Contains(stderr, "-program") {
-		t.Errorf("exit status %d, stdout %q, stderr %q", status, stdout, stderr)
-	}
+	expect.True(t, status == 1 && stdout == "" && strings.Contains(stderr, gone) && strings.Contains(stderr, "-program"), "exit status", status, "stdout", stdout, "stderr", stderr)
 }
 
 func TestFailedTask(t *testing.T) {
@@ -80,9 +73,7 @@ func TestFailedTask(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "run.sh")
 	expect.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho out of luck >&2\n"), 0o755))
 	status, stdout, stderr := runIt(t, "-config", file, "-program", program, "1", "100", "10")
-	if status != 1 || stdout != "" || !strings.Contains(stderr, "failed: out of luck") {
-		t.Errorf("exit status %d, stdout %q, stderr %q", status, stdout, stderr)
-	}
+	expect.True(t, status == 1 && stdout == "" && strings.Contains(stderr, "failed: out of luck"), "exit status", status, "stdout", stdout, "stderr", stderr)
 }
 
 func TestInvalidArguments(t *testing.T) {
@@ -108,13 +99,10 @@ func TestInvalidArguments(t *testing.T) {
 	} {
 		args := strings.FieldsFunc(c.args, func(r rune) bool { return r == ' ' })
 		status, stdout, stderr := runIt(t, args...)
-		if status != 2 || stdout != "" || !strings.Contains(stderr, c.want) {
-			t.Errorf("%q: exit status %d, stdout %q, stderr %q, want %q", c.args, status, stdout, stderr, c.want)
-		}
+		expect.True(t, status == 2 && stdout == "" && strings.Contains(stderr, c.want), c.args, "exit status", status, "stdout", stdout, "stderr", stderr, "want", c.want)
 	}
-	if status, _, stderr := runIt(t, "-h"); status != 0 || !strings.Contains(stderr, "usage: sum") {
-		t.Errorf("-h: exit status %d, stderr %q", status, stderr)
-	}
+	status, _, stderr := runIt(t, "-h")
+	expect.True(t, status == 0 && strings.Contains(stderr, "usage: sum"), "-h: exit status", status, "stderr", stderr)
 }
 
 func TestCancelled(t *testing.T) {
@@ -135,9 +123,8 @@ func TestScript(t *testing.T) {
 		expect.True(t, got == want && err == nil, input, got, err, "want", want)
 	}
 	for _, input := range []string{"x", "1..", "..1", "1..x", "--1", "-", "1.5", "$(id)"} {
-		if out, err := exec.Command("./run.sh", input).Output(); err == nil || len(out) > 0 {
-			t.Errorf("%q: got %q, %v, want an error", input, out, err)
-		}
+		out, err := exec.Command("./run.sh", input).Output()
+		expect.True(t, err != nil && len(out) == 0, input, string(out), err, "want an error")
 	}
 }
 

@@ -179,9 +179,7 @@ func TestNoSum(t *testing.T) {
 				return runSum(r)
 			})
 			_, err := newSum(tm.Manager, mustPlan(t, 1, 100, 5), source, "g").compute(t.Context())
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "11..15") {
-				t.Errorf("got %v, want an error with the input 11..15 and %q", err, c.want)
-			}
+			expect.True(t, err != nil && strings.Contains(err.Error(), c.want) && strings.Contains(err.Error(), "11..15"), err, "want an error with the input 11..15 and", c.want)
 			expect.Equal(t, len(tm.Tasks())-len(tm.In(tdf.Archived)), 0, "tasks are not archived")
 		})
 	}

@@ -50,8 +50,7 @@ func TestKilledWorkers(t *testing.T) {
 	}
 	expect.NoError(t, command(t, env, all...).Run())
 	left := func() int {
-		page, err := m.Page(t.Context(), manager.Query{Group: "map", States: []tdf.State{tdf.Open}}, "", texts)
-		expect.NoError(t, err)
+		page := expect.Result(m.Page(t.Context(), manager.Query{Group: "map", States: []tdf.State{tdf.Open}}, "", texts)).Value(t)
 		return len(page.Tasks)
 	}
 	for range kills {
@@ -66,8 +65,7 @@ func TestKilledWorkers(t *testing.T) {
 	printed := make(chan []byte)
 	for range 3 {
 		go func() {
-			text, err := command(t, env).Output()
-			expect.NoError(t, err)
+			text := expect.Result(command(t, env).Output()).Value(t)
 			printed <- text
 		}()
 	}

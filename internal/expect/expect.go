@@ -167,13 +167,11 @@ func prefix(about []any) string {
 	return strings.TrimSuffix(fmt.Sprintln(formatted(about)...), "\n") + ": "
 }
 
-// formatted returns structures as texts with the names of their fields.
+// formatted returns structures as texts with the names of their fields, and shortens texts.
 func formatted(about []any) []any {
 	all := make([]any, len(about))
 	for i, a := range about {
-		if all[i] = a; a != nil && reflect.TypeOf(a).Kind() != reflect.String {
-			all[i] = fmt.Sprintf("%+v", a)
-		}
+		all[i] = short(fmt.Sprintf("%+v", a))
 	}
 	return all
 }
@@ -195,6 +193,10 @@ func text(v any) string {
 	case !strings.Contains(s, "\n"):
 		s = strconv.Quote(s)
 	}
+	return short(s)
+}
+
+func short(s string) string {
 	if len(s) > 8000 {
 		s = s[:8000] + "…"
 	}

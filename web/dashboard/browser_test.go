@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -66,14 +65,10 @@ const patience = 2 * time.Minute
 func (s *site) tab(server *httptest.Server) *tab {
 	s.Helper()
 	chromium.Do(startChromium)
-	if chromium.err != nil {
-		s.Fatalf("start chromium, which scripts/setup chromium installs: %v", chromium.err)
-	}
+	expect.MustTrue(s, chromium.err == nil, "start chromium, which scripts/setup chromium installs", chromium.err)
 	ctx, end := chromedp.NewContext(chromium.Context, chromedp.WithNewBrowserContext())
 	s.Cleanup(end)
-	if err := chromedp.Do(ctx); err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, chromedp.Do(ctx))
 	return &tab{s, ctx, server}
 }
 
@@ -91,9 +86,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.Fatal(err)
-	}
+	expect.NoError(b, chromedp.Do(ctx, steps...))
 }
 
 func try[T any](b *tab, script string) (T, error) {
@@ -104,10 +97,7 @@ func try[T any](b *tab, script string) (T, error) {
 
 func eval[T any](b *tab, script string) T {
 	b.Helper()
-	value, err := try[T](b, script)
-	if err != nil {
-		b.Fatalf("%.200s: %v", script, err)
-	}
+	value := expect.Result(try[T](b, script)).Value(b, script)
 	return value
 }
 
@@ -131,10 +121,7 @@ func (b *tab) text(text string) {
 // login logs in with a link for the token of a role.
 func (b *tab) login(role access.Role) {
 	b.Helper()
-	key, err := b.admin.AddLogin(b.Context(), string(role), time.Hour)
-	if err != nil {
-		b.Fatal(err)
-	}
+	key := expect.Result(b.admin.AddLogin(b.Context(), string(role), time.Hour)).Value(b)
 	b.open("/ui/login?key=" + key)
 	b.text("Log out")
 }
@@ -145,41 +132,31 @@ func TestAccessibility(t *testing.T) {
 	s := newSite(t, web.Options{})
 	s.fill()
 	b := s.tab(s.serve())
-	axe, err := os.ReadFile("testdata/axe.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	axe := expect.Result(os.ReadFile("testdata/axe.min.js")).Value(t)
 	check := func(b *tab, path string) {
 		b.open(path)
 		_ = eval[bool](b, string(axe)+`; document.querySelectorAll("details").forEach(d => { d.open = true }); true`)
 		for _, scheme := range []string{"light", "dark"} {
-			_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-			expect.NoError(t, err)
+			expect.Result(chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})).OK(t)
 			problems := eval[[]string](b, `axe.run().then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`)
-			if len(problems) > 0 {
-				t.Errorf("%s, %s: %s", path, scheme, strings.Join(problems, "\n"))
-			}
+			expect.Len(t, problems, 0, path, scheme)
 		}
 		b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
 		if width := eval[int](b, "document.documentElement.scrollWidth"); width > 360 {
 			t.Errorf("%s is %d pixels wide on a phone: %v", path, width, eval[[]string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 361 && !e.parentElement.closest(".scroll")).slice(0, 5).map(e => e.outerHTML.slice(0, 100))`))
 		}
-		if tall := eval[[]string](b, `[...document.querySelectorAll("nav a")].filter(e => e.offsetHeight > 45).map(e => e.innerText)`); len(tall) > 0 {
-			t.Errorf("%s breaks labels of the navigation on a phone: %v", path, tall)
-		}
+		tall := eval[[]string](b, `[...document.querySelectorAll("nav a")].filter(e => e.offsetHeight > 45).map(e => e.innerText)`)
+		expect.True(t, len(tall) == 0, path, "breaks labels of the navigation on a phone", tall)
 		b.do(chromedp.EmulateViewport(1280, 800))
-		if eval[bool](b, `document.querySelector("main script, main style, main [onclick], main b, main i") !== null`) {
-			t.Errorf("%s has an element that a program has written", path)
-		}
+		expect.True(t, !eval[bool](b, `document.querySelector("main script, main style, main [onclick], main b, main i") !== null`), path, "has an element that a program has written")
 	}
 	check(b, "/ui/login")
 	b.login(access.Operator)
 	for _, path := range append(slices.Sorted(maps.Keys(pages)), "/ui/timeline?colour=campaign") {
 		check(b, path)
 	}
-	if bars := eval[int](b, `document.querySelectorAll("svg.slots path").length`); bars < 6 {
-		t.Error("the timeline that was checked has bars of", bars, "colours")
-	}
+	bars := eval[int](b, `document.querySelectorAll("svg.slots path").length`)
+	expect.True(t, bars >= 6, "the timeline that was checked has bars of", bars, "colours")
 	s = newSite(t, web.Options{})
 	s.run("plotted", 8, func(i int) tdf.Result {
 		return tdf.Result{Exit: strconv.Itoa(i / 7), Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
@@ -228,9 +205,7 @@ func TestRetryOfAGroupInTheBrowser(t *testing.T) {
 	b.do(chromedp.Click(`a[aria-label^="Retry this group: 2 tasks"]`))
 	b.do(chromedp.WaitVisible(`button[formaction="/ui/tasks/do"]`), chromedp.Click(`button[formaction="/ui/tasks/do"]`))
 	b.text("2 tasks retried.")
-	if open, failed := s.count(tdf.Open), s.count(tdf.Failed); open != 2 || failed != 3 {
-		t.Errorf("%d open and %d failed tasks", open, failed)
-	}
+	expect.True(t, s.count(tdf.Open) == 2 && s.count(tdf.Failed) == 3, s.count(tdf.Open), "open and", s.count(tdf.Failed), "failed tasks")
 }
 
 // A person drains a worker, and lets it work again. A form that another site could have made does nothing.
@@ -238,8 +213,7 @@ func TestDrainInTheBrowser(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, web.Options{})
 	w := redisstate.WorkerInfo{Name: "lab 1/a", Host: "lab", Lease: 3600, State: "working", Slots: 2}
-	_, err := s.store.WorkerHeartbeat(t.Context(), w)
-	expect.NoError(t, err)
+	expect.Result(s.store.WorkerHeartbeat(t.Context(), w)).OK(t)
 	drained := func() bool {
 		by, err := s.store.WorkerHeartbeat(t.Context(), w)
 		return err == nil && by != ""
@@ -249,19 +223,13 @@ func TestDrainInTheBrowser(t *testing.T) {
 	b.login(access.Operator)
 	b.open("/ui/workers")
 	b.do(chromedp.WaitVisible(drain), chromedp.Click(drain), chromedp.WaitVisible(resume))
-	if !drained() {
-		t.Error("the worker does not drain")
-	}
+	expect.True(t, drained(), "the worker does not drain")
 	b.do(chromedp.Click(resume), chromedp.WaitVisible(drain))
-	if drained() {
-		t.Error("the worker still drains")
-	}
+	expect.True(t, !drained(), "the worker still drains")
 	_ = eval[bool](b, `document.querySelectorAll("[name=csrf]").forEach(field => { field.value = "0".repeat(32) }); true`)
 	b.do(chromedp.Click(drain))
 	b.text("the form is of another session")
-	if drained() {
-		t.Error("a form without the text of the session drains the worker")
-	}
+	expect.True(t, !drained(), "a form without the text of the session drains the worker")
 }
 
 // A person logs in with the keyboard alone, and goes to the tasks.
@@ -271,9 +239,7 @@ func TestKeyboard(t *testing.T) {
 	b := s.tab(s.serve())
 	b.open("/ui/tasks")
 	b.do(chromedp.KeyEvent(kb.Tab))
-	if got := eval[string](b, "document.activeElement.textContent"); got != "Skip to the content" {
-		t.Errorf("the first element is %q", got)
-	}
+	expect.Equal(t, eval[string](b, "document.activeElement.textContent"), "Skip to the content", "the first element is")
 	b.do(chromedp.KeyEvent(kb.Enter))
 	for range 10 {
 		if eval[string](b, "document.activeElement.id") == "token" {
@@ -283,9 +249,7 @@ func TestKeyboard(t *testing.T) {
 	}
 	b.do(chromedp.KeyEvent(s.tokens[access.Viewer]), chromedp.KeyEvent(kb.Enter))
 	b.text("viewer (viewer)")
-	if at := eval[string](b, "location.pathname"); at != "/ui/tasks" {
-		t.Error("the login leads to", at)
-	}
+	expect.Equal(t, eval[string](b, "location.pathname"), "/ui/tasks", "the login leads to")
 }
 
 // A page stays up to date, keeps what its reader has ticked, says when it has lost its connection, and comes back.
@@ -295,9 +259,7 @@ func TestLivePage(t *testing.T) {
 	s.open(2, "")
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	server := httptest.NewUnstartedServer(s)
 	server.Listener.Close()
 	server.Listener = listener
@@ -306,9 +268,8 @@ func TestLivePage(t *testing.T) {
 	b.login(access.Operator)
 	b.open("/ui/tasks")
 	_ = eval[bool](b, `document.querySelector("#task-1 input").click(); window.kept = document.querySelector("#task-1"); true`)
-	if local := eval[bool](b, `[...document.querySelectorAll("time")].every(t => t.title === t.dateTime)`); !local {
-		t.Error("times are not those of the reader")
-	}
+	local := eval[bool](b, `[...document.querySelectorAll("time")].every(t => t.title === t.dateTime)`)
+	expect.True(t, local, "times are not those of the reader")
 	s.open(1, "")
 	b.sees("the new task", `document.querySelector("#task-3") !== null`)
 	b.sees("the tick and the row stay", `document.querySelector("#task-1 input").checked && window.kept === document.querySelector("#task-1")`)
@@ -317,9 +278,7 @@ func TestLivePage(t *testing.T) {
 	b.text("Connection lost.")
 	s.open(1, "")
 	listener, err = config.Listen(t.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	again := &httptest.Server{Listener: listener, Config: &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}}
 	again.Start()
 	t.Cleanup(func() { again.CloseClientConnections(); again.Close() })
@@ -335,16 +294,13 @@ func TestBulkInTheBrowser(t *testing.T) {
 	server := s.serve()
 	for i, scripts := range []bool{true, false} {
 		b := s.tab(server)
-		_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})
-		expect.NoError(t, err)
+		expect.Result(chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})).OK(t)
 		b.open("/ui/login")
 		b.do(chromedp.SendKeys("#token", s.tokens[access.Operator]), chromedp.Click("main button"), chromedp.WaitVisible(`nav a[href="/ui/tasks"]`), chromedp.Click(`nav a[href="/ui/tasks"]`))
 		first, second := fmt.Sprintf("#task-%d input", 2*i+1), fmt.Sprintf("#task-%d input", 2*i+2)
 		b.do(chromedp.WaitVisible(first), chromedp.Click(first), chromedp.Click(second), chromedp.Click(`button[form=pick][value=cancel]`))
 		b.do(chromedp.WaitVisible(`button[formaction="/ui/tasks/do"]`), chromedp.Click(`button[formaction="/ui/tasks/do"]`))
 		b.text("2 tasks cancelled.")
-		if n := s.count(tdf.Expired); n != int64(2*i+2) {
-			t.Errorf("scripts %v: %d cancelled tasks", scripts, n)
-		}
+		expect.Equal(t, s.count(tdf.Expired), int64(2*i+2), "scripts", scripts, "cancelled tasks")
 	}
 }

@@ -30,9 +30,7 @@ func (s *site) run(group string, n int, result func(i int) tdf.Result) {
 		d.Group, d.Meta = group, fmt.Sprintf(`{"lr":%d,"opt":"%s","<b>":"\u202e"}`, i%5, []string{"sgd", "<i>adam"}[i%2])
 		all = append(all, d)
 	}
-	if _, err := s.manager.Open(s.Context(), all...); err != nil {
-		s.Fatal(err)
-	}
+	expect.Result(s.manager.Open(s.Context(), all...)).OK(s)
 	s.finish(n, result)
 }
 
@@ -41,9 +39,7 @@ func (s *site) finish(n int, result func(i int) tdf.Result) {
 	s.Helper()
 	for i := range n {
 		got, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})
-		if err != nil || len(got.Claims) != 1 {
-			s.Fatal(got, err)
-		}
+		expect.MustTrue(s, err == nil && len(got.Claims) == 1, got, err)
 		testspace.End(s, s.store, got.Claims[0], result(i))
 	}
 }
@@ -62,9 +58,7 @@ func TestCampaign(t *testing.T) {
 	list := b.page("/ui/campaigns", 200)
 	expect.Contains(t, list, `href="/ui/campaigns/night%2F1"`)
 	expect.Contains(t, list, "finished with failures")
-	if got := b.page("/ui/campaigns?q=day", 200); strings.Contains(got, "night") {
-		t.Error("the search for another name finds it")
-	}
+	expect.True(t, !strings.Contains(b.page("/ui/campaigns?q=day", 200), "night"), "the search for another name finds it")
 	const at = "/ui/campaigns/night%2F1"
 	got := b.get(at)
 	checkPage(t, at, got)
@@ -90,13 +84,9 @@ func TestCampaign(t *testing.T) {
 	}
 
 	svg := b.get(at + "/plot.svg?" + chosen.Encode())
-	if svg.StatusCode != 200 || svg.Header.Get("Content-Type") != "image/svg+xml" || !strings.HasPrefix(svg.Header.Get("Content-Disposition"), "attachment") || !strings.HasPrefix(svg.text, "<svg ") {
-		t.Error(svg.StatusCode, svg.Header, svg.text)
-	}
+	expect.True(t, svg.StatusCode == 200 && svg.Header.Get("Content-Type") == "image/svg+xml" && strings.HasPrefix(svg.Header.Get("Content-Disposition"), "attachment") && strings.HasPrefix(svg.text, "<svg "), svg.StatusCode, svg.Header, svg.text)
 	picture := b.get(at + "/plot.png")
-	if _, err := png.Decode(strings.NewReader(picture.text)); err != nil {
-		t.Error(err)
-	}
+	expect.Result(png.Decode(strings.NewReader(picture.text))).OK(t)
 	csv := b.get("/ui/api/v1/results?group=night%2F1&no_output=true")
 	expect.True(t, csv.StatusCode == 200 && strings.Contains(csv.text, "result.loss") && strings.Count(csv.text, "\n") == 9, csv.StatusCode, csv.text)
 	b.page(at+"/plot.svg?x=none", 404)
@@ -104,17 +94,11 @@ func TestCampaign(t *testing.T) {
 	other := s.as(access.Submitter)
 	other.page(at, 403)
 	other.page(at+"/plot.svg", 403)
-	if got := other.page("/ui/campaigns?q=night", 200); strings.Contains(got, "night/1") {
-		t.Error("a submitter sees the campaign of others")
-	}
+	expect.True(t, !strings.Contains(other.page("/ui/campaigns?q=night", 200), "night/1"), "a submitter sees the campaign of others")
 
 	retry := regexp.MustCompile(`href="/ui/tasks/confirm\?([^"]*)"`).FindStringSubmatch(b.page(at, 200))
-	if retry == nil {
-		t.Fatal("no button to retry the group")
-	}
-	if got := s.as(access.Viewer).page(at, 200); strings.Contains(got, "/ui/tasks/confirm") {
-		t.Error("a viewer sees the button")
-	}
+	expect.MustTrue(t, retry != nil, "no button to retry the group")
+	expect.True(t, !strings.Contains(s.as(access.Viewer).page(at, 200), "/ui/tasks/confirm"), "a viewer sees the button")
 	of := strings.ReplaceAll(retry[1], "&amp;", "&")
 	expect.Contains(t, b.page("/ui/tasks/confirm?"+of, 200), "Retry 1 task")
 	b.post("/ui/tasks/do", url.Values{"do": {"retry"}, "tasks": {strings.ReplaceAll(of, "do=retry&", "")}, "expect": {"1"}})
@@ -137,10 +121,7 @@ func (b *browser) send(values url.Values, files map[string]string) answer {
 		_ = w.WriteField(name, values.Get(name))
 	}
 	for name, content := range files {
-		part, err := w.CreateFormFile(name, "sim<i>.tar")
-		if err != nil {
-			b.Fatal(err)
-		}
+		part := expect.Result(w.CreateFormFile(name, "sim<i>.tar")).Value(b)
 		_, _ = part.Write([]byte(content))
 	}
 	w.Close()
@@ -154,9 +135,7 @@ var formKey = regexp.MustCompile(`name="key" value="([A-Z2-7]+)"`)
 func keyOf(t *testing.T, page string) string {
 	t.Helper()
 	found := formKey.FindStringSubmatch(page)
-	if found == nil {
-		t.Fatal("no key in", page)
-	}
+	expect.MustTrue(t, found != nil, "no key in", page)
 	return found[1]
 }
 
@@ -184,9 +163,7 @@ func TestNewCampaign(t *testing.T) {
 	expect.Equal(t, keyOf(t, got.text), key, "the key of the form stays")
 	expect.Equal(t, expect.Result(s.manager.Counts(t.Context())).Value(t).Total(), 0, "tasks after the preview")
 	stored := regexp.MustCompile(`<option value="(redis:[0-9a-f]{64} [^"]+)" selected>`).FindStringSubmatch(got.text)
-	if stored == nil {
-		t.Fatal("the form does not keep the program:", got.text)
-	}
+	expect.MustTrue(t, stored != nil, "the form does not keep the program", got.text)
 	for range 2 {
 		got = b.send(values("stored", stored[1], "rows", script["file"], "timeout", "60", "max_fails", "2"), nil)
 		expect.Equal(t, []string{fmt.Sprint(got.StatusCode), got.Header.Get("Location")}, []string{"303", "/ui/campaigns/grid"}, got.text)
@@ -218,19 +195,14 @@ func TestNewCampaign(t *testing.T) {
 	} {
 		got := b.send(c.values, c.files)
 		checkPage(t, name, got)
-		if got.StatusCode != 422 || !strings.Contains(got.text, c.problem) || !strings.Contains(got.text, `role="alert"`) {
-			t.Errorf("%s: %d %s", name, got.StatusCode, got.text)
-		}
+		expect.True(t, got.StatusCode == 422 && strings.Contains(got.text, c.problem) && strings.Contains(got.text, `role="alert"`), name, got.StatusCode, got.text)
 	}
-	if n := expect.Result(s.manager.Counts(t.Context())).Value(t).Total(); n != 3 {
-		t.Errorf("invalid forms opened %d tasks", n-3)
-	}
+	n := expect.Result(s.manager.Counts(t.Context())).Value(t).Total()
+	expect.Equal(t, n, 3, "invalid forms opened", n-3, "tasks")
 
 	own := s.as(access.Submitter)
 	key = keyOf(t, own.page("/ui/new-campaign", 200))
-	if got := own.send(values("grid", "a=1..3", "rows", ""), script); got.StatusCode != 422 {
-		t.Error("a submitter opened a campaign with any name:", got.StatusCode)
-	}
+	expect.Equal(t, own.send(values("grid", "a=1..3", "rows", ""), script).StatusCode, 422, "a submitter opened a campaign with any name")
 	delete(script, "file")
 	got = own.send(values("campaign", "submitter/g", "grid", "a=1..3"), script)
 	expect.Equal(t, got.Header.Get("Location"), "/ui/campaigns/submitter%2Fg", got.text)

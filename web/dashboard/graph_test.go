@@ -43,9 +43,8 @@ func TestGraph(t *testing.T) {
 		t.Helper()
 		views++ // a view of the same address may be a second old
 		_, part, found := strings.Cut(s.as(role).page(fmt.Sprintf("/ui/tasks/%d?view=%d", id, views), 200), `<section id="graph"`)
-		if part, _, _ = strings.Cut(part, "</section>"); !found {
-			t.Error("the page has no graph")
-		}
+		part, _, _ = strings.Cut(part, "</section>")
+		expect.True(t, found, "the page has no graph")
 		return part
 	}
 	text := graph(access.Submitter, many)
@@ -57,9 +56,8 @@ func TestGraph(t *testing.T) {
 	text = graph(access.Operator, 1)
 	expect.Contains(t, text, fmt.Sprintf(`<li class="node open any"><a href="/ui/tasks/%d">Task %[1]d</a> open (waits for tasks) <span class="faint">any outcome</span></li>`, many))
 	expect.Contains(t, text, fmt.Sprintf(`<a href="/ui/tasks/%d">Task %[1]d</a> open (waits for tasks) <span class="faint">by its campaign</span></li>`, byGroup))
-	if text = graph(access.Submitter, 1); strings.Contains(text, fmt.Sprint("Task ", byGroup)) || !strings.Contains(text, fmt.Sprint("Task ", many)) {
-		t.Error("a submitter sees", text)
-	}
+	text = graph(access.Submitter, 1)
+	expect.True(t, !strings.Contains(text, fmt.Sprint("Task ", byGroup)) && strings.Contains(text, fmt.Sprint("Task ", many)), "a submitter sees", text)
 	for range 25 {
 		open("", first, nil)
 	}
@@ -80,7 +78,6 @@ func TestGraph(t *testing.T) {
 	expect.Equal(t, strings.Count(text, "<li "), 20, "follow-ups")
 	expect.Contains(t, text, "and 3 more</a>")
 	alone := expect.Result(s.manager.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", ""))).Value(t)[0]
-	if plain := s.as(access.Operator).page(fmt.Sprintf("/ui/tasks/%d", alone.ID), 200); strings.Contains(plain, `class="graph"`) {
-		t.Error(plain)
-	}
+	plain := s.as(access.Operator).page(fmt.Sprintf("/ui/tasks/%d", alone.ID), 200)
+	expect.True(t, !strings.Contains(plain, `class="graph"`), plain)
 }

@@ -91,13 +91,10 @@ func FuzzLine(f *testing.F) {
 		if q.Since, q.Before = (time.Time{}), (time.Time{}); err != nil || q.Validate() != nil || len(lineOf(of)) > maxLine {
 			return
 		}
-		to, err := addressOf(lineOf(of), of)
-		expect.NoError(t, err)
-		u, err := url.Parse(to)
-		expect.NoError(t, err)
-		if got, want := filterOf(u.Query()), filterOf(of); !sameFilter(got, want) {
-			t.Errorf("%q: %q leads to %+v, want %+v", query, lineOf(of), got, want)
-		}
+		to := expect.Result(addressOf(lineOf(of), of)).Value(t)
+		u := expect.Result(url.Parse(to)).Value(t)
+		got, want := filterOf(u.Query()), filterOf(of)
+		expect.True(t, sameFilter(got, want), query, lineOf(of), "leads to", got, "want", want)
 	})
 }
 

@@ -48,15 +48,12 @@ func TestLineOfTasks(t *testing.T) {
 	expect.Contains(t, text, `value="--worker &#34;&lt;b&gt;&#34; --state &#34;&lt;b&gt;&#34;"`)
 	expect.Contains(t, text, `aria-invalid="true" aria-describedby="wrong"`)
 	expect.Contains(t, text, `invalid state &#34;&lt;b&gt;&#34;: want open, running`)
-	if strings.Contains(text, `<tr id="task-`) || strings.Contains(text, "No tasks") {
-		t.Error(text)
-	}
+	expect.True(t, !strings.Contains(text, `<tr id="task-`) && !strings.Contains(text, "No tasks"), text)
 	words := func(role access.Role) (of map[string][]string) {
 		t.Helper()
 		got := s.as(role).get("/ui/tasks/words.json")
-		if err := json.Unmarshal([]byte(got.text), &of); err != nil || got.StatusCode != 200 || len(got.text) > 100_000 {
-			t.Fatal(err, got.StatusCode, got.text)
-		}
+		err := json.Unmarshal([]byte(got.text), &of)
+		expect.MustTrue(t, err == nil && got.StatusCode == 200 && len(got.text) <= 100_000, err, got.StatusCode, got.text)
 		return of
 	}
 	seen, own := words(access.Viewer), words(access.Submitter)

@@ -36,8 +36,7 @@ func (p *program) print(text string) {
 	p.Helper()
 	p.printed += text
 	tail := p.printed[max(0, len(p.printed)-4096):]
-	_, err := p.store.Renew(p.Context(), 3600, redisstate.Renewal{ID: p.Task.ID, Round: p.Task.Round, Claim: p.ID, Report: redisstate.LiveReport{Tail: &tail}})
-	expect.NoError(p, err)
+	expect.Result(p.store.Renew(p.Context(), 3600, redisstate.Renewal{ID: p.Task.ID, Round: p.Task.Round, Claim: p.ID, Report: redisstate.LiveReport{Tail: &tail}})).OK(p)
 }
 
 // restart serves the dashboard at an address, with the next process if there was another one before.
@@ -105,14 +104,12 @@ func TestOutputInTheBrowser(t *testing.T) {
 			_ = eval[bool](b, `(e => { window.middle = [...e.childNodes].at(-4); e.scrollTop = e.scrollHeight / 2; window.place = () => { const r = document.createRange(); r.selectNode(middle); return r.getBoundingClientRect().top }; window.before = place() })(document.querySelector("#tail")); true`)
 		}
 	}
-	if moved := eval[float64](b, `middle.isConnected ? Math.abs(place() - before) : 1e9`); moved > 2 {
-		t.Errorf("the text of another reader has moved by %v pixels", moved)
-	}
+	moved := eval[float64](b, `middle.isConnected ? Math.abs(place() - before) : 1e9`)
+	expect.True(t, moved <= 2, "the text of another reader has moved by", moved, "pixels")
 	p.print(strings.Repeat("x", 3000) + "\nlast\n")
 	b.sees("the beginning of a long line", text+".endsWith(`x … 1,000 bytes more\nlast\n`)")
-	if n := eval[int](b, text+".length"); n > 64<<10 || n < 60<<10 {
-		t.Errorf("the page shows %d characters", n)
-	}
+	n := eval[int](b, text+".length")
+	expect.True(t, n <= 64<<10 && n >= 60<<10, "the page shows", n, "characters")
 	testspace.End(t, s.store, p.Claim, tdf.Result{Exit: "0", Seconds: 1, Output: "all of it\n"})
 	b.text("all of it")
 	b.sees("the whole output replaces its end", `document.querySelector("#tail") === null`)
@@ -143,12 +140,10 @@ func TestTailOfALostRound(t *testing.T) {
 	next := s.start()
 	s.Handler = web.New(s.manager, web.Options{}) // a dashboard that remembers nothing
 	lost(path + "?round=0")
-	if text := b.page(path, 200); strings.Contains(text, "Last part of the output") || !strings.Contains(text, `id="tail"`) {
-		t.Error("the page of the running round:", text)
-	}
+	text := b.page(path, 200)
+	expect.True(t, !strings.Contains(text, "Last part of the output") && strings.Contains(text, `id="tail"`), "the page of the running round", text)
 	testspace.End(t, s.store, next.Claim, tdf.Result{Exit: "0", Output: "whole"})
 	s.Handler = web.New(s.manager, web.Options{})
-	if text := b.page(path, 200); strings.Contains(text, "Last part of the output") || !strings.Contains(text, "whole") {
-		t.Error("the page of a reported round:", text)
-	}
+	text = b.page(path, 200)
+	expect.True(t, !strings.Contains(text, "Last part of the output") && strings.Contains(text, "whole"), "the page of a reported round", text)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -44,10 +45,7 @@ func newSite(t testing.TB, o web.Options) *site {
 	m := testspace.Manager(t, cfg)
 	s := &site{t, web.New(m, o), cfg, m, admin.New(m), testspace.Connect(t, cfg), map[access.Role]string{}}
 	for _, role := range access.Roles() {
-		text, err := s.admin.AddToken(t.Context(), access.Token{Name: role, Role: access.Role(role)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: role, Role: access.Role(role)})).Value(t)
 		s.tokens[access.Role(role)] = text
 	}
 	return s
@@ -72,9 +70,8 @@ func (s *site) browser() *browser { return &browser{s, map[string]string{}, ""} 
 func (s *site) as(role access.Role) *browser {
 	s.Helper()
 	b := s.browser()
-	if got := b.post("/ui/login", url.Values{"token": {s.tokens[role]}}); got.StatusCode != http.StatusSeeOther {
-		s.Fatalf("log in as %s: %d %s", role, got.StatusCode, got.text)
-	}
+	got := b.post("/ui/login", url.Values{"token": {s.tokens[role]}})
+	expect.MustEqual(s, got.StatusCode, http.StatusSeeOther, "log in as", role, got.text)
 	return b
 }
 
@@ -95,10 +92,7 @@ func (b *browser) do(r *http.Request, headers ...string) answer {
 			delete(b.cookies, c.Name)
 		}
 	}
-	text, err := io.ReadAll(w.Result().Body)
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := expect.Result(io.ReadAll(w.Result().Body)).Value(b)
 	if found := csrfField.FindStringSubmatch(string(text)); found != nil {
 		b.csrf = found[1]
 	}
@@ -130,8 +124,6 @@ func (b *browser) post(path string, form url.Values, headers ...string) answer {
 func (b *browser) page(path string, status int) string {
 	b.Helper()
 	got := b.get(path)
-	if got.StatusCode != status {
-		b.Errorf("%s: %d, want %d: %s", path, got.StatusCode, status, got.text)
-	}
+	expect.Equal(b, got.StatusCode, status, path, got.text)
 	return got.text
 }

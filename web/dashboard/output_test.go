@@ -3,6 +3,8 @@ package dashboard
 import (
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // An output on a page has its colours, hides nothing, and is no HTML.
@@ -27,22 +29,18 @@ func TestOutput(t *testing.T) {
 		"x\x1b[":                            `x\x1b[`,
 		"\x1b[" + strings.Repeat("1;", 100): "",
 	} {
-		if got := string(outputOf(text).HTML); got != want && want != "" || strings.ContainsAny(got, "\x1b\u202e\x00") {
-			t.Errorf("%q: %s", text, got)
-		}
+		got := string(outputOf(text).HTML)
+		expect.True(t, (got == want || want == "") && !strings.ContainsAny(got, "\x1b\u202e\x00"), text, got)
 	}
 }
 
 // A long line and a long output are cut, and say so.
 func TestLongOutput(t *testing.T) {
 	long := outputOf("begin " + strings.Repeat("ä", 5<<20) + "\nend\n")
-	if n := len(long.HTML); n > longestOutput || long.Cut < 9<<20 || !strings.Contains(string(long.HTML), "bytes more") || !strings.HasSuffix(string(long.HTML), "end\n") {
-		t.Errorf("%d bytes, %d cut: %.300s", n, long.Cut, long.HTML)
-	}
+	n := len(long.HTML)
+	expect.True(t, n <= longestOutput && long.Cut >= 9<<20 && strings.Contains(string(long.HTML), "bytes more") && strings.HasSuffix(string(long.HTML), "end\n"), n, "bytes", long.Cut, "cut", long.HTML)
 	lines := outputOf(strings.Repeat("\x1b[31mx\x1b[1my\n", 100_000))
-	if len(lines.HTML) > 20*longestOutput || lines.Cut == 0 {
-		t.Errorf("%d bytes", len(lines.HTML))
-	}
+	expect.True(t, len(lines.HTML) <= 20*longestOutput && lines.Cut != 0, len(lines.HTML), "bytes")
 }
 
 func FuzzOutput(f *testing.F) {
@@ -50,12 +48,8 @@ func FuzzOutput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		got := string(outputOf(text).HTML)
 		for _, part := range strings.Split(got, "<")[1:] {
-			if !strings.HasPrefix(part, `span class="`) && !strings.HasPrefix(part, "/span>") && !strings.HasPrefix(part, `em class="faint">`) && !strings.HasPrefix(part, "/em>") {
-				t.Fatalf("%q became %q", text, got)
-			}
+			expect.MustTrue(t, strings.HasPrefix(part, `span class="`) || strings.HasPrefix(part, "/span>") || strings.HasPrefix(part, `em class="faint">`) || strings.HasPrefix(part, "/em>"), text, "became", got)
 		}
-		if strings.ContainsAny(got, "\x1b\x00\u202e\r") {
-			t.Fatalf("%q became %q", text, got)
-		}
+		expect.MustTrue(t, !strings.ContainsAny(got, "\x1b\x00\u202e\r"), text, "became", got)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -22,9 +21,7 @@ func TestHistoryOfOverview(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, web.Options{})
 	ctx, cli, ns := t.Context(), testspace.Client(t, s.cfg), s.cfg.Namespace
-	if text := s.as(access.Viewer).page("/ui", http.StatusOK); !strings.Contains(text, "No counts yet") {
-		t.Error("before the first counts:", text)
-	}
+	expect.Contains(t, s.as(access.Viewer).page("/ui", http.StatusOK), "No counts yet", "before the first counts")
 	now := expect.Result(s.store.Now(ctx)).Value(t)
 	expect.NoError(t, s.store.KeepHistory(ctx, now.Add(-7200)))
 	expect.NoError(t, s.store.KeepHistory(ctx, now.Add(-600)))
@@ -38,9 +35,7 @@ func TestHistoryOfOverview(t *testing.T) {
 		`<td class="n">1,234</td><td class="n">5</td><td class="whole">3.00s, 4.60s, 4.96s</td><td class="whole">–</td>`, "Last hour: 1,234 succeeded and 5 failed tasks, at most 1,239 a minute",
 		"no counts", "Numbers of the day", `class="succeeded" d="M`,
 	} {
-		if !strings.Contains(got.text, want) {
-			t.Errorf("the overview lacks %q: %s", want, got.text)
-		}
+		expect.Contains(t, got.text, want, "the overview lacks")
 	}
 }
 

@@ -53,9 +53,7 @@ func (s *site) fill() {
 	d := testspace.Define("p<i>", "rsync:/p/run.sh", "<script>alert(1)</script>\u202e")
 	d.Meta = hostile
 	d.Group = "<b>g"
-	if _, err := s.manager.Open(s.Context(), d); err != nil {
-		s.Fatal(err)
-	}
+	expect.Result(s.manager.Open(s.Context(), d)).OK(s)
 	records := []redisstate.Record{
 		{ID: 2, Hash: tdf.Hash{
 			"id": "2", "state": "failed", "round": "1", "program": "p<i>", "source": "rsync:/p/run.sh", "input": "<b>g", "meta": hostile, "group": "<b>g", "owner": "operator", "log": hostile + "\n",
@@ -68,9 +66,8 @@ func (s *site) fill() {
 			"0:progress": hostile, "lease_until": "4000000000",
 		}},
 	}
-	if n, err := s.store.Restore(s.Context(), records...); err != nil || n != len(records) {
-		s.Fatal(n, err)
-	}
+	n, err := s.store.Restore(s.Context(), records...)
+	expect.MustTrue(s, err == nil && n == len(records), n, err)
 	s.addWorkers("<b>g", "w")
 	s.addNotices(
 		notice.Notice{Kind: notice.CampaignEnded, At: time.Unix(1_800_000_000, 0), Text: hostile, Campaign: "<b>g", Tries: 1, Delivered: map[string]time.Time{"webhook": time.Unix(1_800_000_001, 0)}}.Stored(),
@@ -88,9 +85,7 @@ func (s *site) addWorkers(names ...string) {
 	s.Helper()
 	ctx := s.Context()
 	now, err := s.store.Now(ctx)
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.NoError(s, err)
 	for _, name := range names {
 		var bars []redisstate.Bar
 		for i := range 12 {
@@ -103,9 +98,7 @@ func (s *site) addWorkers(names ...string) {
 		if _, err = s.store.WorkerHeartbeat(ctx, w); err == nil {
 			err = s.store.AddBars(ctx, name, bars, []redisstate.Bar{running})
 		}
-		if err != nil {
-			s.Fatal(err)
-		}
+		expect.NoError(s, err)
 	}
 }
 
@@ -116,9 +109,8 @@ func (s *site) addNotices(texts ...string) {
 	for i, text := range texts {
 		all = append(all, redisstate.Sighting{Mark: fmt.Sprint("test ", i), After: "1", Notice: text})
 	}
-	if n, err := s.store.See(s.Context(), all...); err != nil || n != len(texts) {
-		s.Fatal(n, err)
-	}
+	n, err := s.store.See(s.Context(), all...)
+	expect.MustTrue(s, err == nil && n == len(texts), n, err)
 }
 
 // The page of the notices shows the newest ones, how their delivery has ended, and which cannot be read. It stays small.
@@ -153,57 +145,41 @@ func TestPages(t *testing.T) {
 		for path, roles := range pages {
 			got := b.get(path)
 			refused := got.StatusCode == http.StatusForbidden || got.StatusCode == http.StatusNotFound // the tasks of others do not exist
-			if may := strings.Contains(roles, string(role)); may && got.StatusCode != http.StatusOK || !may && !refused {
-				t.Errorf("%s as %s: %d: %s", path, role, got.StatusCode, got.text)
-			}
+			may := strings.Contains(roles, string(role))
+			expect.True(t, (!may || got.StatusCode == http.StatusOK) && (may || refused), path, "as", role, got.StatusCode, got.text)
 			checkPage(t, path, got)
 			for _, link := range strings.Split(got.text, `href="`)[1:] {
 				link, _, _ = strings.Cut(link, `"`)
-				if may, known := pages[link]; known && !strings.Contains(may, string(role)) {
-					t.Errorf("%s shows %s a link to %s", path, role, link)
-				}
+				may, known := pages[link]
+				expect.True(t, !known || strings.Contains(may, string(role)), path, "shows", role, "a link to", link)
 			}
 			for form, may := range actions {
-				if strings.Contains(got.text, `action="`+form+`"`) && !strings.Contains(may, string(role)) {
-					t.Errorf("%s shows %s the button for %s", path, role, form)
-				}
+				expect.True(t, !strings.Contains(got.text, `action="`+form+`"`) || strings.Contains(may, string(role)), path, "shows", role, "the button for", form)
 			}
 		}
 		for form, roles := range actions {
-			if got := b.post(form, nil); (got.StatusCode != http.StatusForbidden) != strings.Contains(roles, string(role)) {
-				t.Errorf("%s as %s: %d", form, role, got.StatusCode)
-			}
+			got := b.post(form, nil)
+			expect.Equal(t, got.StatusCode != http.StatusForbidden, strings.Contains(roles, string(role)), form, "as", role, got.StatusCode)
 		}
 	}
 	for path := range pages {
 		s.browser().page(path, http.StatusSeeOther)
 	}
 	for form := range actions {
-		if got := s.browser().post(form, url.Values{}); got.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s without a session: %d", form, got.StatusCode)
-		}
+		expect.Equal(t, s.browser().post(form, url.Values{}).StatusCode, http.StatusUnauthorized, form, "without a session")
 	}
 }
 
 func checkPage(t *testing.T, path string, got answer) {
 	t.Helper()
 	policy := got.Header.Get("Content-Security-Policy")
-	if strings.Contains(policy, "unsafe") || !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || got.Header.Get("X-Content-Type-Options") != "nosniff" ||
-		got.Header.Get("Referrer-Policy") != "same-origin" {
-		t.Errorf("%s: %v", path, got.Header)
-	}
+	expect.True(t, !strings.Contains(policy, "unsafe") && strings.Contains(policy, "default-src 'none'") && strings.Contains(policy, "frame-ancestors 'none'") && got.Header.Get("X-Content-Type-Options") == "nosniff" && got.Header.Get("Referrer-Policy") == "same-origin", path, got.Header)
 	for _, bad := range []string{"<script>", " style=", "<style", " onclick", "src=\"http", "href=\"http", "javascript:", "\x1b", "\u202e", "\x00", "<b>g", "<i>", "ZgotmplZ"} {
-		if strings.Contains(got.text, bad) {
-			t.Errorf("%s contains %q: %s", path, bad, got.text)
-		}
+		expect.True(t, !strings.Contains(got.text, bad), path, "contains", bad, got.text)
 	}
-	if len(got.text) > 100_000 {
-		t.Errorf("%s has %d bytes", path, len(got.text))
-	}
+	expect.True(t, len(got.text) <= 100_000, path, "has", len(got.text), "bytes")
 	for _, need := range []string{"<main ", "<h1>", `lang="en"`, "<title>"} {
-		if !strings.Contains(got.text, need) {
-			t.Errorf("%s has no %s", path, need)
-		}
+		expect.Contains(t, got.text, need, path, "has no")
 	}
 }
 
@@ -240,20 +216,13 @@ func TestStaticFiles(t *testing.T) {
 	for _, part := range strings.Split(text, `="/ui/static/`)[1:] {
 		path, _, _ := strings.Cut(part, `"`)
 		got := s.browser().get("/ui/static/" + path)
-		if size += len(got.text); got.StatusCode != 200 || !strings.Contains(got.Header.Get("Cache-Control"), "immutable") || got.Header.Get("Content-Type") == "" {
-			t.Errorf("%s: %d %v", path, got.StatusCode, got.Header)
-		}
-		if strings.HasSuffix(path, ".js") && strings.Count(got.text, "\n") > 300 {
-			t.Error("the script has more than 300 lines")
-		}
+		size += len(got.text)
+		expect.True(t, got.StatusCode == 200 && strings.Contains(got.Header.Get("Cache-Control"), "immutable") && got.Header.Get("Content-Type") != "", path, got.StatusCode, got.Header)
+		expect.True(t, !strings.HasSuffix(path, ".js") || strings.Count(got.text, "\n") <= 300, "the script has more than 300 lines")
 	}
-	if size > 100_000 {
-		t.Errorf("the first page has %d bytes", size)
-	}
+	expect.True(t, size <= 100_000, "the first page has", size, "bytes")
 	for _, path := range []string{"/ui/static/x/none.css", "/ui/static/x/..%2Fdoc.go", "/ui/none", "/ui/static/x"} {
-		if got := s.browser().get(path); got.StatusCode != 404 {
-			t.Errorf("%s: %d", path, got.StatusCode)
-		}
+		expect.Equal(t, s.browser().get(path).StatusCode, 404, path)
 	}
 }
 
@@ -268,9 +237,8 @@ func TestColoursOfBars(t *testing.T) {
 		colours := regexp.MustCompile(`#\w+`).FindAllString(bars[i][1], -1)
 		expect.Len(t, colours, 8, "colours")
 		for _, c := range colours {
-			if ratio := contrast(t, c, pages[i][1]); ratio < 3 {
-				t.Errorf("%s on %s has a contrast of %.2f", c, pages[i][1], ratio)
-			}
+			ratio := contrast(t, c, pages[i][1])
+			expect.True(t, ratio >= 3, c, "on", pages[i][1], "has a contrast of", ratio)
 		}
 	}
 }
@@ -282,8 +250,7 @@ func contrast(t *testing.T, a, b string) float64 {
 		if len(colour) == 4 {
 			colour = "#" + strings.Repeat(colour[1:2], 2) + strings.Repeat(colour[2:3], 2) + strings.Repeat(colour[3:4], 2)
 		}
-		_, err := fmt.Sscanf(colour, "#%02x%02x%02x", &rgb[0], &rgb[1], &rgb[2])
-		expect.NoError(t, err)
+		expect.Result(fmt.Sscanf(colour, "#%02x%02x%02x", &rgb[0], &rgb[1], &rgb[2])).OK(t)
 		for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
 			v := float64(rgb[i]) / 255
 			if v <= 0.04045 {

@@ -45,8 +45,7 @@ func TestScreenshots(t *testing.T) {
 	expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "operator", Role: access.Operator})).OK(t)
 	s.simulate(redis, time.Date(2030, 1, 31, 11, 0, 0, 0, time.UTC))
 	b := s.tab(s.serve())
-	_, err := chromedp.Call(b.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"})
-	expect.NoError(t, err)
+	expect.Result(chromedp.Call(b.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"})).OK(t)
 	b.login(access.Operator)
 	const most = 1500 // the height of a picture
 	total, dir := 0, cmp.Or(os.Getenv("TDF_SCREENSHOTS"), t.TempDir())
@@ -59,16 +58,14 @@ func TestScreenshots(t *testing.T) {
 		{"timeline", "/ui/timeline?window=1h&colour=campaign", "light", "svg.slots path"},
 		{"timeline-dark", "/ui/timeline?window=1h&colour=outcome", "dark", "svg.slots path.t-failed"},
 	} {
-		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: p.scheme}}})
-		expect.NoError(t, err)
+		expect.Result(chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: p.scheme}}})).OK(t)
 		b.do(chromedp.EmulateViewport(1200, 800))
 		b.open(p.path)
 		b.sees(p.name, fmt.Sprintf("document.querySelector(%q) !== null", p.ready))
 		// What needs attention is true only of this test: its Redis is embedded, and the clock of this Redis is not that of the machine.
 		height := eval[int64](b, `document.querySelector("#attention")?.remove(); document.querySelector("main").scrollHeight + 90`)
 		b.do(chromedp.EmulateViewport(1200, min(height, most)))
-		shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-		expect.NoError(t, err)
+		shot := expect.Result(chromedp.Run(b.ctx, chromedp.CaptureScreenshot())).Value(t)
 		small := smaller(t, shot)
 		total += len(small)
 		expect.NoError(t, os.WriteFile(filepath.Join(dir, p.name+".png"), small, 0o644))

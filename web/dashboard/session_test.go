@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/web"
@@ -22,27 +23,16 @@ func TestLogin(t *testing.T) {
 	s := newSite(t, web.Options{})
 	b := s.browser()
 	got := b.get("/ui/workers?x=1")
-	if got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/ui/login?next=%2Fui%2Fworkers%3Fx%3D1" {
-		t.Fatal(got.StatusCode, got.Header)
-	}
+	expect.MustTrue(t, got.StatusCode == http.StatusSeeOther && got.Header.Get("Location") == "/ui/login?next=%2Fui%2Fworkers%3Fx%3D1", got.StatusCode, got.Header)
 	got = b.post("/ui/login", url.Values{"token": {" " + s.tokens[access.Viewer] + "\n"}, "next": {"/ui/workers?x=1"}})
-	if got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/ui/workers?x=1" {
-		t.Fatal(got.StatusCode, got.Header, got.text)
-	}
+	expect.MustTrue(t, got.StatusCode == http.StatusSeeOther && got.Header.Get("Location") == "/ui/workers?x=1", got.StatusCode, got.Header, got.text)
 	cookie := got.Cookies()[0]
-	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || cookie.MaxAge <= 0 || strings.Contains(cookie.Value, s.tokens[access.Viewer]) {
-		t.Errorf("%+v", cookie)
-	}
-	if text := b.page("/ui/workers", 200); !strings.Contains(text, "viewer (viewer)") {
-		t.Error(text)
-	}
-	if got := b.post("/ui/logout", url.Values{"csrf": {"x"}}); got.StatusCode != 403 {
-		t.Error("log-out without the text of the session:", got.StatusCode)
-	}
+	expect.True(t, cookie.HttpOnly && cookie.SameSite == http.SameSiteLaxMode && cookie.Path == "/" && cookie.MaxAge > 0 && !strings.Contains(cookie.Value, s.tokens[access.Viewer]), cookie)
+	expect.Contains(t, b.page("/ui/workers", 200), "viewer (viewer)")
+	expect.Equal(t, b.post("/ui/logout", url.Values{"csrf": {"x"}}).StatusCode, 403, "log-out without the text of the session")
 	old := map[string]string{cookie.Name: cookie.Value}
-	if got := b.post("/ui/logout", nil); got.StatusCode != http.StatusSeeOther || len(b.cookies) != 0 {
-		t.Error(got.StatusCode, b.cookies)
-	}
+	got = b.post("/ui/logout", nil)
+	expect.True(t, got.StatusCode == http.StatusSeeOther && len(b.cookies) == 0, got.StatusCode, b.cookies)
 	b.cookies = old
 	b.page("/ui/workers", http.StatusSeeOther)
 }
@@ -59,17 +49,14 @@ func TestRefusedLogins(t *testing.T) {
 		"large":         {"token": {strings.Repeat("x", 100_000)}},
 	} {
 		b := s.browser()
-		if got := b.post("/ui/login", form); got.StatusCode < 400 || got.StatusCode >= 500 || len(b.cookies) != 0 || !strings.Contains(got.text, `role="alert"`) {
-			t.Errorf("%s: %d %v", name, got.StatusCode, b.cookies)
-		}
+		got := b.post("/ui/login", form)
+		expect.True(t, got.StatusCode >= 400 && got.StatusCode < 500 && len(b.cookies) == 0 && strings.Contains(got.text, `role="alert"`), name, got.StatusCode, b.cookies)
 	}
 	b := s.browser()
 	for range 20 {
 		b.post("/ui/login", url.Values{"token": {"x"}})
 	}
-	if got := b.post("/ui/login", url.Values{"token": {s.tokens[access.Viewer]}}); got.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("after many tries: %d", got.StatusCode)
-	}
+	expect.Equal(t, b.post("/ui/login", url.Values{"token": {s.tokens[access.Viewer]}}).StatusCode, http.StatusTooManyRequests, "after many tries")
 }
 
 // A session ends with its token, also if another token gets the name.
@@ -78,17 +65,11 @@ func TestSessionEndsWithItsToken(t *testing.T) {
 	s := newSite(t, web.Options{})
 	b := s.as(access.Viewer)
 	b.page("/ui/workers", 200)
-	if err := s.admin.RemoveToken(t.Context(), "viewer"); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, s.admin.RemoveToken(t.Context(), "viewer"))
 	b.page("/ui/workers", http.StatusSeeOther)
-	if _, err := s.admin.AddToken(t.Context(), access.Token{Name: "viewer", Role: access.Operator}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "viewer", Role: access.Operator})).OK(t)
 	b.page("/ui/workers", http.StatusSeeOther)
-	if got := b.get("/ui/workers", "Accept: text/event-stream"); got.StatusCode != http.StatusUnauthorized {
-		t.Error("a stream:", got.StatusCode)
-	}
+	expect.Equal(t, b.get("/ui/workers", "Accept: text/event-stream").StatusCode, http.StatusUnauthorized, "a stream")
 }
 
 // Redis holds no text with which somebody could continue a session, and not more than 100 sessions of a token.
@@ -97,33 +78,23 @@ func TestSessionsInRedis(t *testing.T) {
 	s := newSite(t, web.Options{})
 	first := s.as(access.Viewer)
 	ctx, client := t.Context(), testspace.Client(t, s.cfg)
-	token, err := s.admin.Authenticate(ctx, s.tokens[access.Viewer])
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := expect.Result(s.admin.Authenticate(ctx, s.tokens[access.Viewer])).Value(t)
 	texts := []string{}
 	for range access.MaxSessions {
-		text, err := s.admin.OpenSession(ctx, token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := expect.Result(s.admin.OpenSession(ctx, token)).Value(t)
 		texts = append(texts, text)
 	}
 	stored, err := client.HGetAll(ctx, s.cfg.Namespace+":sessions:token.viewer").Result()
-	if err != nil || len(stored) != access.MaxSessions {
-		t.Error(len(stored), err)
-	}
+	expect.True(t, err == nil && len(stored) == access.MaxSessions, len(stored), err)
 	for digest, value := range stored {
 		for _, text := range texts {
-			if secret := text[strings.LastIndexByte(text, '.')+1:]; strings.Contains(digest+value, secret) {
-				t.Fatal("Redis holds the secret text of a session")
-			}
+			secret := text[strings.LastIndexByte(text, '.')+1:]
+			expect.MustTrue(t, !strings.Contains(digest+value, secret), "Redis holds the secret text of a session")
 		}
 	}
 	first.page("/ui/workers", http.StatusSeeOther) // the oldest session made room
-	if life := client.TTL(ctx, s.cfg.Namespace+":sessions:token.viewer").Val(); life <= 0 || life > access.SessionLife {
-		t.Errorf("sessions expire after %v", life)
-	}
+	life := client.TTL(ctx, s.cfg.Namespace+":sessions:token.viewer").Val()
+	expect.True(t, life > 0 && life <= access.SessionLife, "sessions expire after", life)
 }
 
 // A link logs in once. A page or a program that only looks at the link before does not use it up.
@@ -131,34 +102,22 @@ func TestLoginLink(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, web.Options{})
 	key, err := s.admin.AddLogin(t.Context(), "operator", time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	b := s.browser()
 	for range 3 {
-		if got := b.get("/ui/login?key=" + key); got.StatusCode != 200 || len(b.cookies) != 0 || !strings.Contains(got.text, key) {
-			t.Fatal(got.StatusCode, got.text)
-		}
+		got := b.get("/ui/login?key=" + key)
+		expect.MustTrue(t, got.StatusCode == 200 && len(b.cookies) == 0 && strings.Contains(got.text, key), got.StatusCode, got.text)
 	}
-	if got := b.post("/ui/login", url.Values{"key": {key}}); got.StatusCode != http.StatusSeeOther {
-		t.Fatal(got.StatusCode, got.text)
-	}
+	got := b.post("/ui/login", url.Values{"key": {key}})
+	expect.MustEqual(t, got.StatusCode, http.StatusSeeOther, got.text)
 	b.page("/ui/workers", 200)
-	if got := s.browser().post("/ui/login", url.Values{"key": {key}}); got.StatusCode != 403 {
-		t.Error("a second time:", got.StatusCode)
-	}
-	if key, err = s.admin.AddLogin(t.Context(), "operator", time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.admin.RemoveToken(t.Context(), "operator"); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.browser().post("/ui/login", url.Values{"key": {key}}); got.StatusCode != 403 {
-		t.Error("without its token:", got.StatusCode)
-	}
-	if _, err := s.admin.AddLogin(t.Context(), "none", time.Hour); err == nil {
-		t.Error("a link for a token that does not exist")
-	}
+	expect.Equal(t, s.browser().post("/ui/login", url.Values{"key": {key}}).StatusCode, 403, "a second time")
+	key, err = s.admin.AddLogin(t.Context(), "operator", time.Hour)
+	expect.NoError(t, err)
+	expect.NoError(t, s.admin.RemoveToken(t.Context(), "operator"))
+	expect.Equal(t, s.browser().post("/ui/login", url.Values{"key": {key}}).StatusCode, 403, "without its token")
+	_, err = s.admin.AddLogin(t.Context(), "none", time.Hour)
+	expect.True(t, err != nil, "a link for a token that does not exist")
 }
 
 // Over TLS, only a cookie that no other host can set counts.
@@ -166,35 +125,25 @@ func TestCookies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, web.Options{})
 	b := s.as(access.Viewer)
-	if b.cookies["tdf_"] == "" {
-		t.Fatal(b.cookies)
-	}
+	expect.MustTrue(t, b.cookies["tdf_"] != "", b.cookies)
 	over := func(b *browser) answer {
 		r := httptest.NewRequest("GET", "/ui/workers", nil)
 		r.TLS = &tls.ConnectionState{}
 		return b.do(r)
 	}
-	if got := over(b); got.StatusCode != http.StatusSeeOther {
-		t.Error("a plain cookie over TLS:", got.StatusCode)
-	}
+	expect.Equal(t, over(b).StatusCode, http.StatusSeeOther, "a plain cookie over TLS")
 	r := httptest.NewRequest("POST", "/ui/login", strings.NewReader(url.Values{"token": {s.tokens[access.Viewer]}}.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.TLS = &tls.ConnectionState{}
 	safe := s.browser()
-	if got := safe.do(r); !got.Cookies()[0].Secure || got.Cookies()[0].Name != "__Host-tdf" {
-		t.Error(got.Cookies())
-	}
-	if got := over(safe); got.StatusCode != 200 {
-		t.Error(got.StatusCode)
-	}
+	cookie := safe.do(r).Cookies()[0]
+	expect.True(t, cookie.Secure && cookie.Name == "__Host-tdf", cookie)
+	expect.Equal(t, over(safe).StatusCode, 200)
 	behind := s.browser() // a proxy that has TLS
-	if got := behind.post("/ui/login", url.Values{"token": {s.tokens[access.Viewer]}}, "Origin: https://localhost"); len(got.Cookies()) != 1 || !got.Cookies()[0].Secure {
-		t.Error(got.StatusCode, got.Cookies())
-	}
+	cookies := behind.post("/ui/login", url.Values{"token": {s.tokens[access.Viewer]}}, "Origin: https://localhost").Cookies()
+	expect.True(t, len(cookies) == 1 && cookies[0].Secure, cookies)
 	for _, path := range []string{"/api/v1/tasks", "/metrics"} {
-		if got := b.get(path); got.StatusCode != http.StatusUnauthorized {
-			t.Errorf("the API accepts a cookie at %s: %d", path, got.StatusCode)
-		}
+		expect.Equal(t, b.get(path).StatusCode, http.StatusUnauthorized, "the API accepts a cookie at", path)
 	}
 }
 
@@ -214,24 +163,16 @@ func TestForgedRequests(t *testing.T) {
 		"a site and origin": {"Sec-Fetch-Site: cross-site", "Origin: http://localhost"},
 	} {
 		for _, path := range []string{"/ui/workers/w/drain", "/ui/login", "/ui/logout"} {
-			if got := b.post(path, nil, headers...); got.StatusCode != http.StatusForbidden {
-				t.Errorf("%s of %s: %d", path, name, got.StatusCode)
-			}
+			expect.Equal(t, b.post(path, nil, headers...).StatusCode, http.StatusForbidden, path, "of", name)
 		}
 	}
 	for _, csrf := range []string{"", "x", strings.Repeat("0", 32)} {
-		if got := b.post("/ui/workers/w/drain", url.Values{"csrf": {csrf}}); got.StatusCode != http.StatusForbidden {
-			t.Errorf("with the text %q: %d", csrf, got.StatusCode)
-		}
+		expect.Equal(t, b.post("/ui/workers/w/drain", url.Values{"csrf": {csrf}}).StatusCode, http.StatusForbidden, "with the text", csrf)
 	}
-	if got := b.post("/ui/workers/w/drain", nil); got.StatusCode != http.StatusNotFound {
-		t.Errorf("a form of the page: %d", got.StatusCode)
-	}
+	expect.Equal(t, b.post("/ui/workers/w/drain", nil).StatusCode, http.StatusNotFound, "a form of the page")
 	for _, next := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "/ui\\..\\x", "javascript:alert(1)", "/uix", "/docs", "http:/ui", "/ui/\n//x"} {
 		got := s.browser().post("/ui/login", url.Values{"token": {s.tokens[access.Viewer]}, "next": {next}})
-		if got.StatusCode == http.StatusSeeOther && got.Header.Get("Location") != "/ui" {
-			t.Errorf("%q leads to %q", next, got.Header.Get("Location"))
-		}
+		expect.True(t, got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") == "/ui", next, "leads to", got.Header.Get("Location"))
 	}
 }
 
@@ -245,21 +186,14 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/ui/workers", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Result(http.NewRequestWithContext(ctx, "GET", server.URL+"/ui/workers", nil)).Value(t)
 	r.Header.Set("Accept", "text/event-stream")
 	r.AddCookie(&http.Cookie{Name: "tdf_" + r.URL.Port(), Value: b.cookies["tdf_"]})
-	got, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := expect.Result(http.DefaultClient.Do(r)).Value(t)
 	defer got.Body.Close()
 	buffer := make([]byte, 64<<10)
-	if n, err := got.Body.Read(buffer); err != nil || got.StatusCode != 200 || !strings.Contains(string(buffer[:n]), "retry:") {
-		t.Fatal(got.StatusCode, err)
-	}
+	n, err := got.Body.Read(buffer)
+	expect.MustTrue(t, err == nil && got.StatusCode == 200 && strings.Contains(string(buffer[:n]), "retry:"), got.StatusCode, err)
 	b.post("/ui/logout", nil)
 	for err == nil {
 		_, err = got.Body.Read(buffer)
@@ -270,30 +204,19 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 func TestUserLogin(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "users")
-	if err := userfile.Add(path, "ada", access.Operator, "correct horse"); err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, userfile.Add(path, "ada", access.Operator, "correct horse"))
 	s := newSite(t, web.Options{Users: path})
 	s.open(1, "")
 	b := s.browser()
-	if text := b.page("/ui/login", 200); !strings.Contains(text, `name="password"`) {
-		t.Error(text)
-	}
-	if got := b.post("/ui/login", url.Values{"user": {"ada"}, "password": {"wrong horse"}}); got.StatusCode != 403 || strings.Contains(got.text, "wrong horse") {
-		t.Error(got.StatusCode, got.text)
-	}
-	if got := b.post("/ui/login", url.Values{"user": {"ada"}, "password": {"correct horse"}}); got.StatusCode != http.StatusSeeOther {
-		t.Fatal(got.StatusCode, got.text)
-	}
+	expect.Contains(t, b.page("/ui/login", 200), `name="password"`)
+	got := b.post("/ui/login", url.Values{"user": {"ada"}, "password": {"wrong horse"}})
+	expect.True(t, got.StatusCode == 403 && !strings.Contains(got.text, "wrong horse"), got.StatusCode, got.text)
+	got = b.post("/ui/login", url.Values{"user": {"ada"}, "password": {"correct horse"}})
+	expect.MustEqual(t, got.StatusCode, http.StatusSeeOther, got.text)
 	b.page("/ui/tasks/1", 200)
-	if got := b.post("/ui/tasks/1/cancel", nil); got.StatusCode != http.StatusSeeOther || !strings.Contains(testspace.Read(t, s.store, 1).Log, "user ada") {
-		t.Error(got.StatusCode, testspace.Read(t, s.store, 1).Log)
-	}
-	if err := userfile.Remove(path, "ada"); err != nil {
-		t.Fatal(err)
-	}
+	expect.Equal(t, b.post("/ui/tasks/1/cancel", nil).StatusCode, http.StatusSeeOther)
+	expect.Contains(t, testspace.Read(t, s.store, 1).Log, "user ada")
+	expect.NoError(t, userfile.Remove(path, "ada"))
 	b.page("/ui/tasks/1", http.StatusSeeOther)
-	if got := s.as(access.Viewer).get("/ui"); got.StatusCode != 200 {
-		t.Error("a token beside users:", got.StatusCode)
-	}
+	expect.Equal(t, s.as(access.Viewer).get("/ui").StatusCode, 200, "a token beside users")
 }

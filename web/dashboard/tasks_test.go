@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/web"
 )
@@ -18,18 +19,13 @@ func (s *site) open(n int, owner string) {
 	for i := range n {
 		d := testspace.Define("p", "rsync:/p/run.sh", strconv.Itoa(i))
 		d.Owner = owner
-		if _, err := s.manager.Open(s.Context(), d); err != nil {
-			s.Fatal(err)
-		}
+		expect.Result(s.manager.Open(s.Context(), d)).OK(s)
 	}
 }
 
 func (s *site) count(state tdf.State) int64 {
 	s.Helper()
-	counts, err := s.manager.Counts(s.Context())
-	if err != nil {
-		s.Fatal(err)
-	}
+	counts := expect.Result(s.manager.Counts(s.Context())).Value(s)
 	return counts[state]
 }
 
@@ -40,9 +36,7 @@ func TestBulkChange(t *testing.T) {
 	s.open(3, "")
 	b := s.as(access.Operator)
 	text := b.page("/ui/tasks/confirm?do=cancel&state=open&of=p", 200)
-	if !strings.Contains(text, "Cancel 3 tasks") || !strings.Contains(text, `name="expect" value="3"`) || !strings.Contains(text, `value="of=p&amp;state=open"`) {
-		t.Fatal(text)
-	}
+	expect.MustTrue(t, strings.Contains(text, "Cancel 3 tasks") && strings.Contains(text, `name="expect" value="3"`) && strings.Contains(text, `value="of=p&amp;state=open"`), text)
 	form := func(do, tasks, expect string, more ...string) url.Values {
 		f := url.Values{"do": {do}, "tasks": {tasks}, "expect": {expect}}
 		for i := 0; i < len(more); i += 2 {
@@ -65,32 +59,21 @@ func TestBulkChange(t *testing.T) {
 		"an invalid value":     {form("change", "state=open", "3", "property", "max_fails", "value", "-1"), 422},
 		"a property, no value": {form("change", "state=open", "3", "property", "max_fails"), 422},
 	} {
-		if got := b.post("/ui/tasks/do", c.form); got.StatusCode != c.status {
-			t.Errorf("%s: %d, want %d: %s", name, got.StatusCode, c.status, got.text)
-		}
+		got := b.post("/ui/tasks/do", c.form)
+		expect.Equal(t, got.StatusCode, c.status, name, got.text)
 	}
-	if n := s.count(tdf.Open); n != 3 {
-		t.Fatalf("%d open tasks after refused changes", n)
-	}
+	expect.MustEqual(t, s.count(tdf.Open), 3, "open tasks after refused changes")
 	got := b.post("/ui/tasks/do", form("change", "state=open", "3", "property", "priority", "value", "7", "property", "timeout", "value", "2h", "property", "", "value", ""))
-	if got.StatusCode != 200 || !strings.Contains(got.text, "3 tasks changed.") {
-		t.Error(got.StatusCode, got.text)
-	}
-	if task := testspace.Read(t, s.store, 2); task.Priority != 7 || task.Timeout != 7200 {
-		t.Errorf("priority %d, timeout %v", task.Priority, task.Timeout)
-	}
-	if got := b.post("/ui/tasks/do", form("cancel", "id=1&id=2-3", "3")); got.StatusCode != 200 || s.count(tdf.Expired) != 3 {
-		t.Error(got.StatusCode, got.text)
-	}
-	if got := b.post("/ui/tasks/do", form("requeue", "state=expired", "3")); !strings.Contains(got.text, "0 tasks requeued. 3 tasks left as they are.") || !strings.Contains(got.text, "it is expired in round 0") {
-		t.Error(got.text)
-	}
-	if got := b.post("/ui/tasks/1/retry", nil); got.Header.Get("Location") != "/ui/tasks/1" || s.count(tdf.Open) != 1 {
-		t.Error(got.StatusCode, got.Header, got.text)
-	}
-	if log := testspace.Read(t, s.store, 1).Log; !strings.Contains(log, "token operator") {
-		t.Error("the log does not name the user:", log)
-	}
+	expect.True(t, got.StatusCode == 200 && strings.Contains(got.text, "3 tasks changed."), got.StatusCode, got.text)
+	task := testspace.Read(t, s.store, 2)
+	expect.True(t, task.Priority == 7 && task.Timeout == 7200, "priority", task.Priority, "timeout", task.Timeout)
+	got = b.post("/ui/tasks/do", form("cancel", "id=1&id=2-3", "3"))
+	expect.True(t, got.StatusCode == 200 && s.count(tdf.Expired) == 3, got.StatusCode, got.text)
+	got = b.post("/ui/tasks/do", form("requeue", "state=expired", "3"))
+	expect.True(t, strings.Contains(got.text, "0 tasks requeued. 3 tasks left as they are.") && strings.Contains(got.text, "it is expired in round 0"), got.text)
+	got = b.post("/ui/tasks/1/retry", nil)
+	expect.True(t, got.Header.Get("Location") == "/ui/tasks/1" && s.count(tdf.Open) == 1, got.StatusCode, got.Header, got.text)
+	expect.Contains(t, testspace.Read(t, s.store, 1).Log, "token operator", "the log does not name the user")
 }
 
 // A submitter sees and changes only its own tasks, whatever the address asks for.
@@ -101,24 +84,17 @@ func TestTasksOfOthers(t *testing.T) {
 	s.open(2, "")
 	b := s.as(access.Submitter)
 	for _, path := range []string{"/ui/tasks", "/ui/tasks?owner=operator", "/ui/tasks?id=1-4", "/ui/api/v1/tasks"} {
-		if text := b.page(path, 200); strings.Contains(text, "tasks/3") || strings.Contains(text, `"id":3`) {
-			t.Errorf("%s: %s", path, text)
-		}
+		text := b.page(path, 200)
+		expect.True(t, !strings.Contains(text, "tasks/3") && !strings.Contains(text, `"id":3`), path, text)
 	}
 	for _, path := range []string{"/ui/tasks/3", "/ui/api/v1/tasks/3", "/ui/tasks/0", "/ui/tasks/x", "/ui/tasks/99999999999999999999"} {
 		b.page(path, 404)
 	}
 	b.page("/ui/api/v1/stats", 403)
-	if text := b.page("/ui/tasks/confirm?do=cancel&id=1-4", 200); !strings.Contains(text, "Cancel 2 tasks") {
-		t.Error(text)
-	}
+	expect.Contains(t, b.page("/ui/tasks/confirm?do=cancel&id=1-4", 200), "Cancel 2 tasks")
 	b.post("/ui/tasks/do", url.Values{"do": {"cancel"}, "tasks": {"id=1-4"}, "expect": {"2"}})
-	if got := b.post("/ui/tasks/3/cancel", nil); got.StatusCode != 404 {
-		t.Error(got.StatusCode)
-	}
-	if open, expired := s.count(tdf.Open), s.count(tdf.Expired); open != 2 || expired != 2 {
-		t.Errorf("%d open, %d expired", open, expired)
-	}
+	expect.Equal(t, b.post("/ui/tasks/3/cancel", nil).StatusCode, 404)
+	expect.True(t, s.count(tdf.Open) == 2 && s.count(tdf.Expired) == 2, s.count(tdf.Open), "open", s.count(tdf.Expired), "expired")
 }
 
 // The list has pages and columns, and its results can be downloaded. A session opens only what reads.
@@ -128,28 +104,20 @@ func TestListOfTasks(t *testing.T) {
 	s.open(60, "")
 	b := s.as(access.Viewer)
 	text := b.page("/ui/tasks?column=id&column=input&state=open", 200)
-	if strings.Count(text, `<tr id="task-`) != 50 || strings.Contains(text, `<th scope="col">Program`) || !strings.Contains(text, `<th scope="col">Input`) {
-		t.Error(text)
-	}
+	expect.True(t, strings.Count(text, `<tr id="task-`) == 50 && !strings.Contains(text, `<th scope="col">Program`) && strings.Contains(text, `<th scope="col">Input`), text)
 	_, next, _ := strings.Cut(text, `href="/ui/tasks?`)
 	for !strings.Contains(next[:strings.IndexByte(next, '"')], "cursor=") {
 		_, next, _ = strings.Cut(next, `href="/ui/tasks?`)
 	}
-	if text := b.page("/ui/tasks?"+strings.ReplaceAll(next[:strings.IndexByte(next, '"')], "&amp;", "&"), 200); strings.Count(text, `<tr id="task-`) != 10 {
-		t.Error(text)
-	}
+	text = b.page("/ui/tasks?"+strings.ReplaceAll(next[:strings.IndexByte(next, '"')], "&amp;", "&"), 200)
+	expect.Equal(t, strings.Count(text, `<tr id="task-`), 10, text)
 	got := b.get("/ui/api/v1/results?states=open")
-	if got.StatusCode != 200 || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/csv") || !strings.Contains(got.Header.Get("Content-Disposition"), "results.csv") {
-		t.Error(got.StatusCode, got.Header)
-	}
+	expect.True(t, got.StatusCode == 200 && strings.HasPrefix(got.Header.Get("Content-Type"), "text/csv") && strings.Contains(got.Header.Get("Content-Disposition"), "results.csv"), got.StatusCode, got.Header)
 	got = b.get("/ui/api/v1/results?states=open&as=jsonl")
-	if got.StatusCode != 200 || !strings.HasPrefix(got.text, "{") || !strings.Contains(got.Header.Get("Content-Disposition"), "results.jsonl") {
-		t.Error(got.StatusCode, got.Header, got.text)
-	}
+	expect.True(t, got.StatusCode == 200 && strings.HasPrefix(got.text, "{") && strings.Contains(got.Header.Get("Content-Disposition"), "results.jsonl"), got.StatusCode, got.Header, got.text)
 	for _, path := range []string{"/ui/api/v1/tasks/1/cancel", "/ui/api/v1/tasks/actions"} {
-		if got := b.post(path, nil); got.StatusCode < 400 {
-			t.Errorf("%s: %d", path, got.StatusCode)
-		}
+		status := b.post(path, nil).StatusCode
+		expect.True(t, status >= 400, path, status)
 	}
 }
 
@@ -157,17 +125,13 @@ func TestListOfTasks(t *testing.T) {
 func TestQueuesOfASession(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, web.Options{})
-	text, err := s.admin.AddToken(t.Context(), access.Token{Name: "gpu", Role: access.Submitter, Queues: []string{"gpu"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "gpu", Role: access.Submitter, Queues: []string{"gpu"}})).Value(t)
 	s.open(1, "gpu")
 	b := s.browser()
 	b.post("/ui/login", url.Values{"token": {text}})
 	b.page("/ui/tasks", 200)
 	for queue, status := range map[string]int{"crawl": 403, "": 403, "gpu": 200} {
-		if got := b.post("/ui/tasks/do", url.Values{"do": {"change"}, "tasks": {"id=1"}, "expect": {"1"}, "property": {"queue"}, "value": {queue}}); got.StatusCode != status {
-			t.Errorf("queue %q: %d %s", queue, got.StatusCode, got.text)
-		}
+		got := b.post("/ui/tasks/do", url.Values{"do": {"change"}, "tasks": {"id=1"}, "expect": {"1"}, "property": {"queue"}, "value": {queue}})
+		expect.Equal(t, got.StatusCode, status, "queue", queue, got.text)
 	}
 }

@@ -100,23 +100,18 @@ func TestLongTranscript(t *testing.T) {
 		long.add(fmt.Sprintf("%d %s\n", i, strings.Repeat("x", 90)), false)
 	}
 	long.add(strings.Repeat("<", 10<<20), true)
-	if len(long.text) > longestOutput {
-		t.Errorf("%d bytes", len(long.text))
-	}
+	expect.True(t, len(long.text) <= longestOutput, len(long.text), "bytes")
 	for _, r := range []*reader{slow, long.reader("")} {
 		text, _ := r.read()
-		if len(text) > 20*longestOutput || !strings.Contains(text, `<span class="f1">&lt;`) || strings.Contains(text, "begin") {
-			t.Errorf("%d bytes: %.300s", len(text), text)
-		}
+		expect.True(t, len(text) <= 20*longestOutput && strings.Contains(text, `<span class="f1">&lt;`) && !strings.Contains(text, "begin"), len(text), "bytes", text)
 	}
 	slow = long.reader("")
 	slow.read()
 	long.add("\n"+strings.Repeat("lines\n", 20_000), false)
 	text, _ := slow.read()
 	expect.Contains(t, text, strings.TrimSpace(outputMissing))
-	if n := strings.Count(text, "lines"); n > longestOutput/6 || n < longestOutput/6-10 {
-		t.Errorf("%d lines", n)
-	}
+	n := strings.Count(text, "lines")
+	expect.True(t, n <= longestOutput/6 && n >= longestOutput/6-10, n, "lines")
 }
 
 // Two hundred pages of a round read its output once, and a transcript that no page follows makes room for others.

@@ -67,9 +67,7 @@ func (s *site) as(role access.Role, status int, method, path, body string, heade
 	s.mu.Unlock()
 	w := httptest.NewRecorder()
 	server.ServeHTTP(w, r)
-	if w.Code != status {
-		s.Errorf("%s %s %.300s: %d, want %d: %.500s", method, path, body, w.Code, status, w.Body)
-	}
+	expect.Equal(s, w.Code, status, method, path, body, w.Body)
 	return strings.TrimSpace(w.Body.String())
 }
 

@@ -46,18 +46,11 @@ var attributes = strings.Fields("xmlns class role aria-label viewBox font-family
 // check draws a figure as SVG, and as PNG unless picture is false, and checks what holds for all figures.
 func check(t *testing.T, name string, s Spec, picture ...bool) *Figure {
 	t.Helper()
-	f, err := Draw(s)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	f := expect.Result(Draw(s)).Value(t, name)
 	svg := f.SVG()
-	if len(svg) > 300_000 {
-		t.Errorf("%s: the SVG has %d bytes", name, len(svg))
-	}
+	expect.True(t, len(svg) <= 300_000, name, "the SVG has", len(svg), "bytes")
 	for _, bad := range []string{"<script", "<style", "\u202e", "\x1b", "\x00"} {
-		if strings.Contains(string(svg), bad) {
-			t.Errorf("%s: the SVG contains %q: %.2000s", name, bad, svg)
-		}
+		expect.True(t, !strings.Contains(string(svg), bad), name, "the SVG contains", bad, string(svg))
 	}
 	d := xml.NewDecoder(bytes.NewReader(svg))
 	for {
@@ -65,14 +58,10 @@ func check(t *testing.T, name string, s Spec, picture ...bool) *Figure {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatalf("%s: %v in %.2000s", name, err, svg)
-		}
+		expect.NoError(t, err, name, "in", string(svg))
 		if element, ok := token.(xml.StartElement); ok {
 			for _, a := range element.Attr {
-				if !slices.Contains(attributes, a.Name.Local) || a.Name.Local != "aria-label" && (strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf")) {
-					t.Fatalf("%s: attribute %s=%q", name, a.Name.Local, a.Value)
-				}
+				expect.MustTrue(t, slices.Contains(attributes, a.Name.Local) && (a.Name.Local == "aria-label" || !strings.Contains(a.Value, "NaN") && !strings.Contains(a.Value, "Inf")), name, "attribute", a.Name.Local, a.Value)
 			}
 		}
 	}
@@ -80,18 +69,12 @@ func check(t *testing.T, name string, s Spec, picture ...bool) *Figure {
 		expect.Contains(t, string(svg), need, name)
 	}
 	for _, s := range f.shapes {
-		if colours[s.class] == "" {
-			t.Errorf("%s: class %q has no colour", name, s.class)
-		}
+		expect.True(t, colours[s.class] != "", name, "class", s.class, "has no colour")
 		for _, p := range s.points {
-			if !(p.x >= -1 && p.x <= f.width+1 && p.y >= -1 && p.y <= f.height+1) {
-				t.Fatalf("%s: %v lies outside of the figure of %v x %v", name, p, f.width, f.height)
-			}
+			expect.MustTrue(t, p.x >= -1 && p.x <= f.width+1 && p.y >= -1 && p.y <= f.height+1, name, p, "lies outside of the figure of", f.width, "x", f.height)
 		}
 	}
-	if len(f.Numbers) > mostNumbers || f.height > 3000 || len(f.Description) > 10_000 {
-		t.Errorf("%s: %d numbers, height %v, description of %d bytes", name, len(f.Numbers), f.height, len(f.Description))
-	}
+	expect.True(t, len(f.Numbers) <= mostNumbers && f.height <= 3000 && len(f.Description) <= 10_000, name, len(f.Numbers), "numbers, height", f.height, "description of", len(f.Description), "bytes")
 	for _, row := range f.Numbers {
 		expect.Equal(t, len(row), len(f.Head), name, "cells")
 	}
@@ -100,9 +83,8 @@ func check(t *testing.T, name string, s Spec, picture ...bool) *Figure {
 	}
 	made, err := f.PNG()
 	expect.NoError(t, err)
-	if _, err := png.Decode(bytes.NewReader(made)); err != nil || len(made) > 2_000_000 {
-		t.Errorf("%s: the PNG has %d bytes, %v", name, len(made), err)
-	}
+	_, err = png.Decode(bytes.NewReader(made))
+	expect.True(t, err == nil && len(made) <= 2_000_000, name, "the PNG has", len(made), "bytes", err)
 	return f
 }
 
