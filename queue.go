@@ -84,7 +84,7 @@ func JoinTags(tags []string) string {
 // claim_before, which they do not know.
 // If Apart is set, a task whose program the original TDF cannot fetch also has a place.
 func (d *Properties) Place() string {
-	needsPlace := d.LimitKey != "" || d.ClaimBefore < Never || d.Partition().Group != "" || d.InputEncoding == InputBase64 ||
+	needsPlace := d.LimitKey != "" || d.ClaimBefore < Never || d.ByGroup && d.Group != "" || d.InputEncoding == InputBase64 ||
 		d.Apart && !OriginalFetches(d.Source)
 	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" && !needsPlace {
 		return ""

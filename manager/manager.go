@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -44,11 +43,11 @@ func newManager(s settings, store *redisstate.Store) *Manager {
 	m.opens.Send = func(ctx context.Context, all []tdf.Properties) ([]redisstate.Opened, error) {
 		return store.OpenAll(ctx, s.name, "", all...)
 	}
-	m.opens.Joins = func(all, more []tdf.Properties) bool { return redisstate.OneOpen(slices.Concat(all, more)) }
+	m.opens.Fits = redisstate.OneOpen
 	m.acts.Send = func(ctx context.Context, units []redisstate.Unit) ([]redisstate.Outcome, error) {
 		return store.Apply(ctx, s.name, units...)
 	}
-	m.acts.Joins = func(units, more []redisstate.Unit) bool { return redisstate.OneApply(slices.Concat(units, more)) }
+	m.acts.Fits = redisstate.OneApply
 	return m
 }
 

@@ -89,12 +89,17 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 		newGroup = all[0].Group
 	}
 	tasks := make([]*Task, len(all))
-	var making sync.WaitGroup
-	making.Go(func() { // while Redis opens the tasks
+	makeTasks := func() {
 		for i := range all {
 			tasks[i] = openedTask(all[i])
 		}
-	})
+	}
+	var making sync.WaitGroup
+	if len(all) < manyTasks {
+		makeTasks()
+	} else {
+		making.Go(makeTasks) // while Redis opens the tasks
+	}
 	opened, err := m.openAll(ctx, newGroup, all)
 	making.Wait()
 	var made []*Task
@@ -120,6 +125,9 @@ func (m *Manager) openAll(ctx context.Context, newGroup string, all []tdf.Proper
 	}
 	return m.store.OpenAll(ctx, m.name, newGroup, all...)
 }
+
+// manyTasks is the smallest number of tasks for which another goroutine is worth its cost.
+const manyTasks = 32
 
 // openedTask returns a task with these properties, as it is after its opening, but without an id.
 func openedTask(d tdf.Properties) *Task {

@@ -68,7 +68,9 @@ func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions
 		definitions = definitions[len(call.definitions):]
 		var next openCall
 		var encoding sync.WaitGroup
-		encoding.Go(func() { next = s.openCall(who, "", definitions) }) // while Redis runs this call
+		if len(definitions) > 0 {
+			encoding.Go(func() { next = s.openCall(who, "", definitions) }) // while Redis runs this call
+		}
 		opened, err := s.openAtOnce(ctx, call)
 		encoding.Wait()
 		if err != nil {
@@ -131,18 +133,18 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 
 func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
 	fields := make([][]tdf.Field, len(definitions))
+	placements := make([]placement, len(definitions))
 	var indexes, places names
 	for i := range definitions {
 		fields[i] = definitions[i].OpenFields(namespace)
-		indexes.add(indexNames(definitions[i].Group, definitions[i].Queue))
-		places.add(definitions[i].FirstPlace())
+		placements[i].indexes = indexes.add(indexNames(definitions[i].Group, definitions[i].Queue))
+		placements[i].place = places.add(definitions[i].FirstPlace())
 	}
 	shared := sharedFields(fields)
-	placements := make([]placement, len(definitions))
 	for i := range definitions {
 		fields[i] = without(fields[i], shared)
 		score, look := definitions[i].Schedule()
-		placements[i] = placement{indexes.number[indexNames(definitions[i].Group, definitions[i].Queue)], places.number[definitions[i].FirstPlace()], moment(score), moment(look)}
+		placements[i].score, placements[i].look = moment(score), moment(look)
 	}
 	names, same := commonNames(fields), allEqual(placements)
 	e.Flag(names != nil && same && placements[0] == placement{look: "-"})
@@ -177,15 +179,17 @@ type names struct {
 	number map[string]int
 }
 
-func (n *names) add(name string) {
+// add adds a name if it is new, and returns its number.
+func (n *names) add(name string) int {
 	if name == "" || n.number[name] > 0 {
-		return
+		return n.number[name]
 	}
 	if n.number == nil {
 		n.number = map[string]int{}
 	}
 	n.all = append(n.all, name)
 	n.number[name] = len(n.all)
+	return len(n.all)
 }
 
 // A placement says where open.lua puts a new task: the number of the names of its indexes, from 1, or 0; the number of its place, from

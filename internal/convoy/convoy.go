@@ -4,23 +4,27 @@ package convoy
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// A Convoy sends items in calls, one call at a time. If no call is under way, it sends a caller's items at once. The items that
-// arrive during a call travel together in the next calls, so many callers cost Redis few calls, and a single caller never waits.
-// Set the functions before the first use.
+// A Convoy sends items in at most two calls at a time. If no call is under way, it sends a caller's items at once, so a single caller
+// never waits. The items that arrive during a call travel together in the next call, so many callers cost Redis few calls. The
+// second call starts when it has as many items as the first: the callers then prepare items while Redis works, and the calls do not
+// become small. Set the functions before the first use.
 type Convoy[T, R any] struct {
 	// Send makes a call. It returns a result for each item that was sent, in the order of the items. If it returns an error, the
 	// results are those of the first items.
 	Send func(ctx context.Context, items []T) ([]R, error)
-	// Joins reports whether more items may travel in the same call.
-	Joins func(items, more []T) bool
+	// Fits reports whether the items of several callers may travel in the same call.
+	Fits func(items []T) bool
 
-	mu       sync.Mutex
-	underWay bool
-	waiting  []*party[T, R]
+	mu      sync.Mutex
+	calls   int // how many calls are under way
+	carried int // how many items they carry
+	waiting []*party[T, R]
+	waits   int // how many items wait
 }
 
 // A party is a caller with its items.
@@ -37,56 +41,71 @@ type party[T, R any] struct {
 // Redis may have received the items.
 func (c *Convoy[T, R]) Carry(ctx context.Context, items []T) ([]R, error) {
 	c.mu.Lock()
-	if c.underWay {
-		p := &party[T, R]{ctx: ctx, items: items, done: make(chan struct{})}
-		c.waiting = append(c.waiting, p)
+	if c.calls == 0 {
+		c.begin(len(items))
 		c.mu.Unlock()
-		select {
-		case <-p.done:
-			return p.results, p.err
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+		defer c.end(len(items))
+		return c.Send(ctx, items)
 	}
-	c.underWay = true
+	p := &party[T, R]{ctx: ctx, items: items, done: make(chan struct{})}
+	c.waiting, c.waits = append(c.waiting, p), c.waits+len(items)
+	c.start()
 	c.mu.Unlock()
-	defer c.next()
-	return c.Send(ctx, items)
+	select {
+	case <-p.done:
+		return p.results, p.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
-// next starts the next call, if callers wait.
-func (c *Convoy[T, R]) next() {
+// begin counts a call as under way. The caller of begin holds c.mu.
+func (c *Convoy[T, R]) begin(items int) { c.calls, c.carried = c.calls+1, c.carried+items }
+
+// end ends a call, and starts the next one.
+func (c *Convoy[T, R]) end(items int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if together := c.take(); len(together) > 0 {
-		go func() {
-			defer c.next()
-			c.sendTogether(together)
-		}()
-	} else {
-		c.underWay = false
-	}
+	c.calls, c.carried = c.calls-1, c.carried-items
+	c.start()
 }
 
-// take removes the callers of the next call from those that wait. It leaves out callers that have given up.
-func (c *Convoy[T, R]) take() (together []*party[T, R]) {
-	var items []T
+// start starts a call, if callers wait and a call may start. The caller of start holds c.mu.
+func (c *Convoy[T, R]) start() {
+	if c.calls > 1 || c.waits < c.carried {
+		return
+	}
+	together, items := c.take()
+	if len(together) == 0 {
+		return
+	}
+	c.begin(len(items))
+	go func() {
+		defer c.end(len(items))
+		c.sendTogether(together, items)
+	}()
+}
+
+// take removes the callers of the next call from those that wait, and returns them and their items. It leaves out callers that
+// have given up.
+func (c *Convoy[T, R]) take() (together []*party[T, R], items []T) {
 	for i, p := range c.waiting {
-		switch {
-		case p.ctx.Err() != nil:
-		case len(together) == 0 || c.Joins(items, p.items):
-			together, items = append(together, p), append(items, p.items...)
-		default:
-			c.waiting = append([]*party[T, R](nil), c.waiting[i:]...)
-			return together
+		if p.ctx.Err() == nil {
+			more := append(items, p.items...)
+			if len(together) > 0 && !c.Fits(more) {
+				c.waiting = slices.Clone(c.waiting[i:])
+				return together, items
+			}
+			together, items = append(together, p), more
 		}
+		c.waits -= len(p.items)
 	}
 	c.waiting = nil
-	return together
+	return together, items
 }
 
 // sendTogether sends the items of callers in one call. The call's context ends when those of all callers have ended.
-func (c *Convoy[T, R]) sendTogether(together []*party[T, R]) {
+func (c *Convoy[T, R]) sendTogether(together []*party[T, R], items []T) {
 	if len(together) == 1 {
 		c.sendAlone(together[0])
 		return
@@ -94,9 +113,7 @@ func (c *Convoy[T, R]) sendTogether(together []*party[T, R]) {
 	ctx, end := context.WithCancel(context.WithoutCancel(together[0].ctx))
 	defer end()
 	var left atomic.Int64
-	var items []T
 	for _, p := range together {
-		items = append(items, p.items...)
 		defer context.AfterFunc(p.ctx, func() {
 			if left.Add(1) == int64(len(together)) {
 				end()

@@ -42,7 +42,7 @@ func newConvoy() (*road, *Convoy[int, int]) {
 			}
 			return results, nil
 		},
-		Joins: func(items, more []int) bool { return len(items)+len(more) <= 3 },
+		Fits: func(items []int) bool { return len(items) <= 3 },
 	}
 }
 
@@ -85,48 +85,65 @@ func (r *road) check(t *testing.T, want ...[]int) {
 func TestCallersShareTheNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := newConvoy()
-		a, b, d, e := carry(t.Context(), c, 1), carry(t.Context(), c, 2), carry(t.Context(), c, 3, 4), carry(t.Context(), c, 5)
-		r.check(t, []int{1})
+		a, b, d, e := carry(t.Context(), c, 1, 2), carry(t.Context(), c, 3), carry(t.Context(), c, 4, 5), carry(t.Context(), c, 6)
+		r.check(t, []int{1, 2}, []int{3, 4, 5}) // the second call waited until it had as many items as the first
 		r.letGo()
-		check(t, a, nil, 2)
+		check(t, a, nil, 2, 4)
 		r.letGo()
-		check(t, b, nil, 4)
-		check(t, d, nil, 6, 8)
+		check(t, b, nil, 6)
+		check(t, d, nil, 8, 10)
 		r.letGo()
-		check(t, e, nil, 10)
-		alone := carry(t.Context(), c, 6)
+		check(t, e, nil, 12)
+		alone := carry(t.Context(), c, 7)
 		r.letGo()
-		check(t, alone, nil, 12)
-		r.check(t, []int{1}, []int{2, 3, 4}, []int{5}, []int{6})
+		check(t, alone, nil, 14)
+		r.check(t, []int{1, 2}, []int{3, 4, 5}, []int{6}, []int{7})
+	})
+}
+
+// At most two calls are under way, and a call that ends makes room for one with all the waiting items.
+func TestTwoCallsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c := newConvoy()
+		first, second := carry(t.Context(), c, 1), carry(t.Context(), c, 2)
+		third, fourth := carry(t.Context(), c, 3), carry(t.Context(), c, 4)
+		r.check(t, []int{1}, []int{2})
+		for range 3 {
+			r.letGo()
+		}
+		for i, got := range []chan answered{first, second, third, fourth} {
+			check(t, got, nil, 2*(i+1))
+		}
+		r.check(t, []int{1}, []int{2}, []int{3, 4})
 	})
 }
 
 func TestARefusalReachesOnlyItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := newConvoy()
-		first, good, bad, late := carry(t.Context(), c, 1), carry(t.Context(), c, 2), carry(t.Context(), c, -1), carry(t.Context(), c, 3)
+		first, good, bad, late := carry(t.Context(), c, 1, 1, 1, 1), carry(t.Context(), c, 2), carry(t.Context(), c, -1), carry(t.Context(), c, 3)
 		for range 4 {
 			r.letGo()
 		}
-		check(t, first, nil, 2)
+		check(t, first, nil, 2, 2, 2, 2)
 		check(t, good, nil, 4)
 		check(t, bad, errRefused)
 		check(t, late, nil, 6)
-		r.check(t, []int{1}, []int{2, -1, 3}, []int{-1}, []int{3}) // 2 was answered, and is not sent twice
+		r.check(t, []int{1, 1, 1, 1}, []int{2, -1, 3}, []int{-1}, []int{3}) // 2 was answered, and is not sent twice
 	})
 }
 
 func TestPartOfTheAnswersIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := newConvoy()
-		first, both, other := carry(t.Context(), c, 1), carry(t.Context(), c, 2, -1), carry(t.Context(), c, 3)
+		first, both, other := carry(t.Context(), c, 1, 1, 1, 1), carry(t.Context(), c, 2, -1), carry(t.Context(), c, 3)
 		for range 4 {
 			r.letGo()
 		}
-		check(t, first, nil, 2)
+		check(t, first, nil, 2, 2, 2, 2)
 		check(t, both, errRefused, 4)
 		check(t, other, nil, 6)
-		r.check(t, []int{1}, []int{2, -1, 3}, []int{-1}, []int{3})
+		r.check(t, []int{1, 1, 1, 1}, []int{2, -1, 3}, []int{-1}, []int{3})
 	})
 }
 
@@ -134,22 +151,22 @@ func TestCallersThatGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := newConvoy()
 		ctx, end := context.WithCancel(t.Context())
-		first, gone, stays := carry(t.Context(), c, 1), carry(ctx, c, 2), carry(t.Context(), c, 3)
+		first, gone, stays := carry(t.Context(), c, 1, 1, 1, 1, 1), carry(ctx, c, 2), carry(t.Context(), c, 3, 3, 3)
 		end()
 		synctest.Wait()
 		check(t, gone, context.Canceled)
 		r.letGo()
-		check(t, first, nil, 2)
+		check(t, first, nil, 2, 2, 2, 2, 2)
 		ctx, end = context.WithCancel(t.Context())
 		leaves, also := carry(ctx, c, 4), carry(t.Context(), c, 5)
 		r.letGo()
-		check(t, stays, nil, 6)
+		check(t, stays, nil, 6, 6, 6)
 		end() // during the call of 4 and 5
 		synctest.Wait()
 		check(t, leaves, context.Canceled)
 		r.letGo()
 		check(t, also, nil, 10)
-		r.check(t, []int{1}, []int{3}, []int{4, 5})
+		r.check(t, []int{1, 1, 1, 1, 1}, []int{3, 3, 3}, []int{4, 5})
 	})
 }
 
@@ -157,9 +174,9 @@ func TestACallWithoutCallersEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, c := newConvoy()
 		ctx, end := context.WithCancel(t.Context())
-		first, a, b := carry(t.Context(), c, 1), carry(ctx, c, 2), carry(ctx, c, 3)
+		first, a, b := carry(t.Context(), c, 1, 1, 1), carry(ctx, c, 2), carry(ctx, c, 3)
 		r.letGo()
-		check(t, first, nil, 2)
+		check(t, first, nil, 2, 2, 2)
 		end()
 		synctest.Wait()
 		check(t, a, context.Canceled)
