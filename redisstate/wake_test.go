@@ -46,6 +46,20 @@ func TestUnusedTokensGoBack(t *testing.T) {
 	expect.True(t, idle.Wait(t.Context(), ever), "the Waker whose Wait has returned kept the token")
 }
 
+// A component that got a token waits for no other one until it calls Wait again, so that its next command comes first, and other
+// components get the next token.
+func TestATokenEndsTheWait(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t)) // it counts the commands of this Redis
+	w := s.WakeWorker(nil)
+	defer w.Close()
+	for calls := 1; calls <= 3; calls++ {
+		mustOpen(t, s, define("x"))
+		expect.True(t, w.Wait(t.Context(), ever), "opening a task woke no waker")
+		mustClaim(t, s, 1)
+		expect.Equal(t, commandCalls(t, s, "blpop"), calls, "calls of BLPOP")
+	}
+}
+
 // If the reply that contains a token is lost, the waiting component is still woken.
 func TestALostTokenWakes(t *testing.T) {
 	t.Parallel()
