@@ -3,9 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -36,81 +34,73 @@ func (q Queue) MarshalJSON() ([]byte, error) {
 }
 
 // A QueueCounter remembers the counts of queues for [Admin.StatsAgain]. The zero value remembers none.
-type QueueCounter struct {
-	open  redisstate.QueueCounter
-	tasks redisstate.TaskCounter
-}
+type QueueCounter = redisstate.QueueCounter
 
 // Queues returns the queues with tasks, and those that are paused, ordered by name. The number of tasks hardly affects how long this takes.
 func (a *Admin) Queues(ctx context.Context) ([]Queue, error) {
 	s := a.redis()
-	now, err := s.Now(ctx)
+	var now tdf.Time
+	var all tdf.Counts
+	var r queueReading
+	err := readings(
+		func() (err error) { now, err = s.Now(ctx); return err },
+		func() (err error) { all, err = s.Counts(ctx); return err },
+		func() error { return r.read(ctx, s, &QueueCounter{}) },
+	)
 	if err != nil {
 		return nil, fmt.Errorf("read queues: %w", err)
 	}
-	counts, err := s.Counts(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read queues: %w", err)
-	}
-	return readQueues(ctx, s, &QueueCounter{}, now.Std(), counts)
+	return r.queues(now, all), nil
 }
 
-// readQueues reads the queues. The argument all has the tasks of the namespace by state.
-func readQueues(ctx context.Context, s *redisstate.Store, c *QueueCounter, now time.Time, all tdf.Counts) ([]Queue, error) {
-	var tasks map[string]tdf.Counts
-	counted := make(chan error, 1)
-	go func() { // at the same time, because each of both takes many round trips
-		var err error
-		tasks, err = s.CountTasks(ctx, &c.tasks)
-		counted <- err
-	}()
-	open, err := s.CountQueues(ctx, &c.open)
-	if err := errors.Join(err, <-counted); err != nil {
-		return nil, err
-	}
-	paused, err := s.Paused(ctx)
-	if err != nil {
-		return nil, err
-	}
-	queues := map[string]*Queue{}
-	of := func(name string) *Queue {
-		if queues[name] == nil {
-			queues[name] = &Queue{Queue: name}
-		}
-		return queues[name]
-	}
-	if counts := without(all, tasks); counts.Total() > 0 {
-		of(tdf.DefaultQueue).Tasks = counts
-	}
-	for name, counts := range tasks {
-		of(name).Tasks = counts
-	}
-	for _, x := range open {
-		q := of(x.Queue)
-		q.Open, q.AtLeast = x.Open, x.AtLeast
+// A queueReading has what Redis has about queues.
+type queueReading struct {
+	counts []redisstate.QueueCount
+	paused []redisstate.Pausing
+}
+
+func (r *queueReading) read(ctx context.Context, s *redisstate.Store, c *QueueCounter) error {
+	return readings(
+		func() (err error) { r.counts, err = s.CountQueues(ctx, c); return err },
+		func() (err error) { r.paused, err = s.Paused(ctx); return err },
+	)
+}
+
+// queues returns the queues, ordered by name. The argument all has the tasks of the namespace by state.
+func (r *queueReading) queues(now tdf.Time, all tdf.Counts) []Queue {
+	sorted := make([]Queue, 0, len(r.counts)+1)
+	for _, x := range r.counts {
+		q := Queue{Queue: x.Queue, Open: x.Open, AtLeast: x.AtLeast, Tasks: x.Tasks}
 		if x.First > longAgo {
-			q.Waited = max(0, tdf.At(now).Sub(x.First)).Std()
+			q.Waited = max(0, now.Sub(x.First)).Std()
 		}
+		sorted = append(sorted, q)
 	}
-	for _, p := range paused {
+	of := func(name string) *Queue {
+		i, found := slices.BinarySearchFunc(sorted, name, func(q Queue, name string) int { return cmp.Compare(q.Queue, name) })
+		if !found {
+			sorted = slices.Insert(sorted, i, Queue{Queue: name})
+		}
+		return &sorted[i]
+	}
+	if rest := without(all, r.counts); rest.Total() > 0 {
+		of(tdf.DefaultQueue).Tasks = rest
+	}
+	for _, p := range r.paused {
 		if p.Queue != "" {
 			of(p.Queue).Paused = true
 		}
 	}
-	sorted := []Queue{}
-	for _, name := range slices.SortedFunc(maps.Keys(queues), cmp.Compare[string]) {
-		sorted = append(sorted, *queues[name])
-	}
-	return sorted, nil
+	return sorted
 }
 
 // without returns the tasks that are in none of the queues. All numbers were read at different moments, so a difference may be below 0, and then
 // counts as 0.
-func without(all tdf.Counts, queues map[string]tdf.Counts) tdf.Counts {
+func without(all tdf.Counts, queues []redisstate.QueueCount) tdf.Counts {
 	rest := tdf.Counts{}
 	for state, n := range all {
-		for _, of := range queues {
-			n -= of[state]
+		for i := range queues {
+			n -= queues[i].Tasks[state]
 		}
 		rest[state] = max(0, n)
 	}

@@ -82,27 +82,23 @@ func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 // queues, it costs less, and the numbers of queues with few tasks may be some calls old.
 func (a *Admin) StatsAgain(ctx context.Context, c *QueueCounter) (Stats, error) {
 	s := a.redis()
-	n, err := readNumbers(ctx, s)
 	stats := Stats{Namespace: a.parts.Config.Namespace}
-	n.fill(&stats)
-	if err == nil {
-		stats.Queues, err = readQueues(ctx, s, c, stats.At, stats.Counts)
-	}
-	if err == nil {
-		stats.Waiting, err = s.CountWaiting(ctx)
-	}
-	if err == nil {
-		err = readPrograms(ctx, s, &stats)
-	}
-	if err == nil {
-		var info conn.Info
-		info, err = s.Info(ctx, "memory")
-		stats.Memory = memoryOf(info)
-	}
+	var n numbers
+	var queues queueReading
+	var info conn.Info
+	err := readings(
+		func() (err error) { n, err = readNumbers(ctx, s); return err },
+		func() error { return queues.read(ctx, s, c) },
+		func() (err error) { stats.Waiting, err = s.CountWaiting(ctx); return err },
+		func() error { return readPrograms(ctx, s, &stats) },
+		func() (err error) { info, err = s.Info(ctx, "memory"); return err },
+	)
 	if err != nil {
-		err = fmt.Errorf("read statistics: %w", err)
+		return stats, fmt.Errorf("read statistics: %w", err)
 	}
-	return stats, err
+	n.fill(&stats)
+	stats.Queues, stats.Memory = queues.queues(n.at, n.counts), memoryOf(info)
+	return stats, nil
 }
 
 // numbers holds the metrics of the tasks and the fleet.
@@ -202,9 +198,9 @@ func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, er
 }
 
 // Activity returns what the namespace has counted of its busiest queues, at most the given number, and of all other queues together
-// (docs/metrics.md).
-func (a *Admin) Activity(ctx context.Context, most int) ([]redisstate.Activity, error) {
-	return a.redis().Activity(ctx, most)
+// (docs/metrics.md). A counter that an earlier call had makes it cheaper, and then some counts of the others may be up to three calls old.
+func (a *Admin) Activity(ctx context.Context, c *redisstate.ActivityCounter, most int) ([]redisstate.Activity, error) {
+	return a.redis().Activity(ctx, c, most)
 }
 
 // Connection returns how many outages of Redis this process has noticed, and how long its calls have waited for answers.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // mostQueues is the largest number of queues with metrics of their own: the busiest ones. The metrics of all others are those of
@@ -59,8 +60,9 @@ func Handler(a *admin.Admin, log *slog.Logger) http.Handler {
 
 // A namespace collects the metrics of a namespace.
 type namespace struct {
-	admin  *admin.Admin
-	queues admin.QueueCounter
+	admin      *admin.Admin
+	queues     admin.QueueCounter
+	activities redisstate.ActivityCounter
 }
 
 // Describe sends nothing, because the labels are known only when the metrics are read.
@@ -74,7 +76,7 @@ func (n *namespace) Collect(to chan<- prometheus.Metric) {
 	counted := make(chan error, 1)
 	go func() {
 		var err error
-		w.activities, err = n.admin.Activity(ctx, mostQueues)
+		w.activities, err = n.admin.Activity(ctx, &n.activities, mostQueues)
 		counted <- err
 	}()
 	s, err := n.admin.StatsAgain(ctx, &n.queues)

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,20 +70,17 @@ func (w *writer) queues(s *admin.Stats) {
 	open := w.desc("tdf_queue_open_tasks", "Open tasks by queue, also those that are not due yet.", "queue")
 	oldest := w.desc("tdf_queue_oldest_wait_seconds", "Time for which the oldest open task of a queue could be claimed.", "queue")
 	tasks := w.desc("tdf_queue_tasks", "Tasks by queue and state.", "queue", "state")
-	all := slices.Clone(s.Queues)
-	slices.SortStableFunc(all, func(a, b admin.Queue) int {
-		return cmp.Or(cmp.Compare(b.Open, a.Open), cmp.Compare(b.Tasks.Unfinished(), a.Tasks.Unfinished()))
-	})
-	own := all[:min(len(all), mostQueues)]
-	if others := all[len(own):]; len(others) > 0 {
+	own, others := redisstate.Busiest(s.Queues, mostQueues, func(q *admin.Queue) [2]int64 { return [2]int64{q.Open, q.Tasks.Unfinished()} })
+	if len(others) > 0 {
 		rest := admin.Queue{Queue: redisstate.OtherQueues, Tasks: tdf.Counts{}}
-		for _, q := range others {
+		for i := range others {
+			q := &others[i]
 			rest.Open, rest.Waited = rest.Open+q.Open, max(rest.Waited, q.Waited)
-			for state, n := range q.Tasks {
-				rest.Tasks[state] += n
+			for _, state := range tdf.States {
+				rest.Tasks[state] += q.Tasks[state]
 			}
 		}
-		own = append(own[:len(own):len(own)], rest)
+		own = append(own, rest)
 	}
 	for _, q := range own {
 		w.add(open, prometheus.GaugeValue, float64(q.Open), q.Queue)

@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,11 +84,21 @@ const (
 	keepCounts  = 30 * 24 * 3600 // seconds after which counts expire that did not grow
 )
 
+// An ActivityCounter remembers the counts of queues, for a caller that reads them again and again, such as the metrics. The zero value
+// remembers none.
+type ActivityCounter struct{ rotation[map[string]int64] }
+
 const readActivity = "read the counts of queues"
 
 // Activity returns the counts of the queues with the most transitions, at most the given number, ordered by name. The counts of all
-// other queues are those of [OtherQueues]. Activity includes what this client has counted and not added to Redis yet.
-func (s *Store) Activity(ctx context.Context, most int) ([]Activity, error) {
+// other queues are those of [OtherQueues]. Activity includes what this client has counted and not added to Redis yet. The caller must not change
+// the counts.
+//
+// The first call with a counter reads all counts. A further call reads those of the queues with the most transitions, and of 350 others, so
+// that each of the thousand queues has its turn at the latest at every third call. The counts of [OtherQueues] do not fall because of this.
+func (s *Store) Activity(ctx context.Context, c *ActivityCounter, most int) ([]Activity, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	release, err := s.tally.hold(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", readActivity, err)
@@ -99,18 +110,36 @@ func (s *Store) Activity(ctx context.Context, most int) ([]Activity, error) {
 	if err != nil {
 		return nil, err
 	}
-	stored, err := conn.AskEach(ctx, s.Conn, readActivity, names, func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
+	busiest := slices.Clone(names[:min(len(names), most)])
+	slices.Sort(names)
+	all := s.tally.unsent()
+	// Counts that the client has not sent yet move to those of their queue, or to those of OtherQueues. So both are always read.
+	always := slices.AppendSeq(append(busiest, tdf.DefaultQueue, OtherQueues), maps.Keys(all))
+	always = slices.DeleteFunc(always, func(name string) bool { _, stored := slices.BinarySearch(names, name); return !stored })
+	turn, next := c.turn(always, names, func(string) int { return 1 })
+	stored, err := conn.AskEach(ctx, s.Conn, readActivity, turn, func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
 		return p.HGetAll(ctx, s.Keys.ActivityOf(name))
 	})
 	if err != nil {
 		return nil, err
 	}
-	all := s.tally.unsent()
-	for i, name := range names {
+	for i, name := range turn {
+		counts := all[name]
+		if counts == nil {
+			counts = map[string]int64{}
+		}
 		for count, text := range stored[i].Val() {
 			n, _ := strconv.ParseInt(text, 10, 64) // 0 for a text of another program
-			all.add(name, count, max(n, 0))
+			counts[count] += max(n, 0)
+		}
+		all[name] = counts
+	}
+	for _, name := range names {
+		if all[name] == nil {
+			all[name] = c.last[name]
 		}
 	}
+	maps.DeleteFunc(all, func(_ string, counts map[string]int64) bool { return len(counts) == 0 })
+	c.last, c.next = maps.Clone(all), next
 	return all.busiest(most), nil
 }

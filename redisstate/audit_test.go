@@ -79,7 +79,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 				mustSettle(t, s, open.Task.ID)
 			}
 		}
-		for _, a := range expect.Result(s.Activity(ctx, 1)).Value(t) {
+		for _, a := range expect.Result(s.Activity(ctx, &ActivityCounter{}, 1)).Value(t) {
 			maps.DeleteFunc(a.Counts, func(name string, _ int64) bool { return !strings.HasPrefix(name, CountFind) })
 			expect.Equal(t, a.Counts, finds, a.Queue)
 		}

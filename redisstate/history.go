@@ -51,7 +51,7 @@ func namesOfHistory() (names []string) {
 
 // PresentHistory returns an entry with the present counts, which it does not store.
 func (s *Store) PresentHistory(ctx context.Context, now tdf.Time) (HistoryEntry, error) {
-	all, err := s.Activity(ctx, 0)
+	all, err := s.Activity(ctx, &ActivityCounter{}, 0)
 	e := HistoryEntry{At: now, Counts: map[string]int64{}}
 	for _, a := range all {
 		for _, name := range historyNames {

@@ -1,11 +1,9 @@
 package redisstate
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,96 +14,156 @@ import (
 // A QueueCounter remembers the counts of queues, for a caller that counts them again and again, such as the metrics. The zero value
 // remembers none.
 type QueueCounter struct {
-	mu   sync.Mutex
-	last map[string]QueueCount // by the name of the queue; nil before the first count
-	next string                // the queue with which the next part begins
-
-	names  []string // of the partitions, as they were read
-	size   int64    // the number of fields that their hash had then
-	reused int      // the number of calls since then
+	rotation[QueueCount]
+	names      []string            // of all queues, in the order of their bytes
+	partitions map[string][]string // the names of the partitions of each queue
+	sizes      [2]int64            // what Redis had when these names were read: partitions, and queues with an index
+	reused     int                 // the number of calls since then
 }
 
-// How much CountQueues counts at once, if there is more.
+// How much CountQueues counts and reads at once, if there is more.
 const (
-	partitionsAtOnce = 1000
-	busiestAtOnce    = 250 // queues
-	namesReused      = 10  // the number of calls for which the names of many partitions are good, unless their number changes
+	busiestAtOnce  = 250    // queues
+	countedPerPage = 250    // queues whose tasks are counted by state in one round trip
+	namesPerPage   = 1000   // names of queues
+	mostNames      = 20_000 // names of queues with an index, about
+	namesReused    = 10     // the number of calls for which many names are good, unless their number changes
 )
 
-// CountQueues does the same as [Store.QueueCounts]. But if there are more than 1,000 partitions, only the first call counts all of them. Each
-// further call counts the queues that had the most tasks, and a part of the others, so that each queue has its turn: with 10,000
-// partitions, every fifteenth call.
+// CountQueues counts the open tasks of each queue, as [Store.QueueCounts] does, and its tasks by state. It returns the queues that have any,
+// ordered by name. It leaves out all but about 20,000 queues, in the order of the bytes of their names.
+//
+// Only the first call with a counter counts all queues. Each further call counts the 250 queues that had the most open tasks, and 350 others, or
+// those that have 350 partitions. So each queue has its turn: with 10,000 queues of one partition, at the latest at every 28th call. The counts of
+// different queues are of different moments.
 func (s *Store) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	names, err := c.partitionNames(ctx, s)
+	if err := c.readNames(ctx, s); err != nil {
+		return nil, err
+	}
+	queues := []string{tdf.DefaultQueue}
+	busiest, _ := Busiest(c.list(), busiestAtOnce, func(q *QueueCount) [2]int64 { return [2]int64{q.Open, q.Tasks.Unfinished()} })
+	for _, of := range busiest {
+		queues = append(queues, of.Queue)
+	}
+	turn, next := c.turn(queues, c.names, func(name string) int { return max(1, len(c.partitions[name])) })
+	counted, err := s.countQueues(ctx, turn, c.partitions)
 	if err != nil {
 		return nil, err
 	}
-	partitions := map[string][]string{tdf.DefaultQueue: nil}
-	for _, name := range names {
-		of, _ := tdf.ParsePartition(name)
-		partitions[of.Queue] = append(partitions[of.Queue], name)
-	}
-	queues, next := c.turn(partitions, len(names))
-	var counted []string
-	for queue := range queues {
-		counted = append(counted, partitions[queue]...)
-	}
-	counts, err := s.countPlaces(ctx, counted, queuePlace{tdf.DefaultQueue, ""})
-	if err != nil {
-		return nil, err
-	}
-	c.next = next
 	if c.last == nil {
 		c.last = map[string]QueueCount{}
 	}
-	maps.DeleteFunc(c.last, func(queue string, _ QueueCount) bool { return queues[queue] || partitions[queue] == nil })
-	for _, of := range counts {
-		c.last[of.Queue] = of
+	for _, name := range turn {
+		c.last[name] = counted[name]
 	}
-	return slices.SortedFunc(maps.Values(c.last), func(a, b QueueCount) int { return cmp.Compare(a.Queue, b.Queue) }), nil
+	c.next = next
+	return c.list(), nil
 }
 
-// partitionNames does the same as [Store.partitionNames]. It does not read many names at each call, because their number says whether they have
-// changed, except if one has replaced another.
-func (c *QueueCounter) partitionNames(ctx context.Context, s *Store) (names []string, err error) {
-	size, err := conn.Ask(ctx, s.Conn, "count partitions", func(r redis.Cmdable) *redis.IntCmd { return r.HLen(ctx, s.Keys.Partitions()) })
-	if err != nil && !conn.IsWrongType(err) {
+// list returns what was counted last, ordered by the names of the queues.
+func (c *QueueCounter) list() (all []QueueCount) {
+	for _, name := range c.names {
+		if of := c.last[name]; of.Queue != "" {
+			all = append(all, of)
+		}
+	}
+	return all
+}
+
+// readNames reads the names of the queues and of their partitions. It does not read many names at each call, because their number says whether
+// they have changed, except if one has replaced another.
+func (c *QueueCounter) readNames(ctx context.Context, s *Store) error {
+	var partitions, queues *redis.IntCmd
+	err := s.Pipeline(ctx, "count the names of queues", func(p redis.Pipeliner) {
+		partitions, queues = p.HLen(ctx, s.Keys.Partitions()), p.ZCard(ctx, s.Keys.QueueNames())
+	})
+	if err != nil {
+		return err
+	}
+	sizes := [2]int64{partitions.Val(), queues.Val()}
+	if c.reused++; sizes == c.sizes && sizes[0]+sizes[1] > namesPerPage && c.reused <= namesReused {
+		return nil
+	}
+	names, err := s.partitionNames(ctx)
+	if err != nil {
+		return err
+	}
+	all := map[string][]string{tdf.DefaultQueue: nil}
+	for _, name := range names {
+		of, _ := tdf.ParsePartition(name)
+		all[of.Queue] = append(all[of.Queue], name)
+	}
+	for after, read := "", 0; read == 0 || after != "" && read < mostNames; read += namesPerPage {
+		page, err := s.namesAfter(ctx, "read the names of queues", s.Keys.QueueNames(), "", after, namesPerPage)
+		if err != nil && !conn.IsWrongType(err) {
+			return err
+		}
+		after = ""
+		for i, name := range page {
+			if all[name] == nil && tdf.CheckLabel(tdf.FieldQueue, name) == nil { // another program may have written the name
+				all[name] = nil
+			}
+			if i == namesPerPage-1 {
+				after = name
+			}
+		}
+	}
+	c.names, c.partitions, c.sizes, c.reused = slices.Sorted(maps.Keys(all)), all, sizes, 0
+	maps.DeleteFunc(c.last, func(name string, _ QueueCount) bool { _, is := all[name]; return !is })
+	return nil
+}
+
+// countQueues counts the tasks of queues with these partitions. It leaves out queues without tasks.
+func (s *Store) countQueues(ctx context.Context, queues []string, partitions map[string][]string) (map[string]QueueCount, error) {
+	var tasks map[string]tdf.Counts
+	counted := make(chan error, 1)
+	go func() { // at the same time, because each of both takes many round trips
+		var err error
+		tasks, err = s.countTasks(ctx, queues)
+		counted <- err
+	}()
+	var names []string
+	for _, queue := range queues {
+		names = append(names, partitions[queue]...)
+	}
+	open, err := s.countPlaces(ctx, names, queuePlace{tdf.DefaultQueue, ""})
+	if err2 := <-counted; err == nil {
+		err = err2
+	}
+	if err != nil {
 		return nil, err
 	}
-	if c.reused++; size == c.size && size > partitionsAtOnce && c.reused <= namesReused {
-		return c.names, nil
+	all := map[string]QueueCount{}
+	for queue, of := range tasks {
+		all[queue] = QueueCount{Queue: queue, Tasks: of}
 	}
-	if names, err = s.partitionNames(ctx); err == nil {
-		c.names, c.size, c.reused = names, size, 0
+	for _, of := range open {
+		of.Tasks = tasks[of.Queue]
+		all[of.Queue] = of
 	}
-	return names, err
+	return all, nil
 }
 
-// turn returns the queues whose turn it is, and the one with which the next turn begins.
-func (c *QueueCounter) turn(partitions map[string][]string, all int) (queues map[string]bool, next string) {
-	names := slices.Sorted(maps.Keys(partitions))
-	queues = map[string]bool{tdf.DefaultQueue: true}
-	left := partitionsAtOnce
-	if c.last == nil || all <= partitionsAtOnce {
-		left = all
-	}
-	busiest := slices.SortedFunc(maps.Values(c.last), func(a, b QueueCount) int { return cmp.Compare(b.Open, a.Open) })
-	for _, of := range busiest[:min(len(busiest), busiestAtOnce)] {
-		queues[of.Queue] = true
-		left -= len(partitions[of.Queue])
-	}
-	first, _ := slices.BinarySearch(names, c.next)
-	for i := range names {
-		queue := names[(first+i)%len(names)]
-		if left <= 0 && i > 0 {
-			return queues, queue
+// countTasks counts the tasks in each state of those queues that have tasks. It leaves out the default queue, which has no index.
+func (s *Store) countTasks(ctx context.Context, queues []string) (map[string]tdf.Counts, error) {
+	all := map[string]tdf.Counts{}
+	for page := range slices.Chunk(queues, countedPerPage) {
+		counts := make([]readCounts, len(page))
+		err := s.Pipeline(ctx, "count the tasks of queues by state", func(p redis.Pipeliner) {
+			for i, name := range page {
+				counts[i] = taskIndex{true, name}.countIn(ctx, p, s.Keys)
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
-		if !queues[queue] {
-			queues[queue] = true
-			left -= len(partitions[queue])
+		for i, name := range page {
+			if n := counts[i].counts(); n.Total() > 0 {
+				all[name] = n
+			}
 		}
 	}
-	return queues, ""
+	return all, nil
 }

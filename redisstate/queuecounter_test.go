@@ -5,74 +5,108 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// A QueueCounter always has the true counts of few queues. Of many queues, it always has those of the busiest, and soon those of the others.
+// A QueueCounter always has the true counts of few queues. Of many queues, it always has those of the busiest, and those of each other queue are
+// never older than docs/metrics.md says.
 func TestCountQueues(t *testing.T) {
 	t.Parallel()
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	var c QueueCounter
-	count := func() map[string]int64 {
+	count := func(c *QueueCounter) map[string]string {
 		t.Helper()
-		all := map[string]int64{}
-		for _, of := range expect.Result(s.CountQueues(t.Context(), &c)).Value(t) {
-			all[of.Queue] = of.Open
+		all := map[string]string{}
+		for _, of := range expect.Result(s.CountQueues(t.Context(), c)).Value(t) {
+			all[of.Queue] = fmt.Sprint(of.Open, of.First, of.Tasks)
 		}
 		return all
 	}
-	exact := func() map[string]int64 {
-		all := map[string]int64{}
-		for _, of := range expect.Result(s.QueueCounts(t.Context())).Value(t) {
-			all[of.Queue] = of.Open
-		}
-		return all
-	}
-	expect.Equal(t, count(), exact(), "without tasks")
-	mustOpen(t, s, define("plain"), inQueue("a"), inQueue("a"), inQueue("b"))
-	expect.Equal(t, count(), exact(), "few queues")
+	exact := func() map[string]string { return count(&QueueCounter{}) }
+	expect.Equal(t, count(&c), exact(), "without tasks")
+	a := mustOpen(t, s, define("plain"), inQueue("a"), inQueue("a"), inQueue("b"))[1]
+	expect.Equal(t, count(&c), exact(), "few queues")
 	claimFor(t, s, 10, offerOf("a"))
-	expect.Equal(t, count(), exact(), "an empty queue")
+	expect.Equal(t, count(&c), exact(), "a queue without open tasks")
+	mustMove(t, s, a, (*tdf.Task).Cancel)
+	expect.Equal(t, count(&c), exact(), "a finished task")
 
-	const many = 2 * partitionsAtOnce
-	open := func(n int) (all []tdf.Properties) {
-		for i := range n {
-			all = append(all, inQueue(fmt.Sprintf("q%04d", i)))
-		}
-		return all
+	const turns = 3
+	var many []tdf.Properties
+	for i := range busiestAtOnce + turns*othersAtOnce {
+		many = append(many, inQueue(fmt.Sprintf("q%04d", i)))
 	}
-	for part := range slices.Chunk(open(many), 500) {
+	var ids []int64
+	for part := range slices.Chunk(many, 500) {
+		ids = append(ids, mustOpen(t, s, part...)...)
+	}
+	soon := func(when string) {
+		t.Helper()
+		for range turns {
+			count(&c)
+		}
+		expect.Equal(t, count(&c), exact(), when)
+	}
+	soon("many queues")
+	busy := mustOpen(t, s, slices.Repeat([]tdf.Properties{inQueue("q1234")}, 9)...)
+	soon("a queue has become busy")
+	mustOpen(t, s, inQueue("q1234"), define("plain"))
+	mustMove(t, s, busy[0], (*tdf.Task).Cancel)
+	got := count(&c)
+	for _, queue := range []string{"q1234", tdf.DefaultQueue} {
+		expect.Equal(t, got[queue], exact()[queue], "a busy queue is always counted")
+	}
+	var moves []Unit
+	for i := range 500 {
+		m := expect.Result(task(t, s, ids[2*i]).Cancel()).Value(t)
+		moves = append(moves, Unit{Moves: []tdf.Move{m}})
+	}
+	expect.Result(s.Apply(t.Context(), "user", moves...)).OK(t)
+	soon("queues without open tasks")
+	mustMove(t, s, ids[0], (*tdf.Task).Remove)
+	soon("a queue without tasks")
+}
+
+// A queue with very many partitions does not keep others from their turn.
+func TestCountQueuesWithManyPartitions(t *testing.T) {
+	t.Parallel()
+	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+	var all []tdf.Properties
+	for i := range 2 * othersAtOnce {
+		all = append(all, placed("a", 0, fmt.Sprintf("tag%d", i)))
+	}
+	for i := range busiestAtOnce {
+		all = append(all, inQueue(fmt.Sprintf("q%d", i)), inQueue(fmt.Sprintf("q%d", i)))
+	}
+	for part := range slices.Chunk(append(all, inQueue("z"), inQueue("zz")), 500) {
 		mustOpen(t, s, part...)
 	}
-	count() // the first count of so many does not know them
-	for range 4 {
-		count()
+	var c QueueCounter
+	open := func(queue string) int64 {
+		counts := expect.Result(s.CountQueues(t.Context(), &c)).Value(t)
+		return counts[slices.IndexFunc(counts, func(of QueueCount) bool { return of.Queue == queue })].Open
 	}
-	expect.Equal(t, count(), exact(), "many queues")
-	for range 9 {
-		mustOpen(t, s, inQueue("q1234"))
-	}
-	for range 4 {
-		count()
-	}
-	mustOpen(t, s, inQueue("q1234"), define("plain"))
-	got := count()
-	expect.True(t, got["q1234"] == 11 && got[tdf.DefaultQueue] == 2, "a busy queue is always counted", got["q1234"], got[tdf.DefaultQueue])
-	var fresh QueueCounter
-	c.last = fresh.last
-	expect.Equal(t, count(), exact(), "the first count counts all")
-	claimed := 0
-	for claimed < 500 {
-		var queues []tdf.QueueShare
-		for i := range 100 {
-			queues = append(queues, tdf.QueueShare{Queue: fmt.Sprintf("q%04d", claimed/100*100+i)})
-		}
-		claimed += len(claimFor(t, s, 100, tdf.Offer{Queues: queues, Programs: true}).Claims)
-	}
-	for range 4 {
-		count()
-	}
-	expect.Equal(t, count(), exact(), "queues that have become empty")
+	expect.Equal(t, open("a"), 2*othersAtOnce)
+	mustOpen(t, s, inQueue("zz"))
+	open("zz")
+	expect.Equal(t, open("zz"), 2)
+}
+
+// A name or an index that another program has written is no queue.
+func TestCountForeignQueues(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, inQueue("a"))
+		s.Redis.Set(t.Context(), s.Keys.Queue("text"), "a string", 0)
+		s.Redis.ZAdd(t.Context(), s.Keys.QueueNames(), redis.Z{Member: "text"}, redis.Z{Member: "\xff\n"}, redis.Z{Member: "none"})
+		s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: groupScore(tdf.Open, 1), Member: "1"})
+		expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t)), "[{a 1 false}]")
+		s.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.Partitions())
+		s.Redis.Set(t.Context(), s.Keys.QueueNames(), "text", 0)
+		s.Redis.Set(t.Context(), s.Keys.Partitions(), "text", 0)
+		expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t)), "[]")
+	})
 }

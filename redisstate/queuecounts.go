@@ -18,6 +18,8 @@ type QueueCount struct {
 	Open    int64
 	AtLeast bool     // the queue has more priorities than were counted
 	First   tdf.Time // the time from which the first of these tasks could be claimed, or can be claimed; 0 if there is none
+
+	Tasks tdf.Counts // all tasks of the queue by state, only from [Store.CountQueues]; nil for the default queue, which has no index
 }
 
 // These constants bound the work of QueueCounts.

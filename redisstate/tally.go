@@ -35,7 +35,8 @@ func (a activities) transitions(queue string) (n int64) {
 	return n
 }
 
-// busiest returns the counts of the queues with the most transitions, and those of all others together, ordered by name.
+// busiest returns the counts of the queues with the most transitions, and those of all others together, ordered by name. It changes a, but not the
+// counts of its queues.
 func (a activities) busiest(most int) (all []Activity) {
 	queues := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(queue string) bool { return queue == OtherQueues })
 	transitions := map[string]int64{}
@@ -43,11 +44,15 @@ func (a activities) busiest(most int) (all []Activity) {
 		transitions[queue] = a.transitions(queue)
 	}
 	slices.SortStableFunc(queues, func(x, y string) int { return cmp.Compare(transitions[y], transitions[x]) })
-	for _, queue := range queues[min(len(queues), most):] {
+	others := map[string]int64{}
+	for _, queue := range append(queues[min(len(queues), most):], OtherQueues) {
 		for name, n := range a[queue] {
-			a.add(OtherQueues, name, n)
+			others[name] += n
 		}
 		delete(a, queue)
+	}
+	if len(others) > 0 {
+		a[OtherQueues] = others
 	}
 	for _, queue := range slices.Sorted(maps.Keys(a)) {
 		all = append(all, Activity{queue, a[queue]})

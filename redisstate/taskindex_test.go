@@ -3,7 +3,6 @@ package redisstate
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -16,10 +15,21 @@ import (
 // tasksByQueue returns the tasks of each queue by state, as a text.
 func tasksByQueue(t *testing.T, s *Store) string {
 	t.Helper()
-	counts := expect.Result(s.CountTasks(t.Context(), &TaskCounter{})).Value(t)
+	counts := tasksIn(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t))
 	names := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.QueueNames(), 0, -1).Result()).Value(t)
 	expect.Len(t, counts, len(names), "a name of a queue is missing, or too many")
 	return fmt.Sprint(counts)
+}
+
+// tasksIn returns the tasks of each queue with an index.
+func tasksIn(all []QueueCount) map[string]tdf.Counts {
+	tasks := map[string]tdf.Counts{}
+	for _, of := range all {
+		if of.Tasks != nil {
+			tasks[of.Queue] = of.Tasks
+		}
+	}
+	return tasks
 }
 
 // A queue counts its tasks in each state, from its first task to its last one, whatever opens, moves or removes them.
@@ -196,35 +206,4 @@ func TestRestoredTasksAreInTheirQueues(t *testing.T) {
 	expect.Result(to.Restore(t.Context(), records(t, s)...)).Is(t, 2)
 	expect.Equal(t, tasksByQueue(t, to), "map[a:open 1 b:expired 1]")
 	mustBeSound(t, to)
-}
-
-// A counter counts all queues at first, and then the busiest ones and a page of the others.
-func TestCountTasksAgain(t *testing.T) {
-	s := newStore(t)
-	var definitions []tdf.Properties
-	for i := range 2*countedPerPage + busiestPerCount {
-		definitions = append(definitions, placed("q"+strconv.Itoa(1000+i), 0))
-	}
-	ids := mustOpen(t, s, definitions...)
-	var c TaskCounter
-	expect.Len(t, expect.Result(s.CountTasks(t.Context(), &c)).Value(t), len(ids))
-	last := len(ids) - 1 // not among the busiest, which are the first by name
-	for _, i := range []int{0, last} {
-		mustMove(t, s, ids[i], (*tdf.Task).Cancel)
-	}
-	mustMove(t, s, ids[1], (*tdf.Task).Cancel)
-	mustMove(t, s, ids[1], (*tdf.Task).Remove)
-	for call := range 3 {
-		counts := expect.Result(s.CountTasks(t.Context(), &c)).Value(t)
-		expect.Equal(t, counts["q1000"].String(), "expired 1")
-		_, is := counts["q1001"]
-		expect.True(t, !is, "a queue without tasks is left")
-		want := "open 1"
-		if call == 2 {
-			want = "expired 1"
-		}
-		expect.Equal(t, counts[definitions[last].Queue].String(), want, "in call", call)
-	}
-	s.Redis.Set(t.Context(), s.Keys.Queue("q1005"), "a string", 0) // counts as a queue without tasks
-	expect.Len(t, expect.Result(s.CountTasks(t.Context(), &TaskCounter{})).Value(t), len(ids)-2)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A queuesPage is what the page of the queues shows.
@@ -40,8 +41,7 @@ func loadQueues(ctx context.Context, v *visit) (any, error) {
 
 // busiest returns the n queues with the most unfinished tasks, or all queues if there are fewer, ordered by name.
 func busiest(all []admin.Queue, n int) []admin.Queue {
-	slices.SortStableFunc(all, func(a, b admin.Queue) int { return cmp.Compare(b.Tasks.Unfinished(), a.Tasks.Unfinished()) })
-	shown := slices.Clone(all[:min(n, len(all))])
+	shown, _ := redisstate.Busiest(all, n, func(q *admin.Queue) [2]int64 { return [2]int64{q.Tasks.Unfinished()} })
 	slices.SortFunc(shown, func(a, b admin.Queue) int { return cmp.Compare(a.Queue, b.Queue) })
 	return shown
 }

@@ -113,7 +113,7 @@ func (a *app) activities(ctx context.Context, most int) ([]redisstate.Activity, 
 		return nil, err
 	}
 	a.counted = silent
-	return a.store.Activity(ctx, most)
+	return a.store.Activity(ctx, &redisstate.ActivityCounter{}, most)
 }
 
 // prometheus answers with all metrics in the text format of Prometheus.

@@ -34,7 +34,7 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	activities, err := a.store.Activity(ctx, mostQueues)
+	activities, err := a.store.Activity(ctx, &redisstate.ActivityCounter{}, mostQueues)
 	if err != nil {
 		return nil, err
 	}
