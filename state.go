@@ -52,7 +52,10 @@ func (c Counts) Total() int64 {
 func (c Counts) Unfinished() int64 { return c[Open] + c[Running] + c[Executed] }
 
 // Waiting returns the number of finished tasks that are not archived.
-func (c Counts) Waiting() int64 { return c[Succeeded] + c[Failed] + c[TimedOut] + c[Expired] }
+func (c Counts) Waiting() int64 { return c[Succeeded] + c.Failures() }
+
+// Failures returns the number of tasks that failed, timed out or expired, without archived ones.
+func (c Counts) Failures() int64 { return c[Failed] + c[TimedOut] + c[Expired] }
 
 // Finished returns the number of finished tasks, archived ones included.
 func (c Counts) Finished() int64 { return c.Total() - c.Unfinished() }

@@ -123,14 +123,12 @@ func ended(g redisstate.GroupCount, before string) string {
 
 // failing returns the value of the mark of a campaign whose tasks fail too often. The mark stays until the share is half of that.
 func (w *watch) failing(c tdf.Counts, before string) string {
-	share := float64(failures(c)) / float64(max(c.Finished(), 1))
+	share := float64(c.Failures()) / float64(max(c.Finished(), 1))
 	if w.failures > 0 && c.Finished() >= leastFinished && (share >= w.failures || before != "" && share >= w.failures/2) {
 		return "1"
 	}
 	return ""
 }
-
-func failures(c tdf.Counts) int64 { return c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired] }
 
 // grown reports whether the change of a mark is an event. If the number of finished tasks has fallen, tasks were only removed.
 func grown(before, after string) bool {
@@ -143,7 +141,7 @@ func sentence(kind notice.Kind, g redisstate.GroupCount) string {
 	if kind == notice.CampaignEnded {
 		return fmt.Sprintf("The campaign %s has ended: %s.", g.Name, g.Counts)
 	}
-	return fmt.Sprintf("%d of %d finished tasks of the campaign %s have failed.", failures(g.Counts), g.Counts.Finished(), g.Name)
+	return fmt.Sprintf("%d of %d finished tasks of the campaign %s have failed.", g.Counts.Failures(), g.Counts.Finished(), g.Name)
 }
 
 // workers returns the events of workers. The value of a mark is the start of the worker that is lost.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -66,8 +65,6 @@ type actInput struct {
 	Body   *options `required:"false"`
 }
 
-type doneOutput struct{ Body done }
-
 // done is the answer to a call that changes tasks.
 type done struct {
 	Done    int       `json:"done" doc:"the number of changed tasks"`
@@ -80,7 +77,7 @@ type skipped struct {
 	Detail string `json:"detail"`
 }
 
-func (a *api) actOnTask(ctx context.Context, c *call, in *actInput) (*doneOutput, error) {
+func (a *api) actOnTask(ctx context.Context, c *call, in *actInput) (*out[done], error) {
 	if in.Body == nil {
 		in.Body = &options{}
 	}
@@ -103,25 +100,21 @@ func (a *api) actOnTask(ctx context.Context, c *call, in *actInput) (*doneOutput
 	if len(result.Skipped) > 0 {
 		return nil, result.Skipped[0]
 	}
-	return &doneOutput{done{Done: result.Done}}, nil
+	return &out[done]{done{Done: result.Done}}, nil
 }
 
 // actIfMatch acts on a task if it still has the version of an ETag.
-func (a *api) actIfMatch(ctx context.Context, c *call, match string, action manager.Action, t *manager.Task) (*doneOutput, error) {
+func (a *api) actIfMatch(ctx context.Context, c *call, match string, action manager.Action, t *manager.Task) (*out[done], error) {
 	changed := refuse(precondition, fmt.Sprintf("task %d has the ETag %s", t.ID, etag(t)))
 	if match != etag(t) {
 		return nil, changed
 	}
 	x := c.manager.Transaction()
 	x.Do(action, t)
-	_, err := x.Commit(ctx)
-	if refused := new(manager.StepError); errors.As(err, &refused) && len(refused.Changed) > 0 {
-		return nil, refuse(precondition, err.Error())
-	}
-	if err != nil {
+	if _, err := commit(ctx, x); err != nil {
 		return nil, err
 	}
-	return &doneOutput{done{Done: 1}}, nil
+	return &out[done]{done{Done: 1}}, nil
 }
 
 type bulkInput struct{ Body bulk }
@@ -137,7 +130,7 @@ type bulk struct {
 	Elsewhere bool     `json:"elsewhere,omitempty" doc:"for requeue: the tasks never run on their present workers again"`
 }
 
-func (a *api) actOnTasks(ctx context.Context, c *call, in *bulkInput) (*doneOutput, error) {
+func (a *api) actOnTasks(ctx context.Context, c *call, in *bulkInput) (*out[done], error) {
 	b := &in.Body
 	action, err := (&options{b.Changes, b.Elsewhere}).action(c, b.Action)
 	if err != nil {
@@ -154,11 +147,11 @@ func (a *api) actOnTasks(ctx context.Context, c *call, in *bulkInput) (*doneOutp
 	for _, id := range missing {
 		result.Skipped = append(result.Skipped, &tdf.StateError{ID: id, Verb: action.Verb, State: tdf.None})
 	}
-	out := &doneOutput{done{Done: result.Done, Skipped: len(result.Skipped)}}
+	answer := done{Done: result.Done, Skipped: len(result.Skipped)}
 	for _, err := range result.Skipped[:min(len(result.Skipped), maxSkipped)] {
-		out.Body.Reasons = append(out.Body.Reasons, skipped{string(tdf.CodeOf(err)), err.Error()})
+		answer.Reasons = append(answer.Reasons, skipped{string(tdf.CodeOf(err)), err.Error()})
 	}
-	return out, nil
+	return &out[done]{answer}, nil
 }
 
 // selected returns the tasks that a call selects, as the caller may see them, and the ids that select no task.

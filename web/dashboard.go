@@ -72,11 +72,11 @@ func (p part) Done() <-chan struct{}  { return p.ctx.Done() }
 
 // Watch signals changes of tasks.
 func (p panel) Watch(ctx context.Context, about dashboard.Subject, signal chan<- struct{}) (leave func(), err error) {
-	s := &subscriber{ids: map[int64]bool{}, group: about.Group, owner: about.Owner, kinds: map[string]bool{stateEvents: true, progressEvents: len(about.IDs) > 0}, signal: signal}
-	for _, id := range about.IDs {
-		s.ids[id] = true
+	kinds := []string{stateEvents}
+	if len(about.IDs) > 0 {
+		kinds = append(kinds, progressEvents)
 	}
-	return p.events.join(ctx, s)
+	return p.events.join(ctx, &subscriber{ids: setOf(about.IDs), group: about.Group, owner: about.Owner, kinds: setOf(kinds), signal: signal})
 }
 
 // ServeAPI serves a call of the API by a user of the dashboard. It has passed the gate, and only its right is left to check.

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // An eventHub reads what happens in the namespace, and passes it on to all clients. It asks Redis as often for a thousand clients as for one, and never
@@ -149,14 +150,9 @@ func (h *eventHub) anyWants(kind string) bool {
 // run looks at Redis until ctx ends.
 func (h *eventHub) run(ctx context.Context, begun chan struct{}) {
 	r := eventReader{eventHub: h, begun: begun, known: map[int64]progressOf{}}
-	for {
+	for going := true; going; going = conn.Sleep(ctx, h.pause) {
 		if err := r.look(ctx); err != nil && ctx.Err() == nil {
 			r.failed(err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(h.pause):
 		}
 	}
 }
@@ -287,9 +283,6 @@ func (h *eventHub) follow(ctx context.Context, id int64) {
 				h.publish(outputEvent(&part))
 			}
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(h.pause):
-		}
+		conn.Sleep(ctx, h.pause)
 	}
 }

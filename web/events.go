@@ -135,20 +135,21 @@ func (s *subscriber) wants(e *event) bool {
 	return len(s.ids) == 0 || s.ids[e.id]
 }
 
+func setOf[T comparable](all []T) map[T]bool {
+	set := map[T]bool{}
+	for _, x := range all {
+		set[x] = true
+	}
+	return set
+}
+
 // subscriber returns the subscriber for a call. The error is a problem if the token may not see what it asks for.
 func (a *api) subscriber(ctx context.Context, c *call, in *eventsInput) (*subscriber, error) {
-	s := &subscriber{
-		ids: map[int64]bool{}, group: in.Group, owner: c.token.Owner(), kinds: map[string]bool{},
-		queue: make(chan *event, eventsQueued), cut: make(chan struct{}),
-	}
 	if len(in.Types) == 0 {
 		in.Types = []string{stateEvents, progressEvents}
 	}
-	for _, kind := range in.Types {
-		s.kinds[kind] = true
-	}
-	for _, id := range in.IDs {
-		s.ids[id] = true
+	s := &subscriber{
+		ids: setOf(in.IDs), group: in.Group, owner: c.token.Owner(), kinds: setOf(in.Types), queue: make(chan *event, eventsQueued), cut: make(chan struct{}),
 	}
 	if in.Group != "" {
 		if err := checkGroup(c, in.Group); err != nil {

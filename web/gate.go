@@ -89,9 +89,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"seconds", time.Since(begun).Seconds(), "token", c.token.Name, "address", r.RemoteAddr, "correlation_id", c.id)
 	}()
 	_ = http.NewResponseController(w).SetWriteDeadline(begun.Add(10*a.Timeout + writeTime)) // an error means that there is no connection, as in tests
-	if p := a.check(r); p != nil {
-		p.CorrelationID = c.id
-		p.write(c)
+	if err := a.check(r); err != nil {
+		a.problemOf(r.Context(), err).write(c)
 		return
 	}
 	if preflight {
@@ -103,8 +102,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.release = func() { <-a.places }
 		defer func() { c.release() }()
 	default:
-		p := a.problemOf(r.Context(), errBusy)
-		p.write(c)
+		a.problemOf(r.Context(), errBusy).write(c)
 		return
 	}
 	defer c.settle(r.Context())
@@ -120,9 +118,7 @@ func (a *api) fault(c *call, fault any) {
 	if c.status != 0 {
 		panic(http.ErrAbortHandler) // the answer has begun; the client must notice that it is not whole
 	}
-	p := refuse("failed", kindOf("failed").Text)
-	p.CorrelationID = c.id
-	p.write(c)
+	a.problemOf(c.request.Context(), refuse("failed", kindOf("failed").Text)).write(c)
 }
 
 // admit finds the token of the call, and passes the call to its route.
@@ -193,9 +189,9 @@ func tooManyCalls(wait time.Duration) error {
 }
 
 // check returns a problem if the call must not reach a route. It does not know the token yet.
-func (a *api) check(r *http.Request) *problem {
-	if p, ok := tooManyCalls(a.perAddress.take(addressOf(r.RemoteAddr), time.Now())).(*problem); ok {
-		return p
+func (a *api) check(r *http.Request) error {
+	if err := tooManyCalls(a.perAddress.take(addressOf(r.RemoteAddr), time.Now())); err != nil {
+		return err
 	}
 	if !a.hasHost(r.Host) {
 		return refuse(misdirected, fmt.Sprintf("unknown host %.100q; add it to hosts in section [http]", r.Host))

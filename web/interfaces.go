@@ -38,16 +38,13 @@ func (a *api) handlerOf(r wire.Route) http.HandlerFunc {
 
 // callRoute checks the token and the body of a call, and makes the call.
 func (a *api) callRoute(c *call, r *wire.Route, w http.ResponseWriter) (*wire.Answer, error) {
-	ctx, longest, limit := c.request.Context(), a.Timeout, int64(maxBody)
-	if r.Bulk {
-		longest, limit = 10*a.Timeout, maxBulk
-	}
 	if err := a.authenticate(c, c.request); err != nil {
 		return nil, err
 	}
 	if err := c.lacks(r.Need); err != nil {
 		return nil, err
 	}
+	longest, limit := a.bounds(r.Bulk)
 	of := &wire.Call{Request: c.request, ID: c.id, Token: &c.token, Manager: c.manager}
 	if c.request.Method != http.MethodGet && c.request.Method != http.MethodHead {
 		types := r.Types
@@ -61,7 +58,7 @@ func (a *api) callRoute(c *call, r *wire.Route, w http.ResponseWriter) (*wire.An
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, longest)
+	ctx, cancel := context.WithTimeout(c.request.Context(), longest)
 	defer cancel()
 	answer, err := r.Do(ctx, of)
 	c.undo = of.Undo

@@ -15,6 +15,8 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/web/wire"
 )
 
 // Bounds of calls that open tasks line by line.
@@ -195,10 +197,8 @@ func (o *lineOpener) open() error {
 		return err
 	}
 	for wait := o.perToken.take(o.token.Name, time.Now()); wait > 0; wait = o.perToken.take(o.token.Name, time.Now()) {
-		select {
-		case <-o.ctx.Done():
+		if !conn.Sleep(o.ctx, wait) {
 			return context.Cause(o.ctx)
-		case <-time.After(wait):
 		}
 	}
 	ctx, cancel := context.WithTimeout(o.ctx, 10*o.Timeout)
@@ -222,7 +222,7 @@ func (o *lineOpener) openStep(ctx context.Context) ([]*manager.Task, error) {
 
 // answer writes a line of the answer.
 func (o *lineOpener) answer() error {
-	err := lines(o.stream).Encode(&o.done)
+	err := wire.Encoder(o.stream).Encode(&o.done)
 	o.done.IDs, o.done.Existing = nil, nil
 	if err == nil {
 		err = o.flush()

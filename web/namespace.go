@@ -15,23 +15,23 @@ import (
 // addNamespace adds the routes about everything but single tasks.
 func (a *api) addNamespace() {
 	add(a, route{http.MethodGet, "/stats", "get-stats", "Read the metrics of the namespace, with its queues", toInspect, false}, a.getStats)
-	add(a, route{http.MethodGet, "/doctor", "diagnose", "Diagnose problems", toInspect, false}, a.diagnose)
+	add(a, route{http.MethodGet, "/doctor", "diagnose", "Diagnose problems", toInspect, false}, listOf(a.admin.Diagnose))
 	add(a, route{http.MethodGet, "/failures", "list-failures", "Group failed rounds", toInspect, false}, a.listFailures)
 	add(a, route{http.MethodGet, "/tasks/{id}/explain", "explain-task", "Explain why a task does not run or finish", toInspect, false}, a.explain)
 	add(a, route{http.MethodGet, "/groups", "list-groups", "List the campaigns that have tasks", toSee, false}, a.listGroups)
 	add(a, route{http.MethodGet, "/groups/{name}", "get-group", "Count the tasks of a campaign, and read whether it is closed", toSee, false}, a.getGroup)
-	add(a, route{http.MethodPost, "/groups/{name}/close", "close-group", "Close a campaign: no task can be opened in it", toOpen, false}, a.closeGroup)
-	add(a, route{http.MethodPost, "/groups/{name}/extend", "extend-group", "Open a closed campaign again", toOpen, false}, a.extendGroup)
-	add(a, route{http.MethodGet, "/workers", "list-workers", "List the workers", toInspect, false}, a.listWorkers)
-	add(a, route{http.MethodPost, "/workers/{name}/drain", "drain-worker", "Stop a worker from claiming tasks", toOperate, false}, a.drain)
-	add(a, route{http.MethodPost, "/workers/{name}/resume", "resume-worker", "Let a drained worker claim tasks again", toOperate, false}, a.resumeWorker)
+	add(a, route{http.MethodPost, "/groups/{name}/close", "close-group", "Close a campaign: no task can be opened in it", toOpen, false}, changeGroup((*manager.Manager).CloseGroup))
+	add(a, route{http.MethodPost, "/groups/{name}/extend", "extend-group", "Open a closed campaign again", toOpen, false}, changeGroup((*manager.Manager).ExtendGroup))
+	add(a, route{http.MethodGet, "/workers", "list-workers", "List the workers", toInspect, false}, listOf(a.admin.Workers))
+	add(a, route{http.MethodPost, "/workers/{name}/drain", "drain-worker", "Stop a worker from claiming tasks", toOperate, false}, changeWorker((*admin.Admin).Drain))
+	add(a, route{http.MethodPost, "/workers/{name}/resume", "resume-worker", "Let a drained worker claim tasks again", toOperate, false}, changeWorker((*admin.Admin).Resume))
 	add(a, route{http.MethodGet, "/limits", "list-limits", "List the limits of keys, and how they are used", toInspect, false}, a.listLimits)
 	add(a, route{http.MethodPut, "/limits/{key}", "set-limit", "Limit how many tasks of a key run at once, and how often one starts", toOperate, false}, a.setLimit)
 	add(a, route{http.MethodDelete, "/limits/{key}", "remove-limit", "Remove the limit of a key", toOperate, false}, a.removeLimit)
-	add(a, route{http.MethodGet, "/queues", "list-queues", "List the queues with their tasks by state, and whether they are paused", toInspect, false}, a.listQueues)
+	add(a, route{http.MethodGet, "/queues", "list-queues", "List the queues with their tasks by state, and whether they are paused", toInspect, false}, listOf(a.admin.Queues))
 	add(a, route{http.MethodGet, "/pauses", "list-pauses", "List what is paused", toInspect, false}, a.listPauses)
-	add(a, route{http.MethodPost, "/pauses/add", "pause", "Pause a queue, a campaign or the namespace", toOperate, false}, a.pause)
-	add(a, route{http.MethodPost, "/pauses/remove", "resume", "End a pause", toOperate, false}, a.resume)
+	add(a, route{http.MethodPost, "/pauses/add", "pause", "Pause a queue, a campaign or the namespace", toOperate, false}, changePause((*manager.Manager).Pause))
+	add(a, route{http.MethodPost, "/pauses/remove", "resume", "End a pause", toOperate, false}, changePause((*manager.Manager).Resume))
 }
 
 // An out is an answer whose body is a value of package admin, or a list of them.
@@ -42,9 +42,12 @@ func (a *api) getStats(ctx context.Context, _ *call, _ *none) (*out[view[admin.S
 	return &out[view[admin.Stats]]{view[admin.Stats]{stats}}, err
 }
 
-func (a *api) diagnose(ctx context.Context, _ *call, _ *none) (*out[[]view[admin.Diagnosis]], error) {
-	all, err := a.admin.Diagnose(ctx)
-	return &out[[]view[admin.Diagnosis]]{viewsOf(all)}, err
+// listOf returns the function of a route whose answer is a list of package admin.
+func listOf[T any](read func(context.Context) ([]T, error)) func(context.Context, *call, *none) (*out[[]view[T]], error) {
+	return func(ctx context.Context, _ *call, _ *none) (*out[[]view[T]], error) {
+		all, err := read(ctx)
+		return &out[[]view[T]]{viewsOf(all)}, err
+	}
 }
 
 type failuresInput struct {
@@ -134,19 +137,13 @@ func (a *api) listGroups(ctx context.Context, c *call, in *groupsInput) (*out[gr
 	return &out[groups]{list}, err
 }
 
-func (a *api) closeGroup(ctx context.Context, c *call, in *groupInput) (*none, error) {
-	return changeGroup(ctx, c, in, (*manager.Manager).CloseGroup)
-}
-
-func (a *api) extendGroup(ctx context.Context, c *call, in *groupInput) (*none, error) {
-	return changeGroup(ctx, c, in, (*manager.Manager).ExtendGroup)
-}
-
-func changeGroup(ctx context.Context, c *call, in *groupInput, change func(*manager.Manager, context.Context, string) error) (*none, error) {
-	if err := checkGroup(c, in.Name); err != nil {
-		return nil, err
+func changeGroup(change func(*manager.Manager, context.Context, string) error) func(context.Context, *call, *groupInput) (*none, error) {
+	return func(ctx context.Context, c *call, in *groupInput) (*none, error) {
+		if err := checkGroup(c, in.Name); err != nil {
+			return nil, err
+		}
+		return nil, change(c.manager, ctx, in.Name)
 	}
-	return nil, change(c.manager, ctx, in.Name)
 }
 
 // checkGroup returns an error if the name of a group is invalid, or if the token may not use it.
@@ -157,21 +154,14 @@ func checkGroup(c *call, name string) error {
 	return (tdf.Pausable{Group: name}).Check()
 }
 
-func (a *api) listWorkers(ctx context.Context, _ *call, _ *none) (*out[[]view[admin.Worker]], error) {
-	all, err := a.admin.Workers(ctx)
-	return &out[[]view[admin.Worker]]{viewsOf(all)}, err
-}
-
 type workerInput struct {
 	Name string `path:"name" maxLength:"200" doc:"the name of the worker"`
 }
 
-func (a *api) drain(ctx context.Context, c *call, in *workerInput) (*none, error) {
-	return nil, admin.New(c.manager).Drain(ctx, in.Name)
-}
-
-func (a *api) resumeWorker(ctx context.Context, c *call, in *workerInput) (*none, error) {
-	return nil, admin.New(c.manager).Resume(ctx, in.Name)
+func changeWorker(change func(*admin.Admin, context.Context, string) error) func(context.Context, *call, *workerInput) (*none, error) {
+	return func(ctx context.Context, c *call, in *workerInput) (*none, error) {
+		return nil, change(admin.New(c.manager), ctx, in.Name)
+	}
 }
 
 // limit is the limit of a key.
@@ -225,11 +215,6 @@ func (a *api) removeLimit(ctx context.Context, c *call, in *keyInput) (*none, er
 	return nil, c.manager.RemoveLimit(ctx, in.Key)
 }
 
-func (a *api) listQueues(ctx context.Context, _ *call, _ *none) (*out[[]view[admin.Queue]], error) {
-	all, err := a.admin.Queues(ctx)
-	return &out[[]view[admin.Queue]]{viewsOf(all)}, err
-}
-
 // pausable is what a call pauses or resumes.
 type pausable struct {
 	Queue     string `json:"queue,omitempty" doc:"a queue; default is the queue of the tasks without a queue"`
@@ -270,21 +255,15 @@ func (a *api) listPauses(ctx context.Context, c *call, _ *none) (*out[[]paused],
 	return &out[[]paused]{pauses}, err
 }
 
-func (a *api) pause(ctx context.Context, c *call, in *pauseInput) (*none, error) {
-	return changePause(ctx, in, c.manager.Pause)
-}
-
-func (a *api) resume(ctx context.Context, c *call, in *pauseInput) (*none, error) {
-	return changePause(ctx, in, c.manager.Resume)
-}
-
-func changePause(ctx context.Context, in *pauseInput, change func(context.Context, ...tdf.Pausable) error) (*none, error) {
-	what, err := in.Body.value()
-	if err != nil {
-		return nil, err
+func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable) error) func(context.Context, *call, *pauseInput) (*none, error) {
+	return func(ctx context.Context, c *call, in *pauseInput) (*none, error) {
+		what, err := in.Body.value()
+		if err != nil {
+			return nil, err
+		}
+		if err := change(c.manager, ctx, what); err != nil {
+			return nil, fmt.Errorf("%s: %w", what.Text(), err)
+		}
+		return nil, nil
 	}
-	if err := change(ctx, what); err != nil {
-		return nil, fmt.Errorf("%s: %w", what.Text(), err)
-	}
-	return nil, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/web/wire"
 )
 
 // config returns the configuration of huma. It serves no pages and loads nothing from other hosts.
@@ -42,11 +43,7 @@ func (a *api) config() huma.Config {
 	}
 }
 
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
-}
+func writeJSON(w io.Writer, v any) error { return wire.Encoder(w).Encode(v) }
 
 // readJSON reads one value, and refuses members that the type does not have.
 func readJSON(data []byte, v any) error {

@@ -18,9 +18,9 @@ func (a *api) addPrograms() {
 	archives := []string{"application/octet-stream", "application/x-tar", "application/gzip", "application/zstd"}
 	add(a, route{http.MethodGet, "/programs", "list-programs", "List the stored programs", toInspect, false}, a.listPrograms)
 	addReading(a, route{http.MethodPost, "/programs", "store-program", "Store a program: a tar, plain or compressed with gzip or zstd", toOpen, true}, archives, a.storeProgram)
-	add(a, route{http.MethodPost, "/programs/{sha256}/pin", "pin-program", "Keep a program, even if no task names it", toOperate, false}, a.pinProgram)
-	add(a, route{http.MethodPost, "/programs/{sha256}/unpin", "unpin-program", "End the effect of a pin", toOperate, false}, a.unpinProgram)
-	add(a, route{http.MethodDelete, "/programs/{sha256}", "remove-program", "Remove a program that no unfinished task needs", toOperate, true}, a.removeProgram)
+	add(a, route{http.MethodPost, "/programs/{sha256}/pin", "pin-program", "Keep a program, even if no task names it", toOperate, false}, changeProgram(program.Pin))
+	add(a, route{http.MethodPost, "/programs/{sha256}/unpin", "unpin-program", "End the effect of a pin", toOperate, false}, changeProgram(program.Unpin))
+	add(a, route{http.MethodDelete, "/programs/{sha256}", "remove-program", "Remove a program that no unfinished task needs", toOperate, true}, changeProgram(program.Remove))
 }
 
 // storedProgram is a program that Redis stores.
@@ -73,25 +73,15 @@ type programInput struct {
 	SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"the SHA-256 of the archive; the source of the program ends with it"`
 }
 
-func (a *api) pinProgram(ctx context.Context, c *call, in *programInput) (*none, error) {
-	return changeProgram(ctx, c, in, program.Pin)
-}
-
-func (a *api) unpinProgram(ctx context.Context, c *call, in *programInput) (*none, error) {
-	return changeProgram(ctx, c, in, program.Unpin)
-}
-
-func (a *api) removeProgram(ctx context.Context, c *call, in *programInput) (*none, error) {
-	return changeProgram(ctx, c, in, program.Remove)
-}
-
-func changeProgram(ctx context.Context, c *call, in *programInput, change func(context.Context, *manager.Manager, ...string) error) (*none, error) {
-	stored, err := program.List(ctx, c.manager)
-	if err == nil && !slices.ContainsFunc(stored, func(p program.Stored) bool { return p.SHA256 == in.SHA256 }) {
-		err = tdf.NewError(tdf.CodeNotFound, fmt.Sprintf("no stored program has the SHA-256 %s", in.SHA256))
+func changeProgram(change func(context.Context, *manager.Manager, ...string) error) func(context.Context, *call, *programInput) (*none, error) {
+	return func(ctx context.Context, c *call, in *programInput) (*none, error) {
+		stored, err := program.List(ctx, c.manager)
+		if err == nil && !slices.ContainsFunc(stored, func(p program.Stored) bool { return p.SHA256 == in.SHA256 }) {
+			err = tdf.NewError(tdf.CodeNotFound, fmt.Sprintf("no stored program has the SHA-256 %s", in.SHA256))
+		}
+		if err == nil {
+			err = change(ctx, c.manager, in.SHA256)
+		}
+		return nil, err
 	}
-	if err == nil {
-		err = change(ctx, c.manager, in.SHA256)
-	}
-	return nil, err
 }

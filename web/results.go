@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf/internal/results"
+	"github.com/tdf-framework/tdf/web/wire"
 )
 
 const csvType = "text/csv"
@@ -37,7 +38,7 @@ func (a *api) getResults(_ context.Context, c *call, in *resultsInput) (*streame
 	if c.wants(jsonLines) {
 		return nil, a.stream(c, jsonLines, func(s *stream) error {
 			out := bufio.NewWriterSize(s, writeBuffer)
-			if _, err := results.Lines(s.ctx, c.manager, q, lines(out), !in.NoOutput); err != nil {
+			if _, err := results.Lines(s.ctx, c.manager, q, wire.Encoder(out), !in.NoOutput); err != nil {
 				return err
 			}
 			return out.Flush()

@@ -37,6 +37,14 @@ const (
 	maxBulk = 64 << 20
 )
 
+// bounds returns how long a call may take, and how many bytes its body may have.
+func (a *api) bounds(bulk bool) (longest time.Duration, limit int64) {
+	if bulk {
+		return 10 * a.Timeout, maxBulk
+	}
+	return a.Timeout, maxBody
+}
+
 // base is the beginning of the paths of all routes.
 const base = "/api/v1"
 
@@ -68,10 +76,7 @@ var jsonKinds = []string{"application/json", jsonLines}
 
 // addReading adds a route that reads bodies of these types.
 func addReading[I, O any](a *api, r route, kinds []string, do func(context.Context, *call, *I) (*O, error)) {
-	longest := a.Timeout
-	if r.bulk {
-		longest = 10 * a.Timeout
-	}
+	longest, _ := a.bounds(r.bulk)
 	addLong(a, r, kinds, longest, longest, do)
 }
 
@@ -82,10 +87,7 @@ func addWaiting[I, O any](a *api, r route, wait time.Duration, do func(context.C
 
 func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Duration, do func(context.Context, *call, *I) (*O, error)) {
 	a.routes = append(a.routes, r)
-	limit := int64(maxBody)
-	if r.bulk {
-		limit = maxBulk
-	}
+	_, limit := a.bounds(r.bulk)
 	huma.Register(a.huma, huma.Operation{
 		OperationID: r.id, DefaultStatus: statusOf[O](), Method: r.method, Path: base + r.path, Summary: r.summary,
 		Description:      "Needs the right to " + r.need.Name + ".",

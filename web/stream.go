@@ -2,9 +2,7 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -86,13 +84,6 @@ func (s *stream) flush() error {
 
 // writeBuffer is the size of the parts of long answers.
 const writeBuffer = 64 << 10
-
-// lines returns an encoder that writes a line for each value.
-func lines(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e
-}
 
 // A streamPlaces counts the streams of each token.
 type streamPlaces struct {

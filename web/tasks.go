@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/wire"
 )
 
 // maxTasks is the largest number of tasks that one call opens or returns.
@@ -34,23 +35,28 @@ func (a *api) addTasks() {
 // definitions are the body of a call that opens tasks: an object, a list of objects, or JSON Lines.
 type definitions []manager.Definition
 
-// UnmarshalJSON reads at most one definition more than a call may have, because a definition needs far more memory than its text.
 func (d *definitions) UnmarshalJSON(data []byte) error {
-	data = bytes.TrimSpace(data)
-	if len(data) > 0 && data[0] == '{' {
-		*d = make([]manager.Definition, 1)
-		return json.Unmarshal(data, &(*d)[0])
+	return readMany(data, (*[]manager.Definition)(d))
+}
+
+// readMany reads an object, or a list of objects. It reads at most one object more than a call may have, because an object may need far more memory than its
+// text.
+func readMany[T any](data []byte, all *[]T) error {
+	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '{' {
+		*all = make([]T, 1)
+		return readJSON(data, &(*all)[0])
 	}
 	list := json.NewDecoder(bytes.NewReader(data))
+	list.DisallowUnknownFields()
 	if begin, err := list.Token(); err != nil || begin != json.Delim('[') {
-		return json.Unmarshal(data, (*[]manager.Definition)(d)) // returns the error
+		return readJSON(data, all) // returns the error
 	}
-	for list.More() && len(*d) <= maxTasks {
-		var one manager.Definition
+	for list.More() && len(*all) <= maxTasks {
+		var one T
 		if err := list.Decode(&one); err != nil {
 			return err
 		}
-		*d = append(*d, one)
+		*all = append(*all, one)
 	}
 	return nil
 }
@@ -212,15 +218,13 @@ type listInput struct {
 	Cursor string `query:"cursor" maxLength:"1000" doc:"the cursor that the last page returned as next"`
 }
 
-type listOutput struct{ Body taskList }
-
 // taskList is a page of tasks.
 type taskList struct {
 	Tasks []taskView `json:"tasks"`
 	Next  string     `json:"next,omitempty" doc:"the cursor of the next page; missing on the last page. A page may have few tasks, or none, although more pages follow."`
 }
 
-func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutput, error) {
+func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*out[taskList], error) {
 	q := in.query(c)
 	q.Order, q.Read = manager.Order(in.Order), manager.Read(in.Read)
 	if c.wants(jsonLines) {
@@ -230,18 +234,18 @@ func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutpu
 	if err != nil {
 		return nil, err
 	}
-	out := &listOutput{taskList{Tasks: []taskView{}, Next: page.Next}}
+	list := taskList{Tasks: []taskView{}, Next: page.Next}
 	for _, t := range page.Tasks {
-		out.Body.Tasks = append(out.Body.Tasks, taskView{t})
+		list.Tasks = append(list.Tasks, taskView{t})
 	}
-	return out, nil
+	return &out[taskList]{list}, nil
 }
 
 // streamTasks writes all tasks of a query as JSON Lines.
 func (a *api) streamTasks(c *call, q manager.Query) error {
 	return a.stream(c, jsonLines, func(s *stream) error {
 		out := bufio.NewWriterSize(s, writeBuffer)
-		each := lines(out)
+		each := wire.Encoder(out)
 		for t, err := range c.manager.List(s.ctx, q) {
 			if err == nil {
 				err = each.Encode(t)

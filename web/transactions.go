@@ -13,7 +13,7 @@ import (
 
 // addTransactions adds the route of transactions.
 func (a *api) addTransactions() {
-	add(a, route{http.MethodPost, "/transactions", "commit-transaction", "Open and change tasks, all or nothing", toOpen, true}, a.commit)
+	add(a, route{http.MethodPost, "/transactions", "commit-transaction", "Open and change tasks, all or nothing", toOpen, true}, a.commitTransaction)
 }
 
 type commitInput struct{ Body transaction }
@@ -39,7 +39,7 @@ type stepAction struct {
 	options
 }
 
-func (a *api) commit(ctx context.Context, c *call, in *commitInput) (*out[opened], error) {
+func (a *api) commitTransaction(ctx context.Context, c *call, in *commitInput) (*out[opened], error) {
 	t := &in.Body
 	if n := len(t.Open) + len(t.Actions) + len(t.Require); n > manager.MaxStep {
 		return nil, refuse(tooLarge, fmt.Sprintf("%d tasks; at most %d are possible in one transaction", n, manager.MaxStep))
@@ -60,14 +60,20 @@ func (a *api) commit(ctx context.Context, c *call, in *commitInput) (*out[opened
 	if err := a.addActionsTo(ctx, c, x, t); err != nil {
 		return nil, err
 	}
-	tasks, err := x.Commit(ctx)
-	if refused := new(manager.StepError); errors.As(err, &refused) && len(refused.Changed) > 0 {
-		return nil, refuse(precondition, err.Error())
-	}
+	tasks, err := commit(ctx, x)
 	if err != nil {
 		return nil, err
 	}
 	return &out[opened]{openedBy(tasks)}, nil
+}
+
+// commit commits a transaction. The error is a problem if a task has not the version that the call names.
+func commit(ctx context.Context, x *manager.Transaction) ([]*manager.Task, error) {
+	tasks, err := x.Commit(ctx)
+	if refused := new(manager.StepError); errors.As(err, &refused) && len(refused.Changed) > 0 {
+		err = refuse(precondition, err.Error())
+	}
+	return tasks, err
 }
 
 // addActionsTo adds the actions and the preconditions of a call to a transaction. It reads their tasks, and compares their versions.

@@ -33,13 +33,7 @@ func (a *api) addWork() {
 // oneOrMany is a body with one object, a list of objects, or JSON Lines.
 type oneOrMany[T any] []T
 
-func (m *oneOrMany[T]) UnmarshalJSON(data []byte) error {
-	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '{' {
-		*m = make([]T, 1)
-		return readJSON(data, &(*m)[0])
-	}
-	return readJSON(data, (*[]T)(m))
-}
+func (m *oneOrMany[T]) UnmarshalJSON(data []byte) error { return readMany(data, (*[]T)(m)) }
 
 // Schema describes an object, a list of objects, and JSON Lines.
 func (oneOrMany[T]) Schema(r huma.Registry) *huma.Schema {

@@ -6,10 +6,10 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"time"
 
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // origin returns the origin at which browsers reach the dashboard. If only the browsers of this machine reach it, local is true. The address at is where the
@@ -48,9 +48,6 @@ func announce(ctx context.Context, a *admin.Admin, cfg config.HTTP, at string) {
 	}
 	for ctx.Err() == nil {
 		_ = a.SetDashboard(ctx, host, origin) // best effort: the next call may succeed
-		select {
-		case <-ctx.Done():
-		case <-time.After(admin.DashboardLife / 3):
-		}
+		conn.Sleep(ctx, admin.DashboardLife/3)
 	}
 }

@@ -76,7 +76,7 @@ func loadCampaign(ctx context.Context, v *visit) (any, error) {
 	}
 	failures := make(chan error, 1) // both may read for half a second, so they do so at the same time
 	go func() {
-		if failuresOf(c.Counts)+c.Counts[tdf.Archived] == 0 {
+		if c.Counts.Failures()+c.Counts[tdf.Archived] == 0 {
 			failures <- nil
 			return
 		}
@@ -92,7 +92,7 @@ func (c *campaign) readFailures(ctx context.Context, v *visit) error {
 		admin.Failures
 		stderr map[int64]string
 	}
-	all, err := recent(v.dashboard, "failures "+v.owner+" "+c.Name, failuresEvery, func() (found, error) {
+	all, err := recent(ctx, &v.dashboard.facts, "failures "+v.owner+" "+c.Name, failuresEvery, func() (found, error) {
 		f, err := v.dashboard.admin.Failures(ctx, v.own(manager.Query{Group: c.Name}), "")
 		if err != nil || len(f.Groups) == 0 {
 			return found{f, nil}, err
@@ -143,7 +143,7 @@ func CampaignAddress(name string) string { return Base + "/campaigns/" + url.Pat
 // stateOf says how far a campaign is.
 func stateOf(s manager.GroupStatus) string {
 	switch {
-	case s.Counts.Unfinished() == 0 && failuresOf(s.Counts) > 0:
+	case s.Counts.Unfinished() == 0 && s.Counts.Failures() > 0:
 		return "finished with failures"
 	case s.Counts.Unfinished() == 0:
 		return "finished"
@@ -160,6 +160,3 @@ func shareOf(part, whole int64) string {
 	}
 	return fmt.Sprintf("%.0f %%", float64(part)/float64(whole)*100)
 }
-
-// failuresOf returns how many tasks failed, timed out or expired, without those in the archive.
-func failuresOf(c tdf.Counts) int64 { return c[tdf.Failed] + c[tdf.TimedOut] + c[tdf.Expired] }

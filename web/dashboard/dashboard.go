@@ -95,10 +95,10 @@ type Dashboard struct {
 	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
 	users   *userfile.Users // nil without a user file
-	views   views
+	views   cache
 	rooms   rooms
 	outputs transcripts
-	facts   facts
+	facts   cache
 	tables  results.Tables
 	queues  admin.QueueCounter
 }
@@ -107,6 +107,7 @@ type Dashboard struct {
 func New(m *manager.Manager, host Host, o Options) *Dashboard {
 	d := &Dashboard{
 		Options: o, host: host, manager: m, admin: admin.New(m), mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
+		views: cache{most: maxViews}, facts: cache{most: maxFacts},
 	}
 	d.rooms.dashboard, d.rooms.pause, d.rooms.quiet = d, livePause, liveQuiet
 	if o.Users != "" {
@@ -116,7 +117,7 @@ func New(m *manager.Manager, host Host, o Options) *Dashboard {
 	d.mux.HandleFunc("GET "+Base+"/login", d.showLogin)
 	d.mux.HandleFunc("POST "+Base+"/login", d.login)
 	d.mux.HandleFunc("POST "+Base+"/logout", d.logout)
-	d.mux.HandleFunc("GET "+Base+"/api/{path...}", d.serveAPI)
+	d.handle("GET "+Base+"/api/{path...}", func(access.Rights) bool { return true }, d.serveAPI)
 	for i := range pages {
 		d.addPage(&pages[i])
 	}
@@ -149,12 +150,8 @@ func setHeaders(h http.Header) {
 }
 
 // serveAPI serves the routes of the API that only read, for downloads and for the script of the pages. The API itself accepts no cookies.
-func (d *Dashboard) serveAPI(w http.ResponseWriter, r *http.Request) {
-	v, err := d.visit(r)
-	if err != nil {
-		d.fail(w, r, nil, err)
-		return
-	}
+func (d *Dashboard) serveAPI(w http.ResponseWriter, v *visit) error {
+	r := v.request
 	name := path.Base(r.PathValue("path")) + ".csv"
 	query := v.query
 	if query.Get("as") == "jsonl" {
@@ -168,4 +165,5 @@ func (d *Dashboard) serveAPI(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	d.host.ServeAPI(w, of)
+	return nil
 }

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"maps"
 	"net/url"
 
 	"github.com/tdf-framework/tdf"
@@ -29,10 +30,7 @@ func loadFailures(ctx context.Context, v *visit) (any, error) {
 
 // Tasks returns the address of the tasks of a group of failures, or that which retries them.
 func (p failuresPage) Tasks(path, id string) string {
-	of := url.Values{}
-	for name, values := range p.Filter {
-		of[name] = values
-	}
+	of := maps.Clone(p.Filter)
 	of.Set("failure", id)
 	if path != "/tasks" {
 		of.Set("do", "retry")

@@ -15,25 +15,17 @@ type file struct {
 }
 
 func (d *Dashboard) addFile(f *file) {
-	d.mux.HandleFunc("GET "+Base+f.path, func(w http.ResponseWriter, r *http.Request) {
-		v, err := d.visit(r)
-		if err == nil && !f.need(v.rights) {
-			err = errMayNot
-		}
-		if err != nil {
-			d.fail(w, r, v, err)
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
+	d.handle("GET "+Base+f.path, f.need, func(w http.ResponseWriter, v *visit) error {
+		ctx, cancel := context.WithTimeout(v.request.Context(), d.Timeout)
 		defer cancel()
 		kind, content, err := f.read(ctx, v)
 		if err != nil {
-			d.fail(w, r, v, err)
-			return
+			return err
 		}
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 		w.Header().Set("Content-Disposition", `attachment; filename="`+f.name+`"`)
 		_, _ = w.Write(content)
+		return nil
 	})
 }

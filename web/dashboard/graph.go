@@ -91,7 +91,7 @@ func nodeOf(t *manager.Task, anyOutcome, group bool) node {
 }
 
 func nodeOfID(id int64, anyOutcome bool) node {
-	return node{Text: fmt.Sprintf("Task %d", id), Link: fmt.Sprintf("%s/tasks/%d", Base, id), Any: anyOutcome}
+	return node{Text: fmt.Sprintf("Task %d", id), Link: TaskAddress(id), Any: anyOutcome}
 }
 
 // addBefore adds what a task waits for.

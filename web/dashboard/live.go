@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -95,7 +94,7 @@ func (r *rooms) watch(ctx context.Context, about Subject, changed chan<- struct{
 func (r *rooms) look(ctx context.Context, of *room, v *visit, p *page) {
 	ctx, cancel := context.WithTimeout(ctx, r.dashboard.Timeout)
 	defer cancel()
-	made, err := r.dashboard.views.get(ctx, v, p)
+	made, err := r.dashboard.view(ctx, v, p)
 	if err != nil {
 		made = &view{} // says that there is no new view
 	}
@@ -124,16 +123,15 @@ func sleep(ctx context.Context, d time.Duration, signal <-chan struct{}) bool {
 }
 
 // live sends a browser the main part of a page whenever it has changed.
-func (d *Dashboard) live(w http.ResponseWriter, v *visit, p *page) {
+func (d *Dashboard) live(v *visit, p *page) error {
 	if p.about == nil {
-		d.fail(w, v.request, v, errNoPage)
-		return
+		return errNoPage
 	}
 	holds := func(ctx context.Context) bool {
 		_, err := d.admin.Session(ctx, v.session, d.user)
 		return !errors.Is(err, access.ErrLoggedOut)
 	}
-	err := d.host.Stream(v.request, eventStream, v.session, holds, func(to Stream) error {
+	return d.host.Stream(v.request, eventStream, v.session, holds, func(to Stream) error {
 		position := cmp.Or(v.request.Header.Get("Last-Event-ID"), v.query.Get("at")) // the browser sends the first one when it connects again
 		v.query.Del("at")
 		v.request.URL.RawQuery = v.query.Encode() // so that all pages share the room
@@ -143,9 +141,6 @@ func (d *Dashboard) live(w http.ResponseWriter, v *visit, p *page) {
 		defer s.follow(nil)
 		return s.send(views)
 	})
-	if err != nil {
-		d.fail(w, v.request, v, err)
-	}
 }
 
 // A sender sends a browser what changes on a page.

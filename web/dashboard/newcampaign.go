@@ -18,11 +18,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
+	"github.com/tdf-framework/tdf/web/wire"
 )
 
 // Bounds of the form of a new campaign.
@@ -117,11 +117,11 @@ func (f *newCampaign) again(v *visit) error {
 	if f.Problem != "" {
 		status = http.StatusUnprocessableEntity
 	}
-	var b bytes.Buffer
-	if err := templates["newcampaign"].ExecuteTemplate(&b, "main", shown{f, v.rights, v.request.URL.EscapedPath(), url.Values{}}); err != nil {
+	main, err := mainOf("newcampaign", shown{f, v.rights, v.request.URL.EscapedPath(), url.Values{}})
+	if err != nil {
 		return err
 	}
-	return &unfinished{status, &view{title: f.Title(), main: b.Bytes()}}
+	return &unfinished{status, &view{title: f.Title(), main: main}}
 }
 
 // FormKey returns the key of the form.
@@ -147,7 +147,7 @@ func (f *newCampaign) isMine(ctx context.Context, v *visit) bool {
 // open opens the campaign, or makes the preview.
 func (f *newCampaign) open(ctx context.Context, v *visit, preview bool) error {
 	if f.Campaign == "" {
-		return refused("name the campaign")
+		return wire.Invalid("name the campaign")
 	}
 	if err := f.readFile(v.request); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (f *newCampaign) open(ctx context.Context, v *visit, preview bool) error {
 		}
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
-			return refused(name + ": want a whole number")
+			return wire.Invalid(name + ": want a whole number")
 		}
 		s.Task[name] = n
 	}
@@ -183,14 +183,12 @@ func (f *newCampaign) open(ctx context.Context, v *visit, preview bool) error {
 	return err
 }
 
-func refused(problem string) error { return tdf.NewError(tdf.CodeInvalid, problem) }
-
 // readFile reads an uploaded file with rows.
 func (f *newCampaign) readFile(r *http.Request) error {
 	_, content, err := uploaded(r, "file")
 	if err == nil && len(content) > 0 {
 		if strings.TrimSpace(f.Rows) != "" {
-			return refused("there are rows in a file and in the text; leave one of them out")
+			return wire.Invalid("there are rows in a file and in the text; leave one of them out")
 		}
 		f.Rows = string(content)
 	}
@@ -202,14 +200,14 @@ func (f *newCampaign) rows() (func() iter.Seq2[sweep.Row, error], error) {
 	text := strings.TrimSpace(f.Rows)
 	switch {
 	case (text == "") == (f.Grid == ""):
-		return nil, refused("want either rows or a grid of parameters")
+		return nil, wire.Invalid("want either rows or a grid of parameters")
 	case f.Grid != "":
 		grid, err := sweep.ParseGrid(f.Grid)
 		if err != nil {
-			return nil, refused(err.Error())
+			return nil, wire.Invalid(err.Error())
 		}
 		if grid.Len() > mostPoints {
-			return nil, refused(fmt.Sprintf("more than %d rows", mostPoints))
+			return nil, wire.Invalid(fmt.Sprintf("more than %d rows", mostPoints))
 		}
 		return grid.Rows, nil
 	}
@@ -228,7 +226,7 @@ func (f *newCampaign) pushProgram(ctx context.Context, v *visit) error {
 	}
 	if len(content) == 0 {
 		if f.Source == "" {
-			return refused("choose a program: a stored one, or a file")
+			return wire.Invalid("choose a program: a stored one, or a file")
 		}
 		return nil
 	}
@@ -272,7 +270,7 @@ func uploaded(r *http.Request, field string) (name string, content []byte, err e
 		return "", nil, nil
 	}
 	if err != nil {
-		return "", nil, refused(fmt.Sprintf("read the file: %v", err))
+		return "", nil, wire.Invalid(fmt.Sprintf("read the file: %v", err))
 	}
 	defer file.Close()
 	content, err = io.ReadAll(file) // readForm has limited the form

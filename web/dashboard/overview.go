@@ -48,7 +48,7 @@ func loadOverview(ctx context.Context, v *visit) (any, error) {
 	if o.Stats, err = d.admin.StatsAgain(ctx, &d.queues); err != nil {
 		return nil, err
 	}
-	counted, err := recent(d, "history", historyEvery, func() (admin.History, error) { return d.admin.History(ctx) })
+	counted, err := recent(ctx, &d.facts, "history", historyEvery, func() (admin.History, error) { return d.admin.History(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +71,9 @@ const progressEvery = time.Second
 
 // progress returns the progress of a group, as tdf watch shows it; "" means all tasks.
 func (d *Dashboard) progress(ctx context.Context, group string) (admin.Status, error) {
-	watch, err := recent(d, "watch "+group, time.Hour, func() (*admin.Watch, error) { return d.admin.Watch(group), nil })
+	watch, err := recent(ctx, &d.facts, "watch "+group, time.Hour, func() (*admin.Watch, error) { return d.admin.Watch(group), nil })
 	if err != nil {
 		return admin.Status{}, err
 	}
-	return recent(d, "progress "+group, progressEvery, func() (admin.Status, error) { return watch.Look(ctx) })
+	return recent(ctx, &d.facts, "progress "+group, progressEvery, func() (admin.Status, error) { return watch.Look(ctx) })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/wire"
 )
 
 // A page is an address that shows something. Its template templates/NAME.html defines "main", the part of the page below the navigation.
@@ -29,11 +30,7 @@ type page struct {
 	about func(*visit) Subject
 }
 
-func toSee(r access.Rights) bool     { return r.See != access.None }
-func toOpen(r access.Rights) bool    { return r.Open }
-func toChange(r access.Rights) bool  { return r.Change != access.None }
-func toInspect(r access.Rights) bool { return r.Inspect }
-func toOperate(r access.Rights) bool { return r.Operate }
+var toSee, toOpen, toChange, toInspect, toOperate = wire.ToSee.Met, wire.ToOpen.Met, wire.ToChange.Met, wire.ToInspect.Met, wire.ToOperate.Met
 
 // everything concerns pages about the whole namespace.
 func everything(v *visit) Subject { return Subject{Owner: v.owner} }
@@ -72,32 +69,40 @@ var (
 	errStaleForm   = tdf.NewError(tdf.CodeForbidden, "the form is of another session; go back, reload the page, and try again")
 )
 
-func (d *Dashboard) addPage(p *page) {
-	d.mux.HandleFunc("GET "+strings.TrimSuffix(Base+p.path, "/"), func(w http.ResponseWriter, r *http.Request) {
+// handle serves an address for the users who have a right.
+func (d *Dashboard) handle(pattern string, need func(access.Rights) bool, serve func(http.ResponseWriter, *visit) error) {
+	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visit(r)
-		switch {
-		case err != nil:
-			d.fail(w, r, nil, err)
-		case !p.need(v.rights):
-			d.fail(w, r, v, errMayNot)
-		case r.Header.Get("Accept") == eventStream:
-			d.live(w, v, p)
-		default:
-			d.show(w, v, p)
+		if err == nil && !need(v.rights) {
+			err = errMayNot
+		}
+		if err == nil {
+			err = serve(w, v)
+		}
+		if err != nil {
+			d.fail(w, r, v, err)
 		}
 	})
 }
 
+func (d *Dashboard) addPage(p *page) {
+	d.handle("GET "+strings.TrimSuffix(Base+p.path, "/"), p.need, func(w http.ResponseWriter, v *visit) error {
+		if v.request.Header.Get("Accept") == eventStream {
+			return d.live(v, p)
+		}
+		return d.show(w, v, p)
+	})
+}
+
 // show writes a page.
-func (d *Dashboard) show(w http.ResponseWriter, v *visit, p *page) {
+func (d *Dashboard) show(w http.ResponseWriter, v *visit, p *page) error {
 	ctx, cancel := context.WithTimeout(v.request.Context(), d.Timeout)
 	defer cancel()
-	main, err := d.views.get(ctx, v, p)
-	if err != nil {
-		d.fail(w, v.request, v, err)
-		return
+	main, err := d.view(ctx, v, p)
+	if err == nil {
+		d.write(w, http.StatusOK, v, main, p.about != nil)
 	}
-	d.write(w, http.StatusOK, v, main, p.about != nil)
+	return err
 }
 
 // render makes the part of a page that users with the same rights share.
@@ -106,11 +111,11 @@ func (d *Dashboard) render(ctx context.Context, v *visit, p *page) (*view, error
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	if err := templates[p.name].ExecuteTemplate(&b, "main", shown{data, v.rights, v.request.URL.EscapedPath(), v.query}); err != nil {
+	main, err := mainOf(p.name, shown{data, v.rights, v.request.URL.EscapedPath(), v.query})
+	if err != nil {
 		return nil, err
 	}
-	made := &view{title: p.nav, main: b.Bytes()}
+	made := &view{title: p.nav, main: main}
 	if t, ok := data.(interface{ Title() string }); ok {
 		made.title = t.Title()
 	}
@@ -126,6 +131,22 @@ type shown struct {
 	Rights access.Rights
 	Path   string
 	Query  url.Values
+}
+
+// mainOf makes the main part of a page.
+func mainOf(name string, of shown) ([]byte, error) {
+	var b bytes.Buffer
+	err := templates[name].ExecuteTemplate(&b, "main", of)
+	return b.Bytes(), err
+}
+
+// partOf makes a part that no page has of its own, and which does not depend on what a page loads.
+func partOf(name string, data any) []byte {
+	var b bytes.Buffer
+	if err := layout.ExecuteTemplate(&b, name, data); err != nil {
+		panic(err) // the tests make all parts
+	}
+	return b.Bytes()
 }
 
 // A frame is what surrounds the main part of a page.
@@ -159,12 +180,9 @@ func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *vie
 			}
 		}
 	}
-	var b bytes.Buffer
-	if err := layout.ExecuteTemplate(&b, "layout", f); err != nil {
-		panic(err) // the tests make the pages
-	}
+	all := partOf("layout", f)
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	_, _ = w.Write(all)
 }
 
 // A redirect is the error of a page that is at another address.
@@ -186,11 +204,7 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, v *visit, err e
 	if errors.Is(err, access.ErrLoggedOut) {
 		p.Status, p.Title = http.StatusUnauthorized, "Logged out"
 	}
-	var b bytes.Buffer
-	if err := layout.ExecuteTemplate(&b, "problem", p); err != nil {
-		panic(err)
-	}
-	d.write(w, p.Status, v, &view{title: p.Title, main: b.Bytes()}, false)
+	d.write(w, p.Status, v, &view{title: p.Title, main: partOf("problem", p)}, false)
 }
 
 // An action is a request that changes something. Then the browser goes to a page.
@@ -223,17 +237,10 @@ const maxForm = 1 << 20
 const formTime = 30 * time.Second
 
 func (d *Dashboard) addAction(a *action) {
-	d.mux.HandleFunc("POST "+Base+a.path, func(w http.ResponseWriter, r *http.Request) {
-		v, err := d.visit(r)
-		if err == nil && !a.need(v.rights) {
-			err = errMayNot
-		}
-		if err == nil {
-			err = readForm(w, v, max(a.body, maxForm))
-		}
-		if err != nil {
-			d.fail(w, r, v, err)
-			return
+	d.handle("POST "+Base+a.path, a.need, func(w http.ResponseWriter, v *visit) error {
+		r := v.request
+		if err := readForm(w, v, max(a.body, maxForm)); err != nil {
+			return err
 		}
 		if r.MultipartForm != nil {
 			defer r.MultipartForm.RemoveAll()
@@ -242,26 +249,21 @@ func (d *Dashboard) addAction(a *action) {
 		defer cancel()
 		to, err := a.do(ctx, v)
 		d.views.forget()
-		if again := new(unfinished); errors.As(err, &again) {
+		again := new(unfinished)
+		switch {
+		case errors.As(err, &again):
 			d.write(w, again.status, v, again.view, false)
-			return
-		}
-		if err != nil {
-			d.fail(w, r, v, err)
-			return
-		}
-		if v.outcome != nil {
-			var b bytes.Buffer
-			if err := layout.ExecuteTemplate(&b, "outcome", v.outcome); err != nil {
-				panic(err) // the tests make the page
-			}
-			d.write(w, http.StatusOK, v, &view{title: v.outcome.Text, main: b.Bytes()}, false)
-			return
-		}
-		if to == "" {
-			to = local(v.request.Form.Get("from"))
+			return nil
+		case err != nil:
+			return err
+		case v.outcome != nil:
+			d.write(w, http.StatusOK, v, &view{title: v.outcome.Text, main: partOf("outcome", v.outcome)}, false)
+			return nil
+		case to == "":
+			to = local(r.Form.Get("from"))
 		}
 		http.Redirect(w, r, to, http.StatusSeeOther)
+		return nil
 	})
 }
 

@@ -1,5 +1,10 @@
 package dashboard
 
+import (
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
+)
+
 // pages lists the pages, in the order of the navigation.
 var pages = []page{
 	{"/", "overview", "Overview", toSee, loadOverview, everything},
@@ -25,10 +30,10 @@ var actions = []action{
 	{path: "/tasks/do", need: toChange, do: actOnTasks},
 	{path: "/tasks/{id}/{do}", need: toChange, do: actOnTask},
 	{path: "/new-campaign", need: toOpen, body: maxCampaignForm, do: openCampaign},
-	{path: "/workers/{name}/drain", need: toOperate, do: drainWorker},
-	{path: "/workers/{name}/resume", need: toOperate, do: resumeWorker},
-	{path: "/queues/pause", need: toOperate, do: pause},
-	{path: "/queues/resume", need: toOperate, do: resume},
+	{path: "/workers/{name}/drain", need: toOperate, do: changeWorker((*admin.Admin).Drain)},
+	{path: "/workers/{name}/resume", need: toOperate, do: changeWorker((*admin.Admin).Resume)},
+	{path: "/queues/pause", need: toOperate, do: changePause((*manager.Manager).Pause)},
+	{path: "/queues/resume", need: toOperate, do: changePause((*manager.Manager).Resume)},
 	{path: "/limits/set", need: toOperate, do: setLimit},
 	{path: "/limits/{key}/remove", need: toOperate, do: removeLimit},
 	{path: "/programs/{sha256}/{do}", need: toOperate, do: changeProgram},

@@ -52,18 +52,12 @@ func (v *visit) pausable() (tdf.Pausable, error) {
 	return what, what.Check()
 }
 
-func pause(ctx context.Context, v *visit) (string, error) {
-	what, err := v.pausable()
-	if err != nil {
+func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable) error) func(context.Context, *visit) (string, error) {
+	return func(ctx context.Context, v *visit) (string, error) {
+		what, err := v.pausable()
+		if err == nil {
+			err = change(v.manager, ctx, what)
+		}
 		return "", err
 	}
-	return "", v.manager.Pause(ctx, what)
-}
-
-func resume(ctx context.Context, v *visit) (string, error) {
-	what, err := v.pausable()
-	if err != nil {
-		return "", err
-	}
-	return "", v.manager.Resume(ctx, what)
 }

@@ -173,15 +173,15 @@ func resultsAddress(q manager.Query, as string) string {
 			to.Set(name, text)
 		}
 	}
+	var ids, states []string
 	for _, id := range q.IDs {
-		set("ids", to.Get("ids"), strconv.FormatInt(id, 10))
-	}
-	if ids := strings.TrimPrefix(to.Get("ids"), ","); ids != "" {
-		to.Set("ids", ids)
+		ids = append(ids, strconv.FormatInt(id, 10))
 	}
 	for _, s := range q.States {
-		to.Set("states", strings.TrimPrefix(to.Get("states")+","+string(s), ","))
+		states = append(states, string(s))
 	}
+	set("ids", ids...)
+	set("states", states...)
 	set("outcomes", q.Outcomes...)
 	for name, value := range map[string]string{
 		"group": q.Group, "queue": q.Queue, "owner": q.Owner, "program": q.Program, "worker": q.Worker, "exit": q.Exit, "output": q.Output, "error": q.Error, "failure": q.Failure, "as": as,
@@ -388,7 +388,7 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 	case what.Verb == tdf.VerbRemove:
 		return Base + "/tasks", nil
 	}
-	return fmt.Sprintf("%s/tasks/%d", Base, t.ID), nil
+	return TaskAddress(t.ID), nil
 }
 
 // task reads the task of an address. If the user may not see it, it does not exist.

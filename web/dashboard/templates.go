@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
@@ -26,7 +27,7 @@ var functions = template.FuncMap{
 	"base": func() string { return Base }, "number": number, "count": count, "size": format.Size, "span": format.Span, "seconds": format.Seconds, "rate": format.PerSecond,
 	"line": format.OneLine, "text": format.Printable, "when": when, "state": format.StateText, "seg": url.PathEscape, "join": strings.Join, "address": address, "dict": dict,
 	"slots": slots, "query": query, "add": func(a, b int) int { return a + b }, "height": func(rows []roundRow) int { return 14 * len(rows) },
-	"minus": func(a, b int64) int64 { return a - b }, "share": shareOf, "campaignstate": stateOf, "failures": failuresOf, "elapsed": format.Elapsed, "minutely": minutely, "perminute": perMinute,
+	"minus": func(a, b int64) int64 { return a - b }, "share": shareOf, "campaignstate": stateOf, "elapsed": format.Elapsed, "minutely": minutely, "perminute": perMinute,
 	"states": func() []tdf.State { return tdf.States }, "outputmark": func() template.HTML { return outputMark },
 }
 
@@ -80,10 +81,7 @@ func when(t time.Time) template.HTML {
 
 // address returns an address that differs from the present one in some parameters. An empty value removes its parameter.
 func address(path string, query url.Values, pairs ...string) string {
-	changed := url.Values{}
-	for name, values := range query {
-		changed[name] = values
-	}
+	changed := maps.Clone(query)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if changed.Del(pairs[i]); pairs[i+1] != "" {
 			changed.Set(pairs[i], pairs[i+1])

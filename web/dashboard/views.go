@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -18,109 +19,95 @@ type view struct {
 const (
 	viewLife = time.Second // a page is at most this old, so that a thousand users cost Redis no more than one
 	maxViews = 1000        // in memory
+	maxFacts = 100         // data in memory that several pages show, and that are expensive to read
 )
-
-// views holds the latest view of each page. The zero value is ready.
-type views struct {
-	mu  sync.Mutex
-	all map[string]*pending
-}
-
-// A pending is a view that is being made, or was made.
-type pending struct {
-	begun time.Time
-	done  chan struct{} // closed when the view is made
-	made  *view
-	err   error
-}
 
 // key names what a page shows: its address, and what its user may see.
 func (v *visit) key() string {
 	return strings.Join([]string{string(v.user.Role), v.owner, v.request.URL.EscapedPath(), v.request.URL.RawQuery}, "\x00")
 }
 
-// get returns a view that is at most viewLife old. If another request makes this view at the moment, get waits for it.
-func (c *views) get(ctx context.Context, v *visit, p *page) (*view, error) {
-	e, mine := c.entry(v.key(), time.Now())
-	if mine {
-		e.made, e.err = v.dashboard.render(ctx, v, p)
-		close(e.done)
-	}
-	select {
-	case <-e.done:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if e.err != nil && !mine && ctx.Err() == nil { // the user of the other request may have gone
-		return v.dashboard.render(ctx, v, p)
-	}
-	return e.made, e.err
+// view returns the view of a page, which is at most viewLife old.
+func (d *Dashboard) view(ctx context.Context, v *visit, p *page) (*view, error) {
+	return recent(ctx, &d.views, v.key(), viewLife, func() (*view, error) { return d.render(ctx, v, p) })
 }
 
-// entry returns the entry of a key. If mine is true, the caller must make the view.
-func (c *views) entry(key string, now time.Time) (e *pending, mine bool) {
+// A cache holds what several requests need, so that it is made once for all of them.
+type cache struct {
+	most int // values in memory
+
+	mu  sync.Mutex
+	all map[string]*cached
+}
+
+// A cached is a value that is being made, or was made.
+type cached struct {
+	begun time.Time
+	done  chan struct{} // closed when the value is made
+	value any
+	err   error
+}
+
+// errUnmade is the error of a value whose making has not returned, because it panicked.
+var errUnmade = errors.New("the value was not made")
+
+// recent returns a value of at most this age. If there is none, it makes the value, or waits for another request that makes it at the moment. So only one
+// goroutine makes a value at a time.
+func recent[T any](ctx context.Context, c *cache, key string, age time.Duration, read func() (T, error)) (T, error) {
+	for {
+		x, mine := c.entry(key, age)
+		if mine {
+			defer c.close(key, x)
+			value, err := read()
+			x.value, x.err = value, err
+			return value, err
+		}
+		select {
+		case <-x.done:
+		case <-ctx.Done():
+			return *new(T), context.Cause(ctx)
+		}
+		if x.err == nil {
+			return x.value.(T), nil
+		} // else the user of the other request may have gone
+	}
+}
+
+// entry returns the entry of a key. If mine is true, the caller must make its value, and close it.
+func (c *cache) entry(key string, age time.Duration) (x *cached, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e = c.all[key]; e != nil && now.Sub(e.begun) < viewLife {
-		return e, false
+	if x = c.all[key]; x != nil {
+		select {
+		case <-x.done:
+			if time.Since(x.begun) < age {
+				return x, false
+			}
+		default:
+			return x, false
+		}
 	}
-	if len(c.all) >= maxViews {
-		c.all = nil
+	if c.all == nil || x == nil && len(c.all) >= c.most {
+		c.all = map[string]*cached{}
 	}
-	if c.all == nil {
-		c.all = map[string]*pending{}
+	x = &cached{begun: time.Now(), done: make(chan struct{}), err: errUnmade}
+	c.all[key] = x
+	return x, true
+}
+
+// close hands the value of an entry to the requests that wait for it. An error is not kept.
+func (c *cache) close(key string, x *cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x.err != nil && c.all[key] == x {
+		delete(c.all, key)
 	}
-	e = &pending{begun: now, done: make(chan struct{})}
-	c.all[key] = e
-	return e, true
+	close(x.done)
 }
 
 // forget makes the next requests see what an action has changed.
-func (c *views) forget() {
+func (c *cache) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = nil
-}
-
-// facts holds data that several pages show, and that are expensive to read. The zero value is ready.
-type facts struct {
-	mu  sync.Mutex
-	all map[string]*fact
-}
-
-type fact struct {
-	mu    sync.Mutex // held while the fact is read
-	read  time.Time
-	value any
-}
-
-// maxFacts is the largest number of facts in memory.
-const maxFacts = 100
-
-// recent returns a value of at most this age. If there is none, it reads the value. Only one goroutine reads a value at a time.
-func recent[T any](d *Dashboard, name string, age time.Duration, read func() (T, error)) (T, error) {
-	f := d.facts.of(name)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if old, ok := f.value.(T); ok && time.Since(f.read) < age {
-		return old, nil
-	}
-	begun := time.Now()
-	value, err := read()
-	if err == nil {
-		f.value, f.read = value, begun
-	}
-	return value, err
-}
-
-func (c *facts) of(name string) *fact {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all == nil || len(c.all) >= maxFacts && c.all[name] == nil {
-		c.all = map[string]*fact{}
-	}
-	if c.all[name] == nil {
-		c.all[name] = &fact{}
-	}
-	return c.all[name]
 }

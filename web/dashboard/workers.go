@@ -10,10 +10,8 @@ func loadWorkers(ctx context.Context, v *visit) (any, error) {
 	return v.dashboard.admin.Workers(ctx)
 }
 
-func drainWorker(ctx context.Context, v *visit) (string, error) {
-	return "", admin.New(v.manager).Drain(ctx, v.path("name"))
-}
-
-func resumeWorker(ctx context.Context, v *visit) (string, error) {
-	return "", admin.New(v.manager).Resume(ctx, v.path("name"))
+func changeWorker(change func(*admin.Admin, context.Context, string) error) func(context.Context, *visit) (string, error) {
+	return func(ctx context.Context, v *visit) (string, error) {
+		return "", change(admin.New(v.manager), ctx, v.path("name"))
+	}
 }

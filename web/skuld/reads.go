@@ -59,14 +59,7 @@ func whole(ctx context.Context, s *redisstate.Store, t *tdf.Task) (Task, error) 
 // countTasks counts all tasks, also completed ones.
 func countTasks(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
 	counts, err := c.Manager.Counts(ctx, group)
-	return counted{sum(counts)}, err
-}
-
-func sum(counts tdf.Counts) (n int64) {
-	for _, of := range counts {
-		n += of
-	}
-	return n
+	return counted{counts.Total()}, err
 }
 
 type inQueue struct {
@@ -142,7 +135,7 @@ func wipe(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
 	removed := 0
 	for {
 		counts, err := c.Manager.Counts(ctx, group)
-		if err != nil || sum(counts) == 0 {
+		if err != nil || counts.Total() == 0 {
 			return struct {
 				Removed int `json:"removed"`
 			}{removed}, err
@@ -153,7 +146,7 @@ func wipe(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
 		}
 		n, err := removeAll(ctx, c, page.Tasks)
 		if err == nil && n == 0 {
-			err = conflict("%d tasks are left, which another call has changed; repeat the call", sum(counts))
+			err = conflict("%d tasks are left, which another call has changed; repeat the call", counts.Total())
 		}
 		if removed += n; err != nil {
 			return nil, err

@@ -1,7 +1,6 @@
 package taskmaster
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/metrics"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
 )
@@ -124,17 +124,11 @@ func (a *app) prometheus(ctx context.Context, _ *wire.Call) (*wire.Answer, error
 	}
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector(activities))
-	families, err := r.Gather()
+	text, err := metrics.Text(r)
 	if err != nil {
 		return nil, err
 	}
-	var text bytes.Buffer
-	for _, family := range families {
-		if _, err := expfmt.MetricFamilyToText(&text, family); err != nil {
-			return nil, err
-		}
-	}
-	return &wire.Answer{Status: http.StatusOK, Type: string(expfmt.NewFormat(expfmt.TypeTextPlain)), Body: text.Bytes()}, nil
+	return &wire.Answer{Status: http.StatusOK, Type: string(expfmt.NewFormat(expfmt.TypeTextPlain)), Body: text}, nil
 }
 
 // A collector collects the metrics from counts.

@@ -64,8 +64,7 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 			return nil, err
 		}
 		v := queueView{
-			QueueName: name, Pending: counts[tdf.Open], Running: counts[tdf.Running] + counts[tdf.Executed], ActiveWorkers: active[name],
-			Dead: counts[tdf.Failed] + counts[tdf.TimedOut] + counts[tdf.Expired],
+			QueueName: name, Pending: counts[tdf.Open], Running: counts[tdf.Running] + counts[tdf.Executed], Dead: counts.Failures(), ActiveWorkers: active[name],
 		}
 		if counts.Total() == 0 && v.ActiveWorkers == 0 {
 			continue

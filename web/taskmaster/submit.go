@@ -57,13 +57,7 @@ func (a *app) submit(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 
 // properties returns the properties of the task that a submission opens.
 func (a *app) properties(in *submission) (d tdf.Properties, err error) {
-	attempts, priority := usualAttempts, 0
-	if in.MaxAttempts != nil {
-		attempts = *in.MaxAttempts
-	}
-	if in.Priority != nil {
-		priority = *in.Priority
-	}
+	attempts, priority := orUsual(in.MaxAttempts, usualAttempts), orUsual(in.Priority, 0)
 	switch {
 	case strings.TrimSpace(in.QueueName) == "":
 		return d, wire.Invalid("queueName is missing")
@@ -83,6 +77,14 @@ func (a *app) properties(in *submission) (d tdf.Properties, err error) {
 		d.ClaimBefore = max(tdf.At(*in.Deadline), 1) // a deadline in the past is valid; 0 would mean no time
 	}
 	return d, d.Validate()
+}
+
+// orUsual returns the value of a member, or the usual value if the body does not have the member.
+func orUsual(given *int, usual int) int {
+	if given == nil {
+		return usual
+	}
+	return *given
 }
 
 // queueOf returns the queue of a task. TDF's default queue has no name.

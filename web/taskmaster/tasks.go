@@ -1,6 +1,7 @@
 package taskmaster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -72,7 +73,7 @@ func lastFailed(t *tdf.Task) int {
 
 func (a *app) view(t *tdf.Task) task {
 	v := task{
-		TaskID: a.ids.uuid(t.ID), QueueName: nameOfQueue(t.Queue), Status: statusOf(t), Attempts: attemptsOf(t), Tags: t.Tags, CreatedAt: t.Opened().Std(),
+		TaskID: a.ids.uuid(t.ID), QueueName: cmp.Or(t.Queue, tdf.DefaultQueue), Status: statusOf(t), Attempts: attemptsOf(t), Tags: t.Tags, CreatedAt: t.Opened().Std(),
 	}
 	if v.Tags == nil {
 		v.Tags = []string{}
@@ -88,13 +89,6 @@ func (a *app) view(t *tdf.Task) task {
 		v.FinishedAt = &at
 	}
 	return v
-}
-
-func nameOfQueue(queue string) string {
-	if queue == "" {
-		return tdf.DefaultQueue
-	}
-	return queue
 }
 
 // Bounds of lists.

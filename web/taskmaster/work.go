@@ -47,10 +47,7 @@ func (a *app) claim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	if err := c.Read(&in); err != nil {
 		return nil, err
 	}
-	most := 1
-	if in.MaxTasks != nil {
-		most = *in.MaxTasks
-	}
+	most := orUsual(in.MaxTasks, 1)
 	if most < 1 || most > mostClaimed {
 		return nil, wire.Invalid(fmt.Sprintf("maxTasks: want 1 to %d", mostClaimed))
 	}

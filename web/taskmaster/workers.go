@@ -76,7 +76,7 @@ func (r *registration) check(t *access.Token) error {
 	switch {
 	case strings.TrimSpace(r.QueueName) == "":
 		return wire.Invalid("queueName is missing")
-	case r.MaxConcurrency != nil && *r.MaxConcurrency < 1:
+	case orUsual(r.MaxConcurrency, usualConcurrency) < 1:
 		return wire.Invalid("maxConcurrency: want at least 1")
 	}
 	if err := tdf.CheckLabel("queueName", r.QueueName); err != nil {
@@ -108,12 +108,8 @@ func (a *app) register(ctx context.Context, c *wire.Call) (*wire.Answer, error) 
 
 // signUp registers a worker, or changes its registration.
 func (a *app) signUp(ctx context.Context, w worker, r *registration) error {
-	slots := usualConcurrency
-	if r.MaxConcurrency != nil {
-		slots = *r.MaxConcurrency
-	}
 	_, err := a.desk.Register(ctx, w.token, sessionKey, remote.Registration{
-		Name: w.local, Slots: slots, Queues: []string{r.QueueName}, Tags: r.Tags, Programs: []string{Program}, Lease: a.Dead.Seconds(),
+		Name: w.local, Slots: orUsual(r.MaxConcurrency, usualConcurrency), Queues: []string{r.QueueName}, Tags: r.Tags, Programs: []string{Program}, Lease: a.Dead.Seconds(),
 	})
 	if taken := new(redisstate.NameTakenError); errors.As(err, &taken) { // a worker of TDF has the name
 		return tdf.NewError(tdf.CodeTaken, taken.Error())

@@ -1,6 +1,7 @@
 package taskstore
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -99,7 +100,7 @@ func listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 func getTask(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	all, err := versions(ctx, c, c.PathValue("id"))
 	if err != nil || len(all) != 1 {
-		return nil, firstOf(err, wire.Invalid("want one id"))
+		return nil, cmp.Or(err, wire.Invalid("want one id"))
 	}
 	return wire.JSON(http.StatusOK, all[0])
 }
@@ -110,13 +111,6 @@ func getTasks(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 		return nil, err
 	}
 	return wire.JSON(http.StatusOK, all)
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // versions returns the versions with the ids of a text, in their order, and nil for those that do not exist.

@@ -84,12 +84,17 @@ type Answer struct {
 	Body   []byte
 }
 
+// Encoder returns an encoder that writes a line of JSON for each value.
+func Encoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e
+}
+
 // JSON returns an answer with a value.
 func JSON(status int, v any) (*Answer, error) {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	if err := Encoder(&b).Encode(v); err != nil {
 		return nil, err
 	}
 	return &Answer{status, "application/json", b.Bytes()}, nil

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"regexp"
@@ -270,13 +271,6 @@ func gone(ctx context.Context) error {
 	return nil
 }
 
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 // undisturbed returns a context for a call whose answer counts even if the worker has gone.
 func (d *Desk) undisturbed(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d.o.Answer)
@@ -296,7 +290,7 @@ func (d *Desk) claim(ctx context.Context, l *lobby, r redisstate.ClaimRequest) (
 	sound := c.Claims[:0:0]
 	for _, x := range c.Claims {
 		_, _, wrong := x.Task.Arguments()
-		if wrong = firstOf(x.Invalid, wrong); wrong == nil {
+		if wrong = cmp.Or(x.Invalid, wrong); wrong == nil {
 			sound = append(sound, x)
 		} else if m, err := x.Task.Execute(x.ID, tdf.Result{Refused: true, Reason: wrong.Error(), InProcess: true}); err == nil {
 			failed = append(failed, m)

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -163,5 +164,5 @@ func (d *Desk) WriteDependencies(ctx context.Context, t *access.Token, id string
 		return &tdf.StateError{ID: r.ID, Verb: "read the dependencies of", State: stored.Task.State, Round: stored.Task.Round}
 	}
 	unread, err := outcome.WriteDependencies(ctx, d.store, r.ID, to)
-	return firstOf(unread, err)
+	return cmp.Or(unread, err)
 }

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -195,17 +196,17 @@ func trimmed(v float64, digits int) string {
 	s := strconv.FormatFloat(v, 'e', digits-1, 64)
 	exponent, _ := strconv.Atoi(s[strings.IndexByte(s, 'e')+1:])
 	if exponent >= -4 && exponent < 7 {
-		s = strconv.FormatFloat(v, 'f', max(0, digits-1-exponent), 64)
-		if strings.Contains(s, ".") {
-			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-		}
-		return s
+		return withoutZeros(strconv.FormatFloat(v, 'f', max(0, digits-1-exponent), 64))
 	}
 	mantissa, _, _ := strings.Cut(s, "e")
-	if strings.Contains(mantissa, ".") {
-		mantissa = strings.TrimRight(strings.TrimRight(mantissa, "0"), ".")
+	return withoutZeros(mantissa) + "e" + strconv.Itoa(exponent)
+}
+
+func withoutZeros(number string) string {
+	if !strings.Contains(number, ".") {
+		return number
 	}
-	return mantissa + "e" + strconv.Itoa(exponent)
+	return strings.TrimRight(strings.TrimRight(number, "0"), ".")
 }
 
 // natural compares two texts for people: numbers by their values, before all other texts.
@@ -214,10 +215,7 @@ func natural(texts []string, i, j int) int {
 	b, errB := strconv.ParseFloat(texts[j], 64)
 	switch {
 	case errA == nil && errB == nil && a != b:
-		if a < b {
-			return -1
-		}
-		return 1
+		return cmp.Compare(a, b)
 	case errA == nil && errB != nil:
 		return -1
 	case errA != nil && errB == nil:

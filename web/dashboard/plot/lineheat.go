@@ -112,13 +112,8 @@ func (d *drawing) heat() error {
 		values = append(values, value(b))
 	}
 	scale := numberAxis(what, values, Auto)
-	var keys []key
-	for i := range steps {
-		keys = append(keys, key{step(i, steps), ""})
-	}
-	keys[0].label, keys[steps-1].label = text(scale.value(0)), text(scale.value(1))
 	d.colours = groups{labels: []string{""}}
-	d.lay(keys, what)
+	d.lay(scaleKeys(text(scale.value(0)), text(scale.value(1))), what)
 	cells := map[string][]point{}
 	for _, at := range slices.SortedFunc(maps.Keys(all), comparePlaces) {
 		p := d.panels[at.panel]

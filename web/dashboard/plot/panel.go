@@ -111,12 +111,21 @@ func clip(text string, width float64) string {
 
 // seriesKeys returns the legend of the colours.
 func (d *drawing) seriesKeys() (keys []key) {
-	for i, name := range d.colours.labels {
-		keys = append(keys, key{d.colours.class(i), name})
-	}
 	if d.Colour == nil {
 		return nil
 	}
+	for i, name := range d.colours.labels {
+		keys = append(keys, key{d.colours.class(i), name})
+	}
+	return keys
+}
+
+// scaleKeys returns the legend of a scale.
+func scaleKeys(low, high string) (keys []key) {
+	for i := range steps {
+		keys = append(keys, key{step(i, steps), ""})
+	}
+	keys[0].label, keys[steps-1].label = low, high
 	return keys
 }
 

@@ -210,16 +210,10 @@ func banded(c *Column, most int) *Column {
 
 // ranges divides numbers into ranges of the same width on their scale.
 func ranges(c *Column, n int) groups {
-	a := numberAxis(c.Name, c.Numbers, Auto)
-	g := groups{name: label(c.Name), of: make([]int32, len(c.Numbers)), scale: true}
-	for i := range n {
-		g.labels = append(g.labels, text(a.value(float64(i)/float64(n)))+" to "+text(a.value(float64(i+1)/float64(n))))
-	}
-	for i, v := range c.Numbers {
-		g.of[i] = -1
-		if at := a.place(v); !math.IsNaN(at) {
-			g.of[i] = int32(min(float64(n)-1, at*float64(n)))
-		}
+	p := divide(axisOf(c, Auto, n), n)
+	g := groups{name: label(c.Name), labels: p.labels, scale: true}
+	for row := range c.Numbers {
+		g.of = append(g.of, int32(p.of(row)))
 	}
 	return g
 }

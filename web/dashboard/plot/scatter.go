@@ -24,16 +24,10 @@ func (d *drawing) scatter() error {
 	}
 	d.left = d.rows - shown
 	dense := shown > mostDots
-	keys := d.seriesKeys()
 	if dense && d.Colour == nil {
-		keys = nil
-		for i := range steps {
-			keys = append(keys, key{step(i, steps), ""})
-		}
-		keys[0].label, keys[steps-1].label = "few", "many rows"
-		d.lay(keys, "Density")
+		d.lay(scaleKeys("few", "many rows"), "Density")
 	} else {
-		d.lay(keys, d.colours.name)
+		d.lay(d.seriesKeys(), d.colours.name)
 	}
 	if dense {
 		d.Notes = append(d.Notes, fmt.Sprintf("%s, drawn as density", format.Counted(shown, "row")))
