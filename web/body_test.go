@@ -24,7 +24,6 @@ func TestShapeOfBody(t *testing.T) {
 
 // A body whose values would need far more memory than its text is refused before they are read.
 func TestBodiesThatGrow(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	deep := strings.Repeat("[", 1<<19) + strings.Repeat("]", 1<<19)
 	for _, c := range []struct {
@@ -50,7 +49,6 @@ func TestBodiesThatGrow(t *testing.T) {
 
 // All bodies together have a bound. When a call has ended, its part is free again.
 func TestMemoryForBodies(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.bodies.Store(1000)
 	body := `[` + plain + strings.Repeat(" ", 1000) + `]`

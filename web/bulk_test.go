@@ -15,29 +15,21 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 )
 
 // opening calls POST /tasks/stream, and returns the lines of the answer.
 func (s *site) opening(role access.Role, body string, headers ...string) (all []linesDone) {
 	s.Helper()
-	r := httptest.NewRequest(http.MethodPost, base+"/tasks/stream", strings.NewReader(body))
-	r.Host = "localhost"
-	r.Header.Set("Authorization", "Bearer "+s.tokens[role])
-	r.Header.Set("Content-Type", jsonLines)
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
+	s.ServeHTTP(w, webtest.Call(s.Context(), s.tokens[role], http.MethodPost, base+"/tasks/stream", body, append(headers, "Content-Type: "+jsonLines)...))
 	for line := range strings.Lines(w.Body.String()) {
-		all = append(all, decode[linesDone](s, line))
+		all = append(all, webtest.Decode[linesDone](s, line))
 	}
 	return all
 }
 
 func TestOpenLines(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	all := s.opening(access.Submitter, strings.Repeat(plain+"\n\n", 600)+`{"program":"p","unique":"submitter/u"}`)
 	last, ids := all[len(all)-1], 0
@@ -59,7 +51,6 @@ func TestOpenLines(t *testing.T) {
 
 // A line that cannot be opened ends the call. The tasks of the lines before it are opened.
 func TestInvalidLines(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	for i, c := range []struct {
 		line, code string
@@ -92,25 +83,23 @@ func TestInvalidLines(t *testing.T) {
 
 // The answer has a line for what has arrived, while the body still grows.
 func TestLinesBothWays(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	server := s.serve()
 	in, out := io.Pipe()
 	r := expect.Result(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+base+"/tasks/stream", in)).Value(t)
-	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
-	r.Header.Set("Content-Type", jsonLines)
+	webtest.Set(r, s.tokens[access.Operator], "Content-Type: "+jsonLines)
 	go io.WriteString(out, plain+"\n")
 	got := expect.Result(server.Client().Do(r)).Value(t)
 	defer got.Body.Close()
 	answer := bufio.NewScanner(got.Body)
 	for i := range 5 {
-		expect.MustTrue(t, answer.Scan() && decode[linesDone](t, answer.Text()).Opened == i+1, "line", i)
+		expect.MustTrue(t, answer.Scan() && webtest.Decode[linesDone](t, answer.Text()).Opened == i+1, "line", i)
 		if i < 4 {
 			expect.Result(io.WriteString(out, plain+"\n")).OK(t)
 		}
 	}
 	expect.NoError(t, out.Close())
-	expect.True(t, answer.Scan() && decode[linesDone](t, answer.Text()).Done, "the last line")
+	expect.True(t, answer.Scan() && webtest.Decode[linesDone](t, answer.Text()).Done, "the last line")
 }
 
 func sweepPath(task, input string, more string) string {
@@ -118,7 +107,6 @@ func sweepPath(task, input string, more string) string {
 }
 
 func TestSweeps(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	path := sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s","max_fails":2}`, "--rate {rate} {mode}", "")
 	got := s.as(access.Submitter, 200, "POST", path, "rate,mode\n0.1,a b\n0.2,c\n0.2,c\n", "Content-Type: text/csv; charset=utf-8")
@@ -138,7 +126,6 @@ func TestSweeps(t *testing.T) {
 }
 
 func TestRefusedSweeps(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.mostRows = 1000
 	const task = `{"program":"p","campaign":"submitter/s"}`
@@ -172,7 +159,6 @@ func TestRefusedSweeps(t *testing.T) {
 }
 
 func TestResults(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	h := s.hand()
 	s.as(access.Submitter, 200, "POST", sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s"}`, "", ""), "rate\n0.1\n=2\n", "Content-Type: text/csv")
@@ -195,15 +181,13 @@ func TestResults(t *testing.T) {
 
 // A client that sends a line byte by byte does not hold its place. The tasks of the lines before it are open.
 func TestSlowLines(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.lineTime = 300 * time.Millisecond
 	server := s.serve()
 	in, out := io.Pipe()
 	defer out.Close()
 	r := expect.Result(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+base+"/tasks/stream", in)).Value(t)
-	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
-	r.Header.Set("Content-Type", jsonLines)
+	webtest.Set(r, s.tokens[access.Operator], "Content-Type: "+jsonLines)
 	go func() {
 		_, err := io.WriteString(out, plain+"\n{")
 		for err == nil {
@@ -215,8 +199,8 @@ func TestSlowLines(t *testing.T) {
 	defer got.Body.Close()
 	answer := bufio.NewScanner(got.Body)
 	expect.True(t, answer.Scan(), "a first line")
-	expect.Equal(t, decode[linesDone](t, answer.Text()).Opened, 1, "opened")
+	expect.Equal(t, webtest.Decode[linesDone](t, answer.Text()).Opened, 1, "opened")
 	expect.True(t, answer.Scan(), "a last line")
-	last := decode[linesDone](t, answer.Text())
+	last := webtest.Decode[linesDone](t, answer.Text())
 	expect.True(t, last.Error != nil && last.Error.Code == tooSlow && last.Line == 2 && last.Opened == 1, last)
 }

@@ -10,7 +10,6 @@ import (
 
 // Only pages of the configured origins may call the API from a browser, and only with a token.
 func TestCORS(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{Origins: []string{"https://Lab.example", "http://localhost:3000"}})
 	const ask = "Access-Control-Request-Method: POST"
 	for origin, known := range map[string]bool{

@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -64,7 +65,7 @@ func (l *listener) until(part string) string {
 	}
 }
 
-func newEventSite(t testing.TB) (*site, *httptest.Server) {
+func newEventSite(t *testing.T) (*site, *httptest.Server) {
 	s := newSite(t, Options{})
 	s.events.pause = time.Millisecond
 	return s, s.serve()
@@ -72,7 +73,6 @@ func newEventSite(t testing.TB) (*site, *httptest.Server) {
 
 // A client gets each state of a task, its progress and its output, and only of the tasks that it asks for and may see.
 func TestEvents(t *testing.T) {
-	t.Parallel()
 	s, server := newEventSite(t)
 	h := s.hand()
 	all, own, group := s.listen(server, access.Viewer, ""), s.listen(server, access.Submitter, ""), s.listen(server, access.Operator, "?group=submitter/g&types=state")
@@ -104,7 +104,6 @@ func TestEvents(t *testing.T) {
 }
 
 func TestRefusedEvents(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
 	for path, status := range map[string]int{
@@ -119,7 +118,6 @@ func TestRefusedEvents(t *testing.T) {
 
 // A client that was away gets what it has missed, also from another process.
 func TestEventsContinue(t *testing.T) {
-	t.Parallel()
 	s, server := newEventSite(t)
 	l := s.listen(server, access.Viewer, "")
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
@@ -139,7 +137,7 @@ func TestEventsContinue(t *testing.T) {
 	again := s.listen(away, access.Viewer, "", "Last-Event-ID: "+l.last)
 	seen := map[string]bool{}
 	for len(seen) < 701 {
-		e := decode[stateData](t, strings.TrimPrefix(again.next(), "state "))
+		e := webtest.Decode[stateData](t, strings.TrimPrefix(again.next(), "state "))
 		seen[fmt.Sprint(e.ID)+" "+string(e.State)] = true
 	}
 	expect.True(t, seen["1 succeeded"] && seen["701 open"], "events are missing")
@@ -148,7 +146,6 @@ func TestEventsContinue(t *testing.T) {
 
 // A position that nobody knows, or from the future, is a gap.
 func TestEventGaps(t *testing.T) {
-	t.Parallel()
 	s, server := newEventSite(t)
 	for _, last := range []string{"x", "-1", "inf", "NaN", "1e300", "99999999999", fmt.Sprint(math.MaxInt64), "0", "12 34"} {
 		l := s.listen(server, access.Viewer, "?types=state", "Last-Event-ID: "+last)
@@ -186,7 +183,6 @@ func TestEventsAfterAnOutage(t *testing.T) {
 
 // A client that does not read is cut off, and does not keep the others from their events.
 func TestSlowListener(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	slow := &subscriber{kinds: map[string]bool{stateEvents: true}, queue: make(chan *event, 2), cut: make(chan struct{})}
 	quick := &subscriber{kinds: map[string]bool{stateEvents: true}, queue: make(chan *event, 100), cut: make(chan struct{})}
@@ -227,7 +223,6 @@ func TestCostOfListeners(t *testing.T) {
 
 // Heartbeats move the position of a client for which nothing happens.
 func TestEventHeartbeat(t *testing.T) {
-	t.Parallel()
 	s, _ := newEventSite(t)
 	s.events.heartbeat = time.Millisecond
 	server := s.serve()

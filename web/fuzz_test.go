@@ -10,12 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 )
 
 // Whatever a call contains, no call fails with 500, every failure is a problem, and a refused call changes nothing.
 func FuzzCalls(f *testing.F) {
-	s := newSite(f, Options{Log: testspace.Silent})
+	s := siteOn(f, redistest.Shared(f), Options{Log: testspace.Silent})
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
 	methods := []string{"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"}
 	roles := access.Roles()
@@ -54,7 +57,7 @@ func FuzzCalls(f *testing.F) {
 			t.Skip()
 		}
 		r.URL = u
-		r.Header.Set("Authorization", "Bearer "+s.tokens[access.Role(roles[int(role)%len(roles)])])
+		webtest.Set(r, s.tokens[access.Role(roles[int(role)%len(roles)])])
 		r.Header.Set("Content-Type", kind)
 		r.Header.Set("If-Match", match)
 		r.Header.Set("Idempotency-Key", match)
@@ -66,17 +69,11 @@ func FuzzCalls(f *testing.F) {
 		}
 		got := s.do(r)
 		world = nil
-		if got.StatusCode >= 500 {
-			t.Errorf("%s %s %q: %d %s", r.Method, path, body, got.StatusCode, got.text)
-		}
+		expect.True(t, got.StatusCode < 500, r.Method, path, body, got.StatusCode, got.text)
 		if got.StatusCode >= 400 {
-			if kind := got.Header.Get("Content-Type"); kind != "application/problem+json" {
-				t.Errorf("%s %s: %d %s", r.Method, path, got.StatusCode, kind)
-			}
+			expect.Equal(t, got.Header.Get("Content-Type"), "application/problem+json", r.Method, path, got.StatusCode)
 			world = s.world()
-			if diff := cmp.Diff(before, world); diff != "" {
-				t.Errorf("%s %s %q: %d, but something has changed:\n%s", r.Method, path, body, got.StatusCode, diff)
-			}
+			expect.Equal(t, cmp.Diff(before, world), "", r.Method, path, body, got.StatusCode, "but something has changed")
 		}
 	})
 }

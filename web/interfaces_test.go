@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -41,7 +42,6 @@ func probe(undone *int) wire.Interface {
 
 // The gate of the API stands before the routes of other systems, too.
 func TestInterfaces(t *testing.T) {
-	t.Parallel()
 	var undone int
 	s := newSite(t, Options{Interfaces: []wire.Interface{probe(&undone)}})
 	for _, c := range []struct {
@@ -78,7 +78,7 @@ func TestInterfaces(t *testing.T) {
 		if c.header != "" && !strings.HasPrefix(c.header, "Host") {
 			headers = append(headers, c.header)
 		}
-		r := s.request(s.tokens[c.role], c.method, c.path, c.body, headers...)
+		r := webtest.Call(t.Context(), s.tokens[c.role], c.method, c.path, c.body, headers...)
 		if c.header == "Host: evil" {
 			r.Host = "evil"
 		}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -35,7 +35,12 @@ type site struct {
 	tokens map[access.Role]string
 }
 
-func newSite(t testing.TB, o Options) *site { return siteOn(t, redistest.Shared(t), o) }
+// newSite returns a site for a test that runs in parallel with others.
+func newSite(t *testing.T, o Options) *site {
+	t.Helper()
+	t.Parallel()
+	return siteOn(t, redistest.Shared(t), o)
+}
 
 func siteOn(t testing.TB, addr string, o Options) *site {
 	t.Helper()
@@ -43,10 +48,9 @@ func siteOn(t testing.TB, addr string, o Options) *site {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
 	cfg := testspace.Config(t, addr)
-	s := &site{t, newAPI(testspace.Manager(t, cfg), o), cfg, testspace.Client(t, cfg), map[access.Role]string{}}
-	for _, role := range access.Roles() {
-		text := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: role, Role: access.Role(role)})).Value(t)
-		s.tokens[access.Role(role)] = text
+	m := testspace.Manager(t, cfg)
+	s := &site{t, newAPI(m, o), cfg, testspace.Client(t, cfg), webtest.Tokens(t, m)}
+	for _, text := range s.tokens {
 		expect.Result(s.admin.Authenticate(t.Context(), text)).OK(t) // notes the first use
 	}
 	return s
@@ -61,20 +65,7 @@ type answer struct {
 // call makes a call with a token. Each header is a line such as "If-Match: x".
 func (s *site) call(token, method, path, body string, headers ...string) answer {
 	s.Helper()
-	return s.do(s.request(token, method, path, body, headers...))
-}
-
-func (s *site) request(token, method, path, body string, headers ...string) *http.Request {
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	r.Host = "localhost"
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
-	return r
+	return s.do(webtest.Call(s.Context(), token, method, path, body, headers...))
 }
 
 func (s *site) do(r *http.Request) answer {
@@ -144,10 +135,4 @@ func (s *site) world() map[string]string {
 func (s *site) open(d ...manager.Definition) {
 	s.Helper()
 	expect.Result(s.manager.Open(s.Context(), d...)).OK(s)
-}
-
-func decode[T any](t testing.TB, text string) (v T) {
-	t.Helper()
-	expect.NoError(t, json.Unmarshal([]byte(text), &v), text)
-	return v
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 )
 
 // docs/http.md lists each route with the roles that may use it, and each kind of problem with its status.
 func TestPage(t *testing.T) {
-	t.Parallel()
 	text := expect.Result(os.ReadFile("../docs/http.md")).Value(t)
 	s := newSite(t, Options{})
 	var want []string
@@ -33,9 +33,8 @@ func TestPage(t *testing.T) {
 
 // The document describes each route, and the properties of a task.
 func TestDocument(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{Version: "1.2.3"})
-	document := decode[struct {
+	document := webtest.Decode[struct {
 		OpenAPI string
 		Info    struct{ Version string }
 		Paths   map[string]map[string]struct {
@@ -57,7 +56,6 @@ func TestDocument(t *testing.T) {
 
 // The answers have the JSON of docs/tdf.md.
 func TestAnswers(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	for i := range 3 {
 		d := testspace.Define("p", "rsync:/p/run.sh", strconv.Itoa(i))

@@ -51,7 +51,6 @@ func pathOf(r route) string {
 
 // Each route lets only some roles pass. Every other call changes nothing: without a token, with a wrong or revoked one, and with another role.
 func TestEachRouteAndRole(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
 	revoked := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "revoked", Role: access.Operator})).Value(t)
@@ -82,7 +81,6 @@ func TestEachRouteAndRole(t *testing.T) {
 
 // A token for some queues opens only tasks of these queues, and cannot move tasks to others.
 func TestQueuesOfToken(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	text := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "gpu", Role: access.Submitter, Queues: []string{"gpu", "slow"}})).Value(t)
 	for body, status := range map[string]int{

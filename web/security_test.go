@@ -11,8 +11,10 @@ import (
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 )
 
 // A client cannot write lines into the log, nor members into a line.
@@ -24,7 +26,7 @@ func TestLogLines(t *testing.T) {
 		if format == "json" {
 			handler = slog.NewJSONHandler(&log, nil)
 		}
-		s := newSite(t, Options{Log: slog.New(handler)})
+		s := siteOn(t, redistest.Shared(t), Options{Log: slog.New(handler)})
 		calls := 0
 		for _, evil := range []string{"\nlevel=ERROR msg=forged", "\r\n", "\" token=operator", `","token":"operator`, "\x1b[2J", "\u2028", "\x00", strings.Repeat("x", 100_000)} {
 			r := httptest.NewRequest("GET", "http://localhost/", nil)
@@ -39,7 +41,7 @@ func TestLogLines(t *testing.T) {
 		expect.Len(t, lines, calls, format, "lines for", "calls")
 		for _, line := range lines {
 			expect.True(t, !strings.ContainsAny(line, "\r\x00\x1b\u2028") && len(line) <= 5000 && (!strings.Contains(line, "level=ERROR msg=forged") || strings.Contains(line, `"`)), format, line)
-			expect.True(t, (format != "json" || decode[map[string]any](t, line)["token"] == "") && (format != "text" || strings.Contains(line, ` token="" `)), format, "the token in", line)
+			expect.True(t, (format != "json" || webtest.Decode[map[string]any](t, line)["token"] == "") && (format != "text" || strings.Contains(line, ` token="" `)), format, "the token in", line)
 			expect.True(t, format != "json" || json.Valid([]byte(line)), "not JSON", line)
 		}
 	}
@@ -47,7 +49,6 @@ func TestLogLines(t *testing.T) {
 
 // Paths that mean another path, and names that look like paths, reach nothing else.
 func TestPathTricks(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
 	before := s.world()
@@ -73,7 +74,6 @@ func TestPathTricks(t *testing.T) {
 
 // A call has one token, which is in one header.
 func TestWhereTokensAre(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	token := s.tokens[access.Operator]
 	for _, header := range []string{"Authorization: bearer " + token, "Authorization: BEARER " + token} {

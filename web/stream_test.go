@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -59,19 +60,13 @@ func (s *site) serve() *httptest.Server {
 func (s *site) get(ctx context.Context, server *httptest.Server, role access.Role, path string, headers ...string) *http.Response {
 	s.Helper()
 	r := expect.Result(http.NewRequestWithContext(ctx, http.MethodGet, server.URL+base+path, nil)).Value(s)
-	r.Header.Set("Authorization", "Bearer "+s.tokens[role])
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
-	got := expect.Result(server.Client().Do(r)).Value(s)
+	got := expect.Result(server.Client().Do(webtest.Set(r, s.tokens[role], headers...))).Value(s)
 	s.Cleanup(func() { got.Body.Close() })
 	return got
 }
 
 // A list as JSON Lines has all pages of a query, and only the tasks that the caller may see.
 func TestListAsJSONLines(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	var all []tdf.Definition
 	for i := range 1200 {
@@ -83,7 +78,7 @@ func TestListAsJSONLines(t *testing.T) {
 		got := s.as(role, 200, "GET", "/api/v1/tasks?states=open", "", "Accept: application/x-ndjson, application/json;q=0.5")
 		seen := map[int64]bool{}
 		for line := range strings.Lines(got.text) {
-			seen[decode[struct{ ID int64 }](t, line).ID] = true
+			seen[webtest.Decode[struct{ ID int64 }](t, line).ID] = true
 		}
 		expect.True(t, len(seen) == n && got.Header.Get("Content-Type") == jsonLines, role, len(seen), "tasks", got.Header)
 	}
@@ -97,7 +92,6 @@ func TestListAsJSONLines(t *testing.T) {
 
 // A followed output has each part as it arrives, and ends with the round.
 func TestFollowOutput(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	server, h := s.serve(), s.hand()
 	s.as(access.Submitter, 201, "POST", "/api/v1/tasks", plain)
@@ -125,7 +119,6 @@ func TestFollowOutput(t *testing.T) {
 
 // A gap in a followed output is announced at its end.
 func TestFollowOutputWithAGap(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	server, h := s.serve(), s.hand()
 	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
@@ -143,7 +136,6 @@ func TestFollowOutputWithAGap(t *testing.T) {
 
 // Streams do not take the places of other calls, and one token cannot take all places of streams.
 func TestPlacesOfStreams(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{AtOnce: 1, Streams: 4})
 	server := s.serve()
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
@@ -173,7 +165,6 @@ func TestPlacesOfStreams(t *testing.T) {
 
 // A stream ends when its token is revoked, and when the server stops.
 func TestEndsOfStreams(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.checkPause = 5 * time.Millisecond
 	server := s.serve()
@@ -190,7 +181,6 @@ func TestEndsOfStreams(t *testing.T) {
 
 // A client that reads nothing is cut off, and does not keep its place.
 func TestClientThatReadsNothing(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.writeTime = 50 * time.Millisecond
 	server, h := s.serve(), s.hand()

@@ -8,12 +8,12 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 )
 
 const plain = `{"program":"p","source":"rsync:/p/run.sh","input":"1"}`
 
 func TestOpenTasks(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	for _, c := range []struct {
 		body, kind, want string
@@ -34,7 +34,6 @@ func TestOpenTasks(t *testing.T) {
 }
 
 func TestRefusedTasks(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	before := s.world()
 	for _, c := range []struct {
@@ -61,7 +60,7 @@ func TestRefusedTasks(t *testing.T) {
 		{`{"program":"p","input":"` + strings.Repeat("x", 70<<20) + `"}`, "", 413, "bytes"},
 	} {
 		got := s.as(access.Operator, c.status, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind)
-		p := decode[problem](t, got.text)
+		p := webtest.Decode[problem](t, got.text)
 		expect.True(t, strings.Contains(p.Detail, c.want) && p.Status == c.status && p.Type == "/errors#"+p.Code && p.CorrelationID != "" && len(got.text) <= 2000, c.body, got.text)
 		expect.Equal(t, got.Header.Get("Content-Type"), "application/problem+json", c.body, got.Header)
 	}
@@ -71,7 +70,6 @@ func TestRefusedTasks(t *testing.T) {
 
 // A repeated call with the same Idempotency-Key opens nothing, for each token on its own.
 func TestIdempotencyKey(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	for range 3 {
 		got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k")
@@ -85,7 +83,6 @@ func TestIdempotencyKey(t *testing.T) {
 
 // A submitter sees and changes only the tasks that its token has opened.
 func TestSubmitter(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "secret"))
 	s.as(access.Submitter, 201, "POST", "/api/v1/tasks", plain)
@@ -132,7 +129,6 @@ func TestSubmitter(t *testing.T) {
 }
 
 func TestActions(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	for range 5 {
 		s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))

@@ -14,12 +14,12 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/program"
 )
 
 // A transaction happens as a whole, or not at all.
 func TestTransactions(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	for range 3 {
 		s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
@@ -76,11 +76,10 @@ func programArchive(t testing.TB, name string) string {
 }
 
 func TestPrograms(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	archive := programArchive(t, "run.sh")
 	got := s.as(access.Submitter, 200, "POST", base+"/programs?name=my%20tool", archive, "Content-Type: application/x-tar")
-	stored := decode[storedNow](t, got.text)
+	stored := webtest.Decode[storedNow](t, got.text)
 	expect.True(t, strings.HasPrefix(stored.Program, "my-tool-") && stored.Files == 1 && stored.Bytes == int64(len(archive)), got.text)
 	sum := strings.TrimPrefix(stored.Source, "redis:")
 	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"`+stored.Program+`","source":"`+stored.Source+`"}`)
@@ -110,7 +109,6 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestQueues(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	for _, queue := range []string{"", "", "q"} {
 		s.open(tdf.Definition{Program: "p", Source: "rsync:/p/run.sh", Queue: queue})

@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/remote"
@@ -31,7 +32,6 @@ func (s *site) another() *site {
 
 // A repeated claim gets the same tasks, from any process, and claims nothing more. An older one is refused.
 func TestRepeatedClaims(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(5)...)
 	w := s.worker()
@@ -64,7 +64,6 @@ func handled(n int) []manager.Definition {
 
 // Copies of a claim that wait in two processes get the same task, and no other.
 func TestRepeatedClaimThatWaits(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	w := s.worker()
 	got := make(chan remote.Claimed)
@@ -89,7 +88,6 @@ func (s *site) waiting(t *testing.T, n int) {
 
 // Many calls wait at once, and each new task wakes one of them.
 func TestManyClaimsWait(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	w := s.worker()
 	const calls = 50
@@ -111,7 +109,6 @@ func TestManyClaimsWait(t *testing.T) {
 
 // A task that becomes due later wakes a call when it is due, and a task of a queue that no worker served before wakes one, too.
 func TestClaimsWaitForDueTasksAndQueues(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	w := s.begin(s.tokens[access.Worker], "w", `,"queues":["new","default"],"tags":["gpu"]`)
 	now := expect.Result(s.manager.Now(t.Context())).Value(t)
@@ -126,7 +123,6 @@ func TestClaimsWaitForDueTasksAndQueues(t *testing.T) {
 
 // A worker gets only the tasks that it can run: those without a source, those of its programs, and those with a source if it wants them.
 func TestOffers(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"), manager.Definition{Program: "a"}, manager.Definition{Program: "b"})
 	token := s.tokens[access.Worker]
@@ -141,7 +137,6 @@ func TestOffers(t *testing.T) {
 
 // A client that goes away while it waits, or before it has got the whole answer, leaves no task behind.
 func TestClientGoesAwayDuringAClaim(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -179,16 +174,12 @@ func TestClientGoesAwayDuringAClaim(t *testing.T) {
 
 // If the client is gone when the tasks are claimed, they are released at once, and another worker gets them.
 func TestUndeliveredTasksAreReleased(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(3)...)
 	w := s.worker()
 	for _, part := range []string{"before", "flush"} {
 		ctx, leave := context.WithCancel(t.Context())
-		r := httptest.NewRequest("POST", base+"/work/"+w.session+"/claims", strings.NewReader(`{"most":2}`)).WithContext(ctx)
-		r.Host = "localhost"
-		r.Header.Set("Authorization", "Bearer "+w.token)
-		s.ServeHTTP(&leaving{httptest.NewRecorder(), part, leave}, r)
+		s.ServeHTTP(&leaving{httptest.NewRecorder(), part, leave}, webtest.Call(ctx, w.token, "POST", base+"/work/"+w.session+"/claims", `{"most":2}`))
 		leave()
 		for id := int64(1); id <= 2; id++ {
 			task := s.task(id)
@@ -217,7 +208,6 @@ func (l *leaving) Flush() { l.leave() }
 
 // A drained worker gets nothing until it is resumed, also if it waits already. Its other calls say who has drained it.
 func TestDrainedWorker(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(2)...)
 	w := s.worker()
@@ -274,17 +264,13 @@ func TestRedisAwayDuringAClaim(t *testing.T) {
 
 // Too many waiting calls, of one token or of all, get 429 or 503, and no call of a route that does not wait is refused.
 func TestTooManyWaitingClaims(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{Waiting: 2, AtOnce: 1})
 	w := s.worker()
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r := httptest.NewRequest("POST", base+"/work/"+w.session+"/claims", strings.NewReader(`{"wait":60}`)).WithContext(ctx)
-		r.Host = "localhost"
-		r.Header.Set("Authorization", "Bearer "+w.token)
-		s.ServeHTTP(httptest.NewRecorder(), r)
+		s.ServeHTTP(httptest.NewRecorder(), webtest.Call(ctx, w.token, "POST", base+"/work/"+w.session+"/claims", `{"wait":60}`))
 	}()
 	s.waiting(t, 1)
 	w.post(429, "claims", `{"wait":60}`)
@@ -295,7 +281,6 @@ func TestTooManyWaitingClaims(t *testing.T) {
 
 // A revoked token gets no task, although its call has waited for one.
 func TestRevokedTokenWhileItWaits(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.checkPause = time.Nanosecond
 	w := s.worker()
@@ -310,7 +295,6 @@ func TestRevokedTokenWhileItWaits(t *testing.T) {
 
 // When the server stops, waiting calls end, and no task is lost.
 func TestShutdownEndsWaitingClaims(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	server := httptest.NewServer(s)
 	defer server.Close()
@@ -336,14 +320,10 @@ func TestShutdownEndsWaitingClaims(t *testing.T) {
 
 // No deadline for the body ends a call that waits: when the body is read, the connection has no such deadline.
 func TestNoReadDeadlineDuringAClaim(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	w := s.worker()
-	r := httptest.NewRequest("POST", base+"/work/"+w.session+"/claims", strings.NewReader("{}"))
-	r.Host = "localhost"
-	r.Header.Set("Authorization", "Bearer "+w.token)
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	s.ServeHTTP(d, r)
+	s.ServeHTTP(d, webtest.Call(t.Context(), w.token, "POST", base+"/work/"+w.session+"/claims", "{}"))
 	expect.True(t, d.Code == 200 && len(d.set) > 1 && d.set[len(d.set)-1].IsZero(), d.Code, d.set)
 }
 
@@ -360,7 +340,6 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 
 // A claim with requirements gets a task only while all of these tasks are unchanged. Otherwise the problem names all that have changed.
 func TestClaimsThatRequireTasks(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(4)...)
 	w := s.worker()
@@ -384,7 +363,6 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 
 // An input of any bytes comes in base64, without arguments. Opening refuses what is not base64.
 func TestWorkersGetInputsOfAnyBytes(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.as(access.Operator, 201, "POST", base+"/tasks", `{"program":"p","input":"AP9h","input_encoding":"base64"}`)
 	s.as(access.Operator, 422, "POST", base+"/tasks", `{"program":"p","input":"AP9","input_encoding":"base64"}`)

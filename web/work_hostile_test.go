@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/worker/remote"
 )
@@ -19,8 +20,7 @@ import (
 // token adds a token, and returns its text.
 func (s *site) token(t access.Token) string {
 	s.Helper()
-	text := expect.Result(s.admin.AddToken(s.Context(), t)).Value(s)
-	return text
+	return webtest.AddToken(s, s.manager, t)
 }
 
 // refused makes calls that must fail with a status, and change nothing.
@@ -36,7 +36,6 @@ func (w *remoteWorker) refused(status int, what string, bodies ...string) {
 
 // A name belongs to one living worker, and the names of a token to the token. A second start is refused, and says where the first one is.
 func TestNamesOfWorkers(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(2)...)
 	other := s.token(access.Token{Name: "other", Role: access.Worker})
@@ -57,7 +56,7 @@ func TestNamesOfWorkers(t *testing.T) {
 	w.refused(410, "claims", "{}")
 	w.refused(410, "heartbeat", "{}")
 	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
-	second := decode[remote.Registered](t, got.text)
+	second := webtest.Decode[remote.Registered](t, got.text)
 	expect.True(t, second.Lost == 1 && second.Session != w.session && second.Worker == "worker/w", got.text)
 	w.refused(409, "claims", "{}")
 	w.refused(409, "renewals", "{"+of(task)+"}")
@@ -68,7 +67,6 @@ func TestNamesOfWorkers(t *testing.T) {
 
 // No token can use the sessions and claims of another one, and no worker those of another worker.
 func TestForeignClaims(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(3)...)
 	a := s.worker()
@@ -109,7 +107,6 @@ func TestForeignClaims(t *testing.T) {
 
 // A token for some queues claims only from these queues, whatever the worker asks for, and whatever an earlier token of the name was for.
 func TestQueuesOfWorkers(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(manager.Definition{Program: "p"}, manager.Definition{Program: "p", Queue: "a"}, manager.Definition{Program: "p", Queue: "b"})
 	token := s.token(access.Token{Name: "q", Role: access.Worker, Queues: []string{"a"}})
@@ -128,7 +125,6 @@ func TestQueuesOfWorkers(t *testing.T) {
 
 // Whatever a worker says, it is refused before anything changes, or it is bounded.
 func TestHostileRegistrations(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	before := s.world()
 	for _, body := range []string{
@@ -148,7 +144,6 @@ func TestHostileRegistrations(t *testing.T) {
 }
 
 func TestHostileClaims(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(150)...)
 	w := s.worker()
@@ -160,7 +155,6 @@ func TestHostileClaims(t *testing.T) {
 }
 
 func TestHostileRenewals(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(1)...)
 	w := s.worker()
@@ -174,7 +168,6 @@ func TestHostileRenewals(t *testing.T) {
 }
 
 func TestHostileReports(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(1)...)
 	w := s.worker()
@@ -199,7 +192,6 @@ func TestHostileReports(t *testing.T) {
 
 // Outputs are cut at their limit, as those of other workers, and may be any bytes.
 func TestLargeAndBinaryOutputs(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(3)...)
 	w := s.worker()
@@ -218,7 +210,6 @@ func TestLargeAndBinaryOutputs(t *testing.T) {
 
 // A text that is not UTF-8 reaches the worker byte for byte, and an invalid task is not handed out.
 func TestInputsOfAnyBytes(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(manager.Definition{Program: "p", Input: "\xff\xfe x", Meta: "\xff"}, manager.Definition{Program: "p"}, manager.Definition{Program: "p", Input: "plain"})
 	expect.NoError(t, s.redis.HSet(t.Context(), s.cfg.Namespace+":task:2", "input", "a 'b").Err()) // as another program may write it

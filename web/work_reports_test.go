@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -27,7 +28,6 @@ func (s *site) settle() {
 
 // Each kind of report has the effect of the errors of handlers, and a second copy gets the same answer, also after the server has settled the task.
 func TestReports(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	for _, c := range []struct {
 		more, fails   string // members of the report; max_fails
@@ -74,7 +74,6 @@ func (s *site) all() (all []*manager.Task) {
 
 // A report of a task that is lost, cancelled or removed is not accepted, and changes nothing.
 func TestLateReports(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(4)...)
 	w := s.worker()
@@ -88,7 +87,7 @@ func TestLateReports(t *testing.T) {
 		lines += "{" + of(task) + `,"action":"complete","stdout":"late","open":[{"input":"late"}]}` + "\n"
 	}
 	text := s.call(w.token, "POST", base+"/work/"+w.session+"/reports", lines, "Content-Type: "+jsonLines).text
-	answers := decode[outcomes](t, text).Reports
+	answers := webtest.Decode[outcomes](t, text).Reports
 	codes := ""
 	for _, a := range answers {
 		codes += a.Code + " "
@@ -101,7 +100,6 @@ func TestLateReports(t *testing.T) {
 
 // A result and the tasks that follow from it are one step: they exist if and only if the result was accepted and the round succeeded.
 func TestReportsOpenTasks(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	one := 1
 	s.open(manager.Definition{Program: "p", Input: "root", Group: "g", MaxFails: &one, Generations: &one})
@@ -125,7 +123,6 @@ func TestReportsOpenTasks(t *testing.T) {
 
 // The tasks that follow belong to the owner of their task, and reach nothing of others. A round that has failed opens none, and neither does a report with too many.
 func TestReportsThatMayNotOpenTasks(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.open(handled(1)...)
 	w := s.worker()
@@ -152,7 +149,6 @@ func TestReportsThatMayNotOpenTasks(t *testing.T) {
 
 // A checkpoint, the error of the round before, and the results of the tasks that a task has waited for reach the next worker.
 func TestWhatALaterRoundGets(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	two := 2
 	s.open(manager.Definition{Program: "p", MaxFails: &two})
@@ -172,7 +168,6 @@ func TestWhatALaterRoundGets(t *testing.T) {
 
 // One call reports a thousand rounds.
 func TestReportsInBulk(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	const n = 1000
 	s.open(handled(n)...)

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/worker/remote"
 )
@@ -23,7 +24,7 @@ func (s *site) begin(token, name, more string) *remoteWorker {
 	s.Helper()
 	got := s.call(token, "POST", base+"/work", fmt.Sprintf(`{"name":%q%s}`, name, more))
 	expect.MustEqual(s, got.StatusCode, 200, "register", got.text)
-	return &remoteWorker{s, token, decode[remote.Registered](s, got.text).Session}
+	return &remoteWorker{s, token, webtest.Decode[remote.Registered](s, got.text).Session}
 }
 
 // post makes a call of the worker, and fails the test if the status differs.
@@ -37,7 +38,7 @@ func (w *remoteWorker) post(status int, what, body string) string {
 // claim claims tasks.
 func (w *remoteWorker) claim(body string) remote.Claimed {
 	w.Helper()
-	return decode[remote.Claimed](w, w.post(200, "claims", body))
+	return webtest.Decode[remote.Claimed](w, w.post(200, "claims", body))
 }
 
 // one claims a task, which must be there.
@@ -56,7 +57,7 @@ func of(t remote.Task) string {
 // report reports a task, and returns the answer.
 func (w *remoteWorker) report(t remote.Task, more string) remote.Reported {
 	w.Helper()
-	all := decode[outcomes](w, w.post(200, "reports", "{"+of(t)+","+more+"}")).Reports
+	all := webtest.Decode[outcomes](w, w.post(200, "reports", "{"+of(t)+","+more+"}")).Reports
 	expect.MustLen(w, all, 1)
 	return all[0]
 }
@@ -79,7 +80,6 @@ func (s *site) define(d ...manager.Definition) {
 }
 
 func TestWorkOnATask(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, Options{})
 	s.define(manager.Definition{Program: "p", Input: `a "b c"`, Meta: "m", Group: "g", Timeout: 90e9})
 	w := s.worker()

@@ -3,7 +3,6 @@ package httpworker
 
 import (
 	"bytes"
-	"context"
 	"encoding/csv"
 	"fmt"
 	"log/slog"
@@ -20,14 +19,12 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/server"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -38,15 +35,10 @@ func start(t *testing.T) (*manager.Manager, []string) {
 	t.Helper()
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
-	scfg := expect.Result(config.DefaultServer(cfg.Namespace)).Value(t)
-	scfg.RoundDuration = 100 * time.Millisecond
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- server.New("server", scfg, testspace.Connect(t, cfg), testspace.Silent).Run(ctx) }()
-	t.Cleanup(func() { stop(); <-done })
+	webtest.RunServer(t, cfg)
 	api := httptest.NewServer(web.New(m, web.Options{Log: slog.New(slog.DiscardHandler)}))
 	t.Cleanup(api.Close)
-	token := expect.Result(admin.New(m).AddToken(t.Context(), access.Token{Name: "t", Role: access.Worker})).Value(t)
+	token := webtest.AddToken(t, m, access.Token{Name: "t", Role: access.Worker})
 	return m, append(os.Environ(), "TDF_API="+api.URL, "TDF_TOKEN="+token, "TDF_LEASE=3")
 }
 
@@ -100,7 +92,7 @@ func TestKilledWorkers(t *testing.T) {
 func TestCampaign(t *testing.T) {
 	t.Parallel()
 	m, env := start(t)
-	token := expect.Result(admin.New(m).AddToken(t.Context(), access.Token{Name: "o", Role: access.Operator})).Value(t)
+	token := webtest.AddToken(t, m, access.Token{Name: "o", Role: access.Operator})
 	for range 2 {
 		c := exec.CommandContext(t.Context(), "./campaign.sh", "numbers")
 		c.Env, c.Stderr, c.WaitDelay = append(env, "TDF_TOKEN="+token), t.Output(), time.Minute

@@ -13,11 +13,11 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web"
 	"github.com/tdf-framework/tdf/web/taskstore"
@@ -37,7 +37,7 @@ func TestKilledWorkers(t *testing.T) {
 	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
 	api := httptest.NewServer(web.New(m, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes()}}}))
 	defer api.Close()
-	token := expect.Result(admin.New(m).AddToken(t.Context(), access.Token{Name: "t", Role: access.Operator})).Value(t)
+	token := webtest.AddToken(t, m, access.Token{Name: "t", Role: access.Operator})
 	env := append(os.Environ(), "TDF_TASKSTORE="+api.URL+"/ts", "TDF_TOKEN="+token)
 	const texts, kills = 40, 4
 	var all []string

@@ -36,7 +36,6 @@ func TestOrigin(t *testing.T) {
 
 // While a server runs, Redis has its address.
 func TestAnnounce(t *testing.T) {
-	t.Parallel()
 	m := newManager(t)
 	s := run(t, usual(t), m, nil)
 	host := expect.Result(os.Hostname()).Value(t)

@@ -23,19 +23,22 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
-func newManager(t testing.TB) *manager.Manager {
+// newManager returns a manager for a test that runs in parallel with others.
+func newManager(t *testing.T) *manager.Manager {
 	t.Helper()
-	return testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
+	t.Parallel()
+	return serialManager(t)
 }
 
-func addToken(t testing.TB, m *manager.Manager, token access.Token) string {
+func serialManager(t testing.TB) *manager.Manager {
 	t.Helper()
-	return expect.Result(admin.New(m).AddToken(t.Context(), token)).Value(t)
+	return testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
 }
 
 // usual returns the defaults of [http], with a free port of the loopback interface.
@@ -78,10 +81,7 @@ func caller(t testing.TB, security *tls.Config, http2 bool) *http.Client {
 func call(t testing.TB, c *http.Client, url, token string) (status, protocol int) {
 	t.Helper()
 	r := expect.Result(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)).Value(t)
-	if token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	answer, err := c.Do(r)
+	answer, err := c.Do(webtest.Set(r, token))
 	if err != nil {
 		return 0, 0
 	}
@@ -92,7 +92,6 @@ func call(t testing.TB, c *http.Client, url, token string) (status, protocol int
 
 // On an address that other machines can reach, the API needs clients that can log in.
 func TestOpenNeedsLogins(t *testing.T) {
-	t.Parallel()
 	m := newManager(t)
 	cfg := usual(t)
 	cfg.Listen, cfg.Insecure = "0.0.0.0:0", true
@@ -105,7 +104,7 @@ func TestOpenNeedsLogins(t *testing.T) {
 	withCA.ClientCA = ca.file
 	s := expect.Result(Open(t.Context(), withCA, m, testspace.Silent)).Value(t, "with client_ca")
 	expect.NoError(t, s.Close())
-	addToken(t, m, access.Token{Name: "a", Role: access.Viewer})
+	webtest.AddToken(t, m, access.Token{Name: "a", Role: access.Viewer})
 	s = expect.Result(Open(t.Context(), cfg, m, testspace.Silent)).Value(t, "with a token")
 	expect.NoError(t, s.Close())
 }
@@ -144,21 +143,19 @@ func TestOpenRefusesFiles(t *testing.T) {
 }
 
 func TestAddressInUse(t *testing.T) {
-	t.Parallel()
 	first := expect.Result(Open(t.Context(), usual(t), newManager(t), testspace.Silent)).Value(t)
 	defer first.Close()
 	cfg := usual(t)
 	cfg.Listen = strings.TrimPrefix(first.URL, "http://")
-	expect.Result(Open(t.Context(), cfg, newManager(t), testspace.Silent)).Fails(t, "serve the HTTP API: listen tcp "+cfg.Listen)
+	expect.Result(Open(t.Context(), cfg, serialManager(t), testspace.Silent)).Fails(t, "serve the HTTP API: listen tcp "+cfg.Listen)
 }
 
 // Over TLS, clients choose between HTTP/1.1 and HTTP/2. Old versions of TLS, and calls without TLS, are refused.
 func TestTLS(t *testing.T) {
-	t.Parallel()
 	m, ca, cfg := newManager(t), newAuthority(t), usual(t)
 	cfg.TLSCert, cfg.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
 	s := run(t, cfg, m, nil)
-	token := addToken(t, m, access.Token{Name: "a", Role: access.Viewer})
+	token := webtest.AddToken(t, m, access.Token{Name: "a", Role: access.Viewer})
 	for protocol, http2 := range map[int]bool{1: false, 2: true} {
 		status, got := call(t, caller(t, ca.client("", ""), http2), s.URL+"/api/v1/tasks", token)
 		expect.True(t, status == 200 && got == protocol, "HTTP", protocol, "status", status, "of HTTP", got)
@@ -173,13 +170,12 @@ func TestTLS(t *testing.T) {
 
 // A certificate of client_ca stands for the token that its common name names. All others stand for nothing.
 func TestClientCertificates(t *testing.T) {
-	t.Parallel()
 	m, ca, cfg := newManager(t), newAuthority(t), usual(t)
 	cfg.TLSCert, cfg.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
 	cfg.ClientCA = ca.file
 	s := run(t, cfg, m, nil)
-	viewer := addToken(t, m, access.Token{Name: "viewer", Role: access.Viewer})
-	addToken(t, m, access.Token{Name: "lab", Role: access.Worker})
+	viewer := webtest.AddToken(t, m, access.Token{Name: "viewer", Role: access.Viewer})
+	webtest.AddToken(t, m, access.Token{Name: "lab", Role: access.Worker})
 	other := newAuthority(t)
 	tasks := func(a *authority, name string, usage x509.ExtKeyUsage, life time.Duration, token string) (status int) {
 		cert, key := a.issue(name, usage, life)
@@ -205,11 +201,10 @@ func TestClientCertificates(t *testing.T) {
 
 // Without client_ca, a certificate of the client stands for nothing.
 func TestCertificateThatNobodyAskedFor(t *testing.T) {
-	t.Parallel()
 	m, ca, cfg := newManager(t), newAuthority(t), usual(t)
 	cfg.TLSCert, cfg.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
 	s := run(t, cfg, m, nil)
-	addToken(t, m, access.Token{Name: "viewer", Role: access.Viewer})
+	webtest.AddToken(t, m, access.Token{Name: "viewer", Role: access.Viewer})
 	status, _ := call(t, caller(t, ca.client(ca.issue("viewer", x509.ExtKeyUsageClientAuth, time.Hour)), true), s.URL+"/api/v1/tasks", "")
 	expect.Equal(t, status, 401, "the status")
 }
@@ -224,7 +219,6 @@ func dial(t testing.TB, s *Server) net.Conn {
 
 // A client that sends a part of a header, or nothing after a call, loses its connection.
 func TestSlowClients(t *testing.T) {
-	t.Parallel()
 	s := run(t, usual(t), newManager(t), func(s *Server) {
 		s.server.ReadHeaderTimeout, s.server.IdleTimeout = 50*time.Millisecond, 50*time.Millisecond
 	})
@@ -238,7 +232,6 @@ func TestSlowClients(t *testing.T) {
 
 // A client that sends a byte at a time cannot hold a connection longer than one that sends nothing.
 func TestDrippingClient(t *testing.T) {
-	t.Parallel()
 	s := run(t, usual(t), newManager(t), func(s *Server) { s.server.ReadHeaderTimeout = 200 * time.Millisecond })
 	c := dial(t, s)
 	ended := make(chan struct{})
@@ -261,12 +254,11 @@ func TestDrippingClient(t *testing.T) {
 
 // A body that comes too slowly ends its call, also over HTTP/2.
 func TestSlowBody(t *testing.T) {
-	t.Parallel()
 	m, ca, cfg := newManager(t), newAuthority(t), usual(t)
 	cfg.TLSCert, cfg.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
 	cfg.Timeout = 100 * time.Millisecond
 	s := run(t, cfg, m, nil)
-	token := addToken(t, m, access.Token{Name: "a", Role: access.Operator})
+	token := webtest.AddToken(t, m, access.Token{Name: "a", Role: access.Operator})
 	for _, http2 := range []bool{false, true} {
 		c := caller(t, ca.client("", ""), http2)
 		expect.Eventually(t, "the call ends with 408", func() bool {
@@ -289,15 +281,13 @@ func slowCall(t *testing.T, c *http.Client, url, token string) int {
 	defer writer.Close()
 	go writer.Write([]byte("{"))
 	r := expect.Result(http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)).Value(t)
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer := expect.Result(c.Do(r)).Value(t)
+	answer := expect.Result(c.Do(webtest.Set(r, token))).Value(t)
 	defer answer.Body.Close()
 	return answer.StatusCode
 }
 
 // Of more clients than [http] connections, some wait until others have gone.
 func TestConnections(t *testing.T) {
-	t.Parallel()
 	cfg := usual(t)
 	cfg.Connections = 1
 	s := run(t, cfg, newManager(t), nil)
@@ -317,7 +307,6 @@ func TestConnections(t *testing.T) {
 
 // A stopping server finishes the calls that are under way, and accepts no others.
 func TestStop(t *testing.T) {
-	t.Parallel()
 	s := expect.Result(Open(t.Context(), usual(t), newManager(t), testspace.Silent)).Value(t)
 	begun, finish := make(chan struct{}), make(chan struct{})
 	s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -347,7 +336,6 @@ func TestStop(t *testing.T) {
 
 // A call that does not end does not keep the server from stopping.
 func TestStopDoesNotWaitForEver(t *testing.T) {
-	t.Parallel()
 	s := expect.Result(Open(t.Context(), usual(t), newManager(t), testspace.Silent)).Value(t)
 	s.drain = 10 * time.Millisecond
 	begun := make(chan struct{})
@@ -367,10 +355,9 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 
 // A call whose length is ambiguous is refused, so that no proxy can take a part of it for another call.
 func TestAmbiguousLength(t *testing.T) {
-	t.Parallel()
 	m := newManager(t)
 	s := run(t, usual(t), m, nil)
-	token := addToken(t, m, access.Token{Name: "a", Role: access.Operator})
+	token := webtest.AddToken(t, m, access.Token{Name: "a", Role: access.Operator})
 	const task = `{"program":"p"}`
 	for _, headers := range []string{
 		"Content-Length: 15\r\nContent-Length: 0\r\n", "Content-Length: 15, 0\r\n", "Content-Length: +15\r\n", "Content-Length: -1\r\n", "Content-Length: 0x0f\r\n", "Content-Length : 15\r\n",

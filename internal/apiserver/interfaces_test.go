@@ -11,7 +11,7 @@ import (
 
 // No prefix of an interface may hide a path of another interface whose prefix is /. So config knows the first parts of all paths.
 func TestPathsOfInterfacesAreReserved(t *testing.T) {
-	all := interfaces(config.HTTP{Taskmaster: "/", TaskStore: "/", Skuld: "/"}, newManager(t), testspace.Silent)
+	all := interfaces(config.HTTP{Taskmaster: "/", TaskStore: "/", Skuld: "/"}, serialManager(t), testspace.Silent)
 	expect.MustTrue(t, len(all) > 0, "no interfaces")
 	for _, i := range all {
 		for _, r := range i.Routes {

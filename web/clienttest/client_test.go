@@ -2,7 +2,6 @@ package clienttest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -17,13 +16,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/server"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -34,21 +31,8 @@ func serve(t *testing.T) (*manager.Manager, string) {
 	m := testspace.Manager(t, cfg)
 	api := httptest.NewServer(web.New(m, web.Options{}))
 	t.Cleanup(api.Close)
-	settle(t, cfg)
+	webtest.RunServer(t, cfg)
 	return m, api.URL
-}
-
-// settle runs a server until the test ends.
-func settle(t *testing.T, cfg config.Manager) {
-	t.Helper()
-	ctx, end := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	s := server.New("server", expect.Result(config.DefaultServer(cfg.Namespace)).Value(t), testspace.Connect(t, cfg), testspace.Silent)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		end()
-		expect.NoError(t, <-done)
-	})
 }
 
 func document(t *testing.T, url string) []byte {
@@ -80,7 +64,7 @@ func TestDocumentIsValid(t *testing.T) {
 func TestGeneratedClient(t *testing.T) {
 	m, url := serve(t)
 	token := func(name string, role access.Role) string {
-		return expect.Result(admin.New(m).AddToken(t.Context(), access.Token{Name: name, Role: role})).Value(t)
+		return webtest.AddToken(t, m, access.Token{Name: name, Role: role})
 	}
 	dir := t.TempDir()
 	spec, client, overlay := filepath.Join(dir, "openapi.json"), filepath.Join(dir, "client.go"), filepath.Join(dir, "overlay.json")

@@ -128,7 +128,6 @@ func (b *tab) login(role access.Role) {
 
 // No page violates a rule of axe-core, in light and in dark, on a desktop and on a phone. No page is wider than a phone. And no text of a program runs.
 func TestAccessibility(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.fill()
 	b := s.tab(s.serve())
@@ -157,7 +156,7 @@ func TestAccessibility(t *testing.T) {
 	}
 	bars := eval[int](b, `document.querySelectorAll("svg.slots path").length`)
 	expect.True(t, bars >= 6, "the timeline that was checked has bars of", bars, "colours")
-	s = newSite(t, web.Options{})
+	s = serialSite(t, web.Options{})
 	s.run("plotted", 8, func(i int) tdf.Result {
 		return tdf.Result{Exit: strconv.Itoa(i / 7), Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
 	})
@@ -170,7 +169,6 @@ func TestAccessibility(t *testing.T) {
 
 // A person opens a campaign from a script and a CSV, and sees its plot when the results come in, without a reload.
 func TestCampaignInABrowser(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	b := s.tab(s.serve())
 	b.login(access.Operator)
@@ -194,7 +192,6 @@ func TestCampaignInABrowser(t *testing.T) {
 
 // A person retries one of two groups of failures of a campaign. The tasks of the other group stay as they are.
 func TestRetryOfAGroupInTheBrowser(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.run("night", 5, func(i int) tdf.Result {
 		return tdf.Result{Exit: "3", Seconds: 1, Error: []string{"MemoryError: no room\n", "ValueError: lr is negative\n"}[i/3]}
@@ -210,7 +207,6 @@ func TestRetryOfAGroupInTheBrowser(t *testing.T) {
 
 // A person drains a worker, and lets it work again. A form that another site could have made does nothing.
 func TestDrainInTheBrowser(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	w := redisstate.WorkerInfo{Name: "lab 1/a", Host: "lab", Lease: 3600, State: "working", Slots: 2}
 	expect.Result(s.store.WorkerHeartbeat(t.Context(), w)).OK(t)
@@ -234,7 +230,6 @@ func TestDrainInTheBrowser(t *testing.T) {
 
 // A person logs in with the keyboard alone, and goes to the tasks.
 func TestKeyboard(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	b := s.tab(s.serve())
 	b.open("/ui/tasks")
@@ -254,7 +249,6 @@ func TestKeyboard(t *testing.T) {
 
 // A page stays up to date, keeps what its reader has ticked, says when it has lost its connection, and comes back.
 func TestLivePage(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.open(2, "")
 	var config net.ListenConfig
@@ -288,7 +282,6 @@ func TestLivePage(t *testing.T) {
 
 // Filter, tick, confirm: a person cancels two tasks with the mouse, with and without JavaScript.
 func TestBulkInTheBrowser(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.open(4, "")
 	server := s.serve()

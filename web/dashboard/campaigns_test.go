@@ -46,7 +46,6 @@ func (s *site) finish(n int, result func(i int) tdf.Result) {
 
 // A campaign shows its progress, its failures with an example, and a plot, whose choices are in the address.
 func TestCampaign(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.run("night/1", 8, func(i int) tdf.Result {
 		if i == 7 {
@@ -141,7 +140,6 @@ func keyOf(t *testing.T, page string) string {
 
 // A form with a script and a CSV opens a campaign, after a preview. If it is sent twice, the campaign is opened once.
 func TestNewCampaign(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	b := s.as(access.Operator)
 	first := b.get("/ui/new-campaign")

@@ -18,7 +18,6 @@ import (
 // The page of a task shows what it waits for and what waits for it, with their states, at most 20 on each side, and leads to the others. A submitter sees the
 // states of its own tasks.
 func TestGraph(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	open := func(owner string, after, anyway *tdf.Dependencies) int64 {
 		t.Helper()

@@ -23,7 +23,6 @@ import (
 // A line leads to the address with its filter, whose page shows the same line. The page of an invalid line keeps it, says which word is wrong, and shows no
 // tasks. The words that complete a line are bounded, and those that the role may see.
 func TestLineOfTasks(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "lab 1/<b>", Boot: "b", Lease: 3600, State: "working", Slots: 2}, redisstate.PriorOwner{})
 	expect.NoError(t, err)
@@ -71,7 +70,6 @@ func TestLineOfTasks(t *testing.T) {
 
 // A person types a line, which is completed word by word, and sends it with the keyboard. Without JavaScript, the line works, too.
 func TestLineInTheBrowser(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.open(2, "")
 	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "lab 1", Boot: "b", Lease: 3600, State: "working", Slots: 2}, redisstate.PriorOwner{})

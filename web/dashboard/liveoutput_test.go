@@ -59,7 +59,6 @@ func (s *site) restart(old *httptest.Server, handler http.Handler) *httptest.Ser
 // A page appends the output of a running round. What it has shown before stays the same element, with the selection and the place of its reader, and neither
 // a new connection nor a new server repeats or loses a part.
 func TestOutputInTheBrowser(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.open(1, "")
 	p := s.start()
@@ -117,7 +116,6 @@ func TestOutputInTheBrowser(t *testing.T) {
 
 // The page of a lost round shows the last part of its output that Redis knows, also while the next round runs.
 func TestTailOfALostRound(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.open(1, "")
 	p := s.start()

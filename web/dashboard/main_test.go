@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web"
@@ -36,18 +37,21 @@ type site struct {
 	tokens  map[access.Role]string
 }
 
-func newSite(t testing.TB, o web.Options) *site {
+// newSite returns a site for a test that runs in parallel with others.
+func newSite(t *testing.T, o web.Options) *site {
+	t.Helper()
+	t.Parallel()
+	return serialSite(t, o)
+}
+
+func serialSite(t testing.TB, o web.Options) *site {
 	t.Helper()
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
-	s := &site{t, web.New(m, o), cfg, m, admin.New(m), testspace.Connect(t, cfg), map[access.Role]string{}}
-	for _, role := range access.Roles() {
-		text := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: role, Role: access.Role(role)})).Value(t)
-		s.tokens[access.Role(role)] = text
-	}
+	s := &site{t, web.New(m, o), cfg, m, admin.New(m), testspace.Connect(t, cfg), webtest.Tokens(t, m)}
 	return s
 }
 
@@ -78,10 +82,7 @@ func (s *site) as(role access.Role) *browser {
 func (b *browser) do(r *http.Request, headers ...string) answer {
 	b.Helper()
 	r.Host = "localhost"
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
+	webtest.Set(r, "", headers...)
 	for name, value := range b.cookies {
 		r.AddCookie(&http.Cookie{Name: name, Value: value})
 	}

@@ -18,7 +18,6 @@ import (
 
 // The overview shows the tasks that ended in the last hour and day, as charts and as tables.
 func TestHistoryOfOverview(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	ctx, cli, ns := t.Context(), testspace.Client(t, s.cfg), s.cfg.Namespace
 	expect.Contains(t, s.as(access.Viewer).page("/ui", http.StatusOK), "No counts yet", "before the first counts")
@@ -41,7 +40,6 @@ func TestHistoryOfOverview(t *testing.T) {
 
 // The overview and the page of the queues show the busiest of many queues, and say how many others there are.
 func TestManyQueues(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	var all []manager.Definition
 	for i := range 503 {
@@ -62,7 +60,6 @@ func TestManyQueues(t *testing.T) {
 
 // The page that explains a task says in its title whether the task has still to run.
 func TestTitleOfAnExplanation(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.open(1, "")
 	b := s.as(access.Operator)

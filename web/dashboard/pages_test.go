@@ -115,7 +115,6 @@ func (s *site) addNotices(texts ...string) {
 
 // The page of the notices shows the newest ones, how their delivery has ended, and which cannot be read. It stays small.
 func TestNoticesPage(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	expect.Contains(t, s.as(access.Operator).page("/ui/notices", 200), "No notices.")
 	s.fill()
@@ -127,7 +126,7 @@ func TestNoticesPage(t *testing.T) {
 	for i := range redisstate.MaxNotices {
 		many = append(many, notice.Notice{Text: fmt.Sprint("notice number ", i, strings.Repeat("x", 1000)), Error: strings.Repeat("y", 500), Tries: 30, GivenUp: true}.Stored())
 	}
-	s = newSite(t, web.Options{})
+	s = serialSite(t, web.Options{})
 	s.addNotices(many...)
 	got := s.as(access.Viewer).get("/ui/notices")
 	checkPage(t, "/ui/notices", got)
@@ -137,7 +136,6 @@ func TestNoticesPage(t *testing.T) {
 
 // Each role sees only its pages. No page loads anything from elsewhere, has a script or a style of its own, or shows the texts of programs as HTML.
 func TestPages(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.fill()
 	for _, role := range humans {
@@ -185,7 +183,6 @@ func checkPage(t *testing.T, path string, got answer) {
 
 // The timeline shows what workers ran, and ignores what no worker has written.
 func TestTimelinePage(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	ctx := t.Context()
 	now := expect.Result(s.store.Now(ctx)).Value(t)
@@ -208,7 +205,6 @@ func TestTimelinePage(t *testing.T) {
 
 // The script and the styles are small, and browsers keep them.
 func TestStaticFiles(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	text := s.browser().page("/ui/login", 200)
 	checkPage(t, "/ui/login", s.browser().get("/ui/login"))

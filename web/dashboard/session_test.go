@@ -19,7 +19,6 @@ import (
 )
 
 func TestLogin(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	b := s.browser()
 	got := b.get("/ui/workers?x=1")
@@ -38,7 +37,6 @@ func TestLogin(t *testing.T) {
 }
 
 func TestRefusedLogins(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	for name, form := range map[string]url.Values{
 		"nothing":       {},
@@ -61,7 +59,6 @@ func TestRefusedLogins(t *testing.T) {
 
 // A session ends with its token, also if another token gets the name.
 func TestSessionEndsWithItsToken(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	b := s.as(access.Viewer)
 	b.page("/ui/workers", 200)
@@ -74,7 +71,6 @@ func TestSessionEndsWithItsToken(t *testing.T) {
 
 // Redis holds no text with which somebody could continue a session, and not more than 100 sessions of a token.
 func TestSessionsInRedis(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	first := s.as(access.Viewer)
 	ctx, client := t.Context(), testspace.Client(t, s.cfg)
@@ -99,7 +95,6 @@ func TestSessionsInRedis(t *testing.T) {
 
 // A link logs in once. A page or a program that only looks at the link before does not use it up.
 func TestLoginLink(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	key, err := s.admin.AddLogin(t.Context(), "operator", time.Hour)
 	expect.NoError(t, err)
@@ -122,7 +117,6 @@ func TestLoginLink(t *testing.T) {
 
 // Over TLS, only a cookie that no other host can set counts.
 func TestCookies(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	b := s.as(access.Viewer)
 	expect.MustTrue(t, b.cookies["tdf_"] != "", b.cookies)
@@ -149,7 +143,6 @@ func TestCookies(t *testing.T) {
 
 // Other pages cannot act with the session of their visitor, nor send him elsewhere.
 func TestForgedRequests(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{Origins: []string{"https://lab.example.org"}})
 	b := s.as(access.Operator)
 	b.page("/ui/workers", 200)
@@ -178,7 +171,6 @@ func TestForgedRequests(t *testing.T) {
 
 // A stream ends when its session ends.
 func TestStreamEndsWithItsSession(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	b := s.as(access.Viewer)
 	b.page("/ui/workers", 200)
@@ -202,7 +194,6 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 
 // A user logs in with a password, and the log of a task names the user. Another password or no such user ends the sessions.
 func TestUserLogin(t *testing.T) {
-	t.Parallel()
 	path := filepath.Join(t.TempDir(), "users")
 	expect.NoError(t, userfile.Add(path, "ada", access.Operator, "correct horse"))
 	s := newSite(t, web.Options{Users: path})

@@ -31,7 +31,6 @@ func (s *site) count(state tdf.State) int64 {
 
 // A bulk change needs a confirmation that names the number of tasks, and changes nothing if there is another number by then.
 func TestBulkChange(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.open(3, "")
 	b := s.as(access.Operator)
@@ -78,7 +77,6 @@ func TestBulkChange(t *testing.T) {
 
 // A submitter sees and changes only its own tasks, whatever the address asks for.
 func TestTasksOfOthers(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.open(2, "submitter")
 	s.open(2, "")
@@ -99,7 +97,6 @@ func TestTasksOfOthers(t *testing.T) {
 
 // The list has pages and columns, and its results can be downloaded. A session opens only what reads.
 func TestListOfTasks(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	s.open(60, "")
 	b := s.as(access.Viewer)
@@ -123,7 +120,6 @@ func TestListOfTasks(t *testing.T) {
 
 // A user changes the queue of a task only to a queue of its token.
 func TestQueuesOfASession(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, web.Options{})
 	text := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "gpu", Role: access.Submitter, Queues: []string{"gpu"}})).Value(t)
 	s.open(1, "gpu")

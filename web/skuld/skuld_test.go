@@ -16,12 +16,12 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
@@ -42,21 +42,14 @@ type site struct {
 }
 
 func newSite(t *testing.T) *site {
+	t.Helper()
+	t.Parallel()
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
-	s := &site{T: t, manager: m, tokens: map[access.Role]string{}}
+	s := &site{T: t, manager: m, tokens: webtest.Tokens(t, m)}
 	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld")}, Log: testspace.Silent})
 	s.server = server.New("server", expect.Result(config.DefaultServer(cfg.Namespace)).Value(t), testspace.Connect(t, cfg), testspace.Silent)
-	for _, role := range access.Roles() {
-		s.tokens[access.Role(role)] = s.token(role, access.Token{Role: access.Role(role)})
-	}
 	return s
-}
-
-func (s *site) token(name string, t access.Token) string {
-	s.Helper()
-	t.Name = name
-	return expect.Result(admin.New(s.manager).AddToken(s.Context(), t)).Value(s)
 }
 
 // call makes a call as a client does with curl, and returns the status and the answer.
@@ -71,10 +64,8 @@ func (s *site) call(token, path, body string) (int, map[string]any) {
 }
 
 func (s *site) request(token, method, path, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequestWithContext(s.Context(), method, "http://localhost/skuld"+path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+token)
 	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, r)
+	s.handler.ServeHTTP(w, webtest.Call(s.Context(), token, method, "/skuld"+path, body))
 	return w
 }
 
@@ -140,7 +131,6 @@ func (s *site) expire(id string) {
 
 // The session of Skuld's own README, as calls over HTTP.
 func TestReadme(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	expect.Equal(t, fmt.Sprint(s.do("/count_tasks", "")["count"]), "0")
 	id := s.enqueue(`"queue":"general","data":"sup?"`)
@@ -175,7 +165,6 @@ func number(v any) int64 {
 
 // A client that repeats a call with its own id has one task, also if the calls come at the same time, and after the task is complete.
 func TestEnqueueIsIdempotent(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	var all sync.WaitGroup
 	for range 8 {
@@ -202,7 +191,6 @@ func TestEnqueueIsIdempotent(t *testing.T) {
 
 // The payload is any bytes, and comes back as it was. A worker of TDF gets it as one argument.
 func TestData(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	for _, data := range []string{"", "sup?", "it's \"quoted\" $x\n\\", "--base64 eA==", "ä€", " ", `{"a": [1]}`, strings.Repeat("x ", 60_000)} {
 		text, _ := json.Marshal(data)
@@ -221,7 +209,6 @@ func TestData(t *testing.T) {
 
 // Claims take the highest priority first, then the oldest task, of one queue, and only tasks whose dependencies are complete.
 func TestOrder(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	old, urgent, young := s.enqueue(`"queue":"q"`), s.enqueue(`"queue":"q","priority":2147483647`), s.enqueue(`"queue":"q"`)
 	low, other := s.enqueue(`"queue":"q","priority":-2147483648`), s.enqueue(`"queue":"other"`)
@@ -254,7 +241,6 @@ func TestOrder(t *testing.T) {
 
 // Many clients claim at the same time. No two of them get the same task.
 func TestClaimsDoNotOverlap(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	const n = 30
 	for range n {
@@ -285,7 +271,6 @@ func TestClaimsDoNotOverlap(t *testing.T) {
 
 // A claim can be renewed again and again, until it is over.
 func TestRenew(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.enqueue(`"queue":"q"`)
 	before := claimsOf(s.do("/claim", `{"queue":"q","dt":20000}`)["task"].(map[string]any))[0]
@@ -308,7 +293,6 @@ func TestRenew(t *testing.T) {
 
 // The log of a claim has no gaps, keeps its order, and survives repeated calls. The log of an earlier claim stays.
 func TestUpdates(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.enqueue(`"queue":"q"`)
 	s.claim("q")
@@ -344,7 +328,6 @@ func TestUpdates(t *testing.T) {
 
 // Several clients send the same update at the same time with different messages. One of them wins, and only it gets a good answer.
 func TestRacingUpdates(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.enqueue(`"queue":"q"`)
 	s.claim("q")
@@ -371,7 +354,6 @@ func TestRacingUpdates(t *testing.T) {
 
 // A completion may be repeated. A claim that is over cannot complete the task of another claim.
 func TestComplete(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.enqueue(`"queue":"q"`)
 	s.fails(404, "no such claim", "/complete", `{"task":"`+id+`","claim":0}`)
@@ -409,7 +391,6 @@ func (r leavingReader) Read(p []byte) (int, error) {
 
 // A task whose client has gone before it got the answer can be claimed again at once.
 func TestClientGoes(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.enqueue(`"queue":"q"`)
 	ctx, leave := context.WithCancel(t.Context())
@@ -426,9 +407,8 @@ func TestClientGoes(t *testing.T) {
 
 // Each token may do what its role allows, and workers use only their own claims.
 func TestRights(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
-	limited := s.token("limited", access.Token{Role: access.Worker, Queues: []string{"b"}})
+	limited := webtest.AddToken(t, s.manager, access.Token{Name: "limited", Role: access.Worker, Queues: []string{"b"}})
 	id := s.enqueue(`"queue":"a"`)
 	mine := `{"task":"` + id + `","claim":0,"dt":1000,"seq":0,"message":1}`
 	status, answer := s.call(s.tokens[access.Worker], "/claim", `{"queue":"a","dt":60000}`)
@@ -463,7 +443,6 @@ func TestRights(t *testing.T) {
 
 // Lists have pages. Wipe removes all tasks in every state, and no others.
 func TestListAndWipe(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	for i := range 25 {
 		s.enqueue(fmt.Sprintf(`"id":"t%02d","queue":"q"`, i))

@@ -9,16 +9,16 @@ import (
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // An invalid call changes nothing, and says why in problem details.
 func TestInvalidCalls(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	const payload = `,"payload":1`
 	id := s.submit("q", `{}`)
-	other := newSite(t)
+	other := serialSite(t)
 	foreign := other.submit("q", `{}`) // of another namespace
 	expect.Result(s.manager.Open(t.Context(), manager.Definition{Program: "p", Source: "rsync:/p/run.sh"})).OK(t)
 	for _, c := range []struct {
@@ -89,12 +89,11 @@ func TestInvalidCalls(t *testing.T) {
 
 // Each right is needed: other tokens see nothing, and change nothing.
 func TestRightsOfTokens(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.submit("q", `{}`)
-	viewer := s.addToken(access.Token{Name: "viewer", Role: access.Viewer})
-	submitter := s.addToken(access.Token{Name: "ci", Role: access.Submitter})
-	worker := s.addToken(access.Token{Name: "pool", Role: access.Worker, Queues: []string{"q"}})
+	viewer := webtest.AddToken(s, s.manager, access.Token{Name: "viewer", Role: access.Viewer})
+	submitter := webtest.AddToken(s, s.manager, access.Token{Name: "ci", Role: access.Submitter})
+	worker := webtest.AddToken(s, s.manager, access.Token{Name: "pool", Role: access.Worker, Queues: []string{"q"}})
 	const body, claim, report = `{"queueName":"q","payload":1}`, `{"workerId":"w","queueName":"q","maxTasks":1}`, `{"workerId":"w"}`
 	for _, c := range []struct {
 		token, method, path, body string
@@ -124,16 +123,16 @@ func TestRightsOfTokens(t *testing.T) {
 		expect.Equal(t, status, c.status, c.method, c.path, c.body, text)
 	}
 	_, text := s.as(submitter, "POST", "/tasks/v1", body)
-	own := decode[map[string]string](t, text)["taskId"]
+	own := webtest.Decode[map[string]string](t, text)["taskId"]
 	status, _ := s.as(submitter, "GET", "/tasks/v1/"+own, "")
 	expect.Equal(t, status, 200, "its own task")
 	for _, path := range []string{"/tasks/v1", "/tasks/v1?queue=q"} {
 		_, text = s.as(submitter, "GET", path, "")
-		expect.Len(t, decode[[]task](t, text), 1, "a submitter lists its own tasks only", path)
+		expect.Len(t, webtest.Decode[[]task](t, text), 1, "a submitter lists its own tasks only", path)
 	}
 	// A worker with the same id, but another token, is another worker.
 	_, text = s.as(worker, "POST", "/tasks/v1/claim", claim)
-	got := decode[struct{ Tasks []claimedTask }](t, text).Tasks
+	got := webtest.Decode[struct{ Tasks []claimedTask }](t, text).Tasks
 	expect.MustLen(t, got, 1, "claimed")
 	s.complete(409, got[0].TaskID, "w")
 	status, text = s.as(worker, "POST", "/tasks/v1/"+got[0].TaskID+"/complete", report)
@@ -142,7 +141,6 @@ func TestRightsOfTokens(t *testing.T) {
 
 // Any JSON is a payload, and comes back as it was, without the blanks between its values; a worker of TDF gets it as its only argument.
 func TestPayloads(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	for _, payload := range []string{
 		`null`, `true`, `-0.0`, `1e400`, `""`, `[]`, `{}`, `"it's \"quoted\" \\ and $HOME; rm -rf * > x"`, `"\u0000\ud83d\ude00é"`, `{"a":1,"a":2,  "b":[1,{"c":null}]}`,

@@ -16,12 +16,12 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
@@ -44,8 +44,14 @@ type site struct {
 	token   string // of an operator
 }
 
-// newSite returns a site whose back-offs are short.
-func newSite(t testing.TB) *site {
+// newSite returns a site whose back-offs are short, for a test that runs in parallel with others.
+func newSite(t *testing.T) *site {
+	t.Helper()
+	t.Parallel()
+	return serialSite(t)
+}
+
+func serialSite(t testing.TB) *site {
 	t.Helper()
 	cfg := testspace.Config(t, redistest.Shared(t))
 	cfg.TaskDefaults.Backoff = 0.001
@@ -61,13 +67,8 @@ func siteIn(t testing.TB, cfg config.Manager) *site {
 	i := taskmaster.New(m, taskmaster.Options{Prefix: "/", Stale: 30 * time.Second, Dead: 2 * time.Minute, Timeout: 30 * time.Second, Log: testspace.Silent})
 	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{i}, Timeout: 30 * time.Second})
 	s.server = server.New("server", config.Server{RoundDuration: time.Second}, s.store, testspace.Silent)
-	s.token = s.addToken(access.Token{Name: fmt.Sprintf("op%d", time.Now().UnixNano()), Role: access.Operator})
+	s.token = webtest.AddToken(s, s.manager, access.Token{Name: fmt.Sprintf("op%d", time.Now().UnixNano()), Role: access.Operator})
 	return s
-}
-
-func (s *site) addToken(token access.Token) string {
-	s.Helper()
-	return expect.Result(admin.New(s.manager).AddToken(s.Context(), token)).Value(s)
 }
 
 // call makes a call, and returns the status and the body of the answer.
@@ -78,15 +79,8 @@ func (s *site) call(method, path, body string, headers ...string) (int, string) 
 
 func (s *site) as(token, method, path, body string, headers ...string) (int, string) {
 	s.Helper()
-	r := httptest.NewRequest(method, path, strings.NewReader(body)).WithContext(s.Context())
-	r.Host = "localhost"
-	r.Header.Set("Authorization", "Bearer "+token)
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
 	w := httptest.NewRecorder()
-	s.handler.ServeHTTP(w, r)
+	s.handler.ServeHTTP(w, webtest.Call(s.Context(), token, method, path, body, headers...))
 	text := expect.Result(io.ReadAll(w.Result().Body)).Value(s)
 	if w.Code >= 400 {
 		expect.Equal(s, w.Header().Get("Content-Type"), "application/problem+json", method, path, string(text))
@@ -100,12 +94,6 @@ func (s *site) must(status int, method, path, body string) string {
 	got, text := s.call(method, path, body)
 	expect.MustEqual(s, got, status, method, path, body, text)
 	return text
-}
-
-func decode[T any](t testing.TB, text string) (v T) {
-	t.Helper()
-	expect.NoError(t, json.Unmarshal([]byte(text), &v), text)
-	return v
 }
 
 // A task has the members that clients read.
@@ -123,14 +111,14 @@ type task struct {
 func (s *site) submit(queue, payload string, more ...string) (id string) {
 	s.Helper()
 	body := fmt.Sprintf(`{"queueName":%q,"payload":%s%s}`, queue, payload, strings.Join(append([]string{""}, more...), ","))
-	answer := decode[map[string]string](s, s.must(202, "POST", "/tasks/v1", body))
+	answer := webtest.Decode[map[string]string](s, s.must(202, "POST", "/tasks/v1", body))
 	expect.Equal(s, answer["status"], "PENDING")
 	return answer["taskId"]
 }
 
 func (s *site) get(id string) task {
 	s.Helper()
-	return decode[task](s, s.must(200, "GET", "/tasks/v1/"+id, ""))
+	return webtest.Decode[task](s, s.must(200, "GET", "/tasks/v1/"+id, ""))
 }
 
 func (s *site) mustBe(id, status string, attempts int) task {
@@ -149,7 +137,7 @@ type claimedTask struct {
 func (s *site) claim(worker, queue string, most int) []claimedTask {
 	s.Helper()
 	body := s.must(200, "POST", "/tasks/v1/claim", fmt.Sprintf(`{"workerId":%q,"queueName":%q,"maxTasks":%d}`, worker, queue, most))
-	return decode[struct{ Tasks []claimedTask }](s, body).Tasks
+	return webtest.Decode[struct{ Tasks []claimedTask }](s, body).Tasks
 }
 
 // mustClaim claims until the worker has got a number of tasks. A claim may return fewer, if Redis has no time.

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/server"
 )
 
@@ -18,7 +19,7 @@ import (
 func (s *site) metric(name, statistic string, tags ...string) float64 {
 	s.Helper()
 	query := url.Values{"tag": tags}.Encode()
-	of := decode[struct {
+	of := webtest.Decode[struct {
 		Name         string
 		Measurements []struct {
 			Statistic string
@@ -37,7 +38,6 @@ func (s *site) metric(name, statistic string, tags ...string) float64 {
 
 // The metrics are right as soon as a call is answered, for each queue.
 func TestMetrics(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.register("w", "q", "")
 	s.register("v", "q", "")
@@ -99,7 +99,6 @@ func TestMetrics(t *testing.T) {
 
 // Each death of a worker is counted once, by whichever process, and again if the worker dies again.
 func TestDeathsAreCountedOnce(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.register("w", "q", "")
 	s.register("v", "q", "")
@@ -119,7 +118,6 @@ func TestDeathsAreCountedOnce(t *testing.T) {
 // A server with counts of its own runs beside the interface. Each task counts once nevertheless, whichever of them has settled it: the server only does if the
 // interface needs more than a second.
 func TestMetricsBesideAServer(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	store := testspace.Connect(t, s.cfg)
 	store.KeepCounts()

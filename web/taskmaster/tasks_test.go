@@ -12,12 +12,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A task goes from its submission to DONE, and each answer is already true.
 func TestTaskIsCompleted(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.submit("mail", `{"to":"a"}`, `"tags":["b","a","b"]`)
 	expect.True(t, len(id) == 36 && id[14] == '8' && strings.Contains("89ab", id[19:20]), "is a UUID of version 8:", id)
@@ -39,7 +39,6 @@ func TestTaskIsCompleted(t *testing.T) {
 
 // A task that fails waits for its back-off, keeps its error, and is DEAD after maxAttempts.
 func TestTaskFails(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.submit("q", `{}`)
 	for attempt := 1; attempt <= 3; attempt++ {
@@ -86,7 +85,6 @@ func TestBackOff(t *testing.T) {
 
 // Claims take higher priorities first, and older tasks first within a priority, only from the named queue.
 func TestOrderOfClaims(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	var want []string
 	for _, priority := range []int{10, 5, 1} {
@@ -106,7 +104,6 @@ func TestOrderOfClaims(t *testing.T) {
 
 // Two workers of two processes claim at the same time, and never get the same task.
 func TestClaimsOfTwoProcesses(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	processes := []*site{s, siteIn(t, s.cfg)}
 	const n = 200
@@ -147,7 +144,6 @@ func TestClaimsOfTwoProcesses(t *testing.T) {
 
 // Reports of one task race with each other, in two processes, and with a server. One of them wins, and the answer of the winner is true.
 func TestReportsRace(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	processes := []*site{s, siteIn(t, s.cfg)}
 	for range 20 {
@@ -183,7 +179,6 @@ func TestReportsRace(t *testing.T) {
 
 // A task is claimed only by workers that have all of its tags.
 func TestTags(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	both, one, none := s.submit("q", `{}`, `"tags":["gpu","ssd"]`), s.submit("q", `{}`, `"tags":["gpu"]`), s.submit("q", `{}`)
 	s.register("plain", "q", "")
@@ -199,7 +194,6 @@ func TestTags(t *testing.T) {
 
 // The deadline ends a task that is still PENDING, and no other.
 func TestDeadline(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	past := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	late := s.submit("late", `{}`, `"deadline":"`+past+`"`)
@@ -222,7 +216,6 @@ func TestDeadline(t *testing.T) {
 
 // Finished tasks are removed after their time: seven days, or keep_finished of the configuration.
 func TestRetention(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.submit("q", `{}`)
 	s.mustClaim("w", "q", 1)
@@ -247,7 +240,6 @@ func TestRetention(t *testing.T) {
 
 // Lists show the newest tasks first, by queue and status, up to a limit.
 func TestLists(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	ids := map[string][]string{}
 	for i := range 6 {
@@ -277,7 +269,7 @@ func TestLists(t *testing.T) {
 		"?queue=none":                     {},
 	} {
 		var got []string
-		for _, x := range decode[[]task](t, s.must(200, "GET", "/tasks/v1"+query, "")) {
+		for _, x := range webtest.Decode[[]task](t, s.must(200, "GET", "/tasks/v1"+query, "")) {
 			got = append(got, x.TaskID)
 		}
 		expect.True(t, slices.Equal(got, want), query, "got", got, "want", want)
@@ -286,7 +278,6 @@ func TestLists(t *testing.T) {
 
 // A queue's counts are right as soon as a call is answered.
 func TestQueues(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	expect.Equal(t, s.must(200, "GET", "/queues/v1", ""), "[]\n")
 	for i := range 5 {
@@ -309,7 +300,6 @@ func TestQueues(t *testing.T) {
 
 // Tasks are TDF's tasks: its tools see them, and its workers with a handler for the program run them.
 func TestTasksOfTDF(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.submit("q", `{"a":"it's"}`)
 	offer := &tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}}, Handlers: []string{"taskmaster"}}

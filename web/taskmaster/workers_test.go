@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/webtest"
 )
 
 type workerView struct {
@@ -21,7 +22,7 @@ type workerView struct {
 
 func (s *site) worker(id string) workerView {
 	s.Helper()
-	all := decode[[]workerView](s, s.must(200, "GET", "/workers/v1", ""))
+	all := webtest.Decode[[]workerView](s, s.must(200, "GET", "/workers/v1", ""))
 	i := slices.IndexFunc(all, func(w workerView) bool { return w.WorkerID == id })
 	expect.MustTrue(s, i >= 0, "no worker", id, "in", all)
 	return all[i]
@@ -29,7 +30,6 @@ func (s *site) worker(id string) workerView {
 
 // A registration can be repeated, and changes what the worker says about itself.
 func TestRegistration(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.register("w", "q", "")
 	w := s.worker("w")
@@ -38,7 +38,7 @@ func TestRegistration(t *testing.T) {
 	s.register("w", "other", `,"maxConcurrency":7,"tags":["a"]`)
 	w = s.worker("w")
 	expect.Equal(t, fmt.Sprint(w.QueueName, w.Status, w.MaxConcurrency, w.Tags), "otherACTIVE7 [a]")
-	expect.Len(t, decode[[]workerView](t, s.must(200, "GET", "/workers/v1", "")), 1, "workers")
+	expect.Len(t, webtest.Decode[[]workerView](t, s.must(200, "GET", "/workers/v1", "")), 1, "workers")
 	s.claim("new", "q", 1) // an unknown worker is registered
 	expect.Equal(t, s.worker("new").QueueName, "q")
 	s.claim("w", "q", 1) // a known one keeps its registration
@@ -47,7 +47,6 @@ func TestRegistration(t *testing.T) {
 
 // Any text is the id of a worker.
 func TestIDsOfWorkers(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	for _, id := range []string{"host-1.example", "w:1/2", "x-w", "a b", "é", "..", "-", strings.Repeat("w", 100), "\x01"} {
 		body := fmt.Sprintf(`{"workerId":%s,"queueName":"q"}`, quoted(id))
@@ -65,7 +64,6 @@ func quoted(s string) string { return strings.ReplaceAll(fmt.Sprintf("%q", s), `
 
 // A worker is ACTIVE, STALE after the first threshold, and DEAD after the second one. A heartbeat makes a STALE worker ACTIVE again, and a DEAD one must register.
 func TestStatesOfWorkers(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.register("w", "q", "")
 	for _, c := range []struct {
@@ -95,7 +93,6 @@ func TestStatesOfWorkers(t *testing.T) {
 
 // Heartbeats keep the tasks of a worker, in any process. The tasks of a dead worker are PENDING again, or DEAD after maxAttempts, and its reports are refused.
 func TestDeadWorker(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	other := siteIn(t, s.cfg)
 	other.token = s.token
@@ -122,7 +119,6 @@ func TestDeadWorker(t *testing.T) {
 
 // Failures and losses together use up the attempts.
 func TestFailuresAndLossesCountTogether(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.submit("q", `{}`)
 	s.mustClaim("w", "q", 1)
@@ -141,13 +137,9 @@ func TestFailuresAndLossesCountTogether(t *testing.T) {
 
 // A worker whose client has gone before the answer has not got its tasks.
 func TestClaimWhoseClientHasGone(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	id := s.submit("q", `{}`)
-	r := httptest.NewRequest(http.MethodPost, "/tasks/v1/claim", strings.NewReader(`{"workerId":"w","queueName":"q","maxTasks":1}`)).WithContext(t.Context())
-	r.Host = "localhost"
-	r.Header.Set("Authorization", "Bearer "+s.token)
-	s.handler.ServeHTTP(brokenPipe{httptest.NewRecorder()}, r)
+	s.handler.ServeHTTP(brokenPipe{httptest.NewRecorder()}, webtest.Call(t.Context(), s.token, http.MethodPost, "/tasks/v1/claim", `{"workerId":"w","queueName":"q","maxTasks":1}`))
 	s.mustBe(id, "PENDING", 0)
 	expect.Equal(t, s.mustClaim("v", "q", 1)[0].Attempts, 1, "attempts")
 }
@@ -159,7 +151,6 @@ func (brokenPipe) FlushError() error { return http.ErrHandlerTimeout }
 
 // A heartbeat renews the leases of very many tasks, and forgets those that have ended.
 func TestManyTasksOfAWorker(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	const n = 250
 	for range n {
@@ -185,7 +176,6 @@ func TestManyTasksOfAWorker(t *testing.T) {
 
 // Another worker of TDF that has the name keeps it.
 func TestNameOfAnotherWorker(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	s.register("w", "q", "")
 	name := s.name("w")

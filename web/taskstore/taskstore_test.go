@@ -14,11 +14,11 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web"
 	"github.com/tdf-framework/tdf/web/taskstore"
@@ -41,32 +41,23 @@ type site struct {
 func newSite(t testing.TB) *site {
 	t.Helper()
 	cfg := testspace.Config(t, redistest.Shared(t))
-	s := &site{TB: t, tokens: map[access.Role]string{}}
+	s := &site{TB: t}
 	for range 2 {
 		s.Manager = testspace.Manager(t, cfg)
 		s.servers = append(s.servers, web.New(s.Manager, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes()}}}))
 	}
-	for _, role := range access.Roles() {
-		s.tokens[access.Role(role)] = expect.Result(admin.New(s.Manager).AddToken(t.Context(), access.Token{Name: role, Role: access.Role(role)})).Value(t)
-	}
+	s.tokens = webtest.Tokens(t, s.Manager)
 	return s
 }
 
 func (s *site) as(role access.Role, status int, method, path, body string, headers ...string) string {
 	s.Helper()
-	r := httptest.NewRequest(method, "/ts"+path, strings.NewReader(body))
-	r.Host = "localhost"
-	r.Header.Set("Authorization", "Bearer "+s.tokens[role])
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
-	}
 	s.mu.Lock()
 	s.calls++
 	server := s.servers[s.calls%2]
 	s.mu.Unlock()
 	w := httptest.NewRecorder()
-	server.ServeHTTP(w, r)
+	server.ServeHTTP(w, webtest.Call(s.Context(), s.tokens[role], method, "/ts"+path, body, headers...))
 	expect.Equal(s, w.Code, status, method, path, body, w.Body)
 	return strings.TrimSpace(w.Body.String())
 }
