@@ -248,7 +248,7 @@ func (p *pipe) release() {
 	must(p, receive(p, "the program's wait", opened))
 }
 
-// A clock replaces a worker's timers.
+// A clock replaces a worker's timers, apart from the short ones between claims.
 type clock struct {
 	mu     sync.Mutex
 	timers []timer
@@ -260,6 +260,9 @@ type timer struct {
 }
 
 func (c *clock) after(d time.Duration) <-chan time.Time {
+	if d > 0 && d <= claimGap {
+		return time.After(d)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := timer{d, make(chan time.Time, 1)}

@@ -13,6 +13,7 @@ const (
 	shortestIdle  = 10 * time.Millisecond  // so that an idle worker does not keep Redis busy, even if its configured sleep is 0
 	errorPause    = 500 * time.Millisecond // the shortest pause after an error
 	unwantedPause = 2 * time.Second        // the longest pause while this worker avoids all due tasks; it leaves the wake tokens to other workers
+	claimGap      = 2 * time.Millisecond   // between claims of a woken worker, so that a claim gets several tasks while they are opened one by one
 	dueJitter     = 20 * time.Millisecond  // so that not all workers claim at once when one task becomes due
 )
 

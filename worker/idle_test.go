@@ -2,6 +2,7 @@ package worker
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,40 @@ func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
 	task := w.executed(later)
 	r := task.Current()
 	expect.True(t, r.Entered[tdf.Running] >= task.StartAfter, "claimed at", r.Entered[tdf.Running], "before", task.StartAfter)
+	stop()
+}
+
+// A worker that is woken soon after a claim waits for a moment, so that its next claim gets the tasks that are opened meanwhile.
+func TestTasksThatAreOpenedOneByOneShareAClaim(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.SleepAfterNoProcessClaimed, w.cfg.Concurrency = 1000*time.Hour, 4
+	w.script("p", good)
+	store := &failing{Store: w.store}
+	worker := w.workerOn(store)
+	worker.claimGap = 100 * time.Hour
+	woken, moment := make(chan bool, 100), make(chan time.Time)
+	worker.after = func(d time.Duration) <-chan time.Time {
+		if d < 99*time.Hour {
+			return time.After(d)
+		}
+		woken <- true
+		return moment
+	}
+	stop := w.start(worker)
+	w.open("")
+	<-woken
+	ids := []int64{w.open(""), w.open(""), w.open("")}
+	before := store.calls.Load()
+	close(moment)
+	for _, id := range ids {
+		w.executed(id)
+	}
+	expect.True(t, before <= 2, before, "claims before the wait has ended")
+	first, _, _ := strings.Cut(w.task(ids[0]).Current().Claim, ".")
+	for _, id := range ids {
+		claim := w.task(id).Current().Claim
+		expect.True(t, strings.HasPrefix(claim, first+"."), "task", id, "has the claim", claim, "and the first task", first)
+	}
 	stop()
 }
 

@@ -220,6 +220,7 @@ func (s *session) claimUntilStopped() {
 			wait(s.stopping, s.drain.changed)
 			continue
 		}
+		began := time.Now()
 		asked, c, err := s.claimForFreeSlots()
 		switch {
 		case asked == 0:
@@ -250,7 +251,9 @@ func (s *session) claimUntilStopped() {
 		case c.Unwanted > 0:
 			s.sleep(s.stopping, min(s.idle(c), unwantedPause))
 		default:
-			waker.Wait(s.stopping, s.idle(c))
+			if waker.Wait(s.stopping, s.idle(c)) {
+				s.sleep(s.stopping, s.claimGap-time.Since(began))
+			}
 		}
 	}
 }

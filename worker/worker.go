@@ -60,6 +60,7 @@ type Worker struct {
 	answer time.Duration // answerBound, or longer in tests, because their machine may be slow
 
 	leaveBound time.Duration // leaveBound, or longer in tests
+	claimGap   time.Duration // claimGap, or longer in tests
 
 	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int) // process.Sweep, unless a test replaces it
 }
@@ -107,7 +108,7 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	}
 	w := &Worker{
 		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(), journal: retention.NewJournal(cfg.Directory),
-		after: time.After, answer: answerBound, leaveBound: leaveBound, endLeftovers: process.Sweep,
+		after: time.After, answer: answerBound, leaveBound: leaveBound, claimGap: claimGap, endLeftovers: process.Sweep,
 	}
 	w.queues.offer = w.newOffer()
 	w.breakers = newBreakers(cfg.MaxFailuresInRow, cfg.SleepAfterFailure, w.log)
