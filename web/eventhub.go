@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -261,11 +262,7 @@ func (r *eventReader) publishProgress(ctx context.Context) error {
 		}
 	}
 	if r.cursor = page.Next; r.cursor == "" {
-		for id, p := range r.known {
-			if p.cycle < r.cycle {
-				delete(r.known, id)
-			}
-		}
+		maps.DeleteFunc(r.known, func(_ int64, p progressOf) bool { return p.cycle < r.cycle })
 		r.cycle++
 	}
 	return nil

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -48,11 +49,7 @@ func (l *limiter) take(key string, now time.Time) (wait time.Duration) {
 // forget removes the keys whose calls no longer count. If there are still too many keys, it removes all of them, because a large map would cost more
 // than it protects.
 func (l *limiter) forget(now time.Time) {
-	for key, free := range l.free {
-		if free.Before(now) {
-			delete(l.free, key)
-		}
-	}
+	maps.DeleteFunc(l.free, func(_ string, free time.Time) bool { return free.Before(now) })
 	if len(l.free) >= mostKeys {
 		clear(l.free)
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -43,9 +44,7 @@ func (taskView) Schema(huma.Registry) *huma.Schema {
 			s.Properties[name] = of
 		}
 	}
-	for name, of := range propertySchemas(func(*tdf.Property) bool { return true }) {
-		s.Properties[name] = of
-	}
+	maps.Copy(s.Properties, propertySchemas(func(*tdf.Property) bool { return true }))
 	return s
 }
 
@@ -126,9 +125,7 @@ func objectOf(t reflect.Type) *huma.Schema {
 		switch {
 		case f.Anonymous && name == "":
 			inner := objectOf(f.Type)
-			for name, of := range inner.Properties {
-				s.Properties[name] = of
-			}
+			maps.Copy(s.Properties, inner.Properties)
 			s.Required = append(s.Required, inner.Required...)
 		case name != "" && name != "-":
 			s.Properties[name] = schemaOf(f.Type, f.Tag.Get("as") == "unix")

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/dashboard/plot"
 )
 
 // pages lists the pages, in the order of the navigation.
@@ -42,6 +43,6 @@ var actions = []action{
 // downloads lists the downloads.
 var downloads = []file{
 	{"/tasks/words.json", "words.json", toSee, lineWords},
-	{"/campaigns/{name}/plot.svg", "plot.svg", toSee, plotSVG},
-	{"/campaigns/{name}/plot.png", "plot.png", toSee, plotPNG},
+	{"/campaigns/{name}/plot.svg", "plot.svg", toSee, plotFile("image/svg+xml", plotSVG)},
+	{"/campaigns/{name}/plot.png", "plot.png", toSee, plotFile("image/png", (*plot.Figure).PNG)},
 }

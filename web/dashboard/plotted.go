@@ -115,31 +115,23 @@ func (p *plotted) CSV(campaign string) string {
 // errNoPlot says that there is nothing to draw.
 var errNoPlot = tdf.NewError(tdf.CodeNotFound, "the campaign has no results for this plot")
 
-func plotFile(ctx context.Context, v *visit) (*plotted, error) {
-	name, err := campaignName(v)
-	if err != nil {
-		return nil, err
-	}
-	p, err := v.plotted(ctx, name)
-	if err == nil && p.Figure == nil {
-		err = errNoPlot
-	}
-	return p, err
-}
+func plotSVG(f *plot.Figure) ([]byte, error) { return f.SVG(), nil }
 
-func plotSVG(ctx context.Context, v *visit) (kind string, content []byte, err error) {
-	p, err := plotFile(ctx, v)
-	if err != nil {
-		return "", nil, err
+// plotFile returns the function that draws the plot of an address as a file of a media type.
+func plotFile(kind string, draw func(*plot.Figure) ([]byte, error)) func(context.Context, *visit) (string, []byte, error) {
+	return func(ctx context.Context, v *visit) (string, []byte, error) {
+		name, err := campaignName(v)
+		if err != nil {
+			return "", nil, err
+		}
+		p, err := v.plotted(ctx, name)
+		if err == nil && p.Figure == nil {
+			err = errNoPlot
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		content, err := draw(p.Figure)
+		return kind, content, err
 	}
-	return "image/svg+xml", p.SVG(), nil
-}
-
-func plotPNG(ctx context.Context, v *visit) (kind string, content []byte, err error) {
-	p, err := plotFile(ctx, v)
-	if err != nil {
-		return "", nil, err
-	}
-	content, err = p.PNG()
-	return "image/png", content, err
 }

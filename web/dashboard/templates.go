@@ -26,7 +26,7 @@ var files embed.FS
 var functions = template.FuncMap{
 	"base": func() string { return Base }, "number": number, "count": count, "size": format.Size, "span": format.Span, "seconds": format.Seconds, "rate": format.PerSecond,
 	"line": format.OneLine, "text": format.Printable, "when": when, "state": format.StateText, "seg": url.PathEscape, "join": strings.Join, "address": address, "dict": dict,
-	"slots": slots, "query": query, "add": func(a, b int) int { return a + b }, "height": func(rows []roundRow) int { return 14 * len(rows) },
+	"query": query, "add": func(a, b int) int { return a + b }, "height": func(rows []roundRow) int { return 14 * len(rows) },
 	"minus": func(a, b int64) int64 { return a - b }, "share": shareOf, "campaignstate": stateOf, "elapsed": format.Elapsed, "minutely": minutely, "perminute": perMinute,
 	"states": func() []tdf.State { return tdf.States }, "outputmark": func() template.HTML { return outputMark },
 }
@@ -109,15 +109,6 @@ func dict(pairs ...any) map[string]any {
 		m[fmt.Sprint(pairs[i])] = pairs[i+1]
 	}
 	return m
-}
-
-// slots returns the numbers from 0, so that a template can repeat something.
-func slots(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
 
 // version is a digest of the static files. It is a part of their addresses, so that browsers may keep them.

@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,16 +187,7 @@ func (p *timelinePage) colour(bars [][]timelineBar) {
 		return
 	}
 	delete(rounds, "")
-	names := make([]string, 0, len(rounds))
-	for name := range rounds {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(x, y string) int {
-		if d := rounds[y] - rounds[x]; d != 0 {
-			return d
-		}
-		return strings.Compare(x, y)
-	})
+	names := slices.SortedFunc(maps.Keys(rounds), func(x, y string) int { return cmp.Or(rounds[y]-rounds[x], strings.Compare(x, y)) })
 	names = names[:min(len(names), timelineColours)]
 	slices.Sort(names)
 	for i, name := range names {
@@ -220,10 +213,7 @@ func (p *timelinePage) timelineOf(w admin.Worker, bars []timelineBar, full bool)
 		known, all.Since = length-first, p.From.Add(tdf.Seconds(first).Std())
 	}
 	most := max(1, min(w.Slots, timelineSlots))
-	rows := map[int]*slotRow{}
-	for n := 1; n <= most; n++ {
-		rows[n] = &slotRow{Number: n}
-	}
+	all.Rows = make([]slotRow, most)
 	for i := range bars {
 		b := &bars[i]
 		busy := b.to - b.from
@@ -231,24 +221,23 @@ func (p *timelinePage) timelineOf(w admin.Worker, bars []timelineBar, full bool)
 			busy *= float64(b.Busy) / whole
 		}
 		all.busy += busy
-		if rows[b.Slot] != nil {
-			rows[b.Slot].add(b, busy, length)
+		if b.Slot >= 1 && b.Slot <= most {
+			all.Rows[b.Slot-1].add(b, busy, length)
 		}
 	}
 	all.of = known * float64(min(max(w.Slots, 1), admin.MaxBarSlot))
 	all.Busy = busyShare(all.busy, all.of)
 	all.More = max(0, w.Slots-most)
 	paths := map[string]*strings.Builder{}
-	for n := 1; n <= most; n++ {
-		rows[n].Busy = busyShare(rows[n].busy, known)
-		rows[n].draw(timelineRow*(n-1), paths)
-		all.Rows = append(all.Rows, *rows[n])
+	for i := range all.Rows {
+		row := &all.Rows[i]
+		row.Number, row.Busy = i+1, busyShare(row.busy, known)
+		row.draw(timelineRow*i, paths)
 	}
 	all.Height = timelineRow * most
-	for class, d := range paths {
-		all.Paths = append(all.Paths, barPath{class, d.String()})
+	for _, class := range slices.Sorted(maps.Keys(paths)) {
+		all.Paths = append(all.Paths, barPath{class, paths[class].String()})
 	}
-	slices.SortFunc(all.Paths, func(x, y barPath) int { return strings.Compare(x.Class, y.Class) })
 	return all
 }
 

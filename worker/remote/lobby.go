@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -54,11 +55,7 @@ func (d *Desk) lobby(o tdf.Offer) *lobby {
 		return l
 	}
 	if len(d.lobbies) >= mostLobbies {
-		for other, l := range d.lobbies {
-			if l.isEmpty() {
-				delete(d.lobbies, other)
-			}
-		}
+		maps.DeleteFunc(d.lobbies, func(_ string, l *lobby) bool { return l.isEmpty() })
 	}
 	l := &lobby{desk: d, offer: o, waiting: list.New(), changed: make(chan struct{}, 1)}
 	d.lobbies[name] = l

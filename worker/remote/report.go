@@ -308,11 +308,7 @@ func (d *Desk) answerAgain(ctx context.Context, over []*delivery) error {
 		}
 	}
 	for round, all := range byRound {
-		ids := make([]int64, len(all))
-		for i, x := range all {
-			ids[i] = x.ID
-		}
-		stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(round)})
+		stored, err := d.read(ctx, all, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(round)})
 		if err != nil {
 			return err
 		}
@@ -400,11 +396,7 @@ func (d *Desk) readAgain(ctx context.Context, over []*delivery) error {
 	if len(over) == 0 {
 		return nil
 	}
-	ids := make([]int64, len(over))
-	for i, x := range over {
-		ids[i] = x.ID
-	}
-	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	stored, err := d.read(ctx, over, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
 	if err != nil {
 		return err
 	}
@@ -412,4 +404,13 @@ func (d *Desk) readAgain(ctx context.Context, over []*delivery) error {
 		x.task = stored[i].Task
 	}
 	return d.answerAgain(ctx, over)
+}
+
+// read reads the tasks of reports.
+func (d *Desk) read(ctx context.Context, all []*delivery, want redisstate.Want) ([]redisstate.Stored, error) {
+	ids := make([]int64, len(all))
+	for i, x := range all {
+		ids[i] = x.ID
+	}
+	return d.store.Read(ctx, ids, want)
 }

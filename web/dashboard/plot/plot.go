@@ -7,6 +7,7 @@ package plot
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -188,13 +189,8 @@ func banded(c *Column, most int) *Column {
 			}
 		}
 	}
-	var values []float64
-	for v := range seen {
-		values = append(values, v)
-	}
-	slices.Sort(values)
 	b := &Column{Name: c.Name, Codes: make([]int32, len(c.Numbers))}
-	for i, v := range values {
+	for i, v := range slices.Sorted(maps.Keys(seen)) {
 		seen[v] = int32(i)
 		b.Texts = append(b.Texts, text(v))
 	}
