@@ -144,7 +144,7 @@ func (n *numbers) fill(s *Stats) {
 
 // Limits of the function longestWait.
 const (
-	openAtFirst  = 5                       // how many open tasks are read at first, because the first of them is almost always enough
+	openAtFirst  = 5                       // how many open tasks are read at first, because one of them is almost always enough
 	openPerPage  = 50                      // how many are read at once afterwards
 	mostOpenRead = 2000                    // how many open tasks are read at most; the first tasks may be held
 	longAgo      = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
@@ -154,22 +154,38 @@ const (
 // not times: a user or a component of the original TDF may have written these scores. If it must skip too many tasks, it
 // returns 0.
 func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Seconds, err error) {
-	query, after, size := tdf.Query{States: []tdf.State{tdf.Open}, Order: tdf.OldestFirst}, "", openAtFirst
-	for read := 0; read < mostOpenRead && longest == 0; read += openPerPage {
-		page, err := listing.Find(ctx, s, query, after, size)
+	open, size := redisstate.ListQuery{States: []tdf.State{tdf.Open}, OldestFirst: true}, openAtFirst
+	for read := 0; read < mostOpenRead && longest == 0; read += size {
+		tasks, last, err := nextTasks(ctx, s, &open, size)
 		if err != nil {
 			return 0, err
 		}
-		for _, t := range page.Tasks {
-			if from := t.ClaimableFrom(); from > longAgo && !tdf.IsHeld(t.PlacedIn) {
+		for _, t := range tasks {
+			if from := t.ClaimableFrom(); t.State == tdf.Open && from > longAgo && !tdf.IsHeld(t.PlacedIn) {
 				longest = max(longest, now.Sub(from))
 			}
 		}
-		if after, size = page.Next, openPerPage; after == "" {
+		if size = openPerPage; last {
 			break
 		}
 	}
 	return longest, nil
+}
+
+// nextTasks reads the next tasks that a query selects, without texts.
+func nextTasks(ctx context.Context, s store, of *redisstate.ListQuery, most int) (tasks []*tdf.Task, last bool, err error) {
+	places, last, err := s.Find(ctx, *of, most)
+	if err != nil || len(places) == 0 {
+		return nil, true, err
+	}
+	of.Behind = &places[len(places)-1]
+	stored, err := s.Read(ctx, redisstate.IDsOf(places), redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	for _, x := range stored {
+		if x.Task != nil {
+			tasks = append(tasks, x.Task)
+		}
+	}
+	return tasks, last, err
 }
 
 // sampledArchived is the number of archived tasks that finishedSince reads as a sample.
@@ -187,14 +203,14 @@ func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, er
 	if err != nil || archived == 0 {
 		return float64(waiting), err
 	}
-	page, err := listing.Find(ctx, s, tdf.Query{States: []tdf.State{tdf.Archived}, Since: from.Std()}, "", sampledArchived)
+	tasks, _, err := nextTasks(ctx, s, &redisstate.ListQuery{States: []tdf.State{tdf.Archived}, After: from}, sampledArchived)
 	lately := 0
-	for _, t := range page.Tasks {
+	for _, t := range tasks {
 		if t.Current().Entered[listing.EndState(t)] >= from {
 			lately++
 		}
 	}
-	return float64(waiting) + float64(archived)*float64(lately)/float64(max(1, len(page.Tasks))), err
+	return float64(waiting) + float64(archived)*float64(lately)/float64(max(1, len(tasks))), err
 }
 
 // Activity returns what the namespace has counted of its busiest queues, at most the given number, and of all other queues together
