@@ -113,17 +113,17 @@ func ended(a *redisstate.Activity) (succeeded, failed int64) {
 
 func percentilesOf(a *redisstate.Activity, kind string) Percentiles {
 	upTo, _ := a.Spans(kind)
-	n := upTo[tdf.Forever]
+	n := int64(upTo[len(upTo)-1])
 	of := func(share float64) time.Duration { return percentile(upTo, share*float64(n)) }
 	return Percentiles{n, of(0.5), of(0.9), of(0.99)}
 }
 
 // percentile returns the time that as many times as rank do not exceed. It assumes that the times of a part of the histogram are
 // evenly distributed. The longest times have no bound, so it returns the bound below them.
-func percentile(upTo map[tdf.Seconds]int64, rank float64) time.Duration {
+func percentile(upTo []uint64, rank float64) time.Duration {
 	below, n := tdf.Seconds(0), 0.0
-	for _, bound := range redisstate.SpanBounds() {
-		more := float64(upTo[bound])
+	for i, bound := range redisstate.SpanBounds() {
+		more := float64(upTo[i])
 		switch {
 		case rank <= 0 || bound == tdf.Forever:
 			return below.Std()

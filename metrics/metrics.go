@@ -2,15 +2,17 @@ package metrics
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/tdf-framework/tdf/admin"
@@ -26,11 +28,7 @@ const readTime = 5 * time.Second
 
 // Of returns the metrics of the administrator's namespace. Each reading of the metrics reads Redis. While Redis does not answer, the only
 // metric is tdf_up, which is 0.
-func Of(a *admin.Admin) *prometheus.Registry {
-	r := prometheus.NewRegistry()
-	r.MustRegister(&namespace{admin: a})
-	return r
-}
+func Of(a *admin.Admin) prometheus.Gatherer { return &namespace{admin: a} }
 
 // Text returns metrics in Prometheus's text format.
 func Text(g prometheus.Gatherer) ([]byte, error) {
@@ -50,29 +48,31 @@ func Text(g prometheus.Gatherer) ([]byte, error) {
 // Handler serves the metrics of the administrator's namespace, and those of this process. It answers at most two calls at the
 // same time, so that many readers do not keep Redis busy.
 func Handler(a *admin.Admin, log *slog.Logger) http.Handler {
-	r := Of(a)
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &connection{a})
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
+	process, own := prometheus.NewRegistry(), Of(a)
+	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &connection{a})
+	both := func() ([]*dto.MetricFamily, error) {
+		families, _ := own.Gather()
+		others, err := process.Gather()
+		return append(families, others...), err
+	}
+	return promhttp.HandlerFor(prometheus.GathererFunc(both), promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
 		MaxRequestsInFlight: 2, Timeout: 2 * readTime,
 	})
 }
 
-// A namespace collects the metrics of a namespace.
+// A namespace gathers the metrics of a namespace.
 type namespace struct {
 	admin      *admin.Admin
 	queues     admin.QueueCounter
 	activities redisstate.ActivityCounter
 }
 
-// Describe sends nothing, because the labels are known only when the metrics are read.
-func (n *namespace) Describe(chan<- *prometheus.Desc) {}
-
-// Collect reads the metrics.
-func (n *namespace) Collect(to chan<- prometheus.Metric) {
+// Gather reads the metrics. It returns no error.
+func (n *namespace) Gather() ([]*dto.MetricFamily, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	w := writer{to: to}
+	var w writer
 	counted := make(chan error, 1)
 	go func() {
 		var err error
@@ -80,11 +80,15 @@ func (n *namespace) Collect(to chan<- prometheus.Metric) {
 		counted <- err
 	}()
 	s, err := n.admin.StatsAgain(ctx, &n.queues)
-	if w.namespace = s.Namespace; errors.Join(err, <-counted) != nil {
-		w.gauge("tdf_up", "1 if Redis has answered, and otherwise 0. Then all other metrics of the namespace are missing.", 0)
-		return
+	err = cmp.Or(<-counted, err)
+	w.namespace = s.Namespace
+	up := w.family(dto.MetricType_GAUGE, "tdf_up", "1 if Redis has answered, and otherwise 0. Then all other metrics of the namespace are missing.")
+	if err != nil {
+		up.add(0)
+		return w.families, nil
 	}
-	w.gauge("tdf_up", "1 if Redis has answered, and otherwise 0. Then all other metrics of the namespace are missing.", 1)
+	up.add(1)
 	w.stats(&s)
 	w.counts()
+	return slices.DeleteFunc(w.families, func(f *dto.MetricFamily) bool { return len(f.Metric) == 0 }), nil
 }

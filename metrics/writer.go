@@ -3,50 +3,70 @@ package metrics
 import (
 	"cmp"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A writer writes the metrics of a namespace.
+// A writer writes the metrics of a namespace. It makes them as the library of Prometheus sends them, because the registry of this library takes
+// longer to make and check the thousands of metrics than Redis to count the tasks.
 type writer struct {
-	to         chan<- prometheus.Metric
+	families   []*dto.MetricFamily
 	namespace  string
 	activities []redisstate.Activity
 }
 
-// desc returns the description of a metric. The names of its labels follow the label namespace.
-func (w *writer) desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, prometheus.Labels{"namespace": w.namespace})
+// A family has the metrics of one name, each of which has the same labels.
+type family struct {
+	*dto.MetricFamily
+	labels    []string // their names; the first one is namespace
+	namespace string
+}
+
+// family begins the metrics of a name.
+func (w *writer) family(kind dto.MetricType, name, help string, labels ...string) *family {
+	f := &family{&dto.MetricFamily{Name: &name, Help: &help, Type: &kind}, append([]string{"namespace"}, labels...), w.namespace}
+	w.families = append(w.families, f.MetricFamily)
+	return f
 }
 
 func (w *writer) gauge(name, help string, value float64) {
-	w.add(w.desc(name, help), prometheus.GaugeValue, value)
+	w.family(dto.MetricType_GAUGE, name, help).add(value)
 }
 
-func (w *writer) add(of *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
-	w.send(prometheus.NewConstMetric(of, kind, value, labels...))
+// add adds a metric with the values of its labels.
+func (f *family) add(value float64, labels ...string) {
+	if f.GetType() == dto.MetricType_COUNTER {
+		f.send(&dto.Metric{Counter: &dto.Counter{Value: &value}}, labels)
+	} else {
+		f.send(&dto.Metric{Gauge: &dto.Gauge{Value: &value}}, labels)
+	}
 }
 
 // send leaves out a metric with an invalid label, such as the queue of another program that is no UTF-8.
-func (w *writer) send(m prometheus.Metric, err error) {
-	if err == nil {
-		w.to <- m
+func (f *family) send(m *dto.Metric, labels []string) {
+	for i, value := range append([]string{f.namespace}, labels...) {
+		if !utf8.ValidString(value) {
+			return
+		}
+		m.Label = append(m.Label, &dto.LabelPair{Name: &f.labels[i], Value: &value})
 	}
+	f.Metric = append(f.Metric, m)
 }
 
 // stats writes the present state of the namespace.
 func (w *writer) stats(s *admin.Stats) {
-	tasks := w.desc("tdf_tasks", "Tasks by state.", "state")
+	tasks := w.family(dto.MetricType_GAUGE, "tdf_tasks", "Tasks by state.", "state")
 	for _, state := range tdf.States {
-		w.add(tasks, prometheus.GaugeValue, float64(s.Counts[state]), string(state))
+		tasks.add(float64(s.Counts[state]), string(state))
 	}
-	workers := w.desc("tdf_workers", "Workers by state. A silent worker has sent no heartbeat for the length of its lease.", "state")
+	workers := w.family(dto.MetricType_GAUGE, "tdf_workers", "Workers by state. A silent worker has sent no heartbeat for the length of its lease.", "state")
 	for _, state := range admin.WorkerStates() {
-		w.add(workers, prometheus.GaugeValue, float64(s.Workers[state]), state)
+		workers.add(float64(s.Workers[state]), state)
 	}
 	w.queues(s)
 	w.gauge("tdf_waiting_tasks", "Open tasks that wait for other tasks.", float64(s.Waiting))
@@ -67,10 +87,15 @@ func (w *writer) stats(s *admin.Stats) {
 
 // queues writes the numbers of tasks of the queues with the most open tasks, and of all other queues together.
 func (w *writer) queues(s *admin.Stats) {
-	open := w.desc("tdf_queue_open_tasks", "Open tasks by queue, also those that are not due yet.", "queue")
-	oldest := w.desc("tdf_queue_oldest_wait_seconds", "Time for which the oldest open task of a queue could be claimed.", "queue")
-	tasks := w.desc("tdf_queue_tasks", "Tasks by queue and state.", "queue", "state")
-	own, others := redisstate.Busiest(s.Queues, mostQueues, func(q *admin.Queue) [2]int64 { return [2]int64{q.Open, q.Tasks.Unfinished()} })
+	open := w.family(dto.MetricType_GAUGE, "tdf_queue_open_tasks", "Open tasks by queue, also those that are not due yet.", "queue")
+	oldest := w.family(dto.MetricType_GAUGE, "tdf_queue_oldest_wait_seconds", "Time for which the oldest open task of a queue could be claimed.", "queue")
+	tasks := w.family(dto.MetricType_GAUGE, "tdf_queue_tasks", "Tasks by queue and state.", "queue", "state")
+	own, others := redisstate.Busiest(s.Queues, mostQueues, func(q *admin.Queue) [2]int64 {
+		if q.Queue == redisstate.OtherQueues {
+			return [2]int64{-1} // so that no other queue has its label
+		}
+		return [2]int64{q.Open, q.Tasks.Unfinished()}
+	})
 	if len(others) > 0 {
 		rest := admin.Queue{Queue: redisstate.OtherQueues, Tasks: tdf.Counts{}}
 		for i := range others {
@@ -83,21 +108,21 @@ func (w *writer) queues(s *admin.Stats) {
 		own = append(own, rest)
 	}
 	for _, q := range own {
-		w.add(open, prometheus.GaugeValue, float64(q.Open), q.Queue)
-		w.add(oldest, prometheus.GaugeValue, q.Waited.Seconds(), q.Queue)
+		open.add(float64(q.Open), q.Queue)
+		oldest.add(q.Waited.Seconds(), q.Queue)
 		for _, state := range tdf.States {
-			w.add(tasks, prometheus.GaugeValue, float64(q.Tasks[state]), q.Queue, string(state))
+			tasks.add(float64(q.Tasks[state]), q.Queue, string(state))
 		}
 	}
 }
 
 // counts writes what the namespace has counted.
 func (w *writer) counts() {
-	transitions := w.desc("tdf_transitions_total", "Transitions of tasks, by the state to which they led.", "queue", "transition", "to")
-	spans := map[string]*prometheus.Desc{
-		redisstate.CountWait: w.desc("tdf_wait_seconds", "Time from the moment when a task could first be claimed to its first claim.", "queue"),
-		redisstate.CountRun:  w.desc("tdf_run_seconds", "Run time of programs and handlers.", "queue"),
-		redisstate.CountLife: w.desc("tdf_life_seconds", "Time from the opening of a task to its end.", "queue"),
+	transitions := w.family(dto.MetricType_COUNTER, "tdf_transitions_total", "Transitions of tasks, by the state to which they led.", "queue", "transition", "to")
+	spans := map[string]*family{
+		redisstate.CountWait: w.family(dto.MetricType_HISTOGRAM, "tdf_wait_seconds", "Time from the moment when a task could first be claimed to its first claim.", "queue"),
+		redisstate.CountRun:  w.family(dto.MetricType_HISTOGRAM, "tdf_run_seconds", "Run time of programs and handlers.", "queue"),
+		redisstate.CountLife: w.family(dto.MetricType_HISTOGRAM, "tdf_life_seconds", "Time from the opening of a task to its end.", "queue"),
 	}
 	finds := map[string]int64{}
 	for _, kind := range redisstate.FindKinds { // Prometheus sees the first find only if it has seen a 0 before
@@ -111,25 +136,34 @@ func (w *writer) counts() {
 			}
 		}
 		a.Transitions(func(verb tdf.Verb, to tdf.State, n int64) {
-			w.add(transitions, prometheus.CounterValue, float64(n), a.Queue, string(verb), cmp.Or(string(to), "removed"))
+			transitions.add(float64(n), a.Queue, string(verb), cmp.Or(string(to), "removed"))
 		})
 		for kind, of := range spans {
-			upTo, sum := a.Spans(kind)
-			w.histogram(of, upTo, sum, a.Queue)
+			of.histogram(a, kind)
 		}
 	}
-	found := w.desc("tdf_audit_finds_total", "Inconsistent tasks that were found and repaired, by the kind of inconsistency.", "kind")
+	found := w.family(dto.MetricType_COUNTER, "tdf_audit_finds_total", "Inconsistent tasks that were found and repaired, by the kind of inconsistency.", "kind")
 	for kind, n := range finds {
-		w.add(found, prometheus.CounterValue, float64(n), kind)
+		found.add(float64(n), kind)
 	}
 }
 
-func (w *writer) histogram(of *prometheus.Desc, upTo map[tdf.Seconds]int64, sum tdf.Seconds, queue string) {
-	buckets := map[float64]uint64{}
-	for bound, n := range upTo {
+// histogram adds the histogram of a queue's spans.
+func (f *family) histogram(a *redisstate.Activity, kind string) {
+	upTo, sum := a.Spans(kind)
+	h := &dto.Histogram{SampleCount: &upTo[len(bounds)], SampleSum: (*float64)(&sum)}
+	for i := range bounds {
+		h.Bucket = append(h.Bucket, &dto.Bucket{UpperBound: &bounds[i], CumulativeCount: &upTo[i]})
+	}
+	f.send(&dto.Metric{Histogram: h}, []string{a.Queue})
+}
+
+// bounds are the upper bounds of the histograms.
+var bounds = func() (all []float64) {
+	for _, bound := range redisstate.SpanBounds() {
 		if bound < tdf.Forever {
-			buckets[float64(bound)] = uint64(n)
+			all = append(all, float64(bound))
 		}
 	}
-	w.send(prometheus.NewConstHistogram(of, uint64(upTo[tdf.Forever]), float64(sum), buckets, queue))
-}
+	return all
+}()

@@ -43,6 +43,14 @@ const (
 // spanBounds are the upper bounds of the counts of spans.
 var spanBounds = []tdf.Seconds{0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200, 172_800, tdf.Forever}
 
+// spanNames are the bounds in the names of counts.
+var spanNames = func() (all []string) {
+	for _, bound := range spanBounds {
+		all = append(all, bound.String())
+	}
+	return all
+}()
+
 // SpanBounds returns the upper bounds of the counts of spans. The last one is [tdf.Forever].
 func SpanBounds() []tdf.Seconds { return slices.Clone(spanBounds) }
 
@@ -51,14 +59,12 @@ func boundOf(span tdf.Seconds) tdf.Seconds {
 	return spanBounds[slices.IndexFunc(spanBounds, func(bound tdf.Seconds) bool { return span <= bound })]
 }
 
-// Spans returns how many spans of a kind are as long as each bound or shorter, and the sum of all spans. The longest bound is
-// [tdf.Forever].
-func (a *Activity) Spans(kind string) (upTo map[tdf.Seconds]int64, sum tdf.Seconds) {
-	upTo = map[tdf.Seconds]int64{}
-	n := int64(0)
-	for _, bound := range spanBounds {
-		n += a.Counts[kind+bound.String()]
-		upTo[bound] = n
+// Spans returns how many spans of a kind are as long as each of [SpanBounds] or shorter, and the sum of all spans.
+func (a *Activity) Spans(kind string) (upTo []uint64, sum tdf.Seconds) {
+	n := uint64(0)
+	for _, bound := range spanNames {
+		n += uint64(a.Counts[kind+bound])
+		upTo = append(upTo, n)
 	}
 	return upTo, tdf.Seconds(a.Counts[kind+spanSum]) / 1e6
 }

@@ -15,6 +15,7 @@ import (
 // remembers none.
 type QueueCounter struct {
 	rotation[QueueCount]
+	listed     []QueueCount        // what the last call returned
 	names      []string            // of all queues, in the order of their bytes
 	partitions map[string][]string // the names of the partitions of each queue
 	sizes      [2]int64            // what Redis had when these names were read: partitions, and queues with an index
@@ -31,7 +32,7 @@ const (
 )
 
 // CountQueues counts the open tasks of each queue, as [Store.QueueCounts] does, and its tasks by state. It returns the queues that have any,
-// ordered by name. It leaves out all but about 20,000 queues, in the order of the bytes of their names.
+// ordered by name, in a list that the caller must not change. It leaves out all but about 20,000 queues, in the order of the bytes of their names.
 //
 // Only the first call with a counter counts all queues. Each further call counts the 250 queues that had the most open tasks, and 350 others, or
 // those that have 350 partitions. So each queue has its turn: with 10,000 queues of one partition, at the latest at every 28th call. The counts of
@@ -43,7 +44,7 @@ func (s *Store) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount,
 		return nil, err
 	}
 	queues := []string{tdf.DefaultQueue}
-	busiest, _ := Busiest(c.list(), busiestAtOnce, func(q *QueueCount) [2]int64 { return [2]int64{q.Open, q.Tasks.Unfinished()} })
+	busiest, _ := Busiest(c.listed, busiestAtOnce, func(q *QueueCount) [2]int64 { return [2]int64{q.Open, q.Tasks.Unfinished()} })
 	for _, of := range busiest {
 		queues = append(queues, of.Queue)
 	}
@@ -59,17 +60,13 @@ func (s *Store) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount,
 		c.last[name] = counted[name]
 	}
 	c.next = next
-	return c.list(), nil
-}
-
-// list returns what was counted last, ordered by the names of the queues.
-func (c *QueueCounter) list() (all []QueueCount) {
+	c.listed = nil
 	for _, name := range c.names {
 		if of := c.last[name]; of.Queue != "" {
-			all = append(all, of)
+			c.listed = append(c.listed, of)
 		}
 	}
-	return all
+	return c.listed, nil
 }
 
 // readNames reads the names of the queues and of their partitions. It does not read many names at each call, because their number says whether

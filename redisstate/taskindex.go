@@ -36,6 +36,15 @@ func groupRange(s tdf.State) (first, last string) {
 	return strconv.FormatInt(from, 10), strconv.FormatInt(from+MaxID, 10)
 }
 
+// stateRanges has the range of each state of tdf.States. It exists because a scrape of the metrics needs each of them for hundreds of queues.
+var stateRanges = func() (all [][2]string) {
+	for _, state := range tdf.States {
+		first, last := groupRange(state)
+		all = append(all, [2]string{first, last})
+	}
+	return all
+}()
+
 // isGroupScore reports whether a task with this id can have this score in an index.
 func isGroupScore(score float64, id int64) bool {
 	return id >= 0 && id <= MaxID && slices.ContainsFunc(tdf.Lists, func(s tdf.State) bool { return groupScore(s, id) == score })
@@ -97,9 +106,9 @@ type readCounts []*redis.IntCmd
 
 // countIn asks a pipeline for the number of tasks of each state in an index.
 func (x taskIndex) countIn(ctx context.Context, p redis.Pipeliner, k keys.Names) (counts readCounts) {
-	for _, state := range tdf.States {
-		first, last := groupRange(state)
-		counts = append(counts, p.ZCount(ctx, x.key(k), first, last))
+	key := x.key(k)
+	for _, of := range stateRanges {
+		counts = append(counts, p.ZCount(ctx, key, of[0], of[1]))
 	}
 	return counts
 }

@@ -81,7 +81,7 @@ func (m *meter) samples(activities []redisstate.Activity) (all []sample) {
 		}
 		if m.spans != "" {
 			upTo, sum := a.Spans(m.spans)
-			add("", upTo[tdf.Forever], sum)
+			add("", int64(upTo[len(upTo)-1]), sum)
 			continue
 		}
 		byReason := map[string]int64{"": a.Counts[m.plain]}
