@@ -49,11 +49,13 @@ func (f *family) add(value float64, labels ...string) {
 
 // send leaves out a metric with an invalid label, such as the queue of another program that is no UTF-8.
 func (f *family) send(m *dto.Metric, labels []string) {
-	for i, value := range append([]string{f.namespace}, labels...) {
-		if !utf8.ValidString(value) {
+	values := append([]string{f.namespace}, labels...)
+	m.Label = make([]*dto.LabelPair, len(values))
+	for i := range values {
+		if !utf8.ValidString(values[i]) {
 			return
 		}
-		m.Label = append(m.Label, &dto.LabelPair{Name: &f.labels[i], Value: &value})
+		m.Label[i] = &dto.LabelPair{Name: &f.labels[i], Value: &values[i]}
 	}
 	f.Metric = append(f.Metric, m)
 }

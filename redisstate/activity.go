@@ -132,7 +132,7 @@ func (s *Store) Activity(ctx context.Context, c *ActivityCounter, most int) ([]A
 	for i, name := range turn {
 		counts := all[name]
 		if counts == nil {
-			counts = map[string]int64{}
+			counts = make(map[string]int64, len(stored[i].Val()))
 		}
 		for count, text := range stored[i].Val() {
 			n, _ := strconv.ParseInt(text, 10, 64) // 0 for a text of another program

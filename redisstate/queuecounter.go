@@ -60,7 +60,7 @@ func (s *Store) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount,
 		c.last[name] = counted[name]
 	}
 	c.next = next
-	c.listed = nil
+	c.listed = make([]QueueCount, 0, len(c.last))
 	for _, name := range c.names {
 		if of := c.last[name]; of.Queue != "" {
 			c.listed = append(c.listed, of)

@@ -58,9 +58,8 @@ func (a *answers) noteCall(_ byte, words int) error {
 }
 
 func (a *answers) noteName(word []byte) {
-	name := string(bytes.ToLower(word))
-	if answerKinds[name] != 0 {
-		a.calls[len(a.calls)-1].name = name
+	if word = bytes.ToLower(word); answerKinds[string(word)] != 0 {
+		a.calls[len(a.calls)-1].name = string(word)
 	}
 }
 
