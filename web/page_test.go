@@ -28,7 +28,7 @@ func TestPage(t *testing.T) {
 	for _, row := range want {
 		expect.Contains(t, string(text), row+"\n", "docs/http.md has no row", row)
 	}
-	expect.Equal(t, strings.Count(string(text), "\n| `")+strings.Count(string(text), "\n| 4")+strings.Count(string(text), "\n| 5"), len(want), "docs/http.md has", "rows")
+	expect.Equal(t, strings.Count(string(text), "\n| `")+strings.Count(string(text), "\n| 4")+strings.Count(string(text), "\n| 5"), len(want), "rows of docs/http.md")
 }
 
 // The document describes each route, and the properties of a task.

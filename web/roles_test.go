@@ -76,7 +76,7 @@ func TestEachRouteAndRole(t *testing.T) {
 			expect.True(t, got.StatusCode != 401 && (got.StatusCode != 403 || submittersOwn) && got.StatusCode < 500, r.id, "as", role, got.StatusCode, got.text)
 		}
 	}
-	expect.Len(t, s.routes, len(allowed), "routes, and", "rows")
+	expect.Len(t, s.routes, len(allowed), "routes, with a row for each")
 }
 
 // A token for some queues opens only tasks of these queues, and cannot move tasks to others.

@@ -38,7 +38,7 @@ func TestLogLines(t *testing.T) {
 			calls++
 		}
 		lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
-		expect.Len(t, lines, calls, format, "lines for", "calls")
+		expect.Len(t, lines, calls, format, "lines of calls")
 		for _, line := range lines {
 			expect.True(t, !strings.ContainsAny(line, "\r\x00\x1b\u2028") && len(line) <= 5000 && (!strings.Contains(line, "level=ERROR msg=forged") || strings.Contains(line, `"`)), format, line)
 			expect.True(t, (format != "json" || webtest.Decode[map[string]any](t, line)["token"] == "") && (format != "text" || strings.Contains(line, ` token="" `)), format, "the token in", line)

@@ -90,6 +90,12 @@ func call(t testing.TB, c *http.Client, url, token string) (status, protocol int
 	return answer.StatusCode, answer.ProtoMajor
 }
 
+func statusOf(t testing.TB, c *http.Client, url, token string) int {
+	t.Helper()
+	status, _ := call(t, c, url, token)
+	return status
+}
+
 // On an address that other machines can reach, the API needs clients that can log in.
 func TestOpenNeedsLogins(t *testing.T) {
 	m := newManager(t)
@@ -162,10 +168,8 @@ func TestTLS(t *testing.T) {
 	}
 	old := ca.client("", "")
 	old.MaxVersion = tls.VersionTLS11
-	status, _ := call(t, caller(t, old, false), s.URL+"/healthz", "")
-	expect.Equal(t, status, 0, "the status with TLS 1.1")
-	status, _ = call(t, caller(t, nil, false), strings.Replace(s.URL, "https", "http", 1)+"/healthz", "")
-	expect.Equal(t, status, 400, "the status without TLS")
+	expect.Equal(t, statusOf(t, caller(t, old, false), s.URL+"/healthz", ""), 0, "the status with TLS 1.1")
+	expect.Equal(t, statusOf(t, caller(t, nil, false), strings.Replace(s.URL, "https", "http", 1)+"/healthz", ""), 400, "the status without TLS")
 }
 
 // A certificate of client_ca stands for the token that its common name names. All others stand for nothing.
@@ -177,10 +181,8 @@ func TestClientCertificates(t *testing.T) {
 	viewer := webtest.AddToken(t, m, access.Token{Name: "viewer", Role: access.Viewer})
 	webtest.AddToken(t, m, access.Token{Name: "lab", Role: access.Worker})
 	other := newAuthority(t)
-	tasks := func(a *authority, name string, usage x509.ExtKeyUsage, life time.Duration, token string) (status int) {
-		cert, key := a.issue(name, usage, life)
-		status, _ = call(t, caller(t, ca.client(cert, key), true), s.URL+"/api/v1/tasks", token)
-		return status
+	tasks := func(a *authority, name string, usage x509.ExtKeyUsage, life time.Duration, token string) int {
+		return statusOf(t, caller(t, ca.client(a.issue(name, usage, life)), true), s.URL+"/api/v1/tasks", token)
 	}
 	const user = x509.ExtKeyUsageClientAuth
 	expect.Equal(t, tasks(ca, "viewer", user, time.Hour, ""), 200, "the status of the certificate of a viewer")
@@ -193,8 +195,7 @@ func TestClientCertificates(t *testing.T) {
 	expect.Equal(t, tasks(other, "viewer", user, time.Hour, ""), 0, "the status of a certificate of another authority")
 	expect.Equal(t, tasks(ca, "viewer", user, -time.Hour, ""), 0, "the status of an expired certificate")
 	expect.Equal(t, tasks(ca, "viewer", x509.ExtKeyUsageServerAuth, time.Hour, ""), 0, "the status of a certificate of a server")
-	status, _ := call(t, caller(t, ca.client("", ""), true), s.URL+"/api/v1/tasks", "")
-	expect.Equal(t, status, 401, "the status without a certificate")
+	expect.Equal(t, statusOf(t, caller(t, ca.client("", ""), true), s.URL+"/api/v1/tasks", ""), 401, "the status without a certificate")
 	expect.NoError(t, admin.New(m).RemoveToken(t.Context(), "viewer"))
 	expect.Equal(t, tasks(ca, "viewer", user, time.Hour, ""), 401, "the status of a certificate after its token was removed")
 }
@@ -205,8 +206,7 @@ func TestCertificateThatNobodyAskedFor(t *testing.T) {
 	cfg.TLSCert, cfg.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
 	s := run(t, cfg, m, nil)
 	webtest.AddToken(t, m, access.Token{Name: "viewer", Role: access.Viewer})
-	status, _ := call(t, caller(t, ca.client(ca.issue("viewer", x509.ExtKeyUsageClientAuth, time.Hour)), true), s.URL+"/api/v1/tasks", "")
-	expect.Equal(t, status, 401, "the status")
+	expect.Equal(t, statusOf(t, caller(t, ca.client(ca.issue("viewer", x509.ExtKeyUsageClientAuth, time.Hour)), true), s.URL+"/api/v1/tasks", ""), 401, "the status")
 }
 
 // dial opens a connection on which the test writes the bytes of calls by itself.
@@ -268,8 +268,7 @@ func TestSlowBody(t *testing.T) {
 		})
 	}
 	expect.Eventually(t, "another call succeeds", func() bool {
-		status, _ := call(t, caller(t, ca.client("", ""), true), s.URL+"/api/v1/stats", token)
-		return status == http.StatusOK
+		return statusOf(t, caller(t, ca.client("", ""), true), s.URL+"/api/v1/stats", token) == http.StatusOK
 	})
 	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).String(), "", "tasks")
 }

@@ -95,9 +95,6 @@ func (s *Server) Restart() {
 	s.process = process
 }
 
-// Log returns the server's log since its last start.
-func (s *Server) Log() string { return s.process.readLog() }
-
 func (s *Server) end(sig syscall.Signal) {
 	s.t.Helper()
 	if err := s.process.signal(sig); err != nil {
