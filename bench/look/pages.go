@@ -156,18 +156,6 @@ func (v *visitor) page(ctx context.Context, w io.Writer, p visitedPage, repeats 
 	return bars.Bar{Name: "page-" + p.name, Parts: []bars.Part{seconds, blocked}}.Line()
 }
 
-// slowest returns the time of the slowest command in the slow log, in milliseconds, and the command. If the machine is busy, the time of a command may contain
-// that of other processes, so the result of a page is the median of its visits.
-func (v *visitor) slowest(ctx context.Context) (took float64, command string) {
-	slow, _ := v.client.SlowLogGet(ctx, -1).Result()
-	for _, s := range slow {
-		if ms(s.Duration) > took && !strings.EqualFold(s.Args[0], "slowlog") {
-			took, command = ms(s.Duration), strings.Join(s.Args[:min(3, len(s.Args))], " ")
-		}
-	}
-	return took, command
-}
-
 // load loads an address, and returns the times until its first and last byte, and its size.
 func (v *visitor) load(ctx context.Context, address string) (first, last time.Duration, size int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)

@@ -7,13 +7,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/bench/internal/bars"
+	"github.com/tdf-framework/tdf/bench/redisserver"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/metrics"
@@ -56,17 +58,22 @@ func (l *look) scrape(ctx context.Context, repeats int, out io.Writer) error {
 	}
 	defer m.Close()
 	handler := metrics.Handler(admin.New(m), slog.New(slog.DiscardHandler))
-	var took []time.Duration
+	took, blocked := bars.Part{Unit: "ms", AtMost: true, Limit: 100}, bars.Part{Unit: "ms in Redis", AtMost: true, Limit: 5}
 	var size int
+	var redisCPU redisserver.Usage
+	var cpu time.Duration
 	for i := range repeats + 1 {
-		if i == 1 { // the first scrape connects, and loads scripts
-			if _, err := l.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-				p.ConfigResetStat(ctx)
-				p.Do(ctx, "slowlog", "reset")
-				return nil
-			}); err != nil {
+		if i == 1 { // the first scrape connects, loads scripts, and counts all queues
+			if err := l.client.ConfigResetStat(ctx).Err(); err != nil {
 				return err
 			}
+			if redisCPU, err = l.server.Usage(ctx); err != nil {
+				return err
+			}
+			cpu = usedCPU()
+		}
+		if err := l.client.Do(ctx, "slowlog", "reset").Err(); err != nil {
+			return err
 		}
 		w, began := httptest.NewRecorder(), time.Now()
 		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
@@ -74,25 +81,31 @@ func (l *look) scrape(ctx context.Context, repeats int, out io.Writer) error {
 			return fmt.Errorf("scrape: status %d, %d bytes", w.Code, w.Body.Len())
 		}
 		if i > 0 {
-			took, size = append(took, time.Since(began)), w.Body.Len()
+			took.Samples, size = append(took.Samples, ms(time.Since(began))), w.Body.Len()
+			slowest, _ := l.slowest(ctx)
+			blocked.Samples = append(blocked.Samples, slowest)
 		}
 	}
-	slow, err := l.client.SlowLogGet(ctx, -1).Result()
+	cpu = usedCPU() - cpu
+	after, err := l.server.Usage(ctx)
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(slow, func(a, b redis.SlowLog) int { return int(b.Duration - a.Duration) })
-	slices.Sort(took)
-	fmt.Fprintf(out, "\nscrape of /metrics: median %.0f ms, fastest %.0f ms, %d bytes\nslowest in Redis:", ms(took[len(took)/2]), ms(took[0]), size)
-	for _, s := range slow[:min(5, len(slow))] {
-		fmt.Fprintf(out, " %.1f ms %s,", ms(s.Duration), strings.Join(s.Args[:min(2, len(s.Args))], " "))
-	}
+	fmt.Fprintf(out, "%s\n%d bytes; CPU time of a scrape: %.0f ms of this process, %.0f ms of Redis\n", bars.Bar{Name: "scrape", Parts: []bars.Part{took, blocked}}.Line(),
+		size, ms(cpu)/float64(repeats), 1000*after.Minus(redisCPU).CPU/float64(repeats))
 	stats, err := l.client.Info(ctx, "commandstats").Result()
-	fmt.Fprintf(out, "\ncommands of %d scrapes:\n", repeats)
+	fmt.Fprintf(out, "commands of %d scrapes:\n", repeats)
 	for line := range strings.Lines(stats) {
 		if strings.HasPrefix(line, "cmdstat_") && !strings.Contains(line, "config") && !strings.Contains(line, "slowlog") {
 			fmt.Fprint(out, "  ", line)
 		}
 	}
 	return err
+}
+
+// usedCPU returns the CPU time that this process has used.
+func usedCPU() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
