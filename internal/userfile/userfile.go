@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -41,7 +42,7 @@ var (
 
 // Read returns the users in a file. The file must belong to its owner alone, as other files with secrets. No error shows a hash.
 func Read(path string) ([]User, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // to open a FIFO would otherwise wait for a writer
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -58,6 +59,9 @@ func TestInvalidFiles(t *testing.T) {
 		expect.True(t, err != nil && !strings.Contains(err.Error(), "$"), text, err)
 		expect.Result(Open(path).Authenticate(t.Context(), "ada", "correct horse")).FailsWith(t, ErrDenied)
 	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	expect.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	expect.Result(Read(fifo)).Fails(t, "it is not a regular file")
 	expect.NoError(t, os.WriteFile(path, []byte("# people\n\n"+good), 0o600))
 	expect.MustLen(t, expect.Result(Read(path)).Value(t), 1)
 }
