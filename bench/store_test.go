@@ -19,6 +19,7 @@ import (
 
 // A caller makes the calls of all components.
 type caller struct {
+	redis  config.Redis
 	store  *redisstate.Store
 	random *rand.Rand
 	number int // the number of the last opened task
@@ -35,7 +36,7 @@ func newCaller(t testing.TB, r *redisserver.Server) *caller {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	return &caller{store: store, random: rand.New(rand.NewPCG(1, 2))}
+	return &caller{redis: redis, store: store, random: rand.New(rand.NewPCG(1, 2))}
 }
 
 // hundred returns a text of 100 bytes that begins with a number.
