@@ -125,11 +125,11 @@ func (d *Properties) dependencyFields() (fields []Field) {
 
 // dependencies reads the dependencies of a task.
 func (p *parser) dependencies(tasks, group string) *Dependencies {
-	d := Dependencies{Tasks: ParseIDs(p.h[tasks]), Group: p.h[group]}
-	if d.count() == 0 {
+	ids, of := ParseIDs(p.h[tasks]), p.h[group]
+	if len(ids) == 0 && of == "" {
 		return nil
 	}
-	return &d
+	return &Dependencies{Tasks: ids, Group: of}
 }
 
 // FirstPlace returns the place of a new task in the open list. A task with dependencies waits first.

@@ -41,6 +41,9 @@ func (d *Properties) Arguments() (args []string, data []byte, err error) {
 // command into words. It splits at blanks, and understands '…', "…" and backslashes. It expands nothing: $, ;, * and >
 // are ordinary characters (docs/programs.md, "Input").
 func SplitInput(input string) ([]string, error) {
+	if input != "" && onlyBlanks(input) {
+		return strings.FieldsFunc(input, func(c rune) bool { return c == ' ' || c == '\t' }), nil
+	}
 	s := splitter{rest: input}
 	for s.rest != "" {
 		if err := s.step(); err != nil {
@@ -50,6 +53,9 @@ func SplitInput(input string) ([]string, error) {
 	s.endWord()
 	return s.words, nil
 }
+
+// onlyBlanks reports whether nothing but blanks separates the words of an input, and nothing is quoted.
+func onlyBlanks(input string) bool { return !strings.ContainsAny(input, "\\'\"\n") }
 
 // splitter holds the unread rest of the input and the current word.
 type splitter struct {

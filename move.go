@@ -105,7 +105,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 	if to.Settled() && to != Succeeded {
 		m.Opened = t.Opened()
 	}
-	m.set(fieldState, string(to))
+	m.Set = append(make([]Field, 0, 8), Field{fieldState, string(to)}) // a worker's report has six to nine
 	if tr.Counts != "" {
 		m.set(string(tr.Counts), fmt.Sprint(t.counter(tr.Counts)+1))
 	}

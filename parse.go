@@ -3,6 +3,7 @@ package tdf
 import (
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -84,17 +85,15 @@ func (h Hash) Round() int {
 // error is a *[PropertyError] for the first invalid property. The returned task is never nil.
 func ParseTask(id int64, h Hash) (*Task, error) {
 	p := parser{h: h}
-	t := &Task{
-		ID: id, State: State(h[fieldState]), Round: p.count(fieldRound, 0, MaxRound),
-		Properties: p.properties(),
-		Fails:      p.counter(Fails), Timeouts: p.counter(Timeouts), Losses: p.counter(Losses),
-		Releases: p.counter(Releases), Reopens: p.counter(Reopens), Revision: p.counter(Revisions),
-		UnfitHosts: p.count(fieldUnfit, 0, MaxCount), NotOn: splitLines(h[fieldNotOn]), Checkpoint: h[FieldCheckpoint],
-		Outcome: h[fieldOutcome], Log: h[fieldLog], PlacedIn: h[FieldPlace],
-		Links: p.soundCount(fieldLinks), HasLinks: h[fieldLinks] != "", Dependents: p.soundCount(FieldDependents),
-		OutputsFrom: p.count(fieldOutputsFrom, 0, MaxRound+1), OutputsRemoved: p.time(fieldOutputsGone, 0),
-		Ready: p.time(fieldReady, 0), Deadline: p.time(fieldDeadline, 0), LeaseUntil: p.time(fieldLeaseUntil, 0),
-	}
+	t := &Task{ID: id, State: State(h[fieldState]), Round: p.count(fieldRound, 0, MaxRound)}
+	p.properties(&t.Properties)
+	t.Fails, t.Timeouts, t.Losses = p.counter(Fails), p.counter(Timeouts), p.counter(Losses)
+	t.Releases, t.Reopens, t.Revision = p.counter(Releases), p.counter(Reopens), p.counter(Revisions)
+	t.UnfitHosts, t.NotOn, t.Checkpoint = p.count(fieldUnfit, 0, MaxCount), splitLines(h[fieldNotOn]), h[FieldCheckpoint]
+	t.Outcome, t.Log, t.PlacedIn = h[fieldOutcome], h[fieldLog], h[FieldPlace]
+	t.Links, t.HasLinks, t.Dependents = p.soundCount(fieldLinks), h[fieldLinks] != "", p.soundCount(FieldDependents)
+	t.OutputsFrom, t.OutputsRemoved = p.count(fieldOutputsFrom, 0, MaxRound+1), p.time(fieldOutputsGone, 0)
+	t.Ready, t.Deadline, t.LeaseUntil = p.time(fieldReady, 0), p.time(fieldDeadline, 0), p.time(fieldLeaseUntil, 0)
 	t.Rounds = p.rounds(t.Round)
 	if p.err == nil {
 		p.err = t.Validate()
@@ -130,10 +129,11 @@ func (p *parser) soundCount(name string) int {
 
 // SoundCount returns a number that TDF itself has written, or 0 for any other text.
 func SoundCount(s string) int {
-	if n, err := strconv.ParseUint(s, 10, 31); err == nil && len(s) <= 9 {
-		return int(n)
+	if s == "" || len(s) > 9 {
+		return 0
 	}
-	return 0
+	n, _ := strconv.ParseUint(s, 10, 31)
+	return int(n)
 }
 
 func (p *parser) time(name string, def Time) Time {
@@ -169,29 +169,23 @@ func (p *parser) fail(err error) {
 	}
 }
 
-// stamp reads a property of a round whose value is a time. It returns 0 if the time is missing or invalid.
-func (p *parser) stamp(round int, name string) Time {
-	value := p.h[RoundField(round, name)]
-	if value == "" {
+// parseStamp reads a time of a round. It returns 0 for an invalid text.
+func parseStamp(s string) Time {
+	if s == "" {
 		return 0
 	}
-	t, err := ParseTime(value)
+	t, err := ParseTime(s)
 	if err != nil {
 		return 0
 	}
 	return t
 }
 
-// bytes reads a property of a round whose value is a number from 0 up. If the number is missing or invalid, bytes
-// returns the default def.
-func (p *parser) bytes(round int, name string, def int) int64 {
-	value := p.h[RoundField(round, name)]
-	if value == "" {
-		return int64(def)
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
+// parseBytes reads a number of a round, and returns the default def for an invalid text or a negative number.
+func parseBytes(s string, def int64) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
-		return int64(def)
+		return def
 	}
 	return n
 }
@@ -216,19 +210,103 @@ func parseProgress(s string) Progress {
 // rounds reads the current round and those earlier rounds whose properties are in the hash.
 func (p *parser) rounds(current int) Rounds {
 	rounds := Rounds{}
-	for name := range p.h {
-		number, _, ofRound := strings.Cut(name, ":")
+	for name, value := range p.h {
+		number, name, ofRound := strings.Cut(name, ":")
 		if !ofRound {
 			continue
 		}
-		if i, err := strconv.Atoi(number); err == nil && i >= 0 && i <= current && rounds[i] == nil && strconv.Itoa(i) == number {
-			rounds[i] = p.round(i)
+		i, err := strconv.Atoi(number)
+		if err != nil || i < 0 || i > current || strconv.Itoa(i) != number {
+			continue
 		}
+		if rounds[i] == nil {
+			rounds[i] = &Round{OutputBytes: unknownBytes, ErrorBytes: unknownBytes}
+		}
+		rounds[i].read(name, value)
+	}
+	for i, r := range rounds {
+		p.complete(i, r)
 	}
 	if rounds[current] == nil {
 		rounds[current] = &Round{}
 	}
 	return rounds
+}
+
+// unknownBytes stands for a number of bytes that has not been read.
+const unknownBytes = -1
+
+// read reads a property of the round. It ignores unknown ones.
+func (r *Round) read(name, value string) {
+	if read := roundProperties[name]; read != nil {
+		read(r, value)
+		return
+	}
+	i := slices.Index(States, State(name))
+	if i < 0 {
+		return
+	}
+	if at := parseStamp(value); at > 0 {
+		if r.Entered == nil {
+			r.Entered = map[State]Time{}
+		}
+		r.Entered[States[i]] = at
+	}
+}
+
+// roundProperties read the properties of a round, apart from the times at which it entered its states. A round has few of them, so
+// that it takes less time to look up what it has than each of these names.
+var roundProperties = map[string]func(r *Round, text string){
+	roundTimeout:       func(r *Round, text string) { r.TimedOutAt = parseStamp(text) },
+	roundFailure:       func(r *Round, text string) { r.FailedAt = parseStamp(text) },
+	roundLost:          func(r *Round, text string) { r.LostAt = parseStamp(text) },
+	RoundStarted:       func(r *Round, text string) { r.Started = parseStamp(text) },
+	RoundWorker:        func(r *Round, text string) { r.Worker = text },
+	RoundClaim:         func(r *Round, text string) { r.Claim = text },
+	RoundOutput:        func(r *Round, text string) { r.Output = text },
+	RoundError:         func(r *Round, text string) { r.Error, r.HasError = text, text != "" },
+	RoundExit:          func(r *Round, text string) { r.Exit = text },
+	roundPermanent:     func(r *Round, text string) { r.Permanent = text != "" },
+	RoundProgramSHA256: func(r *Round, text string) { r.ProgramSHA256 = text },
+	roundSeconds:       func(r *Round, text string) { r.Seconds = Seconds(parseStamp(text)) },
+	roundCPUSeconds:    func(r *Round, text string) { r.CPUSeconds = Seconds(parseStamp(text)) },
+	roundMaxRSS:        func(r *Round, text string) { r.MaxRSS = parseBytes(text, 0) },
+	roundOutputBytes:   func(r *Round, text string) { r.OutputBytes = parseBytes(text, unknownBytes) },
+	roundErrorBytes:    func(r *Round, text string) { r.ErrorBytes = parseBytes(text, unknownBytes) },
+	roundResult:        func(r *Round, text string) { r.Result = text },
+	RoundTail:          func(r *Round, text string) { r.Tail = text },
+	RoundProgress:      func(r *Round, text string) { r.Progress = parseProgress(text) },
+	RoundPID:           func(r *Round, text string) { r.PID = int(parseBytes(text, 0)) },
+	RoundLastOutput:    func(r *Round, text string) { r.LastOutput = parseStamp(text) },
+	RoundLinked:        func(r *Round, text string) { r.Linked = SoundCount(text) },
+	RoundWaits:         func(r *Round, text string) { r.Waits = SoundCount(text) },
+	RoundUnmet:         func(r *Round, text string) { r.Unmet = text },
+	roundFollowUps:     func(r *Round, text string) { r.FollowUps = parseIDRange(text) },
+}
+
+// complete sets what follows from several properties of the round.
+func (p *parser) complete(i int, r *Round) {
+	if r.OutputBytes == unknownBytes {
+		r.OutputBytes = int64(len(r.Output))
+	}
+	if r.ErrorBytes == unknownBytes {
+		r.ErrorBytes = int64(len(r.Error))
+	}
+	r.Committed = p.committed(i, r)
+}
+
+// committed reports whether a round has a complete result. A worker of this project writes a result in one step. A
+// worker of the original TDF writes it field by field, so the result is complete only if it has stdout and stderr.
+func (p *parser) committed(i int, r *Round) bool {
+	if r.Entered[Executed] == 0 {
+		return false
+	}
+	if r.Claim != "" {
+		return true
+	}
+	_, output := p.h[RoundField(i, RoundOutput)]
+	_, failure := p.h[RoundField(i, RoundError)]
+	return output && failure
 }
 
 // parseIDRange returns the zero range for an invalid text.
@@ -240,45 +318,4 @@ func parseIDRange(s string) IDRange {
 		return IDRange{}
 	}
 	return IDRange{first, last}
-}
-
-func (p *parser) round(i int) *Round {
-	text := func(name string) string { return p.h[RoundField(i, name)] }
-	r := &Round{
-		TimedOutAt: p.stamp(i, roundTimeout), FailedAt: p.stamp(i, roundFailure), LostAt: p.stamp(i, roundLost),
-		Started: p.stamp(i, RoundStarted),
-		Worker:  text(RoundWorker), Claim: text(RoundClaim),
-		Output: text(RoundOutput), Error: text(RoundError), Exit: text(RoundExit),
-		Permanent:     text(roundPermanent) != "",
-		ProgramSHA256: text(RoundProgramSHA256),
-		Seconds:       Seconds(p.stamp(i, roundSeconds)), CPUSeconds: Seconds(p.stamp(i, roundCPUSeconds)),
-		MaxRSS: p.bytes(i, roundMaxRSS, 0),
-		Result: text(roundResult), Tail: text(RoundTail), Progress: parseProgress(text(RoundProgress)),
-		PID: int(p.bytes(i, RoundPID, 0)), LastOutput: p.stamp(i, RoundLastOutput),
-		Linked: SoundCount(text(RoundLinked)), Waits: SoundCount(text(RoundWaits)), Unmet: text(RoundUnmet), FollowUps: parseIDRange(text(roundFollowUps)),
-	}
-	r.OutputBytes = p.bytes(i, roundOutputBytes, len(r.Output))
-	r.ErrorBytes = p.bytes(i, roundErrorBytes, len(r.Error))
-	for _, s := range States {
-		if at := p.stamp(i, string(s)); at > 0 {
-			if r.Entered == nil {
-				r.Entered = map[State]Time{}
-			}
-			r.Entered[s] = at
-		}
-	}
-	r.HasError = r.Error != ""
-	r.Committed = p.committed(i, r)
-	return r
-}
-
-// committed reports whether a round has a complete result. A worker of this project writes a result in one step. A
-// worker of the original TDF writes it field by field, so the result is complete only if it has stdout and stderr.
-func (p *parser) committed(i int, r *Round) bool {
-	if r.Entered[Executed] == 0 {
-		return false
-	}
-	_, output := p.h[RoundField(i, RoundOutput)]
-	_, failure := p.h[RoundField(i, RoundError)]
-	return r.Claim != "" || output && failure
 }

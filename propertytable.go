@@ -380,18 +380,17 @@ func property(name string) *Property {
 }
 
 // properties reads the properties that a manager sets.
-func (p *parser) properties() Properties {
-	d := usual
+func (p *parser) properties(d *Properties) {
+	*d = usual
 	for i := range PropertyTable {
 		row := &PropertyTable[i]
 		s := p.h[row.Name]
-		if s == "" || row.read(&d, s) || row.original && row.Unit != NoUnit && row.read(&d, asOriginal(s)) {
+		if s == "" || row.read(d, s) || row.original && row.Unit != NoUnit && row.read(d, asOriginal(s)) {
 			continue
 		}
 		p.fail(row.invalid(s))
 	}
 	d.After, d.AfterAny = p.dependencies(FieldAfter, FieldAfterGroup), p.dependencies(FieldAfterAny, FieldAfterGroupAny)
-	return d
 }
 
 // OpenFields returns the properties that a manager writes when it opens a task, except the id, the log and the time of

@@ -82,8 +82,8 @@ func checkInput(name, s string) error {
 	if strings.IndexByte(s, 0) >= 0 {
 		return invalidProperty(name, "contains a NUL byte, which an argument of a program cannot contain")
 	}
-	if !strings.ContainsAny(s, "\\'\"\n") {
-		return nil // only blanks separate its words, so SplitInput would find no error
+	if onlyBlanks(s) {
+		return nil // SplitInput would find no error
 	}
 	if _, err := SplitInput(s); err != nil {
 		return invalidProperty(name, "%v", err)

@@ -43,30 +43,35 @@ const (
 // spanBounds are the upper bounds of the counts of spans.
 var spanBounds = []tdf.Seconds{0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200, 172_800, tdf.Forever}
 
-// spanNames are the bounds in the names of counts.
-var spanNames = func() (all []string) {
-	for _, bound := range spanBounds {
-		all = append(all, bound.String())
-	}
-	return all
-}()
-
 // SpanBounds returns the upper bounds of the counts of spans. The last one is [tdf.Forever].
 func SpanBounds() []tdf.Seconds { return slices.Clone(spanBounds) }
 
-// boundOf returns the bound of the count for a span.
-func boundOf(span tdf.Seconds) tdf.Seconds {
-	return spanBounds[slices.IndexFunc(spanBounds, func(bound tdf.Seconds) bool { return span <= bound })]
+// spanNames are the names of the counts of each kind of span. They are made only once, because workers count several spans of each
+// task.
+var spanNames = map[string]spanCounts{CountWait: spanCountsOf(CountWait), CountRun: spanCountsOf(CountRun), CountLife: spanCountsOf(CountLife)}
+
+type spanCounts struct {
+	upTo []string // in the order of spanBounds
+	sum  string
+}
+
+func spanCountsOf(kind string) spanCounts {
+	names := spanCounts{sum: kind + spanSum}
+	for _, bound := range spanBounds {
+		names.upTo = append(names.upTo, kind+bound.String())
+	}
+	return names
 }
 
 // Spans returns how many spans of a kind are as long as each of [SpanBounds] or shorter, and the sum of all spans.
 func (a *Activity) Spans(kind string) (upTo []uint64, sum tdf.Seconds) {
 	n := uint64(0)
-	for _, bound := range spanNames {
-		n += uint64(a.Counts[kind+bound])
+	names := spanNames[kind]
+	for _, name := range names.upTo {
+		n += uint64(a.Counts[name])
 		upTo = append(upTo, n)
 	}
-	return upTo, tdf.Seconds(a.Counts[kind+spanSum]) / 1e6
+	return upTo, tdf.Seconds(a.Counts[names.sum]) / 1e6
 }
 
 // Transitions calls a function for each counted transition: its verb, and the state to which it led, or [tdf.None] if it removed
@@ -80,9 +85,23 @@ func (a *Activity) Transitions(each func(verb tdf.Verb, to tdf.State, n int64)) 
 	}
 }
 
-func transitionName(verb tdf.Verb, to tdf.State) string {
-	return CountTransition + string(verb) + ":" + string(to)
+// A made is a counted transition.
+type made struct {
+	verb tdf.Verb
+	to   tdf.State
 }
+
+// transitionNames are the names of the counts of transitions.
+var transitionNames = func() map[made]string {
+	names := map[made]string{}
+	for _, t := range tdf.Transitions {
+		names[made{t.Verb, t.To}] = CountTransition + string(t.Verb) + ":" + string(t.To)
+	}
+	return names
+}()
+
+// transitionName returns "" for a change that is no transition.
+func transitionName(verb tdf.Verb, to tdf.State) string { return transitionNames[made{verb, to}] }
 
 // Limits of the counts in Redis.
 const (

@@ -257,8 +257,11 @@ func (s *Store) readClaimed(worker string, queues []string, reply any) (c Claime
 		n, _ := strconv.ParseInt(conn.Text(id), 10, 64)
 		overdue = append(overdue, n)
 	}
-	for _, t := range conn.List(parts[3]) {
-		c.Claims = append(c.Claims, readClaim(worker, conn.List(t), c.Now))
+	claims, h := conn.List(parts[3]), tdf.Hash{}
+	c.Claims = make([]Claim, len(claims))
+	for i, t := range claims {
+		clear(h)
+		c.Claims[i] = readClaim(worker, conn.List(t), c.Now, h)
 	}
 	c.nameQueues()
 	s.countClaims(&c)
@@ -278,8 +281,8 @@ func (c *Claimed) nameQueues() {
 	}
 }
 
-func readClaim(worker string, parts []any, now tdf.Time) Claim {
-	h := tdf.Hash{}
+// readClaim reads a claim. The empty hash h saves the memory of a new one.
+func readClaim(worker string, parts []any, now tdf.Time, h tdf.Hash) Claim {
 	for i, value := range conn.List(parts[2]) {
 		if value != nil {
 			h[claimProperties[i]] = conn.Text(value)

@@ -2,16 +2,18 @@ package redisstate
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 )
 
-func (s *Store) count(queue, name string, n int64) { s.tally.count(queue, name, n, s.sendTally) }
+func (s *Store) count(queue, name string, n int64) { s.tally.count(queue, name, n) }
 
 func (s *Store) countSpan(queue, kind string, span tdf.Seconds) {
 	span = min(max(span, 0), 1e10) // above, a sum of microseconds might overflow
-	s.count(queue, kind+boundOf(span).String(), 1)
-	s.count(queue, kind+spanSum, int64(span*1e6))
+	names := spanNames[kind]
+	s.count(queue, names.upTo[slices.IndexFunc(spanBounds, func(bound tdf.Seconds) bool { return span <= bound })], 1)
+	s.count(queue, names.sum, int64(span*1e6))
 }
 
 // countOpened counts the tasks that a unit has opened.
@@ -52,10 +54,11 @@ func (s *Store) countMove(m *tdf.Move) {
 	if kind := repaired(m); kind != "" {
 		s.count("", CountFind+kind, 1)
 	}
-	if m.Repair || !m.Verb.IsTransition() || m.From == m.To {
+	name := transitionName(m.Verb, m.To)
+	if m.Repair || name == "" || m.From == m.To {
 		return
 	}
-	s.count(m.Queue, transitionName(m.Verb, m.To), 1)
+	s.count(m.Queue, name, 1)
 	if m.Ran > 0 {
 		s.countSpan(m.Queue, CountRun, m.Ran)
 	}

@@ -42,9 +42,7 @@ func namesOfHistory() (names []string) {
 		}
 	}
 	for _, kind := range []string{CountRun, CountWait} {
-		for _, bound := range spanBounds {
-			names = append(names, kind+bound.String())
-		}
+		names = append(names, spanNames[kind].upTo...)
 	}
 	return names
 }

@@ -19,10 +19,12 @@ import (
 type activities map[string]map[string]int64
 
 func (a activities) add(queue, name string, n int64) {
-	if a[queue] == nil {
-		a[queue] = map[string]int64{}
+	of := a[queue]
+	if of == nil {
+		of = map[string]int64{}
+		a[queue] = of
 	}
-	a[queue][name] += n
+	of[name] += n
 }
 
 // transitions returns the number of counted transitions of a queue.
@@ -72,6 +74,7 @@ type tally struct {
 	mu     sync.Mutex
 	ctx    context.Context // of the calls; nil if the client does not count
 	end    context.CancelFunc
+	send   func() // adds the counts to those in Redis
 	counts activities
 	next   *time.Timer // of the next call; nil if none is due
 	closed bool
@@ -89,6 +92,7 @@ func (s *Store) KeepCounts() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ctx, t.end = context.WithCancel(context.Background())
+	t.send = s.sendTally
 	t.counts, t.sending = activities{}, make(chan struct{}, 1)
 }
 
@@ -118,7 +122,7 @@ func (t *tally) close() bool {
 }
 
 // count adds n to a count of a queue.
-func (t *tally) count(queue, name string, n int64, send func()) {
+func (t *tally) count(queue, name string, n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx == nil || t.closed || n == 0 {
@@ -126,7 +130,7 @@ func (t *tally) count(queue, name string, n int64, send func()) {
 	}
 	t.counts.add(cmp.Or(queue, tdf.DefaultQueue), name, n)
 	if t.next == nil {
-		t.next = time.AfterFunc(tallyPause, send)
+		t.next = time.AfterFunc(tallyPause, t.send)
 	}
 }
 

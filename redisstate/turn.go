@@ -142,11 +142,11 @@ func (s *Store) Execute(ctx context.Context, worker string, results ...tdf.Move)
 	return s.apply(ctx, worker, unitsOf(results), false)
 }
 
-// unitsOf makes each move a unit of its own.
+// unitsOf makes each move a unit of its own. The units share the memory of the moves.
 func unitsOf(moves []tdf.Move) []Unit {
 	units := make([]Unit, len(moves))
-	for i, m := range moves {
-		units[i] = Unit{Moves: []tdf.Move{m}}
+	for i := range moves {
+		units[i] = Unit{Moves: moves[i : i+1 : i+1]}
 	}
 	return units
 }

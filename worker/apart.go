@@ -19,17 +19,17 @@ var (
 
 // callApart calls f in a goroutine of its own, and returns its results. The error is errLeft if the call has not
 // returned when leave is closed, and errGoexit if the call ends its goroutine.
-func callApart[T any](leave <-chan struct{}, f func() (T, error)) (T, error) {
+func callApart[T any](c crew, leave <-chan struct{}, f func() (T, error)) (T, error) {
 	type results struct {
 		v   T
 		err error
 	}
 	returned := make(chan results, 1)
-	go func() {
+	c.do(func() {
 		r := results{err: errGoexit}
 		defer func() { returned <- r }()
 		r.v, r.err = f()
-	}()
+	})
 	select {
 	case r := <-returned:
 		return r.v, r.err
@@ -57,7 +57,7 @@ func (e *execution) prepare(ctx context.Context, r *Round) (Runner, error) {
 	preparing, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	e.limitPreparation = e.newLimit(preparing, end)
-	runner, err := callApart(e.s.leaving.Done(), func() (Runner, error) {
+	runner, err := callApart(e.s.crew, e.s.leaving.Done(), func() (Runner, error) {
 		runner, err := e.s.preparer.Prepare(preparing, r)
 		return runner, bounded(err)
 	})
@@ -88,7 +88,7 @@ func (e *execution) newLimit(preparing context.Context, end context.CancelCauseF
 
 // runApart runs the round in this process.
 func (e *execution) runApart(ctx context.Context, runner Runner, r *Round, mask func(string) string) (Ended, error) {
-	ended, err := callApart(e.s.leaving.Done(), func() (Ended, error) { return runInProcess(ctx, runner, r, mask) })
+	ended, err := callApart(e.s.crew, e.s.leaving.Done(), func() (Ended, error) { return runInProcess(ctx, runner, r, mask) })
 	switch err {
 	case errLeft:
 		e.s.leave(e)

@@ -36,7 +36,9 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	e.read = err == nil
 	result.Output, result.OutputBytes = texts.Output, texts.OutputBytes
 	result.Error, result.ErrorBytes = texts.Error, texts.ErrorBytes
-	err = errors.Join(err, x.record.Lost())
+	if lost := x.record.Lost(); lost != nil {
+		err = errors.Join(err, lost)
+	}
 	if err != nil || ran != nil {
 		if isUnfit(ran) || isLater(ran) {
 			return result, maskError(x, ran)

@@ -52,18 +52,23 @@ func (e *execution) executed(r tdf.Result) delivery {
 	d := delivery{e: e, stored: e.read}
 	d.move, _ = e.task.Execute(e.claim, r)
 	if r.Refused {
-		d.accepted = func(ctx context.Context) { e.logRefused(ctx, r.Exit) }
+		exit := r.Exit
+		d.accepted = func(ctx context.Context) { e.logRefused(ctx, exit) }
 		return d
 	}
 	d.success = !r.HasFailed(e.task.FailOn)
 	d.opens = len(e.following) > 0 && outcome.Opens(e.task, &r)
+	exit, seconds, failure := r.Exit, r.Seconds, "" // without r, so that the function keeps less memory
+	if !d.success {
+		failure = r.Subject() + " ended with " + r.Exit + lastError(r.Error)
+	}
 	d.accepted = func(ctx context.Context) {
-		if d.success {
+		if failure == "" {
 			e.s.breakers.succeeded(e.task.Program)
 		} else {
-			e.countFailure(ctx, r.Subject()+" ended with "+r.Exit+lastError(r.Error))
+			e.countFailure(ctx, failure)
 		}
-		e.log.Info("executed", "exit", r.Exit, "seconds", r.Seconds)
+		e.log.Info("executed", "exit", exit, "seconds", seconds)
 	}
 	return d
 }

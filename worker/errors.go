@@ -119,7 +119,7 @@ func countWrapped(err error, left *int) {
 
 func isPermanent(err error) bool { return errors.As(err, new(*PermanentError)) }
 
-func isLater(err error) bool { return errors.As(err, new(*LaterError)) }
+func isLater(err error) bool { return err != nil && errors.As(err, new(*LaterError)) }
 
 func isUnfit(err error) bool { return errors.As(err, new(*UnfitError)) }
 

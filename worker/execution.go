@@ -67,13 +67,16 @@ type reading struct {
 	local time.Time
 }
 
-func (s *session) newExecution(c redisstate.Claim, now tdf.Time, leased, received time.Time) *execution {
+// newExecution returns the execution of a claim. The executions of one answer share the clock and the time from which the leases count.
+func (s *session) newExecution(c redisstate.Claim, clock *reading, leased *time.Time) *execution {
 	e := &execution{
 		s: s, task: c.Task, decidesOn: c.Task, claim: c.ID, invalid: c.Invalid,
-		log: s.log.With("task", c.Task.ID, "round", c.Task.Round, "program", c.Task.Program),
+		log: slog.New(s.log.Handler().WithAttrs([]slog.Attr{
+			slog.Int64("task", c.Task.ID), slog.Int("round", c.Task.Round), slog.String("program", c.Task.Program),
+		})),
 	}
-	e.clock.Store(&reading{now, received})
-	e.renewed.Store(&leased)
+	e.clock.Store(clock)
+	e.renewed.Store(leased)
 	return e
 }
 
@@ -147,11 +150,12 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	r.Stdout, r.Stderr = x.record.Writers()
 	r.directory = func() (string, error) { return e.directory(x, before) }
 	r.Checkpoint, r.LastError, r.Deadline = before.Checkpoint, before.LastError, e.deadline()
-	run := runner.Run
+	var ended Ended
 	if e.s.inProcess() {
-		run = func(ctx context.Context, r *Round) (Ended, error) { return e.runApart(ctx, runner, r, x.secrets.Mask) }
+		ended, err = e.runApart(ctx, runner, r, x.secrets.Mask)
+	} else {
+		ended, err = runner.Run(ctx, r)
 	}
-	ended, err := run(ctx, r)
 	if ended.Elapsed == 0 {
 		ended.Elapsed = time.Since(e.began)
 	}
@@ -197,4 +201,4 @@ type lostError struct{ err error }
 func (e *lostError) Error() string { return e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
-func isLost(err error) bool { return errors.As(err, new(*lostError)) }
+func isLost(err error) bool { return err != nil && errors.As(err, new(*lostError)) }

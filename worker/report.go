@@ -74,7 +74,9 @@ func (s *session) report(ctx, bound context.Context) {
 		}
 		for _, part := range parts {
 			under++
-			s.loops.Go(func() {
+			s.loops.Add(1)
+			s.crew.do(func() {
+				defer s.loops.Done()
 				refused, err := s.reportAll(bound, part)
 				done <- answer{refused, err, due}
 			})
@@ -142,7 +144,7 @@ func (s *session) deliveries() []delivery {
 	ended := s.ended
 	s.ended = nil
 	s.mu.Unlock()
-	var all []delivery
+	all := make([]delivery, 0, len(ended))
 	for _, e := range ended {
 		if d := e.delivery(e.result); d.move.Verb != "" {
 			all = append(all, d)
@@ -154,9 +156,10 @@ func (s *session) deliveries() []delivery {
 	return all
 }
 
-// reportAll sends reports. It returns the reports that Redis has refused, and the error.
+// reportAll sends reports, and reuses their memory. It returns the reports that Redis has refused, and the error.
 func (s *session) reportAll(ctx context.Context, deliveries []delivery) (refused []delivery, err error) {
-	var results, timedOut, opening, others []delivery
+	var timedOut, opening, others []delivery
+	results := deliveries[:0] // most reports stay where they are
 	for _, d := range deliveries {
 		switch {
 		case d.opens:
@@ -257,15 +260,16 @@ func (s *session) giveUp(all []delivery, why error) {
 
 // answered handles Redis's answer to a report. It returns an error if Redis has refused the report.
 func (s *session) answered(ctx context.Context, d delivery, err error, send send) error {
-	var unstorable *conn.UnstorableError
-	var notOpened *notOpenedError
-	var lost *tdf.StateError
-	switch {
-	case err == nil:
+	if err == nil {
 		d.accepted(ctx)
 		d.e.stored = d.stored
 		s.freeAfterPause(d.e, d.success)
 		return nil
+	}
+	var unstorable *conn.UnstorableError
+	var notOpened *notOpenedError
+	var lost *tdf.StateError
+	switch {
 	case errors.As(err, &lost):
 		s.drop(d, err)
 		return nil

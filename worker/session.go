@@ -46,6 +46,7 @@ type session struct {
 	freed, renewed, claimed, reported signal
 	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
 	work, loops, pauses               sync.WaitGroup
+	crew                              crew // runs the executions, their handlers and the reports
 
 	once     atomic.Bool // no report claims tasks, because the worker runs one task only
 	resuming atomic.Bool // the next claim must resume after unwanted tasks
@@ -64,7 +65,7 @@ func (s signal) give() {
 // open starts a session with its loops. close waits until all executions are reported, and ends the session.
 func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	s = &session{
-		Worker: w, held: map[*execution]bool{},
+		Worker: w, held: map[*execution]bool{}, crew: newCrew(),
 		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1), reported: make(signal, 1),
 	}
 	s.timeline.longest = mergedPerSlot * tdf.Seconds(w.slots())
@@ -96,6 +97,7 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 		s.endClaims(nil)
 		s.pauses.Wait()
 		endDelivering(nil)
+		s.crew.end()
 		s.removeDirs()
 	}
 }
@@ -103,8 +105,9 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 // start starts the executions of claimed tasks. leased is the time from which the leases count. received is the time at
 // which the answer to the claim came.
 func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
+	clock := &reading{c.Now, received}
 	for _, claim := range c.Claims {
-		e := s.newExecution(claim, c.Now, leased, received)
+		e := s.newExecution(claim, clock, &leased)
 		e.log.Debug("claimed")
 		ctx, end := context.WithCancelCause(s.alive)
 		e.ctx, e.end = ctx, end
@@ -118,7 +121,7 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 		noSlot := e.slot > s.slots()
 		s.mu.Unlock()
 		s.work.Add(1) // until the execution is reported
-		go func() {
+		s.crew.do(func() {
 			switch {
 			case s.stopping.Err() != nil:
 				e.cause = errStopping
@@ -129,7 +132,7 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 			}
 			end(nil)
 			s.queueReport(e)
-		}()
+		})
 	}
 	if len(c.Claims) > 0 {
 		s.renewed.give()

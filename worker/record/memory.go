@@ -18,10 +18,17 @@ const InMemory = 64 << 10
 // NewInMemory returns the Record of a round that runs in the worker's process. The round writes to [Record.Writers]. The
 // slot makes its files only if a stream has more than [InMemory] bytes.
 func NewInMemory(slot *Slot, of Round, private bool) *Record {
-	r := &Record{slot: slot, spare: [2]bool{true, true}, spill: &spill{slot: slot, of: of, private: private}}
-	for i := range r.memory {
-		r.memory[i] = &memory{spill: func() (*os.File, error) { return r.spill.file(i) }}
-		r.files[i].source = r.memory[i]
+	all := &struct { // one piece of memory, because rounds may be short
+		Record
+		spill
+		streams [2]memory
+	}{spill: spill{slot: slot, of: of, private: private}}
+	r := &all.Record
+	r.slot, r.spare, r.spill = slot, [2]bool{true, true}, &all.spill
+	for i := range all.streams {
+		m := &all.streams[i]
+		m.spill, m.stream = &all.spill, i
+		r.memory[i], r.files[i].source = m, m
 	}
 	return r
 }
@@ -64,7 +71,8 @@ func (s *spill) close() {
 // A memory is a stream of a round that runs in the worker's process. The stream is in memory while it has at most InMemory
 // bytes. After that it is in the file of the slot.
 type memory struct {
-	spill func() (*os.File, error) // opens the file of the slot
+	spill  *spill // opens the files of the slot
+	stream int    // 0 for stdout, 1 for stderr
 
 	mu      sync.Mutex
 	text    []byte
@@ -100,7 +108,7 @@ func (m *memory) toFile() error {
 	if m.file != nil {
 		return nil
 	}
-	f, err := m.spill()
+	f, err := m.spill.file(m.stream)
 	if err != nil {
 		return err
 	}
