@@ -39,8 +39,8 @@ func (e *execution) openRecord(private bool) (*record.Record, error) {
 		places[i].Dir = dir
 	}
 	r, n, err := record.Open(f)
-	if err != nil {
-		return nil, err
+	if err != nil || n == 0 { // without a number, no file has a name
+		return r, err
 	}
 	e.number.Store(int64(n))
 	names := f.Names(n)

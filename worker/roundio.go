@@ -177,10 +177,10 @@ func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport,
 		r.Checkpoint = &checkpoint
 	}
 	r.Updates, r.FirstUpdate = news.Updates, news.FirstUpdate
-	if tail, changed := x.record.Tail(x.secrets); changed {
-		x.tail = &tail
-	}
 	if !final || x.keepTail {
+		if tail, changed := x.record.Tail(x.secrets); changed {
+			x.tail = &tail
+		}
 		r.Tail, r.Silent = x.tail, tdf.For(x.record.Silent())
 	}
 	if !final {

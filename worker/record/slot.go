@@ -278,6 +278,19 @@ func (s *Slot) empty(i int) {
 	var info unix.Stat_t
 	if unix.Fstat(f.fd, &info) != nil || info.Size > 0 && unix.Ftruncate(f.fd, 0) != nil {
 		s.discard(i)
+		return
+	}
+	if info.Size > 0 {
+		s.closeEmpty(f)
+	}
+}
+
+// closeEmpty opens a file that was emptied, and closes it. The file system ext4 writes a file to the disk when it is closed for the
+// first time after it was emptied (auto_da_alloc). Now there is nothing to write. Otherwise the next round would wait for the disk.
+func (s *Slot) closeEmpty(f *spare) {
+	fd, err := unix.Openat(s.at, f.name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
 	}
 }
 

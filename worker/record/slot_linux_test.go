@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -105,6 +107,11 @@ var hostile = map[string]func(t *testing.T, r *Record, path string) (after func(
 	"replaces it": func(t *testing.T, r *Record, path string) func() {
 		must(t, os.WriteFile(path+".mine", nil, 0o644))
 		must(t, os.Rename(path+".mine", path))
+		return func() {}
+	},
+	"replaces it by a pipe": func(t *testing.T, r *Record, path string) func() {
+		must(t, os.Remove(path))
+		must(t, unix.Mkfifo(path, 0o644))
 		return func() {}
 	},
 	"replaces it by a link": func(t *testing.T, r *Record, path string) func() {
