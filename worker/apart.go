@@ -17,19 +17,20 @@ var (
 	errGoexit = errors.New("the handler ended its goroutine by runtime.Goexit, as t.FailNow does")
 )
 
-// callApart calls f in a goroutine of its own, and returns its results. The error is errLeft if the call has not
-// returned when leave is closed, and errGoexit if the call ends its goroutine.
-func callApart[T any](c crew, leave <-chan struct{}, f func() (T, error)) (T, error) {
+// callApart calls f in a new goroutine, and returns its results. The error is errLeft if the call has not returned when leave is
+// closed, and errGoexit if the call ends its goroutine. The goroutine is not used again, because a handler may have changed its
+// thread: Go ends a locked thread with its goroutine.
+func callApart[T any](leave <-chan struct{}, f func() (T, error)) (T, error) {
 	type results struct {
 		v   T
 		err error
 	}
 	returned := make(chan results, 1)
-	c.do(func() {
+	go func() {
 		r := results{err: errGoexit}
 		defer func() { returned <- r }()
 		r.v, r.err = f()
-	})
+	}()
 	select {
 	case r := <-returned:
 		return r.v, r.err
@@ -57,7 +58,7 @@ func (e *execution) prepare(ctx context.Context, r *Round) (Runner, error) {
 	preparing, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	e.limitPreparation = e.newLimit(preparing, end)
-	runner, err := callApart(e.s.crew, e.s.leaving.Done(), func() (Runner, error) {
+	runner, err := callApart(e.s.leaving.Done(), func() (Runner, error) {
 		runner, err := e.s.preparer.Prepare(preparing, r)
 		return runner, bounded(err)
 	})
@@ -88,7 +89,7 @@ func (e *execution) newLimit(preparing context.Context, end context.CancelCauseF
 
 // runApart runs the round in this process.
 func (e *execution) runApart(ctx context.Context, runner Runner, r *Round, mask func(string) string) (Ended, error) {
-	ended, err := callApart(e.s.crew, e.s.leaving.Done(), func() (Ended, error) { return runInProcess(ctx, runner, r, mask) })
+	ended, err := callApart(e.s.leaving.Done(), func() (Ended, error) { return runInProcess(ctx, runner, r, mask) })
 	switch err {
 	case errLeft:
 		e.s.leave(e)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,25 @@ func TestHandlerReports(t *testing.T) {
 		t.Errorf("%s %+v, checkpoint %q, error %q", got.State, r, got.Checkpoint, got.LastError())
 	}
 	w.updated(id, "0-1 first", "0-2 second", "0-3 third")
+}
+
+// A handler that changes its thread and does not unlock it spoils the thread for no other round: Go ends such a thread with the goroutine
+// of its handler.
+func TestAHandlerMayChangeItsThread(t *testing.T) {
+	w := newWorld(t)
+	const name = "changed"
+	worker := w.worker(Handle("p", func(_ context.Context, r *Round) error {
+		runtime.LockOSThread()
+		was, err := os.ReadFile("/proc/thread-self/comm")
+		fmt.Fprint(r.Stdout, strings.TrimSpace(string(was)) == name)
+		return errors.Join(err, os.WriteFile("/proc/thread-self/comm", []byte(name), 0))
+	}))
+	stop := w.start(worker)
+	for range 5 {
+		task := w.executed(w.open("", forHandler("p")))
+		expect.Equal(t, task.LastOutput(), "false", "the thread has the name that another handler gave it", task.LastError())
+	}
+	stop()
 }
 
 // After a permanent error, the task has failed for good. After a user retries the task, `max_fails` decides again whether

@@ -46,7 +46,7 @@ type session struct {
 	freed, renewed, claimed, reported signal
 	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
 	work, loops, pauses               sync.WaitGroup
-	crew                              crew // runs the executions, their handlers and the reports
+	crew                              crew // runs the executions and the reports
 
 	once     atomic.Bool // no report claims tasks, because the worker runs one task only
 	resuming atomic.Bool // the next claim must resume after unwanted tasks
