@@ -64,8 +64,8 @@ func TestManyQueues(t *testing.T) {
 		series := slices.Sorted(slices.Values(regexp.MustCompile(`(?m)^`+metric+`\{[^}]*\}`).FindAllString(got, -1)))
 		expect.Len(t, slices.Compact(slices.Clone(series)), len(series), metric, "has a series twice")
 	}
-	expect.Contains(t, got, `queue="busy",transition="open",to="open"} 7`)
-	expect.Contains(t, got, `queue="other",transition="open",to="open"} 54`)
+	expect.Contains(t, got, `queue="busy",to="open",transition="open"} 7`)
+	expect.Contains(t, got, `queue="other",to="open",transition="open"} 54`)
 	expect.Contains(t, got, `queue="busy",state="open"} 7`)
 	expect.Contains(t, got, `queue="other",state="open"} 54`)
 }

@@ -120,7 +120,7 @@ func (w *writer) queues(s *admin.Stats) {
 
 // counts writes what the namespace has counted.
 func (w *writer) counts() {
-	transitions := w.family(dto.MetricType_COUNTER, "tdf_transitions_total", "Transitions of tasks, by the state to which they led.", "queue", "transition", "to")
+	transitions := w.family(dto.MetricType_COUNTER, "tdf_transitions_total", "Transitions of tasks, by the state to which they led.", "queue", "to", "transition")
 	spans := map[string]*family{
 		redisstate.CountWait: w.family(dto.MetricType_HISTOGRAM, "tdf_wait_seconds", "Time from the moment when a task could first be claimed to its first claim.", "queue"),
 		redisstate.CountRun:  w.family(dto.MetricType_HISTOGRAM, "tdf_run_seconds", "Run time of programs and handlers.", "queue"),
@@ -138,7 +138,7 @@ func (w *writer) counts() {
 			}
 		}
 		a.Transitions(func(verb tdf.Verb, to tdf.State, n int64) {
-			transitions.add(float64(n), a.Queue, string(verb), cmp.Or(string(to), "removed"))
+			transitions.add(float64(n), a.Queue, cmp.Or(string(to), "removed"), string(verb))
 		})
 		for kind, of := range spans {
 			of.histogram(a, kind)
