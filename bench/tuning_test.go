@@ -15,7 +15,7 @@ func BenchmarkTuning(b *testing.B) {
 	const setting, turns, batch = "zset-max-listpack-entries", 400, 25
 	r := emptyRedis(b)
 	c := newCaller(b, r)
-	values := []string{"32", "128"}
+	values := []string{c.store.Redis.ConfigGet(b.Context(), setting).Val()[setting], "128"}
 	b.Cleanup(func() { c.store.Redis.ConfigSet(context.Background(), setting, values[0]) })
 	var spent [2]float64
 	for b.Loop() {

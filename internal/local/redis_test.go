@@ -115,7 +115,7 @@ func TestServeKeepsData(t *testing.T) {
 	expect.Equal(t, client(t, at).Get(t.Context(), "k").Val(), "v", "after a restart k")
 }
 
-// Serve gives a redis-server all settings that docs/operations.md and docs/tutorial.md recommend.
+// Serve gives a redis-server all settings that docs/operations.md and docs/tutorial.md recommend, and that deploy/redis.conf has.
 func TestServerConfigMatchesThePages(t *testing.T) {
 	has := func(setting string) bool {
 		name, value, _ := strings.Cut(setting, " ")
@@ -136,7 +136,13 @@ func TestServerConfigMatchesThePages(t *testing.T) {
 	for _, t := range redisstate.Tunings() {
 		shipped = append(shipped, fmt.Sprint(t.Name, " ", t.Value))
 	}
-	for page, found := range map[string][]string{"operations.md": table, "tutorial.md": file} {
+	var deployed []string
+	for line := range strings.Lines(string(expect.Result(os.ReadFile("../../deploy/redis.conf")).Value(t))) {
+		if setting := strings.TrimSpace(line); setting != "" && setting[0] != '#' {
+			deployed = append(deployed, strings.ReplaceAll(setting, `""`, ""))
+		}
+	}
+	for page, found := range map[string][]string{"operations.md": table, "tutorial.md": file, "deploy/redis.conf": deployed} {
 		for _, setting := range shipped {
 			expect.True(t, slices.Contains(found, setting), page, "recommends", found, "without", setting)
 		}
