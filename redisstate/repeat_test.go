@@ -14,6 +14,7 @@ import (
 // If one to three replies to a writing call are lost, the answer and all data in Redis are as if no reply was lost.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	t.Parallel()
+	token, _ := newToken(t, "a")
 	for _, call := range []struct {
 		name string
 		make func(ctx context.Context, t *testing.T, s *Store) any
@@ -115,6 +116,9 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			mustOpen(t, s, limitedBy("db"), limitedBy("db"))
 			ids := claimAll(t, s, 10)
 			return fmt.Sprint(ids, s.RemoveLimit(ctx, "db"), returnWaiting(t, s), claimAll(t, s, 10))
+		}},
+		{"tokens", func(ctx context.Context, t *testing.T, s *Store) any {
+			return fmt.Sprint(s.RemoveToken(ctx, "other"), s.AddToken(ctx, token), s.AddToken(ctx, token), s.RemoveToken(ctx, "a"))
 		}},
 		{"a move that is refused", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Archive()
