@@ -1,24 +1,18 @@
--- activity: adds numbers to the counts of queues.
+-- activity: adds numbers to the counts of queues. The activity of a queue is its score in KEYS[1].
 --
--- KEYS:
---  1. activity
---  2. the number of this client's last call
+-- KEYS: activity, the number of this client's last call
+-- ARGV: the number of this call (if it is that of the last call, the script adds nothing), the prefix of the keys of
+-- counts, the largest number of queues that have counts of their own, the queue that counts for all others, and the
+-- seconds after which counts expire that did not grow; then for each queue: its name, what the call adds to its
+-- activity, the number of its counts, and the name of each count with what the call adds to it
 --
--- ARGV:
---  1. the number of this call. If it is that of the last call, the script adds nothing
---  2. prefix of the keys of counts
---  3. the largest number of queues that have counts of their own
---  4. the queue that counts for all others
---  5. seconds after which counts expire that did not grow
--- - for each queue: its name, what the call adds to its activity, the number of its counts, and these counts: the
---   name of each, and what the call adds to it
---
--- The activity of a queue is its score in KEYS[1]. Returns '+'.
+-- Returns '+'.
 
-local queues, prefix, most, other, keep = KEYS[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local queues, last = KEYS[1], KEYS[2]
+local this, prefix, most, other, keep = unpack(ARGV, 1, 5)
 cursor = 5
 
-if redis.pcall('GET', KEYS[2]) == ARGV[1] then return '+' end
+if redis.pcall('GET', last) == this then return '+' end
 local wrong, size = not_sorted(queues)
 if wrong then return wrong end
 
@@ -31,7 +25,7 @@ local function forget()
   end
 end
 
-local function is_full() return size - (redis.call('ZSCORE', queues, other) and 1 or 0) >= most end
+local function is_full() return size - (redis.call('ZSCORE', queues, other) and 1 or 0) >= tonumber(most) end
 
 while cursor < #ARGV do
   local queue, activity, counts = take(), take(), take_list(2)
@@ -44,5 +38,5 @@ while cursor < #ARGV do
   for i = 1, #counts, 2 do redis.pcall('HINCRBY', prefix .. queue, counts[i], counts[i + 1]) end
   redis.call('EXPIRE', prefix .. queue, keep)
 end
-redis.call('SET', KEYS[2], ARGV[1], 'EX', 86400)
+redis.call('SET', last, this, 'EX', 86400)
 return '+'

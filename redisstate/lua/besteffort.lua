@@ -1,13 +1,8 @@
--- besteffort: carries out small commands, even if Redis has reached its maxmemory.
+-- besteffort: carries out small commands, even if Redis has reached its maxmemory. The commands are writes that are
+-- safe to repeat and safe to lose, such as heartbeats of servers.
 --
--- The commands are writes that are safe to repeat and safe to lose. Heartbeats of servers are an example.
---
--- KEYS:
--- - the key of each command
---
--- ARGV, for each command:
--- - the name of the command
--- - the number of the arguments that follow the key, and these arguments
+-- KEYS: the key of each command
+-- ARGV: for each command: its name, the number of the arguments that follow the key, and these arguments
 
 for i = 1, #KEYS do
   local name, words = take(), take_list(1)

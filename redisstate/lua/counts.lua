@@ -1,14 +1,9 @@
 -- counts: counts the tasks in each state, all at one moment. It changes nothing.
 --
--- KEYS:
--- - the lists, or the indexes of groups
+-- KEYS: the lists, or the indexes of groups
+-- ARGV: nothing for lists; for indexes of groups, the lowest and the highest score of each state in an index
 --
--- ARGV:
--- - for lists: nothing
--- - for indexes of groups: for each state, the lowest and the highest score in an index
---
--- Returns the number of tasks in each list. For groups, returns the number of tasks in each state, summed over the
--- groups.
+-- Returns the number of tasks in each list, or in each state, summed over the groups.
 
 local counts = {}
 if #ARGV == 0 then

@@ -21,14 +21,6 @@ function deciding.take_change()
   return { stage = stage, required = take(), new = take(), definitions = take(), chunks = take() }
 end
 
-local function is_complete(group)
-  for _, of in ipairs(deciding.unfinished) do
-    local first = of * IDS_END
-    if redis.call('ZCOUNT', deciding.groups .. group, first, first + IDS_END - 1) > 0 then return false end
-  end
-  return true
-end
-
 -- Returns the reason why a unit must not decide a group, or nil.
 function deciding.refusal_of(group, changes_stage)
   local mark, wrong_marks = mark_of(deciding.marks, group)
@@ -38,7 +30,8 @@ function deciding.refusal_of(group, changes_stage)
   -- or a transaction has decided.
   local was_decided = mark == 'decided' and not deciding.decided[group]
   if deciding.decided[group] then mark = 'decided' end
-  if (mark == 'closed' or was_decided and changes_stage) and is_complete(group) then return nil end
+  if (mark == 'closed' or was_decided and changes_stage)
+    and count_in(deciding.groups .. group, deciding.unfinished) == 0 then return nil end
   return string.format('%%%s %s', mark, group)
 end
 

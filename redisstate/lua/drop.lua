@@ -1,19 +1,10 @@
--- drop: removes a stored program, unless a client has begun to need it.
+-- drop: removes a stored program, unless a client has begun to need it. The caller has looked at all tasks with ids up
+-- to a last id, and none of them needs the program. The script looks at the tasks that were opened since. So no client
+-- opens a task between the look and the removal.
 --
--- The caller has looked at all tasks with ids up to a last id, and none of them needs the program. The script looks at
--- the tasks that were opened since. So no client opens a task between the look and the removal.
---
--- KEYS:
---  1. programs_used
---  2. programs
---  3. the key of the program
---  4. task_id
---
--- ARGV:
---  1. the SHA-256 sum of the program
---  2. the time at which the caller began to look
---  3. the last id that the caller knows
---  4. prefix of task keys
+-- KEYS: programs_used, programs, the key of the program, task_id
+-- ARGV: the SHA-256 sum of the program, the time at which the caller began to look, the last id that it knows, the
+-- prefix of task keys
 --
 -- Returns:
 -- - '+' if the program is removed

@@ -1,7 +1,6 @@
 -- fields: reads properties of tasks, all at one moment. It leaves out values that are too long. It changes nothing.
 --
--- KEYS:
--- - the tasks' hashes
+-- KEYS: the tasks' hashes
 --
 -- ARGV:
 --  1. maximum length of a value, in bytes

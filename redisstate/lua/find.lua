@@ -1,14 +1,9 @@
 -- find: returns a page of several sorted sets, all read at one moment. It changes nothing.
 --
--- KEYS:
--- - the sorted sets; a set may occur several times
---
--- ARGV:
---  1. 'newest' or 'oldest': which entries come first
---  2. maximum number of entries to return of each set
--- - for each key: the score and the member of the entry after which to continue, and the score at which to end
---
--- Each of these scores and members may be '', which means no limit.
+-- KEYS: the sorted sets; a set may occur several times
+-- ARGV: 'newest' or 'oldest' (which entries come first), the maximum number of entries to return of each set; then for
+-- each key: the score and the member of the entry after which to continue, and the score at which to end. Each of these
+-- may be '', which means no limit.
 --
 -- Returns a list for each key: member, score, member, score and so on, in the order of the set. With 'newest', the list
 -- includes the entries with the score at which to end. With 'oldest', it does not.

@@ -1,16 +1,10 @@
 -- forget: removes the names of workers that Redis need not remember any more. The hash of a worker, and the number of
 -- its name, expire by themselves. The server calls this script from time to time.
 --
--- KEYS:
---  1. workers
---  2. names of all workers ever seen
---
--- ARGV:
---  1. prefix of the keys of workers
---  2. prefix of the keys of the numbers of names
---  3. rank of the first name in `workers` to look at
---  4. the largest number of names to look at, in each key
---  5. seconds for which a worker is remembered if its hash does not say so
+-- KEYS: workers, names of all workers ever seen
+-- ARGV: the prefixes of the keys of workers and of the numbers of names, the rank of the first name in `workers` to
+-- look at, the largest number of names to look at in each key, and the seconds for which a worker is remembered if its
+-- hash does not say so
 --
 -- A name leaves `workers` when its worker is forgotten, and also if the drain of the worker keeps its hash. It leaves
 -- the set of all names when its hash and its number have expired. The set has no order, so the script looks at random

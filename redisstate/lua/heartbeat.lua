@@ -1,14 +1,8 @@
 -- heartbeat: stores a worker's heartbeat. With its first heartbeat, a worker takes its name. Later heartbeats keep the
 -- name.
 --
--- KEYS:
---  1. the worker's hash
---  2. workers
---  3. names of all workers ever seen
---  4. counter for numbers of names
---  5. number of this name
---  6. calm: the end of the grace period
---  7. servers
+-- KEYS: the worker's hash, workers, names of all workers ever seen, counter for numbers of names, number of this name,
+-- calm (the end of the grace period), servers
 --
 -- ARGV:
 --  1. name
@@ -20,22 +14,18 @@
 --  7. seconds for which the worker's hash stays after its last heartbeat
 -- - the properties and values that the worker reports about itself
 --
--- Returns { '+', name of the user who drained the worker or '', now }.
---
--- If another worker owns the name, returns { '-', now, end of the grace period, values of the owner }. The values of
--- the owner are host, pid, process, boot id, last heartbeat and lease.
+-- Returns { '+', name of the user who drained the worker or '', now }. If another worker owns the name, returns
+-- { '-', now, end of the grace period, host, pid, process, boot id, last heartbeat and lease of the owner }.
 --
 -- A name is free if its owner has signed off, is known to be gone, or has been silent for longer than its lease. A
--- silent owner may be alive, if Redis was unavailable. So if the owner is only silent, one of these facts must prove
--- that Redis was available: - A server has sent a heartbeat after the end of the lease. After an outage, it would have
--- started a grace period. - This worker has seen no heartbeat of the owner for longer than the lease.
---
--- During the grace period, no lease counts as ended. The owner keeps the name until another worker takes it.
+-- silent owner may be alive, if Redis was unavailable. So one of these facts must prove that Redis was available: a
+-- server has sent a heartbeat after the end of the lease (after an outage, it would have started a grace period), or
+-- this worker has seen no heartbeat of the owner for longer than the lease. During the grace period, no lease counts as
+-- ended. The owner keeps the name until another worker takes it.
 
 local NUMBER_KEPT = 30 * 86400
-local key, workers, names, counter, numbered = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local name, boot, taking, gone, listed = ARGV[1], ARGV[2], ARGV[3] == '1', ARGV[4], tonumber(ARGV[7])
-local looked_at, looking_since = tonumber(ARGV[5]), tonumber(ARGV[6])
+local key, workers, names, counter, numbered, calm, servers = unpack(KEYS)
+local name, boot, taking, gone, looked_at, looking_since, listed = unpack(ARGV, 1, 7)
 
 -- If HMGET returns an error, the key is not a hash.
 local h = redis.pcall('HMGET', key, 'boot', 'state', 'seen', 'lease', 'host', 'pid', 'process', 'drain')
@@ -43,21 +33,21 @@ if h.err then
   redis.call('DEL', key)
   h = {}
 end
-local wrong = not_sorted(workers) or not_sorted(KEYS[7])
+local wrong = not_sorted(workers) or not_sorted(servers)
 if wrong then return wrong end
-local grace_until = number(redis.call('GET', KEYS[6]) or '0', 0) or 0
+local grace_until = number(redis.call('GET', calm), 0) or 0
 
 local function silent()
   local seen, lease = number(h[3], 0) or 0, number(h[4], 0) or 0
   if math.abs(now - seen) <= lease or now < grace_until then return false end
-  if looked_at == seen and now - looking_since > lease then return true end
-  local server = redis.call('ZREVRANGE', KEYS[7], 0, 0, 'WITHSCORES')[2]
+  if tonumber(looked_at) == seen and now - looking_since > lease then return true end
+  local server = redis.call('ZREVRANGE', servers, 0, 0, 'WITHSCORES')[2]
   return server and math.abs(score_of(server) - seen) > lease
 end
 
 local function free()
   if not h[1] or h[1] == boot then return true end
-  return taking and (h[2] == 'gone' or h[1] == gone or silent())
+  return taking == '1' and (h[2] == 'gone' or h[1] == gone or silent())
 end
 
 if not free() then

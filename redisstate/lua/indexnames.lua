@@ -1,14 +1,9 @@
 -- indexnames: makes the set of the names of all groups, or of all queues, agree with their indexes. The audit calls it,
 -- because data of earlier releases, and data that was changed by hand, may lack names, or have too many.
 --
--- KEYS:
---  1. group_names or queue_names
---
--- ARGV:
---  1. prefix of the keys of the indexes
---  2. the name after which the script checks names of the set, or '' for the beginning
---  3. the number of names to check
--- - the number of names that have an index, and these names
+-- KEYS: group_names or queue_names
+-- ARGV: the prefix of the keys of the indexes, the name after which the script checks names of the set ('' for the
+-- beginning), the number of names to check, the number of names that have an index, and these names
 --
 -- Removes the names without an index from the checked ones. Adds the given names, unless their indexes are gone.
 -- Returns the last checked name, or '' if the set has no further ones. Repeating the call does no harm.

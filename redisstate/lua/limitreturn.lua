@@ -1,19 +1,12 @@
 -- limitreturn: returns waiting tasks to the places from which workers claim them. The tasks stay open, and keep their
 -- scores.
 --
--- KEYS:
---  1. limits_due
---  2. open
---
--- ARGV:
---  1. prefix of task keys
---  2. prefix of the keys of returned tasks
---  3. prefix of the keys of positions (see claim.lua)
--- - for each limit key: the key, the score in limits_due that the server has read, the time of the next check, the
---   number of tasks, and the tasks, the number of stale members, and these members
+-- KEYS: limits_due, open
+-- ARGV: the prefixes of the keys of tasks, of returned tasks and of positions (see claim.lua); then for each limit key:
+-- the key, the score in limits_due that the server has read, the time of the next check, the number of tasks, and the
+-- tasks, the number of stale members, and these members
 --
 -- A stale member is in a place of the key, but its task does not wait there. The script removes it from this place.
---
 -- Each task is: id, revision, the place that it enters or '', and a number of seconds or ''. With a number, the task
 -- counts as returned until a worker claims it, and as returned that many seconds ago.
 --
@@ -25,8 +18,7 @@
 -- waiting, and the text names the place. If another key has a wrong type, the script writes nothing and returns the
 -- error WRONGTYPE.
 
-local checks, open, tasks, returned = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-local passed = ARGV[3] .. 'returned:'
+local checks, open, tasks, returned, positions = KEYS[1], KEYS[2], unpack(ARGV, 1, 3)
 local MOST_LEVELS, MOST_COUNT = 1000, 1000000000
 cursor = 3
 use_places(open)
@@ -41,41 +33,25 @@ local function revision_of(s)
   return '0'
 end
 
--- Removes a stale member from the places of a key. Returns whether it was in one of them.
-local function remove_stale(key, member)
-  local part, removed = 'limit=' .. key, false
-  local f = redis.pcall('HMGET', tasks .. member, 'state', 'place')
-  for _, priority in ipairs(redis.pcall('ZREVRANGE', levels .. part, 0, MOST_LEVELS - 1)) do
-    local place = join_place(part, priority)
-    if (f[1] ~= 'open' or f[2] ~= place) and redis.pcall('ZREM', places .. place, member) == 1 then
-      removed = true
-      refresh_place(place)
-    end
-  end
-  return removed
-end
-
 local function read_task(k)
-  local t = { id = take(), revision = take(), to = take(), age = tonumber(take()) }
+  local t = { key = k.key, id = take(), revision = take(), to = take(), age = tonumber(take()) }
   local f = redis.pcall('HMGET', tasks .. t.id, 'state', 'place', 'revision') -- an error reply if the key is not a hash
-  if f[1] ~= 'open' or not f[2] or limit_of(f[2]) ~= k.key then
-    k.again, k.elsewhere[#k.elsewhere + 1] = true, t.id
-    return
-  elseif revision_of(f[3]) ~= t.revision then
-    k.again = true
-    return
+  local waits = f[1] == 'open' and f[2] and limit_of(f[2]) == k.key
+  if waits and revision_of(f[3]) == t.revision then
+    wrong = wrong_place(f[2]) or t.to ~= '' and wrong_place(t.to)
+    if wrong then
+      wrong_at = wrong.err
+      return
+    end
+    t.from, t.score = f[2], redis.call('ZSCORE', places .. f[2], t.id)
+    if t.score then
+      found[#found + 1] = t
+      return
+    end
+    waits = false -- the id is in another place of the key
   end
-  wrong = wrong_place(f[2]) or t.to ~= '' and wrong_place(t.to)
-  if wrong then
-    wrong_at = wrong.err
-    return
-  end
-  t.key, t.from, t.score = k.key, f[2], redis.call('ZSCORE', places .. f[2], t.id)
-  if t.score then
-    found[#found + 1] = t
-  else -- the id is in another place of the key
-    k.again, k.elsewhere[#k.elsewhere + 1] = true, t.id
-  end
+  k.again = true
+  if not waits then k.elsewhere[#k.elsewhere + 1] = t.id end
 end
 
 while cursor < #ARGV do
@@ -93,7 +69,7 @@ for _, t in ipairs(found) do
   queues[t.to == '' and DEFAULT or queue_of((split_place(t.to)))] = true
   if t.to == '' then
     redis.call('HDEL', tasks .. t.id, 'place')
-    plain[#plain + 1], plain[#plain + 2] = t.score, t.id
+    put(plain, t.score, t.id)
   else
     redis.call('HSET', tasks .. t.id, 'place', t.to)
     enter_place(t.to, t.score, t.id)
@@ -102,22 +78,29 @@ for _, t in ipairs(found) do
 end
 bulk('ZADD', open, plain)
 finish_places()
-for queue in pairs(queues) do redis.call('SET', passed .. queue, now_text, 'EX', 60) end
+for queue in pairs(queues) do redis.call('SET', positions .. 'returned:' .. queue, now_text, 'EX', 60) end
 if #plain > 0 then wake(wakes .. 'open', #plain / 2) end
 
--- Removes members from the places of a key. Returns whether one of them was in a place.
-local function remove_all_stale(key, members)
-  local removed = false
+-- Removes stale members from the places of a key. Returns whether one of them was in a place.
+local function remove_stale(key, members)
+  local part, removed = 'limit=' .. key, false
   for _, member in ipairs(members) do
-    removed = remove_stale(key, member) or removed
+    local f = redis.pcall('HMGET', tasks .. member, 'state', 'place')
+    for _, priority in ipairs(redis.pcall('ZREVRANGE', levels .. part, 0, MOST_LEVELS - 1)) do
+      local place = join_place(part, priority)
+      if (f[1] ~= 'open' or f[2] ~= place) and redis.pcall('ZREM', places .. place, member) == 1 then
+        removed = true
+        refresh_place(place)
+      end
+    end
     if spent(2) then break end -- many priorities take much time
   end
   return removed
 end
 
 for _, k in ipairs(keys) do
-  remove_all_stale(k.key, k.elsewhere)
-  k.again = remove_all_stale(k.key, k.stale) or k.again -- other tasks may wait behind them
+  remove_stale(k.key, k.elsewhere)
+  k.again = remove_stale(k.key, k.stale) or k.again -- other tasks may wait behind them
   if redis.call('EXISTS', levels .. 'limit=' .. k.key) == 0 then
     redis.call('ZREM', checks, k.key)
     redis.call('UNLINK', returned .. k.key)

@@ -1,17 +1,10 @@
 -- limituse: reads how the limits of keys are used. If a limit has no room for waiting tasks, or if the client asks for
 -- it, the script also removes from `limited:$key` the ids of tasks that no longer run.
 --
--- KEYS:
---  1. limits
---  2. due
---  3. open
---
--- ARGV:
---  1. prefix of task keys
---  2. number of seconds after which a returned task counts as unclaimed
---  3. the maximum number of running tasks, and of unclaimed tasks, that the script checks for each key
---  4. '1' to check running tasks of each key
--- - the limit keys
+-- KEYS: limits, due, open
+-- ARGV: the prefix of task keys, the seconds after which a returned task counts as unclaimed, the maximum number of
+-- running tasks and of unclaimed tasks that the script checks for each key, '1' to check running tasks of each key,
+-- and the limit keys
 --
 -- Returns a list for each key. If the call takes too long, the script leaves out the last keys, but never the first
 -- one. The elements of each list are:
@@ -30,13 +23,14 @@
 --
 -- The script writes only data that can be rebuilt. If a key of Redis has a wrong type, the limit has no room.
 
-local limits, tasks, patience, most = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local check = ARGV[4] == '1'
+local limits, due, open = unpack(KEYS)
+local tasks, patience, most, checks = unpack(ARGV, 1, 4)
+local check = checks == '1'
 local MOST_LEVELS, MOST_COUNT = 1000, 1000000000
 local KEPT_FOR = 600 -- seconds; the script removes older entries of returned tasks
 local MOST_REMOVED = 2000 -- entries of returned tasks
-use_places(KEYS[3])
-limiting.use(KEYS[2])
+use_places(open)
+limiting.use(due)
 
 local function size(key)
   local n = redis.pcall('ZCARD', key)
@@ -66,14 +60,6 @@ local function remove_idle(key)
     else
       redis.pcall('ZREM', limiting.running .. key, id)
     end
-  end
-end
-
-local function note_check(key)
-  if redis.pcall('EXISTS', limiting.running .. key) == 1 then
-    redis.pcall('ZADD', limiting.used, now_text, key)
-  else
-    redis.pcall('ZREM', limiting.used, key)
   end
 end
 
@@ -120,7 +106,7 @@ end
 -- entry.
 local function unserved_partitions(key, set, unclaimed)
   local seen, partitions_of = {}, {}
-  for _, id in ipairs(redis.pcall('ZRANGE', set, 0, math.min(unclaimed, most) - 1)) do
+  for _, id in ipairs(redis.pcall('ZRANGE', set, 0, math.min(unclaimed, tonumber(most)) - 1)) do
     local f = redis.pcall('HMGET', tasks .. id, 'state', 'place', 'limit_key') -- an error if the key is not a hash
     if f[1] ~= 'open' or not f[2] or is_held(f[2]) or f[3] ~= key then
       redis.pcall('ZREM', set, id)
@@ -135,15 +121,13 @@ end
 
 -- Returns the numbers of returned tasks and of unclaimed tasks, and the partitions of the first unclaimed tasks.
 local function returned_tasks(key)
-  local set, unserved = limiting.returned .. key, {}
+  local set = limiting.returned .. key
   remove_old(set)
   local function count() return redis.pcall('ZCOUNT', set, '-inf', text(now - patience)) end
   local unclaimed = count()
   if type(unclaimed) ~= 'number' then return 0, 0, {} end
-  if unclaimed > 0 then
-    unserved = unserved_partitions(key, set, unclaimed)
-    unclaimed = count()
-  end
+  local unserved = unclaimed > 0 and unserved_partitions(key, set, unclaimed) or {}
+  unclaimed = count()
   return redis.pcall('ZCARD', set) - unclaimed, unclaimed, unserved
 end
 
@@ -152,11 +136,12 @@ local function use_of(key)
   if type(limit) ~= 'string' then limit = 'at_most=0' end
   local at_most, count, per = limiting.parse(limit)
   if check or waiting > 0 and size(limiting.running .. key) >= at_most then remove_idle(key) end
-  if check then note_check(key) end
+  local running = size(limiting.running .. key)
+  if check and running > 0 then redis.pcall('ZADD', limiting.used, now_text, key) end
+  if check and running == 0 then redis.pcall('ZREM', limiting.used, key) end
   local free, next_start = 0, nil
   if per then free, next_start = free_starts(key, count, per) end
   local new, unclaimed, unserved = returned_tasks(key)
-  local running = size(limiting.running .. key)
   return {
     now_text, limit, running, waiting, free, next_start and text(next_start) or '', new, unclaimed, unserved,
     at_most < INF and math.min(at_most, MOST_COUNT) or -1, math.min(count or 0, MOST_COUNT), per and text(per) or '',

@@ -8,20 +8,12 @@
 -- of the id and the round of the waiting task, and of '?' if the task accepts any outcome. The dependency also counts
 -- its unfinished dependents. It cannot be removed until they are finished.
 --
--- KEYS:
---  1. due
---  2. ended: the endings that the server must handle (see endings.lua)
---  3. awaited_groups: the groups that tasks wait for, with the number of their unfinished dependents
---  4. groups: the marks of groups
---  5. unlinked: the waiting tasks that are not linked to all of their dependencies (see places.lua)
+-- KEYS: due, ended (the endings that the server must handle: see endings.lua), awaited_groups (the groups that tasks
+-- wait for, with the number of their unfinished dependents), groups (the marks of groups), unlinked (the waiting tasks
+-- that are not linked to all of their dependencies: see places.lua)
 --
--- ARGV:
---  1. prefix of task keys
---  2. prefix of group keys
---  3. prefix of the lists of dependents of tasks
---  4. prefix of the lists of dependents of groups
---  5. the outcome of a task that has succeeded
---  6. the maximum number of dependents that the script updates
+-- ARGV: the prefixes of the keys of tasks, of groups, and of the lists of dependents of tasks and of groups, the
+-- outcome of a task that has succeeded, and the maximum number of dependents that the script updates; then
 -- - the number of states in which a task is not finished, and these states
 -- - the number of codes of these states, and these codes
 -- - the number of codes of the states in which a task did not succeed and is not archived, and these codes
@@ -54,10 +46,9 @@
 -- A repeated call changes nothing. It compares the numbers that the first call has written, and finds that the entries
 -- are gone.
 
-local call = redis.call
-local due, ended, awaited, marks, unlinked = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local tasks, groups, dependents, group_dependents = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local SUCCEEDED, most = ARGV[5], tonumber(ARGV[6])
+local due, ended, awaited, marks, unlinked = unpack(KEYS)
+local tasks, groups, dependents, group_dependents, SUCCEEDED = unpack(ARGV, 1, 5)
+local most = tonumber(ARGV[6])
 cursor = 6
 
 local unfinished, codes, unsuccessful = take_set(), take_list(1), take_list(1)
@@ -84,18 +75,9 @@ end
 
 local function look_now(id) call('ZADD', due, now_text, id) end
 
-local function count_in(group, of)
-  local n = 0
-  for _, code in ipairs(of) do
-    n = n + call('ZCOUNT', groups .. group, code * IDS_END, code * IDS_END + IDS_END - 1)
-  end
-  return n
-end
-
 local function is_complete(group)
   local mark, unreadable = mark_of(marks, group)
-  if unreadable or mark == '' or not_in_group(groups, group) then return false end
-  return count_in(group, codes) == 0
+  return not unreadable and mark ~= '' and not not_in_group(groups, group) and count_in(groups .. group, codes) == 0
 end
 
 -- Adds an entry to a list of dependents. Returns the reason why this is impossible, or nil.
@@ -234,7 +216,7 @@ end
 
 local function complete()
   local group, unmet, failed = take(), take(), tonumber(take())
-  if not is_complete(group) or count_in(group, unsuccessful) ~= failed then return '-' end
+  if not is_complete(group) or count_in(groups .. group, unsuccessful) ~= failed then return '-' end
   if mark_of(marks, group) ~= 'decided' then call('HSET', marks, group, 'decided ' .. now_text) end
   return tell(group_dependents .. group, unmet) and '+' or '~'
 end

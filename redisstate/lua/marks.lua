@@ -1,16 +1,8 @@
 -- marks: changes the mark of a group: whether tasks can be opened in it.
 --
--- KEYS:
---  1. calls of this client
---  2. groups: the marks of groups
---  3. index of the group
---
--- ARGV:
---  1. call slot
---  2. sequence number
---  3. name of the group
---  4. the mark that the group must have, or '' for no mark
---  5. the new mark, or '' to remove the mark
+-- KEYS: calls of this client, groups (the marks of groups), index of the group
+-- ARGV: call slot, sequence number, name of the group, the mark that the group must have ('' for none), the new mark
+-- ('' to remove the mark)
 --
 -- Returns '+' and the mark that the group had. If this is another mark than the required one, the script has changed
 -- nothing. Returns '-' if the group has no tasks, and '!reason' if Redis cannot change the mark. It returns the error
@@ -26,11 +18,7 @@ local wrong_index, size = not_sorted(KEYS[3])
 if wrong_index then return wrong_index end
 answer = wrong or size == 0 and '-' or '+' .. (mark or '')
 if not wrong and size > 0 and mark == required then
-  if new == '' then
-    redis.call('HDEL', KEYS[2], group)
-  else
-    redis.call('HSET', KEYS[2], group, new .. ' ' .. now_text)
-  end
+  if new == '' then call('HDEL', KEYS[2], group) else call('HSET', KEYS[2], group, new .. ' ' .. now_text) end
 end
 remember(answer)
 return answer

@@ -233,6 +233,11 @@ local function present_names(form, i, id, names)
   return names_of(group_and_queue(names), call('HGET', tasks .. id, 'queue'))
 end
 
+-- Changes when the server looks at the task again; nil means never.
+local function look_again(id, look)
+  if look then put(looks, look, id) else forgotten[#forgotten + 1] = id end
+end
+
 -- Moves the task to its new list.
 local function move(form, i, id, names)
   local before = present_names(form, i, id, names)
@@ -241,7 +246,7 @@ local function move(form, i, id, names)
   if s and s.links then note_ending(id, form.round, form.to) end
   if s then leave(form, s, id) elseif left then left[#left + 1] = id end
   if s and s.enters then enter_place(s.enters, form.score_text, id) else put(form.entered, form.score_text, id) end
-  if form.look_text then put(looks, form.look_text, id) else forgotten[#forgotten + 1] = id end
+  look_again(id, form.look_text)
   names = present_names(form, i, id, before)
   if names ~= '' then enter_indexes(groups, names, form.code, id) end
   if names == before then return end

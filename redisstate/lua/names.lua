@@ -1,13 +1,9 @@
 -- names: returns a page of the names of a hash's properties, without their values. It changes nothing.
 --
--- KEYS:
---  1. the hash
---
--- ARGV:
---  1. the cursor: 0 to begin, then the cursor that the last call returned
---  2. approximate number of names to return
---  3. approximate limit for the bytes of the names and values that the script reads
---  4. if the hash has at most this number of properties, the script returns all names at once
+-- KEYS: the hash
+-- ARGV: the cursor (0 to begin, then the cursor that the last call returned), the approximate number of names to
+-- return, the approximate limit for the bytes of the names and values that the script reads, and the size up to which
+-- the script returns all names of a hash at once
 --
 -- Returns { next cursor or 0 at the end, names }. All pages together contain each name at least once, unless the
 -- property is deleted meanwhile.

@@ -1,14 +1,8 @@
 -- notice: remembers what has been seen, and adds notices to the outbox, each of them once.
 --
--- KEYS:
---  1. noticed
---  2. notices
---  3. notices_due
---
--- ARGV:
---  1. the largest number of notices that are kept
--- - the number of marks, and for each: its name, the value that it must have ('' for none), its new value ('' removes
---   it), and the notice to add ('' for none)
+-- KEYS: noticed, notices, notices_due
+-- ARGV: the largest number of notices that are kept, the number of marks; then for each mark: its name, the value that
+-- it must have ('' for none), its new value ('' removes it), and the notice to add ('' for none)
 --
 -- A mark that has another value than it must have has been changed by another server, or by an earlier call that is now
 -- repeated. The script leaves it as it is, and adds no notice. Returns the number of notices added.
@@ -16,12 +10,8 @@
 local noticed, notices, due, most = KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[1])
 cursor = 1
 
-local wrong = not_sorted(due)
+local wrong = not_sorted(due) or not_hash(noticed) or not_hash(notices)
 if wrong then return wrong end
-for _, key in ipairs({ noticed, notices }) do
-  local size = redis.pcall('HLEN', key)
-  if type(size) == 'table' then return redis.error_reply('WRONGTYPE ' .. key .. ' is not a hash') end
-end
 
 -- From here on, the script writes.
 

@@ -74,8 +74,8 @@ if refused then
   return refused
 end
 
-local ids, keys = free_ids(tasks, KEYS[3], n)
-if not ids then return no_ids(KEYS[3]) end
+local ids, keys, none_left = free_ids(tasks, KEYS[3], n)
+if none_left then return none_left end
 
 -- From here on, the script writes.
 

@@ -1,7 +1,8 @@
 -- opening: common code of the scripts that open tasks.
 
--- Returns n consecutive free ids, and the keys of their tasks. Returns nil if no such ids are left. Redis may have lost
--- the counter, so the next ids may be taken. Then the search continues at higher ids, and doubles its step each time.
+-- Returns n consecutive free ids, and the keys of their tasks. The third result is an error reply if no such ids are
+-- left. Redis may have lost the counter, so the next ids may be taken. Then the search continues at higher ids, and
+-- doubles its step each time.
 local function free_ids(tasks, counter, n)
   local first, step = 1 + math.floor(number(redis.call('GET', counter), 0) or INF), n
   while first + n <= IDS_END do
@@ -14,6 +15,8 @@ local function free_ids(tasks, counter, n)
     if taken == 0 then return ids, keys end
     first, step = first + step, 2 * step
   end
+  local why = 'TDFIDS ' .. counter .. ' leaves no ids: it must be a number, and ids end at 1099511627775'
+  return nil, nil, redis.error_reply(why)
 end
 
 -- Returns the id of the task that holds a unique key, or false. The table `holding` has the states in which a task
@@ -36,12 +39,8 @@ end
 
 -- Returns the reason why no unique key can be taken, or false.
 local function no_keys(unique)
-  local kind = redis.call('TYPE', unique).ok
-  return kind ~= 'none' and kind ~= 'hash' and '!redis: WRONGTYPE ' .. unique .. ' is not a hash'
-end
-
-local function no_ids(counter)
-  return redis.error_reply('TDFIDS ' .. counter .. ' leaves no ids: it must be a number, and ids end at 1099511627775')
+  local wrong = not_hash(unique)
+  return wrong and '!redis: ' .. wrong.err
 end
 
 -- Returns the reason why no task of the group can be opened, or nil.
@@ -49,6 +48,13 @@ local function not_in_group(groups, group)
   if group ~= '' and not group_index(groups, group, 1) then
     return string.format('!redis: WRONGTYPE %s%s is not the index of a group', groups, group)
   end
+end
+
+-- Returns the number of tasks in an index whose states have these codes.
+local function count_in(index, codes)
+  local n = 0
+  for _, code in ipairs(codes) do n = n + call('ZCOUNT', index, code * IDS_END, code * IDS_END + IDS_END - 1) end
+  return n
 end
 
 -- Returns the number of stored tasks, or 0 if their number has no limit. From the given index on, the keys are all

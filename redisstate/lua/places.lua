@@ -256,11 +256,9 @@ local function use_places(open)
   function wrong_place(place)
     if checked[place] then return nil end
     local wrong = not_sorted(places .. place) or not_sorted(placed) or place == 'waiting' and not_sorted(unlinked)
-    if wrong then return wrong end
-    if type(redis.pcall('HLEN', partitions)) == 'table' then
-      return redis.error_reply('WRONGTYPE ' .. partitions .. ' is not a hash')
-    end
-    checked[place] = true
+      or not_hash(partitions)
+    checked[place] = not wrong
+    return wrong
   end
 
   -- Returns the reason why no task can be opened in a place, or nil.

@@ -3,15 +3,9 @@
 -- - from-state: running
 -- - to-state: running
 --
--- KEYS:
---  1. due
---
--- ARGV:
---  1. prefix of task keys
---  2. prefix of the keys of updates
---  3. prefix of the keys of followers
---  4. lease in seconds; 0 ends the leases
---  5. number of seconds after a deadline; until then, the worker itself reports the time-out
+-- KEYS: due
+-- ARGV: the prefixes of the keys of tasks, of updates and of followers, the lease in seconds (0 ends the leases), and
+-- the seconds after a deadline until which the worker itself reports the time-out
 --
 -- Then for each claim:
 -- - id of the task, round, claim id
@@ -32,8 +26,7 @@
 -- round. This holds even if the late result of another claim has made the task executed. If the stream of updates
 -- already has an update, the script does not add it again.
 
-local due, tasks, streams, follows = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local lease, margin = tonumber(ARGV[4]), tonumber(ARGV[5])
+local due, tasks, streams, follows, lease, margin = KEYS[1], unpack(ARGV, 1, 5)
 cursor = 5
 
 -- Returns the number of the last update of a round, or nil if the stream cannot take updates: another program has added
@@ -74,18 +67,10 @@ local function renew(c)
     deadline = math.min(now + number(c.limit, INF), most)
   end
   local h = { key, 'lease_until', text(now + lease), unpack(c.report) }
-  if deadline ~= before then
-    h[#h + 1] = 'deadline'
-    h[#h + 1] = text(deadline)
-  end
-  if c.begun == '1' and not f[5] then
-    h[#h + 1] = of .. 'started'
-    h[#h + 1] = text(math.max(now, number(f[7], 0) or 0)) -- not earlier than the claim, even if the clock was set back
-  end
-  if c.silent ~= '' then
-    h[#h + 1] = of .. 'last_output'
-    h[#h + 1] = text(now - number(c.silent, 0))
-  end
+  if deadline ~= before then put(h, 'deadline', text(deadline)) end
+  -- The start is not earlier than the claim, even if the clock was set back.
+  if c.begun == '1' and not f[5] then put(h, of .. 'started', text(math.max(now, number(f[7], 0) or 0))) end
+  if c.silent ~= '' then put(h, of .. 'last_output', text(now - number(c.silent, 0))) end
   redis.call('HSET', unpack(h))
   if deadline < INF then most = math.max(most, deadline) end
   redis.call('ZADD', due, text(math.min(deadline + margin, most, now + lease)), c.id)

@@ -6,19 +6,9 @@
 -- An existing task stays unchanged, so the call may be repeated at any time. The group and the time of opening of a
 -- task never change. So if an existing task with the same id differs in one of them, it is another task.
 --
--- KEYS:
---  1. due
---  2. task_id
---  3. unique
--- - the lists, of which the first is the open list
---
--- ARGV:
---  1. prefix of task keys
---  2. prefix of group keys
---  3. prefix of the keys of updates
---  4. the last id to reserve
--- - the states in which tasks hold their unique keys, as in transact.lua
--- - the number of tasks
+-- KEYS: due, task_id, unique, and the lists, of which the first is the open list
+-- ARGV: the prefixes of the keys of tasks, of groups and of updates, the last id to reserve, the states in which tasks
+-- hold their unique keys, as in transact.lua, and the number of tasks
 --
 -- Then for each task:
 -- - id

@@ -1,22 +1,13 @@
--- restorevalues: writes values of a namespace that belong to no task, such as limits. It changes no existing value.
+-- restorevalues: writes values of a namespace that belong to no task, such as limits. It changes no existing value, so
+-- the call may be repeated at any time.
 --
--- The call may be repeated at any time.
+-- KEYS: hash with all values of one kind, partitions, and the index of each value's group, if it must have tasks
+-- ARGV: the maximum number of values in the hash or '0', '1' if the version of the partitions must change because
+-- claims obey these values, and the name and the text of each value
 --
--- KEYS:
---  1. hash with all values of one kind
---  2. partitions
--- - the index of the group of each value, if each value needs a group with tasks
---
--- ARGV:
---  1. the maximum number of values in the hash, or '0'
---  2. '1' if the version of the partitions must change, because claims obey these values
--- - the name and the text of each value
---
--- Returns a character for each value:
--- - '+': the hash now has the value
--- - '-': the hash has another value of this name
--- - '?': the group of the value has no tasks
--- If there would be too many values, the script changes nothing and returns ''.
+-- Returns a character for each value: '+' if the hash now has the value, '-' if it has another value of this name, or
+-- '?' if the group of the value has no tasks. If there would be too many values, the script changes nothing and
+-- returns ''.
 
 local hash, partitions, most, obeyed = KEYS[1], KEYS[2], tonumber(ARGV[1]), ARGV[2] == '1'
 
@@ -30,7 +21,7 @@ for i = 3, #ARGV, 2 do
     answers[#answers + 1] = '?'
   else
     answers[#answers + 1] = '+'
-    new[#new + 1], new[#new + 2] = name, ARGV[i + 1]
+    put(new, name, ARGV[i + 1])
   end
 end
 if most > 0 and redis.call('HLEN', hash) + #new / 2 > most then return '' end

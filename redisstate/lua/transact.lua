@@ -82,24 +82,25 @@
 -- - 'TDFIDS': no ids are left
 -- - 'WRONGTYPE': a key of the namespace has another type
 
-local call = redis.call -- access to a local is faster
 local counter, unique, marks = KEYS[3], KEYS[4], KEYS[5]
 local FIRST_LIST = 7
-local updates, follows, most, open_code = ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
+local updates, follows, most, open_code = unpack(ARGV, 6, 9)
 cursor = 9
 
 local holding, settled = take_holding(), take_set()
+local keyed = next(holding.finished) -- whether a task of the call has a unique key
+local keys_refused = keyed and no_keys(unique)
 deciding.use(groups, marks, KEYS[6], take_list(1))
-local keys_refused = next(holding.finished) and no_keys(unique)
-local lists, list = take_list(1), {}
-for i, name in ipairs(lists) do list[name] = KEYS[FIRST_LIST + i - 1] end
+local lists, list, wrong = take_list(1), {}, not_sorted(due)
+for i, name in ipairs(lists) do
+  list[name] = KEYS[FIRST_LIST + i - 1]
+  wrong = wrong or not_sorted(list[name])
+end
+if wrong then return wrong end
 local waking = take_list(1)
 if list.open then use_places(list.open) end
 use_endings(due)
 limiting.use(due)
-local wrong = not_sorted(due)
-for _, key in pairs(list) do wrong = wrong or not_sorted(key) end
-if wrong then return wrong end
 
 -- The first part of the script reads the whole call, and then everything that the decisions need.
 
@@ -108,82 +109,70 @@ for i = 1, tonumber(take()) do forms[i] = read_form() end
 local shared = take_list(2)
 
 local form_of = {} -- the form of each move, or false if the move is refused, or need not be made
-local new_tasks = {}
--- These lists have one element for each unit:
--- - the index of its last move in `moves`
--- - the index of its last new task in `new_tasks`
--- - the reasons if the unit is refused
--- - the group that it decides, or ''
--- - its flags
--- - its change of a stage's record, or false
-local unit_moves, unit_new, refused, decides, flags, changes = {}, {}, {}, {}, {}, {}
+-- A unit has these fields:
+-- - from, to: the indexes in `moves` of its first and its last move
+-- - new: its new tasks
+-- - decides: the group that it decides, or ''
+-- - change: its change of a stage's record, or false
+-- - flags, and refused: the reasons if it is refused
+local units = {}
 
-local function has_flag(i, flag) return string.find(flags[i], flag, 1, true) end
-
-local function refuse(i, reason)
-  local reasons = refused[i] or {}
-  refused[i] = reasons
-  reasons[#reasons + 1] = reason
-end
+local function has_flag(u, flag) return string.find(u.flags, flag, 1, true) end
 
 -- Refuses a unit if there is a reason.
-local function refuse_for(i, reason)
-  if reason then refuse(i, reason) end
+local function refuse(u, reason)
+  if reason then table.insert(into(u, 'refused'), reason) end
 end
 
 do -- read the units
   local function read_new()
-    local new = { names = take(), place = take(), score = take(), look = take(), unique = take() }
-    new.group, new.properties = group_and_queue(new.names), tonumber(take())
-    new.from, cursor = cursor, cursor + 2 * new.properties
-    new_tasks[#new_tasks + 1] = new
+    local t = { names = take(), place = take(), score = take(), look = take(), unique = take() }
+    t.properties = tonumber(take())
+    t.from, cursor = cursor, cursor + 2 * t.properties
+    return t
   end
 
-  -- The last unit that opens a task in a group, by the group. Each unit checks a group once.
-  local checked = {}
-  local function check_group(i, group, own)
-    if checked[group] == i then return end
-    checked[group] = i
-    local wrong_group = not_openable(groups, marks, group)
-    if group == own and wrong_group == '#closed ' .. group then return end
-    if wrong_group then refuse(i, wrong_group) end
+  local checked = {} -- the last unit that opens a task in a group, by the group: each unit checks a group once
+  local function check_new(u, t, own)
+    local group = group_and_queue(t.names)
+    if checked[group] ~= u then
+      local reason = not_openable(groups, marks, group)
+      if group ~= own or reason ~= '#closed ' .. group then refuse(u, reason) end
+    end
+    checked[group] = u
+    refuse(u, t.place ~= '' and no_place(t.place))
   end
 
   for i = 1, tonumber(take()) do
-    local n, new, group = tonumber(take()), tonumber(take()), take()
-    decides[i], flags[i], changes[i] = take(), take(), deciding.take_change()
-    if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(i, '=') end
+    local n_moves, n_new, group = take() + 0, take() + 0, take()
+    local u = { from = #moves + 1, new = {}, decides = take(), flags = take(), change = deciding.take_change() }
+    units[i], u.to = u, #moves + n_moves
+    if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(u, '=') end
     -- The names are those of the first move. They follow the number of its form and its id.
-    local own = has_flag(i, 'm') and group_and_queue(ARGV[cursor + 3])
-    for _ = 1, n do
-      local form = forms[tonumber(take())]
+    local own = has_flag(u, 'm') and group_and_queue(ARGV[cursor + 3])
+    for _ = 1, n_moves do
+      local form = forms[take() + 0]
       form_of[add_move(form)] = form
     end
-    for _ = 1, new do
-      read_new()
-      check_group(i, new_tasks[#new_tasks].group, own)
-      local name = new_tasks[#new_tasks].place
-      local no_room = name ~= '' and no_place(name)
-      if no_room then refuse(i, no_room) end
+    for j = 1, n_new do
+      u.new[j] = read_new()
+      check_new(u, u.new[j], own)
     end
-    unit_moves[i], unit_new[i] = #moves, #new_tasks
   end
 end
 look_up(list.archived, settled)
 
-local late
-do
-  -- Returns whether the call has taken too long. To save time, it reads the clock only after every 16 tasks.
-  local unasked = 0
-  function late(tasks_done, times)
-    unasked = unasked + tasks_done
-    if unasked < 16 then return false end
-    unasked = 0
-    return spent(times)
-  end
+-- Returns whether the call has taken too long to begin a unit. To save time, it reads the clock only after 16 tasks.
+local unasked = 0
+local function late(u, times)
+  unasked = unasked + u.to - u.from + 1 + #u.new
+  if unasked < 16 or u == units[1] then return false end
+  unasked = 0
+  return spent(times)
 end
 
-local opening, units, from, from_new = 0, #unit_moves, 1, 0
+-- The number of new tasks to open, and of units for which there is time
+local opening, in_time = 0, #units
 
 do -- check the units
   -- Returns the same as the function check. Also refuses to remove a task, or its outputs, if other tasks need it.
@@ -198,105 +187,94 @@ do -- check the units
     if form.repair and form.to == '' then wrong_move = wrong_move or wrong_ended() end
   end
 
-  -- The state to which this call moves a task, by the task's id.
-  local moved_to = {}
+  -- The state to which this call moves a task, by the task's id. The task that holds a unique key after the accepted
+  -- units, by the key: the id of a task, or a new task of this call.
+  local moved_to, holders = {}, {}
+  local function holder_of(key) return holders[key] or task_with_key(unique, key, tasks, holding, moved_to) end
 
-  -- Returns the task that holds a unique key, or false: the id of a task, or a new task of this call.
-  local holders = {}
-  local function holder_of(key)
-    if holders[key] ~= nil then return holders[key] end
-    return task_with_key(unique, key, tasks, holding, moved_to)
+  local function give_key(u, key, holder)
+    put(into(u, 'taken'), key, holders[key] or false)
+    holders[key] = holder
   end
 
   -- Decides which tasks of a unit take their unique keys. Refuses the unit if a task cannot be opened or reopened. Keys
   -- that the unit's other tasks give back are free.
-  local function take_keys(i, first_move, last_move, first_new, last_new)
-    local reopened, taken = {}, {}
-    for j = first_move, last_move do
+  local function take_keys(u)
+    local reopened, needed = {}, false
+    for j = u.from, u.to do
       local form = form_of[j]
       local to = form and form.to
       if form and to ~= UNCHANGED then moved_to[ARGV[moves[j] + 1]] = to ~= '' and to or nil end
       if to == 'open' and form.unique then reopened[#reopened + 1] = j end
     end
-    local needed = #reopened > 0
-    for j = first_new, last_new do needed = needed or new_tasks[j].unique ~= '' end
-    if needed and keys_refused then return refuse(i, keys_refused) end
+    for _, t in ipairs(u.new) do needed = needed or t.unique ~= '' end
+    if keys_refused and (needed or reopened[1]) then return refuse(u, keys_refused) end
     for _, j in ipairs(reopened) do
       local id, key = ARGV[moves[j] + 1], ARGV[moves[j] + form_of[j].unique]
       local other = holder_of(key)
       if other and other ~= id then
-        refuse(i, string.format('*%s %s', id, type(other) == 'table' and '0' or other))
+        refuse(u, string.format('*%s %s', id, type(other) == 'table' and '0' or other))
       else
-        taken[#taken + 1] = { key, holders[key] }
-        holders[key] = id
+        give_key(u, key, id)
       end
     end
-    if refused[i] then -- the unit moves no task and takes no key
-      for j = first_move, last_move do
-        if form_of[j] then moved_to[ARGV[moves[j] + 1]] = nil end
-      end
-      for _, t in ipairs(taken) do holders[t[1]] = t[2] end
-      return
-    end
-    for j = first_new, last_new do
-      local new = new_tasks[j]
-      if new.unique ~= '' then
-        new.same = holder_of(new.unique)
-        if not new.same then holders[new.unique] = new end
-      end
+    if u.refused then return end
+    for _, t in ipairs(u.new) do
+      t.same = t.unique ~= '' and holder_of(t.unique)
+      if t.unique ~= '' and not t.same then give_key(u, t.unique, t) end
     end
   end
 
-  -- Undoes take_keys for the new tasks of a unit that is refused.
-  local function give_keys_back(first_new, last_new)
-    for j = first_new, last_new do
-      local new = new_tasks[j]
-      if holders[new.unique] == new then holders[new.unique] = nil end
+  -- Undoes take_keys, because the unit is refused.
+  local function give_back(u)
+    for j = u.from, u.to do
+      if form_of[j] then moved_to[ARGV[moves[j] + 1]] = nil end
     end
+    local taken = u.taken or {}
+    for i = #taken - 1, 1, -2 do holders[taken[i]] = taken[i + 1] or nil end
   end
 
   -- The answer to a refused unit names all tasks that are not in the state that their moves require. If a move was
   -- already made, it is neither repeated nor refused.
   local stored = stored_tasks(most, FIRST_LIST + #lists + #waking)
-  for i = 1, #unit_moves do
-    if i > 1 and late(unit_moves[i] - unit_moves[i - 1] + unit_new[i] - unit_new[i - 1], 1) then
-      units = i - 1
+  for i, u in ipairs(units) do
+    if late(u, 1) then
+      in_time = i - 1
       break
     end
-    refuse_for(i, changes[i] and deciding.refusal_of_change(changes[i]))
-    for j = from, unit_moves[i] do
+    refuse(u, u.change and deciding.refusal_of_change(u.change))
+    for j = u.from, u.to do
       local otherwise = check_unit_move(form_of[j], j)
-      if otherwise == 'done' and has_flag(i, 'm') then -- the new tasks were opened, too
+      if otherwise == 'done' and has_flag(u, 'm') then -- the new tasks were opened, too
         otherwise = string.format('-%s %s executed', ARGV[moves[j] + 1], form_of[j].round)
       end
       if otherwise then form_of[j] = false end
-      if otherwise and otherwise ~= 'done' then refuse(i, otherwise) end
+      if otherwise and otherwise ~= 'done' then refuse(u, otherwise) end
     end
-    refuse_for(i, decides[i] ~= '' and deciding.refusal_of(decides[i], changes[i]))
-    take_keys(i, from, unit_moves[i], from_new + 1, unit_new[i])
-    if not refused[i] then
-      local new = 0
-      for j = from_new + 1, unit_new[i] do
-        if not new_tasks[j].same then new = new + 1 end
-      end
-      local excess = new > 0 and has_flag(i, 'c') and too_many(most, stored + opening, new)
-      if excess then
-        refuse(i, excess)
-        give_keys_back(from_new + 1, unit_new[i])
-      else
-        opening = opening + new
+    refuse(u, u.decides ~= '' and deciding.refusal_of(u.decides, u.change))
+    if keyed then take_keys(u) end
+    local new = 0
+    for _, t in ipairs(u.new) do
+      if not t.same then
+        new = new + 1
+        t.number = opening + new
       end
     end
-    if not refused[i] then deciding.accept(decides[i], changes[i]) end
-    from, from_new = unit_moves[i] + 1, unit_new[i]
+    if new > 0 and not u.refused and has_flag(u, 'c') then refuse(u, too_many(most, stored + opening, new)) end
+    if u.refused then
+      give_back(u)
+    else
+      opening = opening + new
+      deciding.accept(u.decides, u.change)
+    end
   end
 end
 if wrong_move then return wrong_move end
 
 local ids, keys = {}, {}
 if opening > 0 then
-  ids, keys = free_ids(tasks, counter, opening)
-  if not ids then return no_ids(counter) end
+  ids, keys, wrong = free_ids(tasks, counter, opening)
+  if wrong then return wrong end
 end
 
 -- From here on, the script writes.
@@ -305,10 +283,6 @@ for _, form in ipairs(forms) do
   if not form.repair and form.to ~= '' and form.to ~= UNCHANGED then form.left = into(remove, list[form.from]) end
   if form.to ~= '' and list[form.to] then form.entered = into(add, list[form.to]) end
   if list.executed then form.stray = into(remove, list.executed) end
-end
-
-local function look_again(id, look)
-  if look then put(looks, look, id) else forgotten[#forgotten + 1] = id end
 end
 
 -- The indexes of groups that may become empty, by the names of the groups.
@@ -375,79 +349,63 @@ end
 
 local entered = {} -- the names of the indexes of the new tasks
 local opened, open_task = 0, opener(ids, keys, who, shared, {})
-local function open(new)
-  if new.same then return end
-  opened = opened + 1
-  local id, at, score_text = ids[opened], open_task(new.score, new.from, new.properties)
-  new.id = id
-  if new.unique ~= '' then call('HSET', unique, new.unique, id) end
-  if new.place ~= '' then enter_place(new.place, score_text, id) else put(into(add, list.open), score_text, id) end
-  if new.names ~= '' then
-    enter_indexes(groups, new.names, open_code, id)
-    if entered[#entered] ~= new.names then entered[#entered + 1] = new.names end
-  end
-  if new.look ~= '-' then look_again(id, moment_text(new.look, at)) end
+
+-- Returns the id of a new task, or of the task that holds its unique key.
+local function id_of(t)
+  local holder = t.same or t
+  return type(holder) == 'table' and ids[holder.number] or holder
 end
 
--- Replaces the places of new tasks of a unit by their ids, in the properties that name dependencies.
-local function name_dependencies(from_new_task, to_new_task)
-  local named, n = {}, opened
-  for j = from_new_task, to_new_task do
-    local new = new_tasks[j]
-    if not new.same then
-      n = n + 1
-      new.id = ids[n]
-    end
-    named[j - from_new_task + 1] = new.id or type(new.same) == 'table' and new.same.id or new.same
+local function open(t)
+  opened = t.number
+  local id, at, score_text = ids[opened], open_task(t.score, t.from, t.properties)
+  if t.unique ~= '' then call('HSET', unique, t.unique, id) end
+  if t.place ~= '' then enter_place(t.place, score_text, id) else put(into(add, list.open), score_text, id) end
+  if t.names ~= '' then
+    enter_indexes(groups, t.names, open_code, id)
+    if entered[#entered] ~= t.names then entered[#entered + 1] = t.names end
   end
-  for j = from_new_task, to_new_task do
-    local new = new_tasks[j]
-    needs.name_tasks(named, new.from + 1, new.from + 2 * new.properties)
-  end
+  if t.look ~= '-' then look_again(id, moment_text(t.look, at)) end
 end
 
--- Opens the tasks of a unit. Returns what its line says of tasks that others have opened. The follow-ups of a result or
--- a callback belong to the round of the unit's first move.
-local function open_unit(i)
-  local before, first, line = opened, form_of[from], ''
-  for j = from_new, unit_new[i] do
-    local new = new_tasks[j]
-    open(new)
-    local same = new.same
-    if same then
-      line = string.format('%s %d=%s', line, j - from_new + 1, type(same) == 'table' and same.id or same)
-    end
+-- Opens the tasks of a unit, and returns the unit's line. The follow-ups of a result or a callback belong to the round
+-- of the unit's first move.
+local function open_unit(u)
+  if has_flag(u, 'r') then
+    local named = {} -- the ids that replace the places of new tasks, in the properties that name dependencies
+    for j, t in ipairs(u.new) do named[j] = id_of(t) end
+    for _, t in ipairs(u.new) do needs.name_tasks(named, t.from + 1, t.from + 2 * t.properties) end
   end
-  if opened > before and from <= unit_moves[i] and (has_flag(i, 'm') or first.to == 'archived') then
-    local key = tasks .. ARGV[moves[from] + 1]
-    call('HSET', key, first.round .. ':follow_ups', ids[before + 1] .. '-' .. ids[opened])
+  local first, form = opened + 1, form_of[u.from]
+  local line = u.new[1] and '+' .. (ids[first] or '0') or '+'
+  for j, t in ipairs(u.new) do
+    if t.same then line = string.format('%s %d=%s', line, j, id_of(t)) else open(t) end
+  end
+  if opened >= first and u.from <= u.to and (has_flag(u, 'm') or form.to == 'archived') then
+    local key = tasks .. ARGV[moves[u.from] + 1]
+    call('HSET', key, form.round .. ':follow_ups', ids[first] .. '-' .. ids[opened])
   end
   return line
 end
 
 local lines = {}
-from, from_new = 1, 1
-for i = 1, #unit_moves do
-  if i <= units and i > 1 and late(unit_moves[i] - from + 1 + unit_new[i] - from_new + 1, 2) then units = i - 1 end
-  if i > units then
+for i, u in ipairs(units) do
+  if i <= in_time and late(u, 2) then in_time = i - 1 end
+  if i > in_time then
     lines[i] = '~'
-  elseif refused[i] then
-    lines[i] = table.concat(refused[i], '\t')
+  elseif u.refused then
+    lines[i] = table.concat(u.refused, '\t')
   else
-    deciding.apply(decides[i], changes[i])
-    lines[i] = unit_new[i] >= from_new and '+' .. (ids[opened + 1] or '0') or '+'
-    for j = from, unit_moves[i] do
+    deciding.apply(u.decides, u.change)
+    for j = u.from, u.to do
       if form_of[j] then apply(form_of[j], j) end
     end
-    if has_flag(i, 'r') then name_dependencies(from_new, unit_new[i]) end
-    lines[i] = lines[i] .. open_unit(i)
+    lines[i] = open_unit(u)
   end
-  from, from_new = unit_moves[i] + 1, unit_new[i] + 1
 end
 if opened > 0 then call('SET', counter, ids[opened]) end
 finish_moves()
 limiting.finish()
-
 keep_names(groups, entered)
 
 -- A group without tasks has no mark and no name, so that these need no more memory than the groups.

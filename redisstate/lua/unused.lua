@@ -1,15 +1,8 @@
--- unused: removes stored programs that were not used for a long time.
+-- unused: removes stored programs that were not used for a long time. Each program is removed only if it was not used
+-- in the meantime.
 --
--- Each program is removed only if it was not used in the meantime.
---
--- KEYS:
---  1. programs_used
---  2. programs
--- - the keys of the programs
---
--- ARGV:
---  1. the time before which the last use of each program must lie
--- - the SHA-256 sums of the programs
+-- KEYS: programs_used, programs, and the keys of the programs
+-- ARGV: the time before which the last use of each program must lie, and the SHA-256 sums of the programs
 --
 -- Returns the SHA-256 sums of the removed programs.
 

@@ -89,6 +89,11 @@ local function keep_names(groups, indexed)
   bulk('ZADD', beside(groups, 'queue_names'), of_queues, redis.pcall)
 end
 
+-- Returns an error reply if the key exists but is not a hash.
+local function not_hash(key)
+  if type(try('HLEN', key)) == 'table' then return redis.error_reply('WRONGTYPE ' .. key .. ' is not a hash') end
+end
+
 -- Returns the scores of members in a sorted set, in the order of the members; false if the set lacks the member.
 local function scores_of(key, members)
   local scores = {}
