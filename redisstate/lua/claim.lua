@@ -1,45 +1,23 @@
 -- claim: hands open tasks to a worker. It serves the worker's queues in order. In a queue, the tasks with the highest
 -- priority come first, and among them the tasks that have been due for the longest time.
 --
--- - from-state: open
--- - to-state: running, with a claim id and a lease
+-- from-state: open; to-state: running, with a claim id and a lease
 --
--- KEYS:
---  1. calls of this client
---  2. due
---  3. running
---  4. servers
---  5. leap
---  6. open
---  7. wake list of open
---  8. partitions
---  9. paused
--- 10. limits
+-- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, partitions, paused, limits
 --
--- ARGV:
---  1. call slot
---  2. sequence number
---  3. prefix of task keys
---  4. prefix of group keys
---  5. code of the state running in a group's index
---  6. worker
---  7. maximum number of tasks
---  8. lease in seconds
---  9. random part of the claim ids
--- 10. approximate limit for the bytes of inputs, sources and metas
+-- ARGV; a number is the index of the first argument in its line:
+--  1. call slot, sequence number, prefixes of the keys of tasks and of groups
+--  5. code of the state running in a group's index, worker, maximum number of tasks, lease in seconds
+--  9. random part of the claim ids, approximate limit for the bytes of inputs, sources and metas
 -- 11. name of the set of programs to avoid, or '' to start at the head of the lists
 -- 12. number of seconds after a deadline; until then, the worker itself reports the time-out
 -- 13. number of seconds after which a server without a heartbeat counts as absent
--- 14. prefix of the keys of positions
--- 15. the version of the pauses that the client knows, or ''
--- 16. '1' if the worker runs programs, or ''
--- 17. '1' if the worker handles all programs without a source, or ''
--- 18. '1' if claimplain.lua may serve the worker, or ''
+-- 14. prefix of the keys of positions, the version of the pauses that the client knows, or ''
+-- 16. '1' or '' for each of: the worker runs programs, it handles all programs without a source, claimplain.lua may
+--     serve it
 -- - the number of properties that the worker needs, and their names
--- - the number of programs to avoid, and these programs
--- - the number of paused groups, and these groups
--- - the number of tags that the worker offers, and these tags
--- - the number of programs for which it has handlers, and these programs
+-- - in the same form: the programs to avoid, the paused groups, the tags that the worker offers, and the programs for
+--   which it has handlers
 -- - the group of the tasks that the worker claims, as in the name of a partition, or '' for all groups
 -- - the number of queues that the worker serves; for each, its name, and a name for its positions
 -- - if the claim requires tasks to be unchanged: for each of them, its id, state, round and revision, and '1' if it
@@ -62,23 +40,20 @@
 --     empty.
 --
 -- A task is overdue when its end_before or its claim_before is past. The client decides about the overdue tasks that
--- the script returns. If the clock may have leapt, the script returns no overdue tasks, and the server decides about
--- them (see the function trusted). The script delays an invalid task and adds it to `due`, so that the server decides
--- about the task. If an id has no hash, the script removes the id from its list. A repeated call returns the same tasks
--- as the first call.
---
--- A task of a paused group counts as a task of a program to avoid.
+-- the script returns. The script delays an invalid task and adds it to `due`, so that the server decides about the
+-- task. If an id has no hash, the script removes the id from its list. A task of a paused group counts as a task of a
+-- program to avoid. A repeated call returns the same tasks as the first call.
 --
 -- The order in which the script reads tasks is in ordering.lua. The limits of keys are in starting.lua. A claim reads a
 -- limited number of tasks, and the next claim may continue at a position (see positions.lua).
 
-local absence, known = tonumber(ARGV[13]), ARGV[15]
+local absence, prefix_of_positions, known, runs_programs, runs_anything = unpack(ARGV, 13, 17)
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
 cursor = 19 + ARGV[19]
 
 local avoid, paused_group, queues = take_set(), take_set(), {}
-local offer = { programs = ARGV[16] == '1', anything = ARGV[17] == '1', tags = take_set(), handlers = take_set() }
-offer.group = take()
+local offer = { programs = runs_programs == '1', anything = runs_anything == '1' }
+offer.tags, offer.handlers, offer.group = take_set(), take_set(), take()
 for i = 1, tonumber(take()) do queues[i] = { name = take(), position = take() } end
 local n_properties = #properties
 properties[n_properties + 1] = 'place'
@@ -94,8 +69,7 @@ if before then
   local again, i = {}, 0
   for id in string.gmatch(before, '%S+') do
     i = i + 1
-    local f = read(id, n_properties)
-    local claim = random .. '.' .. i
+    local f, claim = read(id, n_properties), random .. '.' .. i
     if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
       f[LOG] = ''
       again[#again + 1] = { id, claim, f }
@@ -123,13 +97,14 @@ end
 -- The first part of the script reads and decides.
 
 local has_positions = unwanted_name ~= ''
-positions.use(ARGV[14], unwanted_name)
+positions.use(prefix_of_positions, unwanted_name)
 use_places(open)
 starting.use(due, KEYS[10])
 ordering.use(open, wanted, offer)
 begin()
 
-local in_the_way, gone, later_here, odd = {}, {}, {}, {}
+local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
+local corrections = {} -- the list, the id of an entry to change in it, and the new score, or nil to remove the entry
 local avoided, looked_at = 0, 0
 -- Whether to read a task's program first, because reading the other properties costs more
 local picky = next(avoid) ~= nil or next(paused_group) ~= nil
@@ -139,10 +114,10 @@ local function not_here(names)
   return names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
 end
 
--- Returns whether the script may trust the clock when it decides that a task is overdue. If a server sees a leap of the
--- clock, it writes the leap to `leap` before its next heartbeat. So after a recent heartbeat, `leap` shows whether the
--- clock has leapt. If no server has ever sent a heartbeat, the script has nothing to check the clock against, and
--- trusts it.
+-- Returns whether the script may trust the clock when it decides that a task is overdue; otherwise the server decides.
+-- If a server sees a leap of the clock, it writes the leap to `leap` before its next heartbeat. So after a recent
+-- heartbeat, `leap` shows whether the clock has leapt. Without any heartbeat, the script has nothing to check the clock
+-- against, and trusts it.
 local trust
 local function trusted()
   if trust == nil then
@@ -150,7 +125,7 @@ local function trusted()
     local seen = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
     local till = redis.pcall('HGET', KEYS[5], 'until')
     local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
-    trust = not seen or over and math.abs(now - score_of(seen)) < absence
+    trust = not seen or over and math.abs(now - score_of(seen)) < tonumber(absence)
   end
   return trust
 end
@@ -166,7 +141,7 @@ local function consider(list, id, score)
   local placed = list.place
   local f = read(id, placed and n_properties + 1 or n_properties - 3)
   if not f[1] or placed and f[n_properties + 1] ~= placed then -- the id has no task, or the task is elsewhere
-    gone[#gone + 1] = { list, id }
+    corrections[#corrections + 1] = { list, id }
     return
   end
   local start_after = f[3] == '0' and 0 or number(f[3], 0)
@@ -174,13 +149,14 @@ local function consider(list, id, score)
   local claim_before = placed and f[n_properties - 2] and number(f[n_properties - 2], 0) or INF
   if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
   local sound = start_after and end_before and timeout and (f[2] == '0' or round_of(f[2]) == (f[2] or '0'))
-  if f[1] ~= 'open' or not sound then
-    odd[#odd + 1] = { list, id }
+  if f[1] ~= 'open' or not sound then -- the server decides about it during the delay
+    corrections[#corrections + 1] = { list, id, now + 5 }
+    put(odd, now_text, id)
   elseif math.min(end_before, claim_before) <= now then
     if not trusted() then return 'elsewhere' end
     in_the_way[#in_the_way + 1] = id
   elseif start_after > now then
-    later_here[#later_here + 1] = { list, id, start_after }
+    corrections[#corrections + 1] = { list, id, start_after }
   elseif f[NOT_ON] and not_here(f[NOT_ON]) then
     picky = true
     return 'elsewhere'
@@ -206,7 +182,7 @@ local function look_through(skipped, read_before)
     local source = ordering.next()
     if not source then return end
     if full() or looked_at >= MOST_LOOKED_AT or looked_at % 16 == 15 and spent(1) then
-      ordering.stop()
+      ordering.more = true
       return
     end
     looked_at, source.at = looked_at + 1, nil
@@ -267,7 +243,7 @@ for i, queue in ipairs(queues) do
   for k = before_queue + 1, #ids do chosen[k].queue = queue.name end
 end
 
-local wrong = starting.wrong or ordering.wrong()
+wrong = starting.wrong or #ordering.lists > 0 and not_sorted(placed)
 if wrong then return wrong end
 
 -- From here on, the script writes.
@@ -275,20 +251,12 @@ if wrong then return wrong end
 wrong = write_lists()
 if wrong then return wrong end
 
-for _, g in ipairs(gone) do
-  g[1].changed = true
-  call('ZREM', g[1].key, g[2])
+for _, c in ipairs(corrections) do
+  local list, id, score = unpack(c)
+  list.changed = true
+  if score then call('ZADD', list.key, text(score), id) else call('ZREM', list.key, id) end
 end
-for _, l in ipairs(later_here) do
-  l[1].changed = true
-  call('ZADD', l[1].key, text(l[3]), l[2])
-end
-for _, o in ipairs(odd) do -- an invalid task: the server decides about it during the delay
-  o[1].changed = true
-  call('ZADD', o[1].key, text(now + 5), o[2])
-  call('ZADD', due, now_text, o[2])
-end
-
+bulk('ZADD', due, odd)
 starting.leave(tasks)
 positions.finish()
 

@@ -2,16 +2,14 @@
 -- and nothing is paused. If one of the tasks needs a decision, for example because it is overdue, the script goes on
 -- with claim.lua, which uses what this path has read.
 
-local before, stale = answered()
-if stale then return stale end
-local version, size = call('HGET', KEYS[8], 'version') or '', nil
+local before = answered()
+if type(before) == 'table' then return before end -- a later call was answered
+local version, wrong, size = call('HGET', KEYS[8], 'version') or ''
 if not before then
-  local wrong
   wrong, size = not_sorted(open)
   wrong = wrong or not_sorted(due)
   if wrong then return wrong end
 end
-
 local seen = {} -- the replies of HMGET, by the id of the task
 
 if ARGV[18] == '1' and version == '' and not before then
@@ -50,7 +48,7 @@ if ARGV[18] == '1' and version == '' and not before then
   end
 
   if plain then -- the script writes
-    local wrong = write_lists()
+    wrong = write_lists()
     if wrong then return wrong end
     write_hashes()
     bulk('ZREM', open, ids)

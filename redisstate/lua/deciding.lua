@@ -1,8 +1,8 @@
 -- deciding: common code for decisions about groups, and for the records of the stages of pipelines. A unit of
 -- transact.lua may decide a group, and may change the record of a stage.
 --
--- A script calls deciding.use first. It then calls deciding.refusals for each unit, and deciding.accept if nothing
--- refuses the unit. At last it calls deciding.apply for each accepted unit.
+-- A script calls deciding.use first. For each unit, it then calls deciding.refusal_of_change and deciding.refusal_of,
+-- and deciding.accept if nothing refuses the unit. At last it calls deciding.apply for each accepted unit.
 
 local deciding = {
   decided = {}, -- the groups that units of this call decide
@@ -23,8 +23,8 @@ end
 
 -- Returns the reason why a unit must not decide a group, or nil.
 function deciding.refusal_of(group, changes_stage)
-  local mark, wrong_marks = mark_of(deciding.marks, group)
-  local wrong = wrong_marks or not_in_group(deciding.groups, group)
+  local mark, wrong = mark_of(deciding.marks, group)
+  wrong = wrong or not_in_group(deciding.groups, group)
   if wrong then return wrong end
   -- The record of a stage says whether the pipeline has decided it. So the pipeline can decide a group that the server
   -- or a transaction has decided.

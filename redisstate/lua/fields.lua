@@ -1,25 +1,23 @@
 -- fields: reads properties of tasks, all at one moment. It leaves out values that are too long. It changes nothing.
 --
 -- KEYS: the tasks' hashes
---
 -- ARGV:
 --  1. maximum length of a value, in bytes
 --  2. maximum length of a value of one round, in bytes; the name of its property contains a colon
 --  3. maximum number of bytes of all values together; the first task is returned even if its values are longer
 --  4. '1' if values are often too long, or ''
---  5. the number of sets of property names, then the sets; each set is its number of names, then the names
+--  5. the number of sets of property names, then the sets; each set is its number of names, then the names. A '?'
+--     before a name asks for the length of the value
 -- - for each key: the number of its set of names, counted from 1
---
--- A '?' before a name asks for the length of the value.
 --
 -- Returns a list of values for each key, until the values of the next key would exceed the limit. The values have the
 -- order of the names. If a property does not exist, its value is nil. If it is too long, or its name begins with '?',
 -- the value is its length. If a key is not a hash, its list is empty.
 --
 -- Valid values are short, and only other programs write values that are too long. So the script first reads PIECE
--- values at once, and then checks their lengths. After the first value that is too long, the script checks the length
--- of each value before it reads the value. If values are often too long, such as outputs of programs, it does so from
--- the beginning. So the script never holds more than PIECE values that are too long.
+-- values at once, and then checks their lengths. After the first value that is too long, or from the beginning if
+-- values are often too long, it checks the length of each value first. So it never holds more than PIECE values that
+-- are too long.
 
 local most, most_of_round, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local PIECE = 18

@@ -8,9 +8,9 @@
 -- A task that has to wait is in the place `limit=$key` (see places.lua). The set `limits_due` has each key with waiting
 -- tasks, and the time at which the server must check the key. When a running task ends, the key is due at once.
 --
--- A script that includes this code calls limiting.use first, then limiting.count for each task, and limiting.finish at
--- the end. The function limiting.use creates the others, so that calls without limit keys do not. The code is in one
--- table, because a script may have only about 180 locals.
+-- A script calls limiting.use first, then limiting.count for each task, and limiting.finish at the end. The function
+-- limiting.use creates the others, so that calls without limit keys do not. The code is in one table, because a script
+-- may have only about 180 locals.
 
 local limiting = {
   begun = {}, ended = {}, -- ids of tasks, by their limit key

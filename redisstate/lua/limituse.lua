@@ -55,11 +55,8 @@ end
 local function remove_idle(key)
   for _, id in ipairs(redis.pcall('ZRANGE', limiting.running .. key, 0, most - 1)) do
     local f = redis.pcall('HMGET', tasks .. id, 'state', 'limit_key') -- an error reply if the key is not a hash
-    if (f[1] == 'running' or f[1] == 'executed') and f[2] == key then
-      redis.pcall('ZADD', limiting.running .. key, now_text, id)
-    else
-      redis.pcall('ZREM', limiting.running .. key, id)
-    end
+    local runs = (f[1] == 'running' or f[1] == 'executed') and f[2] == key
+    set_score(limiting.running .. key, runs and now_text, id)
   end
 end
 
@@ -121,13 +118,12 @@ end
 
 -- Returns the numbers of returned tasks and of unclaimed tasks, and the partitions of the first unclaimed tasks.
 local function returned_tasks(key)
-  local set = limiting.returned .. key
+  local set, unserved = limiting.returned .. key, {}
   remove_old(set)
   local function count() return redis.pcall('ZCOUNT', set, '-inf', text(now - patience)) end
   local unclaimed = count()
   if type(unclaimed) ~= 'number' then return 0, 0, {} end
-  local unserved = unclaimed > 0 and unserved_partitions(key, set, unclaimed) or {}
-  unclaimed = count()
+  if unclaimed > 0 then unserved, unclaimed = unserved_partitions(key, set, unclaimed), count() end
   return redis.pcall('ZCARD', set) - unclaimed, unclaimed, unserved
 end
 
@@ -137,8 +133,7 @@ local function use_of(key)
   local at_most, count, per = limiting.parse(limit)
   if check or waiting > 0 and size(limiting.running .. key) >= at_most then remove_idle(key) end
   local running = size(limiting.running .. key)
-  if check and running > 0 then redis.pcall('ZADD', limiting.used, now_text, key) end
-  if check and running == 0 then redis.pcall('ZREM', limiting.used, key) end
+  if check then set_score(limiting.used, running > 0 and now_text, key) end
   local free, next_start = 0, nil
   if per then free, next_start = free_starts(key, count, per) end
   local new, unclaimed, unserved = returned_tasks(key)

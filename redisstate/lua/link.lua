@@ -1,7 +1,6 @@
 -- link: links tasks to their dependencies. The server calls it.
 --
--- - from-state: any
--- - to-state: the same; the server then settles the tasks that the script makes due
+-- from-state and to-state: any, but the same; the server then settles the tasks that the script makes due
 --
 -- The script links a waiting task to each of its dependencies. Until it has linked them all, the task is in the set
 -- `unlinked`. If the dependency is not finished, the script adds an entry to its list of dependents. An entry consists
@@ -23,28 +22,24 @@
 -- The name is the task's id, or the name of the group.
 --
 -- Operations, with their arguments and the line of the answer:
--- - link: id, round, the number of dependencies that were linked before, '1' or '' (see below), the number of given
---   dependencies, and these dependencies. If the task need not wait, it becomes due.
+-- - link: id, round, the number of dependencies that were linked before, '1' if the given dependencies are the last
+--   ones of the task or '', the number of given dependencies, and these. If the task need not wait, it becomes due.
 --   Answer: '+', '~' and a number if there was time only for this number of dependencies, or '-' if the task no longer
 --   waits, or if another call has linked the dependencies.
 -- - end: id, round, state, the reason why strict dependencies on the task are not met, or '' if it has succeeded, the
---   round in which the task waited for its own dependencies, the number of dependencies that were released before, '1'
---   or '' (see below), the number of given dependencies, and these dependencies.
+--   round in which the task waited for its own dependencies, the number of dependencies that were released before, and
+--   the given dependencies as for link. A dependency is strict if it requires success.
 --   Answer: '+' if the ending is handled, '~' and the number of given dependencies that it has released if a part of it
 --   remains, or '-' if another call has released the dependencies.
 -- - probe: a group. Answer: '+' if the group is complete, or '-'.
 -- - complete: a group, the reason why strict dependencies on the group are not met, or '' if all tasks have succeeded,
 --   and the number of tasks that did not succeed and are not archived.
---   Answer: '+' if all dependents of the group know its end, '~' if some remain, or '-' if the group is not
---   complete, or has another number of such tasks.
---
--- A '1' says that the given dependencies are the last ones of the task. A dependency is strict if it requires success.
+--   Answer: '+' if all dependents of the group know its end, '~' if some remain, or '-' if the group is not complete,
+--   or has another number of such tasks.
 --
 -- If the call takes too long, the script leaves out the last operations, but never the first. The answer then has fewer
--- lines.
---
--- A repeated call changes nothing. It compares the numbers that the first call has written, and finds that the entries
--- are gone.
+-- lines. A repeated call changes nothing. It compares the numbers that the first call has written, and finds that the
+-- entries are gone.
 
 local due, ended, awaited, marks, unlinked = unpack(KEYS)
 local tasks, groups, dependents, group_dependents, SUCCEEDED = unpack(ARGV, 1, 5)
@@ -56,9 +51,14 @@ local unfinished, codes, unsuccessful = take_set(), take_list(1), take_list(1)
 local wrong = not_sorted(due) or not_sorted(ended) or not_sorted(awaited) or not_sorted(unlinked)
 if wrong then return wrong end
 
-local function take_dependency()
-  local kind, strict = string.match(take(), '^(%a+)(%??)$')
-  return { is_group = kind == 'group', any = strict, name = take() }
+-- Reads the number of dependencies that earlier calls have handled, whether the given ones are the last, and these.
+local function take_dependencies()
+  local before, last, all = take(), take() == '1', {}
+  for i = 1, tonumber(take()) do
+    local kind, any = string.match(take(), '^(%a+)(%??)$')
+    all[i] = { is_group = kind == 'group', any = any, name = take() }
+  end
+  return before, last, all
 end
 
 -- Returns the number in a property that this script writes. Returns 0 for any other text, as Go does.
@@ -113,9 +113,8 @@ local function link_group(d, entry)
 end
 
 local function link()
-  local id, round, before, last = take(), take(), take(), take() == '1'
-  local all = {}
-  for i = 1, tonumber(take()) do all[i] = take_dependency() end
+  local id, round = take(), take()
+  local before, last, all = take_dependencies()
   local key, of = tasks .. id, round .. ':'
   local f = redis.pcall('HMGET', key, 'state', 'round', 'place', of .. 'linked', of .. 'waits', of .. 'unmet', 'links')
   if f[1] ~= 'open' or f[3] ~= 'waiting' then
@@ -199,9 +198,7 @@ end
 
 local function handle_end()
   local id, round, state, unmet, waited = take(), take(), take(), take(), take()
-  local before, last = take(), take() == '1'
-  local all = {}
-  for i = 1, tonumber(take()) do all[i] = take_dependency() end
+  local before, last, all = take_dependencies()
   local all_know = tell(dependents .. id .. ':' .. round, unmet)
   local released, done = redis.pcall('HMGET', tasks .. id, 'state', waited .. ':released'), #all
   if released[1] and #all > 0 then

@@ -10,8 +10,8 @@
 
 local group, required, new = ARGV[3], ARGV[4], ARGV[5]
 
-local answer, stale = answered()
-if answer or stale then return answer or stale end
+local answer = answered()
+if answer then return answer end
 
 local mark, wrong = mark_of(KEYS[2], group)
 local wrong_index, size = not_sorted(KEYS[3])

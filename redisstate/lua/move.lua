@@ -2,20 +2,14 @@
 -- properties. Each move succeeds or fails on its own. The script is faster than transact.lua, which makes all other
 -- moves.
 --
--- - from-state: the state that the form names
--- - to-state: another state, which the form also names
+-- from-state and to-state: two different states, which the form names
 --
--- KEYS, after those of moving.lua:
---  3. the list that the tasks leave
---  4. the list that the tasks enter
---  5. another list that may have the tasks: `archived` if they are finished, otherwise `executed`
--- - the wake lists of the components that wait for tasks in list 4
---
--- ARGV, after those of moving.lua:
---  6. the index of the form's first argument if plain.lua may make the moves, or ''
--- - the number of states in which a task in the list `archived` counts as archived, and these states; none if the
---   tasks are not finished
--- - the form and the moves (see moving.lua)
+-- KEYS, after those of moving.lua: the list that the tasks leave, the list that they enter, another list that may have
+-- the tasks (`archived` if they are finished, otherwise `executed`), and the wake lists of the components that wait for
+-- tasks in the list that they enter
+-- ARGV, after those of moving.lua: the index of the form's first argument if plain.lua may make the moves, or ''; the
+-- number of states in which a task in the list `archived` counts as archived, and these states (none if the tasks are
+-- not finished); the form and the moves (see moving.lua)
 --
 -- Returns a line for each move: '+', '-id round state' or '~', as transact.lua does. If a key has a wrong type, the
 -- script writes nothing and returns the error WRONGTYPE.
@@ -67,6 +61,6 @@ if #form.entered > 0 then
   for i = 6, #KEYS do wake(KEYS[i], #form.entered / 2) end
 end
 
-local answer = table.concat(lines, '\n')
+answer = table.concat(lines, '\n')
 remember(answer)
 return answer

@@ -1,19 +1,10 @@
 -- moving: common code of the scripts that move tasks. A form is what several moves of a call have in common. So a call
--- contains it once, and the script prepares it once.
+-- contains it once, and the script prepares it once. Each call of a script creates all of these functions. The more
+-- outer locals a function uses, the longer this takes. So rare cases share functions, and are noted in one table.
 --
--- Each call of a script creates all of these functions. The more outer locals a function uses, the longer this takes.
--- So rare cases share functions, and the script notes them in one table.
---
--- KEYS of these scripts:
---  1. calls of this client
---  2. due
---
--- ARGV of these scripts:
---  1. call slot, or '' if the claim identifies a repeated call
---  2. sequence number
---  3. prefix of task keys
---  4. prefix of group keys
---  5. name of the user or component that makes the call, for the logs of the tasks
+-- KEYS of these scripts: calls of this client, due
+-- ARGV of these scripts: call slot ('' if the claim identifies a repeated call), sequence number, prefixes of the keys
+-- of tasks and of groups, name of the user or component that makes the call, for the logs of the tasks
 --
 -- A form is:
 -- - from
@@ -24,7 +15,7 @@
 --   and there is no note, the move only changes its due time.
 -- - code of the state `to` in an index
 -- - 'ends' if the move ends the task: no server reopens it; 'spoils' if it removes the task or its outputs; else ''
--- - score and due time, which are moments: times relative to the call (see the function `moment` in the prelude)
+-- - score and due time, which are moments: times relative to the call (see the function `moment`)
 -- - note for the log
 -- - '1' for a repair
 -- - '1' if the task's updates are removed, and its hash is made compact
@@ -35,40 +26,31 @@
 --   `dependents` if the move removes the task
 -- - the number of arguments of HSET before the properties whose values are times, and before the moves' own properties
 -- - the number of arguments of HMGET, of arguments of HSET, and of properties whose value is a time
--- - the arguments of HMGET; the key is empty
--- - the arguments of HSET; the key, the log, times and own values are empty
--- - the moments of the properties whose value is a time
--- - the number of properties to remove, and these properties
+-- - the arguments of HMGET, without the key, those of HSET, without the key, the log, times and own values, the moments
+--   of the properties whose value is a time, the number of properties to remove, and these properties
 --
 -- A move is: id, the names of its indexes, the values of its own properties, and the arguments whose positions the form
 -- has.
 
 local tasks, groups, who = ARGV[3], ARGV[4], ARGV[5]
 local due = KEYS[2]
-do
-  local answer, stale = answered()
-  if answer or stale then return answer or stale end
-end
-
 local REMOVED, UNCHANGED = '-', '='
 
 -- Changes of sorted sets, by key. The script writes them together at the end.
 local remove, add = {}, {}
 local looks, forgotten = into(add, due), into(remove, due)
 
--- These lists have an element for each move of the call:
--- - the index in ARGV before its first argument
--- - its time; the timestamps of a round never decrease, even if the clock is set back
--- - the task's log
--- - nil, or a table with what is special about the task:
---   - leaves, enters: its places before and after the move, or nil (see places.lua)
---   - links: this property, if the move ends the task (see endings.lua)
---   - stray: whether a result of another claim has put the task into the list `executed`
+-- These lists have an element for each move of the call: the index in ARGV before its first argument; its time (the
+-- timestamps of a round never decrease, even if the clock is set back); the task's log; and nil, or a table with what
+-- is special about the task:
+-- - leaves, enters: its places before and after the move, or nil (see places.lua)
+-- - links: this property, if the move ends the task (see endings.lua)
+-- - stray: whether a result of another claim has put the task into the list `executed`
 local moves, times, logs, special = {}, {}, {}, {}
 
--- Reads a form. Its field `read` holds the arguments of HMGET, and its field `write` those of HSET. Each move adds its
--- key to both, and its log and own values to `write`. The fields `place`, `revised` and `linked` are indexes in the
--- reply of HMGET. To add 0 makes a number of a text, without a call.
+-- Reads a form. Its fields `read` and `write` hold the arguments of HMGET and HSET. Each move adds its key to both, and
+-- its log and own values to `write`. The fields `place`, `revised` and `linked` are indexes in the reply of HMGET. To
+-- add 0 makes a number of a text, without a call.
 local function read_form()
   local from, round, revision, to, code, links, score, look, note, repair = unpack(ARGV, cursor + 1, cursor + 10)
   local updates, size, claim, fence, limit, unique, span, placed_at = unpack(ARGV, cursor + 11, cursor + 18)
@@ -110,11 +92,14 @@ end
 
 -- The next functions have two arguments: a form, and the number of a move of this form.
 
--- Returns the value that a move writes to a property, or nil if the move does not write to the property.
+-- Returns the value that a move writes to a property, or nil; and whether the move removes the property.
 local function written(form, i, name)
   for j = 2, #form.write, 2 do
     local own = (j - form.owned + 1) / 2
     if form.write[j] == name then return own > 0 and ARGV[moves[i] + 2 + own] or form.write[j + 1] end
+  end
+  for _, cleared in ipairs(form.clear) do
+    if cleared == name then return nil, true end
   end
 end
 
@@ -147,10 +132,8 @@ local wrong_move -- the error reply of a place, or of the set `ended`
 local function note_special(form, i, f)
   local leaves, enters, links = form.place and f[form.place], nil, form.links == 'ends' and f[form.linked]
   if form.place and form.to == 'open' then
-    enters = written(form, i, 'place') or leaves
-    for _, name in ipairs(form.clear) do
-      if name == 'place' then enters = nil end
-    end
+    local place, cleared = written(form, i, 'place')
+    enters = place or not cleared and leaves
   end
   if form.from ~= 'open' and not form.repair then leaves = nil end
   if not (leaves or enters or links) then return end
@@ -160,13 +143,10 @@ local function note_special(form, i, f)
     or links and wrong_ended()
 end
 
--- Returns the present, or the later one of two times if it is later. A text without a plausible time does not count.
-local function not_before(running, started)
-  local at, t = now, running and tonumber(running)
-  if t and t > at and t < 1e12 then at = t end
-  t = started and tonumber(started)
-  if t and t > at and t < 1e12 then at = t end
-  return at
+-- Returns the later one of two times. A text without a plausible time does not count.
+local function not_before(at, time)
+  local t = time and tonumber(time)
+  return t and t > at and t < 1e12 and t or at
 end
 
 -- Returns nil if the task is in the state that the move requires, and the values that the script has read. Returns
@@ -184,7 +164,8 @@ local function check(form, i)
     local otherwise = check_state(form, i, f, mine)
     if otherwise then return otherwise end
   end
-  times[i], logs[i] = not_before(f[4], from == 'running' and f[7]), f[3]
+  times[i], logs[i] = not_before(now, f[4]), f[3]
+  if from == 'running' and f[7] then times[i] = not_before(times[i], f[7]) end
   if form.place or form.linked and f[form.linked] then note_special(form, i, f) end
   return nil, f
 end
@@ -226,10 +207,9 @@ end
 -- caller read the task, and the move itself may change it, so the script reads it again.
 local function present_names(form, i, id, names)
   if form.from ~= 'open' and form.to ~= 'open' then return names end
-  local requeues = written(form, i, 'queue')
-  for _, name in ipairs(form.clear) do requeues = requeues or name == 'queue' end
+  local queue, cleared = written(form, i, 'queue')
   local placed = special[i] and special[i].leaves or string.find(names, '\n', 1, true)
-  if not requeues and (form.from ~= 'open' or not placed) then return names end
+  if not (queue or cleared) and (form.from ~= 'open' or not placed) then return names end
   return names_of(group_and_queue(names), call('HGET', tasks .. id, 'queue'))
 end
 

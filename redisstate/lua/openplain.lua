@@ -3,8 +3,8 @@
 -- open.lua.
 
 if ARGV[9] ~= '' and ARGV[3] == '' and ARGV[8] == '' then
-  local answer, stale = answered()
-  if answer or stale then return answer or stale end
+  local answer = answered()
+  if answer then return answer end
   local counter, tasks, open_list = KEYS[3], ARGV[4], KEYS[4]
   local wrong = not_sorted(KEYS[2]) or not_sorted(open_list)
   if wrong then return wrong end

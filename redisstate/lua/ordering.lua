@@ -2,8 +2,7 @@
 --
 -- A list is a sorted set of open tasks: the list `open` or a place (see places.lua). A list has these fields:
 -- - key, priority, and place, which is nil for the list `open`
--- - removed: the ids that the claim removes from it
--- - changed: whether the claim changes it in other ways
+-- - removed: the ids that the claim removes from it; changed: whether the claim changes it in other ways
 -- - from_head, exhausted: whether the claim has read it from its head, and all of its due tasks
 --
 -- A source reads the due tasks of a partition, or of the list `open`: one list after the other, by priority. The open
@@ -18,8 +17,7 @@
 -- position then begin there, too. If there are more than MOST_PASSED of them, claims sweep instead: they read one
 -- source after the other to its end, in the order of `heads`.
 --
--- A script that includes this code calls ordering.use first. For each queue, it calls ordering.begin, and then
--- ordering.next for one task after the other.
+-- A script calls ordering.use first. For each queue, it calls ordering.begin, and then ordering.next for each task.
 
 local ordering = {
   lists = {}, -- the places that the script has read
@@ -27,14 +25,13 @@ local ordering = {
   stale = {}, -- members of `heads` to remove, by queue
   waking = {}, -- partitions that may have due tasks
   next_due = INF, -- the time when the next task becomes due, as far as the script has seen
-  more = false, -- whether there may be more due tasks than the call can handle
+  more = false, -- whether the claim ends, although there may be more due tasks
 }
 
 -- The arguments are the key of the list `open`, the maximum number of tasks, and what the worker offers: the sets of
--- its tags and handlers, whether it runs programs, whether it handles all programs, and the group that it serves.
---
--- This function creates the others. So they take the outer locals from it, which is faster than to find each of them in
--- the script. And a script may have only about 180 locals at once.
+-- its tags and handlers, whether it runs programs, whether it handles all programs, and the group that it serves. This
+-- function creates the others. So they take the outer locals from it, which is faster than to find each of them in the
+-- script. And a script may have only about 180 locals at once.
 function ordering.use(open, wanted, offer)
   ordering.plain = { key = open, priority = '0', removed = {} }
   ordering.wanted = wanted
@@ -45,9 +42,6 @@ function ordering.use(open, wanted, offer)
   local MOST_ENTRIES, FIRST_ENTRIES = 2000, 100 -- entries of `heads`
   local MOST_PROMOTED = 100 -- partitions
   local MOST_WOKEN = 16 -- partitions
-
-  -- Ends the claim, although there may be more due tasks.
-  function ordering.stop() ordering.more = true end
 
   -- Reads the next entry of the source's list: its fields id, score and at are the id, the score as a text, and the
   -- score as a number. Without a due entry, `at` is INF.
@@ -133,13 +127,6 @@ function ordering.use(open, wanted, offer)
     return source
   end
 
-  -- Opens the list `open`. It comes before the partitions of the queue if tasks are of the same age.
-  local function open_plain(from)
-    local source = add_source({}, from)
-    enter_list(source, ordering.plain)
-    push(queue.heap, source)
-  end
-
   -- Returns whether the worker serves a partition of one of its queues.
   local function is_served(partition)
     local before, handler = partition, nil
@@ -154,11 +141,11 @@ function ordering.use(open, wanted, offer)
     return true
   end
 
-  local function list_at(partition, priority)
-    local name = join_place(partition, priority)
+  local function enter_place_of(source, priority)
+    local partition, name = source.partition, join_place(source.partition, priority)
     local list = { key = places .. name, place = name, partition = partition, priority = priority, removed = {} }
     ordering.lists[#ordering.lists + 1] = list
-    return list
+    enter_list(source, list)
   end
 
   -- A position may have many priorities before it. Since the claim that began at the head of the queue, tasks may
@@ -178,7 +165,7 @@ function ordering.use(open, wanted, offer)
     for _, priority in ipairs(read) do table.insert(is_priority(priority) and good or foreign, priority) end
     bulk('ZREM', levels .. source.partition, foreign)
     if #foreign > 0 then source.stale = true end
-    if #read > 0 and #good == 0 then ordering.stop() end
+    if #read > 0 and #good == 0 then ordering.more = true end
     source.levels, source.next_level, source.levels_end = good, 1, #read < size
     source.level, source.levels_page = source.level + #good, math.min(4 * source.levels_page, PAGE)
   end
@@ -204,9 +191,10 @@ function ordering.use(open, wanted, offer)
     while source.at == INF and source.partition do
       local priority = next_priority(source)
       if not priority then return end
-      if ordering.fruitless >= MOST_FRUITLESS then return ordering.stop() end
+      ordering.more = ordering.fruitless >= MOST_FRUITLESS
+      if ordering.more then return end
       leave_list(source)
-      enter_list(source, list_at(source.partition, priority))
+      enter_place_of(source, priority)
     end
   end
 
@@ -224,7 +212,7 @@ function ordering.use(open, wanted, offer)
     ordering.sources[#ordering.sources + 1] = source
     if entry and not from then
       source.first = entry.priority
-      enter_list(source, list_at(partition, string.format('%.0f', entry.priority)))
+      enter_place_of(source, string.format('%.0f', entry.priority))
       source.stale = source.at == INF or math.abs(source.at - entry.score) > 0.000002
     end
     skip_lists(source)
@@ -289,8 +277,7 @@ function ordering.use(open, wanted, offer)
       bulk('ZADD', levels .. partition, entries)
       bulk('ZREM', later .. partition, due_now)
     end
-    note_head(partition)
-    note_later(partition)
+    note_head(partition, nil, true)
     return #due_now < 500
   end
 
@@ -302,7 +289,7 @@ function ordering.use(open, wanted, offer)
       if queue_of(partition) ~= name then
         redis.call('ZREM', coming .. name, partition)
       elseif not promote(partition) or i == MOST_PROMOTED or i % 16 == 0 and spent(2) then
-        ordering.stop()
+        ordering.more = true
         break
       end
     end
@@ -319,12 +306,6 @@ function ordering.use(open, wanted, offer)
     if queue.passed > MOST_PASSED then return false end
     open_partition(entry.partition, entry, from)
     return true
-  end
-
-  -- Returns whether the script has read all entries of `heads` that come before a source.
-  local function is_next(source)
-    local _, priority, score = parse_head(queue.last)
-    return source.priority > priority or source.priority == priority and source.at <= score
   end
 
   -- Returns the time when the next tasks of a queue become due, or INF. If the first partitions are not for this
@@ -351,7 +332,9 @@ function ordering.use(open, wanted, offer)
       queue.last = queue.sweep
       open_partition((parse_head(queue.sweep)), nil, from)
     elseif name == DEFAULT and offer.programs and offer.group == '' then
-      open_plain(from)
+      local source = add_source({}, from) -- before the partitions of the queue, if tasks are of the same age
+      enter_list(source, ordering.plain)
+      push(queue.heap, source)
     end
   end
 
@@ -367,9 +350,13 @@ function ordering.use(open, wanted, offer)
     while not ordering.more do
       local first = heap[1] and heap[1].at < INF and heap[1]
       if first and queue.sweep then return first end
-      local entry = next_head()
-      if queue.cut and not (first and is_next(first)) then
-        ordering.stop()
+      local entry, unread = next_head(), queue.cut
+      if first and unread then -- whether an entry of `heads` that the script has not read may come before the source
+        local _, priority, score = parse_head(queue.last)
+        unread = comes_before({ priority = priority, score = score }, first.priority, first.at)
+      end
+      if unread then
+        ordering.more = true
       elseif not entry or first and not comes_before(entry, first.priority, first.at) then
         return first
       elseif not open_next() then
@@ -380,8 +367,8 @@ function ordering.use(open, wanted, offer)
   end
 
   -- Ends the reading of a queue. If the call has read as many entries of `heads` as a call may, the next call continues
-  -- after them: at once if the worker serves none of them, or else in a sweep. The argument says whether the call may
-  -- begin a sweep. Returns where the next call continues with a sweep, or nil.
+  -- after them: at once if the worker serves none of them, or else in a sweep, if the argument allows to begin one.
+  -- Returns where the next call continues with a sweep, or nil.
   function ordering.leave(may_sweep)
     for partition in pairs(queue.opened) do table.insert(ordering.waking, partition) end
     local first, n = queue.heap[1], 0
@@ -399,9 +386,6 @@ function ordering.use(open, wanted, offer)
     local under_way = first and (not first.at or first.at < INF)
     return under_way and queue.sweep or queue.last or queue.sweep
   end
-
-  -- Returns an error reply if a set that ordering.remove writes has a wrong type.
-  function ordering.wrong() return #ordering.lists > 0 and not_sorted(placed) or nil end
 
   -- Removes the claimed tasks from their lists. The script must call finish_places afterwards.
   function ordering.remove()

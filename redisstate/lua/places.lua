@@ -15,25 +15,19 @@
 -- The tasks that wait because of the limit of their key are in places with the name `limit=$key`, or
 -- `priority=$priority;limit=$key`. The set `levels` has the priorities of these tasks, too.
 --
--- A script that includes this code calls use_places first, if any of its tasks may have a place. It then calls
--- enter_place and leave_place for each task, and finish_places at the end.
+-- A script calls use_places first, if any of its tasks may have a place. It then calls enter_place and leave_place for
+-- each task, and finish_places at the end.
 
-local places     -- prefix of the keys of places
-local placed     -- key of the set of all tasks that have a place
-local partitions -- key of the hash of all partitions
-local heads      -- prefix of the keys of the sets of heads; a queue follows
-local coming     -- prefix; a queue follows
-local levels     -- prefix of keys
-local later      -- prefix of keys
-local wakes      -- prefix of the keys of wake lists
-local waits      -- key of the set of all limit keys with waiting tasks
-local unlinked   -- key of the set of the tasks that the server has not linked to all of their dependencies
+-- The keys of the sets and the hash above, `waits` of the set of all limit keys with waiting tasks, and `unlinked` of
+-- the set of the tasks that the server has not linked to all of their dependencies
+local placed, partitions, waits, unlinked
+local places, heads, coming, levels, later, wakes -- prefixes of keys
 
 local DEFAULT = 'default' -- the partition of tasks that have only a priority
 
 local split_place, join_place, limit_of, is_held, queue_of, is_priority
 local head_now = {} -- the new members of `heads`, by partition
-local note_head, note_later, refresh_place, parse_head, refresh_heads
+local note_head, refresh_place, parse_head, refresh_heads
 local enter_place, leave_place, wrong_place, no_place
 local function finish_places() end
 
@@ -85,45 +79,32 @@ local function use_places(open)
   -- The sets that follow repeat what the places say. So if one of them has a wrong type, the script goes on.
 
   do
-    -- A task that is opened becomes due some µs later, so that tasks keep their order. It counts as due.
-    local SOON = 0.01
+    local SOON = 0.01 -- an opened task becomes due some µs later, so that tasks keep their order; it counts as due
 
     local first_of = {} -- the first task of each place that refresh_place has read, and its score
     -- The partitions whose head may have changed, each with its member of `heads`, or true if it is unknown
     local dirty = {}
     local rescheduled = {} -- partitions whose set `later` has changed
 
-    -- Notes that the head of a partition may have changed. The second argument is its member of `heads`, or nil.
-    function note_head(partition, member) dirty[partition] = member or dirty[partition] or true end
-
-    -- Notes that the set `later` of a partition has changed.
-    function note_later(partition) rescheduled[partition] = true end
+    -- Notes that the head of a partition may have changed. The other arguments are its member of `heads`, or nil, and
+    -- whether its set `later` has changed.
+    function note_head(partition, member, reschedules)
+      dirty[partition] = member or dirty[partition] or true
+      rescheduled[partition] = reschedules or rescheduled[partition]
+    end
 
     -- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks.
     function refresh_place(place)
       if place == 'waiting' then return end
       local partition, priority = split_place(place)
-      if limit_of(place) then
-        if redis.pcall('EXISTS', places .. place) == 1 then
-          redis.pcall('ZADD', levels .. partition, priority, priority)
-        else
-          redis.pcall('ZREM', levels .. partition, priority)
-        end
-        return
-      end
-      local first = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')
-      local is_later = first[2] and (score_of(first[2]) or 0) > now + SOON
-      local was_later = not is_later and redis.pcall('ZREM', later .. partition, priority) == 1
+      local first, queue = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES'), queue_of(partition)
+      local is_later = queue and first[2] and (score_of(first[2]) or 0) > now + SOON
+      local was_later = queue and not is_later and redis.pcall('ZREM', later .. partition, priority) == 1
       if is_later then redis.pcall('ZADD', later .. partition, first[2], priority) end
-      if first[2] and not is_later then
-        redis.pcall('ZADD', levels .. partition, priority, priority)
-      else
-        redis.pcall('ZREM', levels .. partition, priority)
-      end
-      if not queue_of(partition) then return end -- another program has written the place
+      set_score(levels .. partition, first[2] and not is_later and priority, priority)
+      if not queue then return end -- a limit has such a place, or another program has written it
       first_of[place] = first
-      note_head(partition)
-      if is_later or was_later then note_later(partition) end
+      note_head(partition, nil, is_later or was_later)
     end
 
     -- Returns the member of `heads` for a partition. The order of such members is the order of the tasks.
@@ -161,15 +142,6 @@ local function use_places(open)
       return head_member(partition, 2147483647, 0)
     end
 
-    local function refresh_coming(partition)
-      local first = redis.pcall('ZRANGE', later .. partition, 0, 0, 'WITHSCORES')
-      if first[2] then
-        redis.pcall('ZADD', coming .. queue_of(partition), first[2], partition)
-      else
-        redis.pcall('ZREM', coming .. queue_of(partition), partition)
-      end
-    end
-
     -- The hash `partitions` keeps partitions without tasks, so that idle workers wait for the wake tokens of these
     -- partitions. If there are many partitions, each new one removes some of those without tasks.
     local KEPT_PARTITIONS, SAMPLE = 1000, 4
@@ -197,6 +169,10 @@ local function use_places(open)
         end
         if old ~= head then fields[#fields + 1], fields[#fields + 2] = partition, head end
         if not old then make_room() end
+        if rescheduled[partition] then
+          local first = redis.pcall('ZRANGE', later .. partition, 0, 0, 'WITHSCORES')
+          set_score(coming .. queue, first[2], partition)
+        end
       end
       for queue, members in pairs(gone) do
         if not not_sorted(heads .. queue) then
@@ -205,7 +181,6 @@ local function use_places(open)
         end
       end
       bulk('HSET', partitions, fields)
-      for partition in pairs(rescheduled) do refresh_coming(partition) end
       dirty, rescheduled = {}, {}
     end
   end

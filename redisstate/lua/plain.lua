@@ -2,11 +2,11 @@
 -- happen now, and need no fence, place, limit or unique key. If a task of the call is special, the script goes on with
 -- move.lua, which uses what this path has read.
 
+local answer = answered()
+if answer then return answer end
 local seen -- the replies of HMGET, by the number of the move
 
 if ARGV[6] ~= '' then
-  local answer, stale = answered()
-  if answer or stale then return answer or stale end
   local due, left, entered, other = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
   local wrong = not_sorted(due) or not_sorted(left) or not_sorted(entered) or other ~= entered and not_sorted(other)
   if wrong then return wrong end

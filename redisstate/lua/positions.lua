@@ -3,13 +3,11 @@
 -- KEPT_FOR seconds, a claim starts at the head again.
 --
 -- All workers that avoid the same programs and offer the same share a position. If a worker meets a task that must not
--- run on that worker, the worker gets a position of its own.
---
--- A position is stored as 'began score id priority read'. The first part is the time of the call that began at the head
--- of the queue. The next parts are the score, the id and the priority of the last task that a call skipped. The last
--- part is the number of tasks that the calls have read up to this task. In a sweep (see ordering.lua), ' ~' and the
--- entry of a partition follow, or nothing for the list `open`. The position is then in this partition, and the sweep
--- has finished with the partitions before it.
+-- run on that worker, the worker gets a position of its own. A position is stored as 'began score id priority read':
+-- the time of the call that began at the head of the queue, the last task that a call skipped, and the number of tasks
+-- that the calls have read up to this task. In a sweep (see ordering.lua), ' ~' and the entry of a partition follow, or
+-- nothing for the list `open`. The position is then in this partition, and the sweep has finished with the partitions
+-- before it.
 --
 -- Another kind of position says how many entries of the set `heads` claims skip because the worker does not serve these
 -- partitions. It is stored as 'began entry', for all workers that offer the same.
@@ -26,10 +24,10 @@ function positions.use(prefix, name)
     return positions.prefix .. positions.name .. (worker and '@' .. worker or '') .. ':' .. queue
   end
 
-  -- Returns the last time at which the server has returned a task to a queue.
-  local function returned_at(queue)
-    local at = redis.pcall('GET', positions.prefix .. 'returned:' .. queue)
-    return type(at) == 'string' and tonumber(at) or 0
+  -- Returns the text of a key, or ''.
+  local function stored(key)
+    local value = redis.pcall('GET', key)
+    return type(value) == 'string' and value or ''
   end
 
   -- The server returns waiting tasks to their places with their old scores (see limitreturn.lua), and so before a
@@ -38,7 +36,8 @@ function positions.use(prefix, name)
   -- because claims need about a second to read READ_PER_SECOND tasks.
   local READ_PER_SECOND = 50000
   local function overlooks(began, read, queue)
-    return now - began > 1 + read / READ_PER_SECOND and began < returned_at(queue)
+    if now - began <= 1 + read / READ_PER_SECOND then return false end
+    return began < (tonumber(stored(positions.prefix .. 'returned:' .. queue)) or 0)
   end
 
   local KEPT_FOR, SWEEP_KEPT_FOR = 60, 10
@@ -48,11 +47,9 @@ function positions.use(prefix, name)
   -- Reads a position in a queue. Returns nil if the claim must begin at the head. A sweep does not see the new tasks of
   -- the partitions before it, so it soon begins again.
   function positions.read(key, queue)
-    local at = redis.pcall('GET', key)
-    if type(at) ~= 'string' then return nil end
-    local began, score, id, priority, read, rest = string.match(at, '^(%S+) (%S+) (%S+) (%-?%d+) (%d+)(.*)$')
+    local began, score, id, priority, read, rest = string.match(stored(key), '^(%S+) (%S+) (%S+) (%-?%d+) (%d+)(.*)$')
     began, read = tonumber(began), tonumber(read)
-    local base = string.sub(rest or '', 1, 2) == ' ~' and string.sub(rest, 3) or nil
+    local base = string.match(rest or '', '^ ~(.*)$')
     local seconds = base and SWEEP_KEPT_FOR + (read or 0) / READ_PER_SECOND or KEPT_FOR
     if not is_current(began, seconds) or not score_of(score) or overlooks(began, read, queue) then return nil end
     return { began = began, score = score, id = id, priority = priority, read = read, base = base }
@@ -82,19 +79,14 @@ function positions.use(prefix, name)
   end
 
   function positions.keep(key, began, at)
-    local n = #positions.kept
-    positions.kept[n + 1] = key
-    positions.kept[n + 2] = string.format('%.6f %s %s %s %.0f', began, at.score, at.id, at.priority, at.read)
-      .. (at.base and ' ~' .. at.base or '')
+    local value = string.format('%.6f %s %s %s %.0f', began, at.score, at.id, at.priority, at.read)
+    put(positions.kept, key, at.base and value .. ' ~' .. at.base or value)
   end
-
-  local function key_of_heads(queue) return positions.prefix .. 'heads:' .. queue end
 
   -- Returns the last entry of `heads` that claims skip, with its priority and score. All of them are nil if claims skip
   -- none. The field `began` is the time when claims have begun to skip entries.
   function positions.passed_heads(queue)
-    local at = redis.pcall('GET', key_of_heads(queue))
-    local began, member = string.match(type(at) == 'string' and at or '', '^(%S+) (.*)$')
+    local began, member = string.match(stored(positions.prefix .. 'heads:' .. queue), '^(%S+) (.*)$')
     began = tonumber(began)
     if not is_current(began, KEPT_FOR) then return {} end
     local _, priority, score = parse_head(member)
@@ -103,9 +95,8 @@ function positions.use(prefix, name)
   end
 
   function positions.keep_passed_heads(queue, before, member)
-    local n = #positions.kept
-    positions.kept[n + 1] = key_of_heads(queue)
-    positions.kept[n + 2] = string.format('%.6f ', before and before.began or now) .. member
+    local began = string.format('%.6f ', before and before.began or now)
+    put(positions.kept, positions.prefix .. 'heads:' .. queue, began .. member)
   end
 
   function positions.finish()

@@ -32,14 +32,13 @@ local function round_of(s)
 end
 
 -- The first two arguments of a script with call slots are the call slot and the sequence number. Returns the stored
--- answer if this call of the call slot was already answered. Returns nil for a new call. If a later call of the call
--- slot was already answered, returns nil and an error.
+-- answer if this call of the call slot was already answered, an error reply if a later one was, and nil for a new call.
 local function answered()
   local last, sequence = ARGV[1] ~= '' and redis.call('HGET', KEYS[1], ARGV[1]), ARGV[2]
   if not last then return nil end
   local done, answer = string.match(last, '^(%d+)\n(.*)$')
   if done == sequence then return answer end
-  if tonumber(done) > tonumber(sequence) then return nil, redis.error_reply('TDFSTALE a later call was answered') end
+  if tonumber(done) > tonumber(sequence) then return redis.error_reply('TDFSTALE a later call was answered') end
 end
 
 -- Stores the answer to a call of a call slot. All answers of a client expire together, a day after the last renewal of

@@ -1,22 +1,19 @@
 -- renew: extends the leases of claims, and stores the workers' reports about their rounds.
 --
--- - from-state: running
--- - to-state: running
+-- from-state and to-state: running
 --
 -- KEYS: due
 -- ARGV: the prefixes of the keys of tasks, of updates and of followers, the lease in seconds (0 ends the leases), and
 -- the seconds after a deadline until which the worker itself reports the time-out
 --
 -- Then for each claim:
--- - id of the task, round, claim id
--- - '1' if the program has begun, '2' if it has ended, otherwise ''
+-- - id of the task, round, claim id, '1' if the program has begun, '2' if it has ended, otherwise ''
 -- - seconds from now to the deadline; 'inf' means no deadline, and '' keeps the deadline. If the program has ended, a
 --   later deadline stays
 -- - the task's end_before, 'inf' for none: the latest possible deadline, unless the program has ended
 -- - seconds since the last output of the program; '' means no new output
 -- - the number of properties to write, and these properties with their values
--- - number of the first update in the round
--- - the number of updates, and the updates
+-- - number of the first update in the round, the number of updates, and the updates
 --
 -- Returns { now, a line for each of the first claims }. The line is '+', or '+f' if a user watches the task. If the
 -- worker no longer has the claim, the line is '-id round state', with the task's true round and state. If the call

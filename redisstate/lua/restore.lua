@@ -1,7 +1,6 @@
 -- restore: writes tasks from a dump, with their entries in the lists and indexes.
 --
--- - from-state: none
--- - to-state: the state in the task's hash
+-- from-state: none; to-state: the state in the task's hash
 --
 -- An existing task stays unchanged, so the call may be repeated at any time. The group and the time of opening of a
 -- task never change. So if an existing task with the same id differs in one of them, it is another task.
@@ -11,16 +10,11 @@
 -- hold their unique keys, as in transact.lua, and the number of tasks
 --
 -- Then for each task:
--- - id
--- - index of the task's list in KEYS, or '0' if the task is in no list
--- - place of the task in the open list, or '' (see places.lua)
--- - code of the task's state in an index
--- - score in the list
--- - the names of its indexes (see group_and_queue)
+-- - id, index of the task's list in KEYS or '0' if it is in no list, its place in the open list or '' (see places.lua)
+-- - code of the task's state in an index, score in the list, the names of its indexes (see group_and_queue)
 -- - time at which the task was opened, or '' if it is unknown
 -- - due time, or '-' if the task never becomes due; a past time becomes now
--- - the unique key that the task holds, or ''
--- - the limit key of a running task, or ''
+-- - the unique key that the task holds or '', the limit key of a running task or ''
 -- - the number of properties, and the properties with their values
 -- - the number of updates, and the id, time and line of each
 --
@@ -30,8 +24,7 @@
 local tasks, groups, updates, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 cursor = 4
 
--- Skips a list of properties or updates. Returns the first and the last index of the list in ARGV, so that the list
--- need not be copied.
+-- Skips a list, so that it need not be copied. Returns the indexes in ARGV of its first and its last element.
 local function skip(each)
   local n, from = each * tonumber(take()), cursor + 1
   cursor = cursor + n

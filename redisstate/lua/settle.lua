@@ -1,26 +1,15 @@
 -- settle: makes the same move for each due task that fits a pattern. The rules in Go decide the move, once for all of
 -- these tasks. The server settles the other due tasks one by one.
 --
--- - from-state: executed
--- - to-state: succeeded
+-- from-state: executed; to-state: succeeded
 --
--- KEYS:
---  1. calls of this client
---  2. due
---  3. the list that the tasks leave
---  4. the list that the tasks enter
--- - the wake lists of the components that wait for tasks in list 4
+-- KEYS: calls of this client, due, the list that the tasks leave, the list that they enter, and the wake lists of the
+-- components that wait for tasks in the list that they enter
 --
--- ARGV:
---  1. call slot
---  2. sequence number
---  3. prefix of task keys
---  4. prefix of group keys
---  5. name of the server, for the logs of the tasks
---  6. the highest score of a due task
---  7. the maximum number of due tasks to look at
---  8. code of the state that the tasks enter in a group's index
---  9. note for the log
+-- ARGV; a number is the index of the first argument in its line:
+--  1. call slot, sequence number, prefixes of the keys of tasks and of groups
+--  5. name of the server, for the logs of the tasks; the highest score and the maximum number of due tasks to look at
+--  8. code of the state that the tasks enter in a group's index, note for the log
 -- - the numbers of the arguments of HMGET and of HSET, of properties whose value is the time, of properties with a
 --   required value, without a value, and with any value, and of variants
 -- - the arguments of HMGET: an empty key, log, group, the time of the state that the form leaves, the properties of the
@@ -39,10 +28,8 @@
 local due, left, entered = KEYS[2], KEYS[3], KEYS[4]
 local tasks, groups, who, till, most, code, note, n_read, n_write, n_stamps, n_equal, n_missing, n_filled, n_variants =
   unpack(ARGV, 3, 16)
-do
-  local answer, stale = answered()
-  if answer or stale then return answer or stale end
-end
+local answer = answered()
+if answer then return answer end
 
 local present = call('ZRANGEBYSCORE', due, '-inf', till, 'WITHSCORES', 'LIMIT', 0, most)
 if #present == 0 then
@@ -135,6 +122,6 @@ if n > 0 then
 end
 
 for queue, of_it in pairs(of_queue) do others[#others + 1] = string.format('\n=%.0f ', of_it) .. queue end
-local answer = string.format('%.0f', n) .. table.concat(others)
+answer = string.format('%.0f', n) .. table.concat(others)
 remember(answer)
 return answer

@@ -5,19 +5,14 @@
 -- place of the tasks that wait because of this limit, with the same score. It also does so if another waiting task of
 -- the key is older, or has a higher priority. So claims meet each waiting task once.
 --
--- If any task has a place, a script that includes this code calls starting.use first. It then calls starting.may_start
--- for each task with a limit key, and starting.start or starting.wait. Before it changes the lists, it calls
--- starting.leave. At the end, it calls starting.finish.
+-- A script calls starting.use first, then starting.may_start for each task with a limit key, and starting.start or
+-- starting.wait. Before it changes the lists, it calls starting.leave. At the end, it calls starting.finish.
 
 local starting = {
-  -- The uses of limits, by limit key. A use has these fields:
-  -- - room: the number of tasks that may start, without the rate
-  -- - count and per: the rate, if the limit has one
-  -- - starts: the key of the list of the last starts
-  -- - has_waiting: whether tasks wait
-  -- - priority and score: those of the first waiting task
-  -- - ids: the chosen tasks
-  -- - behind: whether a task waits because of the order of the tasks, although there is room
+  -- The uses of limits, by limit key. A use has the fields room (the number of tasks that may start, without the rate),
+  -- count and per (the rate, if the limit has one), starts (the key of the list of the last starts), has_waiting
+  -- (whether tasks wait), priority and score (those of the first waiting task), ids (the chosen tasks), and behind
+  -- (whether a task waits because of the order of the tasks, although there is room).
   uses = {},
   waiting = {},
 }

@@ -9,8 +9,8 @@
 
 local tokens, used, name, definition, most = KEYS[2], KEYS[3], unpack(ARGV, 3)
 
-local answer, stale = answered()
-if answer or stale then return answer or stale end
+local answer = answered()
+if answer then return answer end
 
 local wrong = not_sorted(used)
 if wrong then return wrong end

@@ -1,43 +1,32 @@
 -- transact: moves tasks from one state to another and opens new ones.
 --
--- - from-state: for each move, the state and the round that it requires
--- - to-state: for each move, the state to which it leads, or none if it removes the task; open for new tasks
+-- from-state: for each move, the state and the round that it requires; to-state: for each move, the state to which it
+-- leads, or none if it removes the task; open for new tasks
 --
 -- A call is a list of units. A unit consists of moves and new tasks that happen together or not at all. Units do not
 -- depend on each other. No task occurs twice in a call. Before its first write, the script reads everything that its
 -- decisions need. If the call takes too long, the script leaves out the last units, but never the first.
 --
--- KEYS, after those of moving.lua:
---  3. task_id
---  4. unique
---  5. groups: the marks of groups
---  6. pipelines: the records of the stages of pipelines
--- - the lists
--- - the wake lists
--- - if the number of tasks has a limit: all lists
+-- KEYS, after those of moving.lua: task_id, unique, groups (the marks of groups), pipelines (the records of the stages
+-- of pipelines), the lists, the wake lists; if the number of tasks has a limit, all lists follow
 --
 -- ARGV, after those of moving.lua:
---  6. prefix of the keys of updates
---  7. prefix of the keys of followers
---  8. the largest number of tasks, or ''
---  9. code of the state open in an index
+-- - the prefixes of the keys of updates and of followers, the largest number of tasks or '', and the code of the state
+--   open in an index
 -- - the number of states in which a task with unique_until=finished holds its unique key, and these states
 -- - the same for unique_until=archived
 -- - the number of states in which a task in the list `archived` counts as archived, and these states; none if no move
 --   leaves such a state
 -- - the number of codes of the states in which a task is not finished, and these codes
--- - the number of lists in KEYS, and the name of each
--- - the number of wake lists in KEYS, and the name of the list to which each belongs
+-- - the number of lists in KEYS, and the state of each. They are those that moves leave or enter, or all lists if a
+--   move is a repair
+-- - the number of wake lists in KEYS, and the state of the list to which each belongs
 -- - the number of forms, and the forms (see moving.lua)
 -- - the number of properties that all new tasks have in common, and these properties with their values
 -- - the number of units, and the units
 --
--- The lists are those that moves leave or enter. If a move is a repair, they are all lists. The name of a list is its
--- state.
---
 -- Each unit is:
--- - number of moves
--- - number of new tasks
+-- - number of moves, number of new tasks
 -- - the group that must not have tasks yet, or ''
 -- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
 -- - flags, or '': 'r' if new tasks wait for other new tasks of the unit, 'c' if the unit must not exceed the largest
@@ -48,16 +37,11 @@
 --   - the key of stored definitions, or ''
 --   - the number of chunks that these definitions must have; they are kept from now on. Or a minus and the chunk that
 --     is removed
--- - the moves
--- - the new tasks
---
--- Each move is: number of its form, and the move (see moving.lua). A task that is reopened takes its unique key, and a
--- task that is removed gives it back.
---
--- Each new task is: the names of its indexes, place or '' (see places.lua), score, due time, its unique key or '', the
--- number of its properties, and these properties with their values.
---
--- Score and due time are moments (see the function `moment` in the prelude).
+-- - the moves: each is the number of its form, and the move (see moving.lua). A task that is reopened takes its unique
+--   key, and a task that is removed gives it back
+-- - the new tasks: each is the names of its indexes, its place or '' (see places.lua), its score and due time, which
+--   are moments (see the function `moment`), its unique key or '', the number of its properties, and these properties
+--   with their values
 --
 -- Returns a line for each unit:
 -- - '+' and the id of its first new task; the ids of the other new tasks follow in ascending order. If another task
@@ -77,16 +61,16 @@
 --   - '&reason': nobody knows yet whether unfinished tasks need a task that would be removed; the reason says why
 --   - '!reason': Redis cannot carry out the unit, for the given reason
 --
--- If the call is impossible, the script writes nothing and returns one of these errors:
--- - 'TDFSTALE': a later call of the same call slot was already answered
--- - 'TDFIDS': no ids are left
--- - 'WRONGTYPE': a key of the namespace has another type
+-- If the call is impossible, the script writes nothing and returns one of these errors: 'TDFSTALE' if a later call of
+-- the same call slot was already answered, 'TDFIDS' if no ids are left, or 'WRONGTYPE' if a key has another type.
 
 local counter, unique, marks = KEYS[3], KEYS[4], KEYS[5]
 local FIRST_LIST = 7
 local updates, follows, most, open_code = unpack(ARGV, 6, 9)
 cursor = 9
 
+local answer = answered()
+if answer then return answer end
 local holding, settled = take_holding(), take_set()
 local keyed = next(holding.finished) -- whether a task of the call has a unique key
 local keys_refused = keyed and no_keys(unique)
@@ -421,6 +405,6 @@ for i, state in ipairs(waking) do
   if arrived > 0 then wake(KEYS[FIRST_LIST + #lists + i - 1], arrived) end
 end
 
-local answer = table.concat(lines, '\n')
+answer = table.concat(lines, '\n')
 remember(answer)
 return answer

@@ -75,6 +75,12 @@ local function put(of, score, id)
   of[n + 1], of[n + 2] = score, id
 end
 
+-- Sets the score of a member of a sorted set, or removes the member if the score is nil or false. The set only repeats
+-- other data, so if it has a wrong type, the script goes on.
+local function set_score(key, score, member)
+  if score then try('ZADD', key, score, member) else try('ZREM', key, member) end
+end
+
 -- Adds the groups and queues of new tasks to the sets of the names of all groups and queues. The first argument is the
 -- prefix of the indexes of groups. The sets only repeat what the indexes say, so if one has a wrong type, the script
 -- goes on.
