@@ -367,6 +367,21 @@ func TestStaleHeads(t *testing.T) {
 	})
 }
 
+// Members that another program has written delay tasks, but do not keep claims from them, even if one call cannot read all.
+func TestVeryManyForeignHeads(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, placed("a", 5)) // so that claims read places
+		ids := mustOpen(t, s, define("x"))
+		var foreign []redis.Z
+		for i := range 4500 {
+			foreign = append(foreign, redis.Z{Member: fmt.Sprintf("!%04d", i)})
+		}
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Heads(tdf.DefaultQueue), foreign...).Err())
+		mustClaimAll(t, s, offerOf(tdf.DefaultQueue), ids)
+		expect.Len(t, s.Redis.ZRange(t.Context(), s.Keys.Heads(tdf.DefaultQueue), 0, -1).Val(), 0, "are left")
+	})
+}
+
 // A worker finds its task behind very many partitions that no worker serves, and behind partitions whose program it avoids. A
 // claim reads a limited number of them.
 func TestTaskBehindManyPartitions(t *testing.T) {

@@ -353,7 +353,7 @@ function ordering.use(open, wanted, offer)
       local entry, unread = next_head(), queue.cut
       if first and unread then -- whether an entry of `heads` that the script has not read may come before the source
         local _, priority, score = parse_head(queue.last)
-        unread = comes_before({ priority = priority, score = score }, first.priority, first.at)
+        unread = comes_before({ priority = priority or INF, score = score or 0 }, first.priority, first.at)
       end
       if unread then
         ordering.more = true
