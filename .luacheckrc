@@ -1,7 +1,7 @@
 -- Globals of the scripts that Redis runs (docs/development.md).
 std = "lua51"
 read_globals = { "redis", "KEYS", "cjson" }
-globals = { "cursor", "answer", "wrong", "ordering", "ARGV", "logs", "times", "forgotten", "wrong_move", "properties", "chosen" } -- scripts change these tables and variables
+globals = { "cursor", "answer", "wrong", "ordering", "deciding", "ARGV", "logs", "times", "forgotten", "wrong_move", "properties", "chosen" } -- scripts change these tables and variables
 local changed = {}
 for _, name in ipairs(globals) do changed[name] = true end
 

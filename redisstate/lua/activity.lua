@@ -17,7 +17,6 @@ local wrong, size = not_sorted(queues)
 if wrong then return wrong end
 
 -- From here on, the script writes.
-
 -- Forgets the least active queues whose counts have expired.
 local function forget()
   for _, name in ipairs(redis.call('ZRANGE', queues, 0, 15)) do

@@ -28,13 +28,10 @@
 -- has a place (see places.lua), because each task with one of them has a place.
 --
 -- Returns a list of eight elements:
---  1. the time now
---  2. the time when the next task becomes due, or ''
---  3. the list of the ids of overdue tasks
+--  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
 --  4. the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
 --  5. '1' if the lists may have more due tasks, or ''
---  6. the number of due tasks that the worker does not want
---  7. the list of the numbers of claimed tasks, one for each queue
+--  6. the number of due tasks that the worker does not want, the list of the numbers of claimed tasks of each queue
 --  8. if the client knows another version: the version, and the list of what is paused. If required tasks have changed:
 --     two empty texts, and the list of the ids of these tasks. In both cases, the script has claimed nothing. Otherwise
 --     empty.
@@ -247,7 +244,6 @@ wrong = starting.wrong or #ordering.lists > 0 and not_sorted(placed)
 if wrong then return wrong end
 
 -- From here on, the script writes.
-
 wrong = write_lists()
 if wrong then return wrong end
 

@@ -35,7 +35,7 @@ end
 local function write_lists()
   for i = 1, #entered, 500 do
     local added = try('ZADD', running, unpack(entered, i, math.min(i + 499, #entered)))
-    if type(added) == 'table' then return redis.error_reply('WRONGTYPE ' .. running .. ' is not a sorted set') end
+    if type(added) == 'table' then return (not_sorted(running)) end
   end
   bulk('ZADD', due, looks)
 end

@@ -3,7 +3,7 @@
 -- with claim.lua, which uses what this path has read.
 
 local before = answered()
-if type(before) == 'table' then return before end -- a later call was answered
+if before and before.err then return before end -- a later call was answered
 local version, wrong, size = call('HGET', KEYS[8], 'version') or ''
 if not before then
   wrong, size = not_sorted(open)

@@ -29,7 +29,6 @@ for _, name in ipairs(sample) do
 end
 
 -- From here on, the script writes.
-
 bulk('ZREM', workers, forgotten)
 bulk('SREM', names, unused)
 return #page < 2 * most and 0 or from + most - #forgotten

@@ -23,7 +23,6 @@ for _, name in ipairs(checked) do
 end
 
 -- From here on, the script writes.
-
 bulk('ZREM', names, gone)
 bulk('ZADD', names, there)
 return #checked == most and checked[most] or ''

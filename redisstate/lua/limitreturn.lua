@@ -62,7 +62,6 @@ while cursor < #ARGV do
 end
 
 -- From here on, the script writes.
-
 local plain, queues = {}, {}
 for _, t in ipairs(found) do
   leave_place(t.from, t.id)

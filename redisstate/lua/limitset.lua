@@ -17,7 +17,6 @@ if before == (limit ~= '' and limit) then return 0 end -- false means no limit
 if not before and redis.call('HLEN', limits) >= tonumber(most) then return -1 end
 
 -- From here on, the script writes.
-
 if limit == '' then redis.call('HDEL', limits, key) else redis.call('HSET', limits, key, limit) end
 if kept == '0' then
   redis.call('UNLINK', starts)

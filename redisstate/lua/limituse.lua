@@ -6,20 +6,12 @@
 -- running tasks and of unclaimed tasks that the script checks for each key, '1' to check running tasks of each key,
 -- and the limit keys
 --
--- Returns a list for each key. If the call takes too long, the script leaves out the last keys, but never the first
--- one. The elements of each list are:
---  1. the time now
---  2. the text of the limit, or ''
---  3. the number of running tasks
---  4. the number of waiting tasks
---  5. the number of rounds that the rate allows to start now
---  6. the time at which the rate will allow another round, or ''
---  7. the number of returned tasks that are not claimed yet, without those of the next element
---  8. the number of returned tasks that count as unclaimed
---  9. the partitions of the first of these tasks
--- 10. the largest number of running tasks, or -1 for any number
--- 11. the number of starts of the rate, or 0 if there is no rate
--- 12. the time in seconds of the rate, or ''
+-- Returns a list for each key: the time now, the text of the limit or '', the numbers of running and of waiting tasks,
+-- the number of rounds that the rate allows to start now, the time at which it will allow another one or '', the number
+-- of returned tasks that are not claimed yet and do not count as unclaimed, the number of those that do, the partitions
+-- of the first of these, the largest number of running tasks or -1 for any number, the number of starts of the rate (0
+-- if there is no rate), and its time in seconds or ''. If the call takes too long, the script leaves out the last keys,
+-- but never the first one.
 --
 -- The script writes only data that can be rebuilt. If a key of Redis has a wrong type, the limit has no room.
 

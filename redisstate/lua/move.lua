@@ -38,7 +38,6 @@ end
 if wrong_move then return wrong_move end
 
 -- From here on, the script writes.
-
 local lines = {}
 for i = 1, n do
   if i <= made and i % 16 == 1 and i > 1 and spent(2) then made = i - 1 end
@@ -56,7 +55,6 @@ for i = 1, n do
   end
 end
 finish_moves()
-if form.limit then limiting.finish() end
 if #form.entered > 0 then
   for i = 6, #KEYS do wake(KEYS[i], #form.entered / 2) end
 end

@@ -90,9 +90,7 @@ local function look_up(list, settled)
   archived, archiving = scores_of(list, ids), settled
 end
 
--- The next functions have two arguments: a form, and the number of a move of this form.
-
--- Returns the value that a move writes to a property, or nil; and whether the move removes the property.
+-- Returns the value that a move of a form writes to a property, or nil; and whether the move removes the property.
 local function written(form, i, name)
   for j = 2, #form.write, 2 do
     local own = (j - form.owned + 1) / 2
@@ -240,6 +238,7 @@ local function finish_moves()
   for key, of in pairs(add) do bulk('ZADD', key, of) end
   finish_indexes()
   finish_places()
+  if limiting.finish then limiting.finish() end
   local queues = beside(groups, 'queue:')
   for key in pairs(remove) do -- a queue without tasks has no name
     if string.sub(key, 1, #queues) == queues and call('EXISTS', key) == 0 then

@@ -14,7 +14,6 @@ local wrong = not_sorted(due) or not_hash(noticed) or not_hash(notices)
 if wrong then return wrong end
 
 -- From here on, the script writes.
-
 local added, marks = 0, take_list(4)
 for i = 1, #marks, 4 do
   local mark, before, after, notice = marks[i], marks[i + 1], marks[i + 2], marks[i + 3]

@@ -49,7 +49,7 @@ if wrong then return wrong end
 local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
 for i = 1, #indexed do refused = refused or not_openable(groups, marks, (group_and_queue(indexed[i]))) end
 for i = 1, #of_place do refused = refused or no_place(of_place[i]) end
-refused = refused or too_many(most, stored_tasks(most, 7), n)
+refused = refused or too_many(most, 7, 0, n)
 if refused then
   remember(refused)
   return refused
@@ -59,7 +59,6 @@ local ids, keys, none_left = free_ids(tasks, counter, n)
 if none_left then return none_left end
 
 -- From here on, the script writes.
-
 local opened, looks = {}, {}
 local open = opener(ids, keys, who, shared, names)
 for i = 1, n do

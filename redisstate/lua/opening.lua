@@ -57,22 +57,16 @@ local function count_in(index, codes)
   return n
 end
 
--- Returns the number of stored tasks, or 0 if their number has no limit. From the given index on, the keys are all
--- lists.
-local function stored_tasks(most, first_key)
-  local stored = 0
-  if most == '' then return stored end
-  for i = first_key, #KEYS do
-    local _, size = not_sorted(KEYS[i])
-    stored = stored + (size or 0)
+-- Returns the reason why n more tasks cannot be opened, or nil. The call already opens some. From the given index on,
+-- the keys are all lists.
+local stored -- the number of tasks before the call
+local function too_many(most, first_key, opening, n)
+  if most == '' then return nil end
+  if not stored then
+    stored = 0
+    for i = first_key, #KEYS do stored = stored + (select(2, not_sorted(KEYS[i])) or 0) end
   end
-  return stored
-end
-
--- Returns the reason why n more tasks cannot be opened, or nil.
-local function too_many(most, stored, n)
-  if most == '' or stored + n <= tonumber(most) then return nil end
-  return string.format('^%.0f %s', stored, most)
+  if stored + opening + n > tonumber(most) then return string.format('^%.0f %s', stored + opening, most) end
 end
 
 -- Returns the mark of a group, or '' if it has none. If the key of the marks has another type, returns '' and a reason.

@@ -25,7 +25,6 @@ if pausing and redis.call('HLEN', paused) + #changing > tonumber(most) then retu
 local found = redis.call('HSCAN', partitions, 0, 'COUNT', 500)[2]
 
 -- From here on, the script writes.
-
 for _, name in ipairs(changing) do
   if pausing then redis.call('HSET', paused, name, now_text .. ' ' .. who) else redis.call('HDEL', paused, name) end
 end

@@ -18,8 +18,8 @@
 -- - the number of properties, and the properties with their values
 -- - the number of updates, and the id, time and line of each
 --
--- Returns the number of tasks that were written. If one of the ids belongs to another task, the script writes nothing,
--- and returns this id with a minus sign.
+-- Returns the number of tasks that were written, or the negative id that belongs to another task. Then the script has
+-- written nothing.
 
 local tasks, groups, updates, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 cursor = 4

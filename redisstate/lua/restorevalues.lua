@@ -28,7 +28,6 @@ if most > 0 and redis.call('HLEN', hash) + #new / 2 > most then return '' end
 redis.call('HLEN', partitions) -- an error if it is not a hash
 
 -- From here on, the script writes.
-
 if #new > 0 then bulk('HSET', hash, new) end
 if obeyed and #new > 0 then redis.call('HSET', partitions, 'version', now_text) end
 return table.concat(answers)

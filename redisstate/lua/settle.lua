@@ -99,7 +99,6 @@ for i = 1, #present, 2 do
 end
 
 -- From here on, the script writes.
-
 local line, stamped, entries = nil, nil, {}
 for i = 1, n do
   local id, time = ids[i], times[i]

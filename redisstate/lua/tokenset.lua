@@ -24,7 +24,6 @@ else
 end
 
 -- From here on, the script writes.
-
 if answer == '+' and exists then
   call('HDEL', tokens, name)
   call('ZREM', used, name)

@@ -45,8 +45,7 @@
 --
 -- Returns a line for each unit:
 -- - '+' and the id of its first new task; the ids of the other new tasks follow in ascending order. If another task
---   holds the unique key of the i-th new task, the new task was not opened, and the line also has ' i=id' with the id
---   of the other task.
+--   holds the unique key of the i-th new task, that one was not opened, and ' i=id' names the other task
 -- - '~': there was no time for the unit; the client sends it again
 -- - all reasons why the unit was refused, with a tab between two of them:
 --   - '*id other': the task cannot be reopened, because the other task holds its unique key
@@ -64,7 +63,7 @@
 -- If the call is impossible, the script writes nothing and returns one of these errors: 'TDFSTALE' if a later call of
 -- the same call slot was already answered, 'TDFIDS' if no ids are left, or 'WRONGTYPE' if a key has another type.
 
-local counter, unique, marks = KEYS[3], KEYS[4], KEYS[5]
+local counter, unique = KEYS[3], KEYS[4]
 local FIRST_LIST = 7
 local updates, follows, most, open_code = unpack(ARGV, 6, 9)
 cursor = 9
@@ -74,7 +73,7 @@ if answer then return answer end
 local holding, settled = take_holding(), take_set()
 local keyed = next(holding.finished) -- whether a task of the call has a unique key
 local keys_refused = keyed and no_keys(unique)
-deciding.use(groups, marks, KEYS[6], take_list(1))
+deciding.unfinished = take_list(1)
 local lists, list, wrong = take_list(1), {}, not_sorted(due)
 for i, name in ipairs(lists) do
   list[name] = KEYS[FIRST_LIST + i - 1]
@@ -218,9 +217,8 @@ do -- check the units
     for i = #taken - 1, 1, -2 do holders[taken[i]] = taken[i + 1] or nil end
   end
 
-  -- The answer to a refused unit names all tasks that are not in the state that their moves require. If a move was
-  -- already made, it is neither repeated nor refused.
-  local stored = stored_tasks(most, FIRST_LIST + #lists + #waking)
+  -- The answer to a refused unit names all tasks that are not as required. A move that was already made is neither
+  -- repeated nor refused.
   for i, u in ipairs(units) do
     if late(u, 1) then
       in_time = i - 1
@@ -244,7 +242,9 @@ do -- check the units
         t.number = opening + new
       end
     end
-    if new > 0 and not u.refused and has_flag(u, 'c') then refuse(u, too_many(most, stored + opening, new)) end
+    if new > 0 and not u.refused and has_flag(u, 'c') then
+      refuse(u, too_many(most, FIRST_LIST + #lists + #waking, opening, new))
+    end
     if u.refused then
       give_back(u)
     else
@@ -262,7 +262,6 @@ if opening > 0 then
 end
 
 -- From here on, the script writes.
-
 for _, form in ipairs(forms) do
   if not form.repair and form.to ~= '' and form.to ~= UNCHANGED then form.left = into(remove, list[form.from]) end
   if form.to ~= '' and list[form.to] then form.entered = into(add, list[form.to]) end
@@ -389,7 +388,6 @@ for i, u in ipairs(units) do
 end
 if opened > 0 then call('SET', counter, ids[opened]) end
 finish_moves()
-limiting.finish()
 keep_names(groups, entered)
 
 -- A group without tasks has no mark and no name, so that these need no more memory than the groups.
