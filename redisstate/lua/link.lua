@@ -64,10 +64,10 @@ end
 -- Returns the number in a property that this script writes. Returns 0 for any other text, as Go does.
 local function count_of(s) return s and #s <= 9 and string.match(s, '^%d+$') and tonumber(s) or 0 end
 
--- Calls a function for the first dependencies in a list, until the time is over. Returns their number.
+-- Calls a function for the first elements of a list, until the time is over. Returns their number.
 local function each_in_time(all, handle)
-  for i, d in ipairs(all) do
-    handle(d)
+  for i, of in ipairs(all) do
+    handle(of)
     if i % 32 == 0 and spent(2) then return i end
   end
   return #all
@@ -157,12 +157,7 @@ local function tell(list, unmet)
   if most <= 0 then return call('EXISTS', list) == 0 end
   local entries = redis.pcall('LRANGE', list, 0, most - 1)
   if entries.err then return true end
-  local updated = 0
-  for i, entry in ipairs(entries) do
-    tell_one(entry, unmet)
-    updated = i
-    if i % 32 == 0 and spent(2) then break end
-  end
+  local updated = each_in_time(entries, function(entry) tell_one(entry, unmet) end)
   local all = updated == #entries and updated < most
   if all then call('UNLINK', list) else call('LTRIM', list, updated, -1) end
   most = most - updated

@@ -4,6 +4,8 @@
 -- - key, priority, and place, which is nil for the list `open`
 -- - removed: the ids that the claim removes from it; changed: whether the claim changes it in other ways
 -- - from_head, exhausted: whether the claim has read it from its head, and all of its due tasks
+-- - entries, i, rank, page, total, ended: the page that the claim has read last, the index of its next entry, where the
+--   next page begins, and its size, the number of entries read, and whether there are no more
 --
 -- A source reads the due tasks of a partition, or of the list `open`: one list after the other, by priority. The open
 -- sources of a queue are a heap, with the source of the next task first. The set `heads` has the first task of each
@@ -47,16 +49,16 @@ function ordering.use(open, wanted, offer)
   -- score as a number. Without a due entry, `at` is INF.
   local function read_entry(source)
     local list = source.list
-    if not source.entries[source.i] and not source.ended then
-      source.entries = redis.pcall('ZRANGE', list.key, source.rank, source.rank + source.page - 1, 'WITHSCORES')
-      source.ended = #source.entries < 2 * source.page -- also if the set has a wrong type
-      source.total = source.total + #source.entries / 2
-      source.rank, source.i, source.page = source.rank + source.page, 1, math.min(4 * source.page, PAGE)
+    if not list.entries[list.i] and not list.ended then
+      list.entries = redis.pcall('ZRANGE', list.key, list.rank, list.rank + list.page - 1, 'WITHSCORES')
+      list.ended = #list.entries < 2 * list.page -- also if the set has a wrong type
+      list.total = list.total + #list.entries / 2
+      list.rank, list.i, list.page = list.rank + list.page, 1, math.min(4 * list.page, PAGE)
     end
-    local i = source.i
-    local id, score = source.entries[i], source.entries[i + 1]
+    local i = list.i
+    local id, score = list.entries[i], list.entries[i + 1]
     local at = id and score_of(score) or INF
-    source.id, source.score, source.at, source.i = id, score, at, i + 2
+    source.id, source.score, source.at, list.i = id, score, at, i + 2
     if at > now then
       if at < ordering.next_due then ordering.next_due = at end
       source.at, list.exhausted = INF, list.from_head
@@ -73,26 +75,15 @@ function ordering.use(open, wanted, offer)
   end
 
   local function enter_list(source, list)
-    list.rank = rank_from(list, source.from)
-    list.from_head = list.rank == 0
-    source.list, source.priority, source.rank = list, tonumber(list.priority), list.rank
-    source.entries, source.i, source.total, source.ended = {}, 1, 0, false
+    source.list, source.priority, list.rank = list, tonumber(list.priority), rank_from(list, source.from)
+    list.from_head, list.entries, list.i, list.total, list.ended = list.rank == 0, {}, 1, 0, false
     -- The page of a place also has the next entry, so that a claim knows whether due tasks stay.
-    source.page = math.max(math.min(ordering.wanted, source.alone and PAGE or 4), list.place and 2 or 1)
+    list.page = math.max(math.min(ordering.wanted, source.alone and PAGE or 4), list.place and 2 or 1)
     read_entry(source)
     if source.at == INF and list.from_head then ordering.fruitless = ordering.fruitless + 1 end
   end
 
   local queue -- the state of the present queue: see ordering.begin
-
-  -- Notes in the source's list what the claim has read of it.
-  local function leave_list(source)
-    local list = source.list
-    if not list then return end
-    list.total = list.from_head and source.ended and source.total
-    local at = source.at or score_of(source.entries[source.i + 1] or '') or INF
-    list.has_more = at <= now
-  end
 
   local function is_before(a, b)
     if a.at == INF or b.at == INF then return a.at < b.at end
@@ -193,7 +184,6 @@ function ordering.use(open, wanted, offer)
       if not priority then return end
       ordering.more = ordering.fruitless >= MOST_FRUITLESS
       if ordering.more then return end
-      leave_list(source)
       enter_place_of(source, priority)
     end
   end
@@ -308,6 +298,12 @@ function ordering.use(open, wanted, offer)
     return true
   end
 
+  -- Returns whether the script has read all entries of `heads` that come before a source.
+  local function is_next(source)
+    local _, priority, score = parse_head(queue.last)
+    return not comes_before({ priority = priority or INF, score = score or 0 }, source.priority, source.at)
+  end
+
   -- Returns the time when the next tasks of a queue become due, or INF. If the first partitions are not for this
   -- worker, the time may be too early.
   function ordering.next_coming(name)
@@ -350,12 +346,8 @@ function ordering.use(open, wanted, offer)
     while not ordering.more do
       local first = heap[1] and heap[1].at < INF and heap[1]
       if first and queue.sweep then return first end
-      local entry, unread = next_head(), queue.cut
-      if first and unread then -- whether an entry of `heads` that the script has not read may come before the source
-        local _, priority, score = parse_head(queue.last)
-        unread = comes_before({ priority = priority or INF, score = score or 0 }, first.priority, first.at)
-      end
-      if unread then
+      local entry = next_head()
+      if queue.cut and not (first and is_next(first)) then
         ordering.more = true
       elseif not entry or first and not comes_before(entry, first.priority, first.at) then
         return first
@@ -390,13 +382,17 @@ function ordering.use(open, wanted, offer)
   -- Removes the claimed tasks from their lists. The script must call finish_places afterwards.
   function ordering.remove()
     local removed, emptied, touched = {}, {}, {}
-    for _, source in ipairs(ordering.sources) do leave_list(source) end
+    for _, source in ipairs(ordering.sources) do
+      local list = source.list
+      local at = source.at or score_of(list.entries[list.i + 1] or '') or INF
+      if list then list.has_more = at <= now end -- the earlier lists of the source have no more due tasks
+    end
     for _, list in ipairs(ordering.lists) do
       bulk('ZREM', list.key, list.removed)
       for _, id in ipairs(list.removed) do removed[#removed + 1] = id end
       if #list.removed > 0 or list.changed or list.exhausted then
         touched[list.partition] = true
-        if list.total == #list.removed and not list.changed then
+        if list.from_head and list.ended and list.total == #list.removed and not list.changed then
           table.insert(into(emptied, list.partition), list.priority)
         elseif not list.has_more then
           refresh_place(list.place)
