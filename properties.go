@@ -218,12 +218,17 @@ func (d *Definition) Fill(p *Properties) {
 
 // Definition returns a definition with these properties. If a property is empty or 0, its field in the definition may be zero. If
 // a manager opens a task with the definition, the manager's default replaces this zero.
-func (d *Properties) Definition() Definition {
-	to := Definition{After: d.After, AfterAny: d.AfterAny}
-	for i := range PropertyTable {
-		PropertyTable[i].defined(d, &to)
-	}
+func (d *Properties) Definition() (to Definition) {
+	d.Define(&to)
 	return to
+}
+
+// Define stores what Definition returns.
+func (d *Properties) Define(to *Definition) {
+	*to = Definition{After: d.After, AfterAny: d.AfterAny}
+	for i := range PropertyTable {
+		PropertyTable[i].defined(d, to)
+	}
 }
 
 // Changes are new values for properties of a task. If a field is nil, its property keeps its value. The group, the unique key, the

@@ -393,10 +393,18 @@ func (p *parser) properties(d *Properties) {
 	d.After, d.AfterAny = p.dependencies(FieldAfter, FieldAfterGroup), p.dependencies(FieldAfterAny, FieldAfterGroupAny)
 }
 
+// UsualFields is the number of fields that AppendOpenFields appends for most tasks.
+const UsualFields = 16
+
 // OpenFields returns the properties that a manager writes when it opens a task, except the id, the log and the time of
 // opening. It omits a property with its default value if the original TDF does not know this property.
 func (d *Properties) OpenFields(namespace string) []Field {
-	fields := append(make([]Field, 0, 16), // most tasks have no more fields
+	return d.AppendOpenFields(make([]Field, 0, UsualFields), namespace)
+}
+
+// AppendOpenFields appends what OpenFields returns.
+func (d *Properties) AppendOpenFields(fields []Field, namespace string) []Field {
+	fields = append(fields,
 		Field{fieldState, string(Open)}, Field{fieldRound, "0"}, Field{string(Fails), "0"}, Field{string(Timeouts), "0"}, Field{fieldNamespace, namespace})
 	for i := range PropertyTable {
 		if p := &PropertyTable[i]; p.original || !p.isUsual(d) {

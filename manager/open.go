@@ -88,17 +88,12 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 	if inNewGroup && len(all) > 0 {
 		newGroup = all[0].Group
 	}
-	tasks := make([]*Task, len(all))
-	makeTasks := func() {
-		for i := range all {
-			tasks[i] = openedTask(all[i])
-		}
-	}
+	var tasks []*Task
 	var making sync.WaitGroup
 	if len(all) < manyTasks {
-		makeTasks()
+		tasks = openedTasks(all)
 	} else {
-		making.Go(makeTasks) // while Redis opens the tasks
+		making.Go(func() { tasks = openedTasks(all) }) // while Redis opens the tasks
 	}
 	opened, err := m.openAll(ctx, newGroup, all)
 	making.Wait()
@@ -129,14 +124,48 @@ func (m *Manager) openAll(ctx context.Context, newGroup string, all []tdf.Proper
 // manyTasks is the smallest number of tasks for which another goroutine is worth its cost.
 const manyTasks = 32
 
-// openedTask returns a task with these properties, as it is after its opening, but without an id.
-func openedTask(d tdf.Properties) *Task {
-	return TaskOf(&tdf.Task{Properties: d, State: tdf.Open, PlacedIn: d.FirstPlace(), Rounds: tdf.Rounds{0: {}}}, true)
+// A newTask is a task that was just opened.
+type newTask struct {
+	task       Task
+	round      [1]Round
+	properties tdf.Properties
+}
+
+// stored returns the task as it stands in Redis after its opening.
+func (n *newTask) stored() *tdf.Task {
+	return &tdf.Task{ID: n.task.ID, Properties: n.properties, State: tdf.Open, PlacedIn: n.properties.FirstPlace(), Rounds: tdf.Rounds{0: {}}}
+}
+
+// newTasksAtOnce is the number of new tasks that share an allocation. As long as a manager keeps one of them, it keeps all.
+const newTasksAtOnce = 16
+
+// openedTasks returns tasks with these properties, as they are after their opening, but without ids.
+func openedTasks(all []tdf.Properties) []*Task {
+	tasks := make([]*Task, len(all))
+	var room []newTask
+	for i := range all {
+		if len(room) == 0 {
+			room = make([]newTask, min(newTasksAtOnce, len(all)-i))
+		}
+		room[0].set(&all[i])
+		tasks[i], room = &room[0].task, room[1:]
+	}
+	return tasks
+}
+
+// set does the same as TaskOf for a stored task, which most managers do not need.
+func (n *newTask) set(d *tdf.Properties) {
+	n.properties = *d
+	n.task = Task{State: tdf.Open, Waits: d.HasDependencies(), Rounds: n.round[:], whole: true, opened: n}
+	n.properties.Define(&n.task.Definition)
+	if !n.task.Waits {
+		n.task.ClaimableFrom = d.StartAfter.Std()
+	}
 }
 
 // setOpened completes a task that was just opened. The function idOf returns the ids of the other tasks of the call.
 func (t *Task) setOpened(id int64, existing bool, idOf func(place int) int64) {
-	t.ID, t.task.ID, t.Existing = id, id, existing
+	t.ID, t.Existing = id, existing
 	t.After, t.AfterAny = withIDs(t.After, idOf), withIDs(t.AfterAny, idOf)
 }
 

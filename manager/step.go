@@ -101,7 +101,7 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	}
 	u := redisstate.Unit{Open: open, Decide: s.decide}
 	if own != nil {
-		move, err := own.task.Archive()
+		move, err := own.Stored().Archive()
 		if err != nil {
 			return u, err // never happens, because the task was read in a state from which it can be archived
 		}

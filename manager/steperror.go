@@ -89,7 +89,7 @@ func (e *StepError) Unwrap() []error { return e.Causes }
 
 // compare reports whether a task has the version that the caller read. If not, it adds the task to Changed.
 func (e *StepError) compare(a stepAction, found *tdf.Task) bool {
-	unchanged := versionOf(found) == versionOf(a.task.task)
+	unchanged := versionOf(found) == versionOf(a.task.Stored())
 	if !unchanged {
 		e.changed(a, versionOf(found))
 	}
@@ -97,7 +97,7 @@ func (e *StepError) compare(a stepAction, found *tdf.Task) bool {
 }
 
 func (e *StepError) changed(a stepAction, found Version) {
-	e.Changed = append(e.Changed, ChangedTask{a.task.ID, a.Verb, versionOf(a.task.task), found})
+	e.Changed = append(e.Changed, ChangedTask{a.task.ID, a.Verb, versionOf(a.task.Stored()), found})
 }
 
 func (e *StepError) orNil() error {

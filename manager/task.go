@@ -52,7 +52,8 @@ type Task struct {
 	// Existing is set by Open: the task already existed, and holds the Unique key of the definition.
 	Existing bool `json:"-"`
 
-	task   *tdf.Task
+	stored *tdf.Task
+	opened *newTask // set instead of stored if the task was just opened
 	whole  bool     // whether this is a whole task, not a summary
 	hidden []string // names of members that the JSON omits, because the query did not request their texts
 }
@@ -117,7 +118,7 @@ func (r *Round) ErrorWhole() bool { return int64(len(r.Error)) >= r.ErrorBytes }
 // LastRun returns the last round that ran. This is the current round, or the previous round if the current round has
 // not run. If the task never ran, LastRun returns nil.
 func (t *Task) LastRun() *Round {
-	if r := t.RoundNumber(t.task.LastRun()); r != nil && r.Worker != "" {
+	if r := t.RoundNumber(t.Stored().LastRun()); r != nil && r.Worker != "" {
 		return r
 	}
 	return nil
@@ -135,25 +136,31 @@ func (t *Task) RoundNumber(n int) *Round {
 }
 
 // Output returns the stdout of the last run. It panics if this text was not read.
-func (t *Task) Output() string { return t.task.LastOutput() }
+func (t *Task) Output() string { return t.Stored().LastOutput() }
 
 // Error returns the stderr of the last run, or why the program could not run. It panics if this text was not read.
-func (t *Task) Error() string { return t.task.LastError() }
+func (t *Task) Error() string { return t.Stored().LastError() }
 
 // Result returns the JSON that the last run wrote into result.json. It panics if this text was not read.
-func (t *Task) Result() string { return t.task.LastResult() }
+func (t *Task) Result() string { return t.Stored().LastResult() }
 
 // Stored returns the task as it stands in Redis. The Stored of a summary lacks the same parts as the summary.
-func (t *Task) Stored() *tdf.Task { return t.task }
+func (t *Task) Stored() *tdf.Task {
+	if t.stored == nil {
+		return t.opened.stored()
+	}
+	return t.stored
+}
 
 // TaskOf returns the Task for a stored task. If whole is false, the Task is a summary.
 func TaskOf(t *tdf.Task, whole bool) *Task {
 	v := &Task{
-		ID: t.ID, Definition: t.Properties.Definition(), State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
+		ID: t.ID, State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
 		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),
 		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Reopens: t.Reopens, Revision: t.Revision,
-		NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log), task: t, whole: whole,
+		NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log), stored: t, whole: whole,
 	}
+	t.Properties.Define(&v.Definition)
 	if v.WaitsForLimit = t.WaitsForLimit(); t.State == tdf.Open && !v.Waits {
 		v.ClaimableFrom = t.ClaimableFrom().Std()
 	}

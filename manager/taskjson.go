@@ -71,7 +71,7 @@ func (t *Task) members() jsonview.Object {
 	if t.Deadline.Equal(tdf.Never.Std()) {
 		o.Delete("deadline")
 	}
-	if last := t.RoundNumber(t.task.LastRun()); last != nil {
+	if last := t.RoundNumber(t.Stored().LastRun()); last != nil {
 		of := last.object()
 		of.Delete("round", "entered")
 		of.Delete(t.hidden...)

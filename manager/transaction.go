@@ -57,9 +57,8 @@ func (x *Transaction) commit(ctx context.Context) ([]*Task, error) {
 	if o.Err != nil {
 		return nil, x.refusal(o.Refused)
 	}
-	opened := make([]*Task, len(o.IDs))
+	opened := openedTasks(u.Open)
 	for i, id := range o.IDs {
-		opened[i] = openedTask(u.Open[i])
 		opened[i].setOpened(id, o.Existing != nil && o.Existing[i], func(place int) int64 { return o.IDs[place] })
 	}
 	return opened, m.readExisting(ctx, opened)

@@ -80,9 +80,7 @@ func addFields(e *conn.Args, fields []tdf.Field) {
 func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 	var opened [][]tdf.Field
 	for i := range units {
-		for j := range units[i].Open {
-			opened = append(opened, units[i].Open[j].OpenFields(k.Namespace()))
-		}
+		opened = append(opened, openFields(k.Namespace(), units[i].Open)...)
 	}
 	shared := sharedFields(opened)
 	forms := formsOf(units)
@@ -133,6 +131,17 @@ func addOpening(e *conn.Args, d *tdf.Properties, fields, shared []tdf.Field) {
 	score, look := d.Schedule()
 	e.Add(moment(score), moment(look), d.Unique)
 	addFields(e, without(fields, shared))
+}
+
+// openFields returns the fields of each new task.
+func openFields(namespace string, definitions []tdf.Properties) [][]tdf.Field {
+	fields, all := make([][]tdf.Field, len(definitions)), make([]tdf.Field, 0, tdf.UsualFields*len(definitions))
+	for i := range definitions {
+		first := len(all)
+		all = definitions[i].AppendOpenFields(all, namespace)
+		fields[i] = all[first:len(all):len(all)]
+	}
+	return fields
 }
 
 // without returns the fields that are not shared.

@@ -227,7 +227,14 @@ func once(is func(redis.Cmder) bool, do func()) observer {
 
 // mentions reports whether a command names these properties.
 func mentions(c redis.Cmder, properties []string) bool {
-	return strings.Contains(fmt.Sprint(c.Args()), strings.Join(properties, " "))
+	var sent []string
+	for _, arg := range c.Args() {
+		if text, ok := arg.(*string); ok {
+			arg = *text
+		}
+		sent = append(sent, fmt.Sprint(arg))
+	}
+	return strings.Contains(strings.Join(sent, " "), strings.Join(properties, " "))
 }
 
 // logged returns a logger, and a channel with the lines that it writes.

@@ -69,7 +69,11 @@ func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions
 		var next openCall
 		var encoding sync.WaitGroup
 		if len(definitions) > 0 {
-			encoding.Go(func() { next = s.openCall(who, "", definitions) }) // while Redis runs this call
+			encoding.Go(func() { // while Redis runs this call
+				next = s.openCall(who, "", definitions)
+				next.args = &conn.Args{}
+				next.encode(next.args)
+			})
 		}
 		opened, err := s.openAtOnce(ctx, call)
 		encoding.Wait()
@@ -85,7 +89,8 @@ func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions
 // An openCall is one call that opens tasks.
 type openCall struct {
 	definitions []tdf.Properties
-	args        []any
+	encode      func(e *conn.Args)
+	args        *conn.Args // what encode has added; nil if it was not called
 }
 
 // openCall returns a call for the first definitions: as many as fit into one call.
@@ -94,12 +99,13 @@ func (s *Store) openCall(who, newGroup string, definitions []tdf.Properties) ope
 		return openCall{}
 	}
 	definitions = definitions[:OpenBatch(definitions)]
-	e := &conn.Args{All: make([]any, 0, 64+8*len(definitions))}
-	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix())
-	e.Count(groupCode(tdf.Open))
-	e.Add(who, newGroup)
-	addOpenings(e, s.Keys.Namespace(), definitions)
-	return openCall{definitions, e.All}
+	return openCall{definitions: definitions, encode: func(e *conn.Args) {
+		e.All = slices.Grow(e.All, 50+8*len(definitions))
+		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix())
+		e.Count(groupCode(tdf.Open))
+		e.Add(who, newGroup)
+		addOpenings(e, s.Keys.Namespace(), definitions)
+	}}
 }
 
 func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) {
@@ -118,7 +124,11 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	}, s.countedLists(maxTasks)...)
 	reply, err := s.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(maxTasks)
-		e.All = append(e.All, call.args...)
+		if call.args == nil {
+			call.encode(e)
+		} else {
+			e.All = append(e.All, call.args.All...)
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -132,11 +142,10 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 }
 
 func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
-	fields := make([][]tdf.Field, len(definitions))
+	fields := openFields(namespace, definitions)
 	placements := make([]placement, len(definitions))
 	var indexes, places names
 	for i := range definitions {
-		fields[i] = definitions[i].OpenFields(namespace)
 		placements[i].indexes = indexes.add(indexNames(definitions[i].Group, definitions[i].Queue))
 		placements[i].place = places.add(definitions[i].FirstPlace())
 	}

@@ -5,6 +5,7 @@ package convoy
 import (
 	"context"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 )
@@ -17,7 +18,7 @@ type Convoy[T, R any] struct {
 	// Send makes a call. It returns a result for each item that was sent, in the order of the items. If it returns an error, the
 	// results are those of the first items.
 	Send func(ctx context.Context, items []T) ([]R, error)
-	// Fits reports whether the items of several callers may travel in the same call.
+	// Fits reports whether the items of several callers may travel in the same call. If items fit, so do the first of them.
 	Fits func(items []T) bool
 
 	mu      sync.Mutex
@@ -89,18 +90,27 @@ func (c *Convoy[T, R]) start() {
 // take removes the callers of the next call from those that wait, and returns them and their items. It leaves out callers that
 // have given up.
 func (c *Convoy[T, R]) take() (together []*party[T, R], items []T) {
-	for i, p := range c.waiting {
-		if p.ctx.Err() == nil {
-			more := append(items, p.items...)
-			if len(together) > 0 && !c.Fits(more) {
-				c.waiting = slices.Clone(c.waiting[i:])
-				return together, items
-			}
-			together, items = append(together, p), more
+	live := slices.DeleteFunc(c.waiting, func(p *party[T, R]) bool {
+		gone := p.ctx.Err() != nil
+		if gone {
+			c.waits -= len(p.items)
 		}
-		c.waits -= len(p.items)
+		return gone
+	})
+	fit, ends := 0, []int{0}                   // how many callers fit, and the number of items of the first callers
+	for all := true; all && fit < len(live); { // twice as many each time, because each check reads all items
+		some := min(max(1, 2*fit), len(live))
+		for _, p := range live[fit:some] {
+			items = append(items, p.items...)
+			ends = append(ends, len(items))
+		}
+		if all = some == 1 || c.Fits(items); !all {
+			some = fit + sort.Search(some-fit-1, func(i int) bool { return !c.Fits(items[:ends[fit+i+1]]) })
+		}
+		fit = some
 	}
-	c.waiting = nil
+	together, items = live[:fit:fit], items[:ends[fit]]
+	c.waiting, c.waits = slices.Clone(live[fit:]), c.waits-len(items)
 	return together, items
 }
 

@@ -186,3 +186,29 @@ func TestACallWithoutCallersEnds(t *testing.T) {
 		check(t, next, nil, 8)
 	})
 }
+
+// A call takes as many of the waiting callers as fit, in their order.
+func TestFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, c := newConvoy()
+		c.Fits = func(items []int) bool { return len(items) <= 20 }
+		first := carry(t.Context(), c, 1)
+		second := carry(t.Context(), c, 2)
+		var waiting []chan answered
+		for i := range 30 {
+			waiting = append(waiting, carry(t.Context(), c, make([]int, 1+i%3)...))
+		}
+		close(r.open)
+		for i, x := range append(waiting, first, second) {
+			got := <-x
+			expect.NoError(t, got.err)
+			expect.True(t, len(got.results) > 0, i)
+		}
+		sent, most := 0, 0
+		for _, call := range r.calls {
+			sent, most = sent+len(call), max(most, len(call))
+		}
+		expect.Equal(t, sent, 62)
+		expect.True(t, most > 17 && most <= 20, "the largest call has ", most, " items")
+	})
+}

@@ -135,6 +135,8 @@ func texts(l *lua.LState, args []any) *lua.LTable {
 		switch a := a.(type) {
 		case []byte:
 			t.Append(lua.LString(a))
+		case *string:
+			t.Append(lua.LString(*a))
 		default:
 			t.Append(lua.LString(fmt.Sprint(a)))
 		}

@@ -1,11 +1,19 @@
 package conn
 
 // An Args builds the arguments of a call to a script. The header of each script describes its arguments.
-type Args struct{ All []any }
+type Args struct {
+	All []any
+
+	texts []string // the last texts; All has pointers to them, because each string in an interface would be an allocation
+}
 
 func (e *Args) Add(values ...string) {
+	if cap(e.texts)-len(e.texts) < len(values) {
+		e.texts = make([]string, 0, max(len(values), len(e.All)/2, 16))
+	}
 	for _, v := range values {
-		e.All = append(e.All, v)
+		e.texts = append(e.texts, v)
+		e.All = append(e.All, &e.texts[len(e.texts)-1])
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *Conn) RecordRun(script *lua.Script, err error) {
 // no call slot, and recognizes a repeated call by its claims. The error does not say what the call was doing.
 func (s *Conn) CallOnce(ctx context.Context, script *lua.Script, keys []string, once bool, want ReplyForm, encode func(e *Args)) (any, error) {
 	args := func(slot string, sequence uint64) []any {
-		e := &Args{All: make([]any, 0, 64)}
+		e := &Args{All: make([]any, 0, 80)}
 		e.Add(slot, strconv.FormatUint(sequence, 10))
 		encode(e)
 		return e.All

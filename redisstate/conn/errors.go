@@ -55,11 +55,14 @@ const tooManyClients = "ERR max number of clients reached"
 
 // outage reports whether err counts as an outage of Redis. It also describes err for the log.
 func outage(err error) (why string, passes bool) {
+	if err == nil {
+		return "", false
+	}
 	var opErr net.Error
 	var reply redis.Error
 	var answer *answerError
 	switch {
-	case err == nil, errors.Is(err, redis.Nil), errors.Is(err, redis.ErrClosed), errors.Is(err, context.Canceled):
+	case errors.Is(err, redis.Nil), errors.Is(err, redis.ErrClosed), errors.Is(err, context.Canceled):
 		return "", false
 	case errors.As(err, &reply):
 		word, _, _ := strings.Cut(reply.Error(), " ")
@@ -140,6 +143,9 @@ func refusedBy(reply string) string {
 // beginning, waiting would hide a wrong configuration. The method [Conn.UntilAnswered] also checks whether only this
 // call needs the right.
 func (s *Conn) outage(err error) (why string, passes bool) {
+	if err == nil {
+		return "", false
+	}
 	if why, passes = outage(err); passes || !s.connected.Load() {
 		return why, passes
 	}
@@ -169,6 +175,9 @@ func (e *UnstorableError) Unwrap() error { return e.Err }
 
 // Unstorable returns an *[UnstorableError] for a reply that refuses a value, and any other error unchanged.
 func Unstorable(err error) error {
+	if err == nil {
+		return nil
+	}
 	var reply redis.Error
 	if !errors.As(err, &reply) {
 		return err
