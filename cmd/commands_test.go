@@ -41,7 +41,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	bin = dir
-	out, err := exec.Command("go", "build", "-o", dir, "./tdf", "./tdf-server", "./tdf-worker", "../examples/mapreduce").CombinedOutput()
+	build := exec.Command("go", "build", "-o", dir, "./tdf", "./tdf-server", "./tdf-worker", "../examples/mapreduce")
+	build.Env = append(os.Environ(), "GOGC=400") // as in the Makefile
+	out, err := build.CombinedOutput()
 	status := 1
 	if err == nil {
 		status = m.Run()
