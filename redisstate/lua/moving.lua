@@ -239,10 +239,14 @@ local function finish_moves()
   finish_indexes()
   finish_places()
   if limiting.finish then limiting.finish() end
-  local queues = beside(groups, 'queue:')
-  for key in pairs(remove) do -- a queue without tasks has no name
-    if string.sub(key, 1, #queues) == queues and call('EXISTS', key) == 0 then
-      redis.pcall('ZREM', beside(groups, 'queue_names'), string.sub(key, #queues + 1))
+  -- A queue or group without tasks has no name, and the group no mark. So these need no more memory than the tasks.
+  local queues = beside(groups, 'queue:') -- as long as `groups`
+  for key in pairs(remove) do
+    local prefix = string.sub(key, 1, #groups)
+    if (prefix == groups or prefix == queues) and call('EXISTS', key) == 0 then
+      local name = string.sub(key, #groups + 1)
+      redis.pcall('ZREM', beside(groups, prefix == groups and 'group_names' or 'queue_names'), name)
+      if prefix == groups then redis.pcall('HDEL', beside(groups, 'groups'), name) end
     end
   end
 end

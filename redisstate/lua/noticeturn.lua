@@ -17,11 +17,7 @@ if wrong then return wrong end
 if id ~= '' then
   local kept = redis.call('HEXISTS', notices, id) == 1
   if kept then redis.call('HSET', notices, id, left) end
-  if kept and delay ~= '' then
-    redis.call('ZADD', due, text(now + delay), id)
-  else
-    redis.call('ZREM', due, id)
-  end
+  set_score(due, kept and delay ~= '' and text(now + delay), id)
 end
 
 if tonumber(lease) == 0 then return {} end

@@ -37,7 +37,7 @@ var (
 	Drop            = declare(Script{Name: "drop", After: "prelude values", Full: Runs})
 	Rights          = declare(Script{Name: "rights", After: "prelude values", Full: Runs})
 	Notice          = declare(Script{Name: "notice", After: "prelude values", Full: Runs})
-	NoticeTurn      = declare(Script{Name: "noticeturn", After: "prelude", Full: Runs})
+	NoticeTurn      = declare(Script{Name: "noticeturn", After: "prelude values", Full: Runs})
 	IndexNames      = declare(Script{Name: "indexnames", After: "prelude values", Full: Runs})
 	Restore         = declare(Script{Name: "restore", After: "prelude values places limiting opening", Full: Fails})
 	RestoreValues   = declare(Script{Name: "restorevalues", After: "prelude values", Full: Fails})

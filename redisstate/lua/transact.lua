@@ -268,16 +268,10 @@ for _, form in ipairs(forms) do
   if list.executed then form.stray = into(remove, list.executed) end
 end
 
--- The indexes of groups that may become empty, by the names of the groups.
-local shrunk = {}
-
 -- Removes a task from its indexes, and from `due`.
 local function forget(id, names)
   local of_group, of_queue = indexes_of(groups, names, id)
-  if of_group then
-    shrunk[group_and_queue(names)] = of_group
-    table.insert(into(remove, of_group), id)
-  end
+  if of_group then table.insert(into(remove, of_group), id) end
   if of_queue then table.insert(into(remove, of_queue), id) end
   look_again(id, nil)
 end
@@ -389,14 +383,6 @@ end
 if opened > 0 then call('SET', counter, ids[opened]) end
 finish_moves()
 keep_names(groups, entered)
-
--- A group without tasks has no mark and no name, so that these need no more memory than the groups.
-for group, key in pairs(shrunk) do
-  if call('EXISTS', key) == 0 then
-    redis.pcall('HDEL', marks, group)
-    redis.pcall('ZREM', beside(groups, 'group_names'), group)
-  end
-end
 
 for i, state in ipairs(waking) do
   local arrived = #into(add, list[state]) / 2
