@@ -82,44 +82,71 @@ var moments = regexp.MustCompile(`\b1[0-9]{9}(\.[0-9]{1,6})?\b`) // a time in wh
 // dump returns all data of the namespace, except the records of clients' calls. It replaces each time in the data by T.
 func dump(t testing.TB, s *Store) world {
 	t.Helper()
-	ctx := context.Background()
-	w := world{}
-	keys := expect.Result(s.Redis.Keys(ctx, s.Keys.Namespace()+":*").Result()).Value(t)
-	for _, key := range keys {
-		name := strings.TrimPrefix(key, s.Keys.Namespace()+":")
-		if !strings.HasPrefix(name, "calls:") {
-			w[name] = moments.ReplaceAllString(dumpKey(ctx, s, key), "T")
-		}
+	w := readAll(t, s)
+	for name, text := range w {
+		w[name] = moments.ReplaceAllString(text, "T")
 	}
 	return w
 }
 
-func dumpKey(ctx context.Context, s *Store, key string) string {
-	switch kind := s.Redis.Type(ctx, key).Val(); kind {
-	case "string":
-		return s.Redis.Get(ctx, key).Val()
-	case "set":
-		members := s.Redis.SMembers(ctx, key).Val()
-		slices.Sort(members)
-		return strings.Join(members, " ")
-	case "list":
-		return strings.Join(s.Redis.LRange(ctx, key, 0, -1).Val(), " ")
-	case "zset":
-		var lines []string
-		for _, z := range s.Redis.ZRangeWithScores(ctx, key, 0, -1).Val() {
+// readAll returns all data of the namespace, except the records of clients' calls.
+func readAll(t testing.TB, s *Store) world {
+	t.Helper()
+	ctx, prefix := context.Background(), s.Keys.Namespace()+":"
+	keys := expect.Result(s.Redis.Keys(ctx, prefix+"*").Result()).Value(t)
+	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.HasPrefix(key, prefix+"calls:") })
+	kinds := expect.Result(s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, key := range keys {
+			p.Type(ctx, key)
+		}
+		return nil
+	})).Value(t)
+	w := world{}
+	values := expect.Result(s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			switch kind := kinds[i].(*redis.StatusCmd).Val(); kind {
+			case "string":
+				p.Get(ctx, key)
+			case "set":
+				p.SMembers(ctx, key)
+			case "list":
+				p.LRange(ctx, key, 0, -1)
+			case "zset":
+				p.ZRangeWithScores(ctx, key, 0, -1)
+			case "hash":
+				p.HGetAll(ctx, key)
+			default:
+				p.Echo(ctx, kind)
+			}
+		}
+		return nil
+	})).Value(t)
+	for i, key := range keys {
+		w[strings.TrimPrefix(key, prefix)] = textOfValue(values[i])
+	}
+	return w
+}
+
+func textOfValue(c redis.Cmder) string {
+	var lines []string
+	switch c := c.(type) {
+	case *redis.StringCmd:
+		return c.Val()
+	case *redis.StringSliceCmd:
+		if lines = c.Val(); c.Name() == "smembers" {
+			slices.Sort(lines)
+		}
+	case *redis.ZSliceCmd:
+		for _, z := range c.Val() {
 			lines = append(lines, fmt.Sprintf("%v@%s", z.Member, tdf.Time(z.Score)))
 		}
-		return strings.Join(lines, " ")
-	case "hash":
-		h := s.Redis.HGetAll(ctx, key).Val()
-		var lines []string
-		for _, name := range slices.Sorted(maps.Keys(h)) {
-			lines = append(lines, name+"="+h[name])
+	case *redis.MapStringStringCmd:
+		for _, name := range slices.Sorted(maps.Keys(c.Val())) {
+			lines = append(lines, name+"="+c.Val()[name])
 		}
 		return strings.Join(lines, "\n")
-	default:
-		return kind
 	}
+	return strings.Join(lines, " ")
 }
 
 // changed returns the differences between two worlds, or "" if they are equal.

@@ -82,7 +82,7 @@ func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered fu
 	}
 	var model []modelTask // in the order in which the tasks became open
 	queueNames := []string{"", "a", "b"}
-	for range 150 {
+	for range operations(t, 160, 4_000) {
 		switch random.IntN(4) {
 		case 0, 1:
 			var all []tdf.Properties
@@ -390,11 +390,11 @@ func TestTaskBehindManyPartitions(t *testing.T) {
 		foreign, avoided int
 		resume           bool
 	}{
-		"not served":        {10_000, 0, false},
-		"avoided":           {0, 1500, true},
+		"not served":        {4000, 0, false},
+		"avoided":           {0, 600, true},
 		"avoided, few":      {0, 60, true},
-		"both":              {5000, 300, true},
-		"both, with few of": {5000, 1, true},
+		"both":              {2000, 200, true},
+		"both, with few of": {2000, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t)) // its own server, because the test counts commands

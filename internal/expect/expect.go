@@ -16,15 +16,21 @@ import (
 // seconds.
 const timeout = time.Minute
 
-// Eventually waits until ok returns true. After a minute, it ends the test with an error that contains the text state.
+// longestPause is the longest time between two calls of a condition. It limits the work of tests that wait long, because many
+// conditions ask Redis.
+const longestPause = 20 * time.Millisecond
+
+// Eventually waits until ok returns true. It calls ok after a millisecond, and then less and less often. After a minute, it ends
+// the test with an error that contains the text state.
 func Eventually(t testing.TB, state string, ok func() bool) {
 	t.Helper()
-	limit := time.Now().Add(timeout)
+	limit, pause := time.Now().Add(timeout), time.Millisecond
 	for !ok() {
 		if time.Now().After(limit) {
 			t.Fatal("timed out waiting for: " + state)
 		}
-		<-time.After(time.Millisecond)
+		<-time.After(pause)
+		pause = min(pause*5/4, longestPause)
 	}
 }
 
