@@ -88,7 +88,7 @@ func TestPipelineIsWoken(t *testing.T) {
 // Two managers run the same pipeline. The test interrupts them at random, and loses replies of Redis at random.
 func TestPipelineOnABadLink(t *testing.T) {
 	t.Parallel()
-	const many, interruptions = 1500, 15
+	const many, interruptions = 700, 10
 	cfg := redisConfig(t, redistest.Shared(t))
 	startServerAndWorker(t, cfg)
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
@@ -158,7 +158,8 @@ func TestStartWaitsForMemory(t *testing.T) {
 // memory ends later, the stage fails, and its stored definitions are removed.
 func TestAfterWaitsForMemory(t *testing.T) {
 	t.Parallel() // the test only waits
-	for _, stored := range []int{0, 2500} {
+	const many = 2 * (manager.MaxStep + 100)
+	for _, stored := range []int{0, manager.MaxStep + 500} {
 		t.Run(fmt.Sprint("after ", stored, " definitions"), func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
@@ -178,7 +179,7 @@ func TestAfterWaitsForMemory(t *testing.T) {
 				if calls++; calls > 1 {
 					highWater("0.8")
 				}
-				for i := range 5000 {
+				for i := range many {
 					if calls == 1 && i == stored {
 						highWater("0.001")
 						time.Sleep(1100 * time.Millisecond) // the manager reads the setting once a second
@@ -191,7 +192,7 @@ func TestAfterWaitsForMemory(t *testing.T) {
 			failures := log.Count("definitions fit, and then: ")
 			expect.True(t, calls >= 2 && failures == min(stored, 1), calls, "calls", failures, "failures", log.String())
 			expect.Len(t, client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0)
-			checkInOrder(t, m, "p/large", "", 5000)
+			checkInOrder(t, m, "p/large", "", many)
 		})
 	}
 }
