@@ -102,9 +102,7 @@ func TestInvalidJSONOfDefinitions(t *testing.T) {
 		if want == "" && err == nil {
 			continue
 		}
-		if err == nil || err.Error() != want && (!strings.HasSuffix(want, ": ") || !strings.HasPrefix(err.Error(), want)) || !errors.As(err, new(*PropertyError)) {
-			t.Errorf("%s: %v; want %s", text, err, want)
-		}
+		expect.True(t, err != nil && (err.Error() == want || (strings.HasSuffix(want, ": ") && strings.HasPrefix(err.Error(), want))) && errors.As(err, new(*PropertyError)), text, err, "want", want)
 	}
 	if err := json.Unmarshal([]byte(`{"campaign":"c"}`), &Changes{}); err == nil || err.Error() != "campaign: cannot change" {
 		t.Error(err)

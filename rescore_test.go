@@ -96,9 +96,7 @@ func TestRescoreRunning(t *testing.T) {
 		if c.wantDeadline > 0 {
 			deadline = c.wantDeadline.String()
 		}
-		if set["lease_until"] != c.want.String() || set["deadline"] != deadline || m.NextDue != momentAt(c.look) || m.Score != momentAt(77) || m.Next != 2 || len(m.Stamp) > 0 {
-			t.Errorf("%s: %+v", name, m)
-		}
+		expect.True(t, set["lease_until"] == c.want.String() && set["deadline"] == deadline && m.NextDue == momentAt(c.look) && m.Score == momentAt(77) && m.Next == 2 && len(m.Stamp) == 0, name, m)
 	}
 }
 

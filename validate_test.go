@@ -61,9 +61,7 @@ func TestValidateRefuses(t *testing.T) {
 		c.change(&d)
 		err := d.Validate()
 		var wrong *PropertyError
-		if !errors.As(err, &wrong) || wrong.Property != c.property || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v; want %q", c.property, err, c.words)
-		}
+		expect.True(t, errors.As(err, &wrong) && wrong.Property == c.property && strings.Contains(err.Error(), c.words) && !strings.Contains(err.Error(), "\n"), c.property, err, "want", c.words)
 	}
 }
 

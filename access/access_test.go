@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 var now = time.Unix(1_800_000_000, 0)
@@ -13,21 +14,15 @@ var now = time.Unix(1_800_000_000, 0)
 func token(t testing.TB) (Token, string) {
 	t.Helper()
 	made, text, err := New(Token{Name: "lab_1.x-y", Role: Worker, Queues: []string{"gpu", "crawl"}, Created: now, Expires: now.Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	return made, text
 }
 
 func TestToken(t *testing.T) {
 	made, text := token(t)
 	read, err := Parse(made.Name, made.Text())
-	if err != nil || NameIn(text) != made.Name || read.Text() != made.Text() || strings.Join(read.Queues, ",") != "gpu,crawl" {
-		t.Fatalf("%+v, %v", read, err)
-	}
-	if strings.Contains(made.Text(), text[len(text)-26:]) {
-		t.Error("the stored text contains the secret")
-	}
+	expect.MustTrue(t, err == nil && NameIn(text) == made.Name && read.Text() == made.Text() && strings.Join(read.Queues, ",") == "gpu,crawl", read, err)
+	expect.True(t, !strings.Contains(made.Text(), text[len(text)-26:]), "the stored text contains the secret")
 	another, otherText := token(t)
 	for name, c := range map[string]struct {
 		token Token
@@ -136,7 +131,5 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", role, got, want)
 		}
 	}
-	if len(Roles()) != len(rights)-2 {
-		t.Errorf("roles %v", Roles())
-	}
+	expect.True(t, len(Roles()) == len(rights)-2, "roles", Roles())
 }

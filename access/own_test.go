@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestClaim(t *testing.T) {
@@ -44,9 +45,7 @@ func TestClaim(t *testing.T) {
 		if forbidden := new(ForbiddenError); c.may != (err == nil) || err != nil && !errors.As(err, &forbidden) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if c.may && (d.Owner != c.owner || d.Queue != c.queue) {
-			t.Errorf("%s: owner %q, queue %q", name, d.Owner, d.Queue)
-		}
+		expect.True(t, !c.may || (d.Owner == c.owner && d.Queue == c.queue), name, "owner", d.Owner, "queue", d.Queue)
 	}
 }
 

@@ -29,9 +29,7 @@ func TestDefaultsReadTheEnvironment(t *testing.T) {
 	t.Setenv("TDF_CFG_WORKER_GRACE", "inf")
 	t.Setenv("TDF_CFG_TDF_NAMESPACE", "Other")
 	worker, err := DefaultWorker("N")
-	if err != nil || worker.Grace != Forever || worker.Namespace != "Other" {
-		t.Errorf("grace %v, namespace %q, error %v", worker.Grace, worker.Namespace, err)
-	}
+	expect.True(t, err == nil && worker.Grace == Forever && worker.Namespace == "Other", "grace", worker.Grace, "namespace", worker.Namespace, "error", err)
 	_, err = DefaultManager("two words")
 	wantError(t, err, `(no file): [tdf] namespace: "two words" is not a name of 1 to 200 bytes without spaces or parts like :task`)
 }

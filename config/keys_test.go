@@ -235,9 +235,7 @@ func TestDefaults(t *testing.T) {
 func TestVariablesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range keys {
-		if seen[k.env()] {
-			t.Errorf("two keys are set by %s", k.env())
-		}
+		expect.True(t, !seen[k.env()], "two keys are set by", k.env())
 		seen[k.env()] = true
 	}
 }

@@ -80,9 +80,7 @@ func TestFollowUpIntoAClosedGroup(t *testing.T) {
 		}
 		return nil
 	}})
-	if calls != 3 || len(tm.In(tdf.Archived)) != 2 {
-		t.Errorf("%d calls, %v", calls, tm.Tasks())
-	}
+	expect.True(t, calls == 3 && len(tm.In(tdf.Archived)) == 2, calls, "calls", tm.Tasks())
 	expect.Equal(t, log.Count(`step of the callback: group \"g\": it is closed, so no task can be opened in it; extend it first`), 1, log.String())
 }
 
@@ -111,7 +109,5 @@ func TestOneManagerDecides(t *testing.T) {
 	}
 	all.Wait()
 	counts, err := m.Counts(t.Context(), "next")
-	if decided.Load() != 1 || counts.Total() != 1 || err != nil {
-		t.Errorf("%d managers decided, %v, %v", decided.Load(), counts, err)
-	}
+	expect.True(t, decided.Load() == 1 && counts.Total() == 1 && err == nil, decided.Load(), "managers decided", counts, err)
 }

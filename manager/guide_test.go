@@ -134,9 +134,7 @@ func TestUniquePage(t *testing.T) {
 		KeepArchived: new(24 * time.Hour),    // a day after the archiving, the server removes the task
 	}
 	tasks, err := m.Open(ctx, page, page)
-	if err != nil || len(tasks) != 2 || tasks[0].Existing || !tasks[1].Existing || tasks[1].ID != tasks[0].ID {
-		t.Fatal(tasks, err)
-	}
+	expect.MustTrue(t, err == nil && len(tasks) == 2 && !tasks[0].Existing && tasks[1].Existing && tasks[1].ID == tasks[0].ID, tasks, err)
 	expect.NoError(t, m.Run(ctx, manager.Callbacks{}))
 	if took := tm.Now().Sub(began); took < 25*time.Second || took > 37*time.Second {
 		t.Errorf("it took %v, want about 31 s", took)
@@ -166,9 +164,7 @@ func TestLimitPage(t *testing.T) {
 	}
 	done := 0
 	err := m.Run(ctx, manager.Callbacks{Succeeded: func(context.Context, *manager.Finished) error { done++; return nil }})
-	if done != 25 || err != nil {
-		t.Errorf("%d tasks succeeded, %v", done, err)
-	}
+	expect.True(t, done == 25 && err == nil, done, "tasks succeeded", err)
 	expect.NoError(t, m.RemoveLimit(ctx, "example.org"))
 	expect.Len(t, expect.Result(m.Limits(ctx)).Value(t), 0, "limits")
 	if err := m.SetLimit(ctx, "a\nb", tdf.Limit{}); !errors.As(err, new(*tdf.PropertyError)) {
@@ -190,9 +186,7 @@ func TestQueuePage(t *testing.T) {
 		Queue: "crawl", Priority: new(-5),
 	}
 	tasks, err := m.Open(ctx, later, urgent) // a worker claims urgent first
-	if err != nil || tasks[1].Queue != "crawl" || *tasks[1].Priority != 5 || tasks[1].Tags[0] != "europe" {
-		t.Fatal(tasks, err)
-	}
+	expect.MustTrue(t, err == nil && tasks[1].Queue == "crawl" && *tasks[1].Priority == 5 && tasks[1].Tags[0] == "europe", tasks, err)
 
 	expect.NoError(t, m.Pause(ctx, tdf.Pausable{Queue: "crawl"}))
 	if paused, err := m.Paused(ctx); err != nil || len(paused) != 1 || paused[0].Queue != "crawl" || paused[0].By != "manager" {
@@ -397,25 +391,17 @@ func TestLookup(t *testing.T) {
 // Each Go snippet of the guide also occurs in a test of this package.
 func TestTheGuideIsTested(t *testing.T) {
 	guide, err := os.ReadFile("../docs/manager.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	tests, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	code := ""
 	for _, file := range tests {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		code += flush(string(text))
 	}
 	snippets := strings.Split(string(guide), "```go\n")[1:]
-	if len(snippets) < 4 {
-		t.Errorf("the guide has %d snippets of Go", len(snippets))
-	}
+	expect.True(t, len(snippets) >= 4, "the guide has", len(snippets), "snippets of Go")
 	for _, s := range snippets {
 		s, _, _ = strings.Cut(s, "```")
 		if !strings.Contains(code, flush(s)) {
@@ -454,9 +440,7 @@ func TestSplit(t *testing.T) {
 	whole, err := tm.Manager.Open(t.Context(), define("p", source, "1 2"))
 	expect.NoError(t, err)
 	parts, err := split(t.Context(), tm.Manager, whole[0], define("p", source, "1"), define("p", source, "2"))
-	if err != nil || len(parts) != 2 || len(tm.In(tdf.Expired)) != 1 {
-		t.Errorf("%v, %v", parts, err)
-	}
+	expect.True(t, err == nil && len(parts) == 2 && len(tm.In(tdf.Expired)) == 1, parts, err)
 	parts, err = split(t.Context(), tm.Manager, whole[0], define("p", source, "1"), define("p", source, "2"))
 	if e := new(manager.StepError); parts != nil || !errors.As(err, &e) || len(tm.Tasks()) != 3 {
 		t.Errorf("%v, %v", parts, err)
@@ -511,9 +495,7 @@ func TestFilm(t *testing.T) {
 		tm.Program(name, func(managertest.Run) managertest.Result { return managertest.Result{} })
 	}
 	last, err := film(t.Context(), tm.Manager, source, 3)
-	if err != nil || last.ID != 4 {
-		t.Fatal(last, err)
-	}
+	expect.MustTrue(t, err == nil && last.ID == 4, last, err)
 	var programs []string
 	run(t, tm.Manager, manager.Callbacks{Succeeded: func(_ context.Context, f *manager.Finished) error {
 		programs = append(programs, f.Program)

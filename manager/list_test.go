@@ -167,9 +167,7 @@ func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 		page := expect.Result(m.Page(t.Context(), q, after, most)).Value(t)
 		expect.MustTrue(t, len(page.Tasks) <= most && page.Looked >= len(page.Tasks), "the page has", len(page.Tasks), "tasks and looked at", page.Looked, "want at most", most)
 		for _, task := range page.Tasks {
-			if task.Input != fmt.Sprintf("input %d", task.ID-1) || task.Meta != fmt.Sprintf(`{"i":%d}`, task.ID-1) {
-				t.Errorf("task %d has the input %q and the meta %q", task.ID, task.Input, task.Meta)
-			}
+			expect.True(t, task.Input == fmt.Sprintf("input %d", task.ID-1) && task.Meta == fmt.Sprintf(`{"i":%d}`, task.ID-1), "task", task.ID, "has the input", task.Input, "and the meta", task.Meta)
 			ids = append(ids, task.ID)
 		}
 		if after = page.Next; after == "" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -46,15 +47,11 @@ func TestOpenOnce(t *testing.T) {
 			for try := range 3 {
 				m := testspace.Manager(t, cfg)
 				ids, err := testspace.IDs(m.OpenOnce(t.Context(), "key", c.definitions...))
-				if err != nil || len(ids) != len(c.definitions) {
-					t.Fatal(len(ids), err)
-				}
+				expect.MustTrue(t, err == nil && len(ids) == len(c.definitions), len(ids), err)
 				if try == 0 {
 					want = ids
 				}
-				if fmt.Sprint(ids) != fmt.Sprint(want) {
-					t.Errorf("try %d: the ids %v, want %v", try, ids, want)
-				}
+				expect.True(t, fmt.Sprint(ids) == fmt.Sprint(want), "try", try, "the ids", ids, "want", want)
 				if counts, err := m.Counts(t.Context()); err != nil || counts.Total() != c.tasks {
 					t.Errorf("try %d: %v, %v", try, counts, err)
 				}
@@ -132,22 +129,16 @@ func TestOpenOnceAfterTheDependencyIsGone(t *testing.T) {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
 	first, err := m.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", "1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	next := testspace.Define("p", "rsync:/p/run.sh", "2")
 	next.After = &manager.Dependencies{Tasks: []int64{first[0].ID}}
 	opened, err := m.OpenOnce(t.Context(), "key", next)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.NoError(t, err)
 	if result, err := m.Cancel(t.Context(), first[0].Ref()); err != nil || result.Done != 1 {
 		t.Fatal(result, err)
 	}
 	again, err := testspace.Manager(t, cfg).OpenOnce(t.Context(), "key", next)
-	if err != nil || again[0].ID != opened[0].ID {
-		t.Errorf("%v, %v", again, err)
-	}
+	expect.True(t, err == nil && again[0].ID == opened[0].ID, again, err)
 }
 
 // A query for an owner selects only the tasks that this token has opened.
@@ -162,16 +153,12 @@ func TestQueryOfOwner(t *testing.T) {
 	for owner, want := range map[string]string{"ci": "[1]", "ci2": "[2]", "c": "[]", "*": "[]"} {
 		ids := []int64{}
 		for task, err := range m.List(t.Context(), manager.Query{Owner: owner}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.NoError(t, err)
 			if ids = append(ids, task.ID); owner == "ci" && task.CorrelationID != "call-1" {
 				t.Errorf("the correlation id is %q", task.CorrelationID)
 			}
 		}
-		if fmt.Sprint(ids) != want {
-			t.Errorf("owner %q: %v, want %v", owner, ids, want)
-		}
+		expect.True(t, fmt.Sprint(ids) == want, "owner", owner, ids, "want", want)
 	}
 }
 
@@ -200,9 +187,7 @@ func TestOpenOnceAmongOtherOpens(t *testing.T) {
 	calls.Wait()
 	for i := range 40 {
 		tasks, err := m.OpenOnce(t.Context(), fmt.Sprint(i), testspace.Define("once", "rsync:/p/run.sh", fmt.Sprint(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.NoError(t, err)
 		task, err := m.Get(t.Context(), tasks[0].ID)
 		if was, _ := first.Load(i); err != nil || was != tasks[0].ID || task.Program != "once" || task.Input != fmt.Sprint(i) {
 			t.Errorf("call %d: task %d, then %d with input %q of program %s, %v", i, was, tasks[0].ID, task.Input, task.Program, err)

@@ -55,18 +55,14 @@ func TestCheck(t *testing.T) {
 	expect.NoError(t, err)
 	for kind, archive := range map[string][]byte{"plain": plain, "gzip": gzipped(t, plain), "zstd": e.EncodeAll(plain, nil)} {
 		p, err := Check("my tool", archive)
-		if err != nil || p.Files != 3 || p.Bytes != 12 || !strings.HasPrefix(p.Name, "my-tool-") {
-			t.Errorf("%s: %+v, %v", kind, p, err)
-		}
+		expect.True(t, err == nil && p.Files == 3 && p.Bytes == 12 && strings.HasPrefix(p.Name, "my-tool-"), kind, p, err)
 	}
 	dir := t.TempDir()
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"), 0o755))
 	packed, err := Pack(dir)
 	expect.NoError(t, err)
 	again, err := Check(filepath.Base(dir), packed.Archive)
-	if err != nil || again.Name != packed.Name || again.Source != packed.Source || again.Files != 1 {
-		t.Errorf("%+v, %v", again, err)
-	}
+	expect.True(t, err == nil && again.Name == packed.Name && again.Source == packed.Source && again.Files == 1, again, err)
 }
 
 func TestHostileArchives(t *testing.T) {

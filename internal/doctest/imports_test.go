@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 const module = "github.com/tdf-framework/tdf"
@@ -87,9 +89,7 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	for _, path := range append(used, tested...) {
-		if !slices.ContainsFunc(listed, func(m string) bool { return path == m || strings.HasPrefix(path, m+"/") }) {
-			t.Errorf("docs/development.md does not list %s", path)
-		}
+		expect.True(t, slices.ContainsFunc(listed, func(m string) bool { return path == m || strings.HasPrefix(path, m+"/") }), "docs/development.md does not list", path)
 	}
 }
 

@@ -74,9 +74,7 @@ func table(t *testing.T, c Choice) *Table {
 func sum(t *testing.T, of *Table, name string) (sum float64) {
 	t.Helper()
 	c := of.Columns(name)[0]
-	if c == nil {
-		t.Fatalf("no column %s in %v", name, of.Status().Names)
-	}
+	expect.MustTrue(t, c != nil, "no column", name, "in", of.Status().Names)
 	for _, v := range c.Numbers {
 		if !math.IsNaN(v) {
 			sum += v
@@ -181,9 +179,7 @@ func TestTableIsBounded(t *testing.T) {
 	s := of.Status()
 	expect.True(t, s.OneOf == 2 && s.Rows > maxTableRows*4/10 && s.Rows < maxTableRows*6/10, s)
 	for row, v := range of.Columns("i")[0].Numbers {
-		if int64(v) != of.ids[row] || !of.has(int64(v)) || of.row[int64(v)] != row {
-			t.Fatal("row", row, "has the values of task", v, "and the id", of.ids[row])
-		}
+		expect.MustTrue(t, int64(v) == of.ids[row] && of.has(int64(v)) && of.row[int64(v)] == row, "row", row, "has the values of task", v, "and the id", of.ids[row])
 	}
 	of = fill(maxTableCells/maxTableColumns+100, func(i int) string {
 		var parts []string

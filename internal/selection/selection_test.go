@@ -58,9 +58,7 @@ func TestFilter(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	f := Filter{IDs: []string{"3-4"}, States: []string{"open"}, Outcomes: []string{"cancelled"}, Group: "g", OlderThan: "1h", NewerThan: "2h"}
 	q, err := f.Query(now)
-	if err != nil || fmt.Sprintf("%v %v %v %s %d %d", q.IDs, q.States, q.Outcomes, q.Group, q.Before.Unix(), q.Since.Unix()) != "[3 4] [open] [cancelled] g 6400 2800" {
-		t.Errorf("got %+v, %v", q, err)
-	}
+	expect.True(t, err == nil && fmt.Sprintf("%v %v %v %s %d %d", q.IDs, q.States, q.Outcomes, q.Group, q.Before.Unix(), q.Since.Unix()) == "[3 4] [open] [cancelled] g 6400 2800", "got", q, err)
 	expect.True(t, !f.Empty() && f.NeedsClock() && new(Filter).Empty() && !new(Filter).NeedsClock(), "Empty or NeedsClock is wrong")
 	for want, f := range map[string]Filter{
 		`invalid id "x": want a number, or a range such as 12-40`:                                          {IDs: []string{"x"}},
