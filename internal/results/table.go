@@ -46,6 +46,8 @@ type Table struct {
 	choice  Choice
 	pattern *regexp.Regexp
 
+	maxRows, maxCells int
+
 	reading sync.Mutex // held by Refresh, so that calls at the same time do not read one after the other
 
 	mu      sync.Mutex
@@ -84,7 +86,7 @@ func NewTable(c Choice) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{choice: c, pattern: pattern}
+	t := &Table{choice: c, pattern: pattern, maxRows: maxTableRows, maxCells: maxTableCells}
 	t.clear()
 	return t, nil
 }
@@ -147,10 +149,10 @@ func (t *Table) begin(ctx context.Context, s *redisstate.Store, now time.Time) e
 	t.most = max(t.most, finished)
 	if sweep {
 		t.swept, t.most = now, finished
-		for t.oneOf > 1 && uint64(all)/t.oneOf < maxTableRows/4 {
+		for t.oneOf > 1 && uint64(all)/t.oneOf < uint64(t.maxRows/4) {
 			t.oneOf /= 2 // most tasks were removed
 		}
-		for uint64(all)/t.oneOf > maxTableRows {
+		for uint64(all)/t.oneOf > uint64(t.maxRows) {
 			t.oneOf *= 2
 		}
 		t.thin()
@@ -231,7 +233,7 @@ func (t *Table) put(x *manager.Task) {
 	for _, name := range slices.Concat(fixedNumbers, fixedTexts) {
 		t.set(row, name, cells[name])
 	}
-	if len(t.ids) > maxTableRows || len(t.ids)*len(t.columns) > maxTableCells {
+	if len(t.ids) > t.maxRows || len(t.ids)*len(t.columns) > t.maxCells {
 		t.oneOf *= 2
 		t.thin()
 	}

@@ -168,20 +168,22 @@ func TestTableReadsInParts(t *testing.T) {
 // A table has bounds: of rows, cells, columns, names and texts. The sample depends only on the ids.
 func TestTableIsBounded(t *testing.T) {
 	t.Parallel()
+	const maxRows, maxCells = 5000, 100_000
 	fill := func(rows int, meta func(i int) string) *Table {
 		of := table(t, Choice{Group: "g", Fields: FromResult})
+		of.maxRows, of.maxCells = maxRows, maxCells
 		for i := range rows {
 			of.put(manager.TaskOf(&tdf.Task{ID: int64(i + 1), State: tdf.Succeeded, Properties: tdf.Properties{Meta: meta(i)}, Rounds: tdf.Rounds{0: {Worker: "w"}}}, false))
 		}
 		return of
 	}
-	of := fill(maxTableRows+1, func(i int) string { return fmt.Sprintf(`{"i":%d}`, i+1) })
+	of := fill(maxRows+1, func(i int) string { return fmt.Sprintf(`{"i":%d}`, i+1) })
 	s := of.Status()
-	expect.True(t, s.OneOf == 2 && s.Rows > maxTableRows*4/10 && s.Rows < maxTableRows*6/10, s)
+	expect.True(t, s.OneOf == 2 && s.Rows > maxRows*4/10 && s.Rows < maxRows*6/10, s)
 	for row, v := range of.Columns("i")[0].Numbers {
 		expect.MustTrue(t, int64(v) == of.ids[row] && of.has(int64(v)) && of.row[int64(v)] == row, "row", row, "has the values of task", v, "and the id", of.ids[row])
 	}
-	of = fill(maxTableCells/maxTableColumns+100, func(i int) string {
+	of = fill(maxCells/maxTableColumns+100, func(i int) string {
 		var parts []string
 		for k := range 20 {
 			parts = append(parts, fmt.Sprintf(`"p%d":1`, i%50*20+k))
@@ -189,7 +191,7 @@ func TestTableIsBounded(t *testing.T) {
 		return "{" + strings.Join(parts, ",") + "}"
 	})
 	s = of.Status()
-	expect.True(t, len(s.Names) == maxTableColumns && s.Rows*len(s.Names) <= maxTableCells && s.OneOf == 2, s.Rows, s.OneOf, len(s.Names))
+	expect.True(t, len(s.Names) == maxTableColumns && s.Rows*len(s.Names) <= maxCells && s.OneOf == 2, s.Rows, s.OneOf, len(s.Names))
 	of = fill(maxTexts+50, func(i int) string {
 		return fmt.Sprintf(`{"t":"%d%s","%s":1}`, i, strings.Repeat("\u202e", 1000), strings.Repeat("x", maxText+1))
 	})
