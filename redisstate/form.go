@@ -213,7 +213,7 @@ func (s *Store) encodeMove(e *conn.Args, who string, units []Unit) {
 func arePlain(units []Unit) bool {
 	m := &units[0].Moves[0]
 	plain := m.Score == tdf.Now && (m.NextDue == tdf.Now || m.NextDue.Min >= tdf.Never) && len(m.Clear) == 0 &&
-		m.From != tdf.Open && m.To != tdf.Open && m.Revision == "" && m.Due == "" && m.Limit == ""
+		m.From != tdf.Open && m.To != tdf.Open && m.Revision == "" && m.Due == ""
 	for i, stamp := range m.Stamp {
 		plain = plain && (stamp.At == tdf.Now || i == 0 && hasOwnMoment(m))
 	}

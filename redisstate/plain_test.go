@@ -22,6 +22,7 @@ var special = []map[string]string{
 	{},
 	{"group": "g"},
 	{"group": "-"},
+	{"limit_key": "k"},
 	{"state": "running"},
 	{"state": "-"},
 	{"round": "1"},
@@ -97,7 +98,7 @@ func lives(t *testing.T, addr string) map[string]string {
 	after := map[string]string{}
 	for i, values := range special {
 		for _, step := range []string{"open", "claim", "report", "settle", "archive"} {
-			if step != "open" || i == 0 || values["group"] == "g" { // before they are open, tasks have only other groups
+			if step != "open" || i == 0 || values["group"] == "g" || values["limit_key"] == "k" { // before they are open, tasks have only other groups and keys
 				after[fmt.Sprint(i, " ", values, " before ", step)] = lifeWith(t, s, step, values)
 			}
 		}
@@ -131,12 +132,11 @@ func lifeWith(t *testing.T, s *Store, changed string, values map[string]string) 
 	var claims []Claim
 	step("open", func() {
 		if changed == "open" {
-			if group := values["group"]; group != "" && group != "-" {
-				d := define("x")
-				d.Group = group
-				ids = mustOpen(t, s, d, d, d)
-				return
-			}
+			must(t, s.SetLimit(ctx, "k", tdf.Limit{AtMost: 2})) // the third task of the key waits
+			d := define("x")
+			d.Group, d.LimitKey = values["group"], values["limit_key"]
+			ids = mustOpen(t, s, d, d, d)
+			return
 		}
 		ids = mustOpen(t, s, define("a"), define("b"), define("c"))
 	})

@@ -12,11 +12,10 @@
 -- limiting.use creates the others, so that calls without limit keys do not. The code is in one table, because a script
 -- may have only about 180 locals.
 
-local limiting = {
-  begun = {}, ended = {}, -- ids of tasks, by their limit key
-}
+local limiting = {}
 
 function limiting.use(key_of_due)
+  limiting.begun, limiting.ended = {}, {} -- ids of tasks, by their limit key
   local prefix = string.sub(key_of_due, 1, -1 - #'due')
   limiting.running = prefix .. 'limited:'
   limiting.returned, limiting.starts = prefix .. 'returned:', prefix .. 'starts:'

@@ -1,5 +1,5 @@
 -- plain: the fast path of move.lua, for tasks without anything special. Go says whether the form allows it: the moves
--- happen now, and need no fence, place, limit or unique key. If a task of the call is special, the script goes on with
+-- happen now, and need no fence, place or unique key. If a task of the call is special, the script goes on with
 -- move.lua, which uses what this path has read.
 
 local answer = answered()
@@ -12,8 +12,8 @@ if ARGV[6] ~= '' then
   if wrong then return wrong end
 
   local tasks, groups, form = ARGV[3], ARGV[4], ARGV[6] + 0
-  local from, round, _, _, code, _, _, look, note, _, _, size, claim, _, _, _, span, _, _, _, stamped, owned, n_read,
-    n_write, n_stamps = unpack(ARGV, form, form + 24)
+  local from, round, _, _, code, _, _, look, note, _, _, size, claim, _, limit, _, span, _, _, _, stamped, owned,
+    n_read, n_write, n_stamps = unpack(ARGV, form, form + 24)
   local first = form + 26 + n_read + n_write + n_stamps
   local read = { unpack(ARGV, form + 25, form + 24 + n_read) }
   local write = { unpack(ARGV, form + 25 + n_read, form + 24 + n_read + n_write) }
@@ -44,6 +44,7 @@ if ARGV[6] ~= '' then
   end
 
   if plain then -- the script writes
+    if limit ~= '' then limiting.use(due) end
     for i = 1, n_stamps + 0 do write[stamped + 2 * i] = now_text end
     local line, entries, own = '\n' .. now_text .. ' ' .. ARGV[5] .. ': ' .. note, {}, 1 - owned / 2
     for i = 1, n do
@@ -63,11 +64,13 @@ if ARGV[6] ~= '' then
       call('HSET', unpack(write))
       entries[2 * i - 1], entries[2 * i] = now_text, id
       if ARGV[at + 1] ~= '' then enter_indexes(groups, ARGV[at + 1], code, id) end
+      if limit ~= '' then limiting.count(ARGV[at - 1 + limit], id, false) end
     end
     bulk('ZREM', left, ids)
     bulk('ZADD', entered, entries)
     if look == '' then bulk('ZADD', due, entries) else bulk('ZREM', due, ids) end
     finish_indexes()
+    if limit ~= '' then limiting.finish() end
     for i = 6, #KEYS do wake(KEYS[i], n) end
     answer = string.sub(string.rep('\n+', n) .. string.rep('\n~', total - n), 2)
     remember(answer)

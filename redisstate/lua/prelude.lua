@@ -58,6 +58,16 @@ local function not_sorted(key)
   return nil, size
 end
 
+-- Returns the list at a key of a table of lists.
+local function into(all, key)
+  local of = all[key]
+  if not of then
+    of = {}
+    all[key] = of
+  end
+  return of
+end
+
 -- Sends a command with a key and many arguments, in pieces. The function `run` is redis.call or redis.pcall.
 local function bulk(command, key, of, run)
   local n = #of

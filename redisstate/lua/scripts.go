@@ -17,7 +17,7 @@ var (
 	Open            = declare(Script{Name: "open", After: "prelude openplain values places opening", Full: Fails, Moves: true})
 	Claim           = declare(Script{Name: "claim", After: "prelude claiming claimplain values places limiting starting positions ordering", Full: waits, Moves: true})
 	Renew           = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true})
-	Move            = declare(Script{Name: "move", After: "prelude plain values places limiting endings moving", Full: Runs, Moves: true})
+	Move            = declare(Script{Name: "move", After: "prelude limiting plain values places endings moving", Full: Runs, Moves: true})
 	Settle          = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true})
 	Transact        = declare(Script{Name: "transact", After: "prelude values places limiting opening endings needs moving deciding", Full: Runs, Moves: true})
 	TransactOpening = declare(Script{Name: "transact", After: "prelude values places limiting opening endings needs moving deciding", Full: Fails, Moves: true})

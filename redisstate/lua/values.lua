@@ -60,16 +60,6 @@ local function take_set()
   return set
 end
 
--- Returns the list at a key of a table of lists.
-local function into(all, key)
-  local of = all[key]
-  if not of then
-    of = {}
-    all[key] = of
-  end
-  return of
-end
-
 local function put(of, score, id)
   local n = #of
   of[n + 1], of[n + 2] = score, id
