@@ -12,8 +12,8 @@ COUNT ?= 1
 # without it: they are no part of TDF, and would have to compile their dependencies for it.
 PLAIN := image compress golang.org/x/image github.com/yuin/gopher-lua github.com/dsnet/compress github.com/ulikunitz/xz $(addprefix github.com/klauspost/compress/,flate fse huff0 zstd)
 CHECKED := -race $(PLAIN:%=-gcflags=%/...=-race=false)
-# Compilers, linkers and linters need a third less CPU time if they collect garbage less often. The tests themselves do not get this
-# setting (USUAL), because some of them measure memory.
+# Compilers need about a sixth less CPU time if they collect garbage less often. The tests themselves do not get this setting (USUAL),
+# because some of them measure memory.
 test lint: export GOGC = 400
 test lint: export GOMEMLIMIT = 2GiB
 USUAL := -exec 'env -u GOGC -u GOMEMLIMIT'

@@ -144,7 +144,8 @@ func (t *Task) Error() string { return t.Stored().LastError() }
 // Result returns the JSON that the last run wrote into result.json. It panics if this text was not read.
 func (t *Task) Result() string { return t.Stored().LastResult() }
 
-// Stored returns the task as it stands in Redis. The Stored of a summary lacks the same parts as the summary.
+// Stored returns the task as it stands in Redis. The Stored of a summary lacks the same parts as the summary. Of a task that was just opened,
+// each call returns a new copy.
 func (t *Task) Stored() *tdf.Task {
 	if t.stored == nil {
 		return t.opened.stored()
