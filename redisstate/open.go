@@ -71,8 +71,9 @@ func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions
 		if len(definitions) > 0 {
 			encoding.Go(func() { // while Redis runs this call
 				next = s.openCall(who, "", definitions)
-				next.args = &conn.Args{}
-				next.encode(next.args)
+				var args conn.Args
+				next.encode(&args)
+				next.encode = func(e *conn.Args) { e.All = append(e.All, args.All...) }
 			})
 		}
 		opened, err := s.openAtOnce(ctx, call)
@@ -89,8 +90,7 @@ func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions
 // An openCall is one call that opens tasks.
 type openCall struct {
 	definitions []tdf.Properties
-	encode      func(e *conn.Args)
-	args        *conn.Args // what encode has added; nil if it was not called
+	encode      func(e *conn.Args) // adds the arguments after the largest number of tasks
 }
 
 // openCall returns a call for the first definitions: as many as fit into one call.
@@ -124,11 +124,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	}, s.countedLists(maxTasks)...)
 	reply, err := s.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(maxTasks)
-		if call.args == nil {
-			call.encode(e)
-		} else {
-			e.All = append(e.All, call.args.All...)
-		}
+		call.encode(e)
 	})
 	if err != nil {
 		return nil, err

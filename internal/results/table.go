@@ -46,7 +46,7 @@ type Table struct {
 	choice  Choice
 	pattern *regexp.Regexp
 
-	maxRows, maxCells int
+	maxRows, maxCells int // maxTableRows and maxTableCells, except in tests
 
 	reading sync.Mutex // held by Refresh, so that calls at the same time do not read one after the other
 

@@ -171,6 +171,7 @@ func TestTableIsBounded(t *testing.T) {
 	const maxRows, maxCells = 5000, 100_000
 	fill := func(rows int, meta func(i int) string) *Table {
 		of := table(t, Choice{Group: "g", Fields: FromResult})
+		expect.True(t, of.maxRows == 100_000 && of.maxCells == 2_000_000, "docs/dashboard.md has other bounds")
 		of.maxRows, of.maxCells = maxRows, maxCells
 		for i := range rows {
 			of.put(manager.TaskOf(&tdf.Task{ID: int64(i + 1), State: tdf.Succeeded, Properties: tdf.Properties{Meta: meta(i)}, Rounds: tdf.Rounds{0: {Worker: "w"}}}, false))
