@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -77,7 +76,9 @@ func TestNoBackoff(t *testing.T) {
 			return m
 		}(),
 	} {
-		expect.True(t, m.Score.After == 0 && !strings.Contains(m.Note, "waits") && !slices.ContainsFunc(m.Stamp, func(s Stamp) bool { return s.Name == "ready" }), name, "the task waits", m)
+		expect.Equal(t, m.Score.After, 0, name)
+		expect.NotContains(t, m.Note, "waits", name)
+		expect.True(t, !slices.ContainsFunc(m.Stamp, func(s Stamp) bool { return s.Name == "ready" }), name, "the task waits", m)
 	}
 }
 
@@ -108,7 +109,10 @@ func TestBackoffSpreads(t *testing.T) {
 		factors[spread(id+1, 2)]++
 	}
 	for factor, n := range factors {
-		expect.True(t, factor >= 0.8 && factor <= 1.2000001 && n >= 60 && n <= 140, n, "of 1700 tasks have the factor", factor)
+		expect.Compare(t, factor, ">=", 0.8, n)
+		expect.Compare(t, factor, "<=", 1.2000001, n)
+		expect.Compare(t, n, ">=", 60)
+		expect.Compare(t, n, "<=", 140)
 	}
 	expect.Len(t, factors, spreads, "different factors")
 }
@@ -134,7 +138,8 @@ func TestInvalidBackoff(t *testing.T) {
 		d := Defaults("p", "http://h/run.sh", "")
 		c.change(&d)
 		err := d.Validate()
-		expect.True(t, err != nil && strings.HasPrefix(err.Error(), c.property+": "), d, err)
+		expect.MustTrue(t, err != nil, d, err)
+		expect.True(t, strings.HasPrefix(err.Error(), c.property+": "), d, err)
 	}
 }
 
@@ -148,8 +153,8 @@ func TestBackoffIsStored(t *testing.T) {
 	for _, f := range d.OpenFields("") {
 		h[f.Name] = f.Value
 	}
-	task, err := ParseTask(1, h)
-	expect.True(t, err == nil && reflect.DeepEqual(task.Properties, d), task.Properties, err, "want", d)
+	task := expect.Result(ParseTask(1, h)).Value(t)
+	expect.Equal(t, task.Properties, d)
 }
 
 // An invalid value in Redis counts as the default. It must not stop the server, or delete a result.
@@ -192,7 +197,10 @@ func TestReleaseLater(t *testing.T) {
 	task.StartAfter = 50
 	m, err := task.ReleaseLater(300, "the licence\nis in use")
 	want := Moment{After: 300, Min: 50}
-	expect.True(t, err == nil && m.Verb == VerbRelease && m.Score == want && slices.Contains(m.Stamp, Stamp{"ready", want}), m, err)
+	expect.NoError(t, err)
+	expect.Equal(t, m.Verb, VerbRelease)
+	expect.Equal(t, m.Score, want)
+	expect.True(t, slices.Contains(m.Stamp, Stamp{"ready", want}), m, err)
 	checkRow(t, task, m)
 	expect.Equal(t, m.Note, "released for 300 s: the licence is in use", "note")
 	if m, err := task.ReleaseLater(-1, ""); err != nil || m.Score.After != 1 || m.Note != "released for 1 s: " {
@@ -210,8 +218,9 @@ func TestReleaseLater(t *testing.T) {
 func TestRetryForgetsThatATaskWasPutOff(t *testing.T) {
 	task := taskIn(Expired)
 	task.Ready = 500
-	m, err := task.Reopen()
-	expect.True(t, err == nil && m.Score == (Moment{}) && slices.Contains(m.Clear, "ready"), m, err)
+	m := expect.Result(task.Reopen()).Value(t)
+	expect.Equal(t, m.Score, Moment{})
+	expect.True(t, slices.Contains(m.Clear, "ready"), m)
 	task.Ready = 0
 	if m, _ := task.Reopen(); slices.Contains(m.Clear, "ready") {
 		t.Errorf("a task that was never put off: %+v", m)
@@ -223,8 +232,9 @@ func TestChangeOfATaskThatWasPutOff(t *testing.T) {
 	task := taskIn(Open)
 	task.Current().Entered[Open], task.Ready = 100, 500
 	expect.Equal(t, expect.Result(task.Change(Changes{Input: new("2")})).Value(t).Score, momentAt(500))
-	m, err := task.Change(Changes{StartAfter: new(Time(120).Std())})
-	expect.True(t, err == nil && m.Score == momentAt(120) && slices.Contains(m.Clear, "ready"), m, err)
+	m := expect.Result(task.Change(Changes{StartAfter: new(Time(120).Std())})).Value(t)
+	expect.Equal(t, m.Score, momentAt(120))
+	expect.True(t, slices.Contains(m.Clear, "ready"), m)
 }
 
 // If the worker reports a failure as permanent, the server does not reopen the task, whatever max_fails allows
@@ -259,7 +269,8 @@ func TestPermanentIsOfOneRound(t *testing.T) {
 	for _, permanent := range []bool{false, true} {
 		m, err := task.Execute("c", Result{Error: "no such file", Exit: "1", Permanent: permanent})
 		got := field(m, "2:permanent")
-		expect.True(t, err == nil && (got == "1") == permanent, permanent, got, err)
+		expect.NoError(t, err)
+		expect.Equal(t, got == "1", permanent)
 	}
 	h := Hash{"state": "executed", "round": "1", "max_fails": "3", "0:permanent": "1", "0:failure": "5", "1:executed": "9", "1:claim": "c", "1:error": "x"}
 	retried, _ := ParseTask(1, h)
@@ -278,6 +289,9 @@ func TestReleaseLaterFromEveryState(t *testing.T) {
 	for _, state := range States {
 		_, err := taskIn(state).ReleaseLater(300, "no licence")
 		var found *StateError
-		expect.True(t, errors.As(err, &found) != (state == Running) && (state != Running || err == nil), "from", state, err)
+		expect.NotEqual(t, errors.As(err, &found), state == Running, "from", state)
+		if state == Running {
+			expect.NoError(t, err, "from", state)
+		}
 	}
 }

@@ -32,7 +32,8 @@ func TestDependenciesRefuses(t *testing.T) {
 		`after_group: "\xff" is not valid UTF-8`:    waiting(&Dependencies{Group: "\xff"}, nil),
 	} {
 		err := d.Validate()
-		expect.True(t, errors.As(err, new(*PropertyError)) && strings.HasPrefix(err.Error(), want), err, "want", want)
+		expect.MustTrue(t, errors.As(err, new(*PropertyError)), err, "want", want)
+		expect.True(t, strings.HasPrefix(err.Error(), want), err, "want", want)
 	}
 	empty := waiting(&Dependencies{}, &Dependencies{})
 	if err := empty.Validate(); err != nil || empty.HasDependencies() || empty.FirstPlace() != "" {
@@ -112,8 +113,10 @@ func TestInOrder(t *testing.T) {
 		t.Error(err)
 	}
 	ring[len(ring)-1] = nil
-	order, err := InOrder(call(ring...))
-	expect.True(t, err == nil && len(order) == len(ring) && order[0] == len(ring)-1 && slices.IsSortedFunc(order, func(a, b int) int { return b - a }), err)
+	order := expect.Result(InOrder(call(ring...))).Value(t)
+	expect.MustEqual(t, len(order), len(ring))
+	expect.Equal(t, order[0], len(ring)-1)
+	expect.True(t, slices.IsSortedFunc(order, func(a, b int) int { return b - a }), order)
 }
 
 // The server decides about a waiting task by what it has looked up.
@@ -140,7 +143,8 @@ func TestSettleWaiting(t *testing.T) {
 		x := task(c.change)
 		m, ok := x.Settle(50, nil)
 		got := fmt.Sprint(m.Verb, " ", x.NextDue(50), " ", x.MustLink())
-		expect.True(t, got == c.want && ok == (m.Verb != ""), c.what, got, "want", c.want)
+		expect.Equal(t, got, c.want, c.what)
+		expect.Equal(t, ok, m.Verb != "", c.what, c.want)
 	}
 	m, _ := task(func(t *Task) { t.Queue = "q" }).Settle(50, nil)
 	expect.True(t, slices.Contains(m.Set, Field{FieldPlace, "queue=q"}), m.Set)
@@ -153,16 +157,19 @@ func TestSettleWaiting(t *testing.T) {
 func TestPlacesOfWaitingTasks(t *testing.T) {
 	failed := &Task{ID: 7, Properties: waiting(nil, nil), State: Failed, Links: 1, Rounds: Rounds{0: {}}}
 	m, err := failed.Reopen()
-	expect.True(t, err == nil && slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
+	expect.NoError(t, err)
+	expect.True(t, slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
 	m, err = failed.ReopenWith(Changes{Queue: new("q")})
-	expect.True(t, err == nil && slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
+	expect.NoError(t, err)
+	expect.True(t, slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
 	cancelled := &Task{ID: 7, Properties: waiting(nil, nil), State: Expired, PlacedIn: "limit=db", Rounds: Rounds{0: {}}}
 	if m, err := cancelled.Reopen(); err != nil || !slices.Contains(m.Clear, FieldPlace) {
 		t.Error(m, err)
 	}
 	open := &Task{ID: 7, Properties: waiting(nil, nil), State: Open, PlacedIn: WaitingPlace, Links: 1, Rounds: Rounds{0: {}}}
 	m, err = open.Change(Changes{Queue: new("q"), EndBefore: new(Time(100).Std())})
-	expect.True(t, err == nil && slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
+	expect.NoError(t, err)
+	expect.True(t, slices.Contains(m.Set, Field{FieldPlace, WaitingPlace}), m, err)
 }
 
 // Unfinished dependents keep a task, whatever its retention period is.
@@ -200,6 +207,12 @@ func TestCheckDependency(t *testing.T) {
 	} {
 		err := CheckDependency(c.property, 5, c.state, c.outcome)
 		got := fmt.Sprint(err)
-		expect.True(t, (err != nil || c.want == "") && (err == nil || c.want != "" && strings.HasPrefix(got, c.want)), c.property, c.state, err, "want", c.want)
+		if err == nil {
+			expect.Equal(t, c.want, "", c.property, c.state)
+		}
+		if err != nil {
+			expect.NotEqual(t, c.want, "", c.property, c.state)
+			expect.True(t, strings.HasPrefix(got, c.want), c.property, c.state, err, "want", c.want)
+		}
 	}
 }

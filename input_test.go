@@ -1,7 +1,6 @@
 package tdf
 
 import (
-	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -40,7 +39,10 @@ func TestSplitInput(t *testing.T) {
 		{in: "a\nb", err: errNewline},
 	} {
 		got, err := SplitInput(c.in)
-		expect.True(t, errors.Is(err, c.err) && (c.err != nil || slices.Equal(got, c.want)), c.in, got, err, "want", c.want, c.err)
+		expect.FailsWith(t, err, c.err, c.in)
+		if c.err == nil {
+			expect.Equal(t, got, c.want, c.in)
+		}
 	}
 }
 
@@ -78,8 +80,8 @@ func FuzzSplitInput(f *testing.F) {
 		for _, w := range words {
 			quoted = append(quoted, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
 		}
-		again, err := SplitInput(strings.Join(quoted, " "))
-		expect.MustTrue(t, err == nil && slices.Equal(again, words), input, words, "and quoted again", again, err)
+		again := expect.Result(SplitInput(strings.Join(quoted, " "))).Value(t)
+		expect.MustEqual(t, again, words, input)
 	})
 }
 
@@ -89,7 +91,11 @@ func TestArguments(t *testing.T) {
 		d := Defaults("p", "rsync:/p/run.sh", input)
 		d.InputEncoding = InputBase64
 		args, data, err := d.Arguments()
-		expect.True(t, d.Validate() == nil && err == nil && len(args) == 0 && data != nil && string(data) == want, input, args, data, err)
+		expect.NoError(t, d.Validate(), input)
+		expect.NoError(t, err, input)
+		expect.Len(t, args, 0, input)
+		expect.True(t, data != nil, input, args, data, err)
+		expect.Equal(t, string(data), want, input)
 		expect.Equal(t, d.Place(), DefaultPartition)
 	}
 	for _, input := range []string{"AP8", "AP8==", "AP9=", "A", "a b", "_-8=", "'AP8='", "AP8=\n"} {
@@ -99,7 +105,9 @@ func TestArguments(t *testing.T) {
 	}
 	d := Defaults("p", "rsync:/p/run.sh", "a 'b c'")
 	args, data, err := d.Arguments()
-	expect.True(t, slices.Equal(args, []string{"a", "b c"}) && data == nil && err == nil, args, data, err)
+	expect.Equal(t, args, []string{"a", "b c"})
+	expect.Equal(t, data, nil)
+	expect.NoError(t, err)
 	d.InputEncoding = "hex"
 	expect.True(t, d.Validate() != nil, "an unknown encoding is valid")
 }

@@ -17,7 +17,9 @@ func TestLimitText(t *testing.T) {
 	} {
 		got, ok := ParseLimit(text)
 		again, _ := ParseLimit(got.String())
-		expect.True(t, ok && got == want && again == want, text, got, ok, "and again", again)
+		expect.True(t, ok, text, got, ok, "and again", again)
+		expect.Equal(t, got, want)
+		expect.Equal(t, again, want)
 	}
 	for _, text := range []string{
 		"", "x", "at_most=", "at_most=-1", "at_most=1000001", "at_most=1e3", "rate=10", "rate=10/", "rate=0/1", "rate=-1/1", "rate=10001/1", "rate=1/inf",
@@ -102,7 +104,8 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 				got = "-"
 			}
 		}
-		expect.True(t, err == nil && got == c.place, name, "the new place is", got, "want", c.place, err)
+		expect.NoError(t, err, name, c.place)
+		expect.Equal(t, got, c.place, name)
 	}
 	plain := Defaults("p", "rsync:/p/run.sh", "x")
 	plain.LimitKey = "db"
@@ -127,7 +130,8 @@ func TestMovesNameTheLimitKey(t *testing.T) {
 			x.LimitKey = "db"
 			m, err := x.move(tr.Verb, tr.To)
 			want := from == Running || tr.To == Running
-			expect.True(t, err == nil && (m.Limit == "db") == want, tr.Verb, "from", from, "to", tr.To, "limit", m.Limit, err)
+			expect.NoError(t, err, from)
+			expect.Equal(t, m.Limit == "db", want, from)
 		}
 	}
 	x := &Task{Properties: Defaults("p", "", ""), State: Executed}

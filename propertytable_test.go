@@ -33,7 +33,8 @@ func TestEachPropertyKeepsItsValue(t *testing.T) {
 			same := func(way string, got Properties, err error) {
 				t.Helper()
 				diff := cmp.Diff(d, got)
-				expect.True(t, diff == "" && err == nil, way, "-want +got", diff, err)
+				expect.Equal(t, diff, "", way)
+				expect.NoError(t, err, way, "-want +got", diff)
 			}
 			h := Hash{}
 			for _, f := range d.OpenFields("ns") {
@@ -66,7 +67,12 @@ func TestJSONOfDefinitions(t *testing.T) {
 		`"max_fails":0,"program":"p","source":"rsync:/p/run.sh","tags":["a","b"],"timeout":"inf"}`
 	var d Definition
 	expect.NoError(t, json.Unmarshal([]byte(text), &d))
-	expect.True(t, d.Group == "c" && d.Input == "\xff" && d.Timeout == Longest && d.Backoff.Seconds() == 0.25 && d.MaxTimeouts == nil && d.After.Group == "g", d)
+	expect.Equal(t, d.Group, "c")
+	expect.Equal(t, d.Input, "\xff")
+	expect.Equal(t, d.Timeout, Longest)
+	expect.Equal(t, d.Backoff.Seconds(), 0.25)
+	expect.Equal(t, d.MaxTimeouts, nil)
+	expect.Equal(t, d.After.Group, "g")
 	expect.Equal(t, string(expect.Result(json.Marshal(d)).Value(t)), text)
 }
 
@@ -78,7 +84,9 @@ func TestJSONOfRemovedTags(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &back)
 		}
-		expect.True(t, err == nil && back.Tags != nil && len(*back.Tags) == 0, text, back.Tags, err)
+		expect.NoError(t, err)
+		expect.MustTrue(t, back.Tags != nil, text, back.Tags, err)
+		expect.Len(t, *back.Tags, 0)
 	}
 }
 
@@ -102,7 +110,12 @@ func TestInvalidJSONOfDefinitions(t *testing.T) {
 		if want == "" && err == nil {
 			continue
 		}
-		expect.True(t, err != nil && (err.Error() == want || (strings.HasSuffix(want, ": ") && strings.HasPrefix(err.Error(), want))) && errors.As(err, new(*PropertyError)), text, err, "want", want)
+		expect.MustTrue(t, err != nil, text, err, "want", want)
+		if err.Error() != want {
+			expect.True(t, strings.HasSuffix(want, ": "), text, err, "want", want)
+			expect.True(t, strings.HasPrefix(err.Error(), want), text, err, "want", want)
+		}
+		expect.True(t, errors.As(err, new(*PropertyError)), text, err, "want", want)
 	}
 	if err := json.Unmarshal([]byte(`{"campaign":"c"}`), &Changes{}); err == nil || err.Error() != "campaign: cannot change" {
 		t.Error(err)

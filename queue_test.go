@@ -34,7 +34,9 @@ func TestQueueRefuses(t *testing.T) {
 		c.change(&d)
 		err := d.Validate()
 		wrong := new(PropertyError)
-		expect.True(t, errors.As(err, &wrong) && wrong.Property == c.property && strings.Contains(err.Error(), c.words), err, "want", c.property, c.words)
+		expect.MustTrue(t, errors.As(err, &wrong), err, "want", c.property, c.words)
+		expect.Equal(t, wrong.Property, c.property, c.words)
+		expect.Contains(t, err.Error(), c.words, c.property)
 	}
 }
 
@@ -45,7 +47,8 @@ func TestInvalidQueueInRedis(t *testing.T) {
 	} {
 		h["program"], h["source"], h["state"] = "p", "rsync:/p/run.sh", "open"
 		task, err := ParseTask(1, h)
-		expect.True(t, err != nil && task.Place() == "", h, "place", task.Place(), err)
+		expect.Fails(t, err, "")
+		expect.Equal(t, task.Place(), "")
 	}
 }
 
@@ -174,7 +177,9 @@ func TestTurnsWithoutWeights(t *testing.T) {
 func TestParseQueueShare(t *testing.T) {
 	for text, want := range map[string]QueueShare{"a": {"a", 0}, "a/b:3": {"a/b", 3}, "x:1000": {"x", 1000}} {
 		got, err := ParseQueueShare(text)
-		expect.True(t, got == want && err == nil && got.String() == text, text, got, err)
+		expect.Equal(t, got, want)
+		expect.NoError(t, err)
+		expect.Equal(t, got.String(), text)
 	}
 	for _, text := range []string{"", ":1", "a:", "a:0", "a:1001", "a:-1", "a:1:2", "a b", "a:x"} {
 		expect.Result(ParseQueueShare(text)).Fails(t, "", text, "is read as")
@@ -196,5 +201,6 @@ func TestTurnsAfterAPause(t *testing.T) {
 		}
 		turns.Record(shares, order, []int{1, 0})
 	}
-	expect.True(t, got >= 4 && got <= 6, "a got", got, "of 10 rounds")
+	expect.Compare(t, got, ">=", 4)
+	expect.Compare(t, got, "<=", 6)
 }

@@ -45,7 +45,13 @@ func TestRescore(t *testing.T) {
 				ready = f.Value
 			}
 		}
-		expect.True(t, m.Score == momentAt(c.want) && stamp == c.stamp && ready == c.ready && m.NextDue == momentAt(9000) && m.From == Open && m.To == Open && m.Next == 2, name, m)
+		expect.Equal(t, m.Score, momentAt(c.want), name)
+		expect.Equal(t, stamp, c.stamp, name)
+		expect.Equal(t, ready, c.ready, name)
+		expect.Equal(t, m.NextDue, momentAt(9000), name)
+		expect.Equal(t, m.From, Open, name)
+		expect.Equal(t, m.To, Open, name)
+		expect.Equal(t, m.Next, 2, name)
 	}
 	for _, state := range States {
 		if state == Open {
@@ -96,7 +102,12 @@ func TestRescoreRunning(t *testing.T) {
 		if c.wantDeadline > 0 {
 			deadline = c.wantDeadline.String()
 		}
-		expect.True(t, set["lease_until"] == c.want.String() && set["deadline"] == deadline && m.NextDue == momentAt(c.look) && m.Score == momentAt(77) && m.Next == 2 && len(m.Stamp) == 0, name, m)
+		expect.Equal(t, set["lease_until"], c.want.String(), name)
+		expect.Equal(t, set["deadline"], deadline, name)
+		expect.Equal(t, m.NextDue, momentAt(c.look), name)
+		expect.Equal(t, m.Score, momentAt(77), name)
+		expect.Equal(t, m.Next, 2, name)
+		expect.Len(t, m.Stamp, 0, name)
 	}
 }
 
@@ -108,7 +119,12 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 		task.Current().Claim, task.Current().Entered[Running] = "", entered
 		m, ok := task.RescoreRunning(77, 100, 30)
 		expect.Equal(t, ok, want, entered, m)
-		expect.True(t, !ok || len(m.Stamp) == 1 && m.Stamp[0] == Stamp{"2:running", momentAt(100)} && m.NextDue == momentAt(140) && m.Score == momentAt(77), entered, m)
+		if ok {
+			expect.MustLen(t, m.Stamp, 1)
+			expect.Equal(t, m.Stamp[0], Stamp{"2:running", momentAt(100)})
+			expect.Equal(t, m.NextDue, momentAt(140))
+			expect.Equal(t, m.Score, momentAt(77))
+		}
 	}
 }
 
@@ -129,7 +145,11 @@ func TestRescoreKeepsTheDelayOfATaskThatWasPutOff(t *testing.T) {
 		task.StartAfter, task.EndBefore, task.Ready = c.start, 9000, c.ready
 		task.Current().Entered[Open] = c.entered
 		m, ok := task.Rescore(c.score, 100, 0)
-		expect.True(t, ok == (c.want > 0) && (!ok || m.Score == momentAt(c.want) && field(m, "ready") == c.wantReady), name, ok, m)
+		expect.Equal(t, ok, c.want > 0, name)
+		if ok {
+			expect.Equal(t, m.Score, momentAt(c.want), name)
+			expect.Equal(t, field(m, "ready"), c.wantReady, name)
+		}
 	}
 }
 

@@ -23,7 +23,10 @@ func TestRetention(t *testing.T) {
 		case !state.Finished():
 			removed = Never
 		}
-		expect.True(t, !state.Finished() || task.NextDue(205) == removed && task.removeAt() == removed, state, "due at", task.NextDue(205), "removed at", task.removeAt(), "want", removed)
+		if state.Finished() {
+			expect.Equal(t, task.NextDue(205), removed, state)
+			expect.Equal(t, task.removeAt(), removed, state)
+		}
 		if m, ok := task.Settle(removed.Add(-1), nil); ok && m.Verb == VerbRemove {
 			t.Errorf("%s: removed too early", state)
 		}
@@ -52,7 +55,8 @@ func TestRetentionBeginsWithTheEnd(t *testing.T) {
 	add(keep(Open).Expire())
 	add(keep(Running).Cancel())
 	for _, m := range moves {
-		expect.True(t, m.To.Settled() && m.NextDue == (Moment{After: 60}), m.Verb, "to", m.To, "next due", m.NextDue)
+		expect.True(t, m.To.Settled(), m.Verb, "to", m.To, "next due", m.NextDue)
+		expect.Equal(t, m.NextDue, Moment{After: 60})
 	}
 	expect.Equal(t, expect.Result(keep(Failed).Archive()).Value(t).NextDue, Now, "archive: next due")
 	if m, err := keep(Failed).Reopen(); err != nil || m.NextDue == (Moment{After: 60}) {
@@ -91,7 +95,8 @@ func TestInvalidRetention(t *testing.T) {
 		d := Defaults("p", "http://h/run.sh", "")
 		d.KeepFinished, d.KeepArchived = c.finished, c.archived
 		err := d.Validate()
-		expect.True(t, err != nil && strings.HasPrefix(err.Error(), c.property+": "), c.finished, c.archived, err)
+		expect.MustTrue(t, err != nil, c.finished, c.archived, err)
+		expect.True(t, strings.HasPrefix(err.Error(), c.property+": "), c.finished, c.archived, err)
 	}
 }
 
@@ -114,7 +119,10 @@ func TestOutputsAreRemoved(t *testing.T) {
 		task.Current().Entered = map[State]Time{Succeeded: 100, Expired: 110, c.state: 200}
 		task.Outcome, task.KeepFinished, task.KeepArchived, task.KeepOutputs = c.outcome, 1000, 1000, 60
 		at := task.removeOutputsAt()
-		expect.True(t, at == c.removed && (c.removed >= Never || task.NextDue(205) == at), c.state, c.outcome, "removed at", at, "due at", task.NextDue(205), "want", c.removed)
+		expect.Equal(t, at, c.removed, c.state, c.outcome)
+		if c.removed < Never {
+			expect.Equal(t, task.NextDue(205), at, c.state, c.outcome)
+		}
 		if c.removed == Never {
 			continue
 		}
@@ -122,7 +130,12 @@ func TestOutputsAreRemoved(t *testing.T) {
 			t.Errorf("%s: settled too early: %+v", c.state, m)
 		}
 		m, ok := task.Settle(c.removed, nil)
-		expect.True(t, ok && m.Verb == VerbRemoveOutputs && m.From == c.state && m.Next == task.Round && m.NextDue.Min == 1200 && m.Updates, c.state, ok, m)
+		expect.MustTrue(t, ok, c.state, ok, m)
+		expect.Equal(t, m.Verb, VerbRemoveOutputs, c.state)
+		expect.Equal(t, m.From, c.state)
+		expect.Equal(t, m.Next, task.Round, c.state)
+		expect.Equal(t, m.NextDue.Min, 1200, c.state)
+		expect.True(t, m.Updates, c.state, ok, m)
 		task.OutputsFrom, task.OutputsRemoved = task.Round+1, 300
 		if m, ok := task.Settle(1199, nil); ok || task.NextDue(300) != 1200 {
 			t.Errorf("%s: settled twice: %+v", c.state, m)
@@ -145,7 +158,10 @@ func TestOutputsOfManyRoundsAreRemoved(t *testing.T) {
 		if !ok {
 			break
 		}
-		expect.MustTrue(t, len(m.Clear) <= 500 && step <= 3 && m.Updates == (step == 3) && (m.NextDue.Min < Never) == (step < 3), "step", step, len(m.Clear), "names, next due", m.NextDue)
+		expect.MustTrue(t, len(m.Clear) <= 500, "step", step, len(m.Clear), "names, next due", m.NextDue)
+		expect.MustTrue(t, step <= 3, "step", step, len(m.Clear), "names, next due", m.NextDue)
+		expect.MustEqual(t, m.Updates, step == 3, "step", step)
+		expect.MustEqual(t, m.NextDue.Min < Never, step < 3, "step", step)
 		for _, name := range m.Clear {
 			cleared[name] = true
 		}
@@ -156,7 +172,8 @@ func TestOutputsOfManyRoundsAreRemoved(t *testing.T) {
 			expect.True(t, cleared[RoundField(n, name)], "round", n, "keeps its", name)
 		}
 	}
-	expect.True(t, len(cleared) == 4*251+1 && cleared[FieldCheckpoint], len(cleared), "properties were removed")
+	expect.Len(t, cleared, 4*251+1)
+	expect.True(t, cleared[FieldCheckpoint], len(cleared), "properties were removed")
 }
 
 // Each Move that leads to a finished state sets the time when the task or its outputs must go, whichever is earlier.
@@ -176,7 +193,8 @@ func TestOutputsAreDue(t *testing.T) {
 		task.Round, task.Rounds = 0, Rounds{0: {Entered: map[State]Time{Executed: 90}, Committed: true}}
 		task.EndBefore, task.KeepFinished, task.KeepArchived, task.KeepOutputs = Never, c.finished, c.archived, c.outputs
 		m, ok := task.Settle(95, nil)
-		expect.True(t, ok && m.NextDue == c.ends, c, "succeed", m.NextDue)
+		expect.True(t, ok, c, "succeed", m.NextDue)
+		expect.Equal(t, m.NextDue, c.ends)
 		task.State, task.OutputsFrom = Succeeded, c.from
 		task.Rounds[0].Entered[Succeeded] = 100
 		expect.Equal(t, expect.Result(task.Archive()).Value(t).NextDue, c.archives, "archive")
@@ -193,6 +211,7 @@ func TestInvalidKeepOutputs(t *testing.T) {
 	}
 	for _, value := range []string{"-1", "x", "0x1", "nan", "1e300"} {
 		task, err := ParseTask(1, Hash{"program": "p", "source": "http://h/run.sh", "state": "failed", "keep_outputs": value, "outputs_from": value})
-		expect.True(t, err != nil && task.OutputsFrom <= MaxRound+1, "keep_outputs=", value, err, task.OutputsFrom)
+		expect.Fails(t, err, "", "keep_outputs=", value)
+		expect.Compare(t, task.OutputsFrom, "<=", MaxRound+1, "keep_outputs=", value)
 	}
 }

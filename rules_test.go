@@ -59,7 +59,9 @@ func TestSettle(t *testing.T) {
 				c.with(task)
 			}
 			m, ok := task.Settle(c.now, nil)
-			expect.True(t, ok == (c.want != None) && m.To == c.want && strings.HasPrefix(m.Note, c.note), ok, "to", m.To, m.Note, "want to", c.want, c.note)
+			expect.Equal(t, ok, c.want != None, c.want, c.note)
+			expect.Equal(t, m.To, c.want, c.note)
+			expect.True(t, strings.HasPrefix(m.Note, c.note), ok, "to", m.To, m.Note, "want to", c.want, c.note)
 		})
 	}
 }
@@ -68,7 +70,9 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 	task := taskIn(Open)
 	task.Timeout = -1
 	m, ok := task.Settle(10, task.Validate())
-	expect.MustTrue(t, ok && m.To == Failed && m.Verb == VerbReject, ok, m)
+	expect.MustTrue(t, ok, ok, m)
+	expect.MustEqual(t, m.To, Failed)
+	expect.MustEqual(t, m.Verb, VerbReject)
 	expect.Contains(t, field(m, "2:error"), "timeout: -1 is not a number of seconds above 0")
 }
 
@@ -78,7 +82,10 @@ func TestReleaseUnfit(t *testing.T) {
 	task := taskIn(Running)
 	for i := range maxUnfitHosts {
 		m, ok := task.ReleaseUnfit("no interpreter")
-		expect.MustTrue(t, ok && m.To == Open && m.Verb == VerbRelease && field(m, "unfit") == fmt.Sprint(i+1), "release", i, ok, m)
+		expect.MustTrue(t, ok, "release", i, ok, m)
+		expect.MustEqual(t, m.To, Open, "release", i)
+		expect.MustEqual(t, m.Verb, VerbRelease, "release", i)
+		expect.MustEqual(t, field(m, "unfit"), fmt.Sprint(i+1), "release", i)
 		task.UnfitHosts++
 	}
 	if m, ok := task.ReleaseUnfit("no interpreter"); ok {
@@ -110,7 +117,8 @@ func TestReleaseInTheLastRound(t *testing.T) {
 	task.MaxLosses, task.Current().Worker = 3, "gamma"
 	m, err := task.lose(Running)
 	got := field(m, "99999:error")
-	expect.True(t, err == nil && got == "lost with its worker in round 99999, the last one that a task can have; the workers: gamma", "lost", got, err)
+	expect.NoError(t, err)
+	expect.Equal(t, got, "lost with its worker in round 99999, the last one that a task can have; the workers: gamma")
 }
 
 func field(m Move, name string) string {
@@ -130,7 +138,9 @@ func TestLostTooOftenNamesTheWorkers(t *testing.T) {
 	task.Current().Worker = "gamma"
 	m, _ := task.Settle(500, nil)
 	got := field(m, "2:error")
-	expect.True(t, m.To == Failed && strings.Contains(got, "lost with its worker 3 times") && strings.HasSuffix(got, "alpha, gamma"), "to", m.To, got)
+	expect.Equal(t, m.To, Failed)
+	expect.Contains(t, got, "lost with its worker 3 times")
+	expect.True(t, strings.HasSuffix(got, "alpha, gamma"), "to", m.To, got)
 }
 
 func TestHasFailed(t *testing.T) {

@@ -32,7 +32,8 @@ func TestChangeSettings(t *testing.T) {
 		for _, value := range values {
 			s := DefaultSettings()
 			err := s.Change(name, value)
-			expect.True(t, err != nil && s == DefaultSettings(), name, "=", value, "is accepted", s, err)
+			expect.Fails(t, err, "", name, "=", value)
+			expect.Equal(t, s, DefaultSettings(), name, "=", value)
 		}
 	}
 }

@@ -132,7 +132,9 @@ func TestParseSourceRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, err := ParseSource(tt.in)
-		expect.True(t, err != nil && strings.HasPrefix(err.Error(), `source "`) && strings.Contains(err.Error(), tt.want), "ParseSource", tt.in, err, "want", tt.want)
+		expect.MustTrue(t, err != nil, "ParseSource", tt.in, err, "want", tt.want)
+		expect.True(t, strings.HasPrefix(err.Error(), `source "`), "ParseSource", tt.in, err, "want", tt.want)
+		expect.Contains(t, err.Error(), tt.want, "ParseSource", tt.in)
 	}
 }
 
@@ -167,11 +169,13 @@ func TestSourceShowsNoCredentials(t *testing.T) {
 	src := expect.Result(ParseSource("https://u:hush@h/x.zip?sig=hush")).Value(t)
 	asJSON := expect.Result(json.Marshal(src)).Value(t)
 	for _, s := range []string{src.String(), fmt.Sprint(src), fmt.Sprintf("%+v", src), string(asJSON)} {
-		expect.True(t, !strings.Contains(s, "hush") && strings.Contains(s, "https://***@h/x.zip"), "shown as", s)
+		expect.NotContains(t, s, "hush")
+		expect.Contains(t, s, "https://***@h/x.zip")
 	}
 	for _, bad := range []string{"http://u:hush@h:x/run.sh", "http://u:1/hush@h/x.exe", "ftp://u:hush@h/", "http://u:hush@h/x?k=hush", "http:/u:hush@h/run.sh?k=hush"} {
 		_, err := ParseSource(bad)
-		expect.True(t, err != nil && !strings.Contains(err.Error(), "hush"), "ParseSource", bad, err)
+		expect.MustTrue(t, err != nil, "ParseSource", bad, err)
+		expect.NotContains(t, err.Error(), "hush", "ParseSource", bad)
 	}
 }
 
@@ -189,7 +193,10 @@ func FuzzParseSource(f *testing.F) {
 			return
 		}
 		expect.Result(ParseSource(src.Raw)).Is(t, src, in, "parsed again")
-		expect.True(t, src.Scheme != SchemeRsync || !strings.HasPrefix(src.Location, "-") && !strings.HasPrefix(src.Host, "-"), in, "a part is an option", src)
+		if src.Scheme == SchemeRsync {
+			expect.True(t, !strings.HasPrefix(src.Location, "-"), in, "a part is an option", src)
+			expect.True(t, !strings.HasPrefix(src.Host, "-"), in, "a part is an option", src)
+		}
 	})
 }
 
@@ -203,15 +210,20 @@ func TestOriginalFetches(t *testing.T) {
 		d := Defaults("p", source, "")
 		apart := d
 		apart.Apart = true
-		expect.True(t, source == "" || d.Place() == "" && (apart.Place() == DefaultPartition) != want, source, "the places are", d.Place(), "and", apart.Place())
+		if source != "" {
+			expect.Equal(t, d.Place(), "", source)
+			expect.NotEqual(t, apart.Place() == DefaultPartition, want, source)
+		}
 	}
 }
 
 // The original TDF accepts these values.
 func TestTimesAsTheOriginalReadsThem(t *testing.T) {
 	h := Hash{"program": "p", "source": "rsync:/p/run.sh", "start_after": "-1", "end_before": "1e18", "timeout": " 5 "}
-	task, err := ParseTask(1, h)
-	expect.True(t, err == nil && task.StartAfter == 0 && task.EndBefore == Never && task.Timeout == 5, "got", task.StartAfter, task.EndBefore, task.Timeout, err)
+	task := expect.Result(ParseTask(1, h)).Value(t)
+	expect.Equal(t, task.StartAfter, 0)
+	expect.Equal(t, task.EndBefore, Never)
+	expect.Equal(t, task.Timeout, 5)
 }
 
 func TestUnusedBefore(t *testing.T) {
@@ -245,7 +257,9 @@ func TestStoredProgram(t *testing.T) {
 	}
 	task := taskIn(Open)
 	m, err := task.Change(Changes{Source: new("redis:" + sum)})
-	expect.True(t, err == nil && m.NamedProgram() == sum, "the change names", m.NamedProgram(), err)
+	expect.NoError(t, err)
+	expect.Equal(t, m.NamedProgram(), sum)
 	m, err = task.Change(Changes{Input: new("redis:" + sum)})
-	expect.True(t, err == nil && m.NamedProgram() == "", "a change of the input names", m.NamedProgram(), err)
+	expect.NoError(t, err)
+	expect.Equal(t, m.NamedProgram(), "")
 }

@@ -15,8 +15,10 @@ import (
 func TestParseTaskIsCheapInAHighRound(t *testing.T) {
 	h := Hash{"state": "open", "round": "99999", "program": "p", "source": "rsync:/p/run.sh", "7:error": "x", "99999:open": "5"}
 	allocations := testing.AllocsPerRun(3, func() {
-		task, err := ParseTask(1, h)
-		expect.True(t, err == nil && task.Round == 99999 && task.Rounds.At(7).HasError && task.Current().Entered[Open] == 5, task.Round, err)
+		task := expect.Result(ParseTask(1, h)).Value(t)
+		expect.Equal(t, task.Round, 99999)
+		expect.True(t, task.Rounds.At(7).HasError, task.Round)
+		expect.Equal(t, task.Current().Entered[Open], 5)
 	})
 	expect.True(t, allocations <= 500, "ParseTask made", allocations, "allocations")
 	if bytes := testing.Benchmark(func(b *testing.B) {
@@ -46,18 +48,23 @@ func TestParseTaskIgnoresUnknownProperties(t *testing.T) {
 	want, _ := ParseTask(1, more)
 	got, err := ParseTask(1, few)
 	diff := cmp.Diff(want, got)
-	expect.True(t, diff == "" && err == nil, err, "-want +got", diff)
+	expect.Equal(t, diff, "")
+	expect.NoError(t, err, diff)
 	r := got.Rounds.At(17)
-	expect.True(t, r.TimedOutAt == 12.5 && got.Current().Committed && len(got.Rounds) == 5, got)
+	expect.Equal(t, r.TimedOutAt, 12.5)
+	expect.True(t, got.Current().Committed, got)
+	expect.Len(t, got.Rounds, 5)
 }
 
 // The methods of a summary panic if a caller asks for a text that was not read.
 func TestSummariesPanicForUnreadTexts(t *testing.T) {
 	h := Hash{"state": "succeeded", "round": "1", "program": "p", "source": "rsync:/p/run.sh", "0:error": "x", "1:executed": "5", "1:claim": "c"}
 	whole, _ := ParseTask(1, h)
-	expect.True(t, !whole.IsSummary() && whole.LastOutput() == "", "the whole task", whole)
-	summary, err := ParseSummary(1, h)
-	expect.True(t, err == nil && summary.IsSummary() && summary.Current().Unread.String() == "output, error, result, tail", "the summary", summary, err)
+	expect.True(t, !whole.IsSummary(), "the whole task", whole)
+	expect.Equal(t, whole.LastOutput(), "")
+	summary := expect.Result(ParseSummary(1, h)).Value(t)
+	expect.True(t, summary.IsSummary(), "the summary", summary)
+	expect.Equal(t, summary.Current().Unread.String(), "output, error, result, tail")
 	for text, read := range map[Texts]func() string{TextOutput: summary.LastOutput, TextError: summary.LastError} {
 		func() {
 			defer func() {

@@ -29,7 +29,8 @@ func TestConversionsToStandardTimes(t *testing.T) {
 		expect.Equal(t, For(s.Std()), s, "becomes")
 	}
 	expect.Equal(t, Seconds(0.29).Std().Seconds(), 0.29, "0.29 s … s")
-	expect.True(t, Time(0).Std().IsZero() && At(time.Time{}) == 0, "0 or the zero time is converted to a wrong time")
+	expect.True(t, Time(0).Std().IsZero(), "0 or the zero time is converted to a wrong time")
+	expect.Equal(t, At(time.Time{}), 0, "0 or the zero time is converted to a wrong time")
 }
 
 func TestParseSeconds(t *testing.T) {
@@ -42,7 +43,10 @@ func TestParseSeconds(t *testing.T) {
 }
 
 func TestNeverAndForever(t *testing.T) {
-	expect.True(t, Never.String() == "inf" && Forever.String() == "inf" && Never.Std().Year() == 5138 && Forever.Std() == Longest, Never, Forever, Never.Std(), Forever.Std())
+	expect.Equal(t, Never.String(), "inf")
+	expect.Equal(t, Forever.String(), "inf")
+	expect.Equal(t, Never.Std().Year(), 5138)
+	expect.Equal(t, Forever.Std(), Longest)
 	if Time(5).Add(Forever) != Never || Time(7).Sub(5) != 2 || For(1500*time.Millisecond) != 1.5 || Seconds(0.25).Std() != 250*time.Millisecond {
 		t.Error("the arithmetic of times or the conversion of durations is wrong")
 	}

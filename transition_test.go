@@ -77,7 +77,11 @@ func TestEveryStateAndVerb(t *testing.T) {
 			m, err := request(task)
 			if !allowed(verb, state) {
 				e, ok := err.(*StateError)
-				expect.True(t, ok && e.State == state && e.Round == 2 && e.ID == 7 && e.Verb == verb, verb, "from", state, "error", err)
+				expect.MustTrue(t, ok, verb, "from", state, "error", err)
+				expect.Equal(t, e.State, state, verb)
+				expect.Equal(t, e.Round, 2, verb, "from", state)
+				expect.Equal(t, e.ID, 7, verb, "from", state)
+				expect.Equal(t, e.Verb, verb, state)
 				continue
 			}
 			if err != nil {
@@ -113,7 +117,8 @@ func checkRow(t *testing.T, task *Task, m Move) {
 		t.Errorf("%s: %s -> %s is not in the table", m.Verb, m.From, m.To)
 		return
 	}
-	expect.True(t, m.From == task.State && m.Round == task.Round, m.Verb, "the fence of the Move is not the state and round of the task", m)
+	expect.Equal(t, m.From, task.State)
+	expect.Equal(t, m.Round, task.Round)
 	next := task.Round
 	if tr.NewRound {
 		next++
@@ -156,7 +161,9 @@ func TestEveryRowIsReachable(t *testing.T) {
 	elsewhere := []Verb{VerbOpen, VerbClaim} // Properties.OpenFields and claim.lua make these transitions
 	for _, tr := range Transitions {
 		key := string(tr.Verb + " " + Verb(tr.To))
-		expect.True(t, reached[key] || slices.Contains(elsewhere, tr.Verb), "no request makes the transition", key)
+		if !reached[key] {
+			expect.True(t, slices.Contains(elsewhere, tr.Verb), "no request makes the transition", key)
+		}
 	}
 }
 

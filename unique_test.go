@@ -28,12 +28,18 @@ func TestMovesWithUniqueKeys(t *testing.T) {
 	}
 	for _, s := range States {
 		reopen, err := unique(s).Reopen()
-		expect.True(t, !s.Finished() || err == nil && reopen.Unique == "k", s, "reopened with the key", reopen.Unique, err)
+		if s.Finished() {
+			expect.NoError(t, err, s)
+			expect.Equal(t, reopen.Unique, "k", s)
+		}
 		remove, err := unique(s).Remove()
-		expect.True(t, !s.Finished() || err == nil && remove.Unique == "k", s, "removed with the key", remove.Unique, err)
+		if s.Finished() {
+			expect.NoError(t, err, s)
+			expect.Equal(t, remove.Unique, "k", s)
+		}
 	}
-	m, err := unique(Running).TimeOut()
-	expect.True(t, err == nil && m.Unique == "", "timed out with the key", m.Unique, err)
+	m := expect.Result(unique(Running).TimeOut()).Value(t)
+	expect.Equal(t, m.Unique, "")
 }
 
 func TestInvalidUnique(t *testing.T) {
@@ -51,7 +57,8 @@ func TestInvalidUnique(t *testing.T) {
 		d := Defaults("p", "http://h/run.sh", "")
 		d.Unique, d.UniqueUntil = c.key, c.until
 		err := d.Validate()
-		expect.True(t, err != nil && strings.HasPrefix(err.Error(), c.property+": "), c.key, c.until, err)
+		expect.MustTrue(t, err != nil, c.key, c.until, err)
+		expect.True(t, strings.HasPrefix(err.Error(), c.property+": "), c.key, c.until, err)
 	}
 	d := Defaults("p", "http://h/run.sh", "")
 	expect.True(t, !slices.ContainsFunc(d.OpenFields(""), func(f Field) bool { return strings.HasPrefix(f.Name, "unique") }), "a task without a key has properties for it")

@@ -54,7 +54,10 @@ func TestUpkeepsOfEveryState(t *testing.T) {
 				continue
 			}
 			made[m.Verb] = true
-			expect.True(t, m.From == state && m.Round == 2 && m.Next == 2 && (m.To == "" || m.To == state), state, "it changes the state or the round", m)
+			expect.Equal(t, m.From, state)
+			expect.Equal(t, m.Round, 2, state)
+			expect.Equal(t, m.Next, 2, state)
+			expect.OneOf(t, m.To, "", state)
 		}
 	}
 	byScripts := []Verb{VerbHold, VerbReturn}
@@ -99,13 +102,22 @@ func TestRequire(t *testing.T) {
 		expect.Equal(t, task.Require().Claim, NoClaim, state, "a task without a claim")
 		task.Rounds = Rounds{2: {Claim: "c"}}
 		m := task.Require()
-		expect.True(t, m.ID == 7 && m.Verb == VerbRequire && m.From == state && m.To == state && m.Round == 2 && m.Next == 2 && m.Revision == "3" && m.Claim == "c", state, m)
-		expect.True(t, len(m.Set)+len(m.Stamp)+len(m.Clear) == 0 && m.Note == "", state, "the guard writes", m)
+		expect.Equal(t, m.ID, 7, state)
+		expect.Equal(t, m.Verb, VerbRequire, state)
+		expect.Equal(t, m.From, state)
+		expect.Equal(t, m.To, state)
+		expect.Equal(t, m.Round, 2, state)
+		expect.Equal(t, m.Next, 2, state)
+		expect.Equal(t, m.Revision, "3", state)
+		expect.Equal(t, m.Claim, "c", state)
+		expect.Equal(t, len(m.Set)+len(m.Stamp)+len(m.Clear), 0, state)
+		expect.Equal(t, m.Note, "", state)
 	}
 }
 
 func TestIfUnchanged(t *testing.T) {
 	task := &Task{State: Open, Revision: 12}
-	m, err := task.Cancel()
-	expect.True(t, err == nil && m.Revision == "" && m.IfUnchanged(task).Revision == "12", m, err)
+	m := expect.Result(task.Cancel()).Value(t)
+	expect.Equal(t, m.Revision, "")
+	expect.Equal(t, m.IfUnchanged(task).Revision, "12")
 }

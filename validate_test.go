@@ -61,7 +61,10 @@ func TestValidateRefuses(t *testing.T) {
 		c.change(&d)
 		err := d.Validate()
 		var wrong *PropertyError
-		expect.True(t, errors.As(err, &wrong) && wrong.Property == c.property && strings.Contains(err.Error(), c.words) && !strings.Contains(err.Error(), "\n"), c.property, err, "want", c.words)
+		expect.MustTrue(t, errors.As(err, &wrong), c.property, err, "want", c.words)
+		expect.Equal(t, wrong.Property, c.property, c.words)
+		expect.Contains(t, err.Error(), c.words, c.property)
+		expect.NotContains(t, err.Error(), "\n", c.property, c.words)
 	}
 }
 
@@ -89,7 +92,11 @@ func TestParseTaskReadsWhatOpeningWrites(t *testing.T) {
 func TestParseTaskReadsValidPropertiesOfAnInvalidTask(t *testing.T) {
 	got, err := ParseTask(1, Hash{"state": "open", "round": "-3", "fails": "many", "program": "p", "source": "rsync:/p/run.sh", "0:open": "x", "0:output": "o"})
 	var wrong *PropertyError
-	expect.True(t, errors.As(err, &wrong) && wrong.Property == "round" && got.Round == 0 && got.Fails == 0 && got.LastOutput() == "o", got, err)
+	expect.MustTrue(t, errors.As(err, &wrong), got, err)
+	expect.Equal(t, wrong.Property, "round")
+	expect.Equal(t, got.Round, 0)
+	expect.Equal(t, got.Fails, 0)
+	expect.Equal(t, got.LastOutput(), "o")
 	for _, round := range []string{"99999999999", "100000", "1e3", "+1", " 1"} {
 		if got, err := ParseTask(1, Hash{"state": "open", "round": round}); err == nil || got.Round != 0 {
 			t.Errorf("round %q: %d, %v", round, got.Round, err)
@@ -103,10 +110,16 @@ func FuzzParseTask(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name1, value1, name2, value2 string) {
 		h := Hash{"state": "running", name1: value1, name2: value2}
 		task, err := ParseTask(1, h)
-		expect.MustTrue(t, task != nil && task.Rounds[task.Round] != nil && len(task.Rounds) <= len(h)+1, task, err)
+		expect.MustTrue(t, task != nil, task, err)
+		expect.MustTrue(t, task.Rounds[task.Round] != nil, task, err)
+		expect.MustTrue(t, len(task.Rounds) <= len(h)+1, task, err)
 		for _, now := range []Time{0, 1e9, 1e10} {
 			m, ok := task.Settle(now, err)
-			expect.MustTrue(t, !ok || m.ID == 1 && m.From == task.State && m.Round == task.Round, m)
+			if ok {
+				expect.MustEqual(t, m.ID, 1)
+				expect.MustEqual(t, m.From, task.State)
+				expect.MustEqual(t, m.Round, task.Round)
+			}
 		}
 	})
 }

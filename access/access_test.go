@@ -20,8 +20,10 @@ func token(t testing.TB) (Token, string) {
 
 func TestToken(t *testing.T) {
 	made, text := token(t)
-	read, err := Parse(made.Name, made.Text())
-	expect.MustTrue(t, err == nil && NameIn(text) == made.Name && read.Text() == made.Text() && strings.Join(read.Queues, ",") == "gpu,crawl", read, err)
+	read := expect.Result(Parse(made.Name, made.Text())).Value(t)
+	expect.MustEqual(t, NameIn(text), made.Name)
+	expect.MustEqual(t, read.Text(), made.Text())
+	expect.MustEqual(t, strings.Join(read.Queues, ","), "gpu,crawl")
 	expect.True(t, !strings.Contains(made.Text(), text[len(text)-26:]), "the stored text contains the secret")
 	another, otherText := token(t)
 	for name, c := range map[string]struct {

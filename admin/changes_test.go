@@ -32,8 +32,7 @@ func pace(t testing.TB, m *manager.Manager, s *redisstate.Store, ids []int64) []
 		for range 1 + rand.IntN(300) {
 			all = append(all, define("p", "rsync:/p/run.sh", ""))
 		}
-		opened, err := m.Open(ctx, all...)
-		expect.NoError(t, err)
+		opened := expect.Result(m.Open(ctx, all...)).Value(t)
 		for _, task := range opened {
 			ids = append(ids, task.ID)
 		}
@@ -105,7 +104,8 @@ func TestChangesAfterALeap(t *testing.T) {
 	now := expect.Result(m.Now(t.Context())).Value(t)
 	changes := admin.New(m).Changes(now.Add(time.Hour))
 	_, _, err := changes.Next(t.Context())
-	expect.True(t, err == nil && changes.Lost, "a position in the future", err)
+	expect.NoError(t, err)
+	expect.True(t, changes.Lost, "a position in the future", err)
 	expect.Result(m.Open(t.Context(), define("p", "rsync:/p/run.sh", ""))).OK(t)
 	expect.Eventually(t, "the task", func() bool {
 		found, _, err := changes.Next(t.Context())
@@ -126,7 +126,9 @@ func TestForeignEntries(t *testing.T) {
 	}
 	for range 3 {
 		found, more, err := changes.Next(t.Context())
-		expect.True(t, err == nil && !more && len(found) == 0, "foreign entries", found, err)
+		expect.NoError(t, err)
+		expect.True(t, !more, "foreign entries", found, err)
+		expect.Len(t, found, 0)
 	}
 }
 

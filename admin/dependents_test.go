@@ -45,6 +45,7 @@ func TestDependents(t *testing.T) {
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(3)...)).OK(t)
 	mustBe("", 10, "2 open false false, 5 open false true, 3 3 <nil>")
 	unknown := &manager.Task{ID: 99}
-	found, err := a.Dependents(t.Context(), unknown, "", 10)
-	expect.True(t, err == nil && found.Total == 0 && len(found.Tasks) == 0, found, err)
+	found := expect.Result(a.Dependents(t.Context(), unknown, "", 10)).Value(t)
+	expect.Equal(t, found.Total, 0)
+	expect.Len(t, found.Tasks, 0)
 }

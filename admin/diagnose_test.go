@@ -128,7 +128,11 @@ func TestDiagnose(t *testing.T) {
 				found = append(found, d)
 			}
 		}
-		expect.True(t, len(found) == 1 && strings.Contains(found[0].Text, text) && found[0].Severity == c.severity && found[0].Fix.Text != "" && found[0].Code != "", text, "got", found)
+		expect.MustLen(t, found, 1)
+		expect.Contains(t, found[0].Text, text)
+		expect.MustEqual(t, found[0].Severity, c.severity)
+		expect.MustTrue(t, found[0].Fix.Text != "", text, "got", found)
+		expect.NotEqual(t, found[0].Code, "")
 	}
 }
 
@@ -138,7 +142,9 @@ func TestDiagnoseWaitingTasks(t *testing.T) {
 	v.waiting, v.limits = 3, []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
 	d := diagnoses{}
 	v.waitingTasks(&d)
-	expect.True(t, len(d.all) == 1 && d.all[0].Severity == SeverityOK && d.all[0].Text == "open tasks that wait for other tasks: 3, for limits: 9", "got", d.all)
+	expect.MustLen(t, d.all, 1)
+	expect.MustEqual(t, d.all[0].Severity, SeverityOK)
+	expect.Equal(t, d.all[0].Text, "open tasks that wait for other tasks: 3, for limits: 9")
 	long := map[string]string{}
 	for i := range 100 {
 		long[fmt.Sprint("a-long-name-", i)] = fmt.Sprint("a-long-name-", (i+1)%100)
@@ -146,7 +152,8 @@ func TestDiagnoseWaitingTasks(t *testing.T) {
 	v.waits = waitersOf(long)
 	d = diagnoses{}
 	v.waitingTasks(&d)
-	expect.True(t, len(d.all) == 2 && len(d.all[1].Text) <= mostText+3, "got", d.all)
+	expect.MustLen(t, d.all, 2)
+	expect.Compare(t, len(d.all[1].Text), "<=", mostText+3)
 }
 
 // waitersOf returns tasks, which have numbers as names, and groups, with those that they wait for.
@@ -233,7 +240,8 @@ func TestVitalsOfMoves(t *testing.T) {
 		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: 1, Hash: h})).OK(t)
 		v := vitals{snapshot: snapshot{fleet: fleet{at: now}}}
 		err := vitalsOfMoves(t.Context(), s, &v)
-		expect.True(t, err == nil && (now.Sub(v.moved) <= idle) == c.moved, name, "moved at", v.moved, "of", now, err)
+		expect.NoError(t, err, name)
+		expect.Equal(t, now.Sub(v.moved) <= idle, c.moved, name)
 	}
 }
 
@@ -286,7 +294,9 @@ func TestLongRuns(t *testing.T) {
 	for _, l := range long {
 		ids = append(ids, l.task.ID)
 	}
-	expect.True(t, fmt.Sprint(ids) == "[1 4]" && long[0].usual == 10 && long[0].runs == 101, ids, long)
+	expect.Equal(t, fmt.Sprint(ids), "[1 4]")
+	expect.MustEqual(t, long[0].usual, 10)
+	expect.Equal(t, long[0].runs, 101)
 }
 
 // heldByOriginal returns running tasks with these sources. A worker of the original TDF holds them.

@@ -35,8 +35,8 @@ func population(t testing.TB, cfg config.Manager) {
 		}
 		expect.Result(m.Open(ctx, d)).OK(t)
 	}
-	claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 8, Lease: 3600})
-	expect.MustTrue(t, err == nil && len(claimed.Claims) == 8, claimed, err)
+	claimed := expect.Result(s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 8, Lease: 3600})).Value(t)
+	expect.MustLen(t, claimed.Claims, 8)
 	for i, c := range claimed.Claims[:6] {
 		result := tdf.Result{Output: "\xff\x00 out", Exit: "0"}
 		if i%2 == 1 {
@@ -83,7 +83,8 @@ func TestDumpAndRestore(t *testing.T) {
 	dump := dumped(t, source)
 	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
 	want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 12}})
-	expect.MustTrue(t, restored == want && err == nil, "restored", restored, err, "want", want)
+	expect.MustEqual(t, restored, want)
+	expect.NoError(t, err)
 	expect.Equal(t, body(dumped(t, target), to), body(dump, from))
 	before := expect.Result(source.Counts(t.Context())).Value(t)
 	expect.Equal(t, expect.Result(target.Counts(t.Context())).Value(t).String(), before.String(), "counts")
@@ -120,7 +121,8 @@ func TestLoadEndsWithTheErrorOfTheReader(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for name, begin := range map[string]string{"at once": "", "in a task": header + `{"task":`} {
 		_, err := admin.New(target).Load(t.Context(), io.MultiReader(strings.NewReader(begin), iotest.ErrReader(broken)))
-		expect.True(t, errors.Is(err, broken) && !errors.As(err, new(*admin.DumpError)), name, "got", err, err)
+		expect.FailsWith(t, err, broken, name)
+		expect.True(t, !errors.As(err, new(*admin.DumpError)), name, "got", err, err)
 	}
 }
 
@@ -137,7 +139,9 @@ func TestLoadGoesOn(t *testing.T) {
 
 	_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(strings.Join(lines[:9], ""))})
 	wrong := new(admin.DumpError)
-	expect.MustTrue(t, errors.As(err, &wrong) && wrong.Line == 10 && strings.Contains(err.Error(), "load the whole dump again"), "interrupted", err)
+	expect.MustTrue(t, errors.As(err, &wrong), "interrupted", err)
+	expect.MustEqual(t, wrong.Line, 10)
+	expect.Contains(t, err.Error(), "load the whole dump again")
 	other := strings.Replace(dump, `"last_id":12`, `"last_id":13`, 1)
 	if _, err := admin.New(target).Load(t.Context(), strings.NewReader(other)); !errors.Is(err, admin.ErrOccupied) ||
 		!strings.Contains(err.Error(), "another dump") {
@@ -148,8 +152,9 @@ func TestLoadGoesOn(t *testing.T) {
 		return err
 	}
 	expect.NoError(t, connect(t, from).Records(t.Context(), []int64{1}, first))
-	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
-	expect.True(t, err == nil && restored.Tasks == 12 && restored.There == 1, "continued", restored, err)
+	restored := expect.Result(admin.New(target).Load(t.Context(), strings.NewReader(dump))).Value(t)
+	expect.Equal(t, restored.Tasks, 12)
+	expect.Equal(t, restored.There, 1)
 	expect.Equal(t, client(t, to).Exists(t.Context(), to.Namespace+":loading").Val(), 0, "the load is still marked as under way")
 }
 
@@ -193,7 +198,8 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 		for _, r := range []io.Reader{strings.NewReader(text), pipe{strings.NewReader(text)}} {
 			_, err := admin.New(target).Load(t.Context(), r)
 			wrong := new(admin.DumpError)
-			expect.True(t, errors.As(err, &wrong) && strings.HasPrefix(err.Error(), problem), problem, err)
+			expect.MustTrue(t, errors.As(err, &wrong), problem, err)
+			expect.True(t, strings.HasPrefix(err.Error(), problem), problem, err)
 			c := client(t, cfg)
 			if n := c.Exists(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":open").Val(); n != 0 {
 				_, again := r.(io.Seeker)
@@ -210,7 +216,8 @@ func TestLoadRefusesANamespaceWithTasks(t *testing.T) {
 	m := newManager(t, cfg)
 	before := dumped(t, m)
 	_, err := admin.New(m).Load(t.Context(), strings.NewReader(before))
-	expect.True(t, errors.Is(err, admin.ErrOccupied) && strings.Contains(err.Error(), "has 12 tasks"), err)
+	expect.FailsWith(t, err, admin.ErrOccupied)
+	expect.Contains(t, err.Error(), "has 12 tasks")
 	expect.Equal(t, body(dumped(t, m), cfg), body(before, cfg), "the load changed something")
 }
 

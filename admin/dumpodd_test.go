@@ -3,7 +3,6 @@ package admin_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -74,8 +73,11 @@ func TestLoadWhileTasksAreOpened(t *testing.T) {
 			opened, err = testspace.IDs(target.Open(t.Context(), define("new", "rsync:/p/run.sh", "")))
 			expect.True(t, err == nil, err)
 		}))
-		expect.True(t, err == nil && restored.Tasks == 12 && restored.There == 0, name, "restored", restored, err)
-		expect.True(t, len(opened) == 1 && opened[0] == 13, name, "the opened tasks have the ids", opened)
+		expect.NoError(t, err, name)
+		expect.Equal(t, restored.Tasks, 12, name)
+		expect.Equal(t, restored.There, 0, name)
+		expect.MustLen(t, opened, 1, name)
+		expect.Equal(t, opened[0], 13, name)
 		expect.Equal(t, expect.Result(target.Counts(t.Context())).Value(t).Total(), 13, name, "counts")
 	}
 }
@@ -93,12 +95,13 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 			t.Error(err)
 		}
 	}}})
-	expect.MustTrue(t, errors.Is(err, redisstate.ErrIDTaken) && strings.Contains(err.Error(), "task 6: another task has this id"), err)
+	expect.FailsWith(t, err, redisstate.ErrIDTaken)
+	expect.Contains(t, err.Error(), "task 6: another task has this id")
 	expect.Equal(t, expect.Result(target.Get(t.Context(), 6)).Value(t).Program, "new", "task 6")
 	expect.Result(target.Cancel(t.Context(), manager.ByIDs(6)...)).OK(t)
 	expect.MustEqual(t, expect.Result(target.Remove(t.Context(), manager.Ref{ID: 6})).Value(t).Done, 1)
-	restored, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
-	expect.True(t, err == nil && restored.Tasks == 12, "after task 6 was removed", restored, err)
+	restored := expect.Result(admin.New(target).Load(t.Context(), strings.NewReader(dump))).Value(t)
+	expect.Equal(t, restored.Tasks, 12)
 	expect.Equal(t, body(dumped(t, target), to), body(dump, from))
 }
 
@@ -112,7 +115,8 @@ func TestLoadOfBlankLines(t *testing.T) {
 		to := redisConfig(t, redistest.Shared(t))
 		target := newManager(t, to)
 		_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(dump + "\nx")})
-		expect.True(t, err != nil && strings.Contains(err.Error(), "the dump continues") && strings.Contains(err.Error(), "load the whole dump again"), "with an x after the dump", err)
+		expect.Fails(t, err, "the dump continues")
+		expect.Contains(t, err.Error(), "load the whole dump again")
 		if _, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(text)}); err != nil {
 			t.Errorf("%.20q: %v", text, err)
 		}
@@ -156,12 +160,15 @@ func TestDumpOfProgramsThatTasksName(t *testing.T) {
 	}
 	c.Del(t.Context(), key)
 	dump, log := dumpWithWarnings(t, cfg)
-	expect.True(t, strings.Contains(dump, `{"end":{"programs":2,"tasks":5}}`) && strings.Count(dump, `{"program":`) == 2, "dumped", dump)
-	expect.True(t, strings.Count(log, "\n") == 1 && strings.Contains(log, `"a program is not stored; it is left out" sha256=0a0a`), "logged", log)
+	expect.Contains(t, dump, `{"end":{"programs":2,"tasks":5}}`)
+	expect.Equal(t, strings.Count(dump, `{"program":`), 2, "dumped", dump)
+	expect.Equal(t, strings.Count(log, "\n"), 1, "logged", log)
+	expect.Contains(t, log, `"a program is not stored; it is left out" sha256=0a0a`)
 	to := redisConfig(t, redistest.Shared(t))
 	expect.Result(admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump))).OK(t)
 	archive, err := connect(t, to).Program(t.Context(), strings.TrimPrefix(stored, "redis:"))
-	expect.True(t, string(archive) == "stored" && err == nil, "the program is", archive, err)
+	expect.Equal(t, string(archive), "stored")
+	expect.NoError(t, err)
 }
 
 // A dump can be loaded even if other clients wrote invalid ids and updates into Redis.
@@ -176,8 +183,11 @@ func TestDumpOfWhatOthersWrote(t *testing.T) {
 	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:2", ID: "1-0", Values: []string{"time", "1700000000.123456"}})
 	c.XAdd(t.Context(), &redis.XAddArgs{Stream: cfg.Namespace + ":updates:2", ID: "7-3", Values: []string{"time", "nan", "other", "x"}})
 	dump, log := dumpWithWarnings(t, cfg)
-	expect.True(t, strings.Contains(dump, `"tasks":12}`) && strings.Contains(dump, `"time":"inf","line":"hello"`) && strings.Contains(dump, `"time":1700000000.123456,`), "dumped", dump)
-	expect.True(t, strings.Count(log, "\n") == 1 && strings.Contains(log, "task 9999999999999: its id is not from 1 to 1099511627775"), "logged", log)
+	expect.Contains(t, dump, `"tasks":12}`)
+	expect.Contains(t, dump, `"time":"inf","line":"hello"`)
+	expect.Contains(t, dump, `"time":1700000000.123456,`)
+	expect.Equal(t, strings.Count(log, "\n"), 1, "logged", log)
+	expect.Contains(t, log, "task 9999999999999: its id is not from 1 to 1099511627775")
 	loadElsewhere(t, dump, cfg)
 
 	c.Del(t.Context(), cfg.Namespace+foreign)
@@ -207,5 +217,6 @@ func TestDumpWhereMostIDsAreGone(t *testing.T) {
 		ids = append(ids, task.ID)
 	}
 	got := fmt.Sprint(ids)
-	expect.True(t, strings.HasPrefix(got, "[1 2 ") && strings.HasSuffix(got, " 1099511627775]"), "got results of", got)
+	expect.True(t, strings.HasPrefix(got, "[1 2 "), "got results of", got)
+	expect.True(t, strings.HasSuffix(got, " 1099511627775]"), "got results of", got)
 }

@@ -43,16 +43,19 @@ func TestDumpOfOtherValues(t *testing.T) {
 		target := newManager(t, cfg, testspace.Log(slog.New(slog.NewTextHandler(&log, nil))))
 		done, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
 		want := (admin.Loaded{Dumped: admin.Dumped{Programs: 1, Tasks: 3, Values: 5}})
-		expect.MustTrue(t, err == nil && done == want, "loaded", done, err, "want", want)
+		expect.NoError(t, err)
+		expect.MustEqual(t, done, want)
 		expect.Equal(t, strings.Count(dumped(t, target), "\n"), strings.Count(dump, "\n"), dump)
 		expect.Equal(t, log.String(), "", "logged")
 		d := define("p", "rsync:/p/run.sh", "")
 		d.Group = "closed"
 		expect.Result(target.Open(t.Context(), d)).FailsWith(t, tdf.ErrGroupClosed, "opened in a closed group")
-		programs, err := program.List(t.Context(), target)
-		expect.True(t, err == nil && len(programs) == 1 && programs[0].Pinned, "programs", programs, err)
-		claimed, err := connect(t, cfg).Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 9, Lease: 3600})
-		expect.True(t, err == nil && len(claimed.Claims) == 1 && claimed.Claims[0].Task.Group == "open", "claimed", claimed.Claims, err)
+		programs := expect.Result(program.List(t.Context(), target)).Value(t)
+		expect.MustLen(t, programs, 1)
+		expect.True(t, programs[0].Pinned, "programs", programs)
+		claimed := expect.Result(connect(t, cfg).Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 9, Lease: 3600})).Value(t)
+		expect.MustLen(t, claimed.Claims, 1)
+		expect.Equal(t, claimed.Claims[0].Task.Group, "open")
 	})
 }
 
@@ -62,7 +65,8 @@ func TestDumpLeavesOutLateMarks(t *testing.T) {
 	mustOpen(t, newManager(t, cfg), "g", plain)
 	client(t, cfg).HSet(t.Context(), cfg.Namespace+":groups", "g", "closed 9999999999")
 	dump, warnings := dumpWithWarnings(t, cfg)
-	expect.True(t, !strings.Contains(dump, `"closed`) && strings.Contains(warnings, "a group was closed during the dump; the dump leaves its mark out"), "warned", warnings, "dumped", dump)
+	expect.NotContains(t, dump, `"closed`, "warned", warnings)
+	expect.Contains(t, warnings, "a group was closed during the dump; the dump leaves its mark out", dump)
 }
 
 // Load changes no value that the namespace already has, and says so. It closes no group without tasks.
@@ -88,8 +92,9 @@ func TestLoadKeepsOtherValues(t *testing.T) {
 	for _, want := range []string{`kind=limit name=db value="at_most=3" why="the namespace has another value`, `kind=group name=gone value="closed 5" why="the group has no tasks`} {
 		expect.Contains(t, log.String(), want, "logged")
 	}
-	limits, err := target.Limits(t.Context())
-	expect.True(t, err == nil && len(limits) == 2 && limits[0].AtMost == 7, "limits", limits, err)
+	limits := expect.Result(target.Limits(t.Context())).Value(t)
+	expect.MustLen(t, limits, 2)
+	expect.Equal(t, limits[0].AtMost, 7)
 }
 
 // The log of a load names only some of the values that it does not load.
@@ -101,8 +106,9 @@ func TestLoadLogsFewValues(t *testing.T) {
 	}
 	dump := dumped(t, newManager(t, from))
 	var log testlog.Buffer
-	done, err := admin.New(newManager(t, to, testspace.Log(slog.New(slog.NewTextHandler(&log, nil))))).Load(t.Context(), strings.NewReader(dump))
-	expect.True(t, err == nil && done.Kept == 1200 && strings.Count(log.String(), "\n") == 20, done, err, "logged", strings.Count(log.String(), "\n"), "lines")
+	done := expect.Result(admin.New(newManager(t, to, testspace.Log(slog.New(slog.NewTextHandler(&log, nil))))).Load(t.Context(), strings.NewReader(dump))).Value(t)
+	expect.Equal(t, done.Kept, 1200)
+	expect.Equal(t, strings.Count(log.String(), "\n"), 20)
 }
 
 // finish claims the open tasks and lets them succeed.
@@ -178,11 +184,12 @@ func TestDumpOfStoredDefinitions(t *testing.T) {
 		dump := dumped(t, m)
 		expect.Equal(t, strings.Count(dump, `{"definitions":`), 2, "dumped", dump)
 		to := redisConfig(t, redistest.Shared(t))
-		done, err := admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump))
-		expect.MustTrue(t, err == nil && done.Values == 4, "loaded", done, err)
+		done := expect.Result(admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dump))).Value(t)
+		expect.MustEqual(t, done.Values, 4)
 		other := connect(t, to)
-		all, err := other.Definitions(t.Context(), "NAME", 1)
-		expect.True(t, err == nil && len(all) == 2 && all[1].Input == "x", "definitions", all, err)
+		all := expect.Result(other.Definitions(t.Context(), "NAME", 1)).Value(t)
+		expect.MustLen(t, all, 2)
+		expect.Equal(t, all[1].Input, "x")
 		expect.Equal(t, client(t, to).TTL(t.Context(), to.Namespace+":definitions:NAME").Val(), -1, "the definitions expire after")
 	})
 }

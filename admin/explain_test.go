@@ -240,7 +240,9 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	unsettled.server = 0
 	expect.Equal(t, holding(unsettled.executed()), "server: no server was ever seen in this namespace: executed tasks do not finish", "executed")
 	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", FailedAt: testNow - 1, Error: "no luck", Entered: at}).finished()
-	expect.True(t, failed[0].Text == "failed 1.0 s ago: exit status 3: no luck" && failed[0].Fix.Text == "retry the task" && holding(failed) == "", "failed", failed)
+	expect.MustEqual(t, failed[0].Text, "failed 1.0 s ago: exit status 3: no luck")
+	expect.Equal(t, failed[0].Fix.Text, "retry the task")
+	expect.Equal(t, holding(failed), "")
 	for want, c := range map[string]struct {
 		state   tdf.State
 		outcome string
@@ -258,7 +260,8 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 	late.task.EndBefore = testNow - 1
 	expect.Equal(t, late.finished()[0].Fix.Text, "retry the task with a later end_before", "after end_before: the fix")
 	cancelled := ended(tdf.Archived, tdf.Cancelled, tdf.Round{Entered: at}).finished()
-	expect.True(t, cancelled[0].Text == "cancelled 1.0 s ago" && cancelled[1].State == Passed, "cancelled", cancelled)
+	expect.MustEqual(t, cancelled[0].Text, "cancelled 1.0 s ago")
+	expect.Equal(t, cancelled[1].State, Passed)
 }
 
 // The check of a source blocks a task only if the web server answers "not found". The text of the check contains no password.
@@ -282,7 +285,8 @@ func TestSourceCheck(t *testing.T) {
 	} {
 		src := expect.Result(tdf.ParseSource(source)).Value(t)
 		got := httpCheck(t.Context(), src)
-		expect.True(t, got.State == want && !strings.Contains(got.Text+got.Fix.Text, "secret"), source, got, "want", want)
+		expect.Equal(t, got.State, want, source)
+		expect.NotContains(t, got.Text+got.Fix.Text, "secret", source)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -313,7 +317,8 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 		for _, g := range e.Checks {
 			said += g.Text + "\n"
 		}
-		expect.True(t, err == nil && strings.Contains(said, want), "task", id, err, "the text lacks", want, said)
+		expect.NoError(t, err, "task", id, said)
+		expect.Contains(t, said, want, "task", id)
 	}
 }
 

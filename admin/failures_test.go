@@ -57,8 +57,8 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 		}
 		h["5:exit"], h["5:archived"] = "0", h["0:archived"]
 	})
-	all, err := a.Failures(t.Context(), manager.Query{States: tdf.States}, "")
-	expect.MustTrue(t, err == nil && len(all.Groups) == 1, all, err)
+	all := expect.Result(a.Failures(t.Context(), manager.Query{States: tdf.States}, "")).Value(t)
+	expect.MustLen(t, all.Groups, 1)
 	expect.Len(t, found(t, m, manager.Query{Failure: all.Groups[0].ID}), 1, "found")
 }
 
@@ -79,8 +79,8 @@ func TestFailuresOfAWorker(t *testing.T) {
 		}
 	})
 	for worker, want := range map[string]string{"good": "2 4 map[good:4]", "other": "1 2 map[other:2]", "": "3 9 map[good:5 other:4]"} {
-		all, err := a.Failures(t.Context(), manager.Query{Worker: worker}, "")
-		expect.MustTrue(t, err == nil && len(all.Groups) == 1, worker, all, err)
+		all := expect.Result(a.Failures(t.Context(), manager.Query{Worker: worker}, "")).Value(t)
+		expect.MustLen(t, all.Groups, 1, worker)
 		expect.Equal(t, fmt.Sprint(all.Groups[0].Tasks, all.Groups[0].Rounds, all.Groups[0].Workers), want, worker)
 	}
 }
@@ -102,12 +102,14 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 		}
 	})
 	boundless := listing.Bounds{Time: time.Hour, Tasks: 1 << 30, Bytes: 1 << 40}
-	whole, err := failures(t.Context(), a.redis(), tdf.Query{}, "", boundless)
-	expect.MustTrue(t, err == nil && whole.Next == "" && whole.Of == many && whole.Looked == many, whole, err)
+	whole := expect.Result(failures(t.Context(), a.redis(), tdf.Query{}, "", boundless)).Value(t)
+	expect.MustEqual(t, whole.Next, "")
+	expect.MustEqual(t, whole.Of, many)
+	expect.MustEqual(t, whole.Looked, many)
 	var pages Failures
 	for n := 0; n == 0 || pages.Next != ""; n++ {
-		page, err := failures(t.Context(), a.redis(), tdf.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})
-		expect.MustTrue(t, err == nil && n <= many, err)
+		page := expect.Result(failures(t.Context(), a.redis(), tdf.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})).Value(t)
+		expect.MustTrue(t, n <= many, n)
 		pages.Merge(page)
 	}
 	expect.Equal(t, cmp.Diff(whole, pages), "", "in pages")
@@ -119,9 +121,11 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	}
 	want := []string{"100 100 exit status 1 ValueError: bad value <n> 100", "40 40 signal: killed long long long long long long  40"}
 	expect.Equal(t, got, want, "groups")
-	expect.True(t, whole.Groups[0].First.Unix() == 1_800_000_000 && whole.Groups[0].Last.Unix() == 1_800_000_990, "from", whole.Groups[0].First, "to", whole.Groups[0].Last)
-	forgiven, err := failures(t.Context(), a.redis(), tdf.Query{States: tdf.States}, "", boundless)
-	expect.True(t, err == nil && forgiven.Groups[0].Rounds == 120 && forgiven.Groups[0].Line == "ValueError: bad value <n>", "with forgiven failures", forgiven.Groups[0], err)
+	expect.MustEqual(t, whole.Groups[0].First.Unix(), 1_800_000_000)
+	expect.Equal(t, whole.Groups[0].Last.Unix(), 1_800_000_990)
+	forgiven := expect.Result(failures(t.Context(), a.redis(), tdf.Query{States: tdf.States}, "", boundless)).Value(t)
+	expect.MustEqual(t, forgiven.Groups[0].Rounds, 120)
+	expect.Equal(t, forgiven.Groups[0].Line, "ValueError: bad value <n>")
 }
 
 func found(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
@@ -142,8 +146,10 @@ func TestFailuresNameTheWorkerWhoseFaultItIs(t *testing.T) {
 			setFailed(h, "1", "no disk")
 		}
 	})
-	all, err := a.Failures(t.Context(), manager.Query{}, "")
-	expect.True(t, err == nil && len(all.Suspects) == 1 && all.Suspects[0].Worker == "bad" && all.Suspects[0].Failed >= 30, "suspects", all.Suspects, err)
+	all := expect.Result(a.Failures(t.Context(), manager.Query{}, "")).Value(t)
+	expect.MustLen(t, all.Suspects, 1)
+	expect.MustEqual(t, all.Suspects[0].Worker, "bad")
+	expect.Compare(t, all.Suspects[0].Failed, ">=", 30)
 }
 
 func TestRounds(t *testing.T) {

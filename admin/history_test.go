@@ -32,7 +32,10 @@ func TestPeriod(t *testing.T) {
 		countedAt(6241, map[string]int64{succeeds: 5, fails: 7, expires: 1}),
 	}
 	p := periodOf(redisstate.HistoryHour, entries, countedAt(6271, map[string]int64{succeeds: 20, fails: 7, expires: 1}))
-	expect.True(t, p.Succeeded == 80 && p.Failed == 7 && p.Total() == 87 && p.Since.Equal(time.Unix(6001, 0)), p)
+	expect.Equal(t, p.Succeeded, 80)
+	expect.Equal(t, p.Failed, 7)
+	expect.Equal(t, p.Total(), 87)
+	expect.True(t, p.Since.Equal(time.Unix(6001, 0)), p)
 	text := ""
 	for _, s := range p.Steps {
 		good, bad := s.PerMinute()
@@ -41,7 +44,9 @@ func TestPeriod(t *testing.T) {
 	expect.Equal(t, text, "6001-6061 60 4 60.00 4.00 false\n6061-6190 5 0 2.33 0.00 true\n6190-6241 0 3 0.00 3.53 false\n6241-6271 15 0 30.00 0.00 false\n", "steps")
 
 	empty := periodOf(redisstate.HistoryHour, nil, countedAt(6271, map[string]int64{succeeds: 20}))
-	expect.True(t, empty.Total() == 0 && empty.Since.IsZero() && len(empty.Steps) == 0, empty)
+	expect.Equal(t, empty.Total(), 0)
+	expect.True(t, empty.Since.IsZero(), empty)
+	expect.Len(t, empty.Steps, 0)
 	same := periodOf(redisstate.HistoryHour, []redisstate.HistoryEntry{countedAt(6000, nil)}, countedAt(6000, map[string]int64{succeeds: 20}))
 	good, _ := same.Steps[0].PerMinute()
 	expect.True(t, good == 20/1e-3, "in no time", good)

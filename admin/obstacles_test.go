@@ -62,7 +62,8 @@ func obstacles(t *testing.T, m *manager.Manager, group string) string {
 		}
 		text := sinceWhen.ReplaceAllString(o.Text, "")
 		texts = append(texts, text)
-		expect.True(t, o.Fix.Text != "" && o.Code != "", o.Text, "has no fix")
+		expect.NotEqual(t, o.Fix.Text, "")
+		expect.NotEqual(t, o.Code, "")
 	}
 	return strings.Join(texts, " | ")
 }
@@ -125,10 +126,12 @@ func TestWatchNamesFewObstacles(t *testing.T) {
 func TestObstaclesInJSON(t *testing.T) {
 	s := admin.Status{Counts: tdf.Counts{tdf.Open: 2}}
 	text, err := json.Marshal(s)
-	expect.True(t, err == nil && !strings.Contains(string(text), "obstacles"), text, err)
+	expect.NoError(t, err)
+	expect.NotContains(t, string(text), "obstacles")
 	s.Obstacles = []admin.Fact{{Code: "c", Text: "a", Fix: admin.Fix{Text: "b"}}}
 	text, err = json.Marshal(s)
-	expect.True(t, err == nil && strings.Contains(string(text), `"obstacles":[{"code":"c","text":"a","fix":"b"}]`), text, err)
+	expect.NoError(t, err)
+	expect.Contains(t, string(text), `"obstacles":[{"code":"c","text":"a","fix":"b"}]`)
 }
 
 // The longest wait is that of a task that workers may claim, even if many older tasks wait for another task.
@@ -139,6 +142,6 @@ func TestLongestWaitBehindHeldTasks(t *testing.T) {
 	mustOpen(t, m, "held", slices.Repeat([]func(*manager.Definition){held}, 3*50)...)
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(first)...)).OK(t)
 	mustOpen(t, m, "last", plain)
-	stats, err := admin.New(m).Stats(t.Context())
-	expect.True(t, err == nil && stats.Waited > 0, "waited", stats.Waited, err)
+	stats := expect.Result(admin.New(m).Stats(t.Context())).Value(t)
+	expect.Compare(t, stats.Waited, ">", 0)
 }

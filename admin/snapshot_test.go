@@ -26,7 +26,9 @@ func TestUnservedOfManyQueuesAndWorkers(t *testing.T) {
 		queues = append(queues, fmt.Sprint("queue=q", i))
 	}
 	facts := f.unservedOf(queues)
-	expect.True(t, len(facts) == 9997 && facts[0].About == "queue=q3" && facts[0].Code == FactUnserved, len(facts), "facts, first", facts[0])
+	expect.MustLen(t, facts, 9997)
+	expect.MustEqual(t, facts[0].About, "queue=q3")
+	expect.Equal(t, facts[0].Code, FactUnserved)
 }
 
 // The same Facts have the same code and text in Explain, Diagnose and Watch.
@@ -43,7 +45,8 @@ func TestFactsAgree(t *testing.T) {
 			t.Errorf("%s: explain says %q, and doctor %q", check.Code, check.Text, d.Text)
 		}
 	}
-	expect.True(t, diagnosed[FactNoServer].Code != "" && diagnosed[FactNoWorker].Code != "", diagnosed)
+	expect.NotEqual(t, diagnosed[FactNoServer].Code, "")
+	expect.NotEqual(t, diagnosed[FactNoWorker].Code, "")
 }
 
 // A fleet counts workers and slots by the rules in its doc comment. It never counts more busy slots than slots.

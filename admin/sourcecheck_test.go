@@ -53,6 +53,8 @@ func TestSourceCheckShowsNothingOfALocation(t *testing.T) {
 		src := expect.Result(tdf.ParseSource(server.URL + "/x.zip?token=hush")).Value(t)
 		got := httpCheck(t.Context(), src)
 		server.Close()
-		expect.True(t, got.State == Ahead && !strings.Contains(got.Text, "hush") && strings.Contains(got.Text, want), location, got, "want", want)
+		expect.Equal(t, got.State, Ahead, location)
+		expect.NotContains(t, got.Text, "hush", location)
+		expect.Contains(t, got.Text, want, location)
 	}
 }

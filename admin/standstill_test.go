@@ -100,8 +100,8 @@ func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	t.Helper()
 	stored := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 	move, _ := stored.Task.Archive()
-	outcomes, err := s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []tdf.Move{move}})
-	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, outcomes, err)
+	outcomes := expect.Result(s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []tdf.Move{move}})).Value(t)
+	expect.NoError(t, outcomes[0].Err)
 }
 
 // Each task counts once, even if it is archived during the count.
@@ -122,6 +122,7 @@ func TestOutcomesWhileTasksAreArchived(t *testing.T) {
 			}
 		}}, group)
 		got := fmt.Sprint(outcomes)
-		expect.True(t, err == nil && got == "map[succeeded:300]", "group", group, got, err)
+		expect.NoError(t, err, "group", group)
+		expect.Equal(t, got, "map[succeeded:300]", "group", group)
 	}
 }

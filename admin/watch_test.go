@@ -3,7 +3,6 @@ package admin_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"testing"
 	"time"
@@ -71,17 +70,24 @@ func TestWatch(t *testing.T) {
 	alive(t, s, "drains", "draining", 7)
 	alive(t, connect(t, cfg), "gone", "gone", 9)
 	status, err := admin.New(m).Watch("g").Look(t.Context())
-	expect.True(t, err == nil && codes(status) == "[no_server]" && status.Estimate.Unknown == "no server settles executed tasks", "without a server", status, err)
+	expect.NoError(t, err)
+	expect.Equal(t, codes(status), "[no_server]")
+	expect.Equal(t, status.Estimate.Unknown, "no server settles executed tasks")
 	addServer(t, s)
 	status, err = admin.New(m).Watch("g").Look(t.Context())
 	expect.NoError(t, err)
-	expect.True(t, status.Counts.String() == "open 4 running 2 succeeded 5" && status.Done() == 5 && status.Workers == 2 && status.Slots == 2 && status.Busy == 2, "got", status)
+	expect.Equal(t, status.Counts.String(), "open 4 running 2 succeeded 5")
+	expect.Equal(t, status.Done(), 5)
+	expect.Equal(t, status.Workers, 2)
+	expect.Equal(t, status.Slots, 2)
+	expect.Equal(t, status.Busy, 2)
 	if e := status.Estimate; e.Unknown != "" || e.Low != 25*time.Second || e.High != 30*time.Second { // 50 s of runs take 25 s on two slots, or 30 s if one slot executes 3 of the 5 runs
 		t.Errorf("the estimate is %+v", e)
 	}
 	expect.Equal(t, codes(status), "[]", "with a server and a worker, there are obstacles")
 	status, err = admin.New(m).Watch("").Look(t.Context())
-	expect.True(t, err == nil && status.Counts.Total() == 16, "of all tasks", status, err)
+	expect.NoError(t, err)
+	expect.Equal(t, status.Counts.Total(), 16)
 }
 
 // The rate counts the tasks that have finished since the first look, by Redis's clock.
@@ -90,15 +96,18 @@ func TestWatchRate(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	addFinished(t, s, 1, 100, "", "failed", "failed", "1")
 	w := admin.New(m).Watch("")
-	first, err := w.Look(t.Context())
-	expect.MustTrue(t, err == nil && first.Rate == 0 && first.RateSoFar == 0, "at first", first, err)
+	first := expect.Result(w.Look(t.Context())).Value(t)
+	expect.MustEqual(t, first.Rate, 0)
+	expect.MustEqual(t, first.RateSoFar, 0)
 	addFinished(t, s, 101, 7, "", "failed", "failed", "1")
 	second := expect.Result(w.Look(t.Context())).Value(t)
 	want := 7 / second.At.Sub(first.At).Seconds()
-	expect.True(t, math.Abs(second.Rate/want-1) <= 0.01 && math.Abs(second.RateSoFar/want-1) <= 0.01, "the rates are", second.Rate, "and", second.RateSoFar, "want", want)
+	expect.Compare(t, math.Abs(second.Rate/want-1), "<=", 0.01)
+	expect.Compare(t, math.Abs(second.RateSoFar/want-1), "<=", 0.01)
 	expect.Result(m.Retry(t.Context(), manager.Changes{}, manager.ByIDs(1, 2, 3, 4, 5, 6, 7, 8)...)).OK(t)
-	third, err := w.Look(t.Context())
-	expect.True(t, err == nil && third.Rate == 0 && third.RateSoFar == 0, "after some tasks were reopened", third, err)
+	third := expect.Result(w.Look(t.Context())).Value(t)
+	expect.Equal(t, third.Rate, 0)
+	expect.Equal(t, third.RateSoFar, 0)
 }
 
 // CancelOpen cancels only the open tasks of a group.
@@ -113,11 +122,13 @@ func TestCancelOpen(t *testing.T) {
 	expect.Result(m.Open(t.Context(), define("p", "rsync:/p/run.sh", ""))).OK(t)
 	expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 5, Lease: 3600})).OK(t)
 	n, err := m.CancelOpen(t.Context(), "g")
-	expect.True(t, n == 1195 && err == nil, "cancelled", n, err)
+	expect.Equal(t, n, 1195)
+	expect.NoError(t, err, "cancelled", n)
 	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).String(), "open 1 running 5 expired 1195", "counts")
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	want := map[string]int64{"cancelled": 1195}
-	expect.True(t, err == nil && maps.Equal(outcomes, want), "the outcomes are", outcomes, err)
+	expect.NoError(t, err)
+	expect.Equal(t, outcomes, want)
 }
 
 func many(d manager.Definition, n int) []manager.Definition {
@@ -138,7 +149,8 @@ func TestOutcomesOfArchivedTasks(t *testing.T) {
 	addFinished(t, s, 41, 9, "other", "archived", "failed", "1")
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	want := map[string]int64{"succeeded": 4, "failed": 2, "expired": 1}
-	expect.True(t, err == nil && maps.Equal(outcomes, want), "the outcomes are", outcomes, err)
+	expect.NoError(t, err)
+	expect.Equal(t, outcomes, want)
 }
 
 func TestStats(t *testing.T) {
@@ -149,10 +161,10 @@ func TestStats(t *testing.T) {
 			cfg := redisConfig(t, addr)
 			m, s := newManager(t, cfg), connect(t, cfg)
 			checkStats(t, cfg, m, s)
-			stats, err := admin.New(m).Stats(t.Context())
-			expect.True(t, err == nil && (stats.Memory.Used > 0) == (name == "real"), "memory", stats.Memory, err)
-			diagnoses, err := admin.New(m).Diagnose(t.Context())
-			expect.True(t, err == nil && len(diagnoses) >= 4, "diagnoses", diagnoses, err)
+			stats := expect.Result(admin.New(m).Stats(t.Context())).Value(t)
+			expect.Equal(t, stats.Memory.Used > 0, name == "real")
+			diagnoses := expect.Result(admin.New(m).Diagnose(t.Context())).Value(t)
+			expect.Compare(t, len(diagnoses), ">=", 4)
 		})
 	}
 }
@@ -181,8 +193,12 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	}
 	since := tdf.At(stats.At).Sub(now)
 	w, d := tdf.For(stats.Waited), tdf.For(stats.DueLag)
-	expect.True(t, w >= 500 && w <= 500+since+1e-3 && d >= 40 && d <= 40+since+1e-3, "waited", stats.Waited, "behind by", stats.DueLag)
-	expect.True(t, stats.Rate*60 >= 1 && stats.Rate*60 <= 2.01, stats.Rate*60, "are done in a minute")
+	expect.Compare(t, w, ">=", 500)
+	expect.Compare(t, w, "<=", 500+since+1e-3)
+	expect.Compare(t, d, ">=", 40)
+	expect.Compare(t, d, "<=", 40+since+1e-3)
+	expect.Compare(t, stats.Rate*60, ">=", 1)
+	expect.Compare(t, stats.Rate*60, "<=", 2.01)
 }
 
 // Running tasks of killed workers make no slot of a live worker busy.
@@ -247,7 +263,8 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	}
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	want := map[string]int64{"succeeded": 3, "failed": 2, "timed_out": 1}
-	expect.True(t, err == nil && maps.Equal(outcomes, want), "the outcomes are", outcomes, err)
+	expect.NoError(t, err)
+	expect.Equal(t, outcomes, want)
 }
 
 // A user or a component of the original TDF may write an open task whose score is not a time. It is unknown how long
@@ -267,8 +284,9 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 		h["state"] = "open"
 		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: int64(i + 2), Hash: h})).OK(t)
 	}
-	stats, err := admin.New(m).Stats(t.Context())
-	expect.True(t, err == nil && stats.Waited >= 100*time.Second && tdf.For(stats.Waited) <= 100+tdf.At(stats.At).Sub(now)+1e-3, "waited", stats.Waited, err)
+	stats := expect.Result(admin.New(m).Stats(t.Context())).Value(t)
+	expect.Compare(t, stats.Waited, ">=", 100*time.Second)
+	expect.Compare(t, tdf.For(stats.Waited), "<=", 100+tdf.At(stats.At).Sub(now)+1e-3)
 }
 
 // The rate does not count a task that was archived just now but finished long ago.
@@ -289,8 +307,8 @@ func TestArchivingIsNoRate(t *testing.T) {
 		}}
 	}
 	expect.Result(s.Restore(t.Context(), records...)).OK(t)
-	stats, err := admin.New(m).Stats(t.Context())
-	expect.True(t, err == nil && stats.Rate >= 200.0/60, "200 tasks finished just now, and the rate is", stats.Rate, err)
+	stats := expect.Result(admin.New(m).Stats(t.Context())).Value(t)
+	expect.Compare(t, stats.Rate, ">=", 200.0/60)
 }
 
 // While all workers pause the program of the open tasks, the watch names the pause and gives no estimate. If workers pause
@@ -325,9 +343,12 @@ func TestWatchNamesAPause(t *testing.T) {
 	}
 	pauses("w2", redisstate.Pause{Program: "bad", For: 1000})
 	got := look("paused")
-	expect.MustTrue(t, len(got.Pauses) == 1 && got.Pauses[0].All() && got.Estimate.Unknown == "all workers pause bad", "both", got.Pauses, got.Estimate)
+	expect.MustLen(t, got.Pauses, 1)
+	expect.MustTrue(t, got.Pauses[0].All(), "both", got.Pauses, got.Estimate)
+	expect.MustEqual(t, got.Estimate.Unknown, "all workers pause bad")
 	left := got.Pauses[0].Until.Sub(got.At)
-	expect.True(t, left <= 50*time.Second && got.Pauses[0].Why == "exit 4", "until in", left, got.Pauses[0].Why)
+	expect.Compare(t, left, "<=", 50*time.Second)
+	expect.Equal(t, got.Pauses[0].Why, "exit 4", "until in", left)
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}
@@ -344,6 +365,6 @@ func TestWatchNamesAPause(t *testing.T) {
 func TestStatusJSON(t *testing.T) {
 	s := admin.Status{Counts: tdf.Counts{tdf.Open: 2}}
 	pointer := expect.Result(json.Marshal(&s)).Value(t)
-	value, err := json.Marshal(s)
-	expect.True(t, err == nil && string(value) == string(pointer), value, err, "want", pointer)
+	value := expect.Result(json.Marshal(s)).Value(t)
+	expect.Equal(t, string(value), string(pointer))
 }

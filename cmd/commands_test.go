@@ -110,7 +110,8 @@ func (p *process) exits(status int, text string) {
 		p.Fatalf("%s did not end\n%s", p.cmd, p.stderr.String())
 	}
 	got := p.cmd.ProcessState.ExitCode()
-	expect.True(p, got == status && strings.Contains(p.stderr.String(), text), p.cmd, "exit status", got, "want", status, "stderr, want", text, p.stderr.String())
+	expect.Equal(p, got, status)
+	expect.Contains(p, p.stderr.String(), text, status)
 }
 
 // logs returns when the process has written the given text to stderr.
@@ -154,7 +155,8 @@ func TestEndToEnd(t *testing.T) {
 	})
 	host := expect.Result(os.Hostname()).Value(t)
 	want := "w-" + host + ": a b\n"
-	expect.True(t, task.State == tdf.Succeeded && task.LastOutput() == want, "the task is", task.State, task.LastOutput(), task.LastError(), "want", want)
+	expect.Equal(t, task.State, tdf.Succeeded)
+	expect.Equal(t, task.LastOutput(), want)
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0, `"msg":"stopped"`)
 	server.signal(syscall.SIGINT)
@@ -183,7 +185,8 @@ func TestSecondSignal(t *testing.T) {
 	worker.exits(0, "released")
 	stored := expect.Result(store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})).Value(t)
 	task := stored.Task
-	expect.True(t, task.State == tdf.Open && task.Releases == 1, "the task is", task.State, "released", task.Releases, "times")
+	expect.Equal(t, task.State, tdf.Open)
+	expect.Equal(t, task.Releases, 1)
 }
 
 func TestArguments(t *testing.T) {
@@ -208,7 +211,10 @@ func TestArguments(t *testing.T) {
 			p := start(t, command, c.args...)
 			p.exits(c.status, c.stderr)
 			got := p.stdout.String()
-			expect.True(t, strings.Contains(got, c.stdout) && (c.stdout != "" || got == ""), p.cmd, "stdout", got, "want", c.stdout)
+			expect.Contains(t, got, c.stdout)
+			if c.stdout == "" {
+				expect.Equal(t, got, "", c.stdout)
+			}
 		}
 	}
 	start(t, "tdf-worker", "a/b", "f").exits(2, "contains a slash")

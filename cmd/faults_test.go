@@ -52,7 +52,9 @@ func TestKilledWorkerIsRestarted(t *testing.T) {
 	again.logs(fmt.Sprintf("tasks of an earlier worker of this name are lost\" worker=w tasks=%d", eight))
 	s.server()
 	for _, task := range s.succeeded(ids) {
-		expect.True(t, task.Losses == 1 && task.Round == 1 && task.LastOutput() == "again\n", task)
+		expect.Equal(t, task.Losses, 1)
+		expect.Equal(t, task.Round, 1)
+		expect.Equal(t, task.LastOutput(), "again\n")
 	}
 	again.signal(syscall.SIGTERM)
 	again.exits(0, "msg=stopped")
@@ -79,7 +81,9 @@ func TestWorkerSleepsThroughItsLease(t *testing.T) {
 	other := own.worker("other", "")
 	for _, task := range s.succeeded(ids) {
 		r := task.Rounds.At(0)
-		expect.True(t, task.Losses == 1 && r.Output+r.Exit == "" && task.LastOutput() == "other\n", task)
+		expect.Equal(t, task.Losses, 1)
+		expect.Equal(t, r.Output+r.Exit, "")
+		expect.Equal(t, task.LastOutput(), "other\n")
 	}
 	other.signal(syscall.SIGTERM)
 	other.exits(0, "msg=stopped")
@@ -180,7 +184,9 @@ func TestStatesOfWorker(t *testing.T) {
 	is("gone")
 	for i, id := range ids {
 		task := s.task(id)
-		expect.True(t, task.State == tdf.Open && task.Releases == 1-i && task.Losses == 0, task)
+		expect.Equal(t, task.State, tdf.Open)
+		expect.Equal(t, task.Releases, 1-i)
+		expect.Equal(t, task.Losses, 0)
 	}
 	s.nothingRemains()
 }
@@ -208,7 +214,8 @@ done
 			expect.True(t, busy-idle <= limit, "the busy worker needs", busy-idle, "bytes more than the idle one")
 			for _, id := range ids {
 				r := s.task(id).Current()
-				expect.True(t, r.OutputBytes == 1<<30+10_000_000 && r.ErrorBytes == r.OutputBytes, r.OutputBytes, "and", r.ErrorBytes, "bytes")
+				expect.Equal(t, r.OutputBytes, 1<<30+10_000_000)
+				expect.Equal(t, r.ErrorBytes, r.OutputBytes)
 			}
 			worker.signal(syscall.SIGTERM)
 			worker.exits(0, "msg=stopped")

@@ -42,7 +42,8 @@ func TestServerServesTheAPI(t *testing.T) {
 	status, text := call("POST", "/api/v1/tasks", `{"program": "p", "source": "rsync:/nowhere/run.sh"}`)
 	expect.Equal(t, status, 201, text)
 	task := expect.Result(s.store.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).Value(t).Task
-	expect.True(t, task.State == tdf.Open && task.MaxFails == 7, "the task is", task)
+	expect.Equal(t, task.State, tdf.Open)
+	expect.Equal(t, task.MaxFails, 7)
 	server.signal(syscall.SIGTERM)
 	server.exits(0, "msg=stopped")
 	expect.True(t, !strings.Contains(server.stderr.String(), token), "the log has the token")

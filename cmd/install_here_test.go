@@ -139,7 +139,8 @@ func TestInstallHere(t *testing.T) {
 
 	m.must("stop")
 	out, err := m.run("status")
-	expect.True(t, err != nil && strings.Count(out, " does not run;") == 7, out)
+	expect.Fails(t, err, "")
+	expect.Equal(t, strings.Count(out, " does not run;"), 7)
 	m.must("stop")
 	m.must("start")
 	expect.Contains(t, m.tdf("ls", "--state", "succeeded"), "double")
@@ -166,7 +167,9 @@ func TestInstallHereBesideAnotherRedis(t *testing.T) {
 		}
 	}()
 	out, err := m.run("start")
-	expect.True(t, err != nil && strings.Contains(out, "Redis does not answer at 127.0.0.1:"), out)
+	expect.Fails(t, err, "")
+	expect.Contains(t, out, "Redis does not answer at 127.0.0.1:")
 	out, err = m.run("status")
-	expect.True(t, err != nil && !strings.Contains(out, " runs;"), out)
+	expect.Fails(t, err, "")
+	expect.NotContains(t, out, " runs;")
 }

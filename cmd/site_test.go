@@ -93,7 +93,8 @@ func (s *site) succeeded(ids []int64) []*tdf.Task {
 	for _, x := range stored {
 		task := x.Task
 		tasks = append(tasks, task)
-		expect.True(s, task.State == tdf.Succeeded && !executedTwice(task.Log), "task", task.ID, "is", task.State, task.Log)
+		expect.Equal(s, task.State, tdf.Succeeded, "task", task.ID)
+		expect.True(s, !executedTwice(task.Log), "task", task.ID, "is", task.State, task.Log)
 	}
 	return tasks
 }

@@ -53,7 +53,8 @@ func TestSoakKilledWorkers(t *testing.T) {
 	must(t, os.WriteFile(s.path("killed"), nil, 0o644))
 	for i, task := range s.succeeded(ids) {
 		lost += task.Losses
-		expect.True(t, task.Losses == task.Round && task.LastOutput() == inputs[i]+"\n", task)
+		expect.Equal(t, task.Losses, task.Round)
+		expect.Equal(t, task.LastOutput(), inputs[i]+"\n")
 	}
 	t.Logf("%d tasks, %d kills, %d rounds lost, %.1f s", tasks, kills, lost, time.Since(began).Seconds())
 	expect.True(t, lost != 0, "no round was lost, so the worker was always idle when it was killed")

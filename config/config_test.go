@@ -17,7 +17,9 @@ func TestLoadReadsTheEnvironment(t *testing.T) {
 	server, err1 := LoadServer(path)
 	worker, err2 := LoadWorker(path)
 	manager, err3 := LoadManager(path)
-	expect.MustTrue(t, err1 == nil && err2 == nil && err3 == nil, err1, err2, err3)
+	expect.NoError(t, err1)
+	expect.NoError(t, err2)
+	expect.NoError(t, err3)
 	for _, r := range []Redis{server.Redis, worker.Redis, manager.Redis} {
 		expect.Equal(t, r.Password, " variable ", "password … not the variable's")
 	}
@@ -29,7 +31,9 @@ func TestDefaultsReadTheEnvironment(t *testing.T) {
 	t.Setenv("TDF_CFG_WORKER_GRACE", "inf")
 	t.Setenv("TDF_CFG_TDF_NAMESPACE", "Other")
 	worker, err := DefaultWorker("N")
-	expect.True(t, err == nil && worker.Grace == Forever && worker.Namespace == "Other", "grace", worker.Grace, "namespace", worker.Namespace, "error", err)
+	expect.NoError(t, err)
+	expect.Equal(t, worker.Grace, Forever)
+	expect.Equal(t, worker.Namespace, "Other")
 	_, err = DefaultManager("two words")
 	wantError(t, err, `(no file): [tdf] namespace: "two words" is not a name of 1 to 200 bytes without spaces or parts like :task`)
 }
@@ -119,15 +123,16 @@ func TestAddressesWithoutTLS(t *testing.T) {
 func TestEmbeddedIsOnlyForTheServer(t *testing.T) {
 	clearEnvironment(t)
 	path := write(t, minimal+"[redis]\nhost=embedded\nport=7000\n")
-	server, err := LoadServer(path)
-	expect.True(t, err == nil && server.Redis.Embedded() && server.Redis.Addr() == "127.0.0.1:7000", "redis", server.Redis, "error", err)
+	server := expect.Result(LoadServer(path)).Value(t)
+	expect.True(t, server.Redis.Embedded(), "redis", server.Redis, "error")
+	expect.Equal(t, server.Redis.Addr(), "127.0.0.1:7000")
 	const problem = `"embedded" is only for the server; expected the address of Redis, such as 127.0.0.1`
 	for _, name := range []string{"worker", "manager"} {
 		wantError(t, loaders[name](path), path+": [redis] host: "+problem)
 	}
 	t.Setenv("TDF_CFG_REDIS_HOST", "127.0.0.1")
-	worker, err := LoadWorker(path)
-	expect.True(t, err == nil && !worker.Redis.Embedded(), "with an environment variable for the host: redis", worker.Redis, "error", err)
+	worker := expect.Result(LoadWorker(path)).Value(t)
+	expect.True(t, !worker.Redis.Embedded(), "with an environment variable for the host: redis", worker.Redis, "error")
 }
 
 func TestAddr(t *testing.T) {

@@ -112,10 +112,8 @@ func TestReadyToUseFiles(t *testing.T) {
 	for component, sections := range components {
 		t.Run(component, func(t *testing.T) {
 			path := "../configs/" + component + ".cfg"
-			data, err := os.ReadFile(path)
-			expect.NoError(t, err)
-			got, err := parse(path, data)
-			expect.NoError(t, err)
+			data := expect.Result(os.ReadFile(path)).Value(t)
+			got := expect.Result(parse(path, data)).Value(t)
 			expect.Equal(t, cmp.Diff(presets(sections), got, cmp.AllowUnexported(entry{})), "", "keys and defaults (-want +got")
 			for _, line := range hidden(sections) {
 				expect.Contains(t, string(data), "\n"+line+"\n", "no line", line)
@@ -171,7 +169,8 @@ func TestReadyToUseFilesAreTheDefaults(t *testing.T) {
 	clearEnvironment(t)
 	check := func(got, want any, err1, err2 error) {
 		t.Helper()
-		expect.MustTrue(t, err1 == nil && err2 == nil, err1, err2)
+		expect.NoError(t, err1)
+		expect.NoError(t, err2)
 		expect.Equal(t, cmp.Diff(want, got), "")
 	}
 	s, err1 := LoadServer("../configs/server.cfg")

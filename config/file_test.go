@@ -132,7 +132,8 @@ func TestPasswords(t *testing.T) {
 		"`a`b": "`a`b", "`": "`", "``": "``", "`a": "`a", `"""a`: `"""a`, `"""a"""`: `"""a"""`, `a=b:c`: `a=b:c`, `[redis]`: `[redis]`, `  inner  space  `: `inner  space`, `ü€`: `ü€`,
 	} {
 		s := mustLoad(t, minimal+"[redis]\npassword="+line+"\nhost=next\n")
-		expect.True(t, s.redis.Password == want && s.redis.Host == "next", "password=", line, "is read as", s.redis.Password, "host as", s.redis.Host)
+		expect.Equal(t, s.redis.Password, want, "password=", line)
+		expect.Equal(t, s.redis.Host, "next", "password=", line)
 	}
 }
 
@@ -167,7 +168,8 @@ func FuzzLoad(f *testing.F) {
 		if err == nil {
 			return
 		}
-		expect.True(t, !strings.ContainsFunc(err.Error(), notPrintable) && utf8.ValidString(err.Error()), "not one printable line", err)
+		expect.True(t, !strings.ContainsFunc(err.Error(), notPrintable), "not one printable line", err)
+		expect.True(t, utf8.ValidString(err.Error()), "not one printable line", err)
 		if _, ok := errors.AsType[*Error](err); !ok {
 			t.Errorf("error is a %T, not an *Error", err)
 		}

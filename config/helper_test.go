@@ -42,7 +42,8 @@ type fataler interface {
 // wantError checks that err is an *Error with exactly the text want.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
-	expect.True(t, err != nil && err.Error() == want, "error  got", err, "want", want)
+	expect.MustTrue(t, err != nil, "error  got", err, "want", want)
+	expect.Equal(t, err.Error(), want)
 	if _, ok := errors.AsType[*Error](err); !ok {
 		t.Errorf("error is a %T, not an *Error", err)
 	}

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"pgregory.net/rapid"
 )
 
 type sample struct {
@@ -200,14 +201,10 @@ func render(sections map[string][]string) string {
 func TestDefaults(t *testing.T) {
 	clearEnvironment(t)
 	redis, log := Redis{Host: "localhost", Port: 6379}, Log{Level: slog.LevelInfo, Format: "text"}
-	server, err := DefaultServer("N")
-	expect.NoError(t, err)
-	worker, err := DefaultWorker("N")
-	expect.NoError(t, err)
-	manager, err := DefaultManager("N")
-	expect.NoError(t, err)
-	tool, err := LoadTool("")
-	expect.NoError(t, err)
+	server := expect.Result(DefaultServer("N")).Value(t)
+	worker := expect.Result(DefaultWorker("N")).Value(t)
+	manager := expect.Result(DefaultManager("N")).Value(t)
+	tool := expect.Result(LoadTool("")).Value(t)
 	expect.Equal(t, cmp.Diff(HTTP{
 		CallsPerToken: 5000, CallsPerAddress: 10_000, CallsAtOnce: 1000, Connections: 25_000, Timeout: 5 * time.Second,
 		TaskmasterStale: 30 * time.Second, TaskmasterDead: 2 * time.Minute,

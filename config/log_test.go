@@ -15,6 +15,7 @@ func TestLogger(t *testing.T) {
 		log.Info("not logged")
 		log.Warn("logged", "why", "a test")
 		got := out.String()
-		expect.True(t, strings.Contains(got, want) && strings.Count(got, "\n") == 1, format, got)
+		expect.Contains(t, got, want, format)
+		expect.Equal(t, strings.Count(got, "\n"), 1, format)
 	}
 }

@@ -26,7 +26,9 @@ func TestToolPrecedence(t *testing.T) {
 	t.Setenv("TDF_CFG_TDF_NAMESPACE", "environment")
 	tool := expect.Result(LoadTool(path, Override{"tdf", "namespace", "flag", "--namespace"}, Override{"worker", "lease", "12", "--set"}, Override{"worker", "lease", "13", "--set"})).Value(t)
 	for _, redis := range []Redis{tool.Manager.Redis, tool.Server.Redis, tool.Worker.Redis} {
-		expect.True(t, redis.Host == "localhost" && redis.Port == 1002 && redis.DB == 1, "redis", redis)
+		expect.Equal(t, redis.Host, "localhost")
+		expect.Equal(t, redis.Port, 1002)
+		expect.Equal(t, redis.DB, 1)
 	}
 	for _, namespace := range []string{tool.Manager.Namespace, tool.Server.Namespace, tool.Worker.Namespace} {
 		expect.Equal(t, namespace, "flag", "namespace")
@@ -39,20 +41,28 @@ func TestToolPrecedence(t *testing.T) {
 func TestToolWithoutAFile(t *testing.T) {
 	clearEnvironment(t)
 	tool, err := LoadTool("")
-	expect.True(t, err == nil && tool.Manager.Namespace == DefaultNamespace && tool.Worker.Namespace == DefaultNamespace && tool.Manager.Redis.Addr() == "localhost:6379", tool.Manager, err)
+	expect.NoError(t, err)
+	expect.Equal(t, tool.Manager.Namespace, DefaultNamespace)
+	expect.Equal(t, tool.Worker.Namespace, DefaultNamespace)
+	expect.Equal(t, tool.Manager.Redis.Addr(), "localhost:6379")
 	tool, err = LoadTool("", Override{"tdf", "namespace", "other", "--namespace"})
-	expect.True(t, err == nil && tool.Server.Namespace == "other", tool.Server, err)
+	expect.NoError(t, err)
+	expect.Equal(t, tool.Server.Namespace, "other")
 	path := toolFile(t, "[redis]\ndb=1\n")
 	expect.Result(LoadTool(path)).Fails(t, "[tdf] namespace: missing", "a file without a namespace")
 	tool, err = LoadTool(path, Override{"tdf", "namespace", "other", "--namespace"})
-	expect.True(t, err == nil && tool.Manager.Namespace == "other" && tool.Manager.Redis.DB == 1, tool.Manager, err)
+	expect.NoError(t, err)
+	expect.Equal(t, tool.Manager.Namespace, "other")
+	expect.Equal(t, tool.Manager.Redis.DB, 1)
 }
 
 // With an embedded Redis, managers and workers connect to the loopback address.
 func TestToolEmbedded(t *testing.T) {
 	clearEnvironment(t)
 	tool := expect.Result(LoadTool("", Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})).Value(t)
-	expect.True(t, tool.Server.Redis.Embedded() && !tool.Manager.Redis.Embedded() && !tool.Worker.Redis.Embedded(), tool)
+	expect.True(t, tool.Server.Redis.Embedded(), tool)
+	expect.True(t, !tool.Manager.Redis.Embedded(), tool)
+	expect.True(t, !tool.Worker.Redis.Embedded(), tool)
 	for _, redis := range []Redis{tool.Server.Redis, tool.Manager.Redis, tool.Worker.Redis} {
 		expect.Equal(t, redis.Addr(), "127.0.0.1:7000", "the address")
 	}
@@ -68,7 +78,8 @@ func TestToolErrors(t *testing.T) {
 		"--namespace: [tdf] namespace: \"a": {"tdf", "namespace", "a b", "--namespace"},
 	} {
 		_, err := LoadTool("", override)
-		expect.True(t, errors.As(err, new(*Error)) && strings.HasPrefix(err.Error(), want), want, err)
+		expect.MustTrue(t, errors.As(err, new(*Error)), want, err)
+		expect.True(t, strings.HasPrefix(err.Error(), want), want, err)
 	}
 	if _, err := LoadTool(filepath.Join(t.TempDir(), "nosuch.cfg")); !errors.As(err, new(*Error)) {
 		t.Errorf("no file: %v", err)

@@ -47,11 +47,15 @@ func TestEverySource(t *testing.T) {
 				f := newFetcher(t)
 				f.Blob = blobs(map[string][]byte{sumOf(data): data})
 				p := fetchWorks(t, f, source)
-				expect.True(t, p.SHA256 == sumOf(data) && p.Dir == filepath.Join(f.Dir, "prog"), p)
+				expect.Equal(t, p.SHA256, sumOf(data))
+				expect.Equal(t, p.Dir, filepath.Join(f.Dir, "prog"))
 				got := snapshot(t, p.Dir)
-				expect.True(t, ending == "run.sh" || got["lib/data.txt"] == `-rw-r--r-- "x"` && got["tool"] == `-rwxr-xr-x "#!/bin/sh"`, "unpacked", got)
-				out, err := exec.Command(filepath.Join(p.Dir, "run.sh")).Output()
-				expect.True(t, err == nil && string(out) == "it runs\n", "run.sh", out, err)
+				if ending != "run.sh" {
+					expect.Equal(t, got["lib/data.txt"], `-rw-r--r-- "x"`)
+					expect.Equal(t, got["tool"], `-rwxr-xr-x "#!/bin/sh"`)
+				}
+				out := expect.Result(exec.Command(filepath.Join(p.Dir, "run.sh")).Output()).Value(t)
+				expect.Equal(t, string(out), "it runs\n")
 			})
 		}
 	}
@@ -117,7 +121,9 @@ func TestFetchTimeout(t *testing.T) {
 	f.Timeout = 100 * time.Millisecond
 	err := fetchFails(t, f, url+"/run.sh", "/run.sh: download: took longer than 0.1 s (fetch_timeout)")
 	e := new(Error)
-	expect.True(t, errors.Is(err, context.DeadlineExceeded) && errors.As(err, &e) && e.Step == StepDownload, err)
+	expect.FailsWith(t, err, context.DeadlineExceeded)
+	expect.MustTrue(t, errors.As(err, &e), err)
+	expect.Equal(t, e.Step, StepDownload)
 }
 
 func TestRunScriptFaults(t *testing.T) {

@@ -41,8 +41,10 @@ func checkInside(t *testing.T, tree string) {
 	root := expect.Result(os.OpenRoot(tree)).Value(t)
 	defer root.Close()
 	for name, text := range snapshot(t, tree) {
-		expect.True(t, text[0] == 'L' || text[0] == '-' || text[0] == 'd', name, "is a", text)
+		expect.OneOf(t, text[0], 'L', '-', 'd')
 		target, err := os.Readlink(filepath.Join(tree, name))
-		expect.True(t, err != nil || !filepath.IsAbs(target), name, "links to", target)
+		if err == nil {
+			expect.True(t, !filepath.IsAbs(target), name, "links to", target)
+		}
 	}
 }

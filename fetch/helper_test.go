@@ -223,9 +223,11 @@ func fetchWorks(t *testing.T, f *Fetcher, source string) Program {
 	p := expect.Result(f.Fetch(t.Context(), "prog", source)).Value(t)
 	again, ok, err := f.Ready("prog", source)
 	p.Fetched = false
-	expect.MustTrue(t, err == nil && ok && again == p, "Ready =", again, ok, err, "want", p)
-	info, err := os.Stat(filepath.Join(p.Dir, "run.sh"))
-	expect.MustTrue(t, err == nil && info.Mode().Perm()&0o111 != 0, "run.sh", info, err)
+	expect.NoError(t, err)
+	expect.MustTrue(t, ok, "Ready =", again, ok, err, "want", p)
+	expect.MustEqual(t, again, p)
+	info := expect.Result(os.Stat(filepath.Join(p.Dir, "run.sh"))).Value(t)
+	expect.MustTrue(t, info.Mode().Perm()&0o111 != 0, "run.sh", info)
 	checkNoStaging(t, f.Dir)
 	return p
 }

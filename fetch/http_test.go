@@ -91,7 +91,8 @@ func TestRetriedAfterSilence(t *testing.T) {
 		began := time.Now()
 		fetchWorks(t, f, "http://example.org/run.sh")
 		took := time.Since(began)
-		expect.True(t, took >= maxRetries*DefaultIdleTimeout && took <= (maxRetries+1)*DefaultIdleTimeout, "the fetch took", took)
+		expect.Compare(t, took, ">=", maxRetries*DefaultIdleTimeout)
+		expect.Compare(t, took, "<=", (maxRetries+1)*DefaultIdleTimeout)
 	})
 }
 

@@ -98,8 +98,8 @@ func TestSweepOfStagingDirectories(t *testing.T) {
 		write(t, filepath.Join(f.Dir, stagingDir, program, "payload"), nil)
 	}
 	must(t, os.MkdirAll(filepath.Join(f.Dir, locksDir), 0o755))
-	l, err := tryLock(filepath.Join(f.Dir, locksDir, "busy"))
-	expect.MustTrue(t, err == nil && l != nil, l, err)
+	l := expect.Result(tryLock(filepath.Join(f.Dir, locksDir, "busy"))).Value(t)
+	expect.MustTrue(t, l != nil, l)
 	defer l.Close()
 	expect.Result(f.Fetch(t.Context(), "prog", source(t, runItem))).OK(t)
 	got := snapshot(t, filepath.Join(f.Dir, stagingDir))

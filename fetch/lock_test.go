@@ -65,7 +65,9 @@ func TestManyProcessesFetchOnce(t *testing.T) {
 		all = append(all, strings.TrimSpace(line))
 	}
 	text := strings.Join(all, ",")
-	expect.True(t, strings.Count(text, "fetched 1") == 1 && strings.Count(text, "fetched 0") == 2 && requests.Load() == 1, text, requests.Load(), "requests")
+	expect.Equal(t, strings.Count(text, "fetched 1"), 1)
+	expect.Equal(t, strings.Count(text, "fetched 0"), 2)
+	expect.Equal(t, requests.Load(), 1)
 }
 
 func TestKilledWhileDownloading(t *testing.T) {
@@ -116,15 +118,22 @@ func TestKilledWhileInstalling(t *testing.T) {
 		_ = cmd.Wait()
 		f := &Fetcher{Dir: dir}
 		_, ok, err := f.Ready("prog", url+"/x.tar")
-		expect.True(t, !ok && err == nil, "an incomplete program is ready", ok, err)
+		expect.True(t, !ok, "an incomplete program is ready", ok, err)
+		expect.NoError(t, err)
 		if got := snapshot(t, dir); got["prog/only/bad"] == "" || got["prog/made"] == "" {
 			t.Errorf("the killed process left nothing to undo: %v", got)
 		}
 		good.Store(true)
 		p := fetchWorks(t, f, url+"/x.tar")
 		got := snapshot(t, p.Dir)
-		expect.True(t, got["data/a"] == `-rw-r--r-- "good"` && got["only"] == "" && got["made"] == "" && got["setup.sh"] == "", "files after the next fetch", got)
-		expect.True(t, !existed || got["results/1.out"] == `-rw-r--r-- "kept"` && got["data/own"] == `-rw-r--r-- "kept"`, "files that existed before the fetch are lost", got)
+		expect.Equal(t, got["data/a"], `-rw-r--r-- "good"`)
+		expect.Equal(t, got["only"], "")
+		expect.Equal(t, got["made"], "")
+		expect.Equal(t, got["setup.sh"], "")
+		if existed {
+			expect.Equal(t, got["results/1.out"], `-rw-r--r-- "kept"`)
+			expect.Equal(t, got["data/own"], `-rw-r--r-- "kept"`)
+		}
 	}
 }
 
@@ -146,12 +155,13 @@ func TestLockOnRemovedFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	old := expect.Result(tryLock(name)).Value(t)
 	defer old.Close()
-	again, err := tryLock(name)
-	expect.MustTrue(t, err == nil && again == nil, "locked twice", again, err)
+	again := expect.Result(tryLock(name)).Value(t)
+	expect.MustEqual(t, again, nil)
 	must(t, os.Remove(name))
 	l := expect.Result(tryLock(name)).Value(t)
 	defer l.Close()
-	expect.True(t, sameFile(l, name) && !sameFile(old, name), "the lock is on another file")
+	expect.True(t, sameFile(l, name), "the lock is on another file")
+	expect.True(t, !sameFile(old, name), "the lock is on another file")
 }
 
 func TestTail(t *testing.T) {
@@ -159,5 +169,6 @@ func TestTail(t *testing.T) {
 	_, _ = out.Write(bytes.Repeat([]byte("long "), 10_000))
 	_, _ = out.Write([]byte("\n\none\r\n\x1b[1mtwo\xff\n" + strings.Repeat("é", 300)))
 	got := out.lines()
-	expect.True(t, strings.HasSuffix(got, "; one; [1mtwo\uFFFD; "+strings.Repeat("é", lineRunes/2)+"…"+strings.Repeat("é", lineRunes/2)) && len(out.buf) <= tailBytes, got)
+	expect.True(t, strings.HasSuffix(got, "; one; [1mtwo\uFFFD; "+strings.Repeat("é", lineRunes/2)+"…"+strings.Repeat("é", lineRunes/2)), got)
+	expect.Compare(t, len(out.buf), "<=", tailBytes)
 }

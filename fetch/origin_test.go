@@ -48,7 +48,9 @@ func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 		expect.Equal(t, web.seen[url], user, "the request for", url, "had the user")
 	}
 	for url, users := range web.seen {
-		expect.True(t, !strings.Contains(users, "bob") || strings.HasPrefix(url, "http://h.example/") || url == "http://h.example:80/same", "the request for", url, "had the users", users)
+		if strings.Contains(users, "bob") && !strings.HasPrefix(url, "http://h.example/") {
+			expect.Equal(t, url, "http://h.example:80/same", users)
+		}
 	}
 }
 
@@ -71,7 +73,12 @@ func TestErrorsHideQueriesOfLocations(t *testing.T) {
 		f := newFetcher(t)
 		f.Transport = web
 		_, err := f.Fetch(t.Context(), "prog", "http://h.example/run.sh")
-		expect.True(t, err != nil || strings.HasPrefix(location, "http://h.example/run.sh") || strings.HasPrefix(location, "http:///"), location, "no error")
-		expect.True(t, err == nil || !strings.Contains(err.Error(), "hush") && strings.Contains(err.Error(), want), location, err, "want", want)
+		if err == nil && !strings.HasPrefix(location, "http://h.example/run.sh") {
+			expect.True(t, strings.HasPrefix(location, "http:///"), location, "no error")
+		}
+		if err != nil {
+			expect.NotContains(t, err.Error(), "hush", location)
+			expect.Contains(t, err.Error(), want, location)
+		}
 	}
 }

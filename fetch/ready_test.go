@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +15,10 @@ func TestMadeByHand(t *testing.T) {
 	script := write(t, filepath.Join(f.Dir, "prog", "run.sh"), []byte(goodScript))
 	for range 2 {
 		p, ok, err := f.Ready("prog", "rsync:/nowhere/run.sh")
-		expect.True(t, err == nil && ok && p.SHA256 == "" && !p.Fetched, p, ok, err)
+		expect.NoError(t, err)
+		expect.True(t, ok, p, ok, err)
+		expect.Equal(t, p.SHA256, "")
+		expect.True(t, !p.Fetched, p, ok, err)
 	}
 	info, _ := os.Stat(script)
 	expect.Equal(t, info.Mode().Perm(), 0o755, "run.sh has mode", info.Mode())
@@ -71,7 +73,10 @@ func TestOtherSource(t *testing.T) {
 	expect.FailsWith(t, err, ErrOtherSource)
 	fetchFails(t, f, url+"/run.sh?token=else", "?token=*** with other credentials")
 	for name, text := range snapshot(t, f.Dir) {
-		expect.True(t, filepath.Base(name) != recordName || len(text) != 0 && !strings.Contains(text, "hush"), name, text)
+		if filepath.Base(name) == recordName {
+			expect.NotEqual(t, len(text), 0, name)
+			expect.NotContains(t, text, "hush", name)
+		}
 	}
 }
 
@@ -89,15 +94,16 @@ func TestADamagedRecord(t *testing.T) {
 	} {
 		must(t, os.Remove(name))
 		must(t, damage())
-		p, err := f.Fetch(t.Context(), "prog", source)
-		expect.True(t, err == nil && p.Fetched, what, p, err)
+		p := expect.Result(f.Fetch(t.Context(), "prog", source)).Value(t)
+		expect.True(t, p.Fetched, what, p)
 	}
 	for _, damaged := range []string{recordName, journalName} {
 		write(t, filepath.Join(f.Dir, "prog", damaged), []byte("x"))
 	}
 	_, err := f.Fetch(t.Context(), "prog", source)
 	failed := new(Error)
-	expect.True(t, errors.As(err, &failed) && failed.Local(), err)
+	expect.MustTrue(t, errors.As(err, &failed), err)
+	expect.True(t, failed.Local(), err)
 }
 
 // With a Cache, Ready notices at once that run.sh or the record has changed. When the cached answer is too old, Ready

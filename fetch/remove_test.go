@@ -47,7 +47,8 @@ func checkRemove(t *testing.T, f *Fetcher, want bool) {
 	t.Helper()
 	before := snapshot(t, f.Dir)
 	removed, _, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
-	expect.True(t, err == nil && removed == want, "removed", removed, err, "want", want)
+	expect.NoError(t, err)
+	expect.Equal(t, removed, want)
 	if !want {
 		checkSame(t, f.Dir, before)
 	}
@@ -57,7 +58,9 @@ func TestRemove(t *testing.T) {
 	f, src := fetchOld(t, item{name: "lib/a", body: "123"}, item{name: "lib/link", kind: '2', link: "a"}, item{name: "data", body: "4567"})
 	removed, bytes, err := Remove(t.Context(), f.Dir, "prog", aWeekAgo())
 	want := int64(7 + len(goodScript))
-	expect.True(t, err == nil && removed && bytes == want, removed, bytes, "bytes", err, "want", want)
+	expect.NoError(t, err, bytes)
+	expect.True(t, removed, removed, bytes, "bytes", err, "want", want)
+	expect.Equal(t, bytes, want)
 	expect.Equal(t, cmp.Diff(map[string]string{}, snapshot(t, f.Dir)), "")
 	checkRemove(t, f, false)
 	fetchWorks(t, f, src)
@@ -127,7 +130,8 @@ func TestRemoveKeepsUsedPrograms(t *testing.T) {
 		f, _ := fetchOld(t)
 		lastUsed(t, f.Dir, ago)
 		removed, _, err := Remove(t.Context(), f.Dir, "prog", time.Now())
-		expect.True(t, removed == want && err == nil, "used", ago, "ago", removed, err)
+		expect.Equal(t, removed, want, "used", ago)
+		expect.NoError(t, err, "used", ago)
 	}
 }
 
@@ -195,7 +199,8 @@ func TestRemoveIsInterrupted(t *testing.T) {
 		name, info, err := recordIn(root)
 		must(t, err)
 		free, err := takeRecord(root, name, info)
-		expect.MustTrue(t, free && err == nil, free, err)
+		expect.MustTrue(t, free, free, err)
+		expect.NoError(t, err)
 		o := expect.Result(journalIn(root)).Value(t)
 		return f, src, root, o
 	}
@@ -217,7 +222,8 @@ func TestRemoveIsInterrupted(t *testing.T) {
 			f, src, root, o := begin(t)
 			step(t, root, o)
 			_, ok, err := f.Ready("prog", src)
-			expect.True(t, !ok && err == nil, "ready", ok, err)
+			expect.True(t, !ok, "ready", ok, err)
+			expect.NoError(t, err)
 			fetchWorks(t, f, src)
 			got := snapshot(t, f.Dir+"/prog")
 			delete(got, "lib")
@@ -249,7 +255,8 @@ func TestRemoveDuringUse(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	free, err := takeRecord(root, name, info)
-	expect.True(t, !free && err == nil, "the record of a used program was taken", free, err)
+	expect.True(t, !free, "the record of a used program was taken", free, err)
+	expect.NoError(t, err)
 	checkRemove(t, f, false)
 	lastUsed(t, f.Dir, 4*week)
 	name, info, err = recordIn(root)
@@ -270,7 +277,8 @@ func TestReadyRecordsTheLastUse(t *testing.T) {
 	} {
 		lastUsed(t, f.Dir, ago)
 		_, ok, err := f.Ready("prog", src)
-		expect.MustTrue(t, ok && err == nil, ok, err)
+		expect.MustTrue(t, ok, ok, err)
+		expect.NoError(t, err)
 		if now := lastUse(t, f.Dir).Abs(); (now < time.Minute) != written {
 			t.Errorf("last use %v ago, and %v ago after Ready", ago, now)
 		}
@@ -304,6 +312,8 @@ func TestPrograms(t *testing.T) {
 	got := expect.Result(Programs(f.Dir)).Value(t)
 	expect.MustLen(t, got, 1)
 	p := got[0]
-	expect.True(t, p.Name == "prog" && p.Bytes == int64(3+len(goodScript)) && time.Since(p.LastUse).Round(time.Minute) == 4*week, p)
+	expect.Equal(t, p.Name, "prog")
+	expect.Equal(t, p.Bytes, int64(3+len(goodScript)))
+	expect.Equal(t, time.Since(p.LastUse).Round(time.Minute), 4*week)
 	expect.Result(Programs(f.Dir+"/nothing")).Fails(t, "", "no error for a missing directory")
 }

@@ -139,7 +139,8 @@ func TestRsyncShell(t *testing.T) {
 	for _, want := range []string{"-oBatchMode=yes", "-oConnectTimeout=15", "-l bob far.example rsync --server"} {
 		expect.Contains(t, string(got), want, "ssh was called as … without")
 	}
-	expect.True(t, !strings.Contains(string(got), "hush") && !strings.Contains(string(got), "RSYNC_RSH"), "environment", got)
+	expect.NotContains(t, string(got), "hush")
+	expect.NotContains(t, string(got), "RSYNC_RSH")
 	expect.Result(os.Stat(dir+"/rsh")).Fails(t, "", "RSYNC_RSH was used")
 }
 

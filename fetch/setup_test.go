@@ -15,8 +15,11 @@ func TestSetup(t *testing.T) {
 	f := newFetcher(t)
 	p := fetchWorks(t, f, source(t, setup("test -e run.sh && exit 1; pwd >where; env >env; cat >stdin; cat data >copy"), item{name: "data", body: "x"}, runItem))
 	got := snapshot(t, p.Dir)
-	expect.True(t, got["where"] == `-rw-r--r-- "`+p.Dir+`\n"` && got["stdin"] == `-rw-r--r-- ""` && got["copy"] == `-rw-r--r-- "x"`, got)
-	expect.True(t, !strings.Contains(got["env"], "hush") && strings.Contains(got["env"], "PATH="), got["env"])
+	expect.Equal(t, got["where"], `-rw-r--r-- "`+p.Dir+`\n"`)
+	expect.Equal(t, got["stdin"], `-rw-r--r-- ""`)
+	expect.Equal(t, got["copy"], `-rw-r--r-- "x"`)
+	expect.NotContains(t, got["env"], "hush")
+	expect.Contains(t, got["env"], "PATH=")
 }
 
 func TestSetupFails(t *testing.T) {

@@ -19,8 +19,8 @@ func TestRetryAndCancel(t *testing.T) {
 	m, ctx := tm.Manager, t.Context()
 	ids := open(t, m, "ok", "ok", "ok")
 	expect.Result(m.Cancel(ctx, manager.ByIDs(ids[2], ids[2])...)).OK(t)
-	result, err := m.Retry(ctx, manager.Changes{}, manager.ByIDs(ids[0], ids[2], 77)...)
-	expect.True(t, err == nil && result.Done == 1, result, err)
+	result := expect.Result(m.Retry(ctx, manager.Changes{}, manager.ByIDs(ids[0], ids[2], 77)...)).Value(t)
+	expect.Equal(t, result.Done, 1)
 	skipped := errors.Join(result.Skipped...)
 	for _, want := range []string{"reopen task 1: it is open in round 0", "reopen task 77: there is no such task"} {
 		expect.Fails(t, skipped, want)
@@ -46,7 +46,9 @@ func TestActions(t *testing.T) {
 		return func(result manager.Result, err error) {
 			t.Helper()
 			text := fmt.Sprint(result.Skipped)
-			expect.True(t, err == nil && result.Done == done && text == "["+skipped+"]", name, "done", result.Done, "skipped", text, err, "want", done, "[", skipped, "]")
+			expect.NoError(t, err, name, done, "[", skipped, "]")
+			expect.Equal(t, result.Done, done, name, skipped, "]")
+			expect.Equal(t, text, "["+skipped+"]", name, done, "[", skipped, "]")
 		}
 	}
 	of := manager.ByIDs
@@ -54,7 +56,9 @@ func TestActions(t *testing.T) {
 	check("update again", 0, "change task 1: it already has these values")(m.Update(ctx, manager.Changes{Input: new("other")}, of(ids[0])...))
 	check("invalid", 0, "change task 1: input: a quote is not closed")(m.Update(ctx, manager.Changes{Input: new("'")}, of(ids[0])...))
 	got := tm.Tasks()[0]
-	expect.True(t, got.Input == "other" && got.Revision == 1 && got.State == tdf.Open, got)
+	expect.Equal(t, got.Input, "other")
+	expect.Equal(t, got.Revision, 1)
+	expect.Equal(t, got.State, tdf.Open)
 	check("remove", 0, "remove task 1: it is open in round 0")(m.Remove(ctx, of(ids[0])...))
 	check("requeue", 0, "release task 1: it is open in round 0")(m.Requeue(ctx, of(ids[0])...))
 	check("requeue elsewhere", 0, "release task 1: it is open in round 0")(m.RequeueElsewhere(ctx, of(ids[0])...))
@@ -78,13 +82,18 @@ func TestRetryNeedsTime(t *testing.T) {
 	expect.MustEqual(t, expect.Result(m.Update(ctx, manager.Changes{EndBefore: &now}, ref)).Value(t).Done, 1)
 	expect.Result(m.Cancel(ctx, ref)).OK(t)
 	for _, end := range []*time.Time{nil, new(now.Add(-time.Second))} {
-		result, err := m.Retry(ctx, manager.Changes{EndBefore: end}, ref)
-		expect.True(t, err == nil && result.Done == 0 && len(result.Skipped) == 1 && errors.Is(result.Skipped[0], manager.ErrPast), result, err)
+		result := expect.Result(m.Retry(ctx, manager.Changes{EndBefore: end}, ref)).Value(t)
+		expect.Equal(t, result.Done, 0)
+		expect.MustLen(t, result.Skipped, 1)
+		expect.FailsWith(t, result.Skipped[0], manager.ErrPast)
 	}
 	later := now.Add(time.Second)
 	result, err := m.Retry(ctx, manager.Changes{EndBefore: &later}, ref)
 	got := tm.Tasks()[0]
-	expect.True(t, err == nil && result.Done == 1 && got.State == tdf.Open && got.EndBefore.Equal(later), result, err, got.State, "until", got.EndBefore)
+	expect.NoError(t, err)
+	expect.Equal(t, result.Done, 1)
+	expect.Equal(t, got.State, tdf.Open)
+	expect.True(t, got.EndBefore.Equal(later), result, err, got.State, "until", got.EndBefore)
 }
 
 // CancelOpen cancels all open tasks of a group, even if one page cannot contain all of them.
@@ -117,7 +126,9 @@ func TestActionsOnTasksThatMoved(t *testing.T) {
 	}
 	result, err := m.Retry(ctx, manager.Changes{}, seen)
 	text := fmt.Sprint(result.Skipped)
-	expect.True(t, err == nil && result.Done == 0 && text == "[reopen task 1: it is expired in round 1]", result, err)
+	expect.NoError(t, err)
+	expect.Equal(t, result.Done, 0)
+	expect.Equal(t, text, "[reopen task 1: it is expired in round 1]")
 }
 
 func TestGetAndCounts(t *testing.T) {
@@ -127,7 +138,8 @@ func TestGetAndCounts(t *testing.T) {
 	ids := open(t, m, "a", "b", "c")
 	expect.Result(m.Get(ctx, 9)).FailsWith(t, tdf.ErrNoTask, "task 9")
 	expect.Equal(t, expect.Result(m.Get(ctx, ids[1])).Value(t).Input, "b", "task 2")
-	counts, err := m.Counts(ctx)
-	expect.True(t, err == nil && counts[tdf.Open] == 3 && counts.Total() == 3, "counts", counts, err)
+	counts := expect.Result(m.Counts(ctx)).Value(t)
+	expect.Equal(t, counts[tdf.Open], 3)
+	expect.Equal(t, counts.Total(), 3)
 	expect.Result(m.Counts(ctx, "a", "")).Fails(t, "", "a group named \"\" was counted")
 }

@@ -80,7 +80,8 @@ func TestFollowUpIntoAClosedGroup(t *testing.T) {
 		}
 		return nil
 	}})
-	expect.True(t, calls == 3 && len(tm.In(tdf.Archived)) == 2, calls, "calls", tm.Tasks())
+	expect.Equal(t, calls, 3)
+	expect.Len(t, tm.In(tdf.Archived), 2, calls)
 	expect.Equal(t, log.Count(`step of the callback: group \"g\": it is closed, so no task can be opened in it; extend it first`), 1, log.String())
 }
 
@@ -109,5 +110,7 @@ func TestOneManagerDecides(t *testing.T) {
 	}
 	all.Wait()
 	counts, err := m.Counts(t.Context(), "next")
-	expect.True(t, decided.Load() == 1 && counts.Total() == 1 && err == nil, decided.Load(), "managers decided", counts, err)
+	expect.Equal(t, decided.Load(), 1)
+	expect.Equal(t, counts.Total(), 1)
+	expect.NoError(t, err)
 }

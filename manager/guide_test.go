@@ -134,7 +134,11 @@ func TestUniquePage(t *testing.T) {
 		KeepArchived: new(24 * time.Hour),    // a day after the archiving, the server removes the task
 	}
 	tasks, err := m.Open(ctx, page, page)
-	expect.MustTrue(t, err == nil && len(tasks) == 2 && !tasks[0].Existing && tasks[1].Existing && tasks[1].ID == tasks[0].ID, tasks, err)
+	expect.NoError(t, err)
+	expect.MustLen(t, tasks, 2)
+	expect.True(t, !tasks[0].Existing, tasks)
+	expect.True(t, tasks[1].Existing, tasks)
+	expect.Equal(t, tasks[1].ID, tasks[0].ID)
 	expect.NoError(t, m.Run(ctx, manager.Callbacks{}))
 	if took := tm.Now().Sub(began); took < 25*time.Second || took > 37*time.Second {
 		t.Errorf("it took %v, want about 31 s", took)
@@ -164,7 +168,8 @@ func TestLimitPage(t *testing.T) {
 	}
 	done := 0
 	err := m.Run(ctx, manager.Callbacks{Succeeded: func(context.Context, *manager.Finished) error { done++; return nil }})
-	expect.True(t, done == 25 && err == nil, done, "tasks succeeded", err)
+	expect.NoError(t, err)
+	expect.Equal(t, done, 25)
 	expect.NoError(t, m.RemoveLimit(ctx, "example.org"))
 	expect.Len(t, expect.Result(m.Limits(ctx)).Value(t), 0, "limits")
 	if err := m.SetLimit(ctx, "a\nb", tdf.Limit{}); !errors.As(err, new(*tdf.PropertyError)) {
@@ -186,7 +191,10 @@ func TestQueuePage(t *testing.T) {
 		Queue: "crawl", Priority: new(-5),
 	}
 	tasks, err := m.Open(ctx, later, urgent) // a worker claims urgent first
-	expect.MustTrue(t, err == nil && tasks[1].Queue == "crawl" && *tasks[1].Priority == 5 && tasks[1].Tags[0] == "europe", tasks, err)
+	expect.NoError(t, err)
+	expect.Equal(t, tasks[1].Queue, "crawl")
+	expect.Equal(t, *tasks[1].Priority, 5)
+	expect.Equal(t, tasks[1].Tags[0], "europe")
 
 	expect.NoError(t, m.Pause(ctx, tdf.Pausable{Queue: "crawl"}))
 	if paused, err := m.Paused(ctx); err != nil || len(paused) != 1 || paused[0].Queue != "crawl" || paused[0].By != "manager" {
@@ -440,7 +448,9 @@ func TestSplit(t *testing.T) {
 	whole, err := tm.Manager.Open(t.Context(), define("p", source, "1 2"))
 	expect.NoError(t, err)
 	parts, err := split(t.Context(), tm.Manager, whole[0], define("p", source, "1"), define("p", source, "2"))
-	expect.True(t, err == nil && len(parts) == 2 && len(tm.In(tdf.Expired)) == 1, parts, err)
+	expect.NoError(t, err)
+	expect.Len(t, parts, 2)
+	expect.Len(t, tm.In(tdf.Expired), 1)
 	parts, err = split(t.Context(), tm.Manager, whole[0], define("p", source, "1"), define("p", source, "2"))
 	if e := new(manager.StepError); parts != nil || !errors.As(err, &e) || len(tm.Tasks()) != 3 {
 		t.Errorf("%v, %v", parts, err)
@@ -495,7 +505,8 @@ func TestFilm(t *testing.T) {
 		tm.Program(name, func(managertest.Run) managertest.Result { return managertest.Result{} })
 	}
 	last, err := film(t.Context(), tm.Manager, source, 3)
-	expect.MustTrue(t, err == nil && last.ID == 4, last, err)
+	expect.NoError(t, err)
+	expect.MustEqual(t, last.ID, 4)
 	var programs []string
 	run(t, tm.Manager, manager.Callbacks{Succeeded: func(_ context.Context, f *manager.Finished) error {
 		programs = append(programs, f.Program)

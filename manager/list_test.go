@@ -165,9 +165,11 @@ func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 	var ids []int64
 	for after, most := "", 1+rand.IntN(60); ; {
 		page := expect.Result(m.Page(t.Context(), q, after, most)).Value(t)
-		expect.MustTrue(t, len(page.Tasks) <= most && page.Looked >= len(page.Tasks), "the page has", len(page.Tasks), "tasks and looked at", page.Looked, "want at most", most)
+		expect.MustTrue(t, len(page.Tasks) <= most, "the page has", len(page.Tasks), "tasks and looked at", page.Looked, "want at most", most)
+		expect.MustTrue(t, page.Looked >= len(page.Tasks), "the page has", len(page.Tasks), "tasks and looked at", page.Looked, "want at most", most)
 		for _, task := range page.Tasks {
-			expect.True(t, task.Input == fmt.Sprintf("input %d", task.ID-1) && task.Meta == fmt.Sprintf(`{"i":%d}`, task.ID-1), "task", task.ID, "has the input", task.Input, "and the meta", task.Meta)
+			expect.Equal(t, task.Input, fmt.Sprintf("input %d", task.ID-1), "task", task.ID)
+			expect.Equal(t, task.Meta, fmt.Sprintf(`{"i":%d}`, task.ID-1), "task", task.ID)
 			ids = append(ids, task.ID)
 		}
 		if after = page.Next; after == "" {
@@ -211,8 +213,8 @@ func TestInvalidQueries(t *testing.T) {
 	tm, _ := newTester(t)
 	m := tm.Manager
 	open(t, m, "a", "b", "c")
-	first, err := m.Page(t.Context(), manager.Query{}, "", 1)
-	expect.MustTrue(t, err == nil && first.Next != "", first, err)
+	first := expect.Result(m.Page(t.Context(), manager.Query{}, "", 1)).Value(t)
+	expect.MustTrue(t, first.Next != "", first)
 	for _, c := range []struct {
 		q     manager.Query
 		after string
@@ -237,7 +239,9 @@ func TestInvalidQueries(t *testing.T) {
 	} {
 		_, err := m.Page(t.Context(), c.q, c.after, c.most)
 		e := new(manager.QueryError)
-		expect.True(t, errors.As(err, &e) && strings.Contains(err.Error(), c.want) && len(err.Error()) <= 300, c.q, "after", c.after, err, "want it to say", c.want)
+		expect.MustTrue(t, errors.As(err, &e), c.q, "after", c.after, err, "want it to say", c.want)
+		expect.Contains(t, err.Error(), c.want, c.after)
+		expect.Compare(t, len(err.Error()), "<=", 300, c.after, c.want)
 	}
 	for _, hostile := range []string{"dGltZSAraW5mIP8", "aWRzIDFlMzAwIDc", "aWRzIC0xZTMwMCA3"} { // the cursors "time +inf \xff", "ids 1e300 7" and "ids -1e300 7"
 		q := manager.Query{}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +24,10 @@ func TestOpenChecksAllBeforeItOpensAny(t *testing.T) {
 	bad := define("p", "ftp://example.org/run.sh", "")
 	ids, err := testspace.IDs(m.Open(t.Context(), define("p", source, "fine"), bad))
 	e := new(tdf.PropertyError)
-	expect.True(t, errors.As(err, &e) && e.Property == "source", err, "want a *PropertyError about the source")
-	expect.True(t, len(ids) == 0 && len(tm.Tasks()) == 0, "opened", ids)
+	expect.MustTrue(t, errors.As(err, &e), err, "want a *PropertyError about the source")
+	expect.Equal(t, e.Property, "source")
+	expect.Len(t, ids, 0)
+	expect.Len(t, tm.Tasks(), 0)
 }
 
 func TestZeroFieldsHaveTheDefaults(t *testing.T) {
@@ -41,8 +42,8 @@ func TestZeroFieldsHaveTheDefaults(t *testing.T) {
 		`{"id":1,"campaign":"g","program":"p","state":"open","round":0,"input":"1 2","source":"https://example.org/run.sh","end_before":"2096-10-02T07:06:40.000000Z","timeout":12,"fail_on":"exit","max_fails":2,"max_timeouts":0,"max_losses":3,`,
 		`{"id":2,"campaign":"h","program":"p","state":"open","round":0,"source":"https://example.org/run.sh","fail_on":"any","max_fails":0,"max_timeouts":0,"max_losses":0,`,
 	} {
-		got, err := tasks[i].MarshalJSON()
-		expect.True(t, err == nil && strings.HasPrefix(string(got), want), got, err, "want", want, "…")
+		got := expect.Result(tasks[i].MarshalJSON()).Value(t)
+		expect.True(t, strings.HasPrefix(string(got), want), got, "want", want, "…")
 		expect.Equal(t, tm.Tasks()[i].Definition, tasks[i].Definition, "the task … Open")
 	}
 }
@@ -62,8 +63,12 @@ func TestRandomStartOffset(t *testing.T) {
 	for i, task := range tm.Tasks() {
 		from := []time.Time{now, future.StartAfter, future.StartAfter}[i%3]
 		offset := task.StartAfter.Sub(from).Seconds() * 1000
-		expect.True(t, offset >= -0.01 && offset <= 999.01 && math.Abs(offset-math.Round(offset)) <= 0.01, "task", task.ID, "has an offset of", offset, "ms")
-		expect.True(t, i%3 != 2 || offset <= 0.01, "task", task.ID, "has an offset of", offset, "ms, which makes it expire")
+		expect.Compare(t, offset, ">=", -0.01, "task", task.ID)
+		expect.Compare(t, offset, "<=", 999.01, "task", task.ID)
+		expect.Compare(t, math.Abs(offset-math.Round(offset)), "<=", 0.01, "task", task.ID)
+		if i%3 == 2 {
+			expect.Compare(t, offset, "<=", 0.01, "task", task.ID)
+		}
 		different[task.StartAfter] = true
 	}
 	expect.True(t, len(different) >= 10, "only", len(different), "different moments")
@@ -102,13 +107,20 @@ func TestOpenUnique(t *testing.T) {
 	tm := managertest.New(t)
 	d := define("p", source, "a")
 	d.Unique, d.Group = "k", "g"
-	first, err := tm.Manager.OpenGroup(t.Context(), d, define("p", source, "plain"))
-	expect.MustTrue(t, err == nil && len(first) == 2 && !first[0].Existing && !first[1].Existing, first, err)
+	first := expect.Result(tm.Manager.OpenGroup(t.Context(), d, define("p", source, "plain"))).Value(t)
+	expect.MustLen(t, first, 2)
+	expect.MustTrue(t, !first[0].Existing, first)
+	expect.MustTrue(t, !first[1].Existing, first)
 	d.Input, d.Group = "b", "h"
-	again, err := tm.Manager.Open(t.Context(), define("p", source, "c"), d)
-	expect.MustTrue(t, err == nil && len(again) == 2 && !again[0].Existing && again[1].Existing, again, err)
+	again := expect.Result(tm.Manager.Open(t.Context(), define("p", source, "c"), d)).Value(t)
+	expect.MustLen(t, again, 2)
+	expect.MustTrue(t, !again[0].Existing, again)
+	expect.MustTrue(t, again[1].Existing, again)
 	held := again[1]
-	expect.True(t, held.ID == first[0].ID && held.Input == "a" && held.Group == "g" && !held.Opened.IsZero(), held, "want the first task")
+	expect.Equal(t, held.ID, first[0].ID)
+	expect.Equal(t, held.Input, "a")
+	expect.Equal(t, held.Group, "g")
+	expect.True(t, !held.Opened.IsZero(), held, "want the first task")
 	d.Group = "g"
 	expect.Result(tm.Manager.OpenGroup(t.Context(), d, define("p", source, "d"))).FailsWith(t, manager.ErrGroupTaken, "a group that has tasks")
 	expect.Equal(t, len(tm.Tasks()), 3, "tasks")
@@ -126,14 +138,17 @@ func TestOpenGraph(t *testing.T) {
 	step := func(input string, places ...int) manager.Definition {
 		return after(define("p", source, input), &manager.Dependencies{Places: places})
 	}
-	tasks, err := tm.Manager.Open(t.Context(), step("join", 1, 2), step("left", 3), step("right", 3), step("start"))
-	expect.MustTrue(t, err == nil && len(tasks) == 4, tasks, err)
+	tasks := expect.Result(tm.Manager.Open(t.Context(), step("join", 1, 2), step("left", 3), step("right", 3), step("start"))).Value(t)
+	expect.MustLen(t, tasks, 4)
 	for i, want := range [][]int64{{tasks[1].ID, tasks[2].ID}, {tasks[3].ID}} {
 		got := tasks[i]
-		expect.True(t, slices.Equal(got.After.Tasks, want) && len(got.After.Places) <= 0 && got.Waits, "Open returned task", got.ID, "with After", got.After, "waits", got.Waits)
+		expect.Equal(t, got.After.Tasks, want)
+		expect.Len(t, got.After.Places, 0)
+		expect.True(t, got.Waits, "Open returned task", got.ID, "with After", got.After, "waits", got.Waits)
 	}
 	join := get(t, tm.Manager, tasks[0].ID)
-	expect.True(t, slices.Equal(join.After.Tasks, []int64{tasks[1].ID, tasks[2].ID}) && join.State == tdf.Open, join)
+	expect.Equal(t, join.After.Tasks, []int64{tasks[1].ID, tasks[2].ID})
+	expect.Equal(t, join.State, tdf.Open)
 	var order []string
 	run(t, tm.Manager, manager.Callbacks{Succeeded: func(_ context.Context, f *manager.Finished) error {
 		order = append(order, f.Input)
@@ -153,11 +168,12 @@ func TestOpenLargeGraph(t *testing.T) {
 			chain[i].AfterAny = &manager.Dependencies{Places: []int{i + 1}}
 		}
 	}
-	tasks, err := m.Open(t.Context(), chain...)
-	expect.MustTrue(t, err == nil && len(tasks) == len(chain), len(tasks), err)
+	tasks := expect.Result(m.Open(t.Context(), chain...)).Value(t)
+	expect.MustEqual(t, len(tasks), len(chain))
 	for i := range len(chain) - 1 {
 		got := get(t, m, tasks[i].ID)
-		expect.MustTrue(t, got.Input == fmt.Sprint(i) && slices.Equal(got.AfterAny.Tasks, []int64{tasks[i+1].ID}), "task", i, got)
+		expect.MustEqual(t, got.Input, fmt.Sprint(i), "task", i)
+		expect.MustEqual(t, got.AfterAny.Tasks, []int64{tasks[i+1].ID}, "task", i)
 	}
 }
 
@@ -182,7 +198,8 @@ func TestOpenRefusesDependencies(t *testing.T) {
 		_, committed := x.Commit(t.Context())
 		_, opened := m.Open(t.Context(), all...)
 		for _, err := range []error{committed, opened} {
-			expect.True(t, errors.As(err, new(*tdf.PropertyError)) && strings.Contains(err.Error(), want), err, "want", want)
+			expect.MustTrue(t, errors.As(err, new(*tdf.PropertyError)), err, "want", want)
+			expect.Contains(t, err.Error(), want)
 		}
 	}
 	expect.Equal(t, len(tm.Tasks()), 1, "tasks")

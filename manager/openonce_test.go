@@ -46,8 +46,8 @@ func TestOpenOnce(t *testing.T) {
 			var want []int64
 			for try := range 3 {
 				m := testspace.Manager(t, cfg)
-				ids, err := testspace.IDs(m.OpenOnce(t.Context(), "key", c.definitions...))
-				expect.MustTrue(t, err == nil && len(ids) == len(c.definitions), len(ids), err)
+				ids := expect.Result(testspace.IDs(m.OpenOnce(t.Context(), "key", c.definitions...))).Value(t)
+				expect.MustEqual(t, len(ids), len(c.definitions))
 				if try == 0 {
 					want = ids
 				}
@@ -128,17 +128,15 @@ func TestOpenOnceAfterTheDependencyIsGone(t *testing.T) {
 	t.Parallel()
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
-	first, err := m.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", "1"))
-	expect.NoError(t, err)
+	first := expect.Result(m.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", "1"))).Value(t)
 	next := testspace.Define("p", "rsync:/p/run.sh", "2")
 	next.After = &manager.Dependencies{Tasks: []int64{first[0].ID}}
-	opened, err := m.OpenOnce(t.Context(), "key", next)
-	expect.NoError(t, err)
+	opened := expect.Result(m.OpenOnce(t.Context(), "key", next)).Value(t)
 	if result, err := m.Cancel(t.Context(), first[0].Ref()); err != nil || result.Done != 1 {
 		t.Fatal(result, err)
 	}
-	again, err := testspace.Manager(t, cfg).OpenOnce(t.Context(), "key", next)
-	expect.True(t, err == nil && again[0].ID == opened[0].ID, again, err)
+	again := expect.Result(testspace.Manager(t, cfg).OpenOnce(t.Context(), "key", next)).Value(t)
+	expect.Equal(t, again[0].ID, opened[0].ID)
 }
 
 // A query for an owner selects only the tasks that this token has opened.
@@ -186,8 +184,7 @@ func TestOpenOnceAmongOtherOpens(t *testing.T) {
 	}
 	calls.Wait()
 	for i := range 40 {
-		tasks, err := m.OpenOnce(t.Context(), fmt.Sprint(i), testspace.Define("once", "rsync:/p/run.sh", fmt.Sprint(i)))
-		expect.NoError(t, err)
+		tasks := expect.Result(m.OpenOnce(t.Context(), fmt.Sprint(i), testspace.Define("once", "rsync:/p/run.sh", fmt.Sprint(i)))).Value(t)
 		task, err := m.Get(t.Context(), tasks[0].ID)
 		if was, _ := first.Load(i); err != nil || was != tasks[0].ID || task.Program != "once" || task.Input != fmt.Sprint(i) {
 			t.Errorf("call %d: task %d, then %d with input %q of program %s, %v", i, was, tasks[0].ID, task.Input, task.Program, err)

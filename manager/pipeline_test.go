@@ -54,7 +54,8 @@ func merges(p *manager.Pipeline, stage string) manager.StageFunc {
 func checkArchived(t *testing.T, tm *managertest.Tester, want int) {
 	t.Helper()
 	all, archived := len(tm.Tasks()), len(tm.In(tdf.Archived))
-	expect.True(t, all == want && archived == want, all, "tasks", archived, "of them archived; want", want)
+	expect.Equal(t, all, want, archived)
+	expect.Equal(t, archived, want, all)
 }
 
 func TestPipeline(t *testing.T) {
@@ -75,8 +76,8 @@ func TestPipeline(t *testing.T) {
 		expect.Equal(t, inputs(tm, "p/b"), "failed1,succeeded2,failed3,succeeded4", "stage b")
 		expect.Equal(t, inputs(tm, "p/c"), "succeededfailed1,succeeded2,failed3,succeeded4", "stage c")
 		checkArchived(t, tm, 6)
-		s, err := tm.Manager.GroupStatus(t.Context(), "p/a")
-		expect.True(t, err == nil && s.Decided, s, err)
+		s := expect.Result(tm.Manager.GroupStatus(t.Context(), "p/a")).Value(t)
+		expect.True(t, s.Decided, s)
 		expect.Equal(t, last, want, "calls after the last stage")
 	}
 	expect.True(t, log.Count("level=ERROR")+log.Count("level=WARN") == 0, log.String())
@@ -101,14 +102,16 @@ func TestPipelineEach(t *testing.T) {
 	})
 	p.After("a", "b", func(ctx context.Context, b *manager.Stage) error {
 		for task, err := range p.Tasks(ctx, "a") {
-			expect.True(t, err == nil && task.State == tdf.Archived, task, err)
+			expect.NoError(t, err)
+			expect.Equal(t, task.State, tdf.Archived)
 		}
 		b.Open(define("p", source, "last"))
 		return nil
 	})
 	p.Each("b", func(_ context.Context, f *manager.Finished) error { handled += " " + f.Input; return nil })
 	must(t, p.Run(t.Context()))
-	expect.True(t, len(strings.Fields(handled)) == 5 && inputs(tm, "p/b") == "f2 f3 f1 last", "handled", handled, "stage b", inputs(tm, "p/b"))
+	expect.Len(t, strings.Fields(handled), 5, "handled", handled)
+	expect.Equal(t, inputs(tm, "p/b"), "f2 f3 f1 last", "handled", handled)
 	checkArchived(t, tm, 7)
 }
 
@@ -128,7 +131,11 @@ func TestPipelineWithoutTasks(t *testing.T) {
 	p.Start("y", opens("1"))
 	p.After("y", "", func(context.Context, *manager.Stage) error { calls += "y"; return nil })
 	must(t, p.Run(t.Context()))
-	expect.True(t, len(calls) == 3 && (strings.Contains(calls, "ab") || calls == "ayb") && inputs(tm, "p/c") == "x", "calls", calls)
+	expect.Len(t, calls, 3)
+	if !strings.Contains(calls, "ab") {
+		expect.Equal(t, calls, "ayb")
+	}
+	expect.Equal(t, inputs(tm, "p/c"), "x", "calls", calls)
 	checkArchived(t, tm, 2)
 }
 

@@ -55,7 +55,9 @@ func TestStageFunctionsFail(t *testing.T) {
 		return nil
 	})
 	must(t, p.Run(t.Context()))
-	expect.True(t, inputs(tm, "p/a") == "1 2" && inputs(tm, "p/b") == "3" && fmt.Sprint(calls) == "map[a:5 b:5 c:5]", calls, inputs(tm, "p/a"), inputs(tm, "p/b"))
+	expect.Equal(t, inputs(tm, "p/a"), "1 2")
+	expect.Equal(t, inputs(tm, "p/b"), "3")
+	expect.Equal(t, fmt.Sprint(calls), "map[a:5 b:5 c:5]")
 	checkArchived(t, tm, 4)
 	for want, n := range map[string]int{
 		"stage failed; it is tried again after a pause": 12, "out of luck": 6, "panicked: no hope": 3, "pause_seconds=8": 3,
@@ -78,7 +80,8 @@ func TestStartEndsItsGoroutine(t *testing.T) {
 		return opens("1")(ctx, s)
 	})
 	must(t, p.Run(t.Context()))
-	expect.True(t, inputs(tm, "p/a") == "1" && log.Count("the function of the stage ended its goroutine") == 1, log.String())
+	expect.Equal(t, inputs(tm, "p/a"), "1")
+	expect.Equal(t, log.Count("the function of the stage ended its goroutine"), 1)
 }
 
 // A function can use its stage in several goroutines. After the function has returned, the stage opens no tasks.
@@ -112,7 +115,9 @@ func TestStageInGoroutines(t *testing.T) {
 	for _, group := range []string{"p/a", "p/b"} {
 		all := strings.Fields(inputs(tm, group))
 		slices.Sort(all)
-		expect.True(t, len(all) == 160 && len(slices.Compact(all)) == 160 && !slices.Contains(all, "late"), group, len(all), "tasks")
+		expect.Len(t, all, 160, group)
+		expect.Len(t, slices.Compact(all), 160, group)
+		expect.True(t, !slices.Contains(all, "late"), group, len(all), "tasks")
 	}
 }
 
@@ -197,7 +202,9 @@ func TestRetryDuringAfter(t *testing.T) {
 		return nil
 	})
 	must(t, p.Run(t.Context()))
-	expect.True(t, inputs(tm, "p/b") == "again 2" && calls == 2 && log.Count("level=ERROR") <= 0, calls, "calls, stage b", inputs(tm, "p/b"), log.String())
+	expect.Equal(t, inputs(tm, "p/b"), "again 2", calls)
+	expect.Equal(t, calls, 2)
+	expect.Compare(t, log.Count("level=ERROR"), "<=", 0, calls)
 	checkArchived(t, tm, 3)
 }
 
@@ -216,7 +223,8 @@ func TestGroupOfAnotherName(t *testing.T) {
 		return opens("1")(ctx, s)
 	})
 	must(t, p.Run(t.Context()))
-	expect.True(t, inputs(tm, "p/a") == "1" && log.Count("the group already has tasks") == 1, log.String())
+	expect.Equal(t, inputs(tm, "p/a"), "1")
+	expect.Equal(t, log.Count("the group already has tasks"), 1)
 }
 
 // After Forget, the name can be used again, once the groups have no tasks.
@@ -232,7 +240,8 @@ func TestForget(t *testing.T) {
 		must(t, p.Run(t.Context()))
 		must(t, p.Forget(t.Context()))
 		expect.Result(m.Remove(t.Context(), manager.ByIDs(int64(n+1))...)).OK(t)
-		expect.True(t, calls == 1 && len(tm.Tasks()) == 0, calls, "calls", tm.Tasks())
+		expect.Equal(t, calls, 1)
+		expect.Len(t, tm.Tasks(), 0, calls)
 	}
 }
 

@@ -117,7 +117,8 @@ func TestSoakManyTasksOfStages(t *testing.T) {
 	client := testspace.Client(t, cfg)
 	expect.Len(t, client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0, "stored definitions are left")
 	records := client.HGetAll(t.Context(), cfg.Namespace+":pipelines").Val()
-	expect.True(t, len(records) == 3 && records["q/b"] == string(tdf.StageOpened), "records", records)
+	expect.Len(t, records, 3)
+	expect.Equal(t, records["q/b"], string(tdf.StageOpened))
 }
 
 // If stored definitions are lost, the log says so, and the stage stays as it is.

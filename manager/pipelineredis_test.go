@@ -70,8 +70,8 @@ func checkThreeStages(t *testing.T, m *manager.Manager, many int) {
 	}
 	want := fmt.Sprintf("[follow-up b has %d]", many)
 	expect.True(t, fmt.Sprint(last) == want, "stage c", last, "want", want)
-	counts, err := m.Counts(t.Context())
-	expect.True(t, err == nil && counts[tdf.Archived] == counts.Total(), counts, err)
+	counts := expect.Result(m.Counts(t.Context())).Value(t)
+	expect.Equal(t, counts[tdf.Archived], counts.Total())
 }
 
 // A waiting pipeline wakes up when tasks finish. Otherwise, it would wait for its round_duration of an hour.
@@ -150,7 +150,8 @@ func TestStartWaitsForMemory(t *testing.T) {
 		return nil
 	})
 	must(t, p.Run(t.Context()))
-	expect.True(t, handled == 1 && log.Count("level=ERROR") == 0, handled, "callbacks", log.String())
+	expect.Equal(t, handled, 1)
+	expect.Equal(t, log.Count("level=ERROR"), 0, handled)
 	checkInOrder(t, watch, "p/large", "", opened)
 }
 
@@ -190,7 +191,8 @@ func TestAfterWaitsForMemory(t *testing.T) {
 			})
 			must(t, p.Run(t.Context()))
 			failures := log.Count("definitions fit, and then: ")
-			expect.True(t, calls >= 2 && failures == min(stored, 1), calls, "calls", failures, "failures", log.String())
+			expect.Compare(t, calls, ">=", 2, failures)
+			expect.Equal(t, failures, min(stored, 1), calls)
 			expect.Len(t, client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0)
 			checkInOrder(t, m, "p/large", "", many)
 		})

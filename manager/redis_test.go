@@ -68,7 +68,9 @@ func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
 		}
 		if len(results) > 0 {
 			_, err := s.Execute(ctx, "w", results...)
-			expect.True(t, err == nil || ctx.Err() != nil, err)
+			if err != nil {
+				expect.Fails(t, ctx.Err(), "")
+			}
 		}
 		if len(claimed.Claims) == 0 {
 			waker.Wait(ctx, 100*time.Millisecond)
@@ -90,8 +92,9 @@ func TestTwoManagersOnRedis(t *testing.T) {
 		d.Group = fmt.Sprint("g", i%2)
 		defs = append(defs, d)
 	}
-	ids, err := testspace.IDs(first.Open(t.Context(), defs...))
-	expect.MustTrue(t, err == nil && len(ids) == many && slices.IsSorted(ids), "opened", len(ids), "tasks, sorted", slices.IsSorted(ids), err)
+	ids := expect.Result(testspace.IDs(first.Open(t.Context(), defs...))).Value(t)
+	expect.MustLen(t, ids, many)
+	expect.MustTrue(t, slices.IsSorted(ids), "opened", len(ids), "tasks, sorted", slices.IsSorted(ids))
 	ended := make(chan error, 2)
 	for _, m := range []*manager.Manager{first, newManager(t, cfg, testspace.Log(silent))} {
 		go func() { ended <- m.Run(t.Context(), followUp(m)) }()
@@ -116,15 +119,17 @@ func followUp(m *manager.Manager) manager.Callbacks {
 
 func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 	t.Helper()
-	counts, err := m.Counts(t.Context(), "g0", "g1")
-	expect.MustTrue(t, err == nil && counts[tdf.Archived] == int64(2*many) && counts.Total() == int64(2*many), "counts", counts, err, "want", 2*many, "archived")
+	counts := expect.Result(m.Counts(t.Context(), "g0", "g1")).Value(t)
+	expect.MustEqual(t, counts[tdf.Archived], int64(2*many))
+	expect.MustEqual(t, counts.Total(), int64(2*many))
 	seen := map[string]int{}
 	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
 		expect.NoError(t, err)
 		seen[task.Output()]++
 	}
 	for i := range many {
-		expect.True(t, seen[strconv.Itoa(i)] == 1 && seen["after "+strconv.Itoa(i)] == 1, i, seen[strconv.Itoa(i)], "tasks", seen["after "+strconv.Itoa(i)], "follow-ups")
+		expect.Equal(t, seen[strconv.Itoa(i)], 1, i)
+		expect.Equal(t, seen["after "+strconv.Itoa(i)], 1, i)
 	}
 }
 
@@ -166,8 +171,9 @@ func TestAManagerIsWoken(t *testing.T) {
 func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	ctx := t.Context()
-	claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 30})
-	expect.MustTrue(t, err == nil && len(claimed.Claims) == 1 && claimed.Claims[0].Task.ID == id, "claimed", claimed, err)
+	claimed := expect.Result(s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 30})).Value(t)
+	expect.MustLen(t, claimed.Claims, 1)
+	expect.MustEqual(t, claimed.Claims[0].Task.ID, id)
 	c := claimed.Claims[0]
 	m, err := c.Task.Execute(c.ID, tdf.Result{Output: "done", Exit: "0"})
 	apply(t, s, m, err)
@@ -203,7 +209,10 @@ func TestRedisIsFull(t *testing.T) {
 			return nil
 		},
 		EndOfRound: func(_ context.Context, s manager.Summary) error {
-			expect.True(t, s.Round != 1 || s.Archived == 1 && s.Waiting == 1, "round 1, while Redis is full", s.Archived, "archived", s.Waiting, "held")
+			if s.Round == 1 {
+				expect.Equal(t, s.Archived, 1)
+				expect.Equal(t, s.Waiting, 1)
+			}
 			return nil
 		},
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 2 },
@@ -231,12 +240,15 @@ func TestRedisRefusesAFollowUp(t *testing.T) {
 			return nil
 		},
 		EndOfRound: func(_ context.Context, s manager.Summary) error {
-			expect.True(t, s.Round != 1 || s.Waiting == 1, s.Waiting, "tasks wait after round 1, want 1")
+			if s.Round == 1 {
+				expect.Equal(t, s.Waiting, 1)
+			}
 			return rdb.Del(t.Context(), key).Err()
 		},
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Archived == 1 || s.Round == 100 },
 	})
-	expect.True(t, log.Count("callback failed") == 1 && log.Count("task not archived") == 0, "the log does not say exactly once that the callback failed", log.String())
+	expect.Equal(t, log.Count("callback failed"), 1)
+	expect.Equal(t, log.Count("task not archived"), 0)
 }
 
 // madeRoom is a log. When it receives the message that Redis is full, it frees memory in Redis.
@@ -265,7 +277,10 @@ func TestLoad(t *testing.T) {
 	defer m.Close()
 	tasks := expect.Result(m.Open(t.Context(), define("p", source, "x"))).Value(t)
 	task, err := m.Get(t.Context(), tasks[0].ID)
-	expect.True(t, err == nil && *task.MaxFails == 3 && len(task.Log) == 1 && strings.Contains(task.Log[0], " boss: open"), "task", task, err)
+	expect.NoError(t, err)
+	expect.Equal(t, *task.MaxFails, 3)
+	expect.MustLen(t, task.Log, 1)
+	expect.Contains(t, task.Log[0], " boss: open")
 	_, err = manager.Load(filepath.Join(t.TempDir(), "none.cfg"))
 	e := new(config.Error)
 	expect.True(t, errors.As(err, &e), "a file that does not exist", err)
@@ -275,7 +290,8 @@ func TestOptionsThatAreInvalid(t *testing.T) {
 	t.Parallel()
 	for _, o := range []manager.Options{{}, {Namespace: "a b"}} {
 		m, err := manager.New(o)
-		expect.True(t, err != nil && m == nil, o, m, err)
+		expect.Fails(t, err, "")
+		expect.Equal(t, m, nil)
 	}
 }
 
@@ -328,5 +344,6 @@ func TestRunOverASlowLink(t *testing.T) {
 		bytes += len(t.Output())
 		return nil
 	}})
-	expect.True(t, err == nil && bytes >= 200<<10, bytes, "bytes", err)
+	expect.NoError(t, err, bytes)
+	expect.Compare(t, bytes, ">=", 200<<10)
 }

@@ -88,7 +88,8 @@ func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 		want, _ := tdf.ParseTask(task.ID, h)
 		got, err := lastTexts(task)
 		wanted := [3]string{want.LastOutput(), want.LastError(), want.LastResult()}
-		expect.MustTrue(t, err == nil && got == wanted, h, got, err, "want", wanted)
+		expect.NoError(t, err)
+		expect.MustEqual(t, got, wanted)
 	}
 	expect.Equal(t, read, len(all), "tasks of … were read")
 }
@@ -129,15 +130,28 @@ func TestListByID(t *testing.T) {
 		n, next := 0, int64(c.first)
 		for task, err := range m.List(t.Context(), byID(c.q, manager.ReadOutput)) {
 			expect.NoError(t, err)
-			expect.MustTrue(t, c.step <= 0 || task.ID == next, c.q, "got task", task.ID, "want", next)
+			if c.step > 0 {
+				expect.MustEqual(t, task.ID, next)
+			}
 			r := task.LastRun()
-			expect.True(t, r.Output == fmt.Sprint("out ", task.ID-1) && r.Result == fmt.Sprint(task.ID-1), "task", task.ID, "has the output", r.Output, "and the result", r.Result)
+			expect.Equal(t, r.Output, fmt.Sprint("out ", task.ID-1), "task", task.ID)
+			expect.Equal(t, r.Result, fmt.Sprint(task.ID-1), "task", task.ID)
 			n, next = n+1, next+c.step
 		}
-		expect.True(t, (c.step <= 0 || n == c.many) && (c.q.States == nil || n <= 0) && (c.q.Output == "" || n != 0), c.q, n, "tasks, want", c.many)
+		if c.step > 0 {
+			expect.Equal(t, n, c.many)
+		}
+		if c.q.States != nil {
+			expect.Compare(t, n, "<=", 0, c.many)
+		}
+		if c.q.Output != "" {
+			expect.NotEqual(t, n, 0, c.many)
+		}
 	}
 	for task, err := range m.List(t.Context(), byID(manager.Query{}, manager.ReadResult)) {
-		expect.True(t, err == nil && task.LastRun().Output == "" && task.Result() != "", "without outputs", task, err)
+		expect.NoError(t, err)
+		expect.Equal(t, task.LastRun().Output, "")
+		expect.NotEqual(t, task.Result(), "")
 		break
 	}
 	for _, err := range m.List(t.Context(), byID(manager.Query{Exit: "x"}, manager.ReadResult)) {
@@ -162,15 +176,18 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 	move, _ := c.Task.Execute(c.ID, tdf.Result{Output: "printed", Exit: "0"})
 	expect.Result(s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{move}})).OK(t)
 	for task, err := range m.List(t.Context(), manager.Query{IDs: ids}) {
-		expect.True(t, err == nil && task.Input == "some input", task, err)
+		expect.NoError(t, err)
+		expect.Equal(t, task.Input, "some input")
 		expect.Result(lastOutput(task)).FailsWith(t, tdf.ErrNotRead, "output")
 	}
 	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
 		got, readErr := lastOutput(task)
-		expect.True(t, err == nil && readErr == nil && got == "printed", "the result", got, err, readErr)
+		expect.NoError(t, err)
+		expect.NoError(t, readErr)
+		expect.Equal(t, got, "printed")
 	}
-	task, err := m.Get(t.Context(), ids[0])
-	expect.True(t, err == nil && task.Output() == "printed", "the whole task", task, err)
+	task := expect.Result(m.Get(t.Context(), ids[0])).Value(t)
+	expect.Equal(t, task.Output(), "printed")
 }
 
 // lastOutput returns the output of the last run. If the method Output panics, lastOutput returns the panic as an error.

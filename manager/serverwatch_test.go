@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -40,7 +39,8 @@ func TestServerWatch(t *testing.T) {
 		store.at = step.last
 		expect.NoError(t, w.look(t.Context(), step.now))
 		got := log.String()
-		expect.True(t, (got != "") == (step.want != "") && strings.Contains(got, step.want), "at", step.now, "last seen", step.last, "got", got, "want", step.want)
+		expect.Equal(t, got != "", step.want != "", step.want)
+		expect.Contains(t, got, step.want)
 	}
 }
 
@@ -59,7 +59,8 @@ func TestUpTo(t *testing.T) {
 		{64, 1024, 64}, {200, 1024, 100}, {64, 10, 60}, {64, 0, 50}, {10, 0, 10}, {64, 14, 64}, {64, 13, 63},
 	} {
 		got := b.upTo(ids, c.n, c.fresh)
-		expect.True(t, len(got) == c.want && got[0] == 0, "at most", c.n, "tasks, of which at most", c.fresh, "have no entry: got", len(got), "want", c.want)
+		expect.MustLen(t, got, c.want, "at most", c.n, "tasks, of which at most", c.fresh)
+		expect.Equal(t, got[0], 0, "at most", c.n, "tasks, of which at most", c.fresh, c.want)
 	}
 	expect.Len(t, b.upTo(ids[50:], 64, 0), 0)
 	expect.Len(t, b.upTo(nil, 64, 5), 0)

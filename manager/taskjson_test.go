@@ -40,8 +40,8 @@ func TestTaskJSON(t *testing.T) {
 		},
 	} {
 		task, _ := tdf.ParseTask(7, c.h)
-		got, err := TaskOf(task, c.whole).MarshalJSON()
-		expect.True(t, err == nil && string(got) == c.want, name, got, err, "want", c.want)
+		got := expect.Result(TaskOf(task, c.whole).MarshalJSON()).Value(t)
+		expect.Equal(t, string(got), c.want, name)
 	}
 }
 
@@ -57,6 +57,7 @@ func TestSummaryJSONHasTheTextsThatWereAskedFor(t *testing.T) {
 		task, _ := tdf.ParseTask(7, h)
 		got, err := summary(task, read).MarshalJSON()
 		want = `{"id":7,"program":"p","state":"failed","round":0,"entered":"2027-01-15T08:00:00.000000Z"` + want
-		expect.True(t, err == nil && string(got) == want, read, got, err, "want", want)
+		expect.NoError(t, err, read)
+		expect.Equal(t, string(got), want, read)
 	}
 }

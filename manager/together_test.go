@@ -1,7 +1,6 @@
 package manager_test
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -38,7 +37,8 @@ func TestCallersShareCalls(t *testing.T) {
 				}
 				tasks, err := m.Open(t.Context(), d)
 				if c == 0 {
-					expect.True(t, errors.Is(err, tdf.ErrGroupClosed) && len(tasks) <= 0, "opened", len(tasks), "tasks in a closed group, with error", err)
+					expect.FailsWith(t, err, tdf.ErrGroupClosed)
+					expect.Len(t, tasks, 0)
 					continue
 				}
 				if err != nil || len(tasks) != 1 || tasks[0].ID <= last {
@@ -53,11 +53,14 @@ func TestCallersShareCalls(t *testing.T) {
 		})
 	}
 	at.Wait()
-	n, err := rights.DBSize(t.Context()).Result()
-	expect.MustTrue(t, err == nil && len(found) == (callers-1)*each && n-before >= int64(len(found)), "opened", len(found), "tasks, and Redis has", n-before, "new keys", err)
+	n := expect.Result(rights.DBSize(t.Context()).Result()).Value(t)
+	expect.MustLen(t, found, (callers-1)*each)
+	expect.MustTrue(t, n-before >= int64(len(found)), "opened", len(found), "tasks, and Redis has", n-before, "new keys")
 	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Open}}) {
 		expect.NoError(t, err)
-		expect.True(t, task.Group != "" || task.Input == found[task.ID], "task", task.ID, "has the input", task.Input, "want", found[task.ID])
+		if task.Group == "" {
+			expect.Equal(t, task.Input, found[task.ID], "task", task.ID)
+		}
 	}
 }
 
@@ -88,5 +91,6 @@ func TestCallersThatCancelTheSameTasks(t *testing.T) {
 		})
 	}
 	at.Wait()
-	expect.True(t, done == len(tasks) && skipped == 3*len(tasks), done, "tasks were cancelled and", skipped, "skipped, want", len(tasks), "and", 3*len(tasks))
+	expect.Equal(t, done, len(tasks), skipped)
+	expect.Equal(t, skipped, 3*len(tasks), done)
 }

@@ -64,8 +64,10 @@ func TestTransaction(t *testing.T) {
 	x.Remove(done[3])
 	x.Update(manager.Changes{Meta: new("changed")}, waiting)
 	x.Cancel(cancelled, later[0]) // a task that Open returned can be named, too
-	opened, err := x.Commit(t.Context())
-	expect.MustTrue(t, err == nil && len(opened) == 2 && opened[0].ID == 8 && opened[1].Input == "h", opened, err)
+	opened := expect.Result(x.Commit(t.Context())).Value(t)
+	expect.MustLen(t, opened, 2)
+	expect.MustEqual(t, opened[0].ID, 8)
+	expect.MustEqual(t, opened[1].Input, "h")
 	var got []string
 	for _, task := range tm.Tasks() {
 		got = append(got, fmt.Sprint(task.ID, " ", task.State, " ", task.Round, " ", task.Input, " ", task.Meta))
@@ -101,7 +103,9 @@ func TestTransactionRefused(t *testing.T) {
 		"task 2 has changed: want succeeded in round 0, found open in round 1; " +
 		"task 3 has changed: want succeeded in round 0, found no such task; " +
 		"task 5 has changed: want open in round 0, found open in round 0, revision 1"
-	expect.True(t, err.Error() == want && len(refused.Changed) == 4 && refused.Changed[1].Action == tdf.VerbReopen, err, "want", want)
+	expect.Equal(t, err.Error(), want)
+	expect.MustLen(t, refused.Changed, 4)
+	expect.Equal(t, refused.Changed[1].Action, tdf.VerbReopen)
 	after := tm.Tasks()
 	expect.True(t, reflect.DeepEqual(before, after), "the transaction changed", before, "to", after)
 }
@@ -145,7 +149,11 @@ func TestImpossibleTransactions(t *testing.T) {
 			x := m.Transaction()
 			c.add(x)
 			opened, err := x.Commit(t.Context())
-			expect.True(t, opened == nil && err != nil && strings.Contains(err.Error(), c.want) && (c.is == nil || errors.As(err, c.is)), opened, err, "want", c.want)
+			expect.Equal(t, opened, nil, c.want)
+			expect.Fails(t, err, c.want)
+			if c.is != nil {
+				expect.True(t, errors.As(err, c.is), opened, err, "want", c.want)
+			}
 			expect.Result(x.Commit(t.Context())).FailsWith(t, manager.ErrCommitted, "a second commit")
 			after := tm.Tasks()
 			expect.True(t, reflect.DeepEqual(before, after), "the transaction changed", before, "to", after)
@@ -175,7 +183,8 @@ func TestManyReasons(t *testing.T) {
 	t.Parallel()
 	e := &manager.StepError{Changed: make([]manager.ChangedTask, 999)}
 	text := e.Error()
-	expect.True(t, strings.HasSuffix(text, "; and 989 more") && len(text) <= 1000, text)
+	expect.True(t, strings.HasSuffix(text, "; and 989 more"), text)
+	expect.Compare(t, len(text), "<=", 1000)
 }
 
 // A transaction can name a unique key, and returns the task that holds it.
@@ -187,8 +196,11 @@ func TestTransactionWithAKey(t *testing.T) {
 	for i := range 2 {
 		x := tm.Manager.Transaction()
 		x.Open(keyed, define("p", source, "plain"))
-		opened, err := x.Commit(t.Context())
-		expect.True(t, err == nil && opened[0].ID == 1 && opened[0].Existing == (i == 1) && !opened[1].Existing && opened[1].ID == int64(2+i), opened, err)
+		opened := expect.Result(x.Commit(t.Context())).Value(t)
+		expect.MustEqual(t, opened[0].ID, 1)
+		expect.MustEqual(t, opened[0].Existing, i == 1)
+		expect.MustTrue(t, !opened[1].Existing, opened)
+		expect.Equal(t, opened[1].ID, int64(2+i))
 	}
 }
 
@@ -216,7 +228,9 @@ func TestTransactionsAreSerialized(t *testing.T) {
 			m := newManager(t, cfg)
 			counts, err := m.Counts(t.Context())
 			got := get(t, m, 1).Meta
-			expect.True(t, err == nil && got == fmt.Sprint(managers*additions) && counts.Total() == 1+managers*additions, "the number is", got, "and there are", counts.Total(), "tasks", err)
+			expect.NoError(t, err)
+			expect.Equal(t, got, fmt.Sprint(managers*additions))
+			expect.Equal(t, counts.Total(), 1+managers*additions)
 		})
 	}
 }
@@ -297,6 +311,8 @@ func TestRefusedStepOfACallback(t *testing.T) {
 			return nil
 		},
 	})
-	expect.True(t, calls == 2 && len(tm.Tasks()) == 2 && len(tm.In(tdf.Archived)) == 2, calls, "calls, tasks", tm.Tasks())
+	expect.Equal(t, calls, 2)
+	expect.Len(t, tm.Tasks(), 2, calls)
+	expect.Len(t, tm.In(tdf.Archived), 2, calls)
 	expect.Equal(t, log.Count("step of the callback: task 2 has changed: want open in round 0, found open in round 0, revision 1"), 1, log.String())
 }

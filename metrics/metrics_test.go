@@ -60,7 +60,8 @@ func TestManyQueues(t *testing.T) {
 	expect.Contains(t, got, `tdf_tasks{namespace="`+m.Internals().Config.Namespace+`",state="open"} 260`)
 	for _, metric := range []string{"tdf_queue_open_tasks", "tdf_queue_oldest_wait_seconds", "tdf_queue_tasks", "tdf_transitions_total"} {
 		queues := valuesOf(got, metric, "queue")
-		expect.True(t, len(queues) == 201 && slices.Contains(queues, "other"), metric, len(queues))
+		expect.Len(t, queues, 201, metric)
+		expect.True(t, slices.Contains(queues, "other"), metric, len(queues))
 		series := slices.Sorted(slices.Values(regexp.MustCompile(`(?m)^`+metric+`\{[^}]*\}`).FindAllString(got, -1)))
 		expect.Len(t, slices.Compact(slices.Clone(series)), len(series), metric, "has a series twice")
 	}
@@ -147,5 +148,6 @@ func TestServer(t *testing.T) {
 	s.Close()
 	<-ended
 	_, err := metrics.Listen(t.Context(), "nosuch.invalid:1", admin.New(m), testspace.Silent)
-	expect.True(t, err != nil && strings.HasPrefix(err.Error(), "serve the metrics: "), err)
+	expect.MustTrue(t, err != nil, err)
+	expect.True(t, strings.HasPrefix(err.Error(), "serve the metrics: "), err)
 }

@@ -34,19 +34,24 @@ func TestDeliveryIsRepeated(t *testing.T) {
 	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "m", After: "1", Notice: notice.Notice{Text: "hello"}.Stored()})).OK(t)
 	s.channel.fails = 1
 	expect.NoError(t, s.notifier.deliver(t.Context()))
-	expect.True(t, last().Tries == 1 && last().Error == "fake: no route" && len(last().Delivered) == 0, last())
+	expect.Equal(t, last().Tries, 1)
+	expect.Equal(t, last().Error, "fake: no route")
+	expect.Len(t, last().Delivered, 0)
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.Equal(t, last().Tries, 1, "tries before the time")
 	due()
 	expect.NoError(t, s.notifier.deliver(t.Context()))
-	expect.True(t, last().Tries == 2 && last().Error == "" && !last().Delivered["fake"].IsZero(), last())
+	expect.Equal(t, last().Tries, 2)
+	expect.Equal(t, last().Error, "")
+	expect.True(t, !last().Delivered["fake"].IsZero(), last())
 	expect.Equal(t, client.ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(0), "due notices")
 
 	given := notice.Notice{Text: "again", Tries: mostTries - 1}
 	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "n", After: "1", Notice: given.Stored()})).OK(t)
 	s.channel.fails = 1
 	expect.NoError(t, s.notifier.deliver(t.Context()))
-	expect.True(t, last().GivenUp && last().Tries == mostTries, last())
+	expect.True(t, last().GivenUp, last())
+	expect.Equal(t, last().Tries, mostTries)
 	expect.Equal(t, client.ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(0), "due notices")
 }
 
@@ -132,7 +137,9 @@ func TestWebhook(t *testing.T) {
 	n := &notice.Notice{ID: 3, Kind: notice.CampaignEnded, Text: "The campaign <a> has ended.", Campaign: "<a>", Tries: 2, Error: "earlier"}
 	expect.NoError(t, hook.send(t.Context(), n))
 	got := calls[0]
-	expect.True(t, got.Method == "POST" && got.URL.String() == "/hook?x=1" && got.Header.Get("Content-Type") == "application/json", got)
+	expect.Equal(t, got.Method, "POST")
+	expect.Equal(t, got.URL.String(), "/hook?x=1")
+	expect.Equal(t, got.Header.Get("Content-Type"), "application/json")
 	id, at := got.Header.Get("webhook-id"), got.Header.Get("webhook-timestamp")
 	expect.Equal(t, got.Header.Get("webhook-signature"), "v1,"+sign([]byte("secret"), id, at, body))
 	var sent struct {
@@ -140,7 +147,10 @@ func TestWebhook(t *testing.T) {
 		Data struct{ Namespace, Text, Campaign, Error string }
 	}
 	expect.NoError(t, json.Unmarshal(body, &sent))
-	expect.True(t, sent.Type == "campaign_ended" && sent.Data.Namespace == "ns" && sent.Data.Campaign == "<a>" && sent.Data.Error == "", string(body))
+	expect.Equal(t, sent.Type, "campaign_ended")
+	expect.Equal(t, sent.Data.Namespace, "ns")
+	expect.Equal(t, sent.Data.Campaign, "<a>")
+	expect.Equal(t, sent.Data.Error, "")
 	for _, status = range []int{http.StatusFound, http.StatusForbidden, http.StatusInternalServerError} {
 		expect.Fails(t, hook.send(t.Context(), n), "the answer is")
 	}
@@ -202,8 +212,12 @@ func TestMail(t *testing.T) {
 	m := expect.Result(newMail(cfg, "ns")).Value(t)
 	expect.NoError(t, m.send(t.Context(), &notice.Notice{ID: 1, Text: "The campaign c\r\nBcc: evil@example.org\r\n\r\n.\r\nQUIT has ended."}))
 	got := <-server.mails
-	expect.True(t, strings.Contains(got, "RCPT TO:<a@example.org>") && strings.Contains(got, "RCPT TO:<b@example.org>") && strings.Contains(got, "[TDF ns]"), got)
-	expect.True(t, !strings.Contains(got, "\nBcc:") || strings.Index(got, "\nBcc:") > strings.Index(got, "\n\n"), got)
+	expect.Contains(t, got, "RCPT TO:<a@example.org>")
+	expect.Contains(t, got, "RCPT TO:<b@example.org>")
+	expect.Contains(t, got, "[TDF ns]")
+	if strings.Contains(got, "\nBcc:") {
+		expect.Compare(t, strings.Index(got, "\nBcc:"), ">", strings.Index(got, "\n\n"))
+	}
 	expect.True(t, strings.Contains(got, "QUIT has ended."), "the text is whole:", got)
 
 	cfg.MailServer = strings.Replace(server.addr, "127.0.0.1", "127.0.0.1.nip.invalid", 1)

@@ -27,8 +27,7 @@ func tarOf(t testing.TB, entries ...tar.Header) []byte {
 	for _, h := range entries {
 		expect.NoError(t, w.WriteHeader(&h))
 		if h.Typeflag == tar.TypeReg {
-			_, err := io.Copy(w, io.LimitReader(zeros{}, h.Size))
-			expect.NoError(t, err)
+			expect.Result(io.Copy(w, io.LimitReader(zeros{}, h.Size))).OK(t)
 		}
 	}
 	expect.NoError(t, w.Close())
@@ -42,8 +41,7 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 func gzipped(t testing.TB, data []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, err := w.Write(data)
-	expect.NoError(t, err)
+	expect.Result(w.Write(data)).OK(t)
 	expect.NoError(t, w.Close())
 	return b.Bytes()
 }
@@ -51,18 +49,20 @@ func gzipped(t testing.TB, data []byte) []byte {
 func TestCheck(t *testing.T) {
 	plain := tarOf(t, tar.Header{Name: "./", Typeflag: tar.TypeDir}, script, tar.Header{Name: "a/b/", Typeflag: tar.TypeDir},
 		tar.Header{Name: "a/b/c", Typeflag: tar.TypeReg, Size: 9}, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "a/b/c"})
-	e, err := zstd.NewWriter(nil)
-	expect.NoError(t, err)
+	e := expect.Result(zstd.NewWriter(nil)).Value(t)
 	for kind, archive := range map[string][]byte{"plain": plain, "gzip": gzipped(t, plain), "zstd": e.EncodeAll(plain, nil)} {
-		p, err := Check("my tool", archive)
-		expect.True(t, err == nil && p.Files == 3 && p.Bytes == 12 && strings.HasPrefix(p.Name, "my-tool-"), kind, p, err)
+		p := expect.Result(Check("my tool", archive)).Value(t)
+		expect.Equal(t, p.Files, 3, kind)
+		expect.Equal(t, p.Bytes, 12, kind)
+		expect.True(t, strings.HasPrefix(p.Name, "my-tool-"), kind, p)
 	}
 	dir := t.TempDir()
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"), 0o755))
-	packed, err := Pack(dir)
-	expect.NoError(t, err)
-	again, err := Check(filepath.Base(dir), packed.Archive)
-	expect.True(t, err == nil && again.Name == packed.Name && again.Source == packed.Source && again.Files == 1, again, err)
+	packed := expect.Result(Pack(dir)).Value(t)
+	again := expect.Result(Check(filepath.Base(dir), packed.Archive)).Value(t)
+	expect.Equal(t, again.Name, packed.Name)
+	expect.Equal(t, again.Source, packed.Source)
+	expect.Equal(t, again.Files, 1)
 }
 
 func TestHostileArchives(t *testing.T) {

@@ -92,8 +92,11 @@ func TestPackedIsFetchedAndRun(t *testing.T) {
 	})
 	must(t, os.Chmod(filepath.Join(dir, "tool"), 0o4711))
 	p := expect.Result(program.Pack(dir)).Value(t)
-	expect.True(t, strings.HasPrefix(p.Name, "my-program-") && p.Source == "redis:"+p.Source[6:] && p.Name[len("my-program-"):] == p.Source[6:14], "name", p.Name, "source", p.Source)
-	expect.True(t, p.Files == 9 && p.Bytes == int64(len(packedScript)+3+1<<20+1+len("#!/bin/sh\n")), p.Files, "files", p.Bytes, "bytes")
+	expect.MustTrue(t, strings.HasPrefix(p.Name, "my-program-"), "name", p.Name, "source", p.Source)
+	expect.MustEqual(t, p.Source, "redis:"+p.Source[6:], "name", p.Name)
+	expect.Equal(t, p.Name[len("my-program-"):], p.Source[6:14], "name", p.Name, "source", p.Source)
+	expect.Equal(t, p.Files, 9, p.Bytes, "bytes")
+	expect.Equal(t, p.Bytes, int64(len(packedScript)+3+1<<20+1+len("#!/bin/sh\n")), p.Files)
 	at, got := fetched(t, p)
 	must(t, os.Chmod(filepath.Join(dir, "run.sh"), 0o755))
 	must(t, os.Chmod(filepath.Join(dir, "tool"), 0o755))
@@ -126,7 +129,8 @@ func TestPackIsDeterministic(t *testing.T) {
 		must(t, change())
 		must(t, os.Symlink("run.sh", filepath.Join(second, "l")))
 		c := expect.Result(program.Pack(second)).Value(t)
-		expect.True(t, c.Source != b.Source && c.Name != b.Name, name, "Pack returned the same program")
+		expect.NotEqual(t, c.Source, b.Source, name, "Pack returned the same program")
+		expect.NotEqual(t, c.Name, b.Name, name, "Pack returned the same program")
 		b = c
 	}
 }
@@ -188,7 +192,8 @@ func TestPackRefuses(t *testing.T) {
 	} {
 		dir := plant(t, t.TempDir(), c.files)
 		_, err := program.Pack(dir)
-		expect.True(t, err != nil && strings.Contains(err.Error(), c.want) && strings.HasPrefix(err.Error(), "pack "+dir), c.files, "got", err, "want", c.want)
+		expect.Fails(t, err, c.want)
+		expect.True(t, strings.HasPrefix(err.Error(), "pack "+dir), c.files, "got", err, "want", c.want)
 	}
 	dir := plant(t, t.TempDir(), script(map[string]string{}))
 	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644))
@@ -276,11 +281,12 @@ func TestPush(t *testing.T) {
 	for range 2 {
 		got, err := program.Push(t.Context(), m, dir)
 		want := program.Pushed{Program: packed.Name, Source: packed.Source, Files: 1, Bytes: int64(len(packed.Archive))}
-		expect.True(t, err == nil && got == want, got, err, "want", want)
+		expect.NoError(t, err)
+		expect.Equal(t, got, want)
 	}
 	store := expect.Result(redisstate.Connect(t.Context(), cfg.Redis, cfg.Namespace, nil)).Value(t)
 	defer store.Close()
-	stored, err := store.Program(t.Context(), packed.Source[len("redis:"):])
-	expect.True(t, err == nil && bytes.Equal(stored, packed.Archive), "stored are", len(stored), "bytes", err)
+	stored := expect.Result(store.Program(t.Context(), packed.Source[len("redis:"):])).Value(t)
+	expect.Equal(t, stored, packed.Archive)
 	expect.Result(program.Push(t.Context(), m, t.TempDir())).Fails(t, "no run.sh")
 }

@@ -31,7 +31,12 @@ func TestRemove(t *testing.T) {
 	needed, free := sources[0][len("redis:"):], sources[1][len("redis:"):]
 	uses, err := program.Uses(t.Context(), m)
 	use := uses[needed]
-	expect.True(t, err == nil && use.Tasks == 2500 && use.Unfinished == 2500 && slices.Contains(ids, use.ID) && slices.Equal(use.Names, []string{"p", "q"}) && len(uses) == 1, uses, err)
+	expect.NoError(t, err)
+	expect.Equal(t, use.Tasks, 2500)
+	expect.Equal(t, use.Unfinished, 2500)
+	expect.True(t, slices.Contains(ids, use.ID), uses, err)
+	expect.Equal(t, use.Names, []string{"p", "q"})
+	expect.Len(t, uses, 1)
 	var used *program.UsedError
 	if err := program.Remove(t.Context(), m, free, needed); !errors.As(err, &used) || used.SHA256 != needed || used.Tasks != 2500 {
 		t.Errorf("got %v", err)
@@ -39,10 +44,13 @@ func TestRemove(t *testing.T) {
 	expect.Len(t, expect.Result(program.List(t.Context(), m)).Value(t), 2, "a program was removed")
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(ids...)...)).OK(t)
 	uses, err = program.Uses(t.Context(), m)
-	expect.True(t, err == nil && uses[needed].Tasks == 2500 && uses[needed].Unfinished == 0, "after all were cancelled", uses, err)
+	expect.NoError(t, err)
+	expect.Equal(t, uses[needed].Tasks, 2500)
+	expect.Equal(t, uses[needed].Unfinished, 0)
 	for range 2 { // a second removal of the same program is not an error
 		must(t, program.Remove(t.Context(), m, needed))
 	}
-	stored, err := program.List(t.Context(), m)
-	expect.True(t, err == nil && len(stored) == 1 && stored[0].SHA256 == free, stored, err)
+	stored := expect.Result(program.List(t.Context(), m)).Value(t)
+	expect.MustLen(t, stored, 1)
+	expect.Equal(t, stored[0].SHA256, free)
 }

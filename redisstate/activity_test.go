@@ -48,7 +48,8 @@ func TestCountsDoNotFall(t *testing.T) {
 		mustOpen(t, s, inQueue("a"))
 		sending.Go(s.sendTally)
 		all := expect.Result(s.Activity(t.Context(), &ActivityCounter{}, 10)).Value(t)
-		expect.MustTrue(t, len(all) == 1 && all[0].Counts[transitionName(tdf.VerbOpen, tdf.Open)] == int64(i+1), i, all)
+		expect.MustLen(t, all, 1, i)
+		expect.MustEqual(t, all[0].Counts[transitionName(tdf.VerbOpen, tdf.Open)], int64(i+1), i)
 	}
 }
 
@@ -74,7 +75,9 @@ func TestActivity(t *testing.T) {
 		}
 		now := expect.Result(s.Now(ctx)).Value(t)
 		moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, 10)
-		expect.MustTrue(t, err == nil && moved == 4 && len(others) == 1, moved, others, err)
+		expect.NoError(t, err, moved)
+		expect.MustEqual(t, moved, 4)
+		expect.MustLen(t, others, 1, moved)
 		failed, _ := task(t, s, 6).Settle(now, nil)
 		mustApply(t, s, failed, nil)
 		again := expect.Result(task(t, s, 6).Reopen()).Value(t)
@@ -89,7 +92,9 @@ func TestActivity(t *testing.T) {
 		other := connect(t, s.Addr, s.Keys.Namespace())
 		expect.Equal(t, activityText(t, other, 10), want, "seen by another client")
 		upTo, sum := expect.Result(other.Activity(ctx, &ActivityCounter{}, 10)).Value(t)[0].Spans(CountRun)
-		expect.True(t, upTo[3] == 0 && upTo[4] == 2 && sum == 4, upTo, sum)
+		expect.MustEqual(t, upTo[3], 0)
+		expect.Equal(t, upTo[4], 2)
+		expect.Equal(t, sum, 4)
 		expect.True(t, s.Redis.TTL(ctx, s.Keys.ActivityOf("a")).Val() > 0, "the counts never expire")
 	})
 }
@@ -200,7 +205,8 @@ func TestActivityOfManyQueues(t *testing.T) {
 		for _, a := range all {
 			total += a.Counts[name]
 		}
-		expect.True(t, len(all) == mostCounted+1 && total == 2*(mostCounted+10)+5, len(all), total)
+		expect.Len(t, all, mostCounted+1, total)
+		expect.Equal(t, total, 2*(mostCounted+10)+5)
 		expect.Equal(t, activityText(t, s, 1), fmt.Sprintf("busy: open open 5, wait:0 run:0 life:0\nother: open open %d, wait:0 run:0 life:0", total-5))
 		// A new queue takes the place of one whose counts have expired.
 		must(t, s.Redis.Del(context.Background(), s.Keys.ActivityOf("q0000")).Err())

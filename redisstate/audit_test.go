@@ -63,8 +63,10 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			}, tdf.Failed, ""},
 		} {
 			id := c.breakIt()
-			findings, err := s.Check(ctx)
-			expect.MustTrue(t, err == nil && len(findings) == 1 && findings[0].ID == id && strings.HasPrefix(findings[0].Problem, c.problem), c.problem, "findings", findings, err)
+			findings := expect.Result(s.Check(ctx)).Value(t)
+			expect.MustLen(t, findings, 1, c.problem)
+			expect.MustEqual(t, findings[0].ID, id, c.problem)
+			expect.MustTrue(t, strings.HasPrefix(findings[0].Problem, c.problem), c.problem, "findings", findings)
 			expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1, c.problem, "repaired")
 			mustBeSound(t, s)
 			if c.find != "" {
@@ -90,8 +92,9 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, tdf.Open)
 	s.Redis.HSet(t.Context(), s.Keys.Task(id), "fails", "4")
-	findings, err := s.Check(t.Context())
-	expect.True(t, err == nil && len(findings) == 1 && findings[0].Problem == "it is in round 0, but its counters add up to 4", findings, err)
+	findings := expect.Result(s.Check(t.Context())).Value(t)
+	expect.MustLen(t, findings, 1)
+	expect.Equal(t, findings[0].Problem, "it is in round 0, but its counters add up to 4")
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }
 
@@ -112,7 +115,8 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	s.Redis.Del(t.Context(), s.Keys.TaskID(), s.Keys.Task(1))
 	ids := mustOpen(t, s, define("d"), define("e"))
-	expect.True(t, ids[0] > 3 && ids[1] == ids[0]+1, "ids", ids)
+	expect.MustTrue(t, ids[0] > 3, "ids", ids)
+	expect.Equal(t, ids[1], ids[0]+1)
 }
 
 // If a task's lease was renewed after the check, its repair does nothing.
@@ -121,9 +125,9 @@ func TestRenewalVoidsARepair(t *testing.T) {
 	mustOpen(t, s, define("x"))
 	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 1e-6})).Value(t)
 	s.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
-	findings, err := s.Check(t.Context())
-	expect.MustTrue(t, err == nil && len(findings) == 1, findings, err)
-	renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never})
-	expect.MustTrue(t, err == nil && renewed.Lost[0] == nil, renewed, err)
+	findings := expect.Result(s.Check(t.Context())).Value(t)
+	expect.MustLen(t, findings, 1)
+	renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never})).Value(t)
+	expect.NoError(t, renewed.Lost[0])
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }

@@ -38,10 +38,12 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 		definitions = append(definitions, define(fmt.Sprint(i)))
 	}
 	mustOpen(t, s, definitions...)
-	first, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: tasks, Lease: 3600})
-	expect.MustTrue(t, err == nil && len(first.Claims) < tasks && first.More, "claimed", len(first.Claims), "more", first.More, err)
+	first := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: tasks, Lease: 3600})).Value(t)
+	expect.MustTrue(t, len(first.Claims) < tasks, "claimed", len(first.Claims), "more", first.More)
+	expect.MustTrue(t, first.More, "claimed", len(first.Claims), "more", first.More)
 	claims := append(first.Claims, mustClaim(t, s, tasks)...)
-	expect.MustTrue(t, len(claims) == tasks && claims[tasks-1].Task.ID == tasks, "claimed", len(claims))
+	expect.MustLen(t, claims, tasks)
+	expect.MustEqual(t, claims[tasks-1].Task.ID, tasks)
 	renewals, moves := make([]Renewal, tasks), make([]tdf.Move, tasks)
 	for i, c := range claims {
 		renewals[i] = Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}
@@ -52,11 +54,13 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	for i, lost := range renewed.Lost {
 		expect.True(t, (lost != nil) == (i == 60), "renewal", i, lost)
 	}
-	expect.MustTrue(t, err == nil && len(renewed.Lost) == tasks, "renewed", len(renewed.Lost), err)
-	outcomes, err := s.Execute(t.Context(), "w", moves...)
-	expect.MustTrue(t, err == nil && len(outcomes) == tasks, len(outcomes), "outcomes", err)
+	expect.NoError(t, err)
+	expect.MustLen(t, renewed.Lost, tasks)
+	outcomes := expect.Result(s.Execute(t.Context(), "w", moves...)).Value(t)
+	expect.MustLen(t, outcomes, tasks)
 	for i, o := range outcomes {
-		expect.True(t, o.Err == nil && task(t, s, int64(i+1)).LastOutput() == fmt.Sprint(i), "result", i, o.Err)
+		expect.NoError(t, o.Err, "result", i)
+		expect.Equal(t, task(t, s, int64(i+1)).LastOutput(), fmt.Sprint(i), "result", i)
 	}
 	mustBeSound(t, s)
 }
@@ -102,8 +106,9 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 		units = append(units, Unit{Open: []tdf.Properties{define(fmt.Sprint(i))}})
 	}
 	withoutTime(t)
-	done, err := s.transact(t.Context(), "m", units, true)
-	expect.MustTrue(t, err == nil && len(done) != 0 && len(done) <= 32, len(done), "units of", len(units), "were done", err)
+	done := expect.Result(s.transact(t.Context(), "m", units, true)).Value(t)
+	expect.MustTrue(t, len(done) != 0, len(done), "units of", len(units), "were done")
+	expect.MustTrue(t, len(done) <= 32, len(done), "units of", len(units), "were done")
 	expect.Equal(t, int(s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val()), len(done), "tasks, but … units")
 }
 
@@ -120,7 +125,9 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 		renewed, err := s.Renew(t.Context(), 60,
 			Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
 			Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
-		expect.MustTrue(t, err == nil && renewed.Lost[0] == nil && renewed.Lost[1] != nil, renewed.Lost, err)
+		expect.NoError(t, err)
+		expect.NoError(t, renewed.Lost[0])
+		expect.MustTrue(t, renewed.Lost[1] != nil, renewed.Lost, err)
 	}
 	got := s.Redis.XRange(t.Context(), s.Keys.UpdatesPrefix()+"1", "-", "+").Val()
 	expect.MustLen(t, got, len(lines), "updates of")
@@ -133,7 +140,10 @@ func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 64_000)
 	pieces, of := renewalPieces([]Renewal{{ID: 1}, {ID: 2, Report: LiveReport{Updates: many, FirstUpdate: 5}}, {ID: 3}})
-	expect.MustTrue(t, len(pieces) == 2+128 && of[0] == 0 && of[1] == 1 && of[129] == 2, len(pieces), "pieces")
+	expect.MustLen(t, pieces, 2+128)
+	expect.MustEqual(t, of[0], 0)
+	expect.MustEqual(t, of[1], 1)
+	expect.MustEqual(t, of[129], 2)
 	if last := pieces[128].Report; last.FirstUpdate != 5+127*maxUpdatesPerCall || len(last.Updates) != maxUpdatesPerCall {
 		t.Errorf("the last piece has %d updates, and the first of them is update %d", len(last.Updates), last.FirstUpdate)
 	}

@@ -64,7 +64,11 @@ func TestChangeInPlace(t *testing.T) {
 		mustBeSound(t, s)
 		expect.Equal(t, inputs(mustClaim(t, s, 3)), "changed b c", "claimed")
 		got := task(t, s, ids[0])
-		expect.True(t, got.EndBefore == end && got.MaxFails == 2 && got.FailOn == tdf.FailOnExit && got.Revision == 1 && got.Deadline == end, got)
+		expect.Equal(t, got.EndBefore, end)
+		expect.Equal(t, got.MaxFails, 2)
+		expect.Equal(t, got.FailOn, tdf.FailOnExit)
+		expect.Equal(t, got.Revision, 1)
+		expect.Equal(t, got.Deadline, end)
 		if got := task(t, s, ids[1]); got.Program != "q" || got.Source != "rsync:/q/run.sh" || got.Revision != 1 || got.Round != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -85,7 +89,8 @@ func TestChangeOfTimes(t *testing.T) {
 	got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val()
 	expect.True(t, !got, "the default of fail_on was written")
 	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
-	expect.True(t, len(c.Claims) == 0 && c.Next == later, len(c.Claims), "claims, the next at", c.Next, "want", later)
+	expect.Len(t, c.Claims, 0)
+	expect.Equal(t, c.Next, later)
 }
 
 // If a task was requeued for other workers, its former worker cannot claim it again. Other workers can claim it.
@@ -109,7 +114,9 @@ func TestRequeueElsewhere(t *testing.T) {
 			mustApply(t, s, m, err)
 		}
 		got := task(t, s, 1)
-		expect.True(t, got.Releases == 6 && len(got.NotOn) == 2 && got.Fails+got.Losses+got.Timeouts == 0, got)
+		expect.Equal(t, got.Releases, 6)
+		expect.Len(t, got.NotOn, 2)
+		expect.Equal(t, got.Fails+got.Losses+got.Timeouts, 0)
 		mustMove(t, s, 1, (*tdf.Task).Cancel)
 		mustMove(t, s, 1, (*tdf.Task).Reopen)
 		expect.Equal(t, claim("w.1"), 1, "a reopened task still avoids its worker")
@@ -157,7 +164,9 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 	mustBeSound(t, s)
 	loaded := expect.Result(s.Read(t.Context(), []int64{id}, Want{Fields: Rules})).Value(t)
 	got := loaded[0].Task
-	expect.True(t, got.Revision == 2 && got.Timeout == 5 && got.EndBefore == 9e9, got)
+	expect.Equal(t, got.Revision, 2)
+	expect.Equal(t, got.Timeout, 5)
+	expect.Equal(t, got.EndBefore, 9e9)
 }
 
 func TestReopenWithChanges(t *testing.T) {
@@ -166,7 +175,12 @@ func TestReopenWithChanges(t *testing.T) {
 	m, err := task(t, s, id).ReopenWith(tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(tdf.Seconds(5).Std())})
 	mustApply(t, s, m, err)
 	got := task(t, s, id)
-	expect.True(t, got.State == tdf.Open && got.Round == 1 && got.Program == "q" && got.Timeout == 5 && got.Reopens == 1 && got.Revision == 0, got)
+	expect.Equal(t, got.State, tdf.Open)
+	expect.Equal(t, got.Round, 1)
+	expect.Equal(t, got.Program, "q")
+	expect.Equal(t, got.Timeout, 5)
+	expect.Equal(t, got.Reopens, 1)
+	expect.Equal(t, got.Revision, 0)
 	mustBeSound(t, s)
 }
 
@@ -177,18 +191,25 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%v, %v", known, err)
 		}
 		must(t, took(s.TakeName(t.Context(), w, PriorOwner{})))
-		known, err := s.Drain(t.Context(), "w", "me")
-		expect.True(t, err == nil && known, known, err)
+		known := expect.Result(s.Drain(t.Context(), "w", "me")).Value(t)
+		expect.True(t, known, known)
 		second := connect(t, s.Addr, s.Keys.Namespace())
 		w.State = "gone"
 		expect.Result(s.WorkerHeartbeat(t.Context(), w)).Is(t, "me")
 		w.State = "working"
 		by, _, err := second.TakeName(t.Context(), w, PriorOwner{})
-		expect.True(t, err == nil && by == "me", "a new owner of the name is drained by", by, err)
+		expect.NoError(t, err, "a new owner of the name is drained by", by)
+		expect.Equal(t, by, "me")
 		all := expect.Result(s.Workers(t.Context())).Value(t)
-		expect.True(t, len(all) == 1 && all[0].Drained == "me" && all[0].Host == "h" && all[0].PID == 5 && len(all[0].Runs) == 2 && all[0].Slots == 2, all)
+		expect.MustLen(t, all, 1)
+		expect.MustEqual(t, all[0].Drained, "me")
+		expect.MustEqual(t, all[0].Host, "h")
+		expect.MustEqual(t, all[0].PID, 5)
+		expect.MustLen(t, all[0].Runs, 2)
+		expect.Equal(t, all[0].Slots, 2)
 		now := expect.Result(s.Now(t.Context())).Value(t)
-		expect.True(t, all[0].Alive(now) && !all[0].Alive(now.Add(61)), "want the worker to count as alive now, but not after the end of its lease")
+		expect.MustTrue(t, all[0].Alive(now), "want the worker to count as alive now, but not after the end of its lease")
+		expect.True(t, !all[0].Alive(now.Add(61)), "want the worker to count as alive now, but not after the end of its lease")
 		expect.Result(s.Drain(t.Context(), "w", "")).OK(t)
 		expect.Result(second.WorkerHeartbeat(t.Context(), w)).Is(t, "")
 	})
@@ -238,7 +259,8 @@ func TestDependenciesArchivedMeanwhile(t *testing.T) {
 		return true
 	})
 	must(t, err)
-	expect.True(t, left == 0 && len(seen) == n, len(seen), "tasks", left, "are left, want", n, "tasks")
+	expect.Equal(t, left, 0, n, "tasks")
+	expect.Len(t, seen, n, left)
 	for id, times := range seen {
 		expect.MustTrue(t, times <= 1, "task", id, "came", times, "times")
 	}

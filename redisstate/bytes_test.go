@@ -28,7 +28,9 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 		expect.Equal(t, length, len(long), name, "bytes reported")
 		read[name] = value
 	})
-	expect.True(t, err == nil && n == 1 && len(read) == len(asked.names), n, "questions", len(read), "properties", err)
+	expect.NoError(t, err, n)
+	expect.Equal(t, n, 1)
+	expect.Equal(t, len(read), len(asked.names), n)
 	for i, name := range asked.names {
 		want := long
 		if i < len(short) {
@@ -57,8 +59,8 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	l := &load{}
 	s.Redis.AddHook(l)
 	for _, want := range []Want{{Fields: Whole}, {Fields: Facts | Rules, Rounds: LastRounds(many)}} {
-		x, err := s.ReadOne(t.Context(), 1, want)
-		expect.True(t, err == nil && x.Invalid != nil, "read", x, err)
+		x := expect.Result(s.ReadOne(t.Context(), 1, want)).Value(t)
+		expect.Fails(t, x.Invalid, "")
 	}
 	expect.True(t, l.bytes <= 2*readAtOnce, "one answer had", l.bytes, "bytes")
 	for _, name := range roundFacts { // the longest valid values
@@ -85,7 +87,8 @@ func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
 	s.Redis.AddHook(l)
 	must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
 		diff := cmp.Diff(len(h), len(r.Hash))
-		expect.True(t, diff == "" && r.Hash["long 19"] == h["long 19"], "the properties differ (-want +got", diff)
+		expect.Equal(t, diff, "")
+		expect.Equal(t, r.Hash["long 19"], h["long 19"], "the properties differ (-want +got", diff)
 		return nil
 	}))
 	expect.True(t, l.bytes <= readAtOnce, "one answer had", l.bytes, "bytes")
@@ -105,8 +108,9 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	}
 	calls := func() (values, lengths int) {
 		must(t, s.Redis.ConfigResetStat(t.Context()).Err())
-		stored, err := s.Read(t.Context(), ids, Want{Fields: Rules})
-		expect.MustTrue(t, err == nil && len(stored) == tasks && stored[tasks-1].Task.Current().Exit == "0", stored, err)
+		stored := expect.Result(s.Read(t.Context(), ids, Want{Fields: Rules})).Value(t)
+		expect.MustLen(t, stored, tasks)
+		expect.MustEqual(t, stored[tasks-1].Task.Current().Exit, "0")
 		return commandCalls(t, s, "hmget"), commandCalls(t, s, "hstrlen")
 	}
 	if values, lengths := calls(); values != tasks || lengths != tasks {

@@ -50,10 +50,12 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 	later := define("later")
 	later.StartAfter = now.Add(1000)
 	mustOpen(t, s, later, define("now"), later)
-	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 5, Lease: 60})
-	expect.True(t, err == nil && inputs(c.Claims) == "now" && c.Next.String() == later.StartAfter.String(), "claimed", inputs(c.Claims), "next", c.Next, "want", later.StartAfter, err)
+	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 5, Lease: 60})).Value(t)
+	expect.Equal(t, inputs(c.Claims), "now")
+	expect.Equal(t, c.Next.String(), later.StartAfter.String())
 	got := task(t, s, 3)
-	expect.True(t, got.Ready > later.StartAfter && got.Ready <= later.StartAfter+0.001, "the third task of the call is ready at", got.Ready)
+	expect.Compare(t, got.Ready, ">", later.StartAfter)
+	expect.Compare(t, got.Ready, "<=", later.StartAfter+0.001)
 	mustBeSound(t, s)
 }
 
@@ -77,9 +79,13 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		expect.MustEqual(t, inputs(mustClaim(t, s, 1)), "good", "claimed")
 		expect.MustLen(t, mustClaim(t, s, 1), 0, "claimed")
 		got := task(t, s, 1)
-		expect.True(t, got.State == tdf.Expired && got.Outcome == "expired" && strings.Contains(got.Log, " w: expired"), "the expired task is", got)
+		expect.Equal(t, got.State, tdf.Expired)
+		expect.Equal(t, got.Outcome, "expired")
+		expect.Contains(t, got.Log, " w: expired")
 		open := s.Redis.ZRangeWithScores(ctx, s.Keys.List(tdf.Open), 0, -1).Val()
-		expect.True(t, len(open) == 4 && open[3].Member == "5" && tdf.Time(open[3].Score).String() == now.Add(500).String(), "the list open contains", open)
+		expect.MustLen(t, open, 4)
+		expect.MustEqual[any](t, open[3].Member, "5")
+		expect.Equal(t, tdf.Time(open[3].Score).String(), now.Add(500).String())
 	})
 }
 
@@ -127,8 +133,8 @@ func TestRenew(t *testing.T) {
 		renewed := expect.Result(s.Renew(t.Context(), 60, r)).Value(t)
 		return renewed.Now, renewed.Lost[0]
 	}
-	fetching, err := renew(Renewal{Claim: c.ID, Limit: 700})
-	expect.True(t, err == nil && task(t, s, 1).Deadline.String() == fetching.Add(700).String(), "while fetching: deadline", task(t, s, 1).Deadline, err)
+	fetching := expect.Result(renew(Renewal{Claim: c.ID, Limit: 700})).Value(t)
+	expect.Equal(t, task(t, s, 1).Deadline.String(), fetching.Add(700).String())
 	begun, err := renew(Renewal{Claim: c.ID, Begun: true, Limit: 100})
 	got := task(t, s, 1)
 	if err != nil || got.Deadline.String() != begun.Add(100).String() || got.Current().Started.String() != begun.String() {
@@ -173,8 +179,8 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				before := task(t, s, 1).Deadline
 				r := Renewal{ID: 1, Round: 0, Claim: c1.ID, Until: d.EndBefore, Ended: true, Limit: 600}
 				for range 2 { // a call may be sent twice
-					renewed, err := s.Renew(t.Context(), 3600, r)
-					expect.MustTrue(t, err == nil && renewed.Lost[0] == nil, renewed, err)
+					renewed := expect.Result(s.Renew(t.Context(), 3600, r)).Value(t)
+					expect.NoError(t, renewed.Lost[0])
 					if c.late {
 						before = renewed.Now.Add(600)
 					}
@@ -183,7 +189,8 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				got := task(t, s, 1)
 				expect.Equal(t, got.Deadline.String(), before.String(), "the deadline")
 				look := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
-				expect.True(t, look <= got.NextDue(now)+1e-3 && look >= got.NextDue(now)-1e-3, "the server looks at", look, "want", got.NextDue(now))
+				expect.Compare(t, look, "<=", got.NextDue(now)+1e-3)
+				expect.Compare(t, look, ">=", got.NextDue(now)-1e-3)
 			})
 		})
 	}
@@ -248,7 +255,9 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 		for more := true; more && len(got) < 5; {
 			c := expect.Result(s.Claim(t.Context(), request)).Value(t)
 			got, more = append(got, c.Claims...), c.More
-			expect.MustTrue(t, !more || c.Unwanted+len(c.Claims) != 0, "a claim that passed no task returned More")
+			if more {
+				expect.MustTrue(t, c.Unwanted+len(c.Claims) != 0, "a claim that passed no task returned More")
+			}
 		}
 		return got
 	}
@@ -271,7 +280,9 @@ func TestClaimIsBoundedInBytes(t *testing.T) {
 	for claimed := 0; claimed < len(definitions); {
 		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1000, Lease: 3600})
 		n := len(c.Claims)
-		expect.MustTrue(t, err == nil && n != 0 && n <= 42, "claimed", n, "at once", err)
+		expect.NoError(t, err, "claimed", n)
+		expect.MustTrue(t, n != 0, "claimed", n, "at once", err)
+		expect.MustTrue(t, n <= 42, "claimed", n, "at once", err)
 		claimed += len(c.Claims)
 	}
 }

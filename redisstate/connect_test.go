@@ -61,7 +61,9 @@ func TestConnectRefuses(t *testing.T) {
 			}
 			s, err := Connect(t.Context(), c.redis(), cmp.Or(c.ns, "x"), quiet)
 			var refused *conn.RefusedError
-			expect.True(t, errors.As(err, &refused) && strings.Contains(err.Error(), c.words) && !strings.Contains(err.Error(), "\n"), s, err, "want", c.words)
+			expect.MustTrue(t, errors.As(err, &refused), s, err, "want", c.words)
+			expect.Contains(t, err.Error(), c.words)
+			expect.NotContains(t, err.Error(), "\n", c.words)
 		})
 	}
 }
@@ -100,7 +102,8 @@ func TestConnectWaitsForRedis(t *testing.T) {
 		done <- err
 	}()
 	line := <-lines
-	expect.True(t, strings.Contains(line, "connection refused") && strings.Contains(line, proxy.Addr), "logged", line)
+	expect.Contains(t, line, "connection refused")
+	expect.Contains(t, line, proxy.Addr)
 	proxy.Resume()
 	must(t, <-done)
 }
@@ -131,17 +134,18 @@ func TestFullRedis(t *testing.T) {
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	before := dump(t, s)
 	ids, err := s.Open(t.Context(), "manager", define("c"))
-	expect.True(t, errors.Is(err, conn.ErrFull) && len(ids) == 0, "opened", ids, err)
+	expect.FailsWith(t, err, conn.ErrFull)
+	expect.Len(t, ids, 0)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
-	renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never})
-	expect.True(t, err == nil && renewed.Lost[0] == nil, "renew", renewed, err)
+	renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never})).Value(t)
+	expect.NoError(t, renewed.Lost[0])
 	mustExecute(t, s, claims[0], tdf.Result{Output: strings.Repeat("x", 1000), Exit: "0"})
 	mustSettle(t, s, 1)
 	mustMove(t, s, 1, (*tdf.Task).Archive)
 	mustMove(t, s, 2, (*tdf.Task).Cancel)
 	mustBeSound(t, s)
-	counts, err := s.Counts(t.Context())
-	expect.True(t, err == nil && counts.String() == "expired 1 archived 1", "counted", counts, err)
+	counts := expect.Result(s.Counts(t.Context())).Value(t)
+	expect.Equal(t, counts.String(), "expired 1 archived 1")
 	again := connect(t, full.Addr, s.Keys.Namespace()) // a component that starts while Redis is full
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), tdf.Grace{Running: 2e9}))
@@ -149,7 +153,8 @@ func TestFullRedis(t *testing.T) {
 	expect.Result(s.LastServerHeartbeat(t.Context())).Is(t, 1e9, "a server was seen at")
 	expect.Equal(t, expect.Result(s.Grace(t.Context())).Value(t).Running, 2e9, "a grace period until")
 	left := s.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val()
-	expect.True(t, left > 0 && left <= followLife, "Redis removes the record of the followed task after", left)
+	expect.Compare(t, left, ">", 0)
+	expect.Compare(t, left, "<=", followLife)
 	must(t, took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})))
 	must(t, again.ManagerHeartbeat(t.Context(), 1e9, 5))
 }

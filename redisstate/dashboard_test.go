@@ -18,7 +18,8 @@ func TestDashboard(t *testing.T) {
 		expect.Result(s.Dashboard(t.Context(), "a")).Is(t, "https://tdf.example.org")
 		for _, host := range []string{"", "a"} {
 			left := s.Redis.PTTL(t.Context(), s.Keys.Dashboard(host)).Val()
-			expect.True(t, left > 0 && left <= DashboardLife, "the address expires after", left)
+			expect.Compare(t, left, ">", 0)
+			expect.Compare(t, left, "<=", DashboardLife)
 		}
 	})
 }

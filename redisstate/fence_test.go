@@ -75,8 +75,8 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 	s.Redis.AddHook(once(func(c redis.Cmder) bool { return c.Name() == "zrange" }, func() {
 		must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(tdf.Running), 0, ending-1).Err())
 	}))
-	n, err := s.GiveUp(t.Context(), "w", since)
-	expect.True(t, err == nil && n <= tasks, n, err)
+	n := expect.Result(s.GiveUp(t.Context(), "w", since)).Value(t)
+	expect.Compare(t, n, "<=", tasks)
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	due := expect.Result(dueTasks(t.Context(), s, now, 2*tasks)).Value(t)
 	left := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Running), 0, -1).Result()).Value(t)
@@ -86,5 +86,7 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 			missing++
 		}
 	}
-	expect.True(t, missing <= 0 && len(left) == tasks-ending && n == len(due), missing, "of", len(left), "running tasks were skipped; GiveUp returned", n, "and", len(due), "tasks are due")
+	expect.Compare(t, missing, "<=", 0, n)
+	expect.Len(t, left, tasks-ending, missing, n)
+	expect.Equal(t, n, len(due), missing)
 }

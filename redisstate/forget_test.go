@@ -25,7 +25,8 @@ func TestForgottenWorkers(t *testing.T) {
 			if remember == 0 {
 				want = UsuallyRemembered.Std()
 			}
-			expect.True(t, left <= want && left > want-10*time.Second, name, "expires after", left, "want", want)
+			expect.Compare(t, left, "<=", want, name)
+			expect.Compare(t, left, ">", want-10*time.Second, name)
 		}
 		expect.Result(s.Drain(ctx, "drained", "me")).Is(t, true)
 		var foreign []any

@@ -34,12 +34,17 @@ func TestClosedGroup(t *testing.T) {
 		refusals := []error{plain, unique, transaction(t, s, []tdf.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
 		for i, err := range refusals {
 			e := new(tdf.GroupError)
-			expect.True(t, errors.As(err, &e) && e.Group == "g" && errors.Is(err, tdf.ErrGroupClosed), "way", i, "to open a task", err)
+			expect.MustTrue(t, errors.As(err, &e), "way", i, "to open a task", err)
+			expect.Equal(t, e.Group, "g", "way", i)
+			expect.FailsWith(t, err, tdf.ErrGroupClosed, "way", i)
 		}
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		expect.Len(t, transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}).Refused, 1, "the reasons are not listed once")
 		outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped("h")}}, Unit{Open: []tdf.Properties{grouped("g")}}, Unit{Open: []tdf.Properties{grouped("g")}})
-		expect.True(t, err == nil && outcomes[0].Err == nil && outcomes[1].Err != nil && outcomes[2].Err != nil, "a closed group concerns another unit", outcomes, err)
+		expect.NoError(t, err)
+		expect.NoError(t, outcomes[0].Err)
+		expect.MustTrue(t, outcomes[1].Err != nil, "a closed group concerns another unit", outcomes, err)
+		expect.Fails(t, outcomes[2].Err, "")
 		mustOpen(t, s, define("x"), grouped("h"))
 		mustMove(t, s, ids[0], (*tdf.Task).Cancel)
 		m, err = task(t, s, ids[0]).Reopen()
@@ -80,10 +85,15 @@ func TestDecide(t *testing.T) {
 			}
 			outcomes := expect.Result(s.Apply(t.Context(), "m", all...)).Value(t)
 			for i, o := range outcomes {
-				expect.True(t, (want[i] != nil || o.Err == nil) && errors.Is(o.Err, want[i]), "unit", i, o.Err, "want", want[i])
+				if want[i] == nil {
+					expect.NoError(t, o.Err, "unit", i)
+				}
+				expect.FailsWith(t, o.Err, want[i], "unit", i)
 			}
 			diff := changed(t, before, dump(t, s))
-			expect.True(t, want[0] == nil || diff == "", diff)
+			if want[0] != nil {
+				expect.Equal(t, diff, "")
+			}
 		}
 		decide(1, tdf.ErrGroupNotClosed)
 		must(t, s.CloseGroup(t.Context(), "g"))
@@ -96,8 +106,9 @@ func TestDecide(t *testing.T) {
 		expect.FailsWith(t, s.ExtendGroup(t.Context(), "g"), tdf.ErrGroupDecided)
 		must(t, s.CloseGroup(t.Context(), "g"))
 		expect.Result(s.Open(t.Context(), "m", grouped("g"))).FailsWith(t, tdf.ErrGroupDecided)
-		mark, err := s.GroupMark(t.Context(), "g")
-		expect.True(t, err == nil && mark.Mark == tdf.GroupDecided && mark.Since >= 1e9, mark, err)
+		mark := expect.Result(s.GroupMark(t.Context(), "g")).Value(t)
+		expect.Equal(t, mark.Mark, tdf.GroupDecided)
+		expect.Compare(t, mark.Since, ">=", 1e9)
 		expect.Result(s.GroupMark(t.Context(), "next")).Is(t, Mark{})
 		mustBeSound(t, s)
 	})
@@ -146,8 +157,10 @@ func ofGroup(group string, n int) []tdf.Properties {
 
 func TestOpenGroup(t *testing.T) {
 	s := newStore(t)
-	ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1500)...)
-	expect.MustTrue(t, err == nil && len(ids) == 1500 && ids[0].ID == 1 && ids[1499].ID == 1500, len(ids), "ids", err)
+	ids := expect.Result(s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1500)...)).Value(t)
+	expect.MustLen(t, ids, 1500)
+	expect.MustEqual(t, ids[0].ID, 1)
+	expect.MustEqual(t, ids[1499].ID, 1500)
 	before := dump(t, s)
 	if ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1)...); !errors.Is(err, ErrGroupTaken) || len(ids) != 0 {
 		t.Errorf("%v, %v", ids, err)

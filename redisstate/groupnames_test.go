@@ -68,9 +68,12 @@ func TestGroupsWithHostileNames(t *testing.T) {
 		expect.Equal(t, groupNames(t, s, prefix), want, "the prefix", prefix)
 	}
 	groups, next, err := s.Groups(t.Context(), "b", "\xff", 9)
-	expect.True(t, len(groups) == 0 && next == "" && err == nil, "behind all names", groups, next, err)
+	expect.Len(t, groups, 0, next)
+	expect.Equal(t, next, "")
+	expect.NoError(t, err, next)
 	groups, _, err = s.Groups(t.Context(), "b", "a", 9)
-	expect.True(t, len(groups) == 1 && err == nil, "before all names", groups, err)
+	expect.Len(t, groups, 1)
+	expect.NoError(t, err)
 }
 
 // The audit adds the names that data of earlier releases lacks, and removes the names of groups without tasks.

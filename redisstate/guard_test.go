@@ -30,7 +30,8 @@ func TestGuardsHold(t *testing.T) {
 	}
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	o := transaction(t, s, []tdf.Properties{define("next")}, guards...)
-	expect.True(t, o.Err == nil && len(o.IDs) == 1, o)
+	expect.NoError(t, o.Err)
+	expect.Len(t, o.IDs, 1)
 	mustBeSound(t, s)
 }
 
@@ -52,7 +53,10 @@ func TestAllFailedGuardsAreNamed(t *testing.T) {
 			"require task 4: there is no such task require task 5: it is a?b?c in round 7]"
 		expect.Equal(t, fmt.Sprint(o.Refused), want)
 		e := new(tdf.StateError)
-		expect.True(t, errors.As(o.Err, &e) && e.ID == ids[1] && e.Revision == 1 && o.IDs == nil, o)
+		expect.MustTrue(t, errors.As(o.Err, &e), o)
+		expect.Equal(t, e.ID, ids[1])
+		expect.Equal(t, e.Revision, 1)
+		expect.Equal(t, o.IDs, nil)
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 	})
 }
@@ -93,8 +97,9 @@ func TestKeysInOneUnit(t *testing.T) {
 		expect.Equal(t, fmt.Sprint(o.Refused), "[task 1: task 3 holds its unique key task 2: task 3 holds its unique key]")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		// A refused unit leaves the key to the next unit of the call.
-		outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []tdf.Move{reopen(ids[2])}})
-		expect.True(t, err == nil && outcomes[0].Err != nil && outcomes[1].Err == nil, outcomes, err)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []tdf.Move{reopen(ids[2])}})).Value(t)
+		expect.MustTrue(t, outcomes[0].Err != nil, outcomes)
+		expect.NoError(t, outcomes[1].Err)
 		mustMove(t, s, ids[2], (*tdf.Task).Cancel)
 		m := expect.Result(task(t, s, ids[2]).Archive()).Value(t)
 		if o := transaction(t, s, nil, reopen(ids[0]), m); o.Err != nil {

@@ -20,7 +20,11 @@ func TestNamesBelongToOneWorker(t *testing.T) {
 	must(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
 	must(t, signed(first.WorkerHeartbeat(t.Context(), w)))
 	taken := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
-	expect.True(t, taken.Host == "h" && taken.PID == "17" && taken.Process == "p" && taken.Boot == first.Boot() && taken.Seen != 0, taken)
+	expect.Equal(t, taken.Host, "h")
+	expect.Equal(t, taken.PID, "17")
+	expect.Equal(t, taken.Process, "p")
+	expect.Equal(t, taken.Boot, first.Boot())
+	expect.NotEqual(t, taken.Seen, 0)
 	expect.Contains(t, taken.Error(), "host h, pid 17, last seen ")
 	mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Gone: "another boot"})))
 
@@ -85,18 +89,19 @@ func TestGiveUp(t *testing.T) {
 	must(t, err)
 	mustOpen(t, s, define("d"))
 	later := mustClaim(t, s, 1)[0] // by a later owner of the name w
-	n, err := s.GiveUp(t.Context(), "w", since)
-	expect.True(t, err == nil && n == 2, n, err)
+	n := expect.Result(s.GiveUp(t.Context(), "w", since)).Value(t)
+	expect.Equal(t, n, 2)
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	due := expect.Result(dueTasks(t.Context(), s, now, 10)).Value(t)
 	expect.Len(t, due, 2, "due")
 	mustSettle(t, s, 1)
 	mustSettle(t, s, 2)
 	got := task(t, s, 2)
-	expect.True(t, got.Losses == 1 && got.State == tdf.Open, got)
+	expect.Equal(t, got.Losses, 1)
+	expect.Equal(t, got.State, tdf.Open)
 	for _, c := range []Claim{other.Claims[0], later} {
-		renewed, err := s.Renew(t.Context(), 60, Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never})
-		expect.True(t, err == nil && renewed.Lost[0] == nil, renewed, err)
+		renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never})).Value(t)
+		expect.NoError(t, renewed.Lost[0])
 	}
 	mustBeSound(t, s)
 }
@@ -107,8 +112,8 @@ func TestLiveReports(t *testing.T) {
 		c := mustClaim(t, s, 1)[0]
 		report := func(r LiveReport) Renewed {
 			t.Helper()
-			renewed, err := s.Renew(t.Context(), 60, Renewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never, Report: r})
-			expect.MustTrue(t, err == nil && renewed.Lost[0] == nil, renewed, err)
+			renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never, Report: r})).Value(t)
+			expect.NoError(t, renewed.Lost[0])
 			return renewed
 		}
 		tail, progress, checkpoint := "out\x00\xff", "0.25 a quarter", "\x00here"
@@ -128,8 +133,9 @@ func TestLiveReports(t *testing.T) {
 		mustSettle(t, s, 1)
 		mustMove(t, s, 1, (*tdf.Task).Reopen)
 		c = mustClaim(t, s, 1)[0]
-		earlier, err := s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextCheckpoint}, TextsOf{0, tdf.TextError})})
-		expect.True(t, err == nil && earlier.Task.Checkpoint == checkpoint && earlier.Task.Rounds.At(0).Error == "boom", earlier.Task, err)
+		earlier := expect.Result(s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextCheckpoint}, TextsOf{0, tdf.TextError})})).Value(t)
+		expect.Equal(t, earlier.Task.Checkpoint, checkpoint)
+		expect.Equal(t, earlier.Task.Rounds.At(0).Error, "boom")
 		report(LiveReport{Updates: []string{"again"}, FirstUpdate: 1})
 		expect.Equal(t, updates(t, s, Update{}), "0-1 one, 0-2 two, 0-3 three, 1-1 again")
 		expect.Equal(t, updates(t, s, Update{Round: 0, Number: 2}), "0-3 three, 1-1 again")
@@ -175,7 +181,8 @@ func TestSuccesses(t *testing.T) {
 		key := s.Keys.Successes("p")
 		expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), keptSuccesses, "Redis keeps the successes of … workers")
 		left := s.Redis.TTL(t.Context(), key).Val()
-		expect.True(t, left > 0 && left <= successLife, "the key expires after", left)
+		expect.Compare(t, left, ">", 0)
+		expect.Compare(t, left, "<=", successLife)
 		for _, z := range s.Redis.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
 			z.Score -= successLife.Seconds() + 60
 			s.Redis.ZAdd(t.Context(), key, z)

@@ -54,10 +54,13 @@ func TestHistory(t *testing.T) {
 			must(t, s.KeepHistory(ctx, start+tdf.Time(60*i)))
 		}
 		hour := expect.Result(s.History(ctx, HistoryHour, start+60*99)).Value(t)
-		expect.True(t, len(hour) == 61 && hour[0].At == start+60*39 && hour[60].At == start+60*99, len(hour), hour[0].At)
+		expect.MustLen(t, hour, 61)
+		expect.MustEqual(t, hour[0].At, start+60*39)
+		expect.Equal(t, hour[60].At, start+60*99)
 		for key, seconds := range map[string]float64{s.historyKey(HistoryHour, 30_000_000): 62 * 60, s.historyKey(HistoryDay, 2_000_000): 98 * 900} {
 			ttl := s.Redis.TTL(ctx, key).Val().Seconds()
-			expect.True(t, 0 < ttl && ttl <= seconds, key, "expires after", ttl)
+			expect.Compare(t, 0, "<", ttl, key)
+			expect.Compare(t, ttl, "<=", seconds, key)
 		}
 	})
 }

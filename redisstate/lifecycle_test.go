@@ -130,7 +130,9 @@ func refused(t *testing.T, s *Store, state tdf.State, moves ...tdf.Move) {
 	for _, m := range moves {
 		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})).Value(t)
 		e, ok := outcomes[0].Err.(*tdf.StateError)
-		expect.True(t, ok && e.State == state && e.ID == m.ID, m, "on a", state, "task", outcomes[0].Err)
+		expect.MustTrue(t, ok, m, "on a", state, "task", outcomes[0].Err)
+		expect.Equal(t, e.State, state)
+		expect.Equal(t, e.ID, m.ID, state)
 	}
 	expect.Equal(t, changed(t, before, dump(t, s)), "", "refused moves of a", state, "task changed Redis")
 }
@@ -145,10 +147,15 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 			Unit{Moves: []tdf.Move{archive(a), archive(c)}, Open: []tdf.Properties{define("never")}},
 			Unit{Moves: []tdf.Move{archive(b)}, Open: []tdf.Properties{define("1"), define("2")}},
 		)
-		expect.MustTrue(t, err == nil && outcomes[0].Err != nil && outcomes[1].Err == nil, outcomes, err)
+		expect.NoError(t, err)
+		expect.MustTrue(t, outcomes[0].Err != nil, outcomes, err)
+		expect.NoError(t, outcomes[1].Err)
 		got := outcomes[1].IDs
-		expect.True(t, len(got) == 2 && got[0] == 4 && got[1] == 5, "ids", got)
-		expect.True(t, task(t, s, a).State == tdf.Succeeded && task(t, s, b).State == tdf.Archived, "the refused unit changed Redis, or the other unit did not change it")
+		expect.MustLen(t, got, 2)
+		expect.MustEqual(t, got[0], 4)
+		expect.Equal(t, got[1], 5)
+		expect.Equal(t, task(t, s, a).State, tdf.Succeeded, "the refused unit changed Redis, or the other unit did not change it")
+		expect.Equal(t, task(t, s, b).State, tdf.Archived, "the refused unit changed Redis, or the other unit did not change it")
 		mustBeSound(t, s)
 	})
 }
@@ -180,6 +187,7 @@ func TestLogKeepsFirstAndLastLines(t *testing.T) {
 				rounds++
 			}
 		}
-		expect.True(t, moments.ReplaceAllString(lines[0], "T") == "T manager: open" && rounds == 45, "the first line is", lines[0], "and", rounds, "of the last 90 lines are about a reopening")
+		expect.Equal(t, moments.ReplaceAllString(lines[0], "T"), "T manager: open", rounds, "of the last 90 lines are about a reopening")
+		expect.Equal(t, rounds, 45)
 	})
 }

@@ -120,15 +120,19 @@ func TestRateAndNumber(t *testing.T) {
 		clock.pass(0.5)
 		expect.Len(t, claimAll(t, s, 10), want, "claim", i)
 		u := useOf(t, s, "db")
-		expect.True(t, u.Running == min(i+1, 2) && u.NextStart > u.Now && u.Free == i/2, "use", u)
+		expect.Equal(t, u.Running, min(i+1, 2))
+		expect.Compare(t, u.NextStart, ">", u.Now)
+		expect.Equal(t, u.Free, i/2)
 		clock.pass(10)
 		returnWaiting(t, s)
 	}
 	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-	expect.True(t, returnWaiting(t, s) == 1 && len(claimAll(t, s, 10)) == 1, "the free place was not used")
+	expect.Equal(t, returnWaiting(t, s), 1, "the free place was not used")
+	expect.Len(t, claimAll(t, s, 10), 1, "the free place was not used")
 	mustLimit(t, s, "db", running(9)) // without the rate
 	expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Starts("db")).Val(), 0, "the starts are still stored")
-	expect.True(t, returnWaiting(t, s) == 1 && len(claimAll(t, s, 10)) == 1, "the new limit has no effect")
+	expect.Equal(t, returnWaiting(t, s), 1, "the new limit has no effect")
+	expect.Len(t, claimAll(t, s, 10), 1, "the new limit has no effect")
 }
 
 // Many tasks of a queue without workers were returned. The tasks of another queue, whose workers are fast, then return only as
@@ -173,7 +177,9 @@ func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 		c = claimFor(t, s, 1, offerOf("left"))
 	}
 	u := useOf(t, s, "db")
-	expect.True(t, u.Running == 4 && u.Returned+u.Unclaimed == 0 && len(u.Unserved) == 0, "use", u)
+	expect.Equal(t, u.Running, 4)
+	expect.Equal(t, u.Returned+u.Unclaimed, 0)
+	expect.Len(t, u.Unserved, 0)
 	mustBeSound(t, s)
 }
 
@@ -233,8 +239,9 @@ func TestHostileWaitingTasks(t *testing.T) {
 		n += returnWaiting(t, s)
 	}
 	expect.Equal(t, n, len(revisions), "tasks")
-	due, now, err := s.LimitsDue(t.Context())
-	expect.True(t, err == nil && len(due) <= 0, due, "are due at", now, err)
+	due, _, err := s.LimitsDue(t.Context())
+	expect.NoError(t, err)
+	expect.Len(t, due, 0)
 }
 
 // A new rate with a longer time span counts the starts before it.
@@ -245,7 +252,8 @@ func TestLongerRate(t *testing.T) {
 		mustLimit(t, s, "db", rate(0.001))
 		mustOpen(t, s, limitedBy("db"), limitedBy("db"))
 		got := claimAll(t, s, 10)
-		expect.MustTrue(t, len(got) == 1 && kept() <= 61, "claimed", got, "and the starts stay for", kept(), "s")
+		expect.MustLen(t, got, 1)
+		expect.MustTrue(t, kept() <= 61, "claimed", got, "and the starts stay for", kept(), "s")
 		mustLimit(t, s, "db", rate(1e6))
 		expect.True(t, kept() >= 1e6, "the starts stay for", kept(), "s")
 		returnWaiting(t, s)
@@ -284,7 +292,8 @@ func TestIdleTasksLeaveTheirLimits(t *testing.T) {
 				}
 			}
 			used := s.Redis.ZRange(t.Context(), s.Keys.LimitsUsed(), 0, -1).Val()
-			expect.True(t, slices.Equal(left, []string{"limited:k7"}) && slices.Equal(used, []string{"k7"}), "these keys are left", left, "these keys are used", used)
+			expect.Equal(t, left, []string{"limited:k7"})
+			expect.Equal(t, used, []string{"k7"})
 			expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.Limited("k7")).Val(), 1, "the limit counts … tasks")
 		})
 	}
@@ -302,7 +311,8 @@ func TestUnclaimedTaskThatLeft(t *testing.T) {
 	returnWaiting(t, s)
 	clock.pass(11)
 	u := useOf(t, s, "db")
-	expect.MustTrue(t, u.Unclaimed == 4 && slices.Equal(u.Unserved, []string{"default"}), "use", u)
+	expect.MustEqual(t, u.Unclaimed, 4)
+	expect.MustEqual(t, u.Unserved, []string{"default"})
 	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
 	mustChange(t, s, ids[1], tdf.Changes{LimitKey: new("other")})
 	mustChange(t, s, ids[2], tdf.Changes{Queue: new("a")})
@@ -343,7 +353,10 @@ func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 	want := []int64{ids[0], ids[2], ids[6], ids[3], ids[4], ids[1], ids[5], ids[7]}
 	expect.Equal(t, got, want, "claimed")
 	for key := range dump(t, s) {
-		expect.True(t, !strings.HasPrefix(key, "limited:") && !strings.HasPrefix(key, "returned:") && key != "limits_due" && !strings.HasPrefix(key, "levels:limit"), "the key", key, "is left")
+		expect.True(t, !strings.HasPrefix(key, "limited:"), "the key", key, "is left")
+		expect.True(t, !strings.HasPrefix(key, "returned:"), "the key", key, "is left")
+		expect.NotEqual(t, key, "limits_due")
+		expect.True(t, !strings.HasPrefix(key, "levels:limit"), "the key", key, "is left")
 	}
 }
 
@@ -424,7 +437,8 @@ func TestAuditRepairsLimits(t *testing.T) {
 			expect.Result(s.Repair(t.Context(), "test", findings)).OK(t)
 			mustBeSound(t, s)
 			u := useOf(t, s, "db")
-			expect.True(t, u.Running == 1 && u.Waiting == 2, "after", findings, u)
+			expect.Equal(t, u.Running, 1)
+			expect.Equal(t, u.Waiting, 2)
 		}
 	})
 }
@@ -448,8 +462,12 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 					expect.Equal(t, claim.Task.LimitKey, "", "task", claim.Task.ID, "was claimed beyond the limit")
 				}
 				diff := changed(t, before, dump(t, s))
-				expect.True(t, err == nil || diff == "", err, "but it changed", diff)
-				expect.True(t, err != nil || len(c.Claims) == 1, len(c.Claims), "were claimed")
+				if err != nil {
+					expect.Equal(t, diff, "")
+				}
+				if err == nil {
+					expect.Len(t, c.Claims, 1)
+				}
 				mustExecute(t, s, first[0], tdf.Result{Exit: "0"})
 				if due, _, err := s.LimitsDue(t.Context()); err == nil && len(due) > 0 {
 					uses, err := s.LimitUses(t.Context(), "db")
@@ -489,7 +507,8 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 		returns = append(returns, LimitReturn{LimitDue: d, Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}})
 	}
 	n, err := s.ReturnTasks(t.Context(), returns)
-	expect.True(t, n == 1 && err != nil && strings.Contains(err.Error(), "queue=a"), n, "tasks returned", err)
+	expect.Equal(t, n, 1)
+	expect.Fails(t, err, "queue=a", n)
 	expect.Equal(t, claimedIDs(claimFor(t, s, 9, offerOf("b"))), ids[1:], "claimed")
 	if due, _, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
 		t.Errorf("%v are still due, %v", due, err)
@@ -544,7 +563,9 @@ func TestManyTasksOfOneKey(t *testing.T) {
 		read += n
 		expect.MustTrue(t, n <= 1000, "a claim read", n, "tasks")
 	}
-	expect.True(t, read > tasks && read <= tasks+tasks/100 && len(claims) == 3, read, "tasks were read, and", len(claims), "claimed")
+	expect.Compare(t, read, ">", tasks)
+	expect.Compare(t, read, "<=", tasks+tasks/100)
+	expect.Len(t, claims, 3, read)
 	returnWaiting(t, s)
 	commands := func() int {
 		return commandCalls(t, s, "hmget") + commandCalls(t, s, "zrange") + commandCalls(t, s, "hset") + commandCalls(t, s, "zadd") + commandCalls(t, s, "zrem")
@@ -557,7 +578,8 @@ func TestManyTasksOfOneKey(t *testing.T) {
 		t.Errorf("one task after the other costs %d commands", n)
 	}
 	got := useOf(t, s, "db")
-	expect.True(t, got.Waiting == tasks-3 && got.Running == 2, "use", got)
+	expect.Equal(t, got.Waiting, tasks-3)
+	expect.Equal(t, got.Running, 2)
 }
 
 // countRunning counts, in one step, the tasks with a key in the list of running tasks.
@@ -747,7 +769,8 @@ func TestManyKeys(t *testing.T) {
 	for range keys/MostLimitsDue + 1 {
 		n += returnWaiting(t, s)
 	}
-	expect.True(t, n == keys && s.Redis.ZCard(t.Context(), s.Keys.LimitsDue()).Val() == 0, n, "tasks returned")
+	expect.Equal(t, n, keys)
+	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.LimitsDue()).Val(), 0, n, "tasks returned")
 }
 
 // If a limit in Redis cannot be read, no task of its key is claimed, and none returns.

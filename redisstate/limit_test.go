@@ -81,9 +81,14 @@ func TestLimitAtMost(t *testing.T) {
 		claims := mustClaim(t, s, 10)
 		expect.MustEqual(t, claimedIDs(Claimed{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}, "claimed")
 		x := task(t, s, ids[2])
-		expect.True(t, x.WaitsForLimit() && x.PlacedIn == "limit=db" && x.State == tdf.Open, "the third task is", x.State, "in", x.PlacedIn)
+		expect.True(t, x.WaitsForLimit(), "the third task is", x.State, "in", x.PlacedIn)
+		expect.Equal(t, x.PlacedIn, "limit=db")
+		expect.Equal(t, x.State, tdf.Open)
 		u := useOf(t, s, "db")
-		expect.True(t, u.Running == 2 && u.Waiting == 2 && u.Limited && u.Limit == running(2), "use", u)
+		expect.Equal(t, u.Running, 2)
+		expect.Equal(t, u.Waiting, 2)
+		expect.True(t, u.Limited, "use", u)
+		expect.Equal(t, u.Limit, running(2))
 		mustBeSound(t, s)
 		expect.Equal(t, returnWaiting(t, s), 0, "tasks returned without room")
 		mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
@@ -145,10 +150,15 @@ func TestPlacesComeBack(t *testing.T) {
 				returnWaiting(t, s) // the next check is later
 				end(t, s, claims[0])
 				left := s.Redis.ZCard(t.Context(), s.Keys.Limited("db")).Val()
-				expect.True(t, left == 0 || name == "moved by another program", "the limit still counts the task")
+				if left != 0 {
+					expect.Equal(t, name, "moved by another program", "the limit still counts the task")
+				}
 				expect.Equal(t, returnWaiting(t, s), 1, "tasks")
 				got := claimAll(t, s, 2)
-				expect.True(t, len(got) == 1 && (got[0] == ids[1] || name == "failed"), got, "were claimed")
+				expect.MustLen(t, got, 1)
+				if got[0] != ids[1] {
+					expect.Equal(t, name, "failed")
+				}
 				mustBeSound(t, s)
 			})
 		})
@@ -164,10 +174,13 @@ func TestHostileLimitKeys(t *testing.T) {
 		d.Priority = -7
 		ids := mustOpen(t, s, limitedBy(key), d, limitedBy(key))
 		claims := mustClaim(t, s, 10)
-		expect.MustTrue(t, len(claims) == 1 && claims[0].Task.ID == ids[0] && claims[0].Task.LimitKey == key, "key", key, "claimed", claims)
+		expect.MustLen(t, claims, 1, "key", key)
+		expect.MustEqual(t, claims[0].Task.ID, ids[0], "key", key)
+		expect.MustEqual(t, claims[0].Task.LimitKey, key)
 		for _, id := range []int64{ids[1], ids[2]} {
 			x := task(t, s, id)
-			expect.True(t, x.WaitsForLimit() && x.OpenPlace() == x.PlacedIn, "key", key, "task", id, "is in", x.PlacedIn)
+			expect.True(t, x.WaitsForLimit(), "key", key, "task", id, "is in", x.PlacedIn)
+			expect.Equal(t, x.OpenPlace(), x.PlacedIn, "key", key, "task", id)
 		}
 		mustBeSound(t, s)
 	}
@@ -177,10 +190,12 @@ func TestHostileLimitKeys(t *testing.T) {
 			t.Errorf("a task with the key %q was accepted", key)
 		}
 	}
-	all, err := s.Limits(t.Context())
-	expect.True(t, err == nil && len(all) == 11 && slices.IsSortedFunc(all, func(a, b tdf.LimitUse) int { return strings.Compare(a.Key, b.Key) }), "limits", all, err)
+	all := expect.Result(s.Limits(t.Context())).Value(t)
+	expect.Len(t, all, 11)
+	expect.True(t, slices.IsSortedFunc(all, func(a, b tdf.LimitUse) int { return strings.Compare(a.Key, b.Key) }), "limits", all)
 	for _, u := range all {
-		expect.True(t, u.Running == 1 && u.Waiting == 2, "use", u)
+		expect.Equal(t, u.Running, 1)
+		expect.Equal(t, u.Waiting, 2)
 	}
 }
 

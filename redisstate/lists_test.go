@@ -39,9 +39,11 @@ func TestCountsAndListsByGroup(t *testing.T) {
 			expect.Equal(t, cmp.Diff(look.want, counts.String()), "", "groups", look.groups)
 		}
 		ids, err := s.List(t.Context(), tdf.Open, "a", 0, 10)
-		expect.True(t, err == nil && fmt.Sprint(ids) == "[3]", "open in a", ids, err)
+		expect.NoError(t, err)
+		expect.Equal(t, fmt.Sprint(ids), "[3]")
 		ids, err = s.List(t.Context(), tdf.Open, "", 1, 1)
-		expect.True(t, err == nil && fmt.Sprint(ids) == "[4]", "the second open task", ids, err)
+		expect.NoError(t, err)
+		expect.Equal(t, fmt.Sprint(ids), "[4]")
 	})
 }
 
@@ -55,7 +57,8 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		definitions[i].Input = strings.Repeat("x", tdf.MaxInput)
 	}
 	ids := mustOpen(t, s, definitions...)
-	expect.True(t, len(ids) == 2500 && ids[2499] == 2500, len(ids), "ids, the last is", ids[len(ids)-1])
+	expect.MustLen(t, ids, 2500)
+	expect.Equal(t, ids[2499], 2500)
 	expect.Equal(t, task(t, s, 2500).Input, "2499", "the last task's input")
 	mustClaim(t, s, 60) // the tasks with large inputs
 	claims := mustClaim(t, s, 1000)
@@ -63,8 +66,8 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 	for i, c := range claims {
 		moves[i], _ = c.Task.Execute(c.ID, tdf.Result{Output: strings.Repeat("o", 10_000), Exit: "0"})
 	}
-	outcomes, err := s.Execute(t.Context(), "w", moves...)
-	expect.MustTrue(t, err == nil && len(outcomes) == 1000, len(outcomes), "outcomes", err)
+	outcomes := expect.Result(s.Execute(t.Context(), "w", moves...)).Value(t)
+	expect.MustLen(t, outcomes, 1000)
 	for i, o := range outcomes {
 		must(t, o.Err, "result", i)
 	}
@@ -75,7 +78,9 @@ func TestOpenRefusesAllOrNothing(t *testing.T) {
 	bad := define("'x")
 	before := dump(t, s)
 	ids, err := s.Open(t.Context(), "manager", define("a"), bad)
-	expect.True(t, err != nil && err.Error() == "task 2 of 2: input: a quote is not closed" && len(ids) == 0, ids, err)
+	expect.MustTrue(t, err != nil, ids, err)
+	expect.Equal(t, err.Error(), "task 2 of 2: input: a quote is not closed")
+	expect.Len(t, ids, 0)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
 
@@ -85,7 +90,8 @@ func TestPrograms(t *testing.T) {
 		sum := strings.TrimPrefix(source, "redis:")
 		expect.Equal(t, string(expect.Result(s.Program(t.Context(), sum)).Value(t)), "an archive\x00\xff")
 		got, err := s.Program(t.Context(), strings.Repeat("0", 64))
-		expect.True(t, got == nil && err == nil, got, err)
+		expect.Equal(t, got, nil)
+		expect.NoError(t, err)
 		expect.Result(s.PutProgram(t.Context(), make([]byte, MaxProgram+1))).Fails(t, "", "a program over the limit was stored")
 	})
 }
@@ -105,8 +111,9 @@ func TestCountsDoNotBelieveAnEmptyAnswer(t *testing.T) {
 			wrong--
 			return []byte("*0\r\n")
 		})
-		counts, err := s.Counts(t.Context(), groups...)
-		expect.True(t, err == nil && counts[tdf.Open] == int64(1-len(groups)) && wrong == 0, "counts", counts, err)
+		counts := expect.Result(s.Counts(t.Context(), groups...)).Value(t)
+		expect.Equal(t, counts[tdf.Open], int64(1-len(groups)))
+		expect.Equal(t, wrong, 0)
 	}
 }
 
@@ -114,8 +121,10 @@ func TestMemoryOf(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("x"))
 		real := infoOf(t, s)["redis_version"] != ""
-		sizes, err := s.MemoryOf(t.Context(), append(ids, 99))
-		expect.True(t, err == nil && len(sizes) == 2 && (sizes[0] > 100) == real && sizes[1] == 0, sizes, err)
+		sizes := expect.Result(s.MemoryOf(t.Context(), append(ids, 99))).Value(t)
+		expect.MustLen(t, sizes, 2)
+		expect.MustEqual(t, sizes[0] > 100, real)
+		expect.Equal(t, sizes[1], 0)
 	})
 }
 

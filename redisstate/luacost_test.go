@@ -73,8 +73,8 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 		expect.Result(s.Open(ctx, "manager", tasks...)).OK(t)
 	}
 	claim := func() {
-		c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: n, Lease: 600})
-		expect.MustTrue(t, err == nil && len(c.Claims) == n, len(c.Claims), "claims", err)
+		c := expect.Result(s.Claim(ctx, ClaimRequest{Worker: "w", Most: n, Lease: 600})).Value(t)
+		expect.MustLen(t, c.Claims, n)
 		claims, now = c.Claims, c.Now
 	}
 	report := func() {
@@ -89,7 +89,8 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 	}
 	settle := func() {
 		moved, _, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now.Add(60), n)
-		expect.MustTrue(t, err == nil && moved == n, "settled", moved, err)
+		expect.NoError(t, err, "settled", moved)
+		expect.MustEqual(t, moved, n)
 	}
 	archive := func() {
 		found := expect.Result(s.Read(ctx, finished, Want{Fields: Whole})).Value(t)

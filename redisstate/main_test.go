@@ -176,8 +176,8 @@ func mustClaim(t testing.TB, s *Store, most int) []Claim {
 func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
 	t.Helper()
 	must(t, err)
-	outcomes, err := s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})
-	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, m.Verb, err, outcomes)
+	outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})).Value(t)
+	expect.NoError(t, outcomes[0].Err)
 }
 
 // mustMove makes the move that a method of the task decides, such as (*tdf.Task).Cancel.
@@ -195,8 +195,8 @@ func mustChange(t testing.TB, s *Store, id int64, c tdf.Changes) {
 func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
 	t.Helper()
 	m := expect.Result(c.Task.Execute(c.ID, r)).Value(t)
-	outcomes, err := s.Execute(t.Context(), "w", m)
-	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, "execute", err, outcomes)
+	outcomes := expect.Result(s.Execute(t.Context(), "w", m)).Value(t)
+	expect.NoError(t, outcomes[0].Err)
 }
 
 // mustSettle settles one task, as a server would.

@@ -35,7 +35,10 @@ func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
 		}})
 		must(t, err)
 		got := stored[1].Task
-		expect.True(t, got != nil && got.State == tdf.Archived && got.Outcome == "failed" && got.Current().Entered[tdf.Archived] != 0, "fields", fields, got)
+		expect.MustTrue(t, got != nil, "fields", fields, got)
+		expect.Equal(t, got.State, tdf.Archived, "fields", fields)
+		expect.Equal(t, got.Outcome, "failed", "fields", fields)
+		expect.NotEqual(t, got.Current().Entered[tdf.Archived], 0, "fields", fields)
 		expect.Equal(t, stored[0].Task.State, tdf.Failed, "fields", fields, "the other task")
 	}
 	for _, r := range records(t, s) {
@@ -79,7 +82,8 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 	outcomes := expect.Result(s.Apply(ctx, "test", stale...)).Value(t)
 	for _, o := range outcomes {
 		e := new(tdf.StateError)
-		expect.MustTrue(t, errors.As(o.Err, &e) && e.State == tdf.Archived, "a move of a task that was archived meanwhile", o.Err)
+		expect.MustTrue(t, errors.As(o.Err, &e), "a move of a task that was archived meanwhile", o.Err)
+		expect.MustEqual(t, e.State, tdf.Archived)
 	}
 	fresh := units()
 	expect.MustEqual(t, fromFinished, len(fresh) == 0, len(fresh), "moves")
@@ -123,7 +127,8 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	must(t, outcomes[0].Err)
 	expect.Equal(t, listed(), fmt.Sprint([]int64{early, ids[1]}), "in the list open")
 	found := expect.Result(s.Examine(t.Context(), append(ids, early, outcomes[0].IDs[0]))).Value(t)
-	expect.True(t, len(found) == 1 && found[0].ID == early, "found", found)
+	expect.MustLen(t, found, 1)
+	expect.Equal(t, found[0].ID, early)
 	if _, err := s.Repair(t.Context(), "server", found); err != nil || listed() != fmt.Sprint(ids[1:]) {
 		t.Errorf("in the list open after the repair: %s, %v", listed(), err)
 	}

@@ -20,7 +20,8 @@ func TestQueueCounts(t *testing.T) {
 			counts, err := s.QueueCounts(t.Context())
 			waiting, err2 := s.CountWaiting(t.Context())
 			got := fmt.Sprint(countsText(counts), " ", waiting)
-			expect.True(t, errors.Join(err, err2) == nil && got == want, when, got, errors.Join(err, err2), "want", want)
+			expect.NoError(t, errors.Join(err, err2), when)
+			expect.Equal(t, got, want, when)
 		}
 		mustBe("without tasks", "[] 0")
 		plain := mustOpen(t, s, define("plain"), define("plain"))
@@ -55,7 +56,9 @@ func TestQueueCountsHaveTheFirstTask(t *testing.T) {
 	first.StartAfter, second.StartAfter = 4e9, 5e9
 	mustOpen(t, s, second, first)
 	counts := expect.Result(s.QueueCounts(t.Context())).Value(t)
-	expect.True(t, len(counts) == 1 && counts[0].First >= 4e9 && counts[0].First < 5e9, counts)
+	expect.MustLen(t, counts, 1)
+	expect.MustTrue(t, counts[0].First >= 4e9, counts)
+	expect.Compare(t, counts[0].First, "<", 5e9)
 }
 
 // Above a number of priorities, the counts say that they are incomplete.
@@ -71,10 +74,12 @@ func TestQueueCountsOfManyPriorities(t *testing.T) {
 	}
 	counts, err := s.QueueCounts(t.Context())
 	want := "[{a 1 false} {b 1 false}]"
-	expect.True(t, err == nil && countsText(counts) == want, counts, err, "want", want)
+	expect.NoError(t, err)
+	expect.Equal(t, countsText(counts), want)
 	s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), redis.Z{Score: 1e6, Member: "1000000"})
 	counts, err = s.QueueCounts(t.Context())
-	expect.True(t, err == nil && countsText(counts) == "[{a 1 true} {b 1 false}]", "with one more priority", counts, err)
+	expect.NoError(t, err)
+	expect.Equal(t, countsText(counts), "[{a 1 true} {b 1 false}]")
 }
 
 // Partitions returns the partitions that have open tasks, also if no task is due.
@@ -105,8 +110,9 @@ func TestPartitionsOfAStrangeHash(t *testing.T) {
 			}
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Partitions(), fields...).Err())
 		}
-		names, err := s.partitionNames(t.Context())
-		expect.True(t, err == nil && len(names) <= partitionsListed+1 && !slices.Contains(names, "x1"), len(names), "names", err)
+		names := expect.Result(s.partitionNames(t.Context())).Value(t)
+		expect.Compare(t, len(names), "<=", partitionsListed+1)
+		expect.True(t, !slices.Contains(names, "x1"), len(names), "names")
 		s.Redis.Del(t.Context(), s.Keys.Partitions())
 		s.Redis.Set(t.Context(), s.Keys.Partitions(), "text", 0)
 		expect.Len(t, expect.Result(s.Partitions(t.Context())).Value(t), 0, "a wrong type")

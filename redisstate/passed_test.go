@@ -29,7 +29,9 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 	for from := 1; from <= n; from += 1000 {
 		err := s.Redis.Eval(t.Context(), script, []string{s.Keys.TaskPrefix(), s.Keys.List(tdf.Open)},
 			from, min(from+999, n), program, now.String()).Err()
-		expect.MustTrue(t, err == nil || err == redis.Nil, err)
+		if err != nil {
+			expect.MustEqual[any](t, err, redis.Nil)
+		}
 	}
 	s.Redis.Set(t.Context(), s.Keys.TaskID(), n, 0)
 }
@@ -72,7 +74,8 @@ func TestWorkersSharePositions(t *testing.T) {
 	looked := commandCalls(t, s, "hmget") - before
 	expect.True(t, looked <= tasks+100, workers, "workers looked at", looked, "tasks to pass", tasks)
 	most := looked / claims
-	expect.True(t, most <= 1100 && claims >= tasks/1100, "a claim looked at", most, "tasks")
+	expect.Compare(t, most, "<=", 1100)
+	expect.Compare(t, claims, ">=", tasks/1100, "a claim looked at", most, "tasks")
 	mustOpen(t, s, define("again"))
 	before = commandCalls(t, s, "hmget")
 	if c, _ := claimUntil(t, s, workers, "broken"); inputs(c.Claims) != "again" {
@@ -95,8 +98,8 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 	mustOpen(t, s, broken, broken, define("a"), define("b"), define("c"), define("d"))
 	claim := func(want string) {
 		t.Helper()
-		c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})
-		expect.True(t, err == nil && inputs(c.Claims) == want, "claimed", inputs(c.Claims), "want", want, err)
+		c := expect.Result(s.Claim(ctx, ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
+		expect.Equal(t, inputs(c.Claims), want)
 	}
 	claim("a")
 	positions := s.Redis.Keys(ctx, s.Keys.PassedPrefix()+"*").Val()
@@ -147,8 +150,8 @@ func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 	ids := mustOpen(t, s, broken, define("not on w"), broken, define("last"))
 	s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "not_on", "w")
 	for _, step := range []struct{ worker, want string }{{"w", "last"}, {"v", "not on w"}} {
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})
-		expect.True(t, err == nil && inputs(c.Claims) == step.want, step.worker, "claimed", inputs(c.Claims), "want", step.want, err)
+		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
+		expect.Equal(t, inputs(c.Claims), step.want, step.worker)
 	}
 }
 

@@ -23,7 +23,8 @@ func TestPause(t *testing.T) {
 				offer := offerOf("a", "default")
 				running := claimFor(t, s, 1, offerOf("a")).Claims[0] // the task with priority 1
 				n, err := s.Pause(t.Context(), "ann", pause, pause)
-				expect.MustTrue(t, n != 0 && err == nil, n, err)
+				expect.MustTrue(t, n != 0, n, err)
+				expect.NoError(t, err, n)
 				got := map[int64]bool{}
 				for range 5 {
 					for _, id := range claimedIDs(claimFor(t, s, 10, offer)) {
@@ -33,12 +34,17 @@ func TestPause(t *testing.T) {
 				for _, id := range ids {
 					x := task(t, s, id)
 					_, held := (tdf.Paused{pause}).Holds(&x.Properties)
-					expect.True(t, id == running.Task.ID || held == (x.State == tdf.Open), "task", id, "is", x.State, "held", held)
+					if id != running.Task.ID {
+						expect.Equal(t, held, x.State == tdf.Open, "task", id)
+					}
 				}
-				outcomes, err := s.Execute(t.Context(), "w", execution(t, running))
-				expect.True(t, err == nil && outcomes[0].Err == nil, "the running task cannot end", outcomes, err)
-				paused, err := s.Paused(t.Context())
-				expect.True(t, err == nil && len(paused) == 1 && paused[0].Pausable == pause && paused[0].By == "ann" && paused[0].Since != 0, "paused", paused, err)
+				outcomes := expect.Result(s.Execute(t.Context(), "w", execution(t, running))).Value(t)
+				expect.NoError(t, outcomes[0].Err)
+				paused := expect.Result(s.Paused(t.Context())).Value(t)
+				expect.MustLen(t, paused, 1)
+				expect.MustEqual(t, paused[0].Pausable, pause)
+				expect.MustEqual(t, paused[0].By, "ann")
+				expect.NotEqual(t, paused[0].Since, 0)
 				expect.MustEqual(t, expect.Result(s.Resume(t.Context(), "ann", pause)).Value(t), 1)
 				rest := claimedIDs(claimFor(t, s, 10, offer))
 				var want []int64
@@ -88,7 +94,8 @@ func TestResumeLeavesNothing(t *testing.T) {
 		expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"})).OK(t)
 	}
 	n, err := s.Resume(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"}, tdf.Pausable{Queue: "never"})
-	expect.True(t, n == 2 && err == nil, n, "resumed", err)
+	expect.Equal(t, n, 2)
+	expect.NoError(t, err, n)
 	after := dump(t, s)
 	delete(before, "wake:open")
 	delete(after, "wake:open")

@@ -214,6 +214,8 @@ func TestSettlingReadsFewLongTexts(t *testing.T) {
 		s.Redis.HSet(ctx, s.Keys.Task(c.Task.ID), "0:error", strings.Repeat("x", 20_000*(i%2)), "fail_on", []string{"any", "exit", "any"}[i%3])
 	}
 	moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), clockOf(t, s).Add(1), 100)
-	expect.True(t, err == nil && moved == 8 && len(others) == 4, "moved", moved, "others", others, err)
+	expect.NoError(t, err, "moved", moved)
+	expect.Equal(t, moved, 8)
+	expect.Len(t, others, 4, "moved", moved)
 	expect.Equal(t, commandCalls(t, s, "hstrlen"), 3, "the texts after 64 KiB that had to be empty")
 }

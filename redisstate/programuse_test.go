@@ -55,15 +55,24 @@ func TestRemoveUnused(t *testing.T) {
 		expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 0, 10)).Value(t), 0, "removed")
 		programs := expect.Result(s.Programs(t.Context())).Value(t)
 		for _, p := range programs {
-			expect.True(t, p.SHA256 != old && p.Pinned == (p.SHA256 == kept) && (p.Pinned || p.LastUse != 0), p)
+			expect.NotEqual(t, p.SHA256, old)
+			expect.Equal(t, p.Pinned, p.SHA256 == kept)
+			if !p.Pinned {
+				expect.NotEqual(t, p.LastUse, 0)
+			}
 		}
 		stored, err := s.HasProgram(t.Context(), old)
-		expect.True(t, !stored && err == nil && len(programs) == 3 && lastUse(t, s, old) == -1, len(programs), "programs", err)
+		expect.True(t, !stored, len(programs), "programs", err)
+		expect.NoError(t, err)
+		expect.Len(t, programs, 3)
+		expect.Equal(t, lastUse(t, s, old), -1)
 		must(t, s.UnpinPrograms(t.Context(), kept))
 		use := lastUse(t, s, kept)
-		expect.True(t, use >= lastUse(t, s, fresh) && !math.IsInf(use, 1), "after unpin", use)
+		expect.Compare(t, use, ">=", lastUse(t, s, fresh))
+		expect.True(t, !math.IsInf(use, 1), "after unpin", use)
 		removed, err := s.RemoveProgram(t.Context(), edge, 9e9, 0)
-		expect.True(t, removed && err == nil, edge, "is still there", err)
+		expect.True(t, removed, edge, "is still there", err)
+		expect.NoError(t, err, edge)
 		expect.Equal(t, lastUse(t, s, edge), -1, "a removed program has a last use")
 		expect.Fails(t, s.PinPrograms(t.Context(), strings.Repeat("0", 64)), "", "a program that is not stored was pinned")
 	})
@@ -113,8 +122,8 @@ func TestUsesOfPrograms(t *testing.T) {
 			age(t, s, 50, sum)
 			must(t, use())
 			expect.True(t, lastUse(t, s, sum) >= 1e9, name, "the last use is", lastUse(t, s, sum))
-			removed, err := s.removeUnused(t.Context(), 100, []string{sum}) // a server chose it before the use
-			expect.True(t, err == nil && len(removed) == 0, name, "removed", removed, err)
+			removed := expect.Result(s.removeUnused(t.Context(), 100, []string{sum})).Value(t) // a server chose it before the use
+			expect.Len(t, removed, 0, name)
 		}
 	})
 }
@@ -125,7 +134,8 @@ func TestUseKeepsThePin(t *testing.T) {
 	sum, missing := putProgram(t, s, "archive"), strings.Repeat("1", 64)
 	before := lastUse(t, s, sum)
 	must(t, s.UsePrograms(t.Context(), 5, sum, missing))
-	expect.True(t, lastUse(t, s, sum) == before && lastUse(t, s, missing) == -1, "last uses", lastUse(t, s, sum), "and", lastUse(t, s, missing))
+	expect.Equal(t, lastUse(t, s, sum), before)
+	expect.Equal(t, lastUse(t, s, missing), -1)
 	must(t, s.PinPrograms(t.Context(), sum))
 	putProgram(t, s, "archive")
 	must(t, s.UsePrograms(t.Context(), 9e9, sum))
@@ -158,7 +168,8 @@ func TestMissingUses(t *testing.T) {
 	if stored, next, err := s.MissingUses(t.Context(), 1000, 0); !stored || next != 0 || err != nil {
 		t.Errorf("%v, %d, %v", stored, next, err)
 	}
-	expect.True(t, lastUse(t, s, sum) == 1000 && lastUse(t, s, known) == before, "last uses", lastUse(t, s, sum), "and", lastUse(t, s, known))
+	expect.Equal(t, lastUse(t, s, sum), 1000)
+	expect.Equal(t, lastUse(t, s, known), before)
 	age(t, s, 1, "ghost", "a\x00b:*")
 	expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Value(t), 0, "removed")
 	expect.Equal(t, lastUse(t, s, "ghost"), -1, "an entry without a program stays")
@@ -197,8 +208,9 @@ func TestRemoveUnusedRacesWithOpens(t *testing.T) {
 			continue // it was removed before
 		}
 		must(t, err)
-		stored, err := s.HasProgram(t.Context(), sum)
-		expect.True(t, err == nil && stored && lastUse(t, s, sum) != 0, "step", i, "stored", stored, "last use", lastUse(t, s, sum), err)
+		stored := expect.Result(s.HasProgram(t.Context(), sum)).Value(t)
+		expect.True(t, stored, "step", i, "stored", stored, "last use", lastUse(t, s, sum))
+		expect.NotEqual(t, lastUse(t, s, sum), 0, "step", i)
 	}
 	close(stop)
 	all.Wait()
@@ -213,7 +225,9 @@ func TestOpenAfterAProgramWasRemoved(t *testing.T) {
 	mustOpen(t, s, d)
 	must(t, s.Redis.Del(t.Context(), s.Keys.Program(sum)).Err())
 	opened, err := s.OpenAll(t.Context(), "m", "", define("y"), d)
-	expect.True(t, errors.Is(err, ErrNoProgram) && tdf.CodeOf(err) == tdf.CodeNotFound && len(opened) == 0, "opened", opened, err)
+	expect.FailsWith(t, err, ErrNoProgram)
+	expect.Equal(t, tdf.CodeOf(err), tdf.CodeNotFound)
+	expect.Len(t, opened, 0)
 	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val(), 1, "tasks are open")
 	putProgram(t, s, "archive")
 	mustOpen(t, s, d)
@@ -248,6 +262,9 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		c.change(sum)
 		removed, err := s.RemoveProgram(t.Context(), sum, since, last)
 		stored, err2 := s.HasProgram(t.Context(), sum)
-		expect.True(t, removed == c.removed && err == nil && stored != removed && err2 == nil, name, "removed", removed, "stored", stored, err, err2)
+		expect.Equal(t, removed, c.removed, name)
+		expect.NoError(t, err, name)
+		expect.NotEqual(t, stored, removed, name)
+		expect.NoError(t, err2, name)
 	}
 }

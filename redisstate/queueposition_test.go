@@ -24,7 +24,8 @@ func TestQueuePosition(t *testing.T) {
 		} {
 			got, err := s.QueuePosition(t.Context(), &tdf.Task{Properties: define("p"), ID: id, State: tdf.Open}, 4e9)
 			diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() }))
-			expect.True(t, err == nil && diff == "", "task", id, diff, err)
+			expect.NoError(t, err, "task", id, diff)
+			expect.Equal(t, diff, "", "task", id)
 		}
 	})
 }
@@ -38,8 +39,11 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 	ids := mustOpen(t, s, placed("a", 2), placed("a", 2), placed("a", 3), placed("a", 7), placed("a", 7), placed("a", 1), placed("b", 5), later)
 	mustBe := func(id int64, ahead, higher int64, more bool) {
 		t.Helper()
-		q, err := s.QueuePosition(t.Context(), task(t, s, id), now+60)
-		expect.True(t, err == nil && q.Listed && q.Ahead == ahead && q.Higher == higher && q.More == more, "task", id, q, err, "want", ahead, higher, "and", more)
+		q := expect.Result(s.QueuePosition(t.Context(), task(t, s, id), now+60)).Value(t)
+		expect.True(t, q.Listed, "task", id, q, "want", ahead, higher, "and", more)
+		expect.Equal(t, q.Ahead, ahead, "task", id, higher)
+		expect.Equal(t, q.Higher, higher, "task", id, ahead)
+		expect.Equal(t, q.More, more, "task", id, ahead, higher)
 	}
 	mustBe(ids[1], 1, 3, false)
 	mustBe(ids[5], 0, 5, false)
@@ -69,8 +73,11 @@ func TestPositionBehindALimit(t *testing.T) {
 		claimFor(t, s, 3, offerOf("a"))
 		now := expect.Result(s.Now(t.Context())).Value(t)
 		waits := task(t, s, ids[0])
-		q, err := s.QueuePosition(t.Context(), waits, now+60)
-		expect.True(t, err == nil && waits.WaitsForLimit() && q.Listed && q.Ahead == 0 && q.Higher == 2, "waiting", waits.WaitsForLimit(), q, err, "want 2 tasks with a higher priority")
+		q := expect.Result(s.QueuePosition(t.Context(), waits, now+60)).Value(t)
+		expect.True(t, waits.WaitsForLimit(), "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
+		expect.True(t, q.Listed, "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
+		expect.Equal(t, q.Ahead, 0)
+		expect.Equal(t, q.Higher, 2)
 	})
 }
 
@@ -81,12 +88,14 @@ func TestHasProgram(t *testing.T) {
 		expect.Result(s.HasProgram(t.Context(), sum)).Is(t, want, sum, "is stored")
 	}
 	settings, _, room, err := s.Room(t.Context())
-	expect.True(t, !settings.ClaimsWait(room) && err == nil, "claims wait for a Redis without a limit", room, err)
+	expect.True(t, !settings.ClaimsWait(room), "claims wait for a Redis without a limit", room, err)
+	expect.NoError(t, err)
 }
 
 func TestFull(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "full")
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	settings, _, room, err := s.Room(t.Context())
-	expect.True(t, settings.ClaimsWait(room) && err == nil, "claims do not wait for a Redis at its limit", room, err)
+	expect.True(t, settings.ClaimsWait(room), "claims do not wait for a Redis at its limit", room, err)
+	expect.NoError(t, err)
 }

@@ -126,7 +126,8 @@ func TestReadWhole(t *testing.T) {
 				all := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
 				got := all[len(ids)-1]
 				diff := cmp.Diff(want, got.Task)
-				expect.True(t, diff == "" && fmt.Sprint(got.Invalid) == fmt.Sprint(wantErr), name, "of", len(ids), got.Invalid, "want", wantErr, "(-want +got)", diff)
+				expect.Equal(t, diff, "", name)
+				expect.Equal(t, fmt.Sprint(got.Invalid), fmt.Sprint(wantErr), name, diff)
 			}
 		}
 		for _, fields := range []Fields{Head, Facts, Rules, Rules | Facts, Rules | Lists, Whole} {
@@ -171,11 +172,14 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	l := &load{}
 	s.Redis.AddHook(l)
 	for id, rounds := range map[int64]int{1: 300, 2: 12} {
-		x, err := s.ReadOne(t.Context(), id, Want{Fields: Whole})
-		expect.MustTrue(t, err == nil && len(x.Task.Rounds) == rounds && x.Task.Rounds.At(rounds-1).Tail != "", "task", id, err)
+		x := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Whole})).Value(t)
+		expect.MustLen(t, x.Task.Rounds, rounds, "task", id)
+		expect.MustTrue(t, x.Task.Rounds.At(rounds-1).Tail != "", "task", id)
 		expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Facts, Rounds: LastRounds(rounds)})).OK(t)
 	}
-	expect.True(t, l.fields >= 500 && l.fields <= namesAtOnce && len(l.whole) <= 0, "up to", l.fields, "properties in one reply, and these commands read a whole hash", l.whole)
+	expect.Compare(t, l.fields, ">=", 500)
+	expect.Compare(t, l.fields, "<=", namesAtOnce)
+	expect.Len(t, l.whole, 0)
 	l.names, l.bytes = 0, 0
 	x := expect.Result(s.ReadOne(t.Context(), 2, Want{Fields: Rules | Facts, Rounds: LastRounds(2)})).Value(t)
 	if r := x.Task.Current(); r.Worker != "1011" || !r.HasError || r.Error != "" || !r.Committed || x.Task.Rounds.At(10).PID != 1010 || x.Task.Rounds.At(9).PID != 0 {
@@ -183,8 +187,10 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	}
 	x = expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(17), Texts: SameTexts(TextsOf{17, tdf.TextOutput})})).Value(t)
 	r := x.Task.Rounds.At(17)
-	expect.True(t, r.Output == "output of 17" && r.PID == 1017, "round 17", r)
-	expect.True(t, l.names <= 270 && l.bytes <= 1000, "the replies had", l.names, "values, and the longest reply had", l.bytes, "bytes")
+	expect.Equal(t, r.Output, "output of 17")
+	expect.Equal(t, r.PID, 1017)
+	expect.Compare(t, l.names, "<=", 270)
+	expect.Compare(t, l.bytes, "<=", 1000)
 }
 
 // A task with many long outputs is read in pieces, too.
@@ -197,11 +203,12 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	}
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(large)).Err())
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
-	x, err := s.ReadOne(t.Context(), 1, Want{Fields: Whole})
-	expect.MustTrue(t, err == nil && len(x.Task.Rounds.At(11).Output) == 1<<20, err)
+	x := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).Value(t)
+	expect.MustLen(t, x.Task.Rounds.At(11).Output, 1<<20)
 	reads := commandCalls(t, s, "hmget")
 	pieces := 12 << 20 / readAtOnce
-	expect.True(t, reads > pieces && commandCalls(t, s, "hgetall") == 0, reads, "commands, want more than", pieces, "short commands, and no HGETALL")
+	expect.Compare(t, reads, ">", pieces)
+	expect.Equal(t, commandCalls(t, s, "hgetall"), 0, reads, "commands, want more than", pieces, "short commands, and no HGETALL")
 }
 
 // If a task has a high round number but few rounds, reading it does not read thousands of missing properties.
@@ -214,7 +221,9 @@ func TestInventedRounds(t *testing.T) {
 	s.Redis.AddHook(l)
 	tasks := expect.Result(s.Read(t.Context(), []int64{1, 2}, Want{Fields: Facts, Rounds: LastRounds(10)})).Value(t)
 	x := tasks[0].Task
-	expect.True(t, x.Round == 99999 && x.Current().Entered[tdf.Open] == 5 && len(x.Rounds) == 1, x)
+	expect.Equal(t, x.Round, 99999)
+	expect.Equal(t, x.Current().Entered[tdf.Open], 5)
+	expect.Len(t, x.Rounds, 1)
 	if x := tasks[1].Task; x.Round != many || x.Current().PID != 1000+many || len(x.Rounds) != 10 {
 		t.Errorf("%+v", x)
 	}
@@ -253,13 +262,17 @@ func TestLongValuesAreNotRead(t *testing.T) {
 		l := &load{}
 		s.Redis.AddHook(l)
 		for _, want := range []Want{{Fields: Rules | Lists}, {Fields: Facts, Rounds: LastRounds(2)}, {Fields: Rules | Facts}, {Fields: Whole}} {
-			all, err := s.Read(t.Context(), []int64{1, 2}, want)
-			expect.True(t, err == nil && all[0].Invalid != nil && strings.Contains(all[0].Invalid.Error(), "at most ") && all[1].Task.Outcome == "failed", want.Fields, all, err)
+			all := expect.Result(s.Read(t.Context(), []int64{1, 2}, want)).Value(t)
+			expect.Fails(t, all[0].Invalid, "at most ")
+			expect.Equal(t, all[1].Task.Outcome, "failed")
 		}
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "input", strings.Repeat("x", 1<<20), "0:output", "out").Err())
 		all := expect.Result(s.Read(t.Context(), []int64{1, 2}, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{0, tdf.TextOutput})})).Value(t)
 		x, y := all[0].Task, all[1].Task
-		expect.True(t, x.Input == "(1048576 bytes, too long to be valid)" && x.Meta == "{}" && x.Current().Output == "out" && y.Input == "some input", "texts", x, y)
+		expect.Equal(t, x.Input, "(1048576 bytes, too long to be valid)")
+		expect.Equal(t, x.Meta, "{}")
+		expect.Equal(t, x.Current().Output, "out")
+		expect.Equal(t, y.Input, "some input")
 		expect.True(t, l.bytes <= 1000, "the longest reply had", l.bytes, "bytes")
 	})
 }
@@ -278,7 +291,10 @@ func TestManyPropertiesDelayNoClient(t *testing.T) {
 	for _, ids := range [][]int64{{1}, {2, 1}} {
 		all := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
 		diff := cmp.Diff(want, all[len(ids)-1].Task)
-		expect.True(t, diff == "" && (all[0].ID != 2 || all[0].Task == nil), "read of", len(ids), "-want +got", diff)
+		expect.Equal(t, diff, "")
+		if all[0].ID == 2 {
+			expect.Equal(t, all[0].Task, nil, diff)
+		}
 	}
 	must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
 		expect.Equal(t, cmp.Diff(h, r.Hash), "", "as a record (-want +got")
@@ -307,7 +323,9 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 				t.Fatalf("%d tasks, up to task %d, with a limit of %d bytes", n, stored[max(0, n-1)].ID, most)
 			}
 			real := infoOf(t, s)["redis_version"] != ""
-			expect.True(t, !real || len(stored) <= max(1, most/large), len(stored), "tasks with a limit of", most, "bytes")
+			if real {
+				expect.Compare(t, len(stored), "<=", max(1, most/large), most, "bytes")
+			}
 			rest = rest[len(stored):]
 		}
 	}
@@ -326,7 +344,9 @@ func TestASmallTaskIsReadWithTwoCommands(t *testing.T) {
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
 	expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).OK(t)
 	m, h, l := commandCalls(t, s, "memory|usage"), commandCalls(t, s, "hgetall"), commandCalls(t, s, "hlen")
-	expect.True(t, m == tasks && h == tasks && l == 0, "MEMORY USAGE", m, "HGETALL", h, "HLEN", l, "times")
+	expect.Equal(t, m, tasks, h, "HLEN", l, "times")
+	expect.Equal(t, h, tasks, "MEMORY USAGE", m, l, "times")
+	expect.Equal(t, l, 0, "MEMORY USAGE", m, "HGETALL", h)
 }
 
 // A read with the fields Rules does not read the definition of a running or executed task. So the missing definition
@@ -339,8 +359,9 @@ func TestRulesOfARunningTaskAreValid(t *testing.T) {
 	mustApply(t, s, m, err)
 	for id, state := range map[int64]tdf.State{1: tdf.Executed, 2: tdf.Running, 3: tdf.Open} {
 		for _, fields := range []Fields{Rules, Rules | Lists, Rules | Facts} {
-			x, err := s.ReadOne(t.Context(), id, Want{Fields: fields})
-			expect.True(t, err == nil && x.Task.State == state && x.Invalid == nil, "task", id, "fields", fields, x.Task.State, err, "invalid", x.Invalid)
+			x := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: fields})).Value(t)
+			expect.Equal(t, x.Task.State, state, "task", id, "fields", fields)
+			expect.NoError(t, x.Invalid, "task", id, "fields", fields)
 		}
 	}
 }
@@ -358,7 +379,9 @@ func TestReadResult(t *testing.T) {
 			result := tdf.Result{Exit: "0", Started: whole.Task.Current().Entered[tdf.Running].Add(1), Seconds: 2}
 			want := expect.Result(whole.Task.Execute(c.ID, result)).Value(t)
 			got := expect.Result(read.Task.Execute(c.ID, result)).Value(t)
-			expect.True(t, cmp.Equal(got, want) && got.Opened > 0 && read.Task.Round == round, cmp.Diff(want, got))
+			expect.True(t, cmp.Equal(got, want), cmp.Diff(want, got))
+			expect.Compare(t, got.Opened, ">", 0)
+			expect.Equal(t, read.Task.Round, round)
 			mustApply(t, s, expect.Result(whole.Task.Release("again")).Value(t), nil)
 		}
 	})

@@ -29,8 +29,8 @@ func TestAClosedClientLeavesNoRecord(t *testing.T) {
 	s := connect(t, addr, reader.Keys.Namespace())
 	mustOpen(t, s, define("a"))
 	must(t, s.Close())
-	keys, err := reader.Redis.Keys(t.Context(), reader.Keys.Calls("*")).Result()
-	expect.True(t, err == nil && len(keys) == 0, "left behind", keys, err)
+	keys := expect.Result(reader.Redis.Keys(t.Context(), reader.Keys.Calls("*")).Result()).Value(t)
+	expect.Len(t, keys, 0)
 }
 
 // After a lost reply, a repeated call may arrive late. It must still find the recorded answer, so Close does not remove
@@ -80,8 +80,8 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 		s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another", "0:output", "another result")
 		m := expect.Result(seen.Archive()).Value(t)
 		before := dump(t, s)
-		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
-		expect.True(t, err == nil && outcomes[0].Err != nil, "archived an unseen result", outcomes, err)
+		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})).Value(t)
+		expect.Fails(t, outcomes[0].Err, "")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		mustMove(t, s, id, (*tdf.Task).Archive)
 	})
@@ -99,7 +99,7 @@ func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
 		if claimed {
 			s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", claim)
 		}
-		outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
-		expect.True(t, err == nil && (outcomes[0].Err != nil) == claimed, "with a claim meanwhile", claimed, outcomes, err)
+		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})).Value(t)
+		expect.Equal(t, outcomes[0].Err != nil, claimed)
 	}
 }

@@ -44,14 +44,18 @@ func TestReplace(t *testing.T) {
 		m := expect.Result(old.Replace()).Value(t)
 		o := transaction(t, s, []tdf.Properties{grouped("g")}, m)
 		e := new(tdf.StateError)
-		expect.True(t, errors.As(o.Err, &e) && e.ID == ids[0] && e.State == tdf.Running, "a running task", o.Err)
+		expect.MustTrue(t, errors.As(o.Err, &e), "a running task", o.Err)
+		expect.Equal(t, e.ID, ids[0])
+		expect.Equal(t, e.State, tdf.Running)
 		_, err := claimed.Replace()
 		expect.True(t, errors.As(err, &e), err)
 		m = expect.Result(task(t, s, ids[1]).Replace()).Value(t)
 		o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
-		expect.True(t, o.Err == nil && o.IDs[0] == ids[1]+1, o)
+		expect.NoError(t, o.Err)
+		expect.Equal(t, o.IDs[0], ids[1]+1)
 		o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
-		expect.True(t, errors.As(o.Err, &e) && e.State == tdf.None, "a task that is gone", o.Err)
+		expect.MustTrue(t, errors.As(o.Err, &e), "a task that is gone", o.Err)
+		expect.Equal(t, e.State, tdf.None)
 		d := define("x")
 		d.After = &tdf.Dependencies{Tasks: []int64{ids[1] + 1}}
 		mustOpen(t, s, d)
@@ -84,6 +88,7 @@ func TestPlaced(t *testing.T) {
 			found[expect.Result(s.AnyPlaced(t.Context(), place, now)).Value(t)] = true
 			return len(found) == 2
 		})
-		expect.True(t, found[ids[1]] && found[ids[3]], found)
+		expect.MustTrue(t, found[ids[1]], found)
+		expect.True(t, found[ids[3]], found)
 	})
 }

@@ -29,8 +29,9 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 		claim := func(all ...Required) (Claimed, error) {
 			return s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 30, Require: all})
 		}
-		c, err := claim(all...)
-		expect.True(t, err == nil && len(c.Claims) == 1 && c.Claims[0].Task.ID == ids[0], "all are unchanged", c, err)
+		c := expect.Result(claim(all...)).Value(t)
+		expect.MustLen(t, c.Claims, 1)
+		expect.Equal(t, c.Claims[0].Task.ID, ids[0])
 
 		m, err := task(t, s, ids[1]).Change(tdf.Changes{Input: new("new")}) // revision
 		mustApply(t, s, m, err)
@@ -46,7 +47,8 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 		expect.Equal(t, e.IDs, []int64{ids[1], ids[2], ids[4], 77, 78, ids[3]})
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		c, err = claim(requiredOf(t, s, ids[1]), all[2])
-		expect.True(t, err == nil && len(c.Claims) == 1, "versions as they are", c, err)
+		expect.NoError(t, err)
+		expect.Len(t, c.Claims, 1)
 	})
 }
 
@@ -71,5 +73,7 @@ func TestRepeatedClaimThatRequires(t *testing.T) {
 	first := expect.Result(s.Claim(t.Context(), r)).Value(t) // the claim itself changes the required task
 	r.Call = expect.Result(s.ClaimCall(t.Context(), "session", 1)).Value(t)
 	again := expect.Result(s.Claim(t.Context(), r)).Value(t)
-	expect.True(t, len(first.Claims) == 1 && len(again.Claims) == 1 && again.Claims[0].ID == first.Claims[0].ID, first, again)
+	expect.MustLen(t, first.Claims, 1)
+	expect.MustLen(t, again.Claims, 1)
+	expect.Equal(t, again.Claims[0].ID, first.Claims[0].ID)
 }

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -121,14 +120,16 @@ func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
 			expect.MustEqual(t, expect.Result(s.Restore(t.Context(), Record{ID: id, Hash: h})).Value(t), 1)
 			read := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Rules})).Value(t)
 			want := place == ""
-			expect.True(t, (read.Task.Current().Linked == 1) == want && read.Task.Waits() != want, "task", id, read.Task.Current())
+			expect.Equal(t, read.Task.Current().Linked == 1, want, "task", id)
+			expect.NotEqual(t, read.Task.Waits(), want, "task", id)
 			if place != "" {
 				continue
 			}
 			released := s.Redis.HGet(t.Context(), s.Keys.Task(id), "1:released").Val()
 			expect.Equal(t, released, "1", "the end of task", id, "would release links of others")
 			m, ok := read.Task.Rescore(now.Add(7200), now, 0)
-			expect.True(t, ok && slices.Contains(m.Clear, "ready"), "with a clock that is behind, the task waits again", m)
+			expect.True(t, ok, "with a clock that is behind, the task waits again", m)
+			expect.True(t, slices.Contains(m.Clear, "ready"), "with a clock that is behind, the task waits again", m)
 		}
 	})
 }
@@ -182,7 +183,9 @@ func TestRestoreOfATakenID(t *testing.T) {
 		before := dump(t, other)
 		want := fmt.Sprintf("restore task %d: another task has this id", c.id)
 		n, err := other.Restore(t.Context(), all...)
-		expect.True(t, n == 0 && errors.Is(err, ErrIDTaken) && err.Error() == want, c.what, n, "were written", err)
+		expect.Equal(t, n, 0, c.what)
+		expect.FailsWith(t, err, ErrIDTaken, c.what, n)
+		expect.Equal(t, err.Error(), want, c.what, n)
 		expect.Equal(t, changed(t, before, dump(t, other)), "", c.what)
 	}
 }
@@ -212,8 +215,9 @@ func TestRestoreInSmallCalls(t *testing.T) {
 func TestRestoreOfAnUnknownState(t *testing.T) {
 	s := newStore(t)
 	expect.Result(s.Restore(t.Context(), Record{ID: 7, Hash: tdf.Hash{"state": "dreaming", "program": "p"}})).OK(t)
-	findings, err := s.Check(t.Context())
-	expect.True(t, err == nil && len(findings) == 1 && findings[0].ID == 7, "found", findings, err)
+	findings := expect.Result(s.Check(t.Context())).Value(t)
+	expect.MustLen(t, findings, 1)
+	expect.Equal(t, findings[0].ID, 7)
 }
 
 // Restore can restore a hash with more properties than a script can pass to one command.
@@ -225,7 +229,8 @@ func TestRestoreOfManyRounds(t *testing.T) {
 	}
 	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), Record{ID: 1, Hash: h})).Value(t), 1)
 	got := records(t, s)
-	expect.True(t, len(got) == 1 && maps.Equal(got[0].Hash, h), "the task in Redis differs from the record")
+	expect.MustLen(t, got, 1, "the task in Redis differs from the record")
+	expect.Equal(t, got[0].Hash, h, "the task in Redis differs from the record")
 	mustBeSound(t, s)
 }
 
@@ -334,7 +339,9 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 	check := func(read int) {
 		t.Helper()
 		n := most.Swap(0)
-		expect.True(t, read == len(all) && n >= large && n <= bound, read, "tasks were read, and the largest reply had", n, "bytes; want", len(all), "tasks, and at most", bound, "bytes")
+		expect.Equal(t, read, len(all), n, bound, "bytes")
+		expect.Compare(t, n, ">=", large, read, bound, "bytes")
+		expect.Compare(t, n, "<=", bound, read)
 	}
 	check(len(records(t, s)))
 	ids := make([]int64, len(all))
@@ -350,9 +357,12 @@ func TestRecordsLeaveOutOtherKeys(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"))
 	err := s.Redis.Set(t.Context(), s.Keys.Task(1), "x", 0).Err()
-	expect.MustTrue(t, err == nil || err == redis.Nil, err)
+	if err != nil {
+		expect.MustEqual[any](t, err, redis.Nil)
+	}
 	got := records(t, s)
-	expect.True(t, len(got) == 1 && got[0].ID == 2, got)
+	expect.MustLen(t, got, 1)
+	expect.Equal(t, got[0].ID, 2)
 }
 
 func TestStoredPrograms(t *testing.T) {
@@ -362,7 +372,9 @@ func TestStoredPrograms(t *testing.T) {
 	for _, archive := range []string{"one", "three"} {
 		expect.Result(s.PutProgram(t.Context(), []byte(archive))).OK(t)
 	}
-	programs, err := s.Programs(t.Context())
-	expect.True(t, err == nil && len(programs) == 2 && programs[0].Bytes+programs[1].Bytes == 8 && len(programs[0].SHA256) == 64, programs, err)
+	programs := expect.Result(s.Programs(t.Context())).Value(t)
+	expect.MustLen(t, programs, 2)
+	expect.MustEqual(t, programs[0].Bytes+programs[1].Bytes, 8)
+	expect.Len(t, programs[0].SHA256, 64)
 	expect.Len(t, expect.Result(other.Programs(t.Context())).Value(t), 0, "another namespace")
 }

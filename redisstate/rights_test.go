@@ -39,12 +39,15 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	renewed, err := s.Renew(briefContext(t), 60, renewal)
-	expect.True(t, err == nil && renewed.Lost[0] == nil, "a renewal", renewed, err)
-	sizes, err := s.MemoryOf(briefContext(t), ids)
-	expect.True(t, err == nil && len(sizes) == 1 && sizes[0] == 0, "memory", sizes, err)
+	renewed := expect.Result(s.Renew(briefContext(t), 60, renewal)).Value(t)
+	expect.NoError(t, renewed.Lost[0])
+	sizes := expect.Result(s.MemoryOf(briefContext(t), ids)).Value(t)
+	expect.MustLen(t, sizes, 1)
+	expect.Equal(t, sizes[0], 0)
 	_, next, done, err := s.Walk(briefContext(t), WalkPage{phase: scanning, last: ids[0]}, 10)
-	expect.True(t, err == nil && !done && next.phase == listing, "the walk", next, done, err)
+	expect.NoError(t, err)
+	expect.True(t, !done, "the walk", next, done, err)
+	expect.Equal(t, next.phase, listing)
 	n := s.Outages()
 	expect.True(t, n == 0, n, "outages")
 	expect.Result(operator.Exists(t.Context(), s.Keys.Due()).Result()).Is(t, 1, "due")
@@ -90,6 +93,7 @@ func TestReadyNamesAMissingRight(t *testing.T) {
 			s.Close()
 		}
 		var refused *conn.RefusedError
-		expect.True(t, errors.As(err, &refused) && strings.Contains(err.Error(), "the user lacks a right that TDF needs: NOPERM"), "without the right to", command, err)
+		expect.MustTrue(t, errors.As(err, &refused), "without the right to", command, err)
+		expect.Contains(t, err.Error(), "the user lacks a right that TDF needs: NOPERM", "without the right to", command)
 	}
 }

@@ -93,7 +93,10 @@ func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
 	m := expect.Result(task(t, s, id).Archive()).Value(t)
 	outcomes, err := s.Apply(t.Context(), "m",
 		Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("x"), define("y")}}, Unit{Open: []tdf.Properties{define("z")}})
-	expect.True(t, err == nil && outcomes[0].Err == nil && len(outcomes[0].IDs) == 2 && tooMany(outcomes[1].Err, 3, 1), outcomes, err)
+	expect.NoError(t, err)
+	expect.NoError(t, outcomes[0].Err)
+	expect.MustLen(t, outcomes[0].IDs, 2)
+	expect.True(t, tooMany(outcomes[1].Err, 3, 1), outcomes, err)
 	if _, err := s.Open(t.Context(), "m", define("z")); !tooMany(err, 3, 1) {
 		t.Error(err)
 	}
@@ -124,8 +127,9 @@ func TestMaxTasksOfManyClients(t *testing.T) {
 		})
 	}
 	all.Wait()
-	counts, err := s.Counts(t.Context())
-	expect.True(t, err == nil && counts.Total() <= most && counts.Total() >= most-1, counts.Total(), "tasks", err, "want", most, "or one less")
+	counts := expect.Result(s.Counts(t.Context())).Value(t)
+	expect.Compare(t, counts.Total(), "<=", most)
+	expect.Compare(t, counts.Total(), ">=", most-1, most, "or one less")
 	mustBeSound(t, s)
 }
 
@@ -146,7 +150,9 @@ func TestInvalidSettings(t *testing.T) {
 	for _, value := range []string{"", "0", "-5", "NaN", "many", strings.Repeat("9", 400), "\x00"} {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Settings(), "max_tasks", value, "high_water", value, "other", value).Err())
 		settings, invalid, _, err := s.Room(t.Context())
-		expect.True(t, err == nil && invalid != nil && settings == tdf.DefaultSettings(), value, settings, invalid, err)
+		expect.NoError(t, err, value)
+		expect.Fails(t, invalid, "", value)
+		expect.Equal(t, settings, tdf.DefaultSettings(), value)
 		forgetRoom(s)
 		mustOpen(t, s, define("x"))
 	}
@@ -191,8 +197,8 @@ func TestOpensWaitForMemory(t *testing.T) {
 	mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
 	mustSettle(t, s, 1)
 	m := expect.Result(task(t, s, 1).Archive()).Value(t)
-	outcomes, err := s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})
-	expect.MustTrue(t, err == nil && outcomes[0].Err == nil, outcomes, err)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})).Value(t)
+	expect.NoError(t, outcomes[0].Err)
 	expect.Len(t, mustClaim(t, s, 1), 1, "claims wait, too")
 	mustMove(t, s, 1, (*tdf.Task).Remove)
 	select {
@@ -221,7 +227,8 @@ func TestWaitForMemoryEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-lines; cancel() }()
 	_, err := s.Open(ctx, "m", define("a"))
-	expect.True(t, errors.Is(err, context.Canceled) && strings.Contains(err.Error(), "maxmemory"), err)
+	expect.FailsWith(t, err, context.Canceled)
+	expect.Contains(t, err.Error(), "maxmemory")
 	expect.Equal(t, expect.Result(s.Counts(t.Context())).Value(t).Total(), 0)
 }
 
@@ -240,7 +247,10 @@ func TestClaimsWaitForMemory(t *testing.T) {
 	}
 	m := expect.Result(claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), r, m)
-	expect.True(t, err == nil && claimErr == nil && outcomes[0].Err == nil && len(c.Claims) == 0, outcomes, c, err, claimErr)
+	expect.NoError(t, err)
+	expect.NoError(t, claimErr)
+	expect.NoError(t, outcomes[0].Err)
+	expect.Len(t, c.Claims, 0)
 	expect.Contains(t, <-lines, "claims wait")
 	use(0.9)
 	expect.Len(t, expect.Result(s.Claim(t.Context(), r)).Value(t).Claims, 1)

@@ -60,8 +60,8 @@ func TestSettleUsualIsSettle(t *testing.T) {
 				id := mustOpen(t, s, define(name))[0]
 				c := mustClaim(t, s, 1)[0]
 				m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
-				o, err := s.Execute(ctx, "w", m)
-				expect.MustTrue(t, err == nil && o[0].Err == nil, o, err)
+				o := expect.Result(s.Execute(ctx, "w", m)).Value(t)
+				expect.NoError(t, o[0].Err)
 				for field, value := range executed[name].with {
 					if value == "-" {
 						must(t, s.Redis.HDel(ctx, s.Keys.Task(id), field).Err())
@@ -82,7 +82,8 @@ func TestSettleUsualIsSettle(t *testing.T) {
 			}
 		}
 		moved, others := settleInParts(t, s, now)
-		expect.MustTrue(t, moved == usual && len(others) == len(names)-usual, "moved", moved, "others", others)
+		expect.MustEqual(t, moved, usual)
+		expect.MustEqual(t, len(others), len(names)-usual, "moved", moved)
 		for i, name := range names {
 			compareSettled(t, s, name, int64(2*i+1), executed[name].usual, now)
 		}
@@ -118,9 +119,10 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 	twin := expect.Result(s.ReadOne(ctx, id+1, Want{Fields: Rules})).Value(t)
 	m, ok := twin.Task.Settle(now, twin.Invalid)
 	if usual {
-		expect.MustTrue(t, ok && m.Verb == tdf.VerbSucceed, name, "the rules do", m)
-		o, err := s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})
-		expect.MustTrue(t, err == nil && o[0].Err == nil, o, err)
+		expect.MustTrue(t, ok, name, "the rules do", m)
+		expect.MustEqual(t, m.Verb, tdf.VerbSucceed, name)
+		o := expect.Result(s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})).Value(t)
+		expect.NoError(t, o[0].Err)
 	}
 	got, want := s.Redis.HGetAll(ctx, s.Keys.Task(id)).Val(), s.Redis.HGetAll(ctx, s.Keys.Task(id+1)).Val()
 	for field := range maps.Keys(want) {
@@ -129,7 +131,8 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 		}
 		expect.Equal(t, got[field], want[field], name, field)
 	}
-	expect.True(t, len(got) == len(want) && strings.Count(got["log"], "\n") == strings.Count(want["log"], "\n"), name, got, "want", want)
+	expect.Equal(t, len(got), len(want), name)
+	expect.Equal(t, strings.Count(got["log"], "\n"), strings.Count(want["log"], "\n"), name)
 	list := tdf.Executed
 	if usual {
 		list = tdf.Succeeded
@@ -138,7 +141,9 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 	if err := s.Redis.ZScore(ctx, s.Keys.Due(), fmt.Sprint(id)).Err(); (err == redis.Nil) != usual {
 		t.Errorf("%s: due: %v", name, err)
 	}
-	expect.True(t, !usual || got["0:succeeded"] >= got["0:executed"], name, "succeeded at", got["0:succeeded"], "and was executed at", got["0:executed"])
+	if usual {
+		expect.Compare(t, got["0:succeeded"], ">=", got["0:executed"], name)
+	}
 }
 
 // SettleUsual removes members of the list due that are not ids. It returns a missing task among the tasks that do not
@@ -155,7 +160,10 @@ func TestSettleUsualWithOddMembers(t *testing.T) {
 	}
 	now := expect.Result(s.Now(ctx)).Value(t)
 	moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, 100)
-	expect.True(t, err == nil && moved == 0 && len(others) == 1 && others[0].ID == 7, "moved", moved, "others", others, err)
+	expect.NoError(t, err, "moved", moved)
+	expect.Equal(t, moved, 0)
+	expect.MustLen(t, others, 1, "moved", moved)
+	expect.Equal(t, others[0].ID, 7, "moved", moved)
 	expect.Equal(t, s.Redis.ZRange(ctx, s.Keys.Due(), 0, -1).Val(), []string{"7"}, "the list due contains")
 }
 

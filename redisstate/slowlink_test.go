@@ -62,8 +62,8 @@ func TestRepliesOverASlowLink(t *testing.T) {
 			proxy := redistest.NewProxy(t, direct)
 			s := connect(t, proxy.Addr, s.Keys.Namespace())
 			proxy.Limit(slowLink)
-			bytes, err := read(patientContext(t), s)
-			expect.True(t, err == nil && bytes == 200<<10, bytes, "bytes", err)
+			bytes := expect.Result(read(patientContext(t), s)).Value(t)
+			expect.Equal(t, bytes, 200<<10)
 			n := s.Outages()
 			expect.True(t, n == 0, n, "outages")
 		})
@@ -99,8 +99,8 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 	mustOpen(t, near, large, large)
 	proxy.Limit(32 << 10)
 	for range 2 {
-		c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15})
-		expect.MustTrue(t, err == nil && len(c.Claims) == 1, "claimed", len(c.Claims), err)
+		c := expect.Result(far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15})).Value(t)
+		expect.MustLen(t, c.Claims, 1)
 		expect.Len(t, c.Claims[0].Task.Input, 100<<10, "the input … bytes")
 	}
 	if c, err := far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15}); err != nil || len(c.Claims) > 0 || c.More {

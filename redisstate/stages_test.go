@@ -21,7 +21,10 @@ func stageChange(from, to tdf.StageRecord) *StageChange {
 func checkRecord(t *testing.T, s *Store, want tdf.StageRecord) {
 	t.Helper()
 	records, invalid, err := s.StageRecords(t.Context(), []string{"p/none", "p/s"})
-	expect.True(t, err == nil && errors.Join(invalid...) == nil && records[0] == (tdf.StageRecord{}) && records[1] == want, records, invalid, err, "want", want)
+	expect.NoError(t, err)
+	expect.NoError(t, errors.Join(invalid...))
+	expect.MustEqual(t, records[0], tdf.StageRecord{})
+	expect.Equal(t, records[1], want)
 }
 
 // A unit changes the record of a stage only if the stage has the required record. Otherwise, nothing of the unit happens.
@@ -37,10 +40,15 @@ func TestStageChange(t *testing.T) {
 			}
 			outcomes := expect.Result(s.Apply(t.Context(), "m", units...)).Value(t)
 			for i, o := range outcomes {
-				expect.True(t, errors.Is(o.Err, want[i]) && (want[i] != nil || o.Err == nil), "unit", i, o.Err, "want", want[i])
+				expect.FailsWith(t, o.Err, want[i], "unit", i)
+				if want[i] == nil {
+					expect.NoError(t, o.Err, "unit", i)
+				}
 			}
 			diff := changed(t, before, dump(t, s))
-			expect.True(t, diff == "" || slices.Contains(want, nil), diff)
+			if diff != "" {
+				expect.True(t, slices.Contains(want, nil), diff)
+			}
 		}
 		try([]error{ErrStageChanged}, stageChange(begun, opened))
 		try([]error{nil, ErrStageChanged}, stageChange(tdf.StageRecord{}, begun), stageChange(tdf.StageRecord{}, begun))
@@ -61,13 +69,15 @@ func TestRefusedStageChange(t *testing.T) {
 	ids := mustOpen(t, s, grouped("g"))
 	outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
 	must(t, err)
-	expect.True(t, errors.Is(outcomes[0].Err, tdf.ErrGroupNotClosed) && errors.Is(outcomes[1].Err, ErrGroupTaken), outcomes)
+	expect.FailsWith(t, outcomes[0].Err, tdf.ErrGroupNotClosed)
+	expect.FailsWith(t, outcomes[1].Err, ErrGroupTaken)
 	checkRecord(t, s, tdf.StageRecord{})
 	must(t, s.CloseGroup(t.Context(), "g"))
 	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
 	outcomes, err = s.Apply(t.Context(), "m", Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
 	must(t, err)
-	expect.True(t, outcomes[0].Err != nil && outcomes[1].Err == nil, outcomes)
+	expect.MustTrue(t, outcomes[0].Err != nil, outcomes)
+	expect.NoError(t, outcomes[1].Err)
 	checkRecord(t, s, begun)
 }
 
@@ -82,8 +92,12 @@ func TestDefinitions(t *testing.T) {
 		for chunk := range 2 {
 			must(t, s.StoreDefinitions(t.Context(), "X", chunk, []tdf.Properties{d, grouped("p/s")}))
 		}
-		got, err := s.Definitions(t.Context(), "X", 1)
-		expect.True(t, err == nil && len(got) == 2 && got[0].Input == d.Input && slices.Equal(got[0].Tags, d.Tags) && got[0].EndBefore == tdf.Never && got[1].Group == "p/s", got, err)
+		got := expect.Result(s.Definitions(t.Context(), "X", 1)).Value(t)
+		expect.MustLen(t, got, 2)
+		expect.MustEqual(t, got[0].Input, d.Input)
+		expect.MustEqual(t, got[0].Tags, d.Tags)
+		expect.MustEqual(t, got[0].EndBefore, tdf.Never)
+		expect.Equal(t, got[1].Group, "p/s")
 		key := s.Keys.Definitions("X")
 		ttl := s.Redis.TTL(t.Context(), key).Val()
 		expect.True(t, ttl > 0, "the definitions never expire", ttl)
@@ -97,14 +111,16 @@ func TestDefinitions(t *testing.T) {
 		expect.True(t, errors.Is(outcomes[0].Err, ErrNoDefinitions), "definitions without their last chunk were kept", outcomes)
 		keep.Chunks = 2
 		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: keep})).Value(t)
-		expect.True(t, outcomes[0].Err == nil && s.Redis.TTL(t.Context(), key).Val() == -1, outcomes, s.Redis.TTL(t.Context(), key))
+		expect.NoError(t, outcomes[0].Err)
+		expect.Equal(t, s.Redis.TTL(t.Context(), key).Val(), -1)
 		checkRecord(t, s, stored)
 		opened := tdf.StageRecord{Phase: tdf.StageOpened}
 		for chunk, next := range []tdf.StageRecord{{Phase: tdf.StageStored, Done: 1, Chunks: 2, Stored: "X"}, opened} {
 			open := stageChange(stored, next)
 			open.Definitions, open.Opened = "X", chunk
 			outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: open})).Value(t)
-			expect.True(t, outcomes[0].Err == nil && s.Redis.HLen(t.Context(), key).Val() == int64(1-chunk), "after chunk", chunk, "was opened", outcomes, s.Redis.HKeys(t.Context(), key))
+			expect.NoError(t, outcomes[0].Err, "after chunk", chunk)
+			expect.Equal(t, s.Redis.HLen(t.Context(), key).Val(), int64(1-chunk), "after chunk", chunk)
 			stored = next
 		}
 		expect.Result(s.Definitions(t.Context(), "X", 0)).FailsWith(t, ErrNoDefinitions)
@@ -119,9 +135,12 @@ func TestForeignStages(t *testing.T) {
 	s := newStore(t)
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Pipelines(), "p/s", "foreign\n"+strings.Repeat("x", 1000)).Err())
 	_, invalid, err := s.StageRecords(t.Context(), []string{"p/s"})
-	expect.True(t, err == nil && invalid[0] != nil, invalid, err)
+	expect.NoError(t, err)
+	expect.Fails(t, invalid[0], "")
 	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)})).Value(t)
-	expect.True(t, errors.Is(outcomes[0].Err, ErrStageChanged) && strings.Contains(outcomes[0].Err.Error(), `"foreign?xxx`) && len(outcomes[0].Err.Error()) <= 300, outcomes)
+	expect.FailsWith(t, outcomes[0].Err, ErrStageChanged)
+	expect.Contains(t, outcomes[0].Err.Error(), `"foreign?xxx`)
+	expect.Compare(t, len(outcomes[0].Err.Error()), "<=", 300)
 	for name, value := range map[string]string{"A": "no gob", "B": ""} {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Definitions(name), "0", value).Err())
 		expect.Result(s.Definitions(t.Context(), name, 0)).Fails(t, "", "definitions", value, "were read")
@@ -133,7 +152,8 @@ func TestForeignStages(t *testing.T) {
 	must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
 	must(t, s.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
 	outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, NewGroup: "n"})).Value(t)
-	expect.True(t, outcomes[1].Err == nil && outcomes[0].Err != nil && strings.Contains(outcomes[0].Err.Error(), s.Keys.Pipelines()+" is not a hash"), outcomes)
+	expect.NoError(t, outcomes[1].Err)
+	expect.Fails(t, outcomes[0].Err, s.Keys.Pipelines()+" is not a hash")
 	if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
 		t.Error("records of a wrong type were read")
 	}
@@ -151,7 +171,8 @@ func TestMaxTasksRefusesNoDecision(t *testing.T) {
 		Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)},
 		Unit{Open: []tdf.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
 	must(t, err)
-	expect.True(t, tooMany(outcomes[0].Err, 1, 1) && outcomes[1].Err == nil, outcomes)
+	expect.MustTrue(t, tooMany(outcomes[0].Err, 1, 1), outcomes)
+	expect.NoError(t, outcomes[1].Err)
 }
 
 // A unit that changes a stage does not wait for memory. Its manager must archive tasks meanwhile.
@@ -166,8 +187,8 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 		t.Error(err)
 	}
 	expect.Contains(t, <-lines, "new tasks wait")
-	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
-	expect.True(t, err == nil && outcomes[0].Err == nil, outcomes, err)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})).Value(t)
+	expect.NoError(t, outcomes[0].Err)
 	expect.FailsWith(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}), ErrNoRoom)
 	must(t, s.RestoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}), "a load")
 	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
@@ -187,7 +208,9 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 		return outcomes[0]
 	}
 	o := decide()
-	expect.True(t, errors.Is(o.Err, tdf.ErrGroupUnfinished) || errors.Is(o.Err, tdf.ErrGroupDecided), "with an open task", o.Err)
+	if !errors.Is(o.Err, tdf.ErrGroupUnfinished) {
+		expect.FailsWith(t, o.Err, tdf.ErrGroupDecided)
+	}
 	m := expect.Result(task(t, s, 1).Cancel()).Value(t)
 	expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})).OK(t)
 	if o := decide(); o.Err != nil || len(o.IDs) != 1 {

@@ -27,7 +27,8 @@ func TestTimeline(t *testing.T) {
 		expect.Equal(t, got, []Timeline{{Bars: []Bar{now}}, {Bars: []Bar{one, later}}, {}})
 		expect.Equal(t, expect.Result(s.Timelines(ctx, []string{"w"}, 1_800_000_015)).Value(t), []Timeline{{Bars: []Bar{later}}}, "since a time")
 		left := s.Redis.TTL(ctx, s.Keys.Timeline("w")).Val()
-		expect.True(t, left > 0 && left <= timelineLife, "the timeline expires after", left)
+		expect.Compare(t, left, ">", 0)
+		expect.Compare(t, left, "<=", timelineLife)
 
 		var many []Bar
 		for i := range MaxBars + 200 {
@@ -36,7 +37,10 @@ func TestTimeline(t *testing.T) {
 		}
 		must(t, s.AddBars(ctx, "w", many, []Bar{now}))
 		got = expect.Result(s.Timelines(ctx, []string{"w"}, 0)).Value(t)
-		expect.True(t, got[0].Full && len(got[0].Bars) == MaxBars && got[0].Bars[MaxBars-1] == now && got[0].Bars[0].End == 1_800_000_302, "the latest bars", len(got[0].Bars))
+		expect.MustTrue(t, got[0].Full, "the latest bars", len(got[0].Bars))
+		expect.MustLen(t, got[0].Bars, MaxBars)
+		expect.MustEqual(t, got[0].Bars[MaxBars-1], now)
+		expect.Equal(t, got[0].Bars[0].End, 1_800_000_302)
 	})
 }
 
@@ -59,5 +63,6 @@ func TestHostileTimeline(t *testing.T) {
 	long := good
 	long.Group = strings.Repeat("ä", 1000)
 	b, ok := parseBar(long.text())
-	expect.True(t, ok && b.Group == strings.Repeat("ä", barGroup/2), "a long name", b.Group)
+	expect.True(t, ok, "a long name", b.Group)
+	expect.Equal(t, b.Group, strings.Repeat("ä", barGroup/2))
 }

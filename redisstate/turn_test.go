@@ -55,8 +55,11 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	running := task(t, s, runningID)
 	m := expect.Result(running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
-	expect.True(t, err == nil && len(outcomes) == 1 && outcomes[0].Err == nil, "reported", outcomes, err)
-	expect.True(t, claimErr != nil && len(c.Claims) == 0, "claimed", len(c.Claims), "tasks", claimErr)
+	expect.NoError(t, err)
+	expect.MustLen(t, outcomes, 1)
+	expect.NoError(t, outcomes[0].Err)
+	expect.Fails(t, claimErr, "")
+	expect.Len(t, c.Claims, 0)
 	expect.Equal(t, task(t, s, runningID).State, tdf.Executed, "the task")
 	mustBeSound(t, s)
 }
@@ -78,16 +81,20 @@ func TestTasksOfARoundAreOpenedOnce(t *testing.T) {
 		if _, err := s.Open(t.Context(), "manager", define("parent")); err != nil {
 			t.Fatal(err)
 		}
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-		expect.MustTrue(t, err == nil && len(c.Claims) == 1, c, err)
+		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
+		expect.MustLen(t, c.Claims, 1)
 		m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
 		report := Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("child")}, ByRound: true}
-		first, err := s.Apply(t.Context(), "w", report)
-		expect.MustTrue(t, err == nil && first[0].Err == nil && len(first[0].IDs) == 1, first, err)
+		first := expect.Result(s.Apply(t.Context(), "w", report)).Value(t)
+		expect.NoError(t, first[0].Err)
+		expect.MustLen(t, first[0].IDs, 1)
 		second, err := s.Apply(t.Context(), "w", report)
 		var state *tdf.StateError
-		expect.True(t, err == nil && errors.As(second[0].Err, &state) && state.State == tdf.Executed, "the second report got", second, err)
+		expect.NoError(t, err)
+		expect.MustTrue(t, errors.As(second[0].Err, &state), "the second report got", second, err)
+		expect.Equal(t, state.State, tdf.Executed)
 		last, err := s.LastID(t.Context())
-		expect.True(t, last == first[0].IDs[0] && err == nil, "the last task is", last, "want", first[0].IDs[0], err)
+		expect.Equal(t, last, first[0].IDs[0])
+		expect.NoError(t, err, "the last task is", last)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"testing"
 
@@ -21,8 +20,8 @@ func keyed(key string, until tdf.UniqueUntil) tdf.Properties {
 // mustOpenUnique opens a task with a key, and returns its id and whether the task already existed.
 func mustOpenUnique(t *testing.T, s *Store, d tdf.Properties) Opened {
 	t.Helper()
-	opened, err := s.OpenAll(t.Context(), "manager", "", d)
-	expect.MustTrue(t, err == nil && len(opened) == 1, opened, err)
+	opened := expect.Result(s.OpenAll(t.Context(), "manager", "", d)).Value(t)
+	expect.MustLen(t, opened, 1)
 	return opened[0]
 }
 
@@ -45,7 +44,13 @@ func TestUnique(t *testing.T) {
 					for _, f := range freeIn {
 						free = free || f == state
 					}
-					expect.True(t, got.Existing != free && (free || got.ID == id) && (!free || got.ID != id), "until", until, "and the holder is", state, got)
+					expect.NotEqual(t, got.Existing, free, "until", until, "and the holder is", state)
+					if !free {
+						expect.Equal(t, got.ID, id, "until", until, "and the holder is", state)
+					}
+					if free {
+						expect.NotEqual(t, got.ID, id, "until", until, "and the holder is", state)
+					}
 					if free { // so that no other state of this test claims the new task
 						mustMove(t, s, got.ID, (*tdf.Task).Cancel)
 					}
@@ -65,7 +70,8 @@ func TestUniqueWithinACall(t *testing.T) {
 	a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
 	opened, err := s.OpenAll(t.Context(), "manager", "", a, b, a, define("plain"), b)
 	want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"
-	expect.True(t, err == nil && fmt.Sprint(opened) == want, opened, err, "want", want)
+	expect.NoError(t, err)
+	expect.Equal(t, fmt.Sprint(opened), want)
 	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Open: []tdf.Properties{define("p"), a, keyed("c", tdf.UntilFinished), keyed("c", tdf.UntilFinished), define("q")}})).Value(t)
 	expect.Equal(t, fmt.Sprint(outcomes[0].IDs, outcomes[0].Existing), "[4 1 5 5 6] [false true false true false]")
 	mustBeSound(t, s)
@@ -103,11 +109,14 @@ func TestReopenTakesTheKey(t *testing.T) {
 		m := expect.Result(task(t, s, first).Reopen()).Value(t)
 		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})).Value(t)
 		var taken *tdf.UniqueError
-		expect.True(t, errors.As(outcomes[0].Err, &taken) && taken.ID == first && taken.Holder == second, outcomes[0].Err)
+		expect.MustTrue(t, errors.As(outcomes[0].Err, &taken), outcomes[0].Err)
+		expect.Equal(t, taken.ID, first)
+		expect.Equal(t, taken.Holder, second)
 		cancel(second)
 		mustApply(t, s, m, nil)
 		got := mustOpenUnique(t, s, d)
-		expect.True(t, got.Existing && got.ID == first, "after the retry", got)
+		expect.True(t, got.Existing, "after the retry", got)
+		expect.Equal(t, got.ID, first)
 		mustBeSound(t, s)
 	})
 }
@@ -137,7 +146,9 @@ func TestFollowUpTakesTheKey(t *testing.T) {
 	m := expect.Result(task(t, s, c.Task.ID).Archive()).Value(t)
 	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{d}})).Value(t)
 	o := outcomes[0]
-	expect.True(t, o.Err == nil && o.Existing == nil && o.IDs[0] == 2, o)
+	expect.NoError(t, o.Err)
+	expect.Equal(t, o.Existing, nil)
+	expect.Equal(t, o.IDs[0], 2)
 	mustBeSound(t, s)
 }
 
@@ -147,7 +158,8 @@ func TestOddUniqueKeys(t *testing.T) {
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), "a", "99", "b", "x", "c", "").Err())
 	for i, key := range []string{"a", "b", "c"} {
 		got := mustOpenUnique(t, s, keyed(key, tdf.UntilFinished))
-		expect.True(t, !got.Existing && got.ID == int64(i+1), "key", key, got)
+		expect.True(t, !got.Existing, "key", key, got)
+		expect.Equal(t, got.ID, int64(i+1), "key", key)
 	}
 	mustBeSound(t, s)
 }
@@ -163,7 +175,8 @@ func TestRestoreTakesTheKey(t *testing.T) {
 		must(t, s.Redis.Del(t.Context(), s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Val()...).Err())
 		expect.Result(s.Restore(t.Context(), all...)).OK(t)
 		got := mustOpenUnique(t, s, held)
-		expect.True(t, got.Existing && got.ID == 1, "the key of the open task", got)
+		expect.True(t, got.Existing, "the key of the open task", got)
+		expect.Equal(t, got.ID, 1)
 		if got := mustOpenUnique(t, s, free); got.Existing {
 			t.Errorf("the key of the cancelled task: %+v", got)
 		}
@@ -189,7 +202,8 @@ func TestOpenUniqueRefused(t *testing.T) {
 	bad.Group = "bad"
 	opened, err := s.OpenAll(t.Context(), "manager", "", keyed("a", tdf.UntilFinished), bad, define("y"))
 	got := fmt.Sprint(opened)
-	expect.True(t, err != nil && got == "[{1 false} {0 false} {2 false}]", got, err)
+	expect.Fails(t, err, "")
+	expect.Equal(t, got, "[{1 false} {0 false} {2 false}]")
 }
 
 // The first task that is really opened makes the new group. So of two callers, only one opens tasks in it.
@@ -200,7 +214,8 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 	a.Group, b.Group = "g", "g"
 	opened, err := s.OpenAll(t.Context(), "manager", "g", a, b, b)
 	got := fmt.Sprint(opened)
-	expect.True(t, err == nil && got == "[{1 true} {2 false} {3 false}]", got, err)
+	expect.NoError(t, err)
+	expect.Equal(t, got, "[{1 true} {2 false} {3 false}]")
 	expect.Result(s.OpenAll(t.Context(), "manager", "g", a, b)).FailsWith(t, ErrGroupTaken, "the second caller")
 }
 
@@ -209,5 +224,7 @@ func TestUniqueOfAnotherType(t *testing.T) {
 	s := newStore(t)
 	must(t, s.Redis.Set(t.Context(), s.Keys.Unique(), "x", 0).Err())
 	opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))
-	expect.True(t, err != nil && strings.Contains(err.Error(), "WRONGTYPE "+s.Keys.Unique()+" is not a hash") && opened[0].ID == 1 && opened[1].ID == 0, opened, err)
+	expect.Fails(t, err, "WRONGTYPE "+s.Keys.Unique()+" is not a hash")
+	expect.MustEqual(t, opened[0].ID, 1)
+	expect.Equal(t, opened[1].ID, 0)
 }

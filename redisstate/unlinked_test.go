@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -43,7 +42,8 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			}
 			outcomes := expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}})).Value(t)
 			got := outcomes[0].Err
-			expect.True(t, got != nil && strings.Contains(got.Error(), want) && errors.Is(got, ErrUnlinked) == unknown, when, "task", id, got, "want", want)
+			expect.Fails(t, got, want, when, "task", id)
+			expect.Equal(t, errors.Is(got, ErrUnlinked), unknown, when, "task", id)
 			expect.Equal(t, changed(t, before, dump(t, s)), "", when)
 		}
 		mustOpen(t, s, afterTasks(ids[0]), afterGroup("g"))
@@ -103,7 +103,8 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 				t.Fatal(n, err)
 			}
 			now := linked()
-			expect.MustTrue(t, now != before && now <= before+most, "a turn links", now-before, "dependencies")
+			expect.MustTrue(t, now != before, "a turn links", now-before, "dependencies")
+			expect.MustTrue(t, now <= before+most, "a turn links", now-before, "dependencies")
 			before = now
 		}
 		expect.Result(s.LinkWaiting(t.Context())).Is(t, 0)
@@ -115,7 +116,8 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		}
 		for id := int64(4001); id <= 4003; id++ {
 			r := task(t, s, id).Current()
-			expect.True(t, r.Waits == len(ids)-1 && r.Unmet != "", r)
+			expect.Equal(t, r.Waits, len(ids)-1)
+			expect.NotEqual(t, r.Unmet, "")
 		}
 		mustMove(t, s, 4001, (*tdf.Task).Cancel)
 		released := func() int {
@@ -125,7 +127,8 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		for before := 0; before < len(ids); {
 			expect.MustEqual(t, expect.Result(s.HandleEndings(t.Context())).Value(t), 1)
 			now := released()
-			expect.MustTrue(t, now != before && now <= before+most, "a turn releases", now-before, "dependencies")
+			expect.MustTrue(t, now != before, "a turn releases", now-before, "dependencies")
+			expect.MustTrue(t, now <= before+most, "a turn releases", now-before, "dependencies")
 			before = now
 		}
 		for _, id := range ids {
@@ -181,18 +184,21 @@ func TestAwaitedGroups(t *testing.T) {
 	mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("c"))
 	ids := mustOpen(t, s, afterGroup("a"), afterGroup("b"), afterGroup("b"), afterGroup("b"), define("plain"))
 	must(t, s.CloseGroup(t.Context(), "b"))
-	open, err := s.OpenGroupsOf(t.Context(), append(slices.Clone(ids), 999))
-	expect.True(t, err == nil && slices.Equal(open, []string{"a"}), "open groups", open, err)
+	open := expect.Result(s.OpenGroupsOf(t.Context(), append(slices.Clone(ids), 999))).Value(t)
+	expect.Equal(t, open, []string{"a"})
 	expect.Result(s.LinkWaiting(t.Context())).OK(t)
 	mustBe := func(when, want string) {
 		t.Helper()
 		awaited, err := s.MostAwaited(t.Context(), 10, 2)
 		got := fmt.Sprint(awaited)
-		expect.True(t, err == nil && got == want, when, got, err, "want", want)
+		expect.NoError(t, err, when)
+		expect.Equal(t, got, want, when)
 	}
 	mustBe("linked", fmt.Sprintf("[{b closed [%d %d]} {a  [%d]}]", ids[1], ids[2], ids[0]))
-	one, err := s.MostAwaited(t.Context(), 1, 1)
-	expect.True(t, err == nil && len(one) == 1 && one[0].Group == "b" && len(one[0].Dependents) == 1, "the first one", one, err)
+	one := expect.Result(s.MostAwaited(t.Context(), 1, 1)).Value(t)
+	expect.MustLen(t, one, 1)
+	expect.MustEqual(t, one[0].Group, "b")
+	expect.Len(t, one[0].Dependents, 1)
 	s.Redis.Del(t.Context(), s.Keys.GroupDependents("b"))
 	s.Redis.Set(t.Context(), s.Keys.GroupDependents("b"), "text", 0)
 	s.Redis.ZAdd(t.Context(), s.Keys.AwaitedGroups(), redis.Z{Score: 9, Member: "unknown"})
@@ -202,10 +208,12 @@ func TestAwaitedGroups(t *testing.T) {
 	s.Redis.Set(t.Context(), s.Keys.AwaitedGroups(), "text", 0)
 	s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0)
 	mustBe("wrong types", "[]")
-	open, err = s.OpenGroupsOf(t.Context(), ids)
-	expect.True(t, err == nil && slices.Equal(open, []string{"a", "b"}), "without marks", open, err)
+	open, err := s.OpenGroupsOf(t.Context(), ids)
+	expect.NoError(t, err)
+	expect.Equal(t, open, []string{"a", "b"})
 	s.Close()
 	_, err = s.MostAwaited(t.Context(), 1, 1)
 	_, err2 := s.OpenGroupsOf(t.Context(), ids)
-	expect.True(t, err != nil && err2 != nil, "closed", errors.Join(err, err2))
+	expect.Fails(t, err, "")
+	expect.Fails(t, err2, "")
 }

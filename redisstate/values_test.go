@@ -57,24 +57,28 @@ func TestRestoreValues(t *testing.T) {
 					must(err)
 					values = append(values, v)
 				}
-				outcomes, err := other.RestoreValues(t.Context(), values...)
-				expect.True(t, err == nil && !slices.ContainsFunc(outcomes, func(o ValueOutcome) bool { return o != ValueRestored }), kind, outcomes, err)
+				outcomes := expect.Result(other.RestoreValues(t.Context(), values...)).Value(t)
+				expect.True(t, !slices.ContainsFunc(outcomes, func(o ValueOutcome) bool { return o != ValueRestored }), kind, outcomes)
 			}
 			expect.Equal(t, allValues(t, other), want, "restored")
 		}
 		if v := other.Redis.HGet(t.Context(), other.Keys.Partitions(), "version").Val(); v == version {
 			t.Error("claims do not read the restored pauses")
 		}
-		mark, err := other.GroupMark(t.Context(), "a")
-		expect.True(t, err == nil && mark.Mark == tdf.GroupClosed && mark.Since != 0, "mark", mark, err)
+		mark := expect.Result(other.GroupMark(t.Context(), "a")).Value(t)
+		expect.Equal(t, mark.Mark, tdf.GroupClosed)
+		expect.NotEqual(t, mark.Since, 0)
 		records, invalid, err := other.StageRecords(t.Context(), []string{"p/one"})
-		expect.True(t, err == nil && invalid[0] == nil && records[0] == stage, "stage", records, invalid, err)
+		expect.NoError(t, err)
+		expect.NoError(t, invalid[0])
+		expect.Equal(t, records[0], stage)
 
 		// Existing values stay. A group without tasks gets no mark.
-		outcomes, err := other.RestoreValues(t.Context(), Value{ValueLimit, "db", "at_most=7"}, Value{ValueLimit, "new", "at_most=1"})
-		expect.True(t, err == nil && fmt.Sprint(outcomes) == fmt.Sprint([]ValueOutcome{ValueKept, ValueRestored}), "another limit", outcomes, err)
+		outcomes := expect.Result(other.RestoreValues(t.Context(), Value{ValueLimit, "db", "at_most=7"}, Value{ValueLimit, "new", "at_most=1"})).Value(t)
+		expect.Equal(t, fmt.Sprint(outcomes), fmt.Sprint([]ValueOutcome{ValueKept, ValueRestored}))
 		outcomes, err = other.RestoreValues(t.Context(), Value{ValueMark, "a", "decided 5"}, Value{ValueMark, "none", "closed 5"})
-		expect.True(t, err == nil && fmt.Sprint(outcomes) == fmt.Sprint([]ValueOutcome{ValueKept, ValueNoGroup}), "other marks", outcomes, err)
+		expect.NoError(t, err)
+		expect.Equal(t, fmt.Sprint(outcomes), fmt.Sprint([]ValueOutcome{ValueKept, ValueNoGroup}))
 		expect.Equal(t, len(allValues(t, other)), len(want)+1, "values")
 	})
 }
@@ -114,7 +118,8 @@ func TestInvalidValues(t *testing.T) {
 		{ValueStage, "a/b", "opening 1 " + long},
 	} {
 		_, err := s.RestoreValues(t.Context(), v)
-		expect.True(t, err != nil && len(err.Error()) <= 1000, v, err)
+		expect.MustTrue(t, err != nil, v, err)
+		expect.Compare(t, len(err.Error()), "<=", 1000)
 	}
 	expect.Len(t, allValues(t, s), 0, "written")
 }
@@ -127,7 +132,8 @@ func TestBoundsOfValues(t *testing.T) {
 		pauses = append(pauses, Value{ValuePause, fmt.Sprint("queue=q", i), "5 me"})
 	}
 	outcomes, err := s.RestoreValues(t.Context(), pauses...)
-	expect.True(t, err != nil && strings.Contains(err.Error(), "more than 1000 of them; remove some") && len(outcomes) == 2*valuesPerCall, len(outcomes), "outcomes", err)
+	expect.Fails(t, err, "more than 1000 of them; remove some")
+	expect.Len(t, outcomes, 2*valuesPerCall)
 	expect.Equal(t, len(allValues(t, s)), tdf.MaxPaused, "pauses")
 	s.Redis.Set(t.Context(), s.Keys.Limits(), "text", 0)
 	expect.Result(s.RestoreValues(t.Context(), Value{ValueLimit, "k", "at_most=1"})).Fails(t, "", "a hash of a wrong type gives no error")
@@ -141,12 +147,15 @@ func TestCopiedDefinitions(t *testing.T) {
 	s := newStore(t)
 	must(t, s.StoreDefinitions(t.Context(), "name", 3, []tdf.Properties{define("a"), define("b")}))
 	encoded := expect.Result(s.EncodedDefinitions(t.Context(), "name", 3)).Value(t)
-	all, err := DecodeDefinitions(encoded)
-	expect.True(t, err == nil && len(all) == 2 && all[1].Input == define("b").Input, "decoded", all, err)
+	all := expect.Result(DecodeDefinitions(encoded)).Value(t)
+	expect.MustLen(t, all, 2)
+	expect.Equal(t, all[1].Input, define("b").Input)
 	none, err := s.EncodedDefinitions(t.Context(), "name", 4)
-	expect.True(t, none == nil && err == nil, "a missing chunk", none, err)
+	expect.Equal(t, none, nil)
+	expect.NoError(t, err)
 	err = s.KeepDefinitions(t.Context(), "name")
-	expect.True(t, err == nil && s.Redis.TTL(t.Context(), s.Keys.Definitions("name")).Val() == -1, "the definitions expire", err)
+	expect.NoError(t, err)
+	expect.Equal(t, s.Redis.TTL(t.Context(), s.Keys.Definitions("name")).Val(), -1)
 	for i := range encoded {
 		cut, changed := encoded[:i], bytes.Clone(encoded)
 		changed[i] ^= 0xff

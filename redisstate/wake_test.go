@@ -24,7 +24,8 @@ func TestWake(t *testing.T) {
 		go func() { woken <- w.Wait(t.Context(), ever) }()
 		mustOpen(t, s, define("x"))
 		expect.True(t, <-woken, "opening a task woke no waker")
-		expect.True(t, !w.Wait(t.Context(), 0) && !w.Wait(t.Context(), time.Millisecond), "woken without a token")
+		expect.True(t, !w.Wait(t.Context(), 0), "woken without a token")
+		expect.True(t, !w.Wait(t.Context(), time.Millisecond), "woken without a token")
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { woken <- w.Wait(ctx, ever) }()
 		stop()
@@ -69,7 +70,8 @@ func TestALostTokenWakes(t *testing.T) {
 	proxy.DropReplies(1, func(command []string) bool { return command[0] == "BLPOP" })
 	w := s.WakeWorker(nil)
 	defer w.Close()
-	expect.True(t, w.Wait(t.Context(), ever) && proxy.Dropped() == 1, "not woken, or", proxy.Dropped(), "tokens were lost; want 1")
+	expect.True(t, w.Wait(t.Context(), ever), "not woken, or", proxy.Dropped(), "tokens were lost; want 1")
+	expect.Equal(t, proxy.Dropped(), 1)
 }
 
 // If open tasks remain after a claim, the claim wakes the next worker. So enough workers wake up for all tasks.
@@ -103,8 +105,9 @@ func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 	defer second.Close()
 	mustOpen(t, s, define("x"))
 	expect.True(t, first.Wait(t.Context(), ever), "not woken")
-	c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"p"}})
-	expect.True(t, err == nil && len(c.Claims) == 0 && c.Unwanted == 1, c, err)
+	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"p"}})).Value(t)
+	expect.Len(t, c.Claims, 0)
+	expect.Equal(t, c.Unwanted, 1)
 	expect.True(t, second.Wait(t.Context(), ever), "not woken")
 }
 

@@ -63,8 +63,8 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 			s.Redis.RPush(t.Context(), s.Keys.DependentsPrefix()+"66", "77:0") // a task waits for task 66, which was deleted
 			want := []int64{1, 2, 55, 66, 77, MaxID, MaxID + 1}
 			expect.Equal(t, slices.Concat(pages(t, s, 4)...), want)
-			findings, err := s.Check(t.Context())
-			expect.True(t, err == nil && slices.ContainsFunc(findings, func(f Finding) bool { return f.ID == 77 }), "found", findings, err)
+			findings := expect.Result(s.Check(t.Context())).Value(t)
+			expect.True(t, slices.ContainsFunc(findings, func(f Finding) bool { return f.ID == 77 }), "found", findings)
 		}
 	})
 }
@@ -76,7 +76,12 @@ func TestWalkCounts(t *testing.T) {
 	for last, sparse := range map[int64]bool{countedAnyway + countedForEach: false, countedAnyway + countedForEach + 1: true} {
 		s.Redis.Set(t.Context(), s.Keys.TaskID(), last, 0)
 		ids, page, done, err := s.Walk(t.Context(), WalkPage{}, 500)
-		expect.True(t, err == nil && !done && (page.id == 0) == sparse && (sparse || len(ids) == 500), "with the last id", last, len(ids), "ids, and the next page", page, err)
+		expect.NoError(t, err, "with the last id", last)
+		expect.True(t, !done, "with the last id", last, len(ids), "ids, and the next page", page, err)
+		expect.Equal(t, page.id == 0, sparse, "with the last id", last)
+		if !sparse {
+			expect.Len(t, ids, 500, "with the last id", last)
+		}
 	}
 }
 
@@ -136,5 +141,6 @@ func TestDanglingIDsOfManyGroups(t *testing.T) {
 			found[f.ID] = true
 		}
 	}
-	expect.True(t, len(found) == len(ids) && pages >= 6, "found", len(found), "of", len(ids), "in", pages, "pages")
+	expect.Equal(t, len(found), len(ids), pages, "pages")
+	expect.Compare(t, pages, ">=", 6)
 }

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -28,7 +27,9 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		m, err := task(t, s, ids[0]).Archive()
 		follow := define("not grouped")
 		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{follow}})
-		expect.MustTrue(t, err == nil && applyErr == nil && outcomes[0].Err == nil, err, applyErr, outcomes)
+		expect.NoError(t, err)
+		expect.NoError(t, applyErr)
+		expect.NoError(t, outcomes[0].Err)
 		expect.Equal(t, task(t, s, ids[0]).State, tdf.Archived, "the task")
 		before := dump(t, s)
 		expect.Result(s.Open(t.Context(), "manager", grouped)).Fails(t, "group:g is not the index of a group", "opening a task of the group")
@@ -56,7 +57,10 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 					"open": {false, true, true, false}, "executed": {true, false, false, false},
 				}[key]
 				for i, err := range []error{executing, claiming, opening, renewing} {
-					expect.True(t, err != nil == want[i] && (err == nil || strings.Contains(err.Error(), s.Keys.Key(key)+" is not a sorted set")), key, "call", i, err)
+					expect.MustEqual(t, err != nil, want[i], key, "call", i)
+					if err != nil {
+						expect.Contains(t, err.Error(), s.Keys.Key(key)+" is not a sorted set", key, "call", i)
+					}
 				}
 				if key == "due" {
 					expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -75,7 +79,9 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 	before := task(t, s, 2).LeaseUntil
 	renewed, err := s.Renew(t.Context(), 7200,
 		Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}, Renewal{ID: 2, Claim: claims[1].ID, Until: tdf.Never})
-	expect.MustTrue(t, err == nil && renewed.Lost[0] != nil && renewed.Lost[1] == nil, renewed.Lost, err)
+	expect.NoError(t, err)
+	expect.MustTrue(t, renewed.Lost[0] != nil, renewed.Lost, err)
+	expect.NoError(t, renewed.Lost[1])
 	after := task(t, s, 2).LeaseUntil
 	expect.True(t, after > before, "the lease of task 2 ends at", after, "and ended at", before, "before the renewal")
 }
@@ -95,7 +101,8 @@ func TestIDsBehindManyTakenOnes(t *testing.T) {
 			s.Redis.HSet(ctx, s.Keys.Task(int64(id)), "state", "archived")
 		}
 		ids := mustOpen(t, s, define("a"), define("b"))
-		expect.True(t, ids[0] > 3000 && ids[1] == ids[0]+1, "ids", ids)
+		expect.MustTrue(t, ids[0] > 3000, "ids", ids)
+		expect.Equal(t, ids[1], ids[0]+1)
 	})
 }
 
@@ -121,7 +128,10 @@ func TestNoIDsAreLeft(t *testing.T) {
 				s.Redis.Set(t.Context(), s.Keys.TaskID(), counter, 0)
 				before := dump(t, s)
 				ids, err := s.Open(t.Context(), "manager", define("a"))
-				expect.True(t, !opens || err == nil && fmt.Sprint(ids[0]) > counter, counter, ids, err)
+				if opens {
+					expect.NoError(t, err, counter)
+					expect.Compare(t, fmt.Sprint(ids[0]), ">", counter)
+				}
 				if opens {
 					return
 				}

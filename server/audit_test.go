@@ -31,12 +31,13 @@ func TestTasksArchivedByTheOriginal(t *testing.T) {
 	s.do("ZREM", "$open", "2")
 	s.archiveByHand(1, "succeeded", s.now().Add(-3600))
 	s.archiveByHand(2, "timed_out", s.now().Add(-1800))
-	findings, err := s.store.Check(s.Context())
-	expect.MustTrue(s, err == nil && len(findings) == 0, "check", findings, err)
+	findings := expect.Result(s.store.Check(s.Context())).Value(s)
+	expect.MustLen(s, findings, 0)
 	s.server.audit.page = redisstate.WalkPage{} // restart the walk through all tasks
 	s.server.audit.walked = 0
 	done := s.round()
-	expect.True(s, done["archived"] == 2 && done.Total() == 2, "the audit did", done)
+	expect.Equal(s, done["archived"], 2)
+	expect.Equal(s, done.Total(), 2)
 	for i, want := range []tdf.State{tdf.Succeeded, tdf.TimedOut} {
 		expect.Equal(s, s.mustBe(int64(i+1), tdf.Archived, 0).Outcome, string(want), "the outcome of task", i+1)
 	}
@@ -122,8 +123,9 @@ func TestRoundThatOriginalWorkerTimesOut(t *testing.T) {
 		s.round()
 		s.server.links.looked = time.Time{} // as if a second had passed
 	}
-	counts, err := s.store.Counts(s.Context(), "g")
-	expect.True(s, err == nil && counts[tdf.TimedOut] == 1 && counts[tdf.Open] == 1, "counts of the group", counts, err)
+	counts := expect.Result(s.store.Counts(s.Context(), "g")).Value(s)
+	expect.Equal(s, counts[tdf.TimedOut], 1)
+	expect.Equal(s, counts[tdf.Open], 1)
 	got := s.task(3)
 	expect.True(s, !got.Waits(), "the dependent still waits", got.Log)
 }
@@ -135,7 +137,9 @@ func TestOriginalTaskWithNegativeStart(t *testing.T) {
 	s.do("ZADD", "$open", "-1", "1")
 	s.round()
 	c := s.claim(60)
-	expect.True(s, c.Task.ID == 1 && c.Invalid == nil && c.Task.Timeout == 5, "claimed", c.Task, c.Invalid)
+	expect.Equal(s, c.Task.ID, 1)
+	expect.NoError(s, c.Invalid)
+	expect.Equal(s, c.Task.Timeout, 5)
 }
 
 // walkStore is a store whose open list has the given ids. It counts the pages of the walk.
@@ -178,8 +182,9 @@ func TestWhatAnAuditExamines(t *testing.T) {
 		{90, false, []int64{1, 3}, []int64{1, 3}, 10}, // the clock was set back
 	} {
 		store.open = c.open
-		ids, err := a.ids(t.Context(), c.at, c.walks)
-		expect.True(t, err == nil && slices.Equal(ids, c.want) && store.pages == c.pages, "at", c.at, ids, "after", store.pages, "pages", err, "want", c.want, "after", c.pages)
+		ids := expect.Result(a.ids(t.Context(), c.at, c.walks)).Value(t)
+		expect.Equal(t, ids, c.want, c.pages)
+		expect.Equal(t, store.pages, c.pages)
 	}
 }
 
@@ -196,7 +201,8 @@ func TestAuditWalks(t *testing.T) {
 			s.server.audit.walked = walked
 			s.round()
 			got := s.server.audit.walked
-			expect.True(t, got != walked && got <= s.now(), "the walk at", walked, "was followed by one at", got)
+			expect.NotEqual(t, got, walked)
+			expect.Compare(t, got, "<=", s.now())
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -22,10 +21,14 @@ func TestHalt(t *testing.T) {
 	is := func(paused bool, halts int) {
 		s.Helper()
 		s.round()
-		now, err := s.store.Paused(s.Context())
-		expect.True(s, err == nil && len(now) > 0 == paused && (!paused || now[0].Pausable == group && strings.Contains(now[0].By, "2 of its tasks have failed")), "paused", now, err)
-		left, err := s.store.Halts(s.Context())
-		expect.True(s, err == nil && len(left) == halts, "halts", left, err)
+		now := expect.Result(s.store.Paused(s.Context())).Value(s)
+		expect.MustEqual(s, len(now) > 0, paused)
+		if paused {
+			expect.MustEqual(s, now[0].Pausable, group)
+			expect.Contains(s, now[0].By, "2 of its tasks have failed")
+		}
+		left := expect.Result(s.store.Halts(s.Context())).Value(s)
+		expect.Len(s, left, halts)
 	}
 	fail := func(id int64) {
 		s.Helper()

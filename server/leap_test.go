@@ -158,8 +158,10 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 			s.Errorf("the list open contains %v; the start_after of task 3 is %v", left, start)
 		}
 		entered := s.mustBe(4, tdf.Running, 0).Rounds[0].Entered
-		expect.True(s, entered[tdf.Open] <= now && entered[tdf.Running] >= entered[tdf.Open], "stamps", entered)
-		expect.True(s, !s.grace().CheckFuture && !s.server.ahead.busy, "the server still examines tasks with times in the future")
+		expect.Compare(s, entered[tdf.Open], "<=", now)
+		expect.Compare(s, entered[tdf.Running], ">=", entered[tdf.Open])
+		expect.True(s, !s.grace().CheckFuture, "the server still examines tasks with times in the future")
+		expect.True(s, !s.server.ahead.busy, "the server still examines tasks with times in the future")
 		expect.Equal(s, s.round().Total(), 0, "another round did")
 		s.checkConsistent()
 	})
@@ -174,7 +176,8 @@ func TestRescoringIsResumed(t *testing.T) {
 		s.open(definitions...)
 		s.leap(-3600)
 		first := s.round()
-		expect.MustTrue(s, first["rescored"] == aheadPages*aheadSize && s.server.ahead.busy, "the first step did", first)
+		expect.MustEqual(s, first["rescored"], aheadPages*aheadSize)
+		expect.MustTrue(s, s.server.ahead.busy, "the first step did", first)
 		second := New("second", settings, connect(s.T, s.addr, s.ns), quiet())
 		all := first["rescored"]
 		for range 4 { // both servers walk, because the first server is still alive
@@ -211,8 +214,8 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		s.open(late, define(), late)
 		expiredOnly := func(when string, want ...int64) {
 			s.Helper()
-			ids, err := s.store.List(s.Context(), tdf.Expired, "", 0, 10)
-			expect.True(s, err == nil && slices.Equal(ids, want), when, "expired", ids, err, "want", want)
+			ids := expect.Result(s.store.List(s.Context(), tdf.Expired, "", 0, 10)).Value(s)
+			expect.Equal(s, ids, want, when)
 		}
 		s.leap(3600)
 		if ids := s.claimable(); fmt.Sprint(ids) != "[2]" { // this claim happens before the server's round
@@ -229,7 +232,8 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		s.round()
 		expiredOnly("after the clock leapt back")
 		grace := s.grace()
-		expect.True(s, grace.Running <= s.now().Add(31) && grace.Open <= s.now().Add(31), "the grace period of the first leap has not ended", grace)
+		expect.Compare(s, grace.Running, "<=", s.now().Add(31))
+		expect.Compare(s, grace.Open, "<=", s.now().Add(31))
 		due := s.cli.ZScore(s.Context(), s.ns+":due", "1").Val()
 		expect.True(s, tdf.Time(due) <= s.mustBe(1, tdf.Open, 0).EndBefore.Add(1), "task 1 is due at", due, tdf.Time(due).Sub(late.EndBefore), "after its end")
 		expect.Equal(s, fmt.Sprint(s.claimable()), "[1 3 4]", "claimed")
@@ -275,22 +279,25 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		living := s.claim(30)
 		s.leap(-3600)
 		renewal := redisstate.Renewal{ID: living.Task.ID, Claim: living.ID, Until: tdf.Never}
-		renewed, err := s.store.Renew(s.Context(), 30, renewal)
-		expect.MustTrue(s, err == nil && renewed.Lost[0] == nil, renewed, err)
+		renewed := expect.Result(s.store.Renew(s.Context(), 30, renewal)).Value(s)
+		expect.NoError(s, renewed.Lost[0])
 		kept := s.mustBe(4, tdf.Running, 0).LeaseUntil
 		done := s.round()
 		expect.Equal(s, done["rescored"], 3, "the round did", done)
 		for _, c := range dead {
 			lease := s.mustBe(c.Task.ID, tdf.Running, 0).LeaseUntil.Sub(s.now())
-			expect.True(s, lease <= 30 && lease >= 20, "task", c.Task.ID, "the lease ends in", lease)
+			expect.Compare(s, lease, "<=", 30, "task", c.Task.ID)
+			expect.Compare(s, lease, ">=", 20, "task", c.Task.ID)
 		}
 		deadline := s.mustBe(2, tdf.Running, 0).Deadline.Sub(s.now())
-		expect.True(s, deadline <= 510 && deadline >= 400, "the deadline is in", deadline)
+		expect.Compare(s, deadline, "<=", 510)
+		expect.Compare(s, deadline, ">=", 400)
 		entered := s.mustBe(3, tdf.Running, 0).Rounds[0].Entered[tdf.Running]
 		expect.True(s, entered <= s.now(), "the original's round began at", entered)
 		expect.Equal(s, s.mustBe(4, tdf.Running, 0).LeaseUntil, kept, "the living worker's lease was")
 		again := s.round()
-		expect.True(s, again.Total() == 0 && !s.grace().CheckFuture, "another round did", again)
+		expect.Equal(s, again.Total(), 0)
+		expect.True(s, !s.grace().CheckFuture, "another round did", again)
 		s.checkConsistent()
 	})
 }
@@ -305,10 +312,11 @@ func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 		s.server = New("second", settings, connect(s.T, s.addr, s.ns), quiet())
 		s.round()
 		grace := s.grace()
-		expect.True(s, grace.Running >= s.now() && grace.Open >= s.now(), "the grace period is", grace)
+		expect.Compare(s, grace.Running, ">=", s.now())
+		expect.Compare(s, grace.Open, ">=", s.now())
 		expect.Len(s, s.claimable(), 1, "claimed")
-		last, err := s.store.LastServerHeartbeat(s.Context())
-		expect.True(s, err == nil && last <= s.now(), "the last heartbeat is of", last, err)
+		last := expect.Result(s.store.LastServerHeartbeat(s.Context())).Value(s)
+		expect.Compare(s, last, "<=", s.now())
 	})
 }
 
@@ -317,8 +325,10 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 	s := newSite(t)
 	s.open(define(), define())
 	s.cli.ZIncrBy(s.Context(), s.ns+":open", 3600, "2")
-	findings, err := s.store.Check(s.Context())
-	expect.MustTrue(s, err == nil && len(findings) == 1 && findings[0].ID == 2 && findings[0].Repair.Verb == tdf.VerbRescore, findings, err)
+	findings := expect.Result(s.store.Check(s.Context())).Value(s)
+	expect.MustLen(s, findings, 1)
+	expect.MustEqual(s, findings[0].ID, 2)
+	expect.MustEqual(s, findings[0].Repair.Verb, tdf.VerbRescore)
 	s.round()
 	expect.Equal(s, fmt.Sprint(s.claimable()), "[1 2]", "claimed")
 	s.checkConsistent()
@@ -334,8 +344,9 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	ahead := s.now().Add(3600)
 	s.do("HSET", "$task:1", "lease_until", ahead.String())
 	s.do("ZADD", "$due", ahead.String(), 1)
-	findings, err := s.store.Check(s.Context())
-	expect.MustTrue(s, err == nil && len(findings) == 1 && findings[0].Repair.Verb == tdf.VerbRescore, findings, err)
+	findings := expect.Result(s.store.Check(s.Context())).Value(s)
+	expect.MustLen(s, findings, 1)
+	expect.MustEqual(s, findings[0].Repair.Verb, tdf.VerbRescore)
 	s.round()
 	lease := s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now())
 	expect.True(s, lease <= 30, "the lease ends in", lease)
@@ -352,7 +363,7 @@ func TestClaimSkipsOverdueTasksWithoutServer(t *testing.T) {
 	s.open(slices.Repeat([]tdf.Properties{over}, 50)...)
 	id := s.open(define())[0]
 	expect.Equal(s, fmt.Sprint(s.claimable()), fmt.Sprint([]int64{id}), "claimed", id)
-	counts, err := s.store.Counts(s.Context())
-	expect.True(s, err == nil && counts[tdf.Open] == 50, counts, err)
+	counts := expect.Result(s.store.Counts(s.Context())).Value(s)
+	expect.Equal(s, counts[tdf.Open], 50)
 	expect.Equal(s, s.round()["expired"], 50, "the server did")
 }

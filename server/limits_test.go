@@ -50,7 +50,8 @@ func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
 	s.claim(1e-6)
 	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
 	done := s.round()
-	expect.True(t, done["reopened"] == 1 && done["returned"] == 1, "the round did", done)
+	expect.Equal(t, done["reopened"], 1)
+	expect.Equal(t, done["returned"], 1)
 	expect.Equal(t, s.claimAll("default"), []int64{2}, "claimed")
 	s.checkConsistent()
 }
@@ -120,7 +121,9 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 						break
 					}
 					n := len(c.Claims)
-					expect.True(t, limit.AtMost == tdf.AnyNumber || n <= limit.AtMost, n, "tasks run")
+					if limit.AtMost != tdf.AnyNumber {
+						expect.Compare(t, n, "<=", limit.AtMost)
+					}
 					for _, claim := range c.Claims {
 						expect.NoError(t, s.execute(claim, tdf.Result{Exit: "0"}))
 						done++
@@ -233,7 +236,8 @@ func TestReturnedTaskBeforeAPosition(t *testing.T) {
 	expect.NoError(t, s.execute(first, tdf.Result{Exit: "0"}))
 	s.round()
 	got := s.claimAll("default")
-	expect.True(t, len(got) == 1 && got[0] == 2, "claimed", got)
+	expect.MustLen(t, got, 1)
+	expect.Equal(t, got[0], 2)
 }
 
 // A running task that another program has removed leaves its limit, although no task waits.

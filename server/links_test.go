@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,7 +95,9 @@ func TestDependencies(t *testing.T) {
 		s.settle()
 		for _, id := range second {
 			task := s.task(id)
-			expect.True(s, task.Waits() && task.Links != 0 && task.Current().Waits == task.Links, "task", id, task)
+			expect.True(s, task.Waits(), "task", id, task)
+			expect.NotEqual(s, task.Links, 0, "task", id)
+			expect.Equal(s, task.Current().Waits, task.Links, "task", id)
 		}
 		expect.Equal(s, fmt.Sprint(s.runAll(first[1])), "[1 2 4 5]", "ran")
 		failed := s.mustBe(3, tdf.Failed, 0)
@@ -118,7 +119,9 @@ func (s *site) nothingLeft() {
 	last, _ := s.cli.Get(s.Context(), s.ns+":task_id").Int()
 	for id := 1; id <= last; id++ {
 		n := s.do("HGET", fmt.Sprintf("$task:%d", id), "dependents")
-		expect.True(s, n == nil || n == "0", "task", id, "is needed by", n, "tasks")
+		if n != nil {
+			expect.Equal[any](s, n, "0", "task", id)
+		}
 		if n := s.do("HGET", fmt.Sprintf("$task:%d", id), "endings"); n != nil {
 			s.Errorf("task %d has %v endings", id, n)
 		}
@@ -334,7 +337,8 @@ func TestRestoredTasksWait(t *testing.T) {
 	expect.MustEqual(s, expect.Result(other.store.Restore(s.Context(), records...)).Value(s), 3)
 	other.settle()
 	got := other.task(3).Current()
-	expect.True(s, got.Waits == 1 && got.Linked == 2, got)
+	expect.Equal(s, got.Waits, 1)
+	expect.Equal(s, got.Linked, 2)
 	expect.Equal(s, fmt.Sprint(other.runAll()), "[2 3]")
 	other.nothingLeft()
 }
@@ -352,7 +356,9 @@ func TestLargeGraphs(t *testing.T) {
 	ids := s.open(star...) // n dependents of one task
 	last := s.open(after(ids...))[0]
 	ran := s.runAll()
-	expect.MustTrue(t, len(ran) == n+2 && ran[0] == 1 && ran[n+1] == last, len(ran), "tasks ran")
+	expect.MustLen(t, ran, n+2)
+	expect.MustEqual(t, ran[0], 1)
+	expect.MustEqual(t, ran[n+1], last)
 	s.nothingLeft()
 }
 
@@ -441,7 +447,10 @@ func TestTwoServersShareAGraph(t *testing.T) {
 	}
 	for id := int64(1); id <= n+1; id++ {
 		got := s.state(id)
-		expect.True(t, got == tdf.Succeeded || id == n+1 && got.Finished(), "task", id, "is", got, s.task(id).Log)
+		if got != tdf.Succeeded {
+			expect.Equal(t, id, n+1)
+			expect.True(t, got.Finished(), "task", id, "is", got, s.task(id).Log)
+		}
 	}
 	s.nothingLeft()
 }
@@ -506,7 +515,8 @@ func TestEntriesOfEarlierRounds(t *testing.T) {
 	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
 	s.settle()
 	got := s.task(3)
-	expect.True(s, got.Waits() && got.Current().Waits == 1, "after the end of one of two dependencies", got.Current())
+	expect.True(s, got.Waits(), "after the end of one of two dependencies", got.Current())
+	expect.Equal(s, got.Current().Waits, 1)
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
 	s.nothingLeft()
 }
@@ -559,7 +569,8 @@ func TestOutputsOfAnAwaitedGroup(t *testing.T) {
 		s.settle()
 		for id := int64(1); id <= 2; id++ {
 			task := s.mustBe(id, tdf.Succeeded, 0)
-			expect.MustTrue(t, task.Current().Output == "out" && s.due(id) >= s.now()+50, task.Current(), "due at", s.due(id))
+			expect.MustEqual(t, task.Current().Output, "out")
+			expect.MustTrue(t, s.due(id) >= s.now()+50, task.Current(), "due at", s.due(id))
 		}
 	}
 	s.checkConsistent()
@@ -567,7 +578,8 @@ func TestOutputsOfAnAwaitedGroup(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
 	s.do("ZADD", "$due", 1, 1, 1, 2)
 	s.settle()
-	expect.True(t, s.isGone(1) && s.isGone(2), "the tasks are still there")
+	expect.True(t, s.isGone(1), "the tasks are still there")
+	expect.True(t, s.isGone(2), "the tasks are still there")
 }
 
 // If a dependency is due for removal when a task begins to wait for it, the task learns its end first.
@@ -606,8 +618,8 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 				expect.NoError(t, s.apply(s.task(1).Archive()))
 			}
 			s.do("HSET", "$task:1", "links", 0)
-			findings, err := s.store.Check(t.Context())
-			expect.MustTrue(t, err == nil && len(findings) == 1, findings, err)
+			findings := expect.Result(s.store.Check(t.Context())).Value(t)
+			expect.MustLen(t, findings, 1)
 			expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
 			expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
 			s.nothingLeft()
@@ -664,7 +676,9 @@ func TestArchivedWhileCounted(t *testing.T) {
 		store := &pagesOfGroup{pages: c.pages}
 		s := &Server{store: store}
 		err := s.completeGroup(t.Context(), "g")
-		expect.True(t, err == nil && fmt.Sprint(store.completed) == c.want && len(store.pages) == 0, store.completed, err, "want", c.want)
+		expect.NoError(t, err, c.want)
+		expect.Equal(t, fmt.Sprint(store.completed), c.want)
+		expect.Len(t, store.pages, 0, c.want)
 	}
 }
 
@@ -734,8 +748,9 @@ func TestAuditFindsDeletedDependencies(t *testing.T) {
 				s.do("ZREM", "$open", 1)
 				s.do("ZREM", "$due", 1)
 			}
-			findings, err := s.store.Check(t.Context())
-			expect.MustTrue(t, err == nil && len(findings) == 1 && strings.Contains(findings[0].Problem, "for which tasks wait"), findings, err)
+			findings := expect.Result(s.store.Check(t.Context())).Value(t)
+			expect.MustLen(t, findings, 1)
+			expect.Contains(t, findings[0].Problem, "for which tasks wait")
 			expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
 			expect.Equal(t, fmt.Sprint(s.runAll()), "[2 4]")
 			expect.Contains(t, s.mustBe(3, tdf.Failed, 0).LastError(), "task 1 does not exist")
@@ -770,7 +785,8 @@ func TestLoadingADump(t *testing.T) {
 	s.open(after(1, 99)) // the dump has task 99
 	s.settle()
 	task := s.task(3)
-	expect.True(t, task.Waits() && task.Current().Linked <= 0, task.Current())
+	expect.True(t, task.Waits(), task.Current())
+	expect.Compare(t, task.Current().Linked, "<=", 0)
 	expect.NoError(t, s.store.EndRestore(t.Context()))
 	s.settle()
 	expect.Contains(t, s.mustBe(3, tdf.Failed, 0).LastError(), "task 99 does not exist")

@@ -79,7 +79,9 @@ func (s *site) do(args ...any) any {
 		}
 	}
 	reply, err := s.cli.Do(s.Context(), args...).Result()
-	expect.MustTrue(s, err == nil || err == redis.Nil, args, err)
+	if err != nil {
+		expect.MustEqual[any](s, err, redis.Nil)
+	}
 	return reply
 }
 
@@ -100,8 +102,8 @@ func (s *site) open(definitions ...tdf.Properties) []int64 {
 
 func (s *site) claim(lease tdf.Seconds) redisstate.Claim {
 	s.Helper()
-	c, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: lease})
-	expect.MustTrue(s, err == nil && len(c.Claims) == 1, "claimed", c.Claims, err)
+	c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: lease})).Value(s)
+	expect.MustLen(s, c.Claims, 1)
 	return c.Claims[0]
 }
 
@@ -127,8 +129,8 @@ func (s *site) mustBe(id int64, state tdf.State, round int) *tdf.Task {
 // checkConsistent checks that the audit finds nothing.
 func (s *site) checkConsistent() {
 	s.Helper()
-	findings, err := s.store.Check(s.Context())
-	expect.True(s, err == nil && len(findings) == 0, "check", findings, err)
+	findings := expect.Result(s.store.Check(s.Context())).Value(s)
+	expect.Len(s, findings, 0)
 }
 
 func define() tdf.Properties { return tdf.Defaults("p", "rsync:/p/run.sh", "1") }

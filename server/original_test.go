@@ -48,7 +48,9 @@ func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 	onEach(t, func(s *site) {
 		s.byHand(1)
 		c := s.claim(60)
-		expect.MustTrue(s, c.Invalid == nil && c.Task.Input == "1" && c.Task.MaxLosses == 3, "claimed", c.Task, c.Invalid)
+		expect.NoError(s, c.Invalid)
+		expect.MustEqual(s, c.Task.Input, "1")
+		expect.MustEqual(s, c.Task.MaxLosses, 3)
 		expect.NoError(s, s.execute(c, tdf.Result{Output: "out", Exit: "0"}))
 		s.round()
 		m := expect.Result(s.mustBe(1, tdf.Succeeded, 0).Archive()).Value(s)
@@ -95,8 +97,7 @@ func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
 		claimed = s.now() - passed
 		s.do("HSET", "$task:1", "0:running", claimed.String())
 		s.do("ZADD", "$due", tdf.Time(1).String(), "1")
-		_, err := s.server.settleDue(s.Context()) // the task is due, so no audit is needed
-		expect.NoError(s, err)
+		expect.Result(s.server.settleDue(s.Context())).OK(s)
 		return claimed
 	}
 	if claimed := settleAfter(50.1); s.now() < claimed+51 { // on a slow machine, the margin of one second may be over by now
@@ -178,12 +179,13 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	s.server.audit.grace = 60
 	expect.MustEqual(s, s.round().Total(), 0, "the late commit was settled")
 	// The worker that holds the claim renews its lease, and its result counts.
-	renewed, err := s.store.Renew(s.Context(), 60, renewal(c))
-	expect.MustTrue(s, err == nil && renewed.Lost[0] == nil, renewed, err)
+	renewed := expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s)
+	expect.NoError(s, renewed.Lost[0])
 	expect.NoError(s, s.execute(c, tdf.Result{Error: "mine"}))
 	s.round()
 	task := s.mustBe(1, tdf.Failed, 1)
-	expect.True(s, task.Fails == 1 && task.Rounds.At(1).Error == "mine", "settled by", task.Rounds.At(1))
+	expect.Equal(s, task.Fails, 1)
+	expect.Equal(s, task.Rounds.At(1).Error, "mine")
 	s.checkConsistent()
 }
 
@@ -309,8 +311,8 @@ func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 	id := int(s.open(d)[0])
 	s.claimByHand(id, "0", s.now())
 	for left := 300; left > 0; {
-		c, err := s.store.Claim(s.Context(), claimOf(left))
-		expect.MustTrue(s, err == nil && len(c.Claims) != 0, left, err)
+		c := expect.Result(s.store.Claim(s.Context(), claimOf(left))).Value(s)
+		expect.MustTrue(s, len(c.Claims) != 0, left)
 		left -= len(c.Claims)
 	}
 	s.server.audit.page = redisstate.WalkPage{} // restart the walk at the lowest ids, far from this task

@@ -24,8 +24,8 @@ func (s *site) finish(d tdf.Properties) int64 {
 func (s *site) archive(id int64) {
 	s.Helper()
 	m := expect.Result(s.mustBe(id, tdf.Succeeded, 0).Archive()).Value(s)
-	outcomes, err := s.store.Apply(s.Context(), "manager", redisstate.Unit{Moves: []tdf.Move{m}})
-	expect.MustTrue(s, err == nil && outcomes[0].Err == nil, outcomes, err)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "manager", redisstate.Unit{Moves: []tdf.Move{m}})).Value(s)
+	expect.NoError(s, outcomes[0].Err)
 }
 
 // due returns the task's score in due.
@@ -58,7 +58,8 @@ func TestRetention(t *testing.T) {
 		s.archive(c)
 		s.archive(d)
 		done := s.round()
-		expect.True(s, s.isGone(a) && s.isGone(c), "tasks whose period is over: gone", s.isGone(a), s.isGone(c), "the rounds did", done)
+		expect.True(s, s.isGone(a), "tasks whose period is over: gone", s.isGone(a), s.isGone(c), "the rounds did", done)
+		expect.True(s, s.isGone(c), "tasks whose period is over: gone", s.isGone(a), s.isGone(c), "the rounds did", done)
 		task := s.mustBe(b, tdf.Succeeded, 0)
 		period := s.due(b).Sub(task.Current().Entered[tdf.Succeeded])
 		expect.Equal(s, math.Round(float64(period)), 3600, "the task with a period of an hour is due after", period, "s")
@@ -154,15 +155,19 @@ func TestKeepOutputs(t *testing.T) {
 	}
 	expect.Equal(s, places(), before, "the tasks moved from … to")
 	task := s.mustBe(b, tdf.Archived, 0)
-	expect.True(s, task.OutputsFrom == 1 && task.OutputsRemoved != 0 && task.Current().Exit == "0" && task.Outcome == "succeeded", task)
-	expect.True(s, s.do("ZSCORE", "$due", a) == nil && s.due(c).Sub(s.mustBeFinished(c).Current().Entered[tdf.Succeeded]) == 7200, "the tasks are due at the wrong times")
+	expect.Equal(s, task.OutputsFrom, 1)
+	expect.NotEqual(s, task.OutputsRemoved, 0)
+	expect.Equal(s, task.Current().Exit, "0")
+	expect.Equal(s, task.Outcome, "succeeded")
+	expect.Equal(s, s.do("ZSCORE", "$due", a), nil, "the tasks are due at the wrong times")
+	expect.Equal(s, s.due(c).Sub(s.mustBeFinished(c).Current().Entered[tdf.Succeeded]), 7200, "the tasks are due at the wrong times")
 	s.checkConsistent()
 }
 
 func (s *site) mustBeFinished(id int64) *tdf.Task {
 	s.Helper()
-	stored, err := s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})
-	expect.MustTrue(s, err == nil && stored.Task.State.Finished(), stored, err)
+	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(s)
+	expect.MustTrue(s, stored.Task.State.Finished(), stored)
 	return stored.Task
 }
 
@@ -175,14 +180,15 @@ func TestRetryAfterTheOutputsAreRemoved(t *testing.T) {
 	s.round()
 	expect.MustLen(s, s.written(id), 0, "it still")
 	m := expect.Result(s.mustBe(id, tdf.Succeeded, 0).Reopen()).Value(s)
-	outcomes, err := s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}})
-	expect.MustTrue(s, err == nil && outcomes[0].Err == nil, outcomes, err)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}})).Value(s)
+	expect.NoError(s, outcomes[0].Err)
 	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Output: "again", Exit: "0"}))
 	expect.Equal(s, fmt.Sprint(s.written(id)), "[1:output]", "before it is settled, it")
 	s.round()
 	s.round()
 	task := s.mustBe(id, tdf.Succeeded, 1)
-	expect.True(s, task.OutputsFrom == 2 && len(s.written(id)) == 0, task)
+	expect.Equal(s, task.OutputsFrom, 2)
+	expect.Len(s, s.written(id), 0)
 	s.checkConsistent()
 }
 
@@ -195,10 +201,14 @@ func TestOutputsOfARetriedTaskStay(t *testing.T) {
 	task := s.mustBeFinished(id)
 	remove, ok := task.Settle(task.Current().Entered[tdf.Succeeded].Add(3600), nil)
 	reopen, err := task.Reopen()
-	expect.MustTrue(s, ok && remove.Verb == tdf.VerbRemoveOutputs && err == nil, remove, err)
-	outcomes, err := s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{reopen}})
-	expect.MustTrue(s, err == nil && outcomes[0].Err == nil, outcomes, err)
+	expect.MustTrue(s, ok, remove, err)
+	expect.MustEqual(s, remove.Verb, tdf.VerbRemoveOutputs)
+	expect.NoError(s, err)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{reopen}})).Value(s)
+	expect.NoError(s, outcomes[0].Err)
 	outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{remove}})
-	expect.True(s, err == nil && outcomes[0].Err != nil && len(s.written(id)) == 2, outcomes, err, "left", s.written(id))
+	expect.NoError(s, err)
+	expect.Fails(s, outcomes[0].Err, "")
+	expect.Len(s, s.written(id), 2)
 	s.checkConsistent()
 }

@@ -36,9 +36,11 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 		s.mustBe(3, tdf.TimedOut, 0)
 		s.mustBe(4, tdf.Expired, 0)
 		task := s.mustBe(5, tdf.Open, 1)
-		expect.True(s, task.Losses == 1 && strings.Contains(task.Log, "lost with its worker w"), "lost", task)
+		expect.Equal(s, task.Losses, 1)
+		expect.Contains(s, task.Log, "lost with its worker w")
 		s.mustBe(6, tdf.Open, 0)
-		expect.True(s, done.Total() == 5 && done["reopened"] == 1, "the round did", done)
+		expect.Equal(s, done.Total(), 5)
+		expect.Equal(s, done["reopened"], 1)
 		expect.Equal(s, s.round().Total(), 0, "another round did")
 		s.checkConsistent()
 	})
@@ -63,11 +65,12 @@ func TestRenewalVoidsADecision(t *testing.T) {
 	s.open(define())
 	c := s.claim(1e-6)
 	_, due, err := s.store.SettleUsual(s.Context(), "server", tdf.UsualSuccess(), s.now(), 10)
-	expect.MustTrue(s, err == nil && len(due) == 1, due, err)
-	moves, err := s.server.decide(s.Context(), due, s.now(), tdf.Grace{})
-	expect.MustTrue(s, err == nil && moves[0].Verb == tdf.VerbLose, moves, err)
-	renewed, err := s.store.Renew(s.Context(), 60, renewal(c))
-	expect.MustTrue(s, err == nil && renewed.Lost[0] == nil, renewed, err)
+	expect.NoError(s, err)
+	expect.MustLen(s, due, 1)
+	moves := expect.Result(s.server.decide(s.Context(), due, s.now(), tdf.Grace{})).Value(s)
+	expect.MustEqual(s, moves[0].Verb, tdf.VerbLose)
+	renewed := expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s)
+	expect.NoError(s, renewed.Lost[0])
 	done := Done{}
 	if err := s.server.apply(s.Context(), moves, done); err != nil || done.Total() != 0 {
 		s.Errorf("%v %v", done, err)
@@ -190,7 +193,10 @@ func TestClaimAndServerAgreeOnProperties(t *testing.T) {
 			s.round()
 			state := s.do("HGET", "$task:"+itoa(id), "state")
 			claimed := len(c.Claims) == 1
-			expect.True(s, claimed == (state == string(tdf.Running)) && (claimed || state == string(tdf.Failed)), property, "=", value, "claimed", claimed, "state", state)
+			expect.Equal(s, claimed, state == string(tdf.Running), property, "=", value)
+			if !claimed {
+				expect.Equal[any](s, state, string(tdf.Failed), property, "=", value)
+			}
 			s.do("DEL", "$task:"+itoa(id))
 			for _, list := range []string{"open", "due", "running", "failed"} {
 				s.do("ZREM", "$"+list, id)
@@ -211,6 +217,6 @@ func TestSettlesOverASlowLink(t *testing.T) {
 	proxy.Limit(32 << 10)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // ends the test if RunOnce hangs
 	defer cancel()
-	done, err := slow.RunOnce(ctx)
-	expect.True(t, err == nil && done["expired"] == 2, "settled", done, err)
+	done := expect.Result(slow.RunOnce(ctx)).Value(t)
+	expect.Equal(t, done["expired"], 2)
 }

@@ -49,7 +49,8 @@ func TestNothingIsRemovedBeforeTasksAreLinked(t *testing.T) {
 		s.settle()
 		stored := expect.Result(s.store.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 		for _, x := range stored {
-			expect.MustTrue(t, x.Task != nil && x.Task.Current().Output == "out", "task", x.ID, x.Task)
+			expect.MustTrue(t, x.Task != nil, "task", x.ID, x.Task)
+			expect.MustEqual(t, x.Task.Current().Output, "out", "task", x.ID)
 		}
 		expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
 		expect.Equal(t, fmt.Sprint(s.runAll()), fmt.Sprint(waiting[:1]))
@@ -120,11 +121,13 @@ func TestForeignMembersOfUnlinked(t *testing.T) {
 	s.do("ZREM", "$unlinked", 3)
 	s.settle()
 	expect.Equal(t, fmt.Sprint(s.do("ZCARD", "$unlinked")), "0", "members are left")
-	findings, err := s.store.Check(t.Context())
-	expect.MustTrue(t, err == nil && len(findings) == 1 && findings[0].ID == 3, findings, err)
+	findings := expect.Result(s.store.Check(t.Context())).Value(t)
+	expect.MustLen(t, findings, 1)
+	expect.MustEqual(t, findings[0].ID, 3)
 	expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
 	ran := s.runAll()
-	expect.True(t, fmt.Sprint(ran) == "[1 2 3]" && s.isGone(2), ran)
+	expect.Equal(t, fmt.Sprint(ran), "[1 2 3]")
+	expect.True(t, s.isGone(2), ran)
 	s.nothingLeft()
 }
 
@@ -174,6 +177,7 @@ func TestHeartbeatsDuringTheWork(t *testing.T) {
 		slow, before := &beatStore{Store: s.store}, read
 		s.server.store = slow
 		expect.NoError(t, work[name](s.server.beating(t.Context())))
-		expect.True(t, slow.beats != 0 && read-before <= 8*slow.beats, name, slow.beats, "heartbeats, and the clock was read", read-before, "times")
+		expect.NotEqual(t, slow.beats, 0, name)
+		expect.Compare(t, read-before, "<=", 8*slow.beats, name)
 	}
 }

@@ -84,7 +84,8 @@ func TestGraceAfterTimeWithoutServer(t *testing.T) {
 	before := s.now()
 	s.settlesNothing("no server had been there for a minute")
 	end := s.grace().Running
-	expect.True(s, end >= before.Add(30) && end <= s.now().Add(30), "the grace period began after", before, "and ends at", end)
+	expect.Compare(s, end, ">=", before.Add(30))
+	expect.Compare(s, end, "<=", s.now().Add(30))
 	s.settlesAll()
 }
 
@@ -201,7 +202,8 @@ func TestNoGraceAfterASlowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch{store: &slowStore{between: time.Minute}, grace: 30, log: quiet(), clock: time.Now}
 		_, g, err := w.look(t.Context())
-		expect.True(t, g == (tdf.Grace{}) && err == nil, g, err)
+		expect.Equal(t, g, tdf.Grace{})
+		expect.NoError(t, err)
 	})
 }
 
@@ -220,7 +222,9 @@ func TestFailedLookIsRepeated(t *testing.T) {
 			}
 			store.fail = ""
 			now, g, err := w.look(t.Context())
-			expect.True(t, g.Running == now.Add(30) && g.Open == now.Add(30) && err == nil, "call", fail, "failed once: the grace period is", g, err)
+			expect.Equal(t, g.Running, now.Add(30), "call", fail)
+			expect.Equal(t, g.Open, now.Add(30), "call", fail)
+			expect.NoError(t, err, "call", fail)
 		})
 	}
 }

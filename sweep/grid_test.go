@@ -57,7 +57,8 @@ func TestGrid(t *testing.T) {
 		}
 		got, _ := collect(g.Rows())
 		diff := cmp.Diff(strings.Split(want, ";"), got)
-		expect.True(t, diff == "" && g.Len() == int64(len(got)), text, "Len", g.Len(), diff)
+		expect.Equal(t, diff, "")
+		expect.Equal(t, g.Len(), int64(len(got)), diff)
 	}
 }
 
@@ -114,8 +115,8 @@ func TestGridRefuses(t *testing.T) {
 // Large grids are not slow. The method Len does not visit the points, and the method row computes one row without the
 // rows before it.
 func TestLargeGrid(t *testing.T) {
-	g, err := ParseGrid("a=1..1000000 b=1..1000000")
-	expect.MustTrue(t, err == nil && g.Len() == 1e12, err, "Len", g.Len())
+	g := expect.Result(ParseGrid("a=1..1000000 b=1..1000000")).Value(t)
+	expect.MustEqual(t, g.Len(), 1e12)
 	row := g.row(1e12 - 2)
 	expect.Equal(t, row.JSON(), `{"a":1000000,"b":999999}`)
 	checkError(t, "a row", row.Wrong(errEmpty), "point 999999999999: ")
@@ -158,11 +159,16 @@ func FuzzGrid(f *testing.F) {
 			if n++; n > 1000 {
 				break
 			}
-			expect.MustTrue(t, len(row.Params) == len(g.axes) && row.Line == n, "row", n, row)
+			expect.MustEqual(t, len(row.Params), len(g.axes), "row", n)
+			expect.MustEqual(t, row.Line, n)
 		}
-		expect.MustTrue(t, n > 1000 || n == g.Len(), n, "rows, and Len is", g.Len())
+		if n <= 1000 {
+			expect.MustEqual(t, n, g.Len())
+		}
 		last := g.row(g.Len() - 1)
 		_, ok := PointOf(last.JSON())
-		expect.MustTrue(t, ok || strings.ToValidUTF8(text, "") != text, "the last point is", last.JSON())
+		if !ok {
+			expect.MustTrue(t, strings.ToValidUTF8(text, "") != text, "the last point is", last.JSON())
+		}
 	})
 }

@@ -33,7 +33,8 @@ func TestCSV(t *testing.T) {
 	} {
 		got, err := collect(CSV(iotest.OneByteReader(strings.NewReader(c.text))))
 		diff := cmp.Diff(c.want, got)
-		expect.True(t, err == nil && diff == "", c.text, err, diff)
+		expect.NoError(t, err, c.text, diff)
+		expect.Equal(t, diff, "", c.text)
 	}
 }
 
@@ -49,7 +50,8 @@ func TestMostColumns(t *testing.T) {
 		"JSONL": JSONL(strings.NewReader(`{"` + strings.Join(header, `":0,"`) + `":0}`)),
 	} {
 		for row, err := range rows {
-			expect.True(t, err == nil && len(row.Params) == columns, name, len(row.Params), "columns", err)
+			expect.NoError(t, err, name)
+			expect.Len(t, row.Params, columns, name)
 		}
 	}
 }
@@ -147,7 +149,8 @@ func TestJSONL(t *testing.T) {
 	}
 	texts, err := collect(JSONL(iotest.OneByteReader(strings.NewReader(text))))
 	diff := cmp.Diff(wantTexts, texts)
-	expect.True(t, err == nil && diff == "", err, diff)
+	expect.NoError(t, err, diff)
+	expect.Equal(t, diff, "")
 	var got []string
 	for row, err := range JSONL(strings.NewReader(text)) {
 		expect.NoError(t, err)

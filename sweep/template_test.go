@@ -42,7 +42,8 @@ func TestTemplate(t *testing.T) {
 			checkError(t, template, err, `no parameter "a"; the parameters are a, b, empty, some words, nl`)
 			continue
 		}
-		expect.True(t, err == nil && got == want, template, got, err, "want", want)
+		expect.NoError(t, err, template)
+		expect.Equal(t, got, want, template)
 	}
 }
 
@@ -175,6 +176,8 @@ func FuzzTemplate(f *testing.F) {
 			return words
 		}
 		plain, got := words("1", "2"), words(a, b)
-		expect.MustTrue(t, got == nil || len(got) == len(plain), template, "has", len(got), "words with", a, "and", b, "and", len(plain), "with 1 and 2")
+		if got != nil {
+			expect.MustEqual(t, len(got), len(plain), template, a, "and", b)
+		}
 	})
 }

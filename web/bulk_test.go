@@ -36,17 +36,28 @@ func TestOpenLines(t *testing.T) {
 	for _, line := range all {
 		ids += len(line.IDs)
 	}
-	expect.True(t, len(all) == 5 && last.Done && last.Line == 1201 && last.Opened == 601 && ids == 601, len(all), "lines", ids, "ids", last)
-	task, err := s.manager.Get(t.Context(), 601)
-	expect.True(t, err == nil && task.Owner == "submitter" && task.CorrelationID != "", task, err)
+	expect.Len(t, all, 5, ids)
+	expect.True(t, last.Done, len(all), "lines", ids, "ids", last)
+	expect.Equal(t, last.Line, 1201, ids)
+	expect.Equal(t, last.Opened, 601, ids)
+	expect.Equal(t, ids, 601)
+	task := expect.Result(s.manager.Get(t.Context(), 601)).Value(t)
+	expect.Equal(t, task.Owner, "submitter")
+	expect.NotEqual(t, task.CorrelationID, "")
 	all = s.opening(access.Submitter, `{"program":"p","unique":"submitter/u"}`)
-	expect.True(t, len(all) == 2 && fmt.Sprint(all[0].Existing) == "[601]" && all[1].Opened == 0 && all[1].Done, all)
+	expect.MustLen(t, all, 2)
+	expect.MustEqual(t, fmt.Sprint(all[0].Existing), "[601]")
+	expect.MustEqual(t, all[1].Opened, 0)
+	expect.True(t, all[1].Done, all)
 	for range 3 { // repeated with a key
 		all = s.opening(access.Operator, strings.Repeat(plain+"\n", 300), "Idempotency-Key: k")
-		expect.True(t, len(all) == 3 && all[0].IDs[0] == 602 && all[2].Opened == 300, all)
+		expect.MustLen(t, all, 3)
+		expect.MustEqual(t, all[0].IDs[0], 602)
+		expect.Equal(t, all[2].Opened, 300)
 	}
 	all = s.opening(access.Operator, "")
-	expect.True(t, len(all) == 1 && all[0].Done, all)
+	expect.MustLen(t, all, 1)
+	expect.True(t, all[0].Done, all)
 }
 
 // A line that cannot be opened ends the call. The tasks of the lines before it are opened.
@@ -74,8 +85,10 @@ func TestInvalidLines(t *testing.T) {
 			t.Errorf("%.50s: %+v %+v", c.line, last, last.Error)
 			continue
 		}
-		expect.True(t, last.Opened == 2 && len(all) == 2, c.line, len(all), "lines", last)
-		expect.True(t, !strings.Contains(last.Error.Detail, "xxxx") && len(last.Error.Detail) <= 500, "case", i, last.Error.Detail)
+		expect.Equal(t, last.Opened, 2, c.line)
+		expect.Len(t, all, 2, c.line)
+		expect.NotContains(t, last.Error.Detail, "xxxx", "case", i)
+		expect.Compare(t, len(last.Error.Detail), "<=", 500, "case", i)
 	}
 	s.as(access.Submitter, 422, "POST", base+"/tasks/stream", "{\n"+plain, "Content-Type: "+jsonLines)
 	s.as(access.Submitter, 415, "POST", base+"/tasks/stream", plain, "Content-Type: application/json")
@@ -93,13 +106,15 @@ func TestLinesBothWays(t *testing.T) {
 	defer got.Body.Close()
 	answer := bufio.NewScanner(got.Body)
 	for i := range 5 {
-		expect.MustTrue(t, answer.Scan() && webtest.Decode[linesDone](t, answer.Text()).Opened == i+1, "line", i)
+		expect.MustTrue(t, answer.Scan(), "line", i)
+		expect.MustEqual(t, webtest.Decode[linesDone](t, answer.Text()).Opened, i+1, "line", i)
 		if i < 4 {
 			expect.Result(io.WriteString(out, plain+"\n")).OK(t)
 		}
 	}
 	expect.NoError(t, out.Close())
-	expect.True(t, answer.Scan() && webtest.Decode[linesDone](t, answer.Text()).Done, "the last line")
+	expect.True(t, answer.Scan(), "the last line")
+	expect.True(t, webtest.Decode[linesDone](t, answer.Text()).Done, "the last line")
 }
 
 func sweepPath(task, input string, more string) string {
@@ -111,8 +126,12 @@ func TestSweeps(t *testing.T) {
 	path := sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s","max_fails":2}`, "--rate {rate} {mode}", "")
 	got := s.as(access.Submitter, 200, "POST", path, "rate,mode\n0.1,a b\n0.2,c\n0.2,c\n", "Content-Type: text/csv; charset=utf-8")
 	expect.Equal(t, strings.TrimSpace(got.text), `{"campaign":"submitter/s","opened":3,"known":0,"repeated":1}`, got.text)
-	task, err := s.manager.Get(t.Context(), 1)
-	expect.True(t, err == nil && task.Input == "--rate 0.1 'a b'" && task.Meta == `{"rate":0.1,"mode":"a b"}` && task.MaxFails != nil && *task.MaxFails == 2 && task.Owner == "submitter", task, err)
+	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
+	expect.Equal(t, task.Input, "--rate 0.1 'a b'")
+	expect.Equal(t, task.Meta, `{"rate":0.1,"mode":"a b"}`)
+	expect.MustTrue(t, task.MaxFails != nil, task)
+	expect.Equal(t, *task.MaxFails, 2)
+	expect.Equal(t, task.Owner, "submitter")
 	expect.Contains(t, s.as(access.Submitter, 200, "GET", base+"/groups/submitter%2Fs", "").text, `"closed":true`)
 	s.as(access.Submitter, 409, "POST", path, "rate,mode\n1,2\n", "Content-Type: text/csv")
 	got = s.as(access.Submitter, 200, "POST", path+"&extend=true", `{"rate":0.1,"mode":"a b"}`+"\n"+`{"rate":7,"mode":"x"}`, "Content-Type: "+jsonLines)
@@ -151,7 +170,8 @@ func TestRefusedSweeps(t *testing.T) {
 		{task, "", "a\n" + strings.Repeat("1\n", 1001), 413, "rows"},
 	} {
 		got := s.as(access.Submitter, c.status, "POST", sweepPath(c.task, c.input, ""), c.body, "Content-Type: text/csv")
-		expect.True(t, strings.Contains(got.text, c.want) && len(got.text) <= 2000, c.task, c.input, c.body, got.text)
+		expect.Contains(t, got.text, c.want, c.task, c.input, c.body)
+		expect.Compare(t, len(got.text), "<=", 2000, c.task, c.input, c.body)
 	}
 	s.as(access.Submitter, 415, "POST", sweepPath(task, "", ""), "a\n1\n", "Content-Type: application/json")
 	s.as(access.Submitter, 422, "POST", base+"/sweeps", "a\n1\n", "Content-Type: text/csv")
@@ -169,12 +189,18 @@ func TestResults(t *testing.T) {
 	s.open(testspace.Define("q", "rsync:/q/run.sh", "secret"))
 	for role, n := range map[access.Role]int{access.Submitter: 3, access.Viewer: 4} {
 		got := s.as(role, 200, "GET", base+"/results", "")
-		expect.True(t, strings.Count(got.text, "\n") == n && strings.HasPrefix(got.text, "id,campaign,program,input,state,outcome,round,run,rate,") && strings.HasPrefix(got.Header.Get("Content-Type"), csvType), role, got.text)
+		expect.Equal(t, strings.Count(got.text, "\n"), n, role)
+		expect.True(t, strings.HasPrefix(got.text, "id,campaign,program,input,state,outcome,round,run,rate,"), role, got.text)
+		expect.True(t, strings.HasPrefix(got.Header.Get("Content-Type"), csvType), role, got.text)
 	}
 	got := s.as(access.Viewer, 200, "GET", base+"/results?group=submitter/s&states=succeeded&spreadsheet=true&no_output=true", "")
-	expect.True(t, strings.Contains(got.text, ",'=2,") && !strings.Contains(got.text, "output_whole") && strings.Contains(got.text, "loss"), got.text)
+	expect.Contains(t, got.text, ",'=2,")
+	expect.NotContains(t, got.text, "output_whole")
+	expect.Contains(t, got.text, "loss")
 	got = s.as(access.Viewer, 200, "GET", base+"/results?group=submitter/s", "", "Accept: "+jsonLines)
-	expect.True(t, strings.Count(got.text, "\n") == 2 && strings.Contains(got.text, `"parameters":{"rate":0.1}`) && strings.Contains(got.text, `"output":"{\"loss\":1}"`), got.text)
+	expect.Equal(t, strings.Count(got.text, "\n"), 2)
+	expect.Contains(t, got.text, `"parameters":{"rate":0.1}`)
+	expect.Contains(t, got.text, `"output":"{\"loss\":1}"`)
 	s.as(access.Viewer, 422, "GET", base+"/results?exit=256", "")
 	s.as(access.Viewer, 422, "GET", base+"/results?fields=all", "")
 }
@@ -202,5 +228,8 @@ func TestSlowLines(t *testing.T) {
 	expect.Equal(t, webtest.Decode[linesDone](t, answer.Text()).Opened, 1, "opened")
 	expect.True(t, answer.Scan(), "a last line")
 	last := webtest.Decode[linesDone](t, answer.Text())
-	expect.True(t, last.Error != nil && last.Error.Code == tooSlow && last.Line == 2 && last.Opened == 1, last)
+	expect.MustTrue(t, last.Error != nil, last)
+	expect.Equal(t, last.Error.Code, tooSlow)
+	expect.Equal(t, last.Line, 2)
+	expect.Equal(t, last.Opened, 1)
 }

@@ -41,7 +41,8 @@ func TestStreamsShareACheck(t *testing.T) {
 	for range 3 {
 		answers <- true
 	}
-	expect.True(t, ended.Load() == 0 && asked.Load() <= 4, ended.Load(), "streams ended, and there were", asked.Load(), "checks")
+	expect.Equal(t, ended.Load(), 0)
+	expect.Compare(t, asked.Load(), "<=", 4)
 	leave[0]()
 	answers <- false
 	expect.Eventually(t, "the others end", func() bool { return ended.Load() == 199 })
@@ -51,7 +52,8 @@ func TestStreamsShareACheck(t *testing.T) {
 	for _, l := range append(leave[1:], late) {
 		l()
 	}
-	expect.True(t, len(c.all) == 0 && ended.Load() == 199, len(c.all), "checks are left, and", ended.Load(), "streams ended")
+	expect.Len(t, c.all, 0)
+	expect.Equal(t, ended.Load(), 199)
 }
 
 // Many goroutines enter and leave while checks fail: each stream that stays ends, and no check is left.
@@ -123,7 +125,8 @@ func TestManyPagesCostOneCheck(t *testing.T) {
 		}
 	}
 	expect.Equal(t, one, checks, "checks of one stream")
-	expect.True(t, many > 0 && many <= 5*checks, pages, "streams caused", many, "checks, and one stream", one)
+	expect.Compare(t, many, ">", 0, pages, one)
+	expect.Compare(t, many, "<=", 5*checks, pages, one)
 }
 
 // session opens a session of a role's token.

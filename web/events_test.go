@@ -32,7 +32,8 @@ func (s *site) listen(server *httptest.Server, role access.Role, query string, h
 	s.Helper()
 	ctx, stop := context.WithCancel(s.Context())
 	got := s.get(ctx, server, role, "/events"+query, headers...)
-	expect.MustTrue(s, got.StatusCode == 200 && got.Header.Get("Content-Type") == eventStream, got.Status, got.Header)
+	expect.MustEqual(s, got.StatusCode, 200)
+	expect.MustEqual(s, got.Header.Get("Content-Type"), eventStream)
 	return &listener{TB: s.TB, in: bufio.NewScanner(got.Body), stop: stop}
 }
 
@@ -113,7 +114,8 @@ func TestRefusedEvents(t *testing.T) {
 		s.as(access.Submitter, status, "GET", base+path, "")
 	}
 	s.as(access.Operator, 422, "GET", base+"/events?group=%00", "")
-	expect.True(t, s.events.begun == nil && len(s.events.follows) == 0, "refused clients have left something")
+	expect.True(t, s.events.begun == nil, "refused clients have left something")
+	expect.Len(t, s.events.follows, 0, "refused clients have left something")
 }
 
 // A client that was away gets what it has missed, also from another process.
@@ -140,7 +142,8 @@ func TestEventsContinue(t *testing.T) {
 		e := webtest.Decode[stateData](t, strings.TrimPrefix(again.next(), "state "))
 		seen[fmt.Sprint(e.ID)+" "+string(e.State)] = true
 	}
-	expect.True(t, seen["1 succeeded"] && seen["701 open"], "events are missing")
+	expect.True(t, seen["1 succeeded"], "events are missing")
+	expect.True(t, seen["701 open"], "events are missing")
 	again.stop()
 }
 
@@ -233,6 +236,7 @@ func TestEventHeartbeat(t *testing.T) {
 			ids[id] = true
 		}
 	}
-	expect.True(t, !ids[""] && len(ids) >= 5, ids)
+	expect.True(t, !ids[""], ids)
+	expect.Compare(t, len(ids), ">=", 5)
 	l.stop()
 }

@@ -39,7 +39,8 @@ func TestHostAndOrigin(t *testing.T) {
 		"http://localhost": 200, "https://localhost": 200, "null": 403, "http://evil": 403, "http://localhost:81": 403, "localhost": 403, "file://localhost": 403,
 	} {
 		got := s.call(s.tokens[access.Viewer], "GET", "/api/v1/tasks", "", "Origin: "+origin)
-		expect.True(t, got.StatusCode == status && got.Header.Get("Access-Control-Allow-Origin") == "", "origin", origin, got.StatusCode, got.Header)
+		expect.Equal(t, got.StatusCode, status, "origin", origin)
+		expect.Equal(t, got.Header.Get("Access-Control-Allow-Origin"), "", "origin", origin)
 	}
 	got := s.call("", "OPTIONS", "/api/v1/tasks", "", "Origin: http://localhost", "Access-Control-Request-Method: POST")
 	expect.True(t, got.StatusCode >= 400, "a preflight call", got.StatusCode)
@@ -54,7 +55,8 @@ func TestPaths(t *testing.T) {
 		r := httptest.NewRequest("GET", "http://localhost/", nil)
 		r.URL.Path = path
 		got := s.do(r)
-		expect.True(t, got.StatusCode == status && got.Header.Get("X-Content-Type-Options") == "nosniff", path, got.StatusCode)
+		expect.Equal(t, got.StatusCode, status, path)
+		expect.Equal(t, got.Header.Get("X-Content-Type-Options"), "nosniff", path)
 	}
 	got := s.as(access.Operator, 405, "DELETE", "/api/v1/tasks", "")
 	expect.Equal(t, fmt.Sprint(got.Header.Values("Allow")), "[GET POST]", got.Header)
@@ -65,13 +67,17 @@ func TestPaths(t *testing.T) {
 	expect.Contains(t, s.as(access.Viewer, 200, "GET", "/metrics", "").text, "\ntdf_up{namespace=")
 	for _, page := range []string{"/docs", "/errors"} {
 		got := s.call("", "GET", page, "")
-		expect.True(t, !strings.Contains(got.text, "<script") && (!strings.Contains(got.text, "//") || !strings.Contains(got.text, "src=")), page, "loads something")
+		expect.NotContains(t, got.text, "<script", page, "loads something")
+		if strings.Contains(got.text, "//") {
+			expect.NotContains(t, got.text, "src=", page, "loads something")
+		}
 		policy := got.Header.Get("Content-Security-Policy")
 		_, rest, _ := strings.Cut(got.text, "<style>")
 		css, _, _ := strings.Cut(rest, "</style>")
 		digest := sha256.Sum256([]byte(css))
 		expect.Contains(t, policy, "style-src 'sha256-"+base64.StdEncoding.EncodeToString(digest[:])+"'", page)
-		expect.True(t, !strings.Contains(policy, "unsafe") && len(css) > 20, page, policy)
+		expect.NotContains(t, policy, "unsafe", page)
+		expect.Compare(t, len(css), ">", 20, page, policy)
 	}
 }
 
@@ -79,7 +85,8 @@ func TestCorrelationID(t *testing.T) {
 	s := newSite(t, Options{})
 	for given, kept := range map[string]bool{"a": true, "a-1.b_c:d/e+f=g@h": true, strings.Repeat("x", 128): true, "": false, "a b": false, strings.Repeat("x", 129): false, "ä": false, "a\"": false} {
 		got := s.call("", "GET", "/healthz", "", "X-Correlation-Id: "+given).Header.Get("X-Correlation-Id")
-		expect.True(t, (got == given) == kept && got != "", given, "became", got)
+		expect.Equal(t, got == given, kept, given)
+		expect.NotEqual(t, got, "", given)
 	}
 }
 
@@ -89,7 +96,8 @@ func TestLimits(t *testing.T) {
 	for range 6 {
 		last = s.call(s.tokens[access.Viewer], "GET", "/api/v1/limits", "")
 	}
-	expect.True(t, last.StatusCode == 429 && last.Header.Get("Retry-After") == "1", "a token", last.StatusCode, last.Header)
+	expect.Equal(t, last.StatusCode, 429)
+	expect.Equal(t, last.Header.Get("Retry-After"), "1")
 	s.as(access.Operator, 200, "GET", "/api/v1/limits", "")
 	for range 50 {
 		last = s.call("", "GET", "/healthz", "")
@@ -108,7 +116,9 @@ func TestLimiter(t *testing.T) {
 		expect.True(t, wait <= 0, "call", i, "must wait", wait)
 	}
 	expect.Equal(t, l.take("a", now), 100*time.Millisecond, "too many calls: wait")
-	expect.True(t, l.take("b", now) <= 0 && l.take("a", now.Add(100*time.Millisecond)) <= 0 && l.take("a", now.Add(100*time.Millisecond)) != 0, "another key, or a later call")
+	expect.Compare(t, l.take("b", now), "<=", 0, "another key, or a later call")
+	expect.Compare(t, l.take("a", now.Add(100*time.Millisecond)), "<=", 0, "another key, or a later call")
+	expect.NotEqual(t, l.take("a", now.Add(100*time.Millisecond)), 0, "another key, or a later call")
 	for i := range 3 * mostKeys {
 		l.take(fmt.Sprint(i), now)
 	}
@@ -130,7 +140,8 @@ func TestRedisAwayAndBack(t *testing.T) {
 	proxy.Cut()
 	for _, call := range [][2]string{{"POST", "/api/v1/tasks"}, {"GET", "/api/v1/tasks/1"}, {"GET", "/readyz"}} {
 		got := s.as(access.Operator, 503, call[0], call[1], plain)
-		expect.True(t, !strings.Contains(got.text, "127.0.0.1") && got.Header.Get("Retry-After") != "", call[1], got.text, got.Header)
+		expect.NotContains(t, got.text, "127.0.0.1")
+		expect.NotEqual(t, got.Header.Get("Retry-After"), "")
 	}
 	s.as(access.Operator, 200, "GET", "/healthz", "")
 	proxy.Resume()
@@ -174,7 +185,9 @@ func TestHalfClosedConnection(t *testing.T) {
 		_ = connection.(*net.TCPConn).CloseWrite()
 		text, _ := io.ReadAll(connection)
 		connection.Close()
-		expect.True(t, len(text) == 0 || strings.Contains(string(text), " 400 "), rest, string(text))
+		if len(text) != 0 {
+			expect.Contains(t, string(text), " 400 ", rest)
+		}
 	}
 	expect.Equal(t, fmt.Sprint(s.world()), before, "a part of a body has changed something")
 }
@@ -189,7 +202,9 @@ func TestNoSecretInLog(t *testing.T) {
 	s.call(secret+"x", "GET", "/api/v1/tasks", "")
 	s.call("", "GET", "/api/v1/tasks", "", "Authorization: Basic "+secret)
 	text := log.String()
-	expect.True(t, !strings.Contains(text, secret) && !strings.Contains(text, "hidden-") && strings.Contains(text, "token=operator"), text)
+	expect.NotContains(t, text, secret)
+	expect.NotContains(t, text, "hidden-")
+	expect.Contains(t, text, "token=operator")
 }
 
 // A call whose function panics gets 500, and the others go on.
@@ -197,7 +212,8 @@ func TestPanic(t *testing.T) {
 	s := newSite(t, Options{})
 	s.mux.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("secret") })
 	got := s.call("", "GET", "/panic", "")
-	expect.True(t, got.StatusCode == 500 && !strings.Contains(got.text, "secret"), got.StatusCode, got.text)
+	expect.Equal(t, got.StatusCode, 500)
+	expect.NotContains(t, got.text, "secret")
 }
 
 // More calls than AtOnce get 503.
@@ -210,7 +226,8 @@ func TestAtOnce(t *testing.T) {
 	go func() { defer close(done); s.call("", "GET", "/wait", "") }()
 	<-begun
 	got := s.call("", "GET", "/healthz", "")
-	expect.True(t, got.StatusCode == 503 && got.Header.Get("Retry-After") != "", "status", got.StatusCode)
+	expect.Equal(t, got.StatusCode, 503)
+	expect.NotEqual(t, got.Header.Get("Retry-After"), "")
 	end()
 	<-done
 	expect.Equal(t, s.call("", "GET", "/healthz", "").StatusCode, 200, "status")

@@ -43,10 +43,12 @@ func TestDocument(t *testing.T) {
 		}
 		Components struct{ Schemas map[string]json.RawMessage }
 	}](t, s.call("", "GET", "/openapi.json", "").text)
-	expect.True(t, document.OpenAPI == "3.1.0" && document.Info.Version == "1.2.3", document.Info)
+	expect.Equal(t, document.OpenAPI, "3.1.0")
+	expect.Equal(t, document.Info.Version, "1.2.3")
 	for _, r := range s.routes {
 		op := document.Paths[base+r.path][strings.ToLower(r.method)]
-		expect.True(t, op.OperationID == r.id && len(op.Security) == 1, r.id, op)
+		expect.Equal(t, op.OperationID, r.id)
+		expect.Len(t, op.Security, 1)
 	}
 	for _, part := range []string{`"max_fails"`, `"correlation_id"`, `"cpu_seconds"`, `"If-Match"`, `"Idempotency-Key"`, `"bearer"`} {
 		expect.Contains(t, s.call("", "GET", "/openapi.json", "").text, part, "the document has no")

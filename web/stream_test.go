@@ -32,8 +32,8 @@ func (s *site) hand() hand { return hand{s.TB, testspace.Connect(s.TB, s.cfg)} }
 // claim claims a task.
 func (h hand) claim() redisstate.Claim {
 	h.Helper()
-	got, err := h.Claim(h.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})
-	expect.MustTrue(h, err == nil && len(got.Claims) == 1, got, err)
+	got := expect.Result(h.Claim(h.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})).Value(h)
+	expect.MustLen(h, got.Claims, 1)
 	return got.Claims[0]
 }
 
@@ -80,7 +80,8 @@ func TestListAsJSONLines(t *testing.T) {
 		for line := range strings.Lines(got.text) {
 			seen[webtest.Decode[struct{ ID int64 }](t, line).ID] = true
 		}
-		expect.True(t, len(seen) == n && got.Header.Get("Content-Type") == jsonLines, role, len(seen), "tasks", got.Header)
+		expect.Len(t, seen, n, role)
+		expect.Equal(t, got.Header.Get("Content-Type"), jsonLines, role)
 	}
 	for path, status := range map[string]int{"/tasks?states=opened": 422, "/tasks?exit=256": 422, "/tasks?states=failed": 200} {
 		got := s.as(access.Operator, status, "GET", base+path, "", "Accept: "+jsonLines)
@@ -106,8 +107,9 @@ func TestFollowOutput(t *testing.T) {
 		expect.MustEqual(t, string(part), more)
 	}
 	h.end(begun, tdf.Result{Output: text + "four", Exit: "0"})
-	rest, err := io.ReadAll(got.Body)
-	expect.True(t, err == nil && string(rest) == "four" && got.Trailer.Get("X-Output-Incomplete") == "", string(rest), err, got.Trailer)
+	rest := expect.Result(io.ReadAll(got.Body)).Value(t)
+	expect.Equal(t, string(rest), "four")
+	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "")
 	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true&stream=stderr")
 	expect.Result(io.ReadAll(again.Body)).Is(t, nil)
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "2"))
@@ -130,8 +132,9 @@ func TestFollowOutputWithAGap(t *testing.T) {
 	h.report(begun, redisstate.LiveReport{Tail: &second})
 	expect.Result(io.ReadFull(got.Body, make([]byte, len(second)))).OK(t)
 	h.end(begun, tdf.Result{Output: "one\ntwo\nnine\nten\n", Exit: "0"})
-	rest, err := io.ReadAll(got.Body)
-	expect.True(t, err == nil && string(rest) == "ten\n" && got.Trailer.Get("X-Output-Incomplete") == "true", string(rest), err, got.Trailer)
+	rest := expect.Result(io.ReadAll(got.Body)).Value(t)
+	expect.Equal(t, string(rest), "ten\n")
+	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "true")
 }
 
 // Streams do not take the places of other calls, and one token cannot take all places of streams.
@@ -160,7 +163,8 @@ func TestPlacesOfStreams(t *testing.T) {
 		s.get(ctx, server, access.Operator, path)
 	}
 	got = s.get(t.Context(), server, access.Operator, path)
-	expect.True(t, got.StatusCode == 429 && got.Header.Get("Retry-After") != "", "the token has its places", got.Status)
+	expect.Equal(t, got.StatusCode, 429)
+	expect.NotEqual(t, got.Header.Get("Retry-After"), "")
 }
 
 // A stream ends when its token is revoked, and when the server stops.

@@ -27,10 +27,12 @@ func TestOpenTasks(t *testing.T) {
 		{`[{"program":"p"},{"program":"p","after":{"places":[0]}}]`, "application/json", `{"ids":[9,10]}`},
 	} {
 		got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind, "X-Correlation-Id: call-1")
-		expect.True(t, strings.TrimSpace(got.text) == c.want && got.Header.Get("X-Correlation-Id") == "call-1", c.body, got.text, got.Header)
+		expect.Equal(t, strings.TrimSpace(got.text), c.want, c.body)
+		expect.Equal(t, got.Header.Get("X-Correlation-Id"), "call-1", c.body)
 	}
-	task, err := s.manager.Get(t.Context(), 1)
-	expect.True(t, err == nil && task.CorrelationID == "call-1" && task.Owner == "", task, err)
+	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
+	expect.Equal(t, task.CorrelationID, "call-1")
+	expect.Equal(t, task.Owner, "")
 }
 
 func TestRefusedTasks(t *testing.T) {
@@ -61,7 +63,11 @@ func TestRefusedTasks(t *testing.T) {
 	} {
 		got := s.as(access.Operator, c.status, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind)
 		p := webtest.Decode[problem](t, got.text)
-		expect.True(t, strings.Contains(p.Detail, c.want) && p.Status == c.status && p.Type == "/errors#"+p.Code && p.CorrelationID != "" && len(got.text) <= 2000, c.body, got.text)
+		expect.Contains(t, p.Detail, c.want, c.body)
+		expect.Equal(t, p.Status, c.status, c.body)
+		expect.Equal(t, p.Type, "/errors#"+p.Code, c.body)
+		expect.NotEqual(t, p.CorrelationID, "", c.body)
+		expect.Compare(t, len(got.text), "<=", 2000, c.body)
 		expect.Equal(t, got.Header.Get("Content-Type"), "application/problem+json", c.body, got.Header)
 	}
 	expect.Len(t, s.world(), len(before), "keys after the refused calls")
@@ -120,7 +126,8 @@ func TestSubmitter(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(s.world()), fmt.Sprint(before), "the calls have changed something")
 	for _, query := range []string{"", "?owner=operator", "?ids=1,2", "?states=open"} {
 		got := s.as(access.Submitter, 200, "GET", "/api/v1/tasks"+query, "")
-		expect.True(t, !strings.Contains(got.text, "secret") && strings.Contains(got.text, `"id":2`), query, got.text)
+		expect.NotContains(t, got.text, "secret", query)
+		expect.Contains(t, got.text, `"id":2`, query)
 	}
 	s.as(access.Submitter, 201, "POST", "/api/v1/tasks", `{"program":"p","campaign":"submitter/a","unique":"submitter/u","after":{"tasks":[2]}}`)
 	s.as(access.Submitter, 200, "GET", "/api/v1/groups/submitter%2Fa", "")
@@ -142,7 +149,10 @@ func TestActions(t *testing.T) {
 	s.as(access.Operator, 200, "POST", "/api/v1/tasks/1/retry", `{"changes":{"priority":3}}`)
 	s.as(access.Operator, 409, "POST", "/api/v1/tasks/1/requeue", `{"elsewhere":true}`)
 	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
-	expect.True(t, task.Input == "2" && task.Priority != nil && *task.Priority == 3 && strings.Contains(strings.Join(task.Log, "\n"), "token operator: changed: "), task)
+	expect.Equal(t, task.Input, "2")
+	expect.MustTrue(t, task.Priority != nil, task)
+	expect.Equal(t, *task.Priority, 3)
+	expect.Contains(t, strings.Join(task.Log, "\n"), "token operator: changed: ")
 
 	bulk := func(status int, body, want string) {
 		t.Helper()

@@ -59,7 +59,8 @@ func TestTransactions(t *testing.T) {
 		{access.Submitter, `{"open":[{"program":"p","after":{"tasks":[2]}}]}`, 404, ""},
 	} {
 		text := s.as(c.role, c.status, "POST", base+"/transactions", c.body).text
-		expect.True(t, strings.Contains(text, c.want) && len(text) <= 2000, c.body, text)
+		expect.Contains(t, text, c.want, c.body)
+		expect.Compare(t, len(text), "<=", 2000, c.body)
 	}
 	expect.Equal(t, fmt.Sprint(s.world()), before, "refused transactions have changed something")
 	s.as(access.Submitter, 200, "POST", base+"/transactions", `{"open":[{"program":"p","campaign":"submitter/g"}],"actions":[{"action":"cancel","id":4}]}`)
@@ -80,7 +81,9 @@ func TestPrograms(t *testing.T) {
 	archive := programArchive(t, "run.sh")
 	got := s.as(access.Submitter, 200, "POST", base+"/programs?name=my%20tool", archive, "Content-Type: application/x-tar")
 	stored := webtest.Decode[storedNow](t, got.text)
-	expect.True(t, strings.HasPrefix(stored.Program, "my-tool-") && stored.Files == 1 && stored.Bytes == int64(len(archive)), got.text)
+	expect.True(t, strings.HasPrefix(stored.Program, "my-tool-"), got.text)
+	expect.Equal(t, stored.Files, 1)
+	expect.Equal(t, stored.Bytes, int64(len(archive)))
 	sum := strings.TrimPrefix(stored.Source, "redis:")
 	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"`+stored.Program+`","source":"`+stored.Source+`"}`)
 	s.as(access.Operator, 409, "DELETE", base+"/programs/"+sum, "")

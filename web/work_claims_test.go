@@ -39,18 +39,24 @@ func TestRepeatedClaims(t *testing.T) {
 	first := w.claim(`{"most":2,"number":1}`).Tasks
 	for _, x := range []*remoteWorker{w, v, w} {
 		again := x.claim(`{"most":2,"number":1}`).Tasks
-		expect.True(t, len(again) == 2 && again[0].ID == first[0].ID && again[0].Claim == first[0].Claim && again[1].ID == first[1].ID, again)
+		expect.MustLen(t, again, 2)
+		expect.MustEqual(t, again[0].ID, first[0].ID)
+		expect.MustEqual(t, again[0].Claim, first[0].Claim)
+		expect.Equal(t, again[1].ID, first[1].ID)
 	}
 	w.report(first[0], `"action":"complete"`)
 	again := v.claim(`{"most":2,"number":1}`).Tasks
-	expect.True(t, len(again) == 1 && again[0].ID == 2, again)
+	expect.MustLen(t, again, 1)
+	expect.Equal(t, again[0].ID, 2)
 	expect.True(t, len(v.claim(`{"most":2,"number":2}`).Tasks) == 2, "the next claim")
 	w.post(409, "claims", `{"most":2,"number":1}`)
 	w.report(first[1], `"action":"fail","error":"x"`)
 	expect.True(t, len(w.claim(`{"number":7}`).Tasks) == 1, "a claim may leave out numbers")
-	expect.True(t, len(w.claim(`{"number":8}`).Tasks) == 0 && len(v.claim(`{"number":8}`).Tasks) == 0, "there are no more tasks")
+	expect.Len(t, w.claim(`{"number":8}`).Tasks, 0, "there are no more tasks")
+	expect.Len(t, v.claim(`{"number":8}`).Tasks, 0, "there are no more tasks")
 	s.open(handled(1)...)
-	expect.True(t, len(v.claim(`{"number":8}`).Tasks) == 1 && len(w.claim(`{"number":8}`).Tasks) == 1, "a claim that got nothing goes on")
+	expect.Len(t, v.claim(`{"number":8}`).Tasks, 1, "a claim that got nothing goes on")
+	expect.Len(t, w.claim(`{"number":8}`).Tasks, 1, "a claim that got nothing goes on")
 }
 
 // handled defines tasks without a source.
@@ -73,7 +79,9 @@ func TestRepeatedClaimThatWaits(t *testing.T) {
 	s.waiting(t, 1)
 	s.open(handled(1)...)
 	a, b := <-got, <-got
-	expect.True(t, len(a.Tasks) == 1 && len(b.Tasks) == 1 && a.Tasks[0].Claim == b.Tasks[0].Claim, a, b)
+	expect.MustLen(t, a.Tasks, 1)
+	expect.MustLen(t, b.Tasks, 1)
+	expect.Equal(t, a.Tasks[0].Claim, b.Tasks[0].Claim)
 }
 
 // waiting waits until a number of calls wait for tasks.
@@ -101,7 +109,8 @@ func TestManyClaimsWait(t *testing.T) {
 		s.open(handled(10)...)
 		for range 10 {
 			c := <-got
-			expect.True(t, len(c.Tasks) == 1 && !seen[c.Tasks[0].ID], c)
+			expect.MustLen(t, c.Tasks, 1)
+			expect.True(t, !seen[c.Tasks[0].ID], c)
 			seen[c.Tasks[0].ID] = true
 		}
 	}
@@ -128,11 +137,14 @@ func TestOffers(t *testing.T) {
 	token := s.tokens[access.Worker]
 	named := s.begin(token, "named", `,"programs":["b","c"]`)
 	got := named.claim(`{"most":9}`).Tasks
-	expect.True(t, len(got) == 1 && got[0].Program == "b", got)
+	expect.MustLen(t, got, 1)
+	expect.Equal(t, got[0].Program, "b")
 	got = s.begin(token, "any", "").claim(`{"most":9}`).Tasks
-	expect.True(t, len(got) == 1 && got[0].Program == "a", got)
+	expect.MustLen(t, got, 1)
+	expect.Equal(t, got[0].Program, "a")
 	got = s.begin(token, "sources", `,"sources":true`).claim(`{"most":9}`).Tasks
-	expect.True(t, len(got) == 1 && got[0].Source == "rsync:/p/run.sh", got)
+	expect.MustLen(t, got, 1)
+	expect.Equal(t, got[0].Source, "rsync:/p/run.sh")
 }
 
 // A client that goes away while it waits, or before it has got the whole answer, leaves no task behind.
@@ -167,8 +179,8 @@ func TestClientGoesAwayDuringAClaim(t *testing.T) {
 	s.waiting(t, 1)
 	s.open(handled(1)...)
 	answer := expect.Result(http.ReadResponse(bufio.NewReader(c), nil)).Value(t)
-	text, err := io.ReadAll(answer.Body)
-	expect.True(t, err == nil && strings.Contains(string(text), `"id":1`), string(text), err)
+	text := expect.Result(io.ReadAll(answer.Body)).Value(t)
+	expect.Contains(t, string(text), `"id":1`)
 	expect.True(t, s.task(1).State == tdf.Running, "a delivered task runs")
 }
 
@@ -183,7 +195,9 @@ func TestUndeliveredTasksAreReleased(t *testing.T) {
 		leave()
 		for id := int64(1); id <= 2; id++ {
 			task := s.task(id)
-			expect.True(t, task.State == tdf.Open && task.Releases > 0 && task.Losses == 0, part, task.State, task.Log)
+			expect.Equal(t, task.State, tdf.Open, part)
+			expect.Compare(t, task.Releases, ">", 0, part)
+			expect.Equal(t, task.Losses, 0, part)
 		}
 	}
 	got := w.claim(`{"most":9}`).Tasks
@@ -215,7 +229,8 @@ func TestDrainedWorker(t *testing.T) {
 	s.as(access.Operator, 204, "POST", base+"/workers/worker%2Fw/drain", "")
 	for what, body := range map[string]string{"claims": "{}", "heartbeat": `{"runs":[1]}`, "renewals": "{" + of(task) + "}"} {
 		text := w.post(200, what, body)
-		expect.True(t, strings.Contains(text, `"drained":"token operator at`) && !strings.Contains(text, `"program"`), what, text)
+		expect.Contains(t, text, `"drained":"token operator at`, what)
+		expect.NotContains(t, text, `"program"`, what)
 	}
 	expect.True(t, strings.Contains(s.as(access.Operator, 200, "GET", base+"/workers", "").text, `"state":"draining"`), "the list of workers")
 	expect.True(t, w.report(task, `"action":"complete"`).Accepted, "its tasks end")
@@ -236,7 +251,9 @@ func TestRedisAwayDuringAClaim(t *testing.T) {
 	proxy.Refuse()
 	proxy.Cut()
 	a := <-got
-	expect.True(t, a.StatusCode == 503 && a.Header.Get("Retry-After") != "" && !strings.Contains(a.text, "127.0.0.1"), a.StatusCode, a.text)
+	expect.Equal(t, a.StatusCode, 503)
+	expect.NotEqual(t, a.Header.Get("Retry-After"), "")
+	expect.NotContains(t, a.text, "127.0.0.1")
 	proxy.Resume()
 	for a.StatusCode == 503 {
 		go claim()
@@ -259,7 +276,8 @@ func TestRedisAwayDuringAClaim(t *testing.T) {
 	}
 	s.open(handled(1)...)
 	a = <-got
-	expect.True(t, a.StatusCode == 200 && strings.Contains(a.text, `"id":1`), a.StatusCode, a.text)
+	expect.Equal(t, a.StatusCode, 200)
+	expect.Contains(t, a.text, `"id":1`)
 }
 
 // Too many waiting calls, of one token or of all, get 429 or 503, and no call of a route that does not wait is refused.
@@ -290,7 +308,8 @@ func TestRevokedTokenWhileItWaits(t *testing.T) {
 	expect.NoError(t, s.admin.RemoveToken(t.Context(), "worker"))
 	s.open(handled(1)...)
 	a := <-got
-	expect.True(t, a.StatusCode == 403 && s.task(1).State == tdf.Open, a.StatusCode, a.text)
+	expect.Equal(t, a.StatusCode, 403)
+	expect.Equal(t, s.task(1).State, tdf.Open)
 }
 
 // When the server stops, waiting calls end, and no task is lost.
@@ -324,7 +343,9 @@ func TestNoReadDeadlineDuringAClaim(t *testing.T) {
 	w := s.worker()
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	s.ServeHTTP(d, webtest.Call(t.Context(), w.token, "POST", base+"/work/"+w.session+"/claims", "{}"))
-	expect.True(t, d.Code == 200 && len(d.set) > 1 && d.set[len(d.set)-1].IsZero(), d.Code, d.set)
+	expect.Equal(t, d.Code, 200)
+	expect.MustTrue(t, len(d.set) > 1, d.Code, d.set)
+	expect.True(t, d.set[len(d.set)-1].IsZero(), d.Code, d.set)
 }
 
 // deadlines records the read deadlines of a connection.
@@ -368,6 +389,9 @@ func TestWorkersGetInputsOfAnyBytes(t *testing.T) {
 	s.as(access.Operator, 422, "POST", base+"/tasks", `{"program":"p","input":"AP9","input_encoding":"base64"}`)
 	s.as(access.Operator, 422, "POST", base+"/tasks", `{"program":"p","input":"AP9h","input_encoding":"hex"}`)
 	got := s.worker().claim("").Tasks
-	expect.True(t, len(got) == 1 && string(got[0].InputBase64) == "\x00\xffa" && got[0].Input == nil && len(got[0].Args) == 0, got)
+	expect.MustLen(t, got, 1)
+	expect.MustEqual(t, string(got[0].InputBase64), "\x00\xffa")
+	expect.MustEqual(t, got[0].Input, nil)
+	expect.Len(t, got[0].Args, 0)
 	expect.Contains(t, s.as(access.Operator, 200, "GET", base+"/tasks/1", "").text, `"input":"AP9h","input_encoding":"base64"`)
 }

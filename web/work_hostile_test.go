@@ -42,12 +42,15 @@ func TestNamesOfWorkers(t *testing.T) {
 	w := s.begin(s.tokens[access.Worker], "w", `,"host":"first.example","pid":7`)
 	task := w.one()
 	got := s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
-	expect.True(t, got.StatusCode == 409 && strings.Contains(got.text, `"code":"taken"`) && strings.Contains(got.text, "first.example"), got.StatusCode, got.text)
+	expect.Equal(t, got.StatusCode, 409)
+	expect.Contains(t, got.text, `"code":"taken"`)
+	expect.Contains(t, got.text, "first.example")
 	expect.True(t, s.begin(other, "w", "").session != w.session, "another token has names of its own")
 	for range 2 { // a registration can be repeated with its key
 		a := s.call(other, "POST", base+"/work", `{"name":"k"}`, "Idempotency-Key: k")
 		b := s.call(other, "POST", base+"/work", `{"name":"k"}`, "Idempotency-Key: k")
-		expect.True(t, a.StatusCode == 200 && a.text == b.text, a.text, b.text)
+		expect.Equal(t, a.StatusCode, 200)
+		expect.Equal(t, a.text, b.text)
 	}
 	expect.True(t, s.call(other, "POST", base+"/work", `{"name":"k"}`, "Idempotency-Key: l").StatusCode == 409, "another key is another start")
 
@@ -57,7 +60,9 @@ func TestNamesOfWorkers(t *testing.T) {
 	w.refused(410, "heartbeat", "{}")
 	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
 	second := webtest.Decode[remote.Registered](t, got.text)
-	expect.True(t, second.Lost == 1 && second.Session != w.session && second.Worker == "worker/w", got.text)
+	expect.Equal(t, second.Lost, 1)
+	expect.NotEqual(t, second.Session, w.session)
+	expect.Equal(t, second.Worker, "worker/w")
 	w.refused(409, "claims", "{}")
 	w.refused(409, "renewals", "{"+of(task)+"}")
 	v := &remoteWorker{s, w.token, second.Session}
@@ -100,9 +105,10 @@ func TestForeignClaims(t *testing.T) {
 	}
 	for _, session := range []string{"w", "w.", ".", "w2." + strings.Repeat("A", 26), "nobody." + strings.Repeat("A", 26), strings.Repeat("w", 200), "%00", "a%2Fw." + strings.Repeat("A", 26)} {
 		got := s.call(thief, "POST", base+"/work/"+session+"/claims", "{}")
-		expect.True(t, got.StatusCode == 404 || got.StatusCode == 422, session, got.StatusCode, got.text)
+		expect.OneOf(t, got.StatusCode, 404, 422)
 	}
-	expect.True(t, s.task(1).State == tdf.Running && s.task(2).State == tdf.Running, "both tasks run")
+	expect.Equal(t, s.task(1).State, tdf.Running, "both tasks run")
+	expect.Equal(t, s.task(2).State, tdf.Running, "both tasks run")
 }
 
 // A token for some queues claims only from these queues, whatever the worker asks for, and whatever an earlier token of the name was for.
@@ -116,7 +122,8 @@ func TestQueuesOfWorkers(t *testing.T) {
 	}
 	w := s.begin(token, "w", "")
 	got := w.claim(`{"most":9}`).Tasks
-	expect.True(t, len(got) == 1 && got[0].ID == 2, got)
+	expect.MustLen(t, got, 1)
+	expect.Equal(t, got[0].ID, 2)
 	expect.NoError(t, s.admin.RemoveToken(t.Context(), "q"))
 	w.token = s.token(access.Token{Name: "q", Role: access.Worker, Queues: []string{"c"}})
 	w.post(403, "claims", "{}") // notes the first use of the token
@@ -138,7 +145,8 @@ func TestHostileRegistrations(t *testing.T) {
 		strings.Repeat("[", 100_000), `{"name":` + strings.Repeat(`{"a":`, 100_000),
 	} {
 		got := s.call(s.tokens[access.Worker], "POST", base+"/work", body)
-		expect.True(t, (got.StatusCode == 422 || got.StatusCode == 400) && len(got.text) < 2000, got.StatusCode, body[:min(len(body), 80)], got.text[:min(len(got.text), 300)])
+		expect.OneOf(t, got.StatusCode, 422, 400)
+		expect.Compare(t, len(got.text), "<", 2000)
 	}
 	expect.True(t, cmp.Diff(before, s.world()) == "", "the calls have changed something")
 }
@@ -150,7 +158,8 @@ func TestHostileClaims(t *testing.T) {
 	w.refused(422, "claims", `{"most":1000000000}`, `{"most":101}`, `{"most":-1}`, `{"most":1.5}`, `{"wait":-1}`, `{"wait":61}`, `{"wait":"inf"}`, `{"wait":1e999}`, `{"wait":1e308}`, `{"number":-1}`,
 		`{"number":800000001}`, `{"number":9223372036854775807}`, `{"number":1.5}`, `{"lease":1}`, "[]", `{"most":`, strings.Repeat("[", 100_000))
 	n := len(w.claim(`{"most":100,"number":800000000}`).Tasks) // fewer than 100 if Redis has no time for all of them
-	expect.True(t, n > 0 && n <= 100, "the most tasks", n)
+	expect.Compare(t, n, ">", 0)
+	expect.Compare(t, n, "<=", 100)
 	w.post(409, "claims", `{"number":1}`)
 }
 
@@ -197,14 +206,21 @@ func TestLargeAndBinaryOutputs(t *testing.T) {
 	w := s.worker()
 	expect.True(t, w.report(w.one(), `"action":"complete","stdout":"a`+strings.Repeat("x", 5<<20)+`z"`).Accepted, "a large output")
 	r := s.task(1).LastRun()
-	expect.True(t, len(r.Output) < 1<<20+200 && r.Output[0] == 'a' && strings.HasSuffix(r.Output, "z") && strings.Contains(r.Output, "bytes are left out here") && r.OutputBytes == 5<<20+2, len(r.Output), r.OutputBytes)
+	expect.MustTrue(t, len(r.Output) < 1<<20+200, len(r.Output), r.OutputBytes)
+	expect.Equal(t, r.Output[0], 'a')
+	expect.True(t, strings.HasSuffix(r.Output, "z"), len(r.Output), r.OutputBytes)
+	expect.Contains(t, r.Output, "bytes are left out here")
+	expect.Equal(t, r.OutputBytes, 5<<20+2)
 	bytes := "\x00\xff\xfe\r\n"
 	text := base64.StdEncoding.EncodeToString([]byte(bytes))
 	expect.True(t, w.report(w.one(), `"action":"fail","stdout_base64":"`+text+`","stderr_base64":"`+text+`"`).Accepted, "binary outputs")
 	r = s.task(2).LastRun()
-	expect.True(t, r.Output == bytes && strings.HasPrefix(r.Error, bytes) && strings.HasSuffix(r.Error, "the worker gave no reason"), r)
+	expect.Equal(t, r.Output, bytes)
+	expect.True(t, strings.HasPrefix(r.Error, bytes), r)
+	expect.True(t, strings.HasSuffix(r.Error, "the worker gave no reason"), r)
 	answer := w.report(w.one(), `"action":"complete","result":"`+strings.Repeat("x", 1<<20)+`"`)
-	expect.True(t, answer.Accepted && strings.Contains(answer.Detail, "more than 1048576"), answer)
+	expect.True(t, answer.Accepted, answer)
+	expect.Contains(t, answer.Detail, "more than 1048576")
 	expect.True(t, strings.HasPrefix(s.task(3).LastRun().Error, "result: "), s.task(3).LastRun().Error)
 }
 
@@ -215,10 +231,17 @@ func TestInputsOfAnyBytes(t *testing.T) {
 	expect.NoError(t, s.redis.HSet(t.Context(), s.cfg.Namespace+":task:2", "input", "a 'b").Err()) // as another program may write it
 	w := s.worker()
 	got := w.claim(`{"most":9}`).Tasks
-	expect.True(t, len(got) == 2 && got[0].Input == nil && string(got[0].InputBase64) == "\xff\xfe x" && string(got[0].MetaBase64) == "\xff" && *got[1].Input == "plain", got)
+	expect.MustLen(t, got, 2)
+	expect.MustEqual(t, got[0].Input, nil)
+	expect.MustEqual(t, string(got[0].InputBase64), "\xff\xfe x")
+	expect.MustEqual(t, string(got[0].MetaBase64), "\xff")
+	expect.Equal(t, *got[1].Input, "plain")
 	broken := s.task(2)
-	expect.True(t, broken.State == tdf.Executed && strings.Contains(broken.LastRun().Error, "quote"), broken.State, broken.LastRun())
+	expect.Equal(t, broken.State, tdf.Executed)
+	expect.Contains(t, broken.LastRun().Error, "quote")
 	s.open(testspace.Define("p", "", "again"))
 	again := w.claim(`{"base64":true}`).Tasks
-	expect.True(t, len(again) == 1 && again[0].Input == nil && string(again[0].InputBase64) == "again", again)
+	expect.MustLen(t, again, 1)
+	expect.MustEqual(t, again[0].Input, nil)
+	expect.Equal(t, string(again[0].InputBase64), "again")
 }

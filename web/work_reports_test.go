@@ -51,13 +51,18 @@ func TestReports(t *testing.T) {
 		w := s.begin(s.tokens[access.Worker], fmt.Sprintf("w%d", len(s.all())), "")
 		task := w.one()
 		first := w.report(task, c.more)
-		expect.True(t, first.Accepted && first.Detail == "", c.more, first)
+		expect.True(t, first.Accepted, c.more, first)
+		expect.Equal(t, first.Detail, "", c.more)
 		s.settle()
 		again := (&remoteWorker{s.another(), w.token, w.session}).report(task, c.more)
 		expect.True(t, again == first, c.more, again)
 		got := s.task(task.ID)
 		r := got.RoundNumber(0)
-		expect.True(t, got.State == c.state && strings.HasPrefix(r.Error, c.text) && r.Exit == c.exit && got.Round == c.round && got.Fails == c.fails2, c.more, got.State, r.Error, r.Exit, got.Round, got.Fails)
+		expect.Equal(t, got.State, c.state, c.more)
+		expect.True(t, strings.HasPrefix(r.Error, c.text), c.more, got.State, r.Error, r.Exit, got.Round, got.Fails)
+		expect.Equal(t, r.Exit, c.exit, c.more)
+		expect.Equal(t, got.Round, c.round, c.more)
+		expect.Equal(t, got.Fails, c.fails2, c.more)
 		s.as(access.Operator, 200, "POST", base+"/tasks/actions", fmt.Sprintf(`{"action":"cancel","ids":[%d]}`, task.ID))
 	}
 }
@@ -92,10 +97,13 @@ func TestLateReports(t *testing.T) {
 	for _, a := range answers {
 		codes += a.Code + " "
 	}
-	expect.True(t, codes == "conflict conflict not_found  " && answers[3].Accepted, text)
+	expect.Equal(t, codes, "conflict conflict not_found  ")
+	expect.True(t, answers[3].Accepted, text)
 	renewed := w.post(200, "renewals", "[{"+of(tasks[0])+"},{"+of(tasks[1])+"},{"+of(tasks[2])+"}]")
 	expect.True(t, strings.Count(renewed, `"detail"`) == 3, renewed)
-	expect.True(t, len(s.all()) == 4 && s.task(2).State == tdf.Open && s.task(2).Round == 1, "tasks 1, 2 and 4, and the one that task 4 has opened")
+	expect.Len(t, s.all(), 4, "tasks 1, 2 and 4, and the one that task 4 has opened")
+	expect.Equal(t, s.task(2).State, tdf.Open, "tasks 1, 2 and 4, and the one that task 4 has opened")
+	expect.Equal(t, s.task(2).Round, 1, "tasks 1, 2 and 4, and the one that task 4 has opened")
 }
 
 // A result and the tasks that follow from it are one step: they exist if and only if the result was accepted and the round succeeded.
@@ -112,13 +120,21 @@ func TestReportsOpenTasks(t *testing.T) {
 		s.settle()
 	}
 	all := s.all()
-	expect.True(t, len(all) == 3 && s.task(2).Input == "a" && s.task(2).Group == "g" && s.task(2).Program == "p" && s.task(1).State == tdf.Succeeded, len(all))
+	expect.Len(t, all, 3)
+	expect.Equal(t, s.task(2).Input, "a")
+	expect.Equal(t, s.task(2).Group, "g")
+	expect.Equal(t, s.task(2).Program, "p")
+	expect.Equal(t, s.task(1).State, tdf.Succeeded)
 	child := w.one()
 	expect.True(t, child.ID == 2, "only the task that waits for nothing can be claimed", child)
 	answer := w.report(child, `"action":"complete","stdout":"kept","open":[{"input":"c"}]`)
-	expect.True(t, answer.Accepted && strings.Contains(answer.Detail, "open, task 1") && strings.Contains(answer.Detail, "generations"), answer)
+	expect.True(t, answer.Accepted, answer)
+	expect.Contains(t, answer.Detail, "open, task 1")
+	expect.Contains(t, answer.Detail, "generations")
 	r := s.task(2).RoundNumber(0)
-	expect.True(t, r.Output == "kept" && strings.Contains(r.Error, "its new tasks could not be opened") && len(s.all()) == 3, r, len(s.all()))
+	expect.Equal(t, r.Output, "kept")
+	expect.Contains(t, r.Error, "its new tasks could not be opened")
+	expect.Len(t, s.all(), 3)
 }
 
 // The tasks that follow belong to the owner of their task, and reach nothing of others. A round that has failed opens none, and neither does a report with too many.
@@ -135,16 +151,21 @@ func TestReportsThatMayNotOpenTasks(t *testing.T) {
 		s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
 		before := len(s.all())
 		answer := w.report(w.one(), `"action":"complete","open":`+open)
-		expect.True(t, answer.Accepted && strings.Contains(answer.Detail, "its new tasks could not be opened") && len(s.all()) == before, open[:min(len(open), 60)], answer)
+		expect.True(t, answer.Accepted, open[:min(len(open), 60)], answer)
+		expect.Contains(t, answer.Detail, "its new tasks could not be opened")
+		expect.Len(t, s.all(), before)
 	}
 	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
 	before := len(s.all())
 	answer := w.report(w.one(), `"action":"complete","exit":1,"stderr":"x","open":[{}]`)
-	expect.True(t, answer.Accepted && len(s.all()) == before, "a failed round opens nothing", answer)
+	expect.True(t, answer.Accepted, "a failed round opens nothing", answer)
+	expect.Len(t, s.all(), before)
 	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
 	answer = w.report(w.one(), `"action":"complete","open":[{"owner":"operator","input":"mine"}]`)
 	all := s.all()
-	expect.True(t, answer.Accepted && all[0].Owner == "submitter" && all[0].Input == "mine", answer, all[0].Owner)
+	expect.True(t, answer.Accepted, answer, all[0].Owner)
+	expect.MustEqual(t, all[0].Owner, "submitter")
+	expect.Equal(t, all[0].Input, "mine")
 }
 
 // A checkpoint, the error of the round before, and the results of the tasks that a task has waited for reach the next worker.
@@ -158,9 +179,12 @@ func TestWhatALaterRoundGets(t *testing.T) {
 	w.report(task, `"action":"fail","error":"first"`)
 	s.settle()
 	task = w.one()
-	expect.True(t, task.Round == 1 && string(task.CheckpointBase64) == "\xff\x00" && *task.LastError == "first", task)
+	expect.Equal(t, task.Round, 1)
+	expect.Equal(t, string(task.CheckpointBase64), "\xff\x00")
+	expect.Equal(t, *task.LastError, "first")
 	got := s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, task.Claim), "")
-	expect.True(t, got.StatusCode == 200 && got.text == "", got.StatusCode, got.text)
+	expect.Equal(t, got.StatusCode, 200)
+	expect.Equal(t, got.text, "")
 	w.report(task, `"action":"complete"`)
 	got = s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, task.Claim), "")
 	expect.True(t, got.StatusCode == 409, got.StatusCode, got.text)

@@ -135,7 +135,8 @@ func TestSlotsThatPauseAfterFailures(t *testing.T) {
 		a.failed("p", "exit 1")
 	}
 	got := a.pauses()
-	expect.True(t, got == nil && len(a.changed) == 0, "after few failures", got)
+	expect.Equal(t, got, nil)
+	expect.Len(t, a.changed, 0)
 	a.failed("p", "exit 1: no such file")
 	want := []redisstate.Pause{{Program: "p", For: 0.5, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}
 	if got := a.pauses(); !slices.Equal(got, want) || len(a.changed) != 1 {

@@ -156,7 +156,8 @@ func TestEachRoundHasACleanDirectory(t *testing.T) {
 			r.over(r.open(""))
 			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "look" }))
 			want := ". d 700\n./files d 755\n./scratch d 755\n"
-			expect.True(t, task.LastOutput() == want && task.State == tdf.Succeeded, "the task is", task.State, task.LastOutput(), "want", want, task.LastError())
+			expect.Equal(t, task.LastOutput(), want)
+			expect.Equal(t, task.State, tdf.Succeeded)
 			r.nothingRemains(r.before)
 		})
 	}

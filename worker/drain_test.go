@@ -46,8 +46,8 @@ func TestDrain(t *testing.T) {
 
 func (w *world) drain(by string) {
 	w.Helper()
-	known, err := w.store.Drain(w.Context(), "w1", by)
-	expect.MustTrue(w, err == nil && known, known, err)
+	known := expect.Result(w.store.Drain(w.Context(), "w1", by)).Value(w)
+	expect.MustTrue(w, known, known)
 }
 
 // nextHeartbeats waits for n more heartbeats.

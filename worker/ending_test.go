@@ -58,7 +58,9 @@ func TestTheResultOfAnEndedProgramCounts(t *testing.T) {
 			p.ended()
 			wait()
 			got := w.task(id)
-			expect.True(t, got.State == tdf.Executed && got.Current().Exit == "0" && got.Current().Output == "out\n", "the task is", got.State, got.Log)
+			expect.Equal(t, got.State, tdf.Executed)
+			expect.Equal(t, got.Current().Exit, "0")
+			expect.Equal(t, got.Current().Output, "out\n")
 		})
 	}
 }
@@ -80,7 +82,8 @@ func TestEndBeforeIsHeldOff(t *testing.T) {
 	p.ended()
 	wait()
 	got := w.task(id).Current()
-	expect.True(t, got.Entered[tdf.Executed] <= got.Entered[tdf.Running].Add(3600) && got.Output == "out\n", got)
+	expect.Compare(t, got.Entered[tdf.Executed], "<=", got.Entered[tdf.Running].Add(3600))
+	expect.Equal(t, got.Output, "out\n")
 }
 
 // A watching store calls a function before each report of a result.
@@ -121,7 +124,8 @@ done
 	stop := w.start(w.workerOn(store))
 	for _, id := range []int64{first, second} {
 		got := w.executed(id).Current()
-		expect.True(t, got.Output == "1\n" && got.Error == "", "task", id, "found these directories of rounds", got.Output, got.Error)
+		expect.Equal(t, got.Output, "1\n", "task", id)
+		expect.Equal(t, got.Error, "", "task", id)
 	}
 	stop()
 	expect.Equal(t, there.Load(), 2, "the files were there at … reports")

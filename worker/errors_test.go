@@ -91,7 +91,8 @@ func TestResultIsKeptDuringErrors(t *testing.T) {
 	}
 	wait()
 	got := w.task(id)
-	expect.True(t, got.State == tdf.Executed && got.LastOutput() == "good\n", "the task is", got.State, got.LastOutput())
+	expect.Equal(t, got.State, tdf.Executed)
+	expect.Equal(t, got.LastOutput(), "good\n")
 }
 
 // A result that Redis refuses for longer than a lease is kept, and delays no other result.
@@ -138,7 +139,8 @@ func TestAnEndlessError(t *testing.T) {
 			return Ended{}, Unfit(fmt.Errorf("no: %w", endless{both}))
 		}))
 		got := w.task(id)
-		expect.True(t, got.State == tdf.Open && got.Releases == 1, "the task is", got.State, got.Log)
+		expect.Equal(t, got.State, tdf.Open)
+		expect.Equal(t, got.Releases, 1)
 		w = newWorld(t) // the first worker avoids the program for a while
 		id = w.open("")
 		w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, endless{both} }))

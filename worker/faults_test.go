@@ -90,7 +90,8 @@ var ends = map[string]fault{
 		want:   ended{tdf.Succeeded, "end\n", "", "0"},
 		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
 			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "other" }))
-			expect.True(t, task.State == tdf.Open && task.Releases == 1, "the next task is", task.State, task.Log)
+			expect.Equal(t, task.State, tdf.Open)
+			expect.Equal(t, task.Releases, 1)
 			has(t, task.Log, "released: ")
 			has(t, task.Log, "no such file or directory")
 			r.script("next", good) // the cause of the failure is removed
@@ -190,7 +191,9 @@ func cutFrom(t *testing.T, text string, size int64, file string) {
 	const all = 1<<30 + 10_000_000 + int64(len("end\n"))
 	note := fmt.Sprintf("[%d bytes are left out here; the whole output is on worker w1 in %s]\n", all-(1<<20), file)
 	expect.Equal(t, size, all, "bytes")
-	expect.True(t, strings.HasPrefix(text, "begin\n\x00") && strings.HasSuffix(text, "\x00end\n") && len(text) <= 1<<20+1+len(note), len(text), "bytes", text)
+	expect.True(t, strings.HasPrefix(text, "begin\n\x00"), len(text), "bytes", text)
+	expect.True(t, strings.HasSuffix(text, "\x00end\n"), len(text), "bytes", text)
+	expect.Compare(t, len(text), "<=", 1<<20+1+len(note))
 	has(t, text, note)
 	expect.Equal(t, expect.Result(os.Stat(file)).Value(t).Size(), all, "the file")
 }
@@ -236,7 +239,8 @@ func TestLostRepliesChangeNothing(t *testing.T) {
 	dropFirstReplies(proxy)
 	w.runOnce(worker)
 	r := w.task(id).Current()
-	expect.True(t, r.Output == "x\n" && r.Exit == "0", r)
+	expect.Equal(t, r.Output, "x\n")
+	expect.Equal(t, r.Exit, "0")
 	if proxy.Dropped() < 4 { // the replies to the claim, two renewals and the result
 		t.Errorf("only %d replies were dropped", proxy.Dropped())
 	}

@@ -49,8 +49,11 @@ func TestFetchedPrograms(t *testing.T) {
 			id := w.lastChance(w.open("", from(w.archive(c.files...))))
 			w.runOnce(w.worker())
 			r := w.finished(id).Current()
-			expect.True(t, r.Output == c.output && strings.Contains(r.Error, c.fail) && (r.Error == "") == (c.fail == ""), "output", r.Output, "error", r.Error)
-			expect.True(t, (r.Exit == "0") == (c.fail == "") && (r.Started > 0) == (c.fail == ""), "exit", r.Exit, "begun at", r.Started)
+			expect.Equal(t, r.Output, c.output)
+			expect.Contains(t, r.Error, c.fail)
+			expect.Equal(t, r.Error == "", c.fail == "")
+			expect.Equal(t, r.Exit == "0", c.fail == "")
+			expect.Equal(t, r.Started > 0, c.fail == "")
 		})
 	}
 }
@@ -83,7 +86,9 @@ func TestAnotherSourceUnderAKnownName(t *testing.T) {
 	}
 	expect.Equal(t, w.finished(1).State, tdf.Succeeded, "the first task")
 	got := w.finished(2)
-	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), first) && strings.Contains(got.LastError(), second), "the second task is", got.State, got.LastError())
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), first)
+	expect.Contains(t, got.LastError(), second)
 }
 
 func TestProgramFromRedis(t *testing.T) {
@@ -94,7 +99,8 @@ func TestProgramFromRedis(t *testing.T) {
 	id := w.open("", from(source))
 	w.runOnce(worker)
 	got := w.finished(id)
-	expect.True(t, got.State == tdf.Succeeded && got.LastOutput() == "good\n", "the task is", got.State, got.LastError())
+	expect.Equal(t, got.State, tdf.Succeeded)
+	expect.Equal(t, got.LastOutput(), "good\n")
 	missing := w.withoutProgram(w.open("", func(d *tdf.Properties) { d.Program = "q" }))
 	w.runOnce(worker)
 	expect.Contains(t, w.finished(missing).LastError(), "nothing is stored in this namespace", "the task")
@@ -110,7 +116,8 @@ func TestSetupIsRefusedForAnotherUser(t *testing.T) {
 	id := w.lastChance(w.open("", from(w.archive("run.sh", good, "setup.sh", "#!/bin/sh\ntouch made\n"))))
 	w.runOnce(w.worker())
 	got := w.finished(id)
-	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "setup.sh: it would run as root"), got.State, got.LastError())
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "setup.sh: it would run as root")
 	_, err := os.Stat(w.path("p", "made"))
 	expect.True(t, os.IsNotExist(err), "setup.sh ran", err)
 }

@@ -126,13 +126,22 @@ func TestLaterReleasesTheTask(t *testing.T) {
 	before := expect.Result(w.store.Now(t.Context())).Value(t)
 	w.runOnce(worker)
 	got := w.task(id)
-	expect.True(t, got.State == tdf.Open && got.Releases == 1 && got.Fails == 0 && got.Round == 1 && got.UnfitHosts == 0 && got.Rounds[0].Tail == "waiting", got)
-	expect.True(t, got.Ready >= before.Add(3600) && got.Ready <= before.Add(3700) && strings.Contains(got.Log, "no licence"), "ready", got.Ready.Sub(before), "s after the claim", got.Log)
+	expect.Equal(t, got.State, tdf.Open)
+	expect.Equal(t, got.Releases, 1)
+	expect.Equal(t, got.Fails, 0)
+	expect.Equal(t, got.Round, 1)
+	expect.Equal(t, got.UnfitHosts, 0)
+	expect.Equal(t, got.Rounds[0].Tail, "waiting")
+	expect.Compare(t, got.Ready, ">=", before.Add(3600))
+	expect.Compare(t, got.Ready, "<=", before.Add(3700))
+	expect.Contains(t, got.Log, "no licence")
 	score := expect.Result(w.client().ZScore(t.Context(), w.store.Keys.List(tdf.Placed), fmt.Sprint(id)).Result()).Value(t)
 	diff := tdf.Time(score) - got.Ready
-	expect.True(t, diff <= 1e-5 && diff >= -1e-5, "score", score, "ready", got.Ready)
+	expect.Compare(t, diff, "<=", 1e-5)
+	expect.Compare(t, diff, ">=", -1e-5)
 	ran, err := worker.RunOnce(t.Context())
-	expect.True(t, !ran && err == nil, "the task ran before its time", ran, err)
+	expect.True(t, !ran, "the task ran before its time", ran, err)
+	expect.NoError(t, err)
 	m := expect.Result(got.Change(tdf.Changes{StartAfter: new(tdf.Time(1).Std())})).Value(t)
 	must(t, w.applied(m))
 	w.runOnce(worker)
@@ -148,7 +157,8 @@ func TestLaterInTheLastRound(t *testing.T) {
 	must(t, w.client().HSet(t.Context(), w.store.Keys.Task(id), "round", tdf.MaxRound).Err())
 	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Later(time.Hour, nil) })))
 	got := w.finished(id)
-	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "put off by its handler, and the task cannot be released"), got.State, got.LastError())
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "put off by its handler, and the task cannot be released")
 }
 
 // A worker with handlers claims no task with a source and no task of another program. A worker without handlers claims no
@@ -170,7 +180,8 @@ func TestHandlersClaimOnlyTheirTasks(t *testing.T) {
 		expect.Result(step.worker.RunOnce(t.Context())).OK(t)
 		for id, want := range step.want {
 			got := w.task(id)
-			expect.True(t, got.State == want && got.UnfitHosts == 0, "task", id, "is", got.State, "want", want, got.Log)
+			expect.Equal(t, got.State, want, "task", id)
+			expect.Equal(t, got.UnfitHosts, 0, "task", id)
 		}
 	}
 }
@@ -183,7 +194,10 @@ func TestUnfitHandler(t *testing.T) {
 	id := w.open("", forHandler("p"))
 	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Unfit(errors.New("no GPU")) })))
 	got := w.task(id)
-	expect.True(t, got.State == tdf.Open && got.UnfitHosts == 1 && got.Fails == 0 && strings.Contains(got.Log, "no GPU"), got)
+	expect.Equal(t, got.State, tdf.Open)
+	expect.Equal(t, got.UnfitHosts, 1)
+	expect.Equal(t, got.Fails, 0)
+	expect.Contains(t, got.Log, "no GPU")
 }
 
 // After the timeout, the handler's error is ignored. Its output is kept.
@@ -201,7 +215,9 @@ func TestHandlerThatAnswersTooLate(t *testing.T) {
 		worker.after = timers.after
 		w.runOnce(worker)
 		got := w.task(id)
-		expect.True(t, got.State == tdf.TimedOut && got.Releases == 0 && got.LastOutput() == "so far", answer, got.State, "output", got.LastOutput())
+		expect.Equal(t, got.State, tdf.TimedOut)
+		expect.Equal(t, got.Releases, 0)
+		expect.Equal(t, got.LastOutput(), "so far")
 	}
 }
 
@@ -234,10 +250,14 @@ func TestMarkedErrors(t *testing.T) {
 		"unfit":     {Unfit(cause), isUnfit},
 	} {
 		wrapped := fmt.Errorf("step 3: %w", c.err)
-		expect.True(t, c.is(wrapped) && errors.Is(wrapped, cause) && wrapped.Error() == "step 3: cause", name, wrapped)
+		expect.True(t, c.is(wrapped), name, wrapped)
+		expect.FailsWith(t, wrapped, cause, name)
+		expect.Equal(t, wrapped.Error(), "step 3: cause", name)
 		expect.True(t, !c.is(cause), name, "an error that was not marked counts as marked")
 	}
-	expect.True(t, Permanent(nil) == nil && Unfit(nil) == nil && Later(0, nil) != nil, "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
+	expect.NoError(t, Permanent(nil), "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
+	expect.NoError(t, Unfit(nil), "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
+	expect.Fails(t, Later(0, nil), "", "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
 }
 
 // The first reply to each call is lost, so the worker repeats each call. The task is still released only once, with its
@@ -254,7 +274,12 @@ func TestLaterWithLostReplies(t *testing.T) {
 	dropFirstReplies(proxy)
 	w.runOnce(worker)
 	got := w.task(id)
-	expect.True(t, runs == 1 && got.State == tdf.Open && got.Round == 1 && got.Releases == 1 && got.Checkpoint == "seen" && got.Ready != 0, runs, "runs", got)
+	expect.Equal(t, runs, 1)
+	expect.Equal(t, got.State, tdf.Open, runs)
+	expect.Equal(t, got.Round, 1, runs)
+	expect.Equal(t, got.Releases, 1, runs)
+	expect.Equal(t, got.Checkpoint, "seen", runs)
+	expect.NotEqual(t, got.Ready, 0, runs)
 	if proxy.Dropped() < 3 { // the replies to the claim, a renewal and the release
 		t.Errorf("only %d replies were dropped", proxy.Dropped())
 	}
@@ -282,11 +307,16 @@ func TestPreparer(t *testing.T) {
 	})))
 	w.runOnce(worker)
 	r := w.finished(id).Current()
-	expect.True(t, r.ProgramSHA256 == strings.Repeat("0", 64) && r.Started != 0 && r.CPUSeconds == 1 && r.Seconds == 2 && r.MaxRSS == 1<<20, r)
+	expect.Equal(t, r.ProgramSHA256, strings.Repeat("0", 64))
+	expect.NotEqual(t, r.Started, 0)
+	expect.Equal(t, r.CPUSeconds, 1)
+	expect.Equal(t, r.Seconds, 2)
+	expect.Equal(t, r.MaxRSS, 1<<20)
 	id = w.open("", forHandler("unfit"))
 	w.runOnce(worker)
 	got := w.task(id)
-	expect.True(t, got.State == tdf.Open && got.UnfitHosts == 1, got)
+	expect.Equal(t, got.State, tdf.Open)
+	expect.Equal(t, got.UnfitHosts, 1)
 }
 
 // A Preparer cannot hold the timeout for longer than its limit, even if the task has no timeout.
@@ -305,7 +335,8 @@ func TestHoldTimeoutEndsWithItsLimit(t *testing.T) {
 	timers.fire(t, 7*time.Minute)
 	wait()
 	got := w.finished(id)
-	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "the preparation took longer than 7m0s"), "the task is", got.State, got.LastError())
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "the preparation took longer than 7m0s")
 }
 
 // The worker cannot store the output of a handler, and the handler ignores the error. Its round does not succeed with a part of
@@ -349,7 +380,9 @@ func TestStateErrorOfAHandler(t *testing.T) {
 				return errors.Join(r.SetCheckpoint([]byte("state")), c.mark(errOther))
 			})))
 			got := w.task(id)
-			expect.True(t, got.State == c.after && got.Checkpoint == "state" && got.Losses == 0, "the task is", got.State, "with the checkpoint", got.Checkpoint, got.Log)
+			expect.Equal(t, got.State, c.after)
+			expect.Equal(t, got.Checkpoint, "state")
+			expect.Equal(t, got.Losses, 0)
 			w.updated(id, "0-1 seen")
 		})
 	}
@@ -361,5 +394,6 @@ func TestStateErrorOfAPreparer(t *testing.T) {
 	id := w.open("")
 	w.runOnce(w.worker(WithRunner(preparer(func(context.Context, *Round) (Runner, error) { return nil, errOther }))))
 	got := w.finished(id)
-	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), errOther.Error()), "the task is", got.State, got.LastError())
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), errOther.Error())
 }

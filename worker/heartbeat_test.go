@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -60,7 +61,8 @@ func TestASecondStartIsRefused(t *testing.T) {
 	second := w.workerOn(w.connect(redistest.Shared(t)))
 	err := second.Run(t.Context())
 	var taken *redisstate.NameTakenError
-	expect.True(t, errors.As(err, &taken) && taken.PID == strconv.Itoa(os.Getpid()), err)
+	expect.MustTrue(t, errors.As(err, &taken), err)
+	expect.Equal(t, taken.PID, strconv.Itoa(os.Getpid()))
 	stop()
 	stop = w.start(second)
 	eventually(t, "the second worker", func() bool { return w.workerState() == stateWorking })
@@ -104,7 +106,8 @@ func losesItsName(t *testing.T, draining bool) {
 		t.Errorf("got %v; %d lost at once", err, n)
 	}
 	got := w.task(id)
-	expect.True(t, got.State == tdf.Running && got.Rounds.At(0).Output == "", got)
+	expect.Equal(t, got.State, tdf.Running)
+	expect.Equal(t, got.Rounds.At(0).Output, "")
 	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }
 
@@ -195,7 +198,8 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	now := expect.Result(other.Now(t.Context())).Value(t)
 	_, due, err := other.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), now, 10)
 	must(t, err)
-	expect.True(t, len(c.Claims) == 1 && len(due) == 0, "task", id, len(c.Claims), "claims, due", due)
+	expect.Len(t, c.Claims, 1, "task", id)
+	expect.Len(t, due, 0, "task", id)
 	expect.Result(os.Stat(theirs)).OK(t, "a directory of the next worker")
 	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }
@@ -228,7 +232,8 @@ func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 	comesBack()
 	var taken *redisstate.NameTakenError
 	err := receive(t, "the worker's end", done)
-	expect.True(t, errors.As(err, &taken) && taken.Host == "elsewhere", err)
+	expect.MustTrue(t, errors.As(err, &taken), err)
+	expect.Equal(t, taken.Host, "elsewhere")
 }
 
 func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
@@ -249,6 +254,8 @@ func TestAStopEndsTheWaitForAName(t *testing.T) {
 	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), waitingForName) })
 	stop()
 	err := receive(t, "the worker's end", done)
-	expect.True(t, err == nil || errors.Is(err, context.Canceled), err)
+	if err != nil {
+		expect.FailsWith(t, err, context.Canceled)
+	}
 	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }

@@ -141,8 +141,8 @@ func (w *world) task(id int64) *tdf.Task {
 
 func (w *world) runOnce(worker *Worker) {
 	w.Helper()
-	ran, err := worker.RunOnce(w.Context())
-	expect.MustTrue(w, err == nil && ran, "ran", ran, err)
+	ran := expect.Result(worker.RunOnce(w.Context())).Value(w)
+	expect.MustTrue(w, ran, "ran", ran)
 }
 
 func (w *world) newServer() *server.Server {

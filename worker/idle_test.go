@@ -118,7 +118,8 @@ func TestIdle(t *testing.T) {
 		w.cfg.SleepAfterNoProcessClaimed = c.sleep
 		for range 100 {
 			got := w.idle(redisstate.Claimed{Now: 1000, Next: c.next})
-			expect.True(t, got >= c.least && got <= c.most, name, got, "want", c.least, "to", c.most)
+			expect.Compare(t, got, ">=", c.least, name, c.most)
+			expect.Compare(t, got, "<=", c.most, name, c.least)
 		}
 	}
 }

@@ -37,7 +37,8 @@ func TestInputsOfAnyBytes(t *testing.T) {
 			got = w.finished(id)
 			expect.Equal(t, got.Round, 1, "round of task", id)
 		}
-		expect.True(t, got.State == tdf.Succeeded && got.Current().Output == "0 arguments\n"+string(data), id, got.State, len(got.Current().Output), got.LastError())
+		expect.Equal(t, got.State, tdf.Succeeded, id)
+		expect.Equal(t, got.Current().Output, "0 arguments\n"+string(data), id)
 	}
 	plain := w.open("a b")
 	w.runOnce(w.worker())

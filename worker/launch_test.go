@@ -23,7 +23,8 @@ func (w *world) run(script, input string) string {
 	id := w.open(input)
 	w.runOnce(w.worker())
 	r := w.task(id).Current()
-	expect.MustTrue(w, r.Error == "" && r.Exit == "0", "exit", r.Exit, "error", r.Error)
+	expect.MustEqual(w, r.Error, "")
+	expect.MustEqual(w, r.Exit, "0")
 	return r.Output
 }
 
@@ -92,5 +93,6 @@ func TestDescriptorsOfTheProcessStay(t *testing.T) {
 	w.open("", forHandler("p"))
 	w.runOnce(w.worker(Handle("p", nothing)))
 	flags, _, failed := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
-	expect.True(t, failed == 0 && flags&syscall.FD_CLOEXEC == 0, "flags", flags, failed)
+	expect.Equal(t, failed, 0, "flags", flags)
+	expect.Equal(t, flags&syscall.FD_CLOEXEC, 0, "flags", flags, failed)
 }

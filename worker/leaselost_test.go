@@ -36,7 +36,9 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	proxy.Resume()
 	wait()
 	task := w.task(id)
-	expect.True(t, task.State == tdf.Open && task.Round == 1 && task.Releases == 1, "the task is", task.State, "in round", task.Round, task.Log)
+	expect.Equal(t, task.State, tdf.Open)
+	expect.Equal(t, task.Round, 1)
+	expect.Equal(t, task.Releases, 1)
 	has(t, task.Log, "released: the lease ran out before it could be renewed")
 }
 

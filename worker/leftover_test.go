@@ -33,7 +33,8 @@ func TestLeftoverGoroutineReachesNoOtherRound(t *testing.T) {
 	stop := w.start(worker)
 	for _, id := range []int64{first, second} {
 		got := w.finished(id)
-		expect.True(t, got.State == tdf.Succeeded && got.Current().Result == "", "task", id, "is", got.State, "with the result", got.Current().Result)
+		expect.Equal(t, got.State, tdf.Succeeded, "task", id)
+		expect.Equal(t, got.Current().Result, "", "task", id)
 	}
 	stop()
 }
@@ -104,7 +105,10 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 			err := receive(t, "the worker's end", done)
 			expect.Fails(t, err, `task 1 of program "p"`, "Run")
 			got := w.task(id)
-			expect.True(t, got.State == tdf.Open && got.Releases == 1 && got.Losses == 0 && got.Checkpoint == "state", "the task is", got.State, "with the checkpoint", got.Checkpoint, got.Log)
+			expect.Equal(t, got.State, tdf.Open)
+			expect.Equal(t, got.Releases, 1)
+			expect.Equal(t, got.Losses, 0)
+			expect.Equal(t, got.Checkpoint, "state")
 			expect.Fails(t, r.SetResult(1), "", "the round's directory still exists")
 			expect.Result(r.Stdout.Write([]byte("x"))).Fails(t, "", "the round's output is still open")
 		})
@@ -133,7 +137,8 @@ func TestStopDoesNotWaitForAPreparer(t *testing.T) {
 	timers.fire(t, worker.leaveBound)
 	expect.Fails(t, receive(t, "the worker's end", done), "", "Run returned no error")
 	got := w.task(id)
-	expect.True(t, got.State == tdf.Open && got.Releases == 1, "the task is", got.State, got.Log)
+	expect.Equal(t, got.State, tdf.Open)
+	expect.Equal(t, got.Releases, 1)
 }
 
 // A handler may end its goroutine, as t.FailNow does. The round fails, and its slot becomes free.

@@ -53,8 +53,8 @@ func TestLeftoversOfOtherWorkers(t *testing.T) {
 			fileHas(t, w.path("p/results/w2-17-3.out"), "of the killed worker")
 			fileHas(t, w.path("p/results/w2-17-3.err"), "of the killed worker")
 			w.age()
-			removed, err := (&session{Worker: worker}).retention().Apply(t.Context())
-			expect.True(t, err == nil && removed.Files == 2, "the kept output was not removed when it was old", removed, err)
+			removed := expect.Result((&session{Worker: worker}).retention().Apply(t.Context())).Value(t)
+			expect.Equal(t, removed.Files, 2)
 		})
 	}
 }
@@ -75,7 +75,8 @@ func TestWorkerLocksItsDirectory(t *testing.T) {
 	}
 	s.lockRounds()
 	lock, err := lockOfGone(filepath.Join(s.rounds(), lockFile))
-	expect.True(t, lock == nil && err == nil, "the lock is free", err)
+	expect.Equal(t, lock, nil)
+	expect.NoError(t, err)
 	end()
 	absent(t, w.path(roundsDir))
 }

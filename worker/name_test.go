@@ -40,7 +40,8 @@ func TestNewRefuses(t *testing.T) {
 		c.change(&cfg)
 		_, err = New("w", cfg, withStore(struct{ store }{}))
 		var wrong *config.Error
-		expect.True(t, errors.As(err, &wrong) && strings.Contains(err.Error(), c.want), name, err)
+		expect.MustTrue(t, errors.As(err, &wrong), name, err)
+		expect.Contains(t, err.Error(), c.want, name)
 	}
 	cfg := expect.Result(config.DefaultWorker("N")).Value(t)
 	cfg.Directory = "/proc" // a directory in which no user can write

@@ -92,7 +92,10 @@ func TestOddPrograms(t *testing.T) {
 			w.runOnce(w.worker())
 			got := endOf(w.finished(id))
 			if c.want.Exit == "-" { // the shell wrote the error
-				expect.True(t, (strings.Contains(got.Error, "not found") || strings.Contains(got.Error, "No such file")) && got.Exit != "", got)
+				if !strings.Contains(got.Error, "not found") {
+					expect.Contains(t, got.Error, "No such file")
+				}
+				expect.NotEqual(t, got.Exit, "")
 				return
 			}
 			c.want.State = tdf.Failed
@@ -114,7 +117,8 @@ func TestRunScriptRemovedMeanwhile(t *testing.T) {
 	must(t, err)
 	defer closeHost()
 	_, err = worker.preparer.(*script).start(t.Context(), w.path("p"), process.Command{})
-	expect.True(t, err != nil && err.Error() == "run.sh does not exist: it was removed after the worker had checked it", err)
+	expect.MustTrue(t, err != nil, err)
+	expect.Equal(t, err.Error(), "run.sh does not exist: it was removed after the worker had checked it")
 }
 
 // If an invalid task was not opened through TDF, its round fails with the error that opening the task would have
@@ -140,7 +144,10 @@ func TestInvalidTasks(t *testing.T) {
 			e.clock.Store(&reading{})
 			e.run(t.Context())
 			r, cause := e.result, e.cause
-			expect.True(t, cause == nil && r.Exit == "" && r.Refused && strings.Contains(r.Reason, c.want), r, cause)
+			expect.NoError(t, cause)
+			expect.Equal(t, r.Exit, "")
+			expect.True(t, r.Refused, r, cause)
+			expect.Contains(t, r.Reason, c.want)
 			expect.Result(os.Stat(w.path("p"))).FailsWith(t, fs.ErrNotExist, "the worker left ./p/ behind")
 		})
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -52,7 +51,8 @@ func TestOutputFilesFollowNoLinkOfAProgram(t *testing.T) {
 			w.runOnce(w.worker())
 			expect.Len(t, expect.Result(os.ReadDir(secret)).Value(t), 0, "root's files behind the link")
 			got := w.finished(id)
-			expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "p/results: it is a symbolic link that another user made"), got.State, got.LastError())
+			expect.Equal(t, got.State, tdf.Failed)
+			expect.Contains(t, got.LastError(), "p/results: it is a symbolic link that another user made")
 		})
 	}
 }
@@ -67,7 +67,8 @@ func TestOutputFilesInADirectoryOfAProgram(t *testing.T) {
 	id := w.lastChance(w.open(""))
 	w.runOnce(w.worker())
 	got := w.finished(id)
-	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "p/results belongs to user 65534"), got.State, got.LastError())
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "p/results belongs to user 65534")
 }
 
 // A worker does not start if programs could replace its directories.
@@ -80,7 +81,9 @@ func TestStartRefusesADirectoryThatProgramsControl(t *testing.T) {
 			must(t, os.Chown(w.path(belongs), nobody, nobody))
 			_, err := w.worker().RunOnce(t.Context())
 			var wrong *config.Error
-			expect.True(t, errors.As(err, &wrong) && wrong.Key == "directory" && strings.Contains(wrong.Problem, "belongs to user 65534"), err)
+			expect.MustTrue(t, errors.As(err, &wrong), err)
+			expect.Equal(t, wrong.Key, "directory")
+			expect.Contains(t, wrong.Problem, "belongs to user 65534")
 		})
 	}
 }
@@ -169,5 +172,7 @@ func TestUserPerSlotThatIsMissing(t *testing.T) {
 	w.cfg.User, w.cfg.Concurrency, w.cfg.Require = "tdf-none%n", 3, []string{"user"}
 	_, err := w.worker().RunOnce(t.Context())
 	var wrong *config.Error
-	expect.True(t, errors.As(err, &wrong) && wrong.Key == "user" && strings.Contains(wrong.Problem, `slot 1 of 3: user "tdf-none1": there is no such user on this machine`), err)
+	expect.MustTrue(t, errors.As(err, &wrong), err)
+	expect.Equal(t, wrong.Key, "user")
+	expect.Contains(t, wrong.Problem, `slot 1 of 3: user "tdf-none1": there is no such user on this machine`)
 }

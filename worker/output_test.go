@@ -40,7 +40,8 @@ func TestOutputFileThatCannotBeMade(t *testing.T) {
 	id := w.lastChance(w.open(""))
 	w.runOnce(w.worker())
 	got := w.finished(id)
-	expect.True(t, got.State == tdf.Failed && strings.Contains(got.LastError(), "task_output_filename): mkdir "+w.path("p", "results")+": not a directory"), got.State, got.LastError())
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "task_output_filename): mkdir "+w.path("p", "results")+": not a directory")
 }
 
 // The worker keeps an output file only if the configuration names it, or if Redis does not hold all of the output. It

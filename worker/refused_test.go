@@ -95,7 +95,8 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 			g.do(c.admit...)
 			wait()
 			got := g.task(id)
-			expect.True(t, got.State == tdf.Executed && got.LastOutput() == "result", "the task is", got.State, got.LastOutput())
+			expect.Equal(t, got.State, tdf.Executed)
+			expect.Equal(t, got.LastOutput(), "result")
 		})
 	}
 }
@@ -135,7 +136,8 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	stop()
 	r := got.Current()
 	has(t, r.Error, "the round's result is lost: redis cannot store this: a value is larger than Redis allows (proto-max-bulk-len)")
-	expect.True(t, r.Exit == "" && r.OutputBytes == 3000000, "the task with the large result: exit", r.Exit, r.OutputBytes, "bytes")
+	expect.Equal(t, r.Exit, "")
+	expect.Equal(t, r.OutputBytes, 3000000)
 	g.logged("executed, but its result is refused")
 }
 

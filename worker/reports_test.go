@@ -66,7 +66,10 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	if r.Progress != (tdf.Progress{Fraction: 1, Text: "all"}) || r.Tail != "" || r.Output != "printed\nmore\n" || r.OutputBytes != 13 {
 		t.Errorf("progress %v, tail %q, output %q of %d bytes", r.Progress, r.Tail, r.Output, r.OutputBytes)
 	}
-	expect.True(t, r.Seconds > 0 && r.CPUSeconds > 0 && r.PID == 0 && r.LastOutput == 0, "resource usage", r.Seconds, "s", r.CPUSeconds, "s of CPU; pid", r.PID, "last output", r.LastOutput)
+	expect.Compare(t, r.Seconds, ">", 0)
+	expect.Compare(t, r.CPUSeconds, ">", 0)
+	expect.Equal(t, r.PID, 0)
+	expect.Equal(t, r.LastOutput, 0)
 }
 
 func (w *world) updated(id int64, want ...string) {
@@ -146,7 +149,9 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 			w.script("p", resuming)
 			w.runOnce(w.named("w2"))
 			task := w.finished(r.id)
-			expect.True(t, task.State == tdf.Succeeded && task.Checkpoint == "2\n" && task.Current().Worker == "w2", task.State, "by", task.Current().Worker, "checkpoint", task.Checkpoint)
+			expect.Equal(t, task.State, tdf.Succeeded)
+			expect.Equal(t, task.Checkpoint, "2\n")
+			expect.Equal(t, task.Current().Worker, "w2")
 			before := c.before
 			if name == "timed out" {
 				before = "timed out: it ran for longer than 1000 s, and printed nothing to stderr"
@@ -289,7 +294,8 @@ func TestConcurrentReportsClaimOnlyForFreeSlots(t *testing.T) {
 				return client.ZCard(t.Context(), w.store.Keys.List(tdf.Executed)).Val() == tasks
 			})
 			stop()
-			expect.True(t, most.Load() <= slots && done.Load() == tasks, most.Load(), "rounds at once with", slots, "slots", done.Load(), "rounds of", tasks, "tasks")
+			expect.Compare(t, most.Load(), "<=", slots, tasks, "tasks")
+			expect.Equal(t, done.Load(), tasks, slots)
 		})
 	}
 }
@@ -303,7 +309,8 @@ func TestReportsInParts(t *testing.T) {
 		for _, part := range parts {
 			total += len(part)
 		}
-		expect.True(t, len(parts) == c.want && total == c.all, c.all, "reports in", c.parts, "parts: got", len(parts), "parts with", total, "reports")
+		expect.Len(t, parts, c.want, c.all, "reports in", c.parts, total, "reports")
+		expect.Equal(t, total, c.all, c.parts)
 	}
 }
 
@@ -344,7 +351,10 @@ func TestAllUpdatesArrive(t *testing.T) {
 	w.runOnce(w.workerOn(store))
 	all := expect.Result(w.store.Updates(t.Context(), id, redisstate.Update{}, 10_000)).Value(t)
 	n := store.calls.Load()
-	expect.True(t, len(all) == 5000 && all[4999].Number == 5000 && all[4999].Line == "5000" && n <= 10, len(all), "updates in", n, "calls")
+	expect.MustLen(t, all, 5000, n, "calls")
+	expect.MustEqual(t, all[4999].Number, 5000, n, "calls")
+	expect.Equal(t, all[4999].Line, "5000", n, "calls")
+	expect.Compare(t, n, "<=", 10)
 }
 
 // The last output of a released round is reported.
@@ -360,5 +370,7 @@ func TestReleasedRoundKeepsItsTail(t *testing.T) {
 	stop()
 	wait()
 	task := w.task(id)
-	expect.True(t, task.State == tdf.Open && task.Releases == 1 && task.Rounds.At(0).Tail == "printed\n", task.State, "released", task.Releases, "times, tail", task.Rounds.At(0).Tail)
+	expect.Equal(t, task.State, tdf.Open)
+	expect.Equal(t, task.Releases, 1)
+	expect.Equal(t, task.Rounds.At(0).Tail, "printed\n")
 }

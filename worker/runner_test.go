@@ -131,7 +131,8 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	stop := w.start(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
 	got := explained()
-	expect.True(t, got.State == admin.Passed && strings.Contains(got.Text, "need no source: w1"), "with a worker", got)
+	expect.Equal(t, got.State, admin.Passed)
+	expect.Contains(t, got.Text, "need no source: w1")
 	stop()
 }
 
@@ -205,10 +206,14 @@ func TestUnfitHost(t *testing.T) {
 		worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)
-		expect.MustTrue(t, task.State == tdf.Open && task.UnfitHosts == i+1 && task.Releases == i+1 && task.Fails == 0, task)
+		expect.MustEqual(t, task.State, tdf.Open)
+		expect.MustEqual(t, task.UnfitHosts, i+1)
+		expect.MustEqual(t, task.Releases, i+1)
+		expect.MustEqual(t, task.Fails, 0)
 		expect.Contains(t, task.Log, `released: run.sh asks for the interpreter "/no/such/interpreter"`)
 		ran, err := worker.RunOnce(t.Context())
-		expect.True(t, !ran && err == nil, "the same worker claimed the task again at once", ran, err)
+		expect.True(t, !ran, "the same worker claimed the task again at once", ran, err)
+		expect.NoError(t, err)
 	}
 	w.runOnce(w.worker())
 	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "/no/such/interpreter") {

@@ -51,7 +51,8 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 	p.release()
 	wait()
 	got := w.finished(id)
-	expect.True(t, got.State == tdf.Succeeded && got.LastOutput() == "done\n", "the task is", got.State, got.LastError())
+	expect.Equal(t, got.State, tdf.Succeeded)
+	expect.Equal(t, got.LastOutput(), "done\n")
 	expect.Equal(t, w.task(next).State, tdf.Open, "the next task")
 	expect.Equal(t, w.workerState(), stateGone, "the worker")
 }
@@ -91,7 +92,11 @@ func TestStopReleasesTasks(t *testing.T) {
 			p.ended()
 			wait()
 			task := w.task(id)
-			expect.True(t, task.State == tdf.Open && task.Round == 1 && task.Releases == 1 && task.Losses == 0 && task.Rounds.At(0).Output == "", "got", task)
+			expect.Equal(t, task.State, tdf.Open)
+			expect.Equal(t, task.Round, 1)
+			expect.Equal(t, task.Releases, 1)
+			expect.Equal(t, task.Losses, 0)
+			expect.Equal(t, task.Rounds.At(0).Output, "")
 			w.logged("msg=released")
 		})
 	}
@@ -135,7 +140,8 @@ func TestStopDuringAClaim(t *testing.T) {
 	stop()
 	w.background(ctx, w.worker())()
 	task := w.task(id)
-	expect.True(t, task.State == tdf.Open && task.Releases == 1, task)
+	expect.Equal(t, task.State, tdf.Open)
+	expect.Equal(t, task.Releases, 1)
 }
 
 // If a result cannot be delivered, a stopping worker waits for a limited time only. It says once where the output is.

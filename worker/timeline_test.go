@@ -32,7 +32,8 @@ func TestRoundsBecomeBars(t *testing.T) {
 	merged := redisstate.Bar{Slot: 1, Start: 100, End: 106, Busy: 4, Rounds: 3, Outcome: "failed", Task: 2}
 	other := redisstate.Bar{Slot: 2, Start: 105, End: 106, Busy: 1, Rounds: 1, Outcome: "succeeded", Task: 4, Group: "b"}
 	ended, present, ok := line.bars()
-	expect.True(t, ok && len(ended) == 0, ended)
+	expect.True(t, ok, ended)
+	expect.Len(t, ended, 0)
 	expect.Equal(t, present, []redisstate.Bar{merged, other})
 	_, _, ok = line.bars()
 	expect.True(t, !ok, "nothing has changed")
@@ -41,13 +42,18 @@ func TestRoundsBecomeBars(t *testing.T) {
 	line.end(ran(1, 150, 151, "succeeded", 6, "a")) // the clock went back
 	line.end(ran(1, 0, 0, "released", 7, ""))       // did not run
 	ended, present, _ = line.bars()
-	expect.True(t, len(ended) == 2 && ended[0] == merged && ended[1].Task == 5 && ended[1].Busy == 94, ended)
-	expect.True(t, len(present) == 2 && present[0].Task == 6, present)
+	expect.MustLen(t, ended, 2)
+	expect.MustEqual(t, ended[0], merged)
+	expect.MustEqual(t, ended[1].Task, 5)
+	expect.Equal(t, ended[1].Busy, 94)
+	expect.MustLen(t, present, 2)
+	expect.Equal(t, present[0].Task, 6)
 	for i := range int64(3 * redisstate.MaxBars) {
 		line.end(ran(1, tdf.Time(1000*(i+1)), tdf.Time(1000*(i+1)+500), "succeeded", i+1, ""))
 	}
 	ended, _, _ = line.bars()
-	expect.True(t, len(ended) == redisstate.MaxBars && ended[len(ended)-1].Task == 3*redisstate.MaxBars-1, "the latest bars", len(ended))
+	expect.MustLen(t, ended, redisstate.MaxBars)
+	expect.Equal(t, ended[len(ended)-1].Task, 3*redisstate.MaxBars-1)
 }
 
 // A round that runs is a bar from the second call on, and disappears when it ends.
@@ -56,17 +62,21 @@ func TestRunningRoundIsABar(t *testing.T) {
 	var line timeline
 	line.begin(ran(1, 100, 0, "", 1, "a"))
 	_, present, ok := line.bars()
-	expect.True(t, !ok && len(present) == 0, "a round that may be short", present)
+	expect.True(t, !ok, "a round that may be short", present)
+	expect.Len(t, present, 0)
 	_, present, ok = line.bars()
 	running := redisstate.Bar{Slot: 1, Start: 100, End: 100, Rounds: 1, Outcome: redisstate.BarRunning, Task: 1, Group: "a"}
-	expect.True(t, ok && len(present) == 1 && present[0] == running, present)
+	expect.True(t, ok, present)
+	expect.MustLen(t, present, 1)
+	expect.Equal(t, present[0], running)
 	_, _, ok = line.bars()
 	expect.True(t, !ok, "nothing has changed")
 	line.end(ran(1, 0, 0, "released", 1, ""))
 	line.begin(ran(redisstate.MaxBarSlot+1, 100, 0, "", 2, ""))
 	line.end(ran(redisstate.MaxBarSlot+1, 100, 101, "failed", 2, ""))
 	_, present, ok = line.bars()
-	expect.True(t, ok && len(present) == 0, present)
+	expect.True(t, ok, present)
+	expect.Len(t, present, 0)
 }
 
 // A round whose report Redis has refused is not shown as failed, because the task has another outcome.
@@ -81,7 +91,8 @@ func TestBarOfADroppedRound(t *testing.T) {
 		s.work.Add(1)
 		s.drop(delivery{e: e, success: success}, tdf.ErrNoTask)
 		_, present, _ := s.timeline.bars()
-		expect.MustTrue(t, len(present) > 0 && present[0].Outcome == "released", present)
+		expect.MustTrue(t, len(present) > 0, present)
+		expect.MustEqual(t, present[0].Outcome, "released")
 	}
 }
 
@@ -100,10 +111,13 @@ func TestWorkersStoreTheirBars(t *testing.T) {
 	w.runOnce(w.worker(handle))
 	all := expect.Result(w.store.Timelines(w.Context(), []string{"w1", "w2"}, 0)).Value(t)
 	got := all[0].Bars
-	expect.MustTrue(t, len(got) == 2 && len(all[1].Bars) == 0, "bars", all)
+	expect.MustLen(t, got, 2)
+	expect.MustLen(t, all[1].Bars, 0)
 	slices.SortFunc(got, func(a, b redisstate.Bar) int { return int(a.Task - b.Task) })
 	for i, want := range []redisstate.Bar{{Task: good, Outcome: "succeeded", Group: "g"}, {Task: bad, Outcome: "failed"}} {
 		want.Slot, want.Rounds, want.Start, want.End, want.Busy = 1, 1, got[i].Start, got[i].End, got[i].Busy
-		expect.True(t, got[i] == want && want.Start > 0 && want.End >= want.Start, got[i])
+		expect.Equal(t, got[i], want)
+		expect.Compare(t, want.Start, ">", 0)
+		expect.Compare(t, want.End, ">=", want.Start)
 	}
 }

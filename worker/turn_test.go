@@ -114,7 +114,8 @@ func TestAReportThatClaims(t *testing.T) {
 			}
 			closeSession()
 			got := r.task(second)
-			expect.True(t, (got.State == tdf.Open) != c.claims && got.Releases == 0, "the second task is", got.State, "with", got.Releases, "releases")
+			expect.NotEqual(t, got.State == tdf.Open, c.claims)
+			expect.Equal(t, got.Releases, 0)
 		})
 	}
 }
@@ -126,7 +127,8 @@ func TestRunOnceRunsOneTask(t *testing.T) {
 	w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
 	expect.Equal(t, w.task(first).State, tdf.Executed, "the first task")
 	got := w.task(second)
-	expect.True(t, got.State == tdf.Open && got.Releases == 0, "the second task is", got.State, "with", got.Releases, "releases")
+	expect.Equal(t, got.State, tdf.Open)
+	expect.Equal(t, got.Releases, 0)
 }
 
 // In the same call, Redis refuses a result, and the worker claims a task. The slot is not free, because it still holds
@@ -150,7 +152,8 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 		timers.waitedFor(t, pause)
 		expect.Equal(t, w.task(refused).State, tdf.Running, "the task with the refused result")
 		got := w.task(next)
-		expect.True(t, got.State == tdf.Open && got.Releases == 1, "the other task is", got.State, "with", got.Releases, "releases", got.Log)
+		expect.Equal(t, got.State, tdf.Open)
+		expect.Equal(t, got.Releases, 1)
 		timers.fire(t, pause)
 	}
 	w.logged(`msg=released task=2 round=0 program=p reason="` + errNoSlot.Error() + `"`)

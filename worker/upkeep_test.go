@@ -34,7 +34,8 @@ func TestUpkeepRemovesWhatRoundsLeft(t *testing.T) {
 			w.age()
 			removed := expect.Result((&session{Worker: worker}).retention().Apply(t.Context())).Value(t)
 			left := ofRounds(t, w)
-			expect.True(t, removed.Files == 4 && len(left) == len(before), removed, left)
+			expect.Equal(t, removed.Files, 4)
+			expect.Equal(t, len(left), len(before))
 			fileHas(t, byHand, "by hand\n")
 		})
 	}

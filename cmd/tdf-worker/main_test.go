@@ -32,7 +32,8 @@ func TestErrorsNameTheSource(t *testing.T) {
 				expect.NoError(t, os.WriteFile(file, []byte(c.text), 0o644))
 				var stdout, stderr bytes.Buffer
 				status := run(t.Context(), t.Context(), []string{"w", file}, &stdout, &stderr)
-				expect.True(t, status == 2 && strings.Contains(stderr.String(), "tdf-worker: "+c.want), "status", status, "want an error of", c.want, stderr.String())
+				expect.Equal(t, status, 2, c.want)
+				expect.Contains(t, stderr.String(), "tdf-worker: "+c.want, "status", status, "want an error of", c.want)
 			})
 		}
 	}

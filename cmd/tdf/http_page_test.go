@@ -18,7 +18,8 @@ func TestFiveMinutes(t *testing.T) {
 	_, section, _ := strings.Cut(page, "\n## Five minutes\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	steps := session(section)
-	expect.MustTrue(t, len(steps) >= 6 && steps[0].command == "tdf up", "the page has the commands", steps)
+	expect.MustTrue(t, len(steps) >= 6, "the page has the commands", steps)
+	expect.MustEqual(t, steps[0].command, "tdf up")
 	expect.True(t, strings.Contains(steps[1].command, "HEADER=@$HOME/.config/tdf/api-$(hostname)-127.0.0.1:7379"), "the page names the file", steps[1].command)
 	expect.True(t, !strings.Contains(page, " -d "), "with -d, curl sends a Content-Type that the API refuses")
 	commands, want := "", ""

@@ -134,7 +134,8 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	expect.Result(io.WriteString(rows, "a\n"+csvOf(1, 1200))).OK(t)
 	rows.Close()
 	ended.Wait()
-	expect.True(t, status == cli.StatusRefused && late.out.String() == "", "status", status, "stdout", late.out.String())
+	expect.Equal(t, status, cli.StatusRefused)
+	expect.Equal(t, late.out.String(), "", "status", status)
 	late.check("stderr", late.err.String(), "campaign c was opened by another command just now; --extend")
 	expect.Equal(t, len(late.ids(addr)), 3, "tasks")
 }
@@ -167,7 +168,9 @@ func TestOpenInterruptedWhileChecking(t *testing.T) {
 	wait(t, "the first call", asked.Load)
 	c.interrupt()
 	ended.Wait()
-	expect.True(t, status == cli.StatusInterrupted && c.out.String() == "" && len(c.ids(addr)) <= 0, "status", status, "stdout", c.out.String(), len(c.ids(addr)), "tasks")
+	expect.Equal(t, status, cli.StatusInterrupted)
+	expect.Equal(t, c.out.String(), "", "status", status)
+	expect.Len(t, c.ids(addr), 0, "status", status)
 	c.check("stderr", c.err.String(), "interrupted; nothing was opened")
 }
 
@@ -229,7 +232,8 @@ func TestOpenUntilRedisIsFull(t *testing.T) {
 	expect.NoError(t, client.HSet(t.Context(), c.namespace+":settings", "high_water", "1").Err())
 	expect.Equal(t, c.open(nil, "--from", file, "--campaign", "c"), cli.StatusFailed, "status")
 	first := len(c.ids(server.Addr))
-	expect.MustTrue(t, first != 0 && first < 20_000, first, "tasks were opened")
+	expect.MustTrue(t, first != 0, first, "tasks were opened")
+	expect.MustTrue(t, first < 20_000, first, "tasks were opened")
 	c.check("stdout", c.out.String(), "1-"+strconv.Itoa(first)+"\n")
 	c.check("stderr", c.err.String(), fmt.Sprintf("opened %d tasks;", first), "--extend --campaign c", "redis is full")
 

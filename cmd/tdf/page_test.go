@@ -80,7 +80,9 @@ func TestPageNamesOnlyKnownFlags(t *testing.T) {
 	}
 	named := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(page(t), -1)
 	for _, flag := range named {
-		expect.True(t, known[flag] || strings.Contains("--rate --mode", flag), "docs/tdf.md names", flag, "no such flag")
+		if !known[flag] {
+			expect.Contains(t, "--rate --mode", flag)
+		}
 	}
 	expect.True(t, len(named) >= 40, "found only", len(named), "flags; the test no longer reads the page")
 }
@@ -88,9 +90,15 @@ func TestPageNamesOnlyKnownFlags(t *testing.T) {
 // Every command and flag has a help text. A command with arguments shows an example.
 func TestEveryCommandHasHelp(t *testing.T) {
 	for _, c := range commands() {
-		expect.True(t, c.Short != "" && !strings.HasSuffix(c.Short, ".") && (c.Name() == "completion" || c.RunE != nil), c.Name(), c.Short)
+		expect.NotEqual(t, c.Short, "")
+		expect.True(t, !strings.HasSuffix(c.Short, "."), c.Name(), c.Short)
+		if c.Name() != "completion" {
+			expect.True(t, c.RunE != nil, c.Name(), c.Short)
+		}
 		takesArguments := strings.Contains(c.Use, " ")
-		expect.True(t, !takesArguments || c.Example != "", c.Name(), "takes arguments and shows no example")
+		if takesArguments {
+			expect.NotEqual(t, c.Example, "")
+		}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			expect.True(t, f.Usage != "", c.Name(), "--", f.Name, "has no help")
 		})

@@ -64,7 +64,10 @@ func TestEachPropertyGoesEverywhere(t *testing.T) {
 			text, _ := json.Marshal(task)
 			members := map[string]json.RawMessage{}
 			err := json.Unmarshal(text, &members)
-			expect.True(t, err == nil && (!p.Shown(&all[i]) || bytes.Equal(members[p.JSON], want)), p.Name, where, "the JSON is", members[p.JSON], "want", want, err)
+			expect.NoError(t, err, p.Name, where)
+			if p.Shown(&all[i]) {
+				expect.True(t, bytes.Equal(members[p.JSON], want), p.Name, where, "the JSON is", members[p.JSON], "want", want, err)
+			}
 		}
 	}
 }
@@ -75,7 +78,8 @@ func checkKey(t *testing.T, p *tdf.Property, text, want string) {
 	expect.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "[tdf]\nnamespace=n\n[task_defaults]\n%s=%s\n", p.Name, text), 0o600))
 	cfg, err := config.LoadManager(file)
 	got := p.Text(&cfg.TaskDefaults)
-	expect.True(t, err == nil && got == want, p.Name, "configuration", got, err, "want", want)
+	expect.NoError(t, err, p.Name)
+	expect.Equal(t, got, want, p.Name)
 }
 
 func checkFlag(t *testing.T, p *tdf.Property, text, want string) {
@@ -87,5 +91,6 @@ func checkFlag(t *testing.T, p *tdf.Property, text, want string) {
 	changes, err := f.Changes(tdf.At(time.Now()))
 	d := changes.Apply(tdf.Defaults("p", "rsync:/p/run.sh", "1234"))
 	got := p.Text(&d)
-	expect.True(t, err == nil && got == want, p.Name, "flag", got, err, "want", want)
+	expect.NoError(t, err, p.Name)
+	expect.Equal(t, got, want, p.Name)
 }

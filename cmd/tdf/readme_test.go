@@ -19,7 +19,8 @@ func TestReadme(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "\n## From a terminal\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	steps := session(section)
-	expect.MustTrue(t, len(steps) == 6 && steps[0].command == "tdf up", "the README has the commands", steps)
+	expect.MustLen(t, steps, 6)
+	expect.MustEqual(t, steps[0].command, "tdf up")
 	script := "serve 2\nredis set $NS:dashboard_at http://127.0.0.1:7379\n" // as tdf up does
 	for _, s := range steps[1:] {
 		script += s.script()

@@ -48,9 +48,11 @@ func TestServe(t *testing.T) {
 		return response.StatusCode, string(text)
 	}
 	status, text := call("POST", "/api/v1/tasks", `{"program": "p", "source": "rsync:/nowhere/run.sh", "input": "5"}`)
-	expect.True(t, status == http.StatusCreated && strings.Contains(text, `"ids":[1]`), "opening", status, text)
+	expect.Equal(t, status, http.StatusCreated)
+	expect.Contains(t, text, `"ids":[1]`, "opening", status)
 	status, text = call("GET", "/api/v1/tasks/1", "")
-	expect.True(t, status == http.StatusOK && strings.Contains(text, `"state":"open"`), "reading", status, text)
+	expect.Equal(t, status, http.StatusOK)
+	expect.Contains(t, text, `"state":"open"`, "reading", status)
 	http.DefaultClient.CloseIdleConnections()
 	end()
 	expect.NoError(t, <-done)

@@ -31,7 +31,8 @@ func TestInterruptedConfirmation(t *testing.T) {
 	wait(t, "the question", func() bool { return strings.Contains(c.err.String(), "cancel? [y/N]") })
 	c.interrupt()
 	ended.Wait()
-	expect.True(t, status == cli.StatusInterrupted && len(c.ids(addr)) == 3, "status", status, len(c.ids(addr)), "tasks are open")
+	expect.Equal(t, status, cli.StatusInterrupted)
+	expect.Len(t, c.ids(addr), 3, "status", status)
 	keyboard.Write([]byte("\n")) // ends the pending read
 }
 

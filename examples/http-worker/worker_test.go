@@ -80,7 +80,8 @@ func TestKilledWorkers(t *testing.T) {
 				expect.NoError(t, err)
 				r := task.LastRun()
 				want := c.want(int(task.ID) - 1)
-				expect.True(t, task.State == tdf.Succeeded && strings.ReplaceAll(r.Result+r.Output, `": `, `":`) == want, task.ID, task.State, r.Output, r.Result, r.Error)
+				expect.Equal(t, task.State, tdf.Succeeded, task.ID)
+				expect.Equal(t, strings.ReplaceAll(r.Result+r.Output, `": `, `":`), want, task.ID)
 				// A killed worker loses the tasks that it has, and the server takes back those that were on their way to it.
 				expect.True(t, task.Losses+task.Releases == task.Round, "task", task.ID, "has", task.Losses, "losses and", task.Releases, "releases in round", task.Round)
 			}
@@ -97,8 +98,8 @@ func TestCampaign(t *testing.T) {
 		c := exec.CommandContext(t.Context(), "./campaign.sh", "numbers")
 		c.Env, c.Stderr, c.WaitDelay = append(env, "TDF_TOKEN="+token), t.Output(), time.Minute
 		printed := expect.Result(c.Output()).Value(t)
-		rows, err := csv.NewReader(bytes.NewReader(printed)).ReadAll()
-		expect.True(t, err == nil && len(rows) == 101, err, len(rows))
+		rows := expect.Result(csv.NewReader(bytes.NewReader(printed)).ReadAll()).Value(t)
+		expect.Len(t, rows, 101)
 		output, number := slices.Index(rows[0], "output"), slices.Index(rows[0], "number")
 		for _, row := range rows[1:] {
 			expect.Equal(t, row[output], "NUMBER "+row[number])
@@ -122,9 +123,12 @@ func TestWorkerOfThePage(t *testing.T) {
 	defer run(t, file, env)()
 	expect.Eventually(t, "both tasks are finished", func() bool { return finished(t, m) == 2 })
 	good, err := m.Get(t.Context(), 1)
-	expect.True(t, found && err == nil && good.LastRun().Result == `{"square": 144}`, good, err)
-	bad, err := m.Get(t.Context(), 2)
-	expect.True(t, err == nil && bad.State == tdf.Failed && strings.Contains(bad.LastRun().Error, "invalid literal"), bad, err)
+	expect.True(t, found, good, err)
+	expect.NoError(t, err)
+	expect.Equal(t, good.LastRun().Result, `{"square": 144}`)
+	bad := expect.Result(m.Get(t.Context(), 2)).Value(t)
+	expect.Equal(t, bad.State, tdf.Failed)
+	expect.Contains(t, bad.LastRun().Error, "invalid literal")
 }
 
 // run starts a worker. The function kill ends it at once, with the programs that it runs.

@@ -42,7 +42,8 @@ func TestEmbedded(t *testing.T) {
 	} {
 		var stdout, stderr testlog.Buffer
 		status := run(t.Context(), write(t, texts...), &stdout, &stderr)
-		expect.True(t, status == 0 && stdout.String() == want, "exit status", status, "stdout", stdout.String(), "want", want, "stderr", stderr.String())
+		expect.Equal(t, status, 0)
+		expect.Equal(t, stdout.String(), want, "exit status", status)
 	}
 }
 
@@ -59,7 +60,9 @@ func TestInvalidArguments(t *testing.T) {
 		var stdout, stderr testlog.Buffer
 		status := run(t.Context(), args, &stdout, &stderr)
 		help := args != nil && slices.Contains(args, "-h")
-		expect.True(t, (status == 0) == help && stdout.String() == "" && strings.Contains(stderr.String(), want), args[:min(2, len(args))], "exit status", status, "stdout", stdout.String(), "stderr", stderr.String(), "want", want)
+		expect.Equal(t, status == 0, help, status)
+		expect.Equal(t, stdout.String(), "", status)
+		expect.Contains(t, stderr.String(), want, status)
 	}
 }
 
@@ -101,7 +104,8 @@ func TestEachCountOnce(t *testing.T) {
 	for range 2 {
 		counts, err := w.run(t.Context())
 		n := len(strings.Fields(counts))
-		expect.True(t, err == nil && n == 2*len(w.files), n, "counts in", counts, err)
+		expect.NoError(t, err, n, "counts in", counts)
+		expect.Equal(t, n, 2*len(w.files), counts)
 		w = &wordCount{m: tm.Another(), source: w.source, group: w.group, files: w.files}
 	}
 	left := len(tm.Tasks()) - len(tm.In(tdf.Archived))

@@ -30,7 +30,8 @@ func runIt(t *testing.T, args ...string) (status int, stdout, stderr string) {
 
 func TestEmbedded(t *testing.T) {
 	status, stdout, stderr := runIt(t, "-5", "300", "9")
-	expect.True(t, status == 0 && stdout == "sum of -5..300 = 45135\n", "exit status", status, "stdout", stdout, "stderr", stderr)
+	expect.Equal(t, status, 0, stderr)
+	expect.Equal(t, stdout, "sum of -5..300 = 45135\n")
 }
 
 // onRedis starts a server and workers with a real Redis, and returns the path of the manager's configuration file.
@@ -57,7 +58,8 @@ func TestOnRedis(t *testing.T) {
 	} {
 		status, stdout, stderr := runIt(t, "-config", file, c.from, c.to, c.bucket)
 		want := fmt.Sprintf("sum of %s..%s = %s\n", c.from, c.to, c.want)
-		expect.True(t, status == 0 && stdout == want, "exit status", status, "stdout", stdout, "want", want, "stderr", stderr)
+		expect.Equal(t, status, 0, stderr)
+		expect.Equal(t, stdout, want)
 	}
 }
 
@@ -65,7 +67,10 @@ func TestMissingProgram(t *testing.T) {
 	file := onRedis(t)
 	gone := filepath.Join(t.TempDir(), "run.sh")
 	status, stdout, stderr := runIt(t, "-config", file, "-program", gone, "1", "100", "10")
-	expect.True(t, status == 1 && stdout == "" && strings.Contains(stderr, gone) && strings.Contains(stderr, "-program"), "exit status", status, "stdout", stdout, "stderr", stderr)
+	expect.Equal(t, status, 1)
+	expect.Equal(t, stdout, "", "exit status", status)
+	expect.Contains(t, stderr, gone, "exit status", status)
+	expect.Contains(t, stderr, "-program", "exit status", status)
 }
 
 func TestFailedTask(t *testing.T) {
@@ -73,7 +78,9 @@ func TestFailedTask(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "run.sh")
 	expect.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho out of luck >&2\n"), 0o755))
 	status, stdout, stderr := runIt(t, "-config", file, "-program", program, "1", "100", "10")
-	expect.True(t, status == 1 && stdout == "" && strings.Contains(stderr, "failed: out of luck"), "exit status", status, "stdout", stdout, "stderr", stderr)
+	expect.Equal(t, status, 1)
+	expect.Equal(t, stdout, "", "exit status", status)
+	expect.Contains(t, stderr, "failed: out of luck", "exit status", status)
 }
 
 func TestInvalidArguments(t *testing.T) {
@@ -99,10 +106,13 @@ func TestInvalidArguments(t *testing.T) {
 	} {
 		args := strings.FieldsFunc(c.args, func(r rune) bool { return r == ' ' })
 		status, stdout, stderr := runIt(t, args...)
-		expect.True(t, status == 2 && stdout == "" && strings.Contains(stderr, c.want), c.args, "exit status", status, "stdout", stdout, "stderr", stderr, "want", c.want)
+		expect.Equal(t, status, 2, c.args, c.want)
+		expect.Equal(t, stdout, "", c.args, "exit status", status, c.want)
+		expect.Contains(t, stderr, c.want, c.args, "exit status", status)
 	}
 	status, _, stderr := runIt(t, "-h")
-	expect.True(t, status == 0 && strings.Contains(stderr, "usage: sum"), "-h: exit status", status, "stderr", stderr)
+	expect.Equal(t, status, 0)
+	expect.Contains(t, stderr, "usage: sum", "-h: exit status", status)
 }
 
 func TestCancelled(t *testing.T) {
@@ -110,7 +120,8 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	var out, err testlog.Buffer
 	status := run(ctx, []string{"1", "10", "2"}, &out, &err)
-	expect.True(t, status == 1 && strings.Contains(err.String(), "context canceled"), "exit status", status, "stderr", err.String())
+	expect.Equal(t, status, 1)
+	expect.Contains(t, err.String(), "context canceled", "exit status", status)
 }
 
 func TestScript(t *testing.T) {
@@ -120,11 +131,13 @@ func TestScript(t *testing.T) {
 	} {
 		out, err := exec.Command("./run.sh", strings.Fields(input)...).Output()
 		got := strings.TrimSpace(string(out))
-		expect.True(t, got == want && err == nil, input, got, err, "want", want)
+		expect.Equal(t, got, want, input)
+		expect.NoError(t, err, input)
 	}
 	for _, input := range []string{"x", "1..", "..1", "1..x", "--1", "-", "1.5", "$(id)"} {
 		out, err := exec.Command("./run.sh", input).Output()
-		expect.True(t, err != nil && len(out) == 0, input, string(out), err, "want an error")
+		expect.Fails(t, err, "", input)
+		expect.Len(t, out, 0, input)
 	}
 }
 

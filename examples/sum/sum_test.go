@@ -59,7 +59,8 @@ func TestSum(t *testing.T) {
 			tm := managertest.New(t)
 			tm.Program("sum", runSum)
 			got, err := newSum(tm.Manager, mustPlan(t, c.from, c.to, c.bucket), source, "g").compute(t.Context())
-			expect.True(t, got == c.want && err == nil, got, err, "want", c.want)
+			expect.Equal(t, got, c.want)
+			expect.NoError(t, err, c.want)
 			expect.Equal(t, len(tm.Tasks())-len(tm.In(tdf.Archived)), 0, "tasks are not archived")
 		})
 	}
@@ -96,7 +97,8 @@ func TestInterrupted(t *testing.T) {
 		tm.Program("sum", runSum)
 		ended := interrupt(t, tm, p, rounds)
 		got, err := newSum(tm.Another(), p, source, "g").compute(t.Context())
-		expect.MustTrue(t, got == 820 && err == nil, "killed after", rounds, "rounds of the manager: got", got, err)
+		expect.MustEqual(t, got, 820, "killed after", rounds)
+		expect.NoError(t, err, "killed after", rounds)
 		checkEachOnce(t, tm, p)
 		if ended {
 			return
@@ -120,7 +122,9 @@ func interrupt(t *testing.T, tm *managertest.Tester, p *plan, rounds int) (ended
 			return nil
 		},
 	})
-	expect.MustTrue(t, err == nil || errors.Is(err, errKilled), err)
+	if err != nil {
+		expect.FailsWith(t, err, errKilled)
+	}
 	return err == nil
 }
 
@@ -133,7 +137,8 @@ func TestInterruptedOpening(t *testing.T) {
 		expect.Result(tm.Manager.Open(t.Context(), half.task(place{0, i}, p.numbers(i)))).OK(t)
 	}
 	got, err := newSum(tm.Manager, p, source, "g").compute(t.Context())
-	expect.True(t, got == 5050 && err == nil, got, err)
+	expect.Equal(t, got, 5050)
+	expect.NoError(t, err)
 	checkEachOnce(t, tm, p)
 }
 
@@ -179,7 +184,8 @@ func TestNoSum(t *testing.T) {
 				return runSum(r)
 			})
 			_, err := newSum(tm.Manager, mustPlan(t, 1, 100, 5), source, "g").compute(t.Context())
-			expect.True(t, err != nil && strings.Contains(err.Error(), c.want) && strings.Contains(err.Error(), "11..15"), err, "want an error with the input 11..15 and", c.want)
+			expect.Fails(t, err, c.want)
+			expect.Contains(t, err.Error(), "11..15", c.want)
 			expect.Equal(t, len(tm.Tasks())-len(tm.In(tdf.Archived)), 0, "tasks are not archived")
 		})
 	}

@@ -30,7 +30,9 @@ func TestOrigin(t *testing.T) {
 			cfg.Hosts = []string{c.host}
 		}
 		got, local := origin(cfg, c.at)
-		expect.True(t, got == c.want && local == c.local && config.IsOrigin(got), c, "has the origin", got, local)
+		expect.Equal(t, got, c.want)
+		expect.Equal(t, local, c.local)
+		expect.True(t, config.IsOrigin(got), c, "has the origin", got, local)
 	}
 }
 

@@ -164,7 +164,8 @@ func TestTLS(t *testing.T) {
 	token := webtest.AddToken(t, m, access.Token{Name: "a", Role: access.Viewer})
 	for protocol, http2 := range map[int]bool{1: false, 2: true} {
 		status, got := call(t, caller(t, ca.client("", ""), http2), s.URL+"/api/v1/tasks", token)
-		expect.True(t, status == 200 && got == protocol, "HTTP", protocol, "status", status, "of HTTP", got)
+		expect.Equal(t, status, 200, "HTTP", protocol)
+		expect.Equal(t, got, protocol, status)
 	}
 	old := ca.client("", "")
 	old.MaxVersion = tls.VersionTLS11
@@ -225,8 +226,8 @@ func TestSlowClients(t *testing.T) {
 	for _, sent := range []string{"", "GET /he", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"} {
 		c := dial(t, s)
 		fmt.Fprint(c, sent)
-		text, err := io.ReadAll(c) // returns when the server has closed the connection
-		expect.True(t, err == nil && strings.Contains(string(text), " 200 OK") == strings.HasSuffix(sent, "\r\n\r\n"), sent, string(text), err)
+		text := expect.Result(io.ReadAll(c)).Value(t) // returns when the server has closed the connection
+		expect.Equal(t, strings.Contains(string(text), " 200 OK"), strings.HasSuffix(sent, "\r\n\r\n"), sent)
 	}
 }
 
@@ -263,7 +264,7 @@ func TestSlowBody(t *testing.T) {
 		c := caller(t, ca.client("", ""), http2)
 		expect.Eventually(t, "the call ends with 408", func() bool {
 			status := slowCall(t, c, s.URL+"/api/v1/tasks", token)
-			expect.True(t, status == http.StatusRequestTimeout || status == http.StatusServiceUnavailable, status) // 503: a loaded machine reads the token too slowly
+			expect.OneOf(t, status, http.StatusRequestTimeout, http.StatusServiceUnavailable) // 503: a loaded machine reads the token too slowly
 			return status == http.StatusRequestTimeout
 		})
 	}
@@ -328,8 +329,8 @@ func TestStop(t *testing.T) {
 		return err != nil
 	})
 	close(finish)
-	text, err := io.ReadAll(c)
-	expect.True(t, err == nil && strings.HasSuffix(string(text), "finished"), string(text), err)
+	text := expect.Result(io.ReadAll(c)).Value(t)
+	expect.True(t, strings.HasSuffix(string(text), "finished"), string(text))
 	expect.NoError(t, <-done)
 }
 
@@ -366,7 +367,8 @@ func TestAmbiguousLength(t *testing.T) {
 		c := dial(t, s)
 		fmt.Fprintf(c, "POST /api/v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n%s\r\n%s", token, headers, task)
 		answer := expect.Result(http.ReadResponse(bufio.NewReader(c), nil)).Value(t)
-		expect.True(t, answer.StatusCode >= 400 && answer.StatusCode <= 501, headers, answer.StatusCode)
+		expect.Compare(t, answer.StatusCode, ">=", 400, headers)
+		expect.Compare(t, answer.StatusCode, "<=", 501, headers)
 	}
 	// With both headers, only the chunks count, and the connection ends: what follows them is no other call.
 	c := dial(t, s)

@@ -11,5 +11,7 @@ import (
 func TestSkuldIsServed(t *testing.T) {
 	expect.Len(t, interfaces(config.HTTP{}, nil, nil), 0)
 	all := interfaces(config.HTTP{Skuld: "/old"}, nil, nil)
-	expect.True(t, len(all) == 1 && all[0].Prefix == "/old" && len(all[0].Routes) > 0, all)
+	expect.MustLen(t, all, 1)
+	expect.MustEqual(t, all[0].Prefix, "/old")
+	expect.Compare(t, len(all[0].Routes), ">", 0)
 }

@@ -27,8 +27,9 @@ func TestParse(t *testing.T) {
 		{[]string{strings.Repeat("x", 200), "x"}, Arguments{strings.Repeat("x", 200), "x"}},
 	} {
 		var out bytes.Buffer
-		got, err := Parse("tdf-x", "", c.args, &out)
-		expect.True(t, err == nil && got == c.want && out.Len() == 0, c.args, got, err, "printed", out.String())
+		got := expect.Result(Parse("tdf-x", "", c.args, &out)).Value(t)
+		expect.Equal(t, got, c.want)
+		expect.Equal(t, out.Len(), 0)
 	}
 	for _, args := range [][]string{{}, {"a"}, {"a", "b", "c"}, {"-x", "a", "b"}, {"", "b"}, {strings.Repeat("x", 201), "b"}, {"\xff", "b"}} {
 		var usage *UsageError
@@ -59,11 +60,13 @@ func TestStatus(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		got := Status(c.ctx, "x", c.err, &stderr)
-		expect.True(t, got == c.want && stderr.String() == c.text, c.err, got, stderr.String(), "want", c.want, c.text)
+		expect.Equal(t, got, c.want, c.text)
+		expect.Equal(t, stderr.String(), c.text, c.want)
 	}
 }
 
 func TestVersion(t *testing.T) {
 	got := Version()
-	expect.True(t, got != "" && !strings.ContainsAny(got, " \n"), got)
+	expect.NotEqual(t, got, "")
+	expect.True(t, !strings.ContainsAny(got, " \n"), got)
 }

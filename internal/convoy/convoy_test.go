@@ -71,7 +71,8 @@ func check(t *testing.T, got chan answered, err error, want ...int) {
 	t.Helper()
 	select {
 	case a := <-got:
-		expect.True(t, slices.Equal(a.results, want) && errors.Is(a.err, err), a.results, "and error", a.err, "want", want, "and", err)
+		expect.Equal(t, a.results, want)
+		expect.FailsWith(t, a.err, err)
 	default:
 		t.Errorf("no answer yet, want %v", want)
 	}
@@ -209,6 +210,7 @@ func TestFit(t *testing.T) {
 			sent, most = sent+len(call), max(most, len(call))
 		}
 		expect.Equal(t, sent, 62)
-		expect.True(t, most > 17 && most <= 20, "the largest call has ", most, " items")
+		expect.Compare(t, most, ">", 17)
+		expect.Compare(t, most, "<=", 20)
 	})
 }

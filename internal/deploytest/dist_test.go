@@ -68,8 +68,8 @@ func TestDist(t *testing.T) {
 		command(t, dist, "tar", "-xzf", name+".tar.gz")
 		checkStatic(t, filepath.Join(dist, name, "tdf-x"), machine)
 	}
-	out, err := exec.Command(filepath.Join(dist, "tdf_release-v7_linux_"+runtime.GOARCH, "tdf-x")).CombinedOutput()
-	expect.True(t, err == nil && string(out) == "release-v7\n", "the version is", out, err)
+	out := expect.Result(exec.Command(filepath.Join(dist, "tdf_release-v7_linux_"+runtime.GOARCH, "tdf-x")).CombinedOutput()).Value(t)
+	expect.Equal(t, string(out), "release-v7\n")
 
 	// The same commit gives the same archives, even if the directory, the umask and the times of the files differ.
 	other := filepath.Join(t.TempDir(), "other", "place")
@@ -101,7 +101,8 @@ func checkStatic(t *testing.T, name string, machine elf.Machine) {
 		expect.True(t, p.Type != elf.PT_INTERP, name, "is not static")
 	}
 	text := expect.Result(os.ReadFile(name)).Value(t)
-	expect.True(t, f.Machine == machine && !bytes.Contains(text, []byte(filepath.Dir(filepath.Dir(name)))), name, "is for", f.Machine, "or contains the path of its build")
+	expect.Equal(t, f.Machine, machine, name)
+	expect.True(t, !bytes.Contains(text, []byte(filepath.Dir(filepath.Dir(name)))), name, "is for", f.Machine, "or contains the path of its build")
 }
 
 func TestDistWithoutRepository(t *testing.T) {
@@ -110,5 +111,6 @@ func TestDistWithoutRepository(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "scripts/dist"))
 	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
 	out, err := cmd.CombinedOutput()
-	expect.True(t, err != nil && strings.Contains(string(out), "dist: not a clone"), out, err)
+	expect.Fails(t, err, "")
+	expect.Contains(t, string(out), "dist: not a clone")
 }

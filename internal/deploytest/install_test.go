@@ -26,13 +26,14 @@ systemctl is-active --quiet tdf-worker@2.service
 	for name, mode := range map[string]os.FileMode{
 		"usr/local/bin/tdf-worker": 0o755, "etc/systemd/system/tdf-worker@.service": 0o644, "etc/tdf/worker.cfg": 0o600,
 	} {
-		info, err := os.Stat(w.path("a", name))
-		expect.True(t, err == nil && info.Mode() == mode, name, info, err)
+		info := expect.Result(os.Stat(w.path("a", name))).Value(t)
+		expect.Equal(t, info.Mode(), mode, name)
 	}
 	expect.Equal(t, read(t, w.path("a", "etc/tdf/worker.cfg.new.owner")), "tdf:tdf\n", "the owner of the configuration")
 	expect.Equal(t, read(t, w.path("a", "etc/tdf/worker.cfg")), "[tdf]\nnamespace=x\n")
 	calls := read(t, filepath.Join(w.dir, "ssh.log"))
-	expect.True(t, strings.Count(calls, "-o BatchMode=yes") == 2 && strings.Count(calls, "-l root -- a ") == 2, "ssh was called with", calls)
+	expect.Equal(t, strings.Count(calls, "-o BatchMode=yes"), 2, "ssh was called with", calls)
+	expect.Equal(t, strings.Count(calls, "-l root -- a "), 2, "ssh was called with", calls)
 }
 
 // An installation without changes does not restart the workers.
@@ -64,7 +65,9 @@ func TestInstallAgain(t *testing.T) {
 		step.change()
 		stdout, _ := w.install(0, append(step.args, "a")...)
 		got := w.log("a")
-		expect.True(t, strings.Contains(got, step.did) && !strings.Contains(got, "useradd") && strings.Contains(stdout, step.output), step.name, "printed", stdout, "commands of the host", got)
+		expect.Contains(t, got, step.did, step.name)
+		expect.NotContains(t, got, "useradd", step.name)
+		expect.Contains(t, stdout, step.output, step.name)
 	}
 }
 
@@ -109,7 +112,9 @@ func TestInstallOnMany(t *testing.T) {
 	for _, line := range lines {
 		host, result, _ := strings.Cut(line, ": ")
 		text, ok := want[host]
-		expect.True(t, ok && strings.HasPrefix(result, text) && !strings.Contains(result, "\x1b"), "printed", line, "want", text)
+		expect.True(t, ok, "printed", line, "want", text)
+		expect.True(t, strings.HasPrefix(result, text), "printed", line, "want", text)
+		expect.NotContains(t, result, "\x1b", "printed", line)
 	}
 }
 
@@ -126,8 +131,8 @@ func TestInstalledSecrets(t *testing.T) {
 	must(t, os.Chmod(env, 0o644))
 	w.install(0, "a")
 	for name, owner := range map[string]string{"worker.cfg": "tdf:tdf\n", "worker.env": "root:root\n"} {
-		info, err := os.Stat(w.path("a", "etc/tdf/"+name))
-		expect.True(t, err == nil && info.Mode() == 0o600, name, info.Mode(), err)
+		info := expect.Result(os.Stat(w.path("a", "etc/tdf/"+name))).Value(t)
+		expect.Equal(t, info.Mode(), 0o600, name)
 		expect.Equal(t, read(t, w.path("a", "etc/tdf/"+name+".owner")), owner, "the owner of", name)
 	}
 }
@@ -184,7 +189,9 @@ func TestInvalidArguments(t *testing.T) {
 		{"has archives of v1 and v2", []string{"-d", two, "a"}},
 	} {
 		stdout, stderr := w.install(2, c.args...)
-		expect.True(t, stdout == "" && strings.Count(stderr, "\n") == 1 && strings.Contains(stderr, c.want), c.args, stdout, stderr, "want", c.want)
+		expect.Equal(t, stdout, "", c.want)
+		expect.Equal(t, strings.Count(stderr, "\n"), 1, c.want)
+		expect.Contains(t, stderr, c.want)
 	}
 	expect.Result(os.Stat(filepath.Join(w.dir, "ssh.log"))).Fails(t, "", "the script called ssh")
 	if stdout, _ := w.install(0, "-h"); !strings.HasPrefix(stdout, "usage: ") {

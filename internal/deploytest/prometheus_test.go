@@ -39,7 +39,8 @@ func TestAlertsOfThePage(t *testing.T) {
 		expect.Equal(t, rows[i][1:], []string{alert[1], strings.ReplaceAll(alert[2], "|", `\|`)})
 		cases := regexp.MustCompile(`alertname: `+alert[1]+`\n\s+eval_time: \w+\n(\s+exp_alerts:)?`).FindAllStringSubmatch(tests, -1)
 		fires := slices.ContainsFunc(cases, func(c []string) bool { return c[1] != "" })
-		expect.True(t, fires && slices.ContainsFunc(cases, func(c []string) bool { return c[1] == "" }), alert[1], cases)
+		expect.True(t, fires, alert[1], cases)
+		expect.True(t, slices.ContainsFunc(cases, func(c []string) bool { return c[1] == "" }), alert[1], cases)
 	}
 }
 
@@ -80,13 +81,16 @@ func TestDashboard(t *testing.T) {
 	var d dashboard
 	must(t, json.Unmarshal([]byte(read(t, filepath.Join(root, "deploy/grafana/dashboards/tdf.json"))), &d))
 	source := read(t, filepath.Join(root, "deploy/grafana/provisioning/datasources/prometheus.yaml"))
-	expect.MustTrue(t, len(d.Panels) > 10 && d.UID == "tdf", len(d.Panels), d.UID)
+	expect.MustTrue(t, len(d.Panels) > 10, len(d.Panels), d.UID)
+	expect.MustEqual(t, d.UID, "tdf")
 	expect.Equal(t, d.Templating.List[0].Query.Query, "label_values(tdf_up, namespace)")
 	rules := "groups:\n  - name: dashboard\n    rules:\n"
 	used, ids := map[[2]int]string{}, map[int]bool{}
 	for _, p := range d.Panels {
 		expect.Contains(t, source, "uid: "+p.Datasource.UID+"\n")
-		expect.True(t, !ids[p.ID] && len(p.Targets) > 0 && p.GridPos.X+p.GridPos.W <= 24, p.Title)
+		expect.True(t, !ids[p.ID], p.Title)
+		expect.Compare(t, len(p.Targets), ">", 0, p.Title)
+		expect.Compare(t, p.GridPos.X+p.GridPos.W, "<=", 24, p.Title)
 		ids[p.ID] = true
 		for i := range p.GridPos.W * p.GridPos.H {
 			at := [2]int{p.GridPos.X + i%p.GridPos.W, p.GridPos.Y + i/p.GridPos.W}

@@ -62,7 +62,8 @@ func TestUnitsAgreeWithTheInstaller(t *testing.T) {
 		t.Errorf("ExecStart is %q", words)
 	}
 	home := setting(t, "tdf-worker@.service", "WorkingDirectory")
-	expect.True(t, len(home) == 1 && strings.Contains(script, "home="+home[0]+"\n"), "WorkingDirectory is", home)
+	expect.MustLen(t, home, 1)
+	expect.Contains(t, script, "home="+home[0]+"\n")
 }
 
 // The unit has the settings that workers need. systemd lets a worker end its programs and make cgroups. It keeps the

@@ -129,6 +129,8 @@ func TestDefaults(t *testing.T) {
 	for _, row := range rows(t, redisPage, "## A task") {
 		value, known := defaults[names(row[0])[0]]
 		listed := strings.Replace(row[2], "empty", "", 1)
-		expect.True(t, !known || listed == value || listed == "required", "the default of", row[0], "is", value, "but the page has", row[2])
+		if known && listed != value {
+			expect.Equal(t, listed, "required", value)
+		}
 	}
 }

@@ -16,7 +16,8 @@ func TestThreats(t *testing.T) {
 		for _, row := range table[1:] {
 			expect.MustLen(t, row, 3, "columns of", row)
 			tests := names(row[2])
-			expect.True(t, row[1] != "" && len(tests) > 0, row[0], "has no answer or no test")
+			expect.NotEqual(t, row[1], "")
+			expect.Compare(t, len(tests), ">", 0)
 			for _, name := range tests {
 				expect.Equal(t, testProblem(t, name), "", row[0], "names", name)
 			}

@@ -3,9 +3,11 @@
 package expect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,11 +92,44 @@ func MustLen(t testing.TB, got any, want int, about ...any) {
 	}
 }
 
+// NotEqual checks that got is another value than unwanted.
+func NotEqual[T any](t testing.TB, got, unwanted T, about ...any) {
+	t.Helper()
+	if equal(got, unwanted) {
+		t.Errorf("%sgot %s, want another value", prefix(about), text(got))
+	}
+}
+
+// OneOf checks that got is one of the wanted values.
+func OneOf[T comparable](t testing.TB, got T, wanted ...T) {
+	t.Helper()
+	if !slices.Contains(wanted, got) {
+		t.Errorf("got %s, want one of %s", text(got), text(wanted))
+	}
+}
+
+// Compare checks that got is <, <=, > or >= limit.
+func Compare[T cmp.Ordered](t testing.TB, got T, operator string, limit T, about ...any) {
+	t.Helper()
+	order := cmp.Compare(got, limit)
+	if holds := map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}; !holds[operator] {
+		t.Errorf("%sgot %s, want %s %s", prefix(about), text(got), operator, text(limit))
+	}
+}
+
 // Contains checks that a text contains a part.
 func Contains(t testing.TB, got, part string, about ...any) {
 	t.Helper()
 	if !strings.Contains(got, part) {
 		t.Errorf("%sgot %s, want a text with %q", prefix(about), text(got), part)
+	}
+}
+
+// NotContains checks that a text does not contain a part.
+func NotContains(t testing.TB, got, part string, about ...any) {
+	t.Helper()
+	if strings.Contains(got, part) {
+		t.Errorf("%sgot %s, want a text without %q", prefix(about), text(got), part)
 	}
 }
 

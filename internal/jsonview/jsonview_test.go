@@ -45,8 +45,8 @@ func TestOf(t *testing.T) {
 				`"entered":{"open":"2030-01-02T02:04:05.000000Z"},"detail":3,"raw":{"n":1},"nested":{"worker":"x"}}`,
 		},
 	} {
-		got, err := Of(c.v, c.parts...).MarshalJSON()
-		expect.True(t, err == nil && string(got) == c.want, name, got, err, "want", c.want)
+		got := expect.Result(Of(c.v, c.parts...).MarshalJSON()).Value(t)
+		expect.Equal(t, string(got), c.want, name)
 	}
 }
 
@@ -58,5 +58,6 @@ func TestObject(t *testing.T) {
 	o.Set("last", "\xfe")
 	got, err := o.MarshalJSON()
 	want := `{"id":2,"names":[],"new":"\ufffd","x":true,"last":{"base64":"/g=="}}`
-	expect.True(t, err == nil && string(got) == want, got, err, "want", want)
+	expect.NoError(t, err)
+	expect.Equal(t, string(got), want)
 }

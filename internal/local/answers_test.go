@@ -60,7 +60,8 @@ func TestWrongAnswers(t *testing.T) {
 			return nil
 		},
 	})
-	expect.True(t, err == nil && succeeded == n, succeeded, "tasks succeeded", err, context.Cause(ctx))
+	expect.NoError(t, err, succeeded)
+	expect.Equal(t, succeeded, n)
 	proxy.Resume()
 	expect.NoError(t, running.Stop())
 }

@@ -31,7 +31,9 @@ func TestFind(t *testing.T) {
 	dir, _ := useTempDirs(t)
 	f := create(t, "127.0.0.1", 6379)
 	other := create(t, "127.0.0.1", 6380)
-	expect.True(t, len(f.Secret) >= 26 && f.Secret != other.Secret && filepath.Dir(f.Path) == dir, "passwords", f.Secret, "and", other.Secret, "in", f.Path)
+	expect.Compare(t, len(f.Secret), ">=", 26)
+	expect.NotEqual(t, f.Secret, other.Secret)
+	expect.Equal(t, filepath.Dir(f.Path), dir)
 	for _, path := range []string{f.Path, dir} {
 		expect.Equal(t, expect.Result(os.Stat(path)).Value(t).Mode().Perm()&0o077, 0, path)
 	}
@@ -53,7 +55,8 @@ func TestStale(t *testing.T) {
 	again := create(t, "127.0.0.1", 6379)
 	defer again.Close()
 	got := Find("127.0.0.1", 6379)
-	expect.True(t, got == again.Secret && got != f.Secret, "found", got, "want", again.Secret)
+	expect.Equal(t, got, again.Secret)
+	expect.NotEqual(t, got, f.Secret)
 }
 
 // Find ignores files that other users could read or make. Find and Create do not follow links.
@@ -89,7 +92,8 @@ func TestNoDirectory(t *testing.T) {
 	expect.NoError(t, os.WriteFile(dir, nil, 0o600))
 	t.Setenv("TMPDIR", filepath.Join(dir, "below a file"))
 	_, err := Create("127.0.0.1", 6379)
-	expect.True(t, err != nil && strings.Contains(err.Error(), dir) && !strings.Contains(err.Error(), temporary), "got", err)
+	expect.Fails(t, err, dir)
+	expect.NotContains(t, err.Error(), temporary)
 }
 
 // The file of a token has a header for curl, is private, and goes with Close. It is no password of a Redis.
@@ -97,7 +101,8 @@ func TestKeepToken(t *testing.T) {
 	dir, _ := useTempDirs(t)
 	f := expect.Result(KeepToken("127.0.0.1:6379", "tdf_a_B")).Value(t)
 	expect.Equal(t, string(expect.Result(os.ReadFile(f.Path)).Value(t)), "Authorization: Bearer tdf_a_B\n", "the file")
-	expect.True(t, filepath.Dir(f.Path) == dir && strings.HasSuffix(f.Path, "-127.0.0.1:6379"), f.Path)
+	expect.Equal(t, filepath.Dir(f.Path), dir)
+	expect.True(t, strings.HasSuffix(f.Path, "-127.0.0.1:6379"), f.Path)
 	expect.Equal(t, expect.Result(os.Stat(f.Path)).Value(t).Mode().Perm(), os.FileMode(0o600), f.Path)
 	expect.Equal(t, Find("127.0.0.1", 6379), "", "the password")
 	expect.Result(KeepToken("127.0.0.1:6379", "x")).FailsWith(t, ErrHeld, "a second file for the address")

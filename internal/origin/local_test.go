@@ -45,7 +45,8 @@ func TestRedirectToALocalAddress(t *testing.T) {
 		transport := NewTransport(10 * time.Second)
 		defer transport.CloseIdleConnections()
 		_, err := Client(elsewhere{transport, to}).Get("http://h.example/run.sh")
-		expect.True(t, errors.As(Reason(err), new(*RedirectError)) == refused && requests == 0, to, err, requests, "requests")
+		expect.Equal(t, errors.As(Reason(err), new(*RedirectError)), refused, to, requests, "requests")
+		expect.Equal(t, requests, 0, to)
 	}
 	transport := NewTransport(10 * time.Second)
 	defer transport.CloseIdleConnections()

@@ -34,7 +34,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) value(t *testing.T) int {
 	t.Helper()
 	n, err := w.direct.Get(t.Context(), w.key).Int()
-	expect.MustTrue(t, err == nil || errors.Is(err, redis.Nil), err)
+	if err != nil {
+		expect.FailsWith(t, err, redis.Nil)
+	}
 	return n
 }
 
@@ -53,7 +55,8 @@ func TestProxyPassesEverything(t *testing.T) {
 		}
 		return nil
 	})
-	expect.True(t, err == nil && len(replies) == 100, len(replies), "replies", err)
+	expect.NoError(t, err)
+	expect.Len(t, replies, 100)
 }
 
 func TestProxyPassesMessages(t *testing.T) {
@@ -78,7 +81,8 @@ func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
 	for i := range 2 {
 		expect.Fails(t, w.count(t), "", "the reply was not dropped")
 		got, want := w.value(t), i+2
-		expect.True(t, got == want && w.Dropped() == i+1, "call", i+1, "the value is", got, "want", want, w.Dropped(), "replies dropped")
+		expect.Equal(t, got, want)
+		expect.Equal(t, w.Dropped(), i+1)
 	}
 	must(t, w.count(t), "after the last drop")
 }
@@ -92,7 +96,9 @@ func TestProxyDropsInPipelines(t *testing.T) {
 		after = p.IncrBy(t.Context(), w.key, 10)
 		return nil
 	})).Fails(t, "", "the pipeline got all replies")
-	expect.True(t, before.Val() == 1 && after.Val() == 0 && w.value(t) == 11, "before", before.Val(), "dropped", after.Val(), "value", w.value(t))
+	expect.Equal(t, before.Val(), 1)
+	expect.Equal(t, after.Val(), 0)
+	expect.Equal(t, w.value(t), 11)
 }
 
 func TestProxyRefuses(t *testing.T) {
@@ -132,7 +138,8 @@ func TestProxyHolds(t *testing.T) {
 			expect.Equal(t, w.value(t), 0, "the value … before Resume")
 			w.Resume()
 			err := <-result
-			expect.True(t, err == nil && w.value(t) == 1, "after Resume", err, "value", w.value(t))
+			expect.NoError(t, err)
+			expect.Equal(t, w.value(t), 1)
 		})
 	}
 }
@@ -151,7 +158,8 @@ func TestProxyDelayEnds(t *testing.T) {
 	w := newWorld(t)
 	w.Delay(time.Millisecond)
 	err := w.count(t)
-	expect.True(t, err == nil && w.value(t) == 1, err, "value", w.value(t))
+	expect.NoError(t, err)
+	expect.Equal(t, w.value(t), 1)
 }
 
 func TestProxyLimits(t *testing.T) {

@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"errors"
 	"net"
 	"syscall"
 	"testing"
@@ -31,7 +30,10 @@ func TestRestart(t *testing.T) {
 			test.end(s)
 			test.again(s)
 			got, err := connect(t, s.Addr).Get(t.Context(), "key").Result()
-			expect.True(t, (err == nil || errors.Is(err, redis.Nil)) && got == test.want, got, err, "want", test.want)
+			if err != nil {
+				expect.FailsWith(t, err, redis.Nil, test.want)
+			}
+			expect.Equal(t, got, test.want)
 		})
 	}
 }

@@ -160,7 +160,10 @@ func TestTableReadsInParts(t *testing.T) {
 	of := table(t, Choice{Group: "g"})
 	expect.NoError(t, of.refresh(t.Context(), c.Manager.Internals().Store, time.Now(), 0))
 	s := of.Status()
-	expect.True(t, s.Behind && s.Rows > 0 && s.Rows < 310 && s.Of == 310, s)
+	expect.True(t, s.Behind, s)
+	expect.Compare(t, s.Rows, ">", 0)
+	expect.Compare(t, s.Rows, "<", 310)
+	expect.Equal(t, s.Of, 310)
 	c.refresh(of, 0, 0)
 	expect.Equal(t, sum(t, of, "lr"), 310, "sum of a parameter")
 }
@@ -171,7 +174,8 @@ func TestTableIsBounded(t *testing.T) {
 	const maxRows, maxCells = 5000, 100_000
 	fill := func(rows int, meta func(i int) string) *Table {
 		of := table(t, Choice{Group: "g", Fields: FromResult})
-		expect.True(t, of.maxRows == 100_000 && of.maxCells == 2_000_000, "docs/dashboard.md has other bounds")
+		expect.Equal(t, of.maxRows, 100_000, "docs/dashboard.md has other bounds")
+		expect.Equal(t, of.maxCells, 2_000_000, "docs/dashboard.md has other bounds")
 		of.maxRows, of.maxCells = maxRows, maxCells
 		for i := range rows {
 			of.put(manager.TaskOf(&tdf.Task{ID: int64(i + 1), State: tdf.Succeeded, Properties: tdf.Properties{Meta: meta(i)}, Rounds: tdf.Rounds{0: {Worker: "w"}}}, false))
@@ -180,9 +184,13 @@ func TestTableIsBounded(t *testing.T) {
 	}
 	of := fill(maxRows+1, func(i int) string { return fmt.Sprintf(`{"i":%d}`, i+1) })
 	s := of.Status()
-	expect.True(t, s.OneOf == 2 && s.Rows > maxRows*4/10 && s.Rows < maxRows*6/10, s)
+	expect.Equal(t, s.OneOf, 2)
+	expect.Compare(t, s.Rows, ">", maxRows*4/10)
+	expect.Compare(t, s.Rows, "<", maxRows*6/10)
 	for row, v := range of.Columns("i")[0].Numbers {
-		expect.MustTrue(t, int64(v) == of.ids[row] && of.has(int64(v)) && of.row[int64(v)] == row, "row", row, "has the values of task", v, "and the id", of.ids[row])
+		expect.MustEqual(t, int64(v), of.ids[row], "row", row)
+		expect.MustTrue(t, of.has(int64(v)), "row", row, "has the values of task", v, "and the id", of.ids[row])
+		expect.MustEqual(t, of.row[int64(v)], row)
 	}
 	of = fill(maxCells/maxTableColumns+100, func(i int) string {
 		var parts []string
@@ -192,12 +200,15 @@ func TestTableIsBounded(t *testing.T) {
 		return "{" + strings.Join(parts, ",") + "}"
 	})
 	s = of.Status()
-	expect.True(t, len(s.Names) == maxTableColumns && s.Rows*len(s.Names) <= maxCells && s.OneOf == 2, s.Rows, s.OneOf, len(s.Names))
+	expect.Len(t, s.Names, maxTableColumns)
+	expect.Compare(t, s.Rows*len(s.Names), "<=", maxCells)
+	expect.Equal(t, s.OneOf, 2)
 	of = fill(maxTexts+50, func(i int) string {
 		return fmt.Sprintf(`{"t":"%d%s","%s":1}`, i, strings.Repeat("\u202e", 1000), strings.Repeat("x", maxText+1))
 	})
 	texts := of.Columns("t")[0]
-	expect.True(t, len(texts.Texts) == maxTexts+1 && texts.Texts[maxTexts] == OtherText, len(texts.Texts))
+	expect.MustLen(t, texts.Texts, maxTexts+1)
+	expect.Equal(t, texts.Texts[maxTexts], OtherText)
 	for _, text := range texts.Texts {
 		expect.True(t, len(text) <= maxText+4, len(text))
 	}

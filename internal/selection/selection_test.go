@@ -49,17 +49,25 @@ func TestSpan(t *testing.T) {
 		"-1s": "", "-1": "", "d": "", "-1d": "", "": "", "soon": "", "1e400": "",
 	} {
 		s, err := Span(text)
-		expect.True(t, (err != nil) == (want == "") && (err != nil || s.String() == want), text, s, err, "want", want)
-		expect.True(t, err == nil || tdf.CodeOf(err) == tdf.CodeInvalid, text, "the code is", tdf.CodeOf(err))
+		expect.Equal(t, err != nil, want == "")
+		if err == nil {
+			expect.Equal(t, s.String(), want)
+		}
+		if err != nil {
+			expect.Equal(t, tdf.CodeOf(err), tdf.CodeInvalid)
+		}
 	}
 }
 
 func TestFilter(t *testing.T) {
 	now := time.Unix(10_000, 0)
 	f := Filter{IDs: []string{"3-4"}, States: []string{"open"}, Outcomes: []string{"cancelled"}, Group: "g", OlderThan: "1h", NewerThan: "2h"}
-	q, err := f.Query(now)
-	expect.True(t, err == nil && fmt.Sprintf("%v %v %v %s %d %d", q.IDs, q.States, q.Outcomes, q.Group, q.Before.Unix(), q.Since.Unix()) == "[3 4] [open] [cancelled] g 6400 2800", "got", q, err)
-	expect.True(t, !f.Empty() && f.NeedsClock() && new(Filter).Empty() && !new(Filter).NeedsClock(), "Empty or NeedsClock is wrong")
+	q := expect.Result(f.Query(now)).Value(t)
+	expect.Equal(t, fmt.Sprintf("%v %v %v %s %d %d", q.IDs, q.States, q.Outcomes, q.Group, q.Before.Unix(), q.Since.Unix()), "[3 4] [open] [cancelled] g 6400 2800")
+	expect.True(t, !f.Empty(), "Empty or NeedsClock is wrong")
+	expect.True(t, f.NeedsClock(), "Empty or NeedsClock is wrong")
+	expect.True(t, new(Filter).Empty(), "Empty or NeedsClock is wrong")
+	expect.True(t, !new(Filter).NeedsClock(), "Empty or NeedsClock is wrong")
 	for want, f := range map[string]Filter{
 		`invalid id "x": want a number, or a range such as 12-40`:                                          {IDs: []string{"x"}},
 		`invalid outcome "open": want succeeded, failed, timed_out, expired, cancelled`:                    {Outcomes: []string{"failed", "open"}},

@@ -22,10 +22,14 @@ func TestUsers(t *testing.T) {
 	info := expect.Result(os.Stat(path)).Value(t)
 	expect.Equal(t, info.Mode().Perm(), 0o600)
 	content := string(expect.Result(os.ReadFile(path)).Value(t))
-	expect.True(t, strings.Contains(content, "ada operator $argon2id$v=19$m=19456,t=2,p=1$") && !strings.Contains(content, "horse"), content)
+	expect.Contains(t, content, "ada operator $argon2id$v=19$m=19456,t=2,p=1$")
+	expect.NotContains(t, content, "horse")
 	users := Open(path)
 	ada := expect.Result(users.Authenticate(t.Context(), "ada", "correct horse")).Value(t)
-	expect.True(t, ada.User && ada.Name == "ada" && ada.Role == access.Operator && ada.Holder() == "user ada", ada)
+	expect.True(t, ada.User, ada)
+	expect.Equal(t, ada.Name, "ada")
+	expect.Equal(t, ada.Role, access.Operator)
+	expect.Equal(t, ada.Holder(), "user ada")
 	for _, wrong := range [][2]string{{"ada", "Correct horse"}, {"ada", ""}, {"eve", "correct horse"}, {"", ""}, {"ada\n", "correct horse"}, {"ada", strings.Repeat("x", 1<<20)}} {
 		expect.Result(users.Authenticate(t.Context(), wrong[0], wrong[1])).FailsWith(t, ErrDenied, wrong)
 	}
@@ -34,7 +38,8 @@ func TestUsers(t *testing.T) {
 	expect.FailsWith(t, Remove(path, "ada"), ErrNoUser)
 	expect.NoError(t, Add(path, "ada", access.Operator, "another horse"))
 	again, ok := users.Find("ada")
-	expect.True(t, ok && !again.Same(&ada), "the old sessions of a user with a new password go on")
+	expect.True(t, ok, "the old sessions of a user with a new password go on")
+	expect.True(t, !again.Same(&ada), "the old sessions of a user with a new password go on")
 	for name, role := range map[string]access.Role{"eve": access.Worker, "eve ": access.Viewer, "": access.Viewer, "Eve": "root"} {
 		expect.True(t, Add(path, name, role, "correct horse") != nil, "added", name, role)
 	}
@@ -56,7 +61,8 @@ func TestInvalidFiles(t *testing.T) {
 	} {
 		expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := Read(path)
-		expect.True(t, err != nil && !strings.Contains(err.Error(), "$"), text, err)
+		expect.MustTrue(t, err != nil, text, err)
+		expect.NotContains(t, err.Error(), "$")
 		expect.Result(Open(path).Authenticate(t.Context(), "ada", "correct horse")).FailsWith(t, ErrDenied)
 	}
 	fifo := filepath.Join(t.TempDir(), "fifo")

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -119,9 +118,11 @@ func TestLives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			task := runToArchive(t, c.change, c.results...)
 			got := [4]int{task.Round, task.Fails, task.Timeouts, task.Losses}
-			expect.True(t, got == c.counts && task.Outcome == c.outcome, "outcome", task.Outcome, "rounds, fails, timeouts, losses", got, "want", c.outcome, c.counts)
+			expect.Equal(t, got, c.counts, c.outcome)
+			expect.Equal(t, task.Outcome, c.outcome)
 			took := tdf.For(task.Entered.Sub(task.Opened))
-			expect.True(t, took >= c.took && took <= c.took+0.001, "the task took", took, "s, want", c.took)
+			expect.Compare(t, took, ">=", c.took)
+			expect.Compare(t, took, "<=", c.took+0.001)
 		})
 	}
 }
@@ -135,7 +136,8 @@ func TestExpiry(t *testing.T) {
 	expect.Result(tm.Manager.Open(t.Context(), early, late)).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	tasks := tm.Tasks()
-	expect.True(t, tasks[0].Outcome == "expired" && tasks[1].Outcome == "succeeded", "outcomes", tasks[0].Outcome, "and", tasks[1].Outcome)
+	expect.MustEqual(t, tasks[0].Outcome, "expired")
+	expect.Equal(t, tasks[1].Outcome, "succeeded")
 	ran := tasks[1].LastRun().Started
 	expect.True(t, ran.Sub(late.StartAfter).Abs() <= 10*time.Microsecond, "the late task ran at", ran, "want", late.StartAfter)
 }
@@ -166,8 +168,11 @@ func TestStuck(t *testing.T) {
 			}
 			expect.Result(tm.Manager.Open(t.Context(), define("p", source, "x"))).OK(t)
 			err := tm.Manager.Run(t.Context(), c.callbacks)
-			expect.True(t, len(r.failures) == 1 && strings.Contains(r.failures[0], c.want), "recorded failures", r.failures, "want one with", c.want)
-			expect.True(t, c.program == nil || err != nil, "Run returned no error")
+			expect.MustLen(t, r.failures, 1, c.want)
+			expect.Contains(t, r.failures[0], c.want)
+			if c.program != nil {
+				expect.Fails(t, err, "", "Run returned no error")
+			}
 		})
 	}
 }
@@ -184,7 +189,8 @@ func TestAProgramMayLookAtTheTester(t *testing.T) {
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	task := tm.Tasks()[0]
-	expect.True(t, task.Outcome == tdf.Cancelled && slices.Equal(states, []tdf.State{tdf.Running}), "outcome", task.Outcome, "seen as", states)
+	expect.Equal(t, task.Outcome, tdf.Cancelled)
+	expect.Equal(t, states, []tdf.State{tdf.Running})
 }
 
 func TestResultsComeByID(t *testing.T) {
@@ -219,7 +225,8 @@ func TestOrderOfResults(t *testing.T) {
 		return nil
 	}})
 	want := []int64{2, 4, 6, 8, 10, 12, 1, 3, 5, 7, 9, 11}
-	expect.True(t, err == nil && slices.Equal(ids, want), ids, err, "want", want)
+	expect.NoError(t, err)
+	expect.Equal(t, ids, want)
 }
 
 // An operator requeues a running task. The result of the first worker then arrives too late, and is ignored.
@@ -236,7 +243,10 @@ func TestRequeuedElsewhere(t *testing.T) {
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
 	task := tm.Tasks()[0]
-	expect.True(t, task.Round == 1 && task.Output() == "again" && task.Rounds[0].Worker == "worker-1" && task.Rounds[1].Worker != "worker-1", "got", task)
+	expect.Equal(t, task.Round, 1)
+	expect.Equal(t, task.Output(), "again")
+	expect.MustEqual(t, task.Rounds[0].Worker, "worker-1")
+	expect.NotEqual(t, task.Rounds[1].Worker, "worker-1")
 }
 
 // Run waits for a task that runs for weeks. Run makes few rounds meanwhile, and in each round the last heartbeat of the
@@ -263,7 +273,10 @@ func TestLongWait(t *testing.T) {
 		},
 	})
 	took := tm.Now().Sub(begin).Round(time.Second)
-	expect.True(t, err == nil && took == 1000*time.Hour && rounds >= 20 && rounds <= 200, err, "after", took, "and", rounds, "rounds")
+	expect.NoError(t, err, took, "and", rounds, "rounds")
+	expect.Equal(t, took, 1000*time.Hour, rounds, "rounds")
+	expect.Compare(t, rounds, ">=", 20, took)
+	expect.Compare(t, rounds, "<=", 200, took)
 	expect.True(t, log.Count("server") == 0, "the log says that no server runs", log.String())
 }
 
@@ -283,7 +296,8 @@ func TestSlowRounds(t *testing.T) {
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Done() || s.Round == 20 },
 	})
 	n := len(tm.In(tdf.Archived))
-	expect.True(t, err == nil && n == 1, n, "tasks are archived after 20 rounds", err)
+	expect.NoError(t, err, n)
+	expect.Equal(t, n, 1)
 }
 
 // A task with a back-off waits after each failed round.
@@ -294,7 +308,9 @@ func TestBackoff(t *testing.T) {
 	}, fails, fails, fails, managertest.Result{})
 	took := task.Entered.Sub(task.Opened)
 	sum := 10*time.Second + 40*time.Second + time.Minute
-	expect.True(t, task.Outcome == "succeeded" && took >= sum*8/10 && took <= sum*12/10, "outcome", task.Outcome, "after", took, "want about", sum)
+	expect.Equal(t, task.Outcome, "succeeded", took, "want about", sum)
+	expect.Compare(t, took, ">=", sum*8/10, sum)
+	expect.Compare(t, took, "<=", sum*12/10, sum)
 }
 
 // The results, checkpoints and updates of programs reach callbacks and later rounds.
@@ -317,7 +333,9 @@ func TestWhatProgramsLeave(t *testing.T) {
 		return nil
 	}})
 	expect.NoError(t, err)
-	expect.True(t, result == `{"n":2}` && tm.Tasks()[0].Rounds[0].Result == `{"n":1}` && slices.Equal(checkpoints, []string{"", "half"}), "result", result, "checkpoints", checkpoints)
+	expect.Equal(t, result, `{"n":2}`)
+	expect.Equal(t, tm.Tasks()[0].Rounds[0].Result, `{"n":1}`, "result", result)
+	expect.Equal(t, checkpoints, []string{"", "half"}, "result", result)
 }
 
 func TestResultMustBeJSON(t *testing.T) {
@@ -327,7 +345,8 @@ func TestResultMustBeJSON(t *testing.T) {
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{JSON: "{"} })
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
-	expect.True(t, len(r.failures) == 1 && strings.Contains(r.failures[0], "is not JSON"), "failures", r.failures)
+	expect.MustLen(t, r.failures, 1)
+	expect.Contains(t, r.failures[0], "is not JSON")
 }
 
 // The server removes tasks whose retention period is over. Run ends although these tasks no longer exist.
@@ -343,7 +362,8 @@ func TestRetention(t *testing.T) {
 		Succeeded: func(context.Context, *manager.Finished) error { called++; return nil },
 		Stop:      func(_ context.Context, s manager.Summary) bool { return s.Done() && s.Round > 3 },
 	})
-	expect.True(t, err == nil && called == 2, called, "callbacks", err)
+	expect.NoError(t, err, called)
+	expect.Equal(t, called, 2)
 	for _, task := range tm.Tasks() {
 		expect.True(t, task.Input != "brief", "the task with a period of 0 still exists")
 	}
@@ -355,5 +375,7 @@ func TestTimeoutsWithBackoffAndRetention(t *testing.T) {
 		d.Timeout, d.MaxTimeouts, d.Backoff, d.KeepFinished = time.Second, new(1), new(100*time.Second), new(time.Hour)
 	}, managertest.Result{Duration: managertest.Forever})
 	took := task.Entered.Sub(task.Opened)
-	expect.True(t, task.Outcome == "timed_out" && took >= 82*time.Second && took <= 122*time.Second, "outcome", task.Outcome, "after", took, "want about 102 s")
+	expect.Equal(t, task.Outcome, "timed_out", took, "want about 102 s")
+	expect.Compare(t, took, ">=", 82*time.Second)
+	expect.Compare(t, took, "<=", 122*time.Second)
 }

@@ -48,7 +48,8 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 		s := &Conn{}
 		check := func(when string, want bool) {
 			why, passes := s.outage(c.err)
-			expect.True(t, passes == want && passes != (why == ""), c.err, when, "waits", passes, why)
+			expect.Equal(t, passes, want, when, why)
+			expect.NotEqual(t, passes, why == "", when, why)
 		}
 		check("before the first contact", c.first)
 		s.connected.Store(true)

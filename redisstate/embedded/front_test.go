@@ -67,7 +67,9 @@ func TestMalformedRequests(t *testing.T) {
 		"*1\r\n$-1\r\n", "*1\r\n$536870913\r\nx", "*1\r\n:1\r\n", "*1\r\n+PING\r\n", "*1\r\n$4\r\nPINGPONG\r\n", "*2\r\n$4\r\nECHO\r\n*1\r\n$1\r\nx\r\n",
 	} {
 		got := exchange(t, r, request)
-		expect.True(t, strings.HasPrefix(got, "-ERR Protocol error: ") && strings.HasSuffix(got, "\r\n") && strings.Count(got, "\n") == 1, request, "got", got)
+		expect.True(t, strings.HasPrefix(got, "-ERR Protocol error: "), request, "got", got)
+		expect.True(t, strings.HasSuffix(got, "\r\n"), request, "got", got)
+		expect.Equal(t, strings.Count(got, "\n"), 1, request)
 	}
 	for _, request := range []string{"*1\r\n$4\r\nPI", "*3\r\n$3\r\nSET\r\n", "*1000000\r\n$536870911\r\nx", "*"} { // incomplete requests
 		if got := exchange(t, r, request); got != "" {
@@ -82,7 +84,9 @@ func TestUnknownCommands(t *testing.T) {
 	r := start(t)
 	for _, name := range []string{"SUBSCRIBE", "setrange", "XREADGROUP", "SHUTDOWN", "", "x\r\n+OK", strings.Repeat("x", 1000)} {
 		got := exchange(t, r, encodeRequest(name, "a", "b")+encodeRequest("PING"))
-		expect.True(t, strings.HasPrefix(got, "-ERR unknown command '") && strings.HasSuffix(got, "\r\n+PONG\r\n") && strings.Count(got, "\n") == 2, name, "got", got)
+		expect.True(t, strings.HasPrefix(got, "-ERR unknown command '"), name, "got", got)
+		expect.True(t, strings.HasSuffix(got, "\r\n+PONG\r\n"), name, "got", got)
+		expect.Equal(t, strings.Count(got, "\n"), 2, name)
 	}
 }
 
@@ -128,7 +132,8 @@ func TestPassword(t *testing.T) {
 	}
 	expect.NoError(t, clientOf(t, r, "secret").Ping(t.Context()).Err())
 	err := clientOf(t, r, "other").Ping(t.Context()).Err()
-	expect.True(t, err != nil && strings.HasPrefix(err.Error(), "WRONGPASS"), "with a wrong password", err)
+	expect.MustTrue(t, err != nil, "with a wrong password", err)
+	expect.True(t, strings.HasPrefix(err.Error(), "WRONGPASS"), "with a wrong password", err)
 }
 
 // Without a password, a client may run only the scripts of this release of TDF. For another script, the error is not
@@ -141,7 +146,8 @@ func TestScripts(t *testing.T) {
 	for _, err := range []error{
 		c.Eval(t.Context(), endless, nil).Err(), c.ScriptLoad(t.Context(), endless).Err(), c.EvalSha(t.Context(), sha1Hex(endless), nil).Err(),
 	} {
-		expect.True(t, err != nil && strings.HasPrefix(err.Error(), "FOREIGNSCRIPT this Redis is embedded in TDF v1.2 and runs only its scripts"), "another script", err)
+		expect.MustTrue(t, err != nil, "another script", err)
+		expect.True(t, strings.HasPrefix(err.Error(), "FOREIGNSCRIPT this Redis is embedded in TDF v1.2 and runs only its scripts"), "another script", err)
 	}
 }
 
@@ -152,7 +158,8 @@ func TestScriptsWithAPassword(t *testing.T) {
 	script := redis.NewScript("return 2")
 	expect.Result(script.Run(t.Context(), clientOf(t, r, "secret"), nil).Int()).Is(t, 2)
 	err := script.Run(t.Context(), clientOf(t, r, ""), nil).Err()
-	expect.True(t, err != nil && strings.HasPrefix(err.Error(), "NOAUTH"), "without the password", err)
+	expect.MustTrue(t, err != nil, "without the password", err)
+	expect.True(t, strings.HasPrefix(err.Error(), "NOAUTH"), "without the password", err)
 }
 
 // If several clients wait for a list, they get its elements in the order in which the clients began to wait. Any command may add
@@ -193,7 +200,9 @@ func TestBlockingPop(t *testing.T) {
 		}
 		all[strings.TrimSpace(lines[5])] = true
 	}
-	expect.True(t, len(all) == waiting && all["a"] && all["e"], "got", all)
+	expect.Len(t, all, waiting)
+	expect.True(t, all["a"], "got", all)
+	expect.True(t, all["e"], "got", all)
 	expect.Equal(t, c.LLen(t.Context(), "l").Val(), 0, "elements are left")
 }
 

@@ -13,8 +13,8 @@ import (
 // The table of scripts has all Lua files, and ARCHITECTURE.md describes each script.
 func TestScriptsAreAll(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("*.lua")
-	expect.MustTrue(t, err == nil && len(files) >= 30, files, err)
+	files := expect.Result(filepath.Glob("*.lua")).Value(t)
+	expect.MustTrue(t, len(files) >= 30, files)
 	page := expect.Result(os.ReadFile("../../ARCHITECTURE.md")).Value(t)
 	var declared []string
 	for _, script := range scripts {

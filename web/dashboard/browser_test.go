@@ -202,7 +202,8 @@ func TestRetryOfAGroupInTheBrowser(t *testing.T) {
 	b.do(chromedp.Click(`a[aria-label^="Retry this group: 2 tasks"]`))
 	b.do(chromedp.WaitVisible(`button[formaction="/ui/tasks/do"]`), chromedp.Click(`button[formaction="/ui/tasks/do"]`))
 	b.text("2 tasks retried.")
-	expect.True(t, s.count(tdf.Open) == 2 && s.count(tdf.Failed) == 3, s.count(tdf.Open), "open and", s.count(tdf.Failed), "failed tasks")
+	expect.Equal(t, s.count(tdf.Open), 2)
+	expect.Equal(t, s.count(tdf.Failed), 3)
 }
 
 // A person drains a worker, and lets it work again. A form that another site could have made does nothing.

@@ -38,8 +38,8 @@ func (s *site) run(group string, n int, result func(i int) tdf.Result) {
 func (s *site) finish(n int, result func(i int) tdf.Result) {
 	s.Helper()
 	for i := range n {
-		got, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})
-		expect.MustTrue(s, err == nil && len(got.Claims) == 1, got, err)
+		got := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})).Value(s)
+		expect.MustLen(s, got.Claims, 1)
 		testspace.End(s, s.store, got.Claims[0], result(i))
 	}
 }
@@ -83,11 +83,16 @@ func TestCampaign(t *testing.T) {
 	}
 
 	svg := b.get(at + "/plot.svg?" + chosen.Encode())
-	expect.True(t, svg.StatusCode == 200 && svg.Header.Get("Content-Type") == "image/svg+xml" && strings.HasPrefix(svg.Header.Get("Content-Disposition"), "attachment") && strings.HasPrefix(svg.text, "<svg "), svg.StatusCode, svg.Header, svg.text)
+	expect.Equal(t, svg.StatusCode, 200)
+	expect.Equal(t, svg.Header.Get("Content-Type"), "image/svg+xml")
+	expect.True(t, strings.HasPrefix(svg.Header.Get("Content-Disposition"), "attachment"), svg.StatusCode, svg.Header, svg.text)
+	expect.True(t, strings.HasPrefix(svg.text, "<svg "), svg.StatusCode, svg.Header, svg.text)
 	picture := b.get(at + "/plot.png")
 	expect.Result(png.Decode(strings.NewReader(picture.text))).OK(t)
 	csv := b.get("/ui/api/v1/results?group=night%2F1&no_output=true")
-	expect.True(t, csv.StatusCode == 200 && strings.Contains(csv.text, "result.loss") && strings.Count(csv.text, "\n") == 9, csv.StatusCode, csv.text)
+	expect.Equal(t, csv.StatusCode, 200)
+	expect.Contains(t, csv.text, "result.loss")
+	expect.Equal(t, strings.Count(csv.text, "\n"), 9)
 	b.page(at+"/plot.svg?x=none", 404)
 	b.page("/ui/campaigns/none", 404)
 	other := s.as(access.Submitter)
@@ -170,7 +175,10 @@ func TestNewCampaign(t *testing.T) {
 	status := expect.Result(s.manager.GroupStatus(t.Context(), "grid")).Value(t)
 	expect.True(t, status.Closed, "the campaign is closed, as one of tdf open is")
 	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
-	expect.True(t, task.Input == "0.1 fast" && task.MaxFails != nil && *task.MaxFails == 2 && strings.HasPrefix(task.Program, "sim"), task.Input, task.MaxFails, task.Program)
+	expect.Equal(t, task.Input, "0.1 fast")
+	expect.MustTrue(t, task.MaxFails != nil, task.Input, task.MaxFails, task.Program)
+	expect.Equal(t, *task.MaxFails, 2)
+	expect.True(t, strings.HasPrefix(task.Program, "sim"), task.Input, task.MaxFails, task.Program)
 
 	for name, c := range map[string]struct {
 		values  url.Values
@@ -193,7 +201,9 @@ func TestNewCampaign(t *testing.T) {
 	} {
 		got := b.send(c.values, c.files)
 		checkPage(t, name, got)
-		expect.True(t, got.StatusCode == 422 && strings.Contains(got.text, c.problem) && strings.Contains(got.text, `role="alert"`), name, got.StatusCode, got.text)
+		expect.Equal(t, got.StatusCode, 422, name)
+		expect.Contains(t, got.text, c.problem, name)
+		expect.Contains(t, got.text, `role="alert"`, name)
 	}
 	expect.Equal(t, expect.Result(s.manager.Counts(t.Context())).Value(t).Total(), 3, "tasks after invalid forms")
 

@@ -26,5 +26,6 @@ func TestHistoryChart(t *testing.T) {
 	expect.Equal(t, minutely(h.Steps[1]), "no counts", "a gap")
 	expect.Equal(t, minutely(h.Steps[0]), "4", "the first step")
 	empty := historyOf("day", "Last day", now, now, admin.Period{Steps: []admin.Interval{{From: now, To: now}}})
-	expect.True(t, empty.Good+empty.Bad+empty.Gaps == "" && empty.Highest == 0, empty)
+	expect.Equal(t, empty.Good+empty.Bad+empty.Gaps, "")
+	expect.Equal(t, empty.Highest, 0)
 }

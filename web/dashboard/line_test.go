@@ -26,8 +26,8 @@ func TestLine(t *testing.T) {
 		"--oldest-first=false --worker --state":                "/ui/tasks?column=id&worker=--state",
 		"--":                                                   "/ui/tasks?column=id",
 	} {
-		got, err := addressOf(text, url.Values{"column": {"id"}, "state": {"open"}, "cursor": {"x"}})
-		expect.True(t, err == nil && got == want, text, got, err, "want", want)
+		got := expect.Result(addressOf(text, url.Values{"column": {"id"}, "state": {"open"}, "cursor": {"x"}})).Value(t)
+		expect.Equal(t, got, want)
 	}
 	for text, want := range map[string]string{
 		"--stat failed":               "unknown flag: --stat",

@@ -39,7 +39,8 @@ func TestLineOfTasks(t *testing.T) {
 	b := s.as(access.Viewer)
 	got := b.get("/ui/tasks?line=--state+open,failed+--worker+%27lab+1%27+7&column=id&column=state&cursor=x")
 	to := "/ui/tasks?column=id&column=state&id=7&state=open&state=failed&worker=lab+1"
-	expect.True(t, got.StatusCode == http.StatusSeeOther && got.Header.Get("Location") == to, got.StatusCode, got.Header)
+	expect.Equal(t, got.StatusCode, http.StatusSeeOther)
+	expect.Equal(t, got.Header.Get("Location"), to)
 	text := b.page(to, 200)
 	expect.Contains(t, text, `value="--state open,failed --worker &#39;lab 1&#39; 7"`)
 	expect.Contains(t, text, `<input type="hidden" name="column" value="state">`)
@@ -47,23 +48,32 @@ func TestLineOfTasks(t *testing.T) {
 	expect.Contains(t, text, `value="--worker &#34;&lt;b&gt;&#34; --state &#34;&lt;b&gt;&#34;"`)
 	expect.Contains(t, text, `aria-invalid="true" aria-describedby="wrong"`)
 	expect.Contains(t, text, `invalid state &#34;&lt;b&gt;&#34;: want open, running`)
-	expect.True(t, !strings.Contains(text, `<tr id="task-`) && !strings.Contains(text, "No tasks"), text)
+	expect.NotContains(t, text, `<tr id="task-`)
+	expect.NotContains(t, text, "No tasks")
 	words := func(role access.Role) (of map[string][]string) {
 		t.Helper()
 		got := s.as(role).get("/ui/tasks/words.json")
 		err := json.Unmarshal([]byte(got.text), &of)
-		expect.MustTrue(t, err == nil && got.StatusCode == 200 && len(got.text) <= 100_000, err, got.StatusCode, got.text)
+		expect.NoError(t, err)
+		expect.MustEqual(t, got.StatusCode, 200)
+		expect.MustTrue(t, len(got.text) <= 100_000, err, got.StatusCode, got.text)
 		return of
 	}
 	seen, own := words(access.Viewer), words(access.Submitter)
 	for _, c := range []struct{ flag, word string }{{"--worker", "'lab 1/<b>'"}, {"--queue", "gpu/a"}, {"--campaign", "'campaign 1'"}, {"--owner", "ada"}, {"--state", "failed"}, {"--limit", "500"}} {
 		expect.True(t, slices.Contains(seen[c.flag], c.word), c.flag, c.word, seen[c.flag])
-		expect.True(t, slices.Contains(own[c.flag], c.word) == (c.flag == "--state" || c.flag == "--limit"), "of a submitter:", c.flag, c.word, own[c.flag])
+		expect.Equal(t, slices.Contains(own[c.flag], c.word), c.flag == "--state" || c.flag == "--limit", "of a submitter:", c.flag, c.word)
 	}
-	expect.True(t, seen["--oldest-first"] == nil && seen["--exit"] != nil && len(seen["--campaign"]) == 200 && len(seen["--of"]) > 10, seen)
-	expect.True(t, len(own["--of"]) > 10 && !slices.Contains(own["--of"], "program-1") && slices.Contains(own["--campaign"], "submitter/0"), own)
+	expect.Equal(t, seen["--oldest-first"], nil)
+	expect.True(t, seen["--exit"] != nil, seen)
+	expect.Len(t, seen["--campaign"], 200)
+	expect.Compare(t, len(seen["--of"]), ">", 10)
+	expect.Compare(t, len(own["--of"]), ">", 10)
+	expect.True(t, !slices.Contains(own["--of"], "program-1"), own)
+	expect.True(t, slices.Contains(own["--campaign"], "submitter/0"), own)
 	for _, word := range slices.Concat(seen["--of"], own["--of"]) {
-		expect.True(t, !strings.ContainsAny(word, "\u202e") && len(word) < 200, word)
+		expect.True(t, !strings.ContainsAny(word, "\u202e"), word)
+		expect.Compare(t, len(word), "<", 200, word)
 	}
 	s.browser().page("/ui/tasks/words.json", http.StatusSeeOther)
 }

@@ -66,8 +66,8 @@ func (s *site) fill() {
 			"0:progress": hostile, "lease_until": "4000000000",
 		}},
 	}
-	n, err := s.store.Restore(s.Context(), records...)
-	expect.MustTrue(s, err == nil && n == len(records), n, err)
+	n := expect.Result(s.store.Restore(s.Context(), records...)).Value(s)
+	expect.MustEqual(s, n, len(records))
 	s.addWorkers("<b>g", "w")
 	s.addNotices(
 		notice.Notice{Kind: notice.CampaignEnded, At: time.Unix(1_800_000_000, 0), Text: hostile, Campaign: "<b>g", Tries: 1, Delivered: map[string]time.Time{"webhook": time.Unix(1_800_000_001, 0)}}.Stored(),
@@ -109,8 +109,8 @@ func (s *site) addNotices(texts ...string) {
 	for i, text := range texts {
 		all = append(all, redisstate.Sighting{Mark: fmt.Sprint("test ", i), After: "1", Notice: text})
 	}
-	n, err := s.store.See(s.Context(), all...)
-	expect.MustTrue(s, err == nil && n == len(texts), n, err)
+	n := expect.Result(s.store.See(s.Context(), all...)).Value(s)
+	expect.MustEqual(s, n, len(texts))
 }
 
 // The page of the notices shows the newest ones, how their delivery has ended, and which cannot be read. It stays small.
@@ -144,15 +144,24 @@ func TestPages(t *testing.T) {
 			got := b.get(path)
 			refused := got.StatusCode == http.StatusForbidden || got.StatusCode == http.StatusNotFound // the tasks of others do not exist
 			may := strings.Contains(roles, string(role))
-			expect.True(t, (!may || got.StatusCode == http.StatusOK) && (may || refused), path, "as", role, got.StatusCode, got.text)
+			if may {
+				expect.Equal(t, got.StatusCode, http.StatusOK, path, "as", role)
+			}
+			if !may {
+				expect.True(t, refused, path, "as", role, got.StatusCode, got.text)
+			}
 			checkPage(t, path, got)
 			for _, link := range strings.Split(got.text, `href="`)[1:] {
 				link, _, _ = strings.Cut(link, `"`)
 				may, known := pages[link]
-				expect.True(t, !known || strings.Contains(may, string(role)), path, "shows", role, "a link to", link)
+				if known {
+					expect.Contains(t, may, string(role), path, "shows", role, "a link to", link)
+				}
 			}
 			for form, may := range actions {
-				expect.True(t, !strings.Contains(got.text, `action="`+form+`"`) || strings.Contains(may, string(role)), path, "shows", role, "the button for", form)
+				if strings.Contains(got.text, `action="`+form+`"`) {
+					expect.Contains(t, may, string(role), path, "shows", role, "the button for", form)
+				}
 			}
 		}
 		for form, roles := range actions {
@@ -171,7 +180,11 @@ func TestPages(t *testing.T) {
 func checkPage(t *testing.T, path string, got answer) {
 	t.Helper()
 	policy := got.Header.Get("Content-Security-Policy")
-	expect.True(t, !strings.Contains(policy, "unsafe") && strings.Contains(policy, "default-src 'none'") && strings.Contains(policy, "frame-ancestors 'none'") && got.Header.Get("X-Content-Type-Options") == "nosniff" && got.Header.Get("Referrer-Policy") == "same-origin", path, got.Header)
+	expect.NotContains(t, policy, "unsafe", path)
+	expect.Contains(t, policy, "default-src 'none'", path)
+	expect.Contains(t, policy, "frame-ancestors 'none'", path)
+	expect.Equal(t, got.Header.Get("X-Content-Type-Options"), "nosniff", path)
+	expect.Equal(t, got.Header.Get("Referrer-Policy"), "same-origin", path)
 	for _, bad := range []string{"<script>", " style=", "<style", " onclick", "src=\"http", "href=\"http", "javascript:", "\x1b", "\u202e", "\x00", "<b>g", "<i>", "ZgotmplZ"} {
 		expect.True(t, !strings.Contains(got.text, bad), path, "contains", bad, got.text)
 	}
@@ -213,8 +226,12 @@ func TestStaticFiles(t *testing.T) {
 		path, _, _ := strings.Cut(part, `"`)
 		got := s.browser().get("/ui/static/" + path)
 		size += len(got.text)
-		expect.True(t, got.StatusCode == 200 && strings.Contains(got.Header.Get("Cache-Control"), "immutable") && got.Header.Get("Content-Type") != "", path, got.StatusCode, got.Header)
-		expect.True(t, !strings.HasSuffix(path, ".js") || strings.Count(got.text, "\n") <= 300, "the script has more than 300 lines")
+		expect.Equal(t, got.StatusCode, 200, path)
+		expect.Contains(t, got.Header.Get("Cache-Control"), "immutable", path)
+		expect.NotEqual(t, got.Header.Get("Content-Type"), "", path)
+		if strings.HasSuffix(path, ".js") {
+			expect.Compare(t, strings.Count(got.text, "\n"), "<=", 300, "the script has more than 300 lines")
+		}
 	}
 	expect.True(t, size <= 100_000, "the first page has", size, "bytes")
 	for _, path := range []string{"/ui/static/x/none.css", "/ui/static/x/..%2Fdoc.go", "/ui/none", "/ui/static/x"} {
@@ -228,7 +245,8 @@ func TestColoursOfBars(t *testing.T) {
 	style := string(expect.Result(os.ReadFile("static/style.css")).Value(t))
 	pages := regexp.MustCompile(`--page: (#\w+);`).FindAllStringSubmatch(style, -1)
 	bars := regexp.MustCompile(`\.slots \{ (--t0[^}]*)\}`).FindAllStringSubmatch(style, -1)
-	expect.MustTrue(t, len(pages) == 2 && len(bars) == 2, "colours of", len(pages), "pages and", len(bars), "timelines")
+	expect.MustLen(t, pages, 2)
+	expect.MustLen(t, bars, 2)
 	for i := range bars {
 		colours := regexp.MustCompile(`#\w+`).FindAllString(bars[i][1], -1)
 		expect.Len(t, colours, 8, "colours")

@@ -22,16 +22,23 @@ func TestLogin(t *testing.T) {
 	s := newSite(t, web.Options{})
 	b := s.browser()
 	got := b.get("/ui/workers?x=1")
-	expect.MustTrue(t, got.StatusCode == http.StatusSeeOther && got.Header.Get("Location") == "/ui/login?next=%2Fui%2Fworkers%3Fx%3D1", got.StatusCode, got.Header)
+	expect.MustEqual(t, got.StatusCode, http.StatusSeeOther)
+	expect.MustEqual(t, got.Header.Get("Location"), "/ui/login?next=%2Fui%2Fworkers%3Fx%3D1")
 	got = b.post("/ui/login", url.Values{"token": {" " + s.tokens[access.Viewer] + "\n"}, "next": {"/ui/workers?x=1"}})
-	expect.MustTrue(t, got.StatusCode == http.StatusSeeOther && got.Header.Get("Location") == "/ui/workers?x=1", got.StatusCode, got.Header, got.text)
+	expect.MustEqual(t, got.StatusCode, http.StatusSeeOther)
+	expect.MustEqual(t, got.Header.Get("Location"), "/ui/workers?x=1")
 	cookie := got.Cookies()[0]
-	expect.True(t, cookie.HttpOnly && cookie.SameSite == http.SameSiteLaxMode && cookie.Path == "/" && cookie.MaxAge > 0 && !strings.Contains(cookie.Value, s.tokens[access.Viewer]), cookie)
+	expect.True(t, cookie.HttpOnly, cookie)
+	expect.Equal(t, cookie.SameSite, http.SameSiteLaxMode)
+	expect.Equal(t, cookie.Path, "/")
+	expect.Compare(t, cookie.MaxAge, ">", 0)
+	expect.NotContains(t, cookie.Value, s.tokens[access.Viewer])
 	expect.Contains(t, b.page("/ui/workers", 200), "viewer (viewer)")
 	expect.Equal(t, b.post("/ui/logout", url.Values{"csrf": {"x"}}).StatusCode, 403, "log-out without the text of the session")
 	old := map[string]string{cookie.Name: cookie.Value}
 	got = b.post("/ui/logout", nil)
-	expect.True(t, got.StatusCode == http.StatusSeeOther && len(b.cookies) == 0, got.StatusCode, b.cookies)
+	expect.Equal(t, got.StatusCode, http.StatusSeeOther)
+	expect.Len(t, b.cookies, 0)
 	b.cookies = old
 	b.page("/ui/workers", http.StatusSeeOther)
 }
@@ -48,7 +55,10 @@ func TestRefusedLogins(t *testing.T) {
 	} {
 		b := s.browser()
 		got := b.post("/ui/login", form)
-		expect.True(t, got.StatusCode >= 400 && got.StatusCode < 500 && len(b.cookies) == 0 && strings.Contains(got.text, `role="alert"`), name, got.StatusCode, b.cookies)
+		expect.Compare(t, got.StatusCode, ">=", 400, name)
+		expect.Compare(t, got.StatusCode, "<", 500, name)
+		expect.Len(t, b.cookies, 0, name)
+		expect.Contains(t, got.text, `role="alert"`, name)
 	}
 	b := s.browser()
 	for range 20 {
@@ -80,8 +90,8 @@ func TestSessionsInRedis(t *testing.T) {
 		text := expect.Result(s.admin.OpenSession(ctx, token)).Value(t)
 		texts = append(texts, text)
 	}
-	stored, err := client.HGetAll(ctx, s.cfg.Namespace+":sessions:token.viewer").Result()
-	expect.True(t, err == nil && len(stored) == access.MaxSessions, len(stored), err)
+	stored := expect.Result(client.HGetAll(ctx, s.cfg.Namespace+":sessions:token.viewer").Result()).Value(t)
+	expect.Len(t, stored, access.MaxSessions)
 	for digest, value := range stored {
 		for _, text := range texts {
 			secret := text[strings.LastIndexByte(text, '.')+1:]
@@ -90,7 +100,8 @@ func TestSessionsInRedis(t *testing.T) {
 	}
 	first.page("/ui/workers", http.StatusSeeOther) // the oldest session made room
 	life := client.TTL(ctx, s.cfg.Namespace+":sessions:token.viewer").Val()
-	expect.True(t, life > 0 && life <= access.SessionLife, "sessions expire after", life)
+	expect.Compare(t, life, ">", 0)
+	expect.Compare(t, life, "<=", access.SessionLife)
 }
 
 // A link logs in once. A page or a program that only looks at the link before does not use it up.
@@ -101,7 +112,9 @@ func TestLoginLink(t *testing.T) {
 	b := s.browser()
 	for range 3 {
 		got := b.get("/ui/login?key=" + key)
-		expect.MustTrue(t, got.StatusCode == 200 && len(b.cookies) == 0 && strings.Contains(got.text, key), got.StatusCode, got.text)
+		expect.MustEqual(t, got.StatusCode, 200)
+		expect.MustLen(t, b.cookies, 0)
+		expect.Contains(t, got.text, key)
 	}
 	got := b.post("/ui/login", url.Values{"key": {key}})
 	expect.MustEqual(t, got.StatusCode, http.StatusSeeOther, got.text)
@@ -131,11 +144,13 @@ func TestCookies(t *testing.T) {
 	r.TLS = &tls.ConnectionState{}
 	safe := s.browser()
 	cookie := safe.do(r).Cookies()[0]
-	expect.True(t, cookie.Secure && cookie.Name == "__Host-tdf", cookie)
+	expect.True(t, cookie.Secure, cookie)
+	expect.Equal(t, cookie.Name, "__Host-tdf")
 	expect.Equal(t, over(safe).StatusCode, 200)
 	behind := s.browser() // a proxy that has TLS
 	cookies := behind.post("/ui/login", url.Values{"token": {s.tokens[access.Viewer]}}, "Origin: https://localhost").Cookies()
-	expect.True(t, len(cookies) == 1 && cookies[0].Secure, cookies)
+	expect.MustLen(t, cookies, 1)
+	expect.True(t, cookies[0].Secure, cookies)
 	for _, path := range []string{"/api/v1/tasks", "/metrics"} {
 		expect.Equal(t, b.get(path).StatusCode, http.StatusUnauthorized, "the API accepts a cookie at", path)
 	}
@@ -165,7 +180,9 @@ func TestForgedRequests(t *testing.T) {
 	expect.Equal(t, b.post("/ui/workers/w/drain", nil).StatusCode, http.StatusNotFound, "a form of the page")
 	for _, next := range []string{"https://evil.example", "//evil.example", "/\\evil.example", "/ui\\..\\x", "javascript:alert(1)", "/uix", "/docs", "http:/ui", "/ui/\n//x"} {
 		got := s.browser().post("/ui/login", url.Values{"token": {s.tokens[access.Viewer]}, "next": {next}})
-		expect.True(t, got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") == "/ui", next, "leads to", got.Header.Get("Location"))
+		if got.StatusCode == http.StatusSeeOther {
+			expect.Equal(t, got.Header.Get("Location"), "/ui", next)
+		}
 	}
 }
 
@@ -185,7 +202,9 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 	defer got.Body.Close()
 	buffer := make([]byte, 64<<10)
 	n, err := got.Body.Read(buffer)
-	expect.MustTrue(t, err == nil && got.StatusCode == 200 && strings.Contains(string(buffer[:n]), "retry:"), got.StatusCode, err)
+	expect.NoError(t, err)
+	expect.MustEqual(t, got.StatusCode, 200)
+	expect.Contains(t, string(buffer[:n]), "retry:")
 	b.post("/ui/logout", nil)
 	for err == nil {
 		_, err = got.Body.Read(buffer)
@@ -201,7 +220,8 @@ func TestUserLogin(t *testing.T) {
 	b := s.browser()
 	expect.Contains(t, b.page("/ui/login", 200), `name="password"`)
 	got := b.post("/ui/login", url.Values{"user": {"ada"}, "password": {"wrong horse"}})
-	expect.True(t, got.StatusCode == 403 && !strings.Contains(got.text, "wrong horse"), got.StatusCode, got.text)
+	expect.Equal(t, got.StatusCode, 403)
+	expect.NotContains(t, got.text, "wrong horse")
 	got = b.post("/ui/login", url.Values{"user": {"ada"}, "password": {"correct horse"}})
 	expect.MustEqual(t, got.StatusCode, http.StatusSeeOther, got.text)
 	b.page("/ui/tasks/1", 200)

@@ -35,7 +35,9 @@ func TestBulkChange(t *testing.T) {
 	s.open(3, "")
 	b := s.as(access.Operator)
 	text := b.page("/ui/tasks/confirm?do=cancel&state=open&of=p", 200)
-	expect.MustTrue(t, strings.Contains(text, "Cancel 3 tasks") && strings.Contains(text, `name="expect" value="3"`) && strings.Contains(text, `value="of=p&amp;state=open"`), text)
+	expect.Contains(t, text, "Cancel 3 tasks")
+	expect.Contains(t, text, `name="expect" value="3"`)
+	expect.Contains(t, text, `value="of=p&amp;state=open"`)
 	form := func(do, tasks, expect string, more ...string) url.Values {
 		f := url.Values{"do": {do}, "tasks": {tasks}, "expect": {expect}}
 		for i := 0; i < len(more); i += 2 {
@@ -63,15 +65,20 @@ func TestBulkChange(t *testing.T) {
 	}
 	expect.MustEqual(t, s.count(tdf.Open), 3, "open tasks after refused changes")
 	got := b.post("/ui/tasks/do", form("change", "state=open", "3", "property", "priority", "value", "7", "property", "timeout", "value", "2h", "property", "", "value", ""))
-	expect.True(t, got.StatusCode == 200 && strings.Contains(got.text, "3 tasks changed."), got.StatusCode, got.text)
+	expect.Equal(t, got.StatusCode, 200)
+	expect.Contains(t, got.text, "3 tasks changed.")
 	task := testspace.Read(t, s.store, 2)
-	expect.True(t, task.Priority == 7 && task.Timeout == 7200, "priority", task.Priority, "timeout", task.Timeout)
+	expect.Equal(t, task.Priority, 7)
+	expect.Equal(t, task.Timeout, 7200)
 	got = b.post("/ui/tasks/do", form("cancel", "id=1&id=2-3", "3"))
-	expect.True(t, got.StatusCode == 200 && s.count(tdf.Expired) == 3, got.StatusCode, got.text)
+	expect.Equal(t, got.StatusCode, 200)
+	expect.Equal(t, s.count(tdf.Expired), 3)
 	got = b.post("/ui/tasks/do", form("requeue", "state=expired", "3"))
-	expect.True(t, strings.Contains(got.text, "0 tasks requeued. 3 tasks left as they are.") && strings.Contains(got.text, "it is expired in round 0"), got.text)
+	expect.Contains(t, got.text, "0 tasks requeued. 3 tasks left as they are.")
+	expect.Contains(t, got.text, "it is expired in round 0")
 	got = b.post("/ui/tasks/1/retry", nil)
-	expect.True(t, got.Header.Get("Location") == "/ui/tasks/1" && s.count(tdf.Open) == 1, got.StatusCode, got.Header, got.text)
+	expect.Equal(t, got.Header.Get("Location"), "/ui/tasks/1")
+	expect.Equal(t, s.count(tdf.Open), 1)
 	expect.Contains(t, testspace.Read(t, s.store, 1).Log, "token operator", "the log does not name the user")
 }
 
@@ -83,7 +90,8 @@ func TestTasksOfOthers(t *testing.T) {
 	b := s.as(access.Submitter)
 	for _, path := range []string{"/ui/tasks", "/ui/tasks?owner=operator", "/ui/tasks?id=1-4", "/ui/api/v1/tasks"} {
 		text := b.page(path, 200)
-		expect.True(t, !strings.Contains(text, "tasks/3") && !strings.Contains(text, `"id":3`), path, text)
+		expect.NotContains(t, text, "tasks/3", path)
+		expect.NotContains(t, text, `"id":3`, path)
 	}
 	for _, path := range []string{"/ui/tasks/3", "/ui/api/v1/tasks/3", "/ui/tasks/0", "/ui/tasks/x", "/ui/tasks/99999999999999999999"} {
 		b.page(path, 404)
@@ -92,7 +100,8 @@ func TestTasksOfOthers(t *testing.T) {
 	expect.Contains(t, b.page("/ui/tasks/confirm?do=cancel&id=1-4", 200), "Cancel 2 tasks")
 	b.post("/ui/tasks/do", url.Values{"do": {"cancel"}, "tasks": {"id=1-4"}, "expect": {"2"}})
 	expect.Equal(t, b.post("/ui/tasks/3/cancel", nil).StatusCode, 404)
-	expect.True(t, s.count(tdf.Open) == 2 && s.count(tdf.Expired) == 2, s.count(tdf.Open), "open", s.count(tdf.Expired), "expired")
+	expect.Equal(t, s.count(tdf.Open), 2)
+	expect.Equal(t, s.count(tdf.Expired), 2)
 }
 
 // The list has pages and columns, and its results can be downloaded. A session opens only what reads.
@@ -101,7 +110,9 @@ func TestListOfTasks(t *testing.T) {
 	s.open(60, "")
 	b := s.as(access.Viewer)
 	text := b.page("/ui/tasks?column=id&column=input&state=open", 200)
-	expect.True(t, strings.Count(text, `<tr id="task-`) == 50 && !strings.Contains(text, `<th scope="col">Program`) && strings.Contains(text, `<th scope="col">Input`), text)
+	expect.Equal(t, strings.Count(text, `<tr id="task-`), 50)
+	expect.NotContains(t, text, `<th scope="col">Program`)
+	expect.Contains(t, text, `<th scope="col">Input`)
 	_, next, _ := strings.Cut(text, `href="/ui/tasks?`)
 	for !strings.Contains(next[:strings.IndexByte(next, '"')], "cursor=") {
 		_, next, _ = strings.Cut(next, `href="/ui/tasks?`)
@@ -109,9 +120,13 @@ func TestListOfTasks(t *testing.T) {
 	text = b.page("/ui/tasks?"+strings.ReplaceAll(next[:strings.IndexByte(next, '"')], "&amp;", "&"), 200)
 	expect.Equal(t, strings.Count(text, `<tr id="task-`), 10, text)
 	got := b.get("/ui/api/v1/results?states=open")
-	expect.True(t, got.StatusCode == 200 && strings.HasPrefix(got.Header.Get("Content-Type"), "text/csv") && strings.Contains(got.Header.Get("Content-Disposition"), "results.csv"), got.StatusCode, got.Header)
+	expect.Equal(t, got.StatusCode, 200)
+	expect.True(t, strings.HasPrefix(got.Header.Get("Content-Type"), "text/csv"), got.StatusCode, got.Header)
+	expect.Contains(t, got.Header.Get("Content-Disposition"), "results.csv")
 	got = b.get("/ui/api/v1/results?states=open&as=jsonl")
-	expect.True(t, got.StatusCode == 200 && strings.HasPrefix(got.text, "{") && strings.Contains(got.Header.Get("Content-Disposition"), "results.jsonl"), got.StatusCode, got.Header, got.text)
+	expect.Equal(t, got.StatusCode, 200)
+	expect.True(t, strings.HasPrefix(got.text, "{"), got.StatusCode, got.Header, got.text)
+	expect.Contains(t, got.Header.Get("Content-Disposition"), "results.jsonl")
 	for _, path := range []string{"/ui/api/v1/tasks/1/cancel", "/ui/api/v1/tasks/actions"} {
 		status := b.post(path, nil).StatusCode
 		expect.True(t, status >= 400, path, status)

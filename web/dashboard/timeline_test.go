@@ -38,7 +38,9 @@ func TestTimelineBars(t *testing.T) {
 		{"t-failed", "M100 1h99.5v10h-99.5zM300 1h1v10h-1z"}, {"t-running", "M500 13h499.5v10h-499.5z"}, {"t-succeeded", "M0 1h99.5v10h-99.5z"},
 	})
 	expect.Equal(t, []string{p.Busy, one.Busy, one.Rows[0].Busy, one.Rows[1].Busy}, []string{"36 %", "36 %", "20 %", "50 %"})
-	expect.True(t, one.Rows[0].Rounds == 4 && one.Rows[0].Failed == 2 && one.Since.IsZero(), one.Rows[0])
+	expect.MustEqual(t, one.Rows[0].Rounds, 4)
+	expect.Equal(t, one.Rows[0].Failed, 2)
+	expect.True(t, one.Since.IsZero(), one.Rows[0])
 
 	p = draw("campaign", false)
 	expect.Equal(t, p.Legend, []legendKey{{"t-0", "a"}, {"t-1", "b"}, {"t-other", "others, several campaigns, or none"}})
@@ -57,7 +59,10 @@ func TestTimelineIsBounded(t *testing.T) {
 	}
 	p := &timelinePage{Colour: "campaign", From: to.Add(-time.Hour), To: to}
 	workers := p.choose(all, "99999999999")
-	expect.True(t, len(workers) == timelineWorkers && p.Page == 20 && p.After == 0 && p.Before == 19, len(workers), p.Page)
+	expect.Len(t, workers, timelineWorkers, p.Page)
+	expect.Equal(t, p.Page, 20)
+	expect.Equal(t, p.After, 0, p.Page)
+	expect.Equal(t, p.Before, 19, p.Page)
 	timelines := make([]admin.Timeline, len(workers))
 	for i := range timelines {
 		for n := range 1000 {
@@ -68,10 +73,12 @@ func TestTimelineIsBounded(t *testing.T) {
 	p.draw(workers, timelines)
 	size := 0
 	for _, w := range p.Workers {
-		expect.True(t, len(w.Rows) == timelineSlots && w.More > 1<<30, len(w.Rows))
+		expect.Len(t, w.Rows, timelineSlots)
+		expect.Compare(t, w.More, ">", 1<<30)
 		for _, path := range w.Paths {
 			size += len(path.D)
 		}
 	}
-	expect.True(t, size < 500_000 && len(p.Legend) <= timelineColours+1, "bytes of paths:", size)
+	expect.Compare(t, size, "<", 500_000)
+	expect.Compare(t, len(p.Legend), "<=", timelineColours+1, "bytes of paths:", size)
 }

@@ -103,7 +103,9 @@ func TestLongTranscript(t *testing.T) {
 	expect.True(t, len(long.text) <= longestOutput, len(long.text), "bytes")
 	for _, r := range []*reader{slow, long.reader("")} {
 		text, _ := r.read()
-		expect.True(t, len(text) <= 20*longestOutput && strings.Contains(text, `<span class="f1">&lt;`) && !strings.Contains(text, "begin"), len(text), "bytes", text)
+		expect.Compare(t, len(text), "<=", 20*longestOutput)
+		expect.Contains(t, text, `<span class="f1">&lt;`)
+		expect.NotContains(t, text, "begin")
 	}
 	slow = long.reader("")
 	slow.read()
@@ -111,7 +113,8 @@ func TestLongTranscript(t *testing.T) {
 	text, _ := slow.read()
 	expect.Contains(t, text, strings.TrimSpace(outputMissing))
 	n := strings.Count(text, "lines")
-	expect.True(t, n <= longestOutput/6 && n >= longestOutput/6-10, n, "lines")
+	expect.Compare(t, n, "<=", longestOutput/6)
+	expect.Compare(t, n, ">=", longestOutput/6-10)
 }
 
 // Two hundred pages of a round read its output once, and a transcript that no page follows makes room for others.
@@ -158,7 +161,8 @@ func TestSharedTranscript(t *testing.T) {
 	for i := range 2 * maxTranscripts {
 		all.of(nil, int64(i+2), 0, "x")
 	}
-	expect.True(t, len(all.all) <= maxTranscripts+1 && all.of(nil, 1, 0, "") == shared, len(all.all), "transcripts")
+	expect.Compare(t, len(all.all), "<=", maxTranscripts+1)
+	expect.True(t, all.of(nil, 1, 0, "") == shared, len(all.all), "transcripts")
 	for _, leave := range leaves {
 		leave()
 	}

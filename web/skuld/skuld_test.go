@@ -81,7 +81,8 @@ func (s *site) do(path, body string) map[string]any {
 func (s *site) fails(status int, text, path, body string) {
 	s.Helper()
 	got, answer := s.call(s.tokens[access.Operator], path, body)
-	expect.True(s, got == status && strings.Contains(fmt.Sprint(answer), text), path, body, got, answer, "want", status, text)
+	expect.Equal(s, got, status, path, body)
+	expect.Contains(s, fmt.Sprint(answer), text, path, body, status)
 }
 
 func (s *site) enqueue(task string) string {
@@ -142,17 +143,25 @@ func TestReadme(t *testing.T) {
 
 	task := s.do("/claim", `{"queue":"general","dt":10000}`)["task"].(map[string]any)
 	claims := claimsOf(task)
-	expect.MustTrue(t, task["data"] == "sup?" && task["id"] == id && len(claims) == 1 && claims[0]["completed"] == nil, task)
+	expect.MustEqual[any](t, task["data"], "sup?")
+	expect.MustEqual[any](t, task["id"], id)
+	expect.MustLen(t, claims, 1)
+	expect.MustEqual(t, claims[0]["completed"], nil)
 	start, end := number(claims[0]["start"]), number(claims[0]["end"])
-	expect.True(t, end-start == 10_000 && start > time.Now().Add(-time.Hour).UnixMilli(), start, end)
+	expect.Equal(t, end-start, 10_000, start, end)
+	expect.Compare(t, start, ">", time.Now().Add(-time.Hour).UnixMilli(), end)
 	expect.True(t, s.do("/claim", `{"queue":"general","dt":10000}`)["task"] == nil, "a second claim")
 
 	s.expire(id)
 	again, n := s.claim("general")
-	expect.True(t, again == id && n == 2, again, n)
+	expect.Equal(t, again, id, n)
+	expect.Equal(t, n, 2, again)
 	s.do("/complete", `{"task":"`+id+`","claim":1}`)
 	claims = claimsOf(s.task(id))
-	expect.True(t, len(claims) == 2 && claims[0]["completed"] == nil && number(claims[0]["end"]) > 0 && number(claims[1]["completed"]) >= number(claims[1]["start"]), claims)
+	expect.MustLen(t, claims, 2)
+	expect.MustEqual(t, claims[0]["completed"], nil)
+	expect.MustTrue(t, number(claims[0]["end"]) > 0, claims)
+	expect.Compare(t, number(claims[1]["completed"]), ">=", number(claims[1]["start"]))
 	next, _ := s.claim("general")
 	expect.Equal(t, next, "", "a completed task")
 	expect.Equal(t, s.stored(id).State, tdf.Succeeded, "without a round of the server")
@@ -181,7 +190,8 @@ func TestEnqueueIsIdempotent(t *testing.T) {
 	expect.Equal(t, s.task("00aa-mine")["data"], "x")
 	expect.Equal(t, s.task("00aa-mine")["state"], "succeeded")
 	first, second := s.enqueue(``), s.enqueue(``)
-	expect.True(t, first[:16] <= second[:16] && first != second, first, second)
+	expect.Compare(t, first[:16], "<=", second[:16], first, second)
+	expect.NotEqual(t, first, second)
 	for _, wrong := range []string{`"id":"a b"`, `"id":"` + strings.Repeat("x", 101) + `"`, `"id":7`, `"priority":2147483648`, `"data":"x","data_base64":"eA=="`, `"queue":"a b"`, `"dependencies":[1]`} {
 		s.fails(400, "", "/enqueue", `{"task":{`+wrong+`}}`)
 	}
@@ -198,7 +208,8 @@ func TestData(t *testing.T) {
 		got, _ := s.task(id)["data"].(string)
 		expect.True(t, got == data, data[:min(len(data), 20)], got[:min(len(got), 20)])
 		args := expect.Result(tdf.SplitInput(s.stored(id).Input)).Value(t)
-		expect.True(t, len(args) == 1 && args[0] == data, len(args))
+		expect.MustLen(t, args, 1)
+		expect.Equal(t, args[0], data)
 	}
 	for _, data := range []string{"AAEC/w==", "/w=="} { // NUL bytes, or no UTF-8
 		expect.Equal(t, s.task(s.enqueue(`"data_base64":"` + data + `"`))["data_base64"], any(data))
@@ -371,7 +382,8 @@ func TestComplete(t *testing.T) {
 	all.Wait()
 	s.do("/complete", `{"task":"`+id+`","claim":1}`)
 	done := claimsOf(s.task(id))[1]
-	expect.True(t, done["completed"] != nil && done["completed"] == done["end"], done)
+	expect.True(t, done["completed"] != nil, done)
+	expect.Equal(t, done["completed"], done["end"])
 	s.fails(409, "does not hold", "/renew", `{"task":"`+id+`","claim":1,"dt":1000}`)
 }
 
@@ -398,11 +410,14 @@ func TestClientGoes(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
 	s.handler.ServeHTTP(httptest.NewRecorder(), r)
 	task := s.stored(id)
-	expect.True(t, task.State == tdf.Open && task.Releases == 1, task.State, task.Releases)
+	expect.Equal(t, task.State, tdf.Open)
+	expect.Equal(t, task.Releases, 1)
 	again, n := s.claim("q")
-	expect.True(t, again == id && n == 2, again, n)
+	expect.Equal(t, again, id, n)
+	expect.Equal(t, n, 2, again)
 	first := claimsOf(s.task(id))[0]
-	expect.True(t, number(first["end"]) >= number(first["start"]) && first["completed"] == nil, first)
+	expect.Compare(t, number(first["end"]), ">=", number(first["start"]))
+	expect.Equal(t, first["completed"], nil)
 }
 
 // Each token may do what its role allows, and workers use only their own claims.
@@ -412,7 +427,8 @@ func TestRights(t *testing.T) {
 	id := s.enqueue(`"queue":"a"`)
 	mine := `{"task":"` + id + `","claim":0,"dt":1000,"seq":0,"message":1}`
 	status, answer := s.call(s.tokens[access.Worker], "/claim", `{"queue":"a","dt":60000}`)
-	expect.MustTrue(t, status == 200 && answer["task"] != nil, answer)
+	expect.MustEqual(t, status, 200)
+	expect.MustTrue(t, answer["task"] != nil, answer)
 	for _, c := range []struct {
 		token, path, body string
 		status            int
@@ -463,11 +479,15 @@ func TestListAndWipe(t *testing.T) {
 		}
 		cursor, more = answer["next"].(string)
 	}
-	expect.True(t, len(seen) == 25 && seen[0] == "t00" && seen[24] == "t24", seen)
+	expect.MustLen(t, seen, 25)
+	expect.MustEqual(t, seen[0], "t00")
+	expect.Equal(t, seen[24], "t24")
 	w := s.request(s.tokens[access.Viewer], http.MethodGet, "/list_tasks", "")
 	var list []skuld.Task
 	expect.NoError(t, json.Unmarshal(w.Body.Bytes(), &list), w.Body.String())
-	expect.True(t, len(list) == 25 && len(list[1].Claims) == 1 && list[1].Claims[0].End != nil, w.Body.String())
+	expect.MustLen(t, list, 25)
+	expect.MustLen(t, list[1].Claims, 1)
+	expect.True(t, list[1].Claims[0].End != nil, w.Body.String())
 	s.fails(400, "limit", "/list_tasks", `{"limit":1001}`)
 	s.fails(404, "t99", "/get_task", `{"id":"t99"}`)
 	s.fails(400, "", "/get_task", `{"id":""}`)

@@ -150,7 +150,8 @@ func TestPayloads(t *testing.T) {
 		got := s.mustClaim("w", "q", 1)[0]
 		var want bytes.Buffer
 		expect.NoError(t, json.Compact(&want, []byte(payload)))
-		expect.True(t, got.TaskID == id && string(got.Payload) == want.String(), "want", payload[:min(len(payload), 100)], "got", string(got.Payload[:min(len(got.Payload), 100)]))
+		expect.Equal(t, got.TaskID, id)
+		expect.Equal(t, string(got.Payload), want.String())
 		s.complete(204, id, "w")
 	}
 }

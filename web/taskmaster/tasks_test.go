@@ -20,7 +20,9 @@ import (
 func TestTaskIsCompleted(t *testing.T) {
 	s := newSite(t)
 	id := s.submit("mail", `{"to":"a"}`, `"tags":["b","a","b"]`)
-	expect.True(t, len(id) == 36 && id[14] == '8' && strings.Contains("89ab", id[19:20]), "is a UUID of version 8:", id)
+	expect.MustLen(t, id, 36)
+	expect.MustEqual(t, id[14], '8', "is a UUID of version 8:", id)
+	expect.Contains(t, "89ab", id[19:20], "is a UUID of version 8:", id)
 	before := s.mustBe(id, "PENDING", 0)
 	expect.Equal(t, fmt.Sprintln(before.QueueName, before.Tags, before.Result, before.LastError, before.FinishedAt), "mail [a b] <nil> <nil> <nil>\n")
 	expect.True(t, time.Since(before.CreatedAt).Abs() < time.Hour, before.CreatedAt)
@@ -30,7 +32,10 @@ func TestTaskIsCompleted(t *testing.T) {
 	s.mustBe(id, "RUNNING", 1)
 	s.complete(204, id, "w")
 	after := s.mustBe(id, "DONE", 1)
-	expect.True(t, after.Result == "ok" && after.LastError == nil && after.FinishedAt != nil && !after.FinishedAt.Before(after.CreatedAt), after)
+	expect.Equal[any](t, after.Result, "ok")
+	expect.Equal(t, after.LastError, nil)
+	expect.MustTrue(t, after.FinishedAt != nil, after)
+	expect.True(t, !after.FinishedAt.Before(after.CreatedAt), after)
 	s.complete(409, id, "w")
 	s.fail(409, id, "w")
 	s.round()
@@ -49,7 +54,9 @@ func TestTaskFails(t *testing.T) {
 			status = "DEAD"
 		}
 		got := s.mustBe(id, status, attempt)
-		expect.True(t, got.LastError != nil && *got.LastError == "boom" && (got.FinishedAt != nil) == (attempt == 3), got)
+		expect.MustTrue(t, got.LastError != nil, got)
+		expect.Equal(t, *got.LastError, "boom")
+		expect.Equal(t, got.FinishedAt != nil, attempt == 3)
 	}
 	expect.Len(t, s.claim("w", "q", 1), 0, "claimed")
 	once := s.submit("q", `{}`, `"maxAttempts":1`)
@@ -78,9 +85,11 @@ func TestBackOff(t *testing.T) {
 	expect.Len(t, s.claim("w", "q", 1), 0, "claimed before the end of the back-off")
 	stored := testspace.Read(t, s.store, 1)
 	wait := stored.Ready.Sub(stored.Rounds.At(1).Entered[tdf.Open])
-	expect.True(t, wait >= 1.6 && wait <= 2.4, "the first wait is", wait)
+	expect.Compare(t, wait, ">=", 1.6)
+	expect.Compare(t, wait, "<=", 2.4)
 	expect.Equal(t, fmt.Sprint(stored.Backoff, stored.BackoffFactor), "2 2", "base and factor")
-	expect.True(t, stored.BackoffMax*1.2 <= 300.001 && stored.BackoffMax >= 240, "the longest wait is", stored.BackoffMax)
+	expect.Compare(t, stored.BackoffMax*1.2, "<=", 300.001)
+	expect.Compare(t, stored.BackoffMax, ">=", 240)
 }
 
 // Claims take higher priorities first, and older tasks first within a priority, only from the named queue.
@@ -164,14 +173,14 @@ func TestReportsRace(t *testing.T) {
 		got := s.get(id)
 		won := 0
 		for i, of := range status {
-			expect.True(t, of == 204 || of == 409, "status", of)
+			expect.OneOf(t, of, 204, 409)
 			if of == 204 {
 				won++
 				expect.True(t, (i/2 == 0) == (got.Status == "DONE"), "report", i, "won, and the task is", got.Status)
 			}
 		}
 		expect.True(t, won >= 1, "nobody won", status)
-		expect.True(t, got.Status == "DONE" || got.Status == "DEAD", got.Status)
+		expect.OneOf(t, got.Status, "DONE", "DEAD")
 	}
 	findings := expect.Result(s.store.Check(t.Context())).Value(t)
 	expect.Len(t, findings, 0, "findings of the audit")
@@ -199,7 +208,8 @@ func TestDeadline(t *testing.T) {
 	late := s.submit("late", `{}`, `"deadline":"`+past+`"`)
 	s.round()
 	got := s.mustBe(late, "DEAD", 0)
-	expect.True(t, got.FinishedAt != nil && got.LastError == nil, got)
+	expect.True(t, got.FinishedAt != nil, got)
+	expect.Equal(t, got.LastError, nil)
 	expect.Len(t, s.claim("w", "late", 1), 0, "claimed")
 	soon := s.submit("q", `{}`, `"deadline":"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)+`"`)
 	s.mustClaim("w", "q", 1)

@@ -108,7 +108,8 @@ func TestDeadWorker(t *testing.T) {
 	s.round()
 	s.mustBe(again, "PENDING", 1)
 	got := s.mustBe(last, "DEAD", 1)
-	expect.True(t, got.LastError != nil && got.FinishedAt != nil, got)
+	expect.True(t, got.LastError != nil, got)
+	expect.True(t, got.FinishedAt != nil, got)
 	s.complete(409, again, "w")
 	claims := other.mustClaim("v", "q", 1)
 	expect.Equal(t, fmt.Sprint(claims[0].TaskID, claims[0].Attempts), again+"2")
@@ -181,6 +182,7 @@ func TestNameOfAnotherWorker(t *testing.T) {
 	name := s.name("w")
 	s.redis.HSet(t.Context(), s.store.Keys.Worker(name), "boot", "other")
 	status, text := s.call("POST", "/workers/v1/register", `{"workerId":"w","queueName":"q"}`)
-	expect.True(t, status == 409 && strings.Contains(text, "belongs to a worker"), status, text)
+	expect.Equal(t, status, 409)
+	expect.Contains(t, text, "belongs to a worker", status)
 	s.must(404, "POST", "/workers/v1/w/heartbeat", "")
 }

@@ -120,21 +120,31 @@ func data(all []*task) string {
 func TestIDsNameVersions(t *testing.T) {
 	s := newSite(t)
 	first := s.made("/update", `{"clientid":1643,"adds":[{"group":"map","data":"/path/to/file:1024:2048"},{"group":"map","data":"/path/to/file:2048:3096","id":7}]}`)
-	expect.True(t, len(first) == 2 && first[1].ID > first[0].ID, first)
+	expect.MustLen(t, first, 2)
+	expect.Compare(t, first[1].ID, ">", first[0].ID)
 	expect.Equal(t, first[0].Data+first[0].Group, "/path/to/file:1024:2048map")
 	got := s.get(fmt.Sprint("/task/", first[0].ID))
 	for _, member := range []string{`"id":`, `"group":"map"`, `"data":"/path/to/file:1024:2048"`, `"timespec":`, `"ownerid":1643`} {
 		expect.Contains(t, got, member)
 	}
 	second := s.made("/update", fmt.Sprintf(`{"clientid":1643,"adds":[{"group":"other"}],"updates":[{"id":%d,"data":"some data","group":"ignored"}]}`, first[0].ID))
-	expect.True(t, len(second) == 2 && second[0].Group == "other" && second[1].Group == "map" && second[1].Data == "some data", second)
-	expect.True(t, second[0].ID > first[1].ID && second[1].ID > second[0].ID, "adds first, and growing ids", second)
+	expect.MustLen(t, second, 2)
+	expect.MustEqual(t, second[0].Group, "other")
+	expect.MustEqual(t, second[1].Group, "map")
+	expect.Equal(t, second[1].Data, "some data")
+	expect.MustTrue(t, second[0].ID > first[1].ID, "adds first, and growing ids", second)
+	expect.Compare(t, second[1].ID, ">", second[0].ID)
 	expect.Equal(t, s.get(fmt.Sprint("/task/", first[0].ID)), "null")
 	all := s.list(fmt.Sprintf("/tasks/%d,%d,99999,%d", second[1].ID, first[0].ID, first[1].ID))
-	expect.True(t, len(all) == 4 && all[0].ID == second[1].ID && all[1] == nil && all[2] == nil && all[3].ID == first[1].ID, all)
+	expect.MustLen(t, all, 4)
+	expect.MustEqual(t, all[0].ID, second[1].ID)
+	expect.MustEqual(t, all[1], nil)
+	expect.MustEqual(t, all[2], nil)
+	expect.Equal(t, all[3].ID, first[1].ID)
 	s.made("/update", fmt.Sprintf(`{"clientid":1,"deletes":[%d,%d,%d]}`, first[1].ID, second[0].ID, second[1].ID))
 	last := s.made("/update", `{"clientid":1,"adds":[{"group":"map"}]}`)
-	expect.True(t, last[0].ID > second[1].ID && last[0].Data == "", last)
+	expect.MustTrue(t, last[0].ID > second[1].ID, last)
+	expect.Equal(t, last[0].Data, "")
 	expect.Equal(t, s.get(fmt.Sprint("/task/", second[1].ID)), "null")
 }
 
@@ -151,7 +161,12 @@ func TestTimes(t *testing.T) {
 		}
 		got := s.made("/update", `{"clientid":1,"adds":[{"group":"g",`+body+`"data":"x"}]}`)
 		off := got[0].Timespec - want
-		expect.True(t, (off == 0 || want >= now && off > 0 && off < 60_000) && got[0].Duration/1e6 == got[0].Timespec, body, got, "want", want)
+		if off != 0 {
+			expect.Compare(t, want, ">=", now, body)
+			expect.Compare(t, off, ">", 0, body)
+			expect.Compare(t, off, "<", 60_000, body)
+		}
+		expect.Equal(t, got[0].Duration/1e6, got[0].Timespec, body)
 	}
 }
 
@@ -162,15 +177,18 @@ func TestAllOrNothing(t *testing.T) {
 	a, b, c := made[0].ID, made[1].ID, made[2].ID
 	body := `{"clientid":%d,"adds":[{"group":"new"}],"updates":[{"id":%d},{"id":901},{"id":%d},{"id":902}],"deletes":[903,%d,904],"depends":[905,%d,906]}`
 	got := s.post("/update", fmt.Sprintf(body, 2, a, b, c, a))
-	expect.MustTrue(t, got.Error != nil && len(got.Tasks) == 0, got)
+	expect.MustTrue(t, got.Error != nil, got)
+	expect.MustLen(t, got.Tasks, 0)
 	expect.Equal(t, fmt.Sprint(got.Error.Changes, got.Error.Deletes, got.Error.Depends, got.Error.Owned, got.Error.Bugs),
 		fmt.Sprintf("[901 902] [903 904] [905 906] [%d %d] []", b, c))
 	expect.Equal(t, data(s.list("/group/g?owned=true")), "a b c")
 	expect.Equal(t, s.get("/groups"), `["g"]`)
 	got = s.post("/update", fmt.Sprintf(`{"clientid":2,"depends":[%d]}`, b))
-	expect.True(t, got.Error == nil && len(got.Tasks) == 0, "a task of another client may be depended on", got)
+	expect.Equal(t, got.Error, nil)
+	expect.Len(t, got.Tasks, 0)
 	made = s.made("/update", fmt.Sprintf(`{"clientid":1,"updates":[{"id":%d,"data":"A"}],"deletes":[%d],"depends":[%d,%d]}`, a, b, c, c))
-	expect.True(t, len(made) == 1 && made[0].Data == "A", made)
+	expect.MustLen(t, made, 1)
+	expect.Equal(t, made[0].Data, "A")
 	expect.Equal(t, data(s.list("/group/g?owned=true")), "A c")
 	s.as(access.Operator, 400, "POST", "/update", fmt.Sprintf(`{"clientid":1,"updates":[{"id":%d}],"deletes":[%d]}`, c, c))
 }
@@ -180,21 +198,29 @@ func TestOwnership(t *testing.T) {
 	s := newSite(t)
 	s.made("/update", `{"clientid":1,"adds":[{"group":"g","data":"a"}]}`)
 	claimed := s.made("/claim", `{"clientid":1,"group":"g","duration":60000000000}`)
-	expect.True(t, len(claimed) == 1 && claimed[0].OwnerID == 1 && claimed[0].Data == "a" && claimed[0].Timespec > s.now()+30_000, claimed)
+	expect.MustLen(t, claimed, 1)
+	expect.MustEqual(t, claimed[0].OwnerID, 1)
+	expect.MustEqual(t, claimed[0].Data, "a")
+	expect.Compare(t, claimed[0].Timespec, ">", s.now()+30_000)
 	expect.Len(t, s.made("/claim", `{"clientid":2,"group":"g","duration":60000000000}`), 0, "a task that is owned")
 	id := claimed[0].ID
 	got := s.post("/update", fmt.Sprintf(`{"clientid":2,"updates":[{"id":%d}]}`, id))
-	expect.True(t, got.Error != nil && slices.Equal(got.Error.Owned, []int64{id}), got)
+	expect.MustTrue(t, got.Error != nil, got)
+	expect.Equal(t, got.Error.Owned, []int64{id})
 
 	renewed := s.made("/update", fmt.Sprintf(`{"clientid":1,"updates":[{"id":%d,"data":"a","timespec":-120000}]}`, id))
-	expect.True(t, renewed[0].Timespec > claimed[0].Timespec && renewed[0].ID > id, renewed)
+	expect.MustTrue(t, renewed[0].Timespec > claimed[0].Timespec, renewed)
+	expect.Compare(t, renewed[0].ID, ">", id)
 	over := s.made("/update", fmt.Sprintf(`{"clientid":1,"updates":[{"id":%d,"data":"a"}]}`, renewed[0].ID)) // its time is now
 	late := s.made("/update", fmt.Sprintf(`{"clientid":1,"updates":[{"id":%d,"data":"late"}]}`, over[0].ID))
 	expect.Equal(t, late[0].Data, "late", "the late owner's change")
 	stolen := s.made("/claim", `{"clientid":2,"group":"g","duration":60000000000}`)
-	expect.True(t, len(stolen) == 1 && stolen[0].OwnerID == 2 && stolen[0].Data == "late", stolen)
+	expect.MustLen(t, stolen, 1)
+	expect.MustEqual(t, stolen[0].OwnerID, 2)
+	expect.Equal(t, stolen[0].Data, "late")
 	got = s.post("/update", fmt.Sprintf(`{"clientid":1,"deletes":[%d]}`, late[0].ID))
-	expect.True(t, got.Error != nil && slices.Equal(got.Error.Deletes, []int64{late[0].ID}), "the task was claimed by another client", got)
+	expect.MustTrue(t, got.Error != nil, "the task was claimed by another client", got)
+	expect.Equal(t, got.Error.Deletes, []int64{late[0].ID})
 	s.made("/update", fmt.Sprintf(`{"clientid":2,"deletes":[%d]}`, stolen[0].ID))
 }
 
@@ -209,13 +235,16 @@ func TestClaims(t *testing.T) {
 	depends := fmt.Sprintf(`[%d,901,%d,902]`, made[0].ID, made[1].ID)
 	for _, group := range []string{"g", "none"} {
 		got := s.post("/claim", `{"clientid":1,"group":"`+group+`","duration":60000000000,"depends":`+depends+`}`)
-		expect.True(t, got.Error != nil && len(got.Tasks) == 0 && slices.Equal(got.Error.Depends, []int64{901, 902}), got)
+		expect.MustTrue(t, got.Error != nil, got)
+		expect.Len(t, got.Tasks, 0)
+		expect.Equal(t, got.Error.Depends, []int64{901, 902})
 	}
 	expect.Len(t, s.list("/group/g"), 40)
 	var order []string
 	for range adds {
 		got := s.made("/claim", fmt.Sprintf(`{"clientid":1,"group":"g","duration":60000000000,"depends":[%d]}`, made[0].ID))
-		expect.MustTrue(t, len(got) == 1 && got[0].Group == "g", got)
+		expect.MustLen(t, got, 1)
+		expect.MustEqual(t, got[0].Group, "g")
 		order = append(order, got[0].Data)
 	}
 	expect.Equal(t, s.as(access.Operator, 200, "POST", "/claim", `{"clientid":1,"group":"g","duration":1}`), `{"tasks":[],"error":null}`)
@@ -279,7 +308,9 @@ func TestAnyData(t *testing.T) {
 		body, _ := json.Marshal(map[string]any{"clientid": 1, "adds": []any{map[string]any{"group": "g", "data": want}}})
 		made := s.made("/update", string(body))
 		claimed := s.made("/claim", `{"clientid":1,"group":"g","duration":60000000000}`)
-		expect.True(t, made[0].Data == want && claimed[0].Data == want && s.list(fmt.Sprint("/tasks/", claimed[0].ID))[0].Data == want, fmt.Sprintf("%.40q", want))
+		expect.Equal(t, made[0].Data, want)
+		expect.MustEqual(t, claimed[0].Data, want)
+		expect.Equal(t, s.list(fmt.Sprint("/tasks/", claimed[0].ID))[0].Data, want)
 	}
 }
 
@@ -297,7 +328,10 @@ func TestTokens(t *testing.T) {
 	s.as(access.Worker, 403, "GET", "/groups", "")
 	expect.Contains(t, s.as(access.Submitter, 200, "POST", "/claim", `{"clientid":1,"group":"submitter/g","duration":1}`), "mine")
 	got := expect.Result(s.Page(t.Context(), manager.Query{Group: "submitter/g"}, "", 10)).Value(t)
-	expect.True(t, len(got.Tasks) == 1 && got.Tasks[0].Owner == "submitter" && got.Tasks[0].Input == "mine" && got.Tasks[0].State == tdf.Open, got.Tasks)
+	expect.MustLen(t, got.Tasks, 1)
+	expect.MustEqual(t, got.Tasks[0].Owner, "submitter")
+	expect.MustEqual(t, got.Tasks[0].Input, "mine")
+	expect.Equal(t, got.Tasks[0].State, tdf.Open)
 }
 
 // Clients of two processes that work on the same tasks do each of them exactly once: each claims tasks, and replaces them by results in one step.

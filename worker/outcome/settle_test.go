@@ -121,7 +121,8 @@ func TestSettleTheLastAttempt(t *testing.T) {
 	expect.NoError(t, outcome.Settle(t.Context(), s, "caller", c.Claims[0].Task.ID))
 	expect.Equal(t, testspace.Read(t, s, c.Claims[0].Task.ID).State, tdf.Open)
 	next, _, err := s.NextDue(t.Context())
-	expect.True(t, err == nil && next <= late.ClaimBefore, "the next due time is", next, err)
+	expect.NoError(t, err)
+	expect.Compare(t, next, "<=", late.ClaimBefore)
 }
 
 // A server leaves a reserved result to its reporter for a second, and then settles it.
@@ -140,7 +141,8 @@ func TestReserve(t *testing.T) {
 	task := testspace.Read(t, s, 1)
 	executed := task.Current().Entered[tdf.Executed]
 	next, _, err := s.NextDue(t.Context())
-	expect.True(t, err == nil && next.Sub(executed) >= 0.9, "due at", next, "executed at", executed, err)
+	expect.NoError(t, err)
+	expect.Compare(t, next.Sub(executed), ">=", 0.9)
 	beside := server.New("server", config.Server{}, testspace.Connect(t, cfg), testspace.Silent)
 	expect.Eventually(t, "the server settles the task", func() bool {
 		expect.Result(beside.RunOnce(t.Context())).OK(t)

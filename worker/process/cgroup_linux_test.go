@@ -19,7 +19,8 @@ func TestSafeNames(t *testing.T) {
 		other, ok := seen[dir]
 		expect.True(t, !ok, name, "and", other, "are both", dir)
 		seen[dir] = name
-		expect.True(t, len(dir) <= 80 && !strings.ContainsAny(dir, "/-\x00"), name, dir)
+		expect.Compare(t, len(dir), "<=", 80, name, dir)
+		expect.True(t, !strings.ContainsAny(dir, "/-\x00"), name, dir)
 	}
 }
 
@@ -36,7 +37,9 @@ func TestCostsInACgroup(t *testing.T) {
 		p.group = g
 		p.settle()
 		e := p.Ended()
-		expect.True(t, e.CPU == 1500e6 && e.MaxRSS == 123456 && strings.Contains(e.OutOfMemory, want), e)
+		expect.Equal(t, e.CPU, 1500e6)
+		expect.Equal(t, e.MaxRSS, 123456)
+		expect.Contains(t, e.OutOfMemory, want)
 	}
 	write(t, filepath.Join(g.dir, "memory.events"), "oom_kill 0\n")
 	p := &Process{host: &Host{}}
@@ -99,8 +102,8 @@ func TestStaleCgroups(t *testing.T) {
 		}
 	}
 	again(name)
-	pr, err := look(cmd.Process.Pid)
-	expect.MustTrue(t, err == nil && pr.alive(), "a process of a living Host was ended")
+	pr := expect.Result(look(cmd.Process.Pid)).Value(t)
+	expect.MustTrue(t, pr.alive(), "a process of a living Host was ended")
 	c.lock.Close() // a Host loses this lock when its process ends
 	again(name[:len(name)-1])
 	again(name + "-1")
@@ -172,7 +175,8 @@ func TestCgroupsAreFoundWhereverTheyAreMounted(t *testing.T) {
 		{"/", "/sys/fs/cgroup", "/../x", ""},             // outside of the root that this process sees
 	} {
 		got, err := mountedAt(v1+fmt.Sprintf(mount, c.root, c.at), c.path)
-		expect.True(t, got == c.want && (err != nil) == (c.want == ""), c, got, err)
+		expect.Equal(t, got, c.want)
+		expect.Equal(t, err != nil, c.want == "")
 	}
 	expect.Result(mountedAt(v1, "/")).Fails(t, "", "version 1 only")
 }
@@ -184,7 +188,9 @@ func TestControllersAreEnabledWhereTheyAre(t *testing.T) {
 	write(t, filepath.Join(own, "cgroup.controllers"), "cpu pids io\n")
 	write(t, filepath.Join(own, subtree), "cpu\n")
 	c.enable(false)
-	expect.True(t, c.has["pids"] && !c.has["memory"] && strings.Contains(c.lacks["memory"], `does not have the controller "memory"`), c)
+	expect.True(t, c.has["pids"], c)
+	expect.True(t, !c.has["memory"], c)
+	expect.Contains(t, c.lacks["memory"], `does not have the controller "memory"`)
 	for _, dir := range []string{own, c.dir} {
 		expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(dir, subtree))).Value(t)), "+pids", dir)
 	}
@@ -217,7 +223,8 @@ func TestLimitsOfAnEarlierProgram(t *testing.T) {
 			before, made := run(c.script)
 			after, limits := run("")
 			expect.Equal(t, after == before, c.reused, "the same cgroup")
-			expect.True(t, made == "max\nmax\n" && limits == made, "limits: first", made, "then", limits)
+			expect.Equal(t, made, "max\nmax\n", limits)
+			expect.Equal(t, limits, made)
 		})
 	}
 }

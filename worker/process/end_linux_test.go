@@ -32,7 +32,8 @@ func TestLeftProcessesAreEnded(t *testing.T) {
 				}
 				r := s.sh(script)
 				ended := r.wait()
-				expect.True(t, ended.Exit == "0" && ended.Lingered != 0, ended)
+				expect.Equal(t, ended.Exit, "0")
+				expect.NotEqual(t, ended.Lingered, 0)
 				pid := pid(t, strings.Fields(r.printed())[0])
 				expect.True(t, gone(pid), "process", pid, "remains")
 			})
@@ -58,7 +59,9 @@ func TestSIGTERMIgnoredByAll(t *testing.T) {
 			}
 			wg.Wait()
 			ended := r.wait()
-			expect.True(t, ended.Exit == "signal: killed" && ended.Lingered == 0 && ended.OutOfMemory == "", how, ended)
+			expect.Equal(t, ended.Exit, "signal: killed", how)
+			expect.Equal(t, ended.Lingered, 0, how)
+			expect.Equal(t, ended.OutOfMemory, "", how)
 		}
 	})
 }
@@ -77,7 +80,8 @@ func TestLeftProcessesAreKilledAfterTheGrace(t *testing.T) {
 		case grace <- time.Time{}:
 		}
 		ended := r.wait()
-		expect.True(t, ended.Exit == "0" && ended.Lingered != 0, ended)
+		expect.Equal(t, ended.Exit, "0")
+		expect.NotEqual(t, ended.Lingered, 0)
 	})
 }
 
@@ -89,7 +93,9 @@ func TestSIGTERMReachesAll(t *testing.T) {
 		r.awaitLines(2)
 		r.End(nil, nil)
 		out, ended := r.printed(), r.wait()
-		expect.True(t, ended.Exit == "7" && strings.Contains(out, "main\n") && strings.Contains(out, "child\n"), "got", ended, out)
+		expect.Equal(t, ended.Exit, "7")
+		expect.Contains(t, out, "main\n")
+		expect.Contains(t, out, "child\n")
 	})
 }
 
@@ -103,7 +109,10 @@ func TestExit(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, s *site) {
 				got := s.sh("ulimit -c 0; " + script).wait()
-				expect.True(t, got.Exit == want && got.Lingered == 0 && got.OutOfMemory == "" && got.Ran > 0, got)
+				expect.Equal(t, got.Exit, want)
+				expect.Equal(t, got.Lingered, 0)
+				expect.Equal(t, got.OutOfMemory, "")
+				expect.Compare(t, got.Ran, ">", 0)
 			})
 		})
 	}

@@ -32,7 +32,9 @@ func TestUnknownOrphanIsEndedWithSole(t *testing.T) {
 	r := s.leaveOrphan()
 	ended := r.wait()
 	pid := pid(t, r.printed())
-	expect.True(t, gone(pid) && ended.Exit == "0" && ended.Lingered != 0, "process", pid, "remains; got", ended)
+	expect.True(t, gone(pid), "process", pid, "remains; got", ended)
+	expect.Equal(t, ended.Exit, "0", "process", pid)
+	expect.NotEqual(t, ended.Lingered, 0, "process", pid)
 }
 
 // An orphan of unknown owner may belong to any program that ran when the orphan began. It is ended when the last of
@@ -86,7 +88,8 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 					ours.scan()
 				}
 				err := dead.Wait()
-				expect.True(t, err != nil && dead.ProcessState.ExitCode() == 6, "other code waited for the dead child", err)
+				expect.Fails(t, err, "")
+				expect.Equal(t, dead.ProcessState.ExitCode(), 6)
 				must(t, living.Process.Signal(syscall.Signal(0)), "the living child")
 				_ = living.Process.Kill()
 				_ = living.Wait()
@@ -173,7 +176,9 @@ func TestSweep(t *testing.T) {
 	expect.True(t, n >= 2, "swept", n)
 	var status syscall.WaitStatus // Wait4 sets it only if the orphan has become a child of this process
 	swept, err := syscall.Wait4(pid(t, line), &status, 0, nil)
-	expect.True(t, err != nil || status.Signal() == syscall.SIGKILL, swept, "ended by", status)
+	if err == nil {
+		expect.Equal(t, status.Signal(), syscall.SIGKILL, swept, "ended by", status)
+	}
 	until(t, "the process of the program is gone", func() bool { pr, err := look(pid(t, line)); return err != nil || !pr.alive() })
 	if pr, err := look(bystander.Process.Pid); err != nil || !pr.alive() {
 		t.Error("the bystander was ended")
@@ -204,7 +209,9 @@ func TestOrphanThatEndsDuringAScanLeavesDoubt(t *testing.T) {
 		orphan := expect.Result(look(cmd.Process.Pid)).Value(t)
 		f.seen[orphan.key] = o
 		v := f.assignOwners([]proc{orphan}, true)
-		expect.True(t, len(v.living) == 0 && v.ended[p] && !v.ended[other], "as it ends", v)
+		expect.Len(t, v.living, 0)
+		expect.True(t, v.ended[p], "as it ends", v)
+		expect.True(t, !v.ended[other], "as it ends", v)
 		if v := f.assignOwners(nil, true); len(v.living) != 0 || len(v.ended) != 0 {
 			t.Errorf("later: %+v", v)
 		}

@@ -22,7 +22,8 @@ func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
 	r := s.program("limits")
 	ended := r.wait()
 	want := fmt.Sprintf("100 101\n12345 12345\n77 77\n%d %d\n999 999\n7\n", 1<<40, 1<<40)
-	expect.True(t, r.printed() == want && ended.Exit == "0", "got", ended, "and", r.printed(), "want", want)
+	expect.Equal(t, r.printed(), want)
+	expect.Equal(t, ended.Exit, "0")
 }
 
 func TestLimits(t *testing.T) {
@@ -65,7 +66,8 @@ func TestMemory(t *testing.T) {
 	s := newSite(t, false, Config{Limits: Limits{Memory: 200 << 20}})
 	r := s.sh(`x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}`)
 	ended := r.wait()
-	expect.True(t, ended.Exit != "0" && !strings.Contains(r.printed(), "300000000"), "got", ended, r.printed())
+	expect.NotEqual(t, ended.Exit, "0")
+	expect.NotContains(t, r.printed(), "300000000")
 	r = s.sh("echo ok")
 	expect.Equal(t, r.wait().Exit, "0", "a small program fails", r.printed())
 }
@@ -102,9 +104,12 @@ func TestUser(t *testing.T) {
 			r := s.sh(`id -u; id -g; id -G; echo >mine; grep CapEff /proc/self/status; (setsid sleep 1000 &)`)
 			ended := r.wait()
 			want := fmt.Sprintf("%s\n%s\n%s\nCapEff:\t0000000000000000\n", nobody.Uid, nobody.Gid, nobody.Gid)
-			expect.True(t, r.printed() == want && ended.Exit == "0", "got", ended, r.printed())
+			expect.Equal(t, r.printed(), want)
+			expect.Equal(t, ended.Exit, "0")
 			uid, gid, ok := s.host.Credentials(1)
-			expect.True(t, fmt.Sprint(uid) == nobody.Uid && fmt.Sprint(gid) == nobody.Gid && ok, "credentials", uid, gid, ok)
+			expect.Equal(t, fmt.Sprint(uid), nobody.Uid, "credentials", uid, gid)
+			expect.Equal(t, fmt.Sprint(gid), nobody.Gid, "credentials", uid, gid)
+			expect.True(t, ok, "credentials", uid, gid, ok)
 			expect.Equal(t, strings.Join(s.host.UserEnv(1), " "), "HOME="+nobody.HomeDir+" USER=nobody LOGNAME=nobody", "environment")
 		}
 	}
@@ -160,7 +165,9 @@ func TestIsolation(t *testing.T) {
 	s := newSite(t, false, Config{Limits: Limits{FileSize: 1, OpenFiles: 50, Memory: 1 << 40}})
 	expect.Equal(t, strings.Join(s.host.Isolation(), ", "), "subreaper, memory (of each process), file_size, open_files")
 	got := s.host.Missing()
-	expect.True(t, got[Cgroup] == "switched off" && got[Nice] == "none is set" && len(got) == 5, "missing", got)
+	expect.Equal(t, got[Cgroup], "switched off")
+	expect.Equal(t, got[Nice], "none is set")
+	expect.Len(t, got, 5)
 }
 
 // The peak memory that Linux reports for a program includes the peak of its parent process. So the number may be larger
@@ -175,7 +182,10 @@ func TestThePeakIsTheProgramsOwn(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *site) {
 		measured := s.host.cgroups != nil && s.host.cgroups.has["memory"]
 		got := s.sh("true").wait().MaxRSS
-		expect.True(t, got < big && (measured || got == 0), "a small program had", got, "bytes")
+		expect.Compare(t, got, "<", big)
+		if !measured {
+			expect.Equal(t, got, 0)
+		}
 		mib := int(ownPeak()>>20) + 200
 		if got := s.sh(fmt.Sprintf("dd if=/dev/zero of=/dev/null bs=%dM count=1", mib)).wait().MaxRSS >> 20; got < int64(mib) || got > int64(mib)+100 {
 			t.Errorf("a program with %d MiB had %d MiB", mib, got)
@@ -223,5 +233,6 @@ func TestProgramsCannotReadTheWorker(t *testing.T) {
 	asNobody(t, cmd)
 	out, err := cmd.CombinedOutput()
 	want := "1\n77\nexit 0 lingered 1\n"
-	expect.True(t, err == nil && string(out) == want, err, "printed", strings.TrimSpace(string(out)), "want", want)
+	expect.NoError(t, err)
+	expect.Equal(t, string(out), want)
 }

@@ -37,10 +37,13 @@ func TestASweepIsBounded(t *testing.T) {
 	s, log, pauses := aSweep(func(int) []proc { return []proc{processNumber(4711)} }, func(proc) error { return nil })
 	expect.Equal(t, s.run(t.Context()), 0, "have ended")
 	n := len(*pauses)
-	expect.True(t, n == sweepSamePasses && (*pauses)[n-1] == longestPause && slices.IsSorted(*pauses), n, "pauses", *pauses)
+	expect.Equal(t, n, sweepSamePasses)
+	expect.MustEqual(t, (*pauses)[n-1], longestPause, n)
+	expect.True(t, slices.IsSorted(*pauses), n, "pauses", *pauses)
 	for _, line := range []string{"they do not end after SIGKILL", "continuing without waiting for them"} {
 		text := log.String()
-		expect.True(t, strings.Count(text, line) == 1 && strings.Contains(text, "pids=[4711]"), line, "is not logged once with the process", text)
+		expect.Equal(t, strings.Count(text, line), 1, line)
+		expect.Contains(t, text, "pids=[4711]", line)
 	}
 }
 
@@ -49,7 +52,9 @@ func TestSweepOfForkingProcesses(t *testing.T) {
 	s, log, pauses := aSweep(func(pass int) []proc { return []proc{processNumber(pass + 2)} }, func(proc) error { return nil })
 	expect.Equal(t, s.run(t.Context()), sweepAllPasses, "have ended")
 	n := len(*pauses)
-	expect.True(t, n == sweepAllPasses && slices.Max(*pauses) == lastPause/10 && strings.Contains(log.String(), "continuing without"), n, "pauses, up to", slices.Max(*pauses), log.String())
+	expect.Equal(t, n, sweepAllPasses)
+	expect.Equal(t, slices.Max(*pauses), lastPause/10, n)
+	expect.Contains(t, log.String(), "continuing without", n)
 }
 
 func TestSweepSkipsProcessesOfOthers(t *testing.T) {
@@ -61,7 +66,9 @@ func TestSweepSkipsProcessesOfOthers(t *testing.T) {
 		return nil
 	})
 	ended := s.run(t.Context())
-	expect.True(t, ended == 1 && len(*pauses) == 1 && strings.Contains(log.String(), "cannot be ended"), ended, "have ended after", *pauses, log.String())
+	expect.Equal(t, ended, 1)
+	expect.Len(t, *pauses, 1, ended)
+	expect.Contains(t, log.String(), "cannot be ended", ended)
 }
 
 // If the kernel keeps processes, the pauses between passes grow. The processes are logged once.
@@ -72,9 +79,11 @@ func TestPausesGrowWhileProcessesStay(t *testing.T) {
 			reported++
 		}
 	}
-	expect.True(t, slow.pause == longestPause && reported == 1, "a pause of", slow.pause, "reported", reported, "times")
+	expect.Equal(t, slow.pause, longestPause, reported, "times")
+	expect.Equal(t, reported, 1)
 	slow.saw([]proc{processNumber(3)})
 	expect.Equal(t, slow.pause, longestPause, "a pause of … after one of them has ended")
 	slow.saw([]proc{processNumber(3), processNumber(4)})
-	expect.True(t, slow.pause == firstPause && slow.same == 0, "a pause of", slow.pause, "where there is a new one")
+	expect.Equal(t, slow.pause, firstPause)
+	expect.Equal(t, slow.same, 0)
 }

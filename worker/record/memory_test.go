@@ -22,7 +22,9 @@ func inMemory(t *testing.T) (*Record, string) {
 func countFiles(t *testing.T, dir string) int {
 	t.Helper()
 	names, err := os.ReadDir(dir)
-	expect.MustTrue(t, err == nil || os.IsNotExist(err), err)
+	if err != nil {
+		expect.MustTrue(t, os.IsNotExist(err), err)
+	}
 	return len(names)
 }
 
@@ -41,9 +43,12 @@ func TestStreamInMemory(t *testing.T) {
 				}
 				must(t, writeTo(stderr, "e"))
 				tail, changed := r.Tail(nil)
-				expect.True(t, changed && strings.HasSuffix(tail, want[max(0, size-50):]+"e"), "the tail is", tail, changed)
-				texts, err := r.Read(1<<20, "w", nil)
-				expect.True(t, err == nil && texts.Output == want && texts.OutputBytes == int64(size) && texts.Error == "e", "read", len(texts.Output), "bytes of", size, texts.Error, err)
+				expect.True(t, changed, "the tail is", tail, changed)
+				expect.True(t, strings.HasSuffix(tail, want[max(0, size-50):]+"e"), "the tail is", tail, changed)
+				texts := expect.Result(r.Read(1<<20, "w", nil)).Value(t)
+				expect.Equal(t, texts.Output, want, size)
+				expect.Equal(t, texts.OutputBytes, int64(size), size)
+				expect.Equal(t, texts.Error, "e", size)
 				expect.Equal(t, countFiles(t, filepath.Join(dir, "slots")) > 0, size > InMemory, "there are files")
 				r.Close()
 				expect.FailsWith(t, writeTo(stdout, "late"), os.ErrClosed, "writing after the end")
@@ -65,8 +70,8 @@ func keptAs(t *testing.T, r *Record, dir, want string) {
 	must(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
 	expect.FailsWith(t, r.Keep(0, to, "taken"), os.ErrExist, "a taken name")
 	must(t, r.Keep(0, to, "kept"))
-	got, err := os.ReadFile(filepath.Join(dir, "kept"))
-	expect.True(t, err == nil && string(got) == want, "kept", len(got), "bytes of", len(want), err)
+	got := expect.Result(os.ReadFile(filepath.Join(dir, "kept"))).Value(t)
+	expect.Equal(t, string(got), want)
 	r.Release()
 }
 

@@ -54,8 +54,9 @@ func TestRead(t *testing.T) {
 func TestMaskedTextIsWhole(t *testing.T) {
 	r := open(t)
 	print(t, r.Stdout, "token hunter22, in JSON hunter22")
-	got, err := r.Read(1000, "w1", secret(t, "hunter22"))
-	expect.True(t, err == nil && got.Output == "token ***, in JSON ***" && got.OutputBytes == int64(len(got.Output)), got, err)
+	got := expect.Result(r.Read(1000, "w1", secret(t, "hunter22"))).Value(t)
+	expect.Equal(t, got.Output, "token ***, in JSON ***")
+	expect.Equal(t, got.OutputBytes, int64(len(got.Output)))
 }
 
 // Output of any size takes room only on the disk, not in memory.
@@ -64,7 +65,9 @@ func TestReadEndlessFile(t *testing.T) {
 	must(t, r.Stdout.Truncate(1<<40))
 	got, err := r.Read(1000, "w1", secret(t, "hunter22"))
 	want := note(1<<40-1000, r.Stdout.Name())
-	expect.True(t, err == nil && len(got.Output) == 1000+len("\n"+want) && strings.Contains(got.Output, want), len(got.Output), "bytes", err)
+	expect.NoError(t, err)
+	expect.Equal(t, len(got.Output), 1000+len("\n"+want))
+	expect.Contains(t, got.Output, want)
 	expect.Equal(t, got.OutputBytes, 1<<40, "size")
 }
 
@@ -81,7 +84,8 @@ func TestReadMasksAcrossCuts(t *testing.T) {
 		what := note(int64(len(text)-most), r.Stdout.Name())
 		shown := strings.Replace(got.Output, what, "", 1)
 		expect.True(t, !strings.ContainsAny(shown, value), "at most", most, shown)
-		expect.True(t, len(shown) <= most+1 && shown != got.Output, "at most", most, len(shown), "bytes", got.Output)
+		expect.Compare(t, len(shown), "<=", most+1, "at most", most)
+		expect.NotEqual(t, shown, got.Output, "at most", most)
 		head, tail := text[:most-most/2], text[len(text)-most/2:]
 		for _, letter := range []string{"a", "b", "c"} {
 			want := strings.Count(head+tail, letter)
@@ -151,10 +155,12 @@ func TestReadWhileItChanges(t *testing.T) {
 		}
 	})
 	for range 300 {
-		got, err := r.Read(1000, "w1", s)
-		expect.True(t, err == nil && !strings.Contains(got.Output, "hunter22") && len(got.Output) <= 1001+len(note(got.OutputBytes, r.Stdout.Name())), got.Output, err)
+		got := expect.Result(r.Read(1000, "w1", s)).Value(t)
+		expect.NotContains(t, got.Output, "hunter22")
+		expect.Compare(t, len(got.Output), "<=", 1001+len(note(got.OutputBytes, r.Stdout.Name())))
 		text, _ := r.Tail(s)
-		expect.True(t, !strings.Contains(text, "hunter22") && len(text) <= tailBytes, "tail", text)
+		expect.NotContains(t, text, "hunter22")
+		expect.Compare(t, len(text), "<=", tailBytes)
 	}
 	close(stop)
 	writer.Wait()

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -80,8 +79,11 @@ func TestOpenLeavesEarlierFiles(t *testing.T) {
 			path = filepath.Join(dir, path)
 			got, err := os.ReadFile(path)
 			info, _ := os.Lstat(path)
-			expect.True(t, err == nil && string(got) == want, path, got, err)
-			expect.True(t, path == other || info.Mode() == mode, path, "mode", info.Mode(), "want", mode)
+			expect.NoError(t, err, path)
+			expect.Equal(t, string(got), want, path)
+			if path != other {
+				expect.Equal(t, info.Mode(), mode, path)
+			}
 		}
 		left, _ := os.ReadDir(dir)
 		expect.True(t, len(left) == 7, "the directory contains", left, "want 7 entries")
@@ -97,7 +99,8 @@ func TestOpenEndsItsSearch(t *testing.T) {
 	must(t, err)
 	r.Close()
 	_, _, err = Open(f)
-	expect.True(t, errors.Is(err, fs.ErrExist) && strings.Contains(err.Error(), "of 1000 executions of this round; move these files away"), err)
+	expect.FailsWith(t, err, fs.ErrExist)
+	expect.Contains(t, err.Error(), "of 1000 executions of this round; move these files away")
 }
 
 // If rounds share a file name, the file belongs to the last round.
@@ -112,8 +115,9 @@ func TestOpenReplacesSharedFiles(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	print(t, old.Stdout, "old")
-	got, err := r.Read(10, "w1", nil)
-	expect.True(t, err == nil && got == (Texts{}) && n == 1, got, n, err)
+	got := expect.Result(r.Read(10, "w1", nil)).Value(t)
+	expect.Equal(t, got, Texts{}, n)
+	expect.Equal(t, n, 1)
 }
 
 func TestOpenAppends(t *testing.T) {
@@ -142,7 +146,8 @@ func TestOpenFails(t *testing.T) {
 			f := files(t, dir, c.out, c.err)
 			f.Stdout.Shared = c.out == "full"
 			r, _, err := Open(f)
-			expect.MustTrue(t, r == nil && err != nil && strings.Contains(err.Error(), c.want), r, err, "want", c.want)
+			expect.MustEqual(t, r, nil, c.want)
+			expect.Fails(t, err, c.want)
 			expect.FailsWith(t, err, c.cause, "does not wrap")
 		})
 	}

@@ -57,7 +57,8 @@ func TestSlotReusesItsFiles(t *testing.T) {
 		}
 		r.Close()
 		text, changed := r.Tail(nil)
-		expect.True(t, text == "" && !changed, "the tail after Close is", text)
+		expect.Equal(t, text, "")
+		expect.True(t, !changed, "the tail after Close is", text)
 		r.Release()
 	}
 	s.Close()
@@ -140,7 +141,8 @@ func TestSlotAfterAHostileProgram(t *testing.T) {
 			after()
 			print(t, next.Stdout, "next")
 			out, failure := texts(t, next)
-			expect.True(t, out == "next" && failure == "", "the next round has", out, failure)
+			expect.Equal(t, out, "next", failure)
+			expect.Equal(t, failure, "")
 			expect.Equal(t, inode(t, next.Stdout).Mode(), 0o644, "the file of the next round has the mode")
 			next.Close()
 			next.Release()
@@ -178,7 +180,8 @@ func TestSlotKeepsAFile(t *testing.T) {
 			r := openSlot(t, s, 0)
 			print(t, r.Stdout, "0123456789")
 			got := r.Unkept(9)
-			expect.True(t, len(got) == 1 && got[0] == 0, "streams", got)
+			expect.MustLen(t, got, 1)
+			expect.Equal(t, got[0], 0)
 			expect.FailsWith(t, r.Keep(0, dir, "taken"), fs.ErrExist)
 			must(t, r.Keep(0, dir, "kept"))
 			read := expect.Result(r.Read(4, "w1", nil)).Value(t)
@@ -216,7 +219,8 @@ func TestSalvage(t *testing.T) {
 			must(t, l.Keep(stream, place, "kept"))
 		}
 	}, nil))
-	expect.True(t, len(found) == 1 && found[0] == "{p 7 2 0} [1]", "found", found)
+	expect.MustLen(t, found, 1)
+	expect.Equal(t, found[0], "{p 7 2 0} [1]")
 	expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(to, "kept"))).Value(t)), "two")
 	must(t, Salvage(filepath.Join(dir, "missing"), nil, nil))
 }
@@ -274,7 +278,8 @@ func TestLabelAfterAHostileProgram(t *testing.T) {
 			must(t, Salvage(s.path, func(l *Leftover) { found = append(found, fmt.Sprint(l.Round.Round)) }, func(file string, why error) {
 				t.Errorf("left out: %s: %v", file, why)
 			}))
-			expect.True(t, len(found) == 1 && found[0] == "1", "found output of the rounds", found)
+			expect.MustLen(t, found, 1)
+			expect.Equal(t, found[0], "1")
 		})
 	}
 }

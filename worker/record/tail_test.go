@@ -13,7 +13,8 @@ import (
 func tail(t *testing.T, r *Record, want string, changed bool) {
 	t.Helper()
 	got, moved := r.Tail(nil)
-	expect.MustTrue(t, got == want && moved == changed, got, moved, "want", want, changed)
+	expect.MustEqual(t, got, want)
+	expect.MustEqual(t, moved, changed)
 }
 
 func TestTailIsInTheOrderSeen(t *testing.T) {
@@ -42,7 +43,10 @@ func TestTailIsTheLast4KiB(t *testing.T) {
 		}
 	}
 	got, _ := r.Tail(nil)
-	expect.True(t, strings.HasSuffix(all.String(), got) && strings.HasPrefix(got, "line ") && len(got) <= tailBytes && len(got) >= tailBytes-lineBytes, len(got), "bytes", got)
+	expect.True(t, strings.HasSuffix(all.String(), got), len(got), "bytes", got)
+	expect.True(t, strings.HasPrefix(got, "line "), len(got), "bytes", got)
+	expect.Compare(t, len(got), "<=", tailBytes)
+	expect.Compare(t, len(got), ">=", tailBytes-lineBytes)
 }
 
 // If more output comes at once than the tail can hold, Tail does not join the texts before and after the gap.
@@ -52,7 +56,9 @@ func TestTailSkips(t *testing.T) {
 	r.Tail(nil)
 	print(t, r.Stdout, strings.Repeat("o", 1<<20)+"\nlast of stdout\n")
 	got, _ := r.Tail(nil)
-	expect.True(t, len(got) <= tailBytes && !strings.Contains(got, "first") && strings.HasSuffix(got, "o\nlast of stdout\n"), len(got), "bytes", got)
+	expect.Compare(t, len(got), "<=", tailBytes)
+	expect.NotContains(t, got, "first")
+	expect.True(t, strings.HasSuffix(got, "o\nlast of stdout\n"), len(got), "bytes", got)
 	print(t, r.Stderr, strings.Repeat("e", 1<<20))
 	if got, _ := r.Tail(nil); got != strings.Repeat("e", tailBytes) {
 		t.Errorf("%d bytes: %.20q", len(got), got)
@@ -113,7 +119,8 @@ func TestTailMasksSkippedSecrets(t *testing.T) {
 		r := open(t)
 		print(t, r.Stdout, strings.Repeat("x", 100)+"QWERTYUIOP"+strings.Repeat("y", tailBytes-i))
 		got, _ := r.Tail(s)
-		expect.True(t, !strings.ContainsAny(got, "QWERTYUIOP") && strings.Count(got, "y") == tailBytes-i, i, got)
+		expect.True(t, !strings.ContainsAny(got, "QWERTYUIOP"), i, got)
+		expect.Equal(t, strings.Count(got, "y"), tailBytes-i, i)
 	}
 }
 
@@ -125,7 +132,8 @@ func TestTailMasksOverlappingSecrets(t *testing.T) {
 	r.Tail(s)
 	print(t, r.Stdout, "zzz")
 	got, _ := r.Tail(s)
-	expect.True(t, !strings.ContainsAny(got, "ABCDEFGHIJ") && strings.HasSuffix(got, "zzz"), got)
+	expect.True(t, !strings.ContainsAny(got, "ABCDEFGHIJ"), got)
+	expect.True(t, strings.HasSuffix(got, "zzz"), got)
 }
 
 func TestTailOfAnEmptiedFile(t *testing.T) {
@@ -146,7 +154,8 @@ func TestSilent(t *testing.T) {
 	must(t, os.Chtimes(r.Stdout.Name(), hour, hour))
 	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(-time.Minute)))
 	got := r.Silent()
-	expect.True(t, got >= time.Hour && got <= time.Hour+time.Minute, "silent for", got)
+	expect.Compare(t, got, ">=", time.Hour)
+	expect.Compare(t, got, "<=", time.Hour+time.Minute)
 	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(2*time.Hour))) // the clock was set back
 	expect.Equal(t, r.Silent(), 0, "silent for")
 }

@@ -62,7 +62,8 @@ func TestKeepWithoutALimit(t *testing.T) {
 		p := byDefault(dir)
 		p.Keep = keep
 		_, err := p.Apply(t.Context())
-		expect.True(t, err != nil && len(listLeft(t, dir)) == 1, "Keep", keep, err)
+		expect.Fails(t, err, "", "Keep", keep)
+		expect.Len(t, listLeft(t, dir), 1, "Keep", keep)
 	}
 }
 
@@ -105,8 +106,8 @@ func TestPrograms(t *testing.T) {
 	removed := checkLeft(t, p, "young/run.sh", "young/results/w-1-0.out", "running/run.sh", "running/results/w-1-0.out",
 		"byhand/run.sh", "byhand/data", "old/results/w-6-0.out")
 	expect.Equal(t, cmp.Diff(Removed{Files: 1, Programs: 1, Bytes: 1020}, removed), "")
-	info, err := os.Stat(filepath.Join(dir, "running", ".tdf-program.json"))
-	expect.True(t, err == nil && time.Since(info.ModTime()) <= time.Hour, "the last use of the running program was not updated, so other workers may remove the program")
+	info := expect.Result(os.Stat(filepath.Join(dir, "running", ".tdf-program.json"))).Value(t)
+	expect.Compare(t, time.Since(info.ModTime()), "<=", time.Hour, "the last use of the running program was not updated, so other workers may remove the program")
 }
 
 func TestRoundsInUseStay(t *testing.T) {
@@ -126,7 +127,9 @@ func TestCancelled(t *testing.T) {
 	why := errors.New("stopping")
 	cancel(why)
 	removed, err := byDefault(dir).Apply(ctx)
-	expect.True(t, errors.Is(err, why) && removed == (Removed{}) && len(listLeft(t, dir)) == 3, removed, err, listLeft(t, dir))
+	expect.FailsWith(t, err, why)
+	expect.Equal(t, removed, Removed{})
+	expect.Len(t, listLeft(t, dir), 3)
 }
 
 func TestNoDirectory(t *testing.T) {

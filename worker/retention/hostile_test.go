@@ -74,7 +74,8 @@ func TestUnreadable(t *testing.T) {
 		for _, name := range []string{"a", "b/results", "c/results"} {
 			must(t, os.Chmod(filepath.Join(dir, name), 0o700))
 		}
-		expect.True(t, err != nil && strings.Contains(err.Error(), "permission denied (and 2 more errors)") && removed.Files == 1, removed, err)
+		expect.Fails(t, err, "permission denied (and 2 more errors)")
+		expect.Equal(t, removed.Files, 1)
 		expect.Len(t, listLeft(t, dir), 4)
 	})
 }
@@ -90,10 +91,11 @@ func TestUnreadableFiles(t *testing.T) {
 			age(t, filepath.Join(dir, name), 52*week)
 			must(t, os.Chmod(filepath.Join(dir, name), 0))
 		}
-		removed, err := byDefault(dir).Apply(context.Background())
-		expect.True(t, err == nil && removed.Files == 1, removed, err)
+		removed := expect.Result(byDefault(dir).Apply(context.Background())).Value(t)
+		expect.Equal(t, removed.Files, 1)
 		got := listLeft(t, dir)
-		expect.True(t, len(got) == 1 && got[0] == "a/results/", got)
+		expect.MustLen(t, got, 1)
+		expect.Equal(t, got[0], "a/results/")
 	})
 }
 

@@ -92,7 +92,8 @@ func TestCreateForAnotherUser(t *testing.T) {
 	for name := range content(t, path) {
 		info := expect.Result(os.Lstat(filepath.Join(path, name))).Value(t)
 		sys := info.Sys().(*syscall.Stat_t)
-		expect.True(t, sys.Uid == nobody && sys.Gid == nobody, name, "is of", sys.Uid, sys.Gid)
+		expect.Equal(t, sys.Uid, nobody, name)
+		expect.Equal(t, sys.Gid, nobody, name)
 	}
 	d.news(t, Report{})
 	// A file of another user may be a hard link to a file that only root can read.
@@ -127,7 +128,8 @@ func TestAgain(t *testing.T) {
 			expect.MustEqual(t, d.Untouched(), c.untouched, "untouched")
 			if c.untouched {
 				d, err = d.Again(Before{LastError: "oh"}, nil)
-				expect.True(t, err == nil && !d.Untouched(), "again", err)
+				expect.NoError(t, err)
+				expect.True(t, !d.Untouched(), "again", err)
 				text, err := os.ReadFile(d.Path() + "/last_error")
 				expect.True(t, string(text) == "oh", text, err)
 			}
@@ -147,7 +149,9 @@ func withBothDirectories(t *testing.T, name string, test func(t *testing.T, d *D
 				expect.MustTrue(t, d.Untouched(), "the new directory is not as it was made")
 				d.marks.made = time.Time{}
 				d = expect.Result(d.Again(Before{}, nil)).Value(t)
-				expect.MustTrue(t, d.quick && d.unchanged() && d.topUnchanged(), "the marks are not trusted")
+				expect.MustTrue(t, d.quick, "the marks are not trusted")
+				expect.MustTrue(t, d.unchanged(), "the marks are not trusted")
+				expect.MustTrue(t, d.topUnchanged(), "the marks are not trusted")
 				expect.Eventually(t, "a later time of the file system", func() bool {
 					f := expect.Result(os.CreateTemp(t.TempDir(), "")).Value(t)
 					defer f.Close()

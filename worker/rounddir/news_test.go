@@ -90,7 +90,8 @@ func TestOddFiles(t *testing.T) {
 				must(t, os.Remove(d.in(name)))
 				must(t, c.leave(d.in(name)))
 				got := d.News(true)
-				expect.True(t, len(got.Problems) == 1 && strings.HasPrefix(got.Problems[0], name+": "+c.want), "problems", got.Problems)
+				expect.MustLen(t, got.Problems, 1)
+				expect.True(t, strings.HasPrefix(got.Problems[0], name+": "+c.want), "problems", got.Problems)
 				got.Problems = nil
 				want := Report{Progress: "0.5", HasProgress: true, Updates: []string{"one"}}
 				switch name {
@@ -114,9 +115,12 @@ func TestNewsOfARemovedDirectory(t *testing.T) {
 	must(t, os.RemoveAll(d.Path()))
 	d.news(t, Report{FirstUpdate: 2})
 	text, ok, err := d.Result()
-	expect.True(t, text == "" && !ok && err == nil, text, ok, err)
+	expect.Equal(t, text, "")
+	expect.True(t, !ok, text, ok, err)
+	expect.NoError(t, err)
 	any, err := d.Files()
-	expect.True(t, !any && err == nil, any, err)
+	expect.True(t, !any, any, err)
+	expect.NoError(t, err)
 }
 
 func TestCheckpoint(t *testing.T) {

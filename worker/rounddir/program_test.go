@@ -34,7 +34,9 @@ func TestPrograms(t *testing.T) {
 				Updates: []string{"before: it broke", "did 3", "did 4", "did 5"},
 			})
 			text, ok, err := d.Result()
-			expect.True(t, strings.TrimSpace(text) == `{"count": 5}` && ok && err == nil, text, ok, err)
+			expect.Equal(t, strings.TrimSpace(text), `{"count": 5}`)
+			expect.True(t, ok, text, ok, err)
+			expect.NoError(t, err)
 			kept := filepath.Join(t.TempDir(), "kept")
 			must(t, d.KeepFiles(directory(t, filepath.Dir(kept)), "kept"))
 			want := map[string]string{".": "drwxr-xr-x", "count.txt": "-rw-r--r-- 5\n"}

@@ -39,7 +39,8 @@ func TestResult(t *testing.T) {
 			} else if err != nil {
 				t.Error(err)
 			}
-			expect.True(t, got == c.want && ok == (c.err == ""), got, ok, "want", c.want)
+			expect.Equal(t, got, c.want)
+			expect.Equal(t, ok, c.err == "", c.want)
 		})
 	}
 }
@@ -53,7 +54,9 @@ func TestResultTooDeep(t *testing.T) {
 
 func TestNoResult(t *testing.T) {
 	got, ok, err := plain(t).Result()
-	expect.True(t, got == "" && !ok && err == nil, got, ok, err)
+	expect.Equal(t, got, "")
+	expect.True(t, !ok, got, ok, err)
+	expect.NoError(t, err)
 }
 
 func TestOddResult(t *testing.T) {
@@ -63,7 +66,8 @@ func TestOddResult(t *testing.T) {
 			must(t, c.leave(d.in("result.json")))
 			got, ok, err := d.Result()
 			contains(t, err, "result.json: "+c.want)
-			expect.True(t, got == "" && !ok, got, ok)
+			expect.Equal(t, got, "")
+			expect.True(t, !ok, got, ok)
 		})
 	}
 }

@@ -24,8 +24,8 @@ func ofNobody(t *testing.T) *Dir {
 	d := expect.Result(Create(filepath.Join(t.TempDir(), "rounds", "1"), Before{}, &Owner{nobody, nobody}, limits, nil)).Value(t)
 	t.Cleanup(func() {
 		must(t, d.Remove())
-		left, err := os.ReadDir(filepath.Dir(d.Path()))
-		expect.True(t, err == nil && len(left) == 0, "left", left, err)
+		left := expect.Result(os.ReadDir(filepath.Dir(d.Path()))).Value(t)
+		expect.Len(t, left, 0)
 	})
 	return d
 }
@@ -62,7 +62,8 @@ func TestSeal(t *testing.T) {
 	must(t, socket(d.in("files/socket")))
 	d.giveToNobody(t)
 	got := expect.Result(d.Seal(t.Context())).Value(t)
-	expect.True(t, got.LeftOut == 7 && got.Example != "", got)
+	expect.Equal(t, got.LeftOut, 7)
+	expect.NotEqual(t, got.Example, "")
 	want := map[string]string{
 		".": "drwxr-xr-x", "x": "-rw-r--r-- x", "sub": "drwxr-xr-x", "sub/y": "-rw-r--r-- y", "sub/empty": "drwx------",
 		"in": "Lrwxrwxrwx", "sub/up": "Lrwxrwxrwx", "dangling": "Lrwxrwxrwx", "sub/dir": "Lrwxrwxrwx",
@@ -154,7 +155,8 @@ func TestKeepRefusesALinkAfterSeal(t *testing.T) {
 func keeps(t *testing.T, d *Dir, want map[string]string) {
 	t.Helper()
 	any, err := d.Files()
-	expect.True(t, any && err == nil, any, err)
+	expect.True(t, any, any, err)
+	expect.NoError(t, err)
 	to := t.TempDir()
 	must(t, d.KeepFiles(directory(t, to), "1.files"))
 	got := content(t, to+"/1.files")
@@ -162,5 +164,7 @@ func keeps(t *testing.T, d *Dir, want map[string]string) {
 		want["hard"] = got["hard"]
 	}
 	diff := cmp.Diff(want, got)
-	expect.True(t, want == nil || diff == "", diff)
+	if want != nil {
+		expect.Equal(t, diff, "")
+	}
 }

@@ -23,7 +23,8 @@ func (d *Dir) allLines(t testing.TB, final bool) (lines []string) {
 		for _, line := range r.Updates {
 			bytes += len(line)
 		}
-		expect.MustTrue(t, len(r.Updates) <= updatesLines && bytes <= updatesRead, len(r.Updates), "lines", bytes, "bytes at once")
+		expect.MustTrue(t, len(r.Updates) <= updatesLines, len(r.Updates), "lines", bytes, "bytes at once")
+		expect.MustTrue(t, bytes <= updatesRead, len(r.Updates), "lines", bytes, "bytes at once")
 		lines = append(lines, r.Updates...)
 		d.Accepted(r)
 		if !r.More {

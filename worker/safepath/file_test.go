@@ -52,13 +52,15 @@ func TestOpenFileFollowsNoLinkOfOthers(t *testing.T) {
 			must(t, c.prepare(base, secret))
 			f, err := OpenFile(base, "p/env")
 			if c.want != "" {
-				expect.True(t, f == nil && err != nil && strings.Contains(err.Error(), c.want), err, "want", c.want)
+				expect.Equal(t, f, nil, c.want)
+				expect.Fails(t, err, c.want)
 				return
 			}
 			must(t, err)
 			defer f.Close()
 			text, err := io.ReadAll(f)
-			expect.True(t, string(text) == "secret" && f.Name() == base+"/p/env", f.Name(), text, err)
+			expect.Equal(t, string(text), "secret")
+			expect.Equal(t, f.Name(), base+"/p/env")
 		})
 	}
 }
@@ -68,8 +70,12 @@ func TestOpenFileMissing(t *testing.T) {
 	must(t, after(os.Mkdir(base+"/p", 0o755), os.Symlink("none", base+"/p/link"), os.Symlink("p", base+"/to")))
 	for below, there := range map[string]bool{"env": false, "p/env": false, "none/env": false, "to/env": false, "p/link": true, "to/link": true} {
 		f, err := OpenFile(base, below)
-		expect.True(t, f == nil && err != nil && errors.Is(err, fs.ErrNotExist) != there, below, err)
-		expect.True(t, !there || strings.HasSuffix(err.Error(), below+": it is a link to a missing file"), err)
+		expect.Equal(t, f, nil, below)
+		expect.Fails(t, err, "", below)
+		expect.NotEqual(t, errors.Is(err, fs.ErrNotExist), there, below)
+		if there {
+			expect.True(t, strings.HasSuffix(err.Error(), below+": it is a link to a missing file"), err)
+		}
 	}
 	left, err := os.ReadDir(base)
 	expect.True(t, len(left) == 2, "made there", left, err)
@@ -81,8 +87,8 @@ func TestOpenFileOfADirectory(t *testing.T) {
 	must(t, after(os.Mkdir(base+"/p", 0o755), os.Symlink("p/", base+"/link")))
 	for _, below := range []string{"p", "link"} {
 		f := expect.Result(OpenFile(base, below)).Value(t)
-		info, err := f.Stat()
-		expect.True(t, err == nil && info.IsDir(), below, info, err)
+		info := expect.Result(f.Stat()).Value(t)
+		expect.True(t, info.IsDir(), below, info)
 		f.Close()
 	}
 }

@@ -67,7 +67,8 @@ func TestReadRefusesLines(t *testing.T) {
 func refused(t *testing.T, path, want string) {
 	t.Helper()
 	s, err := load(t, path)
-	expect.MustTrue(t, s == nil && err != nil && strings.Contains(err.Error(), want), s, err, "want", want)
+	expect.MustEqual(t, s, nil)
+	expect.Fails(t, err, want)
 	expect.True(t, !strings.Contains(err.Error(), "hunter22"), "the error shows the secret", err)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -130,14 +129,18 @@ func TestRun(t *testing.T) {
 				err = got.Err.Error()
 			}
 			got.Err = nil
-			expect.True(t, reflect.DeepEqual(got, c.want) && strings.HasPrefix(err, c.err) && (err == "") == (c.err == ""), "got", got, "error", err, "want", c.want, c.err)
+			expect.Equal(t, got, c.want, c.err)
+			expect.True(t, strings.HasPrefix(err, c.err), "got", got, "error", err, "want", c.want, c.err)
+			expect.Equal(t, err == "", c.err == "", c.err)
 		})
 	}
 }
 
 func TestRunOfAPanic(t *testing.T) {
 	got := workertest.Run(t.Context(), func(context.Context, *worker.Round) error { panic("oh no") }, workertest.Task{})
-	expect.True(t, got.Exit == "2" && got.Err != nil && strings.HasPrefix(got.Error, "panic: oh no\n\ngoroutine "), got)
+	expect.Equal(t, got.Exit, "2")
+	expect.Fails(t, got.Err, "")
+	expect.True(t, strings.HasPrefix(got.Error, "panic: oh no\n\ngoroutine "), got)
 }
 
 func TestErrKeepsTheHandlersError(t *testing.T) {

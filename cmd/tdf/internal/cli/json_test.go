@@ -19,9 +19,12 @@ func TestHiddenCharactersAreEscaped(t *testing.T) {
 	line := strings.TrimSuffix(b.String(), "\n")
 	for _, text := range []string{line, format.Printable(value), format.OneLine(value, 0)} {
 		i := strings.IndexAny(text, hidden)
-		expect.True(t, i < 0 && strings.Contains(text, "é𝒜"), text, "at", i)
+		expect.Compare(t, i, "<", 0)
+		expect.Contains(t, text, "é𝒜", i)
 	}
 	var got struct{ Text, Raw string }
 	err := json.Unmarshal([]byte(line), &got)
-	expect.True(t, err == nil && got.Text == value && got.Raw == value, got, err, "want twice", value)
+	expect.NoError(t, err, value)
+	expect.Equal(t, got.Text, value)
+	expect.Equal(t, got.Raw, value)
 }
