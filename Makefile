@@ -3,29 +3,39 @@ FUZZTIME ?= 20s
 BENCH ?= .
 COUNT ?= 1
 
-# The tests run with the race detector, with these exceptions for speed: go vet has already checked the packages. The interpreter
-# of Lua in the embedded Redis and the libraries that compress and draw are not instrumented, because each of their states is used by one
-# goroutine at a time. Do not add packages that use sync.Map or atomic values: the linker keeps one copy of a generic function, and
-# without instrumentation, this copy makes the race detector report races of other packages that are none. So miniredis is not in
-# the list. Tests often wait for processes and connections, so more packages than processors are tested at the same time. Tests
-# and linters build with the same flags (CHECKED), so that each package is compiled only once for both. The other modules are tested
-# without it: they are no part of TDF, and would have to compile their dependencies for it.
-PLAIN := image compress golang.org/x/image github.com/yuin/gopher-lua github.com/dsnet/compress github.com/ulikunitz/xz $(addprefix github.com/klauspost/compress/,flate fse huff0 zstd)
-CHECKED := -race $(PLAIN:%=-gcflags=%/...=-race=false)
-# Compilers need about a sixth less CPU time if they collect garbage less often. The tests themselves do not get this setting (USUAL),
-# because some of them measure memory.
-test lint: export GOGC = 400
-test lint: export GOMEMLIMIT = 2GiB
-USUAL := -exec 'env -u GOGC -u GOMEMLIMIT'
-VET := CGO_ENABLED=1 go vet $(CHECKED) ./...
-# The race detector lets each process sleep for a second at its end, to hear of late races. The tests start hundreds of processes, so it sleeps for 50 ms.
-TEST := GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 go test $(CHECKED) $(USUAL) -vet=off -count=1 -timeout 30m \
-	-p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN)) ./...
+# Tests often wait for processes and connections, so more packages than processors are tested at the same time. make lint has
+# vetted the packages. Without the debugging information, the test programs are linked in half of the time.
+TEST := go test -vet=off -ldflags=-w -timeout 20m -p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
+# make test PKG="./web ./worker" tests these packages only
+PKG ?= ./...
+
+# The packages whose goroutines share memory, and cmd/tdf, which tests those below it. A test of internal/doctest compares this list
+# with the sources.
+CONCURRENT := . ./admin ./cmd/tdf ./cmd/tdf-server ./cmd/tdf-worker ./cmd/tdf/internal/cli ./cmd/tdf/internal/operate \
+	./examples/sources ./fetch ./internal/apiserver ./internal/command ./internal/convoy ./internal/local ./internal/redistest \
+	./internal/results ./internal/userfile ./manager ./manager/managertest ./metrics ./redisstate ./redisstate/conn \
+	./redisstate/embedded ./redisstate/lua ./web ./web/dashboard ./web/dashboard/plot ./web/taskmaster ./worker ./worker/process \
+	./worker/record ./worker/retention ./worker/rounddir
+# For speed, the race detector leaves out the interpreter of Lua in the embedded Redis and the libraries that compress and draw:
+# each of their states is used by one goroutine at a time. Do not add packages that use sync.Map or atomic values: the linker keeps
+# one copy of a generic function, and without instrumentation, this copy makes the race detector report races of other packages that
+# are none. So miniredis is not in the list.
+UNCHECKED := image compress golang.org/x/image github.com/yuin/gopher-lua github.com/dsnet/compress github.com/ulikunitz/xz \
+	$(addprefix github.com/klauspost/compress/,flate fse huff0 zstd)
+# At its end, each process waits for late races: a second by default. The tests start hundreds of processes, so it waits for 50 ms.
+RACE := GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 $(TEST) -race $(UNCHECKED:%=-gcflags=%/...=-race=false)
+
+# Compilers need about a sixth less CPU time if they collect garbage less often.
+test race check lint: export GOGC = 400
+test race check lint: export GOMEMLIMIT = 2GiB
+
+# what the tests need
+TOOLS := go gcc chromium git node npm parallel promtool python3 redis-server rsync
 
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test lint fmt fuzz soak bench bench-peers bench-run bench-look bench-pages screenshots clean
+.PHONY: help build dist setup test check race slow lint fmt fuzz soak bench bench-peers bench-run bench-look bench-pages screenshots clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,16 +49,28 @@ dist: ## build static programs for linux, amd64 and arm64, into dist/
 setup: ## install the missing tools for tests and linters
 	scripts/setup
 
-test: ## install missing tools, and run all tests with the race detector
-	scripts/setup go gcc chromium git node npm parallel promtool python3 redis-server rsync
-	$(VET)
-	$(TEST)
-	@set -e; for module in $(MODULES); do echo "go vet, go test: $$module"; \
-		(cd $$module && go vet ./... && go test $(USUAL) -vet=off -count=1 -timeout 30m ./...); done
+test: ## install missing tools, and run all tests; Go repeats only those whose inputs have changed
+	scripts/setup $(TOOLS)
+	$(TEST) $(PKG)
+ifeq ($(PKG),./...)
+	@set -e; for module in $(MODULES); do echo "go test: $$module"; (cd $$module && $(TEST) ./...); done
+endif
+
+check: ## test PKG=./worker, the packages that import it, and check all of them with the linters
+	scripts/setup $(TOOLS)
+	TEST='$(TEST)' scripts/check $(PKG)
+
+race: ## run the tests of packages whose goroutines share memory with the race detector
+	scripts/setup $(TOOLS)
+	$(RACE) $(CONCURRENT)
+
+slow: ## run all tests as on a slow machine: on a quarter of a core, with slow starts of processes
+	scripts/setup $(TOOLS)
+	scripts/slow
 
 lint: ## check format, Go, Lua, shell and go.mod
-	scripts/setup go gcc luacheck shellcheck systemd-analyze
-	CHECKED='$(CHECKED)' scripts/lint
+	scripts/setup go luacheck shellcheck systemd-analyze
+	scripts/lint
 
 fmt: ## format the Go files
 	go tool -modfile=tools/go.mod gofumpt -w .

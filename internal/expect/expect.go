@@ -5,6 +5,7 @@ package expect
 import (
 	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,26 +15,47 @@ import (
 	"time"
 )
 
-// timeout is the maximum time for which a test waits. It is long, because a busy machine may stop a process for some
-// seconds.
-const timeout = time.Minute
-
 // longestPause is the longest time between two calls of a condition. It limits the work of tests that wait long, because many
 // conditions ask Redis.
 const longestPause = 20 * time.Millisecond
 
-// Eventually waits until ok returns true. It calls ok after a millisecond, and then less and less often. After a minute, it ends
-// the test with an error that contains the text state.
-func Eventually(t testing.TB, state string, ok func() bool) {
-	t.Helper()
-	limit, pause := time.Now().Add(timeout), time.Millisecond
-	for !ok() {
-		if time.Now().After(limit) {
-			t.Fatal("timed out waiting for: " + state)
-		}
-		<-time.After(pause)
-		pause = min(pause*5/4, longestPause)
+// atLast is the time between the end of a wait and the end of go test -timeout, so that the failure can still be printed.
+const atLast = 10 * time.Second
+
+// started is when this process began.
+var started = time.Now()
+
+// deadline returns when go test would end this process, less atLast. Without go test -timeout, it returns false.
+func deadline() (time.Time, bool) {
+	f := flag.Lookup("test.timeout")
+	if f == nil {
+		return time.Time{}, false
 	}
+	timeout := f.Value.(flag.Getter).Get().(time.Duration)
+	return started.Add(timeout - atLast), timeout > 0
+}
+
+// Eventually waits until ok returns true. It calls ok after a millisecond, and then less and less often. It has no limit of its
+// own, because any process may pause for long on a busy machine. Shortly before go test -timeout would end all tests, it ends
+// this one with an error that contains the text state, and what the functions in seen return.
+func Eventually(t testing.TB, state string, ok func() bool, seen ...func() any) {
+	t.Helper()
+	limit, limited := deadline()
+	for pause := time.Millisecond; !ok(); pause = min(pause*5/4, longestPause) {
+		if limited && time.Now().After(limit) {
+			t.Fatal("timed out waiting for: " + state + last(seen))
+		}
+		time.Sleep(pause)
+	}
+}
+
+// last returns what a test saw last.
+func last(seen []func() any) string {
+	var b strings.Builder
+	for _, f := range seen {
+		b.WriteString("; last seen: " + text(f()))
+	}
+	return b.String()
 }
 
 // NoError ends the test if err is not nil.

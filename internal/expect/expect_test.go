@@ -2,11 +2,13 @@ package expect
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A record is a test that only notes its first failure. As with the real one, Fatal ends the goroutine.
@@ -86,4 +88,25 @@ func TestChecks(t *testing.T) {
 			t.Errorf("%s: got failure %q, want %q; ended: %v", name, r.failure, want, r.ended)
 		}
 	}
+}
+
+// A wait ends only shortly before go test -timeout, and says what it saw.
+func TestEventually(t *testing.T) {
+	calls := 0
+	Eventually(t, "the third call", func() bool { calls++; return calls == 3 })
+	limit, limited := deadline()
+	Equal(t, limited, flag.Lookup("test.timeout").Value.String() != "0s")
+	began := started
+	defer func() { started = began }()
+	started = time.Now().Add(-time.Since(limit).Abs() - time.Hour)
+	if !limited {
+		return
+	}
+	r, done := &record{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		Eventually(r, "the end", func() bool { return false }, func() any { return calls })
+	}()
+	<-done
+	Equal(t, r.failure, "timed out waiting for: the end; last seen: 3")
 }
