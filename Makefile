@@ -6,8 +6,8 @@ COUNT ?= 1
 # Tests often wait for processes and connections, so more packages than processors are tested at the same time. make lint has
 # vetted the packages. Without the debugging information, the test programs are linked in half of the time.
 TEST := go test -vet=off -ldflags=-w -timeout 20m -p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
-# make test PKG="./web ./worker" tests these packages only
-PKG ?= ./...
+# make test PKG="./web ./worker" tests these packages only, and make test RACED=1 those that make race leaves out.
+PKG ?= $(if $(RACED),$(filter-out $(patsubst .%,github.com/tdf-framework/tdf%,$(CONCURRENT)),$(shell go list ./...)),./...)
 
 # The packages whose goroutines share memory, and cmd/tdf, which tests those below it. A test of internal/doctest compares this list
 # with the sources.
@@ -52,7 +52,7 @@ setup: ## install the missing tools for tests and linters
 test: ## install missing tools, and run all tests; Go repeats only those whose inputs have changed
 	scripts/setup $(TOOLS)
 	$(TEST) $(PKG)
-ifeq ($(PKG),./...)
+ifneq ($(origin PKG),command line)
 	@set -e; for module in $(MODULES); do echo "go test: $$module"; (cd $$module && $(TEST) ./...); done
 endif
 

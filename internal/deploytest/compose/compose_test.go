@@ -44,7 +44,7 @@ func TestNoDefaultPasswords(t *testing.T) {
 		some := passwords.Clone()
 		delete(some, name)
 		_, err := load(t, some)
-		expect.True(t, err != nil && strings.Contains(err.Error(), "start with deploy/compose"), name, err)
+		expect.Fails(t, err, "start with deploy/compose", name)
 	}
 }
 
@@ -53,9 +53,17 @@ func TestContainersAreRestricted(t *testing.T) {
 	p := project(t)
 	expect.Equal(t, p.ServiceNames(), []string{"grafana", "prometheus", "redis", "serve", "server", "token", "worker"})
 	for name, s := range p.Services {
-		expect.True(t, s.ReadOnly && slices.Equal(s.CapDrop, []string{"ALL"}) && len(s.CapAdd) == 0 && !s.Privileged, name)
-		expect.True(t, slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) && s.Restart != "" && s.User != "root" && s.User != "0", name)
-		expect.True(t, s.Build != nil || regexp.MustCompile(`:v?\d+\.\d+`).MatchString(s.Image), name, "has an image without a version:", s.Image)
+		expect.True(t, s.ReadOnly, name)
+		expect.Equal(t, s.CapDrop, []string{"ALL"}, name)
+		expect.Len(t, s.CapAdd, 0, name)
+		expect.True(t, !s.Privileged, name)
+		expect.Equal(t, s.SecurityOpt, []string{"no-new-privileges:true"}, name)
+		expect.NotEqual(t, s.Restart, "", name)
+		expect.NotEqual(t, s.User, "root", name)
+		expect.NotEqual(t, s.User, "0", name)
+		if s.Build == nil {
+			expect.True(t, regexp.MustCompile(`:v?\d+\.\d+`).MatchString(s.Image), name, "has an image without a version:", s.Image)
+		}
 		for _, port := range s.Ports {
 			expect.Equal(t, port.HostIP, "127.0.0.1", name)
 		}
@@ -100,7 +108,9 @@ func TestPasswordOfRedis(t *testing.T) {
 		expect.Equal(t, checked, name != "worker" && name != "token", name, "has a health check")
 	}
 	worker := p.Services["worker"]
-	expect.True(t, worker.Init == nil || !*worker.Init, "the worker has an init")
+	if worker.Init != nil {
+		expect.True(t, !*worker.Init, "the worker has an init")
+	}
 }
 
 // The configuration is valid for all components, and docker waits until a stopping worker has ended its programs.
@@ -117,7 +127,9 @@ func TestConfiguration(t *testing.T) {
 	expect.True(t, slices.Contains(tool.HTTP.Hosts, "serve"), tool.HTTP.Hosts)
 	for _, s := range p.Services {
 		for name := range s.Environment {
-			expect.True(t, !strings.HasPrefix(name, "TDF_CFG_") || slices.Contains([]string{"TDF_CFG_REDIS_PASSWORD", "TDF_CFG_HTTP_LISTEN"}, name), name)
+			if strings.HasPrefix(name, "TDF_CFG_") {
+				expect.True(t, slices.Contains([]string{"TDF_CFG_REDIS_PASSWORD", "TDF_CFG_HTTP_LISTEN"}, name), name)
+			}
 		}
 	}
 }
@@ -144,11 +156,13 @@ esac
 		return string(expect.Result(os.ReadFile(filepath.Join(dir, "token"))).Value(t))
 	}
 	first := start()
-	expect.True(t, strings.HasPrefix(first, "token-") && start() == first, first)
+	expect.True(t, strings.HasPrefix(first, "token-"), first)
+	expect.Equal(t, start(), first)
 	for _, lost := range []string{"names", "token"} {
 		expect.NoError(t, os.Truncate(filepath.Join(dir, lost), 0))
 		second := start()
-		expect.True(t, second != first && second != "", lost, first)
+		expect.NotEqual(t, second, first, lost)
+		expect.NotEqual(t, second, "", lost, first)
 		first = second
 	}
 }
