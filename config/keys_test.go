@@ -206,7 +206,7 @@ func TestDefaults(t *testing.T) {
 	expect.NoError(t, err)
 	manager, err := DefaultManager("N")
 	expect.NoError(t, err)
-	tool, err := LoadTool("")
+	tool, err := LoadTool("", nil)
 	expect.NoError(t, err)
 	expect.Equal(t, cmp.Diff(HTTP{
 		CallsPerToken: 5000, CallsPerAddress: 10_000, CallsAtOnce: 1000, Connections: 25_000, Timeout: 5 * time.Second,

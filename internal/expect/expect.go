@@ -12,24 +12,27 @@ import (
 	"time"
 )
 
-// timeout is the maximum time for which a test waits. It is long, because a busy machine may stop a process for some
-// seconds.
-const timeout = time.Minute
-
 // longestPause is the longest time between two calls of a condition. It limits the work of tests that wait long, because many
 // conditions ask Redis.
 const longestPause = 20 * time.Millisecond
 
-// Eventually waits until ok returns true. It calls ok after a millisecond, and then less and less often. After a minute, it ends
-// the test with an error that contains the text state.
+// Eventually waits until ok returns true. It calls ok after a millisecond, and then less and less often. Shortly before the time
+// limit of go test, it ends the test with an error that contains the text state.
 func Eventually(t testing.TB, state string, ok func() bool) {
 	t.Helper()
-	limit, pause := time.Now().Add(timeout), time.Millisecond
-	for !ok() {
-		if time.Now().After(limit) {
-			t.Fatal("timed out waiting for: " + state)
+	var limit <-chan time.Time // nil without a time limit of go test, and in benchmarks
+	if test, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if deadline, ok := test.Deadline(); ok {
+			limit = time.After(time.Until(deadline) * 19 / 20) // the rest is for the end of the test
 		}
-		<-time.After(pause)
+	}
+	pause := time.Millisecond
+	for !ok() {
+		select {
+		case <-limit:
+			t.Fatal("timed out waiting for: " + state)
+		case <-time.After(pause):
+		}
 		pause = min(pause*5/4, longestPause)
 	}
 }

@@ -71,7 +71,11 @@ func (a *App) Tool(more ...config.Override) (config.Tool, error) {
 	if err != nil {
 		return config.Tool{}, err
 	}
-	return config.LoadTool(file, append(overrides, more...)...)
+	tool, err := config.LoadTool(file, a.Env, append(overrides, more...)...)
+	for _, path := range []*string{&tool.Manager.Redis.TLSCA, &tool.HTTP.TLSCert, &tool.HTTP.TLSKey, &tool.HTTP.ClientCA, &tool.HTTP.Users} {
+		*path = a.Path(*path)
+	}
+	return tool, err
 }
 
 // overrides returns the configuration keys that --set, --namespace and --redis set.
