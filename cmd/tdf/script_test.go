@@ -1,7 +1,7 @@
 package main
 
-// The scripts in testdata/script/*.txt test tdf, with its exit status. They are written in the language of testscript (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp,
-// grep, kill, wait, env, … To run one script:
+// The scripts in testdata/script/*.txt test tdf: its output, and its exit status. They are written in the language of testscript
+// (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp, grep, kill, wait, env, … To run one script:
 //
 //	go test ./cmd/tdf -run TestScripts/open_sweep -v
 //
@@ -68,9 +68,10 @@ var update = flag.Bool("update", false, "update of the scripts: cmp writes the o
 // If the test binary is started under the name tdf, it runs tdf. Under the name tty, it runs a command on a terminal.
 func TestMain(m *testing.M) {
 	os.Setenv("LC_ALL", "C") // so that programs print English
-	if filepath.Base(os.Args[0]) == "tdf" { // not a command of testscript.Main, which would hide scriptTDF
+	if filepath.Base(os.Args[0]) == "tdf" {
 		main()
 	}
+	// Here, a command tdf would hide that of scriptCommands.
 	testscript.Main(leaktest.M{M: m}, map[string]func(){"tty": runOnTerminal})
 }
 
@@ -176,26 +177,26 @@ func (o output) write(ts *testscript.TestScript) {
 	io.WriteString(ts.Stderr(), o.stderr)
 }
 
+// runCommand runs a command: tdf in this process, except tdf up, and all others in processes.
 func runCommand(ts *testscript.TestScript, args []string) output {
 	if args[0] == "tdf" && !slices.Contains(args, "up") {
 		return runTDF(ts, args[1:])
 	}
-	err, exit := ts.Exec(args[0], args[1:]...), new(exec.ExitError)
-	if err != nil && !errors.As(err, &exit) {
-		ts.Fatalf("%v", err)
+	status, err := 0, ts.Exec(args[0], args[1:]...)
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		status = exit.ExitCode()
+	} else {
+		ts.Check(err)
 	}
-	return output{ts.ReadFile("stdout"), ts.ReadFile("stderr"), exit.ExitCode()}
+	return output{ts.ReadFile("stdout"), ts.ReadFile("stderr"), status}
 }
 
-// runTDF runs tdf in this process.
 func runTDF(ts *testscript.TestScript, args []string) output {
 	if len(args) > 0 && strings.HasSuffix(args[len(args)-1], "&") {
 		ts.Fatalf("only exec tdf runs in the background")
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel() // ends the reading of stdin
 	var stdout, stderr testlog.Buffer
-	status := run(ctx, cli.Process{
+	status := run(worldOf(ts).t.Context(), cli.Process{
 		Stdin: strings.NewReader(takeStdin(ts)), Stdout: &stdout, Stderr: &stderr, Env: environ(ts), Dir: ts.MkAbs("."),
 	}, args...)
 	return output{stdout.String(), stderr.String(), status}

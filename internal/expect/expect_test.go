@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A record is a test that only notes its first failure. As with the real one, Fatal ends the goroutine.
@@ -23,6 +24,11 @@ func (r *record) Errorf(format string, args ...any) { r.failure = fmt.Sprintf(fo
 func (r *record) Fatal(args ...any)                 { r.Error(args...); r.end() }
 func (r *record) Fatalf(format string, args ...any) { r.Errorf(format, args...); r.end() }
 func (r *record) end()                              { r.ended = true; runtime.Goexit() }
+
+// A late test has reached the time limit of go test.
+type late struct{ testing.TB }
+
+func (late) Deadline() (time.Time, bool) { return time.Now(), true }
 
 func call(n int, err error) Returned[int] { return Result(n, err) }
 
@@ -41,6 +47,8 @@ func TestChecks(t *testing.T) {
 		"true":                 {func(t testing.TB) { True(t, true, "x") }, ""},
 		"not true":             {func(t testing.TB) { True(t, false, "x", struct{ A int }{1}, nil) }, "x {A:1} <nil>: not as wanted"},
 		"must be true":         {func(t testing.TB) { MustTrue(t, false) }, "!not as wanted"},
+		"eventually":           {func(t testing.TB) { n := 0; Eventually(t, "x", func() bool { n++; return n == 3 }) }, ""},
+		"never":                {func(t testing.TB) { Eventually(late{t}, "x", func() bool { return false }) }, "!timed out waiting for: x"},
 		"length":               {func(t testing.TB) { Len(t, map[int]int{1: 2}, 1) }, ""},
 		"another length":       {func(t testing.TB) { Len(t, "ab", 1) }, `got 2 elements, want 1: "ab"`},
 		"must have a length":   {func(t testing.TB) { MustLen(t, []int{7}, 0, "x") }, "!x: got 1 elements, want 0: [7]"},
