@@ -46,9 +46,9 @@ type Override struct {
 // DefaultNamespace is the default namespace of a Tool without a file.
 const DefaultNamespace = "tdf"
 
-// LoadTool reads the file at path. If path is "", LoadTool reads no file. The environment variables in environ ("NAME=value")
-// override the file, and overrides override both. If the host is "embedded", the tool's manager and worker connect to the loopback
-// address. Every error is an [*Error].
+// LoadTool reads the file at path. If path is "", LoadTool reads no file. The environment variables in environ
+// ("NAME=value") override the file, and overrides override both. If the host is "embedded", the tool's manager and worker
+// connect to the loopback address. Every error is an [*Error].
 func LoadTool(path string, environ []string, overrides ...Override) (Tool, error) {
 	s := defaults(noFile)
 	s.namespace = DefaultNamespace

@@ -115,7 +115,9 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	var status int
 	var ended sync.WaitGroup
 	ended.Go(func() { status = late.open(stdin, "--from", "-", "--format", "csv", "--campaign", "c") })
-	expect.Eventually(t, "the check of the late command", func() bool { return strings.Contains(late.err.String(), "fail_on=") })
+	expect.Eventually(t, "the check of the late command", func() bool {
+		return strings.Contains(late.err.String(), "fail_on=")
+	})
 	early := newCall(t, addr)
 	early.namespace = late.namespace
 	expect.Equal(t, early.open(nil, "--grid", "a=1..3", "--campaign", "c"), 0, "status", early.err.String())

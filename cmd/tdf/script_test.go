@@ -1,7 +1,8 @@
 package main
 
-// The scripts in testdata/script/*.txt test tdf: its output, and its exit status. They are written in the language of testscript
-// (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp, grep, kill, wait, env, … To run one script:
+// The scripts in testdata/script/*.txt test tdf: its output, and its exit status. They are written in the language of
+// testscript (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp, grep, kill, wait, env, …
+// To run one script:
 //
 //	go test ./cmd/tdf -run TestScripts/open_sweep -v
 //
@@ -10,9 +11,9 @@ package main
 // Redis. A script that needs a server and workers must start them. Scripts run in parallel. Besides the commands of testscript,
 // there are these commands:
 //
-//	tdf ARGS…                 runs tdf in the test's process, because a process of its own costs a tenth of a second of CPU
-//	                          time; "! tdf …" expects tdf to fail. tdf up gets a process, because it changes its umask.
-//	                          "exec tdf …" also runs a process: for signals, pipes and commands in the background
+//	tdf ARGS…                 runs tdf in the test's process, because a process of its own costs a tenth of a second of
+//	                          CPU time; "! tdf …" expects tdf to fail. tdf up gets a process, because it changes its
+//	                          umask. "exec tdf …" also runs a process: for signals, pipes and commands in the background
 //	status N COMMAND ARGS…    runs a command, which must exit with status N
 //	tty COMMAND ARGS…         runs a command on a terminal of 100 × 30. It types the text in stdin at once, followed by
 //	                          ^D. stdout gets everything that the terminal showed, with \n at the end of lines.
@@ -202,7 +203,8 @@ func runTDF(ts *testscript.TestScript, args []string) output {
 	return output{stdout.String(), stderr.String(), status}
 }
 
-// takeStdin returns the text of the last command stdin, unless a command has already read it. testscript has no method for this.
+// takeStdin returns the text of the last command stdin, unless a command has already read it. testscript has no method for
+// this.
 func takeStdin(ts *testscript.TestScript) string {
 	text := reflect.ValueOf(ts).Elem().FieldByName("stdin").String()
 	if text != "" {

@@ -22,7 +22,8 @@ func TestServe(t *testing.T) {
 	space := testspace.Config(t, redistest.Shared(t))
 	global := []string{"--redis", space.Redis.Addr(), "--namespace", space.Namespace, "--set", "redis.db=" + strconv.Itoa(space.Redis.DB)}
 	var token bytes.Buffer
-	expect.Equal(t, run(t.Context(), cli.Process{Stdout: &token, Stderr: io.Discard}, append(global, "token", "add", "ci", "--role", "operator")...), 0)
+	add := append(global, "token", "add", "ci", "--role", "operator")
+	expect.MustEqual(t, run(t.Context(), cli.Process{Stdout: &token, Stderr: io.Discard}, add...), 0, "status")
 
 	ctx, end := context.WithCancel(t.Context())
 	defer end()

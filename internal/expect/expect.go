@@ -16,8 +16,8 @@ import (
 // conditions ask Redis.
 const longestPause = 20 * time.Millisecond
 
-// Eventually waits until ok returns true. It calls ok after a millisecond, and then less and less often. Shortly before the time
-// limit of go test, it ends the test with an error that contains the text state.
+// Eventually waits until ok returns true. It calls ok after a millisecond, and then less and less often. Shortly before
+// the time limit of go test, it ends the test with an error that contains the text state.
 func Eventually(t testing.TB, state string, ok func() bool) {
 	t.Helper()
 	var limit <-chan time.Time // nil without a time limit of go test, and in benchmarks

@@ -16,9 +16,9 @@ import (
 	"github.com/tdf-framework/tdf/internal/format"
 )
 
-// A Process is what a call of tdf gets from its process. Tests run many calls in one process at the same time, so commands do not
-// use the environment, the working directory and the standard streams of the process itself. Only internal/localpass does, when
-// it looks for a password of tdf up.
+// A Process is what a call of tdf gets from its process. Tests run many calls in one process at the same time, so
+// commands do not use the environment, the working directory and the standard streams of the process itself. Only
+// internal/localpass does, when it looks for a password of tdf up.
 type Process struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer

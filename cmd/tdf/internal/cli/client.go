@@ -72,7 +72,8 @@ func (a *App) Tool(more ...config.Override) (config.Tool, error) {
 		return config.Tool{}, err
 	}
 	tool, err := config.LoadTool(file, a.Env, append(overrides, more...)...)
-	for _, path := range []*string{&tool.Manager.Redis.TLSCA, &tool.HTTP.TLSCert, &tool.HTTP.TLSKey, &tool.HTTP.ClientCA, &tool.HTTP.Users} {
+	http := &tool.HTTP
+	for _, path := range []*string{&tool.Manager.Redis.TLSCA, &http.TLSCert, &http.TLSKey, &http.ClientCA, &http.Users} {
 		*path = a.Path(*path)
 	}
 	return tool, err

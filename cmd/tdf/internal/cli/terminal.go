@@ -68,7 +68,8 @@ func Interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
 	return pr
 }
 
-// OpenFile opens a file that the user names. If the file is a pipe without a writer, OpenFile waits for a writer until ctx ends.
+// OpenFile opens a file that the user names. If the file is a pipe without a writer, OpenFile waits for a writer until
+// ctx ends.
 func (a *App) OpenFile(ctx context.Context, path string) (*os.File, error) {
 	type opened struct {
 		file *os.File

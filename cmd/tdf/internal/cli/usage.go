@@ -92,7 +92,8 @@ func SetUsageTemplate(root *cobra.Command) {
 	).Replace(root.UsageTemplate()))
 }
 
-func init() { cobra.AddTemplateFunc("flagUsages", flagUsages) } // not for each root: cobra has one map of these functions
+// All roots share cobra's map of these functions.
+func init() { cobra.AddTemplateFunc("flagUsages", flagUsages) }
 
 func flagUsages(flags *pflag.FlagSet) string {
 	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
