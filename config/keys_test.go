@@ -204,7 +204,7 @@ func TestDefaults(t *testing.T) {
 	server := expect.Result(DefaultServer("N")).Value(t)
 	worker := expect.Result(DefaultWorker("N")).Value(t)
 	manager := expect.Result(DefaultManager("N")).Value(t)
-	tool := expect.Result(LoadTool("")).Value(t)
+	tool := expect.Result(LoadTool("", nil)).Value(t)
 	expect.Equal(t, cmp.Diff(HTTP{
 		CallsPerToken: 5000, CallsPerAddress: 10_000, CallsAtOnce: 1000, Connections: 25_000, Timeout: 5 * time.Second,
 		TaskmasterStale: 30 * time.Second, TaskmasterDead: 2 * time.Minute,

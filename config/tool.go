@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"errors"
-	"os"
 	"strings"
 )
 
@@ -47,10 +46,10 @@ type Override struct {
 // DefaultNamespace is the default namespace of a Tool without a file.
 const DefaultNamespace = "tdf"
 
-// LoadTool reads the file at path. If path is "", LoadTool reads no file. Environment variables override the file,
-// and overrides override both. If the host is "embedded", the tool's manager and worker connect to the loopback
-// address. Every error is an [*Error].
-func LoadTool(path string, overrides ...Override) (Tool, error) {
+// LoadTool reads the file at path. If path is "", LoadTool reads no file. The environment variables in environ
+// ("NAME=value") override the file, and overrides override both. If the host is "embedded", the tool's manager and worker
+// connect to the loopback address. Every error is an [*Error].
+func LoadTool(path string, environ []string, overrides ...Override) (Tool, error) {
 	s := defaults(noFile)
 	s.namespace = DefaultNamespace
 	if path != "" {
@@ -63,7 +62,7 @@ func LoadTool(path string, overrides ...Override) (Tool, error) {
 			return Tool{}, err
 		}
 	}
-	if err := s.finish(os.Environ(), overrides...); err != nil {
+	if err := s.finish(environ, overrides...); err != nil {
 		return Tool{}, err
 	}
 	t := Tool{File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, Notify: s.notify, from: s.from}

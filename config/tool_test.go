@@ -20,11 +20,9 @@ func toolFile(t *testing.T, text string) string {
 
 // An override wins over the environment, the environment over the file, and the file over the default.
 func TestToolPrecedence(t *testing.T) {
-	clearEnvironment(t)
 	path := toolFile(t, "[tdf]\nnamespace=file\n[redis]\nport=1001\ndb=1\n[worker]\nlease=11\n")
-	t.Setenv("TDF_CFG_REDIS_PORT", "1002")
-	t.Setenv("TDF_CFG_TDF_NAMESPACE", "environment")
-	tool := expect.Result(LoadTool(path, Override{"tdf", "namespace", "flag", "--namespace"}, Override{"worker", "lease", "12", "--set"}, Override{"worker", "lease", "13", "--set"})).Value(t)
+	environ := []string{"TDF_CFG_REDIS_PORT=1002", "TDF_CFG_TDF_NAMESPACE=environment"}
+	tool := expect.Result(LoadTool(path, environ, Override{"tdf", "namespace", "flag", "--namespace"}, Override{"worker", "lease", "12", "--set"}, Override{"worker", "lease", "13", "--set"})).Value(t)
 	for _, redis := range []Redis{tool.Manager.Redis, tool.Server.Redis, tool.Worker.Redis} {
 		expect.Equal(t, redis.Host, "localhost")
 		expect.Equal(t, redis.Port, 1002)
@@ -39,18 +37,17 @@ func TestToolPrecedence(t *testing.T) {
 // The namespace has a default only if there is no file. If there is a file, the namespace must be set in the file, in
 // the environment or by an override.
 func TestToolWithoutAFile(t *testing.T) {
-	clearEnvironment(t)
-	tool, err := LoadTool("")
+	tool, err := LoadTool("", nil)
 	expect.NoError(t, err)
 	expect.Equal(t, tool.Manager.Namespace, DefaultNamespace)
 	expect.Equal(t, tool.Worker.Namespace, DefaultNamespace)
 	expect.Equal(t, tool.Manager.Redis.Addr(), "localhost:6379")
-	tool, err = LoadTool("", Override{"tdf", "namespace", "other", "--namespace"})
+	tool, err = LoadTool("", nil, Override{"tdf", "namespace", "other", "--namespace"})
 	expect.NoError(t, err)
 	expect.Equal(t, tool.Server.Namespace, "other")
 	path := toolFile(t, "[redis]\ndb=1\n")
-	expect.Result(LoadTool(path)).Fails(t, "[tdf] namespace: missing", "a file without a namespace")
-	tool, err = LoadTool(path, Override{"tdf", "namespace", "other", "--namespace"})
+	expect.Result(LoadTool(path, nil)).Fails(t, "[tdf] namespace: missing", "a file without a namespace")
+	tool, err = LoadTool(path, nil, Override{"tdf", "namespace", "other", "--namespace"})
 	expect.NoError(t, err)
 	expect.Equal(t, tool.Manager.Namespace, "other")
 	expect.Equal(t, tool.Manager.Redis.DB, 1)
@@ -58,8 +55,7 @@ func TestToolWithoutAFile(t *testing.T) {
 
 // With an embedded Redis, managers and workers connect to the loopback address.
 func TestToolEmbedded(t *testing.T) {
-	clearEnvironment(t)
-	tool := expect.Result(LoadTool("", Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})).Value(t)
+	tool := expect.Result(LoadTool("", nil, Override{"redis", "host", "embedded", "--redis"}, Override{"redis", "port", "7000", "--redis"})).Value(t)
 	expect.True(t, tool.Server.Redis.Embedded(), tool)
 	expect.True(t, !tool.Manager.Redis.Embedded(), tool)
 	expect.True(t, !tool.Worker.Redis.Embedded(), tool)
@@ -70,30 +66,28 @@ func TestToolEmbedded(t *testing.T) {
 
 // An error names the source of the invalid value.
 func TestToolErrors(t *testing.T) {
-	clearEnvironment(t)
 	for want, override := range map[string]Override{
 		"--set: [redis] port: \"x\" is not": {"redis", "port", "x", "--set"},
 		"--set: [redis] nosuch: unknown":    {"redis", "nosuch", "x", "--set"},
 		"--set: [nosuch] key: unknown":      {"nosuch", "key", "x", "--set"},
 		"--namespace: [tdf] namespace: \"a": {"tdf", "namespace", "a b", "--namespace"},
 	} {
-		_, err := LoadTool("", override)
+		_, err := LoadTool("", nil, override)
 		expect.MustTrue(t, errors.As(err, new(*Error)), want, err)
 		expect.True(t, strings.HasPrefix(err.Error(), want), want, err)
 	}
-	if _, err := LoadTool(filepath.Join(t.TempDir(), "nosuch.cfg")); !errors.As(err, new(*Error)) {
+	if _, err := LoadTool(filepath.Join(t.TempDir(), "nosuch.cfg"), nil); !errors.As(err, new(*Error)) {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := LoadTool("", Override{"redis", "password", "secret\x00", "--set"}); err != nil && strings.Contains(err.Error(), "secret") {
+	if _, err := LoadTool("", nil, Override{"redis", "password", "secret\x00", "--set"}); err != nil && strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error shows a password: %v", err)
 	}
 }
 
 func TestToolIsSet(t *testing.T) {
-	clearEnvironment(t)
 	file := toolFile(t, "[tdf]\nnamespace=n\n[task_defaults]\ntimeout=inf\n")
-	t.Setenv("TDF_CFG_TASK_DEFAULTS_FAIL_ON", "stderr")
-	tool := expect.Result(LoadTool(file, Override{Section: "task_defaults", Name: "max_fails", Value: "0", Source: "--set"})).Value(t)
+	environ := []string{"TDF_CFG_TASK_DEFAULTS_FAIL_ON=stderr"}
+	tool := expect.Result(LoadTool(file, environ, Override{Section: "task_defaults", Name: "max_fails", Value: "0", Source: "--set"})).Value(t)
 	for name, want := range map[string]bool{"timeout": true, "fail_on": true, "max_fails": true, "max_losses": false, "nothing": false} {
 		expect.Equal(t, tool.IsSet("task_defaults", name), want, "IsSet", name, "=")
 	}

@@ -40,7 +40,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tool, err := config.LoadTool(arguments.File)
+	tool, err := config.LoadTool(arguments.File, os.Environ())
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -32,7 +30,7 @@ func TestFiveMinutes(t *testing.T) {
 	script := fiveMinutes + "-- worker.py --\n" + fenced(t, page, "python") + "-- page.sh --\n" + commands + "-- want --\n" + want
 	dir := t.TempDir()
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "http.txt"), []byte(script), 0o644))
-	testscript.Run(t, testscript.Params{Dir: dir, Setup: setUp, Cmds: scriptCommands})
+	runScripts(t, dir)
 }
 
 const fiveMinutes = `env HOME=$WORK/home

@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
@@ -18,13 +17,13 @@ import (
 func main() {
 	command.Hide()
 	ctx, force := command.Signals()
-	os.Exit(run(ctx, force, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	p := cli.Process{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ(), Force: force}
+	os.Exit(run(ctx, p, os.Args[1:]...))
 }
 
-// run executes one call of tdf and returns its exit status. The first signal ends ctx. The second signal ends force.
-func run(ctx, force context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := cli.New(stdin, stdout, stderr)
-	a.Force = force
+// run executes one call of tdf and returns its exit status. The first signal ends ctx.
+func run(ctx context.Context, p cli.Process, args ...string) int {
+	a := cli.New(p)
 	root := newRoot(a)
 	root.SetArgs(args)
 	return a.Execute(ctx, root)

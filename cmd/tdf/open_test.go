@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,7 +50,11 @@ func (c *call) reset() {
 
 func (c *call) open(stdin io.Reader, args ...string) int {
 	all := append([]string{"open", "--redis", c.addr, "--namespace", c.namespace, "--program", "p", "--source", "https://example.org/run.sh"}, args...)
-	return run(c.ctx, c.force, all, stdin, &c.out, &c.err)
+	return c.run(stdin, all...)
+}
+
+func (c *call) run(stdin io.Reader, args ...string) int {
+	return run(c.ctx, cli.Process{Stdin: stdin, Stdout: &c.out, Stderr: &c.err, Force: c.force}, args...)
 }
 
 // ids returns the ids of the open tasks.
@@ -66,21 +69,6 @@ func (c *call) check(name string, got string, want ...string) {
 	c.t.Helper()
 	for _, w := range want {
 		expect.Contains(c.t, got, w, name, "in it")
-	}
-}
-
-// wait waits until a condition is true, or until scriptLimit has passed.
-func wait(t *testing.T, condition string, ok func() bool) {
-	t.Helper()
-	tick, limit := time.NewTicker(5*time.Millisecond), time.NewTimer(scriptLimit)
-	defer tick.Stop()
-	defer limit.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			t.Fatalf("time-out while waiting for %s", condition)
-		}
 	}
 }
 
@@ -103,7 +91,7 @@ func TestOpenInterrupted(t *testing.T) {
 	var ended sync.WaitGroup
 	ended.Go(func() { status = c.open(stdin, "--from", "-", "--format", "csv", "--campaign", "c") })
 	expect.Result(io.WriteString(rows, "a\n"+csvOf(1, 1200))).OK(t)
-	wait(t, "1200 tasks", func() bool { return len(c.ids(addr)) == 1200 })
+	expect.Eventually(t, "1200 tasks", func() bool { return len(c.ids(addr)) == 1200 })
 	c.interrupt()
 	ended.Wait()
 	rows.Close()
@@ -127,7 +115,9 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	var status int
 	var ended sync.WaitGroup
 	ended.Go(func() { status = late.open(stdin, "--from", "-", "--format", "csv", "--campaign", "c") })
-	wait(t, "the check of the late command", func() bool { return strings.Contains(late.err.String(), "fail_on=") })
+	expect.Eventually(t, "the check of the late command", func() bool {
+		return strings.Contains(late.err.String(), "fail_on=")
+	})
 	early := newCall(t, addr)
 	early.namespace = late.namespace
 	expect.Equal(t, early.open(nil, "--grid", "a=1..3", "--campaign", "c"), 0, "status", early.err.String())
@@ -165,7 +155,7 @@ func TestOpenInterruptedWhileChecking(t *testing.T) {
 	var status int
 	var ended sync.WaitGroup
 	ended.Go(func() { status = c.open(nil, "--grid", "a=1..9999 b=1..1000", "--campaign", "c") })
-	wait(t, "the first call", asked.Load)
+	expect.Eventually(t, "the first call", asked.Load)
 	c.interrupt()
 	ended.Wait()
 	expect.Equal(t, status, cli.StatusInterrupted)
@@ -197,12 +187,12 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 	var ended sync.WaitGroup
 	ended.Go(func() { status = c.open(stdin, "--from", "-", "--format", "csv", "--campaign", "c") })
 	expect.Result(io.WriteString(rows, "a\n"+csvOf(1, 10))).OK(t)
-	wait(t, "10 tasks", func() bool { return len(c.ids(addr)) == 10 })
+	expect.Eventually(t, "10 tasks", func() bool { return len(c.ids(addr)) == 10 })
 	proxy.DropReplies(1<<30, redistest.Scripts) // drop replies only of later calls
 	expect.Result(io.WriteString(rows, csvOf(11, 17))).OK(t)
-	wait(t, "a lost reply", func() bool { return proxy.Dropped() > 0 })
+	expect.Eventually(t, "a lost reply", func() bool { return proxy.Dropped() > 0 })
 	proxy.Hang()
-	wait(t, "a call that hangs", func() bool { return proxy.Held() > 0 })
+	expect.Eventually(t, "a call that hangs", func() bool { return proxy.Held() > 0 })
 	c.interrupt()
 	c.interruptAgain()
 	ended.Wait()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -39,7 +38,7 @@ func column(page, heading string) []string {
 }
 
 func commands() []*cobra.Command {
-	root := newRoot(cli.New(strings.NewReader(""), io.Discard, io.Discard))
+	root := newRoot(cli.New(cli.Process{}))
 	root.InitDefaultCompletionCmd()
 	return root.Commands()
 }
@@ -71,7 +70,7 @@ func TestPageListsTheFilters(t *testing.T) {
 // docs/tdf.md names only flags that exist.
 func TestPageNamesOnlyKnownFlags(t *testing.T) {
 	known := map[string]bool{"--help": true}
-	root := newRoot(cli.New(strings.NewReader(""), io.Discard, io.Discard))
+	root := newRoot(cli.New(cli.Process{}))
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
 	for _, c := range commands() {
 		for _, c := range append(c.Commands(), c) {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -28,7 +26,7 @@ func TestReadme(t *testing.T) {
 	script += "-- root/run.sh --\n" + fenced(t, section, "shell") + "-- numbers.csv --\n" + fenced(t, section, "csv") + "-- keys --\n\n"
 	dir := t.TempDir()
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "readme.txt"), []byte(script), 0o644))
-	testscript.Run(t, testscript.Params{Dir: dir, Setup: setUp, Cmds: scriptCommands})
+	runScripts(t, dir)
 }
 
 // A step is a command of the session, with the lines that it prints.
@@ -129,7 +127,7 @@ func TestRecipes(t *testing.T) {
 		expect.NoError(t, os.WriteFile(path, []byte(script), 0o644))
 	}
 	expect.True(t, recipes >= 11, "the page has", recipes, "recipes")
-	testscript.Run(t, testscript.Params{Dir: dir, Setup: setUp, Cmds: scriptCommands})
+	runScripts(t, dir)
 }
 
 // overrides returns the values in the configuration of a section, as arguments of the command serve.

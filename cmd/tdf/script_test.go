@@ -1,8 +1,8 @@
 package main
 
-// The scripts in testdata/script/*.txt test tdf as a process, with pipes or a terminal, and with its exit status. They are
-// written in the language of testscript (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp,
-// grep, kill, wait, env, … To run one script:
+// The scripts in testdata/script/*.txt test tdf: its output, and its exit status. They are written in the language of
+// testscript (go doc github.com/rogpeppe/go-internal/testscript): exec, stdin, stdout, stderr, cmp, grep, kill, wait, env, …
+// To run one script:
 //
 //	go test ./cmd/tdf -run TestScripts/open_sweep -v
 //
@@ -11,7 +11,9 @@ package main
 // Redis. A script that needs a server and workers must start them. Scripts run in parallel. Besides the commands of testscript,
 // there are these commands:
 //
-//	tdf ARGS…                 runs tdf; "! tdf …" expects tdf to fail
+//	tdf ARGS…                 runs tdf in the test's process, because a process of its own costs a tenth of a second of
+//	                          CPU time; "! tdf …" expects tdf to fail. tdf up gets a process, because it changes its
+//	                          umask. "exec tdf …" also runs a process: for signals, pipes and commands in the background
 //	status N COMMAND ARGS…    runs a command, which must exit with status N
 //	tty COMMAND ARGS…         runs a command on a terminal of 100 × 30. It types the text in stdin at once, followed by
 //	                          ^D. stdout gets everything that the terminal showed, with \n at the end of lines.
@@ -23,7 +25,7 @@ package main
 //	                          heartbeats frequent. The lease must be longer than a pause of the machine. A pause may take seconds
 //	unserve                   ends the server and the workers at once
 //	settled                   waits until no task is open, running or executed
-//	until REGEXP COMMAND…     repeats a command until its stdout matches
+//	until REGEXP COMMAND…     repeats a command until its stdout matches, with any exit status
 //	redis COMMAND ARGS…       sends a command to Redis, such as redis hgetall $NS:task:1, and prints a line for each value
 
 import (
@@ -39,18 +41,21 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 	"github.com/redis/go-redis/v9"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
@@ -64,19 +69,32 @@ var update = flag.Bool("update", false, "update of the scripts: cmp writes the o
 // If the test binary is started under the name tdf, it runs tdf. Under the name tty, it runs a command on a terminal.
 func TestMain(m *testing.M) {
 	os.Setenv("LC_ALL", "C") // so that programs print English
-	testscript.Main(leaktest.M{M: m}, map[string]func(){"tdf": main, "tty": runOnTerminal})
+	if filepath.Base(os.Args[0]) == "tdf" {
+		main()
+	}
+	// Here, a command tdf would hide that of scriptCommands.
+	testscript.Main(leaktest.M{M: m}, map[string]func(){"tty": runOnTerminal})
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+
+// runScripts runs the scripts in a directory. In their $PATH, tdf is a link to the test binary.
+func runScripts(t *testing.T, dir string) {
+	bin := t.TempDir()
+	expect.NoError(t, os.Symlink(expect.Result(os.Executable()).Value(t), filepath.Join(bin, "tdf")))
 	testscript.Run(t, testscript.Params{
-		Dir:           "testdata/script",
+		Dir:           dir,
 		UpdateScripts: *update,
-		Setup:         setUp,
-		Cmds:          scriptCommands,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			return setUp(env)
+		},
+		Cmds: scriptCommands,
 	})
 }
 
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"tdf":     scriptTDF,
 	"status":  scriptStatus,
 	"serve":   scriptServe,
 	"unserve": scriptUnserve,
@@ -87,6 +105,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 
 // A world is the state of one script.
 type world struct {
+	t      testing.TB
 	config []config.Override
 	client *redis.Client
 	stop   func() // ends the server and the workers that serve started
@@ -103,7 +122,7 @@ func setUp(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	w := &world{client: redis.NewClient(&redis.Options{Addr: addr, Protocol: 2}), stop: func() {}}
+	w := &world{t: t, client: redis.NewClient(&redis.Options{Addr: addr, Protocol: 2}), stop: func() {}}
 	env.Defer(func() { w.client.Close() })
 	set := func(section, name, value string) {
 		w.config = append(w.config, config.Override{Section: section, Name: name, Value: value, Source: "the script"})
@@ -132,16 +151,74 @@ func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	got := 0
-	err = ts.Exec(args[1], args[2:]...)
+	o := runCommand(ts, args[1:])
+	o.write(ts)
+	if o.status != want {
+		ts.Fatalf("status %d, want %d", o.status, want)
+	}
+}
+
+func scriptTDF(ts *testscript.TestScript, neg bool, args []string) {
+	o := runCommand(ts, append([]string{"tdf"}, args...))
+	o.write(ts)
+	if neg != (o.status != 0) {
+		ts.Fatalf("status %d", o.status)
+	}
+}
+
+// An output is what a command wrote, and its exit status.
+type output struct {
+	stdout, stderr string
+	status         int
+}
+
+// write makes the output that of the script's command.
+func (o output) write(ts *testscript.TestScript) {
+	io.WriteString(ts.Stdout(), o.stdout)
+	io.WriteString(ts.Stderr(), o.stderr)
+}
+
+// runCommand runs a command: tdf in this process, except tdf up, and all others in processes.
+func runCommand(ts *testscript.TestScript, args []string) output {
+	if args[0] == "tdf" && !slices.Contains(args, "up") {
+		return runTDF(ts, args[1:])
+	}
+	status, err := 0, ts.Exec(args[0], args[1:]...)
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
-		got = exit.ExitCode()
+		status = exit.ExitCode()
 	} else {
 		ts.Check(err)
 	}
-	if got != want {
-		ts.Fatalf("status %d, want %d", got, want)
+	return output{ts.ReadFile("stdout"), ts.ReadFile("stderr"), status}
+}
+
+func runTDF(ts *testscript.TestScript, args []string) output {
+	if len(args) > 0 && strings.HasSuffix(args[len(args)-1], "&") {
+		ts.Fatalf("only exec tdf runs in the background")
 	}
+	var stdout, stderr testlog.Buffer
+	status := run(worldOf(ts).t.Context(), cli.Process{
+		Stdin: strings.NewReader(takeStdin(ts)), Stdout: &stdout, Stderr: &stderr, Env: environ(ts), Dir: ts.MkAbs("."),
+	}, args...)
+	return output{stdout.String(), stderr.String(), status}
+}
+
+// takeStdin returns the text of the last command stdin, unless a command has already read it. testscript has no method for
+// this.
+func takeStdin(ts *testscript.TestScript) string {
+	text := reflect.ValueOf(ts).Elem().FieldByName("stdin").String()
+	if text != "" {
+		ts.Check(ts.Exec("true")) // the next command gets no stdin
+	}
+	return text
+}
+
+// environ returns the environment of a script's commands. testscript has a method only for variables whose names are known.
+func environ(ts *testscript.TestScript) (all []string) {
+	for name, value := range reflect.ValueOf(ts).Elem().FieldByName("envMap").Seq2() {
+		all = append(all, name.String()+"="+value.String())
+	}
+	return all
 }
 
 func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
@@ -157,7 +234,7 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 		section, name, _ := strings.Cut(key, ".")
 		overrides = append(overrides, config.Override{Section: section, Name: name, Value: value, Source: "serve"})
 	}
-	tool, err := config.LoadTool("", overrides...)
+	tool, err := config.LoadTool("", nil, overrides...)
 	ts.Check(err)
 	if neg {
 		ts.Fatalf("serve cannot fail")
@@ -172,7 +249,7 @@ func scriptServe(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	ts.Defer(w.stop)
 	ts.Check(s.start(tool, workers))
-	poll(ts, "the first heartbeats", func() bool {
+	expect.Eventually(w.t, "the first heartbeats", func() bool {
 		ns := ts.Getenv("NS")
 		seen := w.client.ZCard(context.Background(), ns+":servers").Val() > 0
 		for i := range workers {
@@ -231,23 +308,6 @@ func (s *services) stop() {
 	}
 }
 
-// scriptLimit is the maximum time for which a script waits for a condition.
-const scriptLimit = time.Minute
-
-// poll waits until a condition is true, or until scriptLimit has passed.
-func poll(ts *testscript.TestScript, condition string, ok func() bool) {
-	tick, limit := time.NewTicker(20*time.Millisecond), time.NewTimer(scriptLimit)
-	defer tick.Stop()
-	defer limit.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			ts.Fatalf("time-out while waiting for %s", condition)
-		}
-	}
-}
-
 func scriptSettled(ts *testscript.TestScript, _ bool, _ []string) {
 	w, ns, left := worldOf(ts), ts.Getenv("NS"), ""
 	defer func() {
@@ -255,7 +315,7 @@ func scriptSettled(ts *testscript.TestScript, _ bool, _ []string) {
 			ts.Logf("left: %s", left)
 		}
 	}()
-	poll(ts, "the end of all tasks", func() bool {
+	expect.Eventually(w.t, "the end of all tasks", func() bool {
 		left = ""
 		tx, sizes := w.client.TxPipeline(), map[string]*redis.IntCmd{} // atomically, because tasks move between the lists
 		for _, state := range []string{"open", "open:placed", "running", "executed"} {
@@ -278,13 +338,16 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
-	poll(ts, args[0], func() bool {
+	w, last := worldOf(ts), output{}
+	defer func() { last.write(ts) }()
+	expect.Eventually(w.t, args[0], func() bool {
 		if args[1] == "redis" {
-			reply, err := worldOf(ts).ask(args[2:])
-			return err == nil && want.MatchString(reply)
+			var err error
+			last.stdout, err = w.ask(args[2:])
+			return err == nil && want.MatchString(last.stdout)
 		}
-		ts.Check(ts.Exec(args[1], args[2:]...))
-		return want.MatchString(ts.ReadFile("stdout"))
+		last = runCommand(ts, args[1:])
+		return want.MatchString(last.stdout)
 	})
 }
 

@@ -22,13 +22,16 @@ func TestServe(t *testing.T) {
 	space := testspace.Config(t, redistest.Shared(t))
 	global := []string{"--redis", space.Redis.Addr(), "--namespace", space.Namespace, "--set", "redis.db=" + strconv.Itoa(space.Redis.DB)}
 	var token bytes.Buffer
-	expect.NoError(t, runTDF(t.Context(), &token, io.Discard, append(global, "token", "add", "ci", "--role", "operator")...))
+	add := append(global, "token", "add", "ci", "--role", "operator")
+	expect.MustEqual(t, run(t.Context(), cli.Process{Stdout: &token, Stderr: io.Discard}, add...), 0, "status")
 
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	var log testlog.Buffer
-	done := make(chan error, 1)
-	go func() { done <- runTDF(ctx, io.Discard, &log, append(global, "serve", "--listen", "127.0.0.1:0")...) }()
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, cli.Process{Stdout: io.Discard, Stderr: &log}, append(global, "serve", "--listen", "127.0.0.1:0")...)
+	}()
 	var base string
 	expect.Eventually(t, "the address", func() bool {
 		found := regexp.MustCompile(`listens on (http://127\.0\.0\.1:\d+);`).FindStringSubmatch(log.String())
@@ -55,15 +58,8 @@ func TestServe(t *testing.T) {
 	expect.Contains(t, text, `"state":"open"`, "reading", status)
 	http.DefaultClient.CloseIdleConnections()
 	end()
-	expect.NoError(t, <-done)
+	expect.Equal(t, <-done, 0, "status")
 	if secret := strings.TrimSpace(token.String()); strings.Contains(log.String(), secret) || !strings.Contains(log.String(), "path=/api/v1/tasks/1") {
 		t.Errorf("log: %s", log.String())
 	}
-}
-
-// runTDF runs a command in this process.
-func runTDF(ctx context.Context, stdout, stderr io.Writer, args ...string) error {
-	root := newRoot(cli.New(strings.NewReader(""), stdout, stderr))
-	root.SetArgs(args)
-	return root.ExecuteContext(ctx)
 }

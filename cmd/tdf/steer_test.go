@@ -25,10 +25,9 @@ func TestInterruptedConfirmation(t *testing.T) {
 	var status int
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		args := []string{"cancel", "--all", "--redis", c.addr, "--namespace", c.namespace}
-		status = run(c.ctx, c.force, args, terminal, &c.out, &c.err)
+		status = c.run(terminal, "cancel", "--all", "--redis", c.addr, "--namespace", c.namespace)
 	})
-	wait(t, "the question", func() bool { return strings.Contains(c.err.String(), "cancel? [y/N]") })
+	expect.Eventually(t, "the question", func() bool { return strings.Contains(c.err.String(), "cancel? [y/N]") })
 	c.interrupt()
 	ended.Wait()
 	expect.Equal(t, status, cli.StatusInterrupted)
@@ -49,12 +48,11 @@ func TestInterruptedWhileRedisHangs(t *testing.T) {
 	var status int
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		args := []string{"cancel", "--all", "--yes", "--redis", c.addr, "--namespace", c.namespace}
-		status = run(c.ctx, c.force, args, nil, &c.out, &c.err)
+		status = c.run(nil, "cancel", "--all", "--yes", "--redis", c.addr, "--namespace", c.namespace)
 	})
-	wait(t, "a lost reply", func() bool { return proxy.Dropped() > 0 })
+	expect.Eventually(t, "a lost reply", func() bool { return proxy.Dropped() > 0 })
 	proxy.Hang()
-	wait(t, "a call that hangs", func() bool { return proxy.Held() > 0 })
+	expect.Eventually(t, "a call that hangs", func() bool { return proxy.Held() > 0 })
 	c.interrupt()
 	ended.Wait()
 	expect.Equal(t, status, cli.StatusInterrupted, "status")

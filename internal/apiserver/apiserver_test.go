@@ -44,7 +44,7 @@ func serialManager(t testing.TB) *manager.Manager {
 // usual returns the defaults of [http], with a free port of the loopback interface.
 func usual(t testing.TB) config.HTTP {
 	t.Helper()
-	cfg := expect.Result(config.LoadTool("")).Value(t).HTTP
+	cfg := expect.Result(config.LoadTool("", nil)).Value(t).HTTP
 	cfg.Listen = "127.0.0.1:0"
 	return cfg
 }

@@ -115,8 +115,7 @@ func TestPasswordOfRedis(t *testing.T) {
 
 // The configuration is valid for all components, and docker waits until a stopping worker has ended its programs.
 func TestConfiguration(t *testing.T) {
-	t.Setenv("TDF_CFG_REDIS_PASSWORD", "x")
-	tool := expect.Result(config.LoadTool(filepath.Join(deploy, "tdf.cfg"))).Value(t)
+	tool := expect.Result(config.LoadTool(filepath.Join(deploy, "tdf.cfg"), []string{"TDF_CFG_REDIS_PASSWORD=x"})).Value(t)
 	p := project(t)
 	expect.Result(p.GetService(tool.Manager.Redis.Host)).OK(t)
 	expect.Equal(t, tool.Worker.Directory, p.Services["worker"].Volumes[0].Target)

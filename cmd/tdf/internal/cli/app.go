@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,13 +16,40 @@ import (
 	"github.com/tdf-framework/tdf/internal/format"
 )
 
-// An App holds the state of one call of tdf: input, output, and the flags that all commands share.
-type App struct {
+// A Process is what a call of tdf gets from its process. Tests run many calls in one process at the same time, so
+// commands do not use the environment, the working directory and the standard streams of the process itself. Only
+// internal/localpass does, when it looks for a password of tdf up.
+type Process struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Terminal       Terminal
-	Force          context.Context // ends at the second signal
-	Log            *slog.Logger
+	Env            []string        // environment variables, as "NAME=value"
+	Dir            string          // directory of relative paths; "" is the working directory of the process
+	Force          context.Context // ends at the second signal; nil means never
+}
+
+// Getenv returns the value of an environment variable, or "" if it is not set.
+func (p *Process) Getenv(name string) string {
+	for _, variable := range slices.Backward(p.Env) {
+		if value, ok := strings.CutPrefix(variable, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Path returns the path of a file that the user names. It returns "" for "".
+func (p *Process) Path(name string) string {
+	if p.Dir == "" || name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.Dir, name)
+}
+
+// An App holds the state of one call of tdf: its process, and the flags that all commands share.
+type App struct {
+	Process
+	Terminal Terminal
+	Log      *slog.Logger
 
 	File      string   // --config
 	Namespace string   // --namespace
@@ -32,11 +60,11 @@ type App struct {
 	grace atomic.Int64 // how long the command may still run after a signal, as a [time.Duration]
 }
 
-func New(stdin io.Reader, stdout, stderr io.Writer) *App {
-	a := &App{
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, Force: context.Background(),
-		Terminal: newTerminal(stdout, stderr), Log: slog.New(warningsTo(stderr)),
+func New(p Process) *App {
+	if p.Force == nil {
+		p.Force = context.Background()
 	}
+	a := &App{Process: p, Terminal: newTerminal(&p), Log: slog.New(warningsTo(p.Stderr))}
 	a.grace.Store(int64(usualGrace))
 	return a
 }

@@ -71,7 +71,12 @@ func (a *App) Tool(more ...config.Override) (config.Tool, error) {
 	if err != nil {
 		return config.Tool{}, err
 	}
-	return config.LoadTool(file, append(overrides, more...)...)
+	tool, err := config.LoadTool(file, a.Env, append(overrides, more...)...)
+	http := &tool.HTTP
+	for _, path := range []*string{&tool.Manager.Redis.TLSCA, &http.TLSCert, &http.TLSKey, &http.ClientCA, &http.Users} {
+		*path = a.Path(*path)
+	}
+	return tool, err
 }
 
 // overrides returns the configuration keys that --set, --namespace and --redis set.

@@ -18,21 +18,22 @@ const usualFile = "tdf.cfg"
 // configFile returns the path of the configuration file, or "" if there is none.
 func (a *App) configFile() (string, error) {
 	if a.File != "" {
-		return a.File, nil
+		return a.Path(a.File), nil
 	}
-	if path := os.Getenv("TDF_CONFIG"); path != "" {
-		return path, nil
+	if path := a.Getenv("TDF_CONFIG"); path != "" {
+		return a.Path(path), nil
 	}
-	target, err := filepath.EvalSymlinks(usualFile)
+	file := a.Path(usualFile)
+	target, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return "", nil
 	}
-	for _, path := range []string{".", filepath.Dir(target), target} {
+	for _, path := range []string{a.Path("."), filepath.Dir(target), target} {
 		if why := mistrust(path); why != "" {
 			return "", &config.Error{Source: usualFile, Problem: fmt.Sprintf("not used, because another user could have written it: %s; if you trust the file, use --config %s", why, usualFile)}
 		}
 	}
-	return usualFile, nil
+	return file, nil
 }
 
 // mistrust returns "" if only this user and root can change a file or directory. Otherwise it says why others can. A

@@ -40,17 +40,15 @@ func TestConfigFileOfOthers(t *testing.T) {
 			if c.root && os.Geteuid() != 0 {
 				t.Skip("needs root")
 			}
-			t.Setenv("TDF_CONFIG", "")
 			dir := t.TempDir()
-			t.Chdir(dir)
 			file := filepath.Join(dir, usualFile)
 			do(os.WriteFile(file, nil, 0o600))
 			do(os.Chmod(dir, 0o700))
 			c.change(dir, file)
-			path, err := new(App).configFile()
+			path, err := (&App{Process: Process{Dir: dir}}).configFile()
 			_, none := os.Stat(file)
 			refused := errors.As(err, new(*config.Error))
-			if used := path == usualFile; used != c.used || refused != (!used && none == nil) {
+			if used := path == file; used != c.used || refused != (!used && none == nil) {
 				t.Errorf("used %q, error %v", path, err)
 			}
 			expect.Result((&App{File: usualFile}).configFile()).Is(t, usualFile, "a file that the user names")

@@ -37,7 +37,7 @@ func TestStatus(t *testing.T) {
 		{t.Context(), ErrProblems, 3},
 		{interrupted, fmt.Errorf("read: %w", context.Cause(interrupted)), 130},
 	} {
-		a := New(nil, io.Discard, io.Discard)
+		a := New(Process{Stdout: io.Discard, Stderr: io.Discard})
 		a.parsed = true
 		expect.Equal(t, a.status(test.ctx, test.err), test.want, test.err, "status")
 	}

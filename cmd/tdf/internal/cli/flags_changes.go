@@ -15,13 +15,15 @@ import (
 
 // Changes holds the flags of set and retry that change properties of tasks.
 type Changes struct {
+	a                      *App
 	task                   TaskFlags
 	input, program, source string
 	handler                bool
 }
 
 // AddTo adds the flags to a command.
-func (c *Changes) AddTo(cmd *cobra.Command) {
+func (c *Changes) AddTo(a *App, cmd *cobra.Command) {
+	c.a = a
 	flags := cmd.Flags()
 	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh")
 	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source or --handler")
@@ -40,7 +42,7 @@ func (c *Changes) Check() error {
 	if err := c.task.Check(); err != nil {
 		return err
 	}
-	info, err := os.Stat(c.program)
+	info, err := os.Stat(c.a.Path(c.program))
 	isDir := err == nil && info.IsDir()
 	switch {
 	case c.handler && c.source != "":
@@ -104,7 +106,7 @@ func (c *Changes) readProgram(all *manager.Changes) (*program.Packed, error) {
 	if c.source != "" || c.handler {
 		return nil, nil
 	}
-	packed, err := program.Pack(c.program)
+	packed, err := program.Pack(c.a.Path(c.program))
 	if err != nil {
 		return nil, Usagef("%v", err)
 	}

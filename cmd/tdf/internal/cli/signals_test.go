@@ -23,8 +23,7 @@ func TestSignalsEndACommandThatComputes(t *testing.T) {
 			var spinning sync.WaitGroup
 			defer func() { released.Store(true); spinning.Wait() }()
 			var errors strings.Builder
-			a := New(strings.NewReader(""), &strings.Builder{}, &errors)
-			a.Force = force
+			a := New(Process{Stdout: &strings.Builder{}, Stderr: &errors, Force: force})
 			a.grace.Store(1)
 			spinning.Add(1)
 			root := &cobra.Command{SilenceErrors: true, RunE: func(*cobra.Command, []string) error {

@@ -19,10 +19,10 @@ type Terminal struct {
 	Width    int  // number of columns of stdout; 0 if stdout is not a terminal
 }
 
-func newTerminal(stdout, stderr io.Writer) Terminal {
-	t := Terminal{Out: IsTerminal(stdout), Err: IsTerminal(stderr)}
-	t.colour = t.Out && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	if f, ok := stdout.(*os.File); ok && t.Out {
+func newTerminal(p *Process) Terminal {
+	t := Terminal{Out: IsTerminal(p.Stdout), Err: IsTerminal(p.Stderr)}
+	t.colour = t.Out && p.Getenv("NO_COLOR") == "" && p.Getenv("TERM") != "dumb"
+	if f, ok := p.Stdout.(*os.File); ok && t.Out {
 		t.Width = 80
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			t.Width = width
@@ -68,15 +68,16 @@ func Interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
 	return pr
 }
 
-// OpenFile opens a file. If the file is a pipe without a writer, openFile waits for a writer until ctx ends.
-func OpenFile(ctx context.Context, path string) (*os.File, error) {
+// OpenFile opens a file that the user names. If the file is a pipe without a writer, OpenFile waits for a writer until
+// ctx ends.
+func (a *App) OpenFile(ctx context.Context, path string) (*os.File, error) {
 	type opened struct {
 		file *os.File
 		err  error
 	}
 	done := make(chan opened, 1)
 	go func() {
-		file, err := os.Open(path)
+		file, err := os.Open(a.Path(path))
 		done <- opened{file, err}
 	}()
 	select {

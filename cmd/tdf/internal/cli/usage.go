@@ -86,12 +86,14 @@ func ExactlyOne(name string) cobra.PositionalArgs {
 // SetUsageTemplate changes how --help prints a flag. If the flag's text begins with a name in back-quotes, --help prints
 // "--flag NAME   text". Without this, cobra repeats the name in the text.
 func SetUsageTemplate(root *cobra.Command) {
-	cobra.AddTemplateFunc("flagUsages", flagUsages)
 	root.SetUsageTemplate(strings.NewReplacer(
 		".LocalFlags.FlagUsages", "flagUsages .LocalFlags",
 		".InheritedFlags.FlagUsages", "flagUsages .InheritedFlags",
 	).Replace(root.UsageTemplate()))
 }
+
+// All roots share cobra's map of these functions.
+func init() { cobra.AddTemplateFunc("flagUsages", flagUsages) }
 
 func flagUsages(flags *pflag.FlagSet) string {
 	shown := pflag.NewFlagSet("", pflag.ContinueOnError)

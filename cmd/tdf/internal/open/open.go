@@ -144,11 +144,11 @@ func (o *opening) checkUnique() error {
 
 // If the program is a directory, packed packs and returns it. If the program is a name, packed returns nil.
 func (o *opening) packed() (*program.Packed, error) {
-	info, err := os.Stat(o.program)
+	info, err := os.Stat(o.a.Path(o.program))
 	isDir := err == nil && info.IsDir()
 	switch {
 	case isDir && o.source == "" && !o.handler:
-		packed, err := program.Pack(o.program)
+		packed, err := program.Pack(o.a.Path(o.program))
 		if err != nil {
 			return nil, cli.Usagef("%v", err)
 		}

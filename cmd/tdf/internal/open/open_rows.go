@@ -72,7 +72,7 @@ func (o *opening) fromFile(ctx context.Context, s *rowSource) error {
 		s.stream(ctx, "stdin", o.a.Stdin, read)
 		return nil
 	}
-	f, err := cli.OpenFile(ctx, o.from)
+	f, err := o.a.OpenFile(ctx, o.from)
 	if err != nil {
 		return cli.Usagef("--from: %v", err)
 	}

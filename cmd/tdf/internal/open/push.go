@@ -24,7 +24,7 @@ pinned.`,
 		Example: "  tdf push ./simulate",
 		Args:    cli.ExactlyOne("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
-			packed, err := program.Pack(args[0])
+			packed, err := program.Pack(a.Path(args[0]))
 			if err != nil {
 				return cli.Usagef("%v", err)
 			}

@@ -40,7 +40,7 @@ func dumpFile(ctx context.Context, a *cli.App, args []string) (in io.Reader, don
 		}
 		return cli.Stream(ctx, a.Stdin), func() {}, nil
 	}
-	file, err := cli.OpenFile(ctx, args[0])
+	file, err := a.OpenFile(ctx, args[0])
 	if err != nil {
 		return nil, nil, cli.Usagef("%v", err)
 	}

@@ -40,7 +40,7 @@ func Stats(a *cli.App) *cobra.Command {
 			case err != nil:
 				return err
 			case output != "":
-				return replaceFile(output, text)
+				return replaceFile(a.Path(output), text)
 			}
 			_, err = a.Stdout.Write(text)
 			return err
@@ -74,7 +74,7 @@ func printStats(ctx context.Context, a *cli.App, asJSON, prometheus bool, on cli
 			return err
 		}
 		var table bytes.Buffer
-		err = statsTable((&cli.App{Stdout: &table, Terminal: on}), &s)
+		err = statsTable(&cli.App{Process: cli.Process{Stdout: &table}, Terminal: on}, &s)
 		text = table.Bytes()
 		return err
 	})

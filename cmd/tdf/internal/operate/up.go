@@ -80,6 +80,7 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	if err != nil {
 		return err
 	}
+	u.data, u.directory = u.a.Path(u.data), u.a.Path(u.directory)
 	if !chosen {
 		u.workers = workersFor(runtime.GOMAXPROCS(0), tool.Worker.Concurrency)
 	}

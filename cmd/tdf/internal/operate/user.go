@@ -37,7 +37,7 @@ func userFile(a *cli.App, flag string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := cmp.Or(flag, tool.HTTP.Users)
+	path := cmp.Or(a.Path(flag), tool.HTTP.Users)
 	if path == "" {
 		return "", cli.Usagef("no user file: want --file FILE, or [http] users in the configuration")
 	}

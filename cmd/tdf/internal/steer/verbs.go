@@ -60,7 +60,7 @@ func Retry(a *cli.App) *cobra.Command {
 			"the tasks before they run.",
 		Example: "  tdf retry --failure 5f3a --program ./corrected\n  tdf retry 17 --with-dependents",
 	})
-	s.changes.AddTo(c)
+	s.changes.AddTo(a, c)
 	c.Flags().BoolVar(&s.dependents, "with-dependents", false, "also the tasks that failed because they waited for the selected tasks; changes do not apply to them")
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -95,7 +95,7 @@ func Set(a *cli.App) *cobra.Command {
 		Long:    "Changes properties of open tasks. The tasks keep their places in the queue, unless --start-after moves them.",
 		Example: "  tdf set --campaign grid --timeout 10m --max-fails 2",
 	})
-	s.changes.AddTo(c)
+	s.changes.AddTo(a, c)
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if !s.changes.Given() {
