@@ -19,8 +19,8 @@ const (
 // often finish repeats the scan for this reason.
 const doubtPasses = 16
 
-// haltPasses is how often a Host tries to stop all processes of a program before it kills them.
-const haltPasses = 16
+// haltScans is how often halt searches for new processes before a Host kills the processes that it has found.
+const haltScans = 16
 
 // finish is called when the program itself has ended. It returns when none of the program's processes is left. If End
 // was not called, finish sends the remaining processes SIGTERM and, after the grace period, SIGKILL.
@@ -34,7 +34,7 @@ func (p *Process) finish() {
 		case len(left) == 0 && (certain || pass > doubtPasses) && ours.leave(p):
 			return
 		case killing:
-			p.killPass(left, &slow)
+			p.killPass(func() []proc { return left }, &slow)
 			if len(left) > 0 {
 				pause = slow.pause
 			}
@@ -115,7 +115,7 @@ func (p *Process) whilePresent(do func()) {
 func (p *Process) kill() {
 	slow := stubborn{pause: firstPause}
 	for {
-		p.whilePresent(func() { p.killPass(p.members(), &slow) })
+		p.whilePresent(func() { p.killPass(p.members, &slow) })
 		select {
 		case <-p.exited:
 			return
@@ -124,39 +124,44 @@ func (p *Process) kill() {
 	}
 }
 
-// killPass kills the given processes. From the second pass on, it stops them with SIGSTOP before it kills them, since
-// stopped processes cannot fork. It logs once if processes do not end after SIGKILL. It records each pass in slow,
-// which makes the pauses between the passes longer.
-func (p *Process) killPass(all []proc, slow *stubborn) {
+// killPass kills the processes that find returns, and also processes that they have forked in the meantime. It empties
+// the cgroup before it calls find, because this needs no search. It logs once if processes do not end after SIGKILL. It
+// records each pass in slow, which makes the pauses between the passes longer.
+func (p *Process) killPass(find func() []proc, slow *stubborn) {
 	p.killed.Store(true)
-	mortal := all
-	if p.group != nil && p.group.kill() == nil {
-		mortal = slices.DeleteFunc(slices.Clone(all), func(pr proc) bool { return p.group.holds(pr.pid) })
-	}
-	if slow.last != nil && slow.same < haltPasses && len(mortal) > 0 {
-		mortal = p.halt(mortal)
-	}
-	p.signal(mortal, syscall.SIGKILL)
+	emptied := p.group != nil && p.group.kill() == nil
+	all := find()
 	if len(all) == 0 {
 		return
 	}
+	dying := func(pr proc) bool { return emptied && p.group.holds(pr.pid) }
+	p.signal(p.halt(all, slow.last, dying), syscall.SIGKILL)
 	if slow.saw(all); slow.isNews() {
 		p.host.log.Warn("waiting for processes of a program: they do not end after SIGKILL", "pids", firstPIDs(all))
 	}
 }
 
-// halt stops the given processes with SIGSTOP, and also processes that they have forked in the meantime. It returns
-// all of them.
-func (p *Process) halt(all []proc) []proc {
-	for range haltPasses {
-		moving := slices.DeleteFunc(slices.Clone(all), proc.stopped)
-		if len(moving) == 0 {
-			break
+// halt stops the given processes with SIGSTOP, and also processes that they have forked in the meantime. It returns all
+// of them, except those that are dying. It does not stop the processes in killed, which got SIGKILL in an earlier pass.
+//
+// Without halt, a fork bomb at its limit on processes would start a new process for each one that is killed. And while
+// it runs, it takes most of the CPU time that the searches need. halt signals each process only once, and does not wait
+// until the process has stopped, since a process with a pending signal cannot begin a fork. On a busy machine, it may
+// take seconds until the process gets CPU time and stops.
+func (p *Process) halt(all []proc, killed map[key]bool, dying func(proc) bool) []proc {
+	halted := map[key]bool{}
+	for scans := 0; ; scans++ {
+		all = slices.DeleteFunc(slices.Clone(all), dying)
+		fresh := slices.DeleteFunc(slices.Clone(all), func(pr proc) bool { return killed[pr.key] || halted[pr.key] })
+		if len(fresh) == 0 || scans == haltScans {
+			return all
 		}
-		p.signal(moving, syscall.SIGSTOP)
+		p.signal(fresh, syscall.SIGSTOP)
+		for _, pr := range fresh {
+			halted[pr.key] = true
+		}
 		all = p.members()
 	}
-	return all
 }
 
 // signal sends the signal s to each process. It skips processes that this user may not signal, for example because

@@ -187,3 +187,23 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 		expect.Result(s.tryStart(Command{Path: "/bin/true"})).FailsWith(t, errClosed, "after Close")
 	})
 }
+
+// Processes that are killed are stopped first, also those that begin while the Host stops others. Processes that got
+// SIGKILL before are not stopped.
+func TestProcessesAreStoppedBeforeTheyAreKilled(t *testing.T) {
+	s := newSite(t, false, Config{})
+	r := s.sh("setsid sleep 1000 & sleep 1000 & echo begun; wait")
+	r.awaitLines(1)
+	all := r.members()
+	expect.MustLen(t, all, 3)
+	none := func(proc) bool { return false }
+	isStopped := func(pr proc) bool { now, _ := look(pr.pid); return now.state == 'T' }
+	killed, first := map[key]bool{all[0].key: true}, all[1:2] // halt searches for the third process itself
+	expect.Len(t, r.halt(first, killed, none), 3)
+	for _, pr := range all[1:] {
+		until(t, "the process is stopped", func() bool { return isStopped(pr) })
+	}
+	expect.True(t, !isStopped(all[0]), "the process that got SIGKILL before was stopped")
+	expect.Len(t, r.halt(all, nil, func(proc) bool { return true }), 0)
+	r.end()
+}

@@ -33,8 +33,6 @@ type proc struct {
 // with other threads still runs, because the first thread may end before the others.
 func (p proc) alive() bool { return p.state != 'Z' && p.state != 'X' || p.threads > 1 }
 
-func (p proc) stopped() bool { return p.state == 'T' || p.state == 't' }
-
 // envEnd is the index of the field env_end, the address at which the environment ends. The first field after the name
 // has index 0.
 const envEnd = 48
