@@ -40,8 +40,8 @@ MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/com
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build the programs into bin/
-	go build -o bin/ ./cmd/...
+build: ## build static programs into bin/
+	scripts/build bin
 
 dist: ## build static programs for linux, amd64 and arm64, into dist/
 	scripts/dist

@@ -111,7 +111,9 @@ func FuzzNameIn(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if name := NameIn(text); name != "" && (!validName.MatchString(name) || !strings.HasPrefix(text, prefix+name+"_") || len(text) > longestText) {
+		name := NameIn(text)
+		valid := validName().MatchString(name) && strings.HasPrefix(text, prefix+name+"_") && len(text) <= longestText
+		if name != "" && !valid {
 			t.Errorf("%q has the name %q", text, name)
 		}
 	})

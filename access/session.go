@@ -45,7 +45,7 @@ func NewSession(t *Token, now tdf.Time, life time.Duration) (s Session, text str
 func SessionKey(text string) (holder, digest string, ok bool) {
 	last := strings.LastIndexByte(text, '.')
 	kind, name, _ := strings.Cut(text[:max(last, 0)], ".")
-	if len(text) > longestText+len("token.") || kind != "token" && kind != "user" || !validName.MatchString(name) {
+	if len(text) > longestText+len("token.") || kind != "token" && kind != "user" || !validName().MatchString(name) {
 		return "", "", false
 	}
 	sum := sha256.Sum256([]byte(text))

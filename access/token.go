@@ -6,11 +6,11 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // Bounds of tokens.
@@ -46,22 +46,25 @@ func (*InvalidError) Code() tdf.Code { return tdf.CodeInvalid }
 
 // Errors of calls with tokens.
 var (
-	ErrDenied   = tdf.NewError(tdf.CodeForbidden, "the token is unknown, revoked or expired")
-	ErrNoToken  = tdf.NewError(tdf.CodeNotFound, "no token has this name")
-	ErrTaken    = tdf.NewError(tdf.CodeTaken, "another token has this name; remove it first, or use another name")
-	ErrTooMany  = tdf.NewError(tdf.CodeFull, fmt.Sprintf("the namespace has %d tokens; remove some", MaxTokens))
-	validName   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	longestText = len(prefix) + 64 + len("_") + len(rand.Text())
+	ErrDenied  = tdf.NewError(tdf.CodeForbidden, "the token is unknown, revoked or expired")
+	ErrNoToken = tdf.NewError(tdf.CodeNotFound, "no token has this name")
+	ErrTaken   = tdf.NewError(tdf.CodeTaken, "another token has this name; remove it first, or use another name")
+	ErrTooMany = tdf.NewError(tdf.CodeFull, fmt.Sprintf("the namespace has %d tokens; remove some", MaxTokens))
+	validName  = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
 
 // prefix is the beginning of each token, so that people and scanners recognize a token in a file.
 const prefix = "tdf_"
 
+// longestText bounds the work on texts of clients. It is above the length of every token: the prefix, a name, and what
+// [rand.Text] returns.
+const longestText = 128
+
 // Check returns an *[InvalidError] if no token has these properties.
 func (t *Token) Check() error {
 	rights := t.Role.Rights()
 	switch {
-	case !validName.MatchString(t.Name):
+	case !validName().MatchString(t.Name):
 		return &InvalidError{fmt.Sprintf("name %.100q: want 1 to 64 letters, digits, dots, hyphens and underscores, with a letter or a digit first", t.Name)}
 	case !t.Role.known():
 		return &InvalidError{fmt.Sprintf("role %.100q: want %s", t.Role, roleNames())}
@@ -100,7 +103,7 @@ func digest(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) 
 func NameIn(text string) string {
 	rest, ok := strings.CutPrefix(text, prefix)
 	i := strings.LastIndexByte(rest, '_')
-	if !ok || i < 0 || len(text) > longestText || !validName.MatchString(rest[:i]) {
+	if !ok || i < 0 || len(text) > longestText || !validName().MatchString(rest[:i]) {
 		return ""
 	}
 	return rest[:i]

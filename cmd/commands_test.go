@@ -41,14 +41,14 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	bin = dir
-	build := exec.Command("go", "build", "-o", dir, "./tdf", "./tdf-server", "./tdf-worker", "../examples/mapreduce")
+	build := exec.Command("../scripts/build", dir, "./cmd/...", "./examples/mapreduce")
 	build.Env = append(os.Environ(), "GOGC=400") // as in the Makefile
 	out, err := build.CombinedOutput()
 	status := 1
 	if err == nil {
 		status = m.Run()
 	} else {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "scripts/build: %v\n%s", err, out)
 	}
 	os.RemoveAll(dir)
 	os.Exit(status)

@@ -8,13 +8,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"strings"
 	"syscall"
 	"unicode"
 	"unicode/utf8"
 
 	"gopkg.in/ini.v1"
+
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // An entry is a key of a file. Its value is the text after = or :, without leading and trailing white space.
@@ -25,8 +26,8 @@ type entry struct{ section, name, value string }
 const maxFile = 1 << 16
 
 var (
-	header  = regexp.MustCompile(`^\[[^\[\]]+\]$`)
-	keyLine = regexp.MustCompile(`^(\w+)\s*[=:]\s*(.*)$`)
+	header  = lazy.Regexp(`^\[[^\[\]]+\]$`)
+	keyLine = lazy.Regexp(`^(\w+)\s*[=:]\s*(.*)$`)
 )
 
 // iniOptions make ini.v1 keep duplicate sections and keys, so that parse can refuse them.
@@ -117,7 +118,7 @@ func prepare(source string, data []byte) ([]byte, error) {
 			return nil, &Error{Source: source, Problem: fmt.Sprintf("line %d: %s", number, problem)}
 		}
 		inSection = inSection || strings.HasPrefix(line, "[")
-		lines.WriteString(keyLine.ReplaceAllString(line, "$1=`"+marker+"$2`") + "\n")
+		lines.WriteString(keyLine().ReplaceAllString(line, "$1=`"+marker+"$2`") + "\n")
 	}
 	return lines.Bytes(), nil
 }
@@ -131,11 +132,11 @@ func lineProblem(line string, inSection bool) string {
 		return "not UTF-8 text; save the file as UTF-8"
 	case strings.ContainsFunc(line, control):
 		return "the line contains a control character; expected plain text"
-	case line == "" || line[0] == '#' || line[0] == ';' || header.MatchString(line):
+	case line == "" || line[0] == '#' || line[0] == ';' || header().MatchString(line):
 		return ""
 	case line[0] == '[':
 		return "the line begins with [ but is not a [section]; remove the text after the ]"
-	case !keyLine.MatchString(line):
+	case !keyLine().MatchString(line):
 		return "expected [section], key=value, or a comment that begins with # or ;"
 	case !inSection:
 		return "the key comes before the first [section]"

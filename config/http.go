@@ -5,11 +5,12 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // HTTP is the configuration of the HTTP API (docs/configuration.md, "[http]").
@@ -105,11 +106,13 @@ var reservedPaths = []string{
 	"claim_task", "clock", "complete", "count_queue", "count_tasks", "enqueue", "get_task", "list_tasks", "renew", "wipe", // Skuld
 }
 
+var prefixForm = lazy.Regexp(`^(/[A-Za-z0-9_-]+)+$`)
+
 // prefix returns the kind of the prefix of an interface's paths. Empty means none.
 func prefix(at func(*settings) *string) kind {
-	clean := regexp.MustCompile(`^(/[A-Za-z0-9_-]+)+$`)
 	valid := func(s string) bool {
-		return s == "" || s == "/" || clean.MatchString(s) && len(s) <= 100 && !slices.Contains(reservedPaths, strings.Split(s, "/")[1])
+		return s == "" || s == "/" ||
+			prefixForm().MatchString(s) && len(s) <= 100 && !slices.Contains(reservedPaths, strings.Split(s, "/")[1])
 	}
 	return matching("/, nothing, or a path such as /ts of letters, digits, hyphens and underscores that is no path of the API", valid, at)
 }
@@ -140,12 +143,13 @@ func origin(at func(*settings) *string) kind {
 	return lower(matching("an origin such as https://tdf.example.org, or nothing", func(s string) bool { return s == "" || IsOrigin(s) }, at))
 }
 
-var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.:_\[\]-]+$`)
+var hostAndPort = lazy.Regexp(`^[A-Za-z0-9.:_\[\]-]+$`)
 
 // IsOrigin reports whether a text is the origin of web pages, such as https://lab.example.org or http://127.0.0.1:7379.
 func IsOrigin(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && hostAndPort.MatchString(u.Host) && u.Hostname() != "" && u.Scheme+"://"+u.Host == s
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && hostAndPort().MatchString(u.Host) &&
+		u.Hostname() != "" && u.Scheme+"://"+u.Host == s
 }
 
 // lower returns a kind that stores the text in lower case.

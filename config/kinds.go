@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // A kind says which values of a key are valid, and stores them.
@@ -47,14 +47,14 @@ func path(at func(*settings) *string) kind {
 func plain(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
 
 // noneWithComment matches the password None with a comment on the same line. A comment must have its own line.
-var noneWithComment = regexp.MustCompile(`^None\s+[;#]`)
+var noneWithComment = lazy.Regexp(`^None\s+[;#]`)
 
 func password(at func(*settings) *string) kind {
 	parse := func(s string) (string, bool) {
 		if s == "None" {
 			s = ""
 		}
-		return s, !noneWithComment.MatchString(s)
+		return s, !noneWithComment().MatchString(s)
 	}
 	return bind("a password, or None for none (a comment needs its own line)", parse, at)
 }
@@ -78,11 +78,11 @@ func host(at func(*settings) *string) kind {
 	return matching("a host's name or address (its port has a key of its own)", valid, at)
 }
 
-var placeholder = regexp.MustCompile(`\$(program|worker|taskId|round)`)
+var placeholder = lazy.Regexp(`\$(program|worker|taskId|round)`)
 
 func filename(at func(*settings) *string) kind {
 	valid := func(s string) bool {
-		return s != "" && plain(s) && !strings.Contains(placeholder.ReplaceAllString(s, ""), "$")
+		return s != "" && plain(s) && !strings.Contains(placeholder().ReplaceAllString(s, ""), "$")
 	}
 	return matching("a path with no $ except in $program, $worker, $taskId and $round", valid, at)
 }
@@ -113,7 +113,7 @@ func target(at func(*settings) *string) kind {
 	return matching("rsync:HOST:PATH, rsync:rsync://HOST/MODULE/PATH or rsync:PATH", valid, at)
 }
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func words(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
@@ -132,7 +132,7 @@ func listOf(want string, valid func(string) bool, at func(*settings) *[]string) 
 
 func names(at func(*settings) *[]string) kind {
 	valid := func(s string) bool {
-		return variable.MatchString(s) && !strings.HasPrefix(s, "TDF_")
+		return variable().MatchString(s) && !strings.HasPrefix(s, "TDF_")
 	}
 	return listOf("names of variables that do not begin with TDF_", valid, at)
 }

@@ -2,9 +2,10 @@ package config
 
 import (
 	"os"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // settings holds the values of all keys of all components.
@@ -74,11 +75,11 @@ func defaults(source string) *settings {
 	return s
 }
 
-var inlineComment = regexp.MustCompile(`(^|\s)[;#]`)
+var inlineComment = lazy.Regexp(`(^|\s)[;#]`)
 
 func (s *settings) setFromFile(e entry) error {
 	k := find(e.section, e.name)
-	if !k.verbatim() && inlineComment.MatchString(e.value) {
+	if !k.verbatim() && inlineComment().MatchString(e.value) {
 		return &Error{
 			Source: s.source, Section: k.section, Key: k.name,
 			Problem: quote(e.value) + " ends in a comment; move the comment to its own line; expected " + k.kind.want,

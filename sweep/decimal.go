@@ -3,16 +3,17 @@ package sweep
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // maxDigits is the maximum number of decimal digits with which a number can be converted to float64 and back without
 // loss.
 const maxDigits = 15
 
-var numberSyntax = regexp.MustCompile(`^` + numberPattern + `$`)
+var numberSyntax = lazy.Regexp(`^` + numberPattern + `$`)
 
 // isNumber reports whether a text is a number that a reader can convert to a float64 without loss. These texts do not
 // count as numbers (docs/tdf.md, "Sweeps"):
@@ -21,7 +22,7 @@ var numberSyntax = regexp.MustCompile(`^` + numberPattern + `$`)
 //   - texts that look like ids
 func isNumber(text string) bool {
 	const longest = len("-0.") + maxDigits + len("e-308")
-	if len(text) > longest || !numberSyntax.MatchString(text) {
+	if len(text) > longest || !numberSyntax().MatchString(text) {
 		return false
 	}
 	mantissa, exponent, scientific := cutExponent(text)

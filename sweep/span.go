@@ -3,9 +3,10 @@ package sweep
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // A span is one value, or a range of decimal numbers: first, first + step, and so on.
@@ -21,17 +22,19 @@ type span struct {
 const numberPattern = `-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?`
 
 var (
-	rangeLike   = regexp.MustCompile(`^[-+]?[0-9.]*[0-9](?:[eE][-+]?[0-9]+)?\.\.`)
-	rangeSyntax = regexp.MustCompile(`^(` + numberPattern + `)\.\.(` + numberPattern + `)(?:/(` + numberPattern[len("-?"):] + `))?$`)
+	rangeLike   = lazy.Regexp(`^[-+]?[0-9.]*[0-9](?:[eE][-+]?[0-9]+)?\.\.`)
+	rangeSyntax = lazy.Regexp(`^(` + numberPattern + `)\.\.(` + numberPattern + `)` +
+		`(?:/(` + numberPattern[len("-?"):] + `))?$`)
 
 	// foreignRange matches ranges in the notations of other programs.
-	foreignRange = regexp.MustCompile(`^(` + numberPattern + `)(?:-|–|…|:)(` + numberPattern + `)(?:[:/](` + numberPattern + `))?$`)
+	foreignRange = lazy.Regexp(`^(` + numberPattern + `)(?:-|–|…|:)(` + numberPattern + `)` +
+		`(?:[:/](` + numberPattern + `))?$`)
 
 	errRange = errors.New("is not a range such as 1..10, 10..1, 0.1..0.5/0.1 or 1e-3..5e-3/1e-3; quote it if it is text")
 )
 
 func parseSpan(item gridItem) (span, error) {
-	if item.quoted || !rangeLike.MatchString(item.text) && !betweenNumbers(item.text) {
+	if item.quoted || !rangeLike().MatchString(item.text) && !betweenNumbers(item.text) {
 		return span{text: item.text, count: 1}, nil
 	}
 	s, err := parseRange(item.text)
@@ -44,7 +47,7 @@ func parseSpan(item gridItem) (span, error) {
 // suggestion returns the range that the user most likely meant by an unquoted value. It returns "" if the value does not
 // look like a range.
 func (item gridItem) suggestion() string {
-	match := foreignRange.FindStringSubmatch(item.text)
+	match := foreignRange().FindStringSubmatch(item.text)
 	switch {
 	case match == nil || item.quoted:
 		return ""
@@ -70,7 +73,7 @@ func isAnyNumber(text string) bool {
 }
 
 func parseRange(text string) (span, error) {
-	match := rangeSyntax.FindStringSubmatch(text)
+	match := rangeSyntax().FindStringSubmatch(text)
 	if match == nil {
 		return span{}, errRange
 	}

@@ -10,12 +10,12 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
-	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -226,11 +226,11 @@ func (a *api) knowsOrigin(origin string) bool { return a.origins[strings.ToLower
 // cleanPath returns the path without . and .., and without empty parts.
 func cleanPath(p string) string { return path.Clean("/" + p) }
 
-var validID = regexp.MustCompile(`^[A-Za-z0-9._:/+=@-]{1,128}$`)
+var validID = lazy.Regexp(`^[A-Za-z0-9._:/+=@-]{1,128}$`)
 
 // correlationID returns the id that the client gave to its call. If the client gave no valid id, it returns a new one.
 func correlationID(r *http.Request) string {
-	if id := r.Header.Get("X-Correlation-Id"); validID.MatchString(id) {
+	if id := r.Header.Get("X-Correlation-Id"); validID().MatchString(id) {
 		return id
 	}
 	return rand.Text()
@@ -241,7 +241,7 @@ func setHeaders(h http.Header, id string) {
 	h.Set("X-Correlation-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("Content-Security-Policy", contentPolicy())
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }

@@ -96,9 +96,14 @@ func (a *api) page(path, kind string, make func() ([]byte, error)) {
 	})
 }
 
-func render(t *template.Template, data any) ([]byte, error) {
+// render makes a page of the text of its template.
+func render(text string, data any) ([]byte, error) {
+	t, err := template.New("").Parse(text)
+	if err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
-	err := t.Execute(&b, data)
+	err = t.Execute(&b, data)
 	return b.Bytes(), err
 }
 
@@ -137,24 +142,24 @@ func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
 const style = `body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}code{background:#eee;padding:0 .2em}dt{font-weight:bold;margin-top:1rem}`
 
 // contentPolicy lets a browser use the style of the pages, and nothing else.
-var contentPolicy = func() string {
+var contentPolicy = sync.OnceValue(func() string {
 	digest := sha256.Sum256([]byte(style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-}()
+})
 
-var errorsPage = template.Must(template.New("errors").Parse(`<!doctype html><html lang="en"><title>Errors of the TDF API</title><style>` + style + `</style>
+const errorsPage = `<!doctype html><html lang="en"><title>Errors of the TDF API</title><style>` + style + `</style>
 <h1>Errors</h1><p>An answer with one of these status codes has the type application/problem+json (RFC 9457). Its member <code>type</code> links to this page.</p>
 <dl>{{range .}}<dt id="{{.Code}}">{{.Status}} {{.Title}} <code>{{.Code}}</code></dt><dd>{{.Text}}</dd>
 {{end}}</dl></html>
-`))
+`
 
-var docsPage = template.Must(template.New("docs").Parse(`<!doctype html><html lang="en"><title>TDF API</title><style>` + style + `</style>
+const docsPage = `<!doctype html><html lang="en"><title>TDF API</title><style>` + style + `</style>
 <h1>TDF API</h1><p>Every call below /api needs a token, in the header <code>Authorization: Bearer TOKEN</code>. Schema: <a href="/openapi.json">/openapi.json</a>,
 <a href="/openapi.yaml">/openapi.yaml</a>. <a href="/errors">Errors</a></p>
 {{range .}}<h2 id="{{.OperationID}}"><code>{{.Method}} {{.Path}}</code></h2><p>{{.Summary}}. {{.Description}}</p>
 {{if .Parameters}}<ul>{{range .Parameters}}<li><code>{{.Name}}</code> ({{.In}}) {{.Description}}</li>{{end}}</ul>{{end}}
 {{end}}</html>
-`))
+`
 
 // operations returns the operations of the document, in the order of the routes.
 func (a *api) operations() (all []*huma.Operation) {

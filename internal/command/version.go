@@ -2,7 +2,7 @@ package command
 
 import "runtime/debug"
 
-// stamped is the version of the release. The linker sets it when scripts/dist builds a release.
+// stamped is the version of the release. scripts/build sets it to TDF_VERSION.
 var stamped string
 
 // Version returns the version of the release. If this program is not from a release, Version returns the version of the

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 func project(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "project")
-	for _, name := range []string{"scripts/dist", "internal/command/version.go", "go.mod", ".gitignore"} {
+	for _, name := range []string{"scripts/build", "scripts/dist", "internal/command/version.go", "go.mod", ".gitignore"} {
 		info := expect.Result(os.Stat(filepath.Join(root, name))).Value(t)
 		write(t, filepath.Join(dir, name), info.Mode(), read(t, filepath.Join(root, name)))
 	}

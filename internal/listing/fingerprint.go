@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // A Fingerprint identifies a kind of failure. Two failed rounds have the same Fingerprint if they most likely failed for
@@ -181,7 +182,7 @@ func panicLine(text string) string {
 	return ""
 }
 
-var escapes = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)")
+var escapes = lazy.Regexp("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)")
 
 // clean returns a line as plain text. It removes colour codes. It also removes text that a carriage return overwrote, such
 // as progress bars. It replaces unprintable characters with blanks.
@@ -189,7 +190,7 @@ func clean(line string) string {
 	line = strings.TrimRight(line, "\r\n")
 	line = line[strings.LastIndexByte(line, '\r')+1:]
 	line = strings.ToValidUTF8(line[:min(len(line), lineLooked)], "\uFFFD")
-	line = escapes.ReplaceAllString(line, "")
+	line = escapes().ReplaceAllString(line, "")
 	return strings.TrimRight(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.IsSpace(r) {
 			return ' '
@@ -201,22 +202,22 @@ func clean(line string) string {
 // placeholders lists patterns of text that differs between similar failures, each with the text that replaces it. The
 // patterns apply in this order.
 var placeholders = []struct {
-	what  *regexp.Regexp
+	what  func() *regexp.Regexp
 	stand string
 }{
-	{regexp.MustCompile(`"[^"]*"|` + "`[^`]*`" + `|\B'[^']*'\B`), `"…"`},
-	{regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "<uuid>"},
-	{regexp.MustCompile(`(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm)/[^\s:,;)\]}>]*`), "<path>"},
-	{regexp.MustCompile(`(?:\B[-+])?\d+(?:\.\d+)+(?:[eE][+-]?\d+)?|(?:\B[-+])?\b\d+[eE][+-]?\d+\b|\b0[xX][0-9a-fA-F]+\b`), "<n>"},
-	{regexp.MustCompile(`(?i)\b(?:[0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]*\b`), "<n>"}, // checksums, addresses
-	{regexp.MustCompile(`(?:\B[-+])?\d+`), "<n>"},
-	{regexp.MustCompile(`\s+`), " "},
+	{lazy.Regexp(`"[^"]*"|` + "`[^`]*`" + `|\B'[^']*'\B`), `"…"`},
+	{lazy.Regexp(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "<uuid>"},
+	{lazy.Regexp(`(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm)/[^\s:,;)\]}>]*`), "<path>"},
+	{lazy.Regexp(`(?:\B[-+])?\d+(?:\.\d+)+(?:[eE][+-]?\d+)?|(?:\B[-+])?\b\d+[eE][+-]?\d+\b|\b0[xX][0-9a-fA-F]+\b`), "<n>"},
+	{lazy.Regexp(`(?i)\b(?:[0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]*\b`), "<n>"}, // checksums, addresses
+	{lazy.Regexp(`(?:\B[-+])?\d+`), "<n>"},
+	{lazy.Regexp(`\s+`), " "},
 }
 
 // normalise puts placeholders in place of the parts of a line that differ between similar failures.
 func normalise(line string) string {
 	for _, p := range placeholders {
-		line = p.what.ReplaceAllString(line, p.stand)
+		line = p.what().ReplaceAllString(line, p.stand)
 	}
 	line = strings.TrimSpace(line)
 	if runes := []rune(line); len(runes) > lineKept {

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // NewRequest returns a request without a body. It moves the URL's credentials to a header, because errors quote URLs.
@@ -46,12 +46,12 @@ func Reason(err error) error {
 type redacted struct{ err error }
 
 var (
-	userinfo = regexp.MustCompile(`://\S*@`)
-	query    = regexp.MustCompile(`\?[^\s"']+`)
+	userinfo = lazy.Regexp(`://\S*@`)
+	query    = lazy.Regexp(`\?[^\s"']+`)
 )
 
 func (r redacted) Error() string {
-	return query.ReplaceAllString(userinfo.ReplaceAllString(r.err.Error(), "://***@"), "?***")
+	return query().ReplaceAllString(userinfo().ReplaceAllString(r.err.Error(), "://***@"), "?***")
 }
 func (r redacted) Unwrap() error { return r.err }
 

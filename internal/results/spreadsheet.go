@@ -1,10 +1,11 @@
 package results
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 const (
@@ -13,7 +14,7 @@ const (
 )
 
 // plainNumber matches negative numbers. They begin like formulas, but are not formulas.
-var plainNumber = regexp.MustCompile(`^-[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+var plainNumber = lazy.Regexp(`^-[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
 // escapeFormulas puts an apostrophe before each text that a spreadsheet would run as a formula: before cells, and before
 // parts of cells, because a spreadsheet may split a line at other characters than commas.
@@ -50,5 +51,5 @@ func isFormula(text string) bool {
 		return strings.ContainsRune(`";`, r) || unicode.In(r, unicode.C, unicode.Z)
 	})
 	first, _ := utf8.DecodeRuneInString(text)
-	return text != "" && strings.ContainsRune(formulaSigns, first) && !plainNumber.MatchString(text)
+	return text != "" && strings.ContainsRune(formulaSigns, first) && !plainNumber().MatchString(text)
 }

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"html"
 	"html/template"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // Bounds of outputs on a page. The API has the whole output.
@@ -58,8 +58,8 @@ type style struct {
 }
 
 var (
-	colourSequence = regexp.MustCompile(`^\x1b\[([0-9;]{0,40})m`)
-	begunSequence  = regexp.MustCompile(`^(\r|\x1b(\[[0-9;]{0,40})?)$`)
+	colourSequence = lazy.Regexp(`^\x1b\[([0-9;]{0,40})m`)
+	begunSequence  = lazy.Regexp(`^(\r|\x1b(\[[0-9;]{0,40})?)$`)
 )
 
 func (p *painter) write(text string) {
@@ -73,11 +73,11 @@ func (p *painter) write(text string) {
 			return
 		}
 		p.text(text[:at])
-		if text = text[at:]; begunSequence.MatchString(text) {
+		if text = text[at:]; begunSequence().MatchString(text) {
 			p.held = text
 			return
 		}
-		switch found := colourSequence.FindStringSubmatch(text); {
+		switch found := colourSequence().FindStringSubmatch(text); {
 		case found != nil:
 			p.set(found[1])
 			text = text[len(found[0]):]

@@ -136,14 +136,14 @@ type shown struct {
 // mainOf makes the main part of a page.
 func mainOf(name string, of shown) ([]byte, error) {
 	var b bytes.Buffer
-	err := templates[name].ExecuteTemplate(&b, "main", of)
+	err := templates()[name].ExecuteTemplate(&b, "main", of)
 	return b.Bytes(), err
 }
 
 // partOf makes a part that no page has of its own, and which does not depend on what a page loads.
 func partOf(name string, data any) []byte {
 	var b bytes.Buffer
-	if err := layout.ExecuteTemplate(&b, name, data); err != nil {
+	if err := templates()["layout"].ExecuteTemplate(&b, name, data); err != nil {
 		panic(err) // the tests make all parts
 	}
 	return b.Bytes()
@@ -170,7 +170,10 @@ type link struct {
 
 // write writes a page with its frame. Without a visit, the page has no navigation.
 func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *view, live bool) {
-	f := frame{Title: main.title, Main: main.withOutput(), Live: live, Namespace: d.manager.Internals().Config.Namespace, Version: version}
+	f := frame{
+		Title: main.title, Main: main.withOutput(), Live: live,
+		Namespace: d.manager.Internals().Config.Namespace, Version: version(),
+	}
 	if v != nil {
 		f.User, f.Role, f.CSRF, f.Path = v.user.Name, v.user.Role, csrfOf(v.session), v.request.URL.EscapedPath()
 		for _, p := range pages {

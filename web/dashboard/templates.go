@@ -13,6 +13,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -31,19 +32,18 @@ var functions = template.FuncMap{
 	"states": func() []tdf.State { return tdf.States }, "outputmark": func() template.HTML { return outputMark },
 }
 
-var layout = template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/login.html", "templates/problem.html"))
-
-// templates has the template of each page, which may use those of templates/parts.html.
-var templates = parseAll()
-
-func parseAll() map[string]*template.Template {
+// templates has the template of each page, which may use those of templates/parts.html, and the template "layout" of
+// all other parts. The first page parses them, because that takes as long as a whole call of tdf.
+var templates = sync.OnceValue(func() map[string]*template.Template {
+	common := []string{"templates/layout.html", "templates/parts.html", "templates/login.html", "templates/problem.html"}
+	layout := template.Must(template.New("").Funcs(functions).ParseFS(files, common...))
 	all := map[string]*template.Template{}
 	names, _ := fs.Glob(files, "templates/*.html")
 	for _, name := range names {
 		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files, name))
 	}
 	return all
-}
+})
 
 // number groups the digits of a number: 1,234,567.
 func number(n any) string {
@@ -112,9 +112,7 @@ func dict(pairs ...any) map[string]any {
 }
 
 // version is a digest of the static files. It is a part of their addresses, so that browsers may keep them.
-var version = versionOf()
-
-func versionOf() string {
+var version = sync.OnceValue(func() string {
 	sum := sha256.New()
 	names, _ := fs.Glob(files, "static/*")
 	for _, name := range names {
@@ -122,7 +120,7 @@ func versionOf() string {
 		sum.Write(content)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
-}
+})
 
 var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
@@ -131,7 +129,7 @@ func (d *Dashboard) static(w http.ResponseWriter, r *http.Request) {
 	content, err := files.ReadFile("static/" + name)
 	if kind := types[path.Ext(name)]; err == nil && kind != "" {
 		w.Header().Set("Content-Type", kind)
-		if r.PathValue("version") == version {
+		if r.PathValue("version") == version() {
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		}
 		_, _ = w.Write(content)

@@ -32,7 +32,7 @@ func enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, error) {
 		t.ID = newID(time.Now())
 	}
 	switch {
-	case !validID.MatchString(t.ID):
+	case !validID().MatchString(t.ID):
 		return nil, wire.Invalid("task.id: want 1 to 100 letters, digits, hyphens and underscores")
 	case t.Data != nil && t.DataBase64 != nil:
 		return nil, wire.Invalid("task: want either data or data_base64")

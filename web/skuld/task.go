@@ -6,11 +6,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/sweep"
 	"github.com/tdf-framework/tdf/web/wire"
@@ -46,7 +46,7 @@ type Claim struct {
 	Updates   []json.RawMessage `json:"updates,omitempty"`
 }
 
-var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+var validID = lazy.Regexp(`^[A-Za-z0-9_-]{1,100}$`)
 
 // idOf returns the Skuld id of a task, or "" if the task is none of Skuld.
 func idOf(t *tdf.Task) string {
@@ -66,7 +66,7 @@ func facts(rounds int) redisstate.Want {
 
 // find reads the task with an id, with its last rounds. If owner is not "", it finds only tasks of this owner.
 func find(ctx context.Context, s *redisstate.Store, id, owner string, rounds int) (*tdf.Task, error) {
-	if !validID.MatchString(id) {
+	if !validID().MatchString(id) {
 		return nil, wire.Invalid(fmt.Sprintf("task %.100q: want the id of a task: 1 to 100 letters, digits, hyphens and underscores", id))
 	}
 	number, err := s.Holder(ctx, keyPrefix+id)

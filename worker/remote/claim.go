@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"regexp"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -42,14 +42,14 @@ type Required struct {
 }
 
 // etagForm is the form of an ETag, as package web writes it: state, round and revision.
-var etagForm = regexp.MustCompile(`^"([a-z_]+)-(\d{1,9})-(\d{1,15})"$`)
+var etagForm = lazy.Regexp(`^"([a-z_]+)-(\d{1,9})-(\d{1,15})"$`)
 
 func (r *ClaimRequest) required() (all []redisstate.Required, err error) {
 	if len(r.Require) > redisstate.MaxRequired {
 		return nil, invalid("require: want at most %d tasks", redisstate.MaxRequired)
 	}
 	for _, v := range r.Require {
-		parts := etagForm.FindStringSubmatch(v.ETag)
+		parts := etagForm().FindStringSubmatch(v.ETag)
 		if v.ID < 1 || parts == nil {
 			return nil, invalid("require: task %d: %.100q is no ETag of a task", v.ID, v.ETag)
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -73,7 +73,7 @@ type Registered struct {
 	Drained string  `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var validName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error) {
 	w = redisstate.WorkerInfo{
@@ -84,7 +84,7 @@ func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error
 		w.Lease = usualLease
 	}
 	switch {
-	case !validName.MatchString(r.Name):
+	case !validName().MatchString(r.Name):
 		return w, invalid("name %.100q: want 1 to 100 letters, digits, dots, hyphens and underscores, with a letter or a digit first", r.Name)
 	case len(r.Host) > longestHost || !isLine(r.Host):
 		return w, invalid("host: want one line of at most %d bytes", longestHost)
@@ -161,7 +161,7 @@ func sessionOf(worker, key string) session {
 }
 
 // ValidName reports whether a worker may have a name.
-func ValidName(name string) bool { return validName.MatchString(name) }
+func ValidName(name string) bool { return validName().MatchString(name) }
 
 // SessionFor returns the session that a registration of a token's worker with this key has. So an interface whose workers know no sessions needs to remember
 // none.
@@ -172,7 +172,7 @@ func SessionFor(t *access.Token, name, key string) string {
 // parseSession returns the session of a token's worker. The name of the worker begins with that of the token, so no token can name the worker of another.
 func parseSession(t *access.Token, id string) (session, error) {
 	i := strings.LastIndexByte(id, '.')
-	if i < 0 || !validName.MatchString(id[:i]) || len(id)-i-1 != bootLength {
+	if i < 0 || !validName().MatchString(id[:i]) || len(id)-i-1 != bootLength {
 		return session{}, errNoSession
 	}
 	return session{t.Name + "/" + id[:i], id[i+1:]}, nil

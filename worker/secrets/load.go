@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // MaxFile bounds the size of a file of secrets, in bytes.
@@ -16,7 +17,7 @@ const MaxFile = 64 << 10
 // reserved is the prefix of the variables that the worker itself sets.
 const reserved = "TDF_"
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Read reads a file of NAME=value lines, in the format of docker's --env-file. It skips blank lines and lines that
 // begin with #. The value is everything after the first =. Read expands nothing in the value, and keeps quotes. It
@@ -88,7 +89,7 @@ func checkLine(line string) (name string, err error) {
 		return "", errors.New("it contains a NUL")
 	case !found:
 		return "", errors.New("it has no =; want NAME=value on one line")
-	case !variable.MatchString(name):
+	case !variable().MatchString(name):
 		return "", errors.New("invalid name before the =; want letters, digits and _")
 	case strings.HasPrefix(name, reserved):
 		return "", fmt.Errorf("%s: names that begin with %s are reserved for the worker", name, reserved)

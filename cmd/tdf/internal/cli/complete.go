@@ -29,11 +29,12 @@ const completionLimit = 2 * time.Second
 
 // CompleteValues makes shells complete the values of a command's flags and arguments.
 func (a *App) CompleteValues(c *cobra.Command) {
+	fromRedis := a.redisFlags()
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if values := flagValues[f.Name]; values != nil {
 			_ = c.RegisterFlagCompletionFunc(f.Name, completeListed(values)) // fails only if the flag already has a completion function
 		}
-		if complete := a.redisFlags()[f.Name]; complete != nil {
+		if complete := fromRedis[f.Name]; complete != nil {
 			_ = c.RegisterFlagCompletionFunc(f.Name, complete)
 		}
 	})

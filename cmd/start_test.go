@@ -1,0 +1,61 @@
+package cmd_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// Bounds of what a package of TDF allocates when a command starts. A start must take less than a millisecond of its own
+// code for each package, but time depends on the machine and its load, so a test must not measure it. In a millisecond,
+// code that parses templates or compiles regular expressions makes at least 2,000 allocations, and their number is the
+// same on every machine.
+const (
+	maxStartBytes  = 100_000
+	maxStartAllocs = 2000
+)
+
+// maxSize bounds the size of a command in bytes, as scripts/build makes it.
+const maxSize = 40_000_000
+
+// Commands start fast, because shells complete with tdf, and scripts call it in loops: no package parses, compiles or
+// draws anything before a command uses it.
+func TestStart(t *testing.T) {
+	initialized := regexp.MustCompile(`(?m)^init (github\.com/tdf-framework/tdf\S*) @.*, (\d+) bytes, (\d+) allocs$`)
+	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, name), "--version")
+		cmd.Env = append(environment(), "GODEBUG=inittrace=1")
+		var trace strings.Builder
+		cmd.Stderr = &trace
+		must(t, cmd.Run())
+		packages := initialized.FindAllStringSubmatch(trace.String(), -1)
+		expect.MustTrue(t, len(packages) > 5, "the trace of", name, "names the packages", trace.String())
+		for _, found := range packages {
+			bytes := expect.Result(strconv.Atoi(found[2])).Value(t)
+			allocs := expect.Result(strconv.Atoi(found[3])).Value(t)
+			if bytes > maxStartBytes || allocs > maxStartAllocs {
+				t.Errorf("%s: at the start of %s, the package allocates %d bytes in %d allocations; "+
+					"want at most %d and %d: make the values of its variables when they are first used, "+
+					"with lazy.Regexp or sync.OnceValue",
+					found[1], name, bytes, allocs, maxStartBytes, maxStartAllocs)
+			}
+		}
+	}
+}
+
+// The size counts for whoever copies the commands to many machines, or starts them from a cold disk.
+func TestSize(t *testing.T) {
+	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
+		size := expect.Result(os.Stat(filepath.Join(bin, name))).Value(t).Size()
+		if size > maxSize {
+			t.Errorf("%s has %d bytes; want at most %d: go version -m and go tool nm -size -sort size show its contents",
+				name, size, maxSize)
+		}
+	}
+}
