@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ type distant struct {
 	*world
 	worker, server line
 	id             int64
+	reported       chan time.Time // when the worker first sent the result
 }
 
 // A line is a connection to Redis that tests can cut.
@@ -43,26 +43,25 @@ func TestRedisIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newDistant(t)
 			begin, goOn := w.pipe(), w.pipe()
-			w.script("p", "#!/bin/sh\necho $$ >pid; exec 3>\"$1\"; echo begun >&3; read line <\"$2\"; echo done\n")
+			var took time.Duration
+			w.script("p", "#!/bin/sh\nexec 3>\"$1\"; echo begun >&3; read line <\"$2\"; echo done\n")
 			began := time.Now()
 			w.id = w.open(begin.path + " " + goOn.path)
 			begin.begun()
 			w.goAway()
 			end := func() {
 				goOn.release()
-				w.waitedFor()
+				took = (<-w.reported).Sub(began)
 			}
 			if !c.run {
 				end()
 			}
-			took := time.Since(began)
 			if c.long {
 				w.loseLease(w.client(), w.id)
 			}
 			w.comeBack()
 			if c.run {
 				end()
-				took = time.Since(began)
 			}
 			w.wellDone(took)
 		})
@@ -84,10 +83,15 @@ func TestRedisIsAwayDuringAClaim(t *testing.T) {
 
 // newDistant starts a worker and a server.
 func newDistant(t *testing.T) *distant {
-	w := &distant{world: newWorld(t)}
+	w := &distant{world: newWorld(t), reported: make(chan time.Time, 1)}
 	w.worker, w.server = w.line(), w.line()
 	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.workerOn(w.worker.store))
+	wait := w.until(ctx, w.workerOn(&watching{w.worker.store, func() {
+		select {
+		case w.reported <- time.Now():
+		default:
+		}
+	}}))
 	served := w.serve(ctx, w.server.store)
 	t.Cleanup(func() {
 		stop()
@@ -131,16 +135,6 @@ func (w *distant) goAway() {
 func (w *distant) comeBack() {
 	w.worker.Resume()
 	w.server.Resume()
-}
-
-// waitedFor returns when the worker has noticed the end of the program.
-func (w *distant) waitedFor() {
-	w.Helper()
-	pid := expect.Result(os.ReadFile(w.path("p/pid"))).Value(w)
-	eventually(w, "the program's end", func() bool {
-		_, err := os.Lstat("/proc/" + strings.TrimSpace(string(pid)))
-		return os.IsNotExist(err)
-	})
 }
 
 func (w *distant) wellDone(took time.Duration) {

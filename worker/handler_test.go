@@ -245,7 +245,7 @@ func TestMarkedErrors(t *testing.T) {
 		is  func(error) bool
 	}{
 		"permanent": {Permanent(cause), isPermanent},
-		"later":     {Later(time.Second, cause), isLater},
+		"later":     {Later(time.Minute, cause), isLater},
 		"unfit":     {Unfit(cause), isUnfit},
 	} {
 		wrapped := fmt.Errorf("step 3: %w", c.err)

@@ -50,7 +50,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t}
+	w := &world{T: t, timers: clock{real: time.After}}
 	ns := redistest.Namespace(t)
 	cfg := expect.Result(config.DefaultWorker(ns)).Value(t)
 	cfg.Directory, cfg.Lease = t.TempDir(), testLease
@@ -255,6 +255,7 @@ type clock struct {
 	mu     sync.Mutex
 	held   bool
 	timers []timer
+	real   func(time.Duration) <-chan time.Time
 }
 
 type timer struct {
@@ -266,7 +267,7 @@ func (c *clock) after(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.held && d <= time.Hour || d > 0 && d <= claimGap {
-		return time.After(d)
+		return c.real(d)
 	}
 	t := timer{d, make(chan time.Time, 1)}
 	c.timers = append(c.timers, t)

@@ -162,7 +162,7 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 			s, end := w.session(worker)
 			_, _, err := s.claim(2, false)
 			must(t, err)
-			for range 5 {
+			for range 3 {
 				for _, id := range []int64{small, large} {
 					before := w.task(id).LeaseUntil
 					w.timers.beat(t, "a renewal", func() bool { return w.task(id).LeaseUntil > before })
