@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ type distant struct {
 	*world
 	worker, server line
 	id             int64
+	reported       chan time.Time // when the worker first sent the result
 }
 
 // A line is a connection to Redis that tests can cut.
@@ -43,27 +43,25 @@ func TestRedisIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newDistant(t)
 			begin, goOn := w.pipe(), w.pipe()
-			w.server.Hang() // otherwise the server might declare the task lost: on a slow machine, the lease may end before its renewal
-			w.script("p", "#!/bin/sh\necho $$ >pid; exec 3>\"$1\"; echo begun >&3; read line <\"$2\"; echo done\n")
+			var took time.Duration
+			w.script("p", "#!/bin/sh\nexec 3>\"$1\"; echo begun >&3; read line <\"$2\"; echo done\n")
 			began := time.Now()
 			w.id = w.open(begin.path + " " + goOn.path)
 			begin.begun()
 			w.goAway()
 			end := func() {
 				goOn.release()
-				w.waitedFor()
+				took = (<-w.reported).Sub(began)
 			}
 			if !c.run {
 				end()
 			}
-			took := time.Since(began)
 			if c.long {
-				w.outlastLease()
+				w.loseLease(w.client(), w.id)
 			}
 			w.comeBack()
 			if c.run {
 				end()
-				took = time.Since(began)
 			}
 			w.wellDone(took)
 		})
@@ -80,17 +78,20 @@ func TestRedisIsAwayDuringAClaim(t *testing.T) {
 	w.id = w.open("")
 	w.goAway()
 	w.comeBack()
-	w.wellDone(patience)
+	w.wellDone(time.Hour)
 }
 
 // newDistant starts a worker and a server.
 func newDistant(t *testing.T) *distant {
-	w := &distant{world: newWorld(t)}
+	w := &distant{world: newWorld(t), reported: make(chan time.Time, 1)}
 	w.worker, w.server = w.line(), w.line()
-	w.cfg.Lease = 300 * time.Millisecond
-	w.cfg.SleepAfterNoProcessClaimed = 20 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.workerOn(w.worker.store))
+	wait := w.until(ctx, w.workerOn(&watching{w.worker.store, func() {
+		select {
+		case w.reported <- time.Now():
+		default:
+		}
+	}}))
 	served := w.serve(ctx, w.server.store)
 	t.Cleanup(func() {
 		stop()
@@ -110,10 +111,10 @@ func (w *world) line() line {
 func (w *world) serve(ctx context.Context, store *redisstate.Store) (wait func()) {
 	w.Helper()
 	cfg := expect.Result(config.DefaultServer(w.cfg.Namespace)).Value(w)
-	cfg.RoundDuration, cfg.OutageGrace = 50*time.Millisecond, time.Minute
+	cfg.OutageGrace = time.Hour
 	done := make(chan error, 1)
 	go func() { done <- server.New("s1", cfg, store, w.logger()).Run(ctx) }()
-	return func() { must(w, receive(w, "the server's end", done)) }
+	return func() { must(w, <-done) }
 }
 
 func (w *distant) served() bool {
@@ -127,31 +128,13 @@ func (w *distant) goAway() {
 	for _, l := range []line{w.worker, w.server} {
 		l.Refuse()
 		l.Cut()
-		eventually(w, "the cut is noticed", func() bool { return l.store.Outages() > 0 })
+		w.timers.beat(w, "the cut is noticed", func() bool { return l.store.Outages() > 0 })
 	}
 }
 
 func (w *distant) comeBack() {
 	w.worker.Resume()
 	w.server.Resume()
-}
-
-// waitedFor returns when the worker has noticed the end of the program.
-func (w *distant) waitedFor() {
-	w.Helper()
-	pid := expect.Result(os.ReadFile(w.path("p/pid"))).Value(w)
-	eventually(w, "the program's end", func() bool {
-		_, err := os.Lstat("/proc/" + strings.TrimSpace(string(pid)))
-		return os.IsNotExist(err)
-	})
-}
-
-func (w *distant) outlastLease() {
-	w.Helper()
-	eventually(w, "the end of the lease", func() bool {
-		now := expect.Result(w.store.Now(w.Context())).Value(w)
-		return now > w.task(w.id).LeaseUntil.Add(tdf.For(w.cfg.Lease))
-	})
 }
 
 func (w *distant) wellDone(took time.Duration) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/outcome"
@@ -89,10 +90,10 @@ func TestPauseGrowsOnAnUnfitHost(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(0, 0, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
-	for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+	for _, want := range []tdf.Seconds{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		a.unfit("p", "no interpreter")
-		expect.Equal(t, a.nextProbe(time.Hour), time.Duration(want)*time.Second, "next in", want, "s")
-		at = at.Add(time.Duration(want) * time.Second)
+		expect.Equal(t, a.nextProbe(time.Hour), want.Std(), "next in", want, "s")
+		at = at.Add(want.Std())
 		if avoid, probing := a.avoided(); len(avoid) > 0 || !probing {
 			t.Errorf("after that: avoids %v, probing %v", avoid, probing)
 		}
@@ -129,7 +130,7 @@ func TestPausedProgramWithoutTasks(t *testing.T) {
 // While rounds of a program fail one after another, the worker reports that its slots pause. Other workers still claim.
 func TestSlotsThatPauseAfterFailures(t *testing.T) {
 	at := time.Unix(1000, 0)
-	a := newBreakers(20, time.Second/2, slog.New(slog.DiscardHandler))
+	a := newBreakers(20, time.Minute, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
 	for range slowedAfter - 1 {
 		a.failed("p", "exit 1")
@@ -138,7 +139,7 @@ func TestSlotsThatPauseAfterFailures(t *testing.T) {
 	expect.Equal(t, got, nil)
 	expect.Len(t, a.changed, 0)
 	a.failed("p", "exit 1: no such file")
-	want := []redisstate.Pause{{Program: "p", For: 0.5, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}
+	want := []redisstate.Pause{{Program: "p", For: 60, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}
 	if got := a.pauses(); !slices.Equal(got, want) || len(a.changed) != 1 {
 		t.Errorf("got %v, want %v", got, want)
 	}

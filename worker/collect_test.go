@@ -48,7 +48,7 @@ func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	w.cfg.EnvFile = "$program.env"
 	must(t, os.WriteFile(w.path("p.env"), []byte("MODE=time\n"), 0o600))
 	r := w.begin(waiting, func(d *tdf.Properties) { d.Timeout = 1000 })
-	r.timers.fireBetween(t, 900*time.Second, 1000*time.Second)
+	r.timers.fireBetween(t, 15*time.Minute, 17*time.Minute)
 	r.timers.fire(t, w.cfg.KillGrace)
 	r.wait()
 	task := w.task(r.id)

@@ -1,8 +1,8 @@
 package worker
 
 import (
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -12,8 +12,6 @@ import (
 // also holds for later workers of the same name, until a user withdraws the order.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Lease = 90 * time.Millisecond
-	w.cfg.SleepAfterNoProcessClaimed = 10 * time.Millisecond
 	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")
 	p := w.pipe()
 	first := w.open(p.path)
@@ -21,10 +19,9 @@ func TestDrain(t *testing.T) {
 	p.begun()
 	p.ended()
 	w.drain("a user")
-	eventually(t, "the worker to drain", func() bool { return w.workerState() == stateDraining })
+	w.timers.beat(t, "the worker to drain", func() bool { return w.workerState() == stateDraining })
 	second := w.open(p.path)
 	p.release()
-	w.executed(first) // wait without a server: a server that runs before the result arrives might find that the short lease has run out
 	expect.Equal(t, w.finished(first).State, tdf.Succeeded, "the running task")
 	w.nextHeartbeats(3)
 	expect.Equal(t, w.task(second).State, tdf.Open, "the next task")
@@ -35,11 +32,11 @@ func TestDrain(t *testing.T) {
 	w.nextHeartbeats(3)
 	expect.Equal(t, w.task(second).State, tdf.Open, "with a new worker the next task")
 	w.drain("")
+	w.timers.beat(t, "the order's end", func() bool { return strings.Contains(w.log.String(), "the order to drain is withdrawn") })
 	p.begun()
 	p.ended()
 	eventually(t, "the worker to work", func() bool { return w.workerState() == stateWorking })
 	p.release()
-	w.executed(second)
 	w.finished(second)
 	stop()
 }
@@ -55,6 +52,6 @@ func (w *world) nextHeartbeats(n int) {
 	w.Helper()
 	for range n {
 		seen := w.registered()["seen"]
-		eventually(w, "a heartbeat", func() bool { return w.registered()["seen"] != seen })
+		w.timers.beat(w, "a heartbeat", func() bool { return w.registered()["seen"] != seen })
 	}
 }

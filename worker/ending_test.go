@@ -27,7 +27,7 @@ echo begun >&3
 func TestTheResultOfAnEndedProgramCounts(t *testing.T) {
 	for name, happens := range map[string]func(w *world, worker *Worker, timers *clock, stop func()){
 		"the timeout is over": func(w *world, _ *Worker, timers *clock, _ func()) {
-			timers.fireBetween(w, 900*time.Second, 1000*time.Second)
+			timers.fireBetween(w, 15*time.Minute, 17*time.Minute)
 			timers.fire(w, w.cfg.KillGrace)
 		},
 		"the worker stops": func(w *world, _ *Worker, timers *clock, stop func()) {
@@ -47,8 +47,7 @@ func TestTheResultOfAnEndedProgramCounts(t *testing.T) {
 			w.script("p", leavingDeaf)
 			p := w.pipe()
 			id := w.open(p.path, timeout)
-			worker, timers := w.worker(), &clock{}
-			worker.after = timers.after
+			worker, timers := w.worker(), w.timers.hold()
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			wait := w.background(ctx, worker)
@@ -73,8 +72,7 @@ func TestEndBeforeIsHeldOff(t *testing.T) {
 	p := w.pipe()
 	now := expect.Result(w.store.Now(t.Context())).Value(t)
 	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(3600) })
-	worker, timers := w.worker(), &clock{}
-	worker.after = timers.after
+	worker, timers := w.worker(), w.timers.hold()
 	wait := w.background(t.Context(), worker)
 	p.begun()
 	eventually(t, "a later deadline", func() bool { return w.task(id).Deadline > now.Add(7200) })

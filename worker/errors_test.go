@@ -56,21 +56,27 @@ func (f *failing) Execute(ctx context.Context, worker string, results ...tdf.Mov
 	return f.Store.Execute(ctx, worker, results...)
 }
 
-// A worker without sleeps does not claim in a tight loop while claiming fails.
-func TestNoTightLoopOnErrors(t *testing.T) {
+// While claiming fails, a worker without sleeps does not claim in a tight loop, and a worker with a long sleep claims again soon.
+func TestPauseAfterFailedClaims(t *testing.T) {
+	for sleep, pause := range map[time.Duration]time.Duration{0: errorPause, time.Hour: longestPause} {
+		claimsAgain(t, sleep, pause)
+	}
+}
+
+func claimsAgain(t *testing.T, sleep, pause time.Duration) {
+	t.Helper()
 	w := newWorld(t)
-	w.cfg.SleepAfterNoProcessClaimed = 0
+	w.cfg.SleepAfterNoProcessClaimed = sleep
 	w.script("p", good)
 	id := w.open("")
 	store := &failing{Store: w.store}
 	store.claims.Store(3)
-	worker, timers := w.workerOn(store), &clock{}
-	worker.after = timers.after
+	worker, timers := w.workerOn(store), w.timers.hold()
 	stop := w.start(worker)
 	for i := range int64(3) {
-		timers.waitedFor(t, errorPause)
+		timers.waitedFor(t, pause)
 		expect.Equal(t, store.calls.Load(), i+1, "claims after", i, "pauses")
-		timers.fire(t, errorPause)
+		timers.fire(t, pause)
 	}
 	w.executed(id)
 	stop()
@@ -83,8 +89,7 @@ func TestResultIsKeptDuringErrors(t *testing.T) {
 	id := w.open("")
 	store := &failing{Store: w.store}
 	store.reports.Store(5)
-	worker, timers := w.workerOn(store), &clock{}
-	worker.after = timers.after
+	worker, timers := w.workerOn(store), w.timers.hold()
 	wait := w.background(t.Context(), worker)
 	for _, pause := range []time.Duration{errorPause, 2 * errorPause, 4 * errorPause, 8 * errorPause, longestPause} {
 		timers.fire(t, pause)
@@ -98,8 +103,7 @@ func TestResultIsKeptDuringErrors(t *testing.T) {
 // A result that Redis refuses for longer than a lease is kept, and delays no other result.
 func TestARefusedResultHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Lease = time.Nanosecond
-	w.cfg.Concurrency, w.cfg.SleepAfterNoProcessClaimed = 2, time.Millisecond
+	w.cfg.Concurrency = 2
 	bad, good := w.open("bad"), w.open("good")
 	store := &failing{Store: w.store}
 	store.refused.Store(bad)

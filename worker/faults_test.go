@@ -45,7 +45,7 @@ var daemons = map[string]fault{
 		script: deaf,
 		task:   timeout,
 		during: func(r *runningWorker) {
-			r.timers.fireBetween(r, 900*time.Second, 1000*time.Second)
+			r.timers.fireBetween(r, 15*time.Minute, 17*time.Minute)
 			r.timers.fire(r, r.cfg.KillGrace)
 		},
 		want: ended{tdf.TimedOut, "out\n", "timed out: it ran for longer than 1000 s, and printed nothing to stderr", "signal: killed"},

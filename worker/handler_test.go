@@ -205,14 +205,13 @@ func TestHandlerThatAnswersTooLate(t *testing.T) {
 	for _, answer := range []error{Permanent(errors.New("x")), Later(time.Hour, nil), Unfit(errors.New("x")), errors.New("x")} {
 		w := newWorld(t)
 		id := w.open("", forHandler("p"), timeout)
-		timers := &clock{}
 		worker := w.worker(Handle("p", func(ctx context.Context, r *Round) error {
 			fmt.Fprint(r.Stdout, "so far")
-			timers.fireBetween(t, 900*time.Second, 1000*time.Second)
+			w.timers.fireBetween(t, 15*time.Minute, 17*time.Minute)
 			<-ctx.Done()
 			return answer
 		}))
-		worker.after = timers.after
+		w.timers.hold()
 		w.runOnce(worker)
 		got := w.task(id)
 		expect.Equal(t, got.State, tdf.TimedOut)
@@ -246,7 +245,7 @@ func TestMarkedErrors(t *testing.T) {
 		is  func(error) bool
 	}{
 		"permanent": {Permanent(cause), isPermanent},
-		"later":     {Later(time.Second, cause), isLater},
+		"later":     {Later(time.Minute, cause), isLater},
 		"unfit":     {Unfit(cause), isUnfit},
 	} {
 		wrapped := fmt.Errorf("step 3: %w", c.err)
@@ -302,15 +301,15 @@ func TestPreparer(t *testing.T) {
 		r.ProgramSHA256 = strings.Repeat("0", 64)
 		return goRunner(func(_ context.Context, r *Round) (Ended, error) {
 			r.ReportPID(7)
-			return Ended{Exit: "0", CPU: time.Second, Elapsed: 2 * time.Second, MaxRSS: 1 << 20}, nil
+			return Ended{Exit: "0", CPU: time.Minute, Elapsed: 2 * time.Minute, MaxRSS: 1 << 20}, nil
 		}), r.HoldTimeout(ctx, time.Minute)
 	})))
 	w.runOnce(worker)
 	r := w.finished(id).Current()
 	expect.Equal(t, r.ProgramSHA256, strings.Repeat("0", 64))
 	expect.NotEqual(t, r.Started, 0)
-	expect.Equal(t, r.CPUSeconds, 1)
-	expect.Equal(t, r.Seconds, 2)
+	expect.Equal(t, r.CPUSeconds, 60)
+	expect.Equal(t, r.Seconds, 120)
 	expect.Equal(t, r.MaxRSS, 1<<20)
 	id = w.open("", forHandler("unfit"))
 	w.runOnce(worker)
@@ -323,15 +322,14 @@ func TestPreparer(t *testing.T) {
 func TestHoldTimeoutEndsWithItsLimit(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("")
-	held, timers := make(chan error, 1), &clock{}
+	held, timers := make(chan error, 1), w.timers.hold()
 	worker := w.worker(WithRunner(preparer(func(ctx context.Context, r *Round) (Runner, error) {
 		held <- r.HoldTimeout(ctx, 7*time.Minute)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})))
-	worker.after = timers.after
 	wait := w.background(t.Context(), worker)
-	must(t, receive(t, "the preparation", held))
+	must(t, <-held)
 	timers.fire(t, 7*time.Minute)
 	wait()
 	got := w.finished(id)

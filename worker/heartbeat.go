@@ -70,7 +70,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 	starting, end := context.WithCancelCause(ctx)
 	var loop sync.WaitGroup
 	loop.Go(func() {
-		for wait(starting, time.After(w.heartbeatPause())) {
+		for wait(starting, w.after(w.heartbeatPause())) {
 			drained, err := w.store.WorkerHeartbeat(starting, w.info(stateStarting))
 			var taken *redisstate.NameTakenError
 			switch {
@@ -178,7 +178,7 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 	stopping, next := s.stopping.Done(), s.heartbeatPause()
 	for {
 		select {
-		case <-time.After(next):
+		case <-s.after(next):
 		case <-s.breakers.changed:
 			s.sleep(over, min(newsPause, next))
 		case <-stopping:

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -33,21 +33,19 @@ func (w *world) workerState() string {
 
 func TestHeartbeats(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Lease = 90 * time.Millisecond
-	w.cfg.SleepAfterNoProcessClaimed = time.Hour
 	worker := w.worker()
 	worker.version = "v1.2.3"
 	stop := w.start(worker)
 	eventually(t, "the first heartbeat", func() bool { return w.workerState() == stateWorking })
 	first := w.registered()
-	eventually(t, "another heartbeat, while idle", func() bool { return w.registered()["seen"] > first["seen"] })
+	w.timers.beat(t, "another heartbeat, while idle", func() bool { return w.registered()["seen"] > first["seen"] })
 	stop()
 	delete(first, "seen")
 	host := expect.Result(os.Hostname()).Value(t)
 	want := map[string]string{
 		"host": host, "pid": strconv.Itoa(os.Getpid()), "boot": w.store.Boot(),
-		"version": "v1.2.3", "lease": "0.090000", "state": "working", "slots": "1", "runs": "", "avoids": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "", "group": "",
-		"remember": "604800",
+		"version": "v1.2.3", "lease": "1080000", "state": "working", "slots": "1", "runs": "", "avoids": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "", "group": "",
+		"remember": "3240000",
 		"process":  identity(),
 	}
 	expect.Equal(t, cmp.Diff(want, first), "")
@@ -79,8 +77,7 @@ func TestAWorkerThatHasLostItsName(t *testing.T) {
 
 func losesItsName(t *testing.T, draining bool) {
 	w := newWorld(t)
-	w.cfg.Lease = 300 * time.Millisecond
-	w.cfg.Grace = time.Hour
+	w.cfg.Grace = config.Forever
 	w.script("p", waiting)
 	p := w.pipe()
 	id := w.open(p.path)
@@ -100,9 +97,10 @@ func losesItsName(t *testing.T, draining bool) {
 	_, since, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
 	n := expect.Result(other.GiveUp(t.Context(), "w1", since)).Value(t)
+	w.timers.beat(t, "the loss of the name", func() bool { return strings.Contains(w.log.String(), "another worker has taken the name") })
 	p.ended()
 	var taken *redisstate.NameTakenError
-	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" || n != 1 {
+	if err := <-done; !errors.As(err, &taken) || taken.Host != "elsewhere" || n != 1 {
 		t.Errorf("got %v; %d lost at once", err, n)
 	}
 	got := w.task(id)
@@ -141,17 +139,16 @@ func TestStartEndsLeftProcesses(t *testing.T) {
 	go func() { ended <- left.Wait() }()
 	must(t, os.MkdirAll(worker.rounds()+"/7/files", 0o755))
 	stop := w.start(worker)
-	expect.Fails(t, receive(t, "the end of the process that was left", ended), "", "the process ended by itself")
+	expect.Fails(t, <-ended, "", "the process ended by itself")
 	stop()
 	w.logged("ended processes that an earlier worker of this name had left running")
 	_, err := os.Stat(worker.rounds())
 	expect.True(t, os.IsNotExist(err), "the directory of rounds still exists", err)
 }
 
-// hangingStart returns a worker with a short lease. The worker's start hangs, as if old processes did not end. The
-// channel hangs is closed when the start hangs.
+// hangingStart returns a worker whose start hangs, as if old processes did not end. The channel hangs is closed when the
+// start hangs.
 func (w *world) hangingStart() (worker *Worker, hangs <-chan struct{}) {
-	w.cfg.Lease = 90 * time.Millisecond
 	worker = w.worker()
 	sweeping := make(chan struct{})
 	worker.endLeftovers = func(ctx context.Context, _ string, _ *slog.Logger) int {
@@ -167,9 +164,9 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	w := newWorld(t)
 	worker, hangs := w.hangingStart()
 	stop := w.start(worker)
-	receive(t, "the sweep", hangs)
+	<-hangs
 	first := w.registered()
-	eventually(t, "another heartbeat", func() bool { return w.registered()["seen"] > first["seen"] })
+	w.timers.beat(t, "another heartbeat", func() bool { return w.registered()["seen"] > first["seen"] })
 	expect.Equal(t, w.workerState(), stateStarting, "the worker")
 	stop()
 	expect.Equal(t, w.workerState(), stateGone, "at the end the worker")
@@ -184,15 +181,16 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	must(t, os.MkdirAll(theirs, 0o755))
 	done := make(chan error, 1)
 	go func() { done <- worker.Run(t.Context()) }()
-	receive(t, "the sweep", hangs)
+	<-hangs
 
 	other := w.connect(redistest.Shared(t))
 	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: stateWorking}
 	_, _, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
 	c := expect.Result(other.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w1", Most: 1, Lease: 3600})).Value(t)
+	w.timers.beat(t, "the loss of the name", func() bool { return strings.Contains(w.log.String(), "another worker has taken the name") })
 	var taken *redisstate.NameTakenError
-	if err := receive(t, "the worker's end", done); !errors.As(err, &taken) || taken.Host != "elsewhere" {
+	if err := <-done; !errors.As(err, &taken) || taken.Host != "elsewhere" {
 		t.Errorf("got %v", err)
 	}
 	now := expect.Result(other.Now(t.Context())).Value(t)
@@ -225,13 +223,13 @@ const waitingForName = "the name belongs to a worker that sends no heartbeats: w
 // worker keeps the name.
 func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 	w := newWorld(t)
-	comesBack := w.silentWorker(600)
+	comesBack := w.silentWorker(1e6)
 	worker, done := w.worker(), make(chan error, 1)
 	go func() { done <- worker.Run(t.Context()) }()
 	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), waitingForName) })
 	comesBack()
 	var taken *redisstate.NameTakenError
-	err := receive(t, "the worker's end", done)
+	err := <-done
 	expect.MustTrue(t, errors.As(err, &taken), err)
 	expect.Equal(t, taken.Host, "elsewhere")
 }
@@ -247,13 +245,13 @@ func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
 
 func TestAStopEndsTheWaitForAName(t *testing.T) {
 	w := newWorld(t)
-	w.silentWorker(600)
+	w.silentWorker(1e6)
 	ctx, stop := context.WithCancel(t.Context())
 	worker, done := w.worker(), make(chan error, 1)
 	go func() { done <- worker.Run(ctx) }()
 	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), waitingForName) })
 	stop()
-	err := receive(t, "the worker's end", done)
+	err := <-done
 	if err != nil {
 		expect.FailsWith(t, err, context.Canceled)
 	}

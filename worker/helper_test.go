@@ -33,8 +33,9 @@ var (
 // handMade is the source of tasks whose programs a test makes by hand, without a fetch.
 const handMade = "rsync:/nowhere/run.sh"
 
-// patience bounds every wait for an event that must happen.
-const patience = time.Minute
+// testLease is so long that no lease runs out in a test. The worker's timers for heartbeats and renewals are then longer than
+// all others, and [clock.beat] makes them expire.
+const testLease = 300 * time.Hour
 
 // A world is a namespace, a server, and the configuration of a worker.
 type world struct {
@@ -43,14 +44,16 @@ type world struct {
 	cfg   config.Worker
 	log   testlog.Buffer
 
+	timers clock // of its workers
+
 	direct *redis.Client // made by client
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t}
+	w := &world{T: t, timers: clock{real: time.After}}
 	ns := redistest.Namespace(t)
 	cfg := expect.Result(config.DefaultWorker(ns)).Value(t)
-	cfg.Directory = t.TempDir()
+	cfg.Directory, cfg.Lease = t.TempDir(), testLease
 	w.cfg = cfg
 	w.store = w.connect(redistest.Shared(t))
 	return w
@@ -78,8 +81,8 @@ func (w *world) worker(with ...Option) *Worker { return w.workerOn(w.store, with
 func (w *world) workerOn(store store, with ...Option) *Worker {
 	w.Helper()
 	worker := expect.Result(New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)).Value(w)
-	// The durations differ, so that tests can tell the two timers apart.
-	worker.answer, worker.leaveBound = patience, patience+time.Second
+	worker.after = w.timers.after
+	worker.answer, worker.leaveBound = 20*time.Hour, time.Hour+time.Minute
 	return worker
 }
 
@@ -192,7 +195,7 @@ func (w *world) background(ctx context.Context, worker *Worker) (wait func()) {
 	}()
 	return func() {
 		w.Helper()
-		must(w, receive(w, "the end of the round", done))
+		must(w, <-done)
 	}
 }
 
@@ -218,9 +221,8 @@ func (p *pipe) begun() {
 		f, _ := os.Open(p.path) // opening the pipe waits until the program opens it, too
 		opened <- f
 	}()
-	p.file = receive(p, "the program's begin", opened)
+	p.file = <-opened
 	p.Cleanup(func() { p.file.Close() })
-	must(p, p.file.SetReadDeadline(time.Now().Add(patience)))
 	expect.Result(p.file.Read(make([]byte, 100))).OK(p)
 }
 
@@ -245,13 +247,15 @@ func (p *pipe) release() {
 		}
 		opened <- err
 	}()
-	must(p, receive(p, "the program's wait", opened))
+	must(p, <-opened)
 }
 
-// A clock replaces a worker's timers, apart from the short ones between claims.
+// A clock replaces a worker's timers. Until the test holds them, those of up to an hour expire by themselves.
 type clock struct {
 	mu     sync.Mutex
+	held   bool
 	timers []timer
+	real   func(time.Duration) <-chan time.Time
 }
 
 type timer struct {
@@ -260,14 +264,39 @@ type timer struct {
 }
 
 func (c *clock) after(d time.Duration) <-chan time.Time {
-	if d > 0 && d <= claimGap {
-		return time.After(d)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.held && d <= time.Hour || d > 0 && d <= claimGap {
+		return c.real(d)
+	}
 	t := timer{d, make(chan time.Time, 1)}
 	c.timers = append(c.timers, t)
 	return t.c
+}
+
+// hold makes only the test let timers expire, apart from the short ones between claims.
+func (c *clock) hold() *clock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = true
+	return c
+}
+
+// beat makes the timers of heartbeats and renewals expire until ok returns true.
+func (c *clock) beat(t testing.TB, state string, ok func() bool) {
+	t.Helper()
+	eventually(t, state, func() bool {
+		c.mu.Lock()
+		c.timers = slices.DeleteFunc(c.timers, func(t timer) bool {
+			due := t.d > testLease/6 && t.d <= testLease/3
+			if due {
+				t.c <- time.Now()
+			}
+			return due
+		})
+		c.mu.Unlock()
+		return ok()
+	})
 }
 
 // fire waits for a timer of d and makes it expire.
@@ -279,10 +308,15 @@ func (c *clock) fire(t testing.TB, d time.Duration) {
 // waitedFor waits until the worker has a timer of d.
 func (c *clock) waitedFor(t testing.TB, d time.Duration) {
 	t.Helper()
+	c.waitedBetween(t, d, d)
+}
+
+func (c *clock) waitedBetween(t testing.TB, least, d time.Duration) {
+	t.Helper()
 	eventually(t, "a timer of "+d.String(), func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return slices.ContainsFunc(c.timers, func(t timer) bool { return t.d == d })
+		return slices.ContainsFunc(c.timers, func(t timer) bool { return t.d >= least && t.d <= d })
 	})
 }
 
@@ -305,17 +339,6 @@ func (c *clock) fireBetween(t testing.TB, least, d time.Duration) {
 func (w *world) logged(text string) {
 	w.Helper()
 	expect.Contains(w, w.log.String(), text, "not in the log")
-}
-
-func receive[T any](t testing.TB, what string, c <-chan T) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(patience):
-		t.Fatal("did not happen: " + what)
-		panic("not reached")
-	}
 }
 
 // freeSlots returns the number of slots that are free and not reserved.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,28 +45,21 @@ func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
 func TestTasksThatAreOpenedOneByOneShareAClaim(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterNoProcessClaimed, w.cfg.Concurrency = 1000*time.Hour, 4
-	w.script("p", good)
-	store := &failing{Store: w.store}
-	worker := w.workerOn(store)
-	worker.claimGap = 100 * time.Hour
-	woken, moment := make(chan bool, 100), make(chan time.Time)
-	worker.after = func(d time.Duration) <-chan time.Time {
-		if d < 99*time.Hour {
-			return time.After(d)
-		}
-		woken <- true
-		return moment
-	}
+	end := make(chan struct{}) // no round ends before, because its report would also claim tasks
+	worker := w.running(func(context.Context, *Round) (Ended, error) {
+		<-end
+		return Ended{}, nil
+	})
+	worker.claimGap = 1000 * time.Hour
 	stop := w.start(worker)
 	w.open("")
-	<-woken
+	w.timers.waitedBetween(t, 999*time.Hour, worker.claimGap)
 	ids := []int64{w.open(""), w.open(""), w.open("")}
-	before := store.calls.Load()
-	close(moment)
+	w.timers.fireBetween(t, 999*time.Hour, worker.claimGap)
 	for _, id := range ids {
-		w.executed(id)
+		eventually(t, "the claim", func() bool { return w.task(id).State == tdf.Running })
 	}
-	expect.True(t, before <= 2, before, "claims before the wait has ended")
+	close(end)
 	first, _, _ := strings.Cut(w.task(ids[0]).Current().Claim, ".")
 	for _, id := range ids {
 		claim := w.task(id).Current().Claim
@@ -100,24 +94,25 @@ func (w *world) executed(id int64) *tdf.Task {
 }
 
 func TestIdle(t *testing.T) {
+	shortest, jitter := tdf.For(shortestIdle), tdf.For(dueJitter)
 	for name, c := range map[string]struct {
-		sleep       time.Duration
+		sleep       tdf.Seconds
 		next        tdf.Time
-		least, most time.Duration
+		least, most tdf.Seconds
 	}{
-		"nothing is known":  {2 * time.Second, tdf.Never, 2 * time.Second, 2 * time.Second},
-		"due later":         {2 * time.Second, 1003, 2 * time.Second, 2 * time.Second},
-		"due soon":          {2 * time.Second, 1001, time.Second, time.Second + time.Millisecond + dueJitter},
-		"due just then":     {2 * time.Second, 1001.999, 1999 * time.Millisecond, 2 * time.Second},
-		"due now":           {2 * time.Second, 1000, time.Millisecond, time.Millisecond + dueJitter},
-		"due before":        {2 * time.Second, 900, time.Millisecond, time.Millisecond + dueJitter},
-		"no sleep":          {0, tdf.Never, shortestIdle, shortestIdle},
-		"no sleep, due now": {0, 1000, time.Millisecond, shortestIdle},
+		"nothing is known":  {2, tdf.Never, 2, 2},
+		"due later":         {2, 1003, 2, 2},
+		"due soon":          {2, 1001, 1, 1.001 + jitter},
+		"due just then":     {2, 1001.999, 1.999, 2},
+		"due now":           {2, 1000, 0.001, 0.001 + jitter},
+		"due before":        {2, 900, 0.001, 0.001 + jitter},
+		"no sleep":          {0, tdf.Never, shortest, shortest},
+		"no sleep, due now": {0, 1000, 0.001, shortest},
 	} {
 		w := &Worker{breakers: newBreakers(0, 0, nil)}
-		w.cfg.SleepAfterNoProcessClaimed = c.sleep
+		w.cfg.SleepAfterNoProcessClaimed = c.sleep.Std()
 		for range 100 {
-			got := w.idle(redisstate.Claimed{Now: 1000, Next: c.next})
+			got := tdf.For(w.idle(redisstate.Claimed{Now: 1000, Next: c.next}))
 			expect.Compare(t, got, ">=", c.least, name, c.most)
 			expect.Compare(t, got, "<=", c.most, name, c.least)
 		}

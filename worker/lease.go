@@ -28,7 +28,7 @@ func (s *session) keepLeases(ctx context.Context) {
 			return
 		case <-s.renewed:
 			continue // there are new executions
-		case <-time.After(s.nextRenewal(last, time.Now())):
+		case <-s.after(s.nextRenewal(last, time.Now())):
 		}
 		last = time.Now()
 		if s.nameLost.Load() != nil {

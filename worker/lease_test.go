@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,6 @@ func TestALostTaskIsDropped(t *testing.T) {
 	for _, fetching := range []bool{false, true} {
 		t.Run(map[bool]string{false: "running", true: "fetching"}[fetching], func(t *testing.T) {
 			w := newWorld(t)
-			w.cfg.Lease = 60 * time.Millisecond
 			p := w.pipe()
 			change := func(*tdf.Properties) {}
 			if fetching {
@@ -27,6 +27,7 @@ func TestALostTaskIsDropped(t *testing.T) {
 			wait := w.background(t.Context(), w.worker())
 			p.begun()
 			w.requeue(id)
+			w.timers.beat(t, "the loss", func() bool { return strings.Contains(w.log.String(), "msg=dropped") })
 			p.ended()
 			wait()
 			task := w.task(id)
@@ -34,7 +35,6 @@ func TestALostTaskIsDropped(t *testing.T) {
 			expect.Equal(t, task.State, tdf.Open)
 			expect.Equal(t, task.Round, 1)
 			expect.Equal(t, r.Output+r.Error+r.Exit, "")
-			w.logged(`msg=dropped`)
 			w.logged(`is open in round 1`)
 		})
 	}
@@ -43,7 +43,6 @@ func TestALostTaskIsDropped(t *testing.T) {
 // If a program still runs at end_before, the worker ends it at that time, even before the next renewal is due.
 func TestEndBeforeEndsTheProgram(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Lease = 1000 * time.Hour
 	w.script("p", waiting)
 	p := w.pipe()
 	now, err := w.store.Now(t.Context())
@@ -65,7 +64,6 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 
 func TestTheLeaseIsRenewed(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Lease = 30 * time.Millisecond
 	w.script("p", waiting)
 	p := w.pipe()
 	id := w.open(p.path)
@@ -75,7 +73,7 @@ func TestTheLeaseIsRenewed(t *testing.T) {
 	p.begun()
 	for range 3 {
 		before := w.task(id).LeaseUntil
-		eventually(t, "a renewal", func() bool { return w.task(id).LeaseUntil > before })
+		w.timers.beat(t, "a renewal", func() bool { return w.task(id).LeaseUntil > before })
 	}
 	worker.StopNow()
 	stop()
@@ -83,25 +81,26 @@ func TestTheLeaseIsRenewed(t *testing.T) {
 }
 
 func TestNextRenewal(t *testing.T) {
-	local := time.Now()
+	local, slack := time.Now(), tdf.For(expirySlack)
 	for name, c := range map[string]struct {
 		endBefore tdf.Time
-		after     time.Duration
-		want      time.Duration
+		after     tdf.Seconds
+		want      tdf.Seconds
 	}{
-		"never":          {tdf.Never, 0, 10 * time.Second},
-		"far":            {1100, 0, 10 * time.Second},
-		"in 975 years":   {1000 + 975*365*24*3600, 0, 10 * time.Second}, // longer than the longest Duration
-		"soon":           {1004, 0, 4*time.Second + expirySlack},
-		"soon, later":    {1100, 99 * time.Second, time.Second + expirySlack},
-		"over":           {1004, 5 * time.Second, expiryPause},
-		"ended long ago": {1004, time.Hour, expiryPause},
+		"never":          {tdf.Never, 0, 10},
+		"far":            {1100, 0, 10},
+		"in 975 years":   {1000 + 975*365*24*3600, 0, 10}, // longer than the longest Duration
+		"soon":           {1004, 0, 4 + slack},
+		"soon, later":    {1100, 99, 1 + slack},
+		"over":           {1004, 5, tdf.For(expiryPause)},
+		"ended long ago": {1004, 3600, tdf.For(expiryPause)},
 	} {
 		w := &Worker{}
-		w.cfg.Lease = 30 * time.Second
+		w.cfg.Lease = time.Minute / 2
 		e := &execution{s: &session{Worker: w}, task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
 		e.clock.Store(&reading{1000, local})
-		expect.Equal(t, e.nextRenewal(local.Add(c.after), local.Add(c.after)), c.want, name)
+		at := local.Add(c.after.Std())
+		expect.Equal(t, e.nextRenewal(at, at), c.want.Std(), name)
 	}
 }
 
@@ -145,12 +144,12 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 	for _, name := range []string{"running", "ended"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.cfg.Lease, w.cfg.Concurrency = 300*time.Millisecond, 2
+			w.cfg.Concurrency = 2
 			proxy := redistest.NewProxy(t, redistest.Shared(t))
 			release := make(chan struct{})
 			worker := w.workerOn(w.connect(proxy.Addr), Handle("large", func(_ context.Context, r *Round) error {
-				proxy.Limit(8 << 10)
-				err := r.SetCheckpoint(make([]byte, 1<<20)) // takes 128 s, unless the proxy resumes
+				proxy.Limit(2 << 10)
+				err := r.SetCheckpoint(make([]byte, 1<<20)) // never arrives, unless the proxy resumes
 				if name == "running" {
 					<-release
 				}
@@ -163,10 +162,10 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 			s, end := w.session(worker)
 			_, _, err := s.claim(2, false)
 			must(t, err)
-			for range 5 {
+			for range 3 {
 				for _, id := range []int64{small, large} {
 					before := w.task(id).LeaseUntil
-					eventually(t, "a renewal", func() bool { return w.task(id).LeaseUntil > before })
+					w.timers.beat(t, "a renewal", func() bool { return w.task(id).LeaseUntil > before })
 				}
 			}
 			expect.Equal(t, len(w.task(large).Checkpoint), 0, "a checkpoint of … bytes arrived over the slow link")

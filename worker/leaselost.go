@@ -28,7 +28,7 @@ func (s *session) endWhenLeasesEnd(ctx context.Context) {
 			return
 		case <-s.claimed:
 			// Check again at once: there is a new lease, which may have begun before the last check, so it may end before the next one.
-		case <-time.After(s.endWithoutLease(time.Now())):
+		case <-s.after(s.endWithoutLease(time.Now())):
 		}
 	}
 }

@@ -22,19 +22,23 @@ var untilItsEnd goRunner = func(ctx context.Context, _ *Round) (Ended, error) {
 // task when Redis is back (docs/guarantees.md, "Leases").
 func TestAProgramEndsWithItsLease(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Lease = 300 * time.Millisecond
 	w.cfg.OnLeaseLost = "end"
 	w.script("p", waiting)
 	p := w.pipe()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	id := w.open(p.path)
-	wait := w.background(t.Context(), w.workerOn(w.connect(proxy.Addr)))
+	s, end := w.session(w.workerOn(w.connect(proxy.Addr)))
+	_, _, err := s.claim(1, false)
+	must(t, err)
 	p.begun()
 	proxy.Refuse()
 	proxy.Cut()
-	p.ended() // the program ends while Redis is away
+	longAgo := time.Now().Add(-2 * testLease)
+	s.executions()[0].renewed.Store(&longAgo)
+	s.claimed.give() // makes the worker check the leases now
+	p.ended()        // the program ends while Redis is away
 	proxy.Resume()
-	wait()
+	end()
 	task := w.task(id)
 	expect.Equal(t, task.State, tdf.Open)
 	expect.Equal(t, task.Round, 1)
@@ -130,16 +134,7 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	w.cfg.Lease = time.Hour
 	w.cfg.OnLeaseLost = onLeaseLostEnd
 	id := w.open("")
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
-	worker := w.running(func(round context.Context, _ *Round) (Ended, error) {
-		select {
-		case <-round.Done():
-		case <-ctx.Done():
-			t.Error("the program runs on")
-		}
-		return Ended{}, round.Err()
-	})
+	worker := w.running(untilItsEnd)
 	worker.store = neverRenewed{sentLongAgo{worker.store}}
 	s, end := w.session(worker)
 	_, _, err := s.claim(1, false)

@@ -93,16 +93,15 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Grace, w.cfg.KillGrace = time.Hour, 2*time.Hour
 			id := w.open("", forHandler("p"))
-			begun, timers := make(chan *Round, 1), &clock{}
+			begun, timers := make(chan *Round, 1), w.timers.hold()
 			worker := w.worker(Handle("p", w.ignoring(begun)))
-			worker.after = timers.after
 			ctx, end := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- worker.Run(ctx) }()
-			r := receive(t, "the round", begun)
+			r := <-begun
 			end()
 			stop(w, worker, timers)
-			err := receive(t, "the worker's end", done)
+			err := <-done
 			expect.Fails(t, err, `task 1 of program "p"`, "Run")
 			got := w.task(id)
 			expect.Equal(t, got.State, tdf.Open)
@@ -119,7 +118,7 @@ func TestStopDoesNotWaitForAHandler(t *testing.T) {
 func TestStopDoesNotWaitForAPreparer(t *testing.T) {
 	w := newWorld(t)
 	id := w.open("", forHandler("p"))
-	begun, timers := make(chan *Round, 1), &clock{}
+	begun, timers := make(chan *Round, 1), w.timers.hold()
 	end := make(chan struct{})
 	defer close(end)
 	worker := w.worker(WithRunner(preparer(func(_ context.Context, r *Round) (Runner, error) {
@@ -127,15 +126,14 @@ func TestStopDoesNotWaitForAPreparer(t *testing.T) {
 		<-end
 		return nil, nil
 	})))
-	worker.after = timers.after
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- worker.Run(ctx) }()
-	receive(t, "the round", begun)
+	<-begun
 	stop()
 	timers.fire(t, w.cfg.Grace)
 	timers.fire(t, worker.leaveBound)
-	expect.Fails(t, receive(t, "the worker's end", done), "", "Run returned no error")
+	expect.Fails(t, <-done, "", "Run returned no error")
 	got := w.task(id)
 	expect.Equal(t, got.State, tdf.Open)
 	expect.Equal(t, got.Releases, 1)

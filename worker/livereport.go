@@ -19,7 +19,7 @@ func (s *session) reportRunning(ctx context.Context) {
 		if soon {
 			pause = min(pause, moreReportsPause)
 		}
-		if !wait(ctx, time.After(pause)) {
+		if !wait(ctx, s.after(pause)) {
 			return
 		}
 		last = time.Now()

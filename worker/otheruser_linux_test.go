@@ -163,7 +163,7 @@ exit 0
 	p.release()
 	expect.Equal(t, w.finished(first).LastOutput(), "1\n", "the first round")
 	stop()
-	must(t, receive(t, "the worker's end", done))
+	must(t, <-done)
 }
 
 // If the user of a slot is missing, the worker returns an error before it runs anything.

@@ -37,11 +37,10 @@ func TestTimeout(t *testing.T) {
 			id := w.open(p.path, timeout, func(d *tdf.Properties) {
 				d.MaxTimeouts, d.Backoff, d.BackoffMax, d.KeepFinished = c.forgive, 1000, 500, 7000
 			})
-			worker, timers := w.worker(), &clock{}
-			worker.after = timers.after
+			worker, timers := w.worker(), w.timers.hold()
 			wait := w.background(t.Context(), worker)
 			p.begun()
-			timers.fireBetween(t, 900*time.Second, 1000*time.Second)
+			timers.fireBetween(t, 15*time.Minute, 17*time.Minute)
 			p.ended()
 			wait()
 			task := w.task(id)
@@ -74,13 +73,12 @@ func TestTheServerTimesOutFirst(t *testing.T) {
 	w.script("p", waiting)
 	p := w.pipe()
 	id := w.open(p.path, func(d *tdf.Properties) { d.Timeout, d.MaxTimeouts = 0.05, 1 })
-	worker, timers := w.worker(), &clock{}
-	worker.after = timers.after
+	worker, timers := w.worker(), w.timers.hold()
 	wait := w.background(t.Context(), worker)
 	p.begun()
 	m := expect.Result(w.task(id).TimeOut()).Value(t)
 	expect.Result(w.store.Apply(t.Context(), "server", redisstate.Unit{Moves: []tdf.Move{m}})).OK(t)
-	timers.fireBetween(t, -time.Hour, 50*time.Millisecond)
+	timers.fireBetween(t, -time.Hour, time.Minute)
 	timers.fire(t, w.cfg.KillGrace)
 	wait()
 	task := w.task(id)

@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -76,7 +76,6 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGuarded(t)
-			g.cfg.Lease = time.Microsecond // runs out long before the worker first reports the result
 			id := g.open("")
 			running, end := make(chan struct{}), make(chan struct{})
 			worker := g.running(func(_ context.Context, r *Round) (Ended, error) {
@@ -86,9 +85,10 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 				return Ended{}, nil
 			})
 			wait := g.background(t.Context(), worker)
-			receive(t, "the round", running)
+			<-running
+			g.loseLease(g.operator, id)
 			g.do(c.refuse...)
-			eventually(t, "the reason in the log", func() bool { return strings.Contains(g.log.String(), c.why) })
+			g.timers.beat(t, "the reason in the log", func() bool { return strings.Contains(g.log.String(), c.why) })
 			close(end)
 			before := g.refusals()
 			eventually(t, "several tries", func() bool { return g.refusals() > before+12 })
@@ -118,14 +118,11 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 	g.cfg.Concurrency, g.cfg.MaxOutput = 2, 0
 	g.do("CONFIG SET proto-max-bulk-len 1048576")
 	large, small := g.open("3000000"), g.open("3")
-	both := make(chan struct{}, 2)
-	worker := g.running(func(ctx context.Context, r *Round) (Ended, error) {
-		both <- struct{}{}
-		for len(both) < 2 {
-			if !wait(ctx, time.After(time.Millisecond)) {
-				return Ended{}, ctx.Err()
-			}
-		}
+	var both sync.WaitGroup
+	both.Add(2)
+	worker := g.running(func(_ context.Context, r *Round) (Ended, error) {
+		both.Done()
+		both.Wait()
 		n, _ := strconv.Atoi(r.Args[0])
 		fmt.Fprint(r.Stdout, strings.Repeat("x", n))
 		return Ended{}, nil
@@ -145,7 +142,6 @@ func TestAResultThatRedisCannotStore(t *testing.T) {
 func TestAReportThatRedisCannotStore(t *testing.T) {
 	g := newGuarded(t)
 	g.cfg.Concurrency, g.cfg.MaxCheckpoint = 2, 4<<20
-	g.cfg.Lease = 60 * time.Millisecond
 	g.do("CONFIG SET proto-max-bulk-len 1048576")
 	ids := []int64{g.open("a"), g.open("b")}
 	end := make(chan struct{})
@@ -157,10 +153,10 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 		return Ended{}, ctx.Err()
 	})
 	stop := g.start(worker)
-	eventually(t, "the log", func() bool { return strings.Contains(g.log.String(), "a report of the running round is left out") })
+	g.timers.beat(t, "the log", func() bool { return strings.Contains(g.log.String(), "a report of the running round is left out") })
 	for _, id := range ids {
 		before := g.task(id).LeaseUntil
-		eventually(t, "two renewals", func() bool { return g.task(id).LeaseUntil > before })
+		g.timers.beat(t, "a renewal", func() bool { return g.task(id).LeaseUntil > before })
 	}
 	close(end)
 	for _, id := range ids {

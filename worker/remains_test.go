@@ -22,7 +22,6 @@ import (
 type runningWorker struct {
 	*world
 	worker *Worker
-	timers *clock
 	stop   func()
 	before traces
 	pids   string // path of the file in which programs record their processes, $PIDS for programs
@@ -51,8 +50,7 @@ func (w *world) work(f fault) *runningWorker {
 	// has checked the task.
 	r.worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 	if f.during != nil {
-		r.timers = &clock{}
-		r.worker.after = r.timers.after
+		w.timers.hold()
 	}
 	ctx, cancel := context.WithCancel(w.Context())
 	wait := w.until(ctx, r.worker)

@@ -19,7 +19,7 @@ type reporter interface {
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 }
 
-// longestPause bounds the pause between two attempts to report.
+// longestPause bounds the pause between two attempts to report, and between a claim that failed and the next one.
 const longestPause = 5 * time.Second
 
 // A backlog has the reports that Redis has refused. The worker sends them again after a pause, which grows from try

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -36,7 +37,6 @@ echo more
 // Reports of a running program arrive with the next renewal. The other reports arrive when the program has ended.
 func TestARoundReportsWhileItRuns(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Lease = 90 * time.Millisecond
 	w.script("p", telling)
 	p := w.pipe()
 	id := w.open(p.path)
@@ -44,7 +44,7 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	wait := w.background(t.Context(), w.worker())
 	p.begun()
 	p.ended()
-	eventually(t, "a report", func() bool {
+	w.timers.beat(t, "a report", func() bool {
 		return w.task(id).Current().Tail != "" && w.task(id).Checkpoint != "" && w.task(id).Current().PID != 0
 	})
 	task := w.task(id)
@@ -85,7 +85,6 @@ func (w *world) updated(id int64, want ...string) {
 // A round that a user watches reports every second. Secrets in its reports are masked.
 func TestARoundThatIsFollowed(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Lease = 1000 * time.Hour
 	secretsOf(0o600)(w)
 	w.script("p", "#!/bin/sh\necho \"at $TOKEN\"; echo begun >\"$1\"; read line <\"$1\"\n")
 	p := w.pipe()
@@ -131,7 +130,7 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 		before string // the error of the previous round
 	}{
 		"failed":    {"echo failed >&2\n", func(*round) {}, "failed\n"},
-		"timed out": {holding, func(r *round) { r.timers.fireBetween(r, 900*time.Second, 1000*time.Second) }, ""},
+		"timed out": {holding, func(r *round) { r.timers.fireBetween(r, 15*time.Minute, 17*time.Minute) }, ""},
 		"released":  {holding, func(r *round) { r.stop(); r.timers.fire(r, 0) }, ""},
 		"lost":      {holding, func(r *round) { r.lose() }, ""},
 	} {
@@ -165,43 +164,45 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 // A round is a running round, on a worker whose timers the test fires.
 type round struct {
 	*world
-	id     int64
-	timers *clock
-	stop   context.CancelFunc
-	proxy  *redistest.Proxy
-	worker *Worker
-	wait   func()
+	id   int64
+	stop context.CancelFunc
+	wait func()
 }
 
 // begin runs a program, and returns when the program says that it has begun.
 func (w *world) begin(script string, change func(*tdf.Properties)) *round {
 	w.Helper()
-	w.cfg.Lease = 90 * time.Millisecond
 	w.script("p", script)
+	w.timers.hold()
 	p := w.pipe()
-	r := &round{world: w, id: w.open(p.path, change), timers: &clock{}, proxy: redistest.NewProxy(w, redistest.Shared(w))}
-	r.worker = w.workerOn(w.connect(r.proxy.Addr))
-	r.worker.after = r.timers.after
+	r := &round{world: w, id: w.open(p.path, change)}
 	ctx, stop := context.WithCancel(w.Context())
 	r.stop = stop
 	w.Cleanup(stop)
-	r.wait = w.background(ctx, r.worker)
+	r.wait = w.background(ctx, w.worker())
 	p.begun()
 	return r
 }
 
-// lose cuts the worker off from Redis until the worker's task is lost.
+// lose lets the lease run out, and waits until the worker has noticed that its task is lost.
 func (r *round) lose() {
 	r.Helper()
-	eventually(r, "the checkpoint", func() bool { return r.task(r.id).Checkpoint != "" })
-	r.proxy.Refuse()
-	r.proxy.Cut()
+	r.timers.beat(r, "the checkpoint", func() bool { return r.task(r.id).Checkpoint != "" })
+	r.loseLease(r.client(), r.id)
 	server := r.newServer()
 	eventually(r, "the loss", func() bool {
 		expect.Result(server.RunOnce(r.Context())).OK(r)
 		return r.task(r.id).Losses == 1
 	})
-	r.proxy.Resume()
+	r.timers.beat(r, "the end of the round", func() bool { return strings.Contains(r.log.String(), "msg=dropped") })
+}
+
+// loseLease makes the lease of a running task run out.
+func (w *world) loseLease(client *redis.Client, id int64) {
+	w.Helper()
+	now := expect.Result(w.store.Now(w.Context())).Value(w)
+	must(w, client.HSet(w.Context(), w.store.Keys.Task(id), "lease_until", now.String()).Err())
+	must(w, client.ZAdd(w.Context(), w.store.Keys.Due(), redis.Z{Score: float64(now), Member: strconv.FormatInt(id, 10)}).Err())
 }
 
 func (w *world) named(name string) *Worker {
@@ -213,7 +214,6 @@ func (w *world) named(name string) *Worker {
 // programs, or a program that fails on all workers. Through Redis, the workers tell each other which programs succeed.
 func TestCircuitBreaker(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Lease = 90 * time.Millisecond
 	w.cfg.SleepAfterFailure = 0
 	w.cfg.MaxFailuresInRow = 3
 	const broken = "#!/bin/sh\necho broken >&2; exit 4\n"
@@ -360,7 +360,7 @@ func TestAllUpdatesArrive(t *testing.T) {
 // The last output of a released round is reported.
 func TestReleasedRoundKeepsItsTail(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Grace, w.cfg.KillGrace = 0, time.Second
+	w.cfg.Grace = 0
 	w.script("p", "#!/bin/sh\necho printed; echo begun >\"$1\"; exec sleep 1000\n")
 	p := w.pipe()
 	id := w.open(p.path)

@@ -231,7 +231,7 @@ func (s *session) claimUntilStopped() {
 			continue
 		case err != nil && s.stopping.Err() == nil:
 			s.log.Error("claiming failed, trying again", "error", err)
-			s.sleep(s.stopping, max(s.cfg.SleepAfterNoProcessClaimed, errorPause))
+			s.sleep(s.stopping, min(max(s.cfg.SleepAfterNoProcessClaimed, errorPause), longestPause))
 			continue
 		case err != nil:
 			return

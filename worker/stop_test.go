@@ -20,7 +20,7 @@ func (w *world) until(ctx context.Context, worker *Worker) (wait func()) {
 	go func() { done <- worker.Run(ctx) }()
 	return func() {
 		w.Helper()
-		must(w, receive(w, "the worker's end", done))
+		must(w, <-done)
 	}
 }
 
@@ -82,8 +82,7 @@ func TestStopReleasesTasks(t *testing.T) {
 				w.script("p", c.script)
 			}
 			id := w.open(p.path, from(source))
-			worker, timers := w.worker(), &clock{}
-			worker.after = timers.after
+			worker, timers := w.worker(), w.timers.hold()
 			ctx, stop := context.WithCancel(t.Context())
 			wait := w.until(ctx, worker)
 			p.begun()
@@ -155,7 +154,7 @@ func TestStopWithoutRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.cfg.Grace = time.Second
+			w.cfg.Grace = time.Hour
 			w.script("p", "#!/bin/sh\necho output; echo begun >\"$1\"; read line <\"$1\"\n")
 			if c.blocked {
 				must(t, os.WriteFile(w.path("p/results"), nil, 0o644))
@@ -163,8 +162,7 @@ func TestStopWithoutRedis(t *testing.T) {
 			p := w.pipe()
 			proxy := redistest.NewProxy(t, redistest.Shared(t))
 			id := w.open(p.path)
-			worker, timers := w.workerOn(w.connect(proxy.Addr)), &clock{}
-			worker.after = timers.after
+			worker, timers := w.workerOn(w.connect(proxy.Addr)), w.timers.hold()
 			ctx, stop := context.WithCancel(t.Context())
 			wait := w.until(ctx, worker)
 			p.begun()

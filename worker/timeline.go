@@ -131,8 +131,9 @@ func (s *session) keepTimeline(ctx context.Context) {
 	for wait(ctx, time.After(timelinePause)) {
 		s.sendTimeline(ctx)
 	}
-	last, cancel := context.WithTimeout(s.delivering, timelinePause)
-	defer cancel()
+	last, end := s.outlive(ctx, timelinePause, timelinePause)
+	defer end(nil)
+	defer context.AfterFunc(s.delivering, func() { end(nil) })()
 	ended, present, _ := s.timeline.take()
 	if all := slices.Concat(ended, present); len(all) > 0 { // a later worker of this name keeps them
 		s.storeBars(last, all, nil)

@@ -107,6 +107,7 @@ func TestWorkersStoreTheirBars(t *testing.T) {
 		return nil
 	})
 	good, bad := w.open("good", forHandler("p"), func(p *tdf.Properties) { p.Group = "g" }), w.open("bad", forHandler("p"))
+	w.timers.hold() // so that the worker waits until the bars are stored
 	w.runOnce(w.worker(handle))
 	w.runOnce(w.worker(handle))
 	all := expect.Result(w.store.Timelines(w.Context(), []string{"w1", "w2"}, 0)).Value(t)

@@ -36,7 +36,6 @@ type turn struct {
 	*world
 	s      *session
 	store  *turning
-	timers *clock
 	now    atomic.Int64 // the clock of the breakers, in seconds
 	failed bool         // the first round fails
 	many   bool         // the first round leaves many files
@@ -70,11 +69,11 @@ func TestAReportThatClaims(t *testing.T) {
 				r.timers.fire(r, errorPause)
 			},
 		},
-		"sleep_after_success": {before: func(r *turn) { r.s.cfg.SleepAfterSuccess = time.Nanosecond }},
+		"sleep_after_success": {before: func(r *turn) { r.s.cfg.SleepAfterSuccess = time.Hour }},
 		"resuming":            {before: func(r *turn) { r.s.resuming.Store(true) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &turn{world: newWorld(t), timers: &clock{}}
+			r := &turn{world: newWorld(t)}
 			r.cfg.Grace, r.cfg.SleepAfterFailure = time.Hour, 0
 			first, second := r.open("first"), r.open("second")
 			r.store = &turning{failing: &failing{Store: r.world.store}}
@@ -93,12 +92,12 @@ func TestAReportThatClaims(t *testing.T) {
 				return Ended{}, nil
 			})))
 			worker.breakers.clock = func() time.Time { return time.Unix(1000+r.now.Load(), 0) }
-			worker.after = r.timers.after
+			r.timers.hold()
 			s, closeSession := r.session(worker)
 			r.s = s
 			_, _, err := s.claim(1, false)
 			must(t, err)
-			receive(t, "the first round", running)
+			<-running
 			s.once.Store(false)
 			if c.before != nil {
 				c.before(r)
@@ -135,16 +134,15 @@ func TestRunOnceRunsOneTask(t *testing.T) {
 // the refused result. So the worker releases the claimed task, and does this only once.
 func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.SleepAfterFailure, w.cfg.SleepAfterNoProcessClaimed = 0, time.Millisecond
+	w.cfg.SleepAfterFailure = 0
 	refused, next := w.open("refused"), w.open("next")
-	store, timers := &turning{failing: &failing{Store: w.store}}, &clock{}
+	store, timers := &turning{failing: &failing{Store: w.store}}, w.timers.hold()
 	store.refused.Store(refused)
-	worker := w.workerOn(store, WithRunner(goRunner(func(ctx context.Context, r *Round) (Ended, error) {
-		r.execution.s.awaitClaim(ctx) // then the report of this round may claim a task
+	worker := w.workerOn(store, WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
+		eventually(t, "no claim under way", r.execution.s.claimsNothing) // then the report of this round may claim a task
 		fmt.Fprintln(r.Stdout, r.Args[0])
 		return Ended{}, nil
 	})))
-	worker.after = timers.after
 	ctx, stop := context.WithCancel(t.Context())
 	wait := w.until(ctx, worker)
 	eventually(t, "the release", func() bool { return w.task(next).Releases == 1 })
@@ -171,12 +169,9 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	wait()
 }
 
-// awaitClaim waits until no claim reserves a slot.
-func (s *session) awaitClaim(ctx context.Context) {
-	for reserved := 1; reserved > 0 && ctx.Err() == nil; {
-		time.Sleep(time.Millisecond)
-		s.mu.Lock()
-		reserved = s.reserved
-		s.mu.Unlock()
-	}
+// claimsNothing reports whether no claim reserves a slot.
+func (s *session) claimsNothing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reserved == 0
 }

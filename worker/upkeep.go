@@ -26,7 +26,7 @@ func (s *session) upkeep(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("some old files could not be removed", "error", err)
 		}
-		if !wait(ctx, time.After(upkeepPause)) {
+		if !wait(ctx, s.after(upkeepPause)) {
 			return
 		}
 	}

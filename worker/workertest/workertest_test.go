@@ -110,7 +110,7 @@ func TestRun(t *testing.T) {
 			"result.json: ",
 		},
 		"the context ends": {
-			workertest.Task{Timeout: time.Nanosecond},
+			workertest.Task{Timeout: 1},
 			func(ctx context.Context, r *worker.Round) error {
 				<-ctx.Done()
 				if _, ok := ctx.Deadline(); ok || !errors.Is(ctx.Err(), context.Canceled) || r.Deadline.IsZero() {
