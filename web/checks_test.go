@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
 )
 
 // Streams with the same key share a check. When it fails, all of them end, and a later stream has a check of its own.
@@ -107,7 +108,7 @@ func (s *site) session(role access.Role) string {
 func TestPagesOfARevokedToken(t *testing.T) {
 	t.Parallel()
 	s := siteOn(t, redistest.Shared(t), Options{})
-	s.checkPause = soon
+	s.checkPause = testspace.Soon
 	server := s.serve()
 	const pages = 50
 	leave, ended := s.pages(server, s.session(access.Viewer), pages)

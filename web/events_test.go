@@ -218,7 +218,7 @@ func TestCostOfListeners(t *testing.T) {
 // Heartbeats move the position of a client for which nothing happens.
 func TestEventHeartbeat(t *testing.T) {
 	s, _ := newEventSite(t)
-	s.events.heartbeat = soon
+	s.events.heartbeat = testspace.Soon
 	server := s.serve()
 	l := s.listen(server, access.Viewer, "?ids=99")
 	ids := map[string]bool{}

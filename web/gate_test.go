@@ -149,7 +149,7 @@ func TestRedisAwayAndBack(t *testing.T) {
 	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
 	proxy.Refuse()
 	proxy.Cut()
-	s.Timeout = soon
+	s.Timeout = testspace.Soon
 	for _, call := range [][2]string{{"POST", "/api/v1/tasks"}, {"GET", "/api/v1/tasks/1"}, {"GET", "/readyz"}} {
 		got := s.as(access.Operator, 503, call[0], call[1], plain)
 		expect.NotContains(t, got.text, "127.0.0.1")

@@ -28,9 +28,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
-// soon is a deadline that a test waits for, or a pause. No test needs it to be longer.
-const soon = 20 * time.Millisecond
-
 // A site is an API in a test, with a token for each role.
 type site struct {
 	testing.TB

@@ -169,7 +169,7 @@ func TestPlacesOfStreams(t *testing.T) {
 // A stream ends when its token is revoked, and when the server stops.
 func TestEndsOfStreams(t *testing.T) {
 	s := newSite(t, Options{})
-	s.checkPause = soon
+	s.checkPause = testspace.Soon
 	server := s.serve()
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
 	viewer := s.get(t.Context(), server, access.Viewer, "/tasks/1/output?follow=true")

@@ -126,7 +126,7 @@ func TestClaimsWaitForDueTasksAndQueues(t *testing.T) {
 	s := newSite(t, Options{})
 	w := s.begin(s.tokens[access.Worker], "w", `,"queues":["new","default"],"tags":["gpu"]`)
 	now := expect.Result(s.manager.Now(t.Context())).Value(t)
-	s.open(manager.Definition{Program: "p", StartAfter: now.Add(soon)})
+	s.open(manager.Definition{Program: "p", StartAfter: now.Add(testspace.Soon)})
 	expect.Len(t, w.await(`{"wait":60}`).Tasks, 1, "the task that is due later")
 	got := make(chan remote.Claimed)
 	go func() { got <- w.await(`{"wait":60}`) }()
@@ -250,7 +250,7 @@ func TestRedisAwayDuringAClaim(t *testing.T) {
 	s.waiting(t, 1)
 	got := make(chan answer, 1)
 	var hasty *site
-	for timeout := soon; hasty == nil || len(got) > 0; timeout *= 2 { // until Redis is fast enough for the claim to wait
+	for timeout := testspace.Soon; hasty == nil || len(got) > 0; timeout *= 2 { // until Redis is fast enough for the claim to wait
 		hasty = s.with(Options{Timeout: timeout})
 		if len(got) > 0 {
 			expect.Equal(t, (<-got).StatusCode, 503, timeout)
