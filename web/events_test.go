@@ -67,7 +67,7 @@ func (l *listener) until(part string) string {
 
 func newEventSite(t *testing.T) (*site, *httptest.Server) {
 	s := newSite(t, Options{})
-	s.events.pause = 0
+	s.events.pause = testspace.Soon
 	return s, s.serve()
 }
 
@@ -132,7 +132,7 @@ func TestEventsContinue(t *testing.T) {
 	}
 	s.open(more...)
 	other := newAPI(testspace.Manager(t, s.cfg), Options{Log: testspace.Silent})
-	other.events.pause = 0
+	other.events.pause = testspace.Soon
 	away := httptest.NewServer(other)
 	defer away.Close()
 	again := s.listen(away, access.Viewer, "", "Last-Event-ID: "+l.last)
@@ -164,7 +164,7 @@ func TestEventsAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := siteOn(t, proxy.Addr, Options{})
-	s.events.pause = 0
+	s.events.pause = testspace.Soon
 	l := s.listen(s.serve(), access.Viewer, "")
 	proxy.Alter(func([]byte) []byte { return []byte("-ERR broken\r\n") })
 	looks := func() int { s.events.mu.Lock(); defer s.events.mu.Unlock(); return s.events.fails }
