@@ -61,7 +61,7 @@ func handler(own *namespace, log *slog.Logger) http.Handler {
 	}
 	return promhttp.HandlerFor(prometheus.GathererFunc(both), promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
-		MaxRequestsInFlight: 2, Timeout: 2 * own.wait,
+		MaxRequestsInFlight: 2,
 	})
 }
 
