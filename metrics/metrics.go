@@ -28,7 +28,7 @@ const readTime = 5 * time.Second
 
 // Of returns the metrics of the administrator's namespace. Each reading of the metrics reads Redis. While Redis does not answer, the only
 // metric is tdf_up, which is 0.
-func Of(a *admin.Admin) prometheus.Gatherer { return &namespace{admin: a} }
+func Of(a *admin.Admin) prometheus.Gatherer { return &namespace{admin: a, wait: readTime} }
 
 // Text returns metrics in Prometheus's text format.
 func Text(g prometheus.Gatherer) ([]byte, error) {
@@ -48,8 +48,12 @@ func Text(g prometheus.Gatherer) ([]byte, error) {
 // Handler serves the metrics of the administrator's namespace, and those of this process. It answers at most two calls at the
 // same time, so that many readers do not keep Redis busy.
 func Handler(a *admin.Admin, log *slog.Logger) http.Handler {
-	process, own := prometheus.NewRegistry(), Of(a)
-	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &connection{a})
+	return handler(&namespace{admin: a, wait: readTime}, log)
+}
+
+func handler(own *namespace, log *slog.Logger) http.Handler {
+	process := prometheus.NewRegistry()
+	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &connection{own.admin})
 	both := func() ([]*dto.MetricFamily, error) {
 		families, _ := own.Gather()
 		others, err := process.Gather()
@@ -57,20 +61,21 @@ func Handler(a *admin.Admin, log *slog.Logger) http.Handler {
 	}
 	return promhttp.HandlerFor(prometheus.GathererFunc(both), promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
-		MaxRequestsInFlight: 2, Timeout: 2 * readTime,
+		MaxRequestsInFlight: 2,
 	})
 }
 
 // A namespace gathers the metrics of a namespace.
 type namespace struct {
 	admin      *admin.Admin
+	wait       time.Duration // for Redis
 	queues     admin.QueueCounter
 	activities redisstate.ActivityCounter
 }
 
 // Gather reads the metrics. It returns no error.
 func (n *namespace) Gather() ([]*dto.MetricFamily, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	ctx, cancel := context.WithTimeout(context.Background(), n.wait)
 	defer cancel()
 	var w writer
 	counted := make(chan error, 1)

@@ -1,4 +1,4 @@
-package metrics_test
+package metrics
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,7 +20,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/metrics"
 )
 
 // define returns definitions of tasks in a queue.
@@ -32,10 +32,13 @@ func define(queue string, n int) (all []manager.Definition) {
 	return all
 }
 
+// patient returns the metrics of a manager's namespace, which wait as long as Redis needs.
+func patient(m *manager.Manager) *namespace { return &namespace{admin: admin.New(m), wait: time.Hour} }
+
 // text returns the metrics of a manager's namespace.
 func text(t testing.TB, m *manager.Manager) string {
 	t.Helper()
-	return string(expect.Result(metrics.Text(metrics.Of(admin.New(m)))).Value(t))
+	return string(expect.Result(Text(patient(m))).Value(t))
 }
 
 // valuesOf returns the values of a label of a metric.
@@ -96,7 +99,7 @@ func TestWithoutRedis(t *testing.T) {
 	cfg := testspace.Config(t, "127.0.0.1:1")
 	m := testspace.Manager(t, cfg)
 	w := httptest.NewRecorder()
-	metrics.Handler(admin.New(m), testspace.Silent).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	handler(&namespace{admin: admin.New(m), wait: testspace.Soon}, testspace.Silent).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	body := expect.Result(io.ReadAll(w.Result().Body)).Value(t)
 	expect.Equal(t, w.Code, http.StatusOK)
 	expect.Contains(t, string(body), `tdf_up{namespace="`+cfg.Namespace+`"} 0`)
@@ -114,7 +117,7 @@ func TestPage(t *testing.T) {
 	expect.Result(s.Open(t.Context(), "m", tdf.Defaults("p", "rsync:/p/run.sh", "x"))).OK(t)
 	expect.NoError(t, s.Close())
 	w := httptest.NewRecorder()
-	metrics.Handler(admin.New(m), testspace.Silent).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	handler(patient(m), testspace.Silent).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	var exist []string
 	for _, found := range regexp.MustCompile(`(?m)^# TYPE (tdf_\w+)`).FindAllStringSubmatch(w.Body.String(), -1) {
 		exist = append(exist, found[1])
@@ -136,7 +139,8 @@ func TestPage(t *testing.T) {
 func TestServer(t *testing.T) {
 	t.Parallel()
 	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
-	s := expect.Result(metrics.Listen(t.Context(), "127.0.0.1:0", admin.New(m), testspace.Silent)).Value(t)
+	s := expect.Result(listen(t.Context(), "127.0.0.1:0", handler(patient(m), testspace.Silent), testspace.Silent)).Value(t)
+	s.http.ReadTimeout = time.Hour
 	ended := make(chan struct{})
 	go func() { s.Run(); close(ended) }()
 	for path, status := range map[string]int{"/metrics": 200, "/": 404, "/metrics/x": 404} {
@@ -147,7 +151,7 @@ func TestServer(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	s.Close()
 	<-ended
-	_, err := metrics.Listen(t.Context(), "nosuch.invalid:1", admin.New(m), testspace.Silent)
+	_, err := Listen(t.Context(), "nosuch.invalid:1", admin.New(m), testspace.Silent)
 	expect.MustTrue(t, err != nil, err)
 	expect.True(t, strings.HasPrefix(err.Error(), "serve the metrics: "), err)
 }

@@ -19,12 +19,16 @@ type Server struct {
 
 // Listen opens an address, such as ":9101", for the metrics of the administrator's namespace and of this process.
 func Listen(ctx context.Context, address string, a *admin.Admin, log *slog.Logger) (*Server, error) {
+	return listen(ctx, address, Handler(a, log), log)
+}
+
+func listen(ctx context.Context, address string, h http.Handler, log *slog.Logger) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve the metrics: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", Handler(a, log))
+	mux.Handle("GET /metrics", h)
 	return &Server{listener, &http.Server{
 		Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/wneessen/go-mail"
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -25,9 +27,6 @@ import (
 func TestDeliveryIsRepeated(t *testing.T) {
 	s := newScene(t)
 	client := testspace.Client(t, s.config)
-	due := func() { // the time of the next try has come
-		client.ZAdd(t.Context(), s.store.Keys.NoticesDue(), redis.Z{Score: 1, Member: "1"})
-	}
 	last := func() notice.Notice {
 		return expect.Result(notice.List(t.Context(), s.store, redisstate.MaxNotices)).Value(t)[0]
 	}
@@ -39,7 +38,7 @@ func TestDeliveryIsRepeated(t *testing.T) {
 	expect.Len(t, last().Delivered, 0)
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.Equal(t, last().Tries, 1, "tries before the time")
-	due()
+	s.pass(firstRetry)
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.Equal(t, last().Tries, 2)
 	expect.Equal(t, last().Error, "")
@@ -75,7 +74,7 @@ func TestChannelsAreApart(t *testing.T) {
 	s.notifier.channels = append(s.notifier.channels, bad)
 	expect.Result(s.store.See(t.Context(), redisstate.Sighting{Mark: "m", After: "1", Notice: notice.Notice{Text: "hello"}.Stored()})).OK(t)
 	expect.NoError(t, s.notifier.deliver(t.Context()))
-	testspace.Client(t, s.config).ZAdd(t.Context(), s.store.Keys.NoticesDue(), redis.Z{Score: 1, Member: "1"})
+	s.pass(firstRetry)
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.Equal(t, len(s.channel.taken()), 1)
 	expect.Equal(t, len(bad.taken()), 1)
@@ -134,6 +133,7 @@ func TestWebhook(t *testing.T) {
 	defer receiver.Close()
 	cfg.Webhook = receiver.URL + "/hook?x=1"
 	hook := expect.Result(newWebhook(cfg, "ns")).Value(t)
+	hook.client.Timeout = time.Hour
 	n := &notice.Notice{ID: 3, Kind: notice.CampaignEnded, Text: "The campaign <a> has ended.", Campaign: "<a>", Tries: 2, Error: "earlier"}
 	expect.NoError(t, hook.send(t.Context(), n))
 	got := calls[0]
@@ -210,6 +210,7 @@ func TestMail(t *testing.T) {
 	server := newMailServer(t)
 	cfg := config.Notify{MailTo: []string{"a@example.org", "b@example.org"}, MailFrom: "tdf@example.org", MailServer: server.addr}
 	m := expect.Result(newMail(cfg, "ns")).Value(t)
+	m.options = append(m.options, mail.WithTimeout(time.Hour))
 	expect.NoError(t, m.send(t.Context(), &notice.Notice{ID: 1, Text: "The campaign c\r\nBcc: evil@example.org\r\n\r\n.\r\nQUIT has ended."}))
 	got := <-server.mails
 	expect.Contains(t, got, "RCPT TO:<a@example.org>")

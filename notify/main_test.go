@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
 func TestMain(m *testing.M) {
@@ -26,6 +27,8 @@ func TestMain(m *testing.M) {
 // A scene is a namespace with a manager, and a Notifier whose steps the test makes.
 type scene struct {
 	*testing.T
+	redis    *embedded.Redis
+	now      time.Time // by Redis's clock, which the test moves
 	manager  *manager.Manager
 	store    *redisstate.Store
 	config   config.Manager
@@ -36,10 +39,19 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	t.Parallel()
-	s := &scene{T: t, config: testspace.Config(t, testspace.Embedded(t)), channel: &fake{}}
+	r := expect.Result(embedded.Start("127.0.0.1:0")).Value(t)
+	t.Cleanup(r.Close)
+	s := &scene{T: t, redis: r, now: time.Now(), config: testspace.Config(t, r.Addr()), channel: &fake{}}
+	s.pass(0)
 	s.manager, s.store = testspace.Manager(t, s.config), testspace.Connect(t, s.config)
 	s.notifier = s.another()
 	return s
+}
+
+// pass lets time pass.
+func (s *scene) pass(d time.Duration) {
+	s.now = s.now.Add(d)
+	s.redis.SetTime(s.now)
 }
 
 // another returns a Notifier of another server.

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -205,31 +204,34 @@ func TestResults(t *testing.T) {
 	s.as(access.Viewer, 422, "GET", base+"/results?fields=all", "")
 }
 
-// A client that sends a line byte by byte does not hold its place. The tasks of the lines before it are open.
+// A client that sends a line byte by byte does not hold its place, because a line has one deadline. The tasks of the lines before it are open.
 func TestSlowLines(t *testing.T) {
 	s := newSite(t, Options{})
-	s.lineTime = 300 * time.Millisecond
-	server := s.serve()
+	d := &webtest.Deadlines{Handler: s}
+	server := httptest.NewServer(d)
+	defer server.Close()
 	in, out := io.Pipe()
 	defer out.Close()
 	r := expect.Result(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+base+"/tasks/stream", in)).Value(t)
 	webtest.Set(r, s.tokens[access.Operator], "Content-Type: "+jsonLines)
-	go func() {
-		_, err := io.WriteString(out, plain+"\n{")
-		for err == nil {
-			_, err = io.WriteString(out, " ")
-			<-time.After(time.Millisecond)
-		}
-	}()
+	go io.WriteString(out, plain+"\n{")
 	got := expect.Result(server.Client().Do(r)).Value(t)
 	defer got.Body.Close()
 	answer := bufio.NewScanner(got.Body)
 	expect.True(t, answer.Scan(), "a first line")
 	expect.Equal(t, webtest.Decode[linesDone](t, answer.Text()).Opened, 1, "opened")
+	for range 100 {
+		expect.Result(io.WriteString(out, " ")).OK(t)
+	}
+	d.Reads.Pass()
 	expect.True(t, answer.Scan(), "a last line")
 	last := webtest.Decode[linesDone](t, answer.Text())
 	expect.MustTrue(t, last.Error != nil, last)
 	expect.Equal(t, last.Error.Code, tooSlow)
 	expect.Equal(t, last.Line, 2)
 	expect.Equal(t, last.Opened, 1)
+	expect.Len(t, d.Reads.Left(), 2, "deadlines of lines")
+	for _, left := range d.Reads.Left() {
+		expect.Compare(t, left, "<=", lineTime)
+	}
 }

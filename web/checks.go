@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // checks finds out when streams must end because their session or token is no longer valid. All streams of a session share a check, so that many open pages
@@ -64,17 +66,10 @@ func (c *checks) forget(key any, of *check) {
 }
 
 func (c *checks) keep(ctx context.Context, key any, of *check, pause time.Duration) {
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+	for conn.Sleep(ctx, pause) {
+		if !of.holds(ctx) {
+			c.end(key, of)
 			return
-		case <-ticker.C:
-			if !of.holds(ctx) {
-				c.end(key, of)
-				return
-			}
 		}
 	}
 }

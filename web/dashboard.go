@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/manager"
@@ -27,12 +26,12 @@ func (a *api) addDashboard() {
 func (p panel) Act(r *http.Request, t access.Token) (*manager.Manager, error) {
 	c := callOf(r.Context())
 	c.token, c.manager = t, p.managerOf(t.Holder())
-	return c.manager, tooManyCalls(p.perToken.take(t.Holder(), time.Now()))
+	return c.manager, tooManyCalls(p.perToken.take(t.Holder(), p.clock()))
 }
 
 // MayTry counts a try to log in.
 func (p panel) MayTry(r *http.Request) error {
-	return tooManyCalls(p.logins.take(addressOf(r.RemoteAddr), time.Now()))
+	return tooManyCalls(p.logins.take(addressOf(r.RemoteAddr), p.clock()))
 }
 
 // Problem returns how to tell the user about an error.

@@ -19,7 +19,7 @@ func serveAPI(ctx context.Context, m *manager.Manager) error {
 	s := &http.Server{
 		Addr:              "127.0.0.1:7379",
 		Handler:           web.New(m, web.Options{Log: slog.Default()}),
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}

@@ -147,7 +147,7 @@ func (a *api) authenticate(c *call, r *http.Request) error {
 		return err
 	}
 	c.token, c.manager = token, a.managerOf(token.Holder())
-	return tooManyCalls(a.perToken.take(token.Name, time.Now()))
+	return tooManyCalls(a.perToken.take(token.Name, a.clock()))
 }
 
 // tokenOf returns the token that the header Authorization has. Without this header, it returns the token whose name is the common name in the client's
@@ -190,7 +190,7 @@ func tooManyCalls(wait time.Duration) error {
 
 // check returns a problem if the call must not reach a route. It does not know the token yet.
 func (a *api) check(r *http.Request) error {
-	if err := tooManyCalls(a.perAddress.take(addressOf(r.RemoteAddr), time.Now())); err != nil {
+	if err := tooManyCalls(a.perAddress.take(addressOf(r.RemoteAddr), a.clock())); err != nil {
 		return err
 	}
 	if !a.hasHost(r.Host) {

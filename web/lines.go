@@ -21,8 +21,9 @@ import (
 
 // Bounds of calls that open tasks line by line.
 const (
-	linesAtOnce = 250     // in one step
-	linesBytes  = 1 << 20 // of the lines of one step, and of one line
+	linesAtOnce = 250         // in one step
+	linesBytes  = 1 << 20     // of the lines of one step, and of one line
+	lineTime    = time.Minute // for the client to send a line
 )
 
 // addLines adds the route that opens tasks line by line.
@@ -98,7 +99,7 @@ type bodyError struct{ error }
 // same lines as in the first call.
 func (o *lineOpener) openAll() error {
 	for {
-		_ = o.control.SetReadDeadline(time.Now().Add(o.lineTime)) // an error means that there is no connection, as in tests
+		_ = o.control.SetReadDeadline(time.Now().Add(lineTime)) // an error means that there is no connection, as in tests
 		line, err := o.in.ReadSlice('\n')
 		if len(line) > 0 || err == nil {
 			o.done.Line++
@@ -196,7 +197,7 @@ func (o *lineOpener) open() error {
 	if err := o.api.claim(o.ctx, o.call, o.batch); err != nil {
 		return err
 	}
-	for wait := o.perToken.take(o.token.Name, time.Now()); wait > 0; wait = o.perToken.take(o.token.Name, time.Now()) {
+	for wait := o.perToken.take(o.token.Name, o.clock()); wait > 0; wait = o.perToken.take(o.token.Name, o.clock()) {
 		if !conn.Sleep(o.ctx, wait) {
 			return context.Cause(o.ctx)
 		}

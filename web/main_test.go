@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -42,8 +44,10 @@ func newSite(t *testing.T, o Options) *site {
 	return siteOn(t, redistest.Shared(t), o)
 }
 
+// siteOn returns a site on a Redis. Without Options.Timeout, its calls wait as long as Redis needs.
 func siteOn(t testing.TB, addr string, o Options) *site {
 	t.Helper()
+	o.Timeout = cmp.Or(o.Timeout, time.Hour)
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}

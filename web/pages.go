@@ -13,7 +13,6 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -110,12 +109,9 @@ func render(text string, data any) ([]byte, error) {
 // errBusy means that too many calls run.
 var errBusy = tdf.NewError(tdf.CodeUnavailable, "the server works on too many calls")
 
-// readyTime is how long the check of Redis may take.
-const readyTime = 2 * time.Second
-
 // ready reports whether tasks can be opened and settled.
 func (a *api) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
+	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
 	defer cancel()
 	if err := a.admin.Ready(ctx); err != nil {
 		a.problemOf(r.Context(), err).write(w)

@@ -30,7 +30,6 @@ type stream struct {
 	*call
 	ctx     context.Context // ends when the client goes away, when the server stops, and when the token is revoked
 	control *http.ResponseController
-	longest time.Duration // for which the client may read a part
 }
 
 // stream makes the answer to a call a stream, and calls write to write it. If there are too many streams, it returns an error. If write returns an error, and
@@ -48,7 +47,7 @@ func (a *api) stream(c *call, kind string, write func(*stream) error) error {
 	ctx, stop := a.guard(c)
 	defer stop()
 	c.Header().Set("Content-Type", kind)
-	s := &stream{c, ctx, http.NewResponseController(c.ResponseWriter), a.writeTime}
+	s := &stream{c, ctx, http.NewResponseController(c.ResponseWriter)}
 	err = write(s)
 	switch {
 	case err == nil:
@@ -70,7 +69,7 @@ func (s *stream) Write(b []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, context.Cause(s.ctx)
 	}
-	_ = s.control.SetWriteDeadline(time.Now().Add(s.longest)) // an error means that there is no connection, as in tests
+	_ = s.control.SetWriteDeadline(time.Now().Add(streamWriteTime)) // an error means that there is no connection, as in tests
 	return s.call.Write(b)
 }
 

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -170,7 +169,7 @@ func TestPlacesOfStreams(t *testing.T) {
 // A stream ends when its token is revoked, and when the server stops.
 func TestEndsOfStreams(t *testing.T) {
 	s := newSite(t, Options{})
-	s.checkPause = 5 * time.Millisecond
+	s.checkPause = testspace.Soon
 	server := s.serve()
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
 	viewer := s.get(t.Context(), server, access.Viewer, "/tasks/1/output?follow=true")
@@ -186,8 +185,9 @@ func TestEndsOfStreams(t *testing.T) {
 // A client that reads nothing is cut off, and does not keep its place.
 func TestClientThatReadsNothing(t *testing.T) {
 	s := newSite(t, Options{})
-	s.writeTime = 50 * time.Millisecond
-	server, h := s.serve(), s.hand()
+	d := &webtest.Deadlines{Handler: s}
+	server, h := httptest.NewServer(d), s.hand()
+	defer server.Close()
 	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
 	h.end(h.claim(), tdf.Result{Output: strings.Repeat("x", 30<<20), Exit: "0"})
 	connection, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -196,5 +196,8 @@ func TestClientThatReadsNothing(t *testing.T) {
 	fmt.Fprintf(connection, "GET %s/tasks/1/output?follow=true HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", base, s.tokens[access.Operator])
 	_, err = bufio.NewReader(connection).ReadString('\n')
 	expect.NoError(t, err)
+	d.Writes.Pass()
 	expect.Eventually(t, "the client is cut off", func() bool { s.streams.mu.Lock(); defer s.streams.mu.Unlock(); return s.streams.all == 0 })
+	left := d.Writes.Left()
+	expect.Compare(t, left[len(left)-1], "<=", streamWriteTime, "the deadline of a part")
 }

@@ -78,9 +78,8 @@ type api struct {
 	events               *eventHub
 	roster               roster
 	checks               checks
-	checkPause           time.Duration // how often the token or the session of a stream is checked
-	writeTime            time.Duration // how long a client may take to read a part of a stream
-	lineTime             time.Duration // how long a client may take to send a line of a stream
+	checkPause           time.Duration    // how often the token or the session of a stream is checked
+	clock                func() time.Time // of the limiters
 
 	mostRows int // maxRows, or fewer in tests
 
@@ -104,7 +103,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 	a := &api{
 		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true}, origins: map[string]bool{},
 		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), logins: &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}}, places: make(chan struct{}, o.AtOnce),
-		streams: newStreamPlaces(o.Streams), checkPause: checkPause, writeTime: streamWriteTime, lineTime: time.Minute,
+		streams: newStreamPlaces(o.Streams), checkPause: checkPause, clock: time.Now,
 		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: newStreamPlaces(o.Waiting),
 		servers: map[*http.Server]context.Context{},
 	}

@@ -41,6 +41,25 @@ func (w *remoteWorker) claim(body string) remote.Claimed {
 	return webtest.Decode[remote.Claimed](w, w.post(200, "claims", body))
 }
 
+// claims makes a claim that waits, again and again until the answer is more than that there is no task yet.
+func (w *remoteWorker) claims(body string) answer {
+	w.Helper()
+	for {
+		got := w.call(w.token, "POST", base+"/work/"+w.session+"/claims", body)
+		if got.StatusCode != 200 || !strings.Contains(got.text, `"tasks":[]`) {
+			return got
+		}
+	}
+}
+
+// await claims until there is a task.
+func (w *remoteWorker) await(body string) remote.Claimed {
+	w.Helper()
+	got := w.claims(body)
+	expect.Equal(w, got.StatusCode, 200, got.text)
+	return webtest.Decode[remote.Claimed](w, got.text)
+}
+
 // one claims a task, which must be there.
 func (w *remoteWorker) one() remote.Task {
 	w.Helper()

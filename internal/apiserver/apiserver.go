@@ -39,7 +39,6 @@ type Server struct {
 
 	listener net.Listener
 	server   *http.Server
-	drain    time.Duration
 	announce func(ctx context.Context)
 }
 
@@ -63,7 +62,7 @@ func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: "http://" + listener.Addr().String(), listener: netutil.LimitListener(listener, cfg.Connections), drain: drainTime}
+	s := &Server{URL: "http://" + listener.Addr().String(), listener: netutil.LimitListener(listener, cfg.Connections)}
 	if security != nil {
 		s.URL = "https://" + listener.Addr().String()
 	}
@@ -126,7 +125,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}()
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 		defer cancel()
 		_ = s.server.Shutdown(bound) // fails if a call takes longer
 		stopped <- s.server.Close()

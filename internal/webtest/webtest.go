@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,6 +61,71 @@ func Decode[T any](t testing.TB, text string) (v T) {
 	t.Helper()
 	expect.NoError(t, json.Unmarshal([]byte(text), &v), text)
 	return v
+}
+
+// Deadlines serves with a handler. The deadlines that the handler sets for its connections do not pass before the test lets them.
+type Deadlines struct {
+	http.Handler
+	Reads, Writes Passing
+}
+
+func (d *Deadlines) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.Handler.ServeHTTP(&deadlined{w, d}, r)
+}
+
+// Passing are the deadlines for bodies, or for answers.
+type Passing struct {
+	mu     sync.Mutex
+	passed bool
+	set    []func(time.Time) error
+	left   []time.Duration
+}
+
+// Pass lets the deadlines pass, also those that the handler sets from now on.
+func (p *Passing) Pass() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passed = true
+	for _, set := range p.set {
+		_ = set(time.Now()) // fails if the connection has ended
+	}
+}
+
+// Left returns, for each deadline so far, how much time was left when the handler set it.
+func (p *Passing) Left() []time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.left)
+}
+
+func (p *Passing) add(t time.Time, set func(time.Time) error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.IsZero() {
+		return set(t)
+	}
+	p.set, p.left = append(p.set, set), append(p.left, time.Until(t))
+	if p.passed {
+		return set(time.Now())
+	}
+	return set(time.Time{})
+}
+
+// A deadlined is an answer whose deadlines the test has.
+type deadlined struct {
+	http.ResponseWriter
+	of *Deadlines
+}
+
+// Unwrap lets [http.ResponseController] find the connection.
+func (w *deadlined) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *deadlined) SetReadDeadline(t time.Time) error {
+	return w.of.Reads.add(t, http.NewResponseController(w.ResponseWriter).SetReadDeadline)
+}
+
+func (w *deadlined) SetWriteDeadline(t time.Time) error {
+	return w.of.Writes.add(t, http.NewResponseController(w.ResponseWriter).SetWriteDeadline)
 }
 
 // RunServer runs a server for the namespace of a configuration until the test ends.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/oapi-codegen/runtime" // the generated client needs it
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -29,7 +30,7 @@ func serve(t *testing.T) (*manager.Manager, string) {
 	t.Helper()
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
-	api := httptest.NewServer(web.New(m, web.Options{}))
+	api := httptest.NewServer(web.New(m, web.Options{Timeout: time.Hour}))
 	t.Cleanup(api.Close)
 	webtest.RunServer(t, cfg)
 	return m, api.URL

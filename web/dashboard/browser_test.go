@@ -35,7 +35,8 @@ var chromium struct {
 }
 
 func startChromium() {
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.Flag("disable-dev-shm-usage", true))
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.WSURLReadTimeout(time.Hour))
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -57,9 +58,6 @@ type tab struct {
 	ctx    context.Context
 	server *httptest.Server
 }
-
-// patience is how long a page may take on a loaded machine.
-const patience = 2 * time.Minute
 
 // tab opens a tab of the dashboard at an address.
 func (s *site) tab(server *httptest.Server) *tab {
@@ -84,15 +82,11 @@ func (s *site) serve() *httptest.Server {
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	expect.NoError(b, chromedp.Do(ctx, steps...))
+	expect.NoError(b, chromedp.Do(b.ctx, steps...))
 }
 
 func try[T any](b *tab, script string) (T, error) {
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	return chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	return chromedp.Run(b.ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 }
 
 func eval[T any](b *tab, script string) T {

@@ -27,8 +27,8 @@ func TestRooms(t *testing.T) {
 		loads.Add(1)
 		return []admin.Diagnosis{{Fact: admin.Fact{Text: "found"}}}, nil
 	}}
-	d := &Dashboard{Options: Options{Timeout: time.Minute}, host: quietHost{}}
-	d.rooms.dashboard, d.rooms.pause, d.rooms.quiet = d, time.Millisecond, 2*time.Millisecond
+	d := &Dashboard{Options: Options{Timeout: time.Hour}, host: quietHost{}}
+	d.rooms.dashboard = d // without pauses
 	visitOf := func(path string, role access.Role, owner string) *visit {
 		r := httptest.NewRequest("GET", path, nil)
 		return &visit{dashboard: d, request: r, query: r.URL.Query(), rights: role.Rights(), owner: owner, user: access.Token{Name: "n", Role: role}}

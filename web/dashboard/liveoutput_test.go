@@ -87,7 +87,7 @@ func TestOutputInTheBrowser(t *testing.T) {
 	p.print("three\n")
 	want += "three\n"
 	shows("the output after a new connection", want)
-	s.restart(server, web.New(s.manager, web.Options{}))
+	s.restart(server, s.dashboard(web.Options{}))
 	p.print("four\n")
 	want += "four\n"
 	shows("the output after a new server", want)
@@ -139,13 +139,13 @@ func TestTailOfALostRound(t *testing.T) {
 	}
 	lost(path)
 	next := s.start()
-	s.Handler = web.New(s.manager, web.Options{}) // a dashboard that remembers nothing
+	s.Handler = s.dashboard(web.Options{})
 	lost(path + "?round=0")
 	text := b.page(path, 200)
 	expect.NotContains(t, text, "Last part of the output")
 	expect.Contains(t, text, `id="tail"`)
 	testspace.End(t, s.store, next.Claim, tdf.Result{Exit: "0", Output: "whole"})
-	s.Handler = web.New(s.manager, web.Options{})
+	s.Handler = s.dashboard(web.Options{})
 	text = b.page(path, 200)
 	expect.NotContains(t, text, "Last part of the output")
 	expect.Contains(t, text, "whole")

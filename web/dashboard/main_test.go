@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
@@ -46,13 +47,17 @@ func newSite(t *testing.T, o web.Options) *site {
 
 func serialSite(t testing.TB, o web.Options) *site {
 	t.Helper()
-	if o.Log == nil {
-		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	}
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
-	s := &site{t, web.New(m, o), cfg, m, admin.New(m), testspace.Connect(t, cfg), webtest.Tokens(t, m)}
+	s := &site{t, nil, cfg, m, admin.New(m), testspace.Connect(t, cfg), webtest.Tokens(t, m)}
+	s.Handler = s.dashboard(o)
 	return s
+}
+
+// dashboard returns a dashboard that remembers nothing, and whose pages wait as long as Redis needs.
+func (s *site) dashboard(o web.Options) http.Handler {
+	o.Log, o.Timeout = slog.New(slog.NewTextHandler(s.Output(), nil)), time.Hour
+	return web.New(s.manager, o)
 }
 
 // A browser keeps the cookies of a session, as a browser does, but follows no redirects.

@@ -27,7 +27,7 @@ func TestHistoryOfOverview(t *testing.T) {
 	expect.NoError(t, cli.ZAdd(ctx, ns+":activity", redis.Z{Score: 1, Member: "default"}).Err())
 	expect.NoError(t, cli.HSet(ctx, ns+":activity:default", "made:succeed:succeeded", 1234, "made:lose:failed", 5, "run:5", 100).Err())
 	expect.NoError(t, s.store.KeepHistory(ctx, now.Add(-540)))
-	s.Handler = web.New(s.manager, web.Options{}) // a dashboard that remembers nothing
+	s.Handler = s.dashboard(web.Options{})
 	got := s.as(access.Viewer).get("/ui")
 	checkPage(t, "/ui", got)
 	for _, want := range []string{
@@ -66,7 +66,7 @@ func TestTitleOfAnExplanation(t *testing.T) {
 	expect.Contains(t, b.page("/ui/tasks/1/explain", 200), "<title>Why task 1 does not run or finish")
 	p := s.start()
 	testspace.End(t, s.store, p.Claim, tdf.Result{Exit: "0"})
-	s.Handler = web.New(s.manager, web.Options{}) // a dashboard that remembers nothing
+	s.Handler = s.dashboard(web.Options{})
 	text := b.page("/ui/tasks/1/explain", 200)
 	expect.Contains(t, text, "<title>Task 1, explained")
 	expect.Contains(t, text, ">1</a>, explained</h1>")

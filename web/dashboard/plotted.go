@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/results"
@@ -21,9 +20,6 @@ type plotted struct {
 	Fields, Pattern                           string
 	Problem                                   string // what is wrong with the choices
 }
-
-// readTime is how long a page may read results. The next page goes on from there.
-const readTime = 500 * time.Millisecond
 
 // plotted draws the plot that the address of a visit describes.
 func (v *visit) plotted(ctx context.Context, campaign string) (*plotted, error) {
@@ -42,7 +38,8 @@ func (v *visit) plotted(ctx context.Context, campaign string) (*plotted, error) 
 		p.Problem = err.Error()
 		return p, nil
 	}
-	if err := table.Refresh(ctx, v.dashboard.manager, readTime); err != nil {
+	// a page may read results for a tenth of its time, and the next page goes on from there
+	if err := table.Refresh(ctx, v.dashboard.manager, v.dashboard.Timeout/10); err != nil {
 		return nil, err
 	}
 	if p.TableStatus = table.Status(); p.Rows == 0 {

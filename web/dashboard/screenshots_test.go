@@ -95,7 +95,7 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time) {
 	}
 	slots, bars := []*slot{}, map[string][]redisstate.Bar{}
 	for i := range 6 {
-		slots = append(slots, &slot{worker: fmt.Sprint("lab-", 1+i/2), number: 1 + i%2, free: time.Duration(i) * time.Second})
+		slots = append(slots, &slot{worker: fmt.Sprint("lab-", 1+i/2), number: 1 + i%2, free: tdf.Seconds(i).Std()})
 	}
 	counting, minute := s.counting(), time.Duration(0)
 	const end = 50 * time.Minute
@@ -123,7 +123,7 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time) {
 		got := expect.Result(counting.Claim(ctx, redisstate.ClaimRequest{Worker: x.worker, Most: 1, Lease: 7200})).Value(s)
 		expect.MustTrue(s, len(got.Claims) == 1, "claims", got)
 		x.claim, x.begun = &got.Claims[0], now
-		x.free += time.Duration(40+x.claim.Task.ID*37%50) * time.Second
+		x.free += tdf.Seconds(40 + x.claim.Task.ID*37%50).Std()
 	}
 	expect.NoError(s, counting.Close())
 	for _, x := range slots {

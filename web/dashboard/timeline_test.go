@@ -28,7 +28,7 @@ func TestTimelineBars(t *testing.T) {
 		bar(1, -9000, -8000, "succeeded", 8, ""),
 	}
 	draw := func(colour string, full bool) *timelinePage {
-		p := &timelinePage{Colour: colour, From: to.Add(-1000 * time.Second), To: to}
+		p := &timelinePage{Colour: colour, From: time.Unix(1_800_000_000, 0), To: to}
 		p.draw([]admin.Worker{w}, []admin.Timeline{{Bars: bars, Full: full}})
 		return p
 	}
@@ -46,7 +46,7 @@ func TestTimelineBars(t *testing.T) {
 	expect.Equal(t, p.Legend, []legendKey{{"t-0", "a"}, {"t-1", "b"}, {"t-other", "others, several campaigns, or none"}})
 	expect.Equal(t, p.Workers[0].Paths[0], barPath{"t-0", "M0 1h99.5v10h-99.5zM500 13h499.5v10h-499.5z"})
 	bars = bars[1:5]
-	expect.Equal(t, draw("outcome", true).Workers[0].Since, to.Add(-900*time.Second), "the bars of a full timeline begin")
+	expect.Equal(t, draw("outcome", true).Workers[0].Since, to.Add(-15*time.Minute), "the bars of a full timeline begin")
 }
 
 // A page stays small, whatever the workers say.

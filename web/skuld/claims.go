@@ -20,7 +20,7 @@ const (
 	longestUpdate = 1 << 10
 	maxResult     = 1 << 20
 
-	undoTime = 5 * time.Second
+	undoTime = time.Minute // a claim may be for a week, so it is worth to wait for Redis
 )
 
 // workerOf returns the name under which the holder of a token claims tasks.

@@ -47,7 +47,7 @@ func newSite(t *testing.T) *site {
 	cfg := testspace.Config(t, redistest.Shared(t))
 	m := testspace.Manager(t, cfg)
 	s := &site{T: t, manager: m, tokens: webtest.Tokens(t, m)}
-	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld")}, Log: testspace.Silent})
+	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld")}, Timeout: time.Hour, Log: testspace.Silent})
 	s.server = server.New("server", expect.Result(config.DefaultServer(cfg.Namespace)).Value(t), testspace.Connect(t, cfg), testspace.Silent)
 	return s
 }

@@ -64,9 +64,9 @@ func siteIn(t testing.TB, cfg config.Manager) *site {
 	m := testspace.Manager(t, cfg)
 	s := &site{TB: t, cfg: cfg, manager: m, store: m.Internals().Store, redis: testspace.Client(t, cfg)}
 	s.store.KeepCounts()
-	i := taskmaster.New(m, taskmaster.Options{Prefix: "/", Stale: 30 * time.Second, Dead: 2 * time.Minute, Timeout: 30 * time.Second, Log: testspace.Silent})
-	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{i}, Timeout: 30 * time.Second})
-	s.server = server.New("server", config.Server{RoundDuration: time.Second}, s.store, testspace.Silent)
+	i := taskmaster.New(m, taskmaster.Options{Prefix: "/", Stale: 2 * time.Minute, Dead: 5 * time.Minute, Timeout: time.Hour, Log: testspace.Silent})
+	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{i}, Timeout: time.Hour})
+	s.server = server.New("server", config.Server{}, s.store, testspace.Silent)
 	s.token = webtest.AddToken(s, s.manager, access.Token{Name: fmt.Sprintf("op%d", time.Now().UnixNano()), Role: access.Operator})
 	return s
 }

@@ -115,8 +115,7 @@ func TestDeathsAreCountedOnce(t *testing.T) {
 	expect.Equal(t, third.metric("workers.died", "COUNT"), 2, "deaths")
 }
 
-// A server with counts of its own runs beside the interface. Each task counts once nevertheless, whichever of them has settled it: the server only does if the
-// interface needs more than a second.
+// A server with counts of its own runs beside the interface. Each task counts once nevertheless, whichever of them has settled it.
 func TestMetricsBesideAServer(t *testing.T) {
 	s := newSite(t)
 	store := testspace.Connect(t, s.cfg)
@@ -124,7 +123,7 @@ func TestMetricsBesideAServer(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		_ = server.New("other", config.Server{RoundDuration: time.Second}, store, testspace.Silent).Run(ctx)
+		_ = server.New("other", config.Server{RoundDuration: testspace.Soon}, store, testspace.Silent).Run(ctx)
 	})
 	defer running.Wait()
 	defer end()

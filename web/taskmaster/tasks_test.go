@@ -299,7 +299,7 @@ func TestQueues(t *testing.T) {
 	s.fail(204, claims[1].TaskID, "w") // it may run again
 	s.register("idle", "empty", "")
 	s.register("silent", "empty", "")
-	s.silence("silent", time.Minute)
+	s.silence("silent", 3*time.Minute)
 	const want = `[{"queueName":"default","pending":1,"running":0,"failed":0,"dead":0,"activeWorkers":0},` +
 		`{"queueName":"empty","pending":0,"running":0,"failed":0,"dead":0,"activeWorkers":1},` +
 		`{"queueName":"q","pending":3,"running":1,"failed":1,"dead":0,"activeWorkers":1}]` + "\n"

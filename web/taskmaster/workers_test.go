@@ -71,10 +71,10 @@ func TestStatesOfWorkers(t *testing.T) {
 		status    string
 		heartbeat int
 	}{
-		{25 * time.Second, "ACTIVE", 204},
-		{35 * time.Second, "STALE", 204},
-		{115 * time.Second, "STALE", 204},
-		{125 * time.Second, "DEAD", 404},
+		{time.Minute, "ACTIVE", 204},
+		{3 * time.Minute, "STALE", 204},
+		{4 * time.Minute, "STALE", 204},
+		{6 * time.Minute, "DEAD", 404},
 	} {
 		s.silence("w", c.silent)
 		expect.Equal(t, s.worker("w").Status, c.status, "silent for", c.silent)
@@ -99,12 +99,12 @@ func TestDeadWorker(t *testing.T) {
 	again, last := s.submit("q", `{}`), s.submit("q", `{}`, `"maxAttempts":1`)
 	s.mustClaim("w", "q", 2)
 	for range 3 {
-		s.silence("w", 100*time.Second)
+		s.silence("w", 3*time.Minute)
 		s.round()
 		s.mustBe(again, "RUNNING", 1)
 		other.must(204, "POST", "/workers/v1/w/heartbeat", "")
 	}
-	s.silence("w", 121*time.Second)
+	s.silence("w", 6*time.Minute)
 	s.round()
 	s.mustBe(again, "PENDING", 1)
 	got := s.mustBe(last, "DEAD", 1)
@@ -163,9 +163,9 @@ func TestManyTasksOfAWorker(t *testing.T) {
 	}
 	held := func() int64 { return s.redis.SCard(t.Context(), s.store.Keys.Claims(s.name("w"))).Val() }
 	expect.Equal(t, held(), n-100, "held")
-	s.silence("w", 100*time.Second)
+	s.silence("w", 3*time.Minute)
 	s.must(204, "POST", "/workers/v1/w/heartbeat", "")
-	s.silence("w", 100*time.Second)
+	s.silence("w", 3*time.Minute)
 	s.round()
 	counts := expect.Result(s.store.Counts(t.Context(), "taskmaster/q")).Value(t)
 	expect.Equal(t, counts.String(), fmt.Sprintf("running %d succeeded 100", n-100))

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -44,7 +45,7 @@ func newSite(t testing.TB) *site {
 	s := &site{TB: t}
 	for range 2 {
 		s.Manager = testspace.Manager(t, cfg)
-		s.servers = append(s.servers, web.New(s.Manager, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes()}}}))
+		s.servers = append(s.servers, web.New(s.Manager, web.Options{Timeout: time.Hour, Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes()}}}))
 	}
 	s.tokens = webtest.Tokens(t, s.Manager)
 	return s
