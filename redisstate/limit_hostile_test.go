@@ -25,7 +25,7 @@ type handClock struct {
 }
 
 func (c *handClock) pass(seconds float64) {
-	c.now = c.now.Add(time.Duration(seconds * float64(time.Second)))
+	c.now = c.now.Add(tdf.Seconds(seconds).Std())
 	c.SetTime(c.now)
 }
 
